@@ -5,8 +5,10 @@
  * with its handle, which the application frees once, or with its runtime. Functions may be called on any thread.
  *
  * Targets: "xds:///name", "dns:///host:port", "ipv4:a:p,b:p", "ipv6:[a]:p", "unix:path", "unix:///abs/path",
- * "unix-abstract:name", "host:port" (dns; the default port is 443), and the schemes of resolvers that the application
- * registered. */
+ * "unix-abstract:name", "vsock:CID:PORT" (Linux), "host:port" (dns; the default port is 443), and the schemes of
+ * resolvers that the application registered. "fd:3" is a connected stream socket, which torc_channel_new takes over
+ * when it succeeds: the channel has that one connection, and RPCs after its end fail. A target that
+ * comes from outside may name any descriptor of the process. */
 #ifndef TORC_CHANNEL_H
 #define TORC_CHANNEL_H
 
@@ -15,6 +17,7 @@
 
 #include <torc/connectivity.h>
 #include <torc/credentials.h>
+#include <torc/dialer.h>
 #include <torc/interceptor.h>
 #include <torc/lb.h>
 #include <torc/metadata.h>
@@ -77,6 +80,7 @@ struct torc_channel_options {
     int64_t ring_size_cap;              /* A42's local cap, at most 8388608; 0: GRPC_RING_HASH_CAP or 4096 */
     const struct torc_interceptor *const *interceptors; /* the application's, outermost first, at most 64
                                                            (torc/interceptor.h); NULL-terminated, NULL: none; copied */
+    const struct torc_dialer *dialer; /* opens the channel's connections (torc/dialer.h); copied; NULL: Torc does */
 };
 
 /* Makes a channel; nothing connects before the first RPC or torc_channel_connect. NULL runtime: the default one; NULL

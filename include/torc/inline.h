@@ -12,6 +12,7 @@
 #include <torc/call.h>
 #include <torc/channel.h>
 #include <torc/credentials.h>
+#include <torc/dialer.h>
 #include <torc/interceptor.h>
 #include <torc/lb.h>
 #include <torc/log.h>
@@ -59,6 +60,12 @@ static inline void torc_google_options_init(struct torc_google_options *options)
 {
     memset(options, 0, sizeof(*options));
     options->size = sizeof(*options);
+}
+
+static inline void torc_dialer_init(struct torc_dialer *dialer)
+{
+    memset(dialer, 0, sizeof(*dialer));
+    dialer->size = sizeof(*dialer);
 }
 
 static inline void torc_log_sink_init(struct torc_log_sink *sink)

@@ -10,6 +10,7 @@
 #include <torc/call.h>
 #include <torc/channel.h>
 #include <torc/credentials.h>
+#include <torc/dialer.h>
 #include <torc/error.h>
 #include <torc/health.h>
 #include <torc/inline.h>

@@ -12,7 +12,7 @@
 #include "base/options.h"
 #include "base/parse.h"
 
-enum { MAX_BYTES = 512, MAX_FIELDS = 32 };
+enum { MAX_BYTES = 512, MAX_FIELDS = 64 };
 
 struct torc_options {
     const struct tc_options_struct *of;

@@ -74,6 +74,7 @@ static const struct tc_option channel_fields[] = {
     {FIELD(channel_retry_buffer_bytes), OR_MINUS_ONE(16777216, 1, ANY, 0)},
     {FIELD(ring_size_cap), RANGE(0, 1, 8388608)},
     {FIELD(interceptors)},
+    {FIELD(dialer)},
 };
 #undef OF
 
@@ -130,6 +131,10 @@ static const struct tc_option server_fields[] = {
     {FIELD(pings_without_calls)},
     {FIELD(gzip)},
 };
+#undef OF
+
+#define OF torc_dialer
+static const struct tc_option dialer_fields[] = {{FIELD(dial)}, {FIELD(cancel)}, {FIELD(release)}, {FIELD(arg)}};
 #undef OF
 
 #define OF torc_log_sink
@@ -198,6 +203,7 @@ const struct tc_options_struct tc_options_structs[TC_OPTIONS_KINDS] = {
     [TC_OPTIONS_METHOD] = STRUCT(torc_method_options, "options", method_fields),
     [TC_OPTIONS_SERVER_TLS] = STRUCT(torc_server_tls_options, "options", server_tls_fields),
     [TC_OPTIONS_SERVER_TLS_FILES] = STRUCT(torc_server_tls_files, "files", server_tls_files_fields),
+    [TC_OPTIONS_DIALER] = STRUCT(torc_dialer, "dialer", dialer_fields),
 };
 
 /* --- the reader --- */

@@ -375,6 +375,12 @@ done:
 
 /* --- the end --- */
 
+static void channel_end_connections(torc_channel *ch)
+{
+    tc_pool_channel_gone(tc_runtime_pool(ch->rt), ch->conn_config);
+    tc_dialer_end(ch->conn_config->dialer, ch->loop);
+}
+
 void tc_channel_end(torc_channel *ch, const struct tc_status *status, bool tell)
 {
     if (ch->ended)
@@ -389,7 +395,7 @@ void tc_channel_end(torc_channel *ch, const struct tc_status *status, bool tell)
     channel_go_idle(ch);
     tc_connect_turns_stop(&ch->lb.connect_turns);
     if (ch->conn_config)
-        tc_pool_channel_gone(tc_runtime_pool(ch->rt), ch->conn_config);
+        channel_end_connections(ch);
     tc_pick_queue_stop(&ch->queue);
     tc_picker_unref(ch->lb.picker);
     ch->lb.picker = NULL;

@@ -8,11 +8,13 @@
 #include <torc/version.h>
 
 #include "base/mem.h"
+#include "base/options.h"
 #include "base/status.h"
 #include "base/thread.h"
 #include "channel/channel_internal.h"
 #include "channel/options.h"
 #include "creds/xds.h"
+#include "resolver/builtin.h"
 #include "runtime/runtime.h"
 
 static const struct tc_resolver_class *resolver_find(const struct tc_channel_plugins *p, struct tc_slice scheme)
@@ -59,6 +61,26 @@ static bool default_config_set(torc_channel *ch, torc_error **error)
     return ch->default_config || tc_error_take(error, TORC_EINVAL, TORC_LAYER_RESOLVER, why);
 }
 
+/* Stores what opens the channel's connections, if it is not connect(2). Returns false with an error; the caller frees
+ * what is stored in any case. */
+static bool dialer_make(const torc_channel *ch, struct tc_dialer **out, torc_error **error)
+{
+    struct torc_dialer of;
+    bool is_fd = ch->resolver_class == &tc_resolver_fd;
+    if (is_fd && ch->is_private)
+        return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "a control plane cannot be a descriptor");
+    *out = is_fd ? tc_dialer_of_fd(tc_resolver_fd_of(&ch->target)) : NULL;
+    if (!ch->opts.dialer)
+        return true;
+    bool ok = !is_fd || tc_error_set(error, TORC_EINVAL, TORC_LAYER_API,
+                                     "options: dialer: must be NULL for a target that is a descriptor");
+    ok = ok && tc_options_take(TC_OPTIONS_DIALER, &of, ch->opts.dialer, error);
+    ok = ok && (of.dial || tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "dialer: dial: is NULL"));
+    if (ok)
+        *out = tc_dialer_new(&of);
+    return ok;
+}
+
 /* The last step that may fail: from here on the channel calls `release` of each interceptor. */
 static bool interceptors_set(torc_channel *ch, torc_error **error)
 {
@@ -69,8 +91,9 @@ static bool interceptors_set(torc_channel *ch, torc_error **error)
     return ch->interceptors != NULL;
 }
 
-/* Returns the settings of the channel's connections, unless a cluster secures its own connections (A29). */
-static struct tc_conn_config *conn_config_make(const torc_channel *ch)
+/* Returns the settings of the channel's connections, unless a cluster secures its own connections (A29). Takes over the
+ * dialer. */
+static struct tc_conn_config *conn_config_make(const torc_channel *ch, struct tc_dialer *dialer)
 {
     const struct torc_channel_options *o = &ch->opts;
     struct tc_conn_config *c = TC_NEW(struct tc_conn_config);
@@ -91,13 +114,16 @@ static struct tc_conn_config *conn_config_make(const torc_channel *ch)
     c->max_header_list_bytes = (uint64_t)o->max_header_list_bytes;
     c->max_request_header_bytes = (uint64_t)o->max_request_header_bytes;
     c->is_private = ch->is_private;
+    c->dialer = dialer;
+    if (dialer)
+        tc_dialer_accept(dialer);
     return c;
 }
 
-static void envs_set(torc_channel *ch)
+static void envs_set(torc_channel *ch, struct tc_dialer *dialer)
 {
     const struct torc_channel_options *o = &ch->opts;
-    ch->conn_config = conn_config_make(ch);
+    ch->conn_config = conn_config_make(ch, dialer);
     ch->resolution.env = (struct tc_resolver_env){
         .loop = ch->loop,
         .lb_registry = ch->plugins.policies,
@@ -157,6 +183,7 @@ torc_channel *tc_channel_make(torc_runtime *rt, const char *target, const struct
 {
     torc_channel *ch = TC_NEW(torc_channel);
     tc_ref_init(&ch->ref);
+    struct tc_dialer *dialer = NULL;
     ch->rt = tc_runtime_ref(rt);
     ch->loop = tc_runtime_loop(rt);
     ch->is_private = is_private;
@@ -165,7 +192,8 @@ torc_channel *tc_channel_make(torc_runtime *rt, const char *target, const struct
     ch->member.is_private = is_private;
     ch->member.on_shutdown = on_runtime_shutdown;
     if (!tc_channel_options_complete(&ch->opts, options, error) || !target_set(ch, target, error) ||
-        !default_config_set(ch, error) || !interceptors_set(ch, error)) {
+        !default_config_set(ch, error) || !dialer_make(ch, &dialer, error) || !interceptors_set(ch, error)) {
+        tc_dialer_unref(dialer);
         tc_channel_unref(ch);
         return NULL;
     }
@@ -174,7 +202,7 @@ torc_channel *tc_channel_make(torc_runtime *rt, const char *target, const struct
                                          : tc_rstr_printf("torc-c/%s", TORC_VERSION);
     if (ch->opts.xds_bootstrap_json)
         ch->xds_bootstrap_json = tc_strdup(ch->opts.xds_bootstrap_json);
-    envs_set(ch);
+    envs_set(ch, dialer);
     atomic_flag_clear(&ch->connect_posted);
     tc_task_init(&ch->free_task, on_free);
     tc_task_init(&ch->exit_idle_task, on_exit_idle);

@@ -88,6 +88,26 @@ int tc_addr_from_unix(struct tc_addr *a, struct tc_slice path, bool abstract)
     return 0;
 }
 
+int tc_addr_from_vsock(struct tc_addr *a, uint32_t cid, uint32_t port)
+{
+#ifdef __linux__
+    *a = (struct tc_addr){.len = sizeof(struct sockaddr_vm)};
+    a->sa.vm.svm_family = AF_VSOCK;
+    a->sa.vm.svm_cid = cid;
+    a->sa.vm.svm_port = port;
+    return 0;
+#else
+    (void)a, (void)cid, (void)port;
+    return TORC_EUNSUPPORTED;
+#endif
+}
+
+void tc_addr_from_fd(struct tc_addr *a, int fd)
+{
+    *a = (struct tc_addr){.len = sizeof(struct tc_addr_fd)};
+    a->sa.fd = (struct tc_addr_fd){.family = AF_UNSPEC, .number = fd};
+}
+
 int tc_addr_from_sockaddr(struct tc_addr *a, const struct sockaddr *sa, socklen_t len)
 {
     if (len < (socklen_t)sizeof(sa->sa_family))
@@ -118,6 +138,14 @@ int tc_addr_from_sockaddr(struct tc_addr *a, const struct sockaddr *sa, socklen_
         a->sa.any.sa_family = AF_UNIX;
         return 0;
     }
+#ifdef __linux__
+    case AF_VSOCK:
+        if (len < (socklen_t)sizeof(struct sockaddr_vm))
+            return TORC_EINVAL;
+        *a = (struct tc_addr){.len = sizeof(struct sockaddr_vm)};
+        memcpy(&a->sa.vm, sa, sizeof(a->sa.vm));
+        return 0;
+#endif
     default:
         return TORC_EINVAL;
     }
@@ -187,6 +215,12 @@ bool tc_addr_eq(const struct tc_addr *a, const struct tc_addr *b)
     case AF_INET6:
         return a->sa.in6.sin6_port == b->sa.in6.sin6_port && a->sa.in6.sin6_scope_id == b->sa.in6.sin6_scope_id &&
                memcmp(&a->sa.in6.sin6_addr, &b->sa.in6.sin6_addr, sizeof(a->sa.in6.sin6_addr)) == 0;
+#ifdef __linux__
+    case AF_VSOCK:
+        return a->sa.vm.svm_cid == b->sa.vm.svm_cid && a->sa.vm.svm_port == b->sa.vm.svm_port;
+#endif
+    case AF_UNSPEC:
+        return a->len == b->len && a->sa.fd.number == b->sa.fd.number;
     default:
         return tc_rstr_eq(a->unix_path, b->unix_path);
     }
@@ -207,6 +241,17 @@ uint64_t tc_addr_hash(const struct tc_addr *a)
         memcpy(key + 2, &a->sa.in6.sin6_scope_id, 4);
         memcpy(key + 6, &a->sa.in6.sin6_addr, 16);
         n = 22;
+        break;
+#ifdef __linux__
+    case AF_VSOCK:
+        memcpy(key, &a->sa.vm.svm_cid, 4);
+        memcpy(key + 4, &a->sa.vm.svm_port, 4);
+        n = 8;
+        break;
+#endif
+    case AF_UNSPEC:
+        memcpy(key, &a->sa.fd.number, sizeof(a->sa.fd.number));
+        n = sizeof(a->sa.fd.number);
         break;
     default:
         return tc_xxh64_slice(tc_rstr_slice(a->unix_path));
@@ -273,8 +318,16 @@ void tc_addr_format(const struct tc_addr *a, struct tc_buf *out)
             tc_buf_append_slice(out, path);
         }
         break;
+#ifdef __linux__
+    case AF_VSOCK:
+        tc_buf_printf(out, "vsock:%u:%u", (unsigned)a->sa.vm.svm_cid, (unsigned)a->sa.vm.svm_port);
+        break;
+#endif
     default:
-        tc_buf_append_str(out, "unknown");
+        if (a->len && tc_addr_family(a) == AF_UNSPEC)
+            tc_buf_printf(out, "fd:%d", a->sa.fd.number);
+        else
+            tc_buf_append_str(out, "unknown");
     }
 }
 

@@ -1,6 +1,7 @@
-/* A socket address: IPv4, IPv6 or Unix, by value. Its text is canonical and part of the ring hash's contract:
+/* A socket address: IPv4, IPv6, Unix or vsock, by value. Its text is canonical and part of the ring hash's contract:
  * "1.2.3.4:80", "[::1]:80" (RFC 5952, as inet_ntop prints; v4-mapped addresses stay IPv6), "unix:/path",
- * "unix-abstract:name". Pure functions, any thread. */
+ * "unix-abstract:name", "vsock:2:1024". "fd:3" stands for a descriptor that is connected already (io/dialer.h).
+ * Pure functions, any thread. */
 #ifndef TC_IO_ADDR_H
 #define TC_IO_ADDR_H
 
@@ -12,7 +13,16 @@
 #include "base/ref.h"
 #include "base/rstr.h"
 
+#ifdef __linux__
+#include <linux/vm_sockets.h>
+#endif
+
 struct tc_proxy_hop;
+
+struct tc_addr_fd {
+    sa_family_t family; /* AF_UNSPEC */
+    int number;
+};
 
 struct tc_addr {
     socklen_t len;
@@ -20,6 +30,10 @@ struct tc_addr {
         struct sockaddr any;
         struct sockaddr_in in;
         struct sockaddr_in6 in6;
+#ifdef __linux__
+        struct sockaddr_vm vm;
+#endif
+        struct tc_addr_fd fd; /* family AF_UNSPEC, with `len` set */
     } sa;
     struct tc_proxy_hop *proxy_hop; /* NULL: connected to directly. Not in the text, but counts in equality. */
     struct tc_rstr *unix_path;      /* for AF_UNIX; a leading NUL marks an abstract name. Shared. */
@@ -30,6 +44,9 @@ int tc_addr_parse(struct tc_addr *a, struct tc_slice text);
 /* Takes an IP literal without port, and the port. Returns 0 or TORC_EPARSE. */
 int tc_addr_from_ip(struct tc_addr *a, struct tc_slice ip, uint16_t port);
 int tc_addr_from_unix(struct tc_addr *a, struct tc_slice path, bool abstract);
+/* Returns 0, or TORC_EUNSUPPORTED on a system without vsock. */
+int tc_addr_from_vsock(struct tc_addr *a, uint32_t cid, uint32_t port);
+void tc_addr_from_fd(struct tc_addr *a, int fd);
 int tc_addr_from_sockaddr(struct tc_addr *a, const struct sockaddr *sa, socklen_t len);
 /* Returns a sockaddr for system calls; `un` is scratch for Unix paths. */
 const struct sockaddr *tc_addr_sockaddr(const struct tc_addr *a, struct sockaddr_un *un, socklen_t *len);

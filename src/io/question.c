@@ -32,8 +32,7 @@ static void question_withdraw(struct tc_task *task)
     struct tc_question *q = TC_CONTAINER_OF(task, struct tc_question, task);
     /* Held during the callback: an answer of another thread then comes before it or after it. */
     pthread_mutex_lock(&q->mutex);
-    if (!q->answered)
-        q->ops->withdraw(q);
+    q->ops->withdraw(q, q->answered);
     pthread_mutex_unlock(&q->mutex);
     question_unref(q);
 }
@@ -80,13 +79,13 @@ void tc_question_answer(struct tc_question *q)
     question_unref(q);
 }
 
-void tc_question_cancel(struct tc_question *q)
+bool tc_question_cancel(struct tc_question *q)
 {
     if (q->unasked) { /* the application has not seen it */
         tc_task_cancel(&q->task);
         question_unref(q);
         question_unref(q);
-        return;
+        return false;
     }
     pthread_mutex_lock(&q->mutex);
     q->waiter = NULL;
@@ -98,4 +97,5 @@ void tc_question_cancel(struct tc_question *q)
     pthread_mutex_unlock(&q->mutex);
     if (!withdraws && !posted)
         question_unref(q);
+    return withdraws;
 }

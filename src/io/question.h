@@ -15,9 +15,9 @@ struct tc_question;
 struct tc_question_ops {
     /* Called on the loop, from the serial queue, after tc_question_ask: hands the question to the application. */
     void (*ask)(struct tc_question *q);
-    /* Called on the loop, from the serial queue: nobody waits for the answer that the application still owes. An answer
-     * from another thread waits until it returns. May be NULL. */
-    void (*withdraw)(struct tc_question *q);
+    /* Called on the loop, from the serial queue, after a cancel that found no answer; `answered`: one has come since.
+     * If not, an answer from another thread waits until it returns. May be NULL. */
+    void (*withdraw)(struct tc_question *q, bool answered);
     /* Called on the loop, from the serial queue: the answer has come, and the waiter waits. */
     void (*deliver)(struct tc_question *q, void *waiter);
     /* Frees the object, and the answer if it was not delivered. Any thread. */
@@ -43,7 +43,8 @@ void tc_question_init(struct tc_question *q, const struct tc_question_ops *ops, 
 void tc_question_ask(struct tc_question *q);
 /* The answer stands in the object. Gives up the application's side. Any thread, once. */
 void tc_question_answer(struct tc_question *q);
-/* Called on the loop, before deliver: the waiter waits no longer. Gives up the loop's side. */
-void tc_question_cancel(struct tc_question *q);
+/* Called on the loop, before deliver: the waiter waits no longer. Gives up the loop's side. Returns true if withdraw
+ * follows. */
+bool tc_question_cancel(struct tc_question *q);
 
 #endif

@@ -9,6 +9,11 @@ extern const struct tc_resolver_class tc_resolver_ipv6;
 extern const struct tc_resolver_class tc_resolver_unix;
 extern const struct tc_resolver_class tc_resolver_unix_abstract;
 extern const struct tc_resolver_class tc_resolver_dns;
+extern const struct tc_resolver_class tc_resolver_vsock;
+extern const struct tc_resolver_class tc_resolver_fd;
+
+/* Returns the descriptor that a target of tc_resolver_fd names, -1 if it is malformed. */
+int tc_resolver_fd_of(const struct tc_target *t);
 
 /* Returns a resolver that reports the endpoints once. Takes over the reference. */
 struct tc_resolver *tc_fixed_resolver_new(const struct tc_resolver_env *env, struct tc_endpoints *endpoints);

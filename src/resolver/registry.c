@@ -5,7 +5,8 @@
 enum { MAX_ADDED = 16 }; /* "xds", and room. An application's own resolvers belong to a channel, not here */
 
 static const struct tc_resolver_class *const standard[] = {
-    &tc_resolver_ipv4, &tc_resolver_ipv6, &tc_resolver_unix, &tc_resolver_unix_abstract, &tc_resolver_dns,
+    &tc_resolver_ipv4,  &tc_resolver_ipv6, &tc_resolver_unix, &tc_resolver_unix_abstract,
+    &tc_resolver_vsock, &tc_resolver_fd,   &tc_resolver_dns,
 };
 
 /* Guarded by the process's lock of rank TC_RANK_RESOLVERS. */

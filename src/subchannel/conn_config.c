@@ -10,6 +10,7 @@ struct tc_conn_config *tc_conn_config_secured(const struct tc_conn_config *c, to
     out->channel = tc_conn_config_ref((struct tc_conn_config *)(uintptr_t)c);
     out->creds = torc_credentials_ref(creds);
     out->server_name = tc_rstr_ref(server_name);
+    tc_dialer_ref(out->dialer);
     tc_ref_init(&out->ref);
     return out;
 }
@@ -26,6 +27,7 @@ void tc_conn_config_unref(struct tc_conn_config *c)
         return;
     torc_credentials_unref(c->creds);
     tc_rstr_unref(c->server_name);
+    tc_dialer_unref(c->dialer);
     tc_conn_config_unref(c->channel);
     tc_free(c);
 }

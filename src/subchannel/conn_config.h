@@ -7,6 +7,7 @@
 #include "base/rstr.h"
 #include "creds/creds.h"
 #include "io/backoff.h"
+#include "io/dialer.h"
 
 struct tc_conn_config {
     struct tc_ref ref;
@@ -19,6 +20,7 @@ struct tc_conn_config {
     bool keepalive_without_calls;
     uint64_t max_header_list_bytes;
     uint64_t max_request_header_bytes;
+    struct tc_dialer *dialer; /* opens the connections (io/dialer.h), a reference; NULL: connect(2) */
     /* Not compared: */
     bool gone;                      /* the config's channel has ended */
     bool is_private;                /* the config's channel is private (to an xDS server, say) */

@@ -61,6 +61,8 @@ const char *tc_connection_stage(const struct tc_connection *c)
 {
     if (!c->attempt.entry.under_way)
         return "its turn to connect";
+    if (c->attempt.dialing)
+        return "the dialer";
     if (c->attempt.connecting)
         return c->addr.proxy_hop ? "the connection to the proxy" : "the connection";
     if (c->attempt.tunnel)
@@ -81,6 +83,8 @@ static void attempt_give_up(struct tc_connection *c)
     tc_timer_stop(&c->timer);
     if (c->attempt.connecting)
         c->env->connector->cancel(c->attempt.connecting);
+    if (c->attempt.dialing)
+        tc_dialer_cancel(c->attempt.dialing);
     if (c->attempt.tunnel)
         tc_http_connect_cancel(c->attempt.tunnel);
     if (c->attempt.handshake)
@@ -88,6 +92,7 @@ static void attempt_give_up(struct tc_connection *c)
     if (c->attempt.next)
         tc_transport_close(c->attempt.next);
     c->attempt.connecting = NULL;
+    c->attempt.dialing = NULL;
     c->attempt.tunnel = NULL;
     c->attempt.next = NULL;
     attempt_handshake_over(c);
@@ -125,7 +130,7 @@ static void attempt_begin(struct tc_connection *c);
 
 static bool attempt_runs(const struct tc_connection *c)
 {
-    return c->attempt.connecting || c->attempt.tunnel || c->attempt.handshake || c->attempt.next;
+    return c->attempt.connecting || c->attempt.dialing || c->attempt.tunnel || c->attempt.handshake || c->attempt.next;
 }
 
 static void on_timer(struct tc_timer *timer)
@@ -264,6 +269,7 @@ static void on_connected(void *arg, struct tc_bytestream *bs, const struct tc_st
     struct tc_connection *c = arg;
     const struct tc_proxy_hop *hop = c->addr.proxy_hop;
     c->attempt.connecting = NULL;
+    c->attempt.dialing = NULL;
     if (!bs)
         attempt_fail(c, tc_status_ref(error));
     else if (hop)
@@ -295,7 +301,12 @@ static void attempt_begin(struct tc_connection *c)
         .proxy = c->addr.proxy_hop != NULL,
         .user_timeout_ms = c->keepalive_time_ms ? c->config->keepalive_timeout_ms : 0,
     };
-    c->attempt.connecting = c->env->connector->start(c->env->loop, tc_addr_to_dial(&c->addr), &opts, on_connected, c);
+    const struct tc_addr *to = tc_addr_to_dial(&c->addr);
+    if (c->config->dialer)
+        c->attempt.dialing =
+            tc_dialer_start(c->config->dialer, c->env->loop, to, opts.user_timeout_ms, on_connected, c);
+    else
+        c->attempt.connecting = c->env->connector->start(c->env->loop, to, &opts, on_connected, c);
 }
 
 static void on_turn_to_connect(struct tc_connect_entry *e)

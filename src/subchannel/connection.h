@@ -43,12 +43,13 @@ struct tc_connection_watch {
     void (*on_state)(struct tc_connection_watch *watch);
 };
 
-/* An attempt to connect: one of the pointers is set, by the step that is under way. Steps: connecting, then tunnel (an
- * HTTP proxy's), handshake (TLS), next (HTTP/2 until the server's SETTINGS). */
+/* An attempt to connect: one of the pointers is set, by the step that is under way. Steps: connecting or dialing, then
+ * tunnel (an HTTP proxy's), handshake (TLS), next (HTTP/2 until the server's SETTINGS). */
 struct tc_connection_attempt {
     struct tc_connect_entry entry;
     uint64_t began_ms; /* also of the attempt that made the present transport */
     struct tc_connect *connecting;
+    struct torc_dial *dialing; /* the same step, by the config's dialer */
     struct tc_http_connect *tunnel;
     struct tc_creds_handshake *handshake;
     torc_credentials *securing; /* whose handshake it is: the config may be replaced before its end; NULL: none */

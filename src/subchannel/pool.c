@@ -159,9 +159,10 @@ static struct tc_rstr *connection_key(const struct tc_conn_config *k, const stru
     tc_buf_append_char(&b, '\0');
     if (strcmp(k->creds->scheme, "http") != 0)
         tc_buf_append_slice(&b, tc_rstr_slice(k->server_name));
-    const uint64_t numbers[] = {k->backoff.initial_ms,    k->backoff.max_ms,          k->connect_timeout_ms,
-                                k->keepalive_time_ms,     k->keepalive_timeout_ms,    k->keepalive_without_calls,
-                                k->max_header_list_bytes, k->max_request_header_bytes};
+    const uint64_t numbers[] = {
+        k->backoff.initial_ms,    k->backoff.max_ms,           k->connect_timeout_ms,
+        k->keepalive_time_ms,     k->keepalive_timeout_ms,     k->keepalive_without_calls,
+        k->max_header_list_bytes, k->max_request_header_bytes, k->dialer ? tc_dialer_id(k->dialer) : 0};
     const double reals[] = {k->backoff.multiplier, k->backoff.jitter};
     tc_buf_append_char(&b, '\0');
     tc_buf_append(&b, numbers, sizeof(numbers));
@@ -195,6 +196,12 @@ static void connection_set_config(struct tc_connection *c, struct tc_conn_config
     c->config = config;
 }
 
+/* No other channel can use the connections of this one. */
+static bool is_unshared(const struct tc_conn_config *config)
+{
+    return config->is_private || config->dialer;
+}
+
 void tc_pool_channel_gone(struct tc_pool *p, struct tc_conn_config *config)
 {
     config->gone = true;
@@ -204,7 +211,7 @@ void tc_pool_channel_gone(struct tc_pool *p, struct tc_conn_config *config)
             struct tc_connection *c = TC_CONTAINER_OF(it, struct tc_connection, idle);
             next = it->next;
             if (tc_conn_config_of_channel(c->config) == config &&
-                (c->state != TORC_CONNECTIVITY_READY || config->is_private))
+                (c->state != TORC_CONNECTIVITY_READY || is_unshared(config)))
                 connection_drop(c);
         }
     }
@@ -221,7 +228,7 @@ static void on_connection_unused(struct tc_connection *c, struct tc_conn_config 
     bool failed = (c->state == TORC_CONNECTIVITY_TRANSIENT_FAILURE || barren || charged) &&
                   !tc_conn_config_of_channel(user)->gone;
     bool ready = c->state == TORC_CONNECTIVITY_READY &&
-                 !(tc_conn_config_of_channel(user)->gone && tc_conn_config_of_channel(user)->is_private);
+                 !(tc_conn_config_of_channel(user)->gone && is_unshared(tc_conn_config_of_channel(user)));
     bool keep = !p->env.shut && (ready || failed) && p->max_idle > 0;
     if (!keep) {
         connection_drop(c);

@@ -137,7 +137,7 @@ def test_clear_errors():
         done = run(*args, "/dev/null", status=1)
         check(f"{args[-1]}: cannot read /dev/null: it is a device" in done.stderr, done.stderr)
     done = run("call", "foo:///x", "a/b", status=2)
-    check(done.stderr.count("foo:///x") == 1 and "(ipv4, ipv6, unix, unix-abstract, dns, xds)" in done.stderr, done.stderr)
+    check(done.stderr.count("foo:///x") == 1 and "(ipv4, ipv6, unix, unix-abstract, vsock, fd, dns, xds)" in done.stderr, done.stderr)
     done = run("call", "--channels", "3", "-n", "3", "-v", "ipv4:127.0.0.1:1", "a/b", env={"GRPC_RING_HASH_CAP": "x"},
                status=1)
     check(done.stderr.count('GRPC_RING_HASH_CAP="x" is not in 1..8388608') == 1, f"told once: {done.stderr}")

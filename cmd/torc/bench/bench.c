@@ -31,7 +31,8 @@
 static const char help[] =
     "usage: torc bench [options] TARGET METHOD\n\n"
     "Sends unary RPCs as load: rate, latency, CPU time of each RPC, errors by status.\n\n"
-    "TARGET  xds:///name, dns:///host:port, ipv4:a:p,b:p, ipv6:[a]:p, unix:/path, host:port\n"
+    "TARGET  xds:///name, dns:///host:port, ipv4:a:p,b:p, ipv6:[a]:p, unix:/path, vsock:CID:PORT,\n"
+    "        fd:N (a connected socket), host:port\n"
     "METHOD  package.Service/Method\n\n"
     "  -c, --concurrency C        calls at a time (1; with --rps the most at a time, 100000)\n"
     "      --duration T           stop starting calls after this time (10s)\n"

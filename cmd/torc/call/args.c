@@ -18,7 +18,8 @@
 static const char help[] =
     "usage: torc call [options] TARGET METHOD\n\n"
     "Sends unary RPCs and shows where each went.\n\n"
-    "TARGET  xds:///name, dns:///host:port, ipv4:a:p,b:p, ipv6:[a]:p, unix:/path, host:port\n"
+    "TARGET  xds:///name, dns:///host:port, ipv4:a:p,b:p, ipv6:[a]:p, unix:/path, vsock:CID:PORT,\n"
+    "        fd:N (a connected socket), host:port\n"
     "METHOD  package.Service/Method\n\n"
     "  -d, --data STRING          the request message, raw bytes (default empty)\n"
     "      --data-hex HEX         the same in hexadecimal\n"

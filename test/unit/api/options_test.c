@@ -26,6 +26,7 @@ static void every_struct_has_its_kind(void **state)
         {"torc_tls_files", sizeof(struct torc_tls_files)},
         {"torc_google_options", sizeof(struct torc_google_options)},
         {"torc_log_sink", sizeof(struct torc_log_sink)},
+        {"torc_dialer", sizeof(struct torc_dialer)},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         torc_options *o = options_new(rows[i].kind);

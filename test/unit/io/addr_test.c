@@ -107,6 +107,37 @@ static void parts_are_told_apart(void **state)
         tc_addr_fini(&a[i]);
 }
 
+static void vsock_and_descriptors(void **state)
+{
+    (void)state;
+    struct tc_addr a[6];
+    const char *texts[] = {"vsock:2:1024", "vsock:2:1025", "vsock:3:1024", "fd:3", "fd:4", "unix:a"};
+    assert_int_equal(tc_addr_from_vsock(&a[0], 2, 1024), 0);
+    assert_int_equal(tc_addr_from_vsock(&a[1], 2, 1025), 0);
+    assert_int_equal(tc_addr_from_vsock(&a[2], 3, 1024), 0);
+    tc_addr_from_fd(&a[3], 3);
+    tc_addr_from_fd(&a[4], 4);
+    assert_int_equal(tc_addr_from_unix(&a[5], tc_slice_str("a"), false), 0);
+    for (size_t i = 0; i < TC_ARRAY_LEN(a); i++) {
+        char *text = tc_addr_text(&a[i]);
+        assert_string_equal(text, texts[i]);
+        tc_free(text);
+        for (size_t j = 0; j < TC_ARRAY_LEN(a); j++) {
+            assert_int_equal(tc_addr_eq(&a[i], &a[j]), i == j);
+            assert_int_equal(tc_addr_hash(&a[i]) == tc_addr_hash(&a[j]), i == j);
+        }
+    }
+    struct sockaddr_un un;
+    struct tc_addr copy;
+    socklen_t len;
+    const struct sockaddr *sa = tc_addr_sockaddr(&a[0], &un, &len);
+    assert_int_equal(sa->sa_family, AF_VSOCK);
+    assert_int_equal(tc_addr_from_sockaddr(&copy, sa, len), 0);
+    assert_true(tc_addr_eq(&copy, &a[0]));
+    assert_int_equal(tc_addr_from_sockaddr(&copy, sa, len - 1), TORC_EINVAL);
+    tc_addr_fini(&a[5]);
+}
+
 static void unix_names_have_bounds(void **state)
 {
     (void)state;
@@ -171,9 +202,10 @@ static void hosts_of_authorities(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(texts_are_canonical),         cmocka_unit_test(malformed_texts_are_refused),
-        cmocka_unit_test(parts_are_told_apart),        cmocka_unit_test(unix_names_have_bounds),
-        cmocka_unit_test(short_sockaddrs_are_refused), cmocka_unit_test(hosts_of_authorities),
+        cmocka_unit_test(texts_are_canonical),    cmocka_unit_test(malformed_texts_are_refused),
+        cmocka_unit_test(parts_are_told_apart),   cmocka_unit_test(vsock_and_descriptors),
+        cmocka_unit_test(unix_names_have_bounds), cmocka_unit_test(short_sockaddrs_are_refused),
+        cmocka_unit_test(hosts_of_authorities),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -144,6 +144,12 @@ static void test_authorities(void **state)
         {"ipv6:[::1]", "[::1]:443"},
         {"unix:a/b", "localhost"},
         {"unix-abstract:x", "localhost"},
+        {"vsock:2:1024", "localhost"},
+        {"vsock:2:4294967294", "localhost"},
+        {"vsock:4294967295:1", NULL},
+        {"vsock:2", NULL},
+        {"vsock://a/2:3", NULL},
+        {"fd:1000000", NULL},
         {"dns:///host:80", "host:80"},
         {"host", "host"},
         {"[::1]:80", "[::1]:80"},
@@ -192,9 +198,13 @@ static void test_literals(void **state)
         const char *target, *first;
         size_t n;
     } cases[] = {
-        {"ipv4:1.2.3.4:5,6.7.8.9:10", "1.2.3.4:5", 2}, {"ipv6:[::1]:80", "[::1]:80", 1},
-        {"unix:///tmp/s", "unix:/tmp/s", 1},           {"unix:rel", "unix:rel", 1},
+        {"ipv4:1.2.3.4:5,6.7.8.9:10", "1.2.3.4:5", 2},
+        {"ipv6:[::1]:80", "[::1]:80", 1},
+        {"unix:///tmp/s", "unix:/tmp/s", 1},
+        {"unix:rel", "unix:rel", 1},
         {"unix-abstract:n", "unix-abstract:n", 1},
+        {"vsock:2:01024", "vsock:2:1024", 1},
+        {"fd:3", "fd:3", 1},
     };
     struct tc_loop *loop = tc_loop_new(&(struct tc_loop_opts){.manual = true});
     for (size_t i = 0; i < TC_ARRAY_LEN(cases); i++) {

@@ -1,0 +1,45 @@
+/* Connections that are not opened by connect(2): by the application's dialer, or handed over as a descriptor.
+ *
+ * A dialer belongs to one channel. Loop thread only, unless a function says otherwise. */
+#ifndef TC_IO_DIALER_H
+#define TC_IO_DIALER_H
+
+#include <torc/dialer.h>
+
+#include "io/connect.h"
+
+struct tc_dialer;
+
+/* Makes a dialer of a struct that was read and has `dial`. Any thread. */
+struct tc_dialer *tc_dialer_new(const struct torc_dialer *of);
+/* Makes a dialer that hands out this connected descriptor once. Any thread. */
+struct tc_dialer *tc_dialer_of_fd(int fd);
+/* The channel exists: the dialer is to be released, or its descriptor closed. */
+void tc_dialer_accept(struct tc_dialer *d);
+struct tc_dialer *tc_dialer_ref(struct tc_dialer *d); /* NULL stays NULL */
+/* The last reference releases a dialer that was accepted and never ended. NULL is allowed. Any thread. */
+void tc_dialer_unref(struct tc_dialer *d);
+/* Returns a number that no other dialer of the process has. */
+uint64_t tc_dialer_id(const struct tc_dialer *d);
+/* The channel has ended: from now on nothing is dialled, and the application's release follows the last cancel, by a
+ * task of the loop. NULL is allowed. */
+void tc_dialer_end(struct tc_dialer *d, struct tc_loop *loop);
+
+/* Returns why a descriptor cannot carry a connection, or NULL. `scratch` must live as long as the result. Any thread.
+ * */
+const char *tc_dialer_fd_fault(int fd, char scratch[128]);
+
+struct torc_dial;
+
+/* Starts to open a connection. fn is called once from the loop, never from inside. */
+struct torc_dial *tc_dialer_start(struct tc_dialer *d, struct tc_loop *loop, const struct tc_addr *addr,
+                                  uint64_t user_timeout_ms, tc_connect_fn fn, void *arg);
+/* Gives up; fn is not called after it. Not after fn ran. */
+void tc_dialer_cancel(struct torc_dial *dial);
+
+/* The body of torc_dial_done: takes over fd. Any thread. */
+void tc_dial_done(struct torc_dial *dial, int fd, const torc_error *error);
+void tc_dial_set_data(struct torc_dial *dial, void *data);
+void *tc_dial_data(const struct torc_dial *dial);
+
+#endif
