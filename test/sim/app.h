@@ -23,7 +23,8 @@ void app_runtime_free(struct app_runtime *rt);
 void *app_client_status(struct app_runtime *rt, size_t *size);
 
 struct app_channel_options {
-    const char *bootstrap;
+    const char *bootstrap;      /* NULL: none */
+    const char *service_config; /* NULL: none */
     int64_t backoff_max_ms, connect_timeout_ms, keepalive_time_ms, keepalive_timeout_ms;
 };
 struct app_channel *app_channel_new(struct app_runtime *rt, const char *target, const struct app_channel_options *o);

@@ -4,6 +4,7 @@
  * listeners change only while all resources are good: a client that is sent to a cluster for the first time must find
  * it. */
 #include "base/clock.h"
+#include "sim/names.h"
 #include "sim/net.h"
 #include "sim/oracle.h"
 #include "sim/servers.h"
@@ -54,9 +55,23 @@ static void aggregate_make(struct sim_cluster *cluster, unsigned leaves, struct 
         cluster->children[i] = (first + i) % leaves;
 }
 
-static unsigned breaker_choose(const struct sim_client *c, struct tc_rng *rng)
+static void leaf_choose(const struct sim_client *c, struct sim_cluster *cluster, struct tc_rng *rng)
 {
-    return sim_feature_on(c, SIM_FEATURE_BREAKERS) && below(rng, 2) ? 1 + below(rng, 6) : 0;
+    cluster->max_requests = sim_feature_on(c, SIM_FEATURE_BREAKERS) && below(rng, 2) ? 1 + below(rng, 6) : 0;
+    cluster->dns = sim_feature_on(c, SIM_FEATURE_DNS) && below(rng, 2);
+    cluster->outliers = sim_feature_on(c, SIM_FEATURE_OUTLIERS) && below(rng, 2);
+}
+
+/* A service of a plain DNS name, which hedges. */
+static void hedged_make(struct sim_client *c, struct tc_rng *rng)
+{
+    struct sim_mesh *m = &c->mesh;
+    struct sim_cluster *cluster = &m->clusters[SIM_HEDGED];
+    endpoints_make(c, cluster, rng);
+    cluster->dns = true;
+    sim_name_set(SIM_HEDGED, cluster);
+    m->services[m->n_services++] =
+        (struct sim_service){.cluster = SIM_HEDGED, .retries = 1 + below(rng, 3), .hedged = true};
 }
 
 static void service_make(const struct sim_client *c, struct sim_service *service, struct tc_rng *rng)
@@ -75,14 +90,16 @@ void sim_mesh_make(struct sim_client *c, struct tc_rng *rng)
     for (unsigned i = 0; i < leaves; i++) {
         bool ring = sim_feature_on(c, SIM_FEATURE_RING_HASH) && below(rng, 2);
         m->clusters[i].policy = ring ? SIM_RING_HASH : SIM_ROUND_ROBIN;
-        m->clusters[i].max_requests = breaker_choose(c, rng);
+        leaf_choose(c, &m->clusters[i], rng);
         endpoints_make(c, &m->clusters[i], rng);
     }
     if (m->n_clusters > leaves)
         aggregate_make(&m->clusters[leaves], leaves, rng);
-    m->n_services = 1 + below(rng, SIM_SERVICES);
+    m->n_services = 1 + below(rng, SIM_SERVICES - 1);
     for (unsigned i = 0; i < m->n_services; i++)
         service_make(c, &m->services[i], rng);
+    if (sim_feature_on(c, SIM_FEATURE_HEDGING))
+        hedged_make(c, rng);
 }
 
 static void mesh_story(const struct sim_client *c)
@@ -93,8 +110,8 @@ static void mesh_story(const struct sim_client *c)
         sim_story("  c%u is %s", i, text);
     }
     for (unsigned i = 0; i < c->mesh.n_services; i++)
-        sim_story("  s%u goes to c%u, %u retries%s", i, c->mesh.services[i].cluster, c->mesh.services[i].retries,
-                  c->mesh.services[i].sessions ? ", sessions" : "");
+        sim_story("  s%u goes to c%u, %u retries%s%s", i, c->mesh.services[i].cluster, c->mesh.services[i].retries,
+                  c->mesh.services[i].sessions ? ", sessions" : "", c->mesh.services[i].hedged ? ", hedged" : "");
 }
 
 void sim_mesh_serve(const struct sim_client *c)
@@ -106,7 +123,8 @@ void sim_mesh_serve(const struct sim_client *c)
             servers_put(&c->mesh, SIM_ENDPOINTS_OF, i);
     }
     for (unsigned i = 0; i < c->mesh.n_services; i++)
-        servers_put(&c->mesh, SIM_LISTENER, i);
+        if (!c->mesh.services[i].hedged)
+            servers_put(&c->mesh, SIM_LISTENER, i);
 }
 
 /* --- faults --- */
@@ -136,6 +154,7 @@ static void control_plane_turn(struct sim_client *c, bool down)
 {
     sim_story("the control plane is %s", down ? "unreachable" : "back");
     c->control_plane_down = down;
+    c->fell_back = false;
     sim_host_set(SIM_CONTROL_PLANE, down ? SIM_HOST_REFUSES : SIM_HOST_UP);
     if (down) {
         sim_count(SIM_COUNT_FAULT_CONTROL_PLANE);
@@ -172,6 +191,47 @@ static void fault_sick(const struct sim_client *c, struct tc_rng *rng)
     oracle_sick(host, sick[host] ? unavailable : 0, sim_now_ms());
 }
 
+static void name_turn(struct sim_client *c, unsigned cluster, bool fails, bool known)
+{
+    sim_story("the name d%u.test %s", cluster, fails ? "is not found" : "is found");
+    if (fails)
+        sim_count(SIM_COUNT_FAULT_DNS);
+    c->name_fails[cluster] = fails;
+    sim_name_fail(cluster, fails);
+    oracle_name(cluster, fails && !known, sim_now_ms());
+}
+
+static bool any_name_fails_later(const struct sim_client *c)
+{
+    bool any = false;
+    for (unsigned i = 0; i < SIM_CLUSTERS; i++)
+        any = any || (c->name_fails[i] && oracle_name_known(i));
+    return any;
+}
+
+/* A name that fails later on must have been known to all who use it; then nothing changes for them. */
+static void fault_name(struct sim_client *c, struct tc_rng *rng)
+{
+    unsigned cluster = below(rng, SIM_CLUSTERS);
+    if (c->name_fails[cluster])
+        name_turn(c, cluster, false, false);
+    else if (oracle_settled(sim_now_ms()))
+        name_turn(c, cluster, true, true);
+}
+
+void sim_first_faults(struct sim_client *c, struct tc_rng *rng)
+{
+    for (unsigned i = 0; sim_feature_on(c, SIM_FEATURE_DNS_FAILS) && i < SIM_CLUSTERS; i++)
+        if (below(rng, 4) == 0)
+            name_turn(c, i, true, false);
+    if (sim_feature_on(c, SIM_FEATURE_FALLBACK) && sim_feature_on(c, SIM_FEATURE_CONTROL_PLANE) && below(rng, 2)) {
+        control_plane_turn(c, true);
+        sim_count(SIM_COUNT_FALLBACKS);
+        c->unheard = false;
+        c->fell_back = true;
+    }
+}
+
 static void fault_stream_end(void)
 {
     sim_story("the control plane ends its streams");
@@ -198,7 +258,7 @@ void sim_step_fault(struct sim_client *c, struct tc_rng *rng)
     static const enum sim_feature kinds[] = {SIM_FEATURE_RESETS,        SIM_FEATURE_CUTS,   SIM_FEATURE_STALLS,
                                              SIM_FEATURE_HALF_OPEN,     SIM_FEATURE_DOWN,   SIM_FEATURE_SILENT,
                                              SIM_FEATURE_CONTROL_PLANE, SIM_FEATURE_GOAWAY, SIM_FEATURE_SICK,
-                                             SIM_FEATURE_STREAM_ENDS};
+                                             SIM_FEATURE_STREAM_ENDS,   SIM_FEATURE_DNS_FAILS};
     enum sim_feature kind = kinds[below(rng, TC_ARRAY_LEN(kinds))];
     if (!sim_feature_on(c, kind))
         return;
@@ -212,6 +272,8 @@ void sim_step_fault(struct sim_client *c, struct tc_rng *rng)
         fault_goaway(c, rng);
     else if (kind == SIM_FEATURE_SICK)
         fault_sick(c, rng);
+    else if (kind == SIM_FEATURE_DNS_FAILS)
+        fault_name(c, rng);
     else if (kind == SIM_FEATURE_STREAM_ENDS)
         fault_stream_end();
     else
@@ -240,7 +302,7 @@ static void served_set(struct sim_client *c, enum sim_resource kind, unsigned wh
 static void change_served(struct sim_client *c, enum sim_resource kind, unsigned which)
 {
     served_set(c, kind, which, SIM_SERVED_GOOD);
-    c->unheard = c->unheard || c->control_plane_down;
+    c->unheard = c->unheard || (c->control_plane_down && !c->fell_back);
     c->changed_ms = sim_now_ms();
     servers_put(&c->mesh, kind, which);
     oracle_changed(&c->mesh, sim_now_ms());
@@ -250,9 +312,11 @@ static void change_good(struct sim_client *c, struct tc_rng *rng, enum sim_resou
 {
     struct sim_cluster *cluster = &c->mesh.clusters[which];
     if (kind == SIM_ENDPOINTS_OF) {
+        if (cluster->dns)
+            return; /* who has looked the name up would not look again */
         endpoints_make(c, cluster, rng);
         sim_count(SIM_COUNT_CHANGE_ENDPOINTS);
-    } else if (!all_good(c)) {
+    } else if (!all_good(c) || any_name_fails_later(c)) {
         return;
     } else if (kind == SIM_LISTENER) {
         service_make(c, &c->mesh.services[which], rng);
@@ -262,7 +326,7 @@ static void change_good(struct sim_client *c, struct tc_rng *rng, enum sim_resou
         sim_count(SIM_COUNT_CHANGE_CLUSTER);
     } else {
         cluster->policy = sim_feature_on(c, SIM_FEATURE_RING_HASH) && below(rng, 2) ? SIM_RING_HASH : SIM_ROUND_ROBIN;
-        cluster->max_requests = breaker_choose(c, rng);
+        leaf_choose(c, cluster, rng);
         sim_count(SIM_COUNT_CHANGE_CLUSTER);
     }
     sim_story("%s%u changes", kind_names[kind], which);
@@ -299,6 +363,8 @@ void sim_step_change(struct sim_client *c, struct tc_rng *rng)
 {
     enum sim_resource kind = (enum sim_resource)below(rng, SIM_RESOURCES);
     unsigned which = below(rng, (unsigned)(kind == SIM_LISTENER ? c->mesh.n_services : c->mesh.n_clusters));
+    if (kind == SIM_LISTENER && c->mesh.services[which].hedged)
+        return;
     unsigned what = below(rng, 3);
     if (kind == SIM_ENDPOINTS_OF && c->mesh.clusters[which].is_aggregate)
         kind = SIM_CLUSTER;
@@ -325,6 +391,9 @@ void sim_heal(struct sim_client *c)
     }
     if (c->control_plane_down)
         control_plane_turn(c, false);
+    for (unsigned i = 0; i < SIM_CLUSTERS; i++)
+        if (c->name_fails[i])
+            name_turn(c, i, false, false);
     for (int kind = 0; kind < SIM_RESOURCES; kind++)
         for (unsigned i = 0; i < SIM_CLUSTERS; i++)
             if (c->served[kind][i] != SIM_SERVED_GOOD)

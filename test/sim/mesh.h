@@ -9,8 +9,9 @@
 
 enum {
     SIM_HOSTS = 12,
-    SIM_CLUSTERS = 5,
-    SIM_SERVICES = 3,
+    SIM_CLUSTERS = 6,
+    SIM_HEDGED = 5, /* the cluster of the service that needs no control plane */
+    SIM_SERVICES = 4,
     SIM_CHILDREN = 3,
     SIM_LOCALITIES = 4,
     SIM_ENDPOINTS = 4, /* of a locality */
@@ -33,6 +34,8 @@ struct sim_cluster {
     size_t n_children; /* of an aggregate */
     unsigned children[SIM_CHILDREN];
     enum sim_policy policy; /* of others */
+    bool dns;               /* LOGICAL_DNS: all endpoints are one of the name dC.test */
+    bool outliers;          /* detected (A50) */
     unsigned max_requests;  /* circuit breaking (A32); 0: none */
     size_t n_localities;
     struct sim_locality localities[SIM_LOCALITIES];
@@ -42,7 +45,10 @@ struct sim_service {
     unsigned cluster;
     unsigned retries; /* after UNAVAILABLE (A44); 0: none */
     bool sessions;    /* by cookie (A55) */
+    bool hedged;      /* a plain DNS channel to its cluster, which hedges instead of retrying (A6) */
 };
+
+enum { SIM_HEDGING_DELAY_MS = 100 };
 
 /* The kinds of calls. */
 enum sim_kind { SIM_UNARY, SIM_CLIENT_STREAM, SIM_SERVER_STREAM, SIM_BIDI_STREAM, SIM_KINDS };
@@ -58,6 +64,10 @@ enum sim_resource { SIM_LISTENER, SIM_CLUSTER, SIM_ENDPOINTS_OF, SIM_RESOURCES }
 
 /* The version of a resource that the control plane serves. */
 enum sim_served { SIM_SERVED_GOOD, SIM_SERVED_BAD, SIM_SERVED_DELETED };
+
+/* The settings of outlier detection where a cluster has it: an endpoint whose calls all failed in an interval is
+ * ejected for SIM_EJECTION_MS. */
+enum { SIM_OUTLIER_INTERVAL_MS = 10000, SIM_EJECTION_MS = 30000 };
 
 /* Writes the cluster in short: "round_robin 0/3,4 1/ 1/7*2" (priority/hosts, a locality each), or "of c0, c1". */
 void sim_cluster_text(const struct sim_cluster *c, char *text, size_t size);

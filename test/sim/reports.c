@@ -54,11 +54,12 @@ static void show_service(const struct sim_client *c, const Envoy__Service__Statu
     const struct sim_cluster *cluster = &c->mesh.clusters[root];
     show(c, config, SIM_LISTENER, service);
     show(c, config, SIM_CLUSTER, root);
-    if (!cluster->is_aggregate)
+    if (!cluster->is_aggregate && !cluster->dns)
         show(c, config, SIM_ENDPOINTS_OF, root);
     for (size_t i = 0; cluster->is_aggregate && i < cluster->n_children; i++) {
         show(c, config, SIM_CLUSTER, cluster->children[i]);
-        show(c, config, SIM_ENDPOINTS_OF, cluster->children[i]);
+        if (!c->mesh.clusters[cluster->children[i]].dns)
+            show(c, config, SIM_ENDPOINTS_OF, cluster->children[i]);
     }
 }
 

@@ -15,6 +15,7 @@
 #include "controlplane/lrs.h"
 #include "server/server.h"
 #include "sim/message.h"
+#include "sim/names.h"
 #include "sim/net.h"
 #include "sim/trace.h"
 #include "sim/world.h"
@@ -43,10 +44,14 @@ struct answer {
 
 static struct backend backends[SIM_HOSTS];
 static size_t n_backends;
-static struct tc_loop *control_loop;
-static struct tc_server *control_server;
-static struct tc_control_plane *control_plane;
-static struct tc_lrs *lrs;
+/* The control plane, and the one to fall back to. */
+enum { CONTROLS = 2 };
+static struct control {
+    struct tc_loop *loop;
+    struct tc_server *server;
+    struct tc_control_plane *plane;
+    struct tc_lrs *lrs;
+} controls[CONTROLS];
 static struct servers_loads loads;
 static TC_VEC(unsigned) seen; /* by id of the call */
 static void (*on_seen)(uint64_t id);
@@ -250,19 +255,39 @@ static void on_report(void *arg TC_UNUSED, const struct tc_lrs_report *report)
 struct servers_loads servers_loads(void)
 {
     struct servers_loads now = loads;
-    now.whole = tc_lrs_streams(lrs) > 0 && tc_lrs_streams(lrs) == tc_lrs_streams_so_far(lrs);
+    size_t open = 0;
+    uint64_t so_far = 0;
+    for (int i = 0; i < CONTROLS; i++) {
+        open += tc_lrs_streams(controls[i].lrs);
+        so_far += tc_lrs_streams_so_far(controls[i].lrs);
+    }
+    now.whole = open > 0 && open == so_far;
     return now;
+}
+
+static void control_open(struct control *c, const char *address)
+{
+    c->loop = tc_loop_new(NULL);
+    c->server = server_open(c->loop, address);
+    c->plane = tc_control_plane_new(c->server);
+    c->lrs = tc_lrs_new(c->server);
+    tc_lrs_observe(c->lrs, on_report, NULL);
+    tc_lrs_set(c->lrs, &(struct tc_lrs_config){.interval_ms = 30000, .send_all_clusters = true});
+}
+
+static void control_close(struct control *c)
+{
+    tc_server_free(c->server);
+    tc_control_plane_free(c->plane);
+    tc_lrs_free(c->lrs);
+    tc_loop_free(c->loop);
 }
 
 void servers_begin(size_t n_hosts, void (*seen_fn)(uint64_t id))
 {
     on_seen = seen_fn;
-    control_loop = tc_loop_new(NULL);
-    control_server = server_open(control_loop, SIM_CONTROL_PLANE);
-    control_plane = tc_control_plane_new(control_server);
-    lrs = tc_lrs_new(control_server);
-    tc_lrs_observe(lrs, on_report, NULL);
-    tc_lrs_set(lrs, &(struct tc_lrs_config){.interval_ms = 30000, .send_all_clusters = true});
+    control_open(&controls[0], SIM_CONTROL_PLANE);
+    control_open(&controls[1], SIM_FALLBACK);
     for (n_backends = 0; n_backends < n_hosts; n_backends++)
         backend_open((unsigned)n_backends);
 }
@@ -271,10 +296,8 @@ void servers_end(void)
 {
     for (size_t i = 0; i < n_backends; i++)
         backend_close(&backends[i]);
-    tc_server_free(control_server);
-    tc_control_plane_free(control_plane);
-    tc_lrs_free(lrs);
-    tc_loop_free(control_loop);
+    for (int i = 0; i < CONTROLS; i++)
+        control_close(&controls[i]);
     tc_vec_fini(&seen);
 }
 
@@ -293,10 +316,11 @@ void servers_set_sick(unsigned host, int code)
 static void put(struct tc_buf *text)
 {
     char *why = NULL;
-    if (tc_control_plane_put(control_plane, tc_buf_cstr(text), &why) != 0) {
-        fprintf(stderr, "sim: %s\n%s\n", why, tc_buf_cstr(text));
-        abort();
-    }
+    for (int i = 0; i < CONTROLS; i++)
+        if (tc_control_plane_put(controls[i].plane, tc_buf_cstr(text), &why) != 0) {
+            fprintf(stderr, "sim: %s\n%s\n", why, tc_buf_cstr(text));
+            abort();
+        }
     tc_buf_fini(text);
 }
 
@@ -336,6 +360,33 @@ static void put_listener(const struct sim_mesh *mesh, unsigned which, bool good)
     put(&b);
 }
 
+/* All RPCs of an endpoint that failed in an interval eject it, for as long each time. */
+#define OUTLIERS                                                                                                       \
+    "  outlier_detection: {interval: 10s, base_ejection_time: 30s, max_ejection_time: 30s, max_ejection_percent: 100, "  \
+    "enforcing_success_rate: 0, enforcing_failure_percentage: 100, failure_percentage_threshold: 99, "                    \
+    "failure_percentage_minimum_hosts: 1, failure_percentage_request_volume: 1}\n"
+
+/* A bad LOGICAL_DNS cluster has no endpoint. */
+static void append_leaf(struct tc_buf *b, const struct sim_cluster *c, unsigned which, bool good)
+{
+    if (c->dns) {
+        tc_buf_append_str(b, "  type: LOGICAL_DNS\n  load_assignment: {endpoints: [{lb_endpoints: [");
+        if (good)
+            tc_buf_printf(b,
+                          "{endpoint: {address: {socket_address: {address: d%u.test, port_value: 8080}}}}", which);
+        tc_buf_append_str(b, "]}]}\n");
+    } else {
+        tc_buf_printf(b, "  type: EDS\n  eds_cluster_config: {service_name: e%u, eds_config: {%s}}\n", which,
+                      good ? "ads: {}" : "path: /none");
+    }
+    tc_buf_printf(b, "  lb_policy: %s\n  lrs_server: {self: {}}\n",
+                  c->policy == SIM_RING_HASH && !c->dns ? "RING_HASH" : "ROUND_ROBIN");
+    if (c->max_requests)
+        tc_buf_printf(b, "  circuit_breakers: {thresholds: [{max_requests: %u}]}\n", c->max_requests);
+    if (c->outliers)
+        tc_buf_append_str(b, OUTLIERS);
+}
+
 static void put_cluster(const struct sim_mesh *mesh, unsigned which, bool good)
 {
     const struct sim_cluster *c = &mesh->clusters[which];
@@ -352,15 +403,7 @@ static void put_cluster(const struct sim_mesh *mesh, unsigned which, bool good)
             tc_buf_printf(&b, "%sc%u", i ? ", " : "", c->children[i]);
         tc_buf_append_str(&b, "]}}\n");
     } else {
-        tc_buf_printf(&b,
-                      "  type: EDS\n"
-                      "  eds_cluster_config: {service_name: e%u, eds_config: {%s}}\n"
-                      "  lb_policy: %s\n",
-                      which, good ? "ads: {}" : "path: /none",
-                      c->policy == SIM_RING_HASH ? "RING_HASH" : "ROUND_ROBIN");
-        tc_buf_append_str(&b, "  lrs_server: {self: {}}\n");
-        if (c->max_requests)
-            tc_buf_printf(&b, "  circuit_breakers: {thresholds: [{max_requests: %u}]}\n", c->max_requests);
+        append_leaf(&b, c, which, good);
     }
     put(&b);
 }
@@ -412,6 +455,8 @@ static void put_any(const struct sim_mesh *mesh, enum sim_resource kind, unsigne
 
 void servers_put(const struct sim_mesh *mesh, enum sim_resource kind, unsigned which)
 {
+    if (kind == SIM_CLUSTER)
+        sim_name_set(which, &mesh->clusters[which]);
     put_any(mesh, kind, which, true);
 }
 
@@ -430,10 +475,12 @@ void servers_remove(enum sim_resource kind, unsigned which)
     static const char prefixes[SIM_RESOURCES] = {'s', 'c', 'e'};
     char name[16];
     snprintf(name, sizeof(name), "%c%u", prefixes[kind], which);
-    tc_control_plane_remove(control_plane, types[kind], name);
+    for (int i = 0; i < CONTROLS; i++)
+        tc_control_plane_remove(controls[i].plane, types[kind], name);
 }
 
 void servers_end_streams(void)
 {
-    tc_control_plane_end_streams(control_plane, TORC_STATUS_UNAVAILABLE, "the control plane ends its streams");
+    for (int i = 0; i < CONTROLS; i++)
+        tc_control_plane_end_streams(controls[i].plane, TORC_STATUS_UNAVAILABLE, "the control plane ends its streams");
 }

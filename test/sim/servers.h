@@ -7,6 +7,7 @@
 #include "sim/mesh.h"
 
 #define SIM_CONTROL_PLANE "10.0.0.1:15010"
+#define SIM_FALLBACK "10.0.0.2:15010" /* has the same resources */
 
 /* `seen` hears of each call that a backend gets. */
 void servers_begin(size_t n_hosts, void (*seen)(uint64_t id));

@@ -28,6 +28,9 @@ uint64_t sim_trace_digest(void);
     X(CALLS_CERTAIN, "calls that had to succeed")                                                                      \
     X(CALLS_DOOMED, "calls that had to fail")                                                                          \
     X(CALLS_KEYED, "calls whose endpoint the ring named")                                                              \
+    X(CALLS_EJECTED, "calls that had to avoid an ejected endpoint")                                                    \
+    X(CALLS_HEDGED, "calls that had to be hedged")                                                                     \
+    X(CALLS_UNRESOLVED, "calls whose name had to fail")                                                                \
     X(CALLS_SESSION, "calls whose endpoint the session named")                                                         \
     X(CALLS_BREAKER, "calls that a circuit breaker dropped")                                                           \
     X(CALLS_RETRIED, "calls that were retried")                                                                        \
@@ -46,6 +49,11 @@ uint64_t sim_trace_digest(void);
     X(POLICY_ROUND_ROBIN, "calls: round_robin")                                                                        \
     X(POLICY_RING_HASH, "calls: ring_hash")                                                                            \
     X(POLICY_AGGREGATE, "calls: aggregate cluster")                                                                    \
+    X(POLICY_DNS, "calls: logical DNS cluster")                                                                        \
+    X(POLICY_OUTLIERS, "calls: outlier detection")                                                                     \
+    X(POLICY_HEDGING, "calls: hedging")                                                                                \
+    X(NAMES_FAILED, "names: look-ups that failed")                                                                     \
+    X(FALLBACKS, "fault: primary control plane unreachable from the start")                                                                    \
     X(CONNECTS, "connections: attempts")                                                                               \
     X(CONNECTS_REFUSED, "connections: refused")                                                                        \
     X(CONNECTS_SILENT, "connections: silent")                                                                          \
@@ -58,6 +66,7 @@ uint64_t sim_trace_digest(void);
     X(FAULT_CONTROL_PLANE, "fault: control plane unreachable")                                                         \
     X(FAULT_STREAM_END, "fault: ADS stream ended")                                                                     \
     X(FAULT_GOAWAY, "fault: GOAWAY of an endpoint")                                                                    \
+    X(FAULT_DNS, "fault: a name fails")                                                                                \
     X(FAULT_SICK, "fault: endpoint answers errors")                                                                    \
     X(SHORT_WRITES, "partial writes")                                                                                  \
     X(CHANGE_ENDPOINTS, "change: endpoints")                                                                           \

@@ -68,6 +68,17 @@ static void step_calm(struct sim_client *c, struct tc_rng *rng)
         sim_show_resources(c);
 }
 
+/* Calls, and calls again when outlier detection has looked at the first ones. */
+static void step_again(struct sim_client *c, struct tc_rng *rng)
+{
+    sim_step_calls(c, rng);
+    sim_step_calls(c, rng);
+    pass_ms(SIM_OUTLIER_INTERVAL_MS + 3000);
+    sim_step_calls(c, rng);
+    sim_step_calls(c, rng);
+    pass_ms(1000);
+}
+
 static void step(struct sim_client *c, unsigned number)
 {
     struct tc_rng rng;
@@ -85,16 +96,33 @@ static void step(struct sim_client *c, unsigned number)
         sim_step_free(c, &rng);
     else if (kind < 97)
         step_calm(c, &rng);
+    else
+        step_again(c, &rng);
     pass_ms(below(&rng, 4) ? below(&rng, 20) : below(&rng, 3000));
 }
 
 /* --- beginning and end --- */
 
+/* Its service is the last, so that the options serve nobody after it in this runtime. */
+static void hedged_options(const struct sim_service *s, struct app_channel_options *o, char *config, size_t config_size,
+                           char *target, size_t target_size)
+{
+    snprintf(target, target_size, "dns:///d%u.test:8080", s->cluster);
+    snprintf(config, config_size,
+             "{\"loadBalancingConfig\": [{\"round_robin\": {}}], \"methodConfig\": [{\"name\": [{}], \"hedgingPolicy\": "
+             "{\"maxAttempts\": %u, \"hedgingDelay\": \"0.%03us\", \"nonFatalStatusCodes\": [\"UNAVAILABLE\"]}}]}",
+             s->retries + 1, (unsigned)SIM_HEDGING_DELAY_MS);
+    o->service_config = config;
+}
+
 static void client_begin(struct sim_client *c)
 {
-    const struct app_channel_options o = {
-        .bootstrap = "{\"xds_servers\": [{\"server_uri\": \"" SIM_CONTROL_PLANE "\", \"channel_creds\": [{\"type\": "
-                     "\"insecure\"}], \"server_features\": [\"xds_v3\"]}], \"node\": {\"id\": \"sim\"}}",
+#define SERVER(address) "{\"server_uri\": \"" address "\", \"channel_creds\": [{\"type\": \"insecure\"}]}"
+    const char *one = "{\"xds_servers\": [" SERVER(SIM_CONTROL_PLANE) "], \"node\": {\"id\": \"sim\"}}";
+    const char *two =
+        "{\"xds_servers\": [" SERVER(SIM_CONTROL_PLANE) ", " SERVER(SIM_FALLBACK) "], \"node\": {\"id\": \"sim\"}}";
+    struct app_channel_options o = {
+        .bootstrap = sim_feature_on(c, SIM_FEATURE_FALLBACK) ? two : one,
         .backoff_max_ms = 4000,
         .connect_timeout_ms = c->connect_timeout_ms,
         .keepalive_time_ms = 10000,
@@ -105,8 +133,10 @@ static void client_begin(struct sim_client *c)
     for (size_t r = 0; r < c->n_runtimes; r++) {
         c->runtimes[r] = app_runtime_new(c->domain);
         for (unsigned s = 0; s < c->mesh.n_services; s++) {
-            char target[16];
+            char target[32], config[256];
             snprintf(target, sizeof(target), "xds:///s%u", s);
+            if (c->mesh.services[s].hedged)
+                hedged_options(&c->mesh.services[s], &o, config, sizeof(config), target, sizeof(target));
             c->channels[r][s] = app_channel_new(c->runtimes[r], target, &o);
         }
     }
@@ -184,6 +214,7 @@ void sim_workload_run(const struct sim_run *run)
     sim_mesh_serve(&c);
     c.connect_timeout_ms = sim_feature_on(&c, SIM_FEATURE_SLOW_CONNECTS) ? 20000 : 3000;
     oracle_begin(&c.mesh, (uint64_t)c.connect_timeout_ms, sim_now_ms());
+    sim_first_faults(&c, &rng);
     client_begin(&c);
     client_warm_up(&c, &rng);
     for (unsigned i = 0; i < run->steps && !sim_first_violation(); i++)

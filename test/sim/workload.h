@@ -35,7 +35,12 @@
     X(STREAMS, "streams")                                                                                              \
     X(RETRIES, "retries")                                                                                              \
     X(SESSIONS, "sessions")                                                                                            \
-    X(BREAKERS, "breakers")
+    X(BREAKERS, "breakers")                                                                                            \
+    X(DNS, "dns")                                                                                                      \
+    X(DNS_FAILS, "dns-fails")                                                                                          \
+    X(FALLBACK, "fallback")                                                                                            \
+    X(OUTLIERS, "outliers")                                                                                            \
+    X(HEDGING, "hedging")
 
 enum sim_feature {
 #define X(name, text) SIM_FEATURE_##name,

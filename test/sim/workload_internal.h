@@ -31,6 +31,8 @@ struct sim_client {
     enum sim_served served[SIM_RESOURCES][SIM_CLUSTERS];
     uint64_t served_ms[SIM_RESOURCES][SIM_CLUSTERS]; /* since when */
     bool control_plane_down;
+    bool fell_back;          /* it has been down since the start, so clients have the fallback */
+    bool name_fails[SIM_CLUSTERS];
     uint64_t changed_ms, back_ms; /* the last good change, the last return of the control plane */
     bool unheard;                 /* clients may not have heard of a change */
     struct app_domain *domain;
@@ -68,6 +70,8 @@ void sim_mesh_serve(const struct sim_client *c);
 void sim_step_fault(struct sim_client *c, struct tc_rng *rng);
 /* One change of a resource: good, bad, deleted or restored. */
 void sim_step_change(struct sim_client *c, struct tc_rng *rng);
+/* The first faults, before clients begin: names and a control plane that nobody ever reached. */
+void sim_first_faults(struct sim_client *c, struct tc_rng *rng);
 /* Ends every fault and restores every resource. */
 void sim_heal(struct sim_client *c);
 

@@ -166,6 +166,12 @@ static bool subchannel_is_adopted(const struct oh_subchannel *w)
     return p->wrapper.base.helper && entry_is_usable(p, e) && entry_is_recently_used(p, e) && entry_best(e) == w;
 }
 
+static void subchannel_ignore_health(void *arg, const struct tc_status *health)
+{
+    (void)arg;
+    (void)health;
+}
+
 static void subchannel_release(struct tc_subchannel *sc)
 {
     struct oh_subchannel *w = subchannel_of(tc_wrapped_subchannel_of(sc));
@@ -173,6 +179,8 @@ static void subchannel_release(struct tc_subchannel *sc)
     struct oh_policy *p = e ? subchannel_policy(w) : NULL;
     if (subchannel_is_adopted(w)) {
         w->wrapped.base.on_state = NULL;
+        /* The inner subchannel lives on, and must forget the child's health watcher, which goes now. */
+        tc_subchannel_watch_health(w->wrapped.inner, subchannel_ignore_health, NULL);
         subchannel_renew_endpoint(w);
         entry_drop_own(e, w);
     } else {

@@ -404,6 +404,50 @@ static void adopts_a_lost_connection(void **state)
     assert_string_equal(fake_lb_pick_hash(f, 1), A);
 }
 
+/* Ends the RPC of the last pick. */
+static void finish(struct fake_lb *f, int code)
+{
+    struct tc_status status = tc_status_make(code, TORC_LAYER_PEER, "%s", "");
+    for (struct tc_call_tracker *t = f->pick.trackers, *next; t; t = next) {
+        next = t->next;
+        t->on_done(t, &status, NULL);
+    }
+    tc_status_fini(&status);
+}
+
+/* Updates outlier_detection over the policy to the priorities p and q. */
+static void update_outliers(struct fake_lb *f, const char *p, const char *q)
+{
+    struct tc_lb_config *config =
+        fake_lb_config(f, "outlier_detection",
+                       "{'failurePercentageEjection': {'threshold': 50, 'minimumHosts': 1, 'requestVolume': 1}, "
+                       "'maxEjectionPercent': 100, 'childPolicy': [{'xds_override_host': {" BELOW(RR) "}}]}",
+                       NULL);
+    assert_true(fake_lb_update(f, fake_lb_endpoint_tree("p", p, "q", q, NULL), config, NULL));
+}
+
+/* The child releases an endpoint that sessions use, which is then ejected: its health concerns nobody any longer. */
+static void adopts_from_an_outlier(void **state)
+{
+    (void)state;
+    struct fake_lb *f = fake_lb_new("outlier_detection");
+    update_outliers(f, A " " B, C);
+    ready(f, A);
+    ready(f, B);
+    assert_string_equal(pick(f, A), A);
+    finish(f, TORC_STATUS_OK);
+    update_outliers(f, B, C " " A);
+    for (unsigned i = 0; i < 4; i++) {
+        assert_string_equal(pick(f, A), A);
+        finish(f, TORC_STATUS_UNAVAILABLE);
+    }
+    tc_loop_advance(f->loop, 2 * 10000);
+    assert_int_equal(fake_lb_count(f, A), 1);
+    assert_string_equal(fake_lb_pick(f), B);
+    finish(f, TORC_STATUS_OK);
+    fake_lb_free(f);
+}
+
 /* Sessions work while all endpoints of the child fail. */
 static void child_in_failure(void **state)
 {
@@ -532,6 +576,7 @@ int main(void)
         OVERRIDE_TEST(other_rpcs_do_not_count_as_use),
         OVERRIDE_TEST(survives_a_move),
         OVERRIDE_TEST(adopts_a_lost_connection),
+        cmocka_unit_test(adopts_from_an_outlier),
         OVERRIDE_TEST(child_in_failure),
         OVERRIDE_TEST(removed_while_awaited),
         OVERRIDE_TEST(off),
