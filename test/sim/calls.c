@@ -120,25 +120,25 @@ static size_t size_choose(const struct sim_client *c, struct tc_rng *rng)
     return below(rng, large ? SIM_MESSAGE_MAX : 64);
 }
 
-void sim_call_start(struct sim_client *c, struct tc_rng *rng, const struct oracle_call *o)
+void sim_call_start(struct sim_client *c, struct tc_rng *rng, struct oracle_call *o)
 {
     static const char *const kinds[SIM_KINDS] = {"call", "client stream", "server stream", "stream both ways"};
     static const struct app_call_events events = {call_on_make, call_on_message, call_on_done};
     struct client_call *call = TC_NEW(struct client_call);
     char request[96], key[16];
-    unsigned delay_ms = below(rng, 8) ? below(rng, 4) : below(rng, 800);
+    o->delay_ms = below(rng, 8) ? below(rng, 4) : below(rng, 800);
     call->client = c;
     call->service = o->service;
     call->message_size = size_choose(c, rng);
     call->id = oracle_call_begins(o, sim_now_ms());
-    snprintf(request, sizeof(request), "%llu %u %d %u %zu", (unsigned long long)call->id, delay_ms, o->asked_code,
+    snprintf(request, sizeof(request), "%llu %u %d %u %zu", (unsigned long long)call->id, o->delay_ms, o->asked_code,
              o->n_messages, call->message_size);
     snprintf(key, sizeof(key), "key-%d", o->key);
     sim_story(
         "%s %llu to s%u on runtime %u: key %d, deadline %lld ms, session %d, %u messages, the backend takes %u ms "
         "and answers %d%s",
         kinds[o->kind], (unsigned long long)call->id, o->service, o->runtime, o->key, (long long)o->timeout_ms,
-        o->session, o->n_messages, delay_ms, o->asked_code, o->wait_for_ready ? ", waits for ready" : "");
+        o->session, o->n_messages, o->delay_ms, o->asked_code, o->wait_for_ready ? ", waits for ready" : "");
     sim_count(SIM_COUNT_CALLS);
     *tc_vec_push(&c->calls) = call;
     call->app =
@@ -213,7 +213,7 @@ void sim_step_free(struct sim_client *c, struct tc_rng *rng)
         return;
     sim_story("call %llu is freed", (unsigned long long)call->id);
     sim_count(SIM_COUNT_CALLS_FREED);
-    oracle_call_freed(call->id);
+    oracle_call_freed(call->id, sim_now_ms());
     app_call_free(call->app);
     /* The memory stays, for an outcome that must not come. */
     call->freed = true;

@@ -85,7 +85,7 @@ void sim_mesh_make(struct sim_client *c, struct tc_rng *rng)
 {
     struct sim_mesh *m = &c->mesh;
     m->n_hosts = 2 + below(rng, SIM_HOSTS - 1);
-    unsigned leaves = 1 + below(rng, SIM_CLUSTERS - 1);
+    unsigned leaves = 1 + below(rng, SIM_HEDGED - 1);
     m->n_clusters = leaves + (sim_feature_on(c, SIM_FEATURE_AGGREGATES) ? 1 : 0);
     for (unsigned i = 0; i < leaves; i++) {
         bool ring = sim_feature_on(c, SIM_FEATURE_RING_HASH) && below(rng, 2);
@@ -255,9 +255,9 @@ static void fault_connection(struct tc_rng *rng, enum sim_feature kind)
 
 void sim_step_fault(struct sim_client *c, struct tc_rng *rng)
 {
-    static const enum sim_feature kinds[] = {SIM_FEATURE_RESETS,        SIM_FEATURE_CUTS,   SIM_FEATURE_STALLS,
-                                             SIM_FEATURE_HALF_OPEN,     SIM_FEATURE_DOWN,   SIM_FEATURE_SILENT,
-                                             SIM_FEATURE_CONTROL_PLANE, SIM_FEATURE_GOAWAY, SIM_FEATURE_SICK,
+    static const enum sim_feature kinds[] = {SIM_FEATURE_RESETS,        SIM_FEATURE_CUTS,     SIM_FEATURE_STALLS,
+                                             SIM_FEATURE_HALF_OPEN,     SIM_FEATURE_DOWN,     SIM_FEATURE_SILENT,
+                                             SIM_FEATURE_CONTROL_PLANE, SIM_FEATURE_GOAWAY,   SIM_FEATURE_SICK,
                                              SIM_FEATURE_STREAM_ENDS,   SIM_FEATURE_DNS_FAILS};
     enum sim_feature kind = kinds[below(rng, TC_ARRAY_LEN(kinds))];
     if (!sim_feature_on(c, kind))

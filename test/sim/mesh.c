@@ -27,7 +27,8 @@ void sim_cluster_text(const struct sim_cluster *c, char *text, size_t size)
                                 : c->policy == SIM_RING_HASH ? "ring_hash"
                                                              : "round_robin");
     if (!c->is_aggregate && n < size)
-        n += (size_t)snprintf(text + n, size - n, "%s%s", c->dns ? " by DNS" : "", c->outliers ? " without outliers" : "");
+        n += (size_t)snprintf(text + n, size - n, "%s%s", c->dns ? " by DNS" : "",
+                              c->outliers ? " without outliers" : "");
     if (c->max_requests && n < size)
         n += (size_t)snprintf(text + n, size - n, " limit %u", c->max_requests);
     for (size_t i = 0; c->is_aggregate && i < c->n_children && n < size; i++)

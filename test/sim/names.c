@@ -1,5 +1,5 @@
-/* The world's name resolution: tc_dns as src/io/dns.h has it. A literal is its own address; dC.test has the addresses of
- * cluster C (names.h), after a delay; every other name is not found. */
+/* The world's name resolution: tc_dns as src/io/dns.h has it. A literal is its own address; dC.test has the addresses
+ * of cluster C (names.h), after a delay; every other name is not found. */
 #include "sim/names.h"
 
 #include <stdio.h>

@@ -20,6 +20,9 @@
  *   cookie      a response tells its endpoint unless the request knew it
  *   breaker     no cluster has more calls than its limit, and none is dropped with fewer calls under way (A32)
  *   retries     a backend's failure is final after as many tries as the route allows, and no call has more (A44)
+ *   ejected     no call goes to an endpoint that outlier detection must have ejected; the endpoints that it cannot have
+ *               ejected serve as ever (A50)
+ *   hedging     while no attempt has answered, one more begins after each delay (A6)
  *   layer       of a circuit breaker, a backend's status, endpoints that cannot be connected
  *   quiet       nobody connects more often than backoff allows
  *
@@ -90,6 +93,18 @@ void oracle_host(unsigned host, bool up, bool silent, uint64_t now_ms)
     oracle_disturbed(now_ms);
 }
 
+void oracle_name(unsigned cluster, bool unknown, uint64_t now_ms)
+{
+    oracle.name_unknown[cluster] = unknown;
+    note_members(now_ms);
+    oracle_disturbed(now_ms);
+}
+
+bool oracle_name_known(unsigned cluster)
+{
+    return !oracle.name_unknown[cluster];
+}
+
 void oracle_sick(unsigned host, int code, uint64_t now_ms)
 {
     oracle.hosts[host].sick = code;
@@ -123,9 +138,12 @@ void oracle_call_cancelled(uint64_t id)
     serving_over(&oracle.calls[id]);
 }
 
-void oracle_call_freed(uint64_t id)
+void oracle_call_freed(uint64_t id, uint64_t now_ms)
 {
-    oracle.calls[id].call.freed = true;
+    struct tracked *t = &oracle.calls[id];
+    t->call.freed = true;
+    for (unsigned h = 0; h < SIM_HOSTS; h++)
+        oracle.ends[t->call.runtime][t->call.service][h].may_have_failed_ms = now_ms;
     oracle.unknown += MAX_TRIES;
     serving_over(&oracle.calls[id]);
 }
@@ -210,7 +228,11 @@ static void count_outcome(const struct oracle_call *call, const struct oracle_ou
                                                     SIM_COUNT_KIND_SERVER_STREAM, SIM_COUNT_KIND_BIDI_STREAM};
     const struct sim_service *service = &oracle.mesh.services[call->service];
     const struct sim_cluster *c = &oracle.mesh.clusters[service->cluster];
-    sim_count(c->is_aggregate              ? SIM_COUNT_POLICY_AGGREGATE
+    if (c->outliers)
+        sim_count(SIM_COUNT_POLICY_OUTLIERS);
+    sim_count(service->hedged              ? SIM_COUNT_POLICY_HEDGING
+              : c->is_aggregate            ? SIM_COUNT_POLICY_AGGREGATE
+              : c->dns                     ? SIM_COUNT_POLICY_DNS
               : c->policy == SIM_RING_HASH ? SIM_COUNT_POLICY_RING_HASH
                                            : SIM_COUNT_POLICY_ROUND_ROBIN);
     sim_count(r->code == TORC_STATUS_OK                  ? SIM_COUNT_CALLS_OK
@@ -229,6 +251,8 @@ static void count_outcome(const struct oracle_call *call, const struct oracle_ou
 static void count_load(const struct tracked *t, const struct oracle_outcome *r)
 {
     bool own = r->code == TORC_STATUS_CANCELLED || r->code == TORC_STATUS_DEADLINE_EXCEEDED;
+    if (oracle.mesh.services[t->call.service].hedged)
+        return;
     oracle.attempts += r->attempts;
     oracle.succeeded += r->code == TORC_STATUS_OK;
     oracle.dropped += strstr(r->message, "circuit breaker drop") != NULL;
@@ -236,13 +260,27 @@ static void count_load(const struct tracked *t, const struct oracle_outcome *r)
     oracle.unknown += own; /* the answer may have been on its way */
 }
 
+/* Notes where calls failed and succeeded. A call that was retried, or was given up, may have failed anywhere. */
+static void count_ends(const struct tracked *t, const struct oracle_outcome *r, uint64_t now_ms)
+{
+    int host = sim_host_of(r->peer);
+    bool at_host = host >= 0 && r->seen <= 1 && (r->code == TORC_STATUS_OK || r->layer == TORC_LAYER_PEER);
+    for (unsigned h = 0; h < SIM_HOSTS; h++)
+        if (!at_host || (r->code != TORC_STATUS_OK && (int)h == host))
+            oracle.ends[t->call.runtime][t->call.service][h].may_have_failed_ms = now_ms;
+    if (host >= 0 && r->code == TORC_STATUS_OK)
+        oracle.ends[t->call.runtime][t->call.service][host].succeeded_ms = now_ms;
+    else if (at_host)
+        oracle.ends[t->call.runtime][t->call.service][host].failed_ms = now_ms;
+}
+
 void oracle_call_seen(uint64_t id, uint64_t now_ms)
 {
     struct tracked *t = &oracle.calls[id];
     const struct sim_service *service = &oracle.mesh.services[t->call.service];
     const struct sim_cluster *c = &oracle.mesh.clusters[t->cluster];
-    if (t->ended || t->call.cancelled || t->call.freed || t->serving || !oracle_settled(t->began_ms) ||
-        !oracle_settled(now_ms) || service->retries || c->is_aggregate)
+    if (t->ended || t->call.cancelled || t->call.freed || t->serving || service->hedged ||
+        !oracle_settled(t->began_ms) || !oracle_settled(now_ms) || service->retries || c->is_aggregate)
         return;
     t->serving = true;
     oracle.serving[t->cluster]++;
@@ -281,6 +319,7 @@ void oracle_call_ends(uint64_t id, const struct oracle_outcome *r, uint64_t now_
         host = t->call.kind == SIM_UNARY ? judge_answer(id, t, r) : judge_stream(id, t, r);
     if (host >= 0)
         judge_member(id, t, host);
+    count_ends(t, r, now_ms);
     if (r->seen > r->attempts)
         sim_violation("attempts: backends saw call %llu %u times, the result says %u", (unsigned long long)id, r->seen,
                       r->attempts);

@@ -17,6 +17,7 @@ struct oracle_call {
     unsigned n_messages;          /* of a stream: the client's, or those that a server stream is asked for */
     int session, session_cluster; /* host and cluster of its cookie; -1: none */
     int64_t timeout_ms;           /* < 0: none */
+    unsigned delay_ms;            /* that the backend takes */
     int asked_code;               /* that the backend is to answer with; 0: OK */
     bool wait_for_ready, cancelled, freed;
 };
@@ -48,13 +49,17 @@ void oracle_disturbed(uint64_t now_ms);
 /* Returns whether nothing has disturbed the world for long enough. */
 bool oracle_settled(uint64_t now_ms);
 void oracle_host(unsigned host, bool up, bool silent, uint64_t now_ms);
+/* Look-ups of a cluster's name fail. unknown: they did so from the start, so that nobody knows the name. */
+void oracle_name(unsigned cluster, bool unknown, uint64_t now_ms);
+/* Returns whether clients may know the name. */
+bool oracle_name_known(unsigned cluster);
 void oracle_sick(unsigned host, int code, uint64_t now_ms);
 
 /* Returns the id of a call that begins. */
 uint64_t oracle_call_begins(const struct oracle_call *call, uint64_t now_ms);
 void oracle_call_cancelled(uint64_t id);
 /* The application gave the handle up: no outcome may come. */
-void oracle_call_freed(uint64_t id);
+void oracle_call_freed(uint64_t id, uint64_t now_ms);
 /* A backend got the call. */
 void oracle_call_seen(uint64_t id, uint64_t now_ms);
 void oracle_call_message(uint64_t id, const struct oracle_message *m);

@@ -8,10 +8,13 @@ static size_t leaf_groups(const struct sim_cluster *c, struct group *groups, siz
     for (size_t i = 0; i < c->n_localities; i++)
         if (c->localities[i].priority >= priorities)
             priorities = c->localities[i].priority + 1;
+    if (c->dns) /* one priority with all of them, or without an answer with none */
+        priorities = 1;
     for (unsigned p = 0; p < priorities; p++, n++) {
-        groups[n] = (struct group){.ring = c->policy == SIM_RING_HASH, .cluster = c, .priority = p};
-        for (size_t i = 0; i < c->n_localities; i++)
-            for (size_t k = 0; c->localities[i].priority == p && k < c->localities[i].n_endpoints; k++)
+        bool empty = c->dns && oracle.name_unknown[c - oracle.mesh.clusters];
+        groups[n] = (struct group){.ring = c->policy == SIM_RING_HASH && !c->dns, .cluster = c, .priority = p};
+        for (size_t i = 0; !empty && i < c->n_localities; i++)
+            for (size_t k = 0; (c->dns || c->localities[i].priority == p) && k < c->localities[i].n_endpoints; k++)
                 groups[n].member[c->localities[i].endpoints[k].host] = true;
         for (unsigned h = 0; h < SIM_HOSTS; h++) {
             groups[n].members += groups[n].member[h];
@@ -38,7 +41,39 @@ bool oracle_may_pass_over(const struct group *group)
 {
     bool two_failed = group->members >= group->reachable + 2;
     bool too_slow = group->silent > 0 && group->members > 1 && oracle.connect_timeout_ms + SLACK_MS >= FAILOVER_MS;
-    return group->ring && (two_failed || too_slow);
+    return group->unsure == group->reachable || (group->ring && (two_failed || too_slow || group->unsure > 0));
+}
+
+/* A50: a failure counts in the interval that it falls into, at whose end the endpoint is ejected. The endpoint comes
+ * back with the first interval that ends SIM_EJECTION_MS later. */
+bool oracle_may_be_ejected(const struct tracked *t, unsigned host)
+{
+    uint64_t failed_ms = oracle.ends[t->call.runtime][t->call.service][host].may_have_failed_ms;
+    return oracle.hosts[host].sick ||
+           (failed_ms > 0 && t->began_ms < failed_ms + SIM_EJECTION_MS + 3 * SIM_OUTLIER_INTERVAL_MS);
+}
+
+bool oracle_must_be_ejected(const struct tracked *t, unsigned host)
+{
+    uint64_t failed_ms = oracle.ends[t->call.runtime][t->call.service][host].failed_ms;
+    uint64_t succeeded_ms = oracle.ends[t->call.runtime][t->call.service][host].succeeded_ms;
+    return failed_ms > 0 && t->began_ms > failed_ms + SIM_OUTLIER_INTERVAL_MS + SLACK_MS &&
+           t->ended_ms + SLACK_MS < failed_ms + SIM_EJECTION_MS &&
+           (succeeded_ms == 0 || succeeded_ms + SIM_OUTLIER_INTERVAL_MS + SLACK_MS < failed_ms);
+}
+
+/* The addresses of a name are one endpoint (A61), which is ejected as a whole. */
+void oracle_groups_eject(struct group *groups, size_t n, const struct tracked *t)
+{
+    for (size_t g = 0; g < n; g++) {
+        struct group *group = &groups[g];
+        if (!group->cluster->outliers)
+            continue;
+        for (unsigned h = 0; h < SIM_HOSTS; h++)
+            group->unsure += group->member[h] && oracle.hosts[h].up && oracle_may_be_ejected(t, h);
+        if (group->cluster->dns && group->unsure > 0)
+            group->unsure = group->reachable;
+    }
 }
 
 size_t oracle_last_group(const struct group *groups, size_t n)

@@ -29,6 +29,7 @@ struct tracked {
 struct group {
     bool member[SIM_HOSTS];
     size_t members, reachable, silent, sick;
+    size_t unsure; /* reachable, and perhaps ejected by outlier detection */
     bool ring;
     const struct sim_cluster *cluster;
     unsigned priority;
@@ -42,6 +43,12 @@ struct oracle_state {
     } hosts[SIM_HOSTS];
     /* When a host was last an endpoint of the service; UINT64_MAX: it is one. 0: it never was. */
     uint64_t member_ms[SIM_SERVICES][SIM_HOSTS];
+    bool name_unknown[SIM_CLUSTERS];
+    /* The ends of a channel's calls at a host, as outlier detection has them: the moments of the last failure, of the
+     * last failure that may have been there, and of the last success. 0: none. */
+    struct {
+        uint64_t failed_ms, may_have_failed_ms, succeeded_ms;
+    } ends[RUNTIMES][SIM_SERVICES][SIM_HOSTS];
     bool key_answered[RUNTIMES][SIM_SERVICES][KEYS]; /* to a call that began settled, since disturbed_ms */
     uint64_t disturbed_ms, connect_timeout_ms;
     struct tracked *calls;
@@ -55,6 +62,11 @@ extern struct oracle_state oracle;
 
 /* Fills in the groups of a service, in their order. Returns how many. */
 size_t oracle_groups(unsigned service, struct group groups[MAX_GROUPS]);
+/* Fills in who may be ejected for a call of the service that began then. */
+void oracle_groups_eject(struct group *groups, size_t n, const struct tracked *t);
+/* Returns whether the host must have been ejected, or may have been, when the call began (A50). */
+bool oracle_must_be_ejected(const struct tracked *t, unsigned host);
+bool oracle_may_be_ejected(const struct tracked *t, unsigned host);
 /* Returns whether a group with a reachable endpoint may be passed over: see the exceptions in oracle.c. */
 bool oracle_may_pass_over(const struct group *group);
 /* Returns the group behind which no call goes: the first with a reachable endpoint that may not be passed over, else

@@ -34,17 +34,29 @@ static void judge_ring(uint64_t id, const struct tracked *t, int host, const str
                       expected);
 }
 
+/* A LOGICAL_DNS cluster is one endpoint with all addresses of the name (A61), and so are its cookies. */
+static bool names_more_addresses(const struct sim_service *service)
+{
+    const struct sim_cluster *c = &oracle.mesh.clusters[service->cluster];
+    bool any = c->dns;
+    for (size_t i = 0; c->is_aggregate && i < c->n_children; i++)
+        any = any || oracle.mesh.clusters[c->children[i]].dns;
+    return any;
+}
+
 /* Returns whether the session's cookie names an endpoint that the call must go to, if it can be reached: it is one of
  * the cluster. Below an aggregate cluster the priorities choose the leaf cluster first (A75), so there it only may. */
 static bool session_counts(const struct tracked *t, const struct group *groups, size_t n, bool *must)
 {
     const struct sim_service *service = &oracle.mesh.services[t->call.service];
     *must = false;
-    if (!service->sessions || t->call.session < 0 || t->call.session_cluster != (int)service->cluster)
+    if (!service->sessions || t->call.session < 0 || oracle.mesh.clusters[service->cluster].dns ||
+        t->call.session_cluster != (int)service->cluster)
         return false;
     for (size_t g = 0; g < n; g++)
         if (groups[g].member[t->call.session]) {
-            *must = oracle.hosts[t->call.session].up && !oracle.mesh.clusters[service->cluster].is_aggregate;
+            *must = groups[g].unsure == 0 && oracle.hosts[t->call.session].up &&
+                    !oracle.mesh.clusters[service->cluster].is_aggregate;
             return true;
         }
     return false;
@@ -56,9 +68,27 @@ static void judge_cookie(uint64_t id, const struct tracked *t, const struct orac
     const struct sim_service *service = &oracle.mesh.services[t->call.service];
     bool known = counts && host == t->call.session;
     int expected = service->sessions && !known ? host : -1;
+    if (names_more_addresses(service))
+        return;
     if (r->session != expected || (expected >= 0 && r->session_cluster != (int)service->cluster))
         sim_violation("cookie: call %llu, which host %d of c%u answered, got the session of host %d, c%d", (ull)id,
                       host, service->cluster, r->session, r->session_cluster);
+}
+
+/* A50: an endpoint whose calls failed, all of them, gets none until its ejection is over. Returns true if it did. */
+static bool judge_ejected(uint64_t id, const struct tracked *t, int host, const struct group *group)
+{
+    bool any = false;
+    if (!group->cluster->outliers || group->cluster->dns)
+        return false;
+    for (unsigned h = 0; h < SIM_HOSTS; h++)
+        any = any || (group->member[h] && oracle.hosts[h].up && oracle_must_be_ejected(t, h));
+    if (any)
+        sim_count(SIM_COUNT_CALLS_EJECTED);
+    if (!oracle_must_be_ejected(t, (unsigned)host))
+        return false;
+    sim_violation("ejected: call %llu went to host %d, which outlier detection had to eject", (ull)id, host);
+    return true;
 }
 
 static void judge_ok(uint64_t id, const struct tracked *t, const struct oracle_outcome *r, int host,
@@ -86,10 +116,12 @@ static void judge_ok(uint64_t id, const struct tracked *t, const struct oracle_o
         }
     if (counts && host == t->call.session)
         return;
+    if (n_serving == 1 && judge_ejected(id, t, host, serving))
+        return;
     if (n_serving == 0)
         sim_violation("group: call %llu of s%u went to host %d, which is not in the groups up to %zu", (ull)id,
                       t->call.service, host, last);
-    else if (n_serving == 1)
+    else if (n_serving == 1 && serving->unsure == 0)
         judge_ring(id, t, host, serving);
 }
 
@@ -106,7 +138,8 @@ static int64_t time_enough_ms(const struct oracle_call *c, const struct group *g
         return FAST_MS;
     for (size_t g = 0; g <= last; g++)
         if (groups[g].reachable > 0)
-            enough_ms += (int64_t)(groups[g].silent * oracle.connect_timeout_ms);
+            enough_ms += (int64_t)(groups[g].silent * oracle.connect_timeout_ms) +
+                         (groups[g].unsure > 0 ? SIM_EJECTION_MS + 2 * SIM_OUTLIER_INTERVAL_MS : 0);
     for (unsigned tries = 1 + oracle.mesh.services[c->service].retries; session_waits && tries > 0; tries--)
         enough_ms += (int64_t)oracle.connect_timeout_ms;
     return enough_ms;
@@ -152,7 +185,7 @@ static void judge_tries(uint64_t id, const struct tracked *t, const struct oracl
     unsigned most = 1 + oracle.mesh.services[t->call.service].retries;
     if (r->layer != TORC_LAYER_PEER)
         sim_violation("layer: a backend failed call %llu, layer %d: %s", (ull)id, r->layer, r->message);
-    if (sick && r->seen != most)
+    if (sick && r->seen != most && !(oracle.mesh.services[t->call.service].hedged && t->call.asked_code))
         sim_violation("retries: call %llu failed for good after %u of %u tries: %s", (ull)id, r->seen, most,
                       r->message);
 }
@@ -161,7 +194,10 @@ static void judge_tries(uint64_t id, const struct tracked *t, const struct oracl
  * if it has no endpoint, with that of the policy. */
 static void judge_doomed(uint64_t id, const struct tracked *t, const struct oracle_outcome *r, const struct group *last)
 {
-    int expected = last->members > 0 ? TORC_LAYER_CONNECT : TORC_LAYER_LB;
+    bool hedged = oracle.mesh.services[t->call.service].hedged; /* a channel of the resolver's own */
+    int expected = last->members > 0 ? TORC_LAYER_CONNECT : hedged ? TORC_LAYER_RESOLVER : TORC_LAYER_LB;
+    if (last->cluster->dns && last->members == 0)
+        sim_count(SIM_COUNT_CALLS_UNRESOLVED);
     sim_count(SIM_COUNT_CALLS_DOOMED);
     if (r->code == TORC_STATUS_UNAVAILABLE && r->layer != expected)
         sim_violation("layer: no endpoint of s%u can be reached, and call %llu failed in layer %d, expected %d: %s",
@@ -169,6 +205,17 @@ static void judge_doomed(uint64_t id, const struct tracked *t, const struct orac
     if (r->code != TORC_STATUS_UNAVAILABLE && r->code != TORC_STATUS_DEADLINE_EXCEEDED)
         sim_violation("reachable: no endpoint of s%u can be reached, and call %llu failed with %s: %s", t->call.service,
                       (ull)id, torc_status_code_name(r->code), r->message);
+}
+
+/* Every endpoint that can be reached may be ejected: then the policies fail calls. */
+static bool ejection_explains(const struct oracle_outcome *r, const struct group *groups, size_t n)
+{
+    bool unsure = false, sure = false;
+    for (size_t g = 0; g < n; g++) {
+        unsure = unsure || groups[g].unsure > 0;
+        sure = sure || groups[g].reachable > groups[g].unsure;
+    }
+    return unsure && !sure && r->code == TORC_STATUS_UNAVAILABLE;
 }
 
 static void judge_failure(uint64_t id, const struct tracked *t, const struct oracle_outcome *r,
@@ -185,6 +232,8 @@ static void judge_failure(uint64_t id, const struct tracked *t, const struct ora
         return;
     }
     session_counts(t, groups, n, &must);
+    if (ejection_explains(r, groups, n))
+        return;
     if (last == n && !must) {
         sim_count(SIM_COUNT_CALLS_DOOMED);
         judge_doomed(id, t, r, &groups[n - 1]);
@@ -200,18 +249,32 @@ static void judge_failure(uint64_t id, const struct tracked *t, const struct ora
                   torc_status_code_name(r->code), r->message);
 }
 
+/* A6: while no attempt has answered, one more begins after each delay. */
+static void judge_hedging(uint64_t id, const struct tracked *t, const struct oracle_outcome *r)
+{
+    const struct sim_service *s = &oracle.mesh.services[t->call.service];
+    if (!s->hedged || r->code != TORC_STATUS_OK || t->call.delay_ms < (s->retries + 1) * SIM_HEDGING_DELAY_MS)
+        return;
+    sim_count(SIM_COUNT_CALLS_HEDGED);
+    if (r->seen < s->retries + 1)
+        sim_violation("hedging: the backend takes %u ms for call %llu, and backends saw it %u times, expected %u",
+                      t->call.delay_ms, (ull)id, r->seen, s->retries + 1);
+}
+
 void oracle_judge_settled(uint64_t id, const struct oracle_outcome *r, int host, uint64_t now_ms)
 {
     const struct tracked *t = &oracle.calls[id];
     struct group groups[MAX_GROUPS];
     size_t n = oracle_groups(t->call.service, groups);
+    oracle_groups_eject(groups, n, t);
+    judge_hedging(id, t, r);
     sim_count(SIM_COUNT_CALLS_CERTAIN);
     if (r->seen > 1 + oracle.mesh.services[t->call.service].retries)
         sim_violation("retries: backends saw call %llu %u times, s%u allows %u retries", (ull)id, r->seen,
                       t->call.service, oracle.mesh.services[t->call.service].retries);
     if (r->code != TORC_STATUS_OK)
         judge_failure(id, t, r, groups, n, now_ms);
-    else if (host >= 0 && t->call.key >= 0)
+    else if (host >= 0 && t->call.key >= 0 && t->call.session < 0)
         oracle.key_answered[t->call.runtime][t->call.service][t->call.key] = true;
     if (r->code == TORC_STATUS_OK && host >= 0)
         judge_ok(id, t, r, host, groups, n);

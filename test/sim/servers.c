@@ -362,8 +362,9 @@ static void put_listener(const struct sim_mesh *mesh, unsigned which, bool good)
 
 /* All RPCs of an endpoint that failed in an interval eject it, for as long each time. */
 #define OUTLIERS                                                                                                       \
-    "  outlier_detection: {interval: 10s, base_ejection_time: 30s, max_ejection_time: 30s, max_ejection_percent: 100, "  \
-    "enforcing_success_rate: 0, enforcing_failure_percentage: 100, failure_percentage_threshold: 99, "                    \
+    "  outlier_detection: {interval: 10s, base_ejection_time: 30s, max_ejection_time: 30s, max_ejection_percent: "     \
+    "100, "                                                                                                            \
+    "enforcing_success_rate: 0, enforcing_failure_percentage: 100, failure_percentage_threshold: 99, "                 \
     "failure_percentage_minimum_hosts: 1, failure_percentage_request_volume: 1}\n"
 
 /* A bad LOGICAL_DNS cluster has no endpoint. */
@@ -372,8 +373,7 @@ static void append_leaf(struct tc_buf *b, const struct sim_cluster *c, unsigned 
     if (c->dns) {
         tc_buf_append_str(b, "  type: LOGICAL_DNS\n  load_assignment: {endpoints: [{lb_endpoints: [");
         if (good)
-            tc_buf_printf(b,
-                          "{endpoint: {address: {socket_address: {address: d%u.test, port_value: 8080}}}}", which);
+            tc_buf_printf(b, "{endpoint: {address: {socket_address: {address: d%u.test, port_value: 8080}}}}", which);
         tc_buf_append_str(b, "]}]}\n");
     } else {
         tc_buf_printf(b, "  type: EDS\n  eds_cluster_config: {service_name: e%u, eds_config: {%s}}\n", which,

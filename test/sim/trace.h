@@ -53,7 +53,7 @@ uint64_t sim_trace_digest(void);
     X(POLICY_OUTLIERS, "calls: outlier detection")                                                                     \
     X(POLICY_HEDGING, "calls: hedging")                                                                                \
     X(NAMES_FAILED, "names: look-ups that failed")                                                                     \
-    X(FALLBACKS, "fault: primary control plane unreachable from the start")                                                                    \
+    X(FALLBACKS, "fault: primary control plane unreachable from the start")                                            \
     X(CONNECTS, "connections: attempts")                                                                               \
     X(CONNECTS_REFUSED, "connections: refused")                                                                        \
     X(CONNECTS_SILENT, "connections: silent")                                                                          \

@@ -108,10 +108,11 @@ static void hedged_options(const struct sim_service *s, struct app_channel_optio
                            char *target, size_t target_size)
 {
     snprintf(target, target_size, "dns:///d%u.test:8080", s->cluster);
-    snprintf(config, config_size,
-             "{\"loadBalancingConfig\": [{\"round_robin\": {}}], \"methodConfig\": [{\"name\": [{}], \"hedgingPolicy\": "
-             "{\"maxAttempts\": %u, \"hedgingDelay\": \"0.%03us\", \"nonFatalStatusCodes\": [\"UNAVAILABLE\"]}}]}",
-             s->retries + 1, (unsigned)SIM_HEDGING_DELAY_MS);
+    snprintf(
+        config, config_size,
+        "{\"loadBalancingConfig\": [{\"round_robin\": {}}], \"methodConfig\": [{\"name\": [{}], \"hedgingPolicy\": "
+        "{\"maxAttempts\": %u, \"hedgingDelay\": \"0.%03us\", \"nonFatalStatusCodes\": [\"UNAVAILABLE\"]}}]}",
+        s->retries + 1, (unsigned)SIM_HEDGING_DELAY_MS);
     o->service_config = config;
 }
 

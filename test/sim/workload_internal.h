@@ -31,7 +31,7 @@ struct sim_client {
     enum sim_served served[SIM_RESOURCES][SIM_CLUSTERS];
     uint64_t served_ms[SIM_RESOURCES][SIM_CLUSTERS]; /* since when */
     bool control_plane_down;
-    bool fell_back;          /* it has been down since the start, so clients have the fallback */
+    bool fell_back; /* it has been down since the start, so clients have the fallback */
     bool name_fails[SIM_CLUSTERS];
     uint64_t changed_ms, back_ms; /* the last good change, the last return of the control plane */
     bool unheard;                 /* clients may not have heard of a change */
@@ -53,7 +53,8 @@ void sim_step_calls(struct sim_client *c, struct tc_rng *rng);
 void sim_step_cancel(struct sim_client *c, struct tc_rng *rng);
 void sim_step_free(struct sim_client *c, struct tc_rng *rng);
 struct oracle_call;
-void sim_call_start(struct sim_client *c, struct tc_rng *rng, const struct oracle_call *o);
+/* Also chooses how long the backend takes. */
+void sim_call_start(struct sim_client *c, struct tc_rng *rng, struct oracle_call *o);
 /* Forgets the calls that are over, or all. */
 void sim_calls_sweep(struct sim_client *c, bool all);
 void sim_calls_end(struct sim_client *c);

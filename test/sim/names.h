@@ -1,0 +1,12 @@
+/* The names of the world: dC.test is the endpoints of cluster C. */
+#ifndef SIM_NAMES_H
+#define SIM_NAMES_H
+
+#include "sim/mesh.h"
+
+/* Sets the addresses of the cluster's name. */
+void sim_name_set(unsigned cluster, const struct sim_cluster *c);
+/* Look-ups of the name fail from now on, or no longer. */
+void sim_name_fail(unsigned cluster, bool fail);
+
+#endif
