@@ -32,7 +32,8 @@ def main():
     for mutant in listed:
         path = (root / mutant["file"]).resolve()
         text = mutants.apply(mutant, path.read_text()) if path.is_file() else None
-        complaint = "its line is not in the file once" if text is None else compile_with(by_file[path], path, text)
+        command = by_file.get(path) or by_file.get(path.with_suffix(".c"))  # a header compiles as its .c file does
+        complaint = "its line is not in the file once" if text is None else compile_with(command, path, text)
         if mutant["name"] in names:
             complaint = "the name is there twice"
         names.add(mutant["name"])

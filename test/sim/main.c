@@ -2,7 +2,7 @@
  *
  *     sim --seed N [--steps K] [--skip 3,7-9] [--without a,b] [--trace|--detail]    one run, in this process
  *     sim --count M [--from N | --fresh] [--seconds S] [--jobs J] [--steps K]
- *                                                                               a search: a process for each seed
+ *         [--digests] [--report]                                                a search: a process for each seed
  *
  * A search stops at the first seed with a violation (or a crash), makes its run shorter (search.c), and prints the
  * command that replays it. */
@@ -19,7 +19,8 @@
 static void usage(void)
 {
     fprintf(stderr, "usage: sim --seed N [--steps K] [--skip LIST] [--without FEATURES] [--trace | --detail]\n"
-                    "       sim --count M [--from N | --fresh] [--seconds S] [--jobs J] [--steps K] [--digests]\n");
+                    "       sim --count M [--from N | --fresh] [--seconds S] [--jobs J] [--steps K] [--digests]\n"
+                    "           [--report]\n");
     exit(2);
 }
 
@@ -100,6 +101,8 @@ static bool parse_option(struct given *o, int option)
         o->search.shortening = false;
     } else if (option == 'D') {
         o->search.digests = true;
+    } else if (option == 'R') {
+        o->search.report = true;
     } else {
         return false;
     }
@@ -112,7 +115,7 @@ int main(int argc, char **argv)
         {"seed", 1, 0, 's'},    {"steps", 1, 0, 'k'},  {"skip", 1, 0, 'x'},    {"without", 1, 0, 'w'},
         {"trace", 0, 0, 't'},   {"detail", 0, 0, 'd'}, {"count", 1, 0, 'c'},   {"from", 1, 0, 'f'},
         {"seconds", 1, 0, 'S'}, {"jobs", 1, 0, 'j'},   {"digests", 0, 0, 'D'}, {"no-shortening", 0, 0, 'N'},
-        {"fresh", 0, 0, 'F'},   {0, 0, 0, 0},
+        {"fresh", 0, 0, 'F'},   {"report", 0, 0, 'R'}, {0, 0, 0, 0},
     };
     struct given o = {.search = {.run = {.steps = 600}, .from = 1, .jobs = 1, .shortening = true}};
     for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;)

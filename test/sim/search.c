@@ -9,13 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "sim/trace.h"
 
-enum { MAX_JOBS = 64, SEED_SECONDS = 120, MAX_SHORTENINGS = 400 };
+enum { MAX_JOBS = 64, SEED_SECONDS = 120, MAX_SHORTENINGS = 400, SIM_REPORT_LEAST = 1000 };
 
 struct slot {
     pid_t pid;
@@ -152,12 +153,30 @@ static int search_failed(const struct sim_search *search, const struct slot *slo
     return 1;
 }
 
-static void print_counts(uint64_t seeds, double seconds)
+/* CPU time of the children that have ended. */
+static double children_seconds(void)
 {
-    for (int i = 0; i < SIM_COUNT_ALL; i++)
-        printf("%12llu  %s\n", (unsigned long long)totals[i], sim_count_texts[i]);
-    printf("%llu seeds without a violation in %.1f s, %.0f calls a second\n", (unsigned long long)seeds, seconds,
-           (double)totals[SIM_COUNT_CALLS] / (seconds > 0 ? seconds : 1));
+    struct rusage used;
+    getrusage(RUSAGE_CHILDREN, &used);
+    return (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+           (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6;
+}
+
+/* Returns how many rows of the table are below SIM_REPORT_LEAST. */
+static unsigned print_counts(uint64_t seeds, double seconds, bool report)
+{
+    double cpu_seconds = children_seconds();
+    unsigned rare = 0;
+    for (int i = 0; i < SIM_COUNT_ALL; i++) {
+        bool is_rare = report && totals[i] < SIM_REPORT_LEAST;
+        printf("%12llu  %s%s\n", (unsigned long long)totals[i], sim_count_texts[i], is_rare ? "  (rare)" : "");
+        rare += is_rare;
+    }
+    printf("%llu seeds without a violation in %.1f s, %.0f calls a second and core\n", (unsigned long long)seeds,
+           seconds, (double)totals[SIM_COUNT_CALLS] / (cpu_seconds > 0 ? cpu_seconds : 1));
+    if (rare > 0)
+        printf("%u rows are below %d\n", rare, SIM_REPORT_LEAST);
+    return rare;
 }
 
 static double clock_seconds(void)
@@ -195,6 +214,5 @@ int sim_search(const struct sim_search *search)
         if (next < end && (search->seconds == 0 || clock_seconds() - begin < search->seconds))
             slot_start_next(search, slot, next++);
     }
-    print_counts(done, clock_seconds() - begin);
-    return 0;
+    return print_counts(done, clock_seconds() - begin, search->report) > 0 ? 1 : 0;
 }

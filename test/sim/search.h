@@ -11,6 +11,7 @@ struct sim_search {
     unsigned jobs;
     bool shortening;
     bool digests; /* print the digest of each seed */
+    bool report;  /* name what occurred too rarely; it fails the search */
 };
 
 /* Returns 0 when no seed failed. Prints the table of counts, or the shortened run of the first seed that failed. */
