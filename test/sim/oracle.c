@@ -319,12 +319,12 @@ void oracle_call_ends(uint64_t id, const struct oracle_outcome *r, uint64_t now_
         host = t->call.kind == SIM_UNARY ? judge_answer(id, t, r) : judge_stream(id, t, r);
     if (host >= 0)
         judge_member(id, t, host);
-    count_ends(t, r, now_ms);
     if (r->seen > r->attempts)
         sim_violation("attempts: backends saw call %llu %u times, the result says %u", (unsigned long long)id, r->seen,
                       r->attempts);
     if (oracle_settled(t->began_ms) && !t->call.cancelled)
         oracle_judge_settled(id, r, host, now_ms);
+    count_ends(t, r, now_ms); /* this call itself is judged by those before it */
 }
 
 void oracle_attempts(unsigned host, uint64_t attempts, uint64_t period_ms, unsigned runtimes)
