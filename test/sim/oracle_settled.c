@@ -178,14 +178,15 @@ static bool judge_breaker(uint64_t id, const struct oracle_outcome *r, uint64_t 
     return true;
 }
 
-/* A44: a call that fails because its backends are sick has been tried as often as the route allows, one that fails
- * otherwise at no healthy backend more than once. */
-static void judge_tries(uint64_t id, const struct tracked *t, const struct oracle_outcome *r, bool sick)
+/* A44: a call that fails because its backends are sick has been tried as often as the route allows. A try whose pick
+ * finds only ejected endpoints is the last one, unless the call waits for ready. */
+static void judge_tries(uint64_t id, const struct tracked *t, const struct oracle_outcome *r, bool sick, bool ejected)
 {
     unsigned most = 1 + oracle.mesh.services[t->call.service].retries;
     if (r->layer != TORC_LAYER_PEER)
         sim_violation("layer: a backend failed call %llu, layer %d: %s", (ull)id, r->layer, r->message);
-    if (sick && r->seen != most && !(oracle.mesh.services[t->call.service].hedged && t->call.asked_code))
+    bool other_end = oracle.mesh.services[t->call.service].hedged && t->call.asked_code;
+    if (sick && r->seen != most && !other_end && (!ejected || t->call.wait_for_ready))
         sim_violation("retries: call %llu failed for good after %u of %u tries: %s", (ull)id, r->seen, most,
                       r->message);
 }
@@ -218,6 +219,14 @@ static bool ejection_explains(const struct oracle_outcome *r, const struct group
     return unsure && !sure && r->code == TORC_STATUS_UNAVAILABLE;
 }
 
+static bool any_unsure(const struct group *groups, size_t n)
+{
+    bool any = false;
+    for (size_t g = 0; g < n; g++)
+        any = any || groups[g].unsure > 0;
+    return any;
+}
+
 static void judge_failure(uint64_t id, const struct tracked *t, const struct oracle_outcome *r,
                           const struct group *groups, size_t n, uint64_t now_ms)
 {
@@ -228,14 +237,13 @@ static void judge_failure(uint64_t id, const struct tracked *t, const struct ora
     if (judge_breaker(id, r, now_ms))
         return;
     if ((t->call.asked_code != 0 && r->code == t->call.asked_code) || (sick > 0 && is_sick)) {
-        judge_tries(id, t, r, is_sick);
+        judge_tries(id, t, r, is_sick, any_unsure(groups, n));
         return;
     }
     session_counts(t, groups, n, &must);
     if (ejection_explains(r, groups, n))
         return;
     if (last == n && !must) {
-        sim_count(SIM_COUNT_CALLS_DOOMED);
         judge_doomed(id, t, r, &groups[n - 1]);
         return;
     }

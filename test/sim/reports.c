@@ -17,7 +17,9 @@ typedef Envoy__Service__Status__V3__ClientConfig__GenericXdsConfig shown_resourc
 void sim_show_loads(void)
 {
     struct servers_loads l = servers_loads();
-    oracle_loads(&(struct oracle_loads){l.issued, l.succeeded, l.failed, l.dropped, l.whole});
+    /* A server does not hear that a connection is half-open, and what was sent on it is lost. */
+    bool whole = l.whole && sim_counts[SIM_COUNT_FAULT_HALF_OPEN] == 0;
+    oracle_loads(&(struct oracle_loads){l.issued, l.succeeded, l.failed, l.dropped, whole});
 }
 
 /* Returns the resource's entry among those of one xDS client; NULL: it has none. */
