@@ -39,6 +39,7 @@ static void endpoints_make(struct sim_client *c, struct sim_cluster *cluster, st
 {
     bool used[SIM_HOSTS] = {false};
     unsigned priority = 0;
+    cluster->version++;
     cluster->n_localities = 1 + below(rng, SIM_LOCALITIES);
     for (size_t i = 0; i < cluster->n_localities; i++) {
         locality_make(c, &cluster->localities[i], priority, rng, used);

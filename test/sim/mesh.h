@@ -34,7 +34,8 @@ struct sim_cluster {
     size_t n_children; /* of an aggregate */
     unsigned children[SIM_CHILDREN];
     enum sim_policy policy; /* of others */
-    bool dns;               /* LOGICAL_DNS: all endpoints are one of the name dC.test */
+    bool dns;               /* LOGICAL_DNS: all endpoints are one of the name dCvVERSION.test */
+    unsigned version;       /* of the endpoints: a name that was looked up never has others */
     bool outliers;          /* detected (A50) */
     unsigned max_requests;  /* circuit breaking (A32); 0: none */
     size_t n_localities;

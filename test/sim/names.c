@@ -1,4 +1,4 @@
-/* The world's name resolution: tc_dns as src/io/dns.h has it. A literal is its own address; dC.test has the addresses
+/* The world's name resolution: tc_dns as src/io/dns.h has it. A literal is its own address; dCvN.test has the addresses
  * of cluster C (names.h), after a delay; every other name is not found. */
 #include "sim/names.h"
 
@@ -52,7 +52,7 @@ static size_t dns_addresses(const char *host, uint16_t port, struct tc_addr addr
     size_t n = 0;
     if (tc_addr_from_ip(&addrs[0], tc_slice_str(host), port) == 0)
         return 1;
-    if (sscanf(host, "d%u.test", &cluster) != 1 || cluster >= SIM_CLUSTERS || names[cluster].fails)
+    if (sscanf(host, "d%u", &cluster) != 1 || cluster >= SIM_CLUSTERS || names[cluster].fails)
         return 0;
     for (; n < names[cluster].n; n++) {
         const char *address = sim_host_address(names[cluster].hosts[n]);

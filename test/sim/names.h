@@ -1,4 +1,4 @@
-/* The names of the world: dC.test is the endpoints of cluster C. */
+/* The names of the world: dC.test and dCvVERSION.test are the endpoints of cluster C. */
 #ifndef SIM_NAMES_H
 #define SIM_NAMES_H
 

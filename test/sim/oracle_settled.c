@@ -182,10 +182,16 @@ static bool judge_breaker(uint64_t id, const struct oracle_outcome *r, uint64_t 
  * finds only ejected endpoints is the last one, unless the call waits for ready. */
 static void judge_tries(uint64_t id, const struct tracked *t, const struct oracle_outcome *r, bool sick, bool ejected)
 {
+    bool any_sick = false;
+    for (unsigned h = 0; h < SIM_HOSTS; h++)
+        any_sick = any_sick || oracle.hosts[h].sick;
     unsigned most = 1 + oracle.mesh.services[t->call.service].retries;
     if (r->layer != TORC_LAYER_PEER)
         sim_violation("layer: a backend failed call %llu, layer %d: %s", (ull)id, r->layer, r->message);
     bool other_end = oracle.mesh.services[t->call.service].hedged && t->call.asked_code;
+    if (!sick && r->seen > 1 && !any_sick && !oracle.mesh.services[t->call.service].hedged)
+        sim_violation("retries: call %llu was tried %u times, and its status is not one to retry: %s", (ull)id, r->seen,
+                      r->message);
     if (sick && r->seen != most && !other_end && (!ejected || t->call.wait_for_ready))
         sim_violation("retries: call %llu failed for good after %u of %u tries: %s", (ull)id, r->seen, most,
                       r->message);

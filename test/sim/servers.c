@@ -373,7 +373,8 @@ static void append_leaf(struct tc_buf *b, const struct sim_cluster *c, unsigned 
     if (c->dns) {
         tc_buf_append_str(b, "  type: LOGICAL_DNS\n  load_assignment: {endpoints: [{lb_endpoints: [");
         if (good)
-            tc_buf_printf(b, "{endpoint: {address: {socket_address: {address: d%u.test, port_value: 8080}}}}", which);
+            tc_buf_printf(b, "{endpoint: {address: {socket_address: {address: d%uv%u.test, port_value: 8080}}}}", which,
+                          c->version);
         tc_buf_append_str(b, "]}]}\n");
     } else {
         tc_buf_printf(b, "  type: EDS\n  eds_cluster_config: {service_name: e%u, eds_config: {%s}}\n", which,
