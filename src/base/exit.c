@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "base/fork.h"
+#include "base/wait.h"
 
 /* An exit never waits longer for Torc. Torc's threads end within about a millisecond; only callbacks of the application
  * take longer. */
@@ -45,8 +46,8 @@ static bool parts_are_idle(void)
 
 static void wait_until_idle(uint64_t until_ns)
 {
-    struct timespec ts = {.tv_sec = (time_t)(until_ns / TC_NS_PER_S), .tv_nsec = (long)(until_ns % TC_NS_PER_S)};
-    while (!parts_are_idle() && (sem_clockwait(&progress, CLOCK_MONOTONIC, &ts) == 0 || errno == EINTR)) {
+    struct timespec until = tc_wait_until(until_ns);
+    while (!parts_are_idle() && (tc_wait_semaphore(&progress, &until) == 0 || errno == EINTR)) {
     }
 }
 

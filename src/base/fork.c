@@ -17,6 +17,7 @@
 
 #include "base/cancel.h"
 #include "base/clock.h"
+#include "base/wait.h"
 
 #if defined(__SANITIZE_THREAD__)
 #define TSAN 1
@@ -34,8 +35,13 @@ static pthread_mutex_t registry = PTHREAD_MUTEX_INITIALIZER;
 static struct tc_link locks[TC_RANKS];
 static struct tc_lock of_process[TC_RANKS];
 
-/* Prefers writers, so that a process that is busy with TLS on many threads still forks. */
-static pthread_rwlock_t foreign = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
+/* Prefers writers, so that a process that is busy with TLS on many threads still forks. musl's locks have no choice. */
+#ifdef PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP
+#define FOREIGN_INITIALIZER PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP
+#else
+#define FOREIGN_INITIALIZER PTHREAD_RWLOCK_INITIALIZER
+#endif
+static pthread_rwlock_t foreign = FOREIGN_INITIALIZER;
 static atomic_bool foreign_closed;
 static TC_THREAD_LOCAL unsigned foreign_depth;
 
@@ -106,7 +112,7 @@ static void foreign_was_given_back(void)
 static void fork_in_child(void)
 {
     foreign_was_given_back();
-    foreign = (pthread_rwlock_t)PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
+    foreign = (pthread_rwlock_t)FOREIGN_INITIALIZER;
     if (foreign_depth > 0)
         pthread_rwlock_rdlock(&foreign);
     atomic_fetch_add(&tc_fork_generation_now, 1);
@@ -224,9 +230,9 @@ static void cleanup_run(void *arg TC_UNUSED)
 
 void tc_foreign_close(uint64_t until_ns)
 {
-    struct timespec ts = {.tv_sec = (time_t)(until_ns / TC_NS_PER_S), .tv_nsec = (long)(until_ns % TC_NS_PER_S)};
+    struct timespec until = tc_wait_until(until_ns);
     /* A thread that is inside for too long stays there; no other thread enters. */
     atomic_store(&foreign_closed, true);
-    if (foreign_depth == 0 && pthread_rwlock_clockwrlock(&foreign, CLOCK_MONOTONIC, &ts) == 0)
+    if (foreign_depth == 0 && tc_wait_write_lock(&foreign, &until) == 0)
         pthread_rwlock_unlock(&foreign);
 }
