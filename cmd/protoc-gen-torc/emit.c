@@ -3,7 +3,8 @@
  * A method's functions are rows of a table: for which kinds of methods, a comment, the declaration and the body. A row
  * has placeholders:
  *
- *     $X  the method, "helloworld__greeter__say_hello"
+ *     $X  the method, "helloworld__greeter__say_hello"      $F  its member in the struct of handlers, "say_hello"
+ *     $S  the service, "helloworld__greeter"
  *     $Q  the type of requests      $R  the type of responses
  *     $M  the method's entry in the table of methods
  *
@@ -23,7 +24,8 @@ struct method {
     const pgt_method *proto;
     unsigned kind;
     size_t index;
-    char *path, *name; /* "/pkg.Svc/Method", $X */
+    char *path, *name;      /* "/pkg.Svc/Method", $X */
+    char *service, *member; /* $S, $F */
     char *request, *response;
     char *request_lower, *response_lower;
 };
@@ -40,6 +42,7 @@ struct emitter {
 };
 
 struct function {
+    unsigned side;
     unsigned kinds;
     const char *about;
     const char *declaration;
@@ -47,46 +50,79 @@ struct function {
 };
 
 static const struct function functions[] = {
-    {UNARY, "Calls and waits for the outcome, which is never NULL; torc_result_free frees it.",
+    {PGT_CLIENT, UNARY, "Calls and waits for the outcome, which is never NULL; torc_result_free frees it.",
      "torc_result *$X__call(torc_channel *channel, const $Q *request, const struct torc_call_options *options)",
      "    return torc_protobuf_c_call(channel, $M, (const ProtobufCMessage *)request, options);\n"},
-    {UNARY, "Calls; fn gets the outcome. Returns 0, or a negative number with an error, and fn is not called then.",
+    {PGT_CLIENT, UNARY,
+     "Calls; fn gets the outcome. Returns 0, or a negative number with an error, and fn is not called then.",
      "int $X__async(torc_channel *channel, const $Q *request, const struct torc_call_options *options,\n"
      "    torc_result_fn fn, void *arg, torc_stream **handle, torc_error **error)",
      "    return torc_protobuf_c_async(channel, $M, (const ProtobufCMessage *)request, options, fn, arg, handle, "
      "error);\n"},
-    {UNARY | CLIENT, "The response, which lives as long as the outcome; NULL: torc_result_error says why.",
+    {PGT_CLIENT, UNARY | CLIENT, "The response, which lives as long as the outcome; NULL: torc_result_error says why.",
      "const $R *$X__response(const torc_result *result)",
      "    return (const $R *)torc_protobuf_c_response(result, $M);\n"},
-    {SERVER, "Begins the RPC for a thread that waits. NULL with an error when it cannot begin.",
+    {PGT_CLIENT, SERVER, "Begins the RPC for a thread that waits. NULL with an error when it cannot begin.",
      "torc_stream *$X__open(torc_channel *channel, const $Q *request, const struct torc_call_options *options,\n"
      "    torc_error **error)",
      "    return torc_protobuf_c_open(channel, $M, (const ProtobufCMessage *)request, options, error);\n"},
-    {SERVER, "Begins the RPC with callbacks. NULL with an error when it cannot begin.",
+    {PGT_CLIENT, SERVER, "Begins the RPC with callbacks. NULL with an error when it cannot begin.",
      "torc_stream *$X__start(torc_channel *channel, const $Q *request, const struct torc_call_options *options,\n"
      "    const struct torc_stream_events *events, void *arg, torc_error **error)",
      "    return torc_protobuf_c_start(channel, $M, (const ProtobufCMessage *)request, options, events, arg, "
      "error);\n"},
-    {CLIENT | BIDI, "Begins the RPC for a thread that waits. NULL with an error when it cannot begin.",
+    {PGT_CLIENT, CLIENT | BIDI, "Begins the RPC for a thread that waits. NULL with an error when it cannot begin.",
      "torc_stream *$X__open(torc_channel *channel, const struct torc_call_options *options, torc_error **error)",
      "    return torc_protobuf_c_open(channel, $M, NULL, options, error);\n"},
-    {CLIENT | BIDI, "Begins the RPC with callbacks. NULL with an error when it cannot begin.",
+    {PGT_CLIENT, CLIENT | BIDI, "Begins the RPC with callbacks. NULL with an error when it cannot begin.",
      "torc_stream *$X__start(torc_channel *channel, const struct torc_call_options *options,\n"
      "    const struct torc_stream_events *events, void *arg, torc_error **error)",
      "    return torc_protobuf_c_start(channel, $M, NULL, options, events, arg, error);\n"},
-    {CLIENT | BIDI, "Sends a message; flags and the outcome are those of torc_stream_send.",
+    {PGT_CLIENT, CLIENT | BIDI, "Sends a message; flags and the outcome are those of torc_stream_send.",
      "int $X__send(torc_stream *stream, const $Q *request, unsigned flags, int64_t timeout_ms)",
      "    return torc_protobuf_c_send(stream, $M, (const ProtobufCMessage *)request, flags, timeout_ms);\n"},
-    {SERVER | BIDI, "The next message: 1 with *response, which lives until the next; else as torc_stream_receive.",
+    {PGT_CLIENT, SERVER | BIDI,
+     "The next message: 1 with *response, which lives until the next; else as torc_stream_receive.",
      "int $X__receive(torc_stream *stream, int64_t timeout_ms, const $R **response)",
      "    const ProtobufCMessage *message = NULL;\n"
      "    int rv = torc_protobuf_c_receive(stream, $M, timeout_ms, &message);\n"
      "    if (rv == 1)\n"
      "        *response = (const $R *)message;\n"
      "    return rv;\n"},
-    {CLIENT | SERVER | BIDI, "In on_message of torc_stream_events: the message that came; NULL: it is malformed.",
+    {PGT_CLIENT, CLIENT | SERVER | BIDI,
+     "In on_message of torc_stream_events: the message that came; NULL: it is malformed.",
      "const $R *$X__message(torc_stream *stream, const torc_message *message)",
      "    return (const $R *)torc_protobuf_c_message(stream, $M, message);\n"},
+    {PGT_SERVER, CLIENT | BIDI,
+     "The next request: 1 with *request, which lives until the next; else as torc_protobuf_c_next.",
+     "int $X__next(torc_server_call *call, int64_t timeout_ms, const $Q **request)",
+     "    const ProtobufCMessage *message = NULL;\n"
+     "    int rv = torc_protobuf_c_next(call, $M, timeout_ms, &message);\n"
+     "    if (rv == 1)\n"
+     "        *request = (const $Q *)message;\n"
+     "    return rv;\n"},
+    {PGT_SERVER, CLIENT | BIDI,
+     "In on_message of torc_server_call_events: the request that came; NULL: it is malformed.",
+     "const $Q *$X__request(torc_server_call *call, const torc_message *message)",
+     "    return (const $Q *)torc_protobuf_c_request(call, $M, message);\n"},
+    {PGT_SERVER, UNARY | CLIENT, "Answers, and ends the call, as torc_server_call_reply.",
+     "int $X__reply(torc_server_call *call, const $R *response)",
+     "    return torc_protobuf_c_reply(call, $M, (const ProtobufCMessage *)response);\n"},
+    {PGT_SERVER, SERVER | BIDI, "Sends a response, as torc_server_call_send; torc_server_call_finish ends the call.",
+     "int $X__reply(torc_server_call *call, const $R *response, unsigned flags, int64_t timeout_ms)",
+     "    return torc_protobuf_c_respond(call, $M, (const ProtobufCMessage *)response, flags, timeout_ms);\n"},
+};
+
+/* How the library calls a method's handler, with the handler's own types. */
+static const struct {
+    unsigned kinds;
+    const char *code;
+} callers[] = {
+    {UNARY | SERVER, "\nstatic void $X__caller(torc_server_call *call, const ProtobufCMessage *request, const void "
+                     "*handlers, void *arg)\n"
+                     "{\n    ((const struct $S__handlers *)handlers)->$F(call, (const $Q *)request, arg);\n}\n"},
+    {CLIENT | BIDI, "\nstatic void $X__caller(torc_server_call *call, const void *handlers, void *arg)\n"
+                    "{\n    ((const struct $S__handlers *)handlers)->$F(call, arg);\n}\n"},
 };
 
 static void expand(const struct emitter *e, const struct method *m, struct tc_buf *out, const char *text)
@@ -99,6 +135,12 @@ static void expand(const struct emitter *e, const struct method *m, struct tc_bu
         switch (*++text) {
         case 'X':
             tc_buf_append_str(out, m->name);
+            break;
+        case 'S':
+            tc_buf_append_str(out, m->service);
+            break;
+        case 'F':
+            tc_buf_append_str(out, m->member);
             break;
         case 'Q':
             tc_buf_append_str(out, m->request);
@@ -133,7 +175,7 @@ static void method_emit(struct emitter *e, const struct method *m, int32_t servi
     comment_emit(e, (const int32_t[]){6, service, 2, index}, 4);
     for (size_t i = 0; i < TC_ARRAY_LEN(functions); i++) {
         const struct function *f = &functions[i];
-        if (!(f->kinds & m->kind))
+        if (!(f->kinds & m->kind) || !(f->side & e->options->sides))
             continue;
         tc_buf_printf(e->header, "/* %s */\n", f->about);
         expand(e, m, e->header, f->declaration);
@@ -153,21 +195,29 @@ static char *arena_take(struct emitter *e, struct tc_buf *text)
     return copy;
 }
 
-/* $X: protobuf-c's name of the method, or the prefix instead of the package. */
-static char *method_name(struct emitter *e, const pgt_service *service, const pgt_method *proto)
+/* Protobuf-c's name of the service ($S) or, with `method`, of the method ($X); the prefix may stand for the package. */
+static char *c_name(struct emitter *e, const pgt_service *service, const char *method)
 {
     struct tc_buf full = {0}, name = {0};
-    if (e->options->prefix.data) {
+    bool prefixed = e->options->prefix.data != NULL;
+    const char *package = e->file->package && !prefixed ? e->file->package : "";
+    tc_buf_printf(&full, "%s%s%s%s%s", package, *package ? "." : "", service->name, method ? "." : "",
+                  method ? method : "");
+    if (prefixed) {
         tc_buf_append_slice(&name, e->options->prefix);
         tc_buf_append_str(&name, "__");
-        tc_buf_printf(&full, "%s.%s", service->name, proto->name);
         pgt_lower(&name, tc_buf_slice(&full));
     } else {
-        const char *package = e->file->package ? e->file->package : "";
-        tc_buf_printf(&full, "%s%s%s.%s", package, *package ? "." : "", service->name, proto->name);
         pgt_schema_lower(e->file, tc_buf_cstr(&full), &name);
     }
     tc_buf_fini(&full);
+    return arena_take(e, &name);
+}
+
+static char *member_name(struct emitter *e, const char *method)
+{
+    struct tc_buf name = {0};
+    pgt_member(&name, tc_slice_str(method));
     return arena_take(e, &name);
 }
 
@@ -200,7 +250,9 @@ static bool method_add(struct emitter *e, const pgt_service *service, const pgt_
     m->kind = proto->client_streaming   ? proto->server_streaming ? BIDI : CLIENT
               : proto->server_streaming ? SERVER
                                         : UNARY;
-    m->name = method_name(e, service, proto);
+    m->name = c_name(e, service, proto->name);
+    m->service = c_name(e, service, NULL);
+    m->member = member_name(e, proto->name);
     HASH_FIND(hh, e->methods, m->name, strlen(m->name), other);
     if (other)
         return tc_refuse(e->why, "%s: the methods %s and %s are one name in C, %s", e->file->name, other->path, m->path,
@@ -239,16 +291,60 @@ static void table_emit(struct emitter *e)
     tc_buf_append_str(e->source, "};\n");
 }
 
+/* The struct of handlers and the function that registers it, of the methods from `m` on. */
+static void handlers_emit(struct emitter *e, const pgt_service *service, const struct method *m)
+{
+    const struct method *first = m;
+    tc_buf_printf(e->header,
+                  "\n/* The handlers of %s: NULL is UNIMPLEMENTED. Begins with its size, and 0 in the rest:\n"
+                  " * struct %s__handlers h = {TORC_SIZE(%s__handlers), ...}; */\n"
+                  "struct %s__handlers {\n    uint64_t size;\n",
+                  service->name, m->service, m->service, m->service);
+    for (size_t k = 0; k < service->n_method; k++, m = m->hh.next)
+        if (m->kind & (UNARY | SERVER))
+            tc_buf_printf(e->header, "    void (*%s)(torc_server_call *call, const %s *request, void *arg);\n",
+                          m->member, m->request);
+        else
+            tc_buf_printf(e->header, "    void (*%s)(torc_server_call *call, void *arg);\n", m->member);
+    tc_buf_append_str(e->header, "};\n");
+    m = first;
+    for (size_t k = 0; k < service->n_method; k++, m = m->hh.next)
+        for (size_t i = 0; i < TC_ARRAY_LEN(callers); i++)
+            if (callers[i].kinds & m->kind)
+                expand(e, m, e->source, callers[i].code);
+    tc_buf_printf(e->source, "\nstatic const struct torc_protobuf_c_handler handlers_of_%s[] = {\n", first->service);
+    m = first;
+    for (size_t k = 0; k < service->n_method; k++, m = m->hh.next)
+        expand(e, m, e->source,
+               m->kind & (UNARY | SERVER) ? "    {sizeof(struct torc_protobuf_c_handler), $M,\n     offsetof(struct "
+                                            "$S__handlers, $F), $X__caller, NULL},\n"
+                                          : "    {sizeof(struct torc_protobuf_c_handler), $M,\n     offsetof(struct "
+                                            "$S__handlers, $F), NULL, $X__caller},\n");
+    tc_buf_append_str(e->source, "};\n");
+    expand(e, first, e->header,
+           "/* Registers the handlers, which are copied; arg is theirs. 0, or an error of torc_protobuf_c_add. */\n"
+           "int $S__add(torc_server *server, const struct $S__handlers *handlers, void *arg, torc_error **error);\n");
+    expand(
+        e, first, e->source,
+        "\nint $S__add(torc_server *server, const struct $S__handlers *handlers, void *arg, torc_error **error)\n{\n");
+    tc_buf_printf(e->source,
+                  "    return torc_protobuf_c_add(server, handlers_of_%s, %zu, handlers, arg, %s, error);\n}\n",
+                  first->service, service->n_method, e->options->strict ? "TORC_PROTOBUF_C_STRICT" : "0");
+}
+
 static void services_emit(struct emitter *e)
 {
     const struct method *m = e->methods;
     for (size_t i = 0; i < e->file->n_service; i++) {
         const pgt_service *service = e->file->service[i];
+        const struct method *first = m;
         tc_buf_printf(e->header, "\n/* --- service %s%s%s ---\n", e->file->package ? e->file->package : "",
                       e->file->package && *e->file->package ? "." : "", service->name);
         comment_emit(e, (const int32_t[]){6, (int32_t)i}, 2);
         for (size_t k = 0; k < service->n_method; k++, m = m->hh.next)
             method_emit(e, m, (int32_t)i, (int32_t)k);
+        if (first && service->n_method && e->options->sides & PGT_SERVER)
+            handlers_emit(e, service, first);
     }
 }
 
@@ -297,7 +393,7 @@ static void begin(struct emitter *e, struct tc_slice stem)
                                  "#error \"this file needs a newer Torc\"\n#endif\n\n"
                                  "#ifdef __cplusplus\nextern \"C\" {\n#endif\n");
     tc_buf_printf(e->source, "/* Generated by protoc-gen-torc from %s. Do not edit. */\n", e->file->name);
-    tc_buf_printf(e->source, "#include \"%.*s.torc.h\"\n", (int)stem.len, stem.data);
+    tc_buf_printf(e->source, "#include \"%.*s.torc.h\"\n\n#include <stddef.h>\n", (int)stem.len, stem.data);
     tc_buf_append_str(&e->table, "methods_of_");
     pgt_path(&e->table, stem, false);
     tc_buf_fini(&guard);

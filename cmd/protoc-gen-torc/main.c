@@ -7,16 +7,18 @@
 #include "base/mem.h"
 #include "plugin.h"
 
-static const char usage[] = "Usage: protoc --torc_out=[OPTIONS:]DIR FILE.proto\n"
-                            "\n"
-                            "A plugin of protoc, which runs it: typed calls of gRPC services on Torc.\n"
-                            "Options, separated by commas:\n"
-                            "  messages           write the messages too (NAME.pb-c.h, NAME.pb-c.c), by protoc-gen-c\n"
-                            "  protoc-gen-c=PATH  the program that writes them; default: protoc-gen-c\n"
-                            "  prefix=NAME        begin function names with NAME instead of the package\n"
-                            "  reflection         add the file's serialised description\n"
-                            "  codec=protobuf-c   the library of the messages (the one there is)\n"
-                            "  side=client        clients (the one side there is)\n";
+static const char usage[] =
+    "Usage: protoc --torc_out=[OPTIONS:]DIR FILE.proto\n"
+    "\n"
+    "A plugin of protoc, which runs it: typed calls of gRPC services on Torc.\n"
+    "Options, separated by commas:\n"
+    "  messages           write the messages too (NAME.pb-c.h, NAME.pb-c.c), by protoc-gen-c\n"
+    "  protoc-gen-c=PATH  the program that writes them; default: protoc-gen-c\n"
+    "  prefix=NAME        begin function names with NAME instead of the package\n"
+    "  reflection         add the file's serialised description\n"
+    "  codec=protobuf-c   the library of the messages (the one there is)\n"
+    "  side=client        functions for clients alone; side=server: for servers; side=both: the default\n"
+    "  strict             servers refuse a service of which a method has no handler\n";
 
 int main(int argc, char **argv)
 {

@@ -1,6 +1,12 @@
-/* Names in C. protobuf-c's rules: the parts of a full name are joined by "__"; in lower case a '_' comes before a
+/* Names in C.
+ *
+ * Types, functions and constants of messages are protoc-gen-c's work, so the names here must agree with it.
+ *
+ * protobuf-c's rules: the parts of a full name are joined by "__"; in lower case a '_' comes before a
  * capital letter that follows another kind of character, so that "SayHTTPHello" becomes "say_httphello". */
 #include "names.h"
+
+#include <stdlib.h>
 
 static bool is_upper(char c)
 {
@@ -101,6 +107,115 @@ void pgt_lower(struct tc_buf *out, struct tc_slice full_name)
 void pgt_camel(struct tc_buf *out, struct tc_slice full_name)
 {
     each_part(out, full_name, camel_part);
+}
+
+static int words_compare(const void *key, const void *word)
+{
+    return strcmp(key, *(const char *const *)word);
+}
+
+void pgt_member(struct tc_buf *out, struct tc_slice name)
+{
+    /* In the order of strcmp. "size" is the struct's first member. */
+    static const char *const words[] = {
+        "alignas",
+        "alignof",
+        "and",
+        "and_eq",
+        "asm",
+        "auto",
+        "bitand",
+        "bitor",
+        "bool",
+        "break",
+        "case",
+        "catch",
+        "char",
+        "class",
+        "co_await",
+        "co_return",
+        "co_yield",
+        "compl",
+        "concept",
+        "const",
+        "const_cast",
+        "consteval",
+        "constexpr",
+        "constinit",
+        "continue",
+        "decltype",
+        "default",
+        "delete",
+        "do",
+        "double",
+        "dynamic_cast",
+        "else",
+        "enum",
+        "explicit",
+        "export",
+        "extern",
+        "false",
+        "float",
+        "for",
+        "friend",
+        "goto",
+        "if",
+        "inline",
+        "int",
+        "long",
+        "mutable",
+        "namespace",
+        "new",
+        "noexcept",
+        "not",
+        "not_eq",
+        "nullptr",
+        "operator",
+        "or",
+        "or_eq",
+        "private",
+        "protected",
+        "public",
+        "register",
+        "reinterpret_cast",
+        "requires",
+        "restrict",
+        "return",
+        "short",
+        "signed",
+        "size",
+        "sizeof",
+        "static",
+        "static_assert",
+        "static_cast",
+        "struct",
+        "switch",
+        "template",
+        "this",
+        "thread_local",
+        "throw",
+        "true",
+        "try",
+        "typedef",
+        "typeid",
+        "typename",
+        "typeof",
+        "typeof_unqual",
+        "union",
+        "unsigned",
+        "using",
+        "virtual",
+        "void",
+        "volatile",
+        "wchar_t",
+        "while",
+        "xor",
+        "xor_eq",
+    };
+    size_t at = out->len;
+    pgt_lower(out, name);
+    if (bsearch(tc_buf_cstr(out) + at, words, TC_ARRAY_LEN(words), sizeof(words[0]), words_compare))
+        tc_buf_append_char(out, '_');
 }
 
 void pgt_path(struct tc_buf *out, struct tc_slice path, bool upper)

@@ -12,6 +12,9 @@ bool pgt_is_full_name(struct tc_slice s);
  * the comment. */
 bool pgt_is_file_name(struct tc_slice s);
 
+/* Appends a method's name as a member of the struct of handlers: in lower case, with a '_' behind a word of C or C++
+ * and behind "size". */
+void pgt_member(struct tc_buf *out, struct tc_slice name);
 /* Appends "foo__bar_baz" for "foo.BarBaz". */
 void pgt_lower(struct tc_buf *out, struct tc_slice full_name);
 /* Appends "Foo__BarBaz" for "foo.BarBaz". */

@@ -4,13 +4,13 @@
 #include "base/buf.h"
 #include "names.h"
 
-static bool side_read(struct tc_slice value, char **why)
+static bool side_read(struct pgt_options *options, struct tc_slice value, char **why)
 {
-    if (tc_slice_eq_str(value, "client"))
-        return true;
-    if (tc_slice_eq_str(value, "server") || tc_slice_eq_str(value, "both"))
-        return tc_refuse(why, "side=%.*s: this version generates clients only", (int)value.len, value.data);
-    return tc_refuse(why, "side=%.*s: expected client", (int)value.len, value.data);
+    options->sides = tc_slice_eq_str(value, "client")   ? PGT_CLIENT
+                     : tc_slice_eq_str(value, "server") ? PGT_SERVER
+                     : tc_slice_eq_str(value, "both")   ? PGT_CLIENT | PGT_SERVER
+                                                        : 0;
+    return options->sides || tc_refuse(why, "side=%.*s: expected client, server or both", (int)value.len, value.data);
 }
 
 static bool codec_read(struct tc_slice value, char **why)
@@ -44,11 +44,11 @@ static bool flag_read(struct pgt_options *options, struct tc_slice name, char **
     else if (tc_slice_eq_str(name, "reflection"))
         options->reflection = true;
     else if (tc_slice_eq_str(name, "strict"))
-        return tc_refuse(why, "strict is for servers: this version generates clients only");
+        options->strict = true;
     else
-        return tc_refuse(why,
-                         "unknown option '%.*s': expected codec=, side=, prefix=, messages, reflection, protoc-gen-c=",
-                         (int)name.len, name.data);
+        return tc_refuse(
+            why, "unknown option '%.*s': expected codec=, side=, prefix=, messages, reflection, strict, protoc-gen-c=",
+            (int)name.len, name.data);
     return true;
 }
 
@@ -60,7 +60,7 @@ static bool option_read(struct pgt_options *options, struct tc_slice part, char 
     struct tc_slice name = tc_slice_of(part.data, (size_t)at);
     struct tc_slice value = tc_slice_of(part.data + at + 1, part.len - (size_t)at - 1);
     if (tc_slice_eq_str(name, "side"))
-        return side_read(value, why);
+        return side_read(options, value, why);
     if (tc_slice_eq_str(name, "codec"))
         return codec_read(value, why);
     if (tc_slice_eq_str(name, "prefix"))
@@ -76,7 +76,7 @@ bool pgt_options_read(struct pgt_options *options, const char *parameter, char *
 {
     struct tc_slice rest = tc_slice_str(parameter), part;
     bool more = true;
-    *options = (struct pgt_options){0};
+    *options = (struct pgt_options){.sides = PGT_CLIENT | PGT_SERVER};
     while (tc_slice_split(&rest, &more, ',', &part))
         if (part.len && !option_read(options, part, why))
             return false;

@@ -4,9 +4,13 @@
 
 #include "base/slice.h"
 
+enum { PGT_CLIENT = 1, PGT_SERVER = 2 };
+
 struct pgt_options {
     bool messages;                /* runs protoc-gen-c too */
     bool reflection;              /* the serialised FileDescriptorProto */
+    bool strict;                  /* servers must have a handler for every method */
+    unsigned sides;               /* PGT_CLIENT | PGT_SERVER */
     struct tc_slice prefix;       /* of function names instead of the package; NULL data: the package */
     struct tc_slice protoc_gen_c; /* the program that `messages` runs; NULL data: protoc-gen-c, by PATH */
 };

@@ -12,6 +12,7 @@
 #include <protobuf-c/protobuf-c.h>
 
 #include <torc/arena.h>
+#include <torc/server.h>
 #include <torc/stream.h>
 #include <torc/stub.h>
 
@@ -109,6 +110,59 @@ TORC_API int torc_protobuf_c_receive(torc_stream *stream, const struct torc_prot
 TORC_API const ProtobufCMessage *torc_protobuf_c_message(torc_stream *stream,
                                                          const struct torc_protobuf_c_method *method,
                                                          const torc_message *message);
+
+/* --- typed RPCs of a server ---
+ *
+ * Code of protoc-gen-torc calls these. */
+
+/* How generated code calls the handler of a method, in constant memory. Exactly one of `unary` and `stream` is set. */
+struct torc_protobuf_c_handler {
+    uint64_t size; /* sizeof(struct torc_protobuf_c_handler), as the code was generated */
+    const struct torc_protobuf_c_method *method;
+    uint64_t offset; /* of the handler in the service's struct */
+
+    /* One request: unary and server streaming. Calls the handler in `handlers`, the library's copy of the struct. */
+    void (*unary)(torc_server_call *call, const ProtobufCMessage *request, const void *handlers, void *arg);
+    /* Client and bidirectional streaming. */
+    void (*stream)(torc_server_call *call, const void *handlers, void *arg);
+};
+
+/* Flags of torc_protobuf_c_add. */
+enum torc_protobuf_c_flags {
+    TORC_PROTOBUF_C_STRICT = 1, /* every method must have a handler */
+};
+
+/* Registers the handlers of a service, a struct that begins with its size and is copied: torc_server_add_method for
+ * each that is not NULL. A method without a handler ends with UNIMPLEMENTED, unless TORC_PROTOBUF_C_STRICT is set: then
+ * it is refused with TORC_EINVAL. A request whose bytes are malformed, as torc_protobuf_c_unpack says, ends with
+ * INTERNAL, and its handler is not called. `arg` is passed to each handler. 0, or an error; some methods may then have
+ * been registered: TORC_EINVAL (an argument is NULL, the struct's size, unknown flags), TORC_EUNSUPPORTED (a handler
+ * that the generated code does not have), and those of torc_server_add_method. */
+TORC_API int torc_protobuf_c_add(torc_server *server, const struct torc_protobuf_c_handler *methods, uint64_t n,
+                                 const void *handlers, void *arg, unsigned flags, torc_error **error);
+
+/* torc_server_call_receive: 1 with *request, which lives until the next one of the call, or until the call is finished.
+ * TORC_EPARSE: the request is malformed; finish the call with INTERNAL. TORC_EINVAL also for a call of another
+ * method. */
+TORC_API int torc_protobuf_c_next(torc_server_call *call, const struct torc_protobuf_c_method *method,
+                                  int64_t timeout_ms, const ProtobufCMessage **request);
+
+/* In on_message of torc_server_call_events: the request that came, which lives until the next one of the call, or until
+ * the call is finished. NULL: the request is malformed, finish the call with INTERNAL; or the call is of another
+ * method. */
+TORC_API const ProtobufCMessage *torc_protobuf_c_request(torc_server_call *call,
+                                                         const struct torc_protobuf_c_method *method,
+                                                         const torc_message *message);
+
+/* torc_server_call_reply, which ends the call. TORC_EINVAL: the response is NULL, not initialised or of another type,
+ * and the RPC ends with INTERNAL. TORC_ELIMIT: there is no memory, and the RPC ends with RESOURCE_EXHAUSTED. */
+TORC_API int torc_protobuf_c_reply(torc_server_call *call, const struct torc_protobuf_c_method *method,
+                                   const ProtobufCMessage *response);
+
+/* torc_server_call_send. TORC_EINVAL also for a response that is NULL, not initialised or of another type, TORC_ELIMIT:
+ * no memory; the call goes on. */
+TORC_API int torc_protobuf_c_respond(torc_server_call *call, const struct torc_protobuf_c_method *method,
+                                     const ProtobufCMessage *response, unsigned flags, int64_t timeout_ms);
 
 #ifdef __cplusplus
 }

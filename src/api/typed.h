@@ -4,6 +4,7 @@
 #ifndef TC_API_TYPED_H
 #define TC_API_TYPED_H
 
+#include <torc/server.h>
 #include <torc/stream.h>
 
 #include "base/slice.h"
@@ -34,6 +35,13 @@ void tc_stream_spoil(torc_stream *stream, torc_error *error);
  * handle was freed meanwhile: nothing of the stream may be given to the application then. */
 int tc_stream_receive_begin(torc_stream *stream, int64_t timeout_ms, const torc_message **message);
 bool tc_stream_receive_end(torc_stream *stream);
+
+/* tc_result_typed and tc_result_keep of a server's call; the struct is freed with the call's last reference. */
+struct tc_typed *tc_api_call_typed(torc_server_call *call);
+struct tc_typed *tc_api_call_keep(torc_server_call *call, struct tc_typed *mine);
+/* torc_server_call_receive in two steps, as tc_stream_receive_begin and tc_stream_receive_end are. */
+int tc_api_call_receive_begin(torc_server_call *call, int64_t timeout_ms, const torc_message **message);
+bool tc_api_call_receive_end(torc_server_call *call);
 
 /* torc_stream_start that sends `first` (NULL: nothing) as the only message: a callback may have freed the handle before
  * its caller could. */

@@ -14,44 +14,17 @@
 #include "base/options.h"
 #include "stub/codec.h"
 
-enum { SMALL_BYTES = 1024 };
-
 /* --- requests --- */
 
-struct packed {
-    uint8_t small[SMALL_BYTES];
-    uint8_t *large; /* NULL: in small */
-    struct tc_slice bytes;
-};
-
-static int packed_init(struct packed *p, const struct torc_protobuf_c_method *m, const ProtobufCMessage *message)
-{
-    const ProtobufCMessageDescriptor *type = message ? message->descriptor : NULL;
-    if (!type || (type != m->request && strcmp(type->name, m->request->name) != 0))
-        return TORC_EINVAL;
-    size_t n = protobuf_c_message_get_packed_size(message);
-    p->large = n > SMALL_BYTES ? tc_try_realloc(NULL, n) : NULL;
-    if (n > SMALL_BYTES && !p->large)
-        return TORC_ELIMIT;
-    uint8_t *to = p->large ? p->large : p->small;
-    p->bytes = tc_slice_of(to, protobuf_c_message_pack(message, to));
-    return 0;
-}
-
-static void packed_fini(struct packed *p)
-{
-    tc_free(p->large);
-}
-
 /* packed_init with an error that names the expected type. */
-static bool request_pack(struct packed *p, const struct torc_protobuf_c_method *m, const ProtobufCMessage *message,
+static bool request_pack(struct tc_packed *p, const struct torc_protobuf_c_method *m, const ProtobufCMessage *message,
                          torc_error **error)
 {
     if (tc_error_pending(error))
         return false;
     if (!m)
         return tc_error_set(error, TORC_EINVAL, TORC_LAYER_CODEC, "the method must not be NULL");
-    int rc = packed_init(p, m, message);
+    int rc = tc_packed_init(p, m->request, message);
     if (rc == TORC_EINVAL)
         return tc_error_set(error, TORC_EINVAL, TORC_LAYER_CODEC, "%s: the request is not an initialised %s", m->path,
                             m->request->name);
@@ -122,12 +95,12 @@ const ProtobufCMessage *torc_protobuf_c_response(const torc_result *result, cons
 torc_result *torc_protobuf_c_call(torc_channel *channel, const struct torc_protobuf_c_method *m,
                                   const ProtobufCMessage *request, const struct torc_call_options *options)
 {
-    struct packed p;
+    struct tc_packed p;
     torc_error *error = NULL;
     if (!request_pack(&p, m, request, &error))
         return tc_result_refused(error);
     torc_result *result = torc_unary(channel, m->path, p.bytes.data, p.bytes.len, options);
-    packed_fini(&p);
+    tc_packed_fini(&p);
     torc_protobuf_c_response(result, m); /* before anybody asks the result for its status */
     return result;
 }
@@ -150,7 +123,7 @@ int torc_protobuf_c_async(torc_channel *channel, const struct torc_protobuf_c_me
                           const ProtobufCMessage *request, const struct torc_call_options *options, torc_result_fn fn,
                           void *arg, torc_stream **handle, torc_error **error)
 {
-    struct packed p;
+    struct tc_packed p;
     struct torc_call_options copying;
     torc_error *reason = NULL, **why = error ? error : &reason;
     if (tc_error_pending(error) || !tc_options_take(TC_OPTIONS_CALL, &copying, options, why)) {
@@ -168,7 +141,7 @@ int torc_protobuf_c_async(torc_channel *channel, const struct torc_protobuf_c_me
         rc = torc_unary_async(channel, m->path, p.bytes.data, p.bytes.len, &copying, on_result, a, handle, why);
         if (rc != 0)
             tc_free(a);
-        packed_fini(&p);
+        tc_packed_fini(&p);
     }
     if (rc != 0)
         rc = torc_error_code(*why);
@@ -220,7 +193,7 @@ torc_stream *torc_protobuf_c_open(torc_channel *channel, const struct torc_proto
                                   const ProtobufCMessage *request, const struct torc_call_options *options,
                                   torc_error **error)
 {
-    struct packed p = {0};
+    struct tc_packed p = {0};
     if (!begin_check(m, request, error) || (request && !request_pack(&p, m, request, error)))
         return NULL;
     torc_stream *stream = torc_stream_open(channel, m->path, options, error);
@@ -229,7 +202,7 @@ torc_stream *torc_protobuf_c_open(torc_channel *channel, const struct torc_proto
         if (request) /* the first message has room; if the RPC is over already, its result says why */
             torc_stream_send(stream, p.bytes.data, p.bytes.len, TORC_SEND_LAST, 0);
     }
-    packed_fini(&p);
+    tc_packed_fini(&p);
     return stream;
 }
 
@@ -237,26 +210,26 @@ torc_stream *torc_protobuf_c_start(torc_channel *channel, const struct torc_prot
                                    const ProtobufCMessage *request, const struct torc_call_options *options,
                                    const struct torc_stream_events *events, void *arg, torc_error **error)
 {
-    struct packed p = {0};
+    struct tc_packed p = {0};
     if (!begin_check(m, request, error) || (request && !request_pack(&p, m, request, error)))
         return NULL;
     torc_stream *stream =
         tc_stream_start_with(channel, m->path, options, events, arg, request ? &p.bytes : NULL, error);
-    packed_fini(&p);
+    tc_packed_fini(&p);
     return stream;
 }
 
 int torc_protobuf_c_send(torc_stream *stream, const struct torc_protobuf_c_method *m, const ProtobufCMessage *request,
                          unsigned flags, int64_t timeout_ms)
 {
-    struct packed p;
+    struct tc_packed p;
     if (!stream || !m || !stream_decoded(stream, m))
         return TORC_EINVAL;
-    int rc = packed_init(&p, m, request);
+    int rc = tc_packed_init(&p, m->request, request);
     if (rc != 0)
         return rc;
     rc = torc_stream_send(stream, p.bytes.data, p.bytes.len, flags, timeout_ms);
-    packed_fini(&p);
+    tc_packed_fini(&p);
     return rc;
 }
 

@@ -4,6 +4,7 @@
 #include <torc/protobuf_c.h>
 
 #include "api/arena.h"
+#include "base/mem.h"
 #include "proto/unpack.h"
 
 /* Limits for an application's message: its size on the wire bounds the values of a field and the bytes of a string, and
@@ -57,4 +58,23 @@ const void *torc_protobuf_c_pack(const ProtobufCMessage *message, torc_arena *ar
     }
     *n = protobuf_c_message_pack(message, bytes);
     return bytes;
+}
+
+int tc_packed_init(struct tc_packed *p, const ProtobufCMessageDescriptor *wanted, const ProtobufCMessage *message)
+{
+    const ProtobufCMessageDescriptor *type = message ? message->descriptor : NULL;
+    if (!type || (type != wanted && strcmp(type->name, wanted->name) != 0))
+        return TORC_EINVAL;
+    size_t n = protobuf_c_message_get_packed_size(message);
+    p->large = n > sizeof(p->small) ? tc_try_realloc(NULL, n) : NULL;
+    if (n > sizeof(p->small) && !p->large)
+        return TORC_ELIMIT;
+    uint8_t *to = p->large ? p->large : p->small;
+    p->bytes = tc_slice_of(to, protobuf_c_message_pack(message, to));
+    return 0;
+}
+
+void tc_packed_fini(struct tc_packed *p)
+{
+    tc_free(p->large);
 }

@@ -13,4 +13,17 @@
 const ProtobufCMessage *tc_codec_unpack(const ProtobufCMessageDescriptor *type, struct tc_slice bytes,
                                         struct tc_arena *arena, torc_error **error);
 
+enum { TC_PACKED_SMALL_BYTES = 1024 };
+
+/* A message's bytes until tc_packed_fini; small ones need no allocation. */
+struct tc_packed {
+    uint8_t small[TC_PACKED_SMALL_BYTES];
+    uint8_t *large; /* NULL: in small */
+    struct tc_slice bytes;
+};
+
+/* Returns TORC_EINVAL if the message is not an initialised one of `type`, TORC_ELIMIT if there is no memory. */
+int tc_packed_init(struct tc_packed *p, const ProtobufCMessageDescriptor *type, const ProtobufCMessage *message);
+void tc_packed_fini(struct tc_packed *p);
+
 #endif

@@ -40,12 +40,9 @@ def refused(options, text, proto='message M {}'):
 
 
 def test_options():
-    refused("side=server", "side=server: this version generates clients only")
-    refused("side=both", "side=both: this version generates clients only")
-    refused("side=peer", "side=peer: expected client")
+    refused("side=peer", "side=peer: expected client, server or both")
     refused("codec=nanopb", "codec=nanopb: this version generates code for protobuf-c only")
     refused("codec=upb", "codec=upb: expected protobuf-c")
-    refused("strict", "strict is for servers")
     refused("prefix=1a", "prefix=1a: expected a C identifier")
     refused("messages=no", "unknown option 'messages=no'")
     refused("message", "unknown option 'message': expected codec=")
@@ -154,6 +151,40 @@ def test_etcd_is_short():
         check(call in code, f"{call} is shown")
 
 
+def greets(server, client, env):
+    """The example's server greets the example's client, and ends with SIGTERM."""
+    with subprocess.Popen([server, "127.0.0.1:0"], stdout=subprocess.PIPE, text=True, env=env) as process:
+        try:
+            address = process.stdout.readline().removeprefix("listening ").strip()
+            check(sh(client, address, "you", env=env) == "Hello, you\n", server)
+            process.terminate()
+            check(process.wait(timeout=WAIT) == 0, "a clean end")
+        finally:
+            process.kill()
+    done = run(server, "nowhere", env=env)
+    check(done.returncode == 1 and "nowhere" in done.stderr, f"{done}")
+
+
+def test_sides():
+    """Each side alone has its functions and compiles; strict is told to the library."""
+    for options, has, lacks in (("side=client", "m__call(", "__handlers"), ("side=server", "s__m__reply(", "m__call("),
+                                ("side=both", "m__call(", "STRICT"), ("side=server,strict", "TORC_PROTOBUF_C_STRICT", "m__call(")):
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, "a.proto"), "w", encoding="utf-8") as out:
+                out.write('syntax = "proto3"; package p; message A {} service S { rpc M(A) returns (A); rpc Delete(stream A) returns (A);\n'
+                          'rpc Size(A) returns (stream A); rpc Union(stream A) returns (stream A); } service None {}')
+            done = protoc(folder, f"messages,{options}", "a.proto", imports=[folder])
+            check(done.returncode == 0, done.stderr)
+            text = ""
+            for name in ("a.torc.h", "a.torc.c"):
+                with open(os.path.join(folder, name), encoding="utf-8") as written:
+                    text += written.read()
+            check(has in text and lacks not in text, f"{options}: {text}")
+            check("client" in options or "(*delete_)(torc_server_call *call, void *arg);" in text, f"{options}: {text}")
+            check("client" in options or "(*size_)(torc_server_call *call, const P__A *request, void *arg);" in text, f"{options}: {text}")
+            check(compile_all(folder, ["a.torc.c"], {"c": ["c99"], "c++": ["c++11"]}) >= 2, "compiles")
+
+
 def test_installed():
     if os.environ.get("TORC_SANITIZE"):
         return  # an application is not linked with the sanitizers' runtime
@@ -168,6 +199,8 @@ def test_installed():
         env = {**os.environ, "PKG_CONFIG_PATH": pkgconfig, "LD_LIBRARY_PATH": os.path.dirname(pkgconfig)}
         sh("make", "-C", project, env=env)
         check(sh(f"{project}/helloworld", address, "us", env=env) == "us\n", "by make")
+        for server, client in ((f"{project}/b/server", f"{project}/b/helloworld"), (f"{project}/server", f"{project}/helloworld")):
+            greets(server, client, env)
         if shutil.which("meson"):
             sh("meson", "setup", f"{project}/m", project, env=env)
             sh("meson", "compile", "-C", f"{project}/m", env=env)
@@ -177,4 +210,4 @@ def test_installed():
 if not shutil.which("protoc"):
     print("protoc is not installed")
     sys.exit(77)
-main(test_options, test_files, test_code_is_clean, test_prefix_and_comments, test_c_package, test_not_a_request, test_etcd_is_short, test_installed)
+main(test_options, test_files, test_code_is_clean, test_prefix_and_comments, test_c_package, test_not_a_request, test_sides, test_etcd_is_short, test_installed)

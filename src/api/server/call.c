@@ -73,6 +73,8 @@ void tc_api_call_drop(torc_server_call *c)
     tc_rstr_unref(c->lent);
     tc_rstr_unref(c->request);
     tc_tls_peer_unref(c->facts.tls_peer);
+    if (c->typed)
+        c->typed->free(c->typed);
     tc_arena_fini(&c->arena.arena);
     tc_free(c);
     tc_api_server_unref(s);

@@ -7,6 +7,7 @@
 
 #include "api/arena.h"
 #include "api/server/server_internal.h"
+#include "api/typed.h"
 #include "base/headers.h"
 #include "base/rstr.h"
 #include "server/call.h"
@@ -82,6 +83,7 @@ struct torc_server_call {
     uint64_t reads_pending; /* asked for by threads and not come yet */
     struct tc_message_queue received;
     struct tc_rstr *lent;
+    struct tc_typed *typed; /* what a codec keeps (api/typed.h) */
     bool receiving;
     bool half_closed;
     bool asked; /* want or receive was called */

@@ -1,4 +1,8 @@
-/* The functions of torc_server_call that may wait, as those of streams do (api/wait.h). */
+/* The functions of torc_server_call that may wait, as those of streams do (api/wait.h).
+ *
+ * A thread that receives takes the oldest message of the call, or asks the loop for one and waits. One thread receives
+ * at a time (`receiving`). A codec receives in two steps, between which it reads the message: the call stays until the
+ * second, also when another thread finishes the call. Messages to send wait in the call for room. */
 #include "api/server/call_object.h"
 #include "base/mem.h"
 #include "base/thread.h"
@@ -43,7 +47,7 @@ static void want_message(torc_server_call *c, const struct tc_timed_wait *w)
     tc_timed_wait_posted(w);
 }
 
-int torc_server_call_receive(torc_server_call *c, int64_t timeout_ms, const torc_message **message)
+int tc_api_call_receive_begin(torc_server_call *c, int64_t timeout_ms, const torc_message **message)
 {
     int rc = message ? call_check(c, timeout_ms) : TORC_EINVAL;
     if (rc != 0)
@@ -64,10 +68,49 @@ int torc_server_call_receive(torc_server_call *c, int64_t timeout_ms, const torc
     }
     if (rc == 0 && c->received.first) {
         *message = message_lend(c);
+        tc_ref_inc(&c->ref); /* tc_api_call_receive_end gives it back */
         rc = 1;
     }
-    c->receiving = false;
+    c->receiving = rc == 1;
     return wait_end(&w, c, rc);
+}
+
+bool tc_api_call_receive_end(torc_server_call *c)
+{
+    tc_runtime_lock(c->rt);
+    c->receiving = false;
+    bool open = !c->finished;
+    tc_runtime_unlock(c->rt);
+    tc_api_call_drop(c);
+    return open;
+}
+
+int torc_server_call_receive(torc_server_call *c, int64_t timeout_ms, const torc_message **message)
+{
+    int rc = tc_api_call_receive_begin(c, timeout_ms, message);
+    if (rc == 1)
+        tc_api_call_receive_end(c);
+    return rc;
+}
+
+struct tc_typed *tc_api_call_typed(torc_server_call *c)
+{
+    tc_runtime_lock(c->rt);
+    struct tc_typed *typed = c->typed;
+    tc_runtime_unlock(c->rt);
+    return typed;
+}
+
+struct tc_typed *tc_api_call_keep(torc_server_call *c, struct tc_typed *mine)
+{
+    tc_runtime_lock(c->rt);
+    if (!c->typed)
+        c->typed = mine;
+    struct tc_typed *kept = c->typed;
+    tc_runtime_unlock(c->rt);
+    if (kept != mine)
+        mine->free(mine);
+    return kept;
 }
 
 static bool has_room(const torc_server_call *c, size_t size)

@@ -1,0 +1,251 @@
+/* Typed RPCs of a server with messages of protobuf-c (torc/protobuf_c.h): what generated code calls.
+ *
+ * The application's struct of handlers is copied once for a service. Each method is registered with a `struct bound`
+ * that knows the copy and the method's row; generated code calls the function in the copy, with its own types.
+ *
+ * The request of a unary handler is unpacked into the call's arena. Requests of a stream share an arena of their own,
+ * which the call keeps (api/typed.h), so that each lives until the next. */
+#include <stdio.h>
+
+#include <torc/protobuf_c.h>
+
+#include "api/typed.h"
+#include "base/mem.h"
+#include "base/options.h"
+#include "base/ref.h"
+#include "stub/codec.h"
+
+/* The handlers of a service, which its methods share. */
+struct service {
+    struct tc_ref ref;
+    void *arg;
+    _Alignas(void *) char handlers[];
+};
+
+struct bound {
+    const struct torc_protobuf_c_handler *row;
+    struct service *service;
+};
+
+typedef void (*any_fn)(void);
+
+/* The size of a struct that ends with the last handler of the table. */
+static size_t handlers_size(const struct torc_protobuf_c_handler *rows, uint64_t n)
+{
+    size_t size = sizeof(uint64_t);
+    for (uint64_t i = 0; i < n; i++)
+        size = TC_MAX(size, (size_t)rows[i].offset + sizeof(any_fn));
+    return size;
+}
+
+static bool is_set(const struct service *s, const struct torc_protobuf_c_handler *row)
+{
+    any_fn fn;
+    memcpy(&fn, s->handlers + row->offset, sizeof(fn));
+    return fn != NULL;
+}
+
+static void service_unref(struct service *s)
+{
+    if (tc_ref_dec(&s->ref))
+        tc_free(s);
+}
+
+/* Copies the handlers; those that the caller's struct is too short for are NULL. */
+static struct service *service_new(const struct torc_protobuf_c_handler *rows, uint64_t n, const void *handlers,
+                                   void *arg, torc_error **error)
+{
+    uint64_t given;
+    size_t size = handlers_size(rows, n);
+    memcpy(&given, handlers, sizeof(given));
+    if (given < sizeof(given) || given > 65536) {
+        tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "handlers: size is %llu: set it to sizeof the struct",
+                     (unsigned long long)given);
+        return NULL;
+    }
+    for (size_t i = size; i < given; i++)
+        if (((const char *)handlers)[i]) {
+            tc_error_set(error, TORC_EUNSUPPORTED, TORC_LAYER_API,
+                         "handlers: a handler is set that the generated code does not have");
+            return NULL;
+        }
+    struct service *s = tc_calloc(1, sizeof(*s) + size);
+    tc_ref_init(&s->ref);
+    s->arg = arg;
+    memcpy(s->handlers, handlers, TC_MIN(size, (size_t)given));
+    return s;
+}
+
+/* --- requests --- */
+
+struct requests {
+    struct tc_typed base; /* type: the method */
+    struct tc_arena arena;
+};
+
+static void requests_free(struct tc_typed *base)
+{
+    struct requests *r = TC_CONTAINER_OF(base, struct requests, base);
+    tc_arena_fini(&r->arena);
+    tc_free(r);
+}
+
+/* The arena of a call's requests; NULL: the call is of another method. The first who asks decides of which. */
+static struct requests *call_requests(torc_server_call *call, const struct torc_protobuf_c_method *m)
+{
+    struct tc_typed *kept = tc_api_call_typed(call);
+    if (!kept) {
+        struct requests *r = TC_NEW(struct requests);
+        r->base.free = requests_free;
+        r->base.type = m;
+        tc_arena_init(&r->arena, 0, 0);
+        kept = tc_api_call_keep(call, &r->base);
+    }
+    return kept->type == m ? TC_CONTAINER_OF(kept, struct requests, base) : NULL;
+}
+
+static struct tc_slice bytes_of(const torc_message *message)
+{
+    return tc_slice_of(torc_message_data(message), torc_message_size(message));
+}
+
+static const ProtobufCMessage *request_decode(struct requests *r, const struct torc_protobuf_c_method *m,
+                                              const torc_message *message)
+{
+    tc_arena_reset(&r->arena);
+    return tc_codec_unpack(m->request, bytes_of(message), &r->arena, NULL);
+}
+
+int torc_protobuf_c_next(torc_server_call *call, const struct torc_protobuf_c_method *m, int64_t timeout_ms,
+                         const ProtobufCMessage **request)
+{
+    const torc_message *bytes;
+    struct requests *r = call && m && request ? call_requests(call, m) : NULL;
+    if (!r)
+        return TORC_EINVAL;
+    int rc = tc_api_call_receive_begin(call, timeout_ms, &bytes);
+    if (rc != 1)
+        return rc;
+    const ProtobufCMessage *decoded = request_decode(r, m, bytes);
+    if (!tc_api_call_receive_end(call))
+        return TORC_ESTATE;
+    if (decoded)
+        *request = decoded;
+    return decoded ? 1 : TORC_EPARSE;
+}
+
+const ProtobufCMessage *torc_protobuf_c_request(torc_server_call *call, const struct torc_protobuf_c_method *m,
+                                                const torc_message *message)
+{
+    struct requests *r = call && m && message ? call_requests(call, m) : NULL;
+    return r ? request_decode(r, m, message) : NULL;
+}
+
+/* --- handlers --- */
+
+static void on_unary(torc_server_call *call, const torc_message *message, void *arg)
+{
+    const struct bound *b = arg;
+    torc_error *error = NULL;
+    const ProtobufCMessage *request =
+        torc_protobuf_c_unpack(b->row->method->request, torc_message_data(message), torc_message_size(message),
+                               torc_server_call_arena(call), &error);
+    if (request) {
+        b->row->unary(call, request, b->service->handlers, b->service->arg);
+        return;
+    }
+    torc_server_call_finish(
+        call, TORC_STATUS_INTERNAL,
+        torc_server_call_printf(call, "%s: malformed message: %s", b->row->method->path, torc_error_text(error)), NULL);
+    torc_error_free(error);
+}
+
+static void on_stream(torc_server_call *call, void *arg)
+{
+    const struct bound *b = arg;
+    b->row->stream(call, b->service->handlers, b->service->arg);
+}
+
+static void on_release(void *arg)
+{
+    struct bound *b = arg;
+    service_unref(b->service);
+    tc_free(b);
+}
+
+static int method_add(torc_server *server, const struct torc_protobuf_c_handler *row, struct service *s,
+                      torc_error **error)
+{
+    struct bound *b = TC_NEW(struct bound);
+    struct torc_handler handler = {.size = sizeof(handler),
+                                   .unary = row->unary ? on_unary : NULL,
+                                   .stream = row->unary ? NULL : on_stream,
+                                   .release = on_release,
+                                   .arg = b};
+    *b = (struct bound){row, s};
+    tc_ref_inc(&s->ref);
+    int rc = torc_server_add_method(server, row->method->path, &handler, error);
+    if (rc != 0)
+        on_release(b);
+    return rc;
+}
+
+int torc_protobuf_c_add(torc_server *server, const struct torc_protobuf_c_handler *rows, uint64_t n,
+                        const void *handlers, void *arg, unsigned flags, torc_error **error)
+{
+    torc_error *reason = NULL, **why = error ? error : &reason;
+    int rc = 0;
+    if (tc_error_pending(error))
+        return torc_error_code(*error);
+    if (!server || !rows || !handlers || flags & ~(unsigned)TORC_PROTOBUF_C_STRICT)
+        tc_error_set(why, TORC_EINVAL, TORC_LAYER_API,
+                     "the server and the handlers must not be NULL, and flags must be known");
+    struct service *s = *why ? NULL : service_new(rows, n, handlers, arg, why);
+    for (uint64_t i = 0; s && !*why && i < n; i++) {
+        if (is_set(s, &rows[i]))
+            method_add(server, &rows[i], s, why);
+        else if (flags & TORC_PROTOBUF_C_STRICT)
+            tc_error_set(why, TORC_EINVAL, TORC_LAYER_API, "%s has no handler", rows[i].method->path);
+    }
+    if (s)
+        service_unref(s);
+    rc = *why ? torc_error_code(*why) : 0;
+    torc_error_free(reason);
+    return rc;
+}
+
+/* --- responses --- */
+
+int torc_protobuf_c_reply(torc_server_call *call, const struct torc_protobuf_c_method *m,
+                          const ProtobufCMessage *response)
+{
+    struct tc_packed p;
+    if (!call || !m)
+        return TORC_EINVAL;
+    int rc = tc_packed_init(&p, m->response, response);
+    if (rc == 0) {
+        rc = torc_server_call_reply(call, p.bytes.data, p.bytes.len);
+        tc_packed_fini(&p);
+        return rc;
+    }
+    char text[512];
+    if (rc == TORC_EINVAL)
+        snprintf(text, sizeof(text), "%s: the response is not an initialised %s", m->path, m->response->name);
+    else
+        snprintf(text, sizeof(text), "%s: there is no memory for the response", m->path);
+    int ended = torc_server_call_finish(call, rc == TORC_EINVAL ? TORC_STATUS_INTERNAL : TORC_STATUS_RESOURCE_EXHAUSTED,
+                                        text, NULL);
+    return ended == 0 ? rc : ended;
+}
+
+int torc_protobuf_c_respond(torc_server_call *call, const struct torc_protobuf_c_method *m,
+                            const ProtobufCMessage *response, unsigned flags, int64_t timeout_ms)
+{
+    struct tc_packed p;
+    int rc = call && m ? tc_packed_init(&p, m->response, response) : TORC_EINVAL;
+    if (rc != 0)
+        return rc;
+    rc = torc_server_call_send(call, p.bytes.data, p.bytes.len, flags, timeout_ms);
+    tc_packed_fini(&p);
+    return rc;
+}

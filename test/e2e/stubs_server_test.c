@@ -1,0 +1,367 @@
+/* Generated code of both sides (test/stubs/mirror.proto): a torc_server with typed handlers, asked by typed calls. All
+ * four kinds of methods, malformed bytes from either side, handlers that are missing, and what is refused. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <torc/torc.h>
+
+#include "mirror.torc.h"
+#include "support/cmocka.h"
+#include "support/kits/backends.h"
+
+typedef Torc__Test__Kinds__Kinds Kinds;
+typedef struct torc__test__mirror__mirror__handlers Handlers;
+
+#define EACH_METHOD "/torc.test.mirror.Mirror/Each"
+
+static torc_runtime *rt;
+static torc_server *server;
+static torc_channel *ch;
+static pthread_t thread;
+static bool threaded;
+static atomic_int parse_errors;
+
+static Kinds kinds(int32_t number)
+{
+    Kinds k;
+    torc__test__kinds__kinds__init(&k);
+    k.f_int32 = number;
+    return k;
+}
+
+/* --- handlers --- */
+
+static void once(torc_server_call *call, const Kinds *request, void *arg)
+{
+    Kinds reply = kinds(request->f_int32 + *(const int *)arg);
+    reply.f_string = (char *)(uintptr_t)torc_server_call_printf(call, "%s!", request->f_string);
+    assert_int_equal(torc__test__mirror__mirror__once__reply(call, &reply), 0);
+}
+
+static void each(torc_server_call *call, const Kinds *request, void *arg)
+{
+    (void)arg;
+    for (int32_t i = 0; i < request->f_int32; i++) {
+        Kinds reply = kinds(i);
+        assert_int_equal(torc__test__mirror__mirror__each__reply(call, &reply, 0, 0), 0);
+    }
+    assert_int_equal(torc__test__mirror__mirror__each__reply(call, NULL, 0, 0), TORC_EINVAL);
+    torc_server_call_finish(call, TORC_STATUS_OK, NULL, NULL);
+}
+
+/* Client streaming by events: adds up. */
+static void last_on_message(torc_server_call *call, const torc_message *message, void *arg)
+{
+    const Kinds *request = torc__test__mirror__mirror__last__request(call, message);
+    assert_null(torc__test__mirror__mirror__both__request(call, message));
+    if (request) {
+        *(int32_t *)arg += request->f_int32;
+        torc_server_call_want(call, 1);
+        return;
+    }
+    parse_errors++;
+    torc_server_call_finish(call, TORC_STATUS_INTERNAL, "malformed", NULL);
+}
+
+static void last_on_half_close(torc_server_call *call, void *arg)
+{
+    Kinds reply = kinds(*(int32_t *)arg);
+    assert_int_equal(torc__test__mirror__mirror__last__reply(call, &reply), 0);
+}
+
+static void last(torc_server_call *call, void *arg)
+{
+    struct torc_server_call_events events = {
+        .size = sizeof(events), .on_message = last_on_message, .on_half_close = last_on_half_close};
+    int32_t *sum = torc_arena_alloc(torc_server_call_arena(call), sizeof(*sum));
+    (void)arg;
+    *sum = 0;
+    assert_int_equal(torc_server_call_set_events(call, &events, sum), 0);
+    torc_server_call_want(call, 1);
+}
+
+/* Bidirectional by a thread that waits: answers each message. */
+static void *both_thread(void *arg)
+{
+    torc_server_call *call = arg;
+    const Kinds *request;
+    int rc;
+    while ((rc = torc__test__mirror__mirror__both__next(call, 60000, &request)) == 1) {
+        Kinds reply = kinds(-request->f_int32);
+        assert_int_equal(torc__test__mirror__mirror__last__next(call, 0, &request), TORC_EINVAL);
+        assert_int_equal(torc__test__mirror__mirror__both__reply(call, &reply, 0, 60000), 0);
+    }
+    parse_errors += rc == TORC_EPARSE;
+    torc_server_call_finish(call, rc == 0 ? TORC_STATUS_OK : TORC_STATUS_INTERNAL, rc == 0 ? NULL : "malformed", NULL);
+    return NULL;
+}
+
+static void both(torc_server_call *call, void *arg)
+{
+    (void)arg;
+    threaded = pthread_create(&thread, NULL, both_thread, call) == 0;
+    assert_true(threaded);
+}
+
+static const Handlers all = {.size = sizeof(Handlers), .once = once, .each = each, .last = last, .both = both};
+static int one = 1;
+
+/* A server with these handlers, and a channel to it. */
+static void serve(const Handlers *handlers)
+{
+    torc_error *error = NULL;
+    char *bound = NULL;
+    assert_int_equal(torc__test__mirror__mirror__add(server, handlers, &one, &error), 0);
+    assert_int_equal(torc_server_listen(server, "127.0.0.1:0", torc_credentials_insecure(), &bound, &error), 0);
+    assert_int_equal(torc_server_start(server, &error), 0);
+    ch = torc_channel_new(rt, bound, NULL, &error);
+    assert_non_null(ch);
+    free(bound);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    rt = torc_runtime_new(NULL, NULL);
+    struct torc_server_options options = {.size = sizeof(options), .runtime = rt};
+    server = torc_server_new(&options, NULL);
+    ch = NULL;
+    threaded = false;
+    parse_errors = 0;
+    return server ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    torc_channel_free(ch);
+    if (threaded)
+        pthread_join(thread, NULL);
+    torc_server_free(server);
+    return torc_runtime_free(rt);
+}
+
+/* --- tests --- */
+
+static void test_unary(void **state)
+{
+    (void)state;
+    serve(&all);
+    Kinds request = kinds(6);
+    request.f_string = (char *)"text";
+    torc_result *result = torc__test__mirror__mirror__once__call(ch, &request, NULL);
+    const Kinds *reply = torc__test__mirror__mirror__once__response(result);
+    assert_non_null(reply);
+    assert_int_equal(reply->f_int32, 7);
+    assert_string_equal(reply->f_string, "text!");
+    torc_result_free(result);
+}
+
+static void test_server_streaming(void **state)
+{
+    (void)state;
+    serve(&all);
+    Kinds request = kinds(3);
+    const Kinds *reply;
+    torc_stream *stream = torc__test__mirror__mirror__each__open(ch, &request, NULL, NULL);
+    for (int32_t i = 0; i < 3; i++) {
+        assert_int_equal(torc__test__mirror__mirror__each__receive(stream, 60000, &reply), 1);
+        assert_int_equal(reply->f_int32, i);
+    }
+    assert_int_equal(torc__test__mirror__mirror__each__receive(stream, 60000, &reply), 0);
+    torc_result *result = torc_stream_finish(stream);
+    assert_int_equal(torc_result_code(result), 0);
+    torc_result_free(result);
+    torc_stream_free(stream);
+}
+
+static void test_client_streaming(void **state)
+{
+    (void)state;
+    serve(&all);
+    torc_stream *stream = torc__test__mirror__mirror__last__open(ch, NULL, NULL);
+    for (int32_t i = 1; i <= 4; i++) {
+        Kinds request = kinds(i);
+        unsigned flags = i == 4 ? TORC_SEND_LAST : 0;
+        assert_int_equal(torc__test__mirror__mirror__last__send(stream, &request, flags, 60000), 0);
+    }
+    torc_result *result = torc_stream_finish(stream);
+    const Kinds *reply = torc__test__mirror__mirror__last__response(result);
+    assert_non_null(reply);
+    assert_int_equal(reply->f_int32, 10);
+    torc_result_free(result);
+    torc_stream_free(stream);
+}
+
+static void test_bidirectional(void **state)
+{
+    (void)state;
+    serve(&all);
+    const Kinds *reply;
+    torc_stream *stream = torc__test__mirror__mirror__both__open(ch, NULL, NULL);
+    for (int32_t i = 1; i <= 3; i++) {
+        Kinds request = kinds(i);
+        assert_int_equal(torc__test__mirror__mirror__both__send(stream, &request, 0, 60000), 0);
+        assert_int_equal(torc__test__mirror__mirror__both__receive(stream, 60000, &reply), 1);
+        assert_int_equal(reply->f_int32, -i);
+    }
+    torc_stream_half_close(stream);
+    assert_int_equal(torc__test__mirror__mirror__both__receive(stream, 60000, &reply), 0);
+    torc_result *result = torc_stream_finish(stream);
+    assert_int_equal(torc_result_code(result), 0);
+    torc_result_free(result);
+    torc_stream_free(stream);
+}
+
+/* Ends the stream, whose one message was malformed. */
+static void is_internal(torc_stream *stream)
+{
+    torc_result *result = torc_stream_finish(stream);
+    assert_int_equal(torc_result_code(result), TORC_STATUS_INTERNAL);
+    torc_result_free(result);
+    torc_stream_free(stream);
+    assert_int_equal(parse_errors, 1);
+}
+
+static void test_malformed_unary(void **state)
+{
+    (void)state;
+    serve(&all);
+    torc_result *result = torc_unary(ch, "/torc.test.mirror.Mirror/Once", "\x72\x05", 2, NULL);
+    assert_int_equal(torc_result_code(result), TORC_STATUS_INTERNAL);
+    assert_non_null(strstr(torc_error_text(torc_result_error(result)), "Once: malformed message: "));
+    torc_result_free(result);
+}
+
+static void test_malformed_next(void **state)
+{
+    (void)state;
+    serve(&all);
+    torc_stream *stream = torc_stream_open(ch, "/torc.test.mirror.Mirror/Both", NULL, NULL);
+    torc_stream_send(stream, "\x72\x05", 2, 0, 60000);
+    is_internal(stream);
+}
+
+static void test_malformed_request(void **state)
+{
+    (void)state;
+    serve(&all);
+    torc_stream *stream = torc_stream_open(ch, "/torc.test.mirror.Mirror/Last", NULL, NULL);
+    torc_stream_send(stream, "\x72\x05", 2, 0, 60000);
+    is_internal(stream);
+}
+
+static void test_missing_handler(void **state)
+{
+    (void)state;
+    serve(&(Handlers){.size = offsetof(Handlers, each), .once = once, .each = each}); /* a shorter, older struct */
+    Kinds request = kinds(1);
+    torc_stream *stream = torc__test__mirror__mirror__each__open(ch, &request, NULL, NULL);
+    torc_result *result = torc_stream_finish(stream);
+    assert_int_equal(torc_result_code(result), TORC_STATUS_UNIMPLEMENTED);
+    torc_result_free(result);
+    torc_stream_free(stream);
+    result = torc__test__mirror__mirror__once__call(ch, &request, NULL);
+    assert_int_equal(torc_result_code(result), 0);
+    torc_result_free(result);
+}
+
+static void bad_reply(torc_server_call *call, const Kinds *request, void *arg)
+{
+    (void)request, (void)arg;
+    assert_int_equal(torc__test__mirror__mirror__once__reply(call, &(Kinds){0}), TORC_EINVAL);
+}
+
+static void test_bad_reply(void **state)
+{
+    (void)state;
+    serve(&(Handlers){.size = sizeof(Handlers), .once = bad_reply});
+    Kinds request = kinds(1);
+    torc_result *result = torc__test__mirror__mirror__once__call(ch, &request, NULL);
+    assert_int_equal(torc_result_code(result), TORC_STATUS_INTERNAL);
+    assert_non_null(strstr(torc_error_text(torc_result_error(result)), "is not an initialised torc.test.kinds.Kinds"));
+    torc_result_free(result);
+}
+
+/* Expects that the struct is refused, with this in the text. */
+static void refused(const void *handlers, int code, const char *text)
+{
+    torc_error *error = NULL;
+    assert_int_equal(torc__test__mirror__mirror__add(server, handlers, NULL, &error), code);
+    assert_non_null(strstr(torc_error_text(error), text));
+    assert_int_equal(torc__test__mirror__mirror__add(server, &all, NULL, &error), code); /* an error is pending */
+    torc_error_free(error);
+    assert_int_equal(torc__test__mirror__mirror__add(server, handlers, NULL, NULL), code);
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    struct {
+        Handlers known;
+        void (*more)(void);
+    } newer = {.known = all};
+    newer.known.size = sizeof(newer);
+    newer.more = (void (*)(void))test_refused;
+    refused(NULL, TORC_EINVAL, "must not be NULL");
+    refused(&(Handlers){.once = once}, TORC_EINVAL, "size is 0");
+    refused(&newer, TORC_EUNSUPPORTED, "does not have");
+    assert_int_equal(torc__test__mirror__mirror__add(NULL, &all, NULL, NULL), TORC_EINVAL);
+    newer.more = NULL;
+    assert_int_equal(torc__test__mirror__mirror__add(server, &newer.known, NULL, NULL), 0);
+    refused(&all, TORC_EEXIST, "Once");
+
+    const Kinds *request;
+    Kinds reply = kinds(1);
+    assert_int_equal(torc__test__mirror__mirror__both__next(NULL, 0, &request), TORC_EINVAL);
+    assert_int_equal(torc__test__mirror__mirror__both__reply(NULL, &reply, 0, 0), TORC_EINVAL);
+    assert_int_equal(torc__test__mirror__mirror__once__reply(NULL, &reply), TORC_EINVAL);
+    assert_null(torc__test__mirror__mirror__last__request(NULL, NULL));
+}
+
+static void strict_each(torc_server_call *call, const ProtobufCMessage *request, const void *handlers, void *arg)
+{
+    (void)call, (void)request, (void)handlers, (void)arg;
+}
+
+static void test_strict(void **state)
+{
+    (void)state;
+    static const struct torc_protobuf_c_method method = {sizeof(method),
+                                                         torc_stub_v1,
+                                                         EACH_METHOD,
+                                                         &torc__test__kinds__kinds__descriptor,
+                                                         &torc__test__kinds__kinds__descriptor,
+                                                         0,
+                                                         1};
+    static const struct torc_protobuf_c_handler row = {sizeof(row), &method, offsetof(Handlers, each), strict_each,
+                                                       NULL};
+    torc_error *error = NULL;
+    Handlers none = {.size = sizeof(Handlers)}, only_each = {.size = sizeof(Handlers), .each = each};
+    assert_int_equal(torc_protobuf_c_add(server, &row, 1, &none, NULL, TORC_PROTOBUF_C_STRICT, &error), TORC_EINVAL);
+    assert_string_equal(torc_error_text(error), EACH_METHOD " has no handler");
+    torc_error_free(error);
+    assert_int_equal(torc_protobuf_c_add(server, &row, 1, &none, NULL, 0, NULL), 0);
+    assert_int_equal(torc_protobuf_c_add(server, &row, 1, &all, NULL, 2, NULL), TORC_EINVAL);
+    assert_int_equal(torc_protobuf_c_add(server, &row, 1, &only_each, NULL, TORC_PROTOBUF_C_STRICT, NULL), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_unary, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_server_streaming, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_client_streaming, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_bidirectional, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_malformed_unary, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_malformed_next, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_malformed_request, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_missing_handler, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_bad_reply, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_strict, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
