@@ -9,10 +9,11 @@
  * A message from which a field was stripped gets its new length written over the old one in the same width, since
  * protobuf allows padded varints: nothing has to move.
  *
- * Counts per field live in one array for all frames (`counts_at`), so that the number of allocations does not depend on
- * the message. */
+ * Counts per field live in one array for all frames (`counts_at`). Both arrays begin on the stack (struct small), where
+ * most messages stay: the walk then allocates nothing. */
 #include "proto/scan.h"
 
+#include "base/mem.h"
 #include "base/parse.h"
 #include "proto/wire.h"
 
@@ -23,6 +24,8 @@ enum {
     DEFAULT_STRING_BYTES = 1024 * 1024,
     DEFAULT_UNKNOWN_BYTES = 4 * 1024 * 1024,
     MAX_FIELD_NUMBER = 0x1fffffff,
+    SMALL_FRAMES = 8,
+    SMALL_COUNTS = 64,
 };
 
 /* A message that the walk is inside of. */
@@ -36,9 +39,16 @@ struct frame {
     size_t length_len; /* width of that prefix */
 };
 
+/* Where the scanner's arrays begin. */
+struct small {
+    struct frame frames[SMALL_FRAMES];
+    uint32_t counts[SMALL_COUNTS];
+};
+
 struct scanner {
     struct tc_scan_options limits;
     const char *start, *at;
+    struct small *small;
     TC_VEC(struct frame) frames;
     TC_VEC(uint32_t) counts; /* occurrences by frame and field */
     size_t elements;
@@ -187,13 +197,30 @@ static size_t output_len(const struct scanner *s)
     return s->stripped ? s->clean->len : (size_t)(s->at - s->start);
 }
 
+/* Returns an array of at least `want` elements with the first `len` of `data`, which may stand at `small`. */
+static void *array_grow(void *data, const void *small, size_t len, size_t *cap, size_t want, size_t size)
+{
+    if (want <= *cap)
+        return data;
+    *cap = TC_MAX(*cap * 2, want);
+    if (data != small)
+        return tc_reallocarray(data, *cap, size);
+    void *grown = tc_reallocarray(NULL, *cap, size);
+    memcpy(grown, data, len * size);
+    return grown;
+}
+
 static void frame_push(struct scanner *s, const ProtobufCMessageDescriptor *type, const ProtobufCFieldDescriptor *field,
                        size_t index, const char *end)
 {
-    struct frame *f = tc_vec_push(&s->frames);
-    *f = (struct frame){.type = type, .field = field, .index = index, .end = end, .counts_at = s->counts.len};
-    for (unsigned i = 0; i < type->n_fields; i++)
-        *tc_vec_push(&s->counts) = 0;
+    s->frames.data = array_grow(s->frames.data, s->small->frames, s->frames.len, &s->frames.cap, s->frames.len + 1,
+                                sizeof(s->frames.data[0]));
+    s->frames.data[s->frames.len++] =
+        (struct frame){.type = type, .field = field, .index = index, .end = end, .counts_at = s->counts.len};
+    s->counts.data = array_grow(s->counts.data, s->small->counts, s->counts.len, &s->counts.cap,
+                                s->counts.len + type->n_fields, sizeof(s->counts.data[0]));
+    memset(s->counts.data + s->counts.len, 0, type->n_fields * sizeof(s->counts.data[0]));
+    s->counts.len += type->n_fields;
 }
 
 /* Leaves a message, and writes its new length when something was stripped. */
@@ -296,8 +323,15 @@ int tc_scan(const ProtobufCMessageDescriptor *type, struct tc_slice bytes, const
             struct tc_buf *clean, struct tc_slice *out, struct tc_validation_errors *errors)
 {
     const char *start = bytes.data ? bytes.data : "";
-    struct scanner s = {
-        .limits = options_with_defaults(options), .start = start, .at = start, .clean = clean, .errors = errors};
+    struct small small;
+    struct scanner s = {.limits = options_with_defaults(options),
+                        .start = start,
+                        .at = start,
+                        .small = &small,
+                        .frames = {.data = small.frames, .cap = SMALL_FRAMES},
+                        .counts = {.data = small.counts, .cap = SMALL_COUNTS},
+                        .clean = clean,
+                        .errors = errors};
     int rv = 0;
     frame_push(&s, type, NULL, 0, start + bytes.len);
     while (s.frames.len) {
@@ -312,7 +346,9 @@ int tc_scan(const ProtobufCMessageDescriptor *type, struct tc_slice bytes, const
     }
     *out = s.stripped ? tc_slice_of(clean->data, clean->len) : bytes;
 done:
-    tc_vec_fini(&s.frames);
-    tc_vec_fini(&s.counts);
+    if (s.frames.data != small.frames)
+        tc_free(s.frames.data);
+    if (s.counts.data != small.counts)
+        tc_free(s.counts.data);
     return rv;
 }

@@ -2,11 +2,12 @@
 #include "api/arena.h"
 
 #include "base/mem.h"
+#include "stub/codec.h"
 
 torc_arena *torc_arena_new(uint64_t max_bytes)
 {
     torc_arena *a = TC_NEW(torc_arena);
-    tc_arena_init(&a->arena, 0, (size_t)TC_MIN(max_bytes, (uint64_t)SIZE_MAX));
+    tc_arena_init(&a->arena, TC_MESSAGE_BLOCK, (size_t)TC_MIN(max_bytes, (uint64_t)SIZE_MAX));
     return a;
 }
 

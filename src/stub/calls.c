@@ -52,7 +52,7 @@ static struct decoded *decoded_new(const void *type)
     struct decoded *d = TC_NEW(struct decoded);
     d->base.free = decoded_free;
     d->base.type = type;
-    tc_arena_init(&d->arena, 0, 0);
+    tc_arena_init(&d->arena, TC_MESSAGE_BLOCK, 0);
     return d;
 }
 

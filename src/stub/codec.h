@@ -8,6 +8,10 @@
 #include "base/arena.h"
 #include "base/status.h"
 
+/* The first block of an arena for messages: with its head it is one that glibc's malloc keeps for its thread (1,032
+ * bytes at most), where a larger block costs a search each time. */
+enum { TC_MESSAGE_BLOCK = 1008 };
+
 /* Unpacks into `arena`, whose budget is lowered for that time to what the message may cost. Returns NULL with an error
  * of TORC_LAYER_CODEC, whose text names the type and the field; memory that was allocated so far stays in the arena. */
 const ProtobufCMessage *tc_codec_unpack(const ProtobufCMessageDescriptor *type, struct tc_slice bytes,

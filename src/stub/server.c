@@ -98,7 +98,7 @@ static struct requests *call_requests(torc_server_call *call, const struct torc_
         struct requests *r = TC_NEW(struct requests);
         r->base.free = requests_free;
         r->base.type = m;
-        tc_arena_init(&r->arena, 0, 0);
+        tc_arena_init(&r->arena, TC_MESSAGE_BLOCK, 0);
         kept = tc_api_call_keep(call, &r->base);
     }
     return kept->type == m ? TC_CONTAINER_OF(kept, struct requests, base) : NULL;
