@@ -1,4 +1,4 @@
-/* Waits that end at a time of the monotonic clock. Where libc has none (musl), the time is told by the realtime clock. */
+/* Waits that end at a time of the monotonic clock. Where libc has no such waits (musl), the realtime clock tells it. */
 #ifndef TC_BASE_WAIT_H
 #define TC_BASE_WAIT_H
 

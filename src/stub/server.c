@@ -16,7 +16,7 @@
 #include "stub/codec.h"
 
 /* The handlers of a service, which its methods share. */
-struct service {
+struct typed_service {
     struct tc_ref ref;
     void *arg;
     _Alignas(void *) char handlers[];
@@ -24,7 +24,7 @@ struct service {
 
 struct bound {
     const struct torc_protobuf_c_handler *row;
-    struct service *service;
+    struct typed_service *service;
 };
 
 typedef void (*any_fn)(void);
@@ -38,22 +38,22 @@ static size_t handlers_size(const struct torc_protobuf_c_handler *rows, uint64_t
     return size;
 }
 
-static bool is_set(const struct service *s, const struct torc_protobuf_c_handler *row)
+static bool is_set(const struct typed_service *s, const struct torc_protobuf_c_handler *row)
 {
     any_fn fn;
     memcpy(&fn, s->handlers + row->offset, sizeof(fn));
     return fn != NULL;
 }
 
-static void service_unref(struct service *s)
+static void service_unref(struct typed_service *s)
 {
     if (tc_ref_dec(&s->ref))
         tc_free(s);
 }
 
 /* Copies the handlers; those that the caller's struct is too short for are NULL. */
-static struct service *service_new(const struct torc_protobuf_c_handler *rows, uint64_t n, const void *handlers,
-                                   void *arg, torc_error **error)
+static struct typed_service *service_new(const struct torc_protobuf_c_handler *rows, uint64_t n, const void *handlers,
+                                         void *arg, torc_error **error)
 {
     uint64_t given;
     size_t size = handlers_size(rows, n);
@@ -69,7 +69,7 @@ static struct service *service_new(const struct torc_protobuf_c_handler *rows, u
                          "handlers: a handler is set that the generated code does not have");
             return NULL;
         }
-    struct service *s = tc_calloc(1, sizeof(*s) + size);
+    struct typed_service *s = tc_calloc(1, sizeof(*s) + size);
     tc_ref_init(&s->ref);
     s->arg = arg;
     memcpy(s->handlers, handlers, TC_MIN(size, (size_t)given));
@@ -173,7 +173,7 @@ static void on_release(void *arg)
     tc_free(b);
 }
 
-static int method_add(torc_server *server, const struct torc_protobuf_c_handler *row, struct service *s,
+static int method_add(torc_server *server, const struct torc_protobuf_c_handler *row, struct typed_service *s,
                       torc_error **error)
 {
     struct bound *b = TC_NEW(struct bound);
@@ -200,7 +200,7 @@ int torc_protobuf_c_add(torc_server *server, const struct torc_protobuf_c_handle
     if (!server || !rows || !handlers || flags & ~(unsigned)TORC_PROTOBUF_C_STRICT)
         tc_error_set(why, TORC_EINVAL, TORC_LAYER_API,
                      "the server and the handlers must not be NULL, and flags must be known");
-    struct service *s = *why ? NULL : service_new(rows, n, handlers, arg, why);
+    struct typed_service *s = *why ? NULL : service_new(rows, n, handlers, arg, why);
     for (uint64_t i = 0; s && !*why && i < n; i++) {
         if (is_set(s, &rows[i]))
             method_add(server, &rows[i], s, why);

@@ -16,8 +16,8 @@ struct sotw_names {
     bool lost; /* of some, the client does not hold what the server has sent */
 };
 
-/* Returns whether the resource in use is a fallback server's (A71), or the server's own was dropped for a later one that
- * was refused. */
+/* Returns whether the resource in use is a fallback server's (A71), or the server's own was dropped for a later one
+ * that was refused. */
 static bool entry_is_lost(const struct tc_xds_entry *e, const struct tc_xds_server *server)
 {
     return e->resource ? e->source != server : e->state == TC_XDS_NACKED;

@@ -138,7 +138,7 @@ static struct tc_xds_stream *transport_open(struct tc_xds_transport *base, const
         struct tc_call_opts opts = {
             .method = tc_slice_str(method),
             .wait_for_ready = true,
-            .once = true, /* A57, A71: whoever opened the stream must hear that it was lost */
+            .once = true, /* A57, A71: the client must hear that the stream was lost */
             .max_receive_message_bytes = t->max_message_bytes,
         };
         s->call = tc_call_start(t->channel, &opts, &call_events, s);
