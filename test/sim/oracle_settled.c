@@ -127,6 +127,14 @@ static void judge_ok(uint64_t id, const struct tracked *t, const struct oracle_o
 
 /* --- calls that fail --- */
 
+static bool any_unsure(const struct group *groups, size_t n)
+{
+    bool any = false;
+    for (size_t g = 0; g < n; g++)
+        any = any || groups[g].unsure > 0;
+    return any;
+}
+
 /* How long a call may wait for its endpoint: the failover timer of each group before, a connection to each silent
  * endpoint of the groups that may serve, and for each try one to the silent endpoint of its session. A key that was
  * answered since the last disturbance waits for nobody. */
@@ -134,7 +142,8 @@ static int64_t time_enough_ms(const struct oracle_call *c, const struct group *g
 {
     int64_t enough_ms = FAST_MS + (int64_t)last * FAILOVER_MS;
     bool session_waits = c->session >= 0 && oracle.hosts[c->session].silent;
-    if (c->key >= 0 && oracle.key_answered[c->runtime][c->service][c->key] && c->session < 0)
+    if (c->key >= 0 && oracle.key_answered[c->runtime][c->service][c->key] && c->session < 0 &&
+        !any_unsure(groups, last + 1))
         return FAST_MS;
     for (size_t g = 0; g <= last; g++)
         if (groups[g].reachable > 0)
@@ -223,14 +232,6 @@ static bool ejection_explains(const struct oracle_outcome *r, const struct group
         sure = sure || groups[g].reachable > groups[g].unsure;
     }
     return unsure && !sure && r->code == TORC_STATUS_UNAVAILABLE;
-}
-
-static bool any_unsure(const struct group *groups, size_t n)
-{
-    bool any = false;
-    for (size_t g = 0; g < n; g++)
-        any = any || groups[g].unsure > 0;
-    return any;
 }
 
 static void judge_failure(uint64_t id, const struct tracked *t, const struct oracle_outcome *r,
