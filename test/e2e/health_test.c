@@ -209,7 +209,8 @@ static void test_misuse(void **state)
     assert_null(torc_health_new(server, &e));
     assert_int_equal(torc_error_code(e), TORC_ESTATE); /* it was started */
     torc_error_clear(&e);
-    torc_server *other = torc_server_new(NULL, NULL);
+    struct torc_server_options o = {TORC_SIZE(torc_server_options), .runtime = rt};
+    torc_server *other = torc_server_new(&o, NULL);
     torc_health *first = torc_health_new(other, NULL);
     assert_non_null(first);
     assert_null(torc_health_new(other, &e));
