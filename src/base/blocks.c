@@ -92,12 +92,9 @@ void tc_blocks_end(struct tc_blocks *b)
 /* Returns the size class for `size`, or CLASSES when blocks of that size are not reused. */
 static unsigned blocks_class_of(size_t size)
 {
-    unsigned cls = 0;
     if (size > TC_BLOCKS_LARGEST)
         return size > TC_BLOCKS_LARGE_OVER && size <= TC_BLOCKS_LARGE ? LARGE : CLASSES;
-    while (((size_t)SMALLEST << cls) < size)
-        cls++;
-    return cls;
+    return size <= SMALLEST ? 0 : (unsigned)(64 - __builtin_clzll((size - 1) / SMALLEST));
 }
 
 static unsigned class_kept(unsigned cls)
@@ -105,7 +102,7 @@ static unsigned class_kept(unsigned cls)
     return cls == LARGE ? KEPT_LARGE : (unsigned)KEPT_BYTES / (SMALLEST << cls);
 }
 
-static void shelf_refill(struct shelf *s)
+TC_APART static void shelf_refill(struct shelf *s)
 {
     unsigned n = 0;
     s->mine = atomic_exchange_explicit(&s->back, NULL, memory_order_acquire);
@@ -116,7 +113,7 @@ static void shelf_refill(struct shelf *s)
 }
 
 /* Returns whether there is a free block in `mine`, after those that came back were taken if need be. */
-static bool shelf_has(struct shelf *s)
+static inline bool shelf_has(struct shelf *s)
 {
     if (!s->mine && atomic_load_explicit(&s->back, memory_order_relaxed))
         shelf_refill(s);

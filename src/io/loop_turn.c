@@ -177,24 +177,39 @@ static void events_take(struct tc_loop *loop, int timeout_ms)
 
 /* --- turns --- */
 
-static void turn_leave(struct tc_loop *loop)
+/* Lines go to the loop's own sink until turn_log_leave. */
+TC_APART static void turn_log_enter(struct tc_loop *loop)
 {
-    if (TC_UNLIKELY(loop->log_entered)) {
-        loop->log_entered = false;
-        tc_log_enter(loop->log_before);
-    }
-    /* From here on a post must wake the loop. The next turn sees an earlier post before it waits. */
-    atomic_store(&loop->wants_wakeup, true);
-    atomic_store(&loop->turn_thread, 0);
-    loop->fresh = false;
-    if (atomic_load(&loop->generation) != TC_LOOP_STOPPED)
-        return;
+    loop->log_entered = true;
+    loop->log_before = tc_log_enter(loop->log);
+}
+
+TC_APART static void turn_log_leave(struct tc_loop *loop)
+{
+    loop->log_entered = false;
+    tc_log_enter(loop->log_before);
+}
+
+TC_APART static void turn_tell_stopped(struct tc_loop *loop)
+{
     if (loop->on_stopped)
         loop->on_stopped(loop->on_stopped_arg);
     tc_exit_progress();
 }
 
-static bool turn_enter(struct tc_loop *loop)
+static inline void turn_leave(struct tc_loop *loop)
+{
+    if (TC_UNLIKELY(loop->log_entered))
+        turn_log_leave(loop);
+    /* From here on a post must wake the loop. The next turn sees an earlier post before it waits. */
+    atomic_store(&loop->wants_wakeup, true);
+    atomic_store(&loop->turn_thread, 0);
+    loop->fresh = false;
+    if (TC_UNLIKELY(atomic_load(&loop->generation) == TC_LOOP_STOPPED))
+        turn_tell_stopped(loop);
+}
+
+static inline bool turn_enter(struct tc_loop *loop)
 {
     assert(!tc_loop_in_turn(loop) && !tc_posts_closed(&loop->posts));
     atomic_store(&loop->turn_thread, (uintptr_t)pthread_self());
@@ -205,10 +220,8 @@ static bool turn_enter(struct tc_loop *loop)
     }
     loop->any_event = false;
     /* Also a loop without a sink: the turn may be inside a turn of a loop that has one. */
-    if (TC_UNLIKELY(atomic_load_explicit(&tc_log_sinks, memory_order_relaxed))) {
-        loop->log_entered = true;
-        loop->log_before = tc_log_enter(loop->log);
-    }
+    if (TC_UNLIKELY(atomic_load_explicit(&tc_log_sinks, memory_order_relaxed)))
+        turn_log_enter(loop);
     return true;
 }
 
