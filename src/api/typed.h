@@ -36,6 +36,9 @@ void tc_stream_spoil(torc_stream *stream, torc_error *error);
 int tc_stream_receive_begin(torc_stream *stream, int64_t timeout_ms, const torc_message **message);
 bool tc_stream_receive_end(torc_stream *stream);
 
+/* Adds a reference to a call of a server, so that it stays while another thread finishes it; gives it back. */
+void tc_api_call_hold(torc_server_call *call);
+void tc_api_call_drop(torc_server_call *call);
 /* tc_result_typed and tc_result_keep of a server's call; the struct is freed with the call's last reference. */
 struct tc_typed *tc_api_call_typed(torc_server_call *call);
 struct tc_typed *tc_api_call_keep(torc_server_call *call, struct tc_typed *mine);

@@ -116,11 +116,12 @@ static const ProtobufCMessage *request_decode(struct requests *r, const struct t
     return tc_codec_unpack(m->request, bytes_of(message), &r->arena, NULL);
 }
 
-int torc_protobuf_c_next(torc_server_call *call, const struct torc_protobuf_c_method *m, int64_t timeout_ms,
-                         const ProtobufCMessage **request)
+/* With a reference to the call. */
+static int next_receive(torc_server_call *call, const struct torc_protobuf_c_method *m, int64_t timeout_ms,
+                        const ProtobufCMessage **request)
 {
     const torc_message *bytes;
-    struct requests *r = call && m && request ? call_requests(call, m) : NULL;
+    struct requests *r = call_requests(call, m);
     if (!r)
         return TORC_EINVAL;
     int rc = tc_api_call_receive_begin(call, timeout_ms, &bytes);
@@ -132,6 +133,17 @@ int torc_protobuf_c_next(torc_server_call *call, const struct torc_protobuf_c_me
     if (decoded)
         *request = decoded;
     return decoded ? 1 : TORC_EPARSE;
+}
+
+int torc_protobuf_c_next(torc_server_call *call, const struct torc_protobuf_c_method *m, int64_t timeout_ms,
+                         const ProtobufCMessage **request)
+{
+    if (!call || !m || !request)
+        return TORC_EINVAL;
+    tc_api_call_hold(call);
+    int rc = next_receive(call, m, timeout_ms, request);
+    tc_api_call_drop(call);
+    return rc;
 }
 
 const ProtobufCMessage *torc_protobuf_c_request(torc_server_call *call, const struct torc_protobuf_c_method *m,

@@ -62,6 +62,11 @@ static void messages_move(struct tc_message_queue *to, struct tc_message_queue *
     tc_message_queue_init(from);
 }
 
+void tc_api_call_hold(torc_server_call *c)
+{
+    tc_ref_inc(&c->ref);
+}
+
 void tc_api_call_drop(torc_server_call *c)
 {
     if (!tc_ref_dec(&c->ref))
@@ -76,6 +81,7 @@ void tc_api_call_drop(torc_server_call *c)
     if (c->typed)
         c->typed->free(c->typed);
     tc_arena_fini(&c->arena.arena);
+    tc_arena_fini(&c->sent);
     tc_free(c);
     tc_api_server_unref(s);
 }
@@ -285,6 +291,7 @@ static torc_server_call *call_new(const struct tc_method *m, struct tc_server_ca
     c->rt = m->server->rt;
     c->core = core;
     tc_arena_init(&c->arena.arena, 0, 0);
+    tc_arena_init(&c->sent, 0, 0);
     tc_list_init(&c->waits);
     tc_task_init(&c->task, on_task);
     tc_message_queue_init(&c->unsent);
@@ -302,16 +309,19 @@ static void call_handle(const struct tc_method *m, torc_server_call *c)
         m->handler.stream(c, m->handler.arg);
 }
 
-/* On a thread of a pool. An RPC that ended while it waited has no use for an answer. */
+/* On a thread of a pool, which holds the call: an event on the loop's thread may finish it while the handler runs. An
+ * RPC that ended while it waited has no use for an answer. */
 static void on_job(struct tc_pool_job *job)
 {
     torc_server_call *c = TC_CONTAINER_OF(job, torc_server_call, job);
     torc_server *s = tc_api_server_ref(c->server);
+    tc_api_call_hold(c);
     int over = torc_server_call_cancelled(c);
     if (over == 0)
         call_handle(c->method, c);
     else if (over > 0)
         torc_server_call_finish(c, TORC_STATUS_CANCELLED, NULL, NULL);
+    tc_api_call_drop(c);
     tc_api_server_handlers_end(s);
     tc_api_server_unref(s);
 }
@@ -416,7 +426,7 @@ int torc_server_call_send_headers(torc_server_call *c, const torc_metadata *meta
         return rc;
     if (c->headers_wanted)
         return call_leave(c, TORC_ESTATE);
-    tc_headers_init(&c->headers, &c->arena.arena);
+    tc_headers_init(&c->headers, &c->sent);
     rc = tc_metadata_to_headers(metadata, &c->headers);
     if (rc == 0) {
         c->headers_wanted = c->headers_given = true;
@@ -430,10 +440,12 @@ int torc_server_call_send_headers(torc_server_call *c, const torc_metadata *meta
 static int call_end(torc_server_call *c, struct tc_rstr *last, int code, const char *text,
                     const torc_metadata *trailers, int rc)
 {
+    tc_api_call_hold(c);
     tc_runtime_lock(c->rt);
     if (c->finished) { /* the handle is another's to give back */
         tc_runtime_unlock(c->rt);
         tc_rstr_unref(last);
+        tc_api_call_drop(c);
         return TORC_ESTATE;
     }
     bool posts = !c->over || c->heard.release;
@@ -447,7 +459,7 @@ static int call_end(torc_server_call *c, struct tc_rstr *last, int code, const c
         c->ending_given = true;
         c->ending.code = code;
         c->ending.text = text ? tc_rstr_str(text) : NULL;
-        tc_headers_init(&c->ending.trailers, &c->arena.arena);
+        tc_headers_init(&c->ending.trailers, &c->sent);
         tc_metadata_to_headers(trailers, &c->ending.trailers);
     } else {
         rc = c->over;
@@ -461,6 +473,7 @@ static int call_end(torc_server_call *c, struct tc_rstr *last, int code, const c
     }
     tc_runtime_unlock(c->rt);
     tc_rstr_unref(last);
+    tc_api_call_drop(c); /* the handle's */
     tc_api_call_drop(c);
     return rc;
 }
@@ -580,9 +593,11 @@ int torc_server_call_cancelled(const torc_server_call *given)
     int rc = c ? tc_runtime_check(c->rt) : TORC_EINVAL;
     if (rc != 0)
         return rc == TORC_ECLOSED ? 1 : rc;
+    tc_ref_inc(&c->ref);
     tc_runtime_lock(c->rt);
     rc = c->over != 0;
     tc_runtime_unlock(c->rt);
+    tc_api_call_drop(c);
     return rc;
 }
 

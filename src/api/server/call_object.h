@@ -38,7 +38,7 @@ struct tc_rstr *tc_message_queue_take(struct tc_message_queue *m, bool *plain);
 struct tc_call_ending {
     int code;
     struct tc_rstr *text;
-    struct tc_headers trailers; /* in the arena */
+    struct tc_headers trailers; /* in the call's `sent` */
 };
 
 /* The facts of a request, which are constant. Texts are in the call's arena. */
@@ -54,7 +54,7 @@ struct torc_server_call {
     struct tc_ref ref;   /* the handle's, the loop's while the RPC runs, the task's, and each function's that runs */
     torc_server *server; /* a reference */
     torc_runtime *rt;    /* the server's */
-    struct torc_arena arena;
+    struct torc_arena arena; /* the application's, once the handler was called: of one thread at a time */
     struct tc_call_facts facts;
     struct tc_rstr *request; /* of a unary handler */
     struct tc_task task;
@@ -67,11 +67,12 @@ struct torc_server_call {
 
     /* Lock: */
     struct tc_link waits;
-    int over;            /* 0: the RPC runs; TORC_ECANCELED or TORC_ECLOSED */
-    bool finished;       /* the handle was given up */
-    bool task_queued;    /* the task is on its way to the loop */
-    bool headers_wanted; /* the initial metadata is settled: sent, or on the way */
-    bool headers_given;  /* by torc_server_call_send_headers, and the loop has not taken them */
+    int over;             /* 0: the RPC runs; TORC_ECANCELED or TORC_ECLOSED */
+    bool finished;        /* the handle was given up */
+    bool task_queued;     /* the task is on its way to the loop */
+    bool headers_wanted;  /* the initial metadata is settled: sent, or on the way */
+    bool headers_given;   /* by torc_server_call_send_headers, and the loop has not taken them */
+    struct tc_arena sent; /* headers and trailers: any thread sends them */
     struct tc_headers headers;
     struct tc_message_queue unsent;
     size_t unsent_bytes; /* taken of the application and not written yet */
@@ -95,8 +96,6 @@ struct torc_server_call {
 
 /* Has the loop take what the call wants, with the lock held. Returns TORC_ECLOSED if the loop has ended. */
 int tc_api_call_schedule(torc_server_call *c, bool quietly);
-/* Gives a reference back. */
-void tc_api_call_drop(torc_server_call *c);
 /* Asks for `n` more messages, with the lock held. */
 int tc_api_call_want_reads(torc_server_call *c, uint32_t n, bool quietly);
 /* Returns 0 if the call can be used: TORC_ESTATE once it was finished, TORC_ECANCELED or TORC_ECLOSED once its RPC is
