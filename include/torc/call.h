@@ -54,7 +54,7 @@ TORC_API int torc_unary_async(torc_channel *channel, const char *method, const v
  * and ends at the pick. It waits for the name to be resolved (no longer than timeout_ms), never for a connection. It
  * counts nothing and asks for no connection; an idle channel leaves IDLE by it as by any RPC, and policies that connect
  * by themselves (pick_first, round_robin) then do. The result's status is what an RPC would fail with at once
- * (wait_for_ready counts), else OK; there is no response. torc_result_explain says besides "outcome": "send", "wait"
+ * (wait_for_ready counts), else OK; the response is NULL. torc_result_explain says besides "outcome": "send", "wait"
  * (for a connection, to "endpoint" where a ring says which, else to any of "waits_for", addresses that are being
  * connected), "fail" or "drop", and "channel": what torc_channel_describe gives. An application's own LB policy is
  * asked as for any pick. Any thread. */

@@ -38,7 +38,7 @@ struct torc_dialer {
      * proxy's if there is one), which is borrowed for the call. Called on the loop's thread; must not block. Each dial
      * is ended by torc_dial_done once, from inside or later, also after cancel. */
     void (*dial)(torc_dial *dial, const char *address, void *arg);
-    /* The connection is no longer wanted: time is up, or the channel has ended. torc_dial_done is still to be called,
+    /* Torc has given the connection up: time is over, or the channel has ended. torc_dial_done is still to be called,
      * from inside or later. Called on the loop's thread, at most once, and never when torc_dial_done has been called: a
      * torc_dial_done on another thread waits until cancel has returned, so it must not be called under a lock that
      * cancel takes. NULL: none. */

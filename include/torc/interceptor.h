@@ -103,7 +103,7 @@ struct torc_interceptor {
      * called, or would have been), the innermost first, before the application hears of the end. */
     void (*on_end)(torc_rpc *rpc, int code, void *state, void *arg);
 
-    /* The interceptor is no longer used: `arg` is the application's again when this returns. Called once for each
+    /* The channel gives the interceptor up: `arg` is the application's again when this returns. Called once for each
      * channel that was made with the interceptor, when the channel and the handles of its RPCs have been freed, by the
      * thread that frees the last of them or that drives the loop. Not called if torc_channel_new failed. */
     void (*release)(void *arg);

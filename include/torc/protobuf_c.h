@@ -155,7 +155,7 @@ TORC_API const ProtobufCMessage *torc_protobuf_c_request(torc_server_call *call,
                                                          const torc_message *message);
 
 /* torc_server_call_reply, which ends the call. TORC_EINVAL: the response is NULL, not initialised or of another type,
- * and the RPC ends with INTERNAL. TORC_ELIMIT: there is no memory, and the RPC ends with RESOURCE_EXHAUSTED. */
+ * and the RPC ends with INTERNAL. TORC_ELIMIT: memory is out, and the RPC ends with RESOURCE_EXHAUSTED. */
 TORC_API int torc_protobuf_c_reply(torc_server_call *call, const struct torc_protobuf_c_method *method,
                                    const ProtobufCMessage *response);
 

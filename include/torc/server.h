@@ -96,7 +96,8 @@ struct torc_handler {
     /* For methods of any kind. Called when the request's metadata has come. */
     void (*stream)(torc_server_call *call, void *arg);
 
-    /* Called once when the handler is no longer called: by torc_server_free or the end of the runtime. NULL: none. */
+    /* Called once, by torc_server_free or the end of the runtime: from then on the handler is never called. May be
+     * NULL. */
     void (*release)(void *arg);
     void *arg;
 };
@@ -123,8 +124,9 @@ typedef struct torc_pool torc_pool;
 TORC_API torc_pool *torc_pool_new(int64_t threads, int64_t queue, torc_error **error);
 
 /* Takes no more calls, which end with RESOURCE_EXHAUSTED from then on, waits until the handlers of those that it has
- * taken have returned, and ends the threads. 0; TORC_EDEADLK on a thread of the pool: nothing happened. NULL is
- * allowed: 0. TORC_EFORK in a child of a fork: the pool is the parent's. */
+ * taken have returned, and ends the threads. A handler may need the thread of a loop (for an RPC of its own): call this
+ * on another thread. 0; TORC_EDEADLK on a thread of the pool: nothing happened. NULL is allowed: 0. TORC_EFORK in a
+ * child of a fork: the pool is the parent's. */
 TORC_API int torc_pool_free(torc_pool *pool);
 
 /* Limits of a method. */
@@ -134,8 +136,8 @@ struct torc_method_options {
                         RESOURCE_EXHAUSTED. NULL: on the thread that drives the loop. The server takes a reference */
     int64_t max_receive_message_bytes; /* instead of the server's; 0: the server's; -1: no limit */
     int64_t max_calls;                 /* RPCs at a time, more end with RESOURCE_EXHAUSTED; 0 and -1: no limit */
-    int64_t max_timeout_ms;            /* RPCs end with DEADLINE_EXCEEDED then, also those whose client waits longer, or
-                                          without a limit; 0 and -1: no limit */
+    int64_t max_timeout_ms;            /* after so long an RPC is reset (HTTP/2 CANCEL): a client whose own deadline is
+                                          later, or which has none, sees CANCELLED; 0 and -1: no limit */
 };
 
 /* Sets the limits of "package.Service/Method", of all methods of "package.Service", or with "*" of all methods; for
@@ -178,7 +180,7 @@ TORC_API int torc_server_stop_async(torc_server *server, int64_t grace_ms, void 
 
 /* Ends everything at once: connections close, RPCs are cancelled, handlers are released. When it returns, no handler
  * runs and none will be called; inside a callback: when the callback has returned. Handlers on a pool may run on:
- * torc_pool_free waits for them.  Calls that are not finished stay the
+ * torc_pool_free waits for them. Calls that are not finished stay the
  * application's. NULL is allowed, and nothing happens in a child of a fork. */
 TORC_API void torc_server_free(torc_server *server);
 
@@ -221,7 +223,7 @@ TORC_API const char *torc_server_call_spiffe_id(const torc_server_call *call);
 TORC_API int torc_server_call_peer_certificate(const torc_server_call *call, const void **der, size_t *size);
 
 /* The time left of the client's deadline, as torc_call_options.timeout_ms of an RPC that is made on the call's behalf:
- * milliseconds, 0 if there is no deadline, -1 if it has passed. -1 for NULL. */
+ * milliseconds, 0 without a deadline, -1 after it. -1 for a call that is NULL. */
 TORC_API int64_t torc_server_call_time_left(const torc_server_call *call);
 
 /* 1 when the RPC is over before its answer (see on_cancel), 0 while it runs. TORC_EINVAL for NULL, TORC_EFORK. */

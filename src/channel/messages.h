@@ -26,7 +26,7 @@ void tc_call_too_large(struct tc_call *c, size_t bytes);
 void tc_call_send_held(struct tc_call *c);
 /* A message came from the stream, or from the attempt that won. Takes over the reference. */
 void tc_call_deliver(struct tc_call *c, struct tc_rstr *message);
-/* Returns false if the next message may not be asked for now: interceptors that see messages get one at a time. */
+/* Returns whether the next message may be read: interceptors that see messages get one at a time. */
 static inline bool tc_call_may_read(const struct tc_call *c)
 {
     return TC_LIKELY(!c->rpc) || !tc_rpc_has(c->rpc, TC_HOOK_MESSAGE) ||

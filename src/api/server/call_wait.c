@@ -120,7 +120,7 @@ static bool has_room(const torc_server_call *c, size_t size)
 }
 
 /* Takes the message, of which `copy` is made when there is room. With the lock held, which is released for the copy.
- * Returns TORC_EAGAIN if there is no room. */
+ * Returns TORC_EAGAIN if the message has no room. */
 static int try_send(torc_server_call *c, struct tc_rstr **copy, struct tc_slice message, unsigned flags, bool quietly)
 {
     int rc = tc_api_call_state(c);

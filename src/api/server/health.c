@@ -1,8 +1,8 @@
 /* grpc.health.v1 over the public API of servers: Check, List, Watch.
  *
  * Services and watchers are under one mutex. A watcher is a call that waits: each change of its service is sent without
- * waiting, and if there is no room, the newest status follows on on_writable. The mutex is taken before the runtime's
- * lock, and never by a function that holds it: events come without it.
+ * waiting; if the call has no room for it, on_writable sends the newest status. The mutex is taken before the runtime's
+ * lock, and never by a function that holds that lock: events are called without it.
  *
  * Memory is counted: the application's handle, the server's three methods (by their release), each watcher. */
 #include <torc/health.h>

@@ -548,7 +548,7 @@ static void ambient_errors_of_an_aggregate(void **state)
     const char *good = AGGREGATE("A", "'B', 'C'") ", " CLUSTER("B") ", " CLUSTER("C");
     kit_dependency_open(&w, NULL, NULL);
     route_to(&w, good, NULL);
-    respond(&w, KIT_CDS, good); /* B and C, too, are asked for now */
+    respond(&w, KIT_CDS, good); /* the client asks for B and C, too */
     respond(&w, KIT_EDS, ENDPOINTS("B", "1") ", " ENDPOINTS("C", "2"));
     expect_leaves(&w, "A", "B,C");
     respond(&w, KIT_CDS, AGGREGATE("A", "") ", " CLUSTER("B") ", " CLUSTER("C")); /* refused: it names no cluster */
