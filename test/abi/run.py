@@ -27,7 +27,8 @@ def program_findings(program, include, library, compiler, arguments):
                                    f"-Wl,-rpath,{library}", "-lpthread"], capture_output=True, text=True, check=False)
         if compiled.returncode:
             return f"{program}: does not compile and link\n{compiled.stderr}"
-        ran = subprocess.run([binary, *arguments], capture_output=True, text=True, timeout=60, check=False)
+        today = {**os.environ, "LD_LIBRARY_PATH": str(library)}  # the user may have another Torc in it
+        ran = subprocess.run([binary, *arguments], capture_output=True, text=True, timeout=60, check=False, env=today)
     wanted = program.with_suffix(".out").read_text()
     difference = "\n".join(difflib.unified_diff(wanted.splitlines(), ran.stdout.splitlines(), "of the release", "today", lineterm=""))
     if ran.returncode or difference:
