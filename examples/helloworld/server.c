@@ -1,7 +1,6 @@
 /* Greets by generated code, until SIGTERM or SIGINT: server [ADDRESS]. SPDX-License-Identifier: Apache-2.0 */
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include <torc/torc.h>
 
@@ -40,6 +39,6 @@ int main(int argc, char **argv)
     int failed = error != NULL;
     torc_server_free(server);
     torc_error_free(error);
-    free(bound);
+    torc_free(bound);
     return failed;
 }

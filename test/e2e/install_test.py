@@ -79,6 +79,14 @@ def test_readme_typed_program():
             out.write(program)
         sh(["sh", "-ec", built], cwd=folder, env=env)
         check(sh([app, address], env=env) == "world\n", "the backend's echo greets with the name")
+        server = os.path.join(SOURCE, "examples", "helloworld", "server.c")
+        sh(["sh", "-ec", built.replace("app.c", server).replace("-o app", "-o server")], cwd=folder, env=env)
+        with subprocess.Popen([os.path.join(folder, "server"), "127.0.0.1:0"], stdout=subprocess.PIPE, text=True, env=env) as process:
+            try:
+                greeter = process.stdout.readline().removeprefix("listening ").strip()
+                check(sh([app, greeter], env=env) == "Hello, world\n", "the server's greeting")
+            finally:
+                process.kill()
         for target, why in ((free_address(), "Connection refused"), ("foo://x", "foo")):
             done = subprocess.run([app, target], capture_output=True, text=True, timeout=WAIT, check=False, env=env)
             check(done.returncode == 1 and why in done.stderr and not done.stdout, f"{target}: {done}")
