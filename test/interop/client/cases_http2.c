@@ -7,23 +7,15 @@
 #define RESPONSE_SIZE 4000
 #define PARALLEL 10
 
-static void unary(torc_channel *channel, torc_result **result)
+static void unary_ends_with(torc_channel *channel, int code)
 {
     Grpc__Testing__Payload payload = interop_payload(1000);
     Grpc__Testing__SimpleRequest request = GRPC__TESTING__SIMPLE_REQUEST__INIT;
     request.payload = &payload;
     request.response_size = RESPONSE_SIZE;
-    interop_unary(channel, SERVICE "UnaryCall", &request.base, NULL, result);
-    free(payload.body.data);
-}
-
-static void unary_ends_with(torc_channel *channel, int code)
-{
-    torc_result *result;
-    unary(channel, &result);
-    interop_expect(result, code, NULL);
+    torc_result *result = grpc__testing__test_service__unary_call__call(channel, &request, &interop_options);
     CHECK(torc_result_attempts(result) == 1, "%u attempts", torc_result_attempts(result));
-    torc_result_free(result);
+    interop_end(result, code, NULL);
 }
 
 void case_goaway(struct interop *t)
@@ -80,11 +72,9 @@ void case_max_streams(struct interop *t)
     CHECK(sem_init(&p.done, 0, 0) == 0, "no semaphore");
     Grpc__Testing__SimpleRequest request = GRPC__TESTING__SIMPLE_REQUEST__INIT;
     request.response_size = RESPONSE_SIZE;
-    uint8_t bytes[64];
-    size_t size = protobuf_c_message_pack(&request.base, bytes);
-    struct torc_call_options options = interop_options();
     for (int i = 0; i < PARALLEL; i++)
-        CHECK(torc_unary_async(t->channel, SERVICE "UnaryCall", bytes, size, &options, on_unary, &p, NULL, NULL) == 0,
+        CHECK(grpc__testing__test_service__unary_call__async(t->channel, &request, &interop_options, on_unary, &p, NULL,
+                                                             NULL) == 0,
               "call %d", i);
     for (int i = 0; i < PARALLEL; i++)
         while (sem_wait(&p.done) != 0)

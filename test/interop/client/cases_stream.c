@@ -5,7 +5,15 @@ static const size_t request_sizes[] = {27182, 8, 1828, 45904};
 static const int32_t response_sizes[] = {31415, 9, 2653, 58979};
 enum { STEPS = 4 };
 
-static void send_input(torc_stream *call, size_t size, const bool *compressed, bool last)
+static torc_stream *open_input(torc_channel *channel, const struct torc_call_options *options)
+{
+    torc_error *error = NULL;
+    torc_stream *stream = grpc__testing__test_service__streaming_input_call__open(channel, options, &error);
+    CHECK(stream, "%s", torc_error_text(error));
+    return stream;
+}
+
+static void send_input(torc_stream *stream, size_t size, const bool *compressed, unsigned flags)
 {
     Grpc__Testing__Payload payload = interop_payload(size);
     Grpc__Testing__BoolValue expect = GRPC__TESTING__BOOL_VALUE__INIT;
@@ -15,52 +23,48 @@ static void send_input(torc_stream *call, size_t size, const bool *compressed, b
         expect.value = *compressed;
         request.expect_compressed = &expect;
     }
-    interop_send(call, &request.base, last);
-    free(payload.body.data);
+    interop_sent(grpc__testing__test_service__streaming_input_call__send(stream, &request, flags, -1));
 }
 
-static void finish_input(torc_stream *call, int32_t total)
+static void finish_input(torc_stream *stream, int32_t total)
 {
-    torc_result *result;
-    result = torc_stream_finish(call);
+    torc_result *result = torc_stream_finish(stream);
     interop_expect(result, TORC_STATUS_OK, NULL);
-    CHECK(torc_result_response(result), "no response");
-    Grpc__Testing__StreamingInputCallResponse *response =
-        interop_unpack(&grpc__testing__streaming_input_call_response__descriptor, torc_result_response(result));
+    const Grpc__Testing__StreamingInputCallResponse *response =
+        grpc__testing__test_service__streaming_input_call__response(result);
     CHECK(response->aggregated_payload_size == total, "%d, wanted %d", response->aggregated_payload_size, total);
-    protobuf_c_message_free_unpacked(&response->base, NULL);
     torc_result_free(result);
-    torc_stream_free(call);
+    torc_stream_free(stream);
 }
 
 void case_client_streaming(struct interop *t)
 {
-    torc_stream *call = interop_open(t->channel, SERVICE "StreamingInputCall", NULL);
+    torc_stream *stream = open_input(t->channel, &interop_options);
     for (int i = 0; i < STEPS; i++)
-        send_input(call, request_sizes[i], NULL, i == STEPS - 1);
-    finish_input(call, 74922);
+        send_input(stream, request_sizes[i], NULL, i == STEPS - 1 ? TORC_SEND_LAST : 0);
+    finish_input(stream, 74922);
 }
 
 /* Torc compresses by call, not by message: the description switches within one stream; here are two streams. */
 void case_client_compressed_streaming(struct interop *t)
 {
     const bool yes = true, no = false;
-    struct torc_call_options options = interop_options();
+    struct torc_call_options options = interop_options;
     options.gzip = TORC_OFF;
-    torc_stream *call = interop_open(t->channel, SERVICE "StreamingInputCall", &options);
-    send_input(call, 27182, &yes, true);
-    interop_finish(call, TORC_STATUS_INVALID_ARGUMENT);
+    torc_stream *stream = open_input(t->channel, &options);
+    send_input(stream, 27182, &yes, TORC_SEND_LAST);
+    interop_finish(stream, TORC_STATUS_INVALID_ARGUMENT);
 
     options.gzip = 1;
-    call = interop_open(t->channel, SERVICE "StreamingInputCall", &options);
-    send_input(call, 27182, &yes, false);
-    send_input(call, 45904, &yes, true);
-    finish_input(call, 73086);
+    stream = open_input(t->channel, &options);
+    send_input(stream, 27182, &yes, 0);
+    send_input(stream, 45904, &yes, TORC_SEND_LAST);
+    finish_input(stream, 73086);
 
     options.gzip = TORC_OFF;
-    call = interop_open(t->channel, SERVICE "StreamingInputCall", &options);
-    send_input(call, 45904, &no, true);
-    finish_input(call, 45904);
+    stream = open_input(t->channel, &options);
+    send_input(stream, 45904, &no, TORC_SEND_LAST);
+    finish_input(stream, 45904);
 }
 
 static void output_call(torc_channel *channel, const int32_t *sizes, const bool *compressed, size_t n)
@@ -80,14 +84,18 @@ static void output_call(torc_channel *channel, const int32_t *sizes, const bool 
     Grpc__Testing__StreamingOutputCallRequest request = GRPC__TESTING__STREAMING_OUTPUT_CALL_REQUEST__INIT;
     request.response_parameters = list;
     request.n_response_parameters = n;
-    torc_stream *call = interop_open(channel, SERVICE "StreamingOutputCall", NULL);
-    interop_send(call, &request.base, true);
+    torc_error *error = NULL;
+    torc_stream *stream =
+        grpc__testing__test_service__streaming_output_call__open(channel, &request, &interop_options, &error);
+    CHECK(stream, "%s", torc_error_text(error));
+    const Grpc__Testing__StreamingOutputCallResponse *response;
     for (size_t i = 0; i < n; i++) {
-        long size = interop_receive_size(call);
+        CHECK(grpc__testing__test_service__streaming_output_call__receive(stream, -1, &response) == 1, "no message");
+        long size = interop_payload_size(response);
         CHECK(size == sizes[i], "message %zu: %ld bytes, wanted %d", i, size, sizes[i]);
     }
-    CHECK(interop_receive_size(call) == -1, "a message too many");
-    interop_finish(call, TORC_STATUS_OK);
+    CHECK(grpc__testing__test_service__streaming_output_call__receive(stream, -1, &response) == 0, "too many");
+    interop_finish(stream, TORC_STATUS_OK);
 }
 
 void case_server_streaming(struct interop *t)
@@ -100,69 +108,66 @@ void case_server_compressed_streaming(struct interop *t)
     output_call(t->channel, (const int32_t[]){31415, 92653}, (const bool[]){true, false}, 2);
 }
 
-static void send_output(torc_stream *call, size_t payload_size, int32_t size, int32_t interval_us, bool last)
+static void send_output(torc_stream *stream, size_t payload_size, int32_t size)
 {
     Grpc__Testing__Payload payload = interop_payload(payload_size);
     Grpc__Testing__ResponseParameters wish = GRPC__TESTING__RESPONSE_PARAMETERS__INIT, *wishes[] = {&wish};
     wish.size = size;
-    wish.interval_us = interval_us;
     Grpc__Testing__StreamingOutputCallRequest request = GRPC__TESTING__STREAMING_OUTPUT_CALL_REQUEST__INIT;
     request.payload = &payload;
     request.response_parameters = wishes;
     request.n_response_parameters = 1;
-    interop_send(call, &request.base, last);
-    free(payload.body.data);
+    interop_sent(grpc__testing__test_service__full_duplex_call__send(stream, &request, 0, -1));
 }
 
 void case_ping_pong(struct interop *t)
 {
-    torc_stream *call = interop_open(t->channel, SERVICE "FullDuplexCall", NULL);
+    torc_stream *stream = interop_duplex(t->channel, &interop_options);
     for (int i = 0; i < STEPS; i++) {
-        send_output(call, request_sizes[i], response_sizes[i], 0, false);
-        long size = interop_receive_size(call);
+        send_output(stream, request_sizes[i], response_sizes[i]);
+        long size = interop_receive_size(stream);
         CHECK(size == response_sizes[i], "message %d: %ld bytes", i, size);
     }
-    CHECK(torc_stream_half_close(call) == 0, "half-close");
-    CHECK(interop_receive_size(call) == -1, "a message too many");
-    interop_finish(call, TORC_STATUS_OK);
+    CHECK(torc_stream_half_close(stream) == 0, "half-close");
+    CHECK(interop_receive_size(stream) == -1, "a message too many");
+    interop_finish(stream, TORC_STATUS_OK);
 }
 
 void case_empty_stream(struct interop *t)
 {
-    torc_stream *call = interop_open(t->channel, SERVICE "FullDuplexCall", NULL);
-    CHECK(torc_stream_half_close(call) == 0, "half-close");
-    CHECK(interop_receive_size(call) == -1, "a message came");
-    interop_finish(call, TORC_STATUS_OK);
+    torc_stream *stream = interop_duplex(t->channel, &interop_options);
+    CHECK(torc_stream_half_close(stream) == 0, "half-close");
+    CHECK(interop_receive_size(stream) == -1, "a message came");
+    interop_finish(stream, TORC_STATUS_OK);
 }
 
 void case_cancel_after_begin(struct interop *t)
 {
-    torc_stream *call = interop_open(t->channel, SERVICE "StreamingInputCall", NULL);
-    torc_stream_cancel(call);
-    interop_finish(call, TORC_STATUS_CANCELLED);
+    torc_stream *stream = open_input(t->channel, &interop_options);
+    torc_stream_cancel(stream);
+    interop_finish(stream, TORC_STATUS_CANCELLED);
 }
 
 void case_cancel_after_first_response(struct interop *t)
 {
-    torc_stream *call = interop_open(t->channel, SERVICE "FullDuplexCall", NULL);
-    send_output(call, 27182, 31415, 0, false);
-    CHECK(interop_receive_size(call) == 31415, "wrong size");
-    torc_stream_cancel(call);
-    interop_finish(call, TORC_STATUS_CANCELLED);
+    torc_stream *stream = interop_duplex(t->channel, &interop_options);
+    send_output(stream, 27182, 31415);
+    CHECK(interop_receive_size(stream) == 31415, "wrong size");
+    torc_stream_cancel(stream);
+    interop_finish(stream, TORC_STATUS_CANCELLED);
 }
 
 void case_timeout_on_sleeping_server(struct interop *t)
 {
     /* A connection is made first: the deadline must pass at the server, not on the way. */
     case_empty_unary(t);
-    struct torc_call_options options = interop_options();
+    struct torc_call_options options = interop_options;
     options.timeout_ms = 1;
-    torc_stream *call = interop_open(t->channel, SERVICE "FullDuplexCall", &options);
+    torc_stream *stream = interop_duplex(t->channel, &options);
     Grpc__Testing__Payload payload = interop_payload(27182);
     Grpc__Testing__StreamingOutputCallRequest request = GRPC__TESTING__STREAMING_OUTPUT_CALL_REQUEST__INIT;
     request.payload = &payload;
-    interop_send(call, &request.base, false);
-    free(payload.body.data);
-    CHECK(interop_receive_size(call) == -1, "a message came");
-    interop_finish(call, TORC_STATUS_DEADLINE_EXCEEDED);
+    interop_sent(grpc__testing__test_service__full_duplex_call__send(stream, &request, 0, -1));
+    CHECK(interop_receive_size(stream) == -1, "a message came");
+    interop_finish(stream, TORC_STATUS_DEADLINE_EXCEEDED);
 }

@@ -7,9 +7,9 @@
 void case_empty_unary(struct interop *t)
 {
     Grpc__Testing__Empty empty = GRPC__TESTING__EMPTY__INIT;
-    torc_result *result;
-    interop_unary(t->channel, SERVICE "EmptyCall", &empty.base, NULL, &result);
+    torc_result *result = grpc__testing__test_service__empty_call__call(t->channel, &empty, &interop_options);
     interop_expect(result, TORC_STATUS_OK, NULL);
+    CHECK(grpc__testing__test_service__empty_call__response(result), "no response");
     CHECK(torc_message_size(torc_result_response(result)) == 0, "%zu bytes",
           torc_message_size(torc_result_response(result)));
     torc_result_free(result);
@@ -28,10 +28,7 @@ void case_large_unary(struct interop *t)
 {
     Grpc__Testing__Payload payload;
     Grpc__Testing__SimpleRequest request = large(&payload);
-    torc_result *result;
-    interop_unary_ok(t->channel, &request, NULL, &result);
-    torc_result_free(result);
-    free(payload.body.data);
+    torc_result_free(interop_unary(t->channel, &request, &interop_options));
 }
 
 void case_client_compressed_unary(struct interop *t)
@@ -40,25 +37,20 @@ void case_client_compressed_unary(struct interop *t)
     Grpc__Testing__SimpleRequest request = large(&payload);
     Grpc__Testing__BoolValue compressed = GRPC__TESTING__BOOL_VALUE__INIT;
     request.expect_compressed = &compressed;
-    struct torc_call_options options = interop_options();
-    torc_result *result;
+    struct torc_call_options options = interop_options;
 
     /* The probe: a server that checks compression rejects an expectation that is wrong. */
     compressed.value = true;
     options.gzip = TORC_OFF;
-    interop_unary(t->channel, SERVICE "UnaryCall", &request.base, &options, &result);
-    interop_expect(result, TORC_STATUS_INVALID_ARGUMENT, NULL);
-    torc_result_free(result);
+    interop_end(grpc__testing__test_service__unary_call__call(t->channel, &request, &options),
+                TORC_STATUS_INVALID_ARGUMENT, NULL);
 
     options.gzip = 1;
-    interop_unary_ok(t->channel, &request, &options, &result);
-    torc_result_free(result);
+    torc_result_free(interop_unary(t->channel, &request, &options));
 
     compressed.value = false;
     options.gzip = TORC_OFF;
-    interop_unary_ok(t->channel, &request, &options, &result);
-    torc_result_free(result);
-    free(payload.body.data);
+    torc_result_free(interop_unary(t->channel, &request, &options));
 }
 
 void case_server_compressed_unary(struct interop *t)
@@ -69,23 +61,23 @@ void case_server_compressed_unary(struct interop *t)
     request.response_compressed = &compressed;
     for (int i = 0; i < 2; i++) {
         compressed.value = i == 0;
-        torc_result *result;
-        interop_unary_ok(t->channel, &request, NULL, &result);
-        torc_result_free(result);
+        torc_result_free(interop_unary(t->channel, &request, &interop_options));
     }
-    free(payload.body.data);
 }
 
 static const char INITIAL_NAME[] = "x-grpc-test-echo-initial", INITIAL[] = "test_initial_metadata_value";
 static const char TRAILING_NAME[] = "x-grpc-test-echo-trailing-bin", TRAILING[] = "\xab\xab\xab";
 
-static void check_echoed(const torc_result *result)
+/* Frees the result. */
+static void check_echoed(torc_result *result)
 {
+    interop_expect(result, TORC_STATUS_OK, NULL);
     const char *initial = torc_metadata_find(torc_result_headers(result), INITIAL_NAME, NULL);
     CHECK(initial && strcmp(initial, INITIAL) == 0, "initial metadata \"%s\"", initial ? initial : "(none)");
     size_t len = 0;
     const char *trailing = torc_metadata_find(torc_result_trailers(result), TRAILING_NAME, &len);
     CHECK(trailing && len == 3 && memcmp(trailing, TRAILING, 3) == 0, "trailing metadata of %zu bytes", len);
+    torc_result_free(result);
 }
 
 void case_custom_metadata(struct interop *t)
@@ -93,15 +85,12 @@ void case_custom_metadata(struct interop *t)
     torc_metadata *metadata = torc_metadata_new();
     CHECK(torc_metadata_add_string(metadata, INITIAL_NAME, INITIAL) == 0, "refused");
     CHECK(torc_metadata_add(metadata, TRAILING_NAME, TRAILING, 3) == 0, "refused");
-    struct torc_call_options options = interop_options();
+    struct torc_call_options options = interop_options;
     options.metadata = metadata;
 
     Grpc__Testing__Payload payload;
     Grpc__Testing__SimpleRequest request = large(&payload);
-    torc_result *result;
-    interop_unary_ok(t->channel, &request, &options, &result);
-    check_echoed(result);
-    torc_result_free(result);
+    check_echoed(interop_unary(t->channel, &request, &options));
 
     Grpc__Testing__ResponseParameters wish = GRPC__TESTING__RESPONSE_PARAMETERS__INIT, *wishes[] = {&wish};
     wish.size = RESPONSE_SIZE;
@@ -109,26 +98,20 @@ void case_custom_metadata(struct interop *t)
     streamed.payload = &payload;
     streamed.response_parameters = wishes;
     streamed.n_response_parameters = 1;
-    torc_stream *call = interop_open(t->channel, SERVICE "FullDuplexCall", &options);
-    interop_send(call, &streamed.base, true);
-    CHECK(interop_receive_size(call) == RESPONSE_SIZE, "wrong size");
-    result = torc_stream_finish(call);
-    interop_expect(result, TORC_STATUS_OK, NULL);
-    check_echoed(result);
-    torc_result_free(result);
-    torc_stream_free(call);
+    torc_stream *stream = interop_duplex(t->channel, &options);
+    interop_sent(grpc__testing__test_service__full_duplex_call__send(stream, &streamed, TORC_SEND_LAST, -1));
+    CHECK(interop_receive_size(stream) == RESPONSE_SIZE, "wrong size");
+    check_echoed(torc_stream_finish(stream));
+    torc_stream_free(stream);
     torc_metadata_free(metadata);
-    free(payload.body.data);
 }
 
 static void unary_status(struct interop *t, Grpc__Testing__EchoStatus *status)
 {
     Grpc__Testing__SimpleRequest request = GRPC__TESTING__SIMPLE_REQUEST__INIT;
     request.response_status = status;
-    torc_result *result;
-    interop_unary(t->channel, SERVICE "UnaryCall", &request.base, NULL, &result);
-    interop_expect(result, status->code, status->message);
-    torc_result_free(result);
+    interop_end(grpc__testing__test_service__unary_call__call(t->channel, &request, &interop_options), status->code,
+                status->message);
 }
 
 void case_status_code_and_message(struct interop *t)
@@ -141,14 +124,11 @@ void case_status_code_and_message(struct interop *t)
 
     Grpc__Testing__StreamingOutputCallRequest streamed = GRPC__TESTING__STREAMING_OUTPUT_CALL_REQUEST__INIT;
     streamed.response_status = &status;
-    torc_stream *call = interop_open(t->channel, SERVICE "FullDuplexCall", NULL);
-    interop_send(call, &streamed.base, true);
-    CHECK(interop_receive_size(call) == -1, "a message came");
-    torc_result *result;
-    result = torc_stream_finish(call);
-    interop_expect(result, TORC_STATUS_UNKNOWN, text);
-    torc_result_free(result);
-    torc_stream_free(call);
+    torc_stream *stream = interop_duplex(t->channel, &interop_options);
+    interop_sent(grpc__testing__test_service__full_duplex_call__send(stream, &streamed, TORC_SEND_LAST, -1));
+    CHECK(interop_receive_size(stream) == -1, "a message came");
+    interop_end(torc_stream_finish(stream), TORC_STATUS_UNKNOWN, text);
+    torc_stream_free(stream);
 }
 
 void case_special_status_message(struct interop *t)
@@ -160,21 +140,16 @@ void case_special_status_message(struct interop *t)
     unary_status(t, &status);
 }
 
-static void unimplemented(struct interop *t, const char *method)
-{
-    Grpc__Testing__Empty empty = GRPC__TESTING__EMPTY__INIT;
-    torc_result *result;
-    interop_unary(t->channel, method, &empty.base, NULL, &result);
-    interop_expect(result, TORC_STATUS_UNIMPLEMENTED, NULL);
-    torc_result_free(result);
-}
-
 void case_unimplemented_method(struct interop *t)
 {
-    unimplemented(t, SERVICE "UnimplementedCall");
+    Grpc__Testing__Empty empty = GRPC__TESTING__EMPTY__INIT;
+    interop_end(grpc__testing__test_service__unimplemented_call__call(t->channel, &empty, &interop_options),
+                TORC_STATUS_UNIMPLEMENTED, NULL);
 }
 
 void case_unimplemented_service(struct interop *t)
 {
-    unimplemented(t, "grpc.testing.UnimplementedService/UnimplementedCall");
+    Grpc__Testing__Empty empty = GRPC__TESTING__EMPTY__INIT;
+    interop_end(grpc__testing__unimplemented_service__unimplemented_call__call(t->channel, &empty, &interop_options),
+                TORC_STATUS_UNIMPLEMENTED, NULL);
 }

@@ -1,4 +1,4 @@
-/* The client side of gRPC's interop suite, on Torc's public API.
+/* The client side of gRPC's interop suite, on generated code.
  * usage: interop_client --target ADDR --case NAME [--ca FILE --authority NAME] [--iterations N]
  * Exit 0 when the case passed, 1 with the reason on stderr, 2 for wrong usage. --list and --list-http2
  * name the cases. */

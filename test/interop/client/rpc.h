@@ -1,5 +1,5 @@
-/* The kit of gRPC's interop cases: a channel of the public API, calls with protobuf-c messages, and checks that end the
- * case. */
+/* The kit of gRPC's interop cases: a channel of the public API, what several cases send and check with the generated
+ * calls, and checks that end the case. */
 #ifndef INTEROP_RPC_H
 #define INTEROP_RPC_H
 
@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <grpc/testing/empty.pb-c.h>
-#include <grpc/testing/messages.pb-c.h>
 #include <torc/torc.h>
+
+#include "services.torc.h"
 
 struct interop {
     torc_runtime *runtime;
@@ -33,33 +33,31 @@ typedef void (*interop_case_fn)(struct interop *t);
         }                                                                                                              \
     } while (0)
 
-#define SERVICE "grpc.testing.TestService/"
-
 /* Makes a channel with the options; the caller frees it. */
 torc_channel *interop_channel(struct interop *t);
 /* Options of a call with a deadline that a healthy server meets. */
-struct torc_call_options interop_options(void);
-
-/* Makes one unary call; the caller frees *result. */
-void interop_unary(torc_channel *channel, const char *method, const ProtobufCMessage *request,
-                   const struct torc_call_options *options, torc_result **result);
-/* Unpacks a message; the caller frees it with protobuf_c_message_free_unpacked. Ends the program if it is malformed. */
-void *interop_unpack(const ProtobufCMessageDescriptor *type, const torc_message *message);
-/* Makes a UnaryCall that must be OK with a payload of request->response_size zero bytes. */
-void interop_unary_ok(torc_channel *channel, const Grpc__Testing__SimpleRequest *request,
-                      const struct torc_call_options *options, torc_result **result);
-
-torc_stream *interop_open(torc_channel *channel, const char *method, const struct torc_call_options *options);
-void interop_send(torc_stream *call, const ProtobufCMessage *message, bool last);
-/* The payload size of the next StreamingOutputCallResponse, whose bytes must be 0; -1 at the end. */
-long interop_receive_size(torc_stream *call);
-/* Ends the call, whose code is asserted. */
-void interop_finish(torc_stream *call, int code);
-/* Asserts a result's code and, unless NULL, its message. */
-void interop_expect(const torc_result *result, int code, const char *message);
-
-/* n zero bytes as a payload; the caller frees body.data. */
+extern const struct torc_call_options interop_options;
+/* A payload of n zero bytes, which nobody frees. */
 Grpc__Testing__Payload interop_payload(size_t n);
+
+/* Asserts that the RPC was made and ended with the code and, unless NULL, the text. */
+void interop_expect(const torc_result *result, int code, const char *text);
+/* Asserts as interop_expect and frees the result. */
+void interop_end(torc_result *result, int code, const char *text);
+/* Makes a UnaryCall that must be OK with request->response_size zero bytes. The caller frees the result. */
+torc_result *interop_unary(torc_channel *channel, const Grpc__Testing__SimpleRequest *request,
+                           const struct torc_call_options *options);
+
+/* Asserts that a message was sent, or that the server has ended the RPC already: its result has the reason. */
+void interop_sent(int rc);
+/* Begins a FullDuplexCall; interop_finish ends it. */
+torc_stream *interop_duplex(torc_channel *channel, const struct torc_call_options *options);
+/* Returns the payload size of the next response of a FullDuplexCall, whose bytes must be 0; -1 at the end. */
+long interop_receive_size(torc_stream *stream);
+/* Asserts the message's bytes and returns their number. */
+long interop_payload_size(const Grpc__Testing__StreamingOutputCallResponse *response);
+/* Ends a stream and frees it; asserts its code. */
+void interop_finish(torc_stream *stream, int code);
 
 void case_empty_unary(struct interop *t);
 void case_large_unary(struct interop *t);

@@ -1,20 +1,20 @@
-/* The RPCs of the PSM client: at the asked rate over all channels, by a timer of the loop. Results come on the
- * runtime's thread and go to psm_stats. */
+/* The RPCs of the PSM client: at the asked rate over all channels. Results come on the runtime's thread and go to
+ * psm_stats. */
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
-#include "base/mem.h"
 #include "psm.h"
 
 struct psm_load {
-    struct tc_loop *loop;
     const struct psm_options *options;
     struct psm_stats *stats;
+    pthread_mutex_t lock; /* guards `config` */
     struct psm_config config;
     torc_runtime *runtime;
     torc_channel **channels;
-    struct tc_timer timer;
     uint64_t began_ms, sent; /* of each channel and kind */
     atomic_bool succeeded, failed, closing;
 };
@@ -28,21 +28,29 @@ struct rpc {
 static const char *const methods[PSM_RPCS] = {"grpc.testing.TestService/EmptyCall",
                                               "grpc.testing.TestService/UnaryCall"};
 
-/* The backend that answered: initial metadata have its name for every kind, a SimpleResponse too. For free(). */
-static char *hostname_of(const struct rpc *r, const torc_result *result)
+static uint64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static void *zeroed(size_t n, size_t size)
+{
+    void *p = calloc(n, size);
+    if (!p)
+        abort();
+    return p;
+}
+
+/* The backend that answered: initial metadata have its name for every kind, a SimpleResponse too. NULL: unknown. */
+static const char *hostname_of(const struct rpc *r, const torc_result *result)
 {
     const char *name = torc_metadata_find(torc_result_headers(result), "hostname", NULL);
-    if (name)
-        return tc_strdup(name);
-    if (r->kind != PSM_UNARY_CALL)
-        return NULL;
-    Grpc__Testing__SimpleResponse *response =
-        grpc__testing__simple_response__unpack(NULL, torc_message_size(torc_result_response(result)),
-                                               (const uint8_t *)torc_message_data(torc_result_response(result)));
-    char *copy = response && response->hostname[0] ? tc_strdup(response->hostname) : NULL;
-    if (response)
-        grpc__testing__simple_response__free_unpacked(response, NULL);
-    return copy;
+    if (name || r->kind != PSM_UNARY_CALL)
+        return name;
+    const Grpc__Testing__SimpleResponse *response = grpc__testing__test_service__unary_call__response(result);
+    return response->hostname[0] ? response->hostname : NULL;
 }
 
 /* On the runtime's thread. */
@@ -51,47 +59,49 @@ static void on_result(const torc_result *result, void *arg)
     struct rpc *r = arg;
     struct psm_load *l = r->load;
     bool ok = torc_result_code(result) == TORC_STATUS_OK;
-    char *hostname = ok ? hostname_of(r, result) : NULL;
-    if (l->options->print_response) {
-        fprintf(stderr, "%s: %s %s%s%s\n", methods[r->kind], torc_status_code_name(torc_result_code(result)),
-                torc_result_text(result), hostname ? " from " : "", hostname ? hostname : "");
-    }
+    const char *hostname = ok ? hostname_of(r, result) : NULL;
+    const char *code = torc_status_code_name(torc_result_code(result)), *text = torc_result_text(result);
+    if (l->options->print_response)
+        fprintf(stderr, "%s: %s %s%s%s\n", methods[r->kind], code, text, hostname ? " from " : "",
+                hostname ? hostname : "");
     psm_stats_ended(l->stats, r->number, r->kind, result, hostname);
     if (ok)
         atomic_store(&l->succeeded, true);
     else if (l->options->fail_on_failed_rpc && atomic_load(&l->succeeded) && !atomic_load(&l->closing) &&
-             !atomic_exchange(&l->failed, true)) {
-        fprintf(stderr, "%s failed: %s %s\n", methods[r->kind], torc_status_code_name(torc_result_code(result)),
-                torc_result_text(result));
-        tc_loop_wake(l->loop);
-    }
-    tc_free(hostname);
-    tc_free(r);
+             !atomic_exchange(&l->failed, true))
+        fprintf(stderr, "%s failed: %s %s\n", methods[r->kind], code, text);
+    free(r);
 }
 
 static void send_one(struct psm_load *l, torc_channel *channel, enum psm_rpc kind)
 {
-    struct rpc *r = TC_NEW(struct rpc);
+    static const Grpc__Testing__Empty empty = GRPC__TESTING__EMPTY__INIT;
+    static const Grpc__Testing__SimpleRequest simple = GRPC__TESTING__SIMPLE_REQUEST__INIT;
+    struct rpc *r = zeroed(1, sizeof(*r));
     *r = (struct rpc){l, psm_stats_started(l->stats, kind), kind};
     struct torc_call_options options = {TORC_SIZE(torc_call_options), .timeout_ms = l->config.timeout_ms,
                                         .metadata = l->config.metadata[kind]};
-    int rc = torc_unary_async(channel, methods[kind], "", 0, &options, on_result, r, NULL, NULL);
-    if (rc != 0) { /* only a bug of this program: a wrong method or wrong metadata */
+    int rc = kind == PSM_EMPTY_CALL
+                 ? grpc__testing__test_service__empty_call__async(channel, &empty, &options, on_result, r, NULL, NULL)
+                 : grpc__testing__test_service__unary_call__async(channel, &simple, &options, on_result, r, NULL, NULL);
+    if (rc != 0) { /* only a bug of this program: wrong metadata */
         fprintf(stderr, "%s could not be started: %s\n", methods[kind], torc_strerror(rc));
         abort();
     }
 }
 
-static void on_timer(struct tc_timer *timer)
+int64_t psm_load_send(struct psm_load *l)
 {
-    struct psm_load *l = TC_CONTAINER_OF(timer, struct psm_load, timer);
-    uint64_t due = (tc_loop_now_ms(l->loop) - l->began_ms) * l->options->qps / 1000 + 1;
+    unsigned qps = l->options->qps;
+    uint64_t due = qps ? (now_ms() - l->began_ms) * qps / 1000 + 1 : 0;
+    pthread_mutex_lock(&l->lock);
     for (; l->sent < due; l->sent++)
         for (unsigned c = 0; c < l->options->channels; c++)
             for (unsigned kind = 0; kind < PSM_RPCS; kind++)
                 if (l->config.wanted[kind])
                     send_one(l, l->channels[c], (enum psm_rpc)kind);
-    tc_timer_start(timer, l->options->qps >= 1000 ? 1 : 1000 / l->options->qps);
+    pthread_mutex_unlock(&l->lock);
+    return qps == 0 ? 1000 : qps >= 1000 ? 1 : 1000 / qps;
 }
 
 static bool open_channels(struct psm_load *l)
@@ -101,7 +111,7 @@ static bool open_channels(struct psm_load *l)
     torc_credentials *fallback = torc_credentials_insecure();
     if (l->options->secure)
         options.credentials = torc_credentials_xds(fallback, NULL);
-    l->channels = tc_calloc(l->options->channels, sizeof(*l->channels));
+    l->channels = zeroed(l->options->channels + 1, sizeof(*l->channels));
     for (unsigned i = 0; i < l->options->channels; i++) {
         torc_error *error = NULL;
         l->channels[i] = torc_channel_new(l->runtime, l->options->server, &options, &error);
@@ -117,40 +127,40 @@ static bool open_channels(struct psm_load *l)
     return opened == l->options->channels;
 }
 
-struct psm_load *psm_load_new(struct tc_loop *loop, const struct psm_options *o, struct psm_stats *stats)
+struct psm_load *psm_load_new(const struct psm_options *o, struct psm_stats *stats)
 {
-    struct psm_load *l = TC_NEW(struct psm_load);
-    *l = (struct psm_load){.loop = loop, .options = o, .stats = stats, .runtime = torc_runtime_new(NULL, NULL)};
-    tc_timer_init(&l->timer, loop, on_timer);
+    struct psm_load *l = zeroed(1, sizeof(*l));
+    *l = (struct psm_load){.options = o, .stats = stats, .runtime = torc_runtime_new(NULL, NULL)};
+    pthread_mutex_init(&l->lock, NULL);
     if (!l->runtime)
         perror("no runtime");
     if (!psm_config_init(&l->config, o) || !l->runtime || !open_channels(l)) {
         psm_load_free(l);
         return NULL;
     }
-    l->began_ms = tc_loop_now_ms(loop);
-    if (o->qps > 0)
-        tc_timer_start(&l->timer, 0);
+    l->began_ms = now_ms();
     return l;
 }
 
 void psm_load_free(struct psm_load *l)
 {
-    tc_timer_stop(&l->timer);
     atomic_store(&l->closing, true); /* calls cancelled from here on do not count as failed */
     for (unsigned i = 0; l->channels && i < l->options->channels; i++)
         torc_channel_free(l->channels[i]);
     if (l->runtime)
         torc_runtime_free(l->runtime); /* the RPCs end before it returns */
     psm_config_fini(&l->config);
-    tc_free(l->channels);
-    tc_free(l);
+    pthread_mutex_destroy(&l->lock);
+    free(l->channels);
+    free(l);
 }
 
-void psm_load_configure(struct psm_load *l, struct psm_config *config)
+void psm_load_configure(struct psm_load *l, const struct psm_config *config)
 {
+    pthread_mutex_lock(&l->lock);
     psm_config_fini(&l->config);
     l->config = *config;
+    pthread_mutex_unlock(&l->lock);
 }
 
 torc_runtime *psm_load_runtime(const struct psm_load *l)

@@ -1,11 +1,12 @@
 /* Reads the PSM client's command line into struct psm_options. */
+#include <ctype.h>
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
-#include "base/mem.h"
-#include "base/parse.h"
 #include "psm.h"
 
 enum {
@@ -41,13 +42,13 @@ static const struct {
     const char *flag, *enumerator;
 } names[PSM_RPCS] = {{"EmptyCall", "EMPTY_CALL"}, {"UnaryCall", "UNARY_CALL"}};
 
-static bool number(const char *text, uint64_t max, unsigned *out)
+static bool number(const char *text, unsigned long max, unsigned *out)
 {
-    uint64_t value;
-    if (tc_parse_u64(tc_slice_str(text), max, &value) != 0)
-        return false;
+    char *end;
+    errno = 0;
+    unsigned long value = strtoul(text, &end, 10);
     *out = (unsigned)value;
-    return true;
+    return isdigit((unsigned char)*text) && *end == '\0' && errno == 0 && value <= max;
 }
 
 static bool boolean(const char *text, bool *out)
@@ -110,10 +111,10 @@ int psm_options_parse(struct psm_options *o, int argc, char **argv)
     return 0;
 }
 
-static bool rpc_of(struct tc_slice name, enum psm_rpc *out)
+static bool rpc_of(const char *name, enum psm_rpc *out)
 {
     for (unsigned i = 0; i < PSM_RPCS; i++) {
-        if (tc_slice_eq_str(name, names[i].flag) || tc_slice_eq_str(name, names[i].enumerator)) {
+        if (strcmp(name, names[i].flag) == 0 || strcmp(name, names[i].enumerator) == 0) {
             *out = (enum psm_rpc)i;
             return true;
         }
@@ -122,43 +123,35 @@ static bool rpc_of(struct tc_slice name, enum psm_rpc *out)
 }
 
 /* "EmptyCall:key:value" */
-static bool add_metadata(struct psm_config *c, struct tc_slice entry)
+static bool add_metadata(struct psm_config *c, const char *entry)
 {
-    struct tc_slice rpc_name, key, rest = entry;
+    char name[16], key[128];
+    int value = 0;
     enum psm_rpc rpc;
-    bool more = true;
-    if (!tc_slice_split(&rest, &more, ':', &rpc_name) || !more || !rpc_of(rpc_name, &rpc) ||
-        !tc_slice_split(&rest, &more, ':', &key) || !more)
-        return false;
-    char *name = tc_slice_dup(key);
-    int rc = torc_metadata_add(c->metadata[rpc], name, rest.data, rest.len);
-    tc_free(name);
-    return rc == 0;
+    return sscanf(entry, "%15[^:]:%127[^:]:%n", name, key, &value) == 2 && value > 0 && rpc_of(name, &rpc) &&
+           torc_metadata_add_string(c->metadata[rpc], key, entry + value) == 0;
 }
 
 bool psm_config_init(struct psm_config *c, const struct psm_options *o)
 {
-    struct tc_slice part, rest;
-    bool ok = true, more;
+    char usual[] = "UnaryCall", *rest = o->rpcs ? o->rpcs : usual, *part;
+    bool ok = true;
     *c = (struct psm_config){.timeout_ms = o->timeout_ms};
     for (unsigned i = 0; i < PSM_RPCS; i++)
         c->metadata[i] = torc_metadata_new();
-    rest = tc_slice_str(o->rpcs ? o->rpcs : "UnaryCall");
-    for (more = true; ok && tc_slice_split(&rest, &more, ',', &part);) {
+    while (ok && (part = strsep(&rest, ","))) {
         enum psm_rpc rpc;
         ok = rpc_of(part, &rpc);
         if (ok)
             c->wanted[rpc] = true;
         else
-            fprintf(stderr, "--rpc: '%.*s' is neither EmptyCall nor UnaryCall\n", (int)part.len,
-                    (const char *)part.data);
+            fprintf(stderr, "--rpc: '%s' is neither EmptyCall nor UnaryCall\n", part);
     }
-    rest = tc_slice_str(o->metadata ? o->metadata : "");
-    for (more = rest.len > 0; ok && more && tc_slice_split(&rest, &more, ',', &part);) {
+    rest = o->metadata && *o->metadata ? o->metadata : NULL;
+    while (ok && (part = strsep(&rest, ","))) {
         ok = add_metadata(c, part);
         if (!ok)
-            fprintf(stderr, "--metadata: '%.*s' is not like EmptyCall:key:value\n", (int)part.len,
-                    (const char *)part.data);
+            fprintf(stderr, "--metadata: '%s' is not like EmptyCall:key:value\n", part);
     }
     if (!ok)
         psm_config_fini(c);
@@ -167,6 +160,8 @@ bool psm_config_init(struct psm_config *c, const struct psm_options *o)
 
 void psm_config_fini(struct psm_config *c)
 {
-    for (unsigned i = 0; i < PSM_RPCS; i++)
+    for (unsigned i = 0; i < PSM_RPCS; i++) {
         torc_metadata_free(c->metadata[i]);
+        c->metadata[i] = NULL;
+    }
 }

@@ -1,15 +1,15 @@
-/* The client of gRPC's xDS interop tests (PSM interop): sends RPCs at a steady rate on Torc's public API and answers a
- * test driver's questions. Source: gRPC's xds-test-descriptions.md. RPCs run on the runtime's thread, everything else
- * on the loop of the stats port. */
+/* The client of gRPC's xDS interop tests (PSM interop): sends RPCs at a steady rate and answers a test driver's
+ * questions, all by generated code on the public API. Source: gRPC's xds-test-descriptions.md. The main thread sends,
+ * results come on the runtime's thread, and the driver's questions on threads of a pool, where they may wait. */
 #ifndef PSM_H
 #define PSM_H
 
-#include <grpc/testing/messages.pb-c.h>
+#include <stdbool.h>
+
 #include <torc/torc.h>
 
-#include "server/call.h"
-#include "server/csds_service.h"
-#include "server/server.h"
+#include "csds_service.torc.h"
+#include "services.torc.h"
 
 enum psm_rpc { PSM_EMPTY_CALL, PSM_UNARY_CALL, PSM_RPCS }; /* as ClientConfigureRequest.RpcType numbers them */
 
@@ -20,7 +20,7 @@ struct psm_options {
     unsigned stats_port;
     int64_t timeout_ms;
     bool fail_on_failed_rpc, print_response, secure;
-    const char *rpcs, *metadata; /* as in the flags; NULL: not given */
+    char *rpcs, *metadata; /* as in the flags; NULL: not given */
 };
 
 /* 0, or the exit status with the reason printed. */
@@ -33,7 +33,8 @@ struct psm_config {
     int64_t timeout_ms;
 };
 
-/* From the flags --rpc and --metadata; false when one is malformed, with the reason printed. */
+/* From the flags --rpc and --metadata, whose texts are taken apart; false when one is malformed, with the reason
+ * printed. */
 bool psm_config_init(struct psm_config *c, const struct psm_options *o);
 void psm_config_fini(struct psm_config *c);
 
@@ -41,44 +42,46 @@ void psm_config_fini(struct psm_config *c);
 
 struct psm_stats;
 
-struct psm_stats *psm_stats_new(struct tc_loop *loop);
+struct psm_stats *psm_stats_new(void);
 void psm_stats_free(struct psm_stats *s);
+/* Ends the waits of psm_stats_watch. */
+void psm_stats_close(struct psm_stats *s);
 /* Counts an RPC that starts. Returns its number. */
 uint64_t psm_stats_started(struct psm_stats *s, enum psm_rpc rpc);
 /* `hostname`: the backend that answered; NULL if none did. */
 void psm_stats_ended(struct psm_stats *s, uint64_t number, enum psm_rpc rpc, const torc_result *result,
                      const char *hostname);
-/* Answers with all counts so far. Loop. */
-void psm_stats_accumulated(struct psm_stats *s, struct tc_server_call *call);
-/* Answers when the next num_rpcs RPCs that start have ended, or with what has come after timeout_sec. Loop. */
-void psm_stats_watch(struct psm_stats *s, struct tc_server_call *call,
+/* Answers with all counts so far. */
+void psm_stats_accumulated(struct psm_stats *s, torc_server_call *call);
+/* Waits until the next num_rpcs RPCs that start have ended, timeout_sec at most, and answers with what has come. */
+void psm_stats_watch(struct psm_stats *s, torc_server_call *call,
                      const Grpc__Testing__LoadBalancerStatsRequest *request);
 
-/* --- the RPCs; loop --- */
+/* --- the RPCs --- */
 
 struct psm_load;
 
 /* NULL with the reason printed when a channel cannot be made. */
-struct psm_load *psm_load_new(struct tc_loop *loop, const struct psm_options *o, struct psm_stats *stats);
+struct psm_load *psm_load_new(const struct psm_options *o, struct psm_stats *stats);
 void psm_load_free(struct psm_load *l);
-/* Takes ownership of the config. */
-void psm_load_configure(struct psm_load *l, struct psm_config *config);
+/* Sends the RPCs that are due. Returns in how many milliseconds the next are. Main thread. */
+int64_t psm_load_send(struct psm_load *l);
+/* Takes ownership of the config. Any thread. */
+void psm_load_configure(struct psm_load *l, const struct psm_config *config);
 /* The runtime whose channels send the RPCs. */
 torc_runtime *psm_load_runtime(const struct psm_load *l);
-/* Returns true once an RPC has failed after one had succeeded. */
+/* Returns true once an RPC has failed after one had succeeded. Any thread. */
 bool psm_load_failed(const struct psm_load *l);
 
-/* --- the services; loop --- */
+/* --- the services --- */
 
 struct psm_service {
     struct psm_stats *stats;
     struct psm_load *load;
     int64_t default_timeout_ms;
-    struct tc_csds_service csds;
 };
 
-void psm_service_register(struct psm_service *s, struct tc_server *server);
-/* Answers a call with a message. */
-void psm_reply(struct tc_server_call *call, const ProtobufCMessage *message);
+/* Registers the services' handlers, which wait: on a pool. */
+void psm_service_add(struct psm_service *s, torc_server *server, torc_error **error);
 
 #endif

@@ -1,47 +1,26 @@
-/* The services by which the test driver controls the PSM client: unary methods with protobuf messages. */
-#include <stdlib.h>
-
-#include "base/mem.h"
-#include "proto/pack.h"
+/* The services by which the test driver controls the PSM client. Handlers run on threads of a pool and may wait. */
 #include "psm.h"
 
-void psm_reply(struct tc_server_call *call, const ProtobufCMessage *message)
+static void refuse(torc_server_call *call, const char *what)
 {
-    struct tc_buf bytes = {0};
-    tc_pack(message, &bytes);
-    tc_server_call_reply(call, tc_buf_slice(&bytes));
-    tc_buf_fini(&bytes);
+    torc_server_call_finish(call, TORC_STATUS_INVALID_ARGUMENT, what, NULL);
 }
 
-static void malformed(struct tc_server_call *call, const char *what)
-{
-    tc_server_call_finish(call, TORC_STATUS_INVALID_ARGUMENT, what, NULL);
-}
-
-static void get_client_stats(void *arg, struct tc_server_call *call, struct tc_rstr *request)
+static void get_client_stats(torc_server_call *call, const Grpc__Testing__LoadBalancerStatsRequest *request, void *arg)
 {
     struct psm_service *s = arg;
-    struct tc_slice bytes = tc_rstr_slice(request);
-    Grpc__Testing__LoadBalancerStatsRequest *r =
-        grpc__testing__load_balancer_stats_request__unpack(NULL, bytes.len, (const uint8_t *)bytes.data);
-    if (!r || r->num_rpcs < 1 || r->timeout_sec < 0)
-        malformed(call, "a LoadBalancerStatsRequest has num_rpcs from 1 and timeout_sec from 0");
+    if (request->num_rpcs < 1 || request->timeout_sec < 0)
+        refuse(call, "a LoadBalancerStatsRequest has num_rpcs from 1 and timeout_sec from 0");
     else
-        psm_stats_watch(s->stats, call, r);
-    if (r)
-        grpc__testing__load_balancer_stats_request__free_unpacked(r, NULL);
+        psm_stats_watch(s->stats, call, request);
 }
 
-static void get_accumulated(void *arg, struct tc_server_call *call, struct tc_rstr *request)
+static void get_client_accumulated_stats(torc_server_call *call,
+                                         const Grpc__Testing__LoadBalancerAccumulatedStatsRequest *request, void *arg)
 {
     struct psm_service *s = arg;
-    (void)request; /* an empty message */
+    (void)request;
     psm_stats_accumulated(s->stats, call);
-}
-
-static bool add(struct psm_config *c, const Grpc__Testing__ClientConfigureRequest__Metadata *m)
-{
-    return (unsigned)m->type < PSM_RPCS && torc_metadata_add_string(c->metadata[m->type], m->key, m->value) == 0;
 }
 
 static bool config_of(struct psm_config *c, const Grpc__Testing__ClientConfigureRequest *r, int64_t default_timeout_ms)
@@ -56,46 +35,81 @@ static bool config_of(struct psm_config *c, const Grpc__Testing__ClientConfigure
             c->wanted[r->types[i]] = true;
     }
     for (size_t i = 0; ok && i < r->n_metadata; i++)
-        ok = add(c, r->metadata[i]);
+        ok = (unsigned)r->metadata[i]->type < PSM_RPCS &&
+             torc_metadata_add_string(c->metadata[r->metadata[i]->type], r->metadata[i]->key, r->metadata[i]->value) ==
+                 0;
     if (!ok)
         psm_config_fini(c);
     return ok;
 }
 
-static void configure(void *arg, struct tc_server_call *call, struct tc_rstr *request)
+static void configure(torc_server_call *call, const Grpc__Testing__ClientConfigureRequest *request, void *arg)
 {
     static const Grpc__Testing__ClientConfigureResponse done = GRPC__TESTING__CLIENT_CONFIGURE_RESPONSE__INIT;
     struct psm_service *s = arg;
-    struct tc_slice bytes = tc_rstr_slice(request);
     struct psm_config config;
-    Grpc__Testing__ClientConfigureRequest *r =
-        grpc__testing__client_configure_request__unpack(NULL, bytes.len, (const uint8_t *)bytes.data);
-    if (!r || !config_of(&config, r, s->default_timeout_ms)) {
-        malformed(call, "a ClientConfigureRequest names RPC types and metadata that can be sent");
-    } else {
-        psm_load_configure(s->load, &config);
-        psm_reply(call, &done.base);
+    if (!config_of(&config, request, s->default_timeout_ms)) {
+        refuse(call, "a ClientConfigureRequest names RPC types and metadata that can be sent");
+        return;
     }
-    if (r)
-        grpc__testing__client_configure_request__free_unpacked(r, NULL);
+    psm_load_configure(s->load, &config);
+    grpc__testing__xds_update_client_configure_service__configure__reply(call, &done);
 }
 
-static void make_csds(struct tc_csds_service *csds, bool without_contents)
+/* Returns the resources of the RPCs' runtime; NULL with the call ended if they cannot be had. */
+static const Envoy__Service__Status__V3__ClientStatusResponse *status_of(
+    torc_server_call *call, const Envoy__Service__Status__V3__ClientStatusRequest *request, const struct psm_service *s)
 {
-    struct psm_service *s = TC_CONTAINER_OF(csds, struct psm_service, csds);
     void *bytes = NULL;
     size_t size = 0;
-    /* On failure the message is empty: nothing is known. */
-    (void)torc_csds_dump(psm_load_runtime(s->load), without_contents, &bytes, &size);
-    tc_csds_service_made(csds, tc_rstr_new(bytes ? bytes : "", size), size, 0);
+    if (request->n_node_matchers > 0) {
+        refuse(call, "node_matchers are not supported");
+        return NULL;
+    }
+    int rc = torc_csds_dump(psm_load_runtime(s->load), request->exclude_resource_contents, &bytes, &size);
+    const ProtobufCMessage *status =
+        rc == 0 ? torc_protobuf_c_unpack(&envoy__service__status__v3__client_status_response__descriptor, bytes, size,
+                                         torc_server_call_arena(call), NULL)
+                : NULL;
     torc_free(bytes);
+    if (!status)
+        torc_server_call_finish(call, TORC_STATUS_INTERNAL, "the client's status cannot be had", NULL);
+    return (const Envoy__Service__Status__V3__ClientStatusResponse *)status;
 }
 
-void psm_service_register(struct psm_service *s, struct tc_server *server)
+static void fetch_client_status(torc_server_call *call, const Envoy__Service__Status__V3__ClientStatusRequest *request,
+                                void *arg)
 {
-    tc_server_add_unary(server, "/grpc.testing.LoadBalancerStatsService/GetClientStats", get_client_stats, s);
-    tc_server_add_unary(server, "/grpc.testing.LoadBalancerStatsService/GetClientAccumulatedStats", get_accumulated, s);
-    s->csds.make = make_csds;
-    tc_csds_service_register(server, &s->csds);
-    tc_server_add_unary(server, "/grpc.testing.XdsUpdateClientConfigureService/Configure", configure, s);
+    const Envoy__Service__Status__V3__ClientStatusResponse *status = status_of(call, request, arg);
+    if (status)
+        envoy__service__status__v3__client_status_discovery_service__fetch_client_status__reply(call, status);
+}
+
+static void stream_client_status(torc_server_call *call, void *arg)
+{
+    const Envoy__Service__Status__V3__ClientStatusRequest *request;
+    int rc;
+    while ((rc = envoy__service__status__v3__client_status_discovery_service__stream_client_status__next(
+                call, -1, &request)) == 1) {
+        const Envoy__Service__Status__V3__ClientStatusResponse *status = status_of(call, request, arg);
+        if (!status)
+            return;
+        envoy__service__status__v3__client_status_discovery_service__stream_client_status__reply(call, status, 0, -1);
+    }
+    torc_server_call_finish(call, rc == 0 ? TORC_STATUS_OK : TORC_STATUS_INTERNAL, NULL, NULL);
+}
+
+void psm_service_add(struct psm_service *s, torc_server *server, torc_error **error)
+{
+    static const struct grpc__testing__load_balancer_stats_service__handlers stats = {
+        TORC_SIZE(grpc__testing__load_balancer_stats_service__handlers), get_client_stats,
+        get_client_accumulated_stats};
+    static const struct grpc__testing__xds_update_client_configure_service__handlers update = {
+        TORC_SIZE(grpc__testing__xds_update_client_configure_service__handlers), configure};
+    static const struct envoy__service__status__v3__client_status_discovery_service__handlers csds = {
+        TORC_SIZE(envoy__service__status__v3__client_status_discovery_service__handlers), stream_client_status,
+        fetch_client_status};
+    grpc__testing__load_balancer_stats_service__add(server, &stats, s, error);
+    grpc__testing__xds_update_client_configure_service__add(server, &update, s, error);
+    envoy__service__status__v3__client_status_discovery_service__add(server, &csds, s, error);
 }
