@@ -83,6 +83,12 @@ static bool outcome_hurries(const struct tc_call *c)
     return c->status.layer == TORC_LAYER_DEADLINE || c->channel->ended;
 }
 
+/* Returns true if a received message is with an interceptor: the status comes behind the messages. */
+static bool outcome_is_behind(const struct tc_call *c)
+{
+    return c->rpc->received.message && !outcome_hurries(c);
+}
+
 /* Until the outcome goes on, the deadline counts, and the channel knows the call. */
 static void outcome_wait(struct tc_call *c)
 {
@@ -115,7 +121,7 @@ static void on_outcome_passed(struct tc_walk *w, enum tc_walk_end end)
 static void outcome_go_on(struct tc_call *c)
 {
     torc_rpc *rpc = c->rpc;
-    if (rpc->received.message && !outcome_hurries(c)) { /* the status comes behind the messages */
+    if (outcome_is_behind(c)) {
         outcome_wait(c);
         return;
     }
@@ -247,7 +253,10 @@ void tc_call_fail_in_order(struct tc_call *c, struct tc_status status)
     call_detach(c, &status, NULL);
     tc_status_set(&c->status, status);
     tc_task_init(&c->done, on_done);
-    tc_loop_defer(c->channel->loop, &c->done);
+    if (TC_UNLIKELY(c->rpc != NULL) && outcome_is_behind(c))
+        outcome_wait(c);
+    else
+        tc_loop_defer(c->channel->loop, &c->done);
 }
 
 void tc_call_fail(struct tc_call *c, struct tc_status status)
