@@ -29,10 +29,13 @@
  * milliseconds; other negative numbers are TORC_EINVAL. On the thread that drives the loop only 0 is allowed, else
  * TORC_EDEADLK.
  *
- * All functions may be called from any thread. Those of a call return TORC_EINVAL for NULL, TORC_EFORK in a child of
- * the process that made the server or while the process exits, and TORC_ESTATE for a call that another thread has
- * finished meanwhile: a function or a callback that runs may go on using the handle until it returns, and nobody else
- * may use a handle that was finished. */
+ * All functions may be called from any thread. Those of a call return TORC_EINVAL for NULL, and TORC_EFORK in a child
+ * of the process that made the server or while the process exits.
+ *
+ * No function of a call may begin once another thread has begun to finish the call, but for two places: a handler and
+ * an event of the call may go on using the handle until they return, on whatever thread the call is finished meanwhile.
+ * Functions return TORC_ESTATE there, getters go on. A thread that waits in torc_server_call_receive or
+ * torc_server_call_send when the call is finished gets TORC_ESTATE too. */
 #ifndef TORC_SERVER_H
 #define TORC_SERVER_H
 
@@ -124,20 +127,22 @@ typedef struct torc_pool torc_pool;
 TORC_API torc_pool *torc_pool_new(int64_t threads, int64_t queue, torc_error **error);
 
 /* Takes no more calls, which end with RESOURCE_EXHAUSTED from then on, waits until the handlers of those that it has
- * taken have returned, and ends the threads. A handler may need the thread of a loop (for an RPC of its own): call this
- * on another thread. 0; TORC_EDEADLK on a thread of the pool: nothing happened. NULL is allowed: 0. TORC_EFORK in a
- * child of a fork: the pool is the parent's. */
+ * taken have returned, and ends the threads. 0; TORC_EDEADLK on a thread of the pool, and in a callback of any runtime,
+ * whose thread a handler may need: nothing happened. NULL is allowed: 0. TORC_EFORK in a child of a fork: the pool is
+ * the parent's. */
 TORC_API int torc_pool_free(torc_pool *pool);
 
 /* Limits of a method. */
 struct torc_method_options {
     uint64_t size;
     torc_pool *pool; /* handlers run on its threads, and may wait; when its queue is full, RPCs end with
-                        RESOURCE_EXHAUSTED. NULL: on the thread that drives the loop. The server takes a reference */
+                        RESOURCE_EXHAUSTED. An RPC that ends while it waits there never reaches its handler. NULL: on
+                        the thread that drives the loop. The server takes a reference */
     int64_t max_receive_message_bytes; /* instead of the server's; 0: the server's; -1: no limit */
     int64_t max_calls;                 /* RPCs at a time, more end with RESOURCE_EXHAUSTED; 0 and -1: no limit */
-    int64_t max_timeout_ms;            /* after so long an RPC is reset (HTTP/2 CANCEL): a client whose own deadline is
-                                          later, or which has none, sees CANCELLED; 0 and -1: no limit */
+    int64_t max_timeout_ms;            /* of an RPC whose client has a later deadline or none: then on_cancel, and the
+                                          client gets DEADLINE_EXCEEDED. While a message waits for the client to take
+                                          it, the RPC is reset instead (CANCELLED). 0 and -1: no limit */
 };
 
 /* Sets the limits of "package.Service/Method", of all methods of "package.Service", or with "*" of all methods; for

@@ -26,6 +26,19 @@ bool tc_loop_left(const struct tc_loop *loop)
     return generation != tc_fork_generation() && (generation != TC_LOOP_STOPPED || loop_is_idle(loop));
 }
 
+bool tc_loop_in_any_turn(void)
+{
+    bool inside = false;
+    tc_lock_take(tc_lock_of_process(TC_RANK_LOOPS));
+    TC_LIST_FOREACH(it, &loops)
+    {
+        const struct tc_loop *loop = TC_CONTAINER_OF(it, struct tc_loop, link);
+        inside = inside || (!tc_loop_is_forked(loop) && tc_loop_in_turn(loop));
+    }
+    tc_lock_give(tc_lock_of_process(TC_RANK_LOOPS));
+    return inside;
+}
+
 static void loops_stop(void)
 {
     tc_lock_take(tc_lock_of_process(TC_RANK_LOOPS));

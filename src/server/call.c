@@ -4,9 +4,9 @@
  * The status follows the last message. max_queued_bytes bounds the queued bytes of all calls, since a client that does
  * not read makes us hold its messages.
  *
- * A call ends with its stream (on_end), at its deadline, or when its connection ends; tc_server_call_end is the one
- * place that frees it. tc_server_call_reset ends a call from inside a handler: only on_end is called after that, from
- * the loop.
+ * A call ends with its stream (on_end), at its deadline (the client's: a reset; the method's: a status), or when its
+ * connection ends; tc_server_call_end is the one place that frees it. tc_server_call_reset ends a call from inside a
+ * handler: only on_end is called after that, from the loop.
  *
  * A unary method is a call here whose one message is read before its handler is called. */
 #include "server/call.h"
@@ -24,11 +24,31 @@ static void call_cut_off(struct tc_server_call *call, struct tc_status why, uint
     tc_h2_stream_cancel(stream, code);
 }
 
+/* The method's time passed before the client's deadline, so that the client still listens: it gets a status, unless a
+ * part of a message or the status is out already. */
+static void call_on_time_limit(struct tc_server_call *call)
+{
+    struct tc_h2_stream *stream = call->stream;
+    struct tc_status why = tc_status_make(TORC_STATUS_DEADLINE_EXCEEDED, TORC_LAYER_LIMIT,
+                                          "the RPC took longer than the server allows for its method");
+    if (call->current || call->status_sent) {
+        call_cut_off(call, why, TC_H2_CANCEL);
+        return;
+    }
+    tc_server_call_end(call, &why);
+    tc_server_stream_answer(stream, &why);
+    tc_status_fini(&why);
+}
+
 static void call_on_deadline(struct tc_timer *timer)
 {
-    call_cut_off(TC_CONTAINER_OF(timer, struct tc_server_call, deadline),
-                 tc_status_make(TORC_STATUS_DEADLINE_EXCEEDED, TORC_LAYER_HTTP2, "deadline of the call passed"),
-                 TC_H2_CANCEL);
+    struct tc_server_call *call = TC_CONTAINER_OF(timer, struct tc_server_call, deadline);
+    if (call->limited)
+        call_on_time_limit(call);
+    else
+        call_cut_off(call,
+                     tc_status_make(TORC_STATUS_DEADLINE_EXCEEDED, TORC_LAYER_HTTP2, "deadline of the call passed"),
+                     TC_H2_CANCEL);
 }
 
 static void call_on_end_task(struct tc_task *task)
@@ -219,11 +239,19 @@ static const struct tc_h2_server_events stream_events = {
 };
 
 /* Returns the client's timeout, or the method's if that is shorter; 0: none. */
-static uint64_t call_timeout_ns(const struct tc_server_call *call)
+static uint64_t call_timeout_ns(struct tc_server_call *call)
 {
     uint64_t asked_ns = tc_h2_server_stream_timeout_ns(call->stream), most_ms = call->method->limits.max_timeout_ms;
     uint64_t most_ns = TC_MIN(most_ms, UINT64_MAX / TC_NS_PER_MS) * TC_NS_PER_MS;
-    return most_ns && (!asked_ns || most_ns < asked_ns) ? most_ns : asked_ns;
+    call->limited = most_ns && (!asked_ns || most_ns < asked_ns);
+    return call->limited ? most_ns : asked_ns;
+}
+
+void tc_server_stream_answer(struct tc_h2_stream *stream, const struct tc_status *status)
+{
+    static const struct tc_h2_server_events no_events;
+    tc_h2_server_stream_set_events(stream, &no_events, NULL);
+    tc_h2_server_stream_send_status(stream, status, NULL);
 }
 
 void tc_server_call_begin(struct tc_server_conn *conn, struct tc_h2_stream *stream, struct tc_server_method *method)

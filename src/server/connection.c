@@ -218,7 +218,6 @@ static void conn_on_ready(void *arg)
 
 static void conn_on_stream(void *arg, struct tc_h2_stream *stream)
 {
-    static const struct tc_h2_server_events no_events;
     struct tc_server_conn *conn = arg;
     struct tc_server *s = conn->server;
     const struct tc_header *path = tc_headers_find(tc_h2_server_stream_request(stream), tc_slice_str(":path"));
@@ -238,8 +237,7 @@ static void conn_on_stream(void *arg, struct tc_h2_stream *stream)
                            (unsigned long long)m->calls)
           : tc_status_make(TORC_STATUS_UNIMPLEMENTED, TORC_LAYER_HTTP2, "unknown method %.*s",
                            path ? (int)TC_MIN(path->value.len, (size_t)256) : 0, path ? path->value.data : "");
-    tc_h2_server_stream_set_events(stream, &no_events, NULL);
-    tc_h2_server_stream_send_status(stream, &status, NULL);
+    tc_server_stream_answer(stream, &status);
     tc_status_fini(&status);
 }
 

@@ -102,6 +102,7 @@ struct tc_server_call {
     uint64_t moved_ms;     /* when the first message that waits began to wait */
     bool compress;
     bool current_plain;
+    bool limited;     /* the deadline is the method's, the client has a later one or none */
     bool finish;      /* the status follows the queue */
     bool status_sent; /* the stream has the status */
     struct tc_status status;
@@ -130,5 +131,7 @@ void tc_server_conn_quiet(struct tc_server_conn *conn);
 void tc_server_call_begin(struct tc_server_conn *conn, struct tc_h2_stream *stream, struct tc_server_method *method);
 /* Tells on_end, unless why is NULL, and frees the call. The stream is not touched. */
 void tc_server_call_end(struct tc_server_call *call, const struct tc_status *why);
+/* Sends the status on a stream that has no call, or none any longer. */
+void tc_server_stream_answer(struct tc_h2_stream *stream, const struct tc_status *status);
 
 #endif

@@ -241,11 +241,19 @@ static void on_sent(void *arg, size_t len)
         heard.on_writable(c, c->arg);
 }
 
+/* The RPC ended while the call waited for a thread of the pool: its handler is not called. */
+static void job_drop(torc_server_call *c)
+{
+    torc_server_call_finish(c, TORC_STATUS_CANCELLED, NULL, NULL);
+    tc_api_server_handlers_end(c->server);
+}
+
 static void on_end(void *arg, const struct tc_status *why TC_UNUSED)
 {
     torc_server_call *c = arg;
     struct torc_server_call_events heard;
     c->core = NULL;
+    bool waits = c->method && tc_pool_cancel(c->method->pool, &c->job);
     tc_runtime_lock(c->rt);
     c->over = c->server->ended ? TORC_ECLOSED : TORC_ECANCELED;
     bool hears = call_hears(c, &heard);
@@ -254,6 +262,8 @@ static void on_end(void *arg, const struct tc_status *why TC_UNUSED)
     tc_runtime_unlock(c->rt);
     if (hears && heard.on_cancel)
         heard.on_cancel(c, c->arg);
+    if (waits)
+        job_drop(c);
     tc_api_call_drop(c);
 }
 
@@ -335,6 +345,7 @@ static void call_start(const struct tc_method *m, torc_server_call *c)
     }
     c->method = m;
     c->job.run = on_job;
+    tc_list_init(&c->job.link);
     atomic_fetch_add(&c->server->handlers, 1);
     if (tc_pool_run(m->pool, &c->job))
         return;

@@ -59,7 +59,7 @@ struct torc_server_call {
     struct tc_rstr *request; /* of a unary handler */
     struct tc_task task;
     struct tc_pool_job job;         /* of a pool that is to call the handler */
-    const struct tc_method *method; /* of the job */
+    const struct tc_method *method; /* of the job; NULL: the handler needs no pool */
     struct tc_server_call *core;    /* loop: NULL once the RPC is over */
     uint64_t reads_owed;            /* loop: asked for, and not yet asked of the core */
     unsigned reads;                 /* loop: asked of the core */

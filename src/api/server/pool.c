@@ -1,7 +1,8 @@
 /* Pools of threads for handlers.
  *
- * A job is taken as long as the queue has room. Threads run jobs in the order in which they came; a pool that was freed
- * takes no more, and its threads end when the queue is empty.
+ * A job is taken as long as the queue has room. Threads run jobs in the order in which they came. The job of an RPC
+ * that ends while it waits leaves the queue at once (tc_pool_cancel): a client that opens and resets RPCs holds no
+ * place. A pool that was freed takes no more jobs, and its threads end when the queue is empty.
  *
  * The threads are as the application's own: Torc's exit handler does not wait for them, and what they call of Torc
  * returns TORC_EFORK then. Memory is counted: the application and the servers that use the pool hold it. */
@@ -14,6 +15,7 @@
 #include "base/ref.h"
 #include "base/status.h"
 #include "base/thread.h"
+#include "io/loop.h"
 
 enum { MAX_THREADS = 4096, MAX_QUEUE = 1048576 };
 
@@ -58,6 +60,20 @@ bool tc_pool_run(torc_pool *pool, struct tc_pool_job *job)
     }
     pthread_mutex_unlock(&pool->mutex);
     return taken;
+}
+
+bool tc_pool_cancel(torc_pool *pool, struct tc_pool_job *job)
+{
+    if (pool->generation != tc_fork_generation())
+        return false; /* the mutex may be locked for ever */
+    pthread_mutex_lock(&pool->mutex);
+    bool waits = tc_list_linked(&job->link);
+    if (waits) {
+        tc_list_remove(&job->link);
+        pool->n_jobs--;
+    }
+    pthread_mutex_unlock(&pool->mutex);
+    return waits;
 }
 
 static void *pool_main(void *arg)
@@ -149,6 +165,8 @@ int torc_pool_free(torc_pool *pool)
     for (size_t i = 0; i < pool->n_threads; i++)
         if (pthread_equal(pool->threads[i], pthread_self()))
             return TORC_EDEADLK;
+    if (tc_loop_in_any_turn())
+        return TORC_EDEADLK;
     pool_stop(pool);
     tc_pool_unref(pool);
     return 0;

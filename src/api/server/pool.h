@@ -6,7 +6,7 @@
 
 #include "base/list.h"
 
-/* A handler that is to run, embedded in its owner; `run` may free it. */
+/* A handler that is to run, embedded in its owner, which initialises `link`; `run` may free it. */
 struct tc_pool_job {
     struct tc_link link;
     void (*run)(struct tc_pool_job *job);
@@ -14,6 +14,9 @@ struct tc_pool_job {
 
 /* Returns false, and the job is still the caller's, when the queue is full or the pool was freed. */
 bool tc_pool_run(torc_pool *pool, struct tc_pool_job *job);
+/* Takes a job that was given to tc_pool_run out of the queue, in O(1). Returns false if it is not there: a thread runs
+ * or has run it, or it was never taken. */
+bool tc_pool_cancel(torc_pool *pool, struct tc_pool_job *job);
 torc_pool *tc_pool_ref(torc_pool *pool);
 void tc_pool_unref(torc_pool *pool); /* NULL is allowed */
 

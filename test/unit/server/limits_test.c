@@ -1,4 +1,5 @@
-/* Messages that a server must not send: beyond its limit, and too long for gRPC's length prefix. */
+/* Messages that a server must not send: beyond its limit, and too long for gRPC's length prefix. RPCs that take longer
+ * than their method allows. */
 #include <stdio.h>
 #include <sys/mman.h>
 
@@ -65,10 +66,101 @@ static void large_messages_to_send(void **state)
     tc_rstr_unref(rows[1]);
 }
 
+/* --- the time of a method --- */
+
+struct timed {
+    struct kit_server_pipe k;
+    struct tc_server_call *call;
+    int ends, end_code;
+};
+
+static void timed_on_end(void *arg, const struct tc_status *why)
+{
+    struct timed *t = arg;
+    t->ends++;
+    t->end_code = why->code;
+}
+
+static const struct tc_server_call_events timed_events = {.on_end = timed_on_end};
+
+static void on_timed(void *arg, struct tc_server_call *call)
+{
+    struct timed *t = arg;
+    t->call = call;
+    tc_server_call_set_events(call, &timed_events, t);
+}
+
+/* Begins an RPC of a method that may take 100 ms. */
+static void timed_init(struct timed *t, const char *fields)
+{
+    memset(t, 0, sizeof(*t));
+    kit_server_pipe_init(&t->k, NULL);
+    tc_server_add_method(t->k.server, "/t.S/Timed", on_timed, t);
+    tc_server_add_unary(t->k.server, "/t.S/Echo", on_echo, NULL);
+    tc_server_limit(t->k.server, "/t.S/Timed", &(struct tc_server_limits){.max_timeout_ms = 100});
+    kit_server_pipe_connect(&t->k, 0);
+    fake_h2_headers(t->k.peer, 1, fields, false);
+    tc_loop_drain(t->k.loop);
+}
+
+/* Lets the time pass. `answer`: part of the HEADERS that come, NULL: none. `reset`: the code of the RST_STREAM. */
+static void timed_expect(struct timed *t, uint64_t ms, const char *answer, uint8_t reset)
+{
+    struct tc_server_counts counts;
+    tc_loop_advance(t->k.loop, ms - 1);
+    assert_int_equal(t->ends, 0);
+    tc_loop_advance(t->k.loop, 1);
+    assert_int_equal(t->ends, 1);
+    assert_int_equal(t->end_code, TORC_STATUS_DEADLINE_EXCEEDED);
+    const struct fake_h2_frame *frame;
+    while ((frame = fake_h2_next(t->k.peer)) && frame->type != FAKE_H2_RST_STREAM)
+        if (answer && frame->type == FAKE_H2_HEADERS && strstr(frame->headers, answer)) {
+            assert_true(frame->flags & FAKE_H2_END_STREAM);
+            answer = NULL;
+        }
+    assert_null(answer);
+    assert_non_null(frame);
+    assert_int_equal(frame->payload[3], reset);
+    tc_server_counts(t->k.server, &counts);
+    assert_int_equal(counts.open_calls, 0);
+    expect_answer(&t->k, 3, KIT_SERVER_PIPE_REQUEST("/t.S/Echo"), ":status: 200\n");
+    kit_server_pipe_fini(&t->k);
+}
+
+#define TIMED KIT_SERVER_PIPE_REQUEST("/t.S/Timed")
+#define TOO_LONG "grpc-status: 4\ngrpc-message: the RPC took longer than the server allows for its method\n"
+enum { NO_ERROR = 0, CANCEL = 8 };
+
+static void time_of_a_method(void **state)
+{
+    (void)state;
+    static char large[100000];
+    struct timed t;
+    timed_init(&t, TIMED);
+    timed_expect(&t, 100, TOO_LONG, NO_ERROR);
+    timed_init(&t, TIMED "grpc-timeout: 101m\n");
+    timed_expect(&t, 100, TOO_LONG, NO_ERROR);
+    timed_init(&t, TIMED);
+    tc_server_call_send(t.call, tc_slice_str("on its way"));
+    timed_expect(&t, 100, TOO_LONG, NO_ERROR);
+    /* A part of the message is out. */
+    timed_init(&t, TIMED);
+    tc_server_call_send(t.call, tc_slice_of(large, sizeof(large)));
+    timed_expect(&t, 100, NULL, CANCEL);
+    timed_init(&t, TIMED);
+    tc_server_call_send(t.call, tc_slice_of(large, sizeof(large)));
+    tc_server_call_finish(t.call, TORC_STATUS_OK, NULL, NULL);
+    timed_expect(&t, 100, NULL, CANCEL);
+    /* The client's own deadline is earlier: it no longer listens. */
+    timed_init(&t, TIMED "grpc-timeout: 99m\n");
+    timed_expect(&t, 99, NULL, CANCEL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(large_messages_to_send),
+        cmocka_unit_test(time_of_a_method),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -230,8 +230,61 @@ static void test_time(void **state)
     (void)state;
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 60000};
     torc_result *r = torc_unary(ch, "c.D/Short", NULL, 0, &o);
-    assert_int_equal(torc_result_code(r), TORC_STATUS_CANCELLED); /* the server resets, as gRPC has it */
+    assert_int_equal(torc_result_code(r), TORC_STATUS_DEADLINE_EXCEEDED);
+    assert_string_equal(torc_result_text(r), "the RPC took longer than the server allows for its method");
     torc_result_free(r);
+}
+
+/* RPCs that wait for a thread and are reset leave room for others: the reset is before what follows it on the same
+ * connection. */
+static void test_reset_in_the_queue(void **state)
+{
+    (void)state;
+    ask("a.B/Slow", 2);
+    gate_wait_for(2);
+    for (int i = 0; i < 100; i++) {
+        torc_stream *s[3];
+        for (int n = 0; n < 3; n++) {
+            s[n] = torc_stream_open(ch, "a.B/Slow", NULL, NULL);
+            assert_int_equal(torc_stream_send(s[n], "x", 1, TORC_SEND_LAST, -1), 0);
+        }
+        ask("a.B/Slow", 1); /* is refused: the queue is full, so the streams are in it */
+        wait_results(TORC_STATUS_RESOURCE_EXHAUSTED, i + 1);
+        for (int n = 0; n < 3; n++)
+            torc_stream_free(s[n]);
+    }
+    ask("a.B/Slow", 3);
+    torc_result *r = torc_unary(ch, "a.B/None", NULL, 0, NULL); /* its answer comes when the three have been taken */
+    assert_int_equal(torc_result_code(r), TORC_STATUS_RESOURCE_EXHAUSTED);
+    torc_result_free(r);
+    gate_set(true);
+    while (results[TORC_STATUS_OK] + results[TORC_STATUS_RESOURCE_EXHAUSTED] < 105)
+        sched_yield();
+    assert_int_equal(results[TORC_STATUS_OK], 5);
+}
+
+static void free_the_pool(void *arg)
+{
+    atomic_store((atomic_int *)arg, torc_pool_free(pool));
+}
+
+/* A callback of any runtime: one that the pool's servers do not use could be the one that a handler waits for. */
+static void test_freed_in_a_callback(void **state)
+{
+    (void)state;
+    torc_runtime *other = kit_backends_runtime(TORC_RUNTIME_CALLER), *all[] = {rt, other};
+    ask("a.B/Slow", 1);
+    gate_wait_for(1);
+    for (int i = 0; i < 2; i++) {
+        atomic_int rc = 0;
+        assert_int_equal(torc_runtime_post(all[i], free_the_pool, &rc), 0);
+        if (i == 1)
+            assert_true(torc_runtime_poll(other, 0) >= 0);
+        while (atomic_load(&rc) == 0)
+            sched_yield();
+        assert_int_equal(rc, TORC_EDEADLK);
+    }
+    assert_int_equal(torc_runtime_free(other), 0);
 }
 
 static void test_message_size(void **state)
@@ -282,8 +335,15 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(test_full_queue), TEST(test_free_under_handlers), TEST(test_waiting_handlers), TEST(test_calls_at_a_time),
-        TEST(test_time),       TEST(test_message_size),        TEST(test_misuse),
+        TEST(test_full_queue),
+        TEST(test_free_under_handlers),
+        TEST(test_waiting_handlers),
+        TEST(test_calls_at_a_time),
+        TEST(test_time),
+        TEST(test_reset_in_the_queue),
+        TEST(test_freed_in_a_callback),
+        TEST(test_message_size),
+        TEST(test_misuse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,290 @@
+/* References to a torc_server_call while functions and handlers use it, and the memory of its metadata. What calls do
+ * is tested in e2e/server.
+ *
+ * A function "holds" its call: the test has the runtime's lock, and a thread calls the function, which has to wait for
+ * the lock. Only a reference keeps the call there when another thread finishes it. */
+#include <pthread.h>
+#include <sched.h>
+#include <string.h>
+
+#include <torc/protobuf_c.h>
+#include <torc/torc.h>
+
+#include "api/server/call_object.h"
+#include "io/loop.h"
+#include "support/cmocka.h"
+#include "support/kits/backends.h"
+
+static torc_runtime *rt, *client_rt;
+static torc_server *server;
+static torc_pool *pool;
+static torc_channel *ch;
+
+/* A call that a handler hands over; steps of a test. */
+static struct {
+    pthread_mutex_t mutex;
+    pthread_cond_t cond;
+    torc_server_call *call;
+    int step;
+} shared = {.mutex = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER};
+
+static void step_to(int step)
+{
+    pthread_mutex_lock(&shared.mutex);
+    shared.step = step;
+    pthread_cond_broadcast(&shared.cond);
+    pthread_mutex_unlock(&shared.mutex);
+}
+
+static void wait_for_step(int step)
+{
+    pthread_mutex_lock(&shared.mutex);
+    while (shared.step < step)
+        pthread_cond_wait(&shared.cond, &shared.mutex);
+    pthread_mutex_unlock(&shared.mutex);
+}
+
+static void on_hand_over(torc_server_call *call, void *arg)
+{
+    (void)arg;
+    shared.call = call;
+    step_to(1);
+}
+
+/* --- a handler of a pool --- */
+
+static void on_cancel(torc_server_call *call, void *arg)
+{
+    (void)arg;
+    assert_int_equal(torc_server_call_finish(call, TORC_STATUS_OK, NULL, NULL), TORC_ECANCELED);
+    step_to(2);
+}
+
+/* Uses the handle after an event on the loop's thread has finished the call, and the loop has let go of it. */
+static void on_pooled(torc_server_call *call, void *arg)
+{
+    static const struct torc_server_call_events events = {TORC_SIZE(torc_server_call_events), .on_cancel = on_cancel};
+    const torc_message *m;
+    (void)arg;
+    assert_int_equal(torc_server_call_set_events(call, &events, NULL), 0);
+    step_to(1);
+    wait_for_step(2);
+    /* Waits for a turn of the loop that begins after the event. */
+    assert_int_equal(torc_server_listen(server, "127.0.0.1:0", torc_credentials_insecure(), NULL, NULL), 0);
+    assert_int_equal(torc_server_call_cancelled(call), 1);
+    assert_int_equal(torc_server_call_want(call, 1), TORC_ESTATE);
+    assert_int_equal(torc_server_call_receive(call, -1, &m), TORC_ESTATE);
+    assert_int_equal(torc_server_call_send(call, "x", 1, 0, -1), TORC_ESTATE);
+    assert_int_equal(torc_server_call_finish(call, TORC_STATUS_OK, NULL, NULL), TORC_ESTATE);
+    assert_string_equal(torc_server_call_method(call), "/a.B/Pooled");
+    step_to(3);
+}
+
+static void test_handler_of_a_pool(void **state)
+{
+    (void)state;
+    torc_stream *s = torc_stream_open(ch, "a.B/Pooled", NULL, NULL);
+    wait_for_step(1);
+    torc_stream_free(s);
+    wait_for_step(3);
+}
+
+/* --- functions --- */
+
+static int do_want(torc_server_call *c)
+{
+    return torc_server_call_want(c, 1);
+}
+
+static int do_cancelled(torc_server_call *c)
+{
+    return torc_server_call_cancelled(c);
+}
+
+static int do_set_events(torc_server_call *c)
+{
+    return torc_server_call_set_events(
+        c, &(struct torc_server_call_events){TORC_SIZE(torc_server_call_events), .on_cancel = on_cancel}, NULL);
+}
+
+static int do_headers(torc_server_call *c)
+{
+    return torc_server_call_send_headers(c, NULL);
+}
+
+static int do_receive(torc_server_call *c)
+{
+    const torc_message *m;
+    return torc_server_call_receive(c, 0, &m);
+}
+
+static int do_send(torc_server_call *c)
+{
+    return torc_server_call_send(c, "x", 1, 0, 0);
+}
+
+static int do_next(torc_server_call *c)
+{
+    static const struct torc_protobuf_c_method method = {.path = "/a.B/Held"};
+    const ProtobufCMessage *m;
+    return torc_protobuf_c_next(c, &method, 0, &m);
+}
+
+static int do_finish(torc_server_call *c)
+{
+    return torc_server_call_finish(c, TORC_STATUS_OK, NULL, NULL);
+}
+
+static const struct row {
+    int (*fn)(torc_server_call *call);
+    int open, finished; /* what it returns for a call whose RPC runs, and for one that was finished and is over */
+} rows[] = {
+    {do_want, 0, TORC_ESTATE},
+    {do_cancelled, 0, 1},
+    {do_set_events, TORC_ESTATE, TORC_ESTATE}, /* the first row has asked for a message */
+    {do_headers, 0, TORC_ESTATE},
+    {do_receive, TORC_EAGAIN, TORC_ESTATE},
+    {do_next, TORC_EAGAIN, TORC_ESTATE},
+    {do_send, 0, TORC_ESTATE},
+    {do_finish, 0, TORC_ESTATE},
+};
+
+struct caller {
+    const struct row *row;
+    int rc;
+};
+
+static void *call_main(void *arg)
+{
+    struct caller *c = arg;
+    c->rc = c->row->fn(shared.call);
+    return NULL;
+}
+
+static unsigned references(void)
+{
+    return atomic_load(&shared.call->ref.n);
+}
+
+/* The loop is done with what the call has asked for so far. */
+static void loop_settles(void)
+{
+    char *bound = NULL;
+    assert_int_equal(torc_server_listen(server, "127.0.0.1:0", torc_credentials_insecure(), &bound, NULL), 0);
+    torc_free(bound);
+}
+
+static void expect_held(const struct row *row, int rc)
+{
+    struct caller c = {.row = row};
+    pthread_t thread;
+    loop_settles();
+    tc_runtime_lock(rt);
+    unsigned before = references();
+    assert_int_equal(pthread_create(&thread, NULL, call_main, &c), 0);
+    uint64_t until_ns = tc_loop_clock_ns(tc_runtime_loop(rt)) + 60 * TC_NS_PER_S;
+    while (references() == before && tc_loop_clock_ns(tc_runtime_loop(rt)) < until_ns)
+        sched_yield();
+    unsigned held = references() - before;
+    tc_runtime_unlock(rt);
+    pthread_join(thread, NULL);
+    if (held != 1)
+        fail_msg("function %zu holds %u references while it waits for the lock", (size_t)(row - rows), held);
+    assert_int_equal(c.rc, rc);
+}
+
+static void test_functions_hold(void **state)
+{
+    (void)state;
+    torc_stream *s = torc_stream_open(ch, "a.B/Held", NULL, NULL);
+    wait_for_step(1);
+    tc_api_call_hold(shared.call); /* the test's, so that the call stays when it is finished */
+    for (size_t i = 0; i < TC_ARRAY_LEN(rows); i++)
+        expect_held(&rows[i], rows[i].open);
+    while (torc_server_call_cancelled(shared.call) == 0)
+        sched_yield();
+    for (size_t i = 0; i < TC_ARRAY_LEN(rows); i++)
+        expect_held(&rows[i], rows[i].finished);
+    torc_result *r = torc_stream_finish(s);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_OK);
+    torc_result_free(r);
+    torc_stream_free(s);
+    tc_api_call_drop(shared.call);
+}
+
+/* --- the arena --- */
+
+/* Headers and trailers may be sent by any thread; the arena is of one thread at a time, so they are not in it. */
+static void test_metadata_is_not_in_the_arena(void **state)
+{
+    (void)state;
+    torc_metadata *m = torc_metadata_new();
+    for (int i = 0; i < 50; i++)
+        assert_int_equal(torc_metadata_add_string(m, "key", "value"), 0);
+    torc_stream *s = torc_stream_open(ch, "a.B/Held", NULL, NULL);
+    wait_for_step(1);
+    tc_api_call_hold(shared.call);
+    torc_arena *arena = torc_server_call_arena(shared.call);
+    char *at[4];
+    at[0] = torc_arena_alloc(arena, 16);
+    at[1] = torc_arena_alloc(arena, 16);
+    assert_int_equal(torc_server_call_send_headers(shared.call, m), 0);
+    at[2] = torc_arena_alloc(arena, 16);
+    assert_int_equal(torc_server_call_finish(shared.call, TORC_STATUS_OK, NULL, m), 0);
+    at[3] = torc_arena_alloc(arena, 16);
+    assert_int_equal(at[2] - at[1], at[1] - at[0]);
+    assert_int_equal(at[3] - at[2], at[1] - at[0]);
+    torc_result *r = torc_stream_finish(s);
+    assert_int_equal(torc_metadata_count(torc_result_headers(r)), 50);
+    assert_int_equal(torc_metadata_count(torc_result_trailers(r)), 50);
+    torc_result_free(r);
+    torc_stream_free(s);
+    torc_metadata_free(m);
+    tc_api_call_drop(shared.call);
+}
+
+/* --- set-up --- */
+
+static int setup(void **state)
+{
+    (void)state;
+    char *bound = NULL;
+    struct torc_handler pooled = {TORC_SIZE(torc_handler), .stream = on_pooled};
+    struct torc_handler held = {TORC_SIZE(torc_handler), .stream = on_hand_over};
+    shared.step = 0;
+    rt = kit_backends_runtime(TORC_RUNTIME_THREAD);
+    client_rt = kit_backends_runtime(TORC_RUNTIME_THREAD);
+    pool = torc_pool_new(1, 1, NULL);
+    struct torc_method_options pooled_options = {TORC_SIZE(torc_method_options), .pool = pool};
+    struct torc_server_options o = {TORC_SIZE(torc_server_options), .runtime = rt};
+    server = torc_server_new(&o, NULL);
+    assert_int_equal(torc_server_add_method(server, "a.B/Pooled", &pooled, NULL), 0);
+    assert_int_equal(torc_server_add_method(server, "a.B/Held", &held, NULL), 0);
+    assert_int_equal(torc_server_limit(server, "a.B/Pooled", &pooled_options, NULL), 0);
+    assert_int_equal(torc_server_listen(server, "127.0.0.1:0", torc_credentials_insecure(), &bound, NULL), 0);
+    assert_int_equal(torc_server_start(server, NULL), 0);
+    ch = torc_channel_new(client_rt, bound, NULL, NULL);
+    torc_free(bound);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    torc_channel_free(ch);
+    torc_server_free(server);
+    assert_int_equal(torc_pool_free(pool), 0);
+    assert_int_equal(torc_runtime_free(client_rt), 0);
+    return torc_runtime_free(rt);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(test_handler_of_a_pool),
+        TEST(test_functions_hold),
+        TEST(test_metadata_is_not_in_the_arena),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
