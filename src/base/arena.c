@@ -11,7 +11,8 @@ struct tc_arena_block {
     _Alignas(16) char data[];
 };
 
-/* Blocks double in size from the first to MAX_BLOCK. A reset keeps a block of at most MAX_KEPT_BLOCK. */
+/* Blocks double in size from the first to MAX_BLOCK. A reset keeps a block of at most MAX_KEPT_BLOCK, or the first
+ * block if all are larger. */
 enum { DEFAULT_BLOCK = 1024, MAX_BLOCK = 256 * 1024, MAX_KEPT_BLOCK = 16 * 1024 };
 
 /* Where an arena without blocks begins and ends, so that an allocation of no bytes has an address too. */
@@ -40,7 +41,8 @@ void tc_arena_fini(struct tc_arena *a)
     a->used = 0;
 }
 
-/* Returns the newest block of moderate size: it is the largest such block, and may hold the next round alone. */
+/* Returns the newest block of at most MAX_KEPT_BLOCK bytes, which may hold the next round alone; or the first block if
+ * all are larger. */
 static struct tc_arena_block *arena_block_to_keep(const struct tc_arena *a)
 {
     struct tc_arena_block *b = a->blocks;

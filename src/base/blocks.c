@@ -112,7 +112,7 @@ TC_APART static void shelf_refill(struct shelf *s)
         atomic_fetch_sub_explicit(&s->n_back, n, memory_order_relaxed);
 }
 
-/* Returns whether there is a free block in `mine`, after those that came back were taken if need be. */
+/* Returns whether `mine` has a free block. Takes over `back` first if `mine` is empty. */
 static inline bool shelf_has(struct shelf *s)
 {
     if (!s->mine && atomic_load_explicit(&s->back, memory_order_relaxed))

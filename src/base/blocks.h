@@ -16,10 +16,11 @@
 struct tc_blocks;
 
 struct tc_blocks *tc_blocks_new(void);
-/* Blocks that are still lent stay what they are; the last of them takes the rest with it. NULL is allowed. */
+/* Frees the blocks that are kept. Lent blocks stay valid; the last one that is given back frees `b`. NULL is
+ * allowed. */
 void tc_blocks_end(struct tc_blocks *b);
-/* Returns a block of at least `size` bytes, aligned for anything, for tc_blocks_give. Only one thread at a time. NULL
- * blocks: from the system. */
+/* Returns a block of at least `size` bytes, aligned for anything, for tc_blocks_give. Only one thread at a time. With
+ * `b` NULL the block comes from the system. */
 void *tc_blocks_take(struct tc_blocks *b, size_t size);
 /* tc_blocks_take for a size that a peer chooses: returns NULL if the system does not give the memory. */
 void *tc_blocks_try_take(struct tc_blocks *b, size_t size);
@@ -28,13 +29,11 @@ bool tc_blocks_reuses(size_t size);
 /* Returns whether a block of at least that size lies ready, so that tc_blocks_take asks the system for nothing. The
  * taker's thread; false for NULL. */
 bool tc_blocks_keeps(struct tc_blocks *b, size_t size);
-/* Makes (`block` NULL) or resizes a block that is counted, and given back, as any other, but is never reused, whatever
- * its size. Returns NULL if the system does not give the memory; `block`, which must be of this function, is then as it
- * was. */
+/* Makes a block (`block` NULL) or resizes a block that this function made. The block is counted and given back like any
+ * other, but never reused. Returns NULL, with `block` unchanged, if the system does not give the memory. */
 void *tc_blocks_try_resize(struct tc_blocks *b, void *block, size_t size);
-/* Returns the bytes of the lent blocks: a reused size counts in full, any other as it was asked for. The taker's
- * thread.
- */
+/* Returns the bytes of the lent blocks: a block of a reused size counts with its whole size class, any other with the
+ * bytes that were asked for. The taker's thread. */
 size_t tc_blocks_lent(const struct tc_blocks *b);
 /* Gives a block back to the tc_blocks it came from. Any thread. */
 void tc_blocks_give(void *block);

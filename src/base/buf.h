@@ -24,7 +24,7 @@ void tc_buf_wipe(struct tc_buf *b);
 /* Makes room for `more` bytes behind the present ones and returns the place; len is unchanged. */
 char *tc_buf_reserve(struct tc_buf *b, size_t more);
 /* Makes room so that `more` bytes can be added without asking for memory. Returns false when the system does not give
- * it. */
+ * the memory. */
 bool tc_buf_try_reserve(struct tc_buf *b, size_t more);
 void tc_buf_append(struct tc_buf *b, const void *data, size_t len);
 void tc_buf_append_str(struct tc_buf *b, const char *s);
@@ -49,13 +49,14 @@ static inline void tc_buf_clear(struct tc_buf *b)
     b->len = 0;
 }
 
-/* Returns a printf into a new string, freed with tc_free. */
+/* Formats into a new string, which the caller frees with tc_free. */
 char *tc_asprintf(const char *fmt, ...) TC_PRINTF(1, 2);
-/* Stores a printf in *why (tc_free), unless `why` is NULL. Returns false, which is the answer that it explains. */
+/* Stores a formatted text in *why (tc_free), unless `why` is NULL. Returns false, so that a caller can write `return
+ * tc_refuse(...)`. */
 bool tc_refuse(char **why, const char *fmt, ...) TC_PRINTF(2, 3);
 
-/* Names that others chose, in texts for people: TC_SHOWN in a format, TC_SHOW(name) for its arguments, put TC_SHOW_MAX
- * bytes of the name there at most, whole characters of UTF-8, and "..." for the rest. */
+/* Show a name that a peer or a user chose in a text for people: TC_SHOWN stands in the format, TC_SHOW(name) is its
+ * arguments. At most TC_SHOW_MAX bytes of the name are shown, in whole UTF-8 characters, and "..." for the rest. */
 #define TC_SHOW_MAX 256
 #define TC_SHOWN "%.*s%s"
 #define TC_SHOW(text) tc_show_length(text), (text), tc_show_rest(text)

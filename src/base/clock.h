@@ -14,7 +14,7 @@ struct tc_clock {
 
 /* The machine's clocks (CLOCK_MONOTONIC, CLOCK_REALTIME). */
 extern const struct tc_clock tc_system_clock;
-/* Processor time of the calling thread, in nanoseconds. */
+/* Returns the CPU time of the calling thread, in nanoseconds. */
 uint64_t tc_thread_cpu_ns(void);
 
 #define TC_NS_PER_MS UINT64_C(1000000)

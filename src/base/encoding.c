@@ -3,7 +3,7 @@
  * Pure functions, any thread. A decoder that fails leaves its output as it was: it remembers the length and cuts the
  * buffer back.
  *
- *   grpc-message   gRPC over HTTP/2 demands that its decoder never fails: an invalid escape stays as it stands.
+ *   grpc-message   gRPC over HTTP/2 demands that its decoder never fails: an invalid escape is copied unchanged.
  *   URI            RFC 3986; its decoder rejects an invalid escape. */
 #include "base/parse.h"
 

@@ -13,8 +13,9 @@ json_t *tc_json_parse(struct tc_slice text, char **why);
 /* Returns the text of a value, compact or indented by two; freed with tc_free. */
 char *tc_json_text(const json_t *v, bool indent);
 
-/* Each reads member `key` of object `obj` into *out. A member that is absent or null leaves *out untouched and returns
- * false; a member of the wrong type adds a validation error at .key too. Strings are borrowed from the value. */
+/* Each function below reads member `key` of object `obj` into *out. A member that is absent or null leaves *out
+ * untouched and returns false; a member of the wrong type adds a validation error at .key too. Strings are borrowed
+ * from the value. */
 bool tc_json_get_str(const json_t *obj, const char *key, const char **out, struct tc_validation_errors *e);
 bool tc_json_get_bool(const json_t *obj, const char *key, bool *out, struct tc_validation_errors *e);
 /* Numbers or strings of digits (proto3 JSON), in [0, max]. */

@@ -6,8 +6,9 @@
  * called from within itself.
  *
  * A line that is off costs a load and a compare: `hidden` says by how much TORC_LOG_TRACE exceeds the highest level
- * that any sink wants. What passes is looked at again, by the levels of the sink that would get it. 0 lets all lines
- * pass, as long as TORC_LOG has not been read: it is read with the first line, or the first call of a function here.
+ * that any sink wants. What passes is looked at again, by the levels of the sink that would get it. Until TORC_LOG has
+ * been read, `hidden` is 0, which lets all lines pass; the first line, or the first call of a function here, reads
+ * TORC_LOG.
  *
  * While another thread runs Torc's exit handler no line is written: the application's sink may be gone. */
 #include "base/log.h"
@@ -29,7 +30,7 @@
 struct tc_log_sink {
     struct tc_link link; /* in `sinks` */
     struct torc_log_sink of;
-    bool has_levels; /* otherwise the process's count */
+    bool has_levels; /* false: the process's levels apply */
     unsigned char levels[TC_LOG_MODULES];
     unsigned generation; /* of the process that made it: a child's lines do not go to its parent's runtimes */
 };
@@ -95,7 +96,7 @@ static int log_read_spec(struct tc_slice spec, unsigned char to[TC_LOG_MODULES])
     return 0;
 }
 
-/* Sets `hidden` by the process's levels and those of all sinks. Called with the lock. */
+/* Sets `hidden` from the process's levels and the levels of all sinks. Called with the lock. */
 static void log_update_hidden(void)
 {
     for (int i = 0; i < TC_LOG_MODULES; i++) {

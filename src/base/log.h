@@ -27,12 +27,12 @@ enum tc_log_module {
 bool tc_log_enabled(enum tc_log_module module, enum torc_log_level level);
 void tc_log_write(enum tc_log_module module, enum torc_log_level level, const char *fmt, ...) TC_PRINTF(3, 4);
 
-/* Where the lines of a runtime go, made of what the application gave, which is copied. NULL with an error if it is
- * malformed. Any thread. */
+/* A sink: where the lines of a runtime go. Made from a copy of the application's struct; NULL with an error if the
+ * struct is malformed. Any thread. */
 struct tc_log_sink;
 struct tc_log_sink *tc_log_sink_new(const struct torc_log_sink *given, torc_error **error);
-/* Frees a sink that no turn uses any longer; with `release` the application's last callback is called. NULL is allowed.
- */
+/* Frees a sink that no turn uses any longer; with `release`, calls the application's release callback, its last. NULL
+ * is allowed. */
 void tc_log_sink_free(struct tc_log_sink *sink, bool release);
 /* The number of sinks. While it is 0, no thread has entered one. */
 extern atomic_uint tc_log_sinks;

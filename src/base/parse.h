@@ -1,5 +1,5 @@
-/* Numbers, durations and encodings from text. All return 0 or TORC_EPARSE, accept no leading or trailing space and no
- * sign unless said, and leave the output untouched on failure. Pure functions, any thread. */
+/* Numbers, durations and encodings from text. Parsers and decoders return 0 or TORC_EPARSE, accept no leading or
+ * trailing space and no sign unless said, and leave the output untouched on failure. Pure functions, any thread. */
 #ifndef TC_BASE_PARSE_H
 #define TC_BASE_PARSE_H
 

@@ -21,7 +21,7 @@ static inline void tc_ref_inc(struct tc_ref *r)
     atomic_fetch_add_explicit(&r->n, 1, memory_order_relaxed);
 }
 
-/* For a caller that holds no reference: returns false when none is left. */
+/* Takes a reference for a caller that holds none. Returns false if the last reference has gone. */
 static inline bool tc_ref_try_inc(struct tc_ref *r)
 {
     unsigned n = atomic_load_explicit(&r->n, memory_order_relaxed);

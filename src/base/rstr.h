@@ -11,7 +11,7 @@ struct tc_buf;
 
 struct tc_rstr {
     struct tc_ref ref;
-    bool in_block; /* its memory is one of base/blocks.h */
+    bool in_block; /* its memory is a block of base/blocks.h */
     size_t len;
     char data[]; /* len bytes and a NUL */
 };
@@ -27,10 +27,12 @@ struct tc_rstr *tc_rstr_pair(const struct tc_rstr *a, const struct tc_rstr *b);
 /* Makes a string whose bytes, `len` and NUL the caller fills in. The memory comes from `blocks` (NULL: from the
  * system). Returns NULL when tc_blocks_try_take does. */
 struct tc_rstr *tc_rstr_room(struct tc_blocks *blocks, size_t capacity);
-/* Return whether tc_rstr_room takes that capacity from memory that is used again; whether such memory lies ready. */
+/* Return whether tc_rstr_room takes this capacity from blocks that are reused, and whether a block of this capacity
+ * lies ready. */
 bool tc_rstr_room_is_reused(size_t capacity);
 bool tc_rstr_room_is_kept(struct tc_blocks *blocks, size_t capacity);
-/* Resizes such a string by tc_blocks_try_resize. `s` is NULL, or came from this function and has one reference. */
+/* Makes a string (`s` NULL) or resizes a string that this function made and that has one reference, by
+ * tc_blocks_try_resize. */
 struct tc_rstr *tc_rstr_resize(struct tc_blocks *blocks, struct tc_rstr *s, size_t capacity);
 /* NULL stays NULL. */
 static inline struct tc_rstr *tc_rstr_ref(struct tc_rstr *s)

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <torc/error.h>
 
-/* A larger size was never written by a compiler: the struct is not initialised. */
+/* No struct is as large: a larger size means that the struct was not initialised. */
 enum { TC_SIZED_MAX = 4096 };
 
 /* Copies `given` to `to`, which has `known` bytes: fields that an older program does not know become zero. Returns

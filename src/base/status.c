@@ -139,7 +139,7 @@ bool tc_error_set_code(torc_error **error, int code, const char *what)
     return tc_error_set(error, (enum torc_code)code, TORC_LAYER_API, "%s: %s", what, torc_strerror(code));
 }
 
-/* The text of a status is shared; one that is empty says nothing to a person. */
+/* Returns the text of a status, or a sentence instead if the text is empty. */
 static struct tc_rstr *status_sentence(const struct tc_status *s)
 {
     if (s->text && s->text->len)
@@ -158,7 +158,7 @@ torc_error *tc_error_of_status(const struct tc_status *s)
 
 const torc_error *tc_error_no_memory(void)
 {
-    /* Its first reference is nobody's: it is never freed. */
+    /* Its first reference is never given up. */
     static struct tc_rstr text = {.ref = {1}, .len = 13, .data = "out of memory"};
     static torc_error no_memory = {.ref = {1},
                                    .code = TORC_ELIMIT,

@@ -11,13 +11,13 @@
 
 struct tc_status {
     int code;             /* enum torc_status_code */
-    int layer;            /* enum torc_layer: the part that made the status, or the peer; of OK it says nothing */
+    int layer;            /* enum torc_layer: the part that made the status, or the peer; means nothing for OK */
     struct tc_rstr *text; /* NULL: empty */
 };
 
 /* Returns a status with a formatted text; the caller owns it and ends it with tc_status_fini. */
 struct tc_status tc_status_make(int code, int layer, const char *fmt, ...) TC_PRINTF(3, 4);
-/* Another owner of the same text. */
+/* Returns a copy that shares the text. The caller ends it with tc_status_fini. */
 static inline struct tc_status tc_status_ref(const struct tc_status *s)
 {
     return (struct tc_status){s->code, s->layer, tc_rstr_ref(s->text)};
@@ -50,7 +50,7 @@ bool tc_status_eq(const struct tc_status *a, const struct tc_status *b);
  *
  * Made at the boundary: inside the library reasons are texts (char **why) and statuses. Any thread. */
 
-/* Returns whether an earlier function of the chain has failed: this one must then do nothing. */
+/* Returns whether an earlier function of the chain has failed: the caller must then do nothing. */
 static inline bool tc_error_pending(torc_error *const *error)
 {
     return error && *error;

@@ -14,12 +14,12 @@
 
 /* A pushed segment. Most segments are never shown, so a literal becomes text only when an error is added. */
 struct tc_validation_segment {
-    const char *field; /* NULL: a text, which is in the path already */
-    size_t index;      /* SIZE_MAX: without one */
-    size_t mark;       /* length of the path before it, once it is in there */
+    const char *field; /* NULL: the segment is a text that is in the path already */
+    size_t index;      /* SIZE_MAX: no index */
+    size_t mark;       /* length of the path before this segment, once the segment is shown */
 };
 
-/* Zero-initialised: none. */
+/* Zero-initialised: no errors. */
 struct tc_validation_errors {
     struct tc_buf path; /* of the first `shown` segments */
     TC_VEC(struct tc_validation_segment) segments;

@@ -1,4 +1,4 @@
-/* Waits that end at a time of the monotonic clock. Where libc has no such waits (musl), the realtime clock tells it. */
+/* Waits that end at a time of the monotonic clock. Where libc has no such waits (musl), they use the realtime clock. */
 #ifndef TC_BASE_WAIT_H
 #define TC_BASE_WAIT_H
 

@@ -180,7 +180,7 @@ static const struct tc_set_resource *type_find_sent(const struct ads_type *t, st
     return t->has.len ? bsearch(&key, t->has.data, t->has.len, sizeof(key), compare_resources) : NULL;
 }
 
-/* Returns true if the client has the resources of `want` already; under `removals_count`, and nothing else. */
+/* Returns true if the client has the resources of `want` already; with `removals_count`, only if it has no others. */
 static bool type_up_to_date(const struct ads_type *t, const struct tc_set_resource **want, size_t n,
                             bool removals_count)
 {

@@ -32,15 +32,15 @@ enum tc_served_state {
     TC_SERVED_SENT,      /* the client has not answered yet */
     TC_SERVED_ACKED,
     TC_SERVED_NACKED,
-    TC_SERVED_ABSENT, /* the client knows that it does not exist */
+    TC_SERVED_ABSENT, /* the client knows that the resource does not exist */
 };
 
 /* The state of one resource that a client asked for; borrowed for the call. */
 struct tc_served {
     struct tc_slice type_url, name;
     enum tc_served_state state;
-    struct tc_slice version;     /* that the client was sent; empty: none */
-    const struct tc_rstr *value; /* that the client was sent; NULL: none */
+    struct tc_slice version;     /* the version that the client was sent; empty: none */
+    const struct tc_rstr *value; /* the bytes that the client was sent; NULL: none */
     struct tc_slice error;       /* of its NACK */
 };
 

@@ -43,13 +43,13 @@ struct ads_stream {
     struct tc_delta *delta;
     bool ended;
     bool paused;   /* the next request is read when the client has taken enough */
-    bool push_due; /* and then the changes since are sent */
+    bool push_due; /* changes were made while the client was behind: they are sent when it has caught up */
 };
 
 static const struct tc_resource_set empty_set;
 
-/* Returns the set of a node. If the node has none, returns NULL with `exact`, else the set for all nodes. A node_id
- * without data means the set for all nodes. */
+/* Returns the set of a node. If the node has no set, returns NULL with `exact`, else the set for all other nodes. A
+ * node_id without data means the set for all other nodes. */
 static struct node_set *node_set_find(const struct tc_control_plane *cp, struct tc_slice node_id, bool exact)
 {
     struct node_set *fallback = NULL;
@@ -250,7 +250,8 @@ void tc_control_plane_set(struct tc_control_plane *cp, const char *node_id, stru
     stream_push(TC_CONTAINER_OF(link, struct ads_stream, link));
 }
 
-/* A change for all nodes is made in a copy: versions come of comparing the old set with the new one. */
+/* Copies the set for all other nodes. A change is made in a copy, since versions come from comparing the old set with
+ * the new one. */
 static struct tc_resource_set *default_set_copy(const struct tc_control_plane *cp)
 {
     const struct node_set *s = node_set_find(cp, tc_slice_of(NULL, 0), true);

@@ -13,7 +13,7 @@ struct tc_control_plane;
 /* Called with each request as it arrives (torc serve-xds --log, tests). */
 typedef void (*tc_control_plane_request_fn)(void *arg, const struct tc_ads_request *request);
 
-/* Registers the methods of ADS with the server, which must outlive the control plane's use. */
+/* Registers the methods of ADS with the server. The control plane must live as long as the server takes calls. */
 struct tc_control_plane *tc_control_plane_new(struct tc_server *server);
 /* Call after tc_server_free. */
 void tc_control_plane_free(struct tc_control_plane *cp);
@@ -22,10 +22,10 @@ void tc_control_plane_observe(struct tc_control_plane *cp, tc_control_plane_requ
 /* Replaces the resources of a node (NULL: of every node without a set of its own), and pushes the difference. Takes
  * over the set; gives it its versions. */
 void tc_control_plane_set(struct tc_control_plane *cp, const char *node_id, struct tc_resource_set *set);
-/* Adds or replaces the resources of a YAML or JSON text for every node, and pushes. TORC_EPARSE with a reason in *why
- * (tc_free); nothing changes then. */
+/* Adds or replaces the resources of a YAML or JSON text for every node without a set of its own, and pushes.
+ * TORC_EPARSE with a reason in *why (tc_free); nothing changes then. */
 int tc_control_plane_put(struct tc_control_plane *cp, const char *text, char **why);
-/* Removes one resource for every node, and pushes. Returns 0 or TORC_ENOTFOUND. */
+/* Removes one resource for every node without a set of its own, and pushes. Returns 0 or TORC_ENOTFOUND. */
 int tc_control_plane_remove(struct tc_control_plane *cp, const char *type_url, const char *name);
 
 /* Returns how many streams are open. */

@@ -38,7 +38,7 @@ struct lrs_stream {
     struct tc_rstr *node_id;
     uint64_t id;
     bool asked;    /* the first request came */
-    bool answered; /* and a response was sent */
+    bool answered; /* a response was sent */
     bool ended;
 };
 

@@ -28,7 +28,8 @@ struct tc_lrs_report {
 
 typedef void (*tc_lrs_report_fn)(void *arg, const struct tc_lrs_report *report);
 
-/* Registers its method with the server, which must outlive it. Asks for all clusters every 10 s. */
+/* Registers the method of LRS with the server, and must live as long as the server takes calls. Asks for all clusters
+ * every 10 s. */
 struct tc_lrs *tc_lrs_new(struct tc_server *server);
 /* Call after tc_server_free. */
 void tc_lrs_free(struct tc_lrs *l);
@@ -41,7 +42,7 @@ size_t tc_lrs_streams(const struct tc_lrs *l);
 uint64_t tc_lrs_streams_so_far(const struct tc_lrs *l);
 /* Ends every open stream with a status. */
 void tc_lrs_end_streams(struct tc_lrs *l, int code, const char *text);
-/* While mute, reports are taken in and no stream is answered. Ending it answers those that wait. */
+/* While mute, the server takes in reports and answers no stream. Turning it off answers the streams that wait. */
 void tc_lrs_set_mute(struct tc_lrs *l, bool mute);
 /* Sends bytes on every open stream, a serialised LoadStatsResponse or not. */
 void tc_lrs_send(struct tc_lrs *l, struct tc_slice response);

@@ -17,7 +17,8 @@ struct tc_set_resource {
 struct tc_set_type {
     struct tc_rstr *type_url; /* "type.googleapis.com/envoy.config.cluster.v3.Cluster" */
     struct tc_rstr *version;
-    struct tc_rstr *version_hint; /* version_info of the file that it came from; NULL: none, or several files */
+    struct tc_rstr *version_hint; /* version_info of the documents that it came from, different ones joined by '+';
+                                     NULL: none */
     uint64_t changes;             /* how often the content has changed */
     TC_VEC(struct tc_set_resource) resources; /* sorted by name */
 };
@@ -51,9 +52,10 @@ bool tc_resource_set_remove(struct tc_resource_set *s, struct tc_slice type_url,
 const struct tc_set_type *tc_resource_set_type(const struct tc_resource_set *s, struct tc_slice type_url);
 const struct tc_set_resource *tc_set_type_find(const struct tc_set_type *t, struct tc_slice name);
 
-/* Gives each type its version, as the successor of `before` (may be NULL): the old version where nothing changed; else
- * the hint where it is new, the hint with ".N" behind it where it is not, and a number counted up without one. Types
- * that were removed are kept as empty, so that clients are notified. */
+/* Gives each type its version, as the successor of `before` (may be NULL). A type that did not change keeps its
+ * version. Otherwise its version is the hint, with ".N" behind it if the old version began with the hint; a type
+ * without a hint gets the number N of its changes. Types that were removed are kept as empty, so that clients are
+ * notified. */
 void tc_resource_set_version(struct tc_resource_set *s, const struct tc_resource_set *before);
 
 #endif

@@ -1,7 +1,7 @@
 /* Converts YAML to JSON values, with libyaml.
  *
- * The text is untrusted as a bomb is: small files can cost much. A document is parsed twice. The first pass looks at
- * its events alone and rejects deep nesting and many anchors, for which libyaml's loader takes quadratic time. The
+ * The text is not trusted: a small one can cost much time and memory. A document is parsed twice. The first pass looks
+ * at its events alone and rejects deep nesting and many anchors, for which libyaml's loader takes quadratic time. The
  * second pass loads the document and converts it. Aliases are expanded, so that max_nodes bounds the values that are
  * made.
  *

@@ -7,8 +7,9 @@
 #include "base/slice.h"
 
 /* Converts one YAML document (JSON is YAML, too) to a jansson value that the caller owns. Plain scalars follow YAML's
- * core schema; quoted ones are strings. Limits: depth 100; 4 million nodes after aliases are expanded, and at most
- * 100,000 plus 16 for each byte of text. Returns NULL with a reason that names line and column in *why (tc_free). */
+ * core schema; quoted ones are strings. Limits: depth 100; 10,000 anchors; 4 million nodes after aliases are expanded,
+ * and at most 100,000 plus 16 for each byte of text. Returns NULL with a reason that names line and column in *why
+ * (tc_free). */
 json_t *tc_yaml_parse(struct tc_slice text, char **why);
 
 #endif

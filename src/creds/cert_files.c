@@ -3,7 +3,7 @@
  * The files form two groups that are read and replaced together: roots, and certificate with key. A group is read again
  * when
  *
- *   - the stamp of a file (device, inode, size, times) has changed,
+ *   - the stamp of a file (device, inode, size, times) has changed, and no attempt failed within RETRY_NS,
  *   - the refresh interval has passed, or
  *   - the last attempt failed, RETRY_NS ago or longer.
  *
@@ -339,7 +339,7 @@ static void group_refresh(struct tc_cert_files *f, struct cert_group *g, struct 
     memcpy(g->stamps, stamps, g->n * sizeof(stamps[0]));
     g->tried = true;
     g->read_ns = tc_system_clock.monotonic_ns(NULL);
-    /* One of the texts was a private key. */
+    /* One of the texts may be a private key. */
     for (size_t i = 0; i < g->n; i++)
         tc_buf_wipe(&texts[i]);
 }

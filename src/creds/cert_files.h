@@ -61,7 +61,7 @@ struct tc_cert_identity *tc_cert_files_identity(struct tc_cert_files *f, char **
 bool tc_cert_files_have_roots(const struct tc_cert_files *f);
 bool tc_cert_files_have_identity(const struct tc_cert_files *f);
 uint64_t tc_cert_files_refresh_ns(const struct tc_cert_files *f);
-/* Equal for equal paths and interval; borrowed. */
+/* Returns a text that is equal for equal paths and interval; borrowed. */
 struct tc_rstr *tc_cert_files_key(const struct tc_cert_files *f);
 
 #endif

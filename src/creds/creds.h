@@ -45,7 +45,7 @@ struct torc_credentials {
     /* The parts of a composite; NULL otherwise. */
     torc_credentials *channel;
     torc_call_credentials *call;
-    bool for_servers;    /* of a server's listeners, and not for channels */
+    bool for_servers;    /* for a server's listeners, not for channels */
     uint64_t refresh_ns; /* how long a connection may live with an old epoch; 0: for ever */
 };
 

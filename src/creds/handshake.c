@@ -17,7 +17,7 @@ struct tc_creds_handshake {
     struct tc_tls_handshake *tls;   /* TLS runs */
     const struct tc_tls_hook *hook; /* NULL: none */
     struct torc_tls_peer *asked;    /* the application's verdict on `bs` is awaited */
-    struct tc_task task;            /* without both: tells the outcome */
+    struct tc_task task;            /* neither TLS nor the hook runs: reports the known outcome */
     struct tc_bytestream *bs;       /* NULL: the handshake fails with `error` */
     struct tc_status error;
     tc_creds_fn fn;
@@ -63,7 +63,7 @@ static struct tc_creds_handshake *handshake_fail(struct tc_loop *loop, struct tc
     return h;
 }
 
-/* Ends a handshake of TLS: with the byte stream, or without one and an error. */
+/* Ends a TLS handshake with the byte stream, or with NULL and an error. */
 static void handshake_end(struct tc_creds_handshake *h, struct tc_bytestream *bs, const struct tc_status *error)
 {
     tc_creds_fn fn = h->fn;
@@ -72,7 +72,7 @@ static void handshake_end(struct tc_creds_handshake *h, struct tc_bytestream *bs
     fn(arg, bs, error);
 }
 
-/* The server is not to be trusted, for this reason. */
+/* Closes the byte stream and fails with `what` and `reason`: the server must not be trusted. */
 static void handshake_refuse(struct tc_creds_handshake *h, const char *what, const char *reason)
 {
     char *peer = tc_addr_text(&h->bs->peer);

@@ -2,7 +2,7 @@
  *
  * They are channel credentials whose handshakes are a server's: the listener of a server starts one for each connection
  * (server/connection.c). Files are looked at for each handshake, so that a new certificate counts from the next
- * connection on. A context holds the certificate that it was made of; connections that stand keep theirs. */
+ * connection on. A context holds the certificate that it was made of; established connections keep theirs. */
 #include "base/mem.h"
 #include "base/options.h"
 #include "base/thread.h"
@@ -10,7 +10,7 @@
 
 struct server_credentials {
     torc_credentials base;
-    struct tc_tls_context *fixed; /* of texts; NULL: the source's context counts */
+    struct tc_tls_context *fixed; /* from texts; NULL: the credentials are from files, and `source` has the context */
     struct tc_tls_source source;
 };
 
@@ -58,7 +58,7 @@ static enum tc_tls_verify verify_of(bool roots, int64_t client_certificates)
     return client_certificates == TORC_CLIENT_CERTIFICATES_OPTIONAL ? TC_TLS_VERIFY_OPTIONAL : TC_TLS_VERIFY_FULL;
 }
 
-/* Stores why there are no credentials: OpenSSL is missing, or else `why`. */
+/* Stores the reason why credentials cannot be made: OpenSSL is missing, or else `why`. */
 static void error_set(torc_error **error, const char *why)
 {
     if (tc_tls_check(error))

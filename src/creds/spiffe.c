@@ -5,7 +5,7 @@
  * One bad entry refuses the whole map, so that a typing error does not quietly drop a trust domain.
  *
  * A peer's certificate must have exactly one URI among its names, a SPIFFE id; the roots of that id's domain then
- * verify it. Bundles are sorted by domain and searched by halves. */
+ * verify it. Bundles are sorted by domain, for a binary search. */
 #include "creds/spiffe.h"
 
 #include <limits.h>
@@ -126,7 +126,7 @@ static X509 *bundle_read_certificate(const char *base64)
     return cert;
 }
 
-/* Reads the certificate of one entry of a JWK set; keys for other uses than X.509 are skipped. */
+/* Reads the certificate of one entry of a JWK set. A key for another use than x509-svid is an error. */
 static void bundle_read_key(const json_t *key, STACK_OF(X509) * roots, struct tc_validation_errors *e)
 {
     const char *kty = NULL, *use = NULL;

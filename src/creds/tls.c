@@ -21,7 +21,7 @@ enum part { ROOTS, CERTIFICATE, KEY, PARTS };
 
 struct tls_credentials {
     torc_credentials base;
-    struct tc_tls_context *fixed; /* of texts; NULL: the source's context counts */
+    struct tc_tls_context *fixed; /* from texts; NULL: the credentials are from files, and `source` has the context */
     struct tc_tls_source source;
     struct tc_tls_hook hook; /* of texts */
 };
@@ -95,9 +95,9 @@ static bool texts_digest(EVP_MD_CTX *md, const struct tc_slice texts[PARTS], uin
     return ok && EVP_DigestFinal_ex(md, digest, len) == 1;
 }
 
-/* Returns a key that is equal for equal texts that are used alike, and only for those. The key is equal to no other for
- * credentials with a hook, which may tell servers apart by anything, and without a digest (OpenSSL is out of memory, or
- * its provider has no SHA-256). */
+/* Returns a key that is equal for equal texts with equal verification, and only for those. The key is unique for
+ * credentials with a hook, which may tell servers apart by anything, and where no digest can be made (OpenSSL is out of
+ * memory, or its provider has no SHA-256). */
 static struct tc_rstr *texts_key(const struct tc_slice texts[PARTS], const struct torc_tls_options *options)
 {
     static atomic_ullong unique;

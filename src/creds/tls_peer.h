@@ -1,4 +1,5 @@
-/* The application's hook that looks at TLS servers (torc/tls_peer.h), as a question of a handshake. */
+/* The application's hook that looks at TLS servers (torc/tls_peer.h), as a question of a handshake. Loop thread
+ * only. */
 #ifndef TC_CREDS_TLS_PEER_H
 #define TC_CREDS_TLS_PEER_H
 
@@ -19,10 +20,10 @@ struct tc_tls_hook {
 typedef void (*tc_tls_verdict_fn)(void *arg, const char *refusal);
 
 /* Asks the hook, which must live until the verdict or the cancel, about a byte stream that TLS was established on.
- * Returns NULL with the reason in `why` if the server's identity cannot be had: it is to be refused. */
+ * Returns NULL with the reason in `why` if the server's identity cannot be read: the caller must refuse the server. */
 struct torc_tls_peer *tc_tls_peer_ask(struct tc_loop *loop, const struct tc_tls_hook *hook, struct tc_bytestream *bs,
                                       tc_tls_verdict_fn fn, void *arg, struct tc_buf *why);
-/* The verdict is no longer wanted. Not after it came. */
+/* Withdraws the question: no verdict follows. Must not be called after the verdict. */
 void tc_tls_peer_cancel(struct torc_tls_peer *peer);
 
 #endif

@@ -3,7 +3,7 @@
  * Each user asks for the context (tc_tls_source_context): the files are looked at, outside of the lock, and when their
  * content has other ids than the context was made of, a new context is made. Two threads may read the files at once;
  * the thread that read older content does not undo the newer context (source_is_newer). The epoch is made of the ids,
- * so it is the same in every source of the same content. */
+ * so it is the same in every source of the same struct tc_cert_files. */
 #include "creds/tls_source.h"
 
 #include "base/mem.h"

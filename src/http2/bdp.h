@@ -11,10 +11,10 @@ struct tc_h2_bdp {
     uint32_t window_bytes; /* of streams, now */
     bool off;              /* the window stays as it is */
     bool running;          /* a PING is out */
-    uint64_t bytes;        /* that came since the PING */
+    uint64_t bytes;        /* that came since the PING, the DATA before it included */
     uint64_t sent_ns;
     uint64_t not_before_ms; /* no PING earlier */
-    uint64_t delay_ms;      /* between PINGs while the estimate stands */
+    uint64_t delay_ms;      /* between PINGs while the window does not grow */
     double bandwidth;       /* highest seen, bytes a second */
 };
 

@@ -4,7 +4,7 @@
  *   on_header    Fields that gRPC defines are kept in the stream; metadata goes to `headers` or `trailers`.
  *   on_block     The block is complete. A 1xx block is forgotten. The first other block is the headers, or, if it ends
  *                the stream, trailers-only. A later block counts only if it ends the stream.
- *   conclude     END_STREAM came: one outcome, from grpc-status if there is one, else from HTTP's status, else a status
+ *   conclude     END_STREAM came: one outcome: from grpc-status if it was sent, else from HTTP's status, else a status
  *                that says which part is missing (status_of_http, status_of_nothing).
  *
  * Values are copied to the call's arena. A value that does not fit counts as a block beyond the limit. */
@@ -53,7 +53,7 @@ TC_APART static void response_on_grpc_status(struct tc_h2_client_stream *s, stru
 
 static void response_on_encoding(struct tc_h2_client_stream *s, struct tc_slice value)
 {
-    /* Trailers come behind the messages: their grpc-encoding says nothing about them. */
+    /* Trailers come after the messages: grpc-encoding in trailers says nothing about the messages. */
     if (s->stream.got_headers)
         return;
     bool gzip = tc_slice_eq_str(value, "gzip");

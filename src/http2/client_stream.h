@@ -6,12 +6,13 @@
 
 /* How a call ended. */
 struct tc_h2_outcome {
-    struct tc_status status;           /* from the trailers; else made for the failure, which its text names */
+    struct tc_status status;           /* from the trailers, else made on this side with a text that names the
+                                          failure */
     const struct tc_headers *trailers; /* possibly empty; never NULL */
     bool unprocessed; /* the server never saw it (REFUSED_STREAM, an id above the GOAWAY's last): may be retried
                        * transparently */
     bool unsent;      /* unprocessed, since the request never left */
-    bool rejected;    /* a limit on this side rejected it before anything was sent: another attempt would end so too */
+    bool rejected;    /* a limit on this side rejected it before anything was sent, and would reject another attempt */
     bool from_server; /* the status came from the peer's trailers */
     bool trailers_only; /* the headers were the trailers */
 };

@@ -33,7 +33,7 @@ static inline struct tc_h2_client_stream *tc_h2_client_stream_of(struct tc_h2_st
 
 /* --- client_stream.c --- */
 
-/* Sets the outcome, unless there is one. Takes over the status. */
+/* Sets the outcome unless it is set already. Takes over the status. */
 void tc_h2_client_stream_finish(struct tc_h2_client_stream *s, struct tc_status status, bool from_server);
 /* Ends the stream for a failure that was found on this side, and tells the peer by RST_STREAM. Whole messages that were
  * received before are still delivered. Takes over the status. */

@@ -5,8 +5,8 @@
  *   draining  The peer sent GOAWAY, or we did: no new stream, those that run go on. When the last has left nghttp2 the
  *             connection fails with the reason of the GOAWAY.
  *   failed    Dead: the session and the byte stream are gone, every stream ends, on_closed follows.
- *   closed    The owner called tc_h2_conn_close: no callback but those of streams whose outcome is known. Freed when
- *             the last of these has had its on_done (tc_h2_conn_release).
+ *   closed    The owner called tc_h2_conn_close: no callback but those of streams whose outcome is known. Freed after
+ *             on_done of the last of these streams (tc_h2_conn_release).
  *
  * No callback comes from inside a call of the owner or of nghttp2: streams.c delivers from the loop. */
 #include "http2/connection.h"
@@ -142,7 +142,7 @@ static void conn_on_quiet(struct tc_timer *timer)
         tc_buf_fini(&c->scratch);
 }
 
-/* Ends all bytes and timers. The streams lose their numbers, which were those of the session. */
+/* Stops reading, writing and the timers. The streams lose their ids, which belong to the session. */
 static void conn_stop_io(struct tc_h2_conn *c)
 {
     tc_task_cancel(&c->write.flush);

@@ -39,8 +39,9 @@ struct tc_h2_keepalive {
 
 struct tc_h2_opts {
     bool server;
-    struct tc_h2_glitch_rate *glitch_rate; /* of the peer, so that its next connection does not begin afresh; the
-                                              connection takes its own reference. NULL: a rate of its own */
+    struct tc_h2_glitch_rate *glitch_rate; /* of the peer, so that the peer's next connection does not begin with a
+                                              fresh allowance; the connection takes its own reference. NULL: the
+                                              connection makes one */
     struct tc_h2_limits limits;
     struct tc_h2_keepalive keepalive;
     bool no_bdp; /* fixed windows */

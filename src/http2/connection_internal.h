@@ -14,13 +14,13 @@ struct tc_h2_server_stream;
 
 /* The streams of a connection. */
 struct tc_h2_streams {
-    struct tc_link all;              /* of struct tc_h2_stream, those that have not ended for their owner */
+    struct tc_link all;              /* of struct tc_h2_stream: streams that have not ended for their owner */
     struct tc_link delivered, ready; /* with something to deliver: in the delivery that runs, and in the next one */
     size_t n;
-    size_t active;                     /* streams that nghttp2 holds, those we have forgotten included */
-    struct tc_h2_stream *delivering;   /* NULL again when it goes during its own callback */
-    struct tc_h2_stream *in_block;     /* whose header block nghttp2 is decoding; NULL again when it goes meanwhile */
-    struct tc_h2_stream *opened_for;   /* whose window is open for a whole message that comes */
+    size_t active;                     /* streams that nghttp2 holds, including streams that we have forgotten */
+    struct tc_h2_stream *delivering;   /* whose owner is being called; NULL again if the stream goes in that call */
+    struct tc_h2_stream *in_block;     /* nghttp2 decodes its header block; NULL again if the stream goes meanwhile */
+    struct tc_h2_stream *opened_for;   /* its window is open for the rest of an announced message */
     struct tc_h2_server_stream *spare; /* server: for the next requests */
     unsigned n_spare;
 };
@@ -55,7 +55,7 @@ struct tc_h2_keepalive_state {
     bool pinged;  /* server: by the peer, since we last sent headers or data */
     uint64_t last_read_ms, last_ping_ms;
     unsigned strikes;
-    struct tc_timer age; /* server: max age, then the grace; both: the wait for the answer to a graceful GOAWAY */
+    struct tc_timer age; /* server: max age, the wait for the answer to a graceful GOAWAY, the grace */
     enum { TC_H2_AGE_OFF, TC_H2_AGE_LIMIT, TC_H2_AGE_NOTICE, TC_H2_AGE_GRACE } age_state;
 };
 
@@ -71,9 +71,9 @@ struct tc_h2_conn {
     struct tc_h2_streams streams;
     struct tc_task deliver, read_more; /* read_more: bytes are left to read, after others had their turn */
     struct tc_h2_writer write;
-    uint32_t unconsumed; /* bytes of DATA taken that nghttp2 has not heard of */
+    uint32_t unconsumed; /* bytes of DATA taken and not reported to nghttp2 yet */
     bool resting;        /* deliver waits until others had their turn */
-    size_t inflated;     /* bytes made of compressed messages since then */
+    size_t inflated;     /* bytes that compressed messages inflated to since deliver rested last */
     struct tc_buf scratch;
 
     bool secure, settings_seen, ready_notified;
@@ -94,7 +94,7 @@ struct tc_h2_conn {
 
 /* The connection is dead: every stream ends, on_closed follows. Takes over the status. */
 void tc_h2_conn_fail(struct tc_h2_conn *c, struct tc_status why);
-/* Sends GOAWAY with a code and fails the connection once that is out. */
+/* Sends GOAWAY with a code, as far as the socket takes it now, and fails the connection. */
 void tc_h2_conn_terminate(struct tc_h2_conn *c, uint32_t h2_error, const char *debug_text);
 /* No new streams; on_draining follows. Takes over the status. */
 void tc_h2_conn_start_drain(struct tc_h2_conn *c, struct tc_status why);

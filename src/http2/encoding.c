@@ -82,8 +82,8 @@ static int gunzip_size(struct tc_slice data, size_t max_bytes, size_t *size)
 }
 
 /* Enlarges *out, for which *cap bytes did not suffice: to twice the size, or, if that is large, to the size that will
- * be needed. Content beyond the limit so costs at most COUNTED_BYTES. Returns as tc_h2_gunzip does; on failure *out and
- * *cap are unchanged. */
+ * be needed. So content beyond the limit takes at most COUNTED_BYTES of memory. Returns as tc_h2_gunzip does; on
+ * failure *out and *cap are unchanged. */
 static int gunzip_enlarge(struct tc_blocks *blocks, struct tc_rstr **out, size_t *cap, struct tc_slice data,
                           size_t max_bytes)
 {

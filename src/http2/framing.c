@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 
-/* Room for a message that was only announced: FIRST_ROOM at first, then twice the bytes that came, so that a large
+/* Room for a message that was only announced: FIRST_ROOM at first, then twice the room before, so that a large
  * announcement alone costs nothing. Never more than was announced. */
 enum { FIRST_ROOM = 64 << 10 };
 
@@ -35,8 +35,8 @@ static int decoder_no_memory(size_t len, struct tc_status *error)
     return TORC_ELIMIT;
 }
 
-/* Room for the whole message comes from the memory that is kept for messages, less of it is resized. Returns NULL, with
- * d->msg as it was, if there is not enough memory. */
+/* Room for a whole message is a block that is reused; room for a part of it is a block that is resized as bytes come.
+ * Returns NULL, with d->msg as it was, if there is not enough memory. */
 static struct tc_rstr *decoder_room(const struct tc_h2_decoder *d, size_t cap)
 {
     if (cap < d->len || !tc_rstr_room_is_reused(cap))
@@ -60,7 +60,8 @@ static bool decoder_grow(struct tc_h2_decoder *d, size_t cap)
     return true;
 }
 
-/* Memory that an earlier message has left need not be taken for this one: it has room for the whole at once. */
+/* Returns the next size of the room: the whole message if a block of that size lies ready, or if more than half of the
+ * message has room already; otherwise twice the present room. */
 static size_t decoder_next_room(const struct tc_h2_decoder *d, size_t needed)
 {
     if (d->cap > d->len / 2 || tc_rstr_room_is_kept(d->blocks, d->len))

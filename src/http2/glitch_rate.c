@@ -6,7 +6,7 @@
 #include "base/mem.h"
 
 enum {
-    PAID_MS = 2000,   /* time that pays for any rate: twice what a second pays for */
+    PAID_MS = 2000,   /* time in which the full bucket, two seconds' worth, empties */
     FEW_FRAMES = 1000 /* what any connection may cost */
 };
 

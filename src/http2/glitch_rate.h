@@ -1,7 +1,7 @@
 /* The rate of a peer's glitches (nghttp2's word for frames that move no RPC on): their count, reduced as time passes.
  *
- * A peer whose connection ended for its glitches gets no fresh allowance by connecting again: the connections to one
- * server share its rate. For one loop's thread. */
+ * A peer whose connection ended because of its glitches gets no fresh allowance by connecting again: the connections to
+ * one server share the rate. For one loop's thread. */
 #ifndef TC_HTTP2_GLITCH_RATE_H
 #define TC_HTTP2_GLITCH_RATE_H
 

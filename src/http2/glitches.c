@@ -22,8 +22,8 @@ enum {
     CREDIT = 4,                /* glitches that one frame of ours may bring about: two windows, a PING at most */
     MAX_CREDIT = 1 << 20,      /* most glitches that are allowed for */
     MAX_LATE_BYTES = 16 << 20, /* the connection's window */
-    /* Returns the cost of header fields that nobody takes. A frame stands for a microsecond: in it nghttp2 checks some
-     * 2,000 bytes of values, and to find a field and hand it over takes as long as 256 of them. A block whose dropped
+    /* The cost of header fields that nobody takes, in frames. A frame stands for a microsecond, in which nghttp2 checks
+     * some 2,000 bytes of values; to find a field and hand it over takes as long as 256 bytes. A block whose dropped
      * fields cost more than BLOCK_FRAMES is not read to its end. */
     DROPPED_BYTES = 2048,
     FIELD_BYTES = 256,
@@ -52,9 +52,9 @@ void tc_h2_glitches_violation(struct tc_h2_glitches *g, uint32_t error_code, con
 
 static const char too_many_glitches[] = "too many frames that carry nothing";
 
-/* Counts glitches with that much content. A peer that sends nothing useful needs few frames: the allowance of two
- * seconds, all at once, is the most. The next connection of the peer begins with the glitches that time has not paid
- * for. */
+/* Counts `frames` glitches with `bytes` of content. A peer that sends nothing useful needs few frames: the allowance of
+ * two seconds, all at once, is the most. The next connection of the peer begins with the glitches that time has not
+ * paid for. */
 static void glitches_add(struct tc_h2_glitches *g, uint32_t frames, size_t bytes, const char *text)
 {
     if (!tc_h2_glitch_rate_add(g->rate, (int64_t)(frames + bytes / GLITCH_BYTES), g->frames_per_second,

@@ -1,5 +1,5 @@
 /* Glitches (nghttp2's word): frames of a peer that move no RPC on. The head of each frame is read on its way to
- * nghttp2, since nghttp2 passes over some frames without a word.
+ * nghttp2, since nghttp2 ignores some frames without a callback.
  *
  * A connection whose peer sends too many of them ends with GOAWAY (ENHANCE_YOUR_CALM). nghttp2's callbacks must not end
  * it: they record a violation, which the reader acts on after nghttp2 has returned. Loop thread only. */
@@ -32,7 +32,7 @@ struct tc_h2_glitches {
     uint32_t ended[32];  /* streams that the peer has ended, by their numbers */
 };
 
-/* A byte of a header block that nghttp2 skips may be a field: it costs as much as so many other bytes. */
+/* A byte of a header block that nghttp2 skips may be a field: it costs as much as TC_H2_BLOCK_BYTE other bytes. */
 enum { TC_H2_BLOCK_BYTE = 16 };
 
 /* Returns one frame in the upper half, and the cost of its bytes in the lower. */
@@ -44,7 +44,7 @@ static inline int64_t tc_h2_frame_cost(uint32_t type, size_t bytes)
 
 /* Takes over a reference to `rate`. */
 void tc_h2_glitches_init(struct tc_h2_glitches *g, struct tc_loop *loop, struct tc_h2_glitch_rate *rate, bool server);
-/* Records a violation, unless there is one. */
+/* Records a violation unless one is recorded already. */
 void tc_h2_glitches_violation(struct tc_h2_glitches *g, uint32_t error_code, const char *text);
 
 /* Bytes that are about to be given to nghttp2. */

@@ -53,8 +53,8 @@ static void conn_on_eof(struct tc_h2_conn *c, ssize_t n)
                                           c->bs->cut ? " without TLS close_notify" : ""));
 }
 
-/* Returns true if the first bytes are a TLS alert: the server expects TLS and answers our preface so. HTTP/2 settings
- * cannot begin like that: they would be longer than the largest frame that we take. */
+/* Returns true if the first bytes are a TLS alert: the server expects TLS and answers our preface with an alert. HTTP/2
+ * settings cannot begin like that: they would be longer than the largest frame that we take. */
 static bool conn_sees_tls(struct tc_h2_conn *c, const uint8_t *data, size_t len)
 {
     static const uint8_t alert[] = {21, 3};

@@ -11,7 +11,7 @@
 enum { CONSUME_BYTES = 4096 };
 
 /* Gives bytes back to the stream's window. nghttp2 opens the window by halves, so small amounts are collected first,
- * and the bytes of a response in one piece are not given back at all. */
+ * and a response that comes in one piece gives nothing back. */
 static void stream_consume(struct tc_h2_stream *s, size_t len)
 {
     struct tc_h2_conn *c = s->c;
@@ -26,8 +26,8 @@ static void stream_consume(struct tc_h2_stream *s, size_t len)
 }
 
 /* Opens the stream's window for the `rest` of a message that the owner asked for. Only one stream of a connection at a
- * time gets that: several streams keep the connection busy anyway, and few bytes under way fit the processor's
- * caches. */
+ * time gets a larger window: several streams keep the connection busy anyway, and few bytes under way fit the
+ * processor's caches. */
 static void stream_open_window(struct tc_h2_stream *s, size_t rest)
 {
     struct tc_h2_conn *c = s->c;

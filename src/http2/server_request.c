@@ -3,9 +3,10 @@
  * gRPC over HTTP/2 demands an HTTP status for a request that is not gRPC (405 for a wrong method, 415 for a wrong
  * content-type), and a gRPC status for a malformed gRPC request. A rejected request's DATA is discarded.
  *
- * A path is "/service/method" or is rejected, before anybody decides by it who may call what: a path that was put right
- * here would be another than the one that was allowed (CVE-2026-33186 of grpc-go). A41: `host` stands for a missing
- * :authority, and is dropped beside one. nghttp2 rejects several of either, and headers of a connection. */
+ * A path that is not "/service/method" is rejected before any authorization looks at it, and is never corrected: the
+ * corrected path would differ from the path that was authorized (CVE-2026-33186 of grpc-go). A41: `host` replaces a
+ * missing :authority, and is dropped beside one. nghttp2 rejects repeated :authority or host fields, and
+ * connection-specific headers. */
 #include "http2/server_stream_internal.h"
 #include "http2/timeout.h"
 
@@ -25,7 +26,7 @@ static void request_on_pseudo(struct tc_h2_server_stream *s, struct tc_slice nam
     s->has_authority |= !path;
 }
 
-/* Puts the authority where the pseudo-header would be. */
+/* Inserts `host` as :authority, behind the other pseudo-headers. */
 static void request_on_host(struct tc_h2_server_stream *s, struct tc_slice value)
 {
     struct tc_headers *h = &s->stream.headers;
@@ -85,7 +86,7 @@ void tc_h2_server_stream_on_header(struct tc_h2_server_stream *s, struct tc_slic
         s->stream.block.over = true;
 }
 
-/* For those who look at HTTP alone the HTTP status, for clients of gRPC its status too. */
+/* Answers with an HTTP status, and with a gRPC status for clients of gRPC. */
 static void reject_http(struct tc_h2_server_stream *s, const char *status, const char *code, const char *text)
 {
     nghttp2_nv nva[] = {

@@ -135,14 +135,15 @@ static size_t status_fields(struct tc_h2_conn *c, nghttp2_nv *nva, const struct 
     return n;
 }
 
-/* Room for own fields and those of h, on the caller's stack where they fit. */
+/* Returns room for our own fields and the fields of h: the caller's array, or a larger one if they do not fit. */
 static nghttp2_nv *fields_room(nghttp2_nv *stack, const struct tc_headers *h)
 {
     size_t more = h ? h->len : 0;
     return more <= STACK_FIELDS - OWN_FIELDS ? stack : tc_reallocarray(NULL, more + OWN_FIELDS, sizeof(*stack));
 }
 
-/* Binary values and the status text, encoded, must not move while they are referred to. */
+/* Reserves room in the scratch buffer for encoded binary values and the status text: they must not move while fields
+ * point to them. */
 static void scratch_room(struct tc_h2_conn *c, const struct tc_headers *h, const struct tc_status *status)
 {
     tc_buf_clear(&c->scratch);

@@ -20,11 +20,12 @@ const struct tc_headers *tc_h2_server_stream_request(const struct tc_h2_stream *
 /* Returns the value of grpc-timeout: the time left when the request arrived; 0: none. */
 uint64_t tc_h2_server_stream_timeout_ns(const struct tc_h2_stream *s);
 
-/* Sets the most bytes of a message of the client, instead of the connection's limit. Inside on_stream. */
+/* Sets the largest message of the client, instead of the connection's limit. Called inside on_stream. */
 void tc_h2_server_stream_limit_messages(struct tc_h2_stream *s, size_t max_bytes);
 
-/* Sends initial metadata, once, before the first message; sent empty otherwise. `encoding` for the messages that
- * follow, where the client accepts it. TORC_ESTATE if headers were sent or the stream is over. */
+/* Sends initial metadata, once, before the first message; without this call the first message sends empty metadata.
+ * `encoding` is for the messages that follow, if the client accepts it. TORC_ESTATE if headers were sent or the stream
+ * is over. */
 int tc_h2_server_stream_send_headers(struct tc_h2_stream *s, const struct tc_headers *headers,
                                      enum tc_h2_encoding encoding);
 /* Sends one message as tc_h2_stream_send does, behind the headers. */

@@ -26,7 +26,8 @@ enum tc_h2_error { TC_H2_REFUSED_STREAM = 7, TC_H2_CANCEL = 8, TC_H2_ENHANCE_YOU
 struct tc_h2_stream_events {
     /* One whole message, decompressed, after tc_h2_stream_read; the callee owns the reference. */
     void (*on_message)(void *arg, struct tc_rstr *message);
-    /* The message given to send was handed to the socket as far as flow control goes; another may come. */
+    /* The message given to send is no longer needed, and the next may be sent: flow control let all of it through, or
+     * the stream has ended. */
     void (*on_written)(void *arg);
 };
 

@@ -14,7 +14,7 @@ struct tc_h2_receiver {
     struct tc_h2_pending pending; /* received bytes that were not asked for, and are not decoded yet */
     struct tc_rstr *message;      /* the next to deliver */
     unsigned wanted;              /* messages asked for */
-    uint32_t unconsumed;          /* bytes taken that nghttp2 has not heard of */
+    uint32_t unconsumed;          /* bytes taken and not reported to nghttp2 yet */
     bool ended;                   /* END_STREAM was received */
     bool discard;                 /* later frames are ignored; messages received before may wait for delivery */
 };
@@ -31,7 +31,7 @@ struct tc_h2_sender {
     bool end_wanted, end_sent; /* half-close, or the server's trailers */
     bool deferred;             /* nghttp2 asks for data again after tc_h2_stream_resume */
     bool headers_sent;         /* our first HEADERS left nghttp2 */
-    bool reset_sent;           /* so did our RST_STREAM, on nghttp2's decision or ours */
+    bool reset_sent;           /* our RST_STREAM left nghttp2, whether nghttp2 or we decided on it */
     enum tc_h2_encoding encoding;
 };
 
@@ -75,7 +75,8 @@ static inline void tc_h2_stream_reset(struct tc_h2_stream *s, uint32_t h2_error)
 }
 /* Ignores later frames, and drops messages that were received and not delivered. */
 void tc_h2_stream_drop_input(struct tc_h2_stream *s);
-/* Sets the outcome, unless there is one, and has it delivered. Takes over the status. Returns whether it was set. */
+/* Sets the outcome unless it is set already, and has it delivered. Takes over the status. Returns whether it was
+ * set. */
 static inline bool tc_h2_stream_set_outcome(struct tc_h2_stream *s, struct tc_status status)
 {
     if (s->finished) {
@@ -90,7 +91,8 @@ static inline bool tc_h2_stream_set_outcome(struct tc_h2_stream *s, struct tc_st
 
 /* --- receive.c --- */
 
-/* compressed messages wait: many bytes were inflated in this turn, and other streams come first */
+/* The bytes that compressed messages may inflate to in one turn: beyond them messages wait, and other streams come
+ * first. */
 enum { TC_H2_INFLATED_AT_ONCE = 1 << 20 };
 void tc_h2_stream_on_data(struct tc_h2_stream *s, const uint8_t *data, size_t len);
 /* Decodes waiting bytes, as far as messages are asked for. */

@@ -35,7 +35,7 @@ struct tc_addr {
 #endif
         struct tc_addr_fd fd; /* family AF_UNSPEC, with `len` set */
     } sa;
-    struct tc_proxy_hop *proxy_hop; /* NULL: connected to directly. Not in the text, but counts in equality. */
+    struct tc_proxy_hop *proxy_hop; /* NULL: dialled directly. A part of equality, but not of the text. */
     struct tc_rstr *unix_path;      /* for AF_UNIX; a leading NUL marks an abstract name. Shared. */
 };
 
@@ -61,8 +61,7 @@ static inline int tc_addr_family(const struct tc_addr *a)
     return a->sa.any.sa_family;
 }
 
-/* How an address is reached that is not connected to directly: through an HTTP proxy (io/http_connect.h). Immutable,
- * shared; part of the address. */
+/* The way to an address through an HTTP proxy (io/http_connect.h). Immutable, shared; part of the address. */
 struct tc_proxy_hop {
     struct tc_ref ref;
     struct tc_addr proxy;          /* where to connect; len 0: the address is the proxy's own */

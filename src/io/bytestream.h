@@ -1,10 +1,10 @@
 /* A connected, non-blocking stream of bytes in both directions: a socket, TLS over another byte stream, or a test's
  * pipe. The owner pulls: it reads and writes when an event says that it can.
  *
- * on_event comes from the loop, never from inside a call on the byte stream. READABLE is level-like: after it the owner
- * reads until TORC_EAGAIN (or stops wanting to read with set_reading(false)). WRITABLE comes once after a write
- * returned TORC_EAGAIN. End of stream and errors show up as READABLE and then in read's result. A stream belongs to one
- * owner, until `close`. Loop thread only. */
+ * on_event comes from the loop, never from inside a call on the byte stream. After READABLE the owner reads until
+ * TORC_EAGAIN (or stops wanting to read with set_reading(false)): the event need not come again for bytes that are
+ * left. WRITABLE comes once after a write returned TORC_EAGAIN. End of stream and errors show up as READABLE and then
+ * in read's result. A stream belongs to one owner, until `close`. Loop thread only. */
 #ifndef TC_IO_BYTESTREAM_H
 #define TC_IO_BYTESTREAM_H
 

@@ -96,7 +96,8 @@ static void connect_on_timeout(struct tc_timer *timer)
     tc_free(reason);
 }
 
-/* Opens a socket and connects it. Returns 0 when it is connected, or, with *under_way set, will be; else an errno. */
+/* Opens a socket and connects it. Returns 0 if the socket is connected or, with *under_way set, is connecting; else an
+ * errno. */
 static int connect_begin(struct tc_connect *c, bool *under_way)
 {
     struct sockaddr_un un;

@@ -21,7 +21,8 @@ struct tc_dialer {
     struct tc_ref ref;
     uint64_t id;
     struct torc_dialer of; /* dial NULL: a descriptor was handed over */
-    int given, fd;         /* the number that was handed over, for texts; -1: taken, or none */
+    int given, fd;         /* given: the descriptor that was handed over; fd: the same once the channel exists; -1:
+                              none, or delivered */
     bool accepted, ended, released;
     size_t open;
     struct tc_loop *loop; /* of `release`, once the channel has ended */
@@ -51,7 +52,7 @@ static void close_fd(int *fd)
     *fd = -1;
 }
 
-/* The last callback: `arg` is the application's again. */
+/* Makes the last callback: `arg` is the application's again. */
 static void dialer_release(struct tc_dialer *d)
 {
     close_fd(&d->fd);

@@ -10,19 +10,19 @@
 
 struct tc_dialer;
 
-/* Makes a dialer of a struct that was read and has `dial`. Any thread. */
+/* Makes a dialer from a struct that was checked and has `dial`. Any thread. */
 struct tc_dialer *tc_dialer_new(const struct torc_dialer *of);
 /* Makes a dialer that hands out this connected descriptor once. Any thread. */
 struct tc_dialer *tc_dialer_of_fd(int fd);
-/* The channel exists: the dialer is to be released, or its descriptor closed. */
+/* Called once the channel exists: from now on the dialer must be released, or its descriptor closed. */
 void tc_dialer_accept(struct tc_dialer *d);
 struct tc_dialer *tc_dialer_ref(struct tc_dialer *d); /* NULL stays NULL */
 /* The last reference releases a dialer that was accepted and never ended. NULL is allowed. Any thread. */
 void tc_dialer_unref(struct tc_dialer *d);
 /* Returns a number that no other dialer of the process has. */
 uint64_t tc_dialer_id(const struct tc_dialer *d);
-/* The channel has ended: from now on nothing is dialled, and the application's release follows the last cancel, by a
- * task of the loop. NULL is allowed. */
+/* Called once the channel has ended: nothing is dialled from now on, and the application's release follows the last
+ * cancel, by a task of the loop. NULL is allowed. */
 void tc_dialer_end(struct tc_dialer *d, struct tc_loop *loop);
 
 /* Returns why a descriptor cannot carry a connection, or NULL. `scratch` must live as long as the result. Any thread.
@@ -31,10 +31,10 @@ const char *tc_dialer_fd_fault(int fd, char scratch[128]);
 
 struct torc_dial;
 
-/* Starts to open a connection. fn is called once from the loop, never from inside. */
+/* Starts to open a connection. fn is called once from the loop, never from inside this call. */
 struct torc_dial *tc_dialer_start(struct tc_dialer *d, struct tc_loop *loop, const struct tc_addr *addr,
                                   uint64_t user_timeout_ms, tc_connect_fn fn, void *arg);
-/* Gives up; fn is not called after it. Not after fn ran. */
+/* Gives up; fn is not called afterwards. Must not be called after fn. */
 void tc_dialer_cancel(struct torc_dial *dial);
 
 /* The body of torc_dial_done: takes over fd. Any thread. */

@@ -29,7 +29,7 @@ struct watched {
 
 struct tc_file_watch {
     TC_VEC(struct watched) watched;
-    struct tc_watch *watch; /* of inotify's descriptor, or */
+    struct tc_watch *watch; /* of inotify's descriptor; NULL with `poll` */
     struct tc_file_poll *poll;
     int fd; /* -1 with `poll` */
     struct tc_timer settle;

@@ -1,5 +1,5 @@
-/* Watches files and folders for change, so that files replaced by rename are seen too: by inotify on the folder, or
- * where there is no inotify by a look a second (io/file_poll.h). Loop thread only. */
+/* Watches files and folders for change, so that files replaced by rename are seen too: by inotify on the folder or,
+ * where there is no inotify, by looking once a second (io/file_poll.h). Loop thread only. */
 #ifndef TC_IO_FILE_WATCH_H
 #define TC_IO_FILE_WATCH_H
 

@@ -180,7 +180,8 @@ static int listen_bind(struct tc_listen_socket *l, const struct tc_addr *addr)
     return err == 0 && listen(l->fd, SOMAXCONN) != 0 ? errno : err;
 }
 
-/* Returns the errno of a descriptor that is not a stream socket that listens. */
+/* Makes a listening stream socket non-blocking and close on exec. Returns 0 or an errno; EINVAL: it is not such a
+ * socket. */
 static int listen_check_fd(int fd)
 {
     int listens = 0, type = 0, flags = fcntl(fd, F_GETFL);

@@ -15,8 +15,8 @@ typedef void (*tc_accept_fn)(void *arg, struct tc_bytestream *bs);
  * other file is left alone, and is an error. */
 struct tc_listen_socket *tc_listen_socket_new(struct tc_loop *loop, const struct tc_addr *addr, tc_accept_fn fn,
                                               void *arg, struct tc_status *error);
-/* tc_listen_socket_new on a socket that listens already, such as one of systemd's, which it takes over unless it
- * fails. It removes no path. */
+/* Does what tc_listen_socket_new does, on a socket that listens already, one of systemd's for example. Takes over `fd`,
+ * except on failure. Closing removes no path. */
 struct tc_listen_socket *tc_listen_socket_adopt(struct tc_loop *loop, int fd, tc_accept_fn fn, void *arg,
                                                 struct tc_status *error);
 /* Stops accepting, or accepts again; connections wait in the system's queue meanwhile. */

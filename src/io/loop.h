@@ -29,8 +29,8 @@ struct tc_loop *tc_loop_new(const struct tc_loop_opts *opts);
 /* Ends a loop without users: turns until all posts have run and its handles are closed, then drops the caller's
  * reference. Asserts (in debug builds) that no timer or task remains. From then on posts are refused. */
 void tc_loop_free(struct tc_loop *loop);
-/* Takes a reference, as a thread needs that may post to the loop or wake it after the loop's end: the memory stays, and
- * a post is refused. Any thread. */
+/* Takes a reference for a thread that may post to the loop, or wake it, after the loop's end: the memory stays, and a
+ * post is refused. Any thread. */
 struct tc_loop *tc_loop_ref(struct tc_loop *loop);
 void tc_loop_unref(struct tc_loop *loop);
 
@@ -47,8 +47,8 @@ static inline bool tc_task_pending(const struct tc_task *task)
 }
 /* Appends to the serial queue; a task that is queued already stays where it is. */
 void tc_loop_defer(struct tc_loop *loop, struct tc_task *task);
-/* Runs the task once at the end of this turn (connections write their frames so); a task that is queued already stays.
- */
+/* Runs the task once at the end of this turn, where connections write their frames; a task that is queued already stays
+ * where it is. */
 void tc_loop_at_turn_end(struct tc_loop *loop, struct tc_task *task);
 /* Takes a task off the queue that it is on; does nothing to a task that is on no queue. Not for posted tasks. */
 void tc_task_cancel(struct tc_task *task);

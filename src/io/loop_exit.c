@@ -1,6 +1,6 @@
 /* Loops at the end of the process: an exit stops every loop, waits until no thread is inside of a turn (base/exit.h),
- * and tells the owners. Its functions are declared in loop.h and loop_internal.h. loops_stop and the functions behind
- * it run on the thread that exits (base/exit.h). */
+ * and tells the owners. Its functions are declared in loop.h and loop_internal.h. The operations in exit_ops run on the
+ * thread that exits. */
 #include "base/exit.h"
 #include "io/loop_internal.h"
 

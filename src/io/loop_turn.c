@@ -3,9 +3,9 @@
  *   1 events      libuv takes in what the descriptors have, after waiting for it if nothing is queued. Callbacks of
  *                 libuv read, write, and queue tasks; they call no code of the application.
  *   2 posts       What other threads posted goes to the end of the serial queue, oldest first.
- *   3 timers      Those that are due fire in the order of their times. A timer that becomes due meanwhile waits for
- *                 the next turn.
- *   4 serial      The serial queue runs, at most MAX_TASKS_PER_TURN tasks, those that the tasks queue included. All
+ *   3 timers      Due timers fire in the order of their times. A timer that becomes due meanwhile waits for the next
+ *                 turn.
+ *   4 serial      The serial queue runs, at most MAX_TASKS_PER_TURN tasks, including tasks that they queue. All
  *                 watchers, state changes and callbacks of the application run here or in 3.
  *   5 turn's end  Each connection that has frames to send writes them once. A task that is queued here meanwhile
  *                 runs at the end of the next turn.

@@ -15,8 +15,8 @@ struct tc_question;
 struct tc_question_ops {
     /* Called on the loop, from the serial queue, after tc_question_ask: hands the question to the application. */
     void (*ask)(struct tc_question *q);
-    /* Called on the loop, from the serial queue, after a cancel that found no answer; `answered`: one has come since.
-     * If not, an answer from another thread waits until it returns. May be NULL. */
+    /* Called on the loop, from the serial queue, after a cancel that found no answer; `answered`: an answer has come
+     * since. Otherwise an answer from another thread waits until withdraw returns. May be NULL. */
     void (*withdraw)(struct tc_question *q, bool answered);
     /* Called on the loop, from the serial queue: the answer has come, and the waiter waits. */
     void (*deliver)(struct tc_question *q, void *waiter);
@@ -41,10 +41,10 @@ struct tc_question {
 void tc_question_init(struct tc_question *q, const struct tc_question_ops *ops, struct tc_loop *loop, void *waiter);
 /* Asks, later in the loop's turn. Without this call the caller itself hands the question to the application. */
 void tc_question_ask(struct tc_question *q);
-/* The answer stands in the object. Gives up the application's side. Any thread, once. */
+/* Called once the object holds the answer. Gives up the application's side. Any thread, once. */
 void tc_question_answer(struct tc_question *q);
-/* Called on the loop, before deliver: the waiter waits no longer. Gives up the loop's side. Returns true if withdraw
- * follows. */
+/* Ends the wait: deliver does not follow. Called on the loop, before deliver. Gives up the loop's side. Returns true if
+ * withdraw follows. */
 bool tc_question_cancel(struct tc_question *q);
 
 #endif

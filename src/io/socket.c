@@ -7,7 +7,7 @@
  * Writing: one piece goes by send, which is cheaper than sendmsg and is what most writes need. A short write sets
  * `want_write`, and WRITABLE follows once.
  *
- * In a forked child both return TORC_EAGAIN: the bytes are the parent's. */
+ * In a forked child reads and writes return TORC_EAGAIN: the bytes are the parent's. */
 #include "io/socket.h"
 
 #include <errno.h>

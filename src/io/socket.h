@@ -1,4 +1,4 @@
-/* A socket as a byte stream. Internal to src/io: made by connect.c and listen.c. Loop thread only. */
+/* A socket as a byte stream. Internal to src/io: made by connect.c, dialer.c and listen.c. Loop thread only. */
 #ifndef TC_IO_SOCKET_H
 #define TC_IO_SOCKET_H
 

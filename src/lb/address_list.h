@@ -15,7 +15,7 @@ struct tc_addr_map {
     } * slots;
 };
 
-/* Makes room for `n` addresses. Those that are added must outlive the map. */
+/* Makes room for `n` addresses. Addresses that are added must outlive the map. */
 void tc_addr_map_init(struct tc_addr_map *m, size_t n);
 void tc_addr_map_fini(struct tc_addr_map *m);
 /* Adds the address with `index` and returns `index`. If it is there already, returns its index instead. */

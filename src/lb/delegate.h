@@ -2,7 +2,7 @@
  *
  * A helper whose table leaves an operation NULL delegates it to its parent's helper: the nearest helper up the tree
  * that has the operation performs it. So a policy writes only the operations that it changes: most write update_state
- * alone. The channel's helper, at the top, has all three.
+ * alone. The channel's helper, at the top, has every operation but log_name, which may be absent in all.
  *
  * Loop thread only. Not called after the policy's shutdown. */
 #ifndef TC_LB_DELEGATE_H

@@ -213,7 +213,7 @@ static int endpoints_child_cmp(const void *pa, const void *pb)
     return tc_slice_cmp(tc_rstr_slice(a->name), tc_rstr_slice(b->name));
 }
 
-/* Sorts the children by name, which tc_endpoints_child searches by halves. */
+/* Sorts the children by name, for the binary search of tc_endpoints_child. */
 struct tc_endpoints *tc_endpoints_take_children(struct tc_endpoints_child *children, size_t n)
 {
     struct tc_endpoints *e = endpoints_new();

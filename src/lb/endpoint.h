@@ -86,7 +86,7 @@ struct tc_endpoints *tc_endpoints_take(struct tc_endpoint **at, size_t n);
 struct tc_endpoints *tc_endpoints_take_children(struct tc_endpoints_child *children, size_t n);
 struct tc_endpoints *tc_endpoints_ref(struct tc_endpoints *e);
 void tc_endpoints_unref(struct tc_endpoints *e);
-/* Returns the child's list, borrowed, or the shared empty list when there is none of that name. */
+/* Returns the child's list, borrowed, or the shared empty list when no child has the name. */
 struct tc_endpoints *tc_endpoints_child(const struct tc_endpoints *e, struct tc_slice name);
 /* Returns the shared empty list, a new reference. */
 struct tc_endpoints *tc_endpoints_empty(void);

@@ -15,13 +15,13 @@ struct tc_endpoint_map {
     } * slots;
 };
 
-/* Makes room for `n` endpoints. Those that are added must outlive the map. */
+/* Makes room for `n` endpoints. Endpoints that are added must outlive the map. */
 void tc_endpoint_map_init(struct tc_endpoint_map *m, size_t n);
 void tc_endpoint_map_fini(struct tc_endpoint_map *m);
 /* Adds the endpoint with `index` and returns `index`. If an endpoint of the same addresses is there already, returns
  * its index instead. */
 uint32_t tc_endpoint_map_add(struct tc_endpoint_map *m, const struct tc_endpoint *e, uint32_t index);
-/* Stores the index of the endpoint of the same addresses. Returns false when there is none. */
+/* Stores the index of the endpoint of the same addresses. Returns false when no endpoint has them. */
 bool tc_endpoint_map_find(const struct tc_endpoint_map *m, const struct tc_endpoint *e, uint32_t *index);
 
 #endif

@@ -20,7 +20,7 @@ enum tc_pick_kind {
 struct tc_pick_trace {
     struct tc_arena *arena;
     struct tc_slice policy;  /* the name of the policy that chose the endpoint: "ring_hash" */
-    struct tc_slice cluster; /* xds_cluster_manager sets it, its state and, in TRANSIENT_FAILURE, `error` */
+    struct tc_slice cluster; /* set by xds_cluster_manager, with `state` and, in TRANSIENT_FAILURE, `error` */
     bool has_state;
     enum torc_connectivity state;
     struct tc_slice error;
@@ -79,7 +79,7 @@ struct tc_pick {
     struct tc_call_tracker *trackers; /* innermost first */
 };
 
-/* Adds a tracker, which stands behind those of the policies below. */
+/* Appends a tracker, behind the trackers of the policies below. */
 static inline void tc_pick_track(struct tc_pick *pick, struct tc_call_tracker *tracker)
 {
     struct tc_call_tracker **tail = &pick->trackers;

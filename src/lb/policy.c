@@ -1,7 +1,7 @@
-/* Configs of LB policies: references and equality. A config is immutable; its factory compares and frees it. Equality
- * lets a policy keep the objects that it built from an equal config.
+/* Configs of LB policies: references and equality. A config is immutable; its factory compares and frees configs.
+ * Equality lets a policy keep the objects that it built from an equal config.
  *
- * And the end of a policy, whose memory stays until the loop's turn is over. */
+ * tc_lb_policy_end frees a policy by a task, since functions of the policy may still be on the stack. */
 #include "lb/policy.h"
 
 #include "base/mem.h"

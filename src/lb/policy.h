@@ -66,7 +66,7 @@ struct tc_lb_helper_ops {
                          struct tc_picker *picker);
     void (*request_reresolution)(struct tc_lb_helper *h);
     /* Returns the prefix of log lines of the policies below, the name of their cluster for example. Where no helper has
-     * it, they begin with the target. */
+     * this operation, the lines begin with the target. */
     struct tc_slice (*log_name)(const struct tc_lb_helper *h);
 };
 
@@ -120,7 +120,7 @@ struct tc_lb_factory {
     const char *name;  /* "ring_hash" */
     const char *alias; /* "ring_hash_experimental"; NULL: none */
     struct tc_lb_policy *(*create)(const struct tc_lb_factory *factory, struct tc_lb_helper *helper);
-    /* Parses the JSON object that stands for the policy in a service config. If there are errors, adds them and returns
+    /* Parses the JSON object that configures the policy in a service config. If there are errors, adds them and returns
      * NULL. `depth` counts nested policies: 16 at most (A52), which tc_lb_parse_list checks. */
     struct tc_lb_config *(*parse_config)(const struct tc_lb_factory *factory, const json_t *json,
                                          const struct tc_lb_registry *registry, unsigned depth,

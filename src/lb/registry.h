@@ -9,7 +9,7 @@ struct tc_lb_registry *tc_lb_registry_new(void);
 void tc_lb_registry_free(struct tc_lb_registry *r);
 /* Returns TORC_EEXIST when the name or alias is taken. The factory must outlive the registry. */
 int tc_lb_registry_add(struct tc_lb_registry *r, const struct tc_lb_factory *factory);
-/* By name or alias; NULL when unknown. */
+/* Returns the factory of a name or alias; NULL when unknown. */
 const struct tc_lb_factory *tc_lb_registry_find(const struct tc_lb_registry *r, struct tc_slice name);
 
 /* Parses a loadBalancingConfig list [{"name": {config}}, ...] and returns the config of the first policy that is known.

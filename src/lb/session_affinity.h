@@ -10,7 +10,7 @@
 struct tc_session {
     bool has_cookie;
     struct tc_slice cookie; /* its value, base64 decoded; empty: it cannot be decoded */
-    /* The addresses to follow, in the cookie's order. None: the RPC begins a session. */
+    /* The addresses to follow, in the cookie's order. n 0: the RPC begins a session. */
     size_t n;
     const struct tc_addr *addrs;
     /* The addresses of the endpoint that the last pick chose, the one in use first: "1.1.1.1:1,2.2.2.2:2". Empty: no

@@ -18,7 +18,7 @@ struct tc_subchannel;
 /* status: why, in TRANSIENT_FAILURE (and, in IDLE, why the connection was lost, or OK). Borrowed for the call. */
 typedef void (*tc_subchannel_state_fn)(void *arg, enum torc_connectivity state, const struct tc_status *status);
 
-/* health: OK, or why the endpoint is not to be used though its connection stands. Borrowed for the call. */
+/* health: OK, or why the endpoint must not be used although it is connected. Borrowed for the call. */
 typedef void (*tc_subchannel_health_fn)(void *arg, const struct tc_status *health);
 
 struct tc_subchannel_ops {
@@ -59,10 +59,10 @@ static inline void tc_subchannel_release(struct tc_subchannel *sc)
     sc->ops->release(sc);
 }
 
-/* A61's generic health report, for the pick_first of one endpoint that has chosen its subchannel: the present health
- * (OK: fit; borrowed, valid for the present call), and from then on each change through the serial queue. Asked for
- * again, the new function replaces the old. Policies that eject endpoints or check their health wrap this report, never
- * the connectivity: an unfit endpoint keeps its connection. */
+/* Starts A61's generic health report, for the pick_first of one endpoint that has chosen its subchannel. Returns the
+ * present health (OK: fit; borrowed, valid for the present call); from then on on_health is called through the serial
+ * queue with each change. A later call replaces on_health. Policies that eject endpoints or check their health wrap
+ * this report, never the connectivity: an unfit endpoint keeps its connection. */
 static inline const struct tc_status *tc_subchannel_watch_health(struct tc_subchannel *sc,
                                                                  tc_subchannel_health_fn on_health, void *arg)
 {

@@ -12,7 +12,7 @@ struct tc_weight_tree {
     uint64_t *sums; /* 1-based: sums[k] is that of the weights from k - (k & -k) to k - 1 */
 };
 
-/* n weights of 0. */
+/* Makes n weights of 0. */
 void tc_weight_tree_init(struct tc_weight_tree *t, size_t n);
 void tc_weight_tree_fini(struct tc_weight_tree *t);
 /* Adds to weight i, or takes from it: it must not fall below 0. */

@@ -1,6 +1,6 @@
 /* A wrapper, or delegating policy: it stands between one child policy and its parent and changes some of what passes,
- * as outlier_detection, xds_cluster_impl and xds_override_host do. This file holds what they share: the child's helper,
- * the child's last report, and the rule when it is published.
+ * as outlier_detection, xds_cluster_impl and xds_override_host do. This file holds the parts that wrappers share: the
+ * child's helper, the child's last report, and the rule when the report is published.
  *
  * The policy embeds `struct tc_lb_wrapper` first. Its update takes its config between begin_update and end_update; any
  * other event sets `unpublished` if its picker changed, and ends with tc_lb_wrapper_publish. Loop thread only. */
@@ -23,9 +23,9 @@ struct tc_lb_wrapper {
     const struct tc_lb_wrapper_ops *ops;
     struct tc_lb_helper helper;       /* the child's */
     struct tc_graceful_switch *child; /* NULL after the end */
-    enum torc_connectivity state;     /* the child's last report: state, */
-    struct tc_status status;          /* status, */
-    struct tc_picker *picker;         /* and picker; NULL before the first report */
+    enum torc_connectivity state;     /* the child's last report, with the two members below */
+    struct tc_status status;          /* of the last report */
+    struct tc_picker *picker;         /* of the last report; NULL before the first one */
     bool updating;
     bool unpublished; /* the next picker differs from the published one */
 };
@@ -33,7 +33,7 @@ struct tc_lb_wrapper {
 void tc_lb_wrapper_init(struct tc_lb_wrapper *w, const struct tc_lb_policy_ops *policy_ops,
                         const struct tc_lb_wrapper_ops *ops, const struct tc_lb_factory *factory,
                         struct tc_lb_helper *helper);
-/* Keeps the report, and publishes it. */
+/* Stores the report, and publishes it. */
 void tc_lb_wrapper_on_child_state(struct tc_lb_helper *h, enum torc_connectivity state, const struct tc_status *status,
                                   struct tc_picker *picker);
 /* Between the two calls nothing is published. `down` is the child's update. */

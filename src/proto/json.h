@@ -18,15 +18,15 @@ struct tc_proto_json_options {
 
 /* Returns the JSON of a message, a new reference. Fields with their default value are left out, enums are names
  * (numbers when unknown), 64-bit numbers are strings. An Any of unknown type, or whose bytes are not of their type,
- * becomes {"@type": URL, "value": BASE64}; a Duration or Timestamp out of range shows its seconds and nanos. NULL when
- * the message is too deep or a string in it is not UTF-8, which no message from tc_unpack is. NULL options are
- * zeros. */
+ * becomes {"@type": URL, "value": BASE64}; a Duration or Timestamp out of range shows its seconds and nanos. Returns
+ * NULL if the message is too deep or has a string that is not UTF-8; a message from tc_unpack has neither fault. NULL
+ * options are zeros. */
 json_t *tc_proto_to_json(const ProtobufCMessage *message, const struct tc_proto_json_options *options);
 
-/* A message of `type` in `arena` out of JSON. Names of fields may be either form, null is an absent field. Every
- * error is added with its path: unknown fields (but see ignore_unknown), wrong types, numbers out of range, two fields
- * of one oneof, a field under both its names. An Any of unknown type is accepted as tc_proto_to_json writes it. Returns
- * 0, TORC_EPARSE when there were errors, or TORC_ELIMIT when the arena's budget is exceeded (with an error); `*out` is
+/* Makes a message of `type` in `arena` from JSON. Names of fields may have either form; null is an absent field. Adds
+ * every error with its path: unknown fields (but see ignore_unknown), wrong types, numbers out of range, two fields of
+ * one oneof, a field under both its names. An Any of unknown type is accepted as tc_proto_to_json writes it. Returns 0,
+ * TORC_EPARSE when there were errors, or TORC_ELIMIT when the arena's budget is exceeded (with an error); `*out` is
  * untouched then. */
 int tc_proto_from_json(const ProtobufCMessageDescriptor *type, const json_t *json,
                        const struct tc_proto_json_options *options, struct tc_arena *arena, ProtobufCMessage **out,

@@ -310,7 +310,7 @@ static const ProtobufCFieldDescriptor *type_find_field(const ProtobufCMessageDes
 }
 
 /* Reads the fields of an ordinary message; member `except` of the object is not a field. A field has two names, the one
- * of the .proto file and its lowerCamelCase: `seen` finds a field that stands twice, also under both names. */
+ * of the .proto file and its lowerCamelCase: `seen` finds a field that is given twice, also under both names. */
 static bool fields_in(struct input *in, ProtobufCMessage *m, const json_t *json, const char *except, int depth)
 {
     if (!json_is_object(json))

@@ -1,5 +1,5 @@
 /* Numbers and bytes of proto3 JSON. An integer may be a number, a string of digits, or a real without a fraction (1e3);
- * a real names every integer only up to 2^53, so larger ones are refused. Base64 may be in either alphabet, with or
+ * a real names every integer only up to 2^53, so larger reals are refused. Base64 may be in either alphabet, with or
  * without padding, as the ProtoJSON page demands of parsers. */
 #include "proto/json_scalar.h"
 

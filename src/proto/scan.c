@@ -197,7 +197,7 @@ static size_t output_len(const struct scanner *s)
     return s->stripped ? s->clean->len : (size_t)(s->at - s->start);
 }
 
-/* Returns an array of at least `want` elements with the first `len` of `data`, which may stand at `small`. */
+/* Returns an array of at least `want` elements with the first `len` of `data`, which may be `small`. */
 static void *array_grow(void *data, const void *small, size_t len, size_t *cap, size_t want, size_t size)
 {
     if (want <= *cap)

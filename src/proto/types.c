@@ -1,5 +1,5 @@
 /* The message types that an Any can name. CMake makes the table from the generated code (cmake/proto_types.cmake) and
- * sorts it by full name, which tc_proto_type relies on: it searches by halves. The table is constant; any thread. */
+ * sorts it by full name, for the binary search of tc_proto_type. The table is constant; any thread. */
 #include "proto/types.h"
 
 #include <stdlib.h>

@@ -7,12 +7,12 @@
 
 #include "base/slice.h"
 
-/* By full name ("envoy.config.cluster.v3.Cluster"); NULL when unknown. */
+/* Returns the type of a full name ("envoy.config.cluster.v3.Cluster"); NULL when unknown. */
 const ProtobufCMessageDescriptor *tc_proto_type(struct tc_slice full_name);
-/* By type URL, of which the part behind the last slash counts ("type.googleapis.com/NAME"); NULL when unknown or when
- * there is no slash. */
+/* Returns the type of a type URL, of which the part behind the last slash counts ("type.googleapis.com/NAME"); NULL
+ * when it is unknown or the URL has no slash. */
 const ProtobufCMessageDescriptor *tc_proto_type_of_url(struct tc_slice url);
-/* All of them in order of their names; NULL behind the last. */
+/* Returns type i in the order of names; NULL beyond the last. */
 const ProtobufCMessageDescriptor *tc_proto_type_at(size_t i);
 
 #endif

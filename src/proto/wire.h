@@ -58,7 +58,7 @@ struct tc_wire_field {
 bool tc_wire_next(struct tc_slice *rest, struct tc_wire_field *out);
 
 /* Returns the last string or message of that number among the outermost fields, as far as they can be read; its data is
- * NULL when there is none. Borrowed, and not checked in any way. */
+ * NULL when there is no such field. Borrowed, and not checked in any way. */
 struct tc_slice tc_wire_find(struct tc_slice message, uint64_t number);
 
 void tc_wire_append_varint(struct tc_buf *out, uint64_t v);

@@ -31,7 +31,7 @@ bool tc_wkt_timestamp_text(int64_t seconds, int32_t nanos, char out[TC_WKT_TEXT_
 bool tc_wkt_duration_parse(struct tc_slice s, int64_t *seconds, int32_t *nanos);
 bool tc_wkt_timestamp_parse(struct tc_slice s, int64_t *seconds, int32_t *nanos);
 
-/* The lowerCamelCase form of a field's name into `out`, cut at its size. */
+/* Writes the lowerCamelCase form of a field's name to `out`, cut at its size. */
 void tc_wkt_camel(const char *name, char *out, size_t size);
 
 #endif

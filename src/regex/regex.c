@@ -4,7 +4,7 @@
  * tree it is read into, which Unicode classes make large), to keep (memory_bytes for the program), and to match (steps:
  * instructions of the program times bytes of text, taken off a budget of the RPC).
  *
- * The engine is found once, with the first pattern: linked, or loaded from libtorc-regex.so. Compiling stands in a
+ * The engine is found once, with the first pattern: linked, or loaded from libtorc-regex.so. Compiling runs in a
  * foreign section, since RE2 has locks of its own then; matching does not. */
 #include "regex/regex.h"
 
@@ -17,8 +17,8 @@
 #include "base/ref.h"
 #include "regex/engine.h"
 
-/* The memory that most regexes do with, and the cost of reading above which it is not tried first: reading the pattern
- * twice would cost more than it saves. */
+/* SMALL_BYTES: the memory that suffices for most regexes. LARGE_COST: the cost of reading above which SMALL_BYTES are
+ * not tried first, since reading the pattern twice would cost more than it saves. */
 enum { SMALL_BYTES = 64 << 10, LARGE_COST = 256 << 10 };
 
 struct tc_regex {
@@ -28,7 +28,7 @@ struct tc_regex {
     uint64_t instructions; /* at least 1 */
 };
 
-/* C++ does not tell the size. */
+/* C++ does not tell how many bytes it asked for. */
 static void engine_out_of_memory(void)
 {
     tc_out_of_memory(0);

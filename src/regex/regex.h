@@ -36,7 +36,7 @@ size_t tc_regex_memory(const struct tc_regex *r);
 /* Returns the cost of parsing a pattern, as the size of a program that takes about as long to compile. The size of the
  * pattern's own program says nothing of that cost: "(?:\pL\pL){0}" compiles to almost nothing. */
 size_t tc_regex_reading_cost(struct tc_slice pattern);
-/* Takes `n` off `*steps`. Returns false, and leaves 0, when fewer are left. */
+/* Takes `n` off `*steps`. Returns false, and leaves 0, unless more than `n` are left. */
 static inline bool tc_regex_take_steps(uint64_t *steps, uint64_t n)
 {
     bool ok = n < *steps;
@@ -45,7 +45,7 @@ static inline bool tc_regex_take_steps(uint64_t *steps, uint64_t n)
 }
 
 /* Returns true when the whole text matches. Takes the steps that it may need, instructions x bytes, off `*steps`; where
- * those are not left it does not match. */
+ * fewer are left it does not match. */
 bool tc_regex_full_match(const struct tc_regex *r, struct tc_slice text, uint64_t *steps);
 /* Returns true when `rewrite` can be used with the regex: "\0" to "\9" name groups that it has, "\\" is a backslash, no
  * other escape, and it has TC_REGEX_REWRITE_MAX_BYTES at most. Else false with the reason in *why (tc_free). */

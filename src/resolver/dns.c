@@ -6,7 +6,7 @@
  *   when a policy asks (request_reresolution), but not before dns_min_interval_ms have passed since the last success;
  *   after a failure, or when the policy refused the result: with the channel's backoff.
  *
- * One timer serves both waits. tc_dns (io/dns.h) does the look-up on a background thread of the loop. */
+ * One timer serves both waits. tc_dns (io/dns.h) does the look-up, on the loop's thread. */
 #include "io/dns.h"
 #include "base/log.h"
 #include "base/mem.h"

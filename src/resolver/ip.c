@@ -1,5 +1,5 @@
-/* ipv4:a:p,b:p and ipv6:[a]:p,[b]:p (gRPC's doc/naming.md): each address an endpoint of its own. The port is 443 when
- * it is left out. */
+/* ipv4:a:p,b:p and ipv6:[a]:p,[b]:p (gRPC's doc/naming.md): each address is an endpoint of its own. The port is 443
+ * when it is left out. */
 #include "base/vec.h"
 #include "resolver/builtin.h"
 

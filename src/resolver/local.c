@@ -1,6 +1,6 @@
 /* vsock:CID:PORT, a socket to a virtual machine or its host (vsock(7)), and fd:N, a socket that the application has
- * connected. Resolving them asks nobody. The descriptor itself is the channel's to take over (io/dialer.h): here it is
- * a number. */
+ * connected. Resolving them needs no look-up. The channel takes over the descriptor itself (io/dialer.h): here it is a
+ * number. */
 #include "base/parse.h"
 #include "io/dialer.h"
 #include "resolver/builtin.h"

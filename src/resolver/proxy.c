@@ -138,7 +138,7 @@ static bool host_is_local(struct tc_slice host)
     return tc_addr_from_ip(&addr, host, 0) == 0 && tc_proxy_exempt(tc_slice_str(local), host);
 }
 
-/* Returns the value of the variable that is in force, and its name; NULL: none is set. */
+/* Returns the value of the first variable that is set, and its name; NULL: no variable is set. */
 static const char *environment_proxy(const char **name)
 {
     static const char *const names[] = {"grpc_proxy", "https_proxy", "http_proxy"};

@@ -15,10 +15,11 @@ struct tc_proxy_class {
 };
 
 /* Returns whether the target is reached through a proxy, and makes *p ready then. `option` is the channel's: a URL, ""
- * for none, or NULL for the environment: the first of grpc_proxy, https_proxy and http_proxy that is set.
- * no_grpc_proxy, or else no_proxy, exempts hosts by suffix and IP addresses by CIDR block ("*": all); hosts of this
- * machine (localhost, 127.0.0.0/8, ::1) are exempt as well. Targets of other schemes than dns, ipv4 and ipv6, or with
- * several addresses, do not go through a proxy. A value that is not an http URL is warned of and ignored. */
+ * for none, or NULL for the environment: the first of grpc_proxy, https_proxy and http_proxy that is set. The
+ * environment also exempts hosts from its proxy: no_grpc_proxy, or else no_proxy, lists suffixes of hosts and CIDR
+ * blocks of IP addresses ("*": all), and hosts of this machine (localhost, 127.0.0.0/8, ::1) are always exempt. The
+ * option's proxy has no exemptions. Targets of other schemes than dns, ipv4 and ipv6, or with several addresses, do not
+ * go through a proxy. A value that is not an http URL is warned of and ignored. */
 bool tc_proxy_class_init(struct tc_proxy_class *p, const struct tc_target *target,
                          const struct tc_resolver_class *inner, const char *option);
 void tc_proxy_class_fini(struct tc_proxy_class *p);

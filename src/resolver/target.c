@@ -12,7 +12,8 @@ static bool is_scheme_char(char c, bool first)
     return !first && ((c >= '0' && c <= '9') || c == '+' || c == '-' || c == '.');
 }
 
-/* Returns the length of the scheme in front of the first ':', or 0 if there is none (RFC 3986, section 3.1). */
+/* Returns the length of the scheme in front of the first ':', or 0 if the text has no scheme (RFC 3986, section
+ * 3.1). */
 static size_t scheme_length(struct tc_slice text)
 {
     for (size_t i = 0; i < text.len; i++) {

@@ -6,7 +6,7 @@ static bool class_is_abstract(const struct tc_resolver_class *cls)
     return cls == &tc_resolver_unix_abstract;
 }
 
-/* The address of a target. Returns false with the reason in *why (NULL is allowed). */
+/* Makes the address of a target. Returns false with the reason in *why (NULL is allowed). */
 static bool path_parse(const struct tc_resolver_class *cls, const struct tc_target *t, struct tc_addr *out, char **why)
 {
     struct tc_buf path = {0};

@@ -1,8 +1,8 @@
 /* A table from ids to rings that somebody holds, under a lock of the process.
  *
  * The table has no references of its own, so a ring may lose its last one while another thread finds it: the finder
- * takes a reference only if there is one left (tc_ref_try_inc), and a thread that adds an equal ring meanwhile takes
- * the place in the table. The secret keeps a control plane from choosing keys whose ids are equal. */
+ * takes a reference only if one is left (tc_ref_try_inc), and a thread that adds an equal ring meanwhile takes the
+ * place in the table. The secret keeps a control plane from choosing keys whose ids are equal. */
 #include "ring/cache.h"
 
 #include <pthread.h>

@@ -46,7 +46,7 @@ static inline uint32_t tc_ring_buckets(const struct tc_ring *r)
     return (uint32_t)1 << (64 - r->shift);
 }
 
-/* Returns the first entry with a hash of h or more, or the size if there is none. */
+/* Returns the first entry with a hash of h or more, or the size if no entry has. */
 static inline uint32_t tc_ring_position(const struct tc_ring *r, uint64_t h)
 {
     uint32_t at = tc_ring_find(r, h);

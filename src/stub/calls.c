@@ -1,7 +1,8 @@
 /* Typed RPCs with messages of protobuf-c (torc/protobuf_c.h): what generated code calls.
  *
- * A response is unpacked once, by the thread that waits (or in front of the callback), into an arena that the result
- * keeps: one free for both. A stream keeps one arena for all of its messages, so that each lives until the next.
+ * A response is unpacked once, by the thread that waits (or in front of the callback), into an arena that belongs to
+ * the result: freeing the result frees both. A stream keeps one arena for all of its messages, so that each message
+ * lives until the next.
  *
  * Bytes that are malformed fail the RPC with INTERNAL, as a response that gRPC itself cannot read does: the result is
  * spoilt, and a stream is cancelled. */
@@ -16,7 +17,7 @@
 
 /* --- requests --- */
 
-/* packed_init with an error that names the expected type. */
+/* Packs a request. Returns false with an error that names the expected type. */
 static bool request_pack(struct tc_packed *p, const struct torc_protobuf_c_method *m, const ProtobufCMessage *message,
                          torc_error **error)
 {

@@ -8,8 +8,8 @@
 #include "base/arena.h"
 #include "base/status.h"
 
-/* The first block of an arena for messages: with its head it is one that glibc's malloc keeps for its thread (1,032
- * bytes at most), where a larger block costs a search each time. */
+/* The first block of an arena for messages: with its header it fits glibc's per-thread cache (1,032 bytes at most); a
+ * larger block costs malloc a search each time. */
 enum { TC_MESSAGE_BLOCK = 1008 };
 
 /* Unpacks into `arena`, whose budget is lowered for that time to what the message may cost. Returns NULL with an error

@@ -51,7 +51,7 @@ static void service_unref(struct typed_service *s)
         tc_free(s);
 }
 
-/* Copies the handlers; those that the caller's struct is too short for are NULL. */
+/* Copies the handlers; handlers that the caller's struct is too short for are NULL. */
 static struct typed_service *service_new(const struct torc_protobuf_c_handler *rows, uint64_t n, const void *handlers,
                                          void *arg, torc_error **error)
 {
@@ -90,7 +90,8 @@ static void requests_free(struct tc_typed *base)
     tc_free(r);
 }
 
-/* The arena of a call's requests; NULL: the call is of another method. The first who asks decides of which. */
+/* Returns the arena of a call's requests, or NULL if the call is of another method: the first call of this function
+ * binds the RPC to its method. */
 static struct requests *call_requests(torc_server_call *call, const struct torc_protobuf_c_method *m)
 {
     struct tc_typed *kept = tc_api_call_typed(call);
@@ -116,7 +117,7 @@ static const ProtobufCMessage *request_decode(struct requests *r, const struct t
     return tc_codec_unpack(m->request, bytes_of(message), &r->arena, NULL);
 }
 
-/* With a reference to the call. */
+/* The caller holds a reference to the call. */
 static int next_receive(torc_server_call *call, const struct torc_protobuf_c_method *m, int64_t timeout_ms,
                         const ProtobufCMessage **request)
 {

@@ -22,7 +22,7 @@ struct tc_conn_config {
     uint64_t max_request_header_bytes;
     struct tc_dialer *dialer; /* opens the connections (io/dialer.h), a reference; NULL: connect(2) */
     /* Not compared: */
-    bool gone;                      /* the config's channel has ended */
+    bool gone;                      /* the channel of the config has ended */
     bool is_private;                /* the config's channel is private (to an xDS server, say) */
     struct tc_conn_config *channel; /* of tc_conn_config_secured: the channel's own config (a reference); else NULL */
 };

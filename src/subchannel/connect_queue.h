@@ -44,7 +44,7 @@ void tc_connect_queue_stop(struct tc_connect_queue *q);
 void tc_connect_queue_want(struct tc_connect_queue *q, struct tc_connect_entry *e, const struct tc_connect_asker *who);
 /* Counts the entry as under way. Called where the connecting begins, also without a tc_connect_queue_want before. */
 void tc_connect_queue_began(struct tc_connect_queue *q, struct tc_connect_entry *e, const struct tc_connect_asker *who);
-/* The entry no longer connects and no longer waits. Does nothing to an entry that did neither. */
+/* Takes off the queue an entry that no longer waits or connects. Does nothing to an entry that did neither. */
 void tc_connect_queue_over(struct tc_connect_queue *q, struct tc_connect_entry *e);
 
 #endif

@@ -12,10 +12,10 @@
  * bounds all steps together. READY connections attempt as well when their credentials have changed: the new transport
  * replaces the old one, which drains.
  *
- * Backoff (gRPC's connection-backoff.md) is counted from the start of the attempt and reset once a connection has
- * proved useful: it answered an RPC, or lasted for the initial backoff. A server that accepts connections only to end
- * them ("barren") would have the channel connect as fast as the network goes; after BARREN_MAX barren connections in a
- * row the next attempt waits for the backoff too.
+ * Backoff (gRPC's connection-backoff.md) is counted from the start of the attempt and reset when a connection becomes
+ * READY; after barren ones, once a connection has proved useful: it answered an RPC, or lasted for the initial backoff.
+ * A server that accepts connections only to end them ("barren") would have the channel connect as fast as the network
+ * goes; after more than BARREN_MAX barren connections in a row the next attempt waits for the backoff too.
  *
  * The pool owns connections and frees them in env->unused, so set_state may free the connection: it comes last. */
 #include "subchannel/connection.h"

@@ -28,15 +28,15 @@ struct tc_connection_env {
     struct tc_loop *loop;
     const struct tc_connector *connector;
     struct tc_connect_queue queue;
-    struct tc_link transports; /* all, those that drain included */
+    struct tc_link transports; /* all transports, draining ones included */
     bool shut;                 /* nothing connects any longer */
-    /* Nobody watches the connection: the last watch went, or the state changed without one. The callee may free the
-     * connection. `user`: the config of the last watch. */
+    /* Called when nobody watches the connection: after the last watch has gone, or after a change of state without a
+     * watch. The callee may free the connection. `user`: the config of the last watch. */
     void (*unused)(struct tc_connection *c, struct tc_conn_config *user);
 };
 
-/* A callback for a connection's states. Leaves with tc_list_remove; then the owner calls env->unused if it was the
- * last. */
+/* A callback for a connection's states. To end the watch its owner calls tc_list_remove, and then env->unused if no
+ * watch is left. */
 struct tc_connection_watch {
     struct tc_link link;
     bool is_private; /* the watch's channel is private */
@@ -66,7 +66,7 @@ struct tc_connection {
     struct tc_link watches;  /* struct tc_connection_watch */
 
     enum torc_connectivity state;
-    struct tc_status status; /* why, in TRANSIENT_FAILURE and after a loss */
+    struct tc_status status; /* why, in TRANSIENT_FAILURE and after a connection was lost */
     struct tc_backoff backoff;
     struct tc_barren *barren;              /* a reference */
     struct tc_h2_glitch_rate *glitch_rate; /* the server's glitches, on all connections to it */

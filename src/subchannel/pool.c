@@ -1,4 +1,4 @@
-/* The pool: which connections there are, and how long connections without a policy are kept.
+/* The pool: the table of connections, and how long connections without a policy are kept.
  *
  * Connections are found by key: the address, the way to it (a proxy), the credentials, and what else of the
  * tc_conn_config counts for a connection. A subchannel watches its connection; when the last watch goes, the connection

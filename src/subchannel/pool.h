@@ -23,15 +23,16 @@ void tc_pool_set_updating(struct tc_pool *p, bool updating);
 size_t tc_pool_count(const struct tc_pool *p);
 /* Returns the number of connections that are kept though no policy holds them. */
 size_t tc_pool_idle_count(const struct tc_pool *p);
-/* How many of those counts belong to private channels (to xDS servers) alone. */
+/* Stores how many connections, and how many idle ones, belong to private channels (to xDS servers) alone. */
 void tc_pool_private_counts(const struct tc_pool *p, size_t *connections, size_t *idle);
 
 /* Returns the connection for address and config, making one if need be. The caller watches it. */
 struct tc_connection *tc_pool_connection(struct tc_pool *p, struct tc_conn_config *config, const struct tc_addr *addr);
 
 /* Tells the pool that the config's channel has ended. Failed connections that this channel used last are not kept, now
- * or later: a backoff of the old channel must not bind a new channel. Connections of a private channel are not kept
- * either: A71 closes the connection to a fallback server when the server above it is back. */
+ * or later: a backoff of the old channel must not bind a new channel. Connections of a channel with a dialer are not
+ * kept either, nor those of a private channel: A71 closes the connection to a fallback server when the server above it
+ * is back. */
 void tc_pool_channel_gone(struct tc_pool *p, struct tc_conn_config *config);
 
 #endif

@@ -1,6 +1,6 @@
 /* A connected transport: an HTTP/2 connection, and the calls that wait for a stream on it.
  *
- * It goes through three times: until the server's SETTINGS (on_ready), in use, and gone (GOAWAY, close, or the owner
+ * It goes through three phases: until the server's SETTINGS (on_ready), in use, and gone (GOAWAY, close, or the owner
  * let go): then no stream is opened, on_gone was called, calls that waited are sent back to their pick, and streams
  * that are open go on until the HTTP/2 connection ends and frees the transport.
  *

@@ -47,18 +47,19 @@ struct tc_transport *tc_transport_of_link(struct tc_link *link);
 struct tc_h2_conn *tc_transport_h2(const struct tc_transport *t);
 /* Returns whether the server has ended an RPC with a status. */
 bool tc_transport_answered(const struct tc_transport *t);
-/* After on_gone: the transport was gone soon and has not answered, but still may; its end counts for `barren`, of which
- * a reference is taken. */
+/* Called after on_gone for a transport that ended soon and has not answered yet, but still may: its end counts for
+ * `barren`. Takes a reference of `barren`. */
 void tc_transport_judge_later(struct tc_transport *t, struct tc_barren *barren);
 /* Returns the address as text; borrowed. */
 struct tc_rstr *tc_transport_address(const struct tc_transport *t);
 /* ":scheme" of requests: "https" on a secure connection, else "http". */
 const char *tc_transport_scheme(const struct tc_transport *t);
-/* Opens a stream as tc_h2_client_stream_open does; queues behind the streams that wait already. */
+/* Opens a stream as tc_h2_client_stream_open does. Returns NULL with TORC_EAGAIN also while other calls wait: no call
+ * overtakes them. */
 struct tc_h2_stream *tc_transport_open(struct tc_transport *t, const struct tc_h2_request *request,
                                        struct tc_arena *arena, const struct tc_h2_client_events *events, void *arg,
                                        int *error);
-/* After TORC_EAGAIN. tc_list_remove takes it off again. */
+/* Waits for a stream, after TORC_EAGAIN. tc_list_remove ends the wait. */
 void tc_transport_wait(struct tc_transport *t, struct tc_capacity_wait *wait);
 
 #endif

@@ -1,4 +1,5 @@
-/* The identity that a server has shown in a TLS handshake: certificates and names, in memory of Torc's. */
+/* The identity that a server has shown in a TLS handshake: certificates and names, in memory of Torc's. One thread at a
+ * time; tc_tls_identify is for the loop's thread. */
 #ifndef TC_TLS_IDENTITY_H
 #define TC_TLS_IDENTITY_H
 
@@ -7,7 +8,7 @@
 #include "tls/san.h"
 #include "tls/tls.h"
 
-/* Subject alternative names of one certificate; who has more is refused. */
+/* The most subject alternative names of a certificate: a server with more is refused. */
 enum { TC_TLS_MAX_NAMES = 4096 };
 
 struct tc_tls_name {
@@ -17,8 +18,8 @@ struct tc_tls_name {
 
 struct tc_tls_identity {
     TC_VEC(struct tc_rstr *) certificates; /* DER, the server's own first */
-    TC_VEC(struct tc_tls_name) names;      /* of the first */
-    char *server_name;                     /* that the handshake was for; "": none */
+    TC_VEC(struct tc_tls_name) names;      /* of the first certificate */
+    char *server_name;                     /* the name that the handshake was for; "": none */
 };
 
 /* Fills in *out, which is zeroed, for a byte stream of tc_tls_fn on the client's side: the chain that was verified, or

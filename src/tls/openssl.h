@@ -138,14 +138,14 @@ struct tc_openssl {
 
 extern struct tc_openssl tc_openssl;
 
-/* To be called, from any thread, before the first of OpenSSL's objects is made: contexts, keys, certificates. NULL, or
- * why it cannot be had, for ever.
+/* Loads and initialises OpenSSL, once. Must be called, from any thread, before the first of OpenSSL's objects is made:
+ * contexts, keys, certificates. Returns NULL, or the reason why OpenSSL cannot be loaded; later calls return the same.
  *
- * Every call of OpenSSL stands between tc_foreign_enter and tc_foreign_leave (base/fork.h). OpenSSL does not take its
+ * Every call of OpenSSL is made between tc_foreign_enter and tc_foreign_leave (base/fork.h). OpenSSL does not take its
  * state apart at exit; where the application had OpenSSL initialised before, Torc's exit handler (base/exit.h) goes
  * first. */
 const char *tc_openssl_load(void);
-/* For tc_openssl_load: the initialisation after OpenSSL was loaded. */
+/* For tc_openssl_load: initialises OpenSSL after it was loaded. */
 void tc_openssl_init(void);
 
 #ifndef TC_OPENSSL_ITSELF

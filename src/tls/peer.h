@@ -10,7 +10,7 @@
 /* A subject alternative name. */
 struct tc_tls_peer_name {
     enum tc_san_kind kind;
-    char *text; /* not empty, and as long as the certificate says: names with a NUL are left out */
+    char *text; /* names that are empty or have a NUL inside are left out */
 };
 
 struct tc_tls_peer {
@@ -19,7 +19,7 @@ struct tc_tls_peer {
     TC_VEC(struct tc_tls_peer_name) names;
 };
 
-/* Inside of a foreign section (base/fork.h). */
+/* Copies the certificate and its names. Must be called inside a foreign section (base/fork.h). */
 struct tc_tls_peer *tc_tls_peer_new(struct x509_st *leaf);
 /* NULL stays NULL. */
 struct tc_tls_peer *tc_tls_peer_ref(struct tc_tls_peer *peer);

@@ -17,8 +17,8 @@ typedef bool (*tc_san_fn)(void *arg, enum tc_san_kind kind, struct tc_slice name
  * NUL inside. *n (may be NULL): the names that were handed over. */
 bool tc_san_find(struct x509_st *cert, tc_san_fn fn, void *arg, size_t *n);
 
-/* Returns whether a certificate can be for that host at all: the name, without the dot of the root, is not empty and
- * has no empty label, no wildcard and no NUL. OpenSSL takes ".test" for every name below it. */
+/* Returns whether a certificate can be for the host at all. `host`, which comes without the dot of the root, must not
+ * be empty, nor have an empty label, a wildcard or a NUL. OpenSSL takes ".test" for every name below it. */
 bool tc_san_is_host(struct tc_slice host);
 
 /* Returns whether the DNS name of a certificate covers the host: equal in any case of letters, a dot of the root at

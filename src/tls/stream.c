@@ -9,11 +9,11 @@
  *   closed        close_notify was tried; a task releases the memory later, since a close may come from below one of
  *                 this file's own event handlers
  *
- * Three kinds of READABLE come without an event from below, and `kick` raises them: bytes that came with the end of the
+ * READABLE comes without an event from below in three cases, and `kick` raises it: bytes that came with the end of the
  * handshake, bytes that OpenSSL holds when reading is turned on again, and the rest of a read that the wire paused.
  *
  * Writes: plain bytes are gathered into records of RECORD_BYTES, a few of them into one write below. Every call of
- * OpenSSL stands in a foreign section (base/fork.h). */
+ * OpenSSL is made in a foreign section (base/fork.h). */
 #include <limits.h>
 
 #include "base/fork.h"

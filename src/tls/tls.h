@@ -42,8 +42,8 @@ struct tc_tls_opts {
     tc_tls_verify_fn verify_fn;      /* may be NULL; must not be with TC_TLS_VERIFY_NONE */
     tc_tls_roots_fn roots_fn;        /* used instead of roots_pem; may be NULL */
     void *verify_arg;                /* of both functions; outlives the context, unless verify_arg_free frees it */
-    bool one_name;                   /* who made the context has looked at the peer for the handshake's name alone: the
-                                        connection is for no other one */
+    bool one_name;                   /* the connection is for the handshake's name alone: a hook looks at the peer for
+                                        that name only */
     void (*verify_arg_free)(void *); /* called when the context is freed, not when it could not be made; may be NULL */
 };
 
@@ -70,7 +70,7 @@ typedef void (*tc_tls_fn)(void *arg, struct tc_bytestream *bs, const struct tc_s
  * none. */
 struct tc_tls_handshake *tc_tls_handshake(struct tc_loop *loop, struct tc_tls_context *ctx, struct tc_bytestream *bs,
                                           struct tc_slice server_name, uint64_t timeout_ms, tc_tls_fn fn, void *arg);
-/* Gives up and closes the byte stream; fn is not called after it. Not after fn ran. */
+/* Gives up and closes the byte stream; fn is not called afterwards. Must not be called after fn. */
 void tc_tls_handshake_cancel(struct tc_tls_handshake *h);
 
 #endif

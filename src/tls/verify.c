@@ -30,7 +30,7 @@ static void check_note_issuer(X509_STORE_CTX *store_ctx, struct tc_tls_peer_chec
     }
 }
 
-/* OpenSSL calls it for each certificate of the chain, the leaf last. */
+/* Called by OpenSSL for each certificate of the chain, the leaf last. */
 static int ssl_on_verify(int ok, X509_STORE_CTX *store_ctx)
 {
     SSL *ssl = X509_STORE_CTX_get_ex_data(store_ctx, SSL_get_ex_data_X509_STORE_CTX_idx());

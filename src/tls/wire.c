@@ -1,8 +1,8 @@
 /* OpenSSL's BIO over a byte stream, with bounds on the work that a peer can cause at once.
  *
  *   in    one read of IN_BYTES at a time, a full record and a little; OpenSSL takes it from there
- *   out   bytes from OpenSSL that the stream below did not take yet; above OUT_LIMIT_BYTES OpenSSL must wait, so
- *         that answers to key updates cannot pile up
+ *   out   bytes from OpenSSL that the stream below has not taken yet; above OUT_LIMIT_BYTES OpenSSL must wait, so that
+ *         answers to key updates cannot pile up
  *
  * A step (one call of OpenSSL that reads) may take STEP_BYTES, more than any record, so that each step makes progress.
  * When they are used up the wire pauses, and the rest waits until the loop's other work is done. TLS messages that
@@ -105,7 +105,7 @@ BIO *tc_tls_wire_bio(struct tc_tls_wire *w)
 }
 
 /* Counts messages, and notes whether the last alert of the peer was close_notify. Alerts that OpenSSL sends count too:
- * not every version reports the renegotiation that it refuses with one as a message. */
+ * it refuses a renegotiation with an alert, and not every version reports the renegotiation as a message. */
 static void wire_on_message(int sent, int version TC_UNUSED, int type, const void *data, size_t len, SSL *ssl TC_UNUSED,
                             void *arg)
 {

@@ -1,7 +1,7 @@
 /* The metadata that call credentials add to RPCs, and the requests by which RPCs wait for metadata.
  *
- * A request stands between a waiter, which lives on one loop, and an answer, which may come from any thread at any
- * time. Each side lets go of the request by itself. */
+ * A request connects a waiter, which lives on one loop, with an answer, which may come from any thread at any time.
+ * Each side lets go of the request by itself. */
 #ifndef TC_CREDS_CALL_AUTH_REQUEST_H
 #define TC_CREDS_CALL_AUTH_REQUEST_H
 
@@ -41,11 +41,10 @@ struct tc_auth_waiter {
 /* Makes the request that `w` waits for. The credentials own the request until they answer, on any thread. */
 struct tc_auth_request *tc_auth_request_new(struct tc_loop *loop, struct tc_auth_waiter *w);
 /* Answers and frees the request: takes over a reference to metadata, or copies a status where metadata is NULL. Any
- * thread, once. A waiter that was cancelled is not called, nor is one
- * whose loop has ended: it must cancel. */
+ * thread, once. Does not call a waiter that was cancelled, or whose loop has ended; the latter must still cancel. */
 void tc_auth_request_complete(struct tc_auth_request *r, struct tc_auth_metadata *metadata,
                               const struct tc_status *error);
-/* Called on the loop: the waiter waits no longer. Harmless when it does not wait. */
+/* Ends the wait: fn is not called. Called on the loop; harmless when the waiter does not wait. */
 void tc_auth_waiter_cancel(struct tc_auth_waiter *w);
 
 #endif

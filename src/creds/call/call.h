@@ -15,7 +15,7 @@ struct tc_auth_context {
 
 struct tc_call_creds_ops {
     const char *type; /* "jwt_token_file" */
-    const char *from; /* the file or URL that an answer may have to be waited for; NULL: not known */
+    const char *from; /* the file or URL that get may have to wait for; NULL: not known */
     /* Called on the loop. Returns 0 with a reference in *out; TORC_EAGAIN: w->fn follows; or another error with a
      * status in *error. */
     int (*get)(torc_call_credentials *c, struct tc_loop *loop, const struct tc_auth_context *context,
@@ -33,7 +33,7 @@ void tc_call_creds_init(torc_call_credentials *c, const struct tc_call_creds_ops
 /* Returns the number of credentials that `c` consists of: 1, or the parts of a composite. */
 size_t tc_call_creds_count(const torc_call_credentials *c);
 torc_call_credentials *tc_call_creds_at(torc_call_credentials *c, size_t i);
-/* Both, one after the other; takes references. */
+/* Returns the parts of both in one composite, those of `first` first. Takes references. */
 torc_call_credentials *tc_call_creds_join(torc_call_credentials *first, torc_call_credentials *second);
 
 #endif

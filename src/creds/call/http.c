@@ -1,7 +1,7 @@
 /* One HTTP request by libcurl, on the thread that fetches a token.
  *
  * The transfer runs on a multi handle, so that another thread can end it: tc_http_stop_now sets `stopped` and wakes the
- * poll. Each step of libcurl stands in a foreign section (base/fork.h); the poll between steps does not, so a fork does
+ * poll. Each step of libcurl runs in a foreign section (base/fork.h); the poll between steps does not, so a fork does
  * not wait for the network. A child of a fork leaves the parent's transfers alone. An exit stops every transfer.
  *
  * Only http and https are spoken, redirects are not followed, and an answer has at most TC_HTTP_MAX_BODY_BYTES. */
@@ -27,8 +27,8 @@ static struct {
     char why[256];
 } lib;
 
-/* The requests that transfer_run, in this process and in its parents. The list and its entries are under the process's
- * lock of rank TC_RANK_HTTP. */
+/* The requests that run, in this process and in its parents. The list and its entries are under the process's lock of
+ * rank TC_RANK_HTTP. */
 static struct tc_link requests = {&requests, &requests};
 
 static void requests_lock(void)
@@ -106,7 +106,8 @@ static void curl_load(void)
 {
     if (!tc_curl_find(lib.why, sizeof(lib.why)))
         return;
-    /* Before libcurl does: an OpenSSL that both share must not free its state in an exit handler. */
+    /* Torc initialises OpenSSL before libcurl does: an OpenSSL that both share must not free its state in an exit
+     * handler. */
     tc_openssl_load();
     if (tc_foreign_enter()) {
         lib.ready = tc_curl.curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
@@ -216,7 +217,7 @@ struct transfer {
     char error[CURL_ERROR_SIZE];
 };
 
-/* Returns the reason why the transfer cannot transfer_run, or NULL. Called in a foreign section. */
+/* Returns the reason why the transfer cannot begin, or NULL. Called in a foreign section. */
 static const char *transfer_begin(struct transfer *t, const struct tc_http_request *r, struct tc_buf *body)
 {
     t->easy = tc_curl.curl_easy_init();

@@ -32,7 +32,7 @@ void tc_http_stop_fini(struct tc_http_stop *s);
 void tc_http_stop_now(struct tc_http_stop *s);
 
 /* Returns 0 with the status, and the body appended; TORC_EIO with the reason in *why (tc_free); or TORC_EPARSE with a
- * reason when the answer lacks the header that it must have. Only http and https are spoken; redirects are not
+ * reason when an answer of status 200 lacks the header `marked`. Only http and https are spoken; redirects are not
  * followed. */
 int tc_http_fetch(const struct tc_http_request *request, struct tc_http_stop *stop, int *status, struct tc_buf *body,
                   char **why);

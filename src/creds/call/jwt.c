@@ -1,5 +1,5 @@
-/* JSON Web Tokens: the expiry of a token that was read, and RS256 signatures. Texts never quote a token, and buffers
- * that held one are wiped. Only base64 without padding, in the alphabet for URLs, is accepted; other characters are an
+/* JSON Web Tokens: the expiry of a token. Texts never quote a token. Only the payload is decoded, which is not a secret
+ * without the signature. Only base64 without padding, in the alphabet for URLs, is accepted; other characters are an
  * error, not skipped. */
 #include "creds/call/jwt.h"
 

@@ -50,7 +50,7 @@ static void token_fetch(void *arg)
     tc_status_fini(&error);
 }
 
-/* The last fetch has done its work when another may token_start, so this does not wait. */
+/* Joins the thread of the last fetch. Before another fetch this does not wait: the last one has ended by then. */
 static void token_join(struct token_creds *c)
 {
     if (c->started && c->pid == getpid())

@@ -1,8 +1,8 @@
 /* Call credentials out of a source of tokens: cached, fetched early, one fetch at a time, each on a thread of its own.
  *
  * A fetch has a thread since it blocks, and since the credentials serve several runtimes, each of which may end while
- * others wait; a fetch an hour needs no pool. The last reference to the credentials ends a fetch that runs, and waits
- * for its thread. */
+ * others wait; a fetch an hour needs no pool. Giving up the last reference to the credentials ends a fetch that runs,
+ * and waits for its thread. */
 #ifndef TC_CREDS_CALL_TOKEN_H
 #define TC_CREDS_CALL_TOKEN_H
 

@@ -11,8 +11,8 @@
 
 /* A shorter interval, or one for a great many endpoints, would leave the loop no time for anything else. */
 enum {
-    TC_OUTLIER_INTERVAL_MIN_MS = 10, /* no interval is shorter, */
-    TC_OUTLIER_PER_MS = 200          /* and each has 1 ms more for this many endpoints */
+    TC_OUTLIER_INTERVAL_MIN_MS = 10, /* the least interval, */
+    TC_OUTLIER_PER_MS = 200          /* and the endpoints for which the least interval is 1 ms longer */
 };
 
 extern const struct tc_lb_factory tc_outlier_detection_factory;

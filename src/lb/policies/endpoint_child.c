@@ -1,5 +1,5 @@
-/* The child is a pick_first without a graceful switch, as its policy never changes: among 50,000 endpoints one object
- * less for each. */
+/* The child is a pick_first without a graceful switch, since its policy never changes: that is one object less for each
+ * of 50,000 endpoints. */
 #include "lb/policies/endpoint_child.h"
 
 #include "base/mem.h"

@@ -1,4 +1,4 @@
-/* pick_first (A61, A62): tries the addresses of its list and uses the first connection that stands.
+/* pick_first (A61, A62): tries the addresses of its list and uses the first connection that is READY.
  *
  *   IDLE                waits for a pick or exit_idle.
  *   CONNECTING          the first pass (Happy Eyeballs): one address after the other, the next one when an attempt
@@ -258,7 +258,7 @@ static void pf_start_pass(struct pick_first *p)
     p->failures = 0;
     for (size_t i = 0; i < p->n; i++)
         p->addresses[i]->tried = p->addresses[i]->failed = false;
-    /* A62: TRANSIENT_FAILURE sticks until a connection stands. */
+    /* A62: TRANSIENT_FAILURE sticks until a connection is READY. */
     if (p->state != TORC_CONNECTIVITY_TRANSIENT_FAILURE && p->state != TORC_CONNECTIVITY_CONNECTING) {
         pf_report(p, TORC_CONNECTIVITY_CONNECTING, NULL);
         if (!p->base.helper)
@@ -284,7 +284,7 @@ static void pf_set_last_error(struct pick_first *p, const struct pf_address *s, 
     tc_buf_fini(&addr);
 }
 
-/* The selected connection stands: READY, unless a wrapping policy says that the endpoint is unfit. */
+/* The selected connection is READY: reports READY, unless a wrapping policy says that the endpoint is unfit. */
 static void pf_report_health(struct pick_first *p, const struct tc_status *health)
 {
     if (tc_status_ok(health)) {
@@ -337,7 +337,8 @@ static void pf_address_failed(struct pick_first *p, struct pf_address *s, const 
     }
 }
 
-/* The second connection is given up; the next one to the address is for its endpoint. */
+/* Gives up the second connection. The selected address takes over its endpoint, which the next connection is made
+ * for. */
 static void pf_renewed_drop(struct pick_first *p)
 {
     struct pf_address *s = p->renewed;

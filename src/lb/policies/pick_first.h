@@ -12,7 +12,7 @@ struct tc_lb_config *tc_pick_first_config_new(bool shuffle);
  * since the parent says the rest. */
 struct tc_lb_config *tc_pick_first_config_new_petiole(void);
 /* A113: true unless GRPC_EXPERIMENTAL_PF_WEIGHTED_SHUFFLING=false. The shuffle goes by the endpoints' weights, and an
- * xDS endpoint's weight is its share of its priority. False: every order is as likely (A62), and an xDS endpoint's
+ * xDS endpoint's weight is its share of its priority. False: all orders are equally likely (A62), and an xDS endpoint's
  * weight is A42's product of the locality's and its own. */
 bool tc_pick_first_weighted_shuffling(void);
 

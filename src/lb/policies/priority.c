@@ -1,6 +1,6 @@
 /* priority (A56, A115): serves from the first of an ordered list of children that works or may.
  *
- * The facts are the config, the last update, and of each child what it reported, its failover timer and its retention.
+ * The facts are the config, the last update, and for each child its last report, its failover timer and its retention.
  * Everything else follows in priority_reconcile(), which runs at the end of each event and is idempotent:
  *
  *   candidates   The priorities that may serve: not made yet, READY, IDLE, or CONNECTING within the failover time. The
@@ -9,8 +9,8 @@
  *   used         The priorities below (from this index on) are deactivated: each ends when its retention is over,
  *                unless all above it fail meanwhile. Whole ranges are deactivated and reactivated at once.
  *
- * So an event that makes no child costs O(log n) of the n priorities: a cluster that fails does not look at the
- * hundreds above it that failed before. An update walks all.
+ * So an event that makes no child costs O(log n) of the n priorities: a failure does not look at the hundreds of
+ * priorities above that failed before. An update walks all.
  *
  * A child that leaves the config ends at once (A115), or is kept by its own retention timer when the environment asks
  * for the older behaviour. That timer also serves deactivated children across an update, which may move them. */
@@ -253,7 +253,7 @@ static uint64_t inactive_due_ms(const struct priority *p, const struct priority_
     return 0;
 }
 
-/* Before an update, which may move children: each gets a timer of its own. */
+/* Gives each deactivated child a timer of its own, before an update, which may move children. */
 static void inactive_ranges_dissolve(struct priority *p)
 {
     uint64_t now_ms = tc_loop_now_ms(p->inactive_timer.loop);
@@ -561,8 +561,9 @@ static struct tc_lb_policy *pr_create(const struct tc_lb_factory *factory, struc
 
 /* --- config --- */
 
-/* One entry of "priorities" and its child; false with errors when something is wrong. `seen` is the set of the names
- * before it: a control plane may send ten thousand names, each of which looks for itself once. */
+/* Parses one entry of "priorities" and its child. Returns false with errors when something is wrong. `seen` is the set
+ * of the names before this one: a control plane may send ten thousand names, and a set finds duplicates in linear
+ * time. */
 static bool parse_priority_child(const json_t *children, const json_t *name, json_t *seen, size_t i,
                                  const struct tc_lb_registry *registry, unsigned depth, struct tc_child_config *out,
                                  struct tc_validation_errors *errors)

@@ -3,7 +3,7 @@
  * Each endpoint has a pick_first (an endpoint child), which is kept connected. The policy is READY if any child is,
  * else CONNECTING if any child connects, else in TRANSIENT_FAILURE.
  *
- * A pick reads the `rr_set`: by index the pickers of the READY children, the set of those indexes (lb/index_set.h), and
+ * A pick reads the `rr_set`: the pickers of the READY children by index, the set of these indexes (lb/index_set.h), and
  * `next`. The policy changes it in place, so one endpoint's event costs O(log n) and a pick finds the next READY
  * endpoint however many are not. Pickers are published once in a turn of the loop.
  *
@@ -52,7 +52,7 @@ struct round_robin {
     struct tc_status last_error;
     struct tc_picker *waiting; /* of the child that became CONNECTING last; NULL: none did */
     bool updating;
-    bool ready_changed;                        /* the set of READY children is not the reported one */
+    bool ready_changed;                        /* the set of READY children has changed since the last report */
     enum torc_connectivity state;              /* as reported; TORC_CONNECTIVITY_SHUTDOWN: nothing yet */
     size_t counts[TORC_CONNECTIVITY_SHUTDOWN]; /* children by state */
     struct tc_task ready_task;                 /* reports changes among READY children, once a turn */

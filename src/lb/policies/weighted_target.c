@@ -1,6 +1,6 @@
 /* weighted_target (A28).
  *
- * The children stand in a table in the order in which they were made, and for each state there is a tree of the weights
+ * The children are in a table in the order in which they were made, and for each state there is a tree of the weights
  * of the children in that state (lb/weight_tree.h). The state of the policy is that of the fullest tree by rank: READY,
  * CONNECTING, IDLE, TRANSIENT_FAILURE. A picker draws a child from the tree of the state that was published; it reads
  * the table, which the policy changes in place.

@@ -1,6 +1,5 @@
 /* Copies the keys and weights of the endpoints into one buffer, so that another thread can build while the endpoints
- * change. The items of the old ring come along, if there is one, so that only the difference is built
- * (ring/update.h). */
+ * change. The items of an old ring come along, so that only the difference is built (ring/update.h). */
 #include "lb/ring_hash/build.h"
 
 #include "base/mem.h"

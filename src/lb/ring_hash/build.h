@@ -14,7 +14,7 @@ struct tc_rh_build;
 struct tc_rh_build *tc_rh_build_new(const struct tc_rh_set *set, const struct tc_rh_set *old, const uint32_t *from,
                                     const struct tc_ring_hash_config *config, uint32_t cap);
 void tc_rh_build_free(struct tc_rh_build *b);
-/* Returns a reference to such a ring if the process has one already, or NULL. */
+/* Returns a reference to the ring that `b` describes if the process has it already, or NULL. */
 struct tc_ring *tc_rh_build_find(const struct tc_rh_build *b);
 /* Returns whether the ring will have more entries than this. */
 bool tc_rh_build_exceeds(const struct tc_rh_build *b, uint32_t entries);

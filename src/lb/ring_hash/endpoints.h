@@ -72,7 +72,7 @@ void tc_rh_set_state(struct tc_rh_set *set, uint32_t i, enum torc_connectivity s
 enum torc_connectivity tc_rh_set_aggregate(const struct tc_rh_set *set);
 /* Returns the first IDLE endpoint from a random place on (A117), or TC_INDEX_NONE. */
 uint32_t tc_rh_set_any_idle(const struct tc_rh_set *set, struct tc_rng *rng);
-/* Asks the owner to connect endpoint i. It does so after the pick, if the endpoint is IDLE then. */
+/* Asks the owner to connect endpoint i. The owner does so after the pick, if the endpoint is IDLE then. */
 void tc_rh_set_want(struct tc_rh_set *set, uint32_t i);
 
 #endif

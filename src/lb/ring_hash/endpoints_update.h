@@ -6,7 +6,7 @@
 #include "ring/update.h"
 
 /* Appends the endpoints of the list to `set`, which has room for them. Endpoints with the same addresses become one,
- * whose weight is their sum (A61). was[i] becomes the index of the set's endpoint i in `old` (may be NULL),
+ * whose weight is the sum of theirs (A61). was[i] becomes the index of the set's endpoint i in `old` (may be NULL),
  * TC_RING_ADDED if it is not in there; `was` has room for list->n. */
 void tc_rh_set_merge(struct tc_rh_set *set, const struct tc_rh_set *old, const struct tc_endpoints *list,
                      uint32_t *was);

@@ -53,7 +53,7 @@ struct tc_ring_hash {
     struct tc_lb_config *config;
     struct tc_lb_config *pick_first_config;
     struct tc_status last_error; /* of the endpoint that failed last */
-    bool busy;                   /* see above */
+    bool busy;                   /* the policy talks to children itself */
     bool absence_logged;
 };
 
