@@ -6,12 +6,14 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "support/cmocka.h"
 #include "support/kits/mesh.h"
 #include "support/number.h"
 
+#include "base/clock.h"
 #include "base/random.h"
 
 #ifdef __SANITIZE_THREAD__
@@ -25,6 +27,7 @@ enum {
     CALLERS = 2,
     RUNTIMES = 2,     /* made and freed side by side */
     DOMAIN_LIFE = 25, /* rounds until the domain ends too */
+    GUARD_S = 300,    /* a member without a successful RPC for so long has failed */
 };
 
 static struct kit_mesh *kit;
@@ -147,14 +150,32 @@ static void member_start(struct member *m, torc_xds_domain *domain, struct tc_rn
     torc_channel_state(m->ch, true);
 }
 
+/* Ends the process, whose threads use the stack of the test, and says what holds up the member's RPCs. */
+static void fail_stalled(const struct member *m, uint64_t seed)
+{
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 1000, .wait_for_ready = TORC_ON};
+    torc_metadata *md = torc_metadata_new();
+    torc_metadata_add_string(md, "x-to", "0");
+    o.metadata = md;
+    torc_result *r = torc_explain(m->ch, "test.Service/Echo", &o);
+    const char *why = torc_result_explain(r);
+    fprintf(stderr, "seed %llu, own loop %d: no RPC succeeded in %d s: %s: %s\n", (unsigned long long)seed, m->own_loop,
+            GUARD_S, torc_error_text(torc_result_error(r)), why ? why : "not explained");
+    abort();
+}
+
 /* Waits until an RPC succeeded, or less long; then a runtime without a thread may stay idle, so that updates of the
  * domain pile up for it. */
-static void pass_time(struct member *m, struct tc_rng *rng)
+static void pass_time(const struct member *m, struct tc_rng *rng, uint64_t seed)
 {
     unsigned idle_ms = (unsigned)tc_rng_below(rng, 4);
-    if (tc_rng_below(rng, 4)) {
-        while (m->n && atomic_load(&m->callers[0].ok) == 0)
+    if (tc_rng_below(rng, 4) && m->n) {
+        uint64_t began_ns = tc_system_clock.monotonic_ns(NULL);
+        while (atomic_load(&m->callers[0].ok) == 0) {
             (void)poll(NULL, 0, 1);
+            if (tc_system_clock.monotonic_ns(NULL) - began_ns > GUARD_S * TC_NS_PER_S)
+                fail_stalled(m, seed);
+        }
     }
     for (uint64_t turns = tc_rng_below(rng, 20); turns > 0; turns--) {
         if (m->own_loop)
@@ -198,7 +219,7 @@ static void test_runtimes_come_and_go(void **state)
         }
         *m = (struct member){0};
         member_start(m, domain, &rng);
-        pass_time(m, &rng);
+        pass_time(m, &rng, seed + i);
     }
     for (unsigned i = 0; i < RUNTIMES; i++)
         if (members[i].rt)

@@ -1,6 +1,6 @@
 /* ADS, state of the world: a request has all names of its type, and its nonce answers the last response. A name that
- * was dropped and is wanted again within one request is left out once (`held_back`): the server would see no change and
- * not send the resource again. */
+ * was dropped and is wanted again is left out of one request (`held_back`) if the server may not have seen one without
+ * it: the server would see no change and not send the resource again. */
 #include "xds/client/ads_sotw.h"
 
 #include <stdlib.h>

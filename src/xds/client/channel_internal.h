@@ -22,6 +22,9 @@ struct tc_xds_ads_type {
     /* Names that the last request had and that were dropped from the cache since. A request that has such a name again
      * would tell the server nothing new, and it would not send the resource again. */
     TC_VEC(struct tc_rstr *) dropped;
+    /* The last response had resources that are not subscribed to, and no request was made since. The server may have
+     * ignored the request that dropped them, because a response crossed it (stale nonce), and count them as held. */
+    bool sent_dropped;
 };
 
 /* The operations in which the two forms of ADS differ: state of the world (ads_sotw.h), and incremental

@@ -53,6 +53,7 @@ static void response_deliver(struct tc_xds_response_context *ctx, const struct t
     if (!resource)
         tc_xds_response_add_error(ctx, r->index, name, text);
     if (!e) { /* not subscribed */
+        tc_xds_ads_type(ctx->ch, ctx->type_index)->sent_dropped = true;
         tc_xds_resource_unref(resource);
         return;
     }

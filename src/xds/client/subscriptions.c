@@ -33,6 +33,7 @@ void tc_xds_ads_forget_dropped(struct tc_xds_ads_type *t)
     for (size_t i = 0; i < t->dropped.len; i++)
         tc_rstr_unref(t->dropped.data[i]);
     t->dropped.len = 0;
+    t->sent_dropped = false;
 }
 
 void tc_xds_ads_drop(struct tc_xds_channel *ch, size_t type, struct tc_rstr *name)
@@ -45,6 +46,8 @@ bool tc_xds_ads_dropped(const struct tc_xds_channel *ch, size_t type, const stru
     if (type >= ch->ads.types.len)
         return false;
     const struct tc_xds_ads_type *t = &ch->ads.types.data[type];
+    if (t->sent_dropped)
+        return true;
     for (size_t i = 0; i < t->dropped.len; i++)
         if (tc_rstr_eq(t->dropped.data[i], name))
             return true;

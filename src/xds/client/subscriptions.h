@@ -13,7 +13,7 @@ void tc_xds_ads_each_entry(struct tc_xds_channel *ch, size_t type,
                            void (*fn)(struct tc_xds_entry *e, uint32_t bit, void *arg), void *arg);
 /* An entry that was asked for is gone from the cache. */
 void tc_xds_ads_drop(struct tc_xds_channel *ch, size_t type, struct tc_rstr *name);
-/* Returns whether the name was dropped, and the server does not know it yet. */
+/* Returns whether the name was dropped, or may have been, and the server does not know it yet. */
 bool tc_xds_ads_dropped(const struct tc_xds_channel *ch, size_t type, const struct tc_rstr *name);
 /* The server has been sent the dropped names: forgets them. */
 void tc_xds_ads_forget_dropped(struct tc_xds_ads_type *t);

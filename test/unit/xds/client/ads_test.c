@@ -263,6 +263,32 @@ static void dropped_and_wanted_again_between_requests(void **state)
     assert_request("");
 }
 
+/* A response crosses the request that drops a name: the server ignores that request, whose nonce is stale, and counts
+ * the name as subscribed until the response is answered. A name that is wanted again before that is left out of the
+ * answer, or the server would have nothing to send. */
+static void dropped_while_a_response_was_on_its_way(void **state)
+{
+    (void)state;
+    watch(&kit_xds_cds, "a", &a);
+    watch(&kit_xds_cds, "b", &b);
+    assert_request("Cluster [a] \"\" \"\" node");
+    assert_request("Cluster [a,b] \"\" \"\"");
+    kit_xds_respond(&k, k.server, &kit_xds_cds, "1", "n1", "a|x", "b|x", NULL);
+    assert_request("Cluster [a,b] \"1\" \"n1\"");
+    k.server->connected = false;
+    kit_xds_unwatch(&k, &a);
+    tc_loop_drain(k.loop);
+    assert_request("Cluster [b] \"1\" \"n1\"");
+    kit_xds_respond(&k, k.server, &kit_xds_cds, "2", "n2", "a|y", "b|y", NULL);
+    watch(&kit_xds_cds, "a", &c);
+    assert_told(&c, "");
+    fake_xds_connect(k.server);
+    tc_loop_drain(k.loop);
+    assert_request("Cluster [b] \"2\" \"n2\"");
+    assert_request("Cluster [a,b] \"2\" \"n2\"");
+    assert_request("");
+}
+
 static void watch_more(struct kit_xds_watcher *w)
 {
     w->then = NULL;
@@ -478,6 +504,7 @@ int main(void)
         TEST(last_watcher_goes),
         TEST(another_takes_over_within_the_turn),
         TEST(dropped_and_wanted_again_between_requests),
+        TEST(dropped_while_a_response_was_on_its_way),
         TEST(watch_inside_a_callback),
         TEST(client_ends_inside_a_callback),
         TEST(late_response),
