@@ -23,7 +23,8 @@ TORC_API torc_metadata *torc_metadata_new(void);
 TORC_API void torc_metadata_free(torc_metadata *metadata);
 /* Adds a field with copies of name and value. Upper case in a name is lowered. TORC_EINVAL for a name or value that
  * gRPC does not allow, and for reserved names (those that start with "grpc-" or ":", and "te", "content-type",
- * "user-agent", "connection" and the like). */
+ * "user-agent", "connection" and the like). "grpc-status-details-bin" is not reserved: a server's trailers have a
+ * serialised google.rpc.Status in it. */
 TORC_API int torc_metadata_add(torc_metadata *metadata, const char *name, const void *value, size_t value_len);
 /* torc_metadata_add with a NUL-terminated string. */
 TORC_API int torc_metadata_add_string(torc_metadata *metadata, const char *name, const char *value);

@@ -33,7 +33,7 @@ void torc_metadata_free(torc_metadata *m)
     tc_free(m);
 }
 
-/* Pseudo-headers, "grpc-" names, and headers of the connection. */
+/* Pseudo-headers, headers of the connection, and "grpc-" names but that for details of a failure. */
 static bool name_is_reserved(struct tc_slice name)
 {
     static const char *const reserved[] = {
@@ -43,7 +43,7 @@ static bool name_is_reserved(struct tc_slice name)
     if (name.len && name.data[0] == ':')
         return true;
     if (tc_slice_starts(name, tc_slice_of("grpc-", 5)))
-        return true;
+        return !tc_slice_eq_str(name, "grpc-status-details-bin");
     for (size_t i = 0; i < TC_ARRAY_LEN(reserved); i++)
         if (tc_slice_eq_str(name, reserved[i]))
             return true;

@@ -13,6 +13,8 @@
 #include "base/mem.h"
 #include "base/options.h"
 #include "base/ref.h"
+#include "proto/pack.h"
+#include "proto/wire.h"
 #include "stub/codec.h"
 
 /* The handlers of a service, which its methods share. */
@@ -58,7 +60,7 @@ static struct typed_service *service_new(const struct torc_protobuf_c_handler *r
     uint64_t given;
     size_t size = handlers_size(rows, n);
     memcpy(&given, handlers, sizeof(given));
-    if (given < sizeof(given) || given > 65536) {
+    if (given < sizeof(given) || given > TC_MAX((size_t)65536, size)) {
         tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "handlers: size is %llu: set it to sizeof the struct",
                      (unsigned long long)given);
         return NULL;
@@ -261,4 +263,56 @@ int torc_protobuf_c_respond(torc_server_call *call, const struct torc_protobuf_c
     rc = torc_server_call_send(call, p.bytes.data, p.bytes.len, flags, timeout_ms);
     tc_packed_fini(&p);
     return rc;
+}
+
+/* --- failures with details: google.rpc.Status {code = 1, message = 2, details = 3}, google.protobuf.Any {type_url = 1,
+ * value = 2} --- */
+
+enum { STATUS_CODE = 1, STATUS_MESSAGE = 2, STATUS_DETAILS = 3, ANY_TYPE_URL = 1, ANY_VALUE = 2 };
+
+static void detail_append(struct tc_buf *status, const ProtobufCMessage *detail)
+{
+    struct tc_buf url = {0}, value = {0}, any = {0};
+    tc_buf_printf(&url, "type.googleapis.com/%s", detail->descriptor->name);
+    tc_pack(detail, &value);
+    tc_wire_append(&any, ANY_TYPE_URL, tc_buf_slice(&url));
+    tc_wire_append(&any, ANY_VALUE, tc_buf_slice(&value));
+    tc_wire_append(status, STATUS_DETAILS, tc_buf_slice(&any));
+    tc_buf_fini(&url);
+    tc_buf_fini(&value);
+    tc_buf_fini(&any);
+}
+
+/* Returns a copy of the trailers with the details behind them. */
+static torc_metadata *trailers_with(const torc_metadata *trailers, int code, const char *text,
+                                    const ProtobufCMessage *const *details, size_t n)
+{
+    torc_metadata *all = torc_metadata_new();
+    const char *name;
+    const void *value;
+    size_t len;
+    for (size_t i = 0; torc_metadata_at(trailers, i, &name, &value, &len) == 0; i++)
+        torc_metadata_add(all, name, value, len);
+    struct tc_buf status = {0};
+    tc_wire_append_varint(&status, STATUS_CODE << 3 | TC_WIRE_VARINT);
+    tc_wire_append_varint(&status, (uint64_t)code);
+    tc_wire_append(&status, STATUS_MESSAGE, tc_slice_str(text ? text : ""));
+    for (size_t i = 0; i < n; i++)
+        detail_append(&status, details[i]);
+    torc_metadata_add(all, "grpc-status-details-bin", status.data, status.len);
+    tc_buf_fini(&status);
+    return all;
+}
+
+int torc_protobuf_c_finish(torc_server_call *call, int code, const char *text, const torc_metadata *trailers,
+                           const ProtobufCMessage *const *details, size_t n)
+{
+    bool bad = n > 0 && !details;
+    for (size_t i = 0; !bad && i < n; i++)
+        bad = !details[i] || !details[i]->descriptor;
+    bool sent = !bad && n > 0 && code > TORC_STATUS_OK && code <= TORC_STATUS_UNAUTHENTICATED;
+    torc_metadata *all = sent ? trailers_with(trailers, code, text, details, n) : NULL;
+    int rc = torc_server_call_finish(call, code, text, all ? all : trailers);
+    torc_metadata_free(all);
+    return rc == 0 && bad ? TORC_EINVAL : rc;
 }

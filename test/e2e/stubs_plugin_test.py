@@ -195,6 +195,10 @@ def test_installed():
         sh("cmake", "-S", project, "-B", f"{project}/b", f"-DCMAKE_PREFIX_PATH={prefix}")
         sh("cmake", "--build", f"{project}/b")
         check(sh(f"{project}/b/helloworld", address, "you") == "you\n", "by CMake; an echo server greets with the name")
+        errors = shutil.copytree(os.path.join(SOURCE, "examples", "errors"), os.path.join(folder, "errors"))
+        sh("cmake", "-S", errors, "-B", f"{errors}/b", f"-DCMAKE_PREFIX_PATH={prefix}")
+        sh("cmake", "--build", f"{errors}/b")
+        check("  again in 1.5 s" in sh(f"{errors}/b/errors"), "examples/errors by CMake")
         pkgconfig = next(root for root, _, files in os.walk(prefix) if "torc-stubs.pc" in files)
         env = {**os.environ, "PKG_CONFIG_PATH": pkgconfig, "LD_LIBRARY_PATH": os.path.dirname(pkgconfig)}
         sh("make", "-C", project, env=env)

@@ -8,6 +8,7 @@
 #include <torc/torc.h>
 
 #include "mirror.torc.h"
+#include "other.pb-c.h"
 #include "support/cmocka.h"
 #include "support/kits/backends.h"
 
@@ -285,6 +286,99 @@ static void test_bad_reply(void **state)
     torc_result_free(result);
 }
 
+/* --- failures with details --- */
+
+static torc_result *ask_for_failure(int32_t kind)
+{
+    Kinds request = kinds(kind);
+    return torc__test__mirror__mirror__once__call(ch, &request, NULL);
+}
+
+enum { WITH_DETAILS, WITHOUT_DETAILS, ONE_IS_NULL, ONE_IS_RAW, NO_LIST, IT_IS_OK, NO_CODE };
+
+static void failing(torc_server_call *call, const Kinds *request, void *arg)
+{
+    (void)arg;
+    Kinds first = kinds(41), second = kinds(42), raw = {0};
+    Torc__Test__Other__Old other = TORC__TEST__OTHER__OLD__INIT;
+    other.needed = 7;
+    first.f_string = (char *)"first";
+    const ProtobufCMessage *details[] = {&first.base, &other.base, &second.base};
+    torc_metadata *trailers = torc_metadata_new();
+    torc_metadata_add_string(trailers, "own", "trailer");
+    int code = TORC_STATUS_ABORTED, wanted = 0;
+    size_t n = 3;
+    switch (request->f_int32) {
+    case WITHOUT_DETAILS:
+        n = 0;
+        break;
+    case ONE_IS_NULL:
+        details[1] = NULL;
+        wanted = TORC_EINVAL;
+        break;
+    case ONE_IS_RAW:
+        details[2] = &raw.base;
+        wanted = TORC_EINVAL;
+        break;
+    case IT_IS_OK:
+        code = TORC_STATUS_OK;
+        break;
+    case NO_CODE:
+        code = 17;
+        wanted = TORC_EINVAL;
+        break;
+    default:
+        break;
+    }
+    const ProtobufCMessage *const *list = request->f_int32 == NO_LIST ? NULL : details;
+    wanted = list ? wanted : TORC_EINVAL;
+    assert_int_equal(torc_protobuf_c_finish(call, code, "it is late", trailers, list, n), wanted);
+    torc_metadata_free(trailers);
+}
+
+static void test_details(void **state)
+{
+    (void)state;
+    serve(&(Handlers){.size = sizeof(Handlers), .once = failing});
+    torc_arena *arena = torc_arena_new(0);
+    torc_error *error = NULL;
+    torc_result *result = ask_for_failure(WITH_DETAILS);
+    assert_int_equal(torc_result_code(result), TORC_STATUS_ABORTED);
+    assert_string_equal(torc_result_text(result), "it is late");
+    assert_string_equal(torc_metadata_find(torc_result_trailers(result), "own", NULL), "trailer");
+    const Kinds *first =
+        (const Kinds *)torc_protobuf_c_detail(result, &torc__test__kinds__kinds__descriptor, arena, &error);
+    assert_non_null(first);
+    assert_int_equal(first->f_int32, 41); /* the first of its type */
+    assert_string_equal(first->f_string, "first");
+    const Torc__Test__Other__Old *other = (const Torc__Test__Other__Old *)torc_protobuf_c_detail(
+        result, &torc__test__other__old__descriptor, arena, &error);
+    assert_non_null(other);
+    assert_int_equal(other->needed, 7);
+    const char *url;
+    const void *bytes;
+    size_t n;
+    assert_int_equal(torc_result_detail(result, 2, &url, &bytes, &n), 0);
+    assert_string_equal(url, "type.googleapis.com/torc.test.kinds.Kinds");
+    assert_int_equal(torc_result_detail(result, 3, &url, &bytes, &n), TORC_ENOTFOUND);
+    torc_result_free(result);
+
+    for (int32_t kind = WITHOUT_DETAILS; kind <= NO_CODE; kind++) {
+        result = ask_for_failure(kind);
+        int code = kind == IT_IS_OK  ? TORC_STATUS_INTERNAL
+                   : kind == NO_CODE ? TORC_STATUS_UNKNOWN
+                                     : TORC_STATUS_ABORTED;
+        assert_int_equal(torc_result_code(result), code); /* OK without a response is INTERNAL */
+        assert_int_equal(torc_result_detail(result, 0, &url, &bytes, &n), TORC_ENOTFOUND);
+        assert_string_equal(torc_metadata_find(torc_result_trailers(result), "own", NULL), "trailer");
+        assert_null(torc_metadata_find(torc_result_trailers(result), "grpc-status-details-bin", NULL));
+        torc_result_free(result);
+    }
+    assert_null(error);
+    assert_int_equal(torc_protobuf_c_finish(NULL, TORC_STATUS_ABORTED, NULL, NULL, NULL, 0), TORC_EINVAL);
+    torc_arena_free(arena);
+}
+
 /* Expects that the struct is refused, with this in the text. */
 static void refused(const void *handlers, int code, const char *text)
 {
@@ -360,6 +454,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_malformed_request, setup, teardown),
         cmocka_unit_test_setup_teardown(test_missing_handler, setup, teardown),
         cmocka_unit_test_setup_teardown(test_bad_reply, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_details, setup, teardown),
         cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(test_strict, setup, teardown),
     };
