@@ -37,6 +37,7 @@ struct emitter {
     struct tc_buf *header, *source;
     struct tc_arena arena;
     struct method *methods;
+    struct pgt_name *services;
     struct tc_buf table; /* the name of the table of methods */
     char **why;
 };
@@ -113,16 +114,17 @@ static const struct function functions[] = {
      "    return torc_protobuf_c_respond(call, $M, (const ProtobufCMessage *)response, flags, timeout_ms);\n"},
 };
 
-/* How the library calls a method's handler, with the handler's own types. */
+/* How the library calls a method's handler, with the handler's own types. In parentheses a member may have the name of
+ * a macro that is called ("assert"). */
 static const struct {
     unsigned kinds;
     const char *code;
 } callers[] = {
     {UNARY | SERVER, "\nstatic void $X__caller(torc_server_call *call, const ProtobufCMessage *request, const void "
                      "*handlers, void *arg)\n"
-                     "{\n    ((const struct $S__handlers *)handlers)->$F(call, (const $Q *)request, arg);\n}\n"},
+                     "{\n    (((const struct $S__handlers *)handlers)->$F)(call, (const $Q *)request, arg);\n}\n"},
     {CLIENT | BIDI, "\nstatic void $X__caller(torc_server_call *call, const void *handlers, void *arg)\n"
-                    "{\n    ((const struct $S__handlers *)handlers)->$F(call, arg);\n}\n"},
+                    "{\n    (((const struct $S__handlers *)handlers)->$F)(call, arg);\n}\n"},
 };
 
 static void expand(const struct emitter *e, const struct method *m, struct tc_buf *out, const char *text)
@@ -262,6 +264,14 @@ static bool method_add(struct emitter *e, const pgt_service *service, const pgt_
            type_names(e, m, proto->output_type, &m->response, &m->response_lower);
 }
 
+static bool service_check_name(struct emitter *e, const pgt_service *service)
+{
+    const char *name = c_name(e, service, NULL);
+    const char *other = pgt_name_take(&e->services, &e->arena, name, service->name);
+    return !other || tc_refuse(e->why, "%s: the services %s and %s are one name in C, %s", e->file->name, other,
+                               service->name, name);
+}
+
 /* Finds all methods first, as the table stands before the functions. */
 static bool services_add(struct emitter *e)
 {
@@ -273,6 +283,8 @@ static bool services_add(struct emitter *e)
         for (size_t k = 0; k < service->n_method; k++)
             if (!method_add(e, service, service->method[k]))
                 return false;
+        if (!service_check_name(e, service))
+            return false;
     }
     return true;
 }
@@ -415,6 +427,7 @@ bool pgt_emit(const struct pgt_schema *schema, const struct pgt_options *options
         tc_buf_append_str(header, "\n#ifdef __cplusplus\n}\n#endif\n#endif\n");
     }
     HASH_CLEAR(hh, e.methods);
+    pgt_names_clear(&e.services);
     tc_buf_fini(&e.table);
     tc_arena_fini(&e.arena);
     return good;

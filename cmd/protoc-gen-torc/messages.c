@@ -29,6 +29,8 @@ struct used_file {
 struct usage {
     const struct pgt_schema *schema;
     struct tc_arena arena;
+    struct tc_arena *names; /* lives as long as the request */
+    const pgt_file *file;
     struct used_file *files; /* files that define a type which is used */
 };
 
@@ -84,15 +86,68 @@ static void base_rename(pgt_message *m)
 static bool is_base(const pgt_field *field)
 {
     struct tc_buf lower = {0};
-    pgt_lower(&lower, tc_slice_str(field->name ? field->name : ""));
+    pgt_field_lower(&lower, field->name);
     bool is = strcmp(tc_buf_cstr(&lower), "base") == 0;
     tc_buf_fini(&lower);
     return is;
 }
 
+/* Returns true if protobuf-c adds has_X to a field: a number, an enum or bytes, optional in proto2. */
+static bool is_with_presence(const pgt_file *file, const pgt_field *f)
+{
+    return !(file->syntax && strcmp(file->syntax, "proto3") == 0) && !f->has_oneof_index && f->has_type &&
+           f->label == GOOGLE__PROTOBUF__FIELD_DESCRIPTOR_PROTO__LABEL__LABEL_OPTIONAL &&
+           f->type != GOOGLE__PROTOBUF__FIELD_DESCRIPTOR_PROTO__TYPE__TYPE_STRING &&
+           f->type != GOOGLE__PROTOBUF__FIELD_DESCRIPTOR_PROTO__TYPE__TYPE_MESSAGE;
+}
+
+/* Takes the members that protobuf-c adds to a message's struct: n_X of a repeated field, has_X, X_case of a oneof. */
+static void added_members_take(struct pgt_name **members, struct tc_arena *arena, const pgt_file *file,
+                               const pgt_message *m)
+{
+    struct tc_buf member = {0};
+    for (size_t i = 0; i < m->n_field; i++) {
+        const pgt_field *f = m->field[i];
+        bool repeated = f->label == GOOGLE__PROTOBUF__FIELD_DESCRIPTOR_PROTO__LABEL__LABEL_REPEATED;
+        if (!repeated && !is_with_presence(file, f))
+            continue;
+        tc_buf_clear(&member);
+        tc_buf_append_str(&member, repeated ? "n_" : "has_");
+        pgt_field_lower(&member, f->name);
+        pgt_name_take(members, arena, tc_buf_cstr(&member), "");
+    }
+    for (size_t i = 0; i < m->n_oneof_decl; i++) {
+        tc_buf_clear(&member);
+        pgt_field_lower(&member, m->oneof_decl[i]->name);
+        tc_buf_append_str(&member, "_case");
+        pgt_name_take(members, arena, tc_buf_cstr(&member), "");
+    }
+    tc_buf_fini(&member);
+}
+
+/* Gives a '_' to each field whose name another member has, or a macro, or a word that protobuf-c does not know. */
+static void fields_rename(struct tc_arena *arena, const pgt_file *file, pgt_message *m)
+{
+    struct pgt_name *members = NULL;
+    added_members_take(&members, arena, file, m);
+    for (size_t i = 0; i < m->n_field; i++) {
+        pgt_field *f = m->field[i];
+        struct tc_buf name = {0};
+        pgt_field_lower(&name, f->name);
+        size_t len = name.len;
+        while (pgt_is_taken_member(tc_buf_cstr(&name)) || pgt_name_take(&members, arena, tc_buf_cstr(&name), ""))
+            tc_buf_append_char(&name, '_');
+        if (name.len > len)
+            f->name = tc_arena_dup(arena, tc_buf_slice(&name));
+        tc_buf_fini(&name);
+    }
+    pgt_names_clear(&members);
+}
+
 static void message_prepare(struct usage *u, pgt_message *m)
 {
     m->n_extension = drop_custom_options(m->extension, m->n_extension);
+    fields_rename(u->names, u->file, m);
     for (size_t i = 0; i < m->n_field; i++) {
         m->field[i]->has_proto3_optional = false;
         use(u, m->field[i]->type_name);
@@ -142,12 +197,11 @@ static void imports_prune(const struct usage *u, pgt_file *file)
     file->n_weak_dependency = 0;
 }
 
-void pgt_messages_prepare(const struct pgt_schema *schema,
-                          const Google__Protobuf__Compiler__CodeGeneratorRequest *request)
+void pgt_messages_prepare(struct pgt_schema *schema, const Google__Protobuf__Compiler__CodeGeneratorRequest *request)
 {
     for (size_t i = 0; i < request->n_proto_file; i++) {
-        struct usage u = {.schema = schema};
         pgt_file *file = request->proto_file[i];
+        struct usage u = {.schema = schema, .names = &schema->arena, .file = file};
         tc_arena_init(&u.arena, 0, 0);
         file->n_extension = drop_custom_options(file->extension, file->n_extension);
         for (size_t k = 0; k < file->n_message_type; k++)

@@ -6,9 +6,9 @@
 #include "schema.h"
 
 /* Changes the files of the request into what protoc-gen-c takes: presence that is explicit by a oneof of one member
- * instead of proto3_optional, no custom options, no imports of which nothing is used. */
-void pgt_messages_prepare(const struct pgt_schema *schema,
-                          const Google__Protobuf__Compiler__CodeGeneratorRequest *request);
+ * instead of proto3_optional, no custom options, no imports of which nothing is used, fields whose names C lets be
+ * members of one struct. */
+void pgt_messages_prepare(struct pgt_schema *schema, const Google__Protobuf__Compiler__CodeGeneratorRequest *request);
 
 /* Runs the program on the request and appends its serialised response to `response`. Returns false with the reason in
  * *why (tc_free) if it cannot be run, or fails. */

@@ -8,6 +8,8 @@
 
 #include <stdlib.h>
 
+#include "base/table.h"
+
 static bool is_upper(char c)
 {
     return c >= 'A' && c <= 'Z';
@@ -99,6 +101,12 @@ static void each_part(struct tc_buf *out, struct tc_slice full_name, void (*appe
     }
 }
 
+void pgt_field_lower(struct tc_buf *out, const char *name)
+{
+    for (; name && *name; name++)
+        tc_buf_append_char(out, to_lower(*name));
+}
+
 void pgt_lower(struct tc_buf *out, struct tc_slice full_name)
 {
     each_part(out, full_name, lower_part);
@@ -114,12 +122,30 @@ static int words_compare(const void *key, const void *word)
     return strcmp(key, *(const char *const *)word);
 }
 
+/* Names that cannot be a member's, though protobuf-c 1.4 does not know that: macros of compilers and of C's headers,
+ * words of newer standards, and the types of other members. In the order of strcmp, as is the list below. */
+static const char *const taken_members[] = {
+    "alignas",      "alignof",  "char16_t",      "char32_t",      "char8_t",   "co_await", "co_return",
+    "co_yield",     "concept",  "consteval",     "constexpr",     "constinit", "decltype", "errno",
+    "export",       "i386",     "int32_t",       "int64_t",       "linux",     "noexcept", "nullptr",
+    "requires",     "restrict", "size_t",        "static_assert", "stderr",    "stdin",    "stdout",
+    "thread_local", "typeof",   "typeof_unqual", "uint32_t",      "uint64_t",  "unix",
+};
+
+static bool is_among(const char *name, const char *const *words, size_t n)
+{
+    return bsearch(name, words, n, sizeof(words[0]), words_compare) != NULL;
+}
+
+bool pgt_is_taken_member(const char *lower)
+{
+    return is_among(lower, taken_members, TC_ARRAY_LEN(taken_members));
+}
+
 void pgt_member(struct tc_buf *out, struct tc_slice name)
 {
-    /* In the order of strcmp. "size" is the struct's first member. */
+    /* Older words, in the order of strcmp. "size" is the struct's first member. */
     static const char *const words[] = {
-        "alignas",
-        "alignof",
         "and",
         "and_eq",
         "asm",
@@ -132,18 +158,10 @@ void pgt_member(struct tc_buf *out, struct tc_slice name)
         "catch",
         "char",
         "class",
-        "co_await",
-        "co_return",
-        "co_yield",
         "compl",
-        "concept",
         "const",
         "const_cast",
-        "consteval",
-        "constexpr",
-        "constinit",
         "continue",
-        "decltype",
         "default",
         "delete",
         "do",
@@ -152,7 +170,6 @@ void pgt_member(struct tc_buf *out, struct tc_slice name)
         "else",
         "enum",
         "explicit",
-        "export",
         "extern",
         "false",
         "float",
@@ -166,10 +183,8 @@ void pgt_member(struct tc_buf *out, struct tc_slice name)
         "mutable",
         "namespace",
         "new",
-        "noexcept",
         "not",
         "not_eq",
-        "nullptr",
         "operator",
         "or",
         "or_eq",
@@ -178,29 +193,23 @@ void pgt_member(struct tc_buf *out, struct tc_slice name)
         "public",
         "register",
         "reinterpret_cast",
-        "requires",
-        "restrict",
         "return",
         "short",
         "signed",
         "size",
         "sizeof",
         "static",
-        "static_assert",
         "static_cast",
         "struct",
         "switch",
         "template",
         "this",
-        "thread_local",
         "throw",
         "true",
         "try",
         "typedef",
         "typeid",
         "typename",
-        "typeof",
-        "typeof_unqual",
         "union",
         "unsigned",
         "using",
@@ -214,8 +223,31 @@ void pgt_member(struct tc_buf *out, struct tc_slice name)
     };
     size_t at = out->len;
     pgt_lower(out, name);
-    if (bsearch(tc_buf_cstr(out) + at, words, TC_ARRAY_LEN(words), sizeof(words[0]), words_compare))
+    if (is_among(tc_buf_cstr(out) + at, words, TC_ARRAY_LEN(words)) || pgt_is_taken_member(tc_buf_cstr(out) + at))
         tc_buf_append_char(out, '_');
+}
+
+struct pgt_name {
+    UT_hash_handle hh; /* by the name */
+    const char *owner;
+};
+
+const char *pgt_name_take(struct pgt_name **names, struct tc_arena *arena, const char *name, const char *owner)
+{
+    struct pgt_name *known;
+    size_t len = strlen(name);
+    HASH_FIND(hh, *names, name, len, known);
+    if (known)
+        return known->owner;
+    known = tc_arena_calloc(arena, 1, sizeof(*known));
+    known->owner = owner;
+    HASH_ADD_KEYPTR(hh, *names, tc_arena_dup(arena, tc_slice_of(name, len)), len, known);
+    return NULL;
+}
+
+void pgt_names_clear(struct pgt_name **names)
+{
+    HASH_CLEAR(hh, *names);
 }
 
 void pgt_path(struct tc_buf *out, struct tc_slice path, bool upper)

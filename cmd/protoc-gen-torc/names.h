@@ -2,6 +2,7 @@
 #ifndef PGT_NAMES_H
 #define PGT_NAMES_H
 
+#include "base/arena.h"
 #include "base/buf.h"
 
 /* Returns true if `s` is a C identifier. */
@@ -12,9 +13,22 @@ bool pgt_is_full_name(struct tc_slice s);
  * the comment. */
 bool pgt_is_file_name(struct tc_slice s);
 
-/* Appends a method's name as a member of the struct of handlers: in lower case, with a '_' behind a word of C or C++
- * and behind "size". */
+/* Returns true if `lower` cannot name a member of a struct though protobuf-c does not know that: a macro ("linux",
+ * "errno"), a newer word of C or C++, or the type of other members. */
+bool pgt_is_taken_member(const char *lower);
+
+/* A set of names in C, empty when NULL, and who has each. */
+struct pgt_name;
+/* Adds a name, which is copied into the arena. Returns the owner if the name is taken already, else NULL. */
+const char *pgt_name_take(struct pgt_name **names, struct tc_arena *arena, const char *name, const char *owner);
+/* Empties the set; its memory stays in the arena. */
+void pgt_names_clear(struct pgt_name **names);
+
+/* Appends a method's name as a member of the struct of handlers: in lower case, with a '_' behind a word or macro of C
+ * or C++ and behind "size". */
 void pgt_member(struct tc_buf *out, struct tc_slice name);
+/* Appends "barbaz" for the field "barBaz". NULL appends nothing. */
+void pgt_field_lower(struct tc_buf *out, const char *name);
 /* Appends "foo__bar_baz" for "foo.BarBaz". */
 void pgt_lower(struct tc_buf *out, struct tc_slice full_name);
 /* Appends "Foo__BarBaz" for "foo.BarBaz". */

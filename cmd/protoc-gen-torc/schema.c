@@ -168,16 +168,90 @@ static bool extensions_accepted(const pgt_file *file, pgt_field *const *extensio
     return true;
 }
 
+/* The C that protoc-gen-c writes for infinity and for what is not a number does not compile. */
+static bool is_number(const char *value)
+{
+    return strcmp(value, "inf") != 0 && strcmp(value, "-inf") != 0 && strcmp(value, "nan") != 0 &&
+           strcmp(value, "-nan") != 0;
+}
+
+static bool field_accepted(const pgt_file *file, const pgt_message *m, const pgt_field *f, char **why)
+{
+    const char *name = f->name ? f->name : "?";
+    if (f->has_type && f->type == GOOGLE__PROTOBUF__FIELD_DESCRIPTOR_PROTO__TYPE__TYPE_GROUP)
+        return tc_refuse(why, "%s: %s." TC_SHOWN " is a group: protobuf-c has no groups", file->name, m->name,
+                         TC_SHOW(name));
+    if (f->has_type && f->default_value && !is_number(f->default_value) &&
+        (f->type == GOOGLE__PROTOBUF__FIELD_DESCRIPTOR_PROTO__TYPE__TYPE_DOUBLE ||
+         f->type == GOOGLE__PROTOBUF__FIELD_DESCRIPTOR_PROTO__TYPE__TYPE_FLOAT))
+        return tc_refuse(why, "%s: %s." TC_SHOWN ": protobuf-c has no default that is %s", file->name, m->name,
+                         TC_SHOW(name), f->default_value);
+    return true;
+}
+
 static bool message_accepted(const pgt_file *file, const pgt_message *m, char **why)
 {
     for (size_t i = 0; i < m->n_field; i++)
-        if (m->field[i]->has_type && m->field[i]->type == GOOGLE__PROTOBUF__FIELD_DESCRIPTOR_PROTO__TYPE__TYPE_GROUP)
-            return tc_refuse(why, "%s: %s." TC_SHOWN " is a group: protobuf-c has no groups", file->name, m->name,
-                             TC_SHOW(m->field[i]->name ? m->field[i]->name : "?"));
+        if (!field_accepted(file, m, m->field[i], why))
+            return false;
     for (size_t i = 0; i < m->n_nested_type; i++)
         if (!message_accepted(file, m->nested_type[i], why))
             return false;
     return extensions_accepted(file, m->extension, m->n_extension, why);
+}
+
+/* The names of a file's types in C: those of structs, and of functions. */
+struct type_names {
+    const pgt_file *file;
+    struct tc_arena arena;
+    struct pgt_name *camel, *lower;
+    char **why;
+};
+
+static bool type_name_check(struct type_names *t, const char *full_name)
+{
+    struct tc_buf camel = {0}, lower = {0};
+    pgt_schema_camel(t->file, full_name, &camel);
+    pgt_schema_lower(t->file, full_name, &lower);
+    const char *owner = tc_arena_dup(&t->arena, tc_slice_str(full_name));
+    const char *name = tc_buf_cstr(&camel), *other = pgt_name_take(&t->camel, &t->arena, name, owner);
+    if (!other) {
+        name = tc_buf_cstr(&lower);
+        other = pgt_name_take(&t->lower, &t->arena, name, owner);
+    }
+    if (other)
+        tc_refuse(t->why, "%s: %s and %s are one name in C, %s", t->file->name, other, full_name, name);
+    tc_buf_fini(&camel);
+    tc_buf_fini(&lower);
+    return !other;
+}
+
+static bool types_check(struct type_names *t, const char *scope, pgt_message *const *messages, size_t n_messages,
+                        Google__Protobuf__EnumDescriptorProto *const *enums, size_t n_enums)
+{
+    bool good = true;
+    for (size_t i = 0; good && i < n_messages + n_enums; i++) {
+        const pgt_message *m = i < n_messages ? messages[i] : NULL;
+        struct tc_buf name = {0};
+        tc_buf_printf(&name, "%s%s%s", scope, *scope ? "." : "", m ? m->name : enums[i - n_messages]->name);
+        good =
+            type_name_check(t, tc_buf_cstr(&name)) &&
+            (!m || types_check(t, tc_buf_cstr(&name), m->nested_type, m->n_nested_type, m->enum_type, m->n_enum_type));
+        tc_buf_fini(&name);
+    }
+    return good;
+}
+
+static bool type_names_accepted(const pgt_file *file, char **why)
+{
+    struct type_names t = {.file = file, .why = why};
+    tc_arena_init(&t.arena, 0, 0);
+    bool good = types_check(&t, file->package ? file->package : "", file->message_type, file->n_message_type,
+                            file->enum_type, file->n_enum_type);
+    pgt_names_clear(&t.camel);
+    pgt_names_clear(&t.lower);
+    tc_arena_fini(&t.arena);
+    return good;
 }
 
 bool pgt_schema_accepts(const pgt_file *file, char **why)
@@ -188,5 +262,5 @@ bool pgt_schema_accepts(const pgt_file *file, char **why)
     for (size_t i = 0; i < file->n_message_type; i++)
         if (!message_accepted(file, file->message_type[i], why))
             return false;
-    return extensions_accepted(file, file->extension, file->n_extension, why);
+    return extensions_accepted(file, file->extension, file->n_extension, why) && type_names_accepted(file, why);
 }

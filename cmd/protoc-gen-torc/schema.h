@@ -39,7 +39,7 @@ void pgt_schema_lower(const pgt_file *file, const char *full_name, struct tc_buf
 void pgt_schema_camel(const pgt_file *file, const char *full_name, struct tc_buf *out);
 
 /* Returns false with the reason in *why when the file has what protobuf-c or this version cannot generate: editions,
- * groups, extensions other than options. */
+ * groups, extensions other than options, defaults that are not numbers, types that are one name in C. */
 bool pgt_schema_accepts(const pgt_file *file, char **why);
 /* Returns true for an extension of google.protobuf.*Options, which is for compilers and never sent. */
 bool pgt_is_custom_option(const pgt_field *extension);

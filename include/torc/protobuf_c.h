@@ -25,10 +25,10 @@ extern "C" {
  * NAME__free_unpacked.
  *
  * Refused with TORC_EPARSE: bytes that are cut short, strings with invalid UTF-8 or with a NUL, groups, a required
- * field that is missing. With TORC_ELIMIT: more than 100 messages within each other, more than 4,194,304 values, more
- * than 4 MiB of fields that the type does not have, and a message that takes more memory than 32 times its bytes, where
- * 1 MiB is always allowed and 512 MiB never exceeded, or than the arena gives. TORC_EINVAL: an argument is NULL. The
- * text names the field. The layer is TORC_LAYER_CODEC.
+ * field that is missing. With TORC_ELIMIT: more than 100 messages within each other, more than 4,194,304 values (a
+ * message is one more for each 64 fields of its type), more than 4 MiB of fields that the type does not have, and a
+ * message that takes more memory than 32 times its bytes, where 1 MiB is always allowed and 512 MiB never exceeded, or
+ * than the arena gives. TORC_EINVAL: an argument is NULL. The text names the field. The layer is TORC_LAYER_CODEC.
  *
  * Fields that the type does not have are dropped. A map is a list of all entries that the bytes have: if several have
  * the same key, the last one counts. An entry's message may be NULL, which stands for an empty message. */

@@ -24,6 +24,7 @@ enum {
     DEFAULT_STRING_BYTES = 1024 * 1024,
     DEFAULT_UNKNOWN_BYTES = 4 * 1024 * 1024,
     MAX_FIELD_NUMBER = 0x1fffffff,
+    FIELDS_PER_VALUE = 64,
     SMALL_FRAMES = 8,
     SMALL_COUNTS = 64,
 };
@@ -266,19 +267,23 @@ static int string_check(struct scanner *s, const ProtobufCFieldDescriptor *field
 }
 
 /* Counts `more` occurrences of a field; `*index` becomes the index of the first. The sum over all fields is bounded
- * too: many small repeated fields cost as much as a large one. */
+ * too: many small repeated fields cost as much as a large one. A message, however few its bytes, costs a walk over all
+ * fields of its type, here and in protobuf-c: each FIELDS_PER_VALUE of them count as a value. */
 static int field_count(struct scanner *s, const ProtobufCFieldDescriptor *field, size_t more, size_t *index)
 {
     const struct frame *f = &s->frames.data[s->frames.len - 1];
     uint32_t *n = &s->counts.data[f->counts_at + (size_t)(field - f->type->fields)];
     if (more > s->limits.max_repeated || *n > s->limits.max_repeated - more)
         return scan_fail(s, field, SIZE_MAX, TORC_ELIMIT, "occurs more than %zu times", s->limits.max_repeated);
-    if (more > s->limits.max_elements - s->elements)
+    size_t values = more;
+    if (field->type == PROTOBUF_C_TYPE_MESSAGE)
+        values += ((const ProtobufCMessageDescriptor *)field->descriptor)->n_fields / FIELDS_PER_VALUE;
+    if (values > s->limits.max_elements - s->elements)
         return scan_fail(s, field, SIZE_MAX, TORC_ELIMIT, "the message has more than %zu values",
                          s->limits.max_elements);
     *index = *n;
     *n += (uint32_t)more;
-    s->elements += more;
+    s->elements += values;
     return 0;
 }
 

@@ -13,7 +13,8 @@
 struct tc_scan_options {
     size_t max_depth;         /* messages within messages, the outermost not counted; 100 */
     size_t max_repeated;      /* occurrences of one field in one message, packed elements too; 65,536 */
-    size_t max_elements;      /* occurrences of all fields in the whole; 4,194,304 */
+    size_t max_elements;      /* occurrences of all fields in the whole, those of a message counted as one more for each
+                                 64 fields of its type; 4,194,304 */
     size_t max_string_bytes;  /* of one string field; 1 MiB */
     size_t max_unknown_bytes; /* of fields that are stripped, in all; 4 MiB */
 };

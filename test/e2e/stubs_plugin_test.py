@@ -59,6 +59,45 @@ def test_files():
             proto2 + "extensions 5; } message N { extend M { optional int32 inner = 5; } }")
     refused("messages", "a.proto: the methods /p.S/GetIt and /p.S/get_it are one name in C, p__s__get_it",
             "message M {} service S { rpc GetIt(M) returns (M); rpc get_it(M) returns (M); }")
+    refused("messages", "a.proto: the services Foo and foo are one name in C, p__foo",
+            "message M {} service Foo { rpc A(M) returns (M); } service foo { rpc B(M) returns (M); }")
+    refused("messages", "a.proto: p.a_b and p.AB are one name in C, P__AB", "message a_b {} message AB {}")
+    refused("messages", "a.proto: p.A.B_c and p.A.BC are one name in C, P__A__BC", "message A { message B_c {} enum BC { X = 0; } }")
+    refused("messages", "a.proto: M.d: protobuf-c has no default that is -inf", proto2 + "optional double d = 1 [default = -inf]; }")
+    refused("messages", "a.proto: N.f: protobuf-c has no default that is nan", proto2 + "message N { optional float f = 1 [default = nan]; } }")
+
+
+# Names that C, C++, their headers or the compiler have taken.
+TAKEN = ("linux unix errno stdin stdout stderr assert bool true signed size_t int32_t uint64_t i386 static_assert thread_local alignas "
+         "noreturn and or not new delete template this uint8_t base descriptor asm typeof inline restrict constexpr nullptr offsetof "
+         "major export requires concept co_await char8_t decltype noexcept class int").split()
+
+
+def test_taken_names():
+    """Whatever a .proto calls its fields and methods, the code compiles, where the usual headers are included before."""
+    def fields(kind):
+        return " ".join(f"{kind} {name} = {i + 1};" for i, name in enumerate(TAKEN))
+    text = ('syntax = "proto3"; package linux.errno; message M { ' + fields("int32") + ' } message R { ' + fields("repeated string") +
+            ' } message O { ' + fields("optional M") + ' } message N { oneof linux { int32 unix = 1; string errno = 2; } }\n'
+            'message Members { repeated int32 x = 1; int32 n_x = 2; int32 y = 3; bool has_y = 4; oneof a { int32 b = 5; } int32 a_case = 6; }\n'
+            'service S { ' + " ".join(f"rpc {name}(M) returns ({'stream' if i % 2 else ''} R);" for i, name in enumerate(TAKEN)) + ' }')
+    old = ('syntax = "proto2"; package p; message M { optional int32 x = 1; optional bool has_x = 2; optional string y = 3; optional bool has_y = 4;'
+           'repeated M m = 5; optional int32 N_M = 6; ' + " ".join(f"optional bytes {name} = {i + 10};" for i, name in enumerate(TAKEN)) + ' }')
+    with tempfile.TemporaryDirectory() as folder:
+        for name, content in (("a.proto", text), ("b.proto", old)):
+            with open(os.path.join(folder, name), "w", encoding="utf-8") as out:
+                out.write(content)
+        done = protoc(folder, "messages", "a.proto", "b.proto", imports=[folder])
+        check(done.returncode == 0, done.stderr)
+        with open(os.path.join(folder, "before.h"), "w", encoding="utf-8") as out:
+            out.write("".join(f"#include <{h}.h>\n" for h in ("assert", "errno", "signal", "stdio", "stdlib")))
+        files = ["before.h", "a.torc.c", "b.torc.c"]
+        check(compile_all(folder, files, {"c": ["c99", "gnu17"], "c++": ["c++11", "gnu++20"]}) >= 4, "calls")
+        check(compile_all(folder, ["before.h", "a.pb-c.c", "b.pb-c.c"], {"c": ["c99", "gnu17"]}) >= 2, "messages")
+        with open(os.path.join(folder, "a.pb-c.h"), encoding="utf-8") as header:
+            members = header.read()
+        for member in ("int32_t linux_;", "int32_t class_;", "int32_t n_x_;", "protobuf_c_boolean has_y;", "int32_t a_case_;"):
+            check(member in members, member)
 
 
 def compile_all(folder, files, languages):
@@ -214,4 +253,4 @@ def test_installed():
 if not shutil.which("protoc"):
     print("protoc is not installed")
     sys.exit(77)
-main(test_options, test_files, test_code_is_clean, test_prefix_and_comments, test_c_package, test_not_a_request, test_sides, test_etcd_is_short, test_installed)
+main(test_options, test_files, test_taken_names, test_code_is_clean, test_prefix_and_comments, test_c_package, test_not_a_request, test_sides, test_etcd_is_short, test_installed)

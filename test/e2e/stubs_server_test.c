@@ -420,6 +420,26 @@ static void strict_each(torc_server_call *call, const ProtobufCMessage *request,
     (void)call, (void)request, (void)handlers, (void)arg;
 }
 
+/* A struct of handlers that is larger than 64 KiB. */
+static void test_many_methods(void **state)
+{
+    (void)state;
+    enum { METHODS = 10000 };
+    static const struct torc_protobuf_c_method method = {
+        .size = sizeof(method), .version = torc_stub_v1, .path = "/p.Many/Last"};
+    static struct torc_protobuf_c_handler rows[METHODS];
+    static uint64_t handlers[METHODS + 1];
+    for (size_t i = 0; i < METHODS; i++)
+        rows[i] = (struct torc_protobuf_c_handler){
+            .size = sizeof(rows[i]), .method = &method, .offset = (i + 1) * sizeof(uint64_t), .unary = strict_each};
+    handlers[0] = sizeof(handlers);
+    handlers[METHODS] = 1; /* set, and never called */
+    assert_int_equal(torc_protobuf_c_add(server, rows, METHODS, handlers, NULL, 0, NULL), 0);
+    assert_int_equal(torc_protobuf_c_add(server, rows, METHODS, handlers, NULL, 0, NULL), TORC_EEXIST);
+    handlers[0] = sizeof(handlers) + 1;
+    assert_int_equal(torc_protobuf_c_add(server, rows, METHODS, handlers, NULL, 0, NULL), TORC_EINVAL);
+}
+
 static void test_strict(void **state)
 {
     (void)state;
@@ -456,6 +476,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_bad_reply, setup, teardown),
         cmocka_unit_test_setup_teardown(test_details, setup, teardown),
         cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_many_methods, setup, teardown),
         cmocka_unit_test_setup_teardown(test_strict, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
