@@ -14,7 +14,9 @@
  * before the backoff starts from its beginning (`hold_backoff`).
  *
  * Requests: `turn` of a type puts it into a queue; one message is on its way at a time (`sending`), and the types of
- * one loop turn are sent once each. Responses: the next one is read when the last holder of `token` lets go, or later
+ * one loop turn are sent once each. The first request of a stream may wait long for a connection, and gives versions
+ * that the client holds: when the client loses one of them meanwhile, another stream takes the place of the one that
+ * waits (`outdated`). Responses: the next one is read when the last holder of `token` lets go, or later
  * if the response was rejected at great cost (`pause`). While another thread decodes (`pending`), the end of the stream
  * waits, because responses before the end count. */
 #include "xds/client/ads.h"
@@ -127,6 +129,7 @@ static void ads_forget_stream(struct tc_xds_channel *ch)
     tc_timer_stop(&a->steady);
     tc_timer_stop(&a->pause);
     tc_task_cancel(&a->send);
+    tc_task_cancel(&a->outdated);
     for (size_t i = 0; i < a->types.len; i++) {
         struct tc_xds_ads_type *t = &a->types.data[i];
         tc_rstr_clear(&t->nonce);
@@ -225,6 +228,7 @@ static void on_stream_sent(void *arg)
     struct tc_xds_ads *a = &ch->ads;
     struct tc_xds_token *acked = a->sent_token;
     a->sending = false;
+    a->sent = true;
     a->sent_token = NULL;
     tc_xds_ads_each_entry(ch, a->sending_type, entry_mark_sent, NULL);
     channel_check_reachable(ch);
@@ -330,19 +334,37 @@ static const struct tc_xds_stream_events stream_events = {
     .on_status = on_stream_status,
 };
 
+static void ads_open(struct tc_xds_channel *ch)
+{
+    struct tc_xds_ads *a = &ch->ads;
+    a->sent_node = a->sent = a->seen_response = false;
+    a->opened_ms = tc_loop_now_ms(ch->client->base.loop);
+    a->stream = ch->transport->ops->open(ch->transport, a->ops->method, &stream_events, ch);
+    ads_read_next(a, ch->client->base.loop);
+    for (size_t type = 0; type < ch->client->types.len; type++)
+        tc_xds_ads_request(ch, type);
+}
+
 void tc_xds_ads_start(struct tc_xds_channel *ch)
 {
     struct tc_xds_ads *a = &ch->ads;
     if (a->stream || a->pending || tc_timer_active(&a->retry) || tc_task_pending(&a->restart))
         return;
-    a->sent_node = a->seen_response = false;
-    a->opened_ms = tc_loop_now_ms(ch->client->base.loop);
     TC_XDS_LOG(INFO, "xds %s: stream opens, %s", tc_rstr_cstr(ch->server->uri),
                ch->server->incremental ? "incremental" : "state of the world");
-    a->stream = ch->transport->ops->open(ch->transport, a->ops->method, &stream_events, ch);
-    ads_read_next(a, ch->client->base.loop);
-    for (size_t type = 0; type < ch->client->types.len; type++)
-        tc_xds_ads_request(ch, type);
+    ads_open(ch);
+}
+
+/* No request of the stream has found a connection yet. */
+static void on_outdated_task(struct tc_task *task)
+{
+    struct tc_xds_ads *a = TC_CONTAINER_OF(task, struct tc_xds_ads, outdated);
+    struct tc_xds_channel *ch = channel_of(a);
+    if (a->sent)
+        return;
+    a->stream->ops->cancel(a->stream);
+    ads_forget_stream(ch);
+    ads_open(ch);
 }
 
 static void on_restart_task(struct tc_task *task)
@@ -386,6 +408,7 @@ void tc_xds_ads_init(struct tc_xds_channel *ch, const struct tc_xds_ads_ops *ops
     tc_timer_init(&a->pause, ch->client->base.loop, on_pause_over);
     tc_task_init(&a->send, on_send_task);
     tc_task_init(&a->restart, on_restart_task);
+    tc_task_init(&a->outdated, on_outdated_task);
 }
 
 void tc_xds_ads_fini(struct tc_xds_channel *ch)

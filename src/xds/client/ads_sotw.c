@@ -67,6 +67,7 @@ static void sotw_write_request(struct tc_xds_channel *ch, size_t type, const str
                m.type_url, m.version_info, m.response_nonce, names->v.len, t->nack ? " NACK: " : "",
                tc_rstr_cstr(t->nack));
     tc_rstr_clear(&t->nack);
+    ch->ads.gave_versions |= *m.version_info != '\0';
     t->requested = t->asked = true;
     if (names->v.len == 0) {
         /* No subscription of the type is left: the next one begins without version and nonce. */

@@ -223,6 +223,13 @@ void tc_xds_entry_free(struct tc_xds_entry *e)
 
 /* --- news --- */
 
+/* The value is another server's now, or refused, or gone. */
+static void entry_outdate_requests(const struct tc_xds_entry *e)
+{
+    for (size_t i = 0; i < e->authority->channels.len; i++)
+        tc_xds_ads_outdate(e->authority->channels.data[i]);
+}
+
 bool tc_xds_entry_fits(const struct tc_xds_entry *e, size_t bytes, uint64_t *most)
 {
     const struct tc_xds_local_client *c = e->authority->client;
@@ -243,6 +250,8 @@ void tc_xds_entry_accept(struct tc_xds_entry *e, const struct tc_xds_server *sou
     }
     bool changed = e->state != TC_XDS_ACKED || resource != e->resource;
     struct tc_rstr *kept = same_bytes ? tc_rstr_ref(e->bytes) : tc_rstr_new(bytes.data, bytes.len);
+    if (e->source != source)
+        entry_outdate_requests(e);
     entry_drop_resource(e);
     entry_drop_error(e);
     e->resource = resource;
@@ -269,6 +278,7 @@ void tc_xds_entry_fail(struct tc_xds_entry *e, enum tc_xds_state state, struct t
     e->failed_ns = tc_loop_realtime_ns(e->authority->client->base.loop);
     if (drop)
         entry_drop_resource(e);
+    entry_outdate_requests(e);
     entry_log_state(e, changed);
     tc_xds_entry_check_timer(e);
     tc_xds_entry_reconcile(e, token);

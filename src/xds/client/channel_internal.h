@@ -58,6 +58,7 @@ struct tc_xds_ads {
     uint64_t last_turn;
     size_t sending_type;
     bool sending, sent_node, seen_response;
+    bool sent;             /* a request of the stream was handed to a connected transport */
     bool refused;          /* the last response, or a resource of it, was rejected */
     uint64_t read_at_ms;   /* the next read waits until then */
     struct tc_timer pause; /* until read_at_ms */
@@ -70,8 +71,9 @@ struct tc_xds_ads {
     struct tc_timer retry;
     struct tc_timer steady; /* while the stream after a failed one is young (ads.c, STEADY_MS) */
     struct tc_task send, restart;
-    /* Incremental. gave_versions: the stream's first requests had versions, so that the server may stay silent.
-     * asked_anew: they also had names without a version, which the server should answer. */
+    struct tc_task outdated; /* the client no longer holds what the first request says, which waits for a connection */
+    /* gave_versions: the stream's first requests had versions, so that the server may stay silent. asked_anew
+     * (incremental): the requests also had names without a version, which the server should answer. */
     bool gave_versions, asked_anew;
     struct tc_timer quiet;
     struct tc_xds_token *sent_token; /* of the response that the request on its way answers */

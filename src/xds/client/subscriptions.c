@@ -65,3 +65,9 @@ void tc_xds_ads_request(struct tc_xds_channel *ch, size_t type)
     if (!a->sending)
         tc_loop_defer(ch->client->base.loop, &a->send);
 }
+
+void tc_xds_ads_outdate(struct tc_xds_channel *ch)
+{
+    if (ch->ads.stream && !ch->ads.sent && ch->ads.gave_versions)
+        tc_loop_defer(ch->client->base.loop, &ch->ads.outdated);
+}

@@ -8,6 +8,9 @@
 struct tc_xds_ads_type *tc_xds_ads_type(struct tc_xds_channel *ch, size_t type);
 /* Queues a request of this type; those of one turn become one. */
 void tc_xds_ads_request(struct tc_xds_channel *ch, size_t type);
+/* The client's value of an entry is another server's now, or refused, or gone: a first request that gives versions and
+ * still waits for its connection is made again. */
+void tc_xds_ads_outdate(struct tc_xds_channel *ch);
 /* Calls fn for each entry of the type whose authority uses this channel. */
 void tc_xds_ads_each_entry(struct tc_xds_channel *ch, size_t type,
                            void (*fn)(struct tc_xds_entry *e, uint32_t bit, void *arg), void *arg);

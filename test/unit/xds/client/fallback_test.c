@@ -61,6 +61,7 @@ static void primary_down_at_start(void **state)
     assert_told(&a, "");
     kit_xds_respond(&k, s2, &kit_xds_eds, "1", "n1", "a|fallback", NULL);
     assert_told(&a, "value fallback;");
+    assert_int_equal(s1->streams, 1); /* its request gives no version, and waits as it is */
 }
 
 static void both_down(void **state)
@@ -472,6 +473,42 @@ static void a_version_that_is_not_held(void **state)
     assert_string_equal(kit_xds_request(&k, s1), "ClusterLoadAssignment [a,b] \"7\" \"\" node");
 }
 
+/* The first request of S1's next stream waits for its connection, while the fallback server's response takes the place
+ * of what the request says is held: S1 gets a request without that version. */
+static void a_version_given_up_while_the_request_waits(void **state)
+{
+    (void)state;
+    static const char *const answers[] = {"a|fallback", "a|bad"};
+    for (int incremental = 0; incremental < 2; incremental++)
+        for (size_t i = 0; i < TC_ARRAY_LEN(answers); i++) {
+            with_a_cached(incremental);
+            while (*kit_xds_request(&k, s1)) {
+            }
+            fake_xds_end(s1, TORC_STATUS_UNAVAILABLE, "gone");
+            s1->connected = false;
+            tc_loop_drain(k.loop);
+            tc_loop_advance(k.loop, 1000);
+            const char *held = incremental ? "ClusterLoadAssignment +[a] -[] {a=1} \"\" node"
+                                           : "ClusterLoadAssignment [a] \"1\" \"\" node";
+            assert_string_equal(kit_xds_request(&k, s1), held);
+            go_down(s1, "down");
+            watch("b", &b);
+            unsigned streams = s1->streams;
+            kit_xds_respond(&k, s2, &kit_xds_eds, "9", "m1", answers[i], "b|fallback", NULL);
+            fake_xds_connect(s1);
+            tc_loop_drain(k.loop);
+            assert_int_equal(s1->streams, streams + 1);
+            const char *now = incremental ? "ClusterLoadAssignment +[a,b] -[] {} \"\" node"
+                                          : "ClusterLoadAssignment [a,b] \"\" \"\" node";
+            assert_string_equal(kit_xds_request(&k, s1), now);
+            if (incremental)
+                kit_xds_respond_delta(&k, s1, &kit_xds_eds, "n2", "a|main@1", NULL);
+            else
+                kit_xds_respond(&k, s1, &kit_xds_eds, "1", "n2", "a|main", NULL);
+            assert_false(s2->open);
+        }
+}
+
 static void a_version_whose_resource_was_dropped(void **state)
 {
     (void)state;
@@ -513,6 +550,7 @@ int main(void)
         TEST(a_blip),
         TEST(a_stream_that_lasts),
         TEST(a_version_that_is_not_held),
+        TEST(a_version_given_up_while_the_request_waits),
         TEST(a_version_whose_resource_was_dropped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
