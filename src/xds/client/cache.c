@@ -14,7 +14,8 @@
  * an equal one keeps the old object: readers compare pointers.
  *
  * The does-not-exist timer runs only while the state is REQUESTED and the subscription is with a connected transport
- * (A57). */
+ * (A57). It counts for the last server of the list that was asked: that server speaks for the entry (A71), and has the
+ * whole time, with the features of its own, from when it was asked or became the last one. */
 #include "xds/client/cache.h"
 
 #include "xds/client/server_order.h"
@@ -109,37 +110,23 @@ static void entry_log_state(const struct tc_xds_entry *e, bool changed)
 
 /* --- the does-not-exist timer --- */
 
-static const struct tc_xds_channel *entry_first_sent_on(const struct tc_xds_entry *e)
-{
-    return e->authority->channels.data[__builtin_ctz(e->sent_on)];
-}
-
-/* An answer may have come that is not read yet, because a watcher is still busy with the one before. */
-static bool entry_answer_may_wait(const struct tc_xds_entry *e)
-{
-    for (size_t i = 0; i < e->authority->channels.len; i++)
-        if ((e->sent_on & (UINT32_C(1) << i)) && e->authority->channels.data[i]->ads.token)
-            return true;
-    return false;
-}
-
 static void on_resource_timer(struct tc_timer *timer)
 {
     struct tc_xds_entry *e = TC_CONTAINER_OF(timer, struct tc_xds_entry, timer);
     struct tc_xds_local_client *c = e->authority->client;
-    if (entry_answer_may_wait(e)) {
+    const struct tc_xds_channel *ch = e->authority->channels.data[e->timed_on - 1];
+    if (ch->ads.token) { /* a watcher is still busy with the last answer, and the next may have come unread */
         tc_timer_start(timer, STALLED_RETRY_MS);
         return;
     }
-    const char *type = entry_type(e)->short_name;
+    const char *type = entry_type(e)->short_name, *uri = tc_rstr_cstr(ch->server->uri);
     tc_xds_entries_check_log(c);
-    TC_XDS_LOG(WARN, "xds %s: %s \"%s\" was not received in time", tc_rstr_cstr(entry_first_sent_on(e)->server->uri),
-               type, e->name->data);
-    if (entry_first_sent_on(e)->server->resource_timer_is_transient_error) /* A88 */
+    TC_XDS_LOG(WARN, "xds %s: %s \"%s\" was not received in time", uri, type, e->name->data);
+    if (ch->server->resource_timer_is_transient_error) /* A88 */
         tc_xds_entry_fail(e, TC_XDS_TIMEOUT,
                           tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_XDS,
                                          "xDS %s resource was not received from server %s in time (node ID:%s)", type,
-                                         tc_rstr_cstr(entry_first_sent_on(e)->server->uri), tc_xds_node_id(&c->base)),
+                                         uri, tc_xds_node_id(&c->base)),
                           tc_slice_of(NULL, 0), false, NULL);
     else
         tc_xds_entry_fail(e, TC_XDS_DOES_NOT_EXIST,
@@ -151,16 +138,17 @@ static void on_resource_timer(struct tc_timer *timer)
 void tc_xds_entry_check_timer(struct tc_xds_entry *e)
 {
     /* A57: only for a resource that was never seen, only while the subscription is with a connected transport. */
-    if (e->state != TC_XDS_REQUESTED || e->sent_on == 0) {
-        tc_timer_stop(&e->timer);
+    unsigned on = e->state == TC_XDS_REQUESTED && e->sent_on ? 32 - (unsigned)__builtin_clz(e->sent_on) : 0;
+    if (on == e->timed_on)
         return;
-    }
-    if (tc_timer_active(&e->timer))
+    e->timed_on = on;
+    tc_timer_stop(&e->timer);
+    if (on == 0)
         return;
     uint64_t timeout_ms = e->authority->client->opts.resource_timeout_ms;
     /* A88: 30 s instead of 15 s. */
-    tc_timer_start(&e->timer,
-                   entry_first_sent_on(e)->server->resource_timer_is_transient_error ? 2 * timeout_ms : timeout_ms);
+    bool twice = e->authority->channels.data[on - 1]->server->resource_timer_is_transient_error;
+    tc_timer_start(&e->timer, twice ? 2 * timeout_ms : timeout_ms);
 }
 
 /* --- life --- */

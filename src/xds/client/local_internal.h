@@ -69,6 +69,7 @@ struct tc_xds_entry {
     /* Bits of channels whose server already sent the resource, for an entry that was dropped since: the next request
      * leaves the name out, the one after it asks again. */
     uint32_t held_back;
+    unsigned timed_on;     /* the channel that the timer counts for, from 1; 0: the timer does not run */
     struct tc_timer timer; /* the does-not-exist timer (A57) */
     uint64_t seen_in;      /* number of the last response that named the resource */
 };

@@ -192,7 +192,7 @@ static enum tc_xds_state state_now(void)
     return state;
 }
 
-/* A name's timer runs while a server that is connected was asked, whichever it is. */
+/* A name's timer runs while a server that is connected was asked, and counts for the last such server of the list. */
 static void timer_over_both_servers(void **state)
 {
     (void)state;
@@ -207,10 +207,57 @@ static void timer_over_both_servers(void **state)
     fake_xds_connect(s1);
     tc_loop_advance(k.loop, 10000);
     fake_xds_connect(s2);
-    tc_loop_advance(k.loop, 4999);
+    tc_loop_advance(k.loop, 14999);
     assert_int_equal(state_now(), TC_XDS_REQUESTED);
     tc_loop_advance(k.loop, 1);
     assert_int_equal(state_now(), TC_XDS_DOES_NOT_EXIST);
+}
+
+/* S1's connection fails, but not its stream: after the fallback S2 has its own time (A57), and its own feature (A88).
+ */
+static void timer_of_the_server_in_use(void **state)
+{
+    (void)state;
+    for (int patient = 0; patient < 2; patient++) { /* which server has the feature */
+        tear_down(NULL);
+        static const char feature[] = "\"resource_timer_is_transient_error\"";
+        char *text = tc_asprintf("{\"xds_servers\": [{\"server_uri\": \"s1\", \"server_features\": [%s]}, "
+                                 "{\"server_uri\": \"s2\", \"server_features\": [%s]}], \"node\": {\"id\": "
+                                 "\"node1\"}}",
+                                 patient == 0 ? feature : "", patient == 1 ? feature : "");
+        kit_xds_init(&k, text);
+        tc_free(text);
+        s1 = k.server;
+        s2 = fake_xds_server(k.fake, "s2");
+        watch("a", &a);
+        tc_loop_advance(k.loop, 10000);
+        go_down(s1, "down");
+        assert_true(s2->open);
+        tc_loop_advance(k.loop, patient ? 29999 : 14999);
+        assert_told(&a, "");
+        tc_loop_advance(k.loop, 1);
+        assert_told(&a, patient ? "error xDS ClusterLoadAssignment resource was not received from server s2 in time "
+                                  "(node ID:node1);"
+                                : "error xDS ClusterLoadAssignment resource does not exist (node ID:node1);");
+    }
+}
+
+/* S1 serves again, and the fallback ends: S1 has its whole time for a name that S2 did not have either. */
+static void timer_when_fallback_ends(void **state)
+{
+    (void)state;
+    s1->connected = false;
+    watch("a", &a);
+    watch("b", &b);
+    go_down(s1, "down");
+    tc_loop_advance(k.loop, 10000);
+    fake_xds_connect(s1);
+    kit_xds_respond(&k, s1, &kit_xds_eds, "1", "n1", "b|main", NULL);
+    assert_false(s2->open);
+    tc_loop_advance(k.loop, 14999);
+    assert_told(&a, "");
+    tc_loop_advance(k.loop, 1);
+    assert_told(&a, "error xDS ClusterLoadAssignment resource does not exist (node ID:node1);");
 }
 
 static void bad_address_first(void **state)
@@ -540,6 +587,8 @@ int main(void)
         TEST(primary_drops_after_an_answer),
         TEST(known_absent_is_enough),
         TEST(timer_over_both_servers),
+        TEST(timer_of_the_server_in_use),
+        TEST(timer_when_fallback_ends),
         TEST(bad_address_first),
         TEST(reachability_only),
         TEST(an_empty_primary_is_reachable),
