@@ -264,7 +264,8 @@ void tc_call_pick(struct tc_call *c)
         a->random = tc_rng_u64(tc_loop_rng(ch->loop));
         a->has_random = true;
     }
-    a->trace = (struct tc_pick_trace){.arena = &c->arena};
+    if (TC_UNLIKELY(c->asked.explain))
+        a->trace = (struct tc_pick_trace){.arena = &c->arena};
     struct tc_pick_args args = tc_call_pick_args(c, c->asked.explain ? &a->trace : NULL);
     if (TC_UNLIKELY(c->asked.dry)) {
         tc_call_explain_pick(c, &args);

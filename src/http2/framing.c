@@ -121,14 +121,14 @@ static int decoder_end_message(struct tc_h2_decoder *d, struct tc_rstr **message
 int tc_h2_decoder_push(struct tc_h2_decoder *d, const void *data, size_t len, size_t *used, struct tc_rstr **message,
                        struct tc_status *error)
 {
-    const uint8_t *p = data;
-    size_t left = len;
+    size_t head = TC_MIN(len, (size_t)(TC_H2_PREFIX_LEN - d->have)), left = len - head;
+    const uint8_t *p = (const uint8_t *)data + head;
     *message = NULL;
-    while (d->have < TC_H2_PREFIX_LEN && left) {
-        d->prefix[d->have++] = *p++;
-        left--;
+    *used = head;
+    if (head) {
+        memcpy(d->prefix + d->have, data, head);
+        d->have = (uint8_t)(d->have + head);
     }
-    *used = len - left;
     if (d->have < TC_H2_PREFIX_LEN)
         return 0;
     if (!d->msg) {

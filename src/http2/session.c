@@ -124,7 +124,7 @@ static int session_on_data_chunk(nghttp2_session *ng, uint8_t flags, int32_t id,
     return 0;
 }
 
-static void session_on_goaway(struct tc_h2_conn *c, const nghttp2_goaway *g)
+TC_APART static void session_on_goaway(struct tc_h2_conn *c, const nghttp2_goaway *g)
 {
     size_t len = TC_MIN(g->opaque_data_len, (size_t)MAX_DEBUG_TEXT);
     struct tc_slice debug = text_of(g->opaque_data, len);
@@ -140,14 +140,14 @@ static void session_on_goaway(struct tc_h2_conn *c, const nghttp2_goaway *g)
                                           len ? ": " : "", (int)c->scratch.len, c->scratch.len ? c->scratch.data : ""));
 }
 
-static void session_on_settings(struct tc_h2_conn *c)
+TC_APART static void session_on_settings(struct tc_h2_conn *c)
 {
     c->settings_seen = true;
     if (!c->ready_notified || c->capacity_wanted)
         tc_h2_conn_deliver_later(c);
 }
 
-static void session_on_ping(struct tc_h2_conn *c, const nghttp2_ping *ping)
+TC_APART static void session_on_ping(struct tc_h2_conn *c, const nghttp2_ping *ping)
 {
     if (!(ping->hd.flags & NGHTTP2_FLAG_ACK)) {
         tc_h2_keepalive_on_ping(c);
