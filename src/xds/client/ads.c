@@ -284,6 +284,7 @@ static void on_stream_status(void *arg, const struct tc_status *status, bool loc
     /* Responses before the end count, and come first. */
     a->stream = NULL;
     tc_task_cancel(&a->send);
+    tc_task_cancel(&a->outdated);
     tc_timer_stop(&a->quiet);
     tc_timer_stop(&a->steady);
     a->pending->on_stream_end(a->pending, status, local);
