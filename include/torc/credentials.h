@@ -48,6 +48,13 @@ struct torc_tls_files {
     const char *certificate_file;    /* the client's chain, with private_key_file; NULL: none */
     const char *private_key_file;    /* with certificate_file; NULL: none */
     int64_t refresh_interval_ms;     /* 0: 600000; -1: never, connections that stand are not replaced */
+    /* The application's own check of each server, as in struct torc_tls_options; NULL: none. New content of the files
+     * leads to new connections, which are checked again. */
+    torc_tls_verify_fn verify;
+    void (*verify_release)(void *arg); /* as in struct torc_tls_options; NULL: none */
+    void *verify_arg;
+    int32_t skip_verify; /* as in struct torc_tls_options. TORC_EINVAL with ca_certificate_file; 0: off */
+    int32_t skip_name;   /* as in struct torc_tls_options. TORC_EINVAL without `verify`; 0: off */
 };
 
 /* No transport security. Never NULL: there is one object, which lives as long as the process. It may be referenced and
@@ -57,8 +64,8 @@ TORC_API torc_credentials *torc_credentials_insecure(void);
  * options: defaults. NULL with an error when a text is malformed or fields contradict (TORC_EINVAL), OpenSSL is not
  * there (TORC_EUNSUPPORTED), or the process is exiting (TORC_EFORK). */
 TORC_API torc_credentials *torc_credentials_tls(const struct torc_tls_options *options, torc_error **error);
-/* TLS as torc_credentials_tls makes it, from files. Paths are copied. NULL with an error when a file
- * cannot be read or used (TORC_EINVAL), OpenSSL is not there (TORC_EUNSUPPORTED), or the process is exiting
+/* TLS as torc_credentials_tls makes it, from files. Paths are copied. NULL with an error when a file cannot be read or
+ * used, or fields contradict (TORC_EINVAL), OpenSSL is not there (TORC_EUNSUPPORTED), or the process is exiting
  * (TORC_EFORK). */
 TORC_API torc_credentials *torc_credentials_tls_files(const struct torc_tls_files *files, torc_error **error);
 /* Uses the security that the control plane configures for each cluster of an "xds:" target, with the certificate

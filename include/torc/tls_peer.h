@@ -1,10 +1,10 @@
 /* The application's own check of TLS servers. SPDX-License-Identifier: Apache-2.0
  *
- * A hook in struct torc_tls_options is asked for each connection, after Torc's checks: the chain up to a trusted root,
- * and the server's name. Nothing of HTTP/2 is sent before the hook has accepted the server; the handshake waits, within
- * connect_timeout_ms. What the hook refuses, or does not answer in time, is a connection that failed: RPCs fail with
- * UNAVAILABLE and the reason, and the next attempt follows with backoff. A hook can never accept what Torc's checks
- * refused, unless these are off (skip_verify): then the hook alone decides.
+ * A hook in struct torc_tls_options or torc_tls_files is asked for each connection, after Torc's checks: the chain up
+ * to a trusted root, and the server's name. Nothing of HTTP/2 is sent before the hook has accepted the server; the
+ * handshake waits, within connect_timeout_ms. What the hook refuses, or does not answer in time, is a connection that
+ * failed: RPCs fail with UNAVAILABLE and the reason, and the next attempt follows with backoff. A hook can never accept
+ * what Torc's checks refused, unless these are off (skip_verify): then the hook alone decides.
  *
  *     static void verify(torc_tls_peer *peer, void *arg)
  *     {

@@ -104,6 +104,11 @@ static const struct tc_option tls_files_fields[] = {
     {FIELD(certificate_file)},
     {FIELD(private_key_file)},
     {FIELD(refresh_interval_ms), OR_MINUS_ONE(600000, 1, ANY, NO_LIMIT)},
+    {FIELD(verify)},
+    {FIELD(verify_release)},
+    {FIELD(verify_arg)},
+    {FIELD(skip_verify)},
+    {FIELD(skip_name)},
 };
 #undef OF
 

@@ -122,19 +122,20 @@ struct tc_creds_handshake *tc_creds_handshake_tls(struct tc_loop *loop, struct t
                                                   const struct tc_creds_peer *peer, tc_creds_fn fn, void *arg)
 {
     struct tc_creds_handshake *h = handshake_new(loop, fn, arg);
-    h->hook = hook;
+    h->hook = hook && hook->fn ? hook : NULL;
     h->tls = tc_tls_handshake(loop, context, bs, peer->server_name, peer->timeout_ms, handshake_on_tls, h);
     return h;
 }
 
 struct tc_creds_handshake *tc_creds_handshake_source(struct tc_loop *loop, struct tc_tls_source *source,
-                                                     const char *about, struct tc_bytestream *bs,
-                                                     const struct tc_creds_peer *peer, tc_creds_fn fn, void *arg)
+                                                     const struct tc_tls_hook *hook, const char *about,
+                                                     struct tc_bytestream *bs, const struct tc_creds_peer *peer,
+                                                     tc_creds_fn fn, void *arg)
 {
     char *why = NULL;
     struct tc_tls_context *context = tc_tls_source_context(source, NULL, &why);
     if (context) {
-        struct tc_creds_handshake *h = tc_creds_handshake_tls(loop, context, NULL, bs, peer, fn, arg);
+        struct tc_creds_handshake *h = tc_creds_handshake_tls(loop, context, hook, bs, peer, fn, arg);
         tc_tls_context_unref(context);
         return h;
     }

@@ -11,15 +11,17 @@
 /* Hands the byte stream on unchanged. */
 struct tc_creds_handshake *tc_creds_handshake_none(struct tc_loop *loop, struct tc_bytestream *bs, tc_creds_fn fn,
                                                    void *arg);
-/* TLS, and then the hook's verdict on the server. The hook (NULL: none) must live until the end of the handshake. */
+/* TLS, and then the hook's verdict on the server. The hook (NULL, or its fn: none) must live until the end of the
+ * handshake. */
 struct tc_creds_handshake *tc_creds_handshake_tls(struct tc_loop *loop, struct tc_tls_context *context,
                                                   const struct tc_tls_hook *hook, struct tc_bytestream *bs,
                                                   const struct tc_creds_peer *peer, tc_creds_fn fn, void *arg);
-/* TLS with the present context of the source. While the source has no context, the handshake fails with the reason, and
- * `about` (may be NULL) before it. */
+/* tc_creds_handshake_tls with the present context of the source. While the source has no context, the handshake fails
+ * with the reason, and `about` (may be NULL) before it. */
 struct tc_creds_handshake *tc_creds_handshake_source(struct tc_loop *loop, struct tc_tls_source *source,
-                                                     const char *about, struct tc_bytestream *bs,
-                                                     const struct tc_creds_peer *peer, tc_creds_fn fn, void *arg);
+                                                     const struct tc_tls_hook *hook, const char *about,
+                                                     struct tc_bytestream *bs, const struct tc_creds_peer *peer,
+                                                     tc_creds_fn fn, void *arg);
 /* The cancel of struct tc_creds_ops for each of these handshakes. */
 void tc_creds_handshake_cancel(struct tc_creds_handshake *h);
 

@@ -24,7 +24,7 @@ static struct tc_creds_handshake *server_start(torc_credentials *base, struct tc
 {
     struct server_credentials *c = server_of(base);
     return c->fixed ? tc_creds_handshake_tls(loop, c->fixed, NULL, bs, peer, fn, arg)
-                    : tc_creds_handshake_source(loop, &c->source, NULL, bs, peer, fn, arg);
+                    : tc_creds_handshake_source(loop, &c->source, NULL, NULL, bs, peer, fn, arg);
 }
 
 static void server_free(torc_credentials *base)

@@ -23,7 +23,13 @@ struct tls_credentials {
     torc_credentials base;
     struct tc_tls_context *fixed; /* from texts; NULL: the credentials are from files, and `source` has the context */
     struct tc_tls_source source;
-    struct tc_tls_hook hook; /* of texts */
+    struct tc_tls_hook hook;
+};
+
+/* The application's own check of a server, and the parts of Torc's that it switches off. */
+struct server_check {
+    struct tc_tls_hook hook;
+    bool skip_verify, skip_name;
 };
 
 static struct tls_credentials *tls_of(torc_credentials *base)
@@ -35,7 +41,7 @@ static struct tc_creds_handshake *tls_start(torc_credentials *base, struct tc_lo
                                             const struct tc_creds_peer *peer, tc_creds_fn fn, void *arg)
 {
     struct tls_credentials *c = tls_of(base);
-    return tc_creds_handshake_tls(loop, c->fixed, c->hook.fn ? &c->hook : NULL, bs, peer, fn, arg);
+    return tc_creds_handshake_tls(loop, c->fixed, &c->hook, bs, peer, fn, arg);
 }
 
 static void tls_free(torc_credentials *base)
@@ -57,7 +63,8 @@ static const struct tc_creds_ops text_ops = {
 static struct tc_creds_handshake *files_start(torc_credentials *base, struct tc_loop *loop, struct tc_bytestream *bs,
                                               const struct tc_creds_peer *peer, tc_creds_fn fn, void *arg)
 {
-    return tc_creds_handshake_source(loop, &tls_of(base)->source, NULL, bs, peer, fn, arg);
+    struct tls_credentials *c = tls_of(base);
+    return tc_creds_handshake_source(loop, &c->source, &c->hook, NULL, bs, peer, fn, arg);
 }
 
 static uint64_t files_epoch(torc_credentials *base)
@@ -95,45 +102,58 @@ static bool texts_digest(EVP_MD_CTX *md, const struct tc_slice texts[PARTS], uin
     return ok && EVP_DigestFinal_ex(md, digest, len) == 1;
 }
 
+/* Returns a key that is equal to no other. */
+static struct tc_rstr *unique_key(void)
+{
+    static atomic_ullong unique;
+    return tc_rstr_printf("tls-unique:%llu", atomic_fetch_add(&unique, 1));
+}
+
 /* Returns a key that is equal for equal texts with equal verification, and only for those. The key is unique for
  * credentials with a hook, which may tell servers apart by anything, and where no digest can be made (OpenSSL is out of
  * memory, or its provider has no SHA-256). */
-static struct tc_rstr *texts_key(const struct tc_slice texts[PARTS], const struct torc_tls_options *options)
+static struct tc_rstr *texts_key(const struct tc_slice texts[PARTS], const struct server_check *check)
 {
-    static atomic_ullong unique;
     uint8_t digest[EVP_MAX_MD_SIZE];
     unsigned len = 0;
     bool ok = false;
-    if (!options->verify && tc_foreign_enter()) {
+    if (!check->hook.fn && tc_foreign_enter()) {
         EVP_MD_CTX *md = EVP_MD_CTX_new();
         ok = texts_digest(md, texts, digest, &len);
         EVP_MD_CTX_free(md);
         tc_foreign_leave();
     }
+    if (!ok)
+        return unique_key();
     struct tc_buf b = {0};
-    if (ok) {
-        tc_buf_append_str(&b, options->skip_verify ? "tls-unverified:" : "tls:");
-        tc_hex_encode(&b, digest, len);
-    } else {
-        tc_buf_printf(&b, "tls-unique:%llu", atomic_fetch_add(&unique, 1));
-    }
+    tc_buf_append_str(&b, check->skip_verify ? "tls-unverified:" : "tls:");
+    tc_hex_encode(&b, digest, len);
     return tc_rstr_of_buf(&b);
 }
 
-/* Returns false with an error if the fields contradict each other. */
-static bool options_check(const struct torc_tls_options *o, torc_error **error)
+/* Returns false with an error if the check contradicts itself or the roots. The names are those of the struct and of
+ * its field. */
+static bool check_accept(const struct server_check *check, const char *roots, const char *options_name,
+                         const char *roots_name, torc_error **error)
 {
-    const char *fault = o->skip_verify && o->roots_pem
-                            ? "roots_pem: must be NULL with skip_verify, which trusts no root"
-                        : o->skip_name && !o->verify ? "skip_name: needs verify, which checks the name instead"
-                                                     : NULL;
-    return !fault || tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "options: %s", fault);
+    if (check->skip_verify && roots)
+        return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API,
+                            "%s: %s: must be NULL with skip_verify, which trusts no root", options_name, roots_name);
+    if (check->skip_name && !check->hook.fn)
+        return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API,
+                            "%s: skip_name: needs verify, which checks the name instead", options_name);
+    return true;
 }
 
-static void warn_of_skipping(const struct torc_tls_options *o)
+static enum tc_tls_verify check_verify(const struct server_check *check)
+{
+    return check->skip_verify ? TC_TLS_VERIFY_NONE : check->skip_name ? TC_TLS_VERIFY_CHAIN : TC_TLS_VERIFY_FULL;
+}
+
+static void warn_of_skipping(const struct server_check *check)
 {
     static atomic_flag told = ATOMIC_FLAG_INIT;
-    if (o->skip_verify && tc_log_enabled(TC_LOG_TLS, TORC_LOG_WARN) && !atomic_flag_test_and_set(&told))
+    if (check->skip_verify && tc_log_enabled(TC_LOG_TLS, TORC_LOG_WARN) && !atomic_flag_test_and_set(&told))
         TC_LOG(TC_LOG_TLS, TORC_LOG_WARN,
                "TLS credentials with skip_verify: the certificates of servers are not verified");
 }
@@ -141,18 +161,19 @@ static void warn_of_skipping(const struct torc_tls_options *o)
 torc_credentials *torc_credentials_tls(const struct torc_tls_options *given, torc_error **error)
 {
     TC_NO_CANCEL;
-    struct torc_tls_options options;
-    if (tc_error_pending(error) || !tc_options_complete(TC_OPTIONS_TLS, &options, given, error) ||
-        !options_check(&options, error))
+    struct torc_tls_options o;
+    if (tc_error_pending(error) || !tc_options_complete(TC_OPTIONS_TLS, &o, given, error))
         return NULL;
-    const struct tc_slice texts[PARTS] = {text_or_none(options.roots_pem), text_or_none(options.certificate_pem),
-                                          text_or_none(options.private_key_pem)};
+    const struct server_check check = {
+        {o.verify, o.verify_release, o.verify_arg}, o.skip_verify != 0, o.skip_name != 0};
+    if (!check_accept(&check, o.roots_pem, "options", "roots_pem", error))
+        return NULL;
+    const struct tc_slice texts[PARTS] = {text_or_none(o.roots_pem), text_or_none(o.certificate_pem),
+                                          text_or_none(o.private_key_pem)};
     struct tc_status fault = {0};
     struct tc_tls_opts opts = {
-        .verify = options.skip_verify ? TC_TLS_VERIFY_NONE
-                  : options.skip_name ? TC_TLS_VERIFY_CHAIN
-                                      : TC_TLS_VERIFY_FULL,
-        .one_name = options.verify != NULL,
+        .verify = check_verify(&check),
+        .one_name = check.hook.fn != NULL,
         .roots_pem = texts[ROOTS],
         .certificate_pem = texts[CERTIFICATE],
         .private_key_pem = texts[KEY],
@@ -164,20 +185,24 @@ torc_credentials *torc_credentials_tls(const struct torc_tls_options *given, tor
         tc_status_fini(&fault);
         return NULL;
     }
-    warn_of_skipping(&options);
-    struct tls_credentials *c = tls_new(&text_ops, texts_key(texts, &options));
+    warn_of_skipping(&check);
+    struct tls_credentials *c = tls_new(&text_ops, texts_key(texts, &check));
     c->fixed = context;
-    c->hook = (struct tc_tls_hook){options.verify, options.verify_release, options.verify_arg};
+    c->hook = check.hook;
     return &c->base;
 }
 
-torc_credentials *tc_credentials_tls_files(const struct tc_cert_paths *paths)
+/* Credentials that do not have the check's hook yet. */
+static torc_credentials *files_new(const struct tc_cert_paths *paths, const struct server_check *check)
 {
     struct tc_cert_files *files = tc_cert_files_new(paths);
-    struct tc_rstr *key = tc_rstr_printf("tls-files:%s", tc_cert_files_key(files)->data);
+    struct tc_rstr *key = check->hook.fn ? unique_key()
+                                         : tc_rstr_printf("tls-files%s:%s", check->skip_verify ? "-unverified" : "",
+                                                          tc_cert_files_key(files)->data);
     struct tls_credentials *c = tls_new(&files_ops, key);
     struct tc_tls_source_opts opts = {
-        .verify = TC_TLS_VERIFY_FULL,
+        .verify = check_verify(check),
+        .one_name = check->hook.fn != NULL,
         .roots = tc_cert_files_have_roots(files) ? files : NULL,
         .identity = tc_cert_files_have_identity(files) ? files : NULL,
     };
@@ -187,8 +212,14 @@ torc_credentials *tc_credentials_tls_files(const struct tc_cert_paths *paths)
     return &c->base;
 }
 
+torc_credentials *tc_credentials_tls_files(const struct tc_cert_paths *paths)
+{
+    return files_new(paths, &(struct server_check){0});
+}
+
 /* Returns false with an error if the options cannot be used. */
-static bool files_accept(struct torc_tls_files *out, const struct torc_tls_files *given, torc_error **error)
+static bool files_accept(struct torc_tls_files *out, const struct torc_tls_files *given, struct server_check *check,
+                         torc_error **error)
 {
     if (!given)
         return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "files: it is NULL");
@@ -197,24 +228,28 @@ static bool files_accept(struct torc_tls_files *out, const struct torc_tls_files
     if (!out->certificate_file != !out->private_key_file)
         return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API,
                             "files: certificate_file and private_key_file must both be set, or neither");
-    return true;
+    *check = (struct server_check){
+        {out->verify, out->verify_release, out->verify_arg}, out->skip_verify != 0, out->skip_name != 0};
+    return check_accept(check, out->ca_certificate_file, "files", "ca_certificate_file", error);
 }
 
 torc_credentials *torc_credentials_tls_files(const struct torc_tls_files *given, torc_error **error)
 {
     TC_NO_CANCEL;
     struct torc_tls_files files;
+    struct server_check check;
     char *why = NULL;
-    if (tc_error_pending(error) || !files_accept(&files, given, error))
+    if (tc_error_pending(error) || !files_accept(&files, given, &check, error))
         return NULL;
     uint64_t refresh_ms = (uint64_t)files.refresh_interval_ms;
-    torc_credentials *c = tc_credentials_tls_files(&(struct tc_cert_paths){
+    const struct tc_cert_paths paths = {
         .ca_certificate_file = files.ca_certificate_file,
         .certificate_file = files.certificate_file,
         .private_key_file = files.private_key_file,
         .refresh_interval_ns =
             refresh_ms < UINT64_MAX / TC_NS_PER_MS ? refresh_ms * TC_NS_PER_MS : UINT64_MAX /* never */,
-    });
+    };
+    torc_credentials *c = files_new(&paths, &check);
     struct tc_tls_context *context = tc_tls_source_context(&tls_of(c)->source, NULL, &why);
     if (!context) {
         if (tc_tls_check(error))
@@ -222,8 +257,10 @@ torc_credentials *torc_credentials_tls_files(const struct torc_tls_files *given,
         else
             tc_free(why);
         torc_credentials_unref(c);
-        c = NULL;
+        return NULL;
     }
     tc_tls_context_unref(context);
+    warn_of_skipping(&check);
+    tls_of(c)->hook = check.hook;
     return c;
 }

@@ -63,6 +63,7 @@ static struct tc_tls_context *source_make_context(const struct tc_tls_source *s,
     struct tc_tls_opts opts = {
         .server = s->opts.server,
         .verify = s->opts.verify,
+        .one_name = s->opts.one_name,
         .verify_fn = check->verify_fn ? check_on_verify : NULL,
         .roots_fn = check->map ? check_on_roots : NULL,
         .verify_arg = check,

@@ -12,6 +12,7 @@ struct tc_tls_source_opts {
     struct tc_cert_files *identity; /* NULL: no client certificate. May be the same files. */
     bool server;
     enum tc_tls_verify verify;
+    bool one_name;              /* as in struct tc_tls_opts */
     tc_tls_verify_fn verify_fn; /* may be NULL */
     void *verify_arg;           /* outlives the handshakes */
 };

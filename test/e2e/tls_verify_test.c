@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <torc/torc.h>
 
@@ -447,6 +448,132 @@ static void contradictions_are_refused(void **state)
     expect(good, torc_credentials_tls(&older, NULL), TORC_STATUS_UNAVAILABLE, "certificate verify failed");
 }
 
+/* --- credentials from files --- */
+
+static void write_roots(const char *path, const struct kit_cert *root)
+{
+    char fresh[80];
+    snprintf(fresh, sizeof(fresh), "%s.fresh", path);
+    FILE *f = fopen(fresh, "w");
+    assert_non_null(f);
+    assert_true(fputs(root->cert_pem, f) >= 0);
+    assert_int_equal(fclose(f), 0);
+    assert_int_equal(rename(fresh, path), 0);
+}
+
+static torc_credentials *files_with(struct hook *h, struct torc_tls_files o)
+{
+    o.size = sizeof(o);
+    o.verify = on_verify;
+    o.verify_release = on_release;
+    o.verify_arg = h;
+    torc_credentials *c = torc_credentials_tls_files(&o, NULL);
+    assert_non_null(c);
+    return c;
+}
+
+static void expect_of(torc_credentials *creds, int code, const char *part)
+{
+    expect(good, torc_credentials_ref(creds), code, part);
+}
+
+static void files_ask_it_about_each_connection(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/torc-verify-XXXXXX";
+    close(mkstemp(path));
+    write_roots(path, &ca);
+    const struct torc_tls_files o = {.ca_certificate_file = path};
+    struct hook h = {.how = ACCEPT, .look = look_at_all};
+    torc_credentials *creds = files_with(&h, o);
+    expect_of(creds, TORC_STATUS_OK, "");
+    assert_int_equal(h.asked, 1);
+    write_roots(path, &stranger); /* Torc's check comes first, with what the file has now */
+    expect_of(creds, TORC_STATUS_UNAVAILABLE, "certificate verify failed");
+    assert_int_equal(h.asked, 1);
+    write_roots(path, &ca);
+    h.how = REFUSE;
+    expect_of(creds, TORC_STATUS_UNAVAILABLE, "not the pinned one");
+    assert_int_equal(h.asked, 2);
+    torc_credentials_unref(creds);
+    await_release(&h);
+    unlink(path);
+}
+
+static void connections_of_files_are_not_shared_across_hooks(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/torc-verify-XXXXXX";
+    close(mkstemp(path));
+    write_roots(path, &ca);
+    struct hook a = {.how = ACCEPT}, b = {.how = REFUSE};
+    struct torc_tls_files o = {TORC_SIZE(torc_tls_files), .ca_certificate_file = path};
+    torc_credentials *creds[] = {torc_credentials_tls_files(&o, NULL), files_with(&a, o), files_with(&b, o)};
+    torc_channel *channels[3];
+    for (int i = 0; i < 3; i++) {
+        channels[i] = channel_new(good, creds[i], 0);
+        kit_backends_expect(channels[i], false, 60000, i == 2 ? TORC_STATUS_UNAVAILABLE : TORC_STATUS_OK,
+                            i == 2 ? "not the pinned one" : "");
+    }
+    assert_int_equal(a.asked, 1);
+    for (int i = 0; i < 3; i++) {
+        torc_channel_free(channels[i]);
+        torc_credentials_unref(creds[i]);
+    }
+    await_release(&a);
+    await_release(&b);
+    unlink(path);
+}
+
+static void files_refused(struct torc_tls_files o, const char *text)
+{
+    torc_error *error = NULL;
+    o.size = sizeof(o);
+    assert_null(torc_credentials_tls_files(&o, &error));
+    assert_int_equal(torc_error_code(error), TORC_EINVAL);
+    assert_non_null(strstr(torc_error_text(error), text));
+    torc_error_clear(&error);
+}
+
+static void files_skip_what_they_are_told_to(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/torc-verify-XXXXXX";
+    close(mkstemp(path));
+    write_roots(path, &ca);
+    struct kit_cert named =
+        kit_cert_make(&(struct kit_cert_opts){.common_name = "n", .sans = "URI:spiffe://td/other", .issuer = &ca});
+    struct kit_backends *kit = backends_new(named.cert_pem, &named);
+    struct hook name = {.how = ACCEPT}, nothing = {.how = ACCEPT, .look = look_at_what_was_sent},
+                never = {.how = ACCEPT};
+    struct torc_tls_files o = {TORC_SIZE(torc_tls_files), .ca_certificate_file = path};
+    expect(kit, torc_credentials_tls_files(&o, NULL), TORC_STATUS_UNAVAILABLE, "is not valid for");
+    o.skip_name = TORC_ON;
+    expect(kit, files_with(&name, o), TORC_STATUS_OK, "");
+    assert_int_equal(name.asked, 1);
+    expect(good, files_with(&nothing, (struct torc_tls_files){.skip_verify = TORC_ON}), TORC_STATUS_OK, "");
+    assert_int_equal(nothing.asked, 1);
+    struct torc_tls_files plain = {TORC_SIZE(torc_tls_files), .skip_verify = TORC_ON};
+    expect(good, torc_credentials_tls_files(&plain, NULL), TORC_STATUS_OK, "");
+
+    files_refused((struct torc_tls_files){.skip_verify = TORC_ON, .ca_certificate_file = path},
+                  "files: ca_certificate_file: must be NULL with skip_verify");
+    files_refused((struct torc_tls_files){.skip_name = TORC_ON}, "files: skip_name: needs verify");
+    files_refused(
+        (struct torc_tls_files){
+            .ca_certificate_file = "/nothing", .verify = on_verify, .verify_release = on_release, .verify_arg = &never},
+        "No such file");
+    assert_int_equal(never.released, 0);
+    /* An older program's struct, whose memory goes on with other things. */
+    struct torc_tls_files older = {.size = offsetof(struct torc_tls_files, verify), .skip_verify = TORC_ON};
+    expect(good, torc_credentials_tls_files(&older, NULL), TORC_STATUS_UNAVAILABLE, "certificate verify failed");
+    kit_backends_free(kit);
+    kit_cert_fini(&named);
+    await_release(&name);
+    await_release(&nothing);
+    unlink(path);
+}
+
 /* --- a limit --- */
 
 static void names_of_a_certificate_are_bounded(void **state)
@@ -482,6 +609,9 @@ int main(void)
         cmocka_unit_test(skip_name),
         cmocka_unit_test(skip_verify),
         cmocka_unit_test(contradictions_are_refused),
+        cmocka_unit_test(files_ask_it_about_each_connection),
+        cmocka_unit_test(connections_of_files_are_not_shared_across_hooks),
+        cmocka_unit_test(files_skip_what_they_are_told_to),
         cmocka_unit_test(names_of_a_certificate_are_bounded),
         cmocka_unit_test(connections_are_not_shared_across_hooks),
     };

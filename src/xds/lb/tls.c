@@ -43,7 +43,7 @@ static struct cluster_creds *creds_of(torc_credentials *base)
 static struct tc_creds_handshake *creds_start(torc_credentials *base, struct tc_loop *loop, struct tc_bytestream *bs,
                                               const struct tc_creds_peer *peer, tc_creds_fn fn, void *arg)
 {
-    return tc_creds_handshake_source(loop, &creds_of(base)->source, creds_of(base)->about, bs, peer, fn, arg);
+    return tc_creds_handshake_source(loop, &creds_of(base)->source, NULL, creds_of(base)->about, bs, peer, fn, arg);
 }
 
 /* Returns a number that changes when a certificate file is replaced. */
