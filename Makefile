@@ -130,6 +130,10 @@ coverage: deps-named
 	ctest --test-dir $(COVERAGE) -j $(JOBS) -L 'unit|model' -LE fuzz --output-on-failure
 	@scripts/coverage $(COVERAGE)
 
+# The reference of the API, by Doxygen: build/reference/html/index.html.
+reference:
+	@scripts/reference $(BUILD)/reference
+
 # Makes the ABI of include/torc the committed one (abi/): a change that CHANGELOG.md names.
 abi-dump: deps-named
 	@python3 test/lint/abi.py --source . --renew

@@ -14,6 +14,7 @@
 extern "C" {
 #endif
 
+/* Memory that is given out in pieces and freed as a whole. */
 typedef struct torc_arena torc_arena;
 
 /* Returns a new arena, which the caller frees. max_bytes: what it gives out at most until it is reset; 0: no limit of

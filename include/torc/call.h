@@ -17,6 +17,7 @@ extern "C" {
 /* The handle of an RPC (torc/stream.h). */
 typedef struct torc_stream torc_stream;
 
+/* Options of one RPC. */
 struct torc_call_options {
     uint64_t size;
     int64_t timeout_ms;                 /* the deadline, from now; 0: none; negative: it has passed, nothing is sent and

@@ -30,8 +30,10 @@
 extern "C" {
 #endif
 
+/* RPCs to one target: its name resolution, load balancing and connections. */
 typedef struct torc_channel torc_channel;
 
+/* Options of a channel. */
 struct torc_channel_options {
     uint64_t size;
     torc_credentials *credentials;   /* required: NULL is refused, because a function that could not make credentials

@@ -9,6 +9,7 @@
 extern "C" {
 #endif
 
+/* The state of a channel or of an LB policy. Source: gRPC connectivity semantics. */
 enum torc_connectivity {
     TORC_CONNECTIVITY_IDLE = 0,
     TORC_CONNECTIVITY_CONNECTING = 1,

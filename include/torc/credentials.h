@@ -19,8 +19,10 @@
 extern "C" {
 #endif
 
+/* Credentials of channels, or of the listeners of a server. */
 typedef struct torc_credentials torc_credentials;
 
+/* TLS of a channel, from texts. */
 struct torc_tls_options {
     uint64_t size;
     const char *roots_pem;       /* trusted roots, PEM; NULL: the system's */
@@ -32,7 +34,7 @@ struct torc_tls_options {
     torc_tls_verify_fn verify;
     void (*verify_release)(void *arg); /* called with verify_arg when the last reference to the credentials is gone, and
                                           no check follows; not when they could not be made. NULL: none */
-    void *verify_arg;
+    void *verify_arg;                  /* handed to both; may be NULL */
     int32_t skip_verify; /* neither the server's chain nor its name is checked: without `verify`, anybody in between can
                             read and change everything, call credentials included. Logged once as a warning. TORC_EINVAL
                             with roots_pem; 0: off */
@@ -52,9 +54,9 @@ struct torc_tls_files {
      * leads to new connections, which are checked again. */
     torc_tls_verify_fn verify;
     void (*verify_release)(void *arg); /* as in struct torc_tls_options; NULL: none */
-    void *verify_arg;
-    int32_t skip_verify; /* as in struct torc_tls_options. TORC_EINVAL with ca_certificate_file; 0: off */
-    int32_t skip_name;   /* as in struct torc_tls_options. TORC_EINVAL without `verify`; 0: off */
+    void *verify_arg;                  /* handed to both; may be NULL */
+    int32_t skip_verify;               /* as in struct torc_tls_options. TORC_EINVAL with ca_certificate_file; 0: off */
+    int32_t skip_name;                 /* as in struct torc_tls_options. TORC_EINVAL without `verify`; 0: off */
 };
 
 /* No transport security. Never NULL: there is one object, which lives as long as the process. It may be referenced and
@@ -84,6 +86,7 @@ enum torc_client_certificates {
     TORC_CLIENT_CERTIFICATES_OPTIONAL = 1, /* asked for, and verified if one comes */
 };
 
+/* TLS of a listener, from texts. */
 struct torc_server_tls_options {
     uint64_t size;
     const char *certificate_pem;  /* the server's chain, PEM, leaf first; required */
@@ -113,8 +116,9 @@ TORC_API torc_credentials *torc_server_credentials_tls(const struct torc_server_
 TORC_API torc_credentials *torc_server_credentials_tls_files(const struct torc_server_tls_files *files,
                                                              torc_error **error);
 
+/* Adds a reference, which torc_credentials_unref gives back. Returns `credentials`; NULL for NULL. */
 TORC_API torc_credentials *torc_credentials_ref(torc_credentials *credentials);
-/* NULL is allowed. */
+/* Gives back one reference. NULL is allowed. */
 TORC_API void torc_credentials_unref(torc_credentials *credentials);
 
 /* --- call credentials ---
@@ -123,8 +127,11 @@ TORC_API void torc_credentials_unref(torc_credentials *credentials);
  * UNAUTHENTICATED instead of sending them. They are fetched when an RPC needs them; RPCs wait for a fetch within their
  * deadline and fail with its status when it fails. Control planes never get those of the application's channels (A27).
  */
+
+/* Call credentials. */
 typedef struct torc_call_credentials torc_call_credentials;
 
+/* Adds a reference, which torc_call_credentials_unref gives back. Returns `credentials`; NULL for NULL. */
 TORC_API torc_call_credentials *torc_call_credentials_ref(torc_call_credentials *credentials);
 /* The last reference waits for a fetch that runs to end, which it does at once. NULL is allowed. */
 TORC_API void torc_call_credentials_unref(torc_call_credentials *credentials);
@@ -143,6 +150,7 @@ TORC_API torc_call_credentials *torc_call_credentials_composite(torc_call_creden
  * backoff. NULL with an error (TORC_EINVAL) for a path that is NULL or empty. */
 TORC_API torc_call_credentials *torc_call_credentials_jwt_token_file(const char *path, torc_error **error);
 
+/* Google's default credentials. */
 struct torc_google_options {
     uint64_t size;
     const char *roots_pem; /* trusted roots of the channel, PEM; NULL: the file that GRPC_DEFAULT_SSL_ROOTS_FILE_PATH

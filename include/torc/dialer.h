@@ -32,6 +32,7 @@ extern "C" {
  * channel or the runtime: these may have ended. */
 typedef struct torc_dial torc_dial;
 
+/* How the connections of a channel are opened. */
 struct torc_dialer {
     uint64_t size;
     /* Required. Opens a connection to the address ("127.0.0.1:443", "[::1]:443", "unix:/path", "vsock:2:1024"; a
@@ -47,7 +48,7 @@ struct torc_dialer {
      * the latest inside torc_runtime_free. For a channel that was never used, inside torc_channel_free. Not called if
      * torc_channel_new fails, nor in a child of a fork. NULL: none. */
     void (*release)(void *arg);
-    void *arg;
+    void *arg; /* handed to the functions; may be NULL */
 };
 
 /* Ends a dial, and frees it. fd: a connected stream socket, which is Torc's from now on: Torc closes it, also when

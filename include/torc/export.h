@@ -2,6 +2,7 @@
 #ifndef TORC_EXPORT_H
 #define TORC_EXPORT_H
 
+/* Stands before each function of the library. */
 #if defined(__GNUC__)
 #define TORC_API __attribute__((visibility("default")))
 #else

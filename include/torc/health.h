@@ -17,8 +17,10 @@
 extern "C" {
 #endif
 
+/* The health service of one server. */
 typedef struct torc_health torc_health;
 
+/* The state of a service, by the numbers of grpc.health.v1. */
 enum torc_health_status {
     TORC_HEALTH_UNKNOWN = 0,
     TORC_HEALTH_SERVING = 1,

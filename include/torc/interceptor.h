@@ -94,9 +94,10 @@ struct torc_interceptor {
      * trailers can be read. */
     int (*on_status)(torc_rpc *rpc, int code, void *state, void *arg);
 
-    /* Observers. on_pick: a picker was asked for an attempt; an RPC that waits for a connection has several picks.
-     * on_wire: something happened to an attempt. */
+    /* Observes: a picker was asked for an attempt. An RPC that waits for a connection has several picks. */
     void (*on_pick)(torc_rpc *rpc, const torc_pick *pick, void *state, void *arg);
+
+    /* Observes: something happened to an attempt. */
     void (*on_wire)(torc_rpc *rpc, const torc_wire *wire, void *state, void *arg);
 
     /* The RPC is over, with this status: exactly once for each interceptor that the RPC had come to (its on_start was
@@ -107,7 +108,7 @@ struct torc_interceptor {
      * channel that was made with the interceptor, when the channel and the handles of its RPCs have been freed, by the
      * thread that frees the last of them or that drives the loop. Not called if torc_channel_new failed. */
     void (*release)(void *arg);
-    void *arg;
+    void *arg; /* handed to the functions; may be NULL */
 };
 
 /* --- the RPC. For hooks, on the loop's thread. NULL gives NULL, "", 0 or TORC_EINVAL. --- */
@@ -210,7 +211,9 @@ enum torc_wire_kind {
 TORC_API int torc_wire_event(const torc_wire *wire);
 /* The number of the attempt, as on_attempt counts. */
 TORC_API uint32_t torc_wire_attempt(const torc_wire *wire);
+/* The address that the attempt went to. Borrowed for the hook. */
 TORC_API const char *torc_wire_peer(const torc_wire *wire);
+/* The size of the message, in TORC_WIRE_SENT and TORC_WIRE_RECEIVED; 0 in other events. */
 TORC_API uint64_t torc_wire_bytes(const torc_wire *wire);
 /* The status of the attempt, an enum torc_status_code, in TORC_WIRE_ENDED: of an attempt that Torc gave up, why. */
 TORC_API int torc_wire_code(const torc_wire *wire);

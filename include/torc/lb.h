@@ -20,28 +20,33 @@
 extern "C" {
 #endif
 
-typedef struct torc_lb_helper torc_lb_helper; /* the policy's way up */
-typedef struct torc_lb_child torc_lb_child;   /* a child policy over some of the endpoints */
-typedef struct torc_lb_endpoint torc_lb_endpoint;
-typedef struct torc_lb_pick torc_lb_pick; /* one RPC that wants to be placed */
+typedef struct torc_lb_helper torc_lb_helper;     /* the policy's way up */
+typedef struct torc_lb_child torc_lb_child;       /* a child policy over some of the endpoints */
+typedef struct torc_lb_endpoint torc_lb_endpoint; /* an endpoint of an update */
+typedef struct torc_lb_pick torc_lb_pick;         /* one RPC that wants to be placed */
 
-/* An endpoint of the update; borrowed for the call. */
+/* Returns how many addresses the endpoint has, 1 at least. */
 TORC_API size_t torc_lb_endpoint_address_count(const torc_lb_endpoint *endpoint);
 /* Returns the text of address i; borrowed as the endpoint is. */
 TORC_API const char *torc_lb_endpoint_address(const torc_lb_endpoint *endpoint, size_t i);
+/* Returns the weight that the resolver gave; 1 where it gave none. */
 TORC_API uint64_t torc_lb_endpoint_weight(const torc_lb_endpoint *endpoint);
+/* Returns the place on the ring (A76), borrowed as the endpoint is; "" where the resolver gave none. */
 TORC_API const char *torc_lb_endpoint_hash_key(const torc_lb_endpoint *endpoint);
 
 /* Returns a child with Torc's policy of that name ("pick_first", "round_robin", ...) in its default settings. `arg`
  * comes back in on_child_state. NULL when the name is unknown. */
 TORC_API torc_lb_child *torc_lb_child_create(torc_lb_helper *helper, const char *policy, void *arg);
-/* Gives the child its endpoints. */
+/* Gives the child its endpoints, which are borrowed for the call. */
 TORC_API void torc_lb_child_set_endpoints(torc_lb_child *child, const torc_lb_endpoint *const *endpoints, size_t n);
+/* Has an idle child connect. */
 TORC_API void torc_lb_child_connect(torc_lb_child *child);
+/* Ends and frees the child: on_child_state is no longer called for it. */
 TORC_API void torc_lb_child_destroy(torc_lb_child *child);
 
 /* Publishes the policy's state; picks that wait are tried again. message: why, in TRANSIENT_FAILURE. */
 TORC_API void torc_lb_update_state(torc_lb_helper *helper, enum torc_connectivity state, const char *message);
+/* Asks the resolver for newer endpoints. */
 TORC_API void torc_lb_request_reresolution(torc_lb_helper *helper);
 
 /* The parts of an RPC that a pick may look at. Borrowed for the call. */
@@ -52,6 +57,7 @@ TORC_API const char *torc_lb_pick_header(torc_lb_pick *pick, const char *name);
  * retry and each hedge has a number of its own. */
 TORC_API uint64_t torc_lb_pick_random(const torc_lb_pick *pick);
 
+/* Makes policies of one name. */
 struct torc_lb_factory {
     uint64_t size;
     const char *name; /* required; as service configs name it */

@@ -27,6 +27,7 @@
 extern "C" {
 #endif
 
+/* How much is logged: a level, and those above it. */
 enum torc_log_level {
     TORC_LOG_NONE = 0,
     TORC_LOG_ERROR = 1,
@@ -54,7 +55,7 @@ struct torc_log_sink {
      * when it is about to return 0: no other callback of the sink follows. Not called if torc_runtime_new fails, nor in
      * a child of a fork, nor by an exit of the process. */
     void (*release)(void *arg);
-    void *arg;
+    void *arg;          /* handed to the functions; may be NULL */
     const char *levels; /* as TORC_LOG has them ("warn,xds=debug"); a module that they do not name is off. Copied; NULL:
                            the process's levels, also as they change */
 };

@@ -18,10 +18,10 @@ extern "C" {
  * must not call Torc. All four are required. */
 struct torc_allocator {
     uint64_t size;
-    void *(*malloc)(size_t size);
-    void *(*calloc)(size_t n, size_t size);
-    void *(*realloc)(void *ptr, size_t size);
-    void (*free)(void *ptr);
+    void *(*malloc)(size_t size);             /* as libc's */
+    void *(*calloc)(size_t n, size_t size);   /* as libc's */
+    void *(*realloc)(void *ptr, size_t size); /* as libc's */
+    void (*free)(void *ptr);                  /* as libc's */
 };
 
 /* Makes Torc allocate with these functions until the process ends; the struct is copied. To be called once, before any

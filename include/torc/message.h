@@ -18,6 +18,7 @@
 extern "C" {
 #endif
 
+/* The bytes of one message. */
 typedef struct torc_message torc_message;
 
 /* Makes a message with a copy of the bytes, for an interceptor that replaces one (torc/interceptor.h). The caller gives

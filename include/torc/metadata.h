@@ -16,10 +16,12 @@
 extern "C" {
 #endif
 
+/* A list of header fields. */
 typedef struct torc_metadata torc_metadata;
 
+/* Returns an empty list, which the caller frees. */
 TORC_API torc_metadata *torc_metadata_new(void);
-/* NULL is allowed. */
+/* Frees the list with its fields. NULL is allowed. */
 TORC_API void torc_metadata_free(torc_metadata *metadata);
 /* Adds a field with copies of name and value. Upper case in a name is lowered. TORC_EINVAL for a name or value that
  * gRPC does not allow, and for reserved names (those that start with "grpc-" or ":", and "te", "content-type",

@@ -61,13 +61,13 @@ TORC_API const ProtobufCMessage *torc_protobuf_c_detail(const torc_result *resul
 
 /* A method, in constant memory. */
 struct torc_protobuf_c_method {
-    uint64_t size;         /* sizeof(struct torc_protobuf_c_method), as the code was generated */
-    void (*version)(void); /* torc_stub_v1 */
-    const char *path;      /* "/helloworld.Greeter/SayHello" */
-    const ProtobufCMessageDescriptor *request;
-    const ProtobufCMessageDescriptor *response;
-    int32_t client_streaming; /* 0 or 1 */
-    int32_t server_streaming; /* 0 or 1 */
+    uint64_t size;                              /* sizeof(struct torc_protobuf_c_method), as the code was generated */
+    void (*version)(void);                      /* torc_stub_v1 */
+    const char *path;                           /* "/helloworld.Greeter/SayHello" */
+    const ProtobufCMessageDescriptor *request;  /* the type of its requests */
+    const ProtobufCMessageDescriptor *response; /* the type of its responses */
+    int32_t client_streaming;                   /* 0 or 1 */
+    int32_t server_streaming;                   /* 0 or 1 */
 };
 
 /* torc_unary. */
@@ -117,9 +117,9 @@ TORC_API const ProtobufCMessage *torc_protobuf_c_message(torc_stream *stream,
 
 /* How generated code calls the handler of a method, in constant memory. Exactly one of `unary` and `stream` is set. */
 struct torc_protobuf_c_handler {
-    uint64_t size; /* sizeof(struct torc_protobuf_c_handler), as the code was generated */
-    const struct torc_protobuf_c_method *method;
-    uint64_t offset; /* of the handler in the service's struct */
+    uint64_t size;                               /* sizeof(struct torc_protobuf_c_handler), as the code was generated */
+    const struct torc_protobuf_c_method *method; /* the method that it serves */
+    uint64_t offset;                             /* of the handler in the service's struct */
 
     /* One request: unary and server streaming. Calls the handler in `handlers`, the library's copy of the struct. */
     void (*unary)(torc_server_call *call, const ProtobufCMessage *request, const void *handlers, void *arg);

@@ -29,6 +29,7 @@
 extern "C" {
 #endif
 
+/* The outcome of one RPC. */
 typedef struct torc_result torc_result;
 
 /* Hears of the end of an RPC, on the thread that drives the loop. The result is borrowed: torc_result_ref keeps it. */

@@ -43,13 +43,16 @@
 extern "C" {
 #endif
 
+/* A loop, and everything that it drives. */
 typedef struct torc_runtime torc_runtime;
 
+/* The threads that drive a loop. */
 enum torc_runtime_mode {
-    TORC_RUNTIME_THREAD = 0,
-    TORC_RUNTIME_CALLER = 1,
+    TORC_RUNTIME_THREAD = 0, /* a thread of the runtime's own */
+    TORC_RUNTIME_CALLER = 1, /* threads that wait or poll */
 };
 
+/* Options of a runtime. */
 struct torc_runtime_options {
     uint64_t size;
     int64_t mode;                 /* enum torc_runtime_mode; 0: TORC_RUNTIME_THREAD */

@@ -51,6 +51,7 @@
 extern "C" {
 #endif
 
+/* A server: its methods, limits and listeners. */
 typedef struct torc_server torc_server;
 
 /* An RPC that a server received. */
@@ -102,7 +103,7 @@ struct torc_handler {
     /* Called once, by torc_server_free or the end of the runtime: from then on the handler is never called. May be
      * NULL. */
     void (*release)(void *arg);
-    void *arg;
+    void *arg; /* handed to the functions; may be NULL */
 };
 
 /* --- the server --- */

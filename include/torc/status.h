@@ -9,6 +9,7 @@
 extern "C" {
 #endif
 
+/* The status of an RPC. */
 enum torc_status_code {
     TORC_STATUS_OK = 0,
     TORC_STATUS_CANCELLED = 1,

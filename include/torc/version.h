@@ -1,9 +1,10 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* The version of the library. SPDX-License-Identifier: Apache-2.0 */
 #ifndef TORC_VERSION_H
 #define TORC_VERSION_H
 
 #include <torc/export.h>
 
+/* The version that these headers are of. */
 #define TORC_VERSION_MAJOR 0
 #define TORC_VERSION_MINOR 1
 #define TORC_VERSION_PATCH 0

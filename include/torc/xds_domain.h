@@ -25,6 +25,7 @@
 extern "C" {
 #endif
 
+/* The part of the control plane that several runtimes share. */
 typedef struct torc_xds_domain torc_xds_domain;
 
 /* Returns a new domain, for torc_runtime_options.xds_domain. NULL with an error (TORC_EIO) when the system refuses a
