@@ -16,7 +16,7 @@ GENERATOR := $(if $(wildcard $(BUILD)/CMakeCache.txt),,-G Ninja)
 CONFIGURE = cmake -S . -B $(BUILD) $(GENERATOR) -DCMAKE_BUILD_TYPE=RelWithDebInfo -DTORC_WERROR=$(WERROR) -DCMAKE_INSTALL_PREFIX=$(PREFIX) $(CMAKE_ARGS) >/dev/null
 INSTALL_DEPS := scripts/install-deps $(if $(filter no,$(DEPS)),--check)
 
-.PHONY: all demo check check-more sim sim-mutants fuzz interop bench bench-check install uninstall dist tidy coverage deps-build deps-named deps-check abi-dump format clean
+.PHONY: all demo check check-release check-more sim sim-mutants fuzz interop bench bench-check install uninstall dist tidy coverage reference deps-build deps-named deps-check abi-dump format clean
 all: $(BUILD)/build.ninja
 	@$(if $(CMAKE_ARGS),$(CONFIGURE))
 	@cmake --build $(BUILD) -j $(JOBS) --target torc_products
@@ -40,15 +40,10 @@ demo: deps-build
 	@cmake --build $(BUILD) -j $(JOBS) --target torc_command
 	@$(BUILD)/torc demo
 
-# Release build: lint, unit, e2e and interop tests. Then unit and e2e again under the address and undefined-behaviour
-# sanitizers, and the tests of threads (label tsan) under the thread sanitizer. Before the last run of ctest comes the
-# table of the cases that the release tests executed (test/cases.md), so that ctest's closing lines end the output.
-check: deps-check
-	@$(CONFIGURE)
-	cmake --build $(BUILD) -j $(JOBS)
-	@rm -rf $(BUILD)/cases
-	ctest --test-dir $(BUILD) -j $(JOBS) -LE interop --output-on-failure
-	ctest --test-dir $(BUILD) -L interop --output-on-failure
+# check-release, then unit and e2e tests again under the address and undefined-behaviour sanitizers, and the tests of
+# threads (label tsan) under the thread sanitizer. Before the last run of ctest comes the table of the cases that the
+# release tests executed (test/cases.md), so that ctest's closing lines end the output.
+check: check-release
 	@cmake --preset asan -DTORC_WERROR=$(WERROR) >/dev/null
 	cmake --build $(ASAN) -j $(JOBS)
 	ctest --test-dir $(ASAN) -j $(JOBS) -L 'unit|model|e2e' --output-on-failure
@@ -56,6 +51,14 @@ check: deps-check
 	cmake --build $(TSAN) -j $(JOBS) --target torc_tsan_tests
 	@scripts/case-table $(BUILD)/cases
 	ctest --test-dir $(TSAN) -j $(JOBS) -L tsan --output-on-failure
+
+# Release build: lint, unit, e2e and interop tests.
+check-release: deps-check
+	@$(CONFIGURE)
+	cmake --build $(BUILD) -j $(JOBS)
+	@rm -rf $(BUILD)/cases
+	ctest --test-dir $(BUILD) -j $(JOBS) -LE interop --output-on-failure
+	ctest --test-dir $(BUILD) -L interop --output-on-failure
 
 # What takes too long for make check: hours, or the parts of it in PARTS (scripts/check-more names them).
 check-more: deps-named
