@@ -1,0 +1,44 @@
+/* Metadata: the header fields of requests and responses. SPDX-License-Identifier: Apache-2.0
+ *
+ * Names are lower case (0-9 a-z _ - .); a value is printable ASCII, or any bytes when the name ends in "-bin" (base64
+ * is done on the wire only). Order and duplicates are kept. Metadata that the application makes is the application's to
+ * free, and one thread at a time may change it; Torc copies it. Metadata of a result or callback is borrowed and
+ * constant, for any thread. Source: gRPC PROTOCOL-HTTP2.md. */
+#ifndef TORC_METADATA_H
+#define TORC_METADATA_H
+
+#include <stddef.h>
+
+#include <torc/error.h>
+#include <torc/export.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A list of header fields. */
+typedef struct torc_metadata torc_metadata;
+
+/* Returns an empty list, which the caller frees. */
+TORC_API torc_metadata *torc_metadata_new(void);
+/* Frees the list with its fields. NULL is allowed. */
+TORC_API void torc_metadata_free(torc_metadata *metadata);
+/* Adds a field with copies of name and value. Upper case in a name is lowered. TORC_EINVAL for a name or value that
+ * gRPC does not allow, and for reserved names (those that start with "grpc-" or ":", and "te", "content-type",
+ * "user-agent", "connection" and the like). */
+TORC_API int torc_metadata_add(torc_metadata *metadata, const char *name, const void *value, size_t value_len);
+/* torc_metadata_add with a NUL-terminated string. */
+TORC_API int torc_metadata_add_string(torc_metadata *metadata, const char *name, const char *value);
+/* Returns the number of fields; NULL counts 0. */
+TORC_API size_t torc_metadata_count(const torc_metadata *metadata);
+/* Stores name and value of field i, both borrowed and NUL-terminated. Returns 0, or TORC_ENOTFOUND beyond the last
+ * field. Any output may be NULL. */
+TORC_API int torc_metadata_at(const torc_metadata *metadata, size_t i, const char **name, const void **value,
+                              size_t *value_len);
+/* Returns the value of the first field of that name, borrowed and NUL-terminated, or NULL. */
+TORC_API const char *torc_metadata_find(const torc_metadata *metadata, const char *name, size_t *value_len);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

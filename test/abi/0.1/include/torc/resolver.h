@@ -1,0 +1,63 @@
+/* Name resolvers of the application's own. SPDX-License-Identifier: Apache-2.0
+ *
+ * An application gives a channel its factories (torc/channel.h), and a target's scheme chooses one. A resolver reports
+ * endpoints, or an error, through the listener that `start` is given, at once or later, as often as it likes; the
+ * newest report counts. Reports are copied. The factory's functions are called on the loop's thread; the listener's
+ * functions may be called on any thread. */
+#ifndef TORC_RESOLVER_H
+#define TORC_RESOLVER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <torc/export.h>
+#include <torc/size.h>
+#include <torc/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One endpoint: the addresses of one server, and its attributes. All borrowed for the call that takes it. */
+struct torc_endpoint {
+    uint64_t size;
+    const char *const *addresses; /* "127.0.0.1:80", "[::1]:80", "unix:/path" */
+    const char *hash_key;         /* A76: its place on the ring; NULL or "": the first address */
+    uint64_t n_addresses;         /* >= 1 */
+    uint64_t weight;              /* for weighted policies and ring_hash, at most 4294967295; 0: 1 */
+};
+
+/* The channel's side of a resolver. */
+typedef struct torc_resolver_listener torc_resolver_listener;
+
+/* Reports new endpoints, an array of n (may be 0), and optionally a service config (JSON; NULL: none). The `size` of
+ * the first endpoint is the distance from one element to the next. TORC_EINVAL for an address that is not a literal, a
+ * weight or size out of range, TORC_EUNSUPPORTED for fields of a newer version, TORC_ECLOSED if the runtime has ended:
+ * nothing is reported then. Any thread. */
+TORC_API int torc_resolver_report(torc_resolver_listener *listener, const struct torc_endpoint *endpoints, size_t n,
+                                  const char *service_config_json);
+/* Reports that resolution failed. RPCs fail with this status unless endpoints were reported before. Any thread. */
+TORC_API int torc_resolver_report_error(torc_resolver_listener *listener, enum torc_status_code code,
+                                        const char *message);
+/* Take and give back a reference, which a thread needs that reports after `stop` may have been called. Any thread. */
+TORC_API void torc_resolver_listener_ref(torc_resolver_listener *listener);
+TORC_API void torc_resolver_listener_unref(torc_resolver_listener *listener);
+
+/* Makes resolvers for targets of one scheme. */
+struct torc_resolver_factory {
+    uint64_t size;
+    const char *scheme; /* required; "myscheme": targets "myscheme:..." */
+    /* Required. Starts a resolver for the part of the target behind "scheme:"; returns its state. It may report at
+     * once. The listener is valid until stop returns, longer with a reference. */
+    void *(*start)(const char *target_rest, torc_resolver_listener *listener, void *arg);
+    /* Asks for newer results (may be NULL). */
+    void (*request_reresolution)(void *state);
+    /* Ends the resolver (may be NULL); no report counts after it. */
+    void (*stop)(void *state);
+    void *arg; /* handed to start; may be NULL */
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

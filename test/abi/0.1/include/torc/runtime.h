@@ -1,0 +1,123 @@
+/* The runtime: one event loop that runs channels, policies and connections. SPDX-License-Identifier: Apache-2.0
+ *
+ * Three ways to run one, on one code path:
+ *  - TORC_RUNTIME_THREAD (default): a thread of its own.
+ *  - TORC_RUNTIME_CALLER: none; the application calls torc_runtime_poll, or waits for the descriptor of torc_runtime_fd
+ *    with the timeout of torc_runtime_timeout_ms in an event loop of its own and then polls with timeout 0.
+ *  - blocking calls (torc_unary and the like) on a TORC_RUNTIME_CALLER runtime drive the loop themselves, so that
+ *    a simple program pays no thread hop. A second thread that blocks meanwhile waits and takes over the loop from the
+ *    first.
+ * Callbacks run on the thread that drives the loop. A blocking call from inside a callback is refused with
+ * TORC_EDEADLK.
+ *
+ * After fork a child must not use its parent's runtime: every function that needs the loop returns TORC_EFORK (or NULL;
+ * torc_channel_state still tells what the parent saw last) and nothing is written to the parent's sockets; the child
+ * makes a runtime of its own. Credentials are different: a child may go on using those of its parent. fork waits until
+ * no thread is in the middle of a change of them, nor inside OpenSSL or libcurl for Torc.
+ *
+ * exit, and the return of main: runtimes need not be freed. When the first loop is made, and again when OpenSSL or
+ * libcurl is loaded, Torc registers an exit handler, which stops the threads of all runtimes, fetches of tokens and
+ * background work. The handler waits for callbacks that run, for one second at most, and makes no callback itself.
+ * Blocking calls of other threads, torc_runtime_free among them, return TORC_EFORK when the callback that runs has
+ * ended, as does every function that is then called with such a runtime. So exit handlers that are registered before
+ * Torc is first used run without Torc, and those that are registered later run with it. exit may be called from a
+ * callback. Nothing is done for quick_exit and _exit. OpenSSL is told not to free its own state at exit; libtorc.so is
+ * never unloaded.
+ *
+ * pthread_cancel: no function of Torc is cancelled in the middle. A thread that is cancelled inside one returns from it
+ * as ever, and ends at its next cancellation point; a call that waits is ended by torc_stream_cancel or its deadline.
+ * Threads that call Torc must not have asynchronous cancellation (PTHREAD_CANCEL_ASYNCHRONOUS). */
+#ifndef TORC_RUNTIME_H
+#define TORC_RUNTIME_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <torc/error.h>
+#include <torc/export.h>
+#include <torc/log.h>
+#include <torc/size.h>
+#include <torc/xds_domain.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A loop, and everything that it drives. */
+typedef struct torc_runtime torc_runtime;
+
+/* The threads that drive a loop. */
+enum torc_runtime_mode {
+    TORC_RUNTIME_THREAD = 0, /* a thread of the runtime's own */
+    TORC_RUNTIME_CALLER = 1, /* threads that wait or poll */
+};
+
+/* Options of a runtime. */
+struct torc_runtime_options {
+    uint64_t size;
+    int64_t mode;                 /* enum torc_runtime_mode; 0: TORC_RUNTIME_THREAD */
+    int64_t idle_connection_ms;   /* how long the pool keeps a connection that no policy holds; 0: 30000; -1: it keeps
+                                     none */
+    int64_t max_idle_connections; /* how many the pool keeps, at most 4294967295; 0: 1000; -1: no limit */
+    int64_t csds_answer_bytes;    /* torc_csds_serve: of answers that clients have not taken yet, in all; a larger
+                                     answer is RESOURCE_EXHAUSTED. 0: 33554432; -1: no limit */
+    int64_t memory_limit_bytes;   /* a soft limit: while the runtime holds more, new calls fail at once with
+                                     RESOURCE_EXHAUSTED, and calls that have begun go on. 0 and -1: no limit. The memory
+                                     that counts: 4096 bytes and the requests on their way for each call, the state of
+                                     HTTP/2 connections, metadata, and received messages from their first bytes until
+                                     the application frees them, also before it asks for them. An item counts with the
+                                     memory that holds it, at most twice its size, or 128 bytes, with three exceptions:
+                                     64 KiB for a message of which less has come; 1 MiB for a message of 513 KiB to 1
+                                     MiB that comes into memory kept from an earlier one; and for the unread bytes of a
+                                     stream four times the most that waited there, until all are read. Configuration
+                                     does not count (xDS resources, endpoints, rings, TLS) */
+    torc_xds_domain *xds_domain;  /* shared with other runtimes, see torc/xds_domain.h; NULL: not shared. The runtime
+                                     holds it until it ends. Not in a child of the process that made it:
+                                     torc_runtime_new then fails with TORC_EFORK */
+    const struct torc_log_sink *log_sink; /* where the lines of this runtime's log go (torc/log.h); copied; NULL: to the
+                                             process's sink */
+};
+
+/* NULL options: defaults. NULL with an error when options or their log sink are malformed (TORC_EINVAL) or of a newer
+ * version (TORC_EUNSUPPORTED), their xDS domain is the parent process's (TORC_EFORK), or the system
+ * refuses a loop or a thread (TORC_EIO). Any thread. */
+TORC_API torc_runtime *torc_runtime_new(const struct torc_runtime_options *options, torc_error **error);
+
+/* Returns the process's shared runtime with its own thread, made on first use; what torc_channel_new uses for a NULL
+ * runtime. It lives until the process ends. Any thread. */
+TORC_API torc_runtime *torc_runtime_default(void);
+
+/* One turn: takes in events and runs what is due, waiting at most timeout_ms (-1: until something happens). Returns 1
+ * when it did anything, 0 when not. TORC_ESTATE for a runtime with a thread, TORC_EDEADLK from inside a callback,
+ * TORC_EFORK, TORC_ECLOSED. While another thread drives the loop, it waits for that one's turn to end (at most
+ * timeout_ms). */
+TORC_API int torc_runtime_poll(torc_runtime *runtime, int timeout_ms);
+
+/* Returns a descriptor that is readable when the runtime has events to take in; it belongs to the runtime. A blocking
+ * call of another thread that drove the loop and leaves work or timers behind makes it readable as well, unless
+ * torc_runtime_timeout_ms told of them. TORC_ESTATE for a runtime with a thread, TORC_EFORK, TORC_ECLOSED. Any thread.
+ */
+TORC_API int torc_runtime_fd(const torc_runtime *runtime);
+
+/* How long until the next timer: what to wait for the descriptor at most; -1: no limit (no timer is set, another thread
+ * drives the loop just now, or the runtime has a thread); 0: poll now. To be asked before each wait. Any thread. */
+TORC_API int torc_runtime_timeout_ms(const torc_runtime *runtime);
+
+/* Runs fn on the thread that drives the loop, from any thread; in order of the posts of one thread. After 0 it runs
+ * once, at the latest inside torc_runtime_free. TORC_EINVAL, TORC_EFORK, TORC_ECLOSED: fn will not run. */
+TORC_API int torc_runtime_post(torc_runtime *runtime, void (*fn)(void *arg), void *arg);
+
+/* Shuts down: channels that are still there are shut down, calls end with UNAVAILABLE, the thread is joined, memory
+ * goes. TORC_EDEADLK from inside a callback. Any thread. NULL is allowed.
+ *
+ * Other threads may be inside any function of the runtime's channels, calls and resolver listeners, or enter it later.
+ * RPCs that had begun end as said above; a function that is called later returns TORC_ECLOSED. The handles of channels,
+ * calls and listeners stay good until each is given up, and the handle of the runtime as long as one of those is held;
+ * then its functions return TORC_ECLOSED. A thread without a handle of a channel, call or listener must be done with
+ * the runtime before. */
+TORC_API int torc_runtime_free(torc_runtime *runtime);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

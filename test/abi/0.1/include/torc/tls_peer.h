@@ -1,0 +1,76 @@
+/* The application's own check of TLS servers. SPDX-License-Identifier: Apache-2.0
+ *
+ * A hook in struct torc_tls_options or torc_tls_files is asked for each connection, after Torc's checks: the chain up
+ * to a trusted root, and the server's name. Nothing of HTTP/2 is sent before the hook has accepted the server; the
+ * handshake waits, within connect_timeout_ms. What the hook refuses, or does not answer in time, is a connection that
+ * failed: RPCs fail with UNAVAILABLE and the reason, and the next attempt follows with backoff. A hook can never accept
+ * what Torc's checks refused, unless these are off (skip_verify): then the hook alone decides.
+ *
+ *     static void verify(torc_tls_peer *peer, void *arg)
+ *     {
+ *         const void *der;
+ *         size_t size;
+ *         if (torc_tls_peer_certificate(peer, 0, &der, &size) == 0 && is_pinned(arg, der, size))
+ *             torc_tls_peer_accept(peer);
+ *         else
+ *             torc_tls_peer_refuse(peer, "the certificate is not the pinned one");
+ *     }
+ *
+ * By then the server has seen the client's certificate, if there is one. */
+#ifndef TORC_TLS_PEER_H
+#define TORC_TLS_PEER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <torc/export.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A server that waits to be accepted. It does not depend on the connection, the channel or the runtime: all of these
+ * may have ended. Its functions may be called from any thread until it is accepted or refused, which frees it; what
+ * they return is borrowed until then. */
+typedef struct torc_tls_peer torc_tls_peer;
+
+/* Called on the loop's thread; must not block. Each peer is accepted or refused once, from inside or later, from any
+ * thread, also when nobody waits for it any longer. */
+typedef void (*torc_tls_verify_fn)(torc_tls_peer *peer, void *arg);
+
+/* Returns the name that the certificate is valid for, unless skip_verify or skip_name is on: the host of the channel's
+ * authority, without port and brackets; "" if there is none. NULL for NULL. */
+TORC_API const char *torc_tls_peer_server_name(const torc_tls_peer *peer);
+
+/* Returns the address of the connection ("127.0.0.1:443"), which is the proxy's if there is one. NULL for NULL. */
+TORC_API const char *torc_tls_peer_address(const torc_tls_peer *peer);
+
+/* Stores certificate `i` in DER, counted from 0, the server's own. They are the chain that was checked, up to its
+ * trusted root, and not what else the server sent. With skip_verify they are what the server sent: it has shown that it
+ * has the key of the first, and nothing vouches for the others. Returns 0, TORC_ENOTFOUND beyond the last, TORC_EINVAL
+ * for NULL. Outputs may be NULL. */
+TORC_API int torc_tls_peer_certificate(const torc_tls_peer *peer, size_t i, const void **der, size_t *size);
+
+/* The kinds of subject alternative names. Later versions add numbers. */
+enum torc_tls_name_kind {
+    TORC_TLS_NAME_DNS = 0,
+    TORC_TLS_NAME_URI = 1,
+    TORC_TLS_NAME_EMAIL = 2,
+    TORC_TLS_NAME_IP = 3, /* as text: "127.0.0.1", "::1" */
+};
+
+/* Stores subject alternative name `i` of the server's certificate, counted from 0: an enum torc_tls_name_kind, and the
+ * name with a NUL behind it. A name may have NULs inside and any other bytes: compare all `*size` of them. Returns 0,
+ * TORC_ENOTFOUND beyond the last, TORC_EINVAL for NULL. Outputs may be NULL. */
+TORC_API int torc_tls_peer_name(const torc_tls_peer *peer, size_t i, int32_t *kind, const char **name, size_t *size);
+
+/* Lets the connection go on, and frees the peer. NULL is allowed. */
+TORC_API void torc_tls_peer_accept(torc_tls_peer *peer);
+
+/* Ends the connection, and frees the peer. reason: copied, for the status of RPCs; NULL: none. NULL is allowed. */
+TORC_API void torc_tls_peer_refuse(torc_tls_peer *peer, const char *reason);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
