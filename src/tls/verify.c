@@ -155,7 +155,7 @@ void tc_tls_reason(SSL *ssl, const struct tc_tls_peer_check *check, const struct
     else if (check->ctx->verify != TC_TLS_VERIFY_NONE && verified != X509_V_OK)
         reason_append_verify(verified, check, out);
     else if (code && ERR_GET_LIB(code) == ERR_LIB_SSL &&
-             (reason == SSL_R_WRONG_VERSION_NUMBER || reason == SSL_R_HTTP_REQUEST ||
+             (reason == SSL_R_WRONG_VERSION_NUMBER || reason == SSL_R_BAD_RECORD_TYPE || reason == SSL_R_HTTP_REQUEST ||
               reason == SSL_R_HTTPS_PROXY_REQUEST))
         tc_buf_printf(out, "what came is not TLS: the peer may speak plaintext (%s)", text ? text : "no reason");
     else if (code && ERR_GET_LIB(code) == ERR_LIB_SSL &&

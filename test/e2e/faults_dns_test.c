@@ -69,17 +69,29 @@ static torc_channel *channel(struct world *w)
     return channel_with(w, NULL);
 }
 
-/* A malformed answer is an error of the look-up, which is repeated. An answer to another question is ignored, because
- * otherwise anyone could end a look-up: then the deadline ends the RPC. */
+/* What is not an answer at all is ignored by older versions of c-ares, so that the deadline ends the RPC; 1.34 takes it,
+ * from the address that it asked, for a malformed answer. */
+static void expect_no_answer(torc_channel *ch)
+{
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 500};
+    torc_result *r = torc_unary(ch, "/a.B/C", "x", 1, &o);
+    if (torc_result_code(r) == TORC_STATUS_DEADLINE_EXCEEDED)
+        assert_non_null(strstr(torc_result_text(r), "the name resolution of dns://"));
+    else
+        assert_non_null(strstr(torc_result_text(r), "Misformatted DNS reply"));
+    torc_result_free(r);
+}
+
+/* A malformed answer is an error of the look-up, which is repeated. */
 static void no_answers(void **state)
 {
     static const struct {
         const char *name;
         enum name_mode mode;
-        const char *text; /* NULL: the answer is ignored */
+        const char *text; /* NULL: expect_no_answer */
     } rows[] = {
         {"missing", NAMES_MISSING, "Domain name not found"},
-        {"refused", NAMES_REFUSED, "Could not contact DNS servers"},
+        {"refused", NAMES_REFUSED, "DNS server"},
         {"overlong", NAMES_OVERLONG, "Misformatted DNS reply"},
         {"loop", NAMES_LOOP, "Misformatted DNS reply"},
         {"aliases", NAMES_ALIASES, "DNS server returned answer with no data"},
@@ -97,9 +109,7 @@ static void no_answers(void **state)
             kit_backends_expect(ch, false, 60000, TORC_STATUS_UNAVAILABLE, "DNS resolution failed for shop.test.");
             name_server_set(w->names, NAMES_TRUE, NULL);
         } else {
-            uint64_t took =
-                kit_backends_expect(ch, false, 500, TORC_STATUS_DEADLINE_EXCEEDED, "the name resolution of dns://");
-            assert_true(took >= 500);
+            expect_no_answer(ch);
             torc_channel_free(ch);
             name_server_set(w->names, NAMES_TRUE, NULL);
             ch = channel(w);
