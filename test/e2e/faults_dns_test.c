@@ -69,8 +69,8 @@ static torc_channel *channel(struct world *w)
     return channel_with(w, NULL);
 }
 
-/* What is not an answer at all is ignored by older versions of c-ares, so that the deadline ends the RPC; 1.34 takes it,
- * from the address that it asked, for a malformed answer. */
+/* Bytes that are not an answer are ignored by older versions of c-ares, so that the deadline ends the RPC. 1.34 takes
+ * them, when they come from the address that it asked, for a malformed answer. */
 static void expect_no_answer(torc_channel *ch)
 {
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 500};
