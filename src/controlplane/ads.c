@@ -4,7 +4,8 @@
  * the version and nonce of the last response. A request with that nonce is an ACK or a NACK; one with an older nonce is
  * ignored. A response is sent when the resources that the client should have differ from those that it has
  * (type_respond): after a request, and on a push. The first request of a type is answered in any case if the type is
- * full state (LDS, CDS) or there is something to send.
+ * full state (LDS, CDS) or there is something to send. A push waits for the answer to the last response of the type: a
+ * client that reads more slowly than resources change gets the newest ones next, and not a queue of old ones.
  *
  * The other variant of the protocol is in delta.c. */
 #include "controlplane/ads.h"
@@ -231,9 +232,11 @@ static void type_respond(struct tc_ads *a, struct ads_type *t)
 
 void tc_ads_push(struct tc_ads *a)
 {
-    for (size_t i = 0; i < a->types.len; i++)
-        if (a->types.data[i].asked)
-            type_respond(a, &a->types.data[i]);
+    for (size_t i = 0; i < a->types.len; i++) {
+        struct ads_type *t = &a->types.data[i];
+        if (t->asked && (!t->nonce || t->answered))
+            type_respond(a, t);
+    }
 }
 
 /* Takes over the names of a request. The client drops resources that it is no longer subscribed to. */

@@ -61,7 +61,8 @@ void tc_ads_free(struct tc_ads *a);
 /* Takes in one serialised DiscoveryRequest, and answers it if there is something new. Returns OK, or the status that a
  * malformed request should end the stream with (the caller ends it). */
 struct tc_status tc_ads_on_message(struct tc_ads *a, struct tc_slice bytes);
-/* The set changed: sends the subscribed resources that differ from the client's. */
+/* The set changed: sends the subscribed resources that differ from the client's; of a type whose last response the
+ * client has not answered yet, once it has. */
 void tc_ads_push(struct tc_ads *a);
 /* Returns the Node message, serialised; empty before the first request. */
 struct tc_slice tc_ads_node(const struct tc_ads *a);

@@ -2,8 +2,8 @@
  *
  * A stream belongs to a call of the server. Its protocol is in ads.c or delta.c, which call back here for the set of
  * its node and to send. A new set is compared with the last one (versions), then pushed to every stream; each stream
- * sends the resources that differ from its client's. A client that does not take its responses is not read, and gets no
- * push, until it has: then one push brings all that changed (stream_is_behind).
+ * sends the resources that differ from its client's, once the client has answered the last response of their type. A
+ * client that does not take its responses is not read until it has (stream_read).
  *
  * The streams live as long as their calls. The control plane is freed after the server. */
 #include "controlplane/control_plane.h"
@@ -30,8 +30,7 @@ struct tc_control_plane {
     void *arg;
 };
 
-/* Bytes of responses that wait for a client to take them: beyond that no request of its stream is read, and no change
- * pushed. */
+/* Bytes of responses that wait for a client to take them: beyond that no request of its stream is read. */
 enum { MAX_QUEUED_BYTES = 65536 };
 
 struct ads_stream {
@@ -42,8 +41,7 @@ struct ads_stream {
     struct tc_ads *ads; /* one of `ads` and `delta`, by the method */
     struct tc_delta *delta;
     bool ended;
-    bool paused;   /* the next request is read when the client has taken enough */
-    bool push_due; /* changes were made while the client was behind: they are sent when it has caught up */
+    bool paused; /* the next request is read when the client has taken enough */
 };
 
 static const struct tc_resource_set empty_set;
@@ -94,24 +92,17 @@ static void stream_on_request(void *arg, const struct tc_ads_request *request)
 
 static const struct tc_ads_events ads_events = {stream_send, stream_on_request, stream_resources};
 
-static bool stream_is_behind(const struct ads_stream *s)
-{
-    return tc_server_call_queued_bytes(s->call) > MAX_QUEUED_BYTES;
-}
-
 /* Asks for the next request, once the client has taken enough of the responses. */
 static void stream_read(struct ads_stream *s)
 {
-    s->paused = stream_is_behind(s);
+    s->paused = tc_server_call_queued_bytes(s->call) > MAX_QUEUED_BYTES;
     if (!s->paused)
         tc_server_call_read(s->call);
 }
 
-/* Sends the changes, or notes that they are due while the client is behind. */
 static void stream_push(struct ads_stream *s)
 {
-    s->push_due = stream_is_behind(s);
-    if (s->ended || s->push_due)
+    if (s->ended)
         return;
     if (s->ads)
         tc_ads_push(s->ads);
@@ -145,8 +136,6 @@ static void stream_on_message(void *arg, struct tc_rstr *message)
 static void stream_on_written(void *arg)
 {
     struct ads_stream *s = arg;
-    if (s->push_due && s->cp)
-        stream_push(s);
     if (s->paused)
         stream_read(s);
 }

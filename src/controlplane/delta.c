@@ -4,7 +4,7 @@
  * that a wildcard brings. An entry holds the version that the client has, from our responses or from
  * initial_resource_versions. type_respond compares each entry with the set, and sends new and changed resources, and
  * the names of removed ones. A version is a hash of the content (content_version): a client that reconnects gets only
- * the changes, also after a restart. */
+ * the changes, also after a restart. A push waits for the answer to the last response of the type, as in ads.c. */
 #include "controlplane/delta.h"
 
 #include <stdio.h>
@@ -39,6 +39,7 @@ struct delta_entry {
 struct delta_type {
     struct tc_rstr *type_url;
     struct delta_entry *entries; /* by name */
+    uint64_t unanswered;         /* nonce of the last response; 0: none, or the client has answered it */
     bool asked;
     bool wildcard;
     bool owed; /* a response is due, even an empty one: the answer to a wildcard */
@@ -139,7 +140,7 @@ static struct delta_type *delta_type(struct tc_delta *d, struct tc_slice type_ur
 /* --- responses --- */
 
 /* Sends one response. Resources and removed names are borrowed. */
-static void delta_send_response(struct tc_delta *d, const struct delta_type *t, struct tc_slice system_version,
+static void delta_send_response(struct tc_delta *d, struct delta_type *t, struct tc_slice system_version,
                                 const struct tc_delta_resource *resources, size_t n, const struct tc_slice *removed,
                                 size_t n_removed)
 {
@@ -148,7 +149,8 @@ static void delta_send_response(struct tc_delta *d, const struct delta_type *t, 
     struct tc_buf out = {0};
     char nonce[24];
     tc_arena_init(&arena, 4096, 0);
-    snprintf(nonce, sizeof(nonce), "%llu", (unsigned long long)++d->next_nonce);
+    t->unanswered = ++d->next_nonce;
+    snprintf(nonce, sizeof(nonce), "%llu", (unsigned long long)t->unanswered);
     response.nonce = nonce;
     response.type_url = t->type_url->data;
     response.system_version_info = tc_arena_dup(&arena, system_version);
@@ -263,7 +265,7 @@ static void type_respond(struct tc_delta *d, struct delta_type *t)
 void tc_delta_push(struct tc_delta *d)
 {
     for (size_t i = 0; i < d->types.len; i++)
-        if (d->types.data[i].asked)
+        if (d->types.data[i].asked && !d->types.data[i].unanswered)
             type_respond(d, &d->types.data[i]);
 }
 
@@ -352,6 +354,8 @@ static void type_on_ack(struct delta_type *t, const delta_request *request)
     uint64_t nonce;
     if (tc_parse_u64(tc_slice_str(request->response_nonce), UINT64_MAX, &nonce) != 0)
         return;
+    if (nonce == t->unanswered)
+        t->unanswered = 0;
     for (struct delta_entry *e = t->entries; e; e = e->hh.next) {
         if (e->nonce != nonce || e->state == TC_SERVED_ABSENT)
             continue;

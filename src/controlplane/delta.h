@@ -12,7 +12,8 @@ void tc_delta_free(struct tc_delta *d);
 /* Takes in one serialised DeltaDiscoveryRequest, and answers it if there is something new. Returns OK, or the status
  * that a malformed request should end the stream with (the caller ends it). */
 struct tc_status tc_delta_on_message(struct tc_delta *d, struct tc_slice bytes);
-/* The set changed: sends the subscribed resources that differ from the client's. */
+/* The set changed: sends the subscribed resources that differ from the client's; of a type whose last response the
+ * client has not answered yet, once it has. */
 void tc_delta_push(struct tc_delta *d);
 /* Returns the Node message, serialised; empty before the first request that has one. */
 struct tc_slice tc_delta_node(const struct tc_delta *d);

@@ -134,8 +134,10 @@ static void test_listeners_are_whole(void **state)
     struct fixture *f = *state;
     request(f, LISTENER, "", NULL, "x", NULL);
     assert_string_equal(tc_buf_cstr(&f->last), "0 1 "); /* the set has no Listener, and the client may know that */
+    request(f, LISTENER, "1", NULL, "x", NULL);
     put(f, LISTENER, "x", "X1");
     assert_string_equal(tc_buf_cstr(&f->last), "1 2 X1");
+    request(f, LISTENER, "2", NULL, "x", NULL);
     put(f, LISTENER, "x", NULL);
     assert_string_equal(tc_buf_cstr(&f->last), "2 3 ");
     put(f, ENDPOINTS, "e", "E1");
@@ -143,6 +145,26 @@ static void test_listeners_are_whole(void **state)
     int sent = f->sent;
     put(f, ENDPOINTS, "e", NULL); /* a response cannot delete endpoints: nothing to send */
     assert_int_equal(f->sent, sent);
+}
+
+/* Changes that are made before the client answers come in one response, the newest of each resource. */
+static void test_changes_wait_for_the_answer(void **state)
+{
+    struct fixture *f = *state;
+    put(f, ENDPOINTS, "a", "A1");
+    request(f, ENDPOINTS, "", NULL, "a", "b");
+    put(f, ENDPOINTS, "a", "A2");
+    put(f, ENDPOINTS, "b", "B1");
+    put(f, ENDPOINTS, "b", "B2");
+    assert_int_equal(f->sent, 1);
+    put(f, LISTENER, "x", "X1");
+    request(f, LISTENER, "", NULL, "x", NULL); /* another type does not wait */
+    assert_string_equal(tc_buf_cstr(&f->last), "1 2 X1");
+    request(f, ENDPOINTS, "1", "bad", "a", "b"); /* a NACK is an answer, too */
+    assert_string_equal(tc_buf_cstr(&f->last), "4 3 A2,B2");
+    assert_int_equal(f->sent, 3);
+    request(f, ENDPOINTS, "3", NULL, "a", "b");
+    assert_int_equal(f->sent, 3);
 }
 
 static void test_wildcard(void **state)
@@ -395,6 +417,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_subscribe_ack_push, setup, teardown),
         cmocka_unit_test_setup_teardown(test_listeners_are_whole, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_changes_wait_for_the_answer, setup, teardown),
         cmocka_unit_test_setup_teardown(test_wildcard, setup, teardown),
         cmocka_unit_test_setup_teardown(test_nothing_lost_while_mute, setup, teardown),
         cmocka_unit_test_setup_teardown(test_view, setup, teardown),

@@ -150,6 +150,11 @@ static void request(struct fixture *f, struct ask ask)
         tc_free(text[i]);
 }
 
+static void ack(struct fixture *f, const char *type, const char *nonce)
+{
+    request(f, (struct ask){type, .nonce = nonce});
+}
+
 static void expect(struct fixture *f, int sent, const char *text)
 {
     assert_int_equal(f->sent, sent);
@@ -206,6 +211,7 @@ static void test_subscribe_and_unsubscribe(void **state)
     request(f, (struct ask){ENDPOINTS, .subscribe = "a"});
     request(f, (struct ask){ENDPOINTS, .subscribe = "b", .nonce = "1"});
     expect(f, 2, "2 -b"); /* the client learns at once that it does not exist */
+    ack(f, ENDPOINTS, "2");
     put(f, ENDPOINTS, "b", "B1");
     expect(f, 3, "3 +b=B1");
     request(f, (struct ask){ENDPOINTS, .subscribe = "a"}); /* the client may have forgotten it */
@@ -215,13 +221,32 @@ static void test_subscribe_and_unsubscribe(void **state)
     assert_int_equal(f->sent, 4);
     request(f, (struct ask){ENDPOINTS, .subscribe = "a", .nonce = "77"});
     expect(f, 5, "5 +a=A2");
+    ack(f, ENDPOINTS, "5");
     put(f, ENDPOINTS, "a", NULL);
     expect(f, 6, "6 -a");
     expect_view(f, "b:sent a:absent ");
+    ack(f, ENDPOINTS, "6");
     put(f, ENDPOINTS, "c", "C1");
     assert_int_equal(f->sent, 6);
     put(f, ENDPOINTS, "a", "A3");
     expect(f, 7, "7 +a=A3");
+}
+
+/* Changes that are made before the client answers come in one response, the newest of each resource. */
+static void test_changes_wait_for_the_answer(void **state)
+{
+    struct fixture *f = *state;
+    put(f, ENDPOINTS, "a", "A1");
+    request(f, (struct ask){ENDPOINTS, .subscribe = "a,b"});
+    expect(f, 1, "1 +a=A1 -b");
+    put(f, ENDPOINTS, "a", "A2");
+    put(f, ENDPOINTS, "b", "B1");
+    put(f, ENDPOINTS, "b", "B2");
+    expect(f, 1, "1 +a=A1 -b");
+    request(f, (struct ask){ENDPOINTS, .nonce = "1", .error = "bad"}); /* a NACK is an answer, too */
+    expect(f, 2, "2 +a=A2 +b=B2");
+    ack(f, ENDPOINTS, "2");
+    expect(f, 2, "2 +a=A2 +b=B2");
 }
 
 static void test_initial_versions(void **state)
@@ -237,6 +262,7 @@ static void test_initial_versions(void **state)
     request(f, (struct ask){ENDPOINTS, .subscribe = "a,b,gone", .initial = initial});
     expect(f, 2, "1 +b=B1 -gone"); /* a is not sent again */
     expect_view(f, "a:acked b:sent gone:absent ");
+    ack(f, ENDPOINTS, "1");
     put(f, ENDPOINTS, "a", "A2");
     expect(f, 3, "2 +a=A2");
 }
@@ -246,12 +272,16 @@ static void test_wildcard(void **state)
     struct fixture *f = *state;
     request(f, (struct ask){.type = CLUSTER});
     expect(f, 1, "1"); /* the set is empty, and the client may know */
+    ack(f, CLUSTER, "1");
     put(f, CLUSTER, "x", "X1");
+    ack(f, CLUSTER, "2");
     put(f, CLUSTER, "y", "Y1");
     expect(f, 3, "3 +y=Y1");
+    ack(f, CLUSTER, "3");
     put(f, CLUSTER, "y", NULL);
     expect(f, 4, "4 -y");
-    expect_view(f, "x:sent ");
+    expect_view(f, "x:acked ");
+    ack(f, CLUSTER, "4");
     put(f, CLUSTER, "y", "Y1");
     expect(f, 5, "5 +y=Y1");
     request(f, (struct ask){CLUSTER, .subscribe = "y"});
@@ -260,9 +290,10 @@ static void test_wildcard(void **state)
     expect(f, 7, "7 +y=Y1");
     request(f, (struct ask){CLUSTER, .subscribe = "x", .unsubscribe = "*"});
     expect(f, 8, "8 +x=X1");
+    ack(f, CLUSTER, "8");
     put(f, CLUSTER, "y", "Y2");
     assert_int_equal(f->sent, 8);
-    expect_view(f, "x:sent ");
+    expect_view(f, "x:acked ");
 }
 
 static void test_wildcard_by_name_with_initial_versions(void **state)
@@ -308,6 +339,7 @@ static void test_bytes_of_a_change(void **state)
     f->k.set = big;
     request(f, (struct ask){ENDPOINTS, .subscribe = "*"});
     assert_true(f->last_bytes > 500000);
+    ack(f, ENDPOINTS, "1");
     put(f, ENDPOINTS, "cluster-500", "short");
     expect(f, 2, "2 +cluster-500=short");
     assert_true(f->last_bytes < 512);
@@ -323,7 +355,7 @@ static void test_scripted(void **state)
     tc_delta_send(f->delta, tc_slice_str(ENDPOINTS), tc_slice_str("1"), &one, 1, &gone, 1);
     expect(f, 2, "2 +s=S -r");
     assert_string_equal(f->version, "v9");
-    tc_delta_push(f->delta);
+    ack(f, ENDPOINTS, "2");
     expect(f, 3, "3 -s"); /* the set does not have it */
 }
 
@@ -346,6 +378,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_only_what_changed, setup, teardown),
         cmocka_unit_test_setup_teardown(test_subscribe_and_unsubscribe, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_changes_wait_for_the_answer, setup, teardown),
         cmocka_unit_test_setup_teardown(test_initial_versions, setup, teardown),
         cmocka_unit_test_setup_teardown(test_wildcard, setup, teardown),
         cmocka_unit_test_setup_teardown(test_wildcard_by_name_with_initial_versions, setup, teardown),
