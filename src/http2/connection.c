@@ -227,7 +227,7 @@ void tc_h2_conn_send_last_goaway(struct tc_h2_conn *c)
         return;
     c->ending.last_goaway_sent = true;
     nghttp2_submit_goaway(c->ng, NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(c->ng), NGHTTP2_NO_ERROR,
-                          NULL, 0);
+                          (const uint8_t *)c->ending.text, c->ending.text ? strlen(c->ending.text) : 0);
     tc_h2_conn_flush_later(c);
 }
 
@@ -240,7 +240,8 @@ void tc_h2_conn_drain(struct tc_h2_conn *c, const char *debug_text)
                                              debug_text && *debug_text ? ": " : "", debug_text ? debug_text : ""));
     if (c->opts.server) {
         /* RFC 9113 6.8: the first GOAWAY rejects nothing, so that requests on their way are still taken; the second one
-         * names the last stream (keepalive.c). */
+         * names the last stream (keepalive.c). nghttp2 sends the first one without a text. */
+        c->ending.text = debug_text;
         nghttp2_submit_shutdown_notice(c->ng);
         nghttp2_submit_ping(c->ng, NGHTTP2_FLAG_NONE, tc_h2_ping_drain);
         tc_h2_keepalive_await_notice(c);

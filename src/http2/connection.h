@@ -70,7 +70,8 @@ struct tc_h2_conn_events {
 /* Makes a connection over a byte stream, which it takes over. The events struct must outlive the connection. */
 struct tc_h2_conn *tc_h2_conn_new(struct tc_loop *loop, struct tc_bytestream *bs, const struct tc_h2_opts *opts,
                                   const struct tc_h2_conn_events *events, void *arg);
-/* Takes no new streams and sends GOAWAY. on_closed follows when the last stream has ended. */
+/* Takes no new streams and sends GOAWAY. on_closed follows when the last stream has ended. `debug_text` (NULL: none)
+ * tells the peer why: of a server's two GOAWAYs the second has it, so a server's text must be constant. */
 void tc_h2_conn_drain(struct tc_h2_conn *c, const char *debug_text);
 /* Ends the connection at once. Streams that are still open end without a callback (their owners know; a server's are
  * freed), no event follows, and the connection frees itself. A client's stream whose outcome is known lives on: it

@@ -27,14 +27,14 @@ struct tc_h2_streams {
 
 /* How far the connection is on its way to the end: draining, failed, closed. */
 struct tc_h2_ending {
-    bool draining, on_draining_due; /* the owner is to hear of the draining */
-    bool goaway_sent;               /* our first one */
-    bool last_goaway_sent;          /* the one with the last stream's number */
+    bool draining, on_draining_due;     /* the owner is to hear of the draining */
+    bool goaway_sent, last_goaway_sent; /* our first one; the one with the last stream's number */
     bool goaway_received, too_many_pings;
     bool goaway_in_use;           /* streams were open when the peer's GOAWAY came */
     bool failed;                  /* dead: on_closed is due or was called */
     bool closed_notified, closed; /* on_closed was called; the owner closed */
     int32_t goaway_last_id;       /* the peer never saw streams with a higher number */
+    const char *text;             /* of the last GOAWAY; NULL: none */
     struct tc_status why;         /* the reason why the connection failed or drains */
 };
 

@@ -2,6 +2,7 @@
 #include "base/mem.h"
 #include "server/call.h"
 #include "server/server.h"
+#include "support/case.h"
 #include "support/cmocka.h"
 #include "support/fakes/h2.h"
 #include "support/kits/tls_pair.h"
@@ -175,6 +176,7 @@ static void silent_in_tls(void **state)
 
 static void silent_without_a_call(void **state)
 {
+    TC_CASE(SV20);
     struct tc_server_opts opts = options();
     struct fixture f;
     (void)state;
@@ -185,6 +187,9 @@ static void silent_without_a_call(void **state)
     tc_loop_advance(f.loop, 1);
     assert_non_null(fake_h2_expect(g.peer, FAKE_H2_GOAWAY, 0));
     tc_loop_advance(f.loop, HANDSHAKE_MS);
+    const struct fake_h2_frame *last = fake_h2_expect(g.peer, FAKE_H2_GOAWAY, 0);
+    assert_non_null(last);
+    assert_string_equal(last->payload + 8, "max_idle");
     assert_false(is_in(&g));
     leave(&f, &g);
     /* The idle time starts again at the end of a call. */
@@ -223,6 +228,7 @@ static void silent_within_headers(void **state)
 /* An ADS stream is silent for hours. */
 static void silent_streams_stay(void **state)
 {
+    TC_CASE(SV21);
     struct tc_server_opts opts = options();
     struct fixture f;
     (void)state;
@@ -240,6 +246,7 @@ static void silent_streams_stay(void **state)
 /* A client that is gone answers no PING; one that lives keeps its stream. */
 static void guarded_servers_ping(void **state)
 {
+    TC_CASE(SV24);
     struct tc_server_opts opts = options();
     struct fixture f;
     (void)state;

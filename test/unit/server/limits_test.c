@@ -1,8 +1,9 @@
 /* Messages that a server must not send: beyond its limit, and too long for gRPC's length prefix. RPCs that take longer
- * than their method allows. */
+ * than their method allows. Clients that break the rules of HTTP/2. */
 #include <stdio.h>
 #include <sys/mman.h>
 
+#include "support/case.h"
 #include "support/cmocka.h"
 #include "support/kits/server_pipe.h"
 
@@ -156,11 +157,69 @@ static void time_of_a_method(void **state)
     timed_expect(&t, 99, NULL, CANCEL);
 }
 
+/* --- HTTP/2 --- */
+
+/* Returns the first RST_STREAM or GOAWAY. */
+static const struct fake_h2_frame *next_end(struct timed *t)
+{
+    const struct fake_h2_frame *frame;
+    tc_loop_drain(t->k.loop);
+    while ((frame = fake_h2_next(t->k.peer)) && frame->type != FAKE_H2_RST_STREAM && frame->type != FAKE_H2_GOAWAY)
+        continue;
+    return frame;
+}
+
+enum { PROTOCOL_ERROR = 1, FLOW_CONTROL_ERROR = 3 };
+
+static void window_overrun(void **state)
+{
+    TC_CASE(SV26);
+    (void)state;
+    static char data[16384];
+    struct timed t;
+    timed_init(&t, TIMED);
+    for (int i = 0; i < 5; i++)
+        fake_h2_data(t.k.peer, 1, data, sizeof(data), false);
+    const struct fake_h2_frame *frame = next_end(&t);
+    assert_non_null(frame);
+    assert_int_equal(frame->type, FAKE_H2_RST_STREAM);
+    assert_int_equal(frame->payload[3], FLOW_CONTROL_ERROR);
+    assert_int_equal(t.ends, 1);
+    expect_answer(&t.k, 3, KIT_SERVER_PIPE_REQUEST("/t.S/Echo"), ":status: 200\n");
+    kit_server_pipe_fini(&t.k);
+}
+
+static void numbers_of_streams(void **state)
+{
+    TC_CASE(SV27);
+    (void)state;
+    struct timed t;
+    timed_init(&t, TIMED);
+    struct tc_server_call *first = t.call;
+    fake_h2_headers(t.k.peer, 7, TIMED, false);
+    tc_loop_drain(t.k.loop);
+    assert_ptr_not_equal(t.call, first);
+    struct tc_server_call *second = t.call;
+    fake_h2_headers(t.k.peer, 5, TIMED, false); /* lower than the last: nobody is called */
+    assert_null(next_end(&t));
+    assert_ptr_equal(t.call, second);
+    fake_h2_headers(t.k.peer, 8, TIMED, false); /* even */
+    const struct fake_h2_frame *frame = next_end(&t);
+    assert_non_null(frame);
+    assert_int_equal(frame->type, FAKE_H2_GOAWAY);
+    assert_int_equal(frame->payload[7], PROTOCOL_ERROR);
+    assert_int_equal(t.ends, 2);
+    assert_true(fake_pipe_closed(t.k.pipe, 0));
+    kit_server_pipe_fini(&t.k);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(large_messages_to_send),
         cmocka_unit_test(time_of_a_method),
+        cmocka_unit_test(window_overrun),
+        cmocka_unit_test(numbers_of_streams),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

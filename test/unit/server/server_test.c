@@ -529,6 +529,7 @@ static void on_drained(void *arg)
 
 static void graceful_drain(void **state)
 {
+    TC_CASE(SV22);
     (void)state;
     struct fixture f;
     init(&f, NULL, 0);
@@ -551,6 +552,7 @@ static void graceful_drain(void **state)
     frame = fake_h2_expect(f.k.peer, FAKE_H2_GOAWAY, 0);
     assert_non_null(frame);
     assert_int_equal(frame->payload[3], 3);
+    assert_string_equal(frame->payload + 8, "server is shutting down");
     assert_int_equal(f.drained, 0);
     tc_server_call_finish(f.call, TORC_STATUS_OK, NULL, NULL);
     tc_loop_drain(f.k.loop);
@@ -578,6 +580,8 @@ static void drain_with_grace(void **state)
 
 static void max_age(void **state)
 {
+    TC_CASE(SV20);
+    TC_CASE(SV23);
     (void)state;
     struct tc_server_opts opts;
     tc_server_opts_init(&opts);
@@ -593,7 +597,10 @@ static void max_age(void **state)
     assert_non_null(fake_h2_expect(f.k.peer, FAKE_H2_GOAWAY, 0));
     /* The PING stays unanswered: the last GOAWAY after 5 s, the end after the grace. */
     tc_loop_advance(f.k.loop, 5000);
-    assert_non_null(fake_h2_expect(f.k.peer, FAKE_H2_GOAWAY, 0));
+    const struct fake_h2_frame *frame = fake_h2_expect(f.k.peer, FAKE_H2_GOAWAY, 0);
+    assert_non_null(frame);
+    assert_int_equal(frame->payload[3], 1);
+    assert_string_equal(frame->payload + 8, "max_age");
     assert_int_equal(f.ends, 0);
     tc_loop_advance(f.k.loop, 3000);
     assert_int_equal(f.ends, 1);
@@ -602,6 +609,7 @@ static void max_age(void **state)
 
 static void bad_preface(void **state)
 {
+    TC_CASE(SV28);
     (void)state;
     struct fixture f;
     init(&f, NULL, 0);

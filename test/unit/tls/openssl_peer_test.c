@@ -5,6 +5,7 @@
 #include <openssl/ssl.h>
 
 #include "base/mem.h"
+#include "support/case.h"
 #include "support/cmocka.h"
 #include "support/kits/tls_pair.h"
 #include "support/openssl_1_1.h"
@@ -161,6 +162,7 @@ static void a_client_that_offers_other_protocols_is_refused(void **state)
 
 static void a_client_without_alpn_is_refused(void **state)
 {
+    TC_CASE(SV28);
     struct kit_tls_pair *f = *state;
     struct raw_peer peer = raw_new(false);
     start_server_on_end_0(f);
