@@ -296,10 +296,12 @@ static int session_on_frame_not_send(nghttp2_session *ng, const nghttp2_frame *f
         return 0;
     struct tc_status why = tc_status_make(TORC_STATUS_INTERNAL, TORC_LAYER_HTTP2, "headers could not be sent: %s",
                                           nghttp2_strerror(error));
-    if (s->server)
+    if (s->server) {
         tc_h2_stream_set_outcome(s, why);
-    else
+        tc_h2_stream_submit_reset(s, NGHTTP2_INTERNAL_ERROR); /* else the client waits until its deadline */
+    } else {
         tc_h2_client_stream_finish(tc_h2_client_stream_of(s), why, false);
+    }
     return 0;
 }
 

@@ -291,7 +291,8 @@ static void test_bad_reply(void **state)
 static torc_result *ask_for_failure(int32_t kind)
 {
     Kinds request = kinds(kind);
-    return torc__test__mirror__mirror__once__call(ch, &request, NULL);
+    struct torc_call_options options = {TORC_SIZE(torc_call_options), .timeout_ms = 60000};
+    return torc__test__mirror__mirror__once__call(ch, &request, &options);
 }
 
 enum { WITH_DETAILS, WITHOUT_DETAILS, ONE_IS_NULL, ONE_IS_RAW, NO_LIST, IT_IS_OK, NO_CODE };
@@ -377,6 +378,39 @@ static void test_details(void **state)
     assert_null(error);
     assert_int_equal(torc_protobuf_c_finish(NULL, TORC_STATUS_ABORTED, NULL, NULL, NULL, 0), TORC_EINVAL);
     torc_arena_free(arena);
+}
+
+static void failing_at_length(torc_server_call *call, const Kinds *request, void *arg)
+{
+    (void)arg;
+    size_t n = (size_t)request->f_int32;
+    char *text = malloc(n + 1);
+    memset(text, 'x', n);
+    text[n] = '\0';
+    Kinds detail = kinds(1);
+    detail.f_string = text;
+    const ProtobufCMessage *details[] = {&detail.base};
+    torc_protobuf_c_finish(call, TORC_STATUS_ABORTED, NULL, NULL, details, 1);
+    free(text);
+}
+
+/* Details that no client takes, and details that HTTP/2 cannot carry: the RPC ends, and the next one has its own. */
+static void test_details_too_large(void **state)
+{
+    (void)state;
+    serve(&(Handlers){.size = sizeof(Handlers), .once = failing_at_length});
+    static const struct {
+        int32_t bytes;
+        int code;
+    } rows[] = {{1000, TORC_STATUS_ABORTED},
+                {20000, TORC_STATUS_RESOURCE_EXHAUSTED},
+                {1000000, TORC_STATUS_INTERNAL},
+                {1000, TORC_STATUS_ABORTED}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        torc_result *result = ask_for_failure(rows[i].bytes);
+        assert_int_equal(torc_result_code(result), rows[i].code);
+        torc_result_free(result);
+    }
 }
 
 /* Expects that the struct is refused, with this in the text. */
@@ -475,6 +509,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_missing_handler, setup, teardown),
         cmocka_unit_test_setup_teardown(test_bad_reply, setup, teardown),
         cmocka_unit_test_setup_teardown(test_details, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_details_too_large, setup, teardown),
         cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(test_many_methods, setup, teardown),
         cmocka_unit_test_setup_teardown(test_strict, setup, teardown),
