@@ -13,7 +13,8 @@ struct sim_connection;
 
 struct sim_chunk {
     uint64_t at_ns; /* when it arrives */
-    size_t len;     /* 0: the end of the stream */
+    size_t len;     /* 0: the end of the stream, or its reset */
+    bool reset;
 };
 
 /* One end, with the bytes that are on their way to it. */

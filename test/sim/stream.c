@@ -2,7 +2,8 @@
  *
  * Bytes that an end writes go into the other end's `flight` with the moment of their arrival, which never comes before
  * that of earlier bytes. Then they are in `inbox`, and the owner hears READABLE from its loop. A close is a chunk
- * without bytes. Bytes that arrive at a closed end are answered with a reset, as the kernel does. A connection lives
+ * without bytes. An end that is closed with unread bytes, or to which bytes come later, sends a reset behind what it has
+ * sent, as the kernel does; and as with Linux, bytes that came before a reset can be read after it. A connection lives
  * until both ends are closed. */
 #include "base/mem.h"
 #include "sim/net_internal.h"
@@ -130,16 +131,35 @@ static void end_await_arrival(struct sim_end *end)
         sim_event_at(&end->arrival, TC_MAX(end->chunks.data[0].at_ns, end->connection->stalled_until_ns));
 }
 
+static void end_send(struct sim_end *to, size_t len, bool reset)
+{
+    struct sim_connection *c = to->connection;
+    uint64_t at_ns = sim_now_ns() + c->delay_ns;
+    if (to->chunks.len > 0)
+        at_ns = TC_MAX(at_ns, to->chunks.data[to->chunks.len - 1].at_ns);
+    *tc_vec_push(&to->chunks) = (struct sim_chunk){at_ns, len, reset};
+    if (to->chunks.len == 1)
+        end_await_arrival(to);
+    if (c->silent && len > 0 && !c->give_up.place)
+        sim_event_at(&c->give_up, sim_now_ns() + c->user_timeout_ns);
+}
+
 /* Takes in the first chunk. Returns false when the connection is over. */
 static bool end_take_chunk(struct sim_end *end)
 {
     struct sim_connection *c = end->connection;
-    size_t len = end->chunks.data[0].len, arrives = TC_MIN(len, c->cut_after);
+    struct sim_chunk chunk = end->chunks.data[0];
+    size_t len = chunk.len, arrives = TC_MIN(len, c->cut_after);
     bool is_end = len == 0;
     tc_vec_remove(&end->chunks, 0);
-    if (end->closed && !is_end) {
+    if (chunk.reset) {
         sim_connection_reset(c);
         return false;
+    }
+    if (end->closed && !is_end) {
+        tc_buf_consume(&end->flight, len);
+        end_send(sim_end_peer(end), 0, true);
+        return true;
     }
     sim_detail("connection %llu: %zu bytes at end %d", (unsigned long long)c->id, arrives, end_index(end));
     tc_buf_append(&end->inbox, end->flight.data, arrives);
@@ -171,19 +191,6 @@ static void end_on_arrival(struct sim_event *event)
     end_await_arrival(end);
 }
 
-static void end_send(struct sim_end *to, size_t len)
-{
-    struct sim_connection *c = to->connection;
-    uint64_t at_ns = sim_now_ns() + c->delay_ns;
-    if (to->chunks.len > 0)
-        at_ns = TC_MAX(at_ns, to->chunks.data[to->chunks.len - 1].at_ns);
-    *tc_vec_push(&to->chunks) = (struct sim_chunk){at_ns, len};
-    if (to->chunks.len == 1)
-        end_await_arrival(to);
-    if (c->silent && len > 0 && !c->give_up.place)
-        sim_event_at(&c->give_up, sim_now_ns() + c->user_timeout_ns);
-}
-
 /* --- the operations of a byte stream --- */
 
 static ssize_t end_fail(struct sim_end *end, const char *what)
@@ -198,7 +205,7 @@ static ssize_t end_fail(struct sim_end *end, const char *what)
 static ssize_t stream_read(struct tc_bytestream *bs, void *buf, size_t len)
 {
     struct sim_end *end = end_of(bs);
-    if (end->failed)
+    if (end->inbox.len == 0 && end->failed)
         return end_fail(end, "read from");
     if (end->inbox.len == 0)
         return end->finished ? 0 : TORC_EAGAIN;
@@ -229,7 +236,7 @@ static ssize_t stream_writev(struct tc_bytestream *bs, const struct iovec *iov, 
         return TORC_EAGAIN;
     }
     if (total > 0)
-        end_send(to, total);
+        end_send(to, total, false);
     return (ssize_t)total;
 }
 
@@ -255,10 +262,8 @@ static void stream_close(struct tc_bytestream *bs)
         connection_free(end->connection);
         return;
     }
-    if (end->inbox.len > 0 && !end->failed)
-        sim_connection_reset(end->connection);
-    else if (!end->failed)
-        end_send(peer, 0);
+    if (!end->failed)
+        end_send(peer, 0, end->inbox.len > 0);
 }
 
 static const struct tc_bytestream_ops stream_ops = {stream_read, stream_writev, stream_set_reading, stream_close, NULL};
