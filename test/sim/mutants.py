@@ -2,6 +2,7 @@
 """Does the simulation find known faults? For each mutant of mutants.txt: builds `sim` with it in a copy of the sources, and searches
 until a seed fails, SECONDS at most. Prints a table; exits 1 if too few are found. `mutants.py --source DIR --work DIR [NAME...]`."""
 import argparse
+import filecmp
 import pathlib
 import shutil
 import subprocess
@@ -42,13 +43,20 @@ def run(command, **more):
     return subprocess.run(command, capture_output=True, text=True, check=False, **more)
 
 
+def copy_if_changed(source, target):
+    """With the time of now: the last mutant of a run before was built, and its file must be newer than what was made of it."""
+    if not pathlib.Path(target).is_file() or not filecmp.cmp(source, target, shallow=False):
+        shutil.copy(source, target)
+    return target
+
+
 def copy_sources(source, work):
     for name in FOLDERS:
         if (source / name).is_dir():
-            shutil.copytree(source / name, work / name, dirs_exist_ok=True)
+            shutil.copytree(source / name, work / name, copy_function=copy_if_changed, dirs_exist_ok=True)
     for path in source.iterdir():
         if path.is_file():
-            shutil.copy2(path, work / path.name)
+            copy_if_changed(path, work / path.name)
 
 
 def build(work, jobs):
@@ -84,6 +92,15 @@ def try_mutant(mutant, args):
     return (violation or "SURVIVES") if built else "does not compile", took
 
 
+def print_summary(n, took_by_name, survivors, seconds):
+    """Survivors, the searches that took longest, and how many were found."""
+    for line in survivors:
+        print(f"NOT FOUND  {line}")
+    for name in sorted(took_by_name, key=took_by_name.get)[-3:]:
+        print(f"longest    {took_by_name[name]:.1f} s  {name}")
+    print(f"{len(took_by_name)} of {n} found, in {seconds / 60:.0f} min with building; wanted: {LEAST_FOUND:.0%}")
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--source", type=pathlib.Path, required=True)
@@ -99,13 +116,16 @@ def main():
     if not built:
         sys.exit(f"the sources do not build:\n{out}")
     mutants = [m for m in read_mutants(args.source / "test/sim/mutants.txt") if not args.names or m["name"] in args.names]
-    found = 0
+    begin, took_by_name, survivors = time.monotonic(), {}, []
     for mutant in mutants:
         outcome, took = try_mutant(mutant, args)
-        found += ":" in outcome
+        if ":" in outcome:
+            took_by_name[mutant["name"]] = took
+        else:
+            survivors.append(f"{mutant['name']}: {outcome}")
         print(f"{took:6.1f} s  {mutant['name']}: {outcome[:110]}", flush=True)
-    print(f"{found} of {len(mutants)} found")
-    sys.exit(0 if found >= LEAST_FOUND * len(mutants) else 1)
+    print_summary(len(mutants), took_by_name, survivors, time.monotonic() - begin)
+    sys.exit(0 if len(took_by_name) >= LEAST_FOUND * len(mutants) else 1)
 
 
 if __name__ == "__main__":
