@@ -127,6 +127,8 @@ void sim_call_start(struct sim_client *c, struct tc_rng *rng, struct oracle_call
     struct client_call *call = TC_NEW(struct client_call);
     char request[96], key[16];
     o->delay_ms = below(rng, 8) ? below(rng, 4) : below(rng, 800);
+    uint64_t heard_ms = TC_MAX(c->routed_ms, c->back_ms) + TIME_TO_HEAR_MS;
+    o->routed = c->routed_ms == 0 || (!(c->control_plane_down && c->unheard) && heard_ms < sim_now_ms());
     call->client = c;
     call->service = o->service;
     call->message_size = size_choose(c, rng);

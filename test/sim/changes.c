@@ -12,8 +12,6 @@
 #include "sim/workload_internal.h"
 #include "sim/world.h"
 
-enum { MAX_XDS_BACKOFF_MS = 150000, TIME_TO_HEAR_MS = MAX_XDS_BACKOFF_MS };
-
 static unsigned below(struct tc_rng *rng, unsigned n)
 {
     return (unsigned)tc_rng_below(rng, n);
@@ -56,6 +54,13 @@ static void aggregate_make(struct sim_cluster *cluster, unsigned leaves, struct 
         cluster->children[i] = (first + i) % leaves;
 }
 
+static enum sim_policy policy_choose(const struct sim_client *c, struct tc_rng *rng)
+{
+    if (sim_feature_on(c, SIM_FEATURE_RING_HASH) && below(rng, 2))
+        return SIM_RING_HASH;
+    return sim_feature_on(c, SIM_FEATURE_PICK_FIRST) && below(rng, 2) ? SIM_PICK_FIRST : SIM_ROUND_ROBIN;
+}
+
 static void leaf_choose(const struct sim_client *c, struct sim_cluster *cluster, struct tc_rng *rng)
 {
     cluster->max_requests = sim_feature_on(c, SIM_FEATURE_BREAKERS) && below(rng, 2) ? 1 + below(rng, 6) : 0;
@@ -89,8 +94,7 @@ void sim_mesh_make(struct sim_client *c, struct tc_rng *rng)
     unsigned leaves = 1 + below(rng, SIM_HEDGED - 1);
     m->n_clusters = leaves + (sim_feature_on(c, SIM_FEATURE_AGGREGATES) ? 1 : 0);
     for (unsigned i = 0; i < leaves; i++) {
-        bool ring = sim_feature_on(c, SIM_FEATURE_RING_HASH) && below(rng, 2);
-        m->clusters[i].policy = ring ? SIM_RING_HASH : SIM_ROUND_ROBIN;
+        m->clusters[i].policy = policy_choose(c, rng);
         leaf_choose(c, &m->clusters[i], rng);
         endpoints_make(c, &m->clusters[i], rng);
     }
@@ -167,7 +171,7 @@ static void control_plane_turn(struct sim_client *c, bool down)
     else
         c->back_ms = now_ms;
     /* A client may wait out the longest backoff before it asks again. */
-    oracle_disturbed(now_ms + (down ? 0 : MAX_XDS_BACKOFF_MS));
+    oracle_disturbed(now_ms + (down ? 0 : TIME_TO_HEAR_MS));
 }
 
 static void fault_goaway(const struct sim_client *c, struct tc_rng *rng)
@@ -176,7 +180,7 @@ static void fault_goaway(const struct sim_client *c, struct tc_rng *rng)
     sim_story("host %u sends GOAWAY", host);
     sim_count(SIM_COUNT_FAULT_GOAWAY);
     servers_goaway(host);
-    oracle_disturbed(sim_now_ms());
+    oracle_goaway(sim_now_ms());
 }
 
 static void fault_sick(const struct sim_client *c, struct tc_rng *rng)
@@ -321,12 +325,13 @@ static void change_good(struct sim_client *c, struct tc_rng *rng, enum sim_resou
         return;
     } else if (kind == SIM_LISTENER) {
         service_make(c, &c->mesh.services[which], rng);
+        c->routed_ms = sim_now_ms();
         sim_count(SIM_COUNT_CHANGE_ROUTE);
     } else if (cluster->is_aggregate) {
         aggregate_make(cluster, (unsigned)c->mesh.n_clusters - 1, rng);
         sim_count(SIM_COUNT_CHANGE_CLUSTER);
     } else {
-        cluster->policy = sim_feature_on(c, SIM_FEATURE_RING_HASH) && below(rng, 2) ? SIM_RING_HASH : SIM_ROUND_ROBIN;
+        cluster->policy = policy_choose(c, rng);
         leaf_choose(c, cluster, rng);
         sim_count(SIM_COUNT_CHANGE_CLUSTER);
     }

@@ -23,9 +23,10 @@ int sim_host_of(const char *address)
 void sim_cluster_text(const struct sim_cluster *c, char *text, size_t size)
 {
     size_t n = (size_t)snprintf(text, size, "%s",
-                                c->is_aggregate              ? "of"
-                                : c->policy == SIM_RING_HASH ? "ring_hash"
-                                                             : "round_robin");
+                                c->is_aggregate               ? "of"
+                                : c->policy == SIM_RING_HASH  ? "ring_hash"
+                                : c->policy == SIM_PICK_FIRST ? "pick_first"
+                                                              : "round_robin");
     if (!c->is_aggregate && n < size)
         n += (size_t)snprintf(text + n, size - n, "%s%s", c->dns ? " by DNS" : "",
                               c->outliers ? " without outliers" : "");

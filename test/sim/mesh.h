@@ -17,7 +17,8 @@ enum {
     SIM_ENDPOINTS = 4, /* of a locality */
 };
 
-enum sim_policy { SIM_ROUND_ROBIN, SIM_RING_HASH };
+/* SIM_PICK_FIRST: in each locality, chosen by weight (A42, A52: wrr_locality over pick_first). */
+enum sim_policy { SIM_ROUND_ROBIN, SIM_RING_HASH, SIM_PICK_FIRST };
 
 struct sim_endpoint {
     unsigned host, weight;

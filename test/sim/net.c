@@ -15,6 +15,7 @@ struct host {
     char *address;
     enum sim_host_mode mode;
     uint64_t attempts;
+    unsigned silenced;                 /* connections that became half-open */
     struct tc_listen_socket *listener; /* NULL: nobody listens */
 };
 
@@ -91,6 +92,12 @@ uint64_t sim_host_attempts(const char *address)
 {
     const struct host *h = host_find(address);
     return h ? h->attempts : 0;
+}
+
+unsigned sim_host_silenced(const char *address)
+{
+    const struct host *h = host_find(address);
+    return h ? h->silenced : 0;
 }
 
 static bool connection_is_open(const struct sim_connection *c)
@@ -200,6 +207,7 @@ bool sim_net_silence_one(uint64_t which)
     if (!c)
         return false;
     sim_story("connection %llu to %s is half-open from now on", (unsigned long long)c->id, c->address);
+    host_find(c->address)->silenced++;
     sim_net_note_fault(sim_now_ns());
     sim_connection_silence(c);
     return true;

@@ -34,6 +34,8 @@ void sim_host_break(const char *address, bool silent);
 size_t sim_host_connections(const char *address);
 /* Returns how many attempts to connect to the address there were. */
 uint64_t sim_host_attempts(const char *address);
+/* How many of its connections became half-open, each by itself. */
+unsigned sim_host_silenced(const char *address);
 
 /* Reset or stall one open connection, chosen by `which`. Return false if no connection is open. */
 bool sim_net_reset_one(uint64_t which);

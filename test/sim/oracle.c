@@ -16,15 +16,20 @@
  *   member      an endpoint that answers is one of the service
  *   group       and goes to the first group that has a reachable endpoint
  *   ring        calls of a key go to the endpoint that the ring has for it (ring_model.c)
+ *   shares      each locality of a group gets the part of its calls that its weight says (oracle_shares.c)
  *   session     calls of a session go to its endpoint, if it is one of the cluster and can be reached (A55)
  *   cookie      a response tells its endpoint unless the request knew it
  *   breaker     no cluster has more calls than its limit, and none is dropped with fewer calls under way (A32)
- *   retries     a backend's failure is final after as many tries as the route allows, and no call has more (A44)
+ *   retries     a backend's failure is final after as many tries as the route allows, no call has more, and there is a
+ *               backoff before each (A44)
  *   ejected     no call goes to an endpoint that outlier detection must have ejected; the endpoints that it cannot have
  *               ejected serve as ever (A50)
  *   hedging     while no attempt has answered, one more begins after each delay (A6)
  *   layer       of a circuit breaker, a backend's status, endpoints that cannot be connected
+ *   waiting     a call that began before the world settled ends, too
+ *   note        a policy's failure says which node and which name it concerns (A88)
  *   quiet       nobody connects more often than backoff allows
+ *   fallback    nobody is connected to the second control plane while the first one serves (A71)
  *
  * Two exceptions, by the texts, for rings that have another group behind them. A ring with two endpoints that cannot be
  * reached may be in TRANSIENT_FAILURE while a third connects (A42's aggregation, rule 2): A56 turns to the next group
@@ -81,6 +86,9 @@ void oracle_begin(const struct sim_mesh *mesh, uint64_t connect_timeout_ms, uint
 
 void oracle_changed(const struct sim_mesh *mesh, uint64_t now_ms)
 {
+    for (unsigned s = 0; s < mesh->n_services; s++)
+        if (mesh->services[s].cluster != oracle.mesh.services[s].cluster)
+            oracle.routed_ms[s] = now_ms;
     oracle.mesh = *mesh;
     note_members(now_ms);
     oracle_disturbed(now_ms);
@@ -103,6 +111,13 @@ void oracle_name(unsigned cluster, bool unknown, uint64_t now_ms)
 bool oracle_name_known(unsigned cluster)
 {
     return !oracle.name_unknown[cluster];
+}
+
+/* Calls on the connection go on, new ones go to the next, and one that the server did not see is sent again (A6): a
+ * GOAWAY disturbs nobody. It may only keep attempts from being sent. */
+void oracle_goaway(uint64_t now_ms)
+{
+    oracle.goaway_ms = now_ms;
 }
 
 void oracle_sick(unsigned host, int code, uint64_t now_ms)
@@ -230,11 +245,12 @@ static void count_outcome(const struct oracle_call *call, const struct oracle_ou
     const struct sim_cluster *c = &oracle.mesh.clusters[service->cluster];
     if (c->outliers)
         sim_count(SIM_COUNT_POLICY_OUTLIERS);
-    sim_count(service->hedged              ? SIM_COUNT_POLICY_HEDGING
-              : c->is_aggregate            ? SIM_COUNT_POLICY_AGGREGATE
-              : c->dns                     ? SIM_COUNT_POLICY_DNS
-              : c->policy == SIM_RING_HASH ? SIM_COUNT_POLICY_RING_HASH
-                                           : SIM_COUNT_POLICY_ROUND_ROBIN);
+    sim_count(service->hedged               ? SIM_COUNT_POLICY_HEDGING
+              : c->is_aggregate             ? SIM_COUNT_POLICY_AGGREGATE
+              : c->dns                      ? SIM_COUNT_POLICY_DNS
+              : c->policy == SIM_RING_HASH  ? SIM_COUNT_POLICY_RING_HASH
+              : c->policy == SIM_PICK_FIRST ? SIM_COUNT_POLICY_PICK_FIRST
+                                            : SIM_COUNT_POLICY_ROUND_ROBIN);
     sim_count(r->code == TORC_STATUS_OK                  ? SIM_COUNT_CALLS_OK
               : r->code == TORC_STATUS_CANCELLED         ? SIM_COUNT_CALLS_CANCELLED
               : r->code == TORC_STATUS_DEADLINE_EXCEEDED ? SIM_COUNT_CALLS_DEADLINE
@@ -256,22 +272,41 @@ static void count_load(const struct tracked *t, const struct oracle_outcome *r)
     oracle.attempts += r->attempts;
     oracle.succeeded += r->code == TORC_STATUS_OK;
     oracle.dropped += strstr(r->message, "circuit breaker drop") != NULL;
-    oracle.unsent += oracle_settled(t->began_ms) ? 0 : MAX_TRIES;
+    bool goaway = oracle.goaway_ms > 0 && t->began_ms < oracle.goaway_ms + FAST_MS;
+    oracle.unsent += oracle_settled(t->began_ms) && !goaway ? 0 : MAX_TRIES;
     oracle.unknown += own; /* the answer may have been on its way */
 }
 
-/* Notes where calls failed and succeeded. A call that was retried, or was given up, may have failed anywhere. */
+/* Notes where calls failed and succeeded. A call that was retried, or was given up, may have failed anywhere. A failure
+ * of an endpoint that is ejected already (calls of its sessions may go there) does not eject it again: A50's steps do
+ * not say whether it would, and docs/conformance.md says that Torc does as Envoy does. */
 static void count_ends(const struct tracked *t, const struct oracle_outcome *r, uint64_t now_ms)
 {
     int host = sim_host_of(r->peer);
     bool at_host = host >= 0 && r->seen <= 1 && (r->code == TORC_STATUS_OK || r->layer == TORC_LAYER_PEER);
+    bool in_service = host >= 0 && !oracle_had_failures(t, (unsigned)host, now_ms);
     for (unsigned h = 0; h < SIM_HOSTS; h++)
         if (!at_host || (r->code != TORC_STATUS_OK && (int)h == host))
             oracle.ends[t->call.runtime][t->call.service][h].may_have_failed_ms = now_ms;
     if (host >= 0 && r->code == TORC_STATUS_OK)
         oracle.ends[t->call.runtime][t->call.service][host].succeeded_ms = now_ms;
-    else if (at_host)
+    else if (at_host && in_service)
         oracle.ends[t->call.runtime][t->call.service][host].failed_ms = now_ms;
+}
+
+/* A44: before each retry there is a backoff of 25 ms, twice as long each time and at most ten times, less a fifth (A6).
+ * Tries that no backend sees make it longer. */
+static void judge_backoff(uint64_t id, struct tracked *t, uint64_t now_ms)
+{
+    uint64_t least_ms = t->n_seen == 0 ? 0 : 20ull << (t->n_seen - 1);
+    if (least_ms > 200)
+        least_ms = 200;
+    if (!oracle.mesh.services[t->call.service].hedged && oracle_settled(t->began_ms) && oracle_settled(now_ms) &&
+        now_ms + 1 < t->seen_ms + least_ms)
+        sim_violation("retries: try %u of call %llu came %llu ms after the one before, backoff %llu ms", t->n_seen + 1,
+                      (unsigned long long)id, (unsigned long long)(now_ms - t->seen_ms), (unsigned long long)least_ms);
+    t->seen_ms = now_ms;
+    t->n_seen++;
 }
 
 void oracle_call_seen(uint64_t id, uint64_t now_ms)
@@ -279,6 +314,7 @@ void oracle_call_seen(uint64_t id, uint64_t now_ms)
     struct tracked *t = &oracle.calls[id];
     const struct sim_service *service = &oracle.mesh.services[t->call.service];
     const struct sim_cluster *c = &oracle.mesh.clusters[t->cluster];
+    judge_backoff(id, t, now_ms);
     if (t->ended || t->call.cancelled || t->call.freed || t->serving || service->hedged ||
         !oracle_settled(t->began_ms) || !oracle_settled(now_ms) || service->retries || c->is_aggregate)
         return;
@@ -327,12 +363,19 @@ void oracle_call_ends(uint64_t id, const struct oracle_outcome *r, uint64_t now_
     count_ends(t, r, now_ms); /* this call itself is judged by those before it */
 }
 
-void oracle_attempts(unsigned host, uint64_t attempts, uint64_t period_ms, unsigned runtimes)
+void oracle_attempts(unsigned host, uint64_t attempts, uint64_t period_ms, unsigned channels)
 {
-    uint64_t most = runtimes * (10 + period_ms / 1000);
+    uint64_t most = channels * (1 + period_ms * 10 / (ORACLE_BACKOFF_MAX_MS * 8));
     if (attempts > most)
         sim_violation("quiet: %llu attempts to connect to host %u in %llu ms", (unsigned long long)attempts, host,
                       (unsigned long long)period_ms);
+}
+
+void oracle_fallback(size_t connections)
+{
+    if (connections > 0)
+        sim_violation("fallback: the first control plane serves again, and %zu connections to the second are left",
+                      connections);
 }
 
 void oracle_end(void)
@@ -340,6 +383,7 @@ void oracle_end(void)
     for (size_t i = 0; i < oracle.n_calls; i++)
         if (!oracle.calls[i].ended && !oracle.calls[i].call.freed)
             sim_violation("once: call %zu never ended", i);
+    oracle_judge_shares();
     free(oracle.calls);
     oracle.calls = NULL;
 }

@@ -9,6 +9,8 @@
 /* How long after the last disturbance a client must have settled: the longest of its timers, once over each endpoint.
  */
 #define ORACLE_SETTLED_MS 60000
+/* The longest backoff of a channel's connections. */
+#define ORACLE_BACKOFF_MAX_MS 4000
 
 struct oracle_call {
     unsigned service, runtime;
@@ -20,6 +22,7 @@ struct oracle_call {
     unsigned delay_ms;            /* that the backend takes */
     int asked_code;               /* that the backend is to answer with; 0: OK */
     bool wait_for_ready, cancelled, freed;
+    bool routed; /* its client had heard of the last change of the routes */
 };
 
 struct oracle_outcome {
@@ -53,6 +56,8 @@ void oracle_host(unsigned host, bool up, bool silent, uint64_t now_ms);
 void oracle_name(unsigned cluster, bool unknown, uint64_t now_ms);
 /* Returns whether clients may know the name. */
 bool oracle_name_known(unsigned cluster);
+/* A host sends GOAWAY on all of its connections. */
+void oracle_goaway(uint64_t now_ms);
 void oracle_sick(unsigned host, int code, uint64_t now_ms);
 
 /* Returns the id of a call that begins. */
@@ -64,8 +69,13 @@ void oracle_call_freed(uint64_t id, uint64_t now_ms);
 void oracle_call_seen(uint64_t id, uint64_t now_ms);
 void oracle_call_message(uint64_t id, const struct oracle_message *m);
 void oracle_call_ends(uint64_t id, const struct oracle_outcome *outcome, uint64_t now_ms);
-/* Attempts to connect to a host over a settled period. */
-void oracle_attempts(unsigned host, uint64_t attempts, uint64_t period_ms, unsigned runtimes);
+/* Attempts to connect to a host over a settled period, in which every channel waits for the longest backoff, or a fifth
+ * less (A6's jitter is that of connections too), between two of them. */
+void oracle_attempts(unsigned host, uint64_t attempts, uint64_t period_ms, unsigned channels);
+/* Judges the calls that run. */
+void oracle_judge_waiting(uint64_t now_ms);
+/* In a settled world whose first control plane can be reached: connections to the second. */
+void oracle_fallback(size_t connections);
 /* The sums of all load reports. whole: none was lost. */
 struct oracle_loads {
     uint64_t issued, succeeded, failed, dropped;

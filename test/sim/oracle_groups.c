@@ -46,11 +46,15 @@ bool oracle_may_pass_over(const struct group *group)
 
 /* A50: a failure counts in the interval that it falls into, at whose end the endpoint is ejected. The endpoint comes
  * back with the first interval that ends SIM_EJECTION_MS later. */
-bool oracle_may_be_ejected(const struct tracked *t, unsigned host)
+bool oracle_had_failures(const struct tracked *t, unsigned host, uint64_t now_ms)
 {
     uint64_t failed_ms = oracle.ends[t->call.runtime][t->call.service][host].may_have_failed_ms;
-    return oracle.hosts[host].sick ||
-           (failed_ms > 0 && t->began_ms < failed_ms + SIM_EJECTION_MS + 3 * SIM_OUTLIER_INTERVAL_MS);
+    return failed_ms > 0 && now_ms < failed_ms + SIM_EJECTION_MS + 2 * SIM_OUTLIER_INTERVAL_MS + SLACK_MS;
+}
+
+bool oracle_may_be_ejected(const struct tracked *t, unsigned host)
+{
+    return oracle.hosts[host].sick || oracle_had_failures(t, host, t->began_ms);
 }
 
 bool oracle_must_be_ejected(const struct tracked *t, unsigned host)

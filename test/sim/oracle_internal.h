@@ -20,6 +20,8 @@ struct tracked {
     uint64_t began_ms, ended_ms;
     unsigned cluster;    /* of its service, when it began */
     unsigned n_received; /* messages of a stream */
+    unsigned n_seen;     /* tries that came to a backend, */
+    uint64_t seen_ms;    /* the last one of them then */
     int from;            /* the host that sent them; -1: none came */
     bool ended;
     bool serving; /* counted in oracle.serving */
@@ -51,6 +53,8 @@ struct oracle_state {
     } ends[RUNTIMES][SIM_SERVICES][SIM_HOSTS];
     bool key_answered[RUNTIMES][SIM_SERVICES][KEYS]; /* to a call that began settled, since disturbed_ms */
     uint64_t disturbed_ms, connect_timeout_ms;
+    uint64_t goaway_ms;               /* the last one; 0: none */
+    uint64_t routed_ms[SIM_SERVICES]; /* the last change of a service's cluster */
     struct tracked *calls;
     size_t n_calls, room;
     uint64_t attempts, succeeded, dropped; /* of calls that ended */
@@ -64,6 +68,8 @@ extern struct oracle_state oracle;
 size_t oracle_groups(unsigned service, struct group groups[MAX_GROUPS]);
 /* Fills in who may be ejected for a call of the service that began then. */
 void oracle_groups_eject(struct group *groups, size_t n, const struct tracked *t);
+/* Returns whether calls of the service may have failed at the host before, so that it may be ejected now. */
+bool oracle_had_failures(const struct tracked *t, unsigned host, uint64_t now_ms);
 /* Returns whether the host must have been ejected, or may have been, when the call began (A50). */
 bool oracle_must_be_ejected(const struct tracked *t, unsigned host);
 bool oracle_may_be_ejected(const struct tracked *t, unsigned host);
@@ -72,6 +78,11 @@ bool oracle_may_pass_over(const struct group *group);
 /* Returns the group behind which no call goes: the first with a reachable endpoint that may not be passed over, else
  * the last; n: no endpoint can be reached. */
 size_t oracle_last_group(const struct group *groups, size_t n);
+
+/* A call went to a host of the group: counts it among the shares of the localities. */
+void oracle_count_share(const struct tracked *t, int host, const struct group *group);
+/* At the end of the run. */
+void oracle_judge_shares(void);
 
 /* Judges a call that began in a settled world and ended now. host: that answered, -1: none. */
 void oracle_judge_settled(uint64_t id, const struct oracle_outcome *r, int host, uint64_t now_ms);

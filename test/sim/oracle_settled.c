@@ -75,11 +75,12 @@ static void judge_cookie(uint64_t id, const struct tracked *t, const struct orac
                       host, service->cluster, r->session, r->session_cluster);
 }
 
-/* A50: an endpoint whose calls failed, all of them, gets none until its ejection is over. Returns true if it did. */
+/* A50: an endpoint whose calls failed, all of them, gets none until its ejection is over. Returns true if it did. A
+ * pick_first that is not an endpoint's own does not look at ejections (A61); a name's addresses are one endpoint. */
 static bool judge_ejected(uint64_t id, const struct tracked *t, int host, const struct group *group)
 {
     bool any = false;
-    if (!group->cluster->outliers || group->cluster->dns)
+    if (!group->cluster->outliers || group->cluster->dns || group->cluster->policy == SIM_PICK_FIRST)
         return false;
     for (unsigned h = 0; h < SIM_HOSTS; h++)
         any = any || (group->member[h] && oracle.hosts[h].up && oracle_must_be_ejected(t, h));
@@ -121,8 +122,10 @@ static void judge_ok(uint64_t id, const struct tracked *t, const struct oracle_o
     if (n_serving == 0)
         sim_violation("group: call %llu of s%u went to host %d, which is not in the groups up to %zu", (ull)id,
                       t->call.service, host, last);
-    else if (n_serving == 1 && serving->unsure == 0)
+    else if (n_serving == 1 && serving->unsure == 0) {
         judge_ring(id, t, host, serving);
+        oracle_count_share(t, host, serving);
+    }
 }
 
 /* --- calls that fail --- */
@@ -187,9 +190,19 @@ static bool judge_breaker(uint64_t id, const struct oracle_outcome *r, uint64_t 
     return true;
 }
 
-/* A44: a call that fails because its backends are sick has been tried as often as the route allows. A try whose pick
- * finds only ejected endpoints is the last one, unless the call waits for ready. */
-static void judge_tries(uint64_t id, const struct tracked *t, const struct oracle_outcome *r, bool sick, bool ejected)
+/* Every endpoint that can be reached may be ejected, or is in a group that may be passed over: then a pick may fail. */
+static bool picks_may_fail(const struct group *groups, size_t n)
+{
+    for (size_t g = 0; g < n; g++)
+        if (groups[g].reachable > groups[g].unsure && (n == 1 || !oracle_may_pass_over(&groups[g])))
+            return false;
+    return true;
+}
+
+/* A44: a call that fails because its backends are sick has been tried as often as the route allows. By A6 a pick that
+ * fails "will be handled by the configured retry policy", that is, it is one of the tries, and no backend sees it. A
+ * call that waits for ready has no such picks. */
+static void judge_tries(uint64_t id, const struct tracked *t, const struct oracle_outcome *r, bool sick, bool unseen)
 {
     bool any_sick = false;
     for (unsigned h = 0; h < SIM_HOSTS; h++)
@@ -201,13 +214,28 @@ static void judge_tries(uint64_t id, const struct tracked *t, const struct oracl
     if (!sick && r->seen > 1 && !any_sick && !oracle.mesh.services[t->call.service].hedged)
         sim_violation("retries: call %llu was tried %u times, and its status is not one to retry: %s", (ull)id, r->seen,
                       r->message);
-    if (sick && r->seen != most && !other_end && (!ejected || t->call.wait_for_ready))
+    if (sick && r->seen != most && !other_end && (!unseen || t->call.wait_for_ready))
         sim_violation("retries: call %llu failed for good after %u of %u tries: %s", (ull)id, r->seen, most,
                       r->message);
 }
 
+/* A88: what a policy says when it fails calls has the resolution note: what is wrong with the cluster's resources or
+ * its name, and the node of xDS clients. */
+static void judge_note(uint64_t id, const struct tracked *t, const struct oracle_outcome *r, const struct group *last)
+{
+    char name[16] = "";
+    if (last->cluster->dns && last->members == 0)
+        snprintf(name, sizeof(name), "d%u", (unsigned)(last->cluster - oracle.mesh.clusters));
+    bool node = oracle.mesh.services[t->call.service].hedged || strstr(r->message, "node ID:sim");
+    if (!node || !strstr(r->message, name))
+        sim_violation("note: call %llu failed without saying why of %s: %s", (ull)id, name[0] ? name : "the node",
+                      r->message);
+}
+
 /* Nothing can be reached. When every group has failed the last one answers (A56): with the error of a connection, or,
- * if it has no endpoint, with that of the policy. */
+ * if it has no endpoint, with that of its policy. The failed look-up of a LOGICAL_DNS cluster comes down as a
+ * resolution note (A74: "endpoints will be null and resolution_note will be set"), so that failure is the policy's too.
+ * A plain channel that never had a result of its resolver fails with the resolver's own error. */
 static void judge_doomed(uint64_t id, const struct tracked *t, const struct oracle_outcome *r, const struct group *last)
 {
     bool hedged = oracle.mesh.services[t->call.service].hedged; /* a channel of the resolver's own */
@@ -215,6 +243,8 @@ static void judge_doomed(uint64_t id, const struct tracked *t, const struct orac
     if (last->cluster->dns && last->members == 0)
         sim_count(SIM_COUNT_CALLS_UNRESOLVED);
     sim_count(SIM_COUNT_CALLS_DOOMED);
+    if (r->code == TORC_STATUS_UNAVAILABLE)
+        judge_note(id, t, r, last);
     if (r->code == TORC_STATUS_UNAVAILABLE && r->layer != expected)
         sim_violation("layer: no endpoint of s%u can be reached, and call %llu failed in layer %d, expected %d: %s",
                       t->call.service, (ull)id, r->layer, expected, r->message);
@@ -244,7 +274,7 @@ static void judge_failure(uint64_t id, const struct tracked *t, const struct ora
     if (judge_breaker(id, r, now_ms))
         return;
     if ((t->call.asked_code != 0 && r->code == t->call.asked_code) || (sick > 0 && is_sick)) {
-        judge_tries(id, t, r, is_sick, any_unsure(groups, n));
+        judge_tries(id, t, r, is_sick, picks_may_fail(groups, n));
         return;
     }
     session_counts(t, groups, n, &must);
@@ -262,6 +292,31 @@ static void judge_failure(uint64_t id, const struct tracked *t, const struct ora
         return;
     sim_violation("reachable: call %llu of s%u failed with %s: %s", (ull)id, t->call.service,
                   torc_status_code_name(r->code), r->message);
+}
+
+/* A call that began at whatever time ends when the world has been left alone for as long as a new call may take, unless
+ * its route may have changed: it has the cluster that it began with. */
+static void judge_waiting(uint64_t id, const struct tracked *t, uint64_t now_ms)
+{
+    struct group groups[MAX_GROUPS];
+    struct tracked as_new = *t;
+    size_t n = oracle_groups(t->call.service, groups), last = oracle_last_group(groups, n);
+    uint64_t since_ms = t->began_ms > oracle.disturbed_ms ? t->began_ms : oracle.disturbed_ms;
+    as_new.began_ms = now_ms;
+    oracle_groups_eject(groups, n, &as_new);
+    if (last == n || any_unsure(groups, n) || groups[last].reachable == 0 || !t->call.routed ||
+        oracle.routed_ms[t->call.service] >= t->began_ms)
+        return;
+    if (since_ms + (uint64_t)time_enough_ms(&t->call, groups, last) + ORACLE_SETTLED_MS < now_ms)
+        sim_violation("waiting: call %llu of s%u, which endpoints could serve, has not ended for %llu ms", (ull)id,
+                      t->call.service, (ull)(now_ms - since_ms));
+}
+
+void oracle_judge_waiting(uint64_t now_ms)
+{
+    for (size_t i = 0; oracle_settled(now_ms) && i < oracle.n_calls; i++)
+        if (!oracle.calls[i].ended && !oracle.calls[i].call.freed)
+            judge_waiting(i, &oracle.calls[i], now_ms);
 }
 
 /* A6: while no attempt has answered, one more begins after each delay. */

@@ -5,6 +5,7 @@
 
 #include "base/common.h"
 #include "pb/envoy/service/status/v3/csds.pb-c.h"
+#include "sim/net.h"
 #include "sim/oracle.h"
 #include "sim/servers.h"
 #include "sim/trace.h"
@@ -17,8 +18,9 @@ typedef Envoy__Service__Status__V3__ClientConfig__GenericXdsConfig shown_resourc
 void sim_show_loads(void)
 {
     struct servers_loads l = servers_loads();
-    /* A server does not hear that a connection is half-open, and what was sent on it is lost. */
-    bool whole = l.whole && sim_counts[SIM_COUNT_FAULT_HALF_OPEN] == 0;
+    /* A control plane does not hear that a connection is half-open, and the reports that were sent on it are lost:
+     * nothing in LRS confirms a report. Calls on half-open connections of backends end for the client, and count. */
+    bool whole = l.whole && sim_host_silenced(SIM_CONTROL_PLANE) == 0 && sim_host_silenced(SIM_FALLBACK) == 0;
     oracle_loads(&(struct oracle_loads){l.issued, l.succeeded, l.failed, l.dropped, whole});
 }
 

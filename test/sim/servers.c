@@ -65,14 +65,17 @@ static void answer_free(struct answer *a)
     tc_free(a);
 }
 
-static void answer_on_end(void *arg, const struct tc_status *why TC_UNUSED)
+static void answer_on_end(void *arg, const struct tc_status *why)
 {
-    answer_free(arg);
+    struct answer *a = arg;
+    sim_detail("host %u loses call %llu: %s", a->backend->host, (unsigned long long)a->id, tc_status_text(why));
+    answer_free(a);
 }
 
 static void answer_fail(struct answer *a)
 {
     int code = a->backend->sick ? a->backend->sick : a->code;
+    sim_detail("host %u answers call %llu with %d", a->backend->host, (unsigned long long)a->id, code);
     tc_server_call_finish(a->call, code, a->backend->sick ? "the backend is sick" : "as the request says", NULL);
 }
 
@@ -163,6 +166,7 @@ static void answer_begin(struct backend *b, struct tc_server_call *call, enum si
     tc_list_append(&b->calls, &a->link);
     tc_timer_init(&a->timer, b->loop, answer_on_timer);
     tc_server_call_set_events(call, &events, a);
+    sim_detail("host %u has call %llu", b->host, (unsigned long long)a->id);
     seen_add(a->id);
     if (on_seen)
         on_seen(a->id);
@@ -367,6 +371,12 @@ static void put_listener(const struct sim_mesh *mesh, unsigned which, bool good)
     "enforcing_success_rate: 0, enforcing_failure_percentage: 100, failure_percentage_threshold: 99, "                 \
     "failure_percentage_minimum_hosts: 1, failure_percentage_request_volume: 1}\n"
 
+#define PICK_FIRST                                                                                                     \
+    "  load_balancing_policy: {policies: [{typed_extension_config: {name: wrr, typed_config: {\"@type\": "             \
+    "type.googleapis.com/envoy.extensions.load_balancing_policies.wrr_locality.v3.WrrLocality, "                       \
+    "endpoint_picking_policy: {policies: [{typed_extension_config: {name: first, typed_config: {\"@type\": "           \
+    "type.googleapis.com/envoy.extensions.load_balancing_policies.pick_first.v3.PickFirst}}}]}}}}]}\n"
+
 /* A bad LOGICAL_DNS cluster has no endpoint. */
 static void append_leaf(struct tc_buf *b, const struct sim_cluster *c, unsigned which, bool good)
 {
@@ -382,6 +392,8 @@ static void append_leaf(struct tc_buf *b, const struct sim_cluster *c, unsigned 
     }
     tc_buf_printf(b, "  lb_policy: %s\n  lrs_server: {self: {}}\n",
                   c->policy == SIM_RING_HASH && !c->dns ? "RING_HASH" : "ROUND_ROBIN");
+    if (c->policy == SIM_PICK_FIRST)
+        tc_buf_append_str(b, PICK_FIRST);
     if (c->max_requests)
         tc_buf_printf(b, "  circuit_breakers: {thresholds: [{max_requests: %u}]}\n", c->max_requests);
     if (c->outliers)

@@ -2,9 +2,9 @@
  *
  * Bytes that an end writes go into the other end's `flight` with the moment of their arrival, which never comes before
  * that of earlier bytes. Then they are in `inbox`, and the owner hears READABLE from its loop. A close is a chunk
- * without bytes. An end that is closed with unread bytes, or to which bytes come later, sends a reset behind what it has
- * sent, as the kernel does; and as with Linux, bytes that came before a reset can be read after it. A connection lives
- * until both ends are closed. */
+ * without bytes. An end that is closed with unread bytes, or to which bytes come later, sends a reset behind what it
+ * has sent, as the kernel does; and as with Linux, bytes that came before a reset can be read after it. A connection
+ * lives until both ends are closed. */
 #include "base/mem.h"
 #include "sim/net_internal.h"
 #include "sim/trace.h"

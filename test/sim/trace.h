@@ -48,6 +48,7 @@ uint64_t sim_trace_digest(void);
     X(LAYER_PEER, "failures: layer peer")                                                                              \
     X(POLICY_ROUND_ROBIN, "calls: round_robin")                                                                        \
     X(POLICY_RING_HASH, "calls: ring_hash")                                                                            \
+    X(POLICY_PICK_FIRST, "calls: pick_first in each locality")                                                         \
     X(POLICY_AGGREGATE, "calls: aggregate cluster")                                                                    \
     X(POLICY_DNS, "calls: logical DNS cluster")                                                                        \
     X(POLICY_OUTLIERS, "calls: outlier detection")                                                                     \
@@ -78,6 +79,7 @@ uint64_t sim_trace_digest(void);
     X(CHANGE_DELETED, "change: resource deleted")                                                                      \
     X(CHANGE_RESTORED, "change: resource restored")                                                                    \
     X(LOAD_REPORTS, "load reports")                                                                                    \
+    X(SHARES, "shares of localities that were judged")                                                                 \
     X(LOADS_WHOLE, "runs whose loads must add up")                                                                     \
     X(RESOURCES_SHOWN, "resources whose client status was judged")                                                     \
     X(CALMS, "calm periods")

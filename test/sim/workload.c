@@ -48,7 +48,7 @@ void sim_note_disturbance(const struct sim_client *c)
 
 static void step_calm(struct sim_client *c, struct tc_rng *rng)
 {
-    const uint64_t period_ms = ORACLE_SETTLED_MS + 10000;
+    const uint64_t period_ms = ORACLE_SETTLED_MS + 20000;
     uint64_t before[SIM_HOSTS];
     sim_story("calm for %llu s", (unsigned long long)(period_ms / 1000));
     sim_count(SIM_COUNT_CALMS);
@@ -59,13 +59,16 @@ static void step_calm(struct sim_client *c, struct tc_rng *rng)
     sim_note_disturbance(c);
     for (unsigned h = 0; oracle_settled(sim_now_ms()) && h < c->mesh.n_hosts; h++)
         oracle_attempts(h, sim_host_attempts(sim_host_address(h)) - before[h], period_ms - ORACLE_SETTLED_MS,
-                        (unsigned)c->n_runtimes);
+                        (unsigned)(c->n_runtimes * c->mesh.n_services));
+    oracle_judge_waiting(sim_now_ms());
     sim_step_calls(c, rng);
     sim_step_calls(c, rng);
     pass_ms(1000);
     sim_note_disturbance(c);
-    if (oracle_settled(sim_now_ms()) && !c->control_plane_down)
+    if (oracle_settled(sim_now_ms()) && !c->control_plane_down) {
         sim_show_resources(c);
+        oracle_fallback(sim_host_connections(SIM_FALLBACK));
+    }
 }
 
 /* Calls, and calls again when outlier detection has looked at the first ones. */
@@ -124,7 +127,7 @@ static void client_begin(struct sim_client *c)
         "{\"xds_servers\": [" SERVER(SIM_CONTROL_PLANE) ", " SERVER(SIM_FALLBACK) "], \"node\": {\"id\": \"sim\"}}";
     struct app_channel_options o = {
         .bootstrap = sim_feature_on(c, SIM_FEATURE_FALLBACK) ? two : one,
-        .backoff_max_ms = 4000,
+        .backoff_max_ms = ORACLE_BACKOFF_MAX_MS,
         .connect_timeout_ms = c->connect_timeout_ms,
         .keepalive_time_ms = 10000,
         .keepalive_timeout_ms = 2000,

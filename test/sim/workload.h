@@ -40,7 +40,8 @@
     X(DNS_FAILS, "dns-fails")                                                                                          \
     X(FALLBACK, "fallback")                                                                                            \
     X(OUTLIERS, "outliers")                                                                                            \
-    X(HEDGING, "hedging")
+    X(HEDGING, "hedging")                                                                                              \
+    X(PICK_FIRST, "pick_first")
 
 enum sim_feature {
 #define X(name, text) SIM_FEATURE_##name,

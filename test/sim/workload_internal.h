@@ -9,7 +9,7 @@
 #include "sim/mesh.h"
 #include "sim/workload.h"
 
-enum { SIM_RUNTIMES = 2 };
+enum { SIM_RUNTIMES = 2, TIME_TO_HEAR_MS = 150000 /* of a control plane: the longest backoff */ };
 
 struct sim_client;
 
@@ -34,6 +34,7 @@ struct sim_client {
     bool fell_back; /* it has been down since the start, so clients have the fallback */
     bool name_fails[SIM_CLUSTERS];
     uint64_t changed_ms, back_ms; /* the last good change, the last return of the control plane */
+    uint64_t routed_ms;           /* the last change of a route; 0: none */
     bool unheard;                 /* clients may not have heard of a change */
     struct app_domain *domain;
     struct app_runtime *runtimes[SIM_RUNTIMES];
