@@ -18,9 +18,9 @@ extern "C" {
  * ClientConfig for each xDS client, with its targets, divided by spaces, as client_scope (A71), the node as the control
  * plane sees it, and in generic_xds_configs each resource: its client_status (REQUESTED, DOES_NOT_EXIST, ACKED, NACKED,
  * RECEIVED_ERROR, TIMEOUT), the version and the bytes in use as they were received, when that was, and in error_state
- * what is wrong with a later one. without_contents leaves the bytes of the resources out.
- * Waits until the loop has looked; from inside a callback of the runtime it looks at once. TORC_EINVAL, TORC_ECLOSED,
- * TORC_EFORK; *bytes and *size are untouched then. Any thread. */
+ * what is wrong with a later version. without_contents leaves the bytes of the resources out. Waits until the loop has
+ * looked; from inside a callback of the runtime it looks at once. TORC_EINVAL, TORC_ECLOSED, TORC_EFORK; *bytes and
+ * *size are untouched then. Any thread. */
 TORC_API int torc_csds_dump(torc_runtime *runtime, bool without_contents, void **bytes, size_t *size);
 
 /* A gRPC server of envoy.service.status.v3.ClientStatusDiscoveryService: FetchClientStatus and StreamClientStatus
@@ -30,15 +30,15 @@ typedef struct torc_csds torc_csds;
 
 /* Serves on an address: "127.0.0.1:50052" (port 0: the system chooses), "[::1]:50052", "unix:/path"; without TLS, and
  * every client that can connect gets answers, so a local address is best. The server has a thread of its own; the
- * runtime's loop (NULL: torc_runtime_default) only notes for each answer what there is, so that a runtime which nobody
- * drives answers nothing. It serves until torc_csds_free or the runtime's end. NULL with an error when the address is
+ * runtime's loop (NULL: torc_runtime_default) only collects the state for each answer, so a runtime that nobody drives
+ * gives no answers. It serves until torc_csds_free or the runtime's end. NULL with an error when the address is
  * malformed (TORC_EINVAL) or cannot be listened on (TORC_EIO), or the runtime has ended (TORC_ECLOSED). Waits as
  * torc_csds_dump does. Any thread. */
 TORC_API torc_csds *torc_csds_serve(torc_runtime *runtime, const char *address, torc_error **error);
 /* Returns the address with the port that the system chose; as long as the server is not freed. */
 TORC_API const char *torc_csds_address(const torc_csds *server);
-/* Stops it: the port and connections are closed when it returns. NULL is allowed. Any thread; but not while
- * torc_runtime_free runs on another. */
+/* Stops the server: its port and connections are closed when the function returns. NULL is allowed. Any thread; but not
+ * while torc_runtime_free runs on another. */
 TORC_API void torc_csds_free(torc_csds *server);
 
 #ifdef __cplusplus

@@ -17,12 +17,12 @@ extern "C" {
 /* Memory that is given out in pieces and freed as a whole. */
 typedef struct torc_arena torc_arena;
 
-/* Returns a new arena, which the caller frees. max_bytes: what it gives out at most until it is reset; 0: no limit of
- * the arena's own. */
+/* Returns a new arena, which the caller frees. max_bytes: the most that the arena gives out until it is reset; 0: no
+ * limit. */
 TORC_API torc_arena *torc_arena_new(uint64_t max_bytes);
 
-/* `size` bytes, aligned for any type and not zeroed; they live until the arena is reset or freed. NULL: the arena is
- * NULL, or its limit would be exceeded. */
+/* Returns `size` bytes, aligned for any type and not zeroed, which live until the arena is reset or freed. NULL: the
+ * arena is NULL, or its limit would be exceeded. */
 TORC_API void *torc_arena_alloc(torc_arena *arena, size_t size);
 
 /* Takes back all that the arena gave out, and keeps some memory for the next round. NULL is allowed. */

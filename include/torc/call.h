@@ -28,7 +28,7 @@ struct torc_call_options {
     int32_t wait_for_ready;             /* wait through TRANSIENT_FAILURE instead of failing; 0: off */
     int32_t gzip;                       /* compress request messages; 0: as the channel says */
     int32_t explain;                    /* fill in torc_result_explain of the result; 0: off */
-    int32_t lend_request;               /* torc_unary_async: the request is not copied; its bytes stay until fn was
+    int32_t lend_request;               /* torc_unary_async: the request is not copied; its bytes must stay until fn is
                                            called; 0: off */
 };
 

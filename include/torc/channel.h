@@ -44,14 +44,14 @@ struct torc_channel_options {
     const char *service_config_json; /* used when the resolver gives none; NULL: none */
     const char *xds_bootstrap_json;  /* instead of GRPC_XDS_BOOTSTRAP and GRPC_XDS_BOOTSTRAP_CONFIG; NULL: those */
     const char *http_proxy; /* "http://[user:password@]host[:port]", by HTTP CONNECT (A1), for dns:, ipv4: and ipv6:
-                               targets; NULL: as grpc_proxy, https_proxy, http_proxy and no_proxy have it; "": none */
+                               targets; NULL: from grpc_proxy, https_proxy, http_proxy and no_proxy; "": none */
     const struct torc_resolver_factory *const
         *resolvers; /* the application's, tried before Torc's own; NULL-terminated, NULL: none; the factories are
                        copied; their strings and the object that arg points at must live until stop has been called */
     const struct torc_lb_factory *const *lb_policies; /* the application's; NULL-terminated, NULL: none; copied as
                                                          resolvers are; names of Torc's own policies are refused */
     int32_t service_config_lookup;                    /* use the resolver's service config; 0: on */
-    int32_t retries;                    /* retry and hedging policies (A6, A44) count; 0: on. Requests that no server
+    int32_t retries;                    /* obey retry and hedging policies (A6, A44); 0: on. Requests that no server
                                            has seen are sent again in any case */
     int32_t gzip;                       /* compress request messages; 0: off */
     int32_t keepalive_without_calls;    /* 0: off */

@@ -29,8 +29,8 @@ struct torc_tls_options {
     const char *certificate_pem; /* the client's chain, PEM, with private_key_pem; NULL: none */
     const char *private_key_pem; /* with certificate_pem; NULL: none */
     /* The application's own check of each server, after Torc's (torc/tls_peer.h); NULL: none. Connections are shared by
-     * channels with these very credentials alone. The check is for the server's name: an RPC whose authority is another
-     * one's (gRFC A81) fails. */
+     * channels with these very credentials alone. The check is for the server's name: an RPC with another authority
+     * (gRFC A81) fails. */
     torc_tls_verify_fn verify;
     void (*verify_release)(void *arg); /* called with verify_arg when the last reference to the credentials is gone, and
                                           no check follows; not when they could not be made. NULL: none */
@@ -49,7 +49,7 @@ struct torc_tls_files {
     const char *ca_certificate_file; /* trusted roots; NULL: the system's */
     const char *certificate_file;    /* the client's chain, with private_key_file; NULL: none */
     const char *private_key_file;    /* with certificate_file; NULL: none */
-    int64_t refresh_interval_ms;     /* 0: 600000; -1: never, connections that stand are not replaced */
+    int64_t refresh_interval_ms;     /* 0: 600000; -1: never, and established connections stay */
     /* The application's own check of each server, as in struct torc_tls_options; NULL: none. New content of the files
      * leads to new connections, which are checked again. */
     torc_tls_verify_fn verify;
@@ -125,7 +125,8 @@ TORC_API void torc_credentials_unref(torc_credentials *credentials);
  *
  * They add metadata to RPCs, never over plaintext: an RPC whose connection has no transport security fails with
  * UNAUTHENTICATED instead of sending them. They are fetched when an RPC needs them; RPCs wait for a fetch within their
- * deadline and fail with its status when it fails. Control planes never get those of the application's channels (A27).
+ * deadline and fail with its status when it fails. Control planes never get the call credentials of the application's
+ * channels (A27).
  */
 
 /* Call credentials. */
@@ -133,14 +134,15 @@ typedef struct torc_call_credentials torc_call_credentials;
 
 /* Adds a reference, which torc_call_credentials_unref gives back. Returns `credentials`; NULL for NULL. */
 TORC_API torc_call_credentials *torc_call_credentials_ref(torc_call_credentials *credentials);
-/* The last reference waits for a fetch that runs to end, which it does at once. NULL is allowed. */
+/* Gives back one reference. The last one aborts a fetch that runs, and waits for its thread. NULL is allowed. */
 TORC_API void torc_call_credentials_unref(torc_call_credentials *credentials);
 
 /* Channel credentials with call credentials for each RPC; takes references to both. Given a composite, its call
  * credentials apply too, before the new ones. NULL with an error (TORC_EINVAL) when one of them is NULL. */
 TORC_API torc_credentials *torc_credentials_composite(torc_credentials *channel, torc_call_credentials *call,
                                                       torc_error **error);
-/* Both, one after the other; takes references. NULL with an error (TORC_EINVAL) when one of them is NULL. */
+/* Call credentials that add the metadata of `first`, then of `second`; takes references to both. NULL with an error
+ * (TORC_EINVAL) when one of them is NULL. */
 TORC_API torc_call_credentials *torc_call_credentials_composite(torc_call_credentials *first,
                                                                 torc_call_credentials *second, torc_error **error);
 
@@ -162,7 +164,7 @@ struct torc_google_options {
  * GOOGLE_APPLICATION_CREDENTIALS names; application_default_credentials.json in CLOUDSDK_CONFIG or ~/.config/gcloud;
  * the metadata server. A service account signs its own JWT for the RPC's host; an authorized user's refresh token and
  * the metadata server give access tokens, cached and refreshed as with the JWT file; their token_uri is https or on
- * this machine. RPCs fail UNAVAILABLE or UNAUTHENTICATED without a valid token as A83 has it. NULL options: defaults.
+ * this machine. RPCs fail UNAVAILABLE or UNAUTHENTICATED without a valid token, as A83 says. NULL options: defaults.
  * NULL with an error when a file is unreadable or malformed (TORC_EINVAL), OpenSSL or libcurl is not there
  * (TORC_EUNSUPPORTED), or the process is exiting (TORC_EFORK). */
 TORC_API torc_credentials *torc_credentials_google_default(const struct torc_google_options *options,
@@ -187,7 +189,7 @@ TORC_API torc_call_credentials *torc_call_credentials_plugin(const char *type, t
                                                              void (*release)(void *arg), void *arg, torc_error **error);
 /* Answers a request, and frees it; NULL is allowed, a request that was completed is not. With TORC_STATUS_OK the
  * metadata (copied, may be NULL) is added to the RPC; with another code the RPC fails with it and the message (copied,
- * may be NULL). Codes that A54 keeps from control planes become INTERNAL. */
+ * may be NULL). Codes that A54 does not allow from control planes become INTERNAL. */
 TORC_API void torc_auth_request_complete(torc_auth_request *request, int code, const char *message,
                                          const torc_metadata *metadata);
 

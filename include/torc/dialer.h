@@ -3,7 +3,7 @@
  * A channel with a dialer (struct torc_channel_options) asks it for each connection, instead of opening a socket: for
  * another network namespace, a SOCKS proxy, a tunnel, sockets with options of their own, or socketpairs in tests. Torc
  * runs TLS, as the channel's credentials say, and HTTP/2 on the descriptor; names are resolved and backends are chosen
- * as ever.
+ * as without a dialer.
  *
  *     static void dial(torc_dial *dial, const char *address, void *arg)
  *     {
@@ -39,10 +39,10 @@ struct torc_dialer {
      * proxy's if there is one), which is borrowed for the call. Called on the loop's thread; must not block. Each dial
      * is ended by torc_dial_done once, from inside or later, also after cancel. */
     void (*dial)(torc_dial *dial, const char *address, void *arg);
-    /* Torc has given the connection up: time is over, or the channel has ended. torc_dial_done is still to be called,
-     * from inside or later. Called on the loop's thread, at most once, and never when torc_dial_done has been called: a
-     * torc_dial_done on another thread waits until cancel has returned, so it must not be called under a lock that
-     * cancel takes. NULL: none. */
+    /* Torc has given the connection up: the time has run out, or the channel has ended. torc_dial_done is still to be
+     * called, from inside or later. Called on the loop's thread, at most once, and never when torc_dial_done has been
+     * called: a torc_dial_done on another thread waits until cancel has returned, so it must not be called under a lock
+     * that cancel takes. NULL: none. */
     void (*cancel)(torc_dial *dial, void *arg);
     /* The last callback, when `arg` is the application's again: when the channel has ended, on the loop's thread, at
      * the latest inside torc_runtime_free. For a channel that was never used, inside torc_channel_free. Not called if

@@ -83,7 +83,7 @@ TORC_API const char *torc_error_text(const torc_error *error);
 
 /* Returns an error of the application's own, for functions of Torc that take one. code: a negative enum torc_code, else
  * TORC_EINVAL is used; layer: an enum torc_layer, but TORC_LAYER_NONE and unknown numbers become TORC_LAYER_API; text:
- * copied, NULL counts as the text of the code. The caller frees it. */
+ * copied; NULL: the text of the code. The caller frees it. */
 TORC_API torc_error *torc_error_new(int code, int layer, const char *text);
 
 /* Adds a reference, which torc_error_free gives back. Returns `error`. */

@@ -5,9 +5,9 @@
  *     ...
  *     torc_health_free(health);
  *
- * Clients ask by Check, List (gRFC A90) and Watch, which tells of each change; who reads slowly gets the newest status
- * alone. The service "" stands for the whole server, and is SERVING from the start. When the server begins to stop
- * (torc_server_stop), all services are NOT_SERVING for good. Any thread. */
+ * Clients ask by Check, List (gRFC A90) and Watch, which sends each change; a client that reads slowly gets only the
+ * newest status. The service "" stands for the whole server, and is SERVING from the start. When the server begins to
+ * stop (torc_server_stop), all services are NOT_SERVING for good. Any thread. */
 #ifndef TORC_HEALTH_H
 #define TORC_HEALTH_H
 
@@ -31,12 +31,12 @@ enum torc_health_status {
  * when the server has it. The caller frees it, before or after the server. */
 TORC_API torc_health *torc_health_new(torc_server *server, torc_error **error);
 
-/* Sets the status of a service ("package.Service", or "" for the server; copied), and tells those who watch it. 0;
- * TORC_EINVAL (NULL, a status that is not above, a name that is not UTF-8 or above 1024 bytes); TORC_ESTATE after
+/* Sets the status of a service ("package.Service", or "" for the server; copied), and tells the clients that watch it.
+ * 0; TORC_EINVAL (NULL, a status that is not above, a name that is not UTF-8 or above 1024 bytes); TORC_ESTATE after
  * torc_health_shutdown or when the server stops: nothing changes. */
 TORC_API int torc_health_set(torc_health *health, const char *service, int status);
 
-/* Makes all services NOT_SERVING for good, and tells those who watch. NULL is allowed. */
+/* Makes all services NOT_SERVING for good, and tells the clients that watch them. NULL is allowed. */
 TORC_API void torc_health_shutdown(torc_health *health);
 
 /* Gives the handle up; the service stays with the server as it is. NULL is allowed. */

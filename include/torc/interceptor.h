@@ -154,10 +154,10 @@ TORC_API int torc_rpc_layer(const torc_rpc *rpc);
 
 /* Has the present hook delay the RPC: the hook keeps the object, returns TORC_PENDING, and one call of torc_rpc_resume
  * follows, from any thread and at any time. Meanwhile the deadline counts, and the RPC may be cancelled or end with its
- * channel. It does not wait for the resumption then; the object stays valid, and resuming it does nothing but free it.
- * After the deadline, a cancellation, or the end of the channel, TORC_PENDING from on_status counts as 0. NULL outside
- * of a hook that returns a verdict, and when the hook has one already. A hook that returns another verdict ends the
- * delay at once, and resumes the object nevertheless. */
+ * channel. Such an RPC does not wait for torc_rpc_resume; the object stays valid, and resuming it only frees it. After
+ * the deadline, a cancellation, or the end of the channel, TORC_PENDING from on_status counts as 0. NULL outside of a
+ * hook that returns a verdict, and when the hook has one already. A hook that returns another verdict ends the delay at
+ * once, and resumes the object nevertheless. */
 TORC_API torc_pending *torc_rpc_suspend(torc_rpc *rpc);
 
 /* Adds metadata to the request when the RPC resumes, after a delay in on_start. TORC_EINVAL for a field that

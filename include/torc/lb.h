@@ -3,7 +3,7 @@
  * An application gives a channel its factories (torc/channel.h), and a service config chooses one by its name. A policy
  * creates children of Torc's policies (pick_first for one endpoint, usually), hears their states, and chooses among the
  * children for each RPC. Torc owns the helper and the children; the policy owns its state, which `destroy` frees. All
- * functions and callbacks are for the loop's thread; `pick` stands in each RPC's way and must be fast. */
+ * functions and callbacks are for the loop's thread; `pick` is called for each RPC and must be fast. */
 #ifndef TORC_LB_H
 #define TORC_LB_H
 

@@ -1,8 +1,8 @@
 /* Messages of protobuf-c: packed, unpacked from untrusted bytes, and sent by typed RPCs. SPDX-License-Identifier:
  * Apache-2.0
  *
- * protobuf-c itself recurses as deep as the bytes say, cuts strings at a NUL, accepts invalid UTF-8 and keeps unknown
- * fields. torc_protobuf_c_unpack checks the bytes first, as Torc checks the bytes of a control plane.
+ * protobuf-c itself recurses to whatever depth the bytes have, cuts strings at a NUL, accepts invalid UTF-8 and keeps
+ * unknown fields. torc_protobuf_c_unpack checks the bytes first, as Torc checks the bytes of a control plane.
  *
  * This is the only header that includes protobuf-c's; torc/torc.h leaves it out. Functions may be called on any
  * thread. */

@@ -66,8 +66,8 @@ TORC_API const torc_metadata *torc_result_trailers(const torc_result *result);
 /* Returns the address of the last backend ("127.0.0.1:10001"); "" if none was reached. */
 TORC_API const char *torc_result_peer(const torc_result *result);
 
-/* Returns how many attempts were given to a connection. 0: none was, as of an RPC that a limit on this side refused
- * (headers, a message, a queue, a circuit breaker), which is not retried. */
+/* Returns how many attempts were given to a connection. 0 if a limit on this side refused the RPC (headers, a message,
+ * a queue, a circuit breaker), for instance; such an RPC is not retried. */
 TORC_API uint32_t torc_result_attempts(const torc_result *result);
 
 /* Returns where the RPC went and why, as one JSON object (`torc call --explain` prints it); NULL without the option

@@ -25,7 +25,7 @@
  * never unloaded.
  *
  * pthread_cancel: no function of Torc is cancelled in the middle. A thread that is cancelled inside one returns from it
- * as ever, and ends at its next cancellation point; a call that waits is ended by torc_stream_cancel or its deadline.
+ * as usual, and ends at its next cancellation point; a call that waits is ended by torc_stream_cancel or its deadline.
  * Threads that call Torc must not have asynchronous cancellation (PTHREAD_CANCEL_ASYNCHRONOUS). */
 #ifndef TORC_RUNTIME_H
 #define TORC_RUNTIME_H
@@ -89,8 +89,8 @@ TORC_API torc_runtime *torc_runtime_default(void);
 
 /* One turn: takes in events and runs what is due, waiting at most timeout_ms (-1: until something happens). Returns 1
  * when it did anything, 0 when not. TORC_ESTATE for a runtime with a thread, TORC_EDEADLK from inside a callback,
- * TORC_EFORK, TORC_ECLOSED. While another thread drives the loop, it waits for that one's turn to end (at most
- * timeout_ms). */
+ * TORC_EFORK, TORC_ECLOSED. While another thread drives the loop, the function waits until that thread's turn ends (at
+ * most timeout_ms). */
 TORC_API int torc_runtime_poll(torc_runtime *runtime, int timeout_ms);
 
 /* Returns a descriptor that is readable when the runtime has events to take in; it belongs to the runtime. A blocking
@@ -99,22 +99,23 @@ TORC_API int torc_runtime_poll(torc_runtime *runtime, int timeout_ms);
  */
 TORC_API int torc_runtime_fd(const torc_runtime *runtime);
 
-/* How long until the next timer: what to wait for the descriptor at most; -1: no limit (no timer is set, another thread
- * drives the loop just now, or the runtime has a thread); 0: poll now. To be asked before each wait. Any thread. */
+/* Returns how long to wait for the descriptor at most, because of the next timer; -1: no limit (no timer is set,
+ * another thread drives the loop just now, or the runtime has a thread); 0: poll now. Call it before each wait. Any
+ * thread. */
 TORC_API int torc_runtime_timeout_ms(const torc_runtime *runtime);
 
-/* Runs fn on the thread that drives the loop, from any thread; in order of the posts of one thread. After 0 it runs
- * once, at the latest inside torc_runtime_free. TORC_EINVAL, TORC_EFORK, TORC_ECLOSED: fn will not run. */
+/* Runs fn on the thread that drives the loop; functions that one thread posts run in their order. After 0 fn runs once,
+ * at the latest inside torc_runtime_free. TORC_EINVAL, TORC_EFORK, TORC_ECLOSED: fn will not run. Any thread. */
 TORC_API int torc_runtime_post(torc_runtime *runtime, void (*fn)(void *arg), void *arg);
 
-/* Shuts down: channels that are still there are shut down, calls end with UNAVAILABLE, the thread is joined, memory
- * goes. TORC_EDEADLK from inside a callback. Any thread. NULL is allowed.
+/* Shuts down: channels that are still there are shut down, calls end with UNAVAILABLE, the thread is joined, memory is
+ * freed. TORC_EDEADLK from inside a callback. Any thread. NULL is allowed.
  *
  * Other threads may be inside any function of the runtime's channels, calls and resolver listeners, or enter it later.
  * RPCs that had begun end as said above; a function that is called later returns TORC_ECLOSED. The handles of channels,
- * calls and listeners stay good until each is given up, and the handle of the runtime as long as one of those is held;
- * then its functions return TORC_ECLOSED. A thread without a handle of a channel, call or listener must be done with
- * the runtime before. */
+ * calls and listeners stay good until each is given up, and the handle of the runtime as long as one of these is held,
+ * but its functions return TORC_ECLOSED. A thread without a handle of a channel, call or listener must be done with the
+ * runtime before. */
 TORC_API int torc_runtime_free(torc_runtime *runtime);
 
 #ifdef __cplusplus

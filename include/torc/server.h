@@ -68,15 +68,15 @@ struct torc_server_options {
                                           with RESOURCE_EXHAUSTED */
     int64_t send_buffer_bytes;      /* of messages of one call that wait to be written; 0: 65536. One message is
                                           always taken */
-    int64_t unsent_bytes;           /* the same of all calls together; 0: 536870912; -1: no limit. Beyond it, RPCs
+    int64_t unsent_bytes;           /* of such messages of all calls; 0: 536870912; -1: no limit. Beyond it, RPCs
                                           whose client has taken nothing for 5 s are reset, the longest waiting first */
     int64_t max_concurrent_streams; /* RPCs at a time on one connection; 0: 100; at most 2147483647 */
     int64_t max_connections;        /* 0: three quarters of the descriptors that the process may have; -1: no limit.
-                                          At the limit a connection without RPCs of the address that has the most of
-                                          them gives way, else the new one is closed */
+                                          At the limit a connection without RPCs gives way, of the address with the
+                                          most connections; if none can, the new one is closed */
     int64_t handshake_timeout_ms;   /* from accept until TLS is done and the client has sent its SETTINGS; 0: 20000 */
     int64_t keepalive_time_ms;      /* of silence before a PING; 0: 7200000; -1: never */
-    int64_t keepalive_timeout_ms;   /* for its answer, else the connection ends; 0: 20000 */
+    int64_t keepalive_timeout_ms;   /* for the PING's answer, else the connection ends; 0: 20000 */
     int64_t min_ping_interval_ms;   /* between PINGs of the client: the third that comes too early ends the connection,
                                           too_many_pings; 0: 300000; -1: any */
     int64_t max_connection_idle_ms; /* without an RPC, then GOAWAY; 0 and -1: never */
@@ -127,10 +127,10 @@ typedef struct torc_pool torc_pool;
  * error: TORC_EINVAL, TORC_EIO (the system refuses a thread). The threads block all signals. */
 TORC_API torc_pool *torc_pool_new(int64_t threads, int64_t queue, torc_error **error);
 
-/* Takes no more calls, which end with RESOURCE_EXHAUSTED from then on, waits until the handlers of those that it has
- * taken have returned, and ends the threads. 0; TORC_EDEADLK on a thread of the pool, and in a callback of any runtime,
- * whose thread a handler may need: nothing happened. NULL is allowed: 0. TORC_EFORK in a child of a fork: the pool is
- * the parent's. */
+/* Takes no more calls (they end with RESOURCE_EXHAUSTED), waits until the handlers of calls that the pool has taken
+ * have returned, and ends the threads. 0; TORC_EDEADLK on a thread of the pool, and in a callback of any runtime, whose
+ * thread a handler may need: nothing happened. NULL is allowed: 0. TORC_EFORK in a child of a fork: the pool is the
+ * parent's. */
 TORC_API int torc_pool_free(torc_pool *pool);
 
 /* Limits of a method. */
@@ -185,9 +185,9 @@ TORC_API int torc_server_stop(torc_server *server, int64_t grace_ms);
 TORC_API int torc_server_stop_async(torc_server *server, int64_t grace_ms, void (*fn)(void *arg), void *arg);
 
 /* Ends everything at once: connections close, RPCs are cancelled, handlers are released. When it returns, no handler
- * runs and none will be called; inside a callback: when the callback has returned. Handlers on a pool may run on:
- * torc_pool_free waits for them. Calls that are not finished stay the
- * application's. NULL is allowed, and nothing happens in a child of a fork. */
+ * runs and none will be called; inside a callback: when the callback has returned. Handlers on a pool may go on:
+ * torc_pool_free waits for them. Calls that are not finished stay the application's. NULL is allowed, and nothing
+ * happens in a child of a fork. */
 TORC_API void torc_server_free(torc_server *server);
 
 /* --- calls: the request --- */
@@ -313,8 +313,9 @@ struct torc_server_call_events {
 };
 
 /* Sets the events, which are copied: once, and before the first torc_server_call_want and torc_server_call_receive.
- * What has happened already is told too. TORC_EINVAL (also for a size that is out of range), TORC_EUNSUPPORTED (events
- * of a newer version), TORC_ESTATE, TORC_ECANCELED, TORC_ECLOSED: they are not set. Does not wait. */
+ * Events that have happened already are reported too. TORC_EINVAL (also for a size that is out of range),
+ * TORC_EUNSUPPORTED (events of a newer version), TORC_ESTATE, TORC_ECANCELED, TORC_ECLOSED: they are not set. Does not
+ * wait. */
 TORC_API int torc_server_call_set_events(torc_server_call *call, const struct torc_server_call_events *events,
                                          void *arg);
 

@@ -120,8 +120,8 @@ TORC_API torc_result *torc_stream_finish(torc_stream *stream);
 TORC_API void torc_stream_cancel(torc_stream *stream);
 
 /* Gives up the handle and cancels the RPC if it runs. No callback starts afterwards but on_done, or the function of
- * torc_unary_async. When it is called outside of the loop's thread, one that is just starting may still run. Does not
- * wait. NULL is allowed, and nothing happens in a child of a fork. */
+ * torc_unary_async. If another thread than the loop's calls it, a callback that is just starting may still run. Does
+ * not wait. NULL is allowed, and nothing happens in a child of a fork. */
 TORC_API void torc_stream_free(torc_stream *stream);
 
 /* torc_stream_free that waits: when it returns 0, the last callback of the stream has returned. In a callback of the

@@ -6,9 +6,9 @@
 
 struct tc_xds_registries;
 
-/* Registers the resolvers that stand above src/resolver ("xds") and hands the validation of xDS resources the built-in
- * LB policies and HTTP filters. Repeated calls do nothing. Must run before the first channel is made and before the
- * first resource is validated: torc_channel_new calls it, as does the command. Any thread. */
+/* Registers the resolvers of higher layers than src/resolver ("xds"), and gives the built-in LB policies and HTTP
+ * filters to the validation of xDS resources. Repeated calls do nothing. Must run before the first channel is made and
+ * before the first resource is validated: torc_channel_new calls it, as does the command. Any thread. */
 void tc_builtin_init(void);
 /* Adds every built-in LB policy to a registry that has none of them. Any thread. */
 void tc_builtin_add_policies(struct tc_lb_registry *registry);

@@ -67,8 +67,8 @@ static bool switch_is_valid(int32_t value)
     return (uint32_t)value + 1 <= 2;
 }
 
-/* Returns the options to use: `given` itself, without a copy, if it is a struct of this version and valid, as nearly
- * always; else a copy in `copy`, or NULL with an error. */
+/* Returns the options to use: `given` itself, without a copy, if it is a valid struct of this version (the usual case);
+ * else a copy in `copy`, or NULL with an error. */
 static const struct torc_call_options *options_read(const struct torc_call_options *given,
                                                     struct torc_call_options *copy, torc_error **error)
 {
@@ -214,7 +214,7 @@ torc_stream *tc_call_launch_or_drop(torc_stream *call, torc_error **error)
     return NULL;
 }
 
-enum { CALL_BYTES = 4096 }; /* what a call counts for beside its messages: its arena, and its share of fixed memory */
+enum { CALL_BYTES = 4096 }; /* counted for a call beside its messages: its arena, and its share of fixed memory */
 
 void tc_call_count(torc_stream *call, size_t message_bytes)
 {
@@ -222,7 +222,8 @@ void tc_call_count(torc_stream *call, size_t message_bytes)
         tc_runtime_count_memory(call->channel->rt, &call->counted, CALL_BYTES + message_bytes);
 }
 
-/* Ends a call that is about to begin if the runtime holds more than its limit; otherwise the call counts. */
+/* Ends a call that is about to begin, and returns true, if the runtime holds more than its limit; otherwise counts the
+ * call's memory. */
 static bool call_refuse_over_limit(torc_stream *call, uint64_t limit)
 {
     torc_runtime *rt = call->channel->rt;

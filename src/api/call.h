@@ -40,7 +40,7 @@ int tc_stream_try_send(torc_stream *s, struct tc_slice message, unsigned flags, 
 /* Returns false after torc_stream_free, and in the child of a callback that forked: the parent has the callbacks. */
 bool tc_call_is_heard(const torc_stream *call);
 
-/* Asks the loop's call for a few of the messages that are owed; the others follow as these come. Loop thread. */
+/* Asks the loop's call for messages that are owed, 16 at a time; more are asked for as messages come. Loop thread. */
 static inline void tc_call_read_owed(torc_stream *call)
 {
     enum { AT_ONCE = 16 };
@@ -49,10 +49,10 @@ static inline void tc_call_read_owed(torc_stream *call)
         tc_call_read(c, 1);
 }
 
-/* Under a memory limit the call counts for itself and for `message_bytes` of a request on its way. Loop thread. */
+/* Under a memory limit, counts the call itself and `message_bytes` of a request on its way. Loop thread. */
 void tc_call_count(torc_stream *call, size_t message_bytes);
 
-/* The loop's call has ended: threads can no longer want anything, and the call counts for nothing. Loop thread. */
+/* The loop's call has ended: requests of threads are refused, and the call no longer counts as memory. Loop thread. */
 static inline void tc_call_over(torc_stream *call)
 {
     /* A unary call without a handle: no other thread looks at `over`. */

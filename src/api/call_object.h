@@ -47,7 +47,7 @@ struct torc_stream {
     bool task_queued;
     bool want_start, want_end, want_cancel;
     struct tc_rstr *want_message;
-    size_t want_oversize; /* size of a message that gRPC's prefix cannot tell, which was not copied; 0: none */
+    size_t want_oversize; /* size of a message that is too long for gRPC's length prefix, and was not copied; 0: none */
     bool want_last, want_plain;
     bool tell_writable; /* a send found no room: on_writable follows */
     uint32_t want_reads;

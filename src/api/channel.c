@@ -1,9 +1,9 @@
 /* The public functions of channels: making one with the application's own resolvers and LB policies, and the requests
  * of any thread to it. torc/channel.h has the contract.
  *
- * A request is posted to the channel's loop with a reference to the channel. torc_channel_free posts the
- * channel's own free_task, so that it cannot fail; torc_channel_state reads the published state and needs no post,
- * unless it is to connect. */
+ * A request is posted to the channel's loop with a reference to the channel. torc_channel_free posts the channel's own
+ * free_task, so that the request cannot fail; torc_channel_state reads the published state and needs no post, unless it
+ * is to connect. */
 #include <torc/channel.h>
 
 #include "api/builtin.h"

@@ -16,7 +16,7 @@ struct plugin {
     void *arg;
 };
 
-/* Longer than the RPC: the application may ask for the texts until it has answered. */
+/* Outlives the RPC: the application may read the texts until it has answered. */
 struct torc_auth_request {
     struct tc_auth_request *answer;
     char *service_url, *method;
@@ -73,7 +73,7 @@ torc_call_credentials *torc_call_credentials_plugin(const char *type, torc_auth_
     return &p->base;
 }
 
-/* Copies what the application answers with: its metadata is the application's to free. */
+/* Copies the metadata of an answer, which the application frees. */
 static struct tc_auth_metadata *metadata_copy(const torc_metadata *metadata)
 {
     size_t n = metadata ? metadata->len : 0;

@@ -13,9 +13,9 @@ struct tc_csds_snapshot;
 /* Returns the runtime that has the xDS clients of `rt`: its own, or that of the xDS domain which it shares with
  * others. */
 torc_runtime *tc_csds_source(torc_runtime *rt);
-/* On the loop of `source`, the runtime that has the clients. */
+/* Returns a snapshot, which the caller frees. On the loop of `source`, the runtime that has the clients. */
 struct tc_csds_snapshot *tc_csds_snapshot_new(torc_runtime *source, bool without_contents);
-/* Lives as long as the snapshot. Any thread. */
+/* Returns the response, which lives as long as the snapshot. Any thread. */
 const Envoy__Service__Status__V3__ClientStatusResponse *tc_csds_snapshot_response(const struct tc_csds_snapshot *s);
 /* NULL is allowed. Any thread. */
 void tc_csds_snapshot_free(struct tc_csds_snapshot *s);

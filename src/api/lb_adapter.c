@@ -98,7 +98,7 @@ static void app_picker_free(struct tc_picker *picker)
 
 static const struct tc_picker_ops app_picker_ops = {.pick = app_pick, .free = app_picker_free};
 
-/* Publishes a new picker with the state that is shown: what waits is picked for again. */
+/* Publishes a new picker with the present state: calls that wait are picked for again. */
 static void policy_publish(torc_lb_helper *p)
 {
     struct app_picker *a = TC_NEW(struct app_picker);

@@ -1,4 +1,4 @@
-/* The adapter of one LB policy of the application: for lb_adapter_registry.c. Any thread. */
+/* The adapter of one of the application's LB policies, for lb_adapter_registry.c. Any thread. */
 #ifndef TC_API_LB_ADAPTER_H
 #define TC_API_LB_ADAPTER_H
 

@@ -96,7 +96,7 @@ static struct tc_endpoint *endpoint_convert(const struct torc_endpoint *e)
     return out;
 }
 
-/* Converts element i of an array whose stride is the size that its first element tells. */
+/* Converts element i of an array whose stride is the size in its first element. */
 static int endpoint_take(const struct torc_endpoint *first, size_t i, struct tc_endpoint **out)
 {
     struct torc_endpoint e;
@@ -180,7 +180,7 @@ static void app_reset_backoff(struct tc_resolver *r)
     app_request(r);
 }
 
-/* `stop` is called from inside: it is the application's last word, and reports that come later are dropped. */
+/* Calls `stop` at once, which is the last callback; later reports are dropped. */
 static void app_shutdown(struct tc_resolver *r)
 {
     struct app_resolver *a = TC_CONTAINER_OF(r, struct app_resolver, base);
@@ -220,7 +220,7 @@ static struct tc_resolver *app_create(const struct tc_resolver_class *cls, const
     return &a->base;
 }
 
-/* Returns the last part of the path, as gRPC takes it for targets of other schemes. */
+/* Appends the last part of the path, gRPC's default authority for targets of other schemes. */
 static bool app_authority(const struct tc_resolver_class *cls TC_UNUSED, const struct tc_target *target,
                           struct tc_buf *out, char **why TC_UNUSED)
 {

@@ -1,9 +1,11 @@
 /* The functions of interceptors (torc/interceptor.h), over channel/rpc.h.
  *
- * Those of an RPC are for its hooks: `in` is the walk that is inside a hook with a verdict, and `ending` says that
- * there is an outcome to be read. Metadata that is shown is copied to the call's arena once, and again when a field
- * was added. Those of a torc_pending are for the thread that has it: nothing of the RPC is touched before the loop
- * resumes it. */
+ * Functions of a torc_rpc are for its hooks: `in` is the walk that is inside a hook with a verdict, and `ending` says
+ * that there is an outcome to be read. Metadata that is shown is copied to the call's arena once, and again when a
+ * field was added.
+ *
+ * Functions of a torc_pending are for the thread that has it, and touch nothing of the RPC before the loop resumes
+ * it. */
 #include <torc/interceptor.h>
 
 #include "api/call_object.h"

@@ -1,8 +1,8 @@
 /* Streams (torc/stream.h): the reports of the loop, and the functions that do not wait.
  *
  * The loop reports the initial metadata, messages and the outcome. A report goes to the application's event, if there
- * is one for it, else into the stream, where the functions of stream_wait.c find it. Both happen in the same place, so
- * that a thread may wait for a stream of events, too.
+ * is one for it, else into the stream, where the functions of stream_wait.c find it. A thread may wait for a stream
+ * that has events, too.
  *
  * The end comes in three steps: `end` is stored, which is what waiting threads see; on_done is called; `delivered` says
  * that it has returned, and torc_stream_close waits for that. After torc_stream_free (`detached`) only on_done is
@@ -162,7 +162,7 @@ torc_stream *tc_stream_start_with(torc_channel *ch, const char *method, const st
         return tc_call_launch_or_drop(s, error);
     tc_ref_inc(&s->zeroed); /* a callback may free the handle at once */
     torc_stream *started = tc_call_launch_or_drop(s, error);
-    if (started) /* the first message has room, unless the RPC is over, whose result says why */
+    if (started) /* the first message always has room; if the RPC is over, its result says why */
         tc_stream_try_send(s, *first, TORC_SEND_LAST, false, false);
     tc_call_drop(s);
     return started;

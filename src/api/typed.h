@@ -18,16 +18,17 @@ struct tc_typed {
 
 /* Returns what the result keeps, or NULL. */
 struct tc_typed *tc_result_typed(const torc_result *result);
-/* Makes the result keep `mine`, unless another thread was first: `mine` is freed then. Returns what it keeps. */
+/* Makes the result keep `mine`, unless another thread was first: `mine` is freed then. Returns what the result
+ * keeps. */
 struct tc_typed *tc_result_keep(const torc_result *result, struct tc_typed *mine);
-/* Makes the result one that failed with this error, which the call takes over. */
+/* Makes the result a failure with this error. Takes over the error. */
 void tc_result_spoil(const torc_result *result, torc_error *error);
 
-/* tc_result_typed and tc_result_keep of a stream; it is freed with the stream's last reference. */
+/* tc_result_typed and tc_result_keep of a stream; the struct is freed with the stream's last reference. */
 struct tc_typed *tc_stream_typed(torc_stream *stream);
 struct tc_typed *tc_stream_keep(torc_stream *stream, struct tc_typed *mine);
-/* Ends the RPC: its result is spoilt with the error, which the call takes over, unless the application has seen the
- * result. Any thread. */
+/* Cancels the RPC, and makes its result a failure with this error, unless the application has seen the result. Takes
+ * over the error. Any thread. */
 void tc_stream_spoil(torc_stream *stream, torc_error *error);
 
 /* torc_stream_receive in two steps, between which a codec reads the message: the stream stays, also when another thread
@@ -36,7 +37,7 @@ void tc_stream_spoil(torc_stream *stream, torc_error *error);
 int tc_stream_receive_begin(torc_stream *stream, int64_t timeout_ms, const torc_message **message);
 bool tc_stream_receive_end(torc_stream *stream);
 
-/* Adds a reference to a call of a server, so that it stays while another thread finishes it; gives it back. */
+/* Add and give back a reference to a server's call, so that it stays while another thread finishes it. */
 void tc_api_call_hold(torc_server_call *call);
 void tc_api_call_drop(torc_server_call *call);
 /* tc_result_typed and tc_result_keep of a server's call; the struct is freed with the call's last reference. */
@@ -46,8 +47,8 @@ struct tc_typed *tc_api_call_keep(torc_server_call *call, struct tc_typed *mine)
 int tc_api_call_receive_begin(torc_server_call *call, int64_t timeout_ms, const torc_message **message);
 bool tc_api_call_receive_end(torc_server_call *call);
 
-/* torc_stream_start that sends `first` (NULL: nothing) as the only message: a callback may have freed the handle before
- * its caller could. */
+/* torc_stream_start that sends `first` (NULL: nothing) as the only message: a callback may free the handle before a
+ * caller could send it. */
 torc_stream *tc_stream_start_with(torc_channel *channel, const char *method, const struct torc_call_options *options,
                                   const struct torc_stream_events *events, void *arg, const struct tc_slice *first,
                                   torc_error **error);

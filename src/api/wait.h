@@ -20,19 +20,19 @@ struct tc_timed_wait {
     torc_runtime *rt;
     int64_t timeout_ms;
     uint64_t until_ns;
-    bool quietly; /* its wishes are posted without a wake-up, because it drives the loop itself */
+    bool quietly; /* the thread's requests are posted without a wake-up, because it drives the loop itself */
 };
 
-/* Returns whether the function may go on: TORC_EINVAL, TORC_EFORK, or TORC_EDEADLK if not. After torc_runtime_free it
- * may: what has come before stays. */
+/* Returns 0 if the function may go on, else TORC_EINVAL, TORC_EFORK or TORC_EDEADLK. After torc_runtime_free it may:
+ * what has come before stays. */
 int tc_wait_check(const torc_runtime *rt, int64_t timeout_ms);
 /* Puts the thread on `waits`, a list of tc_wait.owner under the runtime's lock. */
 void tc_timed_wait_begin(struct tc_timed_wait *w, torc_runtime *rt, struct tc_link *waits, int64_t timeout_ms);
 void tc_timed_wait_end(struct tc_timed_wait *w);
 /* Waits until woken: 0; TORC_EAGAIN with a timeout of 0, TORC_ETIMEDOUT, TORC_EFORK. */
 int tc_timed_wait_once(struct tc_timed_wait *w);
-/* After a quiet post: the thread's own wait begins with a turn that takes it. If another thread drives the loop and may
- * sleep, the loop must be woken. */
+/* Call after a quiet post: wakes the loop if another thread drives it and may sleep. Otherwise the thread's own wait
+ * begins with a turn, which takes the post. */
 void tc_timed_wait_posted(const struct tc_timed_wait *w);
 /* Wakes all threads of the list. With the lock held. */
 void tc_wait_wake_all(struct tc_link *waits);

@@ -10,7 +10,7 @@
  *   once, counted for all attempts of an RPC;
  *   the retry policy, after its backoff (WAIT_RETRY).
  *
- * `attempt.random` belongs to an attempt: a queued pick keeps it, so that no share is drawn for twice. */
+ * `attempt.random` belongs to an attempt: a queued pick keeps it, so that each attempt draws once. */
 #include "channel/attempt.h"
 
 #include "channel/deadline.h"
@@ -230,7 +230,7 @@ static void attempt_use_pick(struct tc_call *c, const struct tc_pick *pick)
         pick_give_up(c); /* the connection was lost, and the policy is notified in this loop turn */
 }
 
-/* Asks the picker with a trace, of which the interceptors hear. */
+/* Asks the picker with a trace, and records the pick for the interceptors. */
 TC_APART static enum tc_pick_kind pick_watched(struct tc_call *c, struct tc_pick_args *args, struct tc_pick *pick)
 {
     static const int outcomes[] = {[TC_PICK_COMPLETE] = TORC_PICK_COMPLETE,

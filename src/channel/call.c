@@ -27,9 +27,9 @@
  * serial queue call it, and is safe everywhere else.
  *
  * With interceptors (rpc.h) a call in DONE may still have its outcome on the way to on_done: it waits behind a received
- * message that an interceptor holds up, or for an interceptor itself (`waits_at_end`). Then the channel knows the call
- * again and the deadline counts; tc_call_fail for either of them, or for the application, overrules the outcome. A
- * message that waits may also turn out to be the fault that ends the call. */
+ * message that an interceptor holds up, or for an interceptor itself (`waits_at_end`). Then the channel lists the call
+ * again and the deadline counts; when the channel ends, the deadline passes or the application cancels, tc_call_fail
+ * overrules the outcome. So does a message that waits and that its interceptor then refuses. */
 #include "channel/call.h"
 
 #include "channel/call_internal.h"
@@ -77,7 +77,8 @@ static void outcome_deliver(struct tc_call *c)
     call_done(c);
 }
 
-/* No interceptor holds up the outcome of a call whose time is over, or whose channel has ended. */
+/* No interceptor holds up the outcome of a call whose deadline has passed, that was cancelled, or whose channel has
+ * ended. */
 static bool outcome_hurries(const struct tc_call *c)
 {
     return c->status.layer == TORC_LAYER_DEADLINE || c->channel->ended;
@@ -89,7 +90,7 @@ static bool outcome_is_behind(const struct tc_call *c)
     return c->rpc->received.message && !outcome_hurries(c);
 }
 
-/* Until the outcome goes on, the deadline counts, and the channel knows the call. */
+/* Until the outcome goes on, the deadline counts, and the channel lists the call. */
 static void outcome_wait(struct tc_call *c)
 {
     uint64_t at = c->deadline.at_ns, now = tc_loop_now_ns(c->channel->loop), left = at > now ? at - now : 0;
@@ -187,7 +188,7 @@ void tc_call_tell_wire_now(struct tc_call *c, int event, size_t bytes, int code)
 
 /* --- the end --- */
 
-/* Gives back what the config selector holds for the call. explain.c needs the cluster's name beyond that. */
+/* Gives back what the config selector holds for the call. explain.c needs the cluster's name afterwards. */
 static void config_release(struct tc_call *c)
 {
     if (!c->config.release)

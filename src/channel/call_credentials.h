@@ -27,7 +27,7 @@ struct tc_call_credentials *tc_call_credentials_new(struct tc_arena *arena, stru
  * then tc_call_credentials_get is called again; another code with *error. */
 int tc_call_credentials_get(struct tc_call_credentials *cc, struct tc_slice authority, struct tc_slice path,
                             struct tc_status *error);
-/* Another attempt asks again. */
+/* Forgets all answers: another attempt asks again. */
 void tc_call_credentials_reset(struct tc_call_credentials *cc);
 /* The call no longer waits for an answer. */
 void tc_call_credentials_stop(struct tc_call_credentials *cc);

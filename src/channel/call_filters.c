@@ -10,7 +10,7 @@ struct tc_call_filters {
     void (*resumed)(void *arg, enum tc_filter_verdict verdict);
     void *arg;
     struct tc_timer timer;
-    size_t at; /* the filter whose turn it is: it and the filters before it have started */
+    size_t at; /* the filter whose turn it is; filters up to this one have started */
     void *states[];
 };
 

@@ -11,8 +11,8 @@ struct tc_call_filters;
  * call wait has an answer: NEXT (the call goes on to its first attempt) or FAIL. */
 struct tc_call_filters *tc_call_filters_new(struct tc_filter_chain *chain, const struct tc_filter_call *call, bool dry,
                                             void (*resumed)(void *arg, enum tc_filter_verdict verdict), void *arg);
-/* Takes the call through the chain: NEXT: it has passed; WAIT: `resumed` follows; FAIL: tc_call_filters_take_status
- * says why. A call that is explained and not sent (`dry`) does not wait. */
+/* Takes the call through the chain. NEXT: the call has passed; WAIT: `resumed` follows; FAIL:
+ * tc_call_filters_take_status says why. A call that is explained and not sent (`dry`) does not wait. */
 enum tc_filter_verdict tc_call_filters_start(struct tc_call_filters *f);
 /* Returns the status of FAIL, which the caller takes over. */
 struct tc_status tc_call_filters_take_status(struct tc_call_filters *f);

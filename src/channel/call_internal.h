@@ -59,7 +59,7 @@ struct tc_call_attempt {
     const char *outcome; /* of a dry call's pick; NULL: the call did not come that far */
     struct tc_rstr *peer;
     const struct tc_headers *headers;
-    struct tc_walk *walk; /* past on_attempt; NULL: no interceptor has it */
+    struct tc_walk *walk; /* past the interceptors' on_attempt; NULL: none has that hook */
     uint32_t number;      /* as interceptors count */
     uint32_t n;           /* attempts that a transport was given */
     bool refused;         /* a limit on this side refused the request, and would refuse it again */
@@ -76,8 +76,8 @@ struct tc_call_messages {
     bool half_close;     /* after the last message */
     bool end_sent;
     struct tc_task dropped; /* the stream refused a message, because the server has ended it */
-    uint32_t reads;         /* demands that are not answered yet */
-    uint32_t reads_given;   /* of them, given to the stream, or to the attempt that won */
+    uint32_t reads;         /* messages that the owner asked for and has not got */
+    uint32_t reads_given;   /* of `reads`, asked of the stream, or of the attempt that won */
 };
 
 struct tc_call {
@@ -120,15 +120,15 @@ struct tc_call {
 /* Ends the call with a status of Torc's own; on_done comes by the serial queue. Takes over the status. Does nothing to
  * a call that has ended, but for an outcome that waits for interceptors (call.c). */
 void tc_call_fail(struct tc_call *c, struct tc_status status);
-/* Ends the call so, behind a received message that an interceptor holds up. */
+/* tc_call_fail, but the outcome comes behind a received message that an interceptor holds up. */
 void tc_call_fail_in_order(struct tc_call *c, struct tc_status status);
-/* Interceptors have let the received message go, or (`failure`) refused it, for which the outcome waited. */
+/* The received message for which the outcome waited has passed the interceptors, or one refused it (`failure`). */
 void tc_call_outcome_next(struct tc_call *c, const struct tc_status *failure);
 /* Ends the call at once, with on_done from inside, after which the call may be gone: for events of the stream on the
  * loop's thread, never for a call in stage DONE. Takes over the status; `trailers` (may be NULL) must live until
  * on_done has returned. */
 void tc_call_finish(struct tc_call *c, struct tc_status status, const struct tc_headers *trailers);
-/* Tells interceptors that observe it of an event (enum torc_wire_kind) of the attempt. */
+/* Tells observing interceptors of an event of the attempt (enum torc_wire_kind). */
 void tc_call_tell_wire_now(struct tc_call *c, int event, size_t bytes, int code);
 static inline void tc_call_tell_wire(struct tc_call *c, int event, size_t bytes, int code)
 {

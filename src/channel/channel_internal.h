@@ -71,7 +71,7 @@ struct torc_channel {
     torc_runtime *rt;  /* a reference */
     struct tc_loop *loop;
     bool is_private;
-    struct torc_channel_options opts; /* pointers in it are valid while the channel is made, but not later */
+    struct torc_channel_options opts; /* its pointers are valid only while the channel is made */
     struct tc_target target;
     const struct tc_resolver_class *resolver_class;
     struct tc_proxy_class proxied; /* resolver_class is its base when connections go through a proxy */

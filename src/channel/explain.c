@@ -145,7 +145,8 @@ static const json_t *item_serving(const json_t *list)
     return NULL;
 }
 
-/* The connection was asked for (the subchannel says so a loop turn later) and is not there yet. */
+/* Returns whether the connection was asked for and is not established yet. IDLE counts: the subchannel says CONNECTING
+ * a loop turn later. */
 static bool address_is_awaited(const json_t *address)
 {
     const char *state = json_string_value(json_object_get(address, "state"));

@@ -32,8 +32,8 @@ static inline struct tc_pick_args tc_call_pick_args(struct tc_call *c, struct tc
 const char *tc_call_awaited_text(struct tc_call *c, struct tc_buf *b);
 /* The pick of a dry call: ends the call, with the pick's outcome. */
 void tc_call_explain_pick(struct tc_call *c, const struct tc_pick_args *args);
-/* Returns the addresses whose connections a call waits for that no policy has placed, 16 at most: in the tree of
- * policies as tc_channel_describe shows it. */
+/* Returns the addresses, 16 at most, whose connections a call waits for that has no endpoint yet. They are searched in
+ * `channel_json`, the text of tc_channel_describe. */
 json_t *tc_call_awaited(const struct tc_call *c, const char *channel_json);
 
 #endif

@@ -3,8 +3,8 @@
  *
  * Each attempt is a call of its own (struct tc_call with `parent`), from the pick on, with the parent's config. The
  * parent keeps the request messages; attempt_flush gives each attempt the messages that it has not written yet, one at
- * a time. The parent commits to the first attempt that brings headers ("winner"), or that is ahead of all others when
- * the buffers are full; the other attempts are cancelled.
+ * a time. The parent commits to the first attempt that brings headers ("winner"), or, when the buffers are full, to the
+ * attempt that has written most; the other attempts are cancelled.
  *
  * What an attempt received (headers, messages, trailers) lives in its arena, and the parent shows it to the
  * application, so attempts are freed with the parent alone. */
@@ -148,7 +148,7 @@ static void on_written(void *arg)
     struct attempt *a = arg;
     struct tc_call *parent = a->hedge->parent;
     a->n_written++;
-    /* A6: no attempt is ahead of the one that just got further than all others, so the call commits to it. */
+    /* A6: when the buffers are full, the call commits to the attempt that has written most. */
     if (!a->hedge->winner && a->n_written > parent->messages.n_notified && tc_call_over_buffer(parent))
         attempt_win(a);
     attempt_flush(a);
@@ -215,7 +215,8 @@ static void on_done(void *arg, const struct tc_call_end *end)
         attempt_finish(a);
         return;
     }
-    /* The next attempt begins at once, or when the server wants it; attempts behind it keep their distance. */
+    /* The next attempt begins at once, or after the server's pushback; later attempts follow after the hedging
+     * delay. */
     if (delay_ms)
         timer_arm(h, delay_ms);
     else if (hedge_may_begin(h) && attempt_start(h))
@@ -255,8 +256,7 @@ static void attempt_inherit(struct tc_call *c, const struct tc_call *parent)
         tc_call_use_credentials(c, parent->credentials->own);
 }
 
-/* Begins an attempt. Returns false if the throttle forbids it (A6: so many failures mean that servers suffer); no
- * further attempt begins then. */
+/* Begins an attempt. Returns false if the throttle forbids it (A6); no further attempt begins then. */
 static bool attempt_start(struct hedge *h)
 {
     struct tc_call *parent = h->parent;

@@ -1,4 +1,4 @@
-/* Attempts side by side (hedge.h), as the files below hedge.c see them. Loop thread only. */
+/* Hedging (hedge.h) behind a table of functions, for files that hedge.c includes itself. Loop thread only. */
 #ifndef TC_CHANNEL_HEDGE_OPS_H
 #define TC_CHANNEL_HEDGE_OPS_H
 

@@ -19,7 +19,7 @@ enum tc_hook {
 };
 
 struct tc_interceptor {
-    struct torc_interceptor app; /* a copy; `name` is ours */
+    struct torc_interceptor app; /* a copy, with a copy of `name` */
     uint32_t index;              /* in the list */
     size_t state_at;             /* where its state begins among those of an RPC */
 };

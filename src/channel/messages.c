@@ -34,13 +34,13 @@ void tc_call_too_large(struct tc_call *c, size_t bytes)
     c->attempt.refused = true;
     if (c->attempt.stream && !tc_h2_client_stream_sent(c->attempt.stream))
         c->attempt.n--;
-    /* Without limits the call still waits for its config, and the message is one that gRPC's prefix cannot tell. */
+    /* Without limits the call still waits for its config, and the message is too long for gRPC's length prefix. */
     size_t max = r->has_limits ? r->max_send_message_bytes : TC_H2_MESSAGE_MAX;
     tc_call_fail(c, tc_status_make(TORC_STATUS_RESOURCE_EXHAUSTED, TORC_LAYER_LIMIT,
                                    "message to send larger than max (%zu vs. %zu)", bytes, max));
 }
 
-/* Puts a message to the others that are to be written. Takes over the owner. */
+/* Appends a message to those that are to be written. Takes over the owner. */
 static void message_push(struct tc_call *c, struct tc_slice bytes, struct tc_rstr *owner, bool plain, bool end)
 {
     struct tc_call_messages *m = &c->messages;
@@ -191,7 +191,7 @@ int tc_call_send_end(struct tc_call *c)
         return TORC_ECLOSED;
     if (c->messages.half_close)
         return TORC_ESTATE;
-    if (TC_UNLIKELY(c->rpc != NULL) && c->rpc->sent.message) { /* goes behind the message that interceptors have */
+    if (TC_UNLIKELY(c->rpc != NULL) && c->rpc->sent.message) { /* goes behind the message that interceptors hold */
         bool before = c->rpc->sent_last;
         c->rpc->sent_last = true;
         return before ? TORC_ESTATE : 0;
@@ -224,8 +224,8 @@ void tc_call_flush(struct tc_call *c)
     }
     m->writing = true;
     m->end_sent = end;
-    /* The server has ended the stream; the end waits for received messages to be read. The message counts as written.
-     */
+    /* The server has ended the stream, and its end is reported when received messages have been read. The message
+     * counts as written. */
     if (rc != 0)
         tc_loop_defer(c->channel->loop, &m->dropped);
 }

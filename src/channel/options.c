@@ -1,5 +1,5 @@
-/* Channel options that the table of base/options.c cannot judge: texts, and what one option says of another. The
- * reasons go to the application. */
+/* Channel options that the table of base/options.c cannot judge: texts, and options that depend on one another. The
+ * errors go to the application. */
 #include "channel/options.h"
 
 #include <stdatomic.h>

@@ -4,7 +4,7 @@
 
 #include <torc/channel.h>
 
-/* Stores what `given` asks for (NULL: the defaults, as plaintext), with each 0 and -1 replaced by what it stands for
+/* Stores the options `given` (NULL: the defaults, and plaintext), with each 0 and -1 replaced by what it stands for
  * (tc_options_complete). Returns false with an error if an option is refused. */
 bool tc_channel_options_complete(struct torc_channel_options *out, const struct torc_channel_options *given,
                                  torc_error **error);

@@ -10,10 +10,10 @@
  * loop, where on_resumed finds its walk and goes on; or the walk lets go of it (tc_walk_let_go), because the RPC ended
  * or the hook answered otherwise, and on_resumed finds no walk. Both happen on the loop's thread.
  *
- * The hooks run application code, which cannot end the RPC from inside: whatever it calls is deferred. But it may take
- * apart its own LB policy at once, so no hook is called where the code that goes on behind the hook stands on a
- * policy, a pick or a connection: on_attempt and the observers come by the serial queue. What can have changed behind a
- * hook is the process: in a child of a fork nothing goes on (tc_loop_forked). */
+ * The hooks run application code, which cannot end the RPC from inside: whatever it calls is deferred. But it may
+ * destroy its own LB policy at once, so no hook is called from code that uses a policy, a pick or a connection after
+ * the hook: on_attempt and the observers come by the serial queue. A hook may also fork: in the child nothing goes on
+ * (tc_loop_forked). */
 #include "channel/rpc.h"
 
 #include "base/mem.h"
@@ -314,7 +314,7 @@ void tc_rpc_stop(torc_rpc *rpc, bool messages)
 
 /* --- delays --- */
 
-/* Does what the interceptor asked for besides its verdict. */
+/* Applies the metadata or the message that the interceptor gave besides its verdict. */
 static void pending_apply(torc_pending *p, struct tc_walk *w)
 {
     for (size_t i = 0; w->hook == TC_HOOK_START && i < p->metadata.len; i++) {

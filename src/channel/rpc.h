@@ -73,7 +73,7 @@ struct torc_wire {
     int code;
 };
 
-/* One of the two on its way to the observers, with its texts. */
+/* A pick or an event on its way to the observers, with its texts. */
 struct tc_sight {
     struct tc_sight *next;
     enum tc_hook hook; /* TC_HOOK_PICK or TC_HOOK_WIRE */
@@ -93,14 +93,14 @@ static inline bool tc_rpc_has(const torc_rpc *rpc, enum tc_hook hook)
 
 /* Begins a walk, which is zeroed or over, with w->call, w->resumed and (messages) w->message set. */
 enum tc_walk_end tc_walk_begin(struct tc_walk *w, torc_rpc *rpc, enum tc_hook hook, bool outward);
-/* Begins a walk by the serial queue: `resumed` comes, unless the walk is stopped. For callers that the application may
- * stand above. */
+/* Begins a walk by the serial queue: `resumed` comes, unless the walk is stopped. For callers that may run inside an
+ * object that the application can destroy in its hook. */
 void tc_walk_begin_later(struct tc_walk *w, torc_rpc *rpc, enum tc_hook hook, bool outward);
 /* Goes on with a walk that TC_WALK_WAITS left or tc_walk_let_go has freed. */
 enum tc_walk_end tc_walk_go_on(struct tc_walk *w);
-/* The interceptor that holds up the walk no longer does; nothing else changes. */
+/* Drops the delay that holds up the walk, if any; nothing else changes. */
 void tc_walk_let_go(struct tc_walk *w);
-/* Ends the walk, with what it carries. Harmless when it is over. */
+/* Ends the walk, and frees its message and failure. Does nothing when the walk is over. */
 void tc_walk_stop(struct tc_walk *w);
 /* Returns the name of the interceptor that holds up the walk, or NULL. */
 const char *tc_walk_holder(const struct tc_walk *w);
@@ -111,8 +111,9 @@ const char *tc_rpc_holder(const torc_rpc *rpc);
 void tc_rpc_stop(torc_rpc *rpc, bool messages);
 /* Tells the interceptors of the end. All walks are over. */
 void tc_rpc_end(torc_rpc *rpc);
-/* Returns a new sight, for the caller to fill in; its texts may be in sight->texts. The serial queue tells the
- * observers of it, or the next hook that answers does: observers may take apart its cause (their own LB policy). */
+/* Returns a new sight, for the caller to fill in; its texts may be in sight->texts. It is shown to the observers by the
+ * serial queue, or before the next hook that answers, and never at once: observers may destroy its cause (their own LB
+ * policy). */
 struct tc_sight *tc_rpc_sight(torc_rpc *rpc, enum tc_hook hook);
 
 /* --- delays --- */

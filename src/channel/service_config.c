@@ -31,7 +31,7 @@ struct tc_service_config {
     struct tc_retry_throttle throttle;
 };
 
-/* proto3 JSON's Duration at a key. Returns false if it is absent, or wrong and complained of. */
+/* proto3 JSON's Duration at a key. Returns false if it is absent, or malformed; then an error is added. */
 static bool duration_parse(const json_t *obj, const char *key, uint64_t *ns, struct tc_validation_errors *f)
 {
     const char *text;
@@ -62,7 +62,7 @@ static void key_require(const json_t *obj, const char *key, struct tc_validation
         tc_validation_add(f, "%s is missing", key);
 }
 
-/* A status code: its name in any case, or its number. Returns -1 for anything else. */
+/* Returns the status code of a name in any case, or of a number; -1 for anything else. */
 static int status_code_of(const json_t *v)
 {
     if (json_is_integer(v) && json_integer_value(v) >= 0 && json_integer_value(v) <= TORC_STATUS_UNAUTHENTICATED)
@@ -236,7 +236,7 @@ static void lb_parse(struct tc_service_config *c, const struct tc_lb_registry *r
     tc_free(lower);
 }
 
-/* A17 is not supported. Said once, because resolvers bring the same config again and again. */
+/* A17 is not supported. Logged once, because resolvers bring the same config again and again. */
 static void health_check_parse(const json_t *root, struct tc_validation_errors *f)
 {
     static atomic_flag told = ATOMIC_FLAG_INIT;

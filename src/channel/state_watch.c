@@ -1,6 +1,6 @@
 /* Delivers the channel's states to its watches, by the serial queue: a watch that is called may add and remove watches,
- * start calls, and end the channel. States are delivered in order, each of them; only a TRANSIENT_FAILURE right after
- * an undelivered TRANSIENT_FAILURE replaces it, with the newer reason. */
+ * start calls, and end the channel. Every state is delivered, in order, except that a TRANSIENT_FAILURE right after an
+ * undelivered TRANSIENT_FAILURE replaces it, with the newer reason. */
 #include "channel/state_watch.h"
 
 #include "base/mem.h"

@@ -11,8 +11,8 @@
 #include "base/status.h"
 #include "io/loop.h"
 
-/* A callback for every state that the channel publishes; embedded in its owner. The serial queue calls fn. A state that
- * was published several times in a row may be delivered once. status: the reason of TRANSIENT_FAILURE. */
+/* A callback for every state that the channel publishes; embedded in its owner. The serial queue calls fn. Equal states
+ * in a row may be delivered as one. status: the reason of TRANSIENT_FAILURE. */
 struct tc_channel_watch {
     struct tc_link link;
     void (*fn)(struct tc_channel_watch *watch, enum torc_connectivity state, const struct tc_status *status);

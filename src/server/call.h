@@ -33,8 +33,8 @@ void tc_server_call_set_events(struct tc_server_call *call, const struct tc_serv
 struct tc_slice tc_server_call_path(const struct tc_server_call *call);
 /* Returns the client's address, borrowed until on_end. */
 const char *tc_server_call_peer(const struct tc_server_call *call);
-/* Returns whether the connection has transport security; the certificate that the client showed, borrowed until on_end,
- * or NULL. */
+/* Return whether the connection has transport security, and the certificate that the client showed (borrowed until
+ * on_end; NULL: none). */
 bool tc_server_call_secure(const struct tc_server_call *call);
 struct tc_tls_peer *tc_server_call_tls_peer(const struct tc_server_call *call);
 /* Returns when the deadline passes, in the time of tc_loop_now_ns; UINT64_MAX: never. */

@@ -1,5 +1,4 @@
-/* The connections of a server: which are accepted, which give way to new ones, and how long one may keep a place that
- * it does not use.
+/* The connections of a server: which are accepted, which give way to new ones, and how long an unused connection stays.
  *
  *   OPENING   TLS, then the client's preface and SETTINGS. Ends the connection handshake_timeout_ms after accept.
  *   SERVING   Without a call for idle_timeout_ms the connection gets a GOAWAY. A call may be silent for ever:
@@ -16,7 +15,7 @@
 
 /* --- giving way --- */
 
-/* One host of IPv6 has 2^64 addresses: its first 64 bits count. */
+/* Writes the key of a peer. A host may have 2^64 IPv6 addresses, so only the first 64 bits count. */
 static void peer_key(const struct tc_addr *a, uint8_t key[17])
 {
     memset(key, 0, 17);
@@ -84,7 +83,7 @@ static bool conn_goes_before(const struct tc_server_conn *a, const struct tc_ser
         return conn_use(a) < conn_use(b);
     if (conn_use(a) == 3 && a->served != b->served)
         return a->served > b->served;
-    return a->moved_ms < b->moved_ms; /* among equals the one that was accepted first */
+    return a->moved_ms < b->moved_ms; /* quiet for longer */
 }
 
 /* Closes one connection to make room for a new one, which is counted already. Returns false if all must stay. */
@@ -108,9 +107,9 @@ static bool server_make_room(struct tc_server *s, const struct tc_server_conn *n
 
 /* --- life --- */
 
-/* Ends a call whose connection ends. A status that has not left yet leaves with the close. A stream that has a part of
- * a message out can only be reset: its client has our headers, so that REFUSED_STREAM is UNAVAILABLE to it and no
- * reason to send the request again. */
+/* Ends a call whose connection ends. A status that has not left yet leaves with the close. A stream that has sent a
+ * part of a message can only be reset: its client has our headers, so that it takes REFUSED_STREAM as UNAVAILABLE and
+ * does not send the request again. */
 static void conn_end_call(struct tc_server_call *call, const struct tc_status *why, uint32_t code)
 {
     struct tc_h2_stream *stream = call->stream;

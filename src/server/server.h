@@ -55,7 +55,7 @@ void tc_server_add_unary(struct tc_server *s, const char *path, tc_server_unary_
 struct tc_server_limits {
     size_t max_receive_message_bytes; /* instead of the connection's */
     uint64_t max_calls;               /* at a time; beyond it RESOURCE_EXHAUSTED */
-    uint64_t max_timeout_ms;          /* the deadline at the latest */
+    uint64_t max_timeout_ms;          /* the latest deadline */
 };
 /* Sets the limits of a method that has been registered. */
 void tc_server_limit(struct tc_server *s, const char *path, const struct tc_server_limits *limits);
@@ -69,9 +69,9 @@ int tc_server_listen(struct tc_server *s, const struct tc_addr *addr, struct tc_
  * the socket `fd`, which listens already and is taken over unless the function fails. */
 int tc_server_listen_with(struct tc_server *s, const struct tc_addr *addr, int fd, torc_credentials *credentials,
                           struct tc_addr *bound, struct tc_status *error);
-/* Listeners do not accept from now on, those that will be added neither, or all accept again. */
+/* `hold`: no listener accepts, also none that is added later. Otherwise all accept again. */
 void tc_server_hold(struct tc_server *s, bool hold);
-/* Serves one connection over a byte stream, which it takes over (tests, and sockets that came otherwise).
+/* Serves one connection over a byte stream, which it takes over: for tests, and sockets from elsewhere.
  *
  * At max_connections one connection gives way: of the peer address with the most connections (IPv6: of its /64) the one
  * that has not finished its handshake, or else has no call, or else (calls_give_way) has had no message for 5 s, and

@@ -453,7 +453,7 @@ static int call_end(torc_server_call *c, struct tc_rstr *last, int code, const c
 {
     tc_api_call_hold(c);
     tc_runtime_lock(c->rt);
-    if (c->finished) { /* the handle is another's to give back */
+    if (c->finished) { /* the thread that finished the call gives back the handle */
         tc_runtime_unlock(c->rt);
         tc_rstr_unref(last);
         tc_api_call_drop(c);

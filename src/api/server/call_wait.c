@@ -29,7 +29,7 @@ static int call_check(const torc_server_call *c, int64_t timeout_ms)
     return rc ? rc : tc_wait_check(c->rt, timeout_ms);
 }
 
-/* Lends the oldest message to the application, instead of the one before. */
+/* Lends the oldest message to the application, and takes back the message lent before. */
 static const torc_message *message_lend(torc_server_call *c)
 {
     bool plain;
@@ -119,8 +119,8 @@ static bool has_room(const torc_server_call *c, size_t size)
     return !c->n_unsent || (c->unsent_bytes < room && size <= room - c->unsent_bytes);
 }
 
-/* Takes the message, of which `copy` is made when there is room. With the lock held, which is released for the copy.
- * Returns TORC_EAGAIN if the message has no room. */
+/* Queues the message if there is room; else returns TORC_EAGAIN. Makes `copy` when there is room, and releases the lock
+ * for that. With the lock held. */
 static int try_send(torc_server_call *c, struct tc_rstr **copy, struct tc_slice message, unsigned flags, bool quietly)
 {
     int rc = tc_api_call_state(c);

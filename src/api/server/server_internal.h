@@ -23,7 +23,7 @@ struct tc_method {
     torc_pool *pool; /* borrowed from the server's limits; NULL: none */
 };
 
-/* The limits that torc_server_limit was told. */
+/* The limits that torc_server_limit was given. */
 struct tc_method_limits {
     UT_hash_handle hh;
     struct torc_method_options opts; /* with a reference to the pool */
@@ -46,7 +46,7 @@ struct torc_server {
     struct tc_runtime_member member;
     struct tc_task free_task;
     struct tc_server *core; /* loop: NULL once the server has ended */
-    atomic_uint handlers;   /* that may be called: by the loop, until the server has ended, and by jobs of pools */
+    atomic_uint handlers;   /* who may call handlers: the loop, until the server has ended, and jobs of pools */
 
     /* Lock: */
     struct tc_method *methods;       /* constant after the start */
@@ -63,7 +63,7 @@ torc_server *tc_api_server_ref(torc_server *s);
 void tc_api_server_unref(torc_server *s);
 /* Sets fn, which is called on the loop when the server begins to stop, while its handlers are not released. */
 void tc_api_server_on_stopping(torc_server *s, void (*fn)(void *arg), void *arg);
-/* One that might call handlers will not do so any longer: the last one releases them. */
+/* Called by each of `handlers` when it no longer calls handlers: the last one releases them. */
 void tc_api_server_handlers_end(torc_server *s);
 
 /* Called by the core for each RPC of a method (server.c registers them). */

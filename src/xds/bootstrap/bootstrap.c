@@ -20,7 +20,7 @@
 
 #define MAX_FILE_BYTES (size_t)(16u << 20)
 
-/* Member `key` as a shared string, or the default, or NULL. */
+/* Returns member `key` as a shared string, or the default, or NULL. */
 static struct tc_rstr *json_get_rstr(const json_t *obj, const char *key, const char *otherwise,
                                      struct tc_validation_errors *f)
 {
@@ -123,7 +123,7 @@ struct tc_xds_bootstrap *tc_xds_bootstrap_parse(struct tc_slice text, tc_xds_cre
     return b;
 }
 
-/* Reads a whole file; false with a reason. */
+/* Reads a whole file. Returns false with a reason if it cannot be read or is blank. */
 static bool file_read_nonempty(const char *path, struct tc_buf *out, const char **why, char scratch[128])
 {
     if (tc_file_read(path, MAX_FILE_BYTES, out, why, scratch) != 0)
@@ -254,7 +254,7 @@ static bool servers_fall_back_with(const struct tc_xds_server *servers, size_t n
 }
 
 /* A47: a target asks a server for the resources of all authorities that name it on one stream. So an authority whose
- * server stands in a list with fallbacks, too, has a client for each target as that list has. */
+ * server is also in a list with fallbacks is not shared: as for that list, each target has its own client. */
 bool tc_xds_bootstrap_shares(const struct tc_xds_bootstrap *b, const struct tc_xds_authority *authority)
 {
     bool own = authority && authority->n_servers;

@@ -50,8 +50,8 @@ struct tc_xds_bootstrap {
     size_t n_authorities;
     struct tc_rstr *node_id;
     struct tc_rstr *node; /* the Node message, serialised, with user agent and client features filled in */
-    /* The node's metadata names a generator, which is how istiod knows what to make for whom: the servers are istiod,
-     * directly or by its agent. (istiod's responses do not say whose they are.) */
+    /* The node's metadata names a GENERATOR, by which istiod chooses the form of its resources: the servers are istiod,
+     * directly or behind its agent. (istiod's responses do not identify it.) */
     bool for_istiod;
     struct tc_rstr *server_listener_template;         /* or NULL */
     struct tc_rstr *client_default_listener_template; /* "%s" by default */

@@ -141,7 +141,7 @@ static void parse_server(const json_t *obj, const struct tc_xds_creds_check *cre
     else if (uri && !*uri)
         tc_validation_add_at(f, ".server_uri", "must not be empty");
     s->uri = tc_rstr_str(uri ? uri : "");
-    /* Absent: the channel's own credentials, as the first text of A27 has it. */
+    /* A27, first version: without channel_creds, the channel's own credentials. */
     if (tc_json_get_arr(obj, "channel_creds", &list, f)) {
         tc_validation_push(f, ".channel_creds");
         parse_creds(list, creds, s, f);

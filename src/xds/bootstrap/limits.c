@@ -1,5 +1,5 @@
-/* The member "torc.limits" of the bootstrap. Values are checked here, against the largest that the program can bear;
- * the code that applies a limit has its default. */
+/* The member "torc.limits" of the bootstrap. Values are checked here, against the largest that is allowed; the code
+ * that applies a limit has its default. */
 #include "xds/bootstrap/limits.h"
 
 #include "base/json.h"

@@ -9,15 +9,15 @@
 
 struct tc_xds_limits {
     uint64_t ads_message_bytes; /* of one response; 64 MiB */
-    uint64_t decode_bytes;      /* that a resource takes while it is decoded, and a response besides; 48 MiB */
+    uint64_t decode_bytes;      /* memory for decoding a resource, and for unpacking a response; 48 MiB */
     uint64_t resources_per_response;
     uint64_t held_bytes; /* of all resources that are in use; 256 MiB */
     /* In one resource. The defaults are in xds/resource/registry.c. */
     uint64_t eds_priorities, eds_localities, eds_endpoints, eds_drop_categories;
     uint64_t virtual_hosts, routes, http_filters, aggregate_clusters;
     uint64_t regex_bytes;         /* of one pattern */
-    uint64_t regex_memory_bytes;  /* of one, compiled */
-    uint64_t regexes_total_bytes; /* of all in one response, compiled */
+    uint64_t regex_memory_bytes;  /* of one compiled pattern */
+    uint64_t regexes_total_bytes; /* of all compiled patterns of a response */
 };
 
 /* The default of decode_bytes. */
@@ -26,7 +26,7 @@ struct tc_xds_limits {
 /* The default of held_bytes. */
 #define TC_XDS_HELD_BYTES ((uint64_t)256 << 20)
 
-/* Reads the member, if there is one, of the bootstrap. Every mistake becomes an error with its path. */
+/* Reads the bootstrap's "torc.limits", which may be absent. Every mistake becomes an error with its path. */
 void tc_xds_limits_parse(const json_t *bootstrap, struct tc_xds_limits *out, struct tc_validation_errors *f);
 
 #endif

@@ -26,14 +26,14 @@
 #include "xds/client/subscriptions.h"
 
 /* After a response that was rejected at a cost of PAUSE_FROM_NS or more, the next one is read only after PAUSE_TIMES
- * that cost, at most PAUSE_MAX_MS: a server that sends such responses without end takes a fifth of the processor. */
+ * that cost, at most PAUSE_MAX_MS: a server that sends such responses without end takes a fifth of a CPU. */
 enum { PAUSE_TIMES = 4 };
 #define PAUSE_FROM_NS (20 * TC_NS_PER_MS)
 enum { PAUSE_MAX_MS = 2000 };
 
-/* A server that keeps one stream for several clients ends a client's stream with OK when another client opens one; a
- * client that opens the next at once takes the stream away before the other has its first response. So a stream that
- * ends with OK so soon is followed by the next with backoff, which stays below the second number: news must not wait
+/* A server that keeps one stream for several clients ends a client's stream with OK when another client opens one. If
+ * that client opened the next stream at once, the other client would lose its own before the first response. So a
+ * stream that ends with OK within SOON_MS is followed with backoff, of TAKEN_MAX_MS at most: updates must not wait
  * long. */
 enum {
     SOON_MS = 60000,
@@ -161,7 +161,7 @@ void tc_xds_ads_pause(struct tc_xds_channel *ch, uint64_t took_ns)
         ch->ads.read_at_ms = tc_loop_clock_ns(ch->client->base.loop) / TC_NS_PER_MS + ms;
 }
 
-/* Now, or when the pause is over. */
+/* Reads the next response, now or when the pause is over. */
 static void ads_read_next(struct tc_xds_ads *a, struct tc_loop *loop)
 {
     uint64_t now_ms = tc_loop_now_ms(loop);
@@ -209,8 +209,9 @@ static void on_stream_steady(struct tc_timer *timer)
     ch->client->events->on_reachable(ch, NULL);
 }
 
-/* A request was handed to a connected transport, which ends a failure of the connection (A71, A88: the state is the
- * present one). A stream that failed may do so again; of one that broke on its response only a response tells. */
+/* A request was handed to a connected transport, which ends a failure of the connection (A71, A88). After a failed
+ * stream, the server counts as reachable when the present stream has lasted STEADY_MS; after a stream that broke on a
+ * response, only a response proves it. */
 static void channel_check_reachable(struct tc_xds_channel *ch)
 {
     struct tc_xds_ads *a = &ch->ads;

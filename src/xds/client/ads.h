@@ -9,9 +9,9 @@ void tc_xds_ads_fini(struct tc_xds_channel *ch);
 /* Opens a stream, unless there is one or a timer will open it. */
 void tc_xds_ads_start(struct tc_xds_channel *ch);
 void tc_xds_ads_reset_backoff(struct tc_xds_channel *ch);
-/* The server answers, by a response or by having nothing to add. */
+/* The server has answered, by a response or by having nothing to add. */
 void tc_xds_ads_proved(struct tc_xds_channel *ch);
-/* The response was rejected after `took_ns` of processor time: delays the next read. */
+/* The response was rejected after `took_ns` of CPU time: delays the next read. */
 void tc_xds_ads_pause(struct tc_xds_channel *ch, uint64_t took_ns);
 /* The stream ended: starts the next one, now or later. An end that makes the server count as down is reported to
  * on_unreachable. */

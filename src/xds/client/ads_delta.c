@@ -5,10 +5,9 @@
  * so that at most one answer is outstanding. Nothing is ever subscribed to by wildcard. The first requests of a stream
  * give the versions that are in the cache.
  *
- * Two kinds of servers need help. Those that have nothing to add to those versions stay silent, and must count as
- * reachable in the end (`quiet`). And istiod, asked for one more name, sends that resource, and nothing of the names
- * before ever after: it keeps the names of the last request that has any. So each such request to it has all of them.
- */
+ * Two kinds of servers need help. A server that has nothing newer than these versions stays silent, and must count as
+ * reachable in the end (`quiet`). And istiod remembers the names of the last request that had any: asked for one more
+ * name, it never sends updates of the earlier ones. So to istiod each request that adds a name has all names. */
 #include "xds/client/ads_delta.h"
 
 #include <stdlib.h>
@@ -56,7 +55,7 @@ static void collect_added(struct tc_xds_entry *e, uint32_t bit, void *arg)
     *tc_vec_push(&c->added) = e;
 }
 
-/* The other names of the type, for istiod. */
+/* Adds the names that were sent already, for istiod. */
 static void collect_again(struct tc_xds_entry *e, uint32_t bit, void *arg)
 {
     struct delta_changes *c = arg;
@@ -133,7 +132,7 @@ static void collect_versions(struct tc_xds_channel *ch, size_t type, struct delt
 
 /* --- the request --- */
 
-/* The answer to the last response is given; its token is the caller's. */
+/* Clears the answer to the last response. Returns its token, which the caller takes over. */
 static struct tc_xds_token *type_take_answer(struct tc_xds_ads_type *t)
 {
     struct tc_xds_token *token = t->token;
@@ -194,8 +193,8 @@ static bool delta_make_request(struct tc_xds_channel *ch, size_t type, struct tc
 
 /* --- servers that have nothing to add --- */
 
-/* A server need not answer a client that has everything already, so silence must count as an answer some time. Where
- * something was asked for that the client does not have, it has as long as that may take. */
+/* A server need not answer a client that has everything already, so silence must count as an answer some time. If the
+ * client asked for a resource that it does not have, the server gets the time of the does-not-exist timer. */
 static void delta_on_sent(struct tc_xds_channel *ch)
 {
     struct tc_xds_ads *a = &ch->ads;

@@ -13,11 +13,11 @@ struct sotw_names {
     TC_VEC(char *) v;
     bool incomplete; /* some were held back */
     const struct tc_xds_server *server;
-    bool lost; /* of some, the client does not hold what the server has sent */
+    bool lost; /* of some names, the client does not hold the value that the server has sent */
 };
 
-/* Returns whether the resource in use is a fallback server's (A71), or the server's own was dropped for a later one
- * that was refused. */
+/* Returns whether the resource in use is a fallback server's (A71), or the server's own value was dropped when a later
+ * one was rejected. */
 static bool entry_is_lost(const struct tc_xds_entry *e, const struct tc_xds_server *server)
 {
     return e->resource ? e->source != server : e->state == TC_XDS_NACKED;
@@ -48,7 +48,7 @@ static void sotw_write_request(struct tc_xds_channel *ch, size_t type, const str
     Envoy__Service__Discovery__V3__DiscoveryRequest m = ENVOY__SERVICE__DISCOVERY__V3__DISCOVERY_REQUEST__INIT;
     Google__Rpc__Status detail = GOOGLE__RPC__STATUS__INIT;
 
-    /* A server that reads its newest version in the first request of a stream has nothing to send. */
+    /* A server that finds its newest version in the first request of a stream would send nothing. */
     if (!t->asked && names->lost)
         tc_rstr_clear(&t->version);
     m.version_info = (char *)tc_rstr_cstr(t->version);

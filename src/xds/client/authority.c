@@ -66,7 +66,7 @@ void tc_xds_authority_request(struct tc_xds_authority_state *s, size_t type)
         tc_xds_ads_request(s->channels.data[i], type);
 }
 
-/* A server that stands twice in one list is used once. */
+/* Gets a channel to the next server. A server that is in the list twice has one channel. */
 static void authority_add_channel(struct tc_xds_authority_state *s)
 {
     struct tc_xds_channel *ch = tc_xds_channel_get(s->client, &s->servers[s->channels.len]);
@@ -130,7 +130,7 @@ void tc_xds_authority_free(struct tc_xds_authority_state *s)
 }
 
 /* A71: a resource that was received, or is known not to exist, needs no fallback. Any other error that the server sent
- * instead of a resource says nothing of whether the resource exists. A95: the cache need not count. */
+ * instead of a resource does not say whether the resource exists. A95: the fallback may ignore the cache. */
 static bool authority_wants_fallback(const struct tc_xds_authority_state *s)
 {
     if (s->config && s->config->fallback_on_reachability_only)

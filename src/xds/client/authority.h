@@ -7,11 +7,11 @@
 /* Returns the state of an authority (NULL: the top level), made with its first channel if it does not exist. */
 struct tc_xds_authority_state *tc_xds_authority_get(struct tc_xds_local_client *c,
                                                     const struct tc_xds_authority *authority);
-/* Its entries must be gone. */
+/* Frees the state, whose entries must be gone. */
 void tc_xds_authority_free(struct tc_xds_authority_state *s);
-/* The subscriptions of a type changed. */
+/* The subscriptions of a type changed: queues a request to each server in use. */
 void tc_xds_authority_request(struct tc_xds_authority_state *s, size_t type);
-/* A71: uses the next servers when those in use fail and something is missing. */
+/* A71: uses the next servers when all servers in use fail and a resource is missing. */
 void tc_xds_authority_fall_back(struct tc_xds_authority_state *s);
 /* A resource came from the channel at `index`: lower servers are no longer needed. */
 void tc_xds_authority_end_fallback(struct tc_xds_authority_state *s, size_t index);

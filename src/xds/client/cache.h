@@ -23,7 +23,7 @@ bool tc_xds_entry_fits(const struct tc_xds_entry *e, size_t bytes, uint64_t *mos
 /* A valid resource came from the server; takes the reference. */
 void tc_xds_entry_accept(struct tc_xds_entry *e, const struct tc_xds_server *source, struct tc_xds_resource *resource,
                          struct tc_slice bytes, struct tc_slice version, struct tc_xds_token *token);
-/* A data error came; takes the status. `drop`: the resource in use goes (A88). */
+/* The server sent an error, or nothing in time; takes the status. `drop`: the resource in use goes (A88). */
 void tc_xds_entry_fail(struct tc_xds_entry *e, enum tc_xds_state state, struct tc_status error, struct tc_slice version,
                        bool drop, struct tc_xds_token *token);
 /* Reads whether the states of entries are logged, for the calls that follow. */

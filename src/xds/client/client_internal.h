@@ -1,8 +1,8 @@
 /* The base of every kind of xDS client, and the operations in which the kinds differ. A kind embeds struct
  * tc_xds_client first.
  *
- * The functions of client.h hold references and the loop, and call the operation of the kind. An operation runs on the
- * loop's thread, with arguments that client.h has checked. */
+ * The functions of client.h count references and call the operation of the kind, on the loop's thread. They call
+ * `unwatch` only for a watcher that watches, and `load` only with a server of the bootstrap. */
 #ifndef TC_XDS_CLIENT_CLIENT_INTERNAL_H
 #define TC_XDS_CLIENT_CLIENT_INTERNAL_H
 

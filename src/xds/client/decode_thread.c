@@ -33,9 +33,9 @@ struct tc_xds_decode_job {
     size_t regex_bytes;
     TC_VEC(struct tc_xds_decode_result) items;
     size_t next, bytes;
-    uint64_t took_ns; /* of a processor */
-    bool slow;        /* one may be */
-    bool ended;       /* the stream, meanwhile; with this status */
+    uint64_t took_ns; /* CPU time */
+    bool slow;        /* a resource may take long to decode */
+    bool ended;       /* the stream ended meanwhile, with `status` */
     bool local;
     struct tc_status status;
 };
@@ -106,7 +106,7 @@ static void on_decoded(struct tc_mail *mail)
     ch->ads.refused = false;
     ch->client->events->on_reachable(ch, token);
     job->variant->apply(&ctx, job->m);
-    /* The channel may be gone now, and with it its hold on this. */
+    /* `apply` may have ended the channel, which has then abandoned the job. */
     ch = job->channel;
     job->channel = NULL;
     if (ch) {

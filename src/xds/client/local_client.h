@@ -8,7 +8,7 @@
 
 void tc_xds_client_opts_init(struct tc_xds_client_opts *opts);
 
-/* One reference. The factory must outlive the client. NULL opts: defaults. */
+/* Returns a client with one reference. The factory must outlive the client. NULL opts: defaults. */
 struct tc_xds_client *tc_xds_local_client_new(struct tc_loop *loop, struct tc_xds_bootstrap *bootstrap,
                                               struct tc_xds_transport_factory *factory,
                                               const struct tc_xds_client_opts *opts);

@@ -66,8 +66,8 @@ struct tc_xds_entry {
     /* A bit for each of the authority's channels: the subscription is in the request under way, was handed to a
      * connected transport (A57). */
     uint32_t sending_on, sent_on;
-    /* Bits of channels whose server already sent the resource, for an entry that was dropped since: the next request
-     * leaves the name out, the one after it asks again. */
+    /* Bits of channels whose server was asked for the resource before its entry was dropped and made again: the next
+     * request leaves the name out, the one after it asks again. */
     uint32_t held_back;
     unsigned timed_on;     /* the channel that the timer counts for, from 1; 0: the timer does not run */
     struct tc_timer timer; /* the does-not-exist timer (A57) */

@@ -22,7 +22,8 @@
 #define CLIENT_FEATURE "envoy.lrs.supports_send_all_clusters"
 enum {
     MIN_INTERVAL_MS = 100,
-    /* How long a report waits for the counts of other loops; a loop that does not turn has them in a later one. */
+    /* How long a report waits for the counts of other loops. A loop that does not answer has its counts in a later
+     * report. */
     GATHER_MS = 50,
 };
 #define MAX_INTERVAL_MS (UINT64_C(24) * 3600 * 1000)
@@ -38,7 +39,7 @@ struct tc_xds_lrs {
     struct tc_xds_channel *ch;
     void (*on_idle)(struct tc_xds_channel *ch);
     struct tc_load_store *store;
-    struct tc_xds_stream *stream; /* NULL: none now */
+    struct tc_xds_stream *stream; /* NULL: none is open */
     bool sending;                 /* a message is on its way to the transport */
     bool reporting;               /* that message is a report */
     bool due;                     /* a report follows this message */

@@ -11,7 +11,7 @@ struct tc_xds_lrs;
 
 /* on_idle: nothing is left to report. The callback may free its argument, and the stream with it. */
 struct tc_xds_lrs *tc_xds_lrs_new(struct tc_xds_channel *ch, void (*on_idle)(struct tc_xds_channel *ch));
-/* Cancels its stream. Loads that are held outside stay, for nothing. */
+/* Cancels the stream and frees the object. Load clusters that others hold stay, and are no longer reported. */
 void tc_xds_lrs_free(struct tc_xds_lrs *l);
 struct tc_load_store *tc_xds_lrs_store(struct tc_xds_lrs *l);
 /* Returns whether there is anything to report, or a last report under way. */

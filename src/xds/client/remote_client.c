@@ -30,7 +30,7 @@ struct remote_client {
     struct tc_mailbox *here, *there;
     struct remote_origin *origin;
     struct tc_link watches;  /* of struct remote_watch: those that are not stopped */
-    struct tc_link watching; /* of struct tc_xds_watcher: the same ones */
+    struct tc_link watching; /* of struct tc_xds_watcher: the users of `watches` */
     struct tc_xds_remote_loads loads;
 };
 
@@ -49,7 +49,7 @@ struct remote_news {
     struct tc_status error, ambient_error;
 };
 
-/* One watcher, and the watch that the origin keeps for it. It ends when the origin's last word about it has come. */
+/* One watcher, and the watch that the origin keeps for it. Freed by `gone`, the origin's last mail about it. */
 struct remote_watch {
     /* The remote client's loop. */
     struct tc_link link;

@@ -6,8 +6,8 @@
  *   load_counts  mail: the counts, as a LoadStatsRequest
  *
  * The end of a use travels behind the counts of the same turn, so that the origin does not drop the cluster before its
- * last counts arrive. RPCs in progress are reported by the client that counts them; its last flush says which it no
- * longer counts. */
+ * last counts arrive. The origin derives RPCs in progress from those that started and ended. The last counts of a
+ * remote client name the RPCs that are still in progress, which the origin subtracts, since nobody counts their end. */
 #include "xds/client/remote_load.h"
 
 #include "base/mem.h"
@@ -24,7 +24,7 @@ struct load_used {
     struct tc_load_cluster *loads; /* NULL: the origin does not know the server */
 };
 
-/* The loads for one server. It ends when the origin's last word about it has come. */
+/* The loads for one server. Freed by `gone`, the origin's last mail about it. */
 struct load_share {
     /* The remote client's loop. */
     struct tc_link link;

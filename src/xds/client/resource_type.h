@@ -36,9 +36,9 @@ struct tc_xds_resource_type {
     struct tc_xds_resource *(*decode)(const struct tc_xds_resource_type *type, const struct tc_xds_decode_context *ctx,
                                       struct tc_slice bytes, struct tc_rstr **name,
                                       struct tc_validation_errors *errors);
-    /* The name that `decode` would find, without decoding; empty if the name cannot be found. Borrowed from the bytes.
-     * A resource in use whose bytes are unchanged need not be decoded again (a state-of-the-world server sends all
-     * resources of a type). */
+    /* Returns the name that `decode` would find, without decoding; empty if the name cannot be found. Borrowed from the
+     * bytes. A resource in use whose bytes are unchanged need not be decoded again (a state-of-the-world server sends
+     * all resources of a type). */
     struct tc_slice (*peek_name)(struct tc_slice bytes);
     /* Returns whether decoding may take long for the size; NULL: it does not. */
     bool (*slow)(struct tc_slice bytes);

@@ -14,8 +14,8 @@ void tc_xds_response_apply_error(struct tc_xds_response_context *ctx,
 /* The server has taken away a resource that is held. */
 void tc_xds_response_apply_deletion(struct tc_xds_response_context *ctx, struct tc_xds_entry *e);
 
-/* Unpacks a response of the form and has it applied; one that cannot be unpacked is answered as far as it can be made
- * out. False: it cannot. A large one may be applied later. */
+/* Unpacks a response of this form and applies it; a large one may be applied later. A response that cannot be unpacked
+ * is answered with a NACK. Returns false if its type or nonce cannot be read either: it is then ignored. */
 bool tc_xds_on_response(struct tc_xds_channel *ch, struct tc_rstr *message, struct tc_xds_token *token,
                         const struct tc_xds_response_variant *variant);
 

@@ -37,7 +37,7 @@ bool tc_xds_response_open_wrapper(struct tc_xds_response_context *ctx,
     if (out->wrapper_name.len == 0 && wrapper->resource_name)
         out->wrapper_name = tc_xds_text(wrapper->resource_name->name);
     if (!wrapper->resource) {
-        ctx->nameless = true; /* nor is the resource that it names absent */
+        ctx->nameless = true; /* the resource that it names must not count as deleted */
         tc_xds_response_add_error(ctx, out->index, out->wrapper_name, "field resource: missing");
         return false;
     }

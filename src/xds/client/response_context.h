@@ -41,14 +41,14 @@ bool tc_xds_response_begin(struct tc_xds_response_context *ctx, struct tc_slice 
 /* Queues the ACK or NACK of the response. */
 void tc_xds_response_end(struct tc_xds_response_context *ctx, struct tc_slice version, struct tc_slice nonce);
 
-/* Name and content of a Resource message. Returns false, with an error, if it has no content. */
+/* Stores name and content of a Resource message. Returns false, with an error, if it has no content. */
 bool tc_xds_response_open_wrapper(struct tc_xds_response_context *ctx,
                                   const Envoy__Service__Discovery__V3__Resource *wrapper,
                                   struct tc_xds_response_resource *out);
 /* Adds an unusable resource to the NACK. */
 void tc_xds_response_add_error(struct tc_xds_response_context *ctx, size_t index, struct tc_slice name,
                                const char *text);
-/* Returns the entry of that name, or NULL if there is none or it is not a valid name. */
+/* Returns the entry of that name; NULL: nobody watches the name, or it is invalid. */
 struct tc_xds_entry *tc_xds_response_entry(const struct tc_xds_response_context *ctx, struct tc_slice name);
 /* Returns the entry whose value in use has the same bytes from the same server, so that nothing needs decoding; else
  * NULL. */

@@ -10,7 +10,7 @@ int tc_xds_authority_channel_index(const struct tc_xds_authority_state *s, const
 const struct tc_status *tc_xds_authority_error_in_use(const struct tc_xds_authority_state *s);
 /* Returns why no server of the authority's list can be reached, borrowed; OK: one server at least may be reachable. */
 const struct tc_status *tc_xds_authority_error(const struct tc_xds_authority_state *s);
-/* Returns whether an error, or the absence, of the entry's resource at this server is one of the entry. */
+/* Returns whether this server may declare the entry's resource invalid or absent. */
 bool tc_xds_channel_speaks_for(const struct tc_xds_channel *ch, const struct tc_xds_entry *e);
 
 #endif

@@ -6,7 +6,7 @@
 #include "xds/client/channel_internal.h"
 
 struct tc_xds_ads_type *tc_xds_ads_type(struct tc_xds_channel *ch, size_t type);
-/* Queues a request of this type; those of one turn become one. */
+/* Queues a request of this type; requests of one loop turn become one. */
 void tc_xds_ads_request(struct tc_xds_channel *ch, size_t type);
 /* The client's value of an entry is another server's now, or refused, or gone: a first request that gives versions and
  * still waits for its connection is made again. */

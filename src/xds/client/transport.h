@@ -28,7 +28,7 @@ struct tc_xds_stream_ops {
     void (*read)(struct tc_xds_stream *s);
     /* Half-closes the stream: the server then ends it. Not while a message is on its way. */
     void (*end)(struct tc_xds_stream *s);
-    /* Ends it without on_status; no callback after. Frees it. */
+    /* Ends the stream without on_status and frees it; no callback follows. */
     void (*cancel)(struct tc_xds_stream *s);
 };
 
@@ -43,7 +43,7 @@ struct tc_xds_transport_ops {
     struct tc_xds_stream *(*open)(struct tc_xds_transport *t, const char *method,
                                   const struct tc_xds_stream_events *events, void *arg);
     void (*reset_backoff)(struct tc_xds_transport *t);
-    /* Ends and frees it; its streams have ended or were cancelled before. No callback after. */
+    /* Ends and frees the transport, whose streams must have ended or been cancelled. No callback follows. */
     void (*shutdown)(struct tc_xds_transport *t);
 };
 

@@ -20,7 +20,7 @@ struct watch_event {
 struct watch_queue {
     struct tc_xds_client *client;
     struct tc_xds_watcher *watcher;
-    struct tc_xds_entry *entry; /* NULL: the name cannot be */
+    struct tc_xds_entry *entry; /* NULL: the name is invalid, or the client is remote */
     struct tc_link events;
     struct tc_task task;
 };
@@ -117,8 +117,8 @@ static void watch_queue_event(struct tc_xds_watcher *w, bool ambient, struct tc_
 void tc_xds_watch_changed(struct tc_xds_watcher *w, struct tc_xds_resource *resource, const struct tc_status *error,
                           struct tc_xds_token *token)
 {
-    /* It ends an ambient error by itself. If no earlier event is queued, all watchers get the values of one response
-     * before any task that they defer runs: so a task that depends on several values sees all or none. */
+    /* on_changed ends an ambient error by itself. If no earlier event is queued, all watchers get the values of one
+     * response before any task that they defer runs: so a task that depends on several values sees all or none. */
     watch_drop_events(w->internal);
     watch_queue_event(w, false, resource, error, token);
 }

@@ -45,7 +45,7 @@ struct tc_client_group {
     struct tc_client_source *source;
     struct tc_link link;
     struct tc_rstr *options;
-    struct tc_xds_client *common; /* that the targets share; NULL: nothing is shared, or on other loops alone */
+    struct tc_xds_client *common; /* that the targets share; NULL: nothing is shared, or the domain's pool has it */
     struct tc_channel_transport_factory factory;
     struct tc_pool_client *clients; /* by target */
 };
@@ -98,8 +98,8 @@ static void source_settle(struct tc_client_source *s)
 
 /* --- groups --- */
 
-/* Equal for channels whose targets may share a client. Credentials count only where the bootstrap leaves them to the
- * channel: a program that uses several kinds needs one stream all the same. */
+/* Returns a text that is equal for channels whose targets may share a client. Credentials count only where the
+ * bootstrap leaves them to the channel: a program that uses several kinds needs one stream all the same. */
 static struct tc_rstr *group_options_text(const struct tc_xds_bootstrap *b, const struct tc_resolver_env *env)
 {
     bool credentials = env->credentials && tc_xds_bootstrap_uses_channel_credentials(b);
@@ -143,7 +143,7 @@ static void group_settle(struct tc_client_group *g)
 
 /* --- clients --- */
 
-/* Target empty: the client is shared. */
+/* Returns a client that asks servers itself. `target` empty: the client is shared. */
 static struct tc_xds_client *local_client_new(const struct tc_client_group *g,
                                               struct tc_channel_transport_factory *factory,
                                               const struct tc_resolver_env *env, struct tc_slice target)

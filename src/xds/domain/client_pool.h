@@ -39,12 +39,12 @@ struct tc_pool_client {
 struct tc_xds_client_pool *tc_xds_client_pool_of(torc_runtime *runtime);
 /* Returns the runtime's pool, or NULL when nothing used xDS so far. */
 const struct tc_xds_client_pool *tc_xds_client_pool_find(torc_runtime *runtime);
-/* One by itself, for tests: without an xDS domain. */
+/* Returns a pool that the runtime does not know, without an xDS domain: for tests. */
 struct tc_xds_client_pool *tc_xds_client_pool_new(torc_runtime *runtime);
-/* The clients in use stay, each with no pool. */
+/* Frees the pool. Clients in use stay, with `pool` NULL. */
 void tc_xds_client_pool_free(struct tc_xds_client_pool *p);
 
-/* The client for a channel's target, with one more user; made if it does not exist. Returns NULL with *error when the
+/* Returns the client for a channel's target, with one more user; made if it does not exist. NULL with *error when the
  * bootstrap cannot be read. */
 struct tc_pool_client *tc_pool_client_get(struct tc_xds_client_pool *p, const struct tc_resolver_env *env,
                                           struct tc_slice target, struct tc_status *error);
@@ -55,7 +55,7 @@ enum { TC_CLIENT_SCOPE_BYTES = 16384 };
 void tc_xds_client_pool_each(const struct tc_xds_client_pool *p,
                              void (*fn)(void *arg, const struct tc_xds_client *c, struct tc_slice scope), void *arg);
 
-/* struct tc_cert_provider (xds/domain/cert_providers.h), by link. */
+/* Returns the runtime's certificate providers: struct tc_cert_provider (xds/domain/cert_providers.h), by link. */
 struct tc_link *tc_xds_client_pool_cert_providers(struct tc_xds_client_pool *p);
 
 #endif

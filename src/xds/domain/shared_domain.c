@@ -96,7 +96,7 @@ static struct shared_origin *origin_find(const struct tc_shared_domain *s, const
     return NULL;
 }
 
-/* The origin of this key, made if it does not exist, with one more remote client. */
+/* Returns the origin of this key, made if it does not exist, with one more remote client. */
 static struct shared_origin *origin_get(struct tc_shared_domain *s, const struct tc_shared_client_key *key)
 {
     pthread_mutex_lock(&s->mutex);

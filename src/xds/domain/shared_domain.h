@@ -9,7 +9,7 @@
 
 struct tc_shared_domain;
 
-/* Which client: where its bootstrap is from, its options, its target. */
+/* Names a client: where its bootstrap is from, its options, its target. */
 struct tc_shared_client_key {
     struct tc_rstr *source, *options, *target;
     struct tc_xds_bootstrap *bootstrap;

@@ -14,8 +14,8 @@
 #include "xds/resource/fault_filter.h"
 #include "xds/resource/matchers.h"
 
-/* A33: faults under way in the process, for max_active_faults: their count, and above it the process
- * (tc_fork_generation) whose they are. Those of the parent do not end in a child. */
+/* A33: the number of faults under way in the process, for max_active_faults (low 32 bits), and tc_fork_generation of
+ * that process (high bits). A forked child begins at 0, since the parent's faults do not end in it. */
 static atomic_ullong active;
 
 /* The decision for an RPC, made when it started. In the call's arena. */

@@ -58,7 +58,7 @@ static bool cookie_find(const struct tc_headers *headers, struct tc_slice name, 
     return false;
 }
 
-/* "1.1.1.1:80,2.2.2.2:80" into the session; false, with nothing changed, when a part is not an address. */
+/* Reads "1.1.1.1:80,2.2.2.2:80" into the session. Returns false, and changes nothing, if a part is not an address. */
 static bool session_read_addresses(struct tc_slice text, struct tc_arena *arena, struct tc_session *s)
 {
     size_t n = 1, i = 0;

@@ -157,8 +157,8 @@ static void track_call(struct cluster_limits *l, const struct tc_pick_args *args
     tc_pick_track(out, &t->base);
 }
 
-/* A number of its own for each category out of the RPC's one, the same on every pick: an RPC that waits in the queue is
- * not rolled for again (finaliser of SplitMix64). */
+/* Derives a number for each category from the RPC's random number, the same on every pick: a queued RPC is not drawn
+ * for again (finaliser of SplitMix64). */
 static uint64_t roll_drop(uint64_t random, size_t category)
 {
     uint64_t x = random + (category + 1) * UINT64_C(0x9e3779b97f4a7c15);
@@ -255,7 +255,7 @@ static const struct tc_lb_wrapper_ops lb_wrapper_ops = {
     .picker = impl_picker_new,
 };
 
-/* The policy does not stand below a cds, so there are no limits to apply. */
+/* The XdsConfig lacks the cluster, as without a cds above, so there are no limits to apply: fails all RPCs. */
 static struct tc_status impl_refuse(struct cluster_impl *p, const struct tc_rstr *name)
 {
     struct tc_status status =

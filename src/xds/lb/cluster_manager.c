@@ -4,7 +4,7 @@
  * the policy changes in place: a cluster's event costs O(1), and a pick is one hash lookup.
  *
  * A cluster that left the route configuration stays in the config, marked as dropped, while RPCs hold it. An update
- * that is no more than a failed resolution leaves the children as they are. */
+ * that brings only an error leaves the children as they are. */
 #include "xds/lb/cluster_manager.h"
 
 #include "base/json.h"

@@ -6,7 +6,7 @@
  *
  * An update builds the new tree from the bottom and reuses what it can of the last one:
  *
- *   endpoint   Is looked for in the last list of its locality: first behind the last hit, where it mostly stands; then
+ *   endpoint   Is looked for in the last list of its locality: first behind the last hit, where it usually is; then
  *              one by one; from a few misses on through a map (`former`). An equal endpoint is the same object again.
  *   list       The same object again if it holds the same pointers.
  *   priority   Takes the name of the first priority of the last tree that shares a locality with it and whose name is
@@ -231,7 +231,7 @@ static struct tc_endpoint *endpoint_make(const struct tc_eds_endpoint *from, str
 
 enum { LOOK_AHEAD = 4, SOUGHT_ONE_BY_ONE = 4 };
 
-/* Finds endpoints of the last list. `next` is where the last hit makes expect the next one. */
+/* Finds endpoints of the last list. */
 struct former_list {
     const struct tc_endpoints *list; /* may be NULL */
     size_t next;                     /* where the next one is expected */

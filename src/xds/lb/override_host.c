@@ -156,7 +156,7 @@ static void subchannel_renew_endpoint(struct oh_subchannel *w)
     tc_endpoint_unref(old);
 }
 
-/* A75: whether the policy keeps a subchannel that the child releases. */
+/* A75: returns whether the policy keeps a subchannel that the child releases. */
 static bool subchannel_is_adopted(const struct oh_subchannel *w)
 {
     const struct tc_override_entry *e = w->entry;

@@ -109,10 +109,10 @@ bool tc_dep_walk(struct tc_dependency_manager *m, const struct tc_virtual_host *
 
 /* --- snapshots (dependency_snapshot.c) and texts (dependency_status.c) --- */
 
-/* Give a cluster's node a new snapshot, or leave the one it has where nothing differs (dependency_snapshot.c).
- * root: after the walk of its tree; takes over the leaves. `limit` is the one that tree->excess speaks of.
- * inner: of a cluster that is not a root; an aggregate inside another aggregate has no leaves of its own.
- * content: after a change of its content. The tree is the one of the last round, so an aggregate's leaves stay. */
+/* Give a cluster's node a new snapshot, or leave the one it has where nothing differs (dependency_snapshot.c). root:
+ * after the walk of its tree; takes over the leaves. `limit` is the number that tree->excess exceeds. inner: of a
+ * cluster that is not a root; an aggregate inside another aggregate has no leaves of its own. content: after a change
+ * of its content. The tree is the one of the last round, so an aggregate's leaves stay. */
 void tc_dep_refresh_root(const struct tc_dependency_manager *m, struct tc_dep_node *n, struct tc_dep_tree *tree,
                          size_t limit);
 void tc_dep_refresh_inner(const struct tc_dependency_manager *m, struct tc_dep_node *n);

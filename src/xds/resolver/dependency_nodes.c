@@ -69,7 +69,7 @@ static void on_node_ambient_error(struct tc_xds_watcher *w, const struct tc_stat
     if (n->value && (n->type == &tc_eds_type || n->type == &tc_cluster_type))
         node_content_changed(n);
     else
-        n->manager->reshape = true; /* it is reported with every cluster */
+        n->manager->reshape = true; /* the error is reported with every cluster */
     manager_keep_token(n->manager, token);
 }
 

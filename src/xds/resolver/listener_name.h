@@ -5,10 +5,10 @@
 #include "resolver/target.h"
 #include "xds/bootstrap/bootstrap.h"
 
-/* The name of the listener resource for a target, appended to out. TORC_ENOTFOUND when the target names an authority
+/* Appends the name of the listener resource for a target. Returns TORC_ENOTFOUND when the target names an authority
  * that the bootstrap does not have. */
 int tc_listener_name(const struct tc_xds_bootstrap *bootstrap, const struct tc_target *target, struct tc_buf *out);
-/* The data plane's authority: the target's path, percent-encoded where an authority demands it. */
+/* Appends the data plane's authority: the target's path, percent-encoded where an authority demands it. */
 void tc_data_plane_authority(const struct tc_target *target, struct tc_buf *out);
 
 #endif

@@ -56,8 +56,8 @@ const char *tc_decode_type_name(struct tc_decoder *dec, const char *type_url);
 /* Returns false with an error when the Any is absent or its type URL has no name. */
 bool tc_decode_any(struct tc_decoder *dec, const Google__Protobuf__Any *any, struct tc_any *out);
 
-/* A Duration in range (A75, A50: seconds 0 to 315576000000, nanos 0 to 999999999); NULL is refused as absent. More than
- * fits the unit becomes the most that does. */
+/* Converts a Duration in range (A75, A50: seconds 0 to 315576000000, nanos 0 to 999999999); NULL is refused as absent.
+ * A duration that is too long for nanoseconds becomes INT64_MAX. */
 bool tc_decode_duration_ns(struct tc_decoder *dec, const char *field, const Google__Protobuf__Duration *d,
                            uint64_t *ns);
 bool tc_decode_duration_ms(struct tc_decoder *dec, const char *field, const Google__Protobuf__Duration *d,
@@ -68,7 +68,7 @@ bool tc_decode_fraction(struct tc_decoder *dec, const char *field, const Envoy__
 /* NULL with an error for an absent message, an empty or a bad pattern. The resource arena keeps the regex. */
 struct tc_regex *tc_decode_regex(struct tc_decoder *dec, const char *field,
                                  const Envoy__Type__Matcher__V3__RegexMatcher *m);
-/* A StringMatcher; an empty prefix, suffix or contains is refused. */
+/* Decodes a StringMatcher; an empty prefix, suffix or contains is refused. */
 bool tc_decode_string_matcher(struct tc_decoder *dec, const Envoy__Type__Matcher__V3__StringMatcher *m,
                               struct tc_string_matcher *out);
 /* Adds an error unless the ConfigSource says ads or self. */
@@ -87,7 +87,7 @@ struct tc_slice tc_decode_peek_name(struct tc_slice bytes);
 struct tc_rstr *tc_decode_name(struct tc_slice bytes);
 /* tc_xds_resource_type.slow for types with regular expressions: repetitions and named classes take long to compile. */
 bool tc_decode_may_be_slow(struct tc_slice bytes);
-/* An empty name is refused: "must be non-empty" at `field`. */
+/* Returns false, with "must be non-empty" at `field`, if the text is NULL or empty. */
 bool tc_decode_nonempty(struct tc_decoder *dec, const char *text, const char *field);
 /* xds.type.v3.TypedStruct or udpa.type.v1.TypedStruct: both have the same fields. */
 static inline bool tc_decode_is_typed_struct(struct tc_slice name)

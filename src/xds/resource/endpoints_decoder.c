@@ -188,7 +188,8 @@ static bool decode_addresses(struct eds_decoder *e, const Envoy__Config__Endpoin
     return worst == USABLE;
 }
 
-/* A81: it may become an :authority. One that cannot is left out, so that RPCs keep theirs; peers accept it, too. */
+/* A81: the hostname may become an :authority. A hostname that cannot is left out, so that RPCs keep their authority;
+ * peers accept such a resource, too. */
 static void decode_hostname(struct eds_decoder *e, const char *name, struct tc_eds_endpoint *out)
 {
     struct tc_slice s = tc_slice_str(name);
@@ -239,7 +240,7 @@ static bool locality_has_weight(const Locality *from)
     return from->load_balancing_weight && from->load_balancing_weight->value != 0;
 }
 
-/* NULL with an error: protobuf-c cannot take it apart. */
+/* Returns NULL with an error if protobuf-c cannot unpack the endpoint. */
 static const LbEndpoint *unpack_endpoint(struct eds_decoder *e, struct tc_slice bytes)
 {
     ProtobufCMessage *m = NULL;
@@ -249,7 +250,7 @@ static const LbEndpoint *unpack_endpoint(struct eds_decoder *e, struct tc_slice 
     return (const LbEndpoint *)m;
 }
 
-/* `lifted` has its endpoints. */
+/* Decodes a locality, whose endpoints are in `lifted`. */
 static void decode_locality(struct eds_decoder *e, const Locality *from, struct tc_slice lifted)
 {
     struct tc_slice bytes;
@@ -299,7 +300,7 @@ static int compare_placed_localities(const void *a, const void *b)
     return compare_localities(&x->locality, &y->locality);
 }
 
-/* One priority out of the sorted run of its localities. */
+/* Checks a priority, given as the sorted run of its localities. */
 static void priority_check(struct eds_decoder *e, const struct placed *run, size_t n)
 {
     uint64_t weights = run[0].locality.weight;
@@ -369,7 +370,8 @@ static void check_duplicates(struct eds_decoder *e)
     tc_free(table);
 }
 
-/* The caps of the whole resource, before anything is built. */
+/* Returns whether the resource is within its limits, before anything is built. Adds an error for each limit
+ * exceeded. */
 static bool within_limits(struct eds_decoder *e, struct tc_slice bytes)
 {
     const struct tc_resource_limits *limits = &e->r.limits;

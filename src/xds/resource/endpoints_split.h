@@ -17,9 +17,9 @@ struct tc_lifted_endpoints {
     TC_VEC(struct tc_slice) localities; /* LocalityLbEndpoints as they were, borrowed */
 };
 
-/* All for bytes that tc_scan let pass. Counting takes no memory. */
+/* The functions are for bytes that passed tc_scan. Counting takes no memory. */
 struct tc_endpoint_counts tc_endpoints_count(struct tc_slice assignment);
-/* *out is zeroed. */
+/* Takes the endpoints out of the assignment. *out must be zeroed. */
 void tc_endpoints_lift(struct tc_slice assignment, struct tc_lifted_endpoints *out);
 void tc_lifted_endpoints_fini(struct tc_lifted_endpoints *l);
 /* Stores the next LbEndpoint of a locality, borrowed. Returns false behind the last one. */

@@ -17,8 +17,9 @@ enum {
     TC_XDS_RING_SIZE_MIN_DEFAULT = 1024,
 };
 
-/* load_balancing_policy if it is there, else lb_policy and its settings; checked by the registries. A new reference;
- * NULL with errors. `aggregate`: CLUSTER_PROVIDED is allowed, since the policies of the leaves count (A75). */
+/* load_balancing_policy if it is there, else lb_policy and its settings; checked by the registries. Returns a new
+ * reference; NULL with errors. `aggregate`: CLUSTER_PROVIDED is allowed, since the policies of the leaves count
+ * (A75). */
 json_t *tc_decode_cluster_lb(struct tc_decoder *dec, const Envoy__Config__Cluster__V3__Cluster *m, bool aggregate);
 
 #endif
