@@ -272,7 +272,7 @@ static bool service_check_name(struct emitter *e, const pgt_service *service)
                                service->name, name);
 }
 
-/* Finds all methods first, as the table stands before the functions. */
+/* Finds all methods first, because the table comes before the functions. */
 static bool services_add(struct emitter *e)
 {
     for (size_t i = 0; i < e->file->n_service; i++) {

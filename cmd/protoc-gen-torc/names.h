@@ -35,7 +35,7 @@ void pgt_lower(struct tc_buf *out, struct tc_slice full_name);
 void pgt_camel(struct tc_buf *out, struct tc_slice full_name);
 /* Appends "a__b_proto" for "a/b.proto", and for other bytes than letters and digits '_'. */
 void pgt_path(struct tc_buf *out, struct tc_slice path, bool upper);
-/* "a/b" of "a/b.proto". */
+/* Returns "a/b" for "a/b.proto". */
 struct tc_slice pgt_stem(const char *path);
 
 #endif

@@ -23,14 +23,14 @@ struct pgt_schema {
 };
 
 /* Reads all files of the request, which the schema borrows. Returns false with the reason (tc_free) in *why when a name
- * is not one. The caller ends the schema in any case. */
+ * is malformed or defined twice. The caller ends the schema in any case. */
 bool pgt_schema_init(struct pgt_schema *schema, const Google__Protobuf__Compiler__CodeGeneratorRequest *request,
                      char **why);
 void pgt_schema_fini(struct pgt_schema *schema);
 
-/* NULL: the request has no such file. */
+/* Returns the file, or NULL when the request has none of that name. */
 pgt_file *pgt_schema_file(const struct pgt_schema *schema, const char *name);
-/* The file that defines a type (".pkg.Name"), or NULL. */
+/* Returns the file that defines a type (".pkg.Name"), or NULL. */
 const pgt_file *pgt_schema_home(const struct pgt_schema *schema, const char *type);
 
 /* Appends the names that protobuf-c gives to a full name ("pkg.Name", a leading dot is dropped) of `file`: its package

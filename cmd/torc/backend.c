@@ -1,8 +1,8 @@
 /* torc backend: an echo server for tries and tests.
  *
- * One thread, one loop: a tc_backend behind a tc_server on each --listen address. SIGINT and SIGTERM end the loop;
- * calls in progress
- * get DRAIN_MS to end. --count-log prints the counts afterwards, when no connection can change them. */
+ * One thread, one loop: a tc_backend behind a tc_server on each --listen address. SIGINT and SIGTERM end the loop, and
+ * calls in progress get DRAIN_MS to end. --count-log prints the counts afterwards, when no connection can change
+ * them. */
 #include "controlplane/backend.h"
 
 #include <getopt.h>

@@ -52,11 +52,11 @@ int cli_end_output(const char *command, int status);
  * Ignores SIGPIPE and SIGXFSZ: a file that may not grow is an error like a full disk. */
 void cli_guard_output(void);
 
-/* The end of a duration, and the wait until a time in ms, rounded up. Neither overflows. */
+/* Return the end of a duration, and the wait until a time in ms, rounded up. Neither overflows. */
 uint64_t cli_end_ns(uint64_t begin_ns, uint64_t duration_ms);
 int cli_wait_ms(uint64_t now_ns, uint64_t until_ns);
 
-/* CPU time of this process, all threads. */
+/* Returns the CPU time of all threads of this process, in seconds. */
 double cli_cpu_seconds(void);
 
 /* Logs to stderr. -v: info, -vv: debug. */

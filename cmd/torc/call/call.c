@@ -87,7 +87,7 @@ static void on_event(const char *kind, const char *detail, const char *reason, v
     call_print_event(&r->args, (now_ns() - r->begin_ns) / TC_NS_PER_MS, kind, detail, reason);
 }
 
-/* A copy of the header's value with each {i} replaced. */
+/* Appends the header's value with each {i} replaced. */
 static void numbered_value(const struct call_header *h, uint64_t i, struct tc_buf *out)
 {
     struct tc_slice rest = tc_buf_slice(&h->value);

@@ -112,7 +112,7 @@ static int call_key(struct demo *d, int key)
     return call(d, "shop.Orders/Get", user, false, NULL);
 }
 
-/* Which of the first n backends owns a key, computed from the ring apart from the channel. `skip` counts as
+/* Returns which of the first n backends owns a key, computed from the ring apart from the channel. `skip` counts as
  * unreachable; -1: no backend is skipped. */
 static int ring_owner(const struct demo *d, int n, int key, int skip)
 {

@@ -165,7 +165,7 @@ static void show_key(const struct ring_opts *o, const struct tc_ring *r, struct 
     tc_buf_fini(&b);
 }
 
-/* The endpoints in the order of the walk (A61), each once. Returns their number. */
+/* Stores the endpoints in the order of the walk (A61), each once. Returns their number. */
 static size_t walk_order(const struct ring_opts *o, const struct tc_ring *r, uint64_t hash, uint32_t *order)
 {
     bool *seen = tc_calloc(o->endpoints.at.len, sizeof(*seen));

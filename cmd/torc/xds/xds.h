@@ -36,8 +36,9 @@ struct xds_view {
     struct tc_buf scratch;
 };
 
+/* Reads the client's cache, and stores what changed since the last look. */
 void xds_view_look(struct xds_view *v, const struct tc_xds_client *client);
-/* All resources present, sorted by type, then name. */
+/* Appends all resources present, sorted by type, then name. */
 void xds_view_all(const struct xds_view *v, xds_list *out);
 void xds_view_fini(struct xds_view *v);
 

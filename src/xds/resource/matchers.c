@@ -44,8 +44,7 @@ bool tc_header_matcher_match(const struct tc_header_matcher *m, const struct tc_
     bool found = tc_route_header_value(headers, m->name, scratch, &value);
     bool match = false;
     int64_t number;
-    if (found && !tc_regex_take_steps(steps, value.len)) /* joining the value has its price, and so may have the search
-                                                            in it */
+    if (found && !tc_regex_take_steps(steps, value.len)) /* joining the value takes time, and searching it may */
         return false;
     if (m->kind == TC_HEADER_MATCH_PRESENT)
         return (found == m->present) != m->invert;

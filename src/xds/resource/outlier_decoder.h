@@ -6,7 +6,7 @@
 #include "xds/resource/cluster.h"
 #include "xds/resource/decoder.h"
 
-/* Kept by the arena; with errors at .outlier_detection what it gives is not to be used. */
+/* Returns the settings, kept by the arena. After errors at .outlier_detection they must not be used. */
 const struct tc_outlier_settings *tc_decode_outlier(struct tc_decoder *dec,
                                                     const Envoy__Config__Cluster__V3__OutlierDetection *m);
 

@@ -4,7 +4,7 @@
 
 #include "xds/resource/registry_types.h"
 
-/* Defaults, with the switches as the environment says. */
+/* Sets the defaults, and the switches as the environment says. */
 void tc_xds_registries_init(struct tc_xds_registries *r);
 /* Returns the registries of a decode context, or the defaults if it has none. */
 const struct tc_xds_registries *tc_xds_registries_of(const struct tc_xds_decode_context *ctx);

@@ -10,8 +10,8 @@
 
 /* Returns whether the bootstrap trusts the server that sent the resource (A81, trusted_xds_server). */
 bool tc_decode_is_trusted(const struct tc_decoder *dec);
-/* The action of a route. Returns false when the route is to be left out (A28: unsupported cluster specifiers). `m` is
- * the whole configuration, for its cluster_specifier_plugins. */
+/* Decodes the action of a route. Returns false when the route is to be left out (A28: unsupported cluster specifiers).
+ * `m` is the whole configuration, for its cluster_specifier_plugins. */
 bool tc_decode_route_action(struct tc_decoder *dec, const Envoy__Config__Route__V3__RouteConfiguration *m,
                             const Envoy__Config__Route__V3__RouteAction *a, struct tc_route *out);
 /* Returns a retry policy (A44), kept by the arena; NULL with errors. */

@@ -42,25 +42,25 @@ struct tc_xds_config {
     struct tc_cluster_config **clusters; /* references, sorted by name */
     struct tc_rstr *node_id;
     struct tc_xds_client *client;    /* where loads are reported; borrowed, of the resolver's life; NULL in tests */
-    struct tc_xds_client_pool *pool; /* call counters; borrowed, outlives every channel of its runtime; NULL in tests */
+    struct tc_xds_client_pool *pool; /* certificates; borrowed, outlives every channel of its runtime; NULL in tests */
 };
 
 struct tc_cluster_config *tc_cluster_config_ref(struct tc_cluster_config *c);
 void tc_cluster_config_unref(struct tc_cluster_config *c);
-/* Equal in all that it says: resources by identity, texts by value. */
+/* Returns whether both say the same: resources are compared by identity, texts by value. */
 bool tc_cluster_config_eq(const struct tc_cluster_config *a, const struct tc_cluster_config *b);
 
 struct tc_xds_config *tc_xds_config_ref(struct tc_xds_config *c);
 void tc_xds_config_unref(struct tc_xds_config *c);
-/* The same resources and the same cluster snapshots. */
+/* Returns whether both have the same resources and the same cluster snapshots. */
 bool tc_xds_config_eq(const struct tc_xds_config *a, const struct tc_xds_config *b);
 /* Returns whether both configs route RPCs alike: all but their clusters is equal. */
 bool tc_xds_config_same_routing(const struct tc_xds_config *a, const struct tc_xds_config *b);
-/* Copies that share what they hold: of all, and without the clusters (for a reader that only routes, and must not
- * keep old endpoints in memory). */
+/* Return a copy that shares what it holds: a full one, and one without the clusters (for a reader that only routes, and
+ * must not keep old endpoints in memory). */
 struct tc_xds_config *tc_xds_config_copy(const struct tc_xds_config *c);
 struct tc_xds_config *tc_xds_config_routing(const struct tc_xds_config *c);
-/* Borrowed; NULL when the config has no cluster of that name. */
+/* Returns the cluster, borrowed; NULL when the config has none of that name. */
 struct tc_cluster_config *tc_xds_config_cluster(const struct tc_xds_config *c, struct tc_slice name);
 /* Finds the cluster for a caller that asks again for each config: *place is its index in the last config (any number at
  * first), which is tried first, and becomes its index in this config. */
