@@ -1,5 +1,5 @@
-/* Options structs of a program that was compiled against older headers. What lies behind such a struct is not the
- * library's: it is poison, which the library would take for settings and which it must not overwrite. */
+/* Options structs of a program that was compiled against older headers. The bytes behind such a struct are poison: a
+ * library that read them would find settings that nobody made, and it must not overwrite them either. */
 #ifndef TORC_TEST_POISONED_H
 #define TORC_TEST_POISONED_H
 
@@ -33,7 +33,7 @@ static inline void *poisoned_new(size_t size, const char *name)
 /* A zeroed struct of that tag, with poison behind it. */
 #define POISONED(tag) ((struct tag *)poisoned_new(sizeof(struct tag), #tag))
 
-/* Frees the structs. Prints and counts those behind which the library has written. */
+/* Frees the structs. Prints each struct behind which the library has written. Returns their number. */
 static inline int poisoned_end(void)
 {
     int written = 0;

@@ -98,7 +98,7 @@ static size_t put(unsigned char *out, size_t at, const void *data, size_t len)
     return at + len;
 }
 
-/* The header, the question again, and the records. */
+/* Writes the reply: header, question, and the A records if they are asked for. Returns its length. */
 static size_t make_reply(struct name_server *s, unsigned char *reply, const unsigned char *query, size_t len)
 {
     size_t end = 12;

@@ -132,7 +132,7 @@ static void wait_cancelled(int n)
     assert_int_equal(seen().cancelled, n);
 }
 
-/* Makes an RPC behind all attempts so far, on their connection: when it is over the server has seen them. */
+/* Makes an RPC on the connection of all attempts so far: when the RPC is over, the server has seen the attempts. */
 static void pass_by(torc_channel *ch)
 {
     torc_result *r = torc_unary(ch, "unhedged/M", "m", 1, NULL);

@@ -175,7 +175,7 @@ static void test_limit_of_a_compressed_request(void **state)
     torc_channel_free(ch);
 }
 
-/* The smallest limits: a byte by the options, empty messages alone by the service config. */
+/* The smallest limits: one byte by the options; 0 by the service config, which lets empty messages pass. */
 static void test_limits_of_nothing(void **state)
 {
     (void)state;
@@ -334,7 +334,7 @@ static void test_deadlines_that_have_passed(void **state)
     }
 }
 
-/* Explained, such a call has the outcome that it would have if sent. */
+/* torc_explain of a call whose deadline has passed shows the failure that the call would have. */
 static void test_explained_deadline(void **state)
 {
     (void)state;

@@ -318,7 +318,7 @@ static void test_app_policy(void **state)
         torc_metadata_free(md);
     }
     assert_non_null(strstr(last_chooser->config, "red"));
-    /* A waiting RPC is reported to the policy once, whatever the text of its status is made of. */
+    /* The policy is asked to pick once for a waiting RPC: making the text of its status is not a pick. */
     torc_result *r;
     struct torc_call_options waiting = {TORC_SIZE(torc_call_options), .timeout_ms = 1000};
     holds = true;

@@ -11,8 +11,8 @@
 
 #define OK_HEADERS ":status: 200\ncontent-type: application/grpc\n"
 #define CALLING_MS 1500
-/* 33 at once, then as the backoff allows: one after about a second. A connection that lasts for a second, since the
- * machine stalls, begins the count again; without backoff there are hundreds. */
+/* 33 connections are made at once, then one after about a second of backoff. If the machine stalls, a connection may
+ * last for a second, and the count begins again. Without backoff there are hundreds. */
 #define CONNECTIONS_MAX (3 * 36)
 /* Servers that answer: with backoff there would be at most 40 within that time. */
 #define ANSWERED_MIN 46

@@ -44,7 +44,7 @@ static void test_blocking_ping_pong(void **state)
     assert_null(torc_result_response(r));
     assert_non_null(torc_result_headers(r));
     torc_result_free(r);
-    r = torc_stream_finish(call); /* the same again */
+    r = torc_stream_finish(call); /* a second time: the same result */
     assert_int_equal(torc_result_code(r), TORC_STATUS_OK);
     torc_result_free(r);
     torc_stream_free(call);
@@ -79,7 +79,7 @@ static void test_client_streaming_response(void **state)
     assert_int_equal(torc_stream_send(call, "second", 6, 0, -1), 0);
     torc_result *r = torc_stream_finish(call);
     assert_int_equal(torc_result_code(r), TORC_STATUS_OK);
-    /* The first message not yet received; the others are dropped. */
+    /* The response is the first message that was not received yet; later messages are dropped. */
     assert_int_equal(torc_message_size(torc_result_response(r)), 5);
     const torc_message *m = NULL;
     assert_int_equal(torc_stream_receive(call, -1, &m), 0);
@@ -242,7 +242,7 @@ static void test_read_back_pressure(void **state)
     run_until_quiet(&s.written);
     assert_int_equal(s.received, 0);
 
-    /* One request, one message. */
+    /* Each torc_stream_want lets one message come. */
     torc_stream_want(s.call, 1);
     torc_stream_want(s.call, 1);
     while (s.received < 2)

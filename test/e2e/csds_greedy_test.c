@@ -69,9 +69,8 @@ static void put_clusters(struct kit_mesh *k)
     tc_buf_fini(&text);
 }
 
-/* Asks as any client would, and returns the bytes of the answer. With `patience_ms` the client asks for so long again
- * when its connection is closed: while connections come and go, or when they have come just now, it may be the one
- * closed to make room. */
+/* Asks as any client would. Returns the size of the answer. If the connection is closed, the client asks again, for up
+ * to `patience_ms`: the server may close any connection to make room for others. */
 static size_t fetch(struct world *w, uint64_t patience_ms)
 {
     uint64_t began_ms = tc_system_clock.monotonic_ns(NULL) / TC_NS_PER_MS;
@@ -135,7 +134,7 @@ static void close_world(struct world *w)
     kit_mesh_free(w->k);
 }
 
-/* --- the greedy --- */
+/* --- greedy clients --- */
 
 static int connect_raw(const char *address)
 {
@@ -149,7 +148,7 @@ static int connect_raw(const char *address)
     return fd;
 }
 
-/* Opens a connection with unlimited windows and sends that many requests on each of that many streams. */
+/* Opens a connection with unlimited windows, and `streams` streams on it with `requests` requests each. */
 static int ask_for_much(const char *address, unsigned streams, unsigned requests)
 {
     struct fake_h2 *peer = fake_h2_new_raw(false);

@@ -29,7 +29,7 @@ static int teardown(void **state)
     return kit_backends_one_teardown(state) | torc_runtime_free(rt);
 }
 
-/* A socket that is connected to "127.0.0.1:PORT". */
+/* Returns a socket that is connected to `address`, "127.0.0.1:PORT". */
 static int connect_to(const char *address)
 {
     struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -45,8 +45,8 @@ static int connect_to_backend(void)
     return connect_to(kit_backends_address(kit_backends_one, 0));
 }
 
-/* Returns the file that a descriptor stands for, 0 if it is closed: other threads open descriptors meanwhile, which may
- * get the same number. */
+/* Returns the inode of a descriptor, or 0 if the descriptor is closed. The number alone proves nothing: another thread
+ * may open a descriptor that gets the same number. */
 static ino_t file_of(int fd)
 {
     struct stat file;
@@ -134,7 +134,7 @@ static torc_channel *channel_on(torc_runtime *runtime, struct dialer *d, int64_t
                                      .connect_timeout_ms = connect_timeout_ms, .dialer = &dialer};
     torc_channel *ch = torc_channel_new(runtime, kit_backends_target(kit_backends_one), &o, NULL);
     assert_non_null(ch);
-    memset(&dialer, 0xdd, sizeof(dialer)); /* it was copied */
+    memset(&dialer, 0xdd, sizeof(dialer)); /* the channel has a copy */
     return ch;
 }
 
@@ -335,7 +335,8 @@ struct race {
     bool over;
 };
 
-/* The application's state of a dial is freed right behind torc_dial_done: a cancel that came later would use it. */
+/* The application frees its state of a dial as soon as torc_dial_done has returned. A cancel after that would use freed
+ * memory. */
 static void race_dial(torc_dial *dial, const char *address, void *arg)
 {
     struct race *r = arg;
@@ -523,7 +524,7 @@ static void malformed_targets(void **state)
     close(unconnected);
 }
 
-/* Nobody listens there, if the machine has vsock at all. */
+/* With or without vsock on the machine, the connection is refused. */
 static void a_vsock_that_nobody_listens_on(void **state)
 {
     (void)state;

@@ -202,7 +202,7 @@ static void a_mesh_under_load(void **state)
 
 /* --- dates that follow the jump --- */
 
-/* Writes a token that expires then into the file. Returns its text. */
+/* Writes a token that expires at `expires_s` into the file. Returns the token. */
 static char *write_token(const char *path, int64_t expires_s)
 {
     struct tc_buf token = {0};

@@ -41,7 +41,7 @@ static int teardown(void **state)
     return torc_runtime_free(rt);
 }
 
-/* Asks Check about a service. Returns its status, or less than 0: the code of the RPC. */
+/* Asks Check about a service. Returns the service's status, or the negative code of an RPC that failed. */
 static int check(const char *service)
 {
     char request[64];

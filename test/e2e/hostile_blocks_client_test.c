@@ -242,7 +242,7 @@ static int64_t some_timeout(struct tc_rng *rng)
     return which == TC_ARRAY_LEN(most_ms) ? LONG_MS : 1 + (int64_t)tc_rng_below(rng, (uint64_t)most_ms[which]);
 }
 
-/* Called on the loop's thread, as is the callback, which comes later. */
+/* Starts a call. Called on the loop's thread, which also runs the callback, later. */
 static void launch(struct slot *s)
 {
     struct world *w = s->w;

@@ -1,5 +1,5 @@
-/* Interceptors that delay an RPC: resumed from any thread, too late, or never, and whatever else ends the RPC, which
- * has one on_end in any case. Hooks that free what they stand on. */
+/* Interceptors that delay an RPC, which is then resumed from any thread, too late, or never. Whatever ends the RPC,
+ * on_end comes once. Also hooks that free the stream or the channel of their RPC, and hooks that fork. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,13 +30,14 @@ static void test_resumed_with_a_verdict(void **state)
     assert_int_equal(kit_watch.outer.ends, KIT_WATCH_HOOKS);
     torc_result *r;
     torc_stream *s = kit_watch_start_delayed(KIT_WATCH_START, &r);
-    kit_watch_resume(&kit_watch.inner, TORC_PENDING, NULL); /* not again */
+    kit_watch_resume(&kit_watch.inner, TORC_PENDING, NULL); /* a resumption cannot delay again: INTERNAL */
     torc_result_free(kit_watch_finish(s));
     assert_int_equal(torc_result_code(r), TORC_STATUS_INTERNAL);
     torc_result_free(r);
 }
 
-/* The deadline passes while the RPC is delayed. On a machine so slow that it passes before, longer ones follow. */
+/* The deadline passes while the RPC is delayed. If the machine is so slow that the deadline passes before the delay
+ * begins, the test tries again with a longer deadline. */
 static void test_pending_and_deadline(void **state)
 {
     (void)state;
@@ -55,7 +56,7 @@ static void test_pending_and_deadline(void **state)
         assert_int_equal(torc_result_code(r), TORC_STATUS_DEADLINE_EXCEEDED);
         assert_non_null(strstr(torc_result_text(r), "while waiting for the interceptor \"inner\""));
         torc_result_free(r);
-        kit_watch_resume(&kit_watch.inner, 0, NULL); /* late */
+        kit_watch_resume(&kit_watch.inner, 0, NULL); /* too late, and harmless */
         assert_int_equal(kit_watch.inner.ends, kit_watch.outer.ends);
     }
     kit_watch_expect(KIT_WATCH_ECHO, 0, TORC_STATUS_OK, "");
@@ -153,7 +154,8 @@ static void suspend_for_nothing(torc_rpc *rpc)
     torc_rpc_resume(unused, TORC_STATUS_ABORTED, "late"); /* not before the hook has returned */
 }
 
-/* A hook that has delayed the RPC answers otherwise: the delay is over, and another one is not mistaken for it. */
+/* A hook calls torc_rpc_suspend and then returns a verdict other than TORC_PENDING: its delay is void, and resuming it
+ * does not end the delay of another hook. */
 static void test_suspended_for_nothing(void **state)
 {
     (void)state;
@@ -208,8 +210,8 @@ static void test_set_while_pending(void **state)
     }
 }
 
-/* While a message is delayed none follows in its direction: the sender has no room, and the half-close waits behind the
- * message. */
+/* While a sent message is delayed, no other follows: the sender has no room, and the half-close waits behind the
+ * delayed message. */
 static void test_sender_waits(void **state)
 {
     (void)state;
@@ -267,7 +269,8 @@ static void test_receiver_waits(void **state)
     assert_int_equal(kit_watch.inner.ends, 1);
 }
 
-/* The RPC is over but for a message that is delayed: the interceptor refuses it, or the application cancels. */
+/* The server has ended the RPC while a received message is delayed. The interceptor then refuses the message, or the
+ * application cancels: either decides the outcome. */
 static void test_outcome_behind_a_message(void **state)
 {
     (void)state;
@@ -290,7 +293,7 @@ static void test_outcome_behind_a_message(void **state)
     }
 }
 
-/* --- callbacks that take away what they stand on --- */
+/* --- hooks that free the stream or the channel of their RPC --- */
 
 static torc_stream *doomed;
 
@@ -399,7 +402,7 @@ static void fork_here(torc_rpc *rpc)
     assert_true(child >= 0);
 }
 
-/* The RPC is the parent's: in the child no hook is called behind the one that forked. */
+/* The RPC stays the parent's: in the child no hook is called after the hook that forked. */
 static void test_fork_in_hooks(void **state)
 {
     (void)state;

@@ -41,9 +41,9 @@ static void test_refused(void **state)
     (void)state;
     static const struct {
         enum kit_watch_hook at;
-        const char *events; /* NULL: others */
+        const char *events; /* NULL: not compared */
     } cases[] = {
-        {KIT_WATCH_START, "os is o=7 i.7 o.7"}, /* the one that refuses knows */
+        {KIT_WATCH_START, "os is o=7 i.7 o.7"}, /* after its own refusal in on_start: no on_status */
         {KIT_WATCH_ATTEMPT, NULL},
         {KIT_WATCH_SENT, NULL},
         {KIT_WATCH_RECEIVED, NULL},
@@ -72,7 +72,7 @@ static void test_refused(void **state)
     assert_int_equal(kit_watch.inner.opened, kit_watch.inner.closed);
 }
 
-/* The outer one refuses: the inner one never hears of the RPC. */
+/* The outer interceptor refuses the RPC: the inner interceptor never hears of the RPC. */
 static void test_refused_outside(void **state)
 {
     (void)state;
@@ -123,7 +123,7 @@ static void test_status_replaced(void **state)
     kit_watch.inner.text = "instead";
     kit_watch_expect(KIT_WATCH_ECHO, 0, TORC_STATUS_ABORTED, "instead");
     assert_non_null(strstr(kit_watch.events, "i=0 o=10 i.10 o.10"));
-    kit_watch.inner.text = NULL; /* a failure keeps its text */
+    kit_watch.inner.text = NULL; /* without a text of its own the verdict leaves the failure's text */
     kit_watch_expect(KIT_WATCH_FAIL, 0, TORC_STATUS_ABORTED, "m");
     kit_watch.events[0] = '\0';
     kit_watch.inner.verdict = 0;
@@ -272,7 +272,7 @@ static void test_replaced_messages(void **state)
     r = kit_watch_finish(s);
     assert_int_equal(torc_result_code(r), TORC_STATUS_OK);
     torc_result_free(r);
-    /* Limits are for what is sent. */
+    /* The limit applies to the message as the interceptors leave it. */
     r = torc_unary(kit_watch.ch, KIT_WATCH_ECHO, "123456789012345678901234567890123456789", 39, NULL);
     assert_int_equal(torc_result_code(r), TORC_STATUS_RESOURCE_EXHAUSTED);
     torc_result_free(r);
@@ -380,7 +380,7 @@ static void test_null(void **state)
     assert_int_equal(torc_wire_code(NULL), TORC_STATUS_OK);
 }
 
-/* A binding: no struct is laid out by hand. */
+/* As a binding does it: interceptors are made by the names of their fields, without a struct. */
 static void test_by_names(void **state)
 {
     (void)state;

@@ -202,7 +202,7 @@ static void test_crowd(void **state)
             streams[i - 8] = NULL;
         }
     }
-    for (int i = 0; i < RPCS; i++) { /* KIT_WATCH_HANG ends so */
+    for (int i = 0; i < RPCS; i++) { /* RPCs of KIT_WATCH_HANG do not end otherwise */
         torc_stream_cancel(streams[i]);
         torc_stream_free(streams[i]);
     }

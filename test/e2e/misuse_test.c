@@ -1,7 +1,7 @@
-/* Streams that are misused, or freed where it hurts most: NULL everywhere, in each callback, from other threads while
- * callbacks run, twice. Whatever a program does short of using a freed handle, each accepted RPC has one last callback,
- * after which its argument is the program's. The arguments are freed there, so that a sanitizer sees a callback that
- * comes later. */
+/* Streams that are misused: NULL arguments, calls in the wrong state, handles that are freed inside each callback or
+ * while callbacks run on another thread. As long as the program uses no freed handle, each accepted RPC has one last
+ * callback, after which its argument is the program's. The arguments are freed in that callback, so that a sanitizer
+ * sees a callback that comes later. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -284,7 +284,7 @@ static void test_free_in_each_callback(void **state)
     }
 }
 
-/* The table of events is the caller's again at once. */
+/* torc_stream_start copies the table of events, which the caller may overwrite at once. */
 static void test_events_are_copied(void **state)
 {
     (void)state;
@@ -418,7 +418,6 @@ static void test_last_callbacks_come_before_the_runtime_is_gone(void **state)
     }
 }
 
-/* Threads that wait for a stream are released when any other thread ends the stream. */
 static void *receive_until_the_end(void *arg)
 {
     const torc_message *m;
@@ -428,6 +427,7 @@ static void *receive_until_the_end(void *arg)
     return (void *)(intptr_t)rc;
 }
 
+/* A thread that waits for a stream is released when another thread ends the stream. */
 static void test_free_releases_a_receiver(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* examples/otlp as a program against a server of this test: the bytes of its span and of its metric are what the
- * generated code reads from them; a receiver that rejects, or that is not there, makes it fail with the reason. */
+/* examples/otlp as a program against a server of this test, which unpacks the span and the metric with generated code.
+ * If the receiver rejects spans, or nobody listens, the program fails and prints the reason. */
 #include <pthread.h>
 #include <spawn.h>
 #include <stdio.h>

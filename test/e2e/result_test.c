@@ -190,7 +190,8 @@ static void test_explain(void **state)
     torc_result_free(r);
 }
 
-/* Blocks of that size are those of a result; there are none in reserve while 2,000 results are held. */
+/* The allocator refuses blocks of the size of a result. While 2,000 results are held the reserve of such blocks is used
+ * up, and RPCs end with the result that needs no memory. */
 static void test_no_memory_for_a_result(void **state)
 {
     (void)state;

@@ -328,7 +328,8 @@ static void test_limits_of_waits(void **state)
     expect_end(s, TORC_STATUS_UNKNOWN);
 }
 
-/* A client that does not read holds the sender back, at 64 KiB here and a window there; nothing is lost. */
+/* A client that does not read stops the sender, once the client's window and the 64 KiB that the server queues are
+ * full. Nothing is lost. */
 static void test_back_pressure(void **state)
 {
     (void)state;
@@ -457,7 +458,7 @@ static void test_cancelled_by_the_client(void **state)
     assert_int_equal(cancels, 1);
 }
 
-/* The client hears of its deadline by itself, the server's side ends too. */
+/* The deadline ends the RPC on both sides. */
 static void test_deadline(void **state)
 {
     (void)state;
@@ -483,7 +484,7 @@ static void test_compression(void **state)
         assert_int_equal(torc_stream_receive(s, -1, &m), 1);
         assert_int_equal(torc_message_size(m), 90000);
     }
-    /* 100,001 bytes are few when compressed, and too many when not. */
+    /* 100,001 bytes exceed max_send_message_bytes, unless they are compressed. */
     assert_int_equal(torc_server_call_send(call, zeros, sizeof(zeros), 0, -1), 0);
     assert_int_equal(torc_stream_receive(s, -1, &m), 1);
     assert_int_equal(torc_server_call_send(call, zeros, sizeof(zeros), TORC_SEND_PLAIN, -1), 0);
@@ -511,7 +512,7 @@ static void test_stop_waits(void **state)
     torc_server_call *call = next_call(NULL);
     pthread_create(&stopper, NULL, stop_gracefully, &rc);
     torc_error *error = NULL;
-    do { /* until it is being stopped */
+    do { /* until the stop has begun */
         torc_error_clear(&error);
         torc_server_listen(server, "127.0.0.1:0", torc_credentials_insecure(), NULL, &error);
     } while (!error);
@@ -527,7 +528,7 @@ static void test_stop_waits(void **state)
     torc_result *r = ask("a.B/Echo", "x", NULL);
     assert_int_equal(torc_result_code(r), TORC_STATUS_UNAVAILABLE);
     torc_result_free(r);
-    assert_int_equal(torc_server_stop(server, 0), 0); /* it has stopped */
+    assert_int_equal(torc_server_stop(server, 0), 0); /* has stopped already */
 }
 
 static void test_grace_ends(void **state)
@@ -595,7 +596,7 @@ static void test_handles_outlive_the_server(void **state)
     assert_int_equal(releases, 2);
 }
 
-/* The runtime ends first. */
+/* The runtime ends before its server and the server's calls. */
 static void test_runtime_ends(void **state)
 {
     (void)state;
@@ -612,7 +613,7 @@ static void test_runtime_ends(void **state)
     expect_end(s, TORC_STATUS_UNAVAILABLE);
 }
 
-/* A handle that another thread has finished, while a callback uses it. */
+/* Finishes the call and then uses its handle: each later function is refused. */
 static void on_finished_elsewhere(torc_server_call *call, const torc_message *m, void *arg)
 {
     (void)arg, (void)m;
@@ -639,13 +640,13 @@ static void test_finished_twice(void **state)
     expect_end(s, TORC_STATUS_ABORTED);
 }
 
-/* The application drives the loop; its blocking functions do too. */
 static void *client_unary(void *arg)
 {
     expect("a.B/Later", "hi", TORC_STATUS_OK, "hi");
     return arg;
 }
 
+/* The application drives the loop: by torc_runtime_poll, and inside blocking functions of the server. */
 static void test_caller_drives(void **state)
 {
     (void)state;

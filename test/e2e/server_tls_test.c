@@ -96,7 +96,7 @@ static torc_credentials *texts(const struct kit_cert *clients, int64_t how)
     return c;
 }
 
-/* Asks once, with a connection of its own. The caller frees the result. */
+/* Makes one RPC on a connection of its own. The caller frees the result. */
 static torc_result *ask(const char *address, const struct kit_cert *trusted, const struct kit_cert *own)
 {
     struct torc_tls_options t = {TORC_SIZE(torc_tls_options), .roots_pem = trusted ? trusted->cert_pem : NULL};
@@ -115,7 +115,7 @@ static torc_result *ask(const char *address, const struct kit_cert *trusted, con
     return r;
 }
 
-/* `expected` NULL: UNAVAILABLE. */
+/* Asserts the server's answer; `expected` NULL: the RPC fails with UNAVAILABLE. */
 static void expect_at(int line, const char *address, const struct kit_cert *trusted, const struct kit_cert *own,
                       const char *expected)
 {
@@ -145,7 +145,7 @@ static void test_each_address_has_its_own(void **state)
     expect(plain, &root, NULL, NULL);
     expect(tls, NULL, NULL, NULL);
     expect(tls, &root, NULL, "1 - 0");
-    expect(tls, &root, &client, "1 - 0"); /* nobody asked for it */
+    expect(tls, &root, &client, "1 - 0"); /* the server asks for no certificate */
     expect(tls, &other_root, NULL, NULL);
     expect(required, &root, NULL, NULL);
     expect(required, &root, &nobody, NULL);
@@ -190,10 +190,10 @@ static void test_files_are_reloaded(void **state)
     char *address = listen_with(c);
     expect(address, &root, &client, CLIENT);
     expect(address, &root, &nobody, NULL);
-    put("cert", second_leaf.cert_pem); /* without its key: the pair before it stays */
+    put("cert", second_leaf.cert_pem); /* does not match the key: the old pair stays in use */
     expect(address, &root, &client, CLIENT);
     put("key", second_leaf.key_pem);
-    int code; /* a pair that did not fit is looked at again after 100 ms */
+    int code; /* a pair that did not match is read again after 100 ms */
     do {
         torc_result *r = ask(address, &other_root, &client);
         code = torc_result_code(r);

@@ -89,7 +89,7 @@ static void test_ping_pong(void **state)
     torc_stream_free(s);
 }
 
-/* Limits that pass lose nothing: every message comes once, in its order, however often it was asked for in vain. */
+/* A receive that times out loses nothing: every message comes once and in order. */
 static void test_receive_in_time(void **state)
 {
     (void)state;
@@ -129,7 +129,7 @@ static void test_message_lives_until_the_next(void **state)
     torc_message_unref(kept);
 }
 
-/* The server does not read: flow control stops the sender, and no message was sent that was not taken. */
+/* The server does not read: flow control stops the sender, whose waits time out. */
 static void test_send_in_time(void **state)
 {
     (void)state;
@@ -287,22 +287,21 @@ static void test_compression_of_a_message(void **state)
     torc_stream_free(s);
 }
 
-/* A result that was kept depends on nothing. */
 static void *want_one(void *arg)
 {
     assert_int_equal(torc_stream_want(arg, 1), TORC_ECLOSED);
     return NULL;
 }
 
-/* A thread sleeps on the runtime's lock inside torc_stream_want, of an RPC that is over, while another frees the
- * stream: the function holds the stream until it returns. */
+/* One thread frees the stream of an RPC that is over while another waits for the runtime's lock inside
+ * torc_stream_want: that function holds the stream until it returns. */
 static void test_freed_while_another_thread_is_inside(void **state)
 {
     (void)state;
     torc_stream *s = torc_stream_open(ch, "a.B/Chat", NULL, NULL);
     pthread_t thread;
     expect_code(s, TORC_STATUS_OK);
-    while (atomic_load(&s->zeroed.n) > 1) { /* the loop still has it */
+    while (atomic_load(&s->zeroed.n) > 1) { /* the loop still holds the stream */
         torc_runtime_poll(rt, 1);
         sched_yield();
     }
@@ -315,6 +314,7 @@ static void test_freed_while_another_thread_is_inside(void **state)
     assert_int_equal(pthread_join(thread, NULL), 0);
 }
 
+/* A result needs neither its runtime nor its channel. */
 static void test_results_outlive_the_runtime(void **state)
 {
     (void)state;

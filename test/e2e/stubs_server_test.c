@@ -109,7 +109,7 @@ static void both(torc_server_call *call, void *arg)
 static const Handlers all = {.size = sizeof(Handlers), .once = once, .each = each, .last = last, .both = both};
 static int one = 1;
 
-/* A server with these handlers, and a channel to it. */
+/* Starts the server with these handlers, and opens the channel to it. */
 static void serve(const Handlers *handlers)
 {
     torc_error *error = NULL;
@@ -413,7 +413,7 @@ static void test_details_too_large(void **state)
     }
 }
 
-/* Expects that the struct is refused, with this in the text. */
+/* Asserts that adding these handlers fails with the code and a text that contains `text`. */
 static void refused(const void *handlers, int code, const char *text)
 {
     torc_error *error = NULL;

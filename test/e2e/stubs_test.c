@@ -120,7 +120,7 @@ static void test_async(void **state)
     assert_int_equal(got, 9);
 }
 
-/* lend_request lends the message, which is packed: its bytes are nobody's when the function has returned. */
+/* The packed bytes end with the stub's function, so the RPC copies them even with lend_request. */
 static void test_async_with_a_lent_request(void **state)
 {
     (void)state;
@@ -218,7 +218,8 @@ static void on_done(torc_stream *stream, const torc_result *result, void *arg)
 
 static const struct torc_stream_events events = {.size = sizeof(events), .on_message = on_message, .on_done = on_done};
 
-/* Other RPCs meanwhile, which drive the loop if nobody else does: torc_stream_finish would drop the messages. */
+/* Makes other RPCs until the stream has ended: they drive the loop where no thread does. torc_stream_finish would drop
+ * the stream's messages. */
 static void wait_for_the_end(torc_stream *s, struct heard *h)
 {
     assert_non_null(s);
@@ -276,7 +277,7 @@ static void test_malformed_message(void **state)
     assert_int_equal(heard.layer, TORC_LAYER_CODEC);
 }
 
-/* Malformed bytes that the application reads when it knows how the RPC ended do not change what it was told. */
+/* Once the application was told the outcome of the RPC, reading a malformed message does not change the outcome. */
 static void test_an_outcome_that_was_seen(void **state)
 {
     (void)state;

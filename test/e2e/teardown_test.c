@@ -30,7 +30,7 @@ const char *__tsan_default_suppressions(void)
 }
 #endif
 
-/* How much slower everything is. */
+/* How much slower the sanitizers make everything. */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define SLOW 5
 #else

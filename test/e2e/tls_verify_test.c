@@ -19,7 +19,7 @@
 static torc_runtime *rt;
 static struct kit_cert ca, leaf, stranger;
 
-/* Of the servers, which borrow them. */
+/* The servers borrow these contexts, which the teardown frees. */
 static struct tc_tls_context *contexts[8];
 static size_t n_contexts;
 
@@ -44,13 +44,13 @@ static struct kit_backends *backends_new(const char *chain_pem, const struct kit
     return kit_backends_new(1, &so);
 }
 
-/* "b" sends, besides its chain, a certificate that has nothing to do with it. */
+/* A server that sends a certificate after its own which is not part of the chain. */
 static struct kit_backends *good;
 
 static int setup(void **state)
 {
     (void)state;
-    /* A connection that no channel holds goes at once, and its credentials with it. */
+    /* A connection that no channel holds closes at once and releases its credentials. */
     struct torc_runtime_options o = {TORC_SIZE(torc_runtime_options), .mode = TORC_RUNTIME_CALLER,
                                      .idle_connection_ms = -1};
     rt = torc_runtime_new(&o, NULL);
@@ -148,7 +148,7 @@ static torc_channel *channel_new(struct kit_backends *kit, torc_credentials *cre
     return ch;
 }
 
-/* Makes an RPC on a channel of its own, with these credentials, of which the reference is given up. */
+/* Makes an RPC on a new channel with these credentials. Takes over the reference to them. */
 static void expect(struct kit_backends *kit, torc_credentials *creds, int code, const char *part)
 {
     torc_channel *ch = channel_new(kit, creds, 0);
@@ -273,7 +273,7 @@ static void it_accepts_nothing_that_torc_refuses(void **state)
     assert_int_equal(h.asked, 0);
 }
 
-/* The limit of connecting counts. The answer that comes later changes nothing. */
+/* Without an answer the connection attempt times out. An answer after that changes nothing. */
 static void no_answer_is_a_refusal(void **state)
 {
     (void)state;
@@ -291,7 +291,7 @@ static void no_answer_is_a_refusal(void **state)
     assert_int_equal(kit_backends_counts(good, 0).requests, before);
 }
 
-/* The channel, or the runtime, ends while the hook thinks. */
+/* The channel or the runtime ends before the hook's verdict. */
 static void the_end_meanwhile(void **state)
 {
     (void)state;
@@ -443,7 +443,7 @@ static void contradictions_are_refused(void **state)
     refused((struct torc_tls_options){.skip_verify = 2}, "skip_verify: is 2");
     refused((struct torc_tls_options){.roots_pem = "no PEM", .verify_release = on_release, .verify_arg = &h}, "");
     assert_int_equal(h.released, 0);
-    /* An older program's struct, whose memory goes on with other things. */
+    /* A struct of an older program: the bytes behind its size are not read. */
     struct torc_tls_options older = {.size = offsetof(struct torc_tls_options, verify), .skip_verify = TORC_ON};
     expect(good, torc_credentials_tls(&older, NULL), TORC_STATUS_UNAVAILABLE, "certificate verify failed");
 }

@@ -192,7 +192,7 @@ static void round_robin_is_even(void **state)
         assert_int_equal(kit_mesh_take(w.k, i), 100);
     /* The same content in other bytes changes nothing: round_robin keeps its position. */
     for (int round = 0; round < 5; round++) {
-        char accepted[64]; /* of this version, the world's own is the first */
+        char accepted[64]; /* the request that accepts this round's version; version 1 is open_world's */
         snprintf(accepted, sizeof(accepted), "ClusterLoadAssignment %d c\n", round + 2);
         kit_mesh_put_endpoints(w.k, "c", "0/a: 0, 1, 2", round % 2 ? NULL : "policy: {}");
         kit_mesh_wait_request(w.k, accepted);

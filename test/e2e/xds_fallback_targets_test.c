@@ -104,8 +104,8 @@ static void test_one_of_two_targets(void **state)
     torc_channel_free(other);
 }
 
-/* A71: a stream that is closed before its first response makes the fallback server be asked. One that the server gave
- * back unprocessed is closed, too, whatever gRPC may do for other RPCs. */
+/* A71: a stream that ends before its first response makes the client ask the fallback server. This holds for a stream
+ * that a GOAWAY refused, too, although gRPC would retry other RPCs transparently. */
 static void test_a_stream_that_is_given_back(void **state)
 {
     (void)state;

@@ -194,7 +194,7 @@ static void without_end(void **state)
     kit_process_go_on(client, 10);
 }
 
-/* Good resources are accepted: they are the mesh's, and cost what they cost. RPCs to others go on meanwhile. */
+/* Good resources are accepted, whatever memory they take. RPCs to other backends go on meanwhile. */
 static void good_endpoints(void **state)
 {
     (void)state;

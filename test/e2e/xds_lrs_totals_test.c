@@ -13,8 +13,8 @@
 #define CALLERS 3
 #define HELD 2
 #define LOCALITIES "0/a=1: 0; 0/b=2: 1"
-/* Long compared to a report's way, on a machine that stands still for seconds too, so that none is in flight when the
- * server crashes: LRS has no acknowledgement, and a report in flight is lost. */
+/* Much longer than a report is under way, even if the machine stalls for seconds, so that no report is in flight when
+ * the server crashes. LRS has no acknowledgement: a report in flight would be lost. */
 #define INTERVAL_MS 3000
 /* After the crash. */
 #define SOON_MS 200

@@ -184,7 +184,7 @@ static void routes_switch_under_load(void **state)
                                   : "{match: {prefix: \"\"}, route: {cluster: c0}}");
         kit_mesh_calls(w.ch, NULL, 20);
     }
-    kit_mesh_wait_accepted(w.k, "Listener", "svc", "c0"); /* the last call */
+    kit_mesh_wait_accepted(w.k, "Listener", "svc", "c0"); /* the loop's last listener */
     kit_mesh_wait_backend(w.k, w.ch, NULL, 0);
     tc_free(kit_mesh_requests(w.k));
     kit_mesh_put_routes(w.k, "svc", "{match: {prefix: \"\"}, route: {cluster: c1}}");

@@ -18,7 +18,7 @@ struct run {
     bool done;
     int code;
     size_t answers;
-    TC_VEC(bool) made; /* for each answer of the call: is it without contents? */
+    TC_VEC(bool) made; /* for each answer of the call: whether it leaves contents out */
 };
 
 static void make(struct tc_csds_service *service, bool without_contents)
@@ -48,7 +48,7 @@ static void on_done(void *arg, const struct tc_h2_outcome *outcome)
 
 static const struct tc_h2_client_events stream_events = {.stream = {.on_message = on_message}, .on_done = on_done};
 
-/* No request ends the connection. */
+/* The connection must not end with an error, whatever the requests are. */
 static void on_closed(void *arg, const struct tc_status *why)
 {
     (void)arg;

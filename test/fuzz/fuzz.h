@@ -24,7 +24,7 @@ struct tc_fuzz_input {
     size_t len;
 };
 
-/* Reads from an exhausted input give zeros. */
+/* Takes a byte; 0 if the input is exhausted. */
 static inline uint8_t tc_fuzz_u8(struct tc_fuzz_input *in)
 {
     if (in->len == 0)
@@ -41,7 +41,7 @@ static inline uint64_t tc_fuzz_uint(struct tc_fuzz_input *in, size_t bytes)
     return v;
 }
 
-/* Takes `len` bytes, or all that are left if there are fewer. */
+/* Takes `len` bytes, or the rest if it is shorter. */
 static inline struct tc_slice tc_fuzz_take(struct tc_fuzz_input *in, size_t len)
 {
     struct tc_slice s = tc_slice_of(in->data, TC_MIN(len, in->len));

@@ -26,13 +26,13 @@ static int send_status(struct call *c, int code)
     return tc_h2_server_stream_send_status(c->stream, &status, NULL);
 }
 
-/* In a callback of the stream, which is not over then. */
+/* Sends the status from a callback of the stream, which is then still open. */
 static void finish(struct call *c, int code)
 {
     TC_FUZZ_CHECK(send_status(c, code) == 0);
 }
 
-/* At any time: the stream may be over and its end not delivered yet. */
+/* Sends the status at any time: the stream may have ended, with the end not delivered yet. */
 static void finish_late(struct call *c, int code)
 {
     int rc = send_status(c, code);

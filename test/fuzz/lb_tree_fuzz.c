@@ -85,7 +85,7 @@ static void finish(struct tc_call_tracker *tracker, int code)
     tc_status_fini(&status);
 }
 
-/* A possible next step of a connection. */
+/* Moves a connection to a possible next state. */
 static void move(struct tree *t, const char *addr, const char *zone, bool well)
 {
     enum torc_connectivity state = fake_lb_state_in(t->f, addr, zone);
@@ -151,7 +151,7 @@ static void event(struct tree *t, struct tc_fuzz_input *in)
     }
 }
 
-/* Everything succeeds from here on: nothing may be stuck. */
+/* Lets every attempt and RPC succeed: nothing may be stuck. */
 static void settle(struct tree *t)
 {
     for (unsigned i = 0; i < TRACKED_MAX; i++) {

@@ -230,7 +230,7 @@ static bool search(struct run *r, const struct node *first, int from)
     return false;
 }
 
-/* An empty match directly after the last one does not count. */
+/* Replaces all matches. An empty match directly behind the last match does not count. */
 static void replace_all(struct run *r, const struct node *first)
 {
     int at = 0, last = -1, len = (int)r->n_text;

@@ -15,7 +15,7 @@ bool __wrap_pgt_messages_run(struct tc_slice program TC_UNUSED,
     return tc_refuse(why, "not run here");
 }
 
-/* A comment that is ended by the text of a .proto would let the text be code. */
+/* Checks that comments of a .proto cannot end the comment of the header that quotes them: the rest would be code. */
 static void check_header(const char *text)
 {
     bool inside = false;

@@ -2,17 +2,17 @@
  * events: a call that wakes an endpoint, an attempt that succeeds or fails, a backoff that is over, a connection that
  * is lost, the next timer, and an update to each of six configs, over two priorities and three endpoints.
  *
- * Why that is all of them: a state is what the real policies say of themselves (lb/describe.h: all that has a part in
- * what they do next) together with the model's. The search goes breadth first from the state after the first update; of
- * the sequences that lead to one state it goes on from the first alone, a shortest one, since what follows the others
- * is the same. That is a test, too: for a sample of the sequences that it drops, each event is tried behind the dropped
- * and the kept one, and must lead to one state. The hashes of calls are all that matter: one for each of the ways to
- * walk the rings.
+ * Why this covers every sequence: a state is the description of the real policies (lb/describe.h: everything that
+ * decides what they do next) together with the model's state. The search goes breadth first from the state after the
+ * first update. If several sequences lead to one state, the search goes on from the first of them, a shortest one,
+ * since the same events follow from all. This is tested, too: for a sample of the dropped sequences, each event is
+ * tried after the dropped and after the kept sequence, and must lead to one state. Calls have one hash for each way to
+ * walk the rings, so that no other hash matters.
  *
  * After each event: the attempts and connections are those that the model allows, endpoint by endpoint; the state and
- * the next timer are the model's; a call of each hash gets the model's answer. In each state that was found, for each
- * endpoint of the config, with that one alone reachable: calls that wait get there in the end (nothing is stuck), and
- * without calls the tree does not stay in CONNECTING or TRANSIENT_FAILURE.
+ * the next timer are the model's; a call of each hash gets the model's answer. In each state, for each endpoint of the
+ * config, if no other endpoint can be reached: waiting calls get to it in the end (nothing is stuck), and without calls
+ * the tree does not stay in CONNECTING or TRANSIENT_FAILURE.
  *
  * TORC_MODEL_DEPTH: events in a sequence (8). */
 #include <stdio.h>
@@ -231,7 +231,7 @@ static int number_at(const char *digits)
     return n;
 }
 
-/* Time until the tree's next timer. */
+/* Returns the time until the tree's next timer, or NO_TIMER. */
 static int next_timer(const struct world *w)
 {
     int next = NO_TIMER;

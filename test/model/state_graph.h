@@ -21,9 +21,9 @@ size_t state_graph_count(const struct state_graph *g);
 /* Adds a step from a state by an event. Returns the number of the state reached: a new state if the number equals the
  * count of states before the call. */
 uint32_t state_graph_step(struct state_graph *g, uint32_t from, const struct event *by, const struct state_sign *to);
-/* The events that lead to a state. Returns their number. */
+/* Writes the events that lead to a state to `out`. Returns their number. */
 size_t state_graph_path(const struct state_graph *g, uint32_t state, struct event *out);
-/* The number of sequences of that many steps from the first state. */
+/* Returns the number of sequences of that many steps from the first state. */
 double state_graph_sequences(const struct state_graph *g, int steps);
 
 #endif

@@ -55,17 +55,17 @@ enum torc_connectivity model_seen(enum slot s);
 /* Makes the tree after its first update. */
 void model_start(struct model *m, const struct model_config *config);
 /* Applies the event. Where the gRFCs leave a choice (A61: "one IDLE endpoint, any"), follows `seen`, the choice of the
- * real tree. Returns NULL if that is allowed, else a text with the violation. */
+ * real tree. Returns NULL if that choice is allowed, otherwise a text with the violation. */
 const char *model_apply(struct model *m, const struct event *e, enum torc_connectivity seen[CHILDREN][ENDPOINTS]);
-/* The child whose picker is the channel's. */
+/* Returns the child whose picker is the channel's. */
 int model_chosen(const struct model *m);
 enum torc_connectivity model_state(const struct model *m);
-/* Time until the next timer, or NO_TIMER. */
+/* Returns the time until the next timer, or NO_TIMER. */
 int model_next_timer(const struct model *m);
 
 enum answer { SENT, QUEUED, FAILS };
-/* The answer to a call that meets the chosen child's endpoints in this order on the ring (n: the child's endpoints).
- * *endpoint: where the call is sent, or which endpoint it wakes (QUEUED; -1: none). */
+/* Returns the answer to a call that meets the chosen child's n endpoints in this order on the ring. *endpoint: where
+ * the call is sent, or which endpoint a QUEUED call wakes (-1: none). */
 enum answer model_call(const struct model *m, const int *order, int n, int *endpoint);
 
 #endif

@@ -1,5 +1,5 @@
-/* The state of a run, for workload.c (its life, calls) and changes.c (faults, changes of the mesh). workload.c owns
- * it. */
+/* The state of a run, for workload.c (its life), calls.c (its calls), changes.c (faults, changes of the mesh) and
+ * reports.c (load reports, client status). workload.c owns the state. */
 #ifndef SIM_WORKLOAD_INTERNAL_H
 #define SIM_WORKLOAD_INTERNAL_H
 

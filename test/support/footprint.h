@@ -20,7 +20,7 @@ struct footprint {
 
 /* Starts a measurement and resets the peak. */
 struct footprint footprint_begin(void);
-/* The peak above the memory resident at `begin`, and the CPU time since. */
+/* Returns the peak above the memory that was resident at `begin`, and the CPU time since. */
 struct footprint footprint_since(const struct footprint *begin);
 /* Returns the number of open descriptors, plus a constant. */
 size_t footprint_descriptors(void);

@@ -84,7 +84,7 @@ static void start_next(struct order *o)
     o->running++;
 }
 
-/* On the loop's thread, as everything that follows from it. */
+/* Starts all calls. Runs on the loop's thread, and so do their callbacks. */
 static void start_all(void *arg)
 {
     struct order *o = arg;
@@ -94,7 +94,7 @@ static void start_all(void *arg)
         sem_post(&o->done);
 }
 
-/* Opens a channel to the target, or keeps the one there is. */
+/* Opens a channel to the target, unless the channel that is open has this target. */
 static void open_channel(struct order *o, const json_t *asked)
 {
     const char *text = json_string_value(json_object_get(asked, "target"));

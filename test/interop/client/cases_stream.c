@@ -45,7 +45,8 @@ void case_client_streaming(struct interop *t)
     finish_input(stream, 74922);
 }
 
-/* Torc compresses by call, not by message: the description switches within one stream; here are two streams. */
+/* The description switches compression off and on within one stream. Here one stream is compressed and another is
+ * not. */
 void case_client_compressed_streaming(struct interop *t)
 {
     const bool yes = true, no = false;

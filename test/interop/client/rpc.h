@@ -20,7 +20,7 @@ struct interop {
     int soak_iterations;
 };
 
-/* A case: returns on success, ends the program through CHECK otherwise. */
+/* A case. Returns if it passed; a check that fails ends the program (CHECK). */
 typedef void (*interop_case_fn)(struct interop *t);
 
 #define CHECK(cond, ...)                                                                                               \

@@ -25,7 +25,7 @@ struct fake_h2_frame {
     uint32_t stream;
     char *payload; /* NUL-terminated */
     size_t len;
-    char *headers; /* HEADERS: "name: value\n" for each field, decoded; else NULL */
+    char *headers; /* HEADERS: "name: value\n" for each field, decoded; NULL for other frames */
 };
 
 struct fake_h2;
@@ -39,32 +39,33 @@ void fake_h2_free(struct fake_h2 *p);
 
 /* While holding, frames are collected; the release sends them in one piece. */
 void fake_h2_hold(struct fake_h2 *p, bool on);
-/* Any bytes. */
+/* Sends any bytes. */
 void fake_h2_bytes(struct fake_h2 *p, const void *data, size_t len);
-/* Any frame. */
+/* Sends any frame, well formed or not. */
 void fake_h2_frame(struct fake_h2 *p, uint8_t type, uint8_t flags, uint32_t stream, const void *payload, size_t len);
-/* The client's preface when it plays the client, then an empty SETTINGS, and an ACK. */
+/* Sends the preface if the peer plays the client, then an empty SETTINGS and an ACK. */
 void fake_h2_start(struct fake_h2 *p);
 void fake_h2_setting(struct fake_h2 *p, uint16_t id, uint32_t value);
-/* HEADERS (whole) of literal fields, given as "name: value\n..." (a name may begin with ':'). */
+/* Sends one HEADERS frame of literal fields, given as "name: value\n..." (a name may begin with ':'). */
 void fake_h2_headers(struct fake_h2 *p, uint32_t stream, const char *fields, bool end_stream);
-/* HPACK literals without indexing of such fields, appended. */
+/* Appends the fields as HPACK literals without indexing. */
 void fake_h2_hpack(struct tc_buf *out, const char *fields);
 void fake_h2_data(struct fake_h2 *p, uint32_t stream, const void *data, size_t len, bool end_stream);
-/* DATA with one gRPC message. */
+/* Sends one gRPC message in one DATA frame. */
 void fake_h2_message(struct fake_h2 *p, uint32_t stream, const void *data, size_t len, bool end_stream);
 void fake_h2_rst(struct fake_h2 *p, uint32_t stream, uint32_t code);
 void fake_h2_goaway(struct fake_h2 *p, uint32_t last, uint32_t code, const char *text);
 void fake_h2_ping(struct fake_h2 *p, const char data[8], bool ack);
 void fake_h2_window(struct fake_h2 *p, uint32_t stream, uint32_t increment);
 
-/* For a raw peer: bytes that the other side sent; bytes for it (the caller clears the buffer). */
+/* For a peer without a pipe. fake_h2_feed hands over bytes that the other side sent. fake_h2_take returns the bytes for
+ * the other side, in a buffer that the caller clears. */
 void fake_h2_feed(struct fake_h2 *p, const void *data, size_t len);
 struct tc_buf *fake_h2_take(struct fake_h2 *p);
 
-/* Parses the bytes that have come. The next frame, or NULL; valid until the next call. */
+/* Parses the bytes that have come. Returns the next frame, valid until the next call, or NULL if none is complete. */
 const struct fake_h2_frame *fake_h2_next(struct fake_h2 *p);
-/* Skips frames until one of that type (and stream, unless 0); NULL when there is none. */
+/* Skips frames up to the first one of the type (and the stream, unless 0). Returns that frame, or NULL. */
 const struct fake_h2_frame *fake_h2_expect(struct fake_h2 *p, uint8_t type, uint32_t stream);
 /* Returns how many frames of the type (and stream, unless 0) have come and been parsed since the last call; all others
  * are skipped. */

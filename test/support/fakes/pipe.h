@@ -14,7 +14,7 @@ struct fake_pipe;
 struct fake_pipe *fake_pipe_new(struct tc_loop *loop);
 /* Frees the pipe. Each end must be closed, or must never have had an owner that still uses it. */
 void fake_pipe_free(struct fake_pipe *p);
-/* End 0 or 1. Tests may set peer, local, alpn and secure. */
+/* Returns end 0 or 1, borrowed. Tests may set its peer, local, alpn and secure. */
 struct tc_bytestream *fake_pipe_end(struct fake_pipe *p, int end);
 
 /* For both ends: a read returns at most that many bytes, then TORC_EAGAIN, then READABLE again. 0: unlimited. */
@@ -27,8 +27,8 @@ void fake_pipe_set_capacity(struct fake_pipe *p, size_t bytes);
 
 /* Writes from `end`, as its owner would, regardless of chunk and capacity. */
 void fake_pipe_put(struct fake_pipe *p, int end, const void *data, size_t len);
-/* fake_pipe_unread: the bytes that `end` has not read yet, borrowed. fake_pipe_take removes bytes as if `end` had read
- * them. */
+/* fake_pipe_unread returns the bytes that `end` has not read yet, borrowed. fake_pipe_take removes bytes as if `end`
+ * had read them. */
 struct tc_slice fake_pipe_unread(const struct fake_pipe *p, int end);
 void fake_pipe_take(struct fake_pipe *p, int end, size_t len);
 

@@ -347,7 +347,7 @@ static void request_field(struct hostile_peer *p)
     fields(p, HOSTILE_OK ":scheme: http\nte: x\n", false);
 }
 
-/* Once made a server abort: a load balancer's field, then more than 8 KB. */
+/* A field of grpclb, then a field of more than 8 KB: together these once made a server abort. */
 static void odd_fields(struct hostile_peer *p)
 {
     char text[9300];

@@ -1,8 +1,8 @@
-/* Hostile servers: closing or falling silent in each state, and servers of other protocols.
+/* Hostile servers: closing or falling silent in each state, extreme settings, malformed frames, other protocols.
  *
- * Rows walk through the states of a connection and of an RPC (before SETTINGS, after headers, within a message,
- * before trailers, ...) and stop, close, reset or drip bytes there. Outcomes name the state in which the server left.
- */
+ * Most rows walk through the states of a connection and of an RPC (before SETTINGS, after headers, within a message,
+ * before trailers, ...) and stop, close, reset or drip bytes there: outcomes name the state in which the server left.
+ * The others send settings that the client must bear, or frames that must end the connection. */
 #include <poll.h>
 
 #include "support/hostile/rows.h"

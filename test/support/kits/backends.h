@@ -13,7 +13,7 @@
 
 struct kit_backends;
 
-/* n echo servers "b0", "b1", ... on 127.0.0.1 and ports that the system chooses. opts NULL: the defaults. */
+/* Makes n echo servers "b0", "b1", ... on 127.0.0.1 and ports that the system chooses. opts NULL: the defaults. */
 struct kit_backends *kit_backends_new(size_t n, const struct tc_server_opts *opts);
 void kit_backends_free(struct kit_backends *kit);
 /* "127.0.0.1:PORT"; borrowed. */
@@ -24,7 +24,7 @@ const char *kit_backends_target(struct kit_backends *kit);
 uint16_t kit_backends_listen_everywhere(struct kit_backends *kit, size_t i);
 /* Runs fn on the servers' thread and waits until it returns. */
 void kit_backends_do(struct kit_backends *kit, void (*fn)(struct tc_server *server, void *arg), size_t i, void *arg);
-/* kit_backends_stop ends the server and cuts its connections. kit_backends_start makes it again on its port. */
+/* kit_backends_stop ends the server and cuts its connections. kit_backends_restart makes it again on its port. */
 void kit_backends_stop(struct kit_backends *kit, size_t i);
 void kit_backends_restart(struct kit_backends *kit, size_t i);
 void kit_backends_goaway(struct kit_backends *kit, size_t i);

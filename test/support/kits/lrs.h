@@ -46,12 +46,12 @@ void kit_lrs_free(struct kit_lrs *l);
 void kit_lrs_ask(struct kit_lrs *l, uint64_t interval_ms, const char *cluster);
 /* While true, ends every stream with UNAVAILABLE and answers no new stream. */
 void kit_lrs_hold(struct kit_lrs *l, bool hold);
-/* Closes the control plane (port and connections) in the loop turn in which it receives the next report, and waits for
- * that. */
+/* Closes the control plane (port and connections) in the loop turn in which it receives the next report. Returns when
+ * this has happened. */
 void kit_lrs_crash_after_report(struct kit_lrs *l);
-/* The reports so far; borrowed until the next call. */
+/* Returns the sums of the reports so far; borrowed until the next call. */
 const struct kit_lrs_told *kit_lrs_look(struct kit_lrs *l);
-/* The sums of one cluster; all zero if it was not reported. */
+/* Returns the sums of one cluster; all zero if it was not reported. */
 const struct kit_lrs_cluster *kit_lrs_told_cluster(const struct kit_lrs_told *t, const char *name);
 const struct kit_lrs_metric *kit_lrs_metric(const struct kit_lrs_locality *l, const char *name);
 uint64_t kit_lrs_now_ns(void);

@@ -1,5 +1,5 @@
 /* A mesh in one process, over real sockets: the embedded control plane and echo backends on a thread of their own, and
- * channels to "xds:///..." with a bootstrap for that control plane. Failures in here fail the test. */
+ * channels to "xds:///..." with a bootstrap for that control plane. A failure in the kit fails the test. */
 #ifndef TC_SUPPORT_KITS_MESH_H
 #define TC_SUPPORT_KITS_MESH_H
 

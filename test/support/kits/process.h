@@ -1,6 +1,6 @@
 /* `torc call` as a process against a kit_mesh's control plane: 100 calls a second; the process's memory, CPU time and
- * descriptors. A separate process, so that the servers' memory and CPU time do not count. Failures in here fail the
- * test. */
+ * descriptors. Because the process is separate, the servers' memory and CPU time do not count. A failure in the kit
+ * fails the test. */
 #ifndef TC_SUPPORT_KITS_PROCESS_H
 #define TC_SUPPORT_KITS_PROCESS_H
 
@@ -22,10 +22,10 @@ void kit_process_wait_log(struct kit_process *c, const char *part);
 /* Returns the longest call since the last call of this function, in ms. */
 double kit_process_longest_ms(struct kit_process *c);
 
-/* Resident memory in kB, and CPU time so far, which (unlike wall time) does not count other load on the machine. */
+/* Return the resident memory in kB, and the CPU time so far, which other load on the machine does not change. */
 long kit_process_resident_kb(const struct kit_process *c);
 double kit_process_cpu_ms(const struct kit_process *c);
-/* The peak of resident memory since the last reset. */
+/* Returns the peak of resident memory since the last reset. */
 long kit_process_peak_kb(const struct kit_process *c);
 void kit_process_reset_peak(const struct kit_process *c);
 /* Returns the number of open descriptors. */

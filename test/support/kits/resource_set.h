@@ -12,9 +12,9 @@ struct kit_resource_set {
 
 void kit_resource_set_init(struct kit_resource_set *k);
 void kit_resource_set_fini(struct kit_resource_set *k);
-/* Adds or replaces a resource; removes it, which must be there, when `value` is NULL. */
+/* Adds or replaces a resource. `value` NULL: removes the resource; fails the test if the set does not have it. */
 void kit_resource_set_put(struct kit_resource_set *k, const char *type, const char *name, const char *value);
-/* Returns the set as a stream asks for it: of node "n1". */
+/* A function by which a stream asks for its node's set. The node must be "n1". Borrowed; NULL while mute. */
 const struct tc_resource_set *kit_resource_set_of(const struct kit_resource_set *k, struct tc_slice node_id);
 
 #endif

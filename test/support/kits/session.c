@@ -118,7 +118,6 @@ void kit_session_wait(struct kit_mesh_world *w, const char *cookie, size_t i)
     fail_msg("backend %zu is not reached", i);
 }
 
-/* The session's cookie no longer leads to the backend. */
 void kit_session_wait_leaves(struct kit_mesh_world *w, const char *cookie, size_t i)
 {
     struct kit_session_answer a = kit_session_call(w, cookie);

@@ -1,5 +1,5 @@
 /* Stateful sessions over real sockets: the filter as YAML, RPCs with cookies, and the cookies set. The cookie's name is
- * "s". Failures in here fail the test. */
+ * "s". A failure in the kit fails the test. */
 #ifndef TC_SUPPORT_KITS_SESSION_H
 #define TC_SUPPORT_KITS_SESSION_H
 

@@ -42,7 +42,7 @@ void kit_tls_mesh_put_listener(struct kit_tls_mesh *w);
 /* Makes a channel with xds credentials over insecure ones. */
 torc_channel *kit_tls_mesh_channel(struct kit_tls_mesh *w, const char *name);
 void kit_tls_mesh_open(struct kit_tls_mesh *w);
-/* Asserts that nothing that went through the proxy is HTTP/2, or a part of a kit_mesh RPC. */
+/* Asserts that no plaintext went through the proxy: no HTTP/2 preface, and no text of a kit_mesh RPC. */
 void kit_tls_mesh_expect_nothing_clear(struct wire_proxy *p);
 
 #endif

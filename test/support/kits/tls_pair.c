@@ -1,8 +1,8 @@
 /* A TLS client and server over fakes/pipe, with certificates made once for a group of tests.
  *
- * Both sides are tc_tls byte streams on one manual loop; kit_tls_pair_side records the bytes that a side receives and
- * the outcome of its handshake. The certificates cover the usual cases: right and wrong names, another root, a common
- * name only. Callbacks must not come from inside the call that starts a handshake, which is asserted. */
+ * Both sides are byte streams of src/tls on one manual loop; kit_tls_pair_side records the bytes that a side receives
+ * and the outcome of its handshake. The certificates cover the usual cases: right and wrong names, another root, a
+ * common name only. Callbacks must not come from inside the call that starts a handshake, which is asserted. */
 #include "support/kits/tls_pair.h"
 
 #include <openssl/err.h>

@@ -1,9 +1,9 @@
-/* Interceptors that record their hooks, each hook as a word of kit_watch.events, and the world around them.
+/* Interceptors that record their hooks, each hook as a word of kit_watch.events, with a backend and a channel.
  *
- * Each hook notes itself and then answers: with verdict 0, or, at the hook that the test chose (`at`), with the test's
- * verdict, after it has called the test's function (`in_hook`). A watcher whose verdict is TORC_PENDING keeps the
- * torc_pending for the test; what a test leaves there is resumed by the teardown, when the runtime is gone. The state
- * of an RPC says that on_start came once, and before everything else. */
+ * on_pick and on_wire are counted. Each other hook notes itself and then returns a verdict: 0, or, at the hook that the
+ * test chose (`at`), the test's verdict, after a call of the test's function (`in_hook`). If the verdict is
+ * TORC_PENDING, the watcher stores the torc_pending for the test. The teardown resumes a torc_pending that the test has
+ * left, once the runtime is freed. The state of each RPC serves to assert that on_start comes once, before on_end. */
 #include "support/kits/watch.h"
 
 #include <stdio.h>
@@ -232,7 +232,6 @@ int kit_watch_teardown(void **state)
     return rc;
 }
 
-/* Makes a unary RPC and asserts its outcome. */
 void kit_watch_expect(const char *method, int64_t timeout_ms, int code, const char *text)
 {
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = timeout_ms};
@@ -269,7 +268,6 @@ void kit_watch_turn_until_pending(const struct kit_watcher *w)
         torc_runtime_poll(kit_watch.rt, -1);
 }
 
-/* The channel was freed: waits until its memory is, and makes another one with watchers that have seen nothing. */
 void kit_watch_channel_renew(void)
 {
     while (!kit_watch.outer.releases)
@@ -290,7 +288,6 @@ void kit_watch_drop_result(const torc_result *result, void *arg)
     *(torc_result **)arg = torc_result_ref(result);
 }
 
-/* Starts a unary RPC that is delayed at the hook. */
 torc_stream *kit_watch_start_delayed(enum kit_watch_hook at, torc_result **result)
 {
     torc_stream *s = NULL;

@@ -1,5 +1,5 @@
-/* Two interceptors that record their hooks, and give a verdict at one of them; a backend, a runtime, and a channel that
- * has them both. */
+/* Two interceptors ("outer", "inner") that record their hooks and return the test's verdict at one hook; a backend, a
+ * runtime, and a channel with both interceptors. Hooks run on the runtime's thread. */
 #ifndef TC_SUPPORT_KITS_WATCH_H
 #define TC_SUPPORT_KITS_WATCH_H
 
@@ -28,11 +28,11 @@ enum kit_watch_hook {
 };
 
 struct kit_watcher {
-    char name; /* the first letter of the interceptor's */
+    char name; /* the first letter of the interceptor's name */
     enum kit_watch_hook at;
-    int verdict;                    /* there */
+    int verdict;                    /* at the hook `at` */
     const char *text;               /* of the verdict; NULL: none */
-    void (*in_hook)(torc_rpc *rpc); /* called there; NULL: nothing */
+    void (*in_hook)(torc_rpc *rpc); /* called at the hook `at`, before its verdict; may be NULL */
     int ends, releases, picks;
     int opened, closed, sent, received; /* events of attempts */
     int64_t bytes;
@@ -44,8 +44,8 @@ struct kit_watch {
     torc_runtime *rt;
     torc_channel *ch;
     struct kit_watcher outer, inner;
-    /* Hooks in their order, each with the letter of its interceptor: s start, aN attempt, >(M) sent, <(M) received,
-     * =CODE status, .CODE end. */
+    /* The hooks that were called, in order, each behind the letter of its interceptor: s start, aN attempt, >(M) sent,
+     * <(M) received, =CODE status, .CODE end. */
     char events[512];
     char last_text[128]; /* of the status, as the last on_end saw it */
     atomic_int server_calls, server_fails;
@@ -55,8 +55,8 @@ extern struct kit_watch kit_watch;
 
 extern const char kit_watch_config[]; /* the service config */
 
-/* For cmocka. kit_watch_setup has a runtime that the test drives, kit_watch_setup_thread one with a thread. The
- * teardown asserts that the interceptors were released once. */
+/* Fixtures for cmocka. kit_watch_setup makes a runtime that the test drives, kit_watch_setup_thread a runtime with a
+ * thread. The teardown asserts that each interceptor was released once. */
 int kit_watch_group_setup(void **state);
 int kit_watch_group_teardown(void **state);
 int kit_watch_setup_in(enum torc_runtime_mode mode);
@@ -66,8 +66,8 @@ int kit_watch_teardown(void **state);
 
 /* Sets the watcher, and returns its interceptor. */
 struct torc_interceptor kit_watch_interceptor_of(struct kit_watcher *w, const char *name);
-/* The channel was freed: waits until its interceptors were released, and makes another channel with watchers that have
- * seen nothing. */
+/* Called after the test has freed the channel: waits until its interceptors are released, and makes another channel,
+ * with watchers that have seen nothing. */
 void kit_watch_channel_renew(void);
 
 /* Makes a unary RPC and asserts its outcome. */
@@ -76,13 +76,14 @@ void kit_watch_expect(const char *method, int64_t timeout_ms, int code, const ch
 void kit_watch_expect_events(const char *wanted);
 void kit_watch_expect_message(const torc_message *m, const char *text);
 
-/* The watcher delays the next RPC at the hook; turn_until_pending waits for it; resume ends the delay. */
+/* kit_watch_delay makes the watcher delay the next RPC at the hook. kit_watch_turn_until_pending turns the loop until
+ * the RPC is delayed. kit_watch_resume ends the delay. */
 void kit_watch_delay(struct kit_watcher *w, enum kit_watch_hook at);
 void kit_watch_turn_until_pending(const struct kit_watcher *w);
 void kit_watch_resume(struct kit_watcher *w, int verdict, const char *text);
 /* Starts a unary RPC, and turns the loop until the inner watcher delays it at the hook. */
 torc_stream *kit_watch_start_delayed(enum kit_watch_hook at, torc_result **result);
-/* torc_stream_finish and torc_stream_free. */
+/* Calls torc_stream_finish, then torc_stream_free. */
 torc_result *kit_watch_finish(torc_stream *s);
 /* A torc_result_fn that stores a reference in *arg. */
 void kit_watch_drop_result(const torc_result *result, void *arg);

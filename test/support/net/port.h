@@ -1,5 +1,5 @@
-/* A TCP port that stays the test's. Servers of a test stop and start on their port again, and "nobody listens" is part
- * of many a test: without a holder the kernel could give the port to another process in between. */
+/* A TCP port that stays reserved for the test. Many tests stop a server and start it again on its port, or need a port
+ * where nobody listens. Unless the port is held, the kernel could give it to another process in between. */
 #ifndef TC_SUPPORT_NET_PORT_H
 #define TC_SUPPORT_NET_PORT_H
 

@@ -113,7 +113,7 @@ static bool write_text(const char *path, const char *text)
     return ok;
 }
 
-/* The process is root in the namespace: user_namespaces(7). */
+/* Makes the process root in its user namespace: user_namespaces(7). */
 static bool map_user(unsigned uid, unsigned gid)
 {
     char users[64], groups[64];

@@ -13,7 +13,7 @@
 
 #define WARM_UP 200
 #define CALLS 1000
-/* A machine that stands still for a second has the connection give memory back. */
+/* If the machine stalls for a second, the connection gives memory back and allocates again. */
 #define SLACK 32
 
 void *__real_malloc(size_t size);
@@ -43,7 +43,7 @@ void *__wrap_realloc(void *ptr, size_t size)
     return __real_realloc(ptr, size);
 }
 
-/* As an application calls: a deadline, two fields of metadata, 100 bytes each way. */
+/* Makes calls as an application does: a deadline, two fields of metadata, 100 bytes each way. */
 struct client {
     torc_runtime *rt;
     torc_channel *ch;

@@ -1,6 +1,6 @@
-/* torc_set_allocator on several threads at once, and beside a first allocation: at most one is taken, whole. Each round
- * is a process of its own, since a process decides once. Two that write one table at once rarely meet in a release
- * build: ThreadSanitizer is the judge. */
+/* torc_set_allocator on several threads at once, and beside a first allocation: at most one allocator is taken, and all
+ * of its functions. Each round is a separate process, since a process takes an allocator once. A race of two writers is
+ * rarely seen in a release build: ThreadSanitizer reports it. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -81,7 +81,7 @@ static void *use_at_once(void *arg)
     return NULL;
 }
 
-/* In a child: 0 when all is well. */
+/* Runs in a child process. Returns 0 if all is well. */
 static int race(bool beside_a_user)
 {
     pthread_t threads[SETTERS + 1];

@@ -19,7 +19,7 @@ struct head {
 static atomic_long live;
 static atomic_ulong taken, frames,
     windows;                /* blocks in all; of the size of an HTTP/2 frame; of what zlib compresses with */
-static atomic_bool foreign; /* a block was given back that is not ours */
+static atomic_bool foreign; /* a block was given back that this allocator did not make */
 
 static void *take(size_t size)
 {
@@ -43,7 +43,7 @@ static void give(void *ptr)
     struct head *h = (struct head *)ptr - 1;
     if (h->mark != MARK)
         atomic_store(&foreign, true);
-    /* As an arena that hands the memory out again. AddressSanitizer reports memory that a pool has left poisoned. */
+    /* Overwrites the block, as an allocator may. AddressSanitizer reports bytes that a pool of Torc left poisoned. */
     memset(ptr, 0xdd, h->size);
     h->mark = 0;
     atomic_fetch_sub(&live, 1);
@@ -145,7 +145,7 @@ static void round_of_a_call(void)
     assert_false(atomic_load(&foreign));
 }
 
-/* Some blocks stay with the process: those that the first round makes. */
+/* Blocks that the first round leaves to the process do not grow in number. */
 static void calls_take_from_it_and_give_back(void **state)
 {
     (void)state;

@@ -362,7 +362,7 @@ static void test_factories(void **state)
 
 static int reported[8];
 
-/* Arrays of endpoints whose elements are shorter or longer than the library's, or no endpoints at all. */
+/* Reports arrays of endpoints: elements that are shorter or longer than the library's, bad values, no endpoints. */
 static void *report_endpoints(const char *rest, torc_resolver_listener *listener, void *arg)
 {
     static const char *const address = "127.0.0.1:1";
@@ -413,8 +413,8 @@ static void test_endpoints(void **state)
         assert_int_equal(reported[i], wanted[i]);
 }
 
-/* A channel ends after torc_channel_free has returned, off the loop's thread: it must not look at the factories that
- * the application gave it, which may be gone by then. */
+/* The application may free its factories once it has the channel. The channel, whose end comes after torc_channel_free
+ * has returned, must not read them. */
 static torc_channel *channel_with_short_lived_factories(torc_runtime *rt, struct short_lived *s)
 {
     struct torc_resolver_factory *resolver = calloc(1, sizeof(*resolver));

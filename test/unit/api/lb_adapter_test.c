@@ -47,7 +47,7 @@ static void app_destroy(void *state)
     ((struct app *)state)->destroyed++;
 }
 
-/* As fake_lb_free does with each of Torc's policies: at once, and with a child that is connecting or connected. */
+/* fake_lb_free shuts the policy down twice: right after it is made, and with a child that connects or is connected. */
 static void a_second_shutdown_does_nothing(void **state)
 {
     (void)state;

@@ -13,7 +13,7 @@
 
 #define LIMIT 2500000u
 #define KEPT_MAX 400
-/* Fewer than the streams that the server allows at a time, and with a limit that fewer of them exceed. */
+/* Fewer calls than the streams that the server allows at a time. A part of the calls exceeds the limit. */
 #define CALLS 80
 #define CALLS_LIMIT 200000u
 #define CALL_BYTES 4096u
@@ -41,7 +41,7 @@ static void close_world(void)
     assert_int_equal(torc_runtime_free(rt), 0);
 }
 
-/* Returns a call's code; its response stays with the caller in *kept, if kept is not NULL. */
+/* Makes a call and returns its code. With `kept`, the caller gets a reference to the response, NULL after a failure. */
 static int call(const void *request, size_t size, torc_message **kept)
 {
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 30000};
@@ -62,8 +62,8 @@ static int call(const void *request, size_t size, torc_message **kept)
     return code;
 }
 
-/* Keeps responses of that size, each of which counts for `each` bytes, until a call is refused; gives them back, and
- * calls go again. */
+/* Keeps responses of that size, each of which counts for `each` bytes, until a call is refused. After the responses are
+ * given back, calls succeed again. */
 static void keep_messages(const char *request, size_t size, size_t each)
 {
     static torc_message *kept[KEPT_MAX];

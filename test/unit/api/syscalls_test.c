@@ -207,7 +207,6 @@ static void test_posts_batch(void **state)
     close_client(&c);
 }
 
-/* Two threads block on one runtime: both are served, whichever of them drives. */
 static void *block_many(void *arg)
 {
     for (unsigned i = 0; i < CALLS; i++)
@@ -215,7 +214,6 @@ static void *block_many(void *arg)
     return NULL;
 }
 
-/* Two threads with a stream each, beside unary calls. */
 static void *stream_many(void *arg)
 {
     struct client *c = arg;
@@ -228,6 +226,7 @@ static void *stream_many(void *arg)
     return NULL;
 }
 
+/* Two threads make unary calls and two use streams, on one runtime: all are served, whichever thread drives. */
 static void test_threads_take_turns(void **state)
 {
     (void)state;

@@ -16,7 +16,7 @@
 static atomic_bool holds_up;
 static sem_t there, go_on;
 
-/* Stands before libc's for jansson too, which opens this file for the seed of its tables. */
+/* Replaces libc's open, also for jansson, which reads /dev/urandom for the seed of its hash tables. */
 __attribute__((visibility("default"))) int open(const char *path, int flags, ...)
 {
     va_list ap;
@@ -45,7 +45,7 @@ static void *first_object(void *arg)
     return NULL;
 }
 
-/* The first of the process: nothing before may have made a JSON object. */
+/* Must be the first test: nothing in the process may have made a JSON object before. */
 static void a_child_parses_while_the_parent_makes_its_first_object(void **state)
 {
     (void)state;

@@ -6,7 +6,7 @@
 #include "base/heap.h"
 #include "support/cmocka.h"
 
-/* Where there is no AddressSanitizer nothing is poisoned, and nothing is to be seen. */
+/* Without AddressSanitizer nothing is poisoned, and the test is skipped. */
 #define NEED_ASAN()                                                                                                    \
     if (!TC_POISONS)                                                                                                   \
     skip()

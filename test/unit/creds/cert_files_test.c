@@ -1,5 +1,4 @@
-/* Certificate files that are replaced: by write, by rename, by link; one after the other, by rubbish, and not at all.
- */
+/* Certificate files that change: by a write, a rename or a link; certificate before key; to rubbish; or never. */
 #include "creds/cert_files.h"
 
 #include <stdio.h>
@@ -220,7 +219,7 @@ static void a_map_takes_the_place_of_roots(void **state)
     WAIT(f, have_roots(f, other));
 }
 
-/* The interval is over: changes that the stamps do not show are read too. */
+/* With an interval that is always over, files are read at each use. */
 static void the_refresh_interval_counts(void **state)
 {
     struct fixture *f = *state;

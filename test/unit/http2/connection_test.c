@@ -128,7 +128,7 @@ static void max_concurrent_streams(void **state)
     kit_h2_run(&t);
     assert_int_equal(t.capacity, 2);
     assert_true(tc_h2_conn_has_capacity(t.conn));
-    /* The server raises the limit, and lowers it to 0. */
+    /* The server lowers the limit to 0, then raises it. */
     fake_h2_setting(t.peer, 3, 0);
     kit_h2_run(&t);
     assert_int_equal(kit_h2_open(&more, &kit_h2_request), TORC_EAGAIN);
@@ -220,7 +220,7 @@ static void graceful_goaway(void **state)
     kit_h2_fini(&t);
 }
 
-/* A call that was opened and never left is retried when a GOAWAY overtakes it. */
+/* A GOAWAY comes before the requests have left: the calls count as unprocessed. */
 static void goaway_before_the_request_leaves(void **state)
 {
     (void)state;

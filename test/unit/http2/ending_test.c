@@ -102,7 +102,7 @@ static void messages_before_the_end(void **state)
                 check_ending((enum ending)ending, how & 1, how & 2, how & 4, splits[i]);
 }
 
-/* The end of a message comes before the end of its stream, and nobody has asked for the message yet. */
+/* One read brings the rest of a message that was asked for, and the RST_STREAM behind it. */
 static void end_while_a_message_is_read(void **state)
 {
     (void)state;

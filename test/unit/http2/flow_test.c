@@ -96,7 +96,8 @@ static void large_message_received(void **state)
     kit_h2_fini(&t);
 }
 
-/* nghttp2 is notified in pieces of the bytes taken out of a window: however small the window, no rest is held back. */
+/* nghttp2 is told in batches how many bytes were taken out of a window. However small the window is, no batch waits for
+ * bytes that cannot come. */
 static void small_windows_open_again(void **state)
 {
     (void)state;
@@ -117,7 +118,7 @@ static void small_windows_open_again(void **state)
         for (size_t at = 0; at < 100 * (sizeof(prefix) + sizeof(data));) {
             size_t in = at % (sizeof(prefix) + sizeof(data)), end = in < 5 ? 5 : sizeof(prefix) + sizeof(data);
             size_t n = TC_MIN(end - in, window);
-            assert_true(n > 0); /* the window stays shut */
+            assert_true(n > 0); /* otherwise the window stays shut for ever */
             fake_h2_data(t.peer, 1, in < 5 ? prefix + in : data + in - 5, n, false);
             kit_h2_run(&t);
             window = window - n + kit_h2_increments(t.peer, 1);
@@ -424,7 +425,6 @@ static void window_grows_with_bandwidth(void **state)
     f = fake_h2_expect(t.peer, FAKE_H2_SETTINGS, 0);
     assert_non_null(f);
     assert_memory_equal(f->payload, "\0\4\0\2\0\0", 6);
-    /* Little data: the window does not grow, and the next PING waits. */
     fake_h2_frame(t.peer, FAKE_H2_SETTINGS, FAKE_H2_ACK, 0, NULL, 0);
     /* Bytes of the next round trip were sent into the smaller window: they are not measured. */
     tc_loop_advance(t.loop, 49);
@@ -435,6 +435,7 @@ static void window_grows_with_bandwidth(void **state)
     fake_h2_message(t.peer, 1, data, 16000, false);
     kit_h2_run(&t);
     assert_non_null(fake_h2_expect(t.peer, FAKE_H2_PING, 0));
+    /* This round trip brought little data, so the next PING waits for longer. */
     fake_h2_ping(t.peer, ping, true);
     kit_h2_run(&t);
     tc_loop_advance(t.loop, 150);

@@ -82,7 +82,8 @@ static void announced_size_takes_no_memory(void **state)
     tc_buf_fini(&out);
 }
 
-/* While a message comes, its memory is at most twice the bytes that came, and never more than was announced. */
+/* While a message comes, its memory is at most twice the bytes that came, or 64 KiB. Up to 512 KiB it never exceeds the
+ * announced length. */
 static void room_grows_with_what_came(void **state)
 {
     (void)state;
@@ -110,7 +111,7 @@ static void room_grows_with_what_came(void **state)
     }
 }
 
-/* Memory that a message of up to a mebibyte has left is there for the whole of the next, with no copy at each step. */
+/* A message of up to 1 MiB leaves its block to the next message, which has room for all of it at once. */
 static void kept_memory_has_room_for_the_whole(void **state)
 {
     (void)state;
@@ -159,7 +160,7 @@ static void check_large(size_t len, struct tc_blocks *blocks)
     tc_free(data);
 }
 
-/* Room moves from a block of its own to one that is kept for the next message, and back. */
+/* A growing message moves between blocks of its own and blocks that are kept for later messages. */
 static void large_message_grows(void **state)
 {
     (void)state;

@@ -36,7 +36,8 @@ static void empty_frames(void **state)
     }
 }
 
-/* Empty frames with a byte of a message between them are never many in a row. They count as other glitches do. */
+/* With a byte of a message between them, empty frames are never too many in a row. They count as glitches all the
+ * same. */
 static void empty_frames_within_a_message(void **state)
 {
     (void)state;
@@ -73,7 +74,7 @@ static void put_frames(struct kit_h2 *t, int n, uint8_t type, uint32_t stream, c
     kit_h2_run(t);
 }
 
-/* More than two seconds pay for, at once, end the connection; more of them in as many seconds do not. */
+/* Two seconds allow 20,000 glitches. More of them at once end the connection; spread over more seconds they do not. */
 static void glitches_end_the_connection(void **state)
 {
     (void)state;
@@ -327,8 +328,9 @@ static void the_end_may_have_continuations(void **state)
     kit_h2_fini(&t);
 }
 
-/* 0: all that the window of the stream allows; 1: as much again; 2: its end, again and again; 3: blocks in pieces; 4:
- * the rest of a message of 4 MiB that was wanted, in small frames. */
+/* Sends late frames of stream 1. 0: as many messages as its window allows, and its end; 1: twice as many messages; 2:
+ * 30,000 trailers; 3: 6,000 header blocks in pieces; 4: the rest of a wanted message of 4 MiB in small frames, and its
+ * end. */
 static void put_late_messages(struct kit_h2 *t, int kind)
 {
     for (int i = 0; kind < 2 && i < (kind + 1) * 64 * 1024 / 5; i++)
@@ -406,8 +408,8 @@ static void put_bomb(struct kit_h2 *t, uint32_t id, size_t len, size_t reference
 
 #define TOO_MANY_FIELDS "too many header fields beyond the limit"
 
-/* Fields beyond the limit of a list are decoded, for the sake of the connection, as long as that costs little: some
- * 2,500 times 2 KiB, each field counted with 256 bytes more than it has. */
+/* Fields beyond the limit of a list are decoded, to keep the connection's compression state, as long as that costs
+ * little: some 2,500 times 2 KiB, each field counted with 256 bytes more than it has. */
 static void fields_beyond_the_limit(void **state)
 {
     (void)state;
@@ -438,7 +440,8 @@ static void fields_beyond_the_limit(void **state)
     }
 }
 
-/* Blocks each of which may be decoded to its end must not be many: a second pays for four of these. */
+/* Each of these blocks may be decoded to its end, but the client allows four a second: five at once end the
+ * connection. */
 static void fields_of_many_blocks(void **state)
 {
     (void)state;
@@ -463,7 +466,7 @@ static void fields_of_many_blocks(void **state)
     }
 }
 
-/* A connection that ended for its cost leaves the cost to the peer's next one. */
+/* The glitches for which a connection ended count for the peer's next connection, too. */
 static void next_connection_pays(void **state)
 {
     (void)state;

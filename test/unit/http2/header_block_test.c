@@ -20,7 +20,7 @@ enum meeting {
     MEETINGS
 };
 
-/* Appends HEADERS of a block and its CONTINUATION to `out`, cut after `first` bytes of the block. */
+/* Sends a block as HEADERS and CONTINUATION, cut after `first` bytes of the block. */
 static void put_block(struct fake_h2 *peer, uint32_t stream, const struct tc_buf *block, size_t first, bool end)
 {
     fake_h2_frame(peer, FAKE_H2_HEADERS, end ? FAKE_H2_END_STREAM : 0, stream, block->data, first);
@@ -58,7 +58,7 @@ static void assert_untouched(const struct memory *memory)
     assert_memory_equal(memory->stream, &zero, sizeof(zero));
 }
 
-/* The connection goes on serving. */
+/* Asserts that the connection serves another call. */
 static void assert_serves(struct kit_h2 *t, uint32_t id)
 {
     struct kit_h2_call next;
@@ -73,7 +73,7 @@ static void assert_serves(struct kit_h2 *t, uint32_t id)
     kit_h2_call_fini(&next);
 }
 
-/* Response headers, or the trailers after them. */
+/* The call ends between the two parts of its response headers or, with `trailers`, of its trailers. */
 static void client_call_ends(enum meeting meeting, bool trailers)
 {
     struct kit_h2 t;

@@ -37,8 +37,8 @@ static size_t opened_for(size_t len, bool wanted)
     return opened;
 }
 
-/* A message that was asked for comes in one go, however small the window was, within limits. One that nobody asked for
- * does not. */
+/* The window opens for the whole of a message that was asked for, up to a limit, and not for a message that nobody
+ * asked for. */
 static void window_opens_for_a_message(void **state)
 {
     (void)state;
@@ -49,7 +49,8 @@ static void window_opens_for_a_message(void **state)
     assert_int_equal(opened_for(1000000, false), 0);
 }
 
-/* A second message of the same size opens no window; nor does one that waited until it was asked for. */
+/* A message opens the window when it is asked for, not before. Messages of the same size do not open it further and
+ * further. */
 static void window_stays_open_for_messages(void **state)
 {
     (void)state;
@@ -93,7 +94,8 @@ static void begin_message(struct kit_h2 *t, uint32_t id, size_t len)
     kit_h2_run(t);
 }
 
-/* The window opens for one message at a time: for the next one when it is complete, or its stream is gone. */
+/* The window opens for one message of a connection at a time: for the next message when the first one is complete, or
+ * when its stream has ended. */
 static void window_opens_for_one_stream(void **state)
 {
     (void)state;

@@ -18,13 +18,14 @@
 
 static char trace[256];
 
-/* Every look at the clock takes this long: the process of a machine that is slow, or was stopped for a while. */
+/* Each reading of the clock takes clock_step_ns, as if the machine were slow or the process were stopped for a while.
+ * clock_skew_ns is the sum so far. */
 static atomic_long clock_step_ns;
 static atomic_long clock_skew_ns;
-/* Where it stands still; 0: it runs. */
+/* The time at which the clock stands still; 0: the clock runs. */
 static atomic_long clock_stopped_ns;
 
-/* In front of the C library's, for us and for libuv. */
+/* Replaces the C library's clock_gettime, also for libuv. */
 __attribute__((visibility("default"))) int clock_gettime(clockid_t id, struct timespec *ts)
 {
     long rc = syscall(SYS_clock_gettime, id, ts);
@@ -363,9 +364,9 @@ static void two_loops_wake_each_other(void **state)
     tc_loop_free(other);
 }
 
-enum { LATE_POSTS = 100 }; /* fewer in all than the turns that an end may take */
+enum { LATE_POSTS = 100 }; /* of each thread; all together are fewer than the turns that the end of a loop may take */
 
-/* A thread that posts to a loop, and wakes it, until it refuses. */
+/* A thread that posts to a loop, and wakes it, until the loop refuses. */
 struct late_poster {
     struct tc_loop *loop; /* a reference */
     pthread_t thread;
@@ -445,7 +446,8 @@ static void wake_ends_a_wait_before_and_during_it(void **state)
     pthread_join(thread, NULL);
 }
 
-/* A millisecond after events were taken in, and later. */
+/* tc_loop_turn_posts runs posts alone, up to a millisecond after events were last taken in. Later it refuses, and a
+ * full turn follows. */
 static void a_turn_for_posts_leaves_events_and_timers(void **state)
 {
     struct tc_loop *loop = *state;

@@ -82,7 +82,7 @@ static void *send_late(void *arg)
     return NULL;
 }
 
-/* As long as it is dropped another thread sends. */
+/* While the message is dropped, another thread sends to the box. */
 static void dropped_meanwhile(struct tc_mail *mail)
 {
     pthread_t thread;
@@ -122,7 +122,7 @@ struct numbered {
 
 static unsigned last_of[SENDERS];
 
-/* Messages run one after another, whichever the thread, and the messages of one sender in their order. */
+/* Counts messages that run or are dropped side by side, and messages of one sender that are out of order. */
 static void take(struct tc_mail *mail)
 {
     struct numbered *n = TC_CONTAINER_OF(mail, struct numbered, mail);
@@ -160,7 +160,7 @@ static void *send_many(void *arg)
     return NULL;
 }
 
-/* The loop ends while others still send: nothing is lost, nothing comes after, and all keeps its order. */
+/* The loop ends while threads still send: each message is delivered or dropped, in its sender's order. */
 static void the_loop_may_end_first(void **state)
 {
     (void)state;

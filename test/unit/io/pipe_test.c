@@ -1,4 +1,4 @@
-/* The byte streams in memory that other tests stand on. */
+/* fakes/pipe: the byte streams in memory that other tests use. */
 #include "support/fakes/pipe.h"
 
 #include "support/cmocka.h"

@@ -1,5 +1,5 @@
-/* Descriptors that the kernel refuses: a loop that cannot be had says why and leaves nothing behind, a watch waits, and
- * nothing ends the process. The functions below stand before libc's for libuv too. */
+/* Descriptors that the kernel refuses: a loop that cannot be made says why and leaves nothing behind, a watch waits,
+ * and nothing ends the process. The functions below replace libc's, also for libuv. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 #include "io/watch.h"
 #include "support/cmocka.h"
 
-/* The n-th call from now on and those after it fail; 0: none does. */
+/* Calls fail from the `at`-th on; 0: no call fails. */
 static struct fault {
     unsigned at, calls;
     int error;
@@ -34,7 +34,7 @@ __attribute__((visibility("default"))) int eventfd(unsigned count, int flags)
     return fails(&eventfds) ? -1 : (int)syscall(SYS_eventfd2, count, flags);
 }
 
-/* As in the kernel, a descriptor that is there already is not refused. */
+/* Refuses additions alone, and only those that the kernel would have accepted. */
 __attribute__((visibility("default"))) int epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 {
     int rc = (int)syscall(SYS_epoll_ctl, epfd, op, fd, event);

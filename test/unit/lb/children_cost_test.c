@@ -98,7 +98,8 @@ static struct tc_lb_config *weighted_config(struct tc_lb_config *child, size_t n
     return tc_child_configs_new(&tc_weighted_target_factory, list, n);
 }
 
-/* As xds_cluster_manager hands each child the whole list, the child is a weighted_target that takes one name of it. */
+/* xds_cluster_manager hands each child the whole list. Therefore each child is a weighted_target that takes one name of
+ * the list. */
 static struct tc_lb_config *manager_config(struct tc_lb_config *child, size_t n)
 {
     struct tc_child_config list[MANY] = {0};

@@ -54,7 +54,7 @@ static uint32_t done(const struct work *w, size_t n)
     return sum;
 }
 
-/* A turn of the loop does no more parts, however many policies wait, and all policies finish. */
+/* A turn of the loop does at most TC_CONNECT_TURN_PARTS parts, however many policies wait, and all policies finish. */
 static void a_turn_is_shared(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Subchannels in front of others: the policy finds its own behind another policy's, also after one has shut down. */
+/* Wrapped subchannels in two layers: each policy finds its own wrapper from the outermost subchannel, also after
+ * another policy has shut down. */
 #include "lb/wrapped_subchannel.h"
 
 #include "support/cmocka.h"
@@ -33,7 +34,7 @@ static void keep_state(void *arg, enum torc_connectivity state, const struct tc_
     *(enum torc_connectivity *)arg = state;
 }
 
-/* A wrapping policy's way down, with the set that creates the subchannels. */
+/* A policy that wraps the subchannels of the helper above it: its own helper, and the set of its wrappers. */
 struct layer {
     struct tc_lb_helper helper;
     struct tc_lb_helper *up;

@@ -88,19 +88,19 @@ static void memory_grows_with_the_program(void **state)
     tc_regex_unref(large);
 }
 
-/* Character classes whose cost the program's size does not show. */
+/* The cost of reading a pattern, which for character classes is more than the program's size shows. */
 static void cost_of_reading(void **state)
 {
     (void)state;
     assert_int_equal(tc_regex_reading_cost(tc_slice_str("")), 0);
     assert_int_equal(tc_regex_reading_cost(tc_slice_str("abc")), 48);
     assert_true(tc_regex_reading_cost(tc_slice_str("(?:\\pL\\P{Han}){0}")) > 2 * 24576);
-    static const char long_one[8192]; /* more than twice half of it */
+    static const char long_one[8192]; /* costs more than twice what its half costs */
     assert_int_equal(tc_regex_reading_cost(tc_slice_of(long_one, 8192)), 8192 * 357);
     assert_int_equal(tc_regex_reading_cost(tc_slice_of(long_one, 4096)), 4096 * 186);
 }
 
-/* Processor time of one match that fails, in microseconds: the least of five. */
+/* Returns the CPU time of one match that fails, in microseconds: the least of five. */
 static double match_us(const struct tc_regex *r, struct tc_slice text)
 {
     double least = 1e9;
@@ -116,8 +116,8 @@ static double match_us(const struct tc_regex *r, struct tc_slice text)
     return least;
 }
 
-/* Counted patterns that match in many ways have an automaton all the same: without one, a header of 50 KB would take
- * tens of milliseconds. */
+/* Counted patterns that match in many ways run as an automaton, too. Otherwise a header of 50 KB would take tens of
+ * milliseconds. */
 static void ambiguous_patterns_are_fast(void **state)
 {
     (void)state;
@@ -143,7 +143,8 @@ static void ambiguous_patterns_are_fast(void **state)
     }
 }
 
-/* A pattern whose states double with each character, on a text that shows them all. */
+/* A pattern whose number of states doubles with each character, on a text that reaches many of them: memory is
+ * bounded. */
 static void automata_are_small(void **state)
 {
     (void)state;
@@ -180,7 +181,8 @@ static void matching_is_linear(void **state)
     tc_regex_unref(r);
 }
 
-/* "60 x a DFA that fits nowhere": 60,000 instructions for each byte. The cost is known before the replacement. */
+/* The pattern is 60 times a pattern whose automaton exceeds any memory: RE2 takes 60,000 instructions for each byte. A
+ * match that costs more than the steps that are left fails and leaves 0 steps. */
 static void matching_has_a_budget(void **state)
 {
     (void)state;
@@ -195,7 +197,7 @@ static void matching_has_a_budget(void **state)
     assert_int_equal(steps, 0);
     assert_false(tc_regex_full_match(small, tc_slice_of(text, 1), &steps));
     steps = TC_REGEX_MATCH_STEPS;
-    assert_true(tc_regex_full_match(large, tc_slice_of(text, 1100), &steps)); /* half of what there is */
+    assert_true(tc_regex_full_match(large, tc_slice_of(text, 1100), &steps)); /* takes about half of the steps */
     assert_true(steps > TC_REGEX_MATCH_STEPS / 4 && steps < TC_REGEX_MATCH_STEPS * 3 / 4);
     assert_false(tc_regex_full_match(large, tc_slice_of(text, 2200), &steps));
     assert_int_equal(steps, 0);
@@ -207,7 +209,7 @@ static void matching_has_a_budget(void **state)
     tc_buf_fini(&pattern);
 }
 
-/* Each search for a match looks through the whole rest of the text for a b that is not there. */
+/* Each match looks through the rest of the text for a "b" that does not occur: the budget ends after some matches. */
 static void rewriting_has_a_budget(void **state)
 {
     (void)state;
@@ -224,7 +226,7 @@ static void rewriting_has_a_budget(void **state)
     while (replaced < out.len && out.data[replaced] == 'x')
         replaced++;
     for (size_t i = replaced; i < out.len; i++)
-        assert_int_equal(out.data[i], 'a'); /* the rest as it was */
+        assert_int_equal(out.data[i], 'a'); /* the rest is copied unchanged */
     print_message("%zu of %zu matches replaced in %d ms\n", replaced, sizeof(text), (int)ms);
     assert_in_range(replaced, 20, 100);
     if (FOOTPRINT_MEASURED)

@@ -89,7 +89,7 @@ static bool known(void *arg, struct tc_slice scheme)
     return true;
 }
 
-/* Returns the proxy of a target; "": none. */
+/* Asserts which proxy a target has; wanted "": none. */
 static void expect_proxy(const char *text, const char *option, const char *wanted)
 {
     struct tc_target t;

@@ -58,7 +58,7 @@ static torc_runtime *runtime_new(struct lines *to, const char *levels)
                                      .log_sink = to ? &sink : NULL};
     torc_runtime *rt = torc_runtime_new(&o, NULL);
     assert_non_null(rt);
-    memset(&sink, 0xdd, sizeof(sink)); /* it was copied */
+    memset(&sink, 0xdd, sizeof(sink)); /* the runtime has a copy */
     return rt;
 }
 
@@ -225,7 +225,7 @@ static void what_is_malformed_is_refused(void **state)
     assert_int_equal(torc_runtime_free(rt), 0);
 }
 
-/* By functions alone, as a binding does it. */
+/* As a binding does it: options and sink are made by the names of their fields, without a struct. */
 static void options_by_name(void **state)
 {
     (void)state;
@@ -264,7 +264,7 @@ static void fork_here(void *arg)
     *(int *)arg = status;
 }
 
-/* The child of a fork inside of a callback. */
+/* After a fork inside a callback the child logs to the process's sink. */
 static void a_child_has_the_process_sink(void **state)
 {
     (void)state;
@@ -282,7 +282,8 @@ static void a_child_has_the_process_sink(void **state)
 
 enum { ROUNDS = 200, THREADS = 4 };
 
-/* Not atomic: a runtime calls its sink one call at a time, and the last call comes before torc_runtime_free returns. */
+/* Counts without atomics: a runtime makes one call of its sink at a time, the last one before torc_runtime_free
+ * returns. */
 static void count_line(enum torc_log_level level, const char *module, const char *message, void *arg)
 {
     (void)level;

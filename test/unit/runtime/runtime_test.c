@@ -410,7 +410,6 @@ static void test_fork(void **state)
     assert_int_equal(torc_runtime_free(rt), 0);
 }
 
-/* A peer that resets the connection during a write must not end the program by SIGPIPE. */
 static void *resetting_peer(void *arg)
 {
     int fd = *(int *)arg;
@@ -429,6 +428,7 @@ static void *resetting_peer(void *arg)
     return NULL;
 }
 
+/* A peer that resets the connection during a write must not end the program by SIGPIPE. */
 static void test_sigpipe(void **state)
 {
     (void)state;

@@ -64,7 +64,7 @@ static void fini(struct fixture *f)
     tc_loop_free(f->loop);
 }
 
-/* A client that connects and says nothing. */
+/* Connects a client that sends nothing. */
 static struct guest knock(struct fixture *f, const char *from)
 {
     struct guest g = {.pipe = fake_pipe_new(f->loop)};
@@ -77,7 +77,7 @@ static struct guest knock(struct fixture *f, const char *from)
     return g;
 }
 
-/* A client whose SETTINGS have come. */
+/* Connects a client that sends its SETTINGS. */
 static struct guest enter(struct fixture *f, const char *from)
 {
     struct guest g = knock(f, from);
@@ -86,7 +86,7 @@ static struct guest enter(struct fixture *f, const char *from)
     return g;
 }
 
-/* A client with a call. */
+/* Connects a client that makes a call. */
 static struct guest enter_and_ask(struct fixture *f, const char *from)
 {
     struct guest g = enter(f, from);
@@ -208,7 +208,7 @@ static void silent_without_a_call(void **state)
     fini(&f);
 }
 
-/* HTTP/2 has opened a stream, which a graceful end waits for. */
+/* Half of a header block: nghttp2 has a stream, for which a graceful end waits, but no call has begun. */
 static void silent_within_headers(void **state)
 {
     struct tc_server_opts opts = options();
@@ -315,7 +315,8 @@ static void the_least_used_gives_way(void **state)
     fini(&f);
 }
 
-/* A connection without a message for 5 s goes before others, and among those the one that was served most. */
+/* With calls_give_way, a connection whose call was sent no message for 5 s closes first; among the others, the
+ * connection that was sent most messages. */
 static void calls_give_way_where_they_may(void **state)
 {
     struct tc_server_opts opts = options();
@@ -347,7 +348,8 @@ static void calls_give_way_where_they_may(void **state)
         assert_int_equal(f.ends, i + 1);
         assert_int_equal(f.end_code, TORC_STATUS_UNAVAILABLE);
     }
-    /* All that are left have waited for their first message for 5 s. */
+    /* The calls that are left have waited for less than 5 s for their first message: none gives way. After 5 s the
+     * oldest does. */
     struct guest refused = knock(&f, "10.0.0.1:1");
     assert_false(is_in(&refused));
     tc_loop_advance(f.loop, 5000);
@@ -461,7 +463,7 @@ static void queued_bytes_are_bounded(void **state)
     assert_int_equal(f.ends, 1);
     assert_non_null(fake_h2_expect(g[2].peer, FAKE_H2_RST_STREAM, 1));
     tc_loop_advance(f.loop, 1);
-    /* The first call takes its message; the second has had its time. */
+    /* The first client takes its message. The second has not read for 5 s: its call is reset to make room. */
     fake_h2_window(g[0].peer, 0, 1000000);
     fake_h2_window(g[0].peer, 1, 1000000);
     tc_loop_drain(f.loop);

@@ -1,6 +1,5 @@
-/* The client status service over a maker that the test plays: which requests share an answer, and when no answer is
- * made.
- */
+/* The client status service. The test plays the maker of answers: which requests share an answer, and when no answer is
+ * made. */
 #include "server/csds_service.h"
 
 #include <stdio.h>
@@ -33,7 +32,7 @@ static void make(struct tc_csds_service *service, bool without_contents)
     f->waiting = true;
 }
 
-/* Ends the answer that was begun, with `len` bytes, of which the first is `mark`. */
+/* Completes the answer that was begun, with `len` bytes, of which the first is `mark`. */
 static void made(struct fixture *f, char mark, size_t len, uint64_t took_ns)
 {
     char *bytes = tc_calloc(1, len);
@@ -85,7 +84,7 @@ static void fetch(struct fixture *f, size_t i, uint32_t id, bool without_content
     fake_h2_message(f->peers[i], id, "\x18\x01", without_contents ? 2 : 0, true);
 }
 
-/* Returns the first byte of the answer that has begun to come. */
+/* Asserts that an answer to the call has begun to come, and its first byte. */
 static void expect_mark(struct fixture *f, size_t i, uint32_t id, char mark)
 {
     const struct fake_h2_frame *frame = fake_h2_expect(f->peers[i], FAKE_H2_DATA, id);
@@ -124,7 +123,7 @@ static void answers_are_shared(void **state)
     assert_int_equal(f->begun, 2);
 }
 
-/* Requests with contents and without take turns. */
+/* Answers with contents and without are made in turns. */
 static void kinds_take_turns(void **state)
 {
     struct fixture *f = *state;
@@ -162,7 +161,7 @@ static void the_maker_rests(void **state)
     assert_int_equal(f->begun, 3);
 }
 
-/* Windows are 64 KiB: no client takes the whole of an answer. */
+/* No client takes a whole answer, since windows are 64 KiB: the bytes of all answers are bounded. */
 static void what_nobody_takes_is_bounded(void **state)
 {
     struct fixture *f = *state;
@@ -178,7 +177,7 @@ static void what_nobody_takes_is_bounded(void **state)
     assert_int_equal(f->begun, 2);
     tc_loop_advance(f->loop, 4999);
     assert_int_equal(f->begun, 2);
-    /* The oldest answer has had its time; the requests that wait share the next one. */
+    /* The oldest answer was not taken for 5 s and is reset. The requests that wait share the next answer. */
     tc_loop_advance(f->loop, 1);
     assert_non_null(fake_h2_expect(f->peers[0], FAKE_H2_RST_STREAM, 1));
     assert_int_equal(f->begun, 3);
@@ -190,7 +189,7 @@ static void what_nobody_takes_is_bounded(void **state)
     tc_loop_drain(f->loop);
     assert_non_null(fake_h2_expect(f->peers[1], FAKE_H2_RST_STREAM, 1));
     made(f, 'd', 100000, 0);
-    /* A client that takes its answer makes room at once; two share this one. */
+    /* Two clients share an answer, which makes room as soon as both have taken it. */
     fetch(f, 1, 3, false);
     tc_loop_drain(f->loop);
     for (size_t i = 2; i < 4; i++) {

@@ -37,7 +37,7 @@ static void on_message(void *arg, struct tc_rstr *message)
 
 static const struct tc_server_call_events events = {.on_message = on_message, .on_end = on_end};
 
-/* Answers the first message with itself. */
+/* Records the request's headers. The events echo the first message. */
 static void on_any(void *arg, struct tc_server_call *call)
 {
     struct fixture *f = arg;

@@ -124,7 +124,7 @@ static void fini(struct fixture *f)
     kit_server_pipe_fini(&f->k);
 }
 
-/* Returns the answer to a request of these header fields, with a message unless `message` is NULL. */
+/* Sends a request with these header fields and, unless it is NULL, a message. Runs the loop. */
 static void ask(struct fixture *f, uint32_t id, const char *fields, const char *message)
 {
     fake_h2_headers(f->k.peer, id, fields, false);

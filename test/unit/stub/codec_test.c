@@ -60,7 +60,7 @@ static void test_empty_message(void **state)
     torc_arena_free(arena);
 }
 
-/* Lists and values in turn: `levels` messages within each other. */
+/* Nests ListValues and Values in turn, `levels` messages within each other. */
 static void nest(struct tc_buf *out, size_t levels)
 {
     for (size_t i = 0; i < levels; i++) {
@@ -123,7 +123,8 @@ static void test_large_is_allowed(void **state)
     tc_buf_fini(&bytes);
 }
 
-/* A message of 2 bytes becomes a struct of 48: 32 times the bytes do not hold a million of them. */
+/* An empty Value takes 2 bytes on the wire and a struct of 48 in memory. A million of them exceed the budget, which is
+ * 32 times the bytes. */
 static void test_budget(void **state)
 {
     (void)state;

@@ -191,7 +191,7 @@ static void put_data(struct raw_peer *p, struct kit_tls_pair *f)
     raw_put(p, f);
 }
 
-/* A client of ours that is connected to such a server. */
+/* Connects a Torc client to a server that is OpenSSL alone. */
 static struct raw_peer raw_server_up(struct kit_tls_pair *f, int version)
 {
     struct tc_tls_opts client = kit_tls_pair_client_opts();
@@ -255,7 +255,7 @@ static void renegotiations_without_data_are_bounded(void **state)
     struct kit_tls_pair *f = *state;
     struct raw_peer peer = raw_server_up(f, TLS1_2_VERSION);
     for (int i = 0; i < 65; i++) {
-        assert_true(f->client.read_error == 0 || i > 32); /* each is a message and our refusal */
+        assert_true(f->client.read_error == 0 || i > 32); /* each counts twice: a message, and Torc's refusal */
         SSL_renegotiate(peer.ssl);
         SSL_do_handshake(peer.ssl);
         raw_put(&peer, f);

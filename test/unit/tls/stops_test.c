@@ -74,9 +74,8 @@ static bool pump(struct server *s, struct kit_tls_pair *f, size_t most)
 
 enum end { SILENT, CLOSED, GARBAGE, N_ENDS };
 
-/* The client's outcome after `most` bytes of the server: false if the client is connected before the server has sent
- * that many.
- */
+/* Stops the server after `most` bytes and asserts the client's failure. Returns false if the client was connected
+ * before that. */
 static bool stop_at(int version, size_t most, enum end end)
 {
     void *state;
@@ -106,7 +105,7 @@ static bool stop_at(int version, size_t most, enum end end)
     return enough;
 }
 
-/* At the first bytes, where records and messages begin and end, and at every 61st byte. */
+/* Stops at each of the first twelve bytes, where record and message headers are, and at every 61st byte after them. */
 static void stops_within_the_handshake(void **state)
 {
     (void)state;

@@ -60,7 +60,7 @@ static void on_slow(torc_server_call *call, const torc_message *request, void *a
     torc_server_call_reply(call, torc_message_data(request), torc_message_size(request));
 }
 
-/* Echoes by functions that wait. */
+/* Echoes with functions that block the pool's thread. */
 static void on_chat(torc_server_call *call, void *arg)
 {
     const torc_message *m;
@@ -70,13 +70,13 @@ static void on_chat(torc_server_call *call, void *arg)
     torc_server_call_finish(call, TORC_STATUS_OK, NULL, NULL);
 }
 
-/* Never answers by itself. */
 static void on_cancel(torc_server_call *call, void *arg)
 {
     (void)arg;
     torc_server_call_finish(call, TORC_STATUS_OK, NULL, NULL);
 }
 
+/* Never answers: the call ends when it is cancelled. */
 static void on_hang(torc_server_call *call, void *arg)
 {
     (void)arg;
@@ -160,7 +160,7 @@ static void wait_results(int code, int n)
         sched_yield();
 }
 
-/* Two run, three wait, what comes then is refused; all that was taken is answered. */
+/* Two calls run and three wait in the queue: further calls are refused. All calls that were taken are answered. */
 static void test_full_queue(void **state)
 {
     (void)state;
@@ -174,7 +174,8 @@ static void test_full_queue(void **state)
     assert_int_equal(results[TORC_STATUS_RESOURCE_EXHAUSTED], 2);
 }
 
-/* The server is freed while handlers run and calls wait: they are released when the last handler has returned. */
+/* The server is freed while handlers run and calls wait: the handlers' arguments are released when the last handler has
+ * returned. */
 static void test_free_under_handlers(void **state)
 {
     (void)state;
@@ -224,7 +225,8 @@ static void test_calls_at_a_time(void **state)
     torc_stream_free(s[1]);
 }
 
-/* The service's limit counts for a method that has none of its own, and the shorter time counts. */
+/* A method without a limit of its own has its service's. The shorter one of this limit and the client's deadline
+ * counts. */
 static void test_time(void **state)
 {
     (void)state;

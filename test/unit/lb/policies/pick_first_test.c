@@ -435,7 +435,7 @@ static void a_changed_hostname_renews_the_subchannel(void **state)
     }
 }
 
-/* A88: the texts of RPCs that fail have the note of the moment. */
+/* A88: the texts of RPCs that fail contain the current resolution note. */
 static void a_new_resolution_note_is_told(void **state)
 {
     static const char *const notes[] = {"xDS node n1", "s1: down", "xDS node n1"};

@@ -286,7 +286,7 @@ static void next_response_waits_for_the_answer(void **state)
     end();
 }
 
-/* The server sent it before it read that nothing of the type is wanted any longer. */
+/* Responses that the server sent before it read that no resource of the type is wanted any longer. */
 static void late_response(void **state)
 {
     (void)state;
@@ -332,11 +332,11 @@ static void istiod_forgets(void **state)
     assert_request("Cluster +[] -[] {} \"n2\"");
     watch(&kit_xds_cds, "c", &c);
     assert_request("Cluster +[a,b,c] -[] {} \"\"");
-    unwatch(&a); /* less is not more */
+    unwatch(&a); /* a request that only unsubscribes does not list the other names */
     assert_request("Cluster +[] -[a] {} \"\"");
     watch(&kit_xds_cds, "a", &a);
     assert_request("Cluster +[a,b,c] -[] {} \"\"");
-    /* So it is on the next stream, whose first request has all names with their versions. */
+    /* The next stream behaves alike. Its first request has all names, with the versions of cached resources. */
     fake_xds_end(k.server, TORC_STATUS_UNAVAILABLE, "bye");
     tc_loop_advance(k.loop, 1000);
     assert_request("Cluster +[a,b,c] -[] {b=1} \"\" node");

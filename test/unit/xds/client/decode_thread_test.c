@@ -78,7 +78,7 @@ static void one_after_another(void **state)
     kit_xds_fini(&k);
 }
 
-/* The watches at the time when the response is applied count, not those when it came. */
+/* Watchers are told by the watches that exist when the response is applied, not by those when it came. */
 static void watches_change_meanwhile(void **state)
 {
     (void)state;
@@ -96,7 +96,7 @@ static void watches_change_meanwhile(void **state)
     kit_xds_watcher_fini(&late);
 }
 
-/* A response counts whose stream ends behind it; then the next stream begins. */
+/* The stream ends while its last response is being decoded: the response is applied, then the next stream begins. */
 static void stream_ends_meanwhile(void **state)
 {
     (void)state;

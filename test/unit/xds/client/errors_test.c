@@ -377,11 +377,11 @@ static void taken_away(void **state)
         assert_near(wait_taken_ms(500), TC_MIN(expected_ms, 30000));
     assert_near(wait_taken_ms(59999), 30000);
     assert_told(&a, "value x;"); /* nobody is told of it */
-    /* A stream that was there for a minute has proved that it may be. */
+    /* After a stream that lasted a minute the next one starts at once. */
     assert_int_equal(wait_taken_ms(60000), 0);
     assert_near(wait_taken_ms(2000), 1000);
     assert_near(wait_taken_ms(2000), 1600);
-    /* Another status means something else. */
+    /* After a status other than OK the next stream starts at once. */
     kit_xds_respond(&k, k.server, &kit_xds_lds, "1", "n1", "a|x", NULL);
     tc_loop_advance(k.loop, 2000);
     fake_xds_end(k.server, TORC_STATUS_UNAVAILABLE, "bye");

@@ -491,8 +491,9 @@ static void a_stream_that_lasts(void **state)
         }
 }
 
-/* A server that reads its newest version in the first request of a stream sends nothing. So the request has no version
- * when what came with it is no longer held: a fallback server's resource is in its place, or none. */
+/* A server that finds its newest version in the first request of a stream sends nothing. The request must not have a
+ * version whose resources the client no longer holds, because a fallback server's took their place or they were
+ * dropped. */
 static void a_version_that_is_not_held(void **state)
 {
     (void)state;

@@ -199,7 +199,7 @@ static void unhelpful_servers(void **state)
     tc_xds_client_reset_backoff(k.client);
     tc_loop_drain(k.loop);
     assert_int_equal(k.server->lrs_streams, 4);
-    /* One that answers and ends at once is not asked in a circle. */
+    /* A server that answers and ends the stream at once is asked again only after a backoff. */
     answer(1, NULL);
     fake_xds_lrs_end(k.server, TORC_STATUS_OK, "");
     tc_loop_drain(k.loop);
@@ -268,7 +268,8 @@ static void thousands_of_clusters(void **state)
     assert_true(clock() - before < CLOCKS_PER_SEC);
 }
 
-/* Most of which are not there, and most that are there are not asked for. */
+/* The server asks for 65,535 names, most of which the client does not have. The client has 4,000 clusters, most of
+ * which the server does not ask for. */
 static void thousands_of_names(void **state)
 {
     (void)state;
@@ -297,7 +298,7 @@ static void thousands_of_names(void **state)
         tc_loop_advance(k.loop, 1000);
         assert_report("c0001234 1.000s dropped 1;c0001534 1.000s dropped 1;");
     }
-    /* Each with each is 2.6e9 comparisons of names, and many seconds. */
+    /* Comparing every name with every cluster would be 2.6e9 comparisons, and take many seconds. */
     assert_true(clock() - before < CLOCKS_PER_SEC);
     for (unsigned i = 0; i < N; i++)
         unload(clusters[i]);
@@ -431,7 +432,8 @@ static void ends_with_its_last_user(void **state)
     tc_load_locality_unref(l);
 }
 
-/* A stream that is through stays until its server ends it, or has taken too long; then another follows at need. */
+/* After the client's half-close a stream stays until the server ends it, 5 s at most. Another stream follows if loads
+ * are wanted again. */
 static void streams_that_linger(void **state)
 {
     (void)state;
@@ -464,7 +466,7 @@ static void streams_that_linger(void **state)
     tc_loop_advance(k.loop, 1);
     assert_false(fake_xds_lrs_streaming(k.server));
     assert_int_equal(k.server->lrs_streams, 2);
-    /* One that never answered is cancelled at once. */
+    /* A stream on which the server never answered is cancelled at once. */
     c = load(one, NULL);
     tc_loop_drain(k.loop);
     assert_int_equal(k.server->lrs_streams, 3);

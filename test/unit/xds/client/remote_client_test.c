@@ -228,7 +228,7 @@ static struct tc_load_locality *zone(struct tc_load_cluster *c)
     return tc_load_locality_get(c, tc_slice_str(""), tc_slice_str("z"), tc_slice_str(""));
 }
 
-/* `good` that ended and `open` that go on. */
+/* Counts `good` RPCs that succeeded and `open` RPCs that are still under way. */
 static void calls(struct tc_load_cluster *c, unsigned good, unsigned open)
 {
     struct tc_load_locality *l = zone(c);
@@ -279,14 +279,14 @@ static void loads_add_up(void **state)
     call_ends(a, false);
     report_time();
     assert_report("one 10.000s z:0+1/0~2;");
-    /* Nothing happened, and two are still under way. */
+    /* No RPC began or ended, and two are still under way. */
     report_time();
     assert_report("one 10.000s z:0+0/0~2;");
     call_ends(b, true);
     call_ends(b, true);
     report_time();
     assert_report("one 10.000s z:2+0/0~0;");
-    /* With the last user the last counts are said, and the stream ends. */
+    /* The last user goes: the last counts are reported. */
     calls(a, 1, 0);
     unload(a);
     settle();
@@ -335,7 +335,7 @@ static void a_remote_client_ends_while_calls_run(void **state)
     calls(a, 4, 0);
     end(&r[0]);
     settle();
-    call_ends(a, true); /* for nothing */
+    call_ends(a, true); /* is no longer counted */
     unload(a);
     report_time();
     assert_report("one 10.000s z:4+0/4~1;");

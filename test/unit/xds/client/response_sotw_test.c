@@ -104,7 +104,7 @@ static void all_together_have_a_limit(void **state)
     kit_xds_init(&k, NULL);
 }
 
-/* A resource without a name: the absent ones may be it, so nothing counts as deleted. */
+/* A bad resource without a name might be any absent one, so no resource counts as deleted. */
 static void nameless_resource(void **state)
 {
     (void)state;

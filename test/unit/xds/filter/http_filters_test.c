@@ -170,7 +170,7 @@ static unsigned share(struct world *w, enum tc_filter_verdict verdict)
 
 #define ROUTE "{'match': {'prefix': ''}, 'route': {'cluster': 'c'}}"
 
-/* A33: 20 % and 5 % of their own are 24 %. */
+/* A33: a delay of 20 % and an abort of 5 % are drawn independently and affect 24 % in all. */
 static void faults_are_independent(void **state)
 {
     (void)state;
@@ -221,7 +221,7 @@ static void headers_lower_the_share(void **state)
     close_world(&w);
 }
 
-/* Faults under way in the parent never end in the child. */
+/* A fault that is active in the parent at a fork never ends in the child, and does not count there. */
 static void a_child_counts_its_own_faults(void **state)
 {
     (void)state;

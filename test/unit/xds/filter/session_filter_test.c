@@ -48,7 +48,7 @@ static void on_cluster(struct tc_cluster_refs *refs, struct tc_rstr *name)
     (void)name;
 }
 
-/* One RPC, which the selector has sent to cluster c. */
+/* An RPC that the config selector has sent to cluster "c". */
 struct rpc {
     struct tc_loop *loop;
     struct tc_xds_config *config;
@@ -237,7 +237,7 @@ static void nothing_to_follow(void **state)
         assert_string_not_equal(set_by(&r, A), "");
         close_rpc(&r);
     }
-    /* As A55 had it: without a cluster. */
+    /* A cookie of A55, which names no cluster. */
     struct rpc r;
     open_rpc(&r, "/", "/a.B/C");
     bring(&r, cookie(&r, A));

@@ -205,7 +205,7 @@ static struct tc_headers orca_trailers(struct tc_arena *arena)
     return trailers;
 }
 
-/* Ends a call whose report is counted by the cluster's list. Returns the metrics as text. */
+/* Ends an RPC whose backend reports metrics. Asserts which metrics are counted under the cluster's list, as text. */
 static void metrics_case(const char *list, const char *want)
 {
     struct world w = open_world("c");

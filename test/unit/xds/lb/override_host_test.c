@@ -426,7 +426,8 @@ static void update_outliers(struct fake_lb *f, const char *p, const char *q)
     assert_true(fake_lb_update(f, fake_lb_endpoint_tree("p", p, "q", q, NULL), config, NULL));
 }
 
-/* The child releases an endpoint that sessions use, which is then ejected: its health concerns nobody any longer. */
+/* The child releases an endpoint that sessions use. Failures of the endpoint's RPCs then eject it for nobody: sessions
+ * keep it, and other RPCs do not go there in any case. */
 static void adopts_from_an_outlier(void **state)
 {
     (void)state;

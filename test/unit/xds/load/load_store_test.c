@@ -3,7 +3,7 @@
 
 #include "xds/load/load_store_internal.h"
 
-/* Counts that no server has asked for yet wait, so that a report has them; of 4,096 clusters at most. */
+/* Clusters out of use keep counts that were not reported yet, at most 4,096 clusters. */
 static void idle_clusters_are_bounded(void **state)
 {
     (void)state;

@@ -66,7 +66,7 @@ static void header(struct world *w, const char *name, const char *value)
     tc_headers_add(&w->headers, tc_slice_str(name), tc_slice_str(value));
 }
 
-/* The cluster of an RPC, or the text that it fails with; w->call holds the cluster until done. */
+/* Returns the cluster of an RPC, or the text that the RPC fails with. w->call holds the cluster until done. */
 static const char *choose(struct world *w, const char *path)
 {
     struct tc_select_args args = {

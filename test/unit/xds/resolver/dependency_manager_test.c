@@ -192,7 +192,7 @@ static void new_route_waits_for_its_cluster(void **state)
     assert_int_equal(w.configs, 1);
     respond(&w, KIT_EDS, ENDPOINTS("d", "4"));
     assert_int_equal(w.configs, 2);
-    /* "c" is held by someone. */
+    /* The subscription still holds "c". */
     assert_int_equal(w.config->n_clusters, 2);
     assert_string_equal(asked(&w, KIT_CDS), "c,d");
     tc_dependency_manager_unsubscribe(w.manager, tc_slice_str("c"));
@@ -338,7 +338,7 @@ static void nothing_to_route_by(void **state)
     kit_dependency_close(&w);
 }
 
-/* A control plane whose service is gone empties its routes and takes its Listener away (A88: which stays in use). */
+/* The service is removed: its routes become empty, and its Listener is deleted but stays in use (A88). */
 static void empty_routes(void **state)
 {
     (void)state;
@@ -362,8 +362,9 @@ static void empty_routes(void **state)
     kit_dependency_close(&w);
 }
 
-/* A Listener names other routes, which do not come, then the routes from before, which are refused by now: their last
- * good value was in use all the time and stays. So does the value of the clusters that the routes name. */
+/* The Listener names other routes, which never come, and then the first routes again, which were refused meanwhile. The
+ * last good value of the first routes was in use all the time and stays in use, and so do the clusters that it
+ * names. */
 static void routes_of_the_config_in_use_are_kept(void **state)
 {
     (void)state;
@@ -382,7 +383,7 @@ static void routes_of_the_config_in_use_are_kept(void **state)
     assert_non_null(strstr(cluster(&w, "c")->resolution_note->data, "RDS resource \"r\": invalid"));
     assert_non_null(strstr(cluster(&w, "c")->resolution_note->data, "was deleted by server"));
     assert_int_equal(cluster(&w, "c")->eds->priorities[0].localities[0].n, 1);
-    /* Once other routes are in use, the old ones are not. */
+    /* Once the other routes come, the config uses them and the first routes are unsubscribed. */
     while (*asked(&w, KIT_RDS))
         ;
     respond(&w, KIT_LDS, BY_RDS("other"));
@@ -475,7 +476,7 @@ static void aggregate_graphs(void **state)
     expect_leaves(&w, "A", "D");
     assert_string_equal(asked(&w, KIT_CDS), "A,D"); /* no longer B and C */
     respond(&w, KIT_CDS, AGGREGATE("A", "'B'") ", " AGGREGATE("B", "'A'"));
-    /* B was unknown when that came. */
+    /* A's new list names B, which is not subscribed at that moment: the response comes again. */
     respond(&w, KIT_CDS, AGGREGATE("A", "'B'") ", " AGGREGATE("B", "'A'"));
     expect_leaves(&w, "A", "");
     assert_string_equal(tc_status_text(&cluster(&w, "A")->leaf_error),

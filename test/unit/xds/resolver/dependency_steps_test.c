@@ -437,8 +437,8 @@ static void change(struct world *w, struct resource *r)
     push(w, r);
 }
 
-/* Routes do not change while their server is down: they would come back before their clusters, and the manager forgets
- * resources that are not needed meanwhile, which the model does not know. */
+/* Routes do not change while their server is down. Otherwise the server's new routes would come before its clusters,
+ * and the manager would forget resources that no route needs for that moment, which the model does not know. */
 static void step(struct world *w)
 {
     unsigned what = below(w, 40);

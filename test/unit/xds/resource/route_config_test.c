@@ -75,7 +75,7 @@ static void domains_match_by_rank(void **state)
     tc_xds_resource_unref(r);
 }
 
-/* Returns whether the configuration has as many routes as said. */
+/* Asserts that the configuration is valid and its first virtual host has n routes. */
 static void assert_routes(const char *json, size_t n)
 {
     struct tc_xds_resource *r = valid(json);
@@ -379,7 +379,7 @@ static void decoding_has_a_budget(void **state)
 
 #define REGEX(text) "{'match':{'safe_regex':{'regex':'" text "'}},'route':{'cluster':'c'}}"
 
-/* A regex that is too large takes as long as one that is not quite: with two of them the default total is used up. */
+/* A regex that is refused as too large costs as much as the largest valid one: two of them use up the default total. */
 static void refused_regexes_are_charged(void **state)
 {
     (void)state;
@@ -395,7 +395,7 @@ static void refused_regexes_are_charged(void **state)
     tc_buf_fini(&routes);
 }
 
-/* The budget that one resource of a response used is not there for the next one. */
+/* All resources of a response share one budget for regexes. */
 static void the_total_is_the_responses(void **state)
 {
     (void)state;
@@ -418,7 +418,7 @@ static void the_total_is_the_responses(void **state)
 #define ANY(type, more) "{'@type':'type.googleapis.com/" type "'" more "}"
 #define OF(name) AT ".typed_per_filter_config[\"" name "\"]"
 
-/* A39: whatever the listener has by that name. */
+/* A39: overrides are read without looking at the listener's filters. */
 static void filter_overrides(void **state)
 {
     (void)state;
