@@ -93,7 +93,7 @@ static uint64_t now_ms(void)
     return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-/* The server resets the stream with CANCEL, before or after the deadline. */
+/* Makes a call whose stream the server resets with CANCEL, before or after the deadline. Returns the outcome. */
 static struct outcome reset_by_server(bool late)
 {
     struct torc_runtime_options ro = {TORC_SIZE(torc_runtime_options), .mode = TORC_RUNTIME_CALLER};

@@ -124,7 +124,7 @@ static struct script seen(void)
     return s;
 }
 
-/* The server learns of cancelled attempts a moment later. */
+/* Waits until the server has seen n cancelled attempts, of which it learns a moment later. */
 static void wait_cancelled(int n)
 {
     while (seen().cancelled < n)

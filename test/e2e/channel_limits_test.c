@@ -243,7 +243,7 @@ static void test_request_headers(void **state)
 #define POLICY(text)                                                                                                   \
     "{\"methodConfig\":[{\"name\":[{}]," text "}],\"retryThrottling\":{\"maxTokens\":10,\"tokenRatio\":0.1}}"
 
-/* An RPC that the server fails still has all its attempts: rejected requests have not taken throttling tokens. */
+/* Asserts that an RPC that the server fails still has all its attempts: rejected requests took no throttling tokens. */
 static void expect_all_attempts(torc_channel *ch)
 {
     torc_result *r = torc_unary(ch, "torc.test.Backend/Fail", "14", 2, NULL);

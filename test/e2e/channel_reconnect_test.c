@@ -62,7 +62,7 @@ static void headers_and_closes(struct hostile_peer *p)
     (void)hostile_flush(p);
 }
 
-/* A server that takes one request per connection: the GOAWAY comes before the answer. */
+/* Takes one request per connection, and sends GOAWAY before the answer. */
 static void goes_away_and_answers(struct hostile_peer *p)
 {
     uint32_t id = hostile_begin(p);
@@ -107,7 +107,7 @@ static const struct {
     {"the answer, then GOAWAY", answers_and_goes_away, true},
 };
 
-/* One caller after another for a while. */
+/* Calls the server, one call after another, for a while. Asserts how many connections that took. */
 static void call_it(struct hostile *servers, size_t i, torc_credentials *creds)
 {
     torc_runtime *rt = kit_backends_runtime(TORC_RUNTIME_CALLER);

@@ -234,7 +234,8 @@ static bool finish(struct world *w, const struct phase *p)
     return longest_ms <= beside_ms + LATE_MS_MAX;
 }
 
-/* A real delay repeats; a stall of the machine does not. */
+/* Runs the phase, up to three times while calls are late. Fails the test if they always are: a stall of the machine
+ * does not repeat. */
 static void not_late(struct world *w, bool (*phase)(struct world *w))
 {
     for (int i = 0; !phase(w); i++)

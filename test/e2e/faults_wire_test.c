@@ -250,7 +250,7 @@ static void put_ring(struct kit_mesh *k, struct wire *w)
     tc_buf_fini(&b);
 }
 
-/* The path that the RPC of that user takes, or WIRE_PATHS if it failed. */
+/* Makes an RPC of the user. Returns the path that it took, or WIRE_PATHS if it failed. */
 static unsigned path_of(torc_channel *ch, unsigned user)
 {
     char header[32];

@@ -85,7 +85,7 @@ static void responses_that_are_noise(struct hostile_peer *p)
     tc_buf_fini(&b);
 }
 
-/* Nested groups: field 1, start, 60,000 deep. */
+/* Responds with 60,000 starts of groups (field 1), nested and never ended. */
 static void groups_without_end(struct hostile_peer *p)
 {
     struct tc_buf b = {0};

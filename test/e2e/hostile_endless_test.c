@@ -86,7 +86,7 @@ static void on_frame(struct hostile_peer *p, struct windows *w, const struct fak
     w->settings_seen = true;
 }
 
-/* An honest server, but endless: sends as much as the windows allow. */
+/* Sends messages for ever, as many as the windows allow. */
 static void messages(struct hostile_peer *p, const void *data, size_t len)
 {
     const struct fake_h2_frame *f;
@@ -123,7 +123,7 @@ static void large_messages(struct hostile_peer *p)
     messages(p, data, sizeof(data));
 }
 
-/* A field of 3.9 KB and about 48,000 references to it, for each request. */
+/* Answers each request with a field of 3.9 KB and about 44,000 references to it. */
 static void header_bombs(struct hostile_peer *p)
 {
     struct tc_buf block = {0};
@@ -146,7 +146,7 @@ static void key_updates(struct hostile_peer *p)
         (void)SSL_do_handshake(hostile_ssl(p));
 }
 
-/* A key update before each message: no two key updates are adjacent. */
+/* Sends key updates with an empty DATA frame between them, so that no two are adjacent. */
 static void key_updates_between_messages(struct hostile_peer *p)
 {
     uint32_t id = hostile_begin(p);

@@ -179,7 +179,7 @@ static struct subject *subject_new(enum where freed_in)
     return x;
 }
 
-/* In a callback nothing may wait. */
+/* Asserts that functions that wait are refused inside a callback. */
 static void expect_deadlock(torc_stream *s)
 {
     const torc_message *m;

@@ -20,7 +20,7 @@ static void *give_or_refuse(void *ptr, size_t size)
     return !ptr && size == atomic_load(&refused_size) ? NULL : realloc(ptr, size);
 }
 
-/* A server whose trailers are the request as grpc-status-details-bin. The first byte of the request is the status. */
+/* Ends the call with the request's first byte as its status and the rest of the request as grpc-status-details-bin. */
 static void on_details_message(void *arg, struct tc_rstr *message)
 {
     struct tc_server_call *call = arg;

@@ -52,7 +52,7 @@ static void each(torc_server_call *call, const Kinds *request, void *arg)
     torc_server_call_finish(call, TORC_STATUS_OK, NULL, NULL);
 }
 
-/* Client streaming by events: adds up. */
+/* Client streaming by events: adds up the messages. */
 static void last_on_message(torc_server_call *call, const torc_message *message, void *arg)
 {
     const Kinds *request = torc__test__mirror__mirror__last__request(call, message);

@@ -132,7 +132,7 @@ static void on_message(torc_stream *call, const torc_message *message, void *arg
     in_callback(((struct call *)arg)->w);
 }
 
-/* The call may have ended meanwhile. */
+/* Sends a small or a large message, without waiting. The call may have ended meanwhile. */
 static void write_some(torc_stream *call, bool a_lot, bool last)
 {
     torc_stream_send(call, a_lot ? much : "hello", a_lot ? sizeof(much) : 5, last ? TORC_SEND_LAST : 0, 0);

@@ -245,7 +245,7 @@ static torc_channel *channel_new(struct scene *s, bool resolved)
     return torc_channel_new(s->rt, resolved ? target : kit_backends_target(kit_backends_one), &o, NULL);
 }
 
-/* The life of another channel beside the thread's own, which keeps the runtime's handle valid. */
+/* Frees another channel and makes a new one. The thread's own channel keeps the runtime's handle valid. */
 static int another(struct actor *a)
 {
     torc_channel_free(a->other);

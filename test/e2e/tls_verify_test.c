@@ -200,7 +200,8 @@ static void assert_name(const torc_tls_peer *peer, size_t i, int32_t kind, const
     assert_int_equal(size, strlen(text));
 }
 
-/* The server's own certificate and the root, not the third that the server sent. */
+/* Asserts that the chain is the server's certificate and the root, without the third certificate that the server
+ * sent. */
 static void look_at_all(torc_tls_peer *peer)
 {
     assert_string_equal(torc_tls_peer_server_name(peer), "127.0.0.1");

@@ -202,7 +202,7 @@ static struct tc_buf wrap(struct tc_buf inner, const char *name, unsigned field)
     return out;
 }
 
-/* A ClusterLoadAssignment with a metadata Value nested n deep. */
+/* Returns a ClusterLoadAssignment with a metadata Value nested n deep. */
 static struct tc_buf nested_values(size_t n)
 {
     /* Built from the innermost, in a buffer filled from its end. */

@@ -42,7 +42,7 @@ static void send_it(struct tc_control_plane *cp, void *arg)
     tc_control_plane_send(cp, EDS_URL, s->version, &resource, 1);
 }
 
-/* A ClusterLoadAssignment of the cluster, empty so far. */
+/* Returns the beginning of a ClusterLoadAssignment: its cluster's name. */
 static struct tc_buf assignment(void)
 {
     struct tc_buf b = {0};

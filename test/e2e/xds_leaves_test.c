@@ -131,7 +131,7 @@ static void another_eds_name(void **state)
     assert_int_equal(kit_mesh_take(k, 1), 5);
 }
 
-/* How often the name appears in the last request of that type. */
+/* Returns how often the name appears in the last request of that type. */
 static unsigned asked_for(const char *requests, const char *type, const char *name)
 {
     unsigned n = 0;

@@ -54,7 +54,7 @@ static void silence_end(struct silence *s)
     close(s->listener);
 }
 
-/* An assignment of "victim": one locality of n endpoints with distinct addresses. */
+/* Returns an assignment of "victim": one locality of n endpoints with distinct addresses. */
 static struct tc_buf assignment(uint32_t n, uint16_t port)
 {
     enum { CLUSTER_NAME = 1, ENDPOINTS = 2 };
@@ -102,7 +102,7 @@ static void assign(const char *version, uint32_t n, uint16_t port)
     tc_buf_fini(&b);
 }
 
-/* Calls to other backends while the client connects to the many endpoints. */
+/* Assigns n endpoints. Asserts that RPCs to other backends go on while the client connects to them. */
 static void others_go_on(const char *what, uint32_t n, uint16_t port)
 {
     long before_kb = kit_process_resident_kb(client);

@@ -40,7 +40,7 @@ static struct {
     unsigned total; /* attempts */
 } seen = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
-/* "127.0.0.N:PORT" */
+/* Returns N of "127.0.0.N:PORT". */
 static size_t endpoint_of(const char *address)
 {
     uint64_t n = 0;
@@ -70,7 +70,7 @@ static void on_event(const char *kind, const char *detail, const char *reason, v
     pthread_mutex_unlock(&seen.lock);
 }
 
-/* The number of endpoints with an event. */
+/* Returns the number of endpoints with an event. */
 static size_t count(const unsigned *by_endpoint)
 {
     size_t n = 0;
@@ -152,7 +152,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Where the calls of each key go; waits for ready. */
+/* Calls with each key, waiting for ready. Stores the endpoint that each key goes to. */
 static void call_keys(size_t where[KEYS])
 {
     for (int i = 0; i < KEYS; i++) {
@@ -178,7 +178,7 @@ static size_t different(const size_t where[KEYS])
     return n;
 }
 
-/* Calls until each key is back where it was before. */
+/* Calls until each key goes to its endpoint in `home` again, at most 60 s. */
 static void wait_home(const size_t home[KEYS])
 {
     uint64_t until = tc_system_clock.monotonic_ns(NULL) + 60 * TC_NS_PER_S;
@@ -189,8 +189,8 @@ static void wait_home(const size_t home[KEYS])
     } while (memcmp(where, home, sizeof(where)) != 0);
 }
 
-/* The number of endpoints that walks of calls can have reached: from each key's entry on, past endpoints that have
- * failed at some time, up to the first that has not. Under the lock. */
+/* Returns the number of endpoints that calls can have reached on the ring: from each key's entry past endpoints that
+ * have failed at some time, up to the first that has not. Called under the lock. */
 static size_t called(void)
 {
     struct tc_ring_item items[ENDPOINTS];

@@ -94,7 +94,7 @@ static uint64_t now_ns(void)
 
 /* --- the tree --- */
 
-/* The child node, which must be of that policy. */
+/* Returns the child node, which must be of that policy. */
 static const json_t *below(const json_t *node, const char *policy)
 {
     const json_t *child = json_object_get(node, "child");
@@ -104,7 +104,8 @@ static const json_t *below(const json_t *node, const char *policy)
     return child;
 }
 
-/* Checks the policies above the one that the cluster asks for; `node` is the aggregate's child. */
+/* Checks the policies above the policy that the cluster asks for, from the aggregate's child `node` on. Returns the
+ * node of `priority`. */
 static const json_t *check_leaf(const json_t *node, const char *cluster)
 {
     const json_t *cds = below(node, "cds_experimental");
@@ -123,7 +124,7 @@ static const json_t *priority(const json_t *node, size_t i)
     return p;
 }
 
-/* The aggregate's policy in the channel that torc call --explain prints. */
+/* Returns the aggregate's policy in the description of the channel. */
 static const json_t *aggregate_of(const json_t *channel)
 {
     const json_t *manager = below(channel, "xds_cluster_manager_experimental");
@@ -142,7 +143,8 @@ static void check_whole_tree(const json_t *channel)
     below(priority(far, 0), "pick_first");
 }
 
-/* The object of that name in the output of `torc call --explain`, a separate process with its own channel. */
+/* Runs `torc call --explain`, a separate process with its own channel. Returns the object of that name in its
+ * output. */
 static json_t *explain_by_command(struct kit_mesh_world *w, const char *member)
 {
     const char *directory = getenv("TORC_BINARY_DIR");

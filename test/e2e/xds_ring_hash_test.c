@@ -28,7 +28,7 @@ static char *hash_header(struct kit_mesh *k, size_t i)
     return tc_asprintf("address_hash: %s_0", kit_mesh_address(k, i));
 }
 
-/* The requests at the backend that got most. */
+/* Returns the number of requests at the backend that got most. */
 static uint64_t take_most(struct kit_mesh *k, size_t n)
 {
     uint64_t most = 0;

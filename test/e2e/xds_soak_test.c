@@ -91,7 +91,8 @@ static void forget_requests(struct world *w)
     tc_free(kit_mesh_requests(w->k));
 }
 
-/* While the control plane is away, its resources change too. */
+/* Deletes the resource or makes it invalid, and waits until the client has heard of it. away: the control plane is
+ * stopped, and starts again after the change. */
 static void change(struct world *w, const struct subject *s, bool away)
 {
     bool delete = tc_rng_below(&w->rng, 2) && s->put != put_endpoints; /* EDS resources cannot be deleted */

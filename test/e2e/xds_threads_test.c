@@ -65,7 +65,7 @@ static void *push(void *arg)
     return NULL;
 }
 
-/* A route by header for each cluster. */
+/* Puts the clusters, and a route by header to each. */
 static void put_resources(void)
 {
     struct tc_buf routes = {0};

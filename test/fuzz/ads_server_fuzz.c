@@ -64,7 +64,7 @@ static void deliver(struct fixture *f, struct tc_slice bytes)
     tc_status_fini(&status);
 }
 
-/* A request: one byte for the type, one for the names, one for nonce and error. */
+/* Sends a request made of three bytes: the type, the names, nonce and error. */
 static void request(struct fixture *f, struct tc_fuzz_input *in)
 {
     Envoy__Service__Discovery__V3__DiscoveryRequest r = ENVOY__SERVICE__DISCOVERY__V3__DISCOVERY_REQUEST__INIT;

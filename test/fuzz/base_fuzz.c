@@ -137,7 +137,8 @@ static void check_escapes(struct tc_slice s)
     tc_buf_fini(&b);
 }
 
-/* The syntax of RFC 3629 section 4, row by row. */
+/* Returns the length of the UTF-8 character at p, 0 if it is malformed: the syntax of RFC 3629 section 4, row by
+ * row. */
 static size_t utf8_character(const unsigned char *p, size_t left)
 {
     static const unsigned char rows[][8] = {

@@ -20,7 +20,7 @@ static void check_servers(const struct tc_xds_server *servers, size_t n)
     }
 }
 
-/* The Node to send can be parsed by a server. */
+/* Checks that a server can parse the Node that the client would send. */
 static void check_node(const struct tc_xds_bootstrap *b)
 {
     struct tc_arena arena;

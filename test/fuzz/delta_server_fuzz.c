@@ -63,7 +63,7 @@ static size_t choose(char **out, unsigned which)
     return n;
 }
 
-/* A request: a byte for type and flags, one for the names subscribed and unsubscribed. */
+/* Sends a request made of two bytes: type and flags, names subscribed and unsubscribed. */
 static void request(struct fixture *f, struct tc_fuzz_input *in)
 {
     Envoy__Service__Discovery__V3__DeltaDiscoveryRequest r =

@@ -138,7 +138,7 @@ static void begin_call(struct run *r, struct call *c, uint8_t flags)
         tc_timer_start(&c->deadline, tc_fuzz_u8(&r->h2.in));
 }
 
-/* An action of the client: four bits choose it, two of them the call. */
+/* Takes an action of the client, chosen by `op`: two of its bits are the call. */
 static void act(struct run *r, uint8_t op)
 {
     struct call *c = &r->calls[op >> 4 & 3];

@@ -82,7 +82,8 @@ static void frame(struct tc_fuzz_h2 *h, unsigned type, unsigned flags, unsigned 
     fake_pipe_put(h->pipe, 1, payload.data, payload.len);
 }
 
-/* Header fields by number as HPACK literals without indexing. An open block continues with the next call. */
+/* Sends header fields, chosen by bits, as HPACK literals without indexing. With leave_open the next call continues the
+ * block. */
 static void headers(struct tc_fuzz_h2 *h, unsigned stream, bool end_stream, bool leave_open)
 {
     struct tc_buf block = {0};
@@ -146,7 +147,7 @@ static void take(struct tc_fuzz_h2 *h, bool polite)
     }
 }
 
-/* An action of the loop or the socket, or none. */
+/* Takes an action of the loop or the socket, or none. */
 static void world(struct tc_fuzz_h2 *h, unsigned what)
 {
     switch (what) {

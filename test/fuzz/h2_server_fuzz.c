@@ -130,7 +130,7 @@ static void on_closed(void *arg, const struct tc_status *why)
 
 static const struct tc_h2_conn_events conn_events = {.on_stream = on_stream, .on_closed = on_closed};
 
-/* An action of the server itself. */
+/* Takes an action of the server. */
 static void act(struct run *r, uint8_t op)
 {
     struct call *c = r->calls.len ? r->calls.data[(op >> 4) % r->calls.len] : NULL;

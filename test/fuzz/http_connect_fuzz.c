@@ -20,7 +20,7 @@ static void on_done(void *arg, struct tc_bytestream *bs, const struct tc_status 
         o->error = tc_status_ref(error);
 }
 
-/* The length of a head that ends with an empty line, or SIZE_MAX. */
+/* Returns the length of a head that ends with an empty line, or SIZE_MAX. */
 static size_t head_of(struct tc_slice s)
 {
     ptrdiff_t at = tc_slice_find(s, tc_slice_of("\r\n\r\n", 4));

@@ -36,7 +36,7 @@ struct tree {
     bool any;                                     /* the last update has endpoints */
 };
 
-/* The endpoints of a child by the bits of a byte, with random weights. */
+/* Returns the endpoints of a child: each of the lower bits is an address, the upper bits make the weights. */
 static char *endpoints_of(unsigned bits, unsigned zone)
 {
     struct tc_buf b = {0};

@@ -99,7 +99,7 @@ static void count(struct run *r, struct cluster *c, uint8_t how)
         finish(r, c, how & 8);
 }
 
-/* A response by fields. */
+/* Sends a response by fields. */
 static void respond(struct run *r, uint8_t how)
 {
     load_response m = ENVOY__SERVICE__LOAD_STATS__V3__LOAD_STATS_RESPONSE__INIT;
@@ -141,7 +141,7 @@ static void add_cluster(struct run *r, const Envoy__Config__Endpoint__V3__Cluste
     }
 }
 
-/* The first message of a stream names the node only; later messages report. */
+/* Takes the client's messages: the first of a stream names the node only, later messages report. */
 static void take(struct run *r)
 {
     struct tc_rstr *message;

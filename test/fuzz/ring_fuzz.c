@@ -30,7 +30,7 @@ static int by_hash_then_item(const void *pa, const void *pb)
     return a->item < b->item ? -1 : a->item > b->item;
 }
 
-/* A42, "building the ring", literally. */
+/* Builds the model's ring as A42 says. */
 static void model_build(struct model *m, const struct tc_ring_item *items, size_t n, uint64_t min, uint64_t max)
 {
     double weights[ITEMS_MAX], sum = 0, least = 1, target = 0, current = 0;
@@ -140,7 +140,7 @@ static void drop(struct set *s, size_t at)
     memmove(s->from + at, s->from + at + 1, (s->n - at) * sizeof(*s->from));
 }
 
-/* One change for the next ring. Returns false when that ring has enough changes. */
+/* Makes one change for the next ring. Returns false when that ring has enough changes. */
 static bool change(struct set *s, struct bounds *b, struct tc_fuzz_input *in, size_t weight_bytes)
 {
     uint8_t how = tc_fuzz_u8(in) % 8;

@@ -12,7 +12,7 @@ static struct tc_buf pack(const ProtobufCMessage *m)
     return bytes;
 }
 
-/* A message without unknown fields scans clean, and nothing unpacked from it is unknown. */
+/* Checks that a scanned message scans clean, and that nothing unpacked from it is unknown. */
 static void check_scanned(const ProtobufCMessageDescriptor *type, struct tc_slice clean)
 {
     struct tc_validation_errors errors = {0};
@@ -28,7 +28,7 @@ static void check_scanned(const ProtobufCMessageDescriptor *type, struct tc_slic
     tc_validation_fini(&errors);
 }
 
-/* An unpacked message packs into bytes that unpack to the same message. */
+/* Checks that an unpacked message packs into bytes that unpack to the same message. */
 static void check_unpacked(const ProtobufCMessageDescriptor *type, const ProtobufCMessage *m)
 {
     struct tc_arena arena;

@@ -12,7 +12,7 @@ static bool in_set(char c, const char *more)
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (c && strchr(more, c));
 }
 
-/* The id's trust domain, up to its last allowed character, or NULL if it is not an id. */
+/* Returns the id's trust domain, or NULL if it is not a valid id. */
 static char *model_domain(struct tc_slice id)
 {
     const char *upper = "ABCDEFGHIJKLMNOPQRSTUVWXYZ.-_";

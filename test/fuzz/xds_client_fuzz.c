@@ -142,7 +142,7 @@ static void watch(struct run *r, uint8_t op)
     tc_xds_client_watch(r->client, &types[what & 1], tc_slice_str(names[(what >> 1) % TC_ARRAY_LEN(names)]), &w->base);
 }
 
-/* A response by fields: type, version and nonce, then resources up to a zero. */
+/* Sends a response by fields: type, version and nonce, then resources up to a zero. */
 static void respond(struct run *r, struct fake_xds_server *s)
 {
     Envoy__Service__Discovery__V3__DiscoveryResponse response = ENVOY__SERVICE__DISCOVERY__V3__DISCOVERY_RESPONSE__INIT;

@@ -102,7 +102,8 @@ static void add_hash(struct tc_ring **rings, uint64_t hash)
     assert_true(n_hashes < MAX_HASHES);
 }
 
-/* Between two neighbouring entries of all rings together, hashes are equivalent; each entry ends such a range. */
+/* Makes one hash for each order of endpoints. All hashes between two neighbouring entries of all rings together are
+ * equivalent. */
 static void make_hashes(void)
 {
     struct tc_ring *rings[8];
@@ -320,7 +321,8 @@ static void play(struct world *w, const struct event *events, size_t n)
         step(w, &events[i]);
 }
 
-/* Error texts describe the past and do not influence later states. They contain no quotes. */
+/* Removes error texts from the description: they describe the past and do not influence later states. They contain no
+ * quotes. */
 static void drop_errors(struct tc_buf *text)
 {
     static const char member[] = ",\"error\":\"";
@@ -420,7 +422,7 @@ static bool network(struct world *w, int good)
     return any;
 }
 
-/* With one reachable endpoint, waiting calls reach it. */
+/* Checks that waiting calls reach the one reachable endpoint. */
 static void check_served(struct world *w, int good)
 {
     for (int h = 0; h < n_hashes; h++) {
@@ -439,7 +441,7 @@ static void check_served(struct world *w, int good)
     }
 }
 
-/* Without calls, an attempt in progress goes on to its end. */
+/* Checks that without calls an attempt in progress goes on to its end. */
 static void check_not_left(struct world *w, int good)
 {
     for (int round = 0; round < 60; round++) {
@@ -470,7 +472,7 @@ static void check_settles(const struct event *events, size_t n, const struct mod
 
 /* --- the search --- */
 
-/* Two sequences that lead to one state must behave alike afterwards. */
+/* Checks that two sequences that lead to one state behave alike afterwards. */
 static void compare(const struct event *one, size_t n_one, const struct event *two, size_t n_two)
 {
     struct event next[MAX_EVENTS], a[MAX_DEPTH + 1], b[MAX_DEPTH + 1];

@@ -30,7 +30,7 @@ static int count(const struct model_child *c, enum slot s)
     return n;
 }
 
-/* A42, "Aggregated Connectivity State". */
+/* Returns the state of a ring as A42 says ("Aggregated Connectivity State"). */
 static enum torc_connectivity aggregate(const struct model_child *c)
 {
     int failed = count(c, BACKOFF) + count(c, RECONNECTING);

@@ -49,7 +49,7 @@ struct event {
     const struct model_config *config; /* UPDATE */
 };
 
-/* A slot's state as seen from outside: whether there is an attempt or a connection. */
+/* Returns a slot's state as seen from outside: whether there is an attempt or a connection. */
 enum torc_connectivity model_seen(enum slot s);
 
 /* Makes the tree after its first update. */

@@ -30,14 +30,14 @@ struct fake_h2_frame {
 
 struct fake_h2;
 
-/* A peer that holds end `end` of the pipe; a client role expects no preface and sends one, a server role the reverse.
- * The pipe is the test's. */
+/* Makes a peer that holds end `end` of the pipe, which the test owns. server: the peer's role. A server expects the
+ * preface, a client sends it (fake_h2_start). */
 struct fake_h2 *fake_h2_new(struct fake_pipe *pipe, int end, bool server);
 /* Makes a peer without a pipe: the test moves bytes itself by fake_h2_feed and fake_h2_take. */
 struct fake_h2 *fake_h2_new_raw(bool server);
 void fake_h2_free(struct fake_h2 *p);
 
-/* While holding, frames are collected; the release sends them in one piece. */
+/* on: frames are collected from now on; off: sends what was collected in one piece. */
 void fake_h2_hold(struct fake_h2 *p, bool on);
 /* Sends any bytes. */
 void fake_h2_bytes(struct fake_h2 *p, const void *data, size_t len);

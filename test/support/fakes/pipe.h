@@ -17,12 +17,13 @@ void fake_pipe_free(struct fake_pipe *p);
 /* Returns end 0 or 1, borrowed. Tests may set its peer, local, alpn and secure. */
 struct tc_bytestream *fake_pipe_end(struct fake_pipe *p, int end);
 
-/* For both ends: a read returns at most that many bytes, then TORC_EAGAIN, then READABLE again. 0: unlimited. */
+/* Limits reads of both ends: a read returns at most that many bytes, the next TORC_EAGAIN, and READABLE comes again. 0:
+ * unlimited. */
 void fake_pipe_set_read_chunk(struct fake_pipe *p, size_t bytes);
-/* For both ends: a call of writev takes at most that many bytes. 0: unlimited. */
+/* Limits writes of both ends: a call of writev takes at most that many bytes. 0: unlimited. */
 void fake_pipe_set_write_chunk(struct fake_pipe *p, size_t bytes);
-/* In each direction at most that many bytes may be unread. Beyond that writev takes less, or returns TORC_EAGAIN until
- * the reader makes room. SIZE_MAX at first; 0: nothing passes until it is raised. */
+/* Sets how many bytes may be unread in each direction. Beyond that writev takes less, or returns TORC_EAGAIN until the
+ * reader makes room. SIZE_MAX at first; 0: nothing passes until the capacity is raised. */
 void fake_pipe_set_capacity(struct fake_pipe *p, size_t bytes);
 
 /* Writes from `end`, as its owner would, regardless of chunk and capacity. */
@@ -32,7 +33,7 @@ void fake_pipe_put(struct fake_pipe *p, int end, const void *data, size_t len);
 struct tc_slice fake_pipe_unread(const struct fake_pipe *p, int end);
 void fake_pipe_take(struct fake_pipe *p, int end, size_t len);
 
-/* `end` sends no more: the other end reads the remaining bytes, then 0. `end` can still read. */
+/* Ends what `end` sends: the other end reads the remaining bytes, then 0. `end` can still read. */
 void fake_pipe_finish(struct fake_pipe *p, int end);
 /* Makes reads of `end` (behind unread bytes, if `after_data`) and writes fail with this error and text. */
 void fake_pipe_fail(struct fake_pipe *p, int end, int error, const char *text, bool after_data);

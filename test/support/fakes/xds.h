@@ -45,7 +45,7 @@ struct fake_xds_server {
 };
 
 struct fake_xds *fake_xds_new(struct tc_loop *loop);
-/* The client must have been freed. */
+/* Frees the fake and its servers. The client must have been freed. */
 void fake_xds_free(struct fake_xds *f);
 struct tc_xds_transport_factory *fake_xds_factory(struct fake_xds *f);
 /* Returns the same server for the same URI. Borrowed. */
@@ -63,7 +63,8 @@ void fake_xds_end(struct fake_xds_server *s, int code, const char *text);
 /* Ends the open stream on the client's side, before the queued messages. */
 void fake_xds_break(struct fake_xds_server *s, int code, const char *text);
 
-/* The server's load report stream. Messages are returned as serialised (release with tc_rstr_unref). */
+/* The counterparts for the server's load report stream. fake_xds_lrs_take returns the serialised message, for
+ * tc_rstr_unref. */
 bool fake_xds_lrs_streaming(const struct fake_xds_server *s);
 struct tc_rstr *fake_xds_lrs_take(struct fake_xds_server *s);
 void fake_xds_lrs_send(struct fake_xds_server *s, struct tc_slice message);

@@ -96,7 +96,7 @@ static void settings_ack_flood(struct hostile_peer *p)
     flood(p, FAKE_H2_SETTINGS, FAKE_H2_ACK, 0, "", 0);
 }
 
-/* 2,400 entries in each frame. */
+/* Floods SETTINGS of 2,400 entries each. */
 static void settings_of_many(struct hostile_peer *p)
 {
     struct tc_buf entries = {0};
@@ -136,7 +136,7 @@ static void ping_ack_flood(struct hostile_peer *p)
     flood(p, FAKE_H2_PING, FAKE_H2_ACK, 0, "abcdefgh", 8);
 }
 
-/* RST_STREAM of an ended stream while another stream runs. */
+/* Floods RST_STREAM of an ended stream while another stream runs. */
 static void rst_flood(struct hostile_peer *p)
 {
     uint32_t id = hostile_begin(p);
@@ -177,7 +177,7 @@ static void priority_flood(struct hostile_peer *p)
     flood(p, 2, 0, 1, "\0\0\0\0\x10", 5);
 }
 
-/* Frames for streams that never open: a client might remember each. */
+/* Floods PRIORITY for streams that never open: a client might remember each. */
 static void priority_flood_of_streams(struct hostile_peer *p)
 {
     uint32_t id = hostile_begin(p);
@@ -197,14 +197,14 @@ static void empty_unknown_frames(struct hostile_peer *p)
     flood(p, 0xfa, 0xff, 1, "", 0);
 }
 
-/* 16 KiB in each frame. */
+/* Floods frames of an unknown type with 16 KiB each. */
 static void large_unknown_frames(struct hostile_peer *p)
 {
     static const char payload[16384];
     flood(p, 0xfa, 0, 0, payload, sizeof(payload));
 }
 
-/* A few frames of all unknown types in the middle of an answer. */
+/* Sends one frame of each unknown type before each answer. */
 static void grease(struct hostile_peer *p)
 {
     for (uint32_t id = hostile_begin(p); id; id = hostile_await(p, FAKE_H2_HEADERS)) {
@@ -223,7 +223,8 @@ static void empty_data_flood(struct hostile_peer *p)
     hostile_await_close(p);
 }
 
-/* Sends as much padding as the window allows, repeatedly, and never ends the announced message. */
+/* Announces a message, and sends DATA that is empty or only padding, with a byte of the message in every 500th
+ * frame. */
 static void data_that_carries_little(struct hostile_peer *p, bool padded)
 {
     uint32_t id = hostile_begin(p);
@@ -247,7 +248,7 @@ static void empty_data_and_a_byte(struct hostile_peer *p)
     data_that_carries_little(p, false);
 }
 
-/* DATA frames of padding alone. */
+/* Floods DATA of padding alone. */
 static void padding_flood(struct hostile_peer *p)
 {
     char padding[256] = {(char)255};
@@ -275,7 +276,7 @@ static void goaway_flood(struct hostile_peer *p)
     hostile_await_close(p);
 }
 
-/* GOAWAY on each connection as soon as a request comes; no request counts as seen. */
+/* Sends GOAWAY on each connection as soon as a request comes: no request counts as seen. */
 static void goaway_storm(struct hostile_peer *p)
 {
     if (hostile_begin(p))

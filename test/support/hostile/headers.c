@@ -30,7 +30,7 @@ void hostile_indexed(struct tc_buf *block, const char *name, size_t value_len, c
     block->len += value_len;
 }
 
-/* Fills a frame with references to the newest table entry. */
+/* Fills the block up to 16,000 bytes with references to the newest table entry. */
 static void refer(struct tc_buf *block)
 {
     while (block->len < 16000)
@@ -51,7 +51,7 @@ static void one_block(struct hostile_peer *p, const struct tc_buf *block, bool l
     hostile_settle(p);
 }
 
-/* Puts 3 KB into the table, then 16,000 references of one byte. */
+/* Puts 3 KB into the table, then some 12,700 references of one byte. */
 static void indexed_bomb(struct hostile_peer *p)
 {
     struct tc_buf block = {0};
@@ -62,7 +62,7 @@ static void indexed_bomb(struct hostile_peer *p)
     tc_buf_fini(&block);
 }
 
-/* Few enough to be decoded to the end, so that the connection survives. */
+/* A bomb of 1,400 references: few enough to be decoded to the end, so that the connection survives. */
 static void small_indexed_bomb(struct hostile_peer *p)
 {
     struct tc_buf block = {0};
@@ -186,7 +186,8 @@ static void table_too_large(struct hostile_peer *p)
     tc_buf_fini(&block);
 }
 
-/* A list of exactly that many bytes as RFC 9113 6.5.2 counts them: names, values, 32 for each field. */
+/* Appends `fields`, which count as `base` bytes, and more fields up to exactly `size` as RFC 9113 6.5.2 counts: names,
+ * values, 32 for each field. */
 static void list_of(struct tc_buf *block, const char *fields, size_t base, size_t size)
 {
     char line[1200];

@@ -141,7 +141,7 @@ static void gzip_bombs_in_a_row(struct hostile_peer *p)
     bombs(p, 1500, 1000);
 }
 
-/* Empty messages for a call that wants one: as many as the window allows, in flight when the stream is reset. */
+/* Sends empty messages to a call that wants one: as many as the window allows, in flight when the stream is reset. */
 static void messages_of_nothing(struct hostile_peer *p)
 {
     uint32_t id = hostile_begin(p);
@@ -152,7 +152,7 @@ static void messages_of_nothing(struct hostile_peer *p)
     hostile_settle(p);
 }
 
-/* Messages one after another, regardless of the window. */
+/* Sends empty messages for a call that has ended, regardless of its window, while a second call runs. */
 static void messages_without_end(struct hostile_peer *p)
 {
     uint32_t id = hostile_begin(p);
@@ -165,7 +165,7 @@ static void messages_without_end(struct hostile_peer *p)
     hostile_await_close(p);
 }
 
-/* The first RPC is complete; the second runs while more data comes for the first. */
+/* Answers the first RPC. While the second runs, sends more data for the first. */
 static void data_after_the_end(struct hostile_peer *p)
 {
     uint32_t id = hostile_begin(p);
@@ -186,7 +186,7 @@ static void headers_after_the_end(struct hostile_peer *p)
     hostile_await_close(p);
 }
 
-/* Data in the same TCP segment as the end. */
+/* Sends data behind the end of the stream, in the same TCP segment. */
 static void data_right_after_the_end(struct hostile_peer *p)
 {
     uint32_t id = hostile_begin(p);

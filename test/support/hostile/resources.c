@@ -28,14 +28,14 @@ static void fill(struct tc_buf *b, char with, size_t n)
     b->len += n;
 }
 
-/* Appends an empty field of two bytes until the room is used up. */
+/* Appends n empty fields. */
 static void add_empty(struct tc_buf *b, unsigned field, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         tc_wire_append_head(b, field, 0);
 }
 
-/* {a {b {c ...}}}: `depth` levels of message fields, built from the innermost. */
+/* Returns {a {b {c ...}}}: `depth` levels of message fields, built from the innermost. */
 static struct tc_buf nested(const unsigned *fields, size_t n_fields, size_t depth)
 {
     struct tc_buf inner = {0};
@@ -65,7 +65,7 @@ static void one_unknown_field(struct tc_buf *b)
     fill(b, 0, room);
 }
 
-/* The accepted half is copied out of the unknown fields. */
+/* Half of the resource is an unknown field, without which the scan copies the other half. */
 void hostile_half_unknown_fields(struct tc_buf *b)
 {
     message_text(b, CLUSTER_NAME, "victim");
@@ -254,7 +254,7 @@ static void empty_routes(struct tc_buf *b)
     as_listener(b, &routes);
 }
 
-/* One virtual host with routes {match {safe_regex {regex}} route {cluster: "good"}} until the room is used up. */
+/* Makes one virtual host with n routes {match {safe_regex {regex}} route {cluster: "good"}}, or as many as fit. */
 static void routes_by(struct tc_buf *b, const char *pattern, size_t n)
 {
     struct tc_buf routes = {0}, host = {0};

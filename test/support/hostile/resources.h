@@ -25,9 +25,9 @@ struct hostile_resource {
 /* Sets the size available in a response; resources are built to fit. */
 void hostile_resources_room(size_t bytes);
 const struct hostile_resource *hostile_resources(size_t *n);
-/* Resources that tests also use alone. */
+/* Makes a resource of which half is an unknown field. Tests use it alone, too. */
 void hostile_half_unknown_fields(struct tc_buf *b);
-/* A good assignment of "victim" with n endpoints, or as many as fit. */
+/* Makes a good assignment of "victim" with n endpoints, or as many as fit. */
 void hostile_good_endpoints(struct tc_buf *b, size_t n);
 
 #endif

@@ -97,7 +97,7 @@ void hostile_truncate(struct hostile_peer *p)
     p->truncated = true;
 }
 
-/* The result of a TLS operation in the form of a socket's: 0 at the end, -1 with errno on failure. */
+/* Returns the result of a TLS operation in the form of a socket's: 0 at the end, -1 with errno on failure. */
 static ssize_t as_socket(struct hostile_peer *p, int n)
 {
     if (n > 0)

@@ -18,7 +18,7 @@ typedef void hostile_play_fn(struct hostile_peer *p);
  * and shake hands when they first send or wait; the good backend is plaintext. */
 struct hostile *hostile_new(hostile_play_fn *const *plays, size_t n, const struct kit_cert *tls);
 void hostile_free(struct hostile *h);
-/* "127.0.0.1:PORT" of play i, and of the good backend; borrowed. */
+/* Return "127.0.0.1:PORT" of play i, and of the good backend; borrowed. */
 const char *hostile_address(const struct hostile *h, size_t i);
 const char *hostile_backend(const struct hostile *h);
 /* Returns the number of connections that play i has accepted. */
@@ -38,7 +38,7 @@ void *hostile_arg(const struct hostile_peer *p);
 /* Shrinks the socket's buffers: a peer that does not read soon blocks the writer. */
 void hostile_shrink(struct hostile_peer *p);
 
-/* The frames to send; hostile_flush sends them. */
+/* Returns the peer to which a play adds frames; hostile_flush sends them. */
 struct fake_h2 *hostile_frames(struct hostile_peer *p);
 /* Stops reading from now on. */
 void hostile_deafen(struct hostile_peer *p);
@@ -52,7 +52,8 @@ bool hostile_flush_much(struct hostile_peer *p);
 uint32_t hostile_await(struct hostile_peer *p, uint8_t type);
 /* Makes hostile_flush keep the frames that come meanwhile. */
 void hostile_keep(struct hostile_peer *p);
-/* The next frame that has come; with `wait`, that comes within 10 s. NULL: no frame, or the client has closed. */
+/* Returns the next frame that has come or, with `wait`, that comes within 10 s; NULL if there is no frame or the client
+ * has closed. */
 const struct fake_h2_frame *hostile_next(struct hostile_peer *p, bool wait);
 /* Sends SETTINGS and waits for the first request. Returns its stream, or 0 if none came. */
 uint32_t hostile_begin(struct hostile_peer *p);
@@ -62,11 +63,11 @@ void hostile_settle(struct hostile_peer *p);
 void hostile_await_close(struct hostile_peer *p);
 /* Drops the frames that have come. Returns false if the client has closed. */
 bool hostile_is_heard(struct hostile_peer *p);
-/* Beneath TLS. hostile_put_raw sends any bytes at once and returns false if it could not. hostile_take_raw reads up to
- * len bytes: 0 at the end or after 10 s. Frames gathered so far go out by hostile_flush, as records. */
+/* Send and receive beneath TLS. hostile_put_raw sends any bytes at once; returns false on failure. hostile_take_raw
+ * reads up to len bytes; returns 0 at the end or after 10 s. */
 bool hostile_put_raw(struct hostile_peer *p, const void *data, size_t len);
 size_t hostile_take_raw(struct hostile_peer *p, void *data, size_t len);
-/* The TLS session of this connection; NULL if plaintext. */
+/* Returns the TLS session of this connection, borrowed; NULL if plaintext. */
 struct ssl_st *hostile_ssl(struct hostile_peer *p);
 /* Ends the connection without a close_notify. */
 void hostile_truncate(struct hostile_peer *p);

@@ -123,7 +123,7 @@ static void takes_no_headers(struct hostile_peer *p)
     hostile_settle(p);
 }
 
-/* The client's encoder may use as large a table. */
+/* Allows the client's encoder a table of 4 GiB. */
 static void largest_table(struct hostile_peer *p)
 {
     fake_h2_setting(hostile_frames(p), 1, 0xffffffff);

@@ -45,7 +45,7 @@ static void http2_for_a_hello(struct hostile_peer *p)
     speak(p, "\0\0\0\4\0\0\0\0\0", 9);
 }
 
-/* A handshake message of 16 MiB, one record at a time. */
+/* Sends a handshake message of 16 MiB, one record at a time. */
 static void hello_without_end(struct hostile_peer *p)
 {
     char record[5 + 16384] = {0x16, 3, 3, 0x40, 0, 2, (char)0xff, (char)0xff, (char)0xff};
@@ -70,7 +70,7 @@ static void closes_after_the_hello(struct hostile_peer *p)
     hostile_truncate(p);
 }
 
-/* Sends a record larger than allowed, on an established connection. */
+/* Sends a record of `sent` bytes whose length says `said`, on an established connection. */
 static void put_record(struct hostile_peer *p, size_t said, size_t sent)
 {
     char record[5 + 20000] = {0x17, 3, 3, (char)(said >> 8), (char)said};
@@ -103,7 +103,7 @@ static void record_of_no_type(struct hostile_peer *p)
     hostile_await_close(p);
 }
 
-/* Application data records without content: each needs a tag at least. */
+/* Sends application data records without content: a valid record has at least a tag. */
 static void empty_records(struct hostile_peer *p)
 {
     if (hostile_begin(p))

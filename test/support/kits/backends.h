@@ -16,9 +16,9 @@ struct kit_backends;
 /* Makes n echo servers "b0", "b1", ... on 127.0.0.1 and ports that the system chooses. opts NULL: the defaults. */
 struct kit_backends *kit_backends_new(size_t n, const struct tc_server_opts *opts);
 void kit_backends_free(struct kit_backends *kit);
-/* "127.0.0.1:PORT"; borrowed. */
+/* Returns "127.0.0.1:PORT"; borrowed. */
 const char *kit_backends_address(const struct kit_backends *kit, size_t i);
-/* "ipv4:A,B,C" with every backend's address; borrowed. */
+/* Returns "ipv4:A,B,C" with every backend's address; borrowed. */
 const char *kit_backends_target(struct kit_backends *kit);
 /* Makes the server listen on every address of the machine too. Returns the port. */
 uint16_t kit_backends_listen_everywhere(struct kit_backends *kit, size_t i);

@@ -83,7 +83,7 @@ static char *node_listen(struct kit_mesh_node *n)
     return why;
 }
 
-/* backend: NULL for the control plane */
+/* Makes the node's server, which does not listen yet. backend: NULL for the control plane. */
 static void node_serve(struct kit_mesh *k, struct kit_mesh_node *n, const struct tc_backend_opts *backend,
                        const struct tc_tls_opts *tls)
 {

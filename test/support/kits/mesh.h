@@ -82,8 +82,8 @@ void kit_mesh_put_dns(struct kit_mesh *k, const char *name, const char *host, co
  * additional address, *WEIGHT, then #HASH_KEY or !HEALTH. `more`: further fields, or NULL. */
 void kit_mesh_put_endpoints(struct kit_mesh *k, const char *name, const char *localities, const char *more);
 
-/* Returns the client's requests since the last call of this function, one a line: "Cluster version names... [initial n]
- * [NACK text]"; of incremental requests the names subscribed to. The caller frees with tc_free. */
+/* Returns the client's requests since the last call of this function, one a line: "Cluster VERSION NAME... [initial N]
+ * [NACK CODE TEXT]"; of incremental requests the names subscribed to. The caller frees with tc_free. */
 char *kit_mesh_requests(struct kit_mesh *k);
 
 /* Takes requests until one contains `text`, at most 60 s. A request that answers an earlier response counts too;

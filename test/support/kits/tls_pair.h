@@ -40,7 +40,8 @@ struct kit_tls_pair {
 int kit_tls_pair_setup(void **state);
 int kit_tls_pair_teardown(void **state);
 
-/* Options of a client that trusts `root`, and of a server with this certificate that requests no client certificate. */
+/* Return the options of a client that trusts `root`, and of a server with this certificate that requests no client
+ * certificate. */
 struct tc_tls_opts kit_tls_pair_client_opts(void);
 struct tc_tls_opts kit_tls_pair_server_opts(const struct kit_cert *cert);
 struct tc_tls_context *kit_tls_pair_make_context(const struct tc_tls_opts *opts);

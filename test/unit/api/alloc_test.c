@@ -112,7 +112,7 @@ static void begin(struct client *c)
         0);
 }
 
-/* The end of each call begins the next. */
+/* Begins the next call when one has ended. */
 static void on_unary(const torc_result *r, void *arg)
 {
     struct client *c = arg;

@@ -100,7 +100,7 @@ static void it_is_checked_and_set_once(void **state)
     assert_int_equal(torc_set_allocator(&a), TORC_ESTATE);
 }
 
-/* Strings and bytes come from the application's allocator, and torc_free gives them back to it. */
+/* Asserts that strings and bytes come from the application's allocator, and that torc_free gives them back to it. */
 static void handed_out_goes_back(torc_runtime *rt, torc_channel *ch)
 {
     char *json = NULL;
@@ -117,7 +117,7 @@ static void handed_out_goes_back(torc_runtime *rt, torc_channel *ch)
     assert_int_equal(atomic_load(&live), before - 2);
 }
 
-/* A world with one call, made and taken down. */
+/* Makes a server, a runtime and a channel, makes one call, and frees them. */
 static void round_of_a_call(void)
 {
     struct kit_backends *kit = kit_backends_new(1, NULL);

@@ -71,7 +71,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* NULL value: removes it. */
+/* Puts a resource, or removes it if the value is NULL, and pushes. */
 static void put(struct fixture *f, const char *type, const char *name, const char *value)
 {
     kit_resource_set_put(&f->k, type, name, value);

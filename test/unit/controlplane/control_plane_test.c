@@ -26,7 +26,7 @@ static void on_request(void *arg, const struct tc_ads_request *request)
     f->stream = request->stream;
 }
 
-/* A cluster of some 100 kB. */
+/* Puts a cluster of some 100 kB. */
 static void put(struct fixture *f, const char *name, int version)
 {
     char *why = NULL,

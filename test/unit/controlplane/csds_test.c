@@ -92,7 +92,7 @@ static void delta_request(struct fixture *f, struct kit_server_call *c, const ch
     tc_buf_fini(&out);
 }
 
-/* The response in words: "node: name config/client version [bytes] [error]". */
+/* Appends the response in words: "node: name config/client version [bytes] [error]". */
 static void words(const struct tc_rstr *bytes, struct tc_buf *out)
 {
     Envoy__Service__Status__V3__ClientStatusResponse *r =

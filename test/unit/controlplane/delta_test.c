@@ -86,7 +86,7 @@ static void reconnect(struct fixture *f)
     f->delta = tc_delta_new(&events, f);
 }
 
-/* NULL value: removes it. */
+/* Puts a resource, or removes it if the value is NULL, and pushes. */
 static void put(struct fixture *f, const char *type, const char *name, const char *value)
 {
     kit_resource_set_put(&f->k, type, name, value);

@@ -71,7 +71,7 @@ static void report(struct kit_server_call *c, const char *node_id, const char *c
     tc_buf_fini(&out);
 }
 
-/* The last response in words: "all=1 granular=0 2.500 a,b". */
+/* Waits for n responses. Asserts the last one in words: "all=1 granular=0 2.500 a,b". */
 static void expect_told(struct kit_server_call *c, size_t n, const char *text)
 {
     KIT_SERVER_UNTIL(c->kit, c->messages.len >= n || c->done);

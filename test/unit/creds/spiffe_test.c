@@ -74,7 +74,7 @@ static void ids_are_taken_apart(void **state)
     assert_non_null(strstr(tc_spiffe_id_parse(tc_slice_of(long_id, 2049), &domain), "2048"));
 }
 
-/* The DER of a certificate in base64, from its PEM. */
+/* Returns the DER of a certificate in base64. */
 static char *base64_of(const struct kit_cert *cert)
 {
     unsigned char *der = NULL;

@@ -11,7 +11,7 @@ static uint64_t after_ms(uint64_t ms)
     return ms * TC_NS_PER_MS;
 }
 
-/* One PING behind `bytes`, answered 10 ms later. Returns whether the window grew. */
+/* Measures one PING behind `bytes` bytes, answered 10 ms later. Returns whether the window grew. */
 static bool measure(struct tc_h2_bdp *b, uint64_t bytes, uint64_t at_ms)
 {
     tc_h2_bdp_start(b, 0, after_ms(at_ms));

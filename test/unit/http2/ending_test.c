@@ -54,7 +54,8 @@ static void end_bytes(struct kit_h2 *t, enum ending ending)
         fake_pipe_fail(t->pipe, 0, TORC_ECLOSED, "reset", true);
 }
 
-/* Two whole messages and the beginning of a third, then the end. `split`: bytes of the third. */
+/* Sends two whole messages and `split` bytes of a third, then the end. Asserts that both messages come before the
+ * end. */
 static void check_ending(enum ending ending, size_t chunk, bool hold, bool auto_read, size_t split)
 {
     struct kit_h2 t;

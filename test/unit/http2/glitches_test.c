@@ -244,7 +244,7 @@ static void put_answer(struct kit_h2 *t, uint32_t id)
     fake_h2_headers(t->peer, id, OK_TRAILERS, true);
 }
 
-/* Frames behind the end of a stream, on that stream. */
+/* Sends a frame behind the end of the stream, on that stream. */
 static void put_late(struct kit_h2 *t, int kind, uint32_t id)
 {
     switch (kind) {

@@ -45,7 +45,7 @@ static bool rarely(struct noise *n)
     return below(n, 150) == 0;
 }
 
-/* Frames behind the end of a stream end the connection: sent seldom. */
+/* Returns true if the stream has ended, but rarely false all the same: frames behind the end end the connection. */
 static bool is_over(struct noise *n, uint32_t stream)
 {
     return !n->client && stream / 2 < TC_ARRAY_LEN(n->ended) && n->ended[stream / 2] && !rarely(n);

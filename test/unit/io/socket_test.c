@@ -347,7 +347,7 @@ static void a_missing_unix_path_says_so(void **state)
     tc_addr_fini(&a);
 }
 
-/* A listening socket whose backlog is full: the kernel drops further SYNs. */
+/* Makes a listening socket whose backlog is full: the kernel drops further SYNs. */
 static int full_backlog(struct tc_addr *a, int *fillers, int n)
 {
     struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};

@@ -23,7 +23,7 @@ struct fixture {
 
 static struct fixture fx;
 
-/* The timer that must fire first: by due time, then by order of starting. */
+/* Returns the timer that must fire first: by due time, then by order of starting. */
 static struct model *first(void)
 {
     struct model *best = NULL;
@@ -35,7 +35,7 @@ static struct model *first(void)
     return best;
 }
 
-/* From 0 ms to some years, with every magnitude equally likely. */
+/* Draws from 0 ms to two years, with every magnitude equally likely. */
 static uint64_t random_delay_ms(void)
 {
     return tc_rng_u64(&fx.rng) >> (64 - 1 - tc_rng_below(&fx.rng, 36));

@@ -52,7 +52,7 @@ static char *print(const ProtobufCMessage *m, const struct tc_proto_json_options
     return text;
 }
 
-/* From JSON through the wire form and back gives `want`, in which members stand in the order of their numbers. */
+/* Asserts that JSON through the wire form and back is `want`, whose members are in the order of their numbers. */
 static void round_trip(const ProtobufCMessageDescriptor *type, const char *text,
                        const struct tc_proto_json_options *options, const char *want)
 {

@@ -188,7 +188,7 @@ static void test_strings(void **state)
     accept(&google__protobuf__any__descriptor, BYTES("\x12\x03\xff\x00\xc0"), NULL);
 }
 
-/* `n` Values within each other, each a list of one. */
+/* Appends `n` Values within each other, each a list of one. */
 static void nested_values(struct tc_buf *out, size_t n)
 {
     TC_VEC(size_t) sizes = {0};

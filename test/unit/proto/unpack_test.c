@@ -25,7 +25,7 @@ static struct tc_slice packed(struct tc_buf *out, const ProtobufCMessage *m)
     return tc_buf_slice(out);
 }
 
-/* The bytes of a message that JSON describes. */
+/* Returns the bytes of a message that JSON describes, in `out`. */
 static struct tc_slice wire(struct tc_buf *out, const ProtobufCMessageDescriptor *type, const char *text)
 {
     struct tc_arena arena;

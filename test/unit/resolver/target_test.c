@@ -86,7 +86,7 @@ static void test_long(void **state)
     }
 }
 
-/* The default authority of a target; NULL when its resolver refuses it. */
+/* Returns the default authority of a target; NULL if its resolver refuses the target. */
 static char *authority_of(const char *text)
 {
     struct tc_target t;

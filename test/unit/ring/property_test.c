@@ -44,7 +44,7 @@ static int by_hash_then_item(const void *pa, const void *pb)
     return a->item < b->item ? -1 : a->item > b->item;
 }
 
-/* A42, written down literally. */
+/* Builds the model's ring as A42 says. */
 static void model_build(struct model *m, const struct set *s, struct sizes z)
 {
     double sum = 0, least = HUGE_VAL;

@@ -37,7 +37,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* The request holds one reference while it is alive. */
+/* Returns whether the request is freed: while it exists it has a reference to the metadata. */
 static bool request_is_freed(const struct fixture *f)
 {
     return f->metadata->ref.n == 1;

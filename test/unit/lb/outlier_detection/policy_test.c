@@ -43,7 +43,7 @@ static uint64_t hash_of(const char *key)
     return hash;
 }
 
-/* A hundred RPCs for each of the four keys. */
+/* Makes a hundred RPCs with each of the four keys. */
 static struct kit_outlier_counts run_keys(struct fake_lb *f, const char *failing)
 {
     struct kit_outlier_counts sum = {0};

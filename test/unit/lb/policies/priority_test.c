@@ -40,7 +40,7 @@ static struct tc_lb_config *ring_hash(void)
     return tc_ring_hash_config_new(TC_RING_DEFAULT_MIN, TC_RING_DEFAULT_MAX, tc_slice_of(NULL, 0));
 }
 
-/* Children by letters ("ab"), all of one policy; a capital letter ignores requests for re-resolution. */
+/* Makes a config of children by letters ("ab"), all of one policy; a capital letter ignores re-resolution requests. */
 static struct tc_lb_config *children(const char *names, make_config_fn make)
 {
     struct tc_child_config list[8] = {0};
@@ -58,7 +58,7 @@ static struct tc_lb_config *children(const char *names, make_config_fn make)
     return config;
 }
 
-/* Child a has endpoint A, b has B, c has C. */
+/* Updates to these children: a has endpoint A, b has B, c has C. */
 static void update(struct fake_lb *f, const char *names)
 {
     fake_lb_update(f, fake_lb_endpoint_tree("a", A, "b", B, "c", C, NULL), children(names, tc_round_robin_config_new),

@@ -172,7 +172,7 @@ static void empty_and_errors(void **state)
     tc_status_fini(&error);
 }
 
-/* n endpoints from 10.0.0.0:1 plus the given number on. */
+/* Makes n endpoints 10.0.X.Y:1, numbered from `from` on. */
 static struct tc_endpoints *numbered(unsigned from, unsigned n)
 {
     struct tc_buf b = {0};
@@ -183,7 +183,7 @@ static struct tc_endpoints *numbered(unsigned from, unsigned n)
     return list;
 }
 
-/* An update without the turns and tasks that it leaves for later. */
+/* Updates the policy without running the loop: turns and tasks of the update wait. */
 static void begin_update(struct fake_lb *f, struct tc_endpoints *list)
 {
     struct tc_lb_config *config = tc_round_robin_config_new();

@@ -28,7 +28,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Children a and b with these weights; 0: not in the config. */
+/* Makes a config of children a and b with these weights; 0: not in the config. */
 static struct tc_lb_config *targets(uint32_t a, uint32_t b)
 {
     struct tc_child_config list[2] = {0};

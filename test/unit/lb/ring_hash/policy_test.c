@@ -401,7 +401,7 @@ static void keys_reach_their_endpoints(void **state)
             assert_string_equal(pick(f, E[i]), E[i]);
 }
 
-/* All endpoints READY. */
+/* Makes the first n endpoints READY. */
 static void connect_all(struct fake_lb *f, size_t n)
 {
     for (size_t i = 0; i < n; i++) {

@@ -29,7 +29,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* The background thread decodes the job, and the loop applies the result. */
+/* Lets the background thread decode the job, and the loop apply the result. */
 static void decode(void)
 {
     gate_open(&g);

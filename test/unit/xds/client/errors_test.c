@@ -336,7 +336,7 @@ static void stream_ends_after_an_answer(void **state)
     end();
 }
 
-/* The time until the next stream after one that ends without an answer. */
+/* Ends the stream without an answer. Returns the time until the next stream, in ms. */
 static uint64_t wait_ms(void)
 {
     unsigned streams = k.server->streams;
@@ -353,7 +353,8 @@ static void assert_near(uint64_t ms, double expected_ms)
     assert_in_range(ms, (uint64_t)(expected_ms * 0.8), (uint64_t)(expected_ms * 1.2) + 1);
 }
 
-/* A server that keeps one stream for several clients ends ours with OK when another client opens one. */
+/* Ends an answered stream with OK after lived_ms, as a server does that keeps one stream for all its clients. Returns
+ * the time until the next stream, in ms. */
 static uint64_t wait_taken_ms(uint64_t lived_ms)
 {
     unsigned streams = k.server->streams;

@@ -374,7 +374,7 @@ static void bad_answers_of_the_primary_delta(void **state)
     bad_answers_of_the_primary("\"fail_on_data_errors\", \"torc.incremental_ads\"", true);
 }
 
-/* A response of S1 that has an error with this code instead of the resource (xDS TP3). */
+/* Sends a response of S1 that has an error with this code instead of the resource (xDS TP3). */
 static void respond_error(int code, const char *name)
 {
     Envoy__Service__Discovery__V3__DiscoveryResponse m = ENVOY__SERVICE__DISCOVERY__V3__DISCOVERY_RESPONSE__INIT;

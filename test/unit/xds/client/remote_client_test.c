@@ -48,7 +48,7 @@ static int set_up(void **state)
     return 0;
 }
 
-/* Everything that is under way arrives. */
+/* Turns all loops until everything that is under way has arrived. */
 static void settle(void)
 {
     for (unsigned n = 0; n < 4; n++) {
@@ -247,7 +247,7 @@ static void call_ends(struct tc_load_cluster *c, bool good)
     tc_load_locality_unref(l);
 }
 
-/* The time at which a report is due; the counts of loops that turn come in meanwhile. */
+/* Lets a report become due, and the counts of all loops come in. */
 static void report_time(void)
 {
     tc_loop_advance(k.loop, 10000);

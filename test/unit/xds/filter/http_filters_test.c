@@ -51,7 +51,7 @@ static const struct tc_route *route(const struct world *w, size_t i)
     return &w->config->vhost->routes[i];
 }
 
-/* The codes that the chain of a route aborts with, in order: "a=7 b=5". */
+/* Returns the codes that the filters of a route's chain abort with, in order: "a=7 b=5". */
 static const char *aborts(struct world *w, size_t at, const struct tc_weighted_cluster *cluster)
 {
     struct tc_buf text = {0};
@@ -140,7 +140,7 @@ static void nothing_to_do_is_no_chain(void **state)
     close_world(&w);
 }
 
-/* One RPC through the chain of the only route: the verdict of the fault filter. */
+/* Passes an RPC through the chain of the only route. Returns the fault filter's verdict. */
 static enum tc_filter_verdict pass(struct world *w)
 {
     struct tc_filter_chain *chain = tc_http_filters_chain(w->config, route(w, 0), NULL);

@@ -98,7 +98,7 @@ static void start(struct rpc *r)
     assert_int_equal(f->ops->start(f, &r->call, &r->state), TC_FILTER_NEXT);
 }
 
-/* "s=..." of the plain text, in the arena. */
+/* Returns the cookie "s=..." of the plain text, in the arena. */
 static const char *cookie(struct rpc *r, const char *plain)
 {
     struct tc_buf b = {0};
@@ -114,7 +114,7 @@ static void bring(struct rpc *r, const char *field)
     tc_headers_add(&r->headers, tc_slice_str("cookie"), tc_slice_str(field));
 }
 
-/* The value that the response sets, "" for none; the other headers come through. */
+/* Returns the set-cookie of the response, "" if it has none. Asserts that the other headers come through. */
 static const char *set_by(struct rpc *r, const char *picked)
 {
     const struct tc_call_filter *f = &r->chain->filters[0];

@@ -41,7 +41,7 @@ static struct tc_xds_config *one_cluster(const char *more, const char *localitie
     return kit_config_config(kit_config_cluster("c", more, kit_config_eds(localities, eds_more)), NULL);
 }
 
-/* The RPC of the last pick is over. */
+/* Ends the RPC of the last pick with OK. */
 static void finish(struct fake_lb *f)
 {
     struct tc_status ok = {0};
@@ -124,7 +124,7 @@ static void dns_is_asked_again(void **state)
     kit_config_lb_free(f);
 }
 
-/* n RPCs that 1.1.1.1:1 serves, of which some fail. */
+/* Makes n RPCs, which must go to 1.1.1.1:1. `failing` of them fail. */
 static void serve(struct fake_lb *f, unsigned n, unsigned failing)
 {
     struct tc_status failed = {.code = TORC_STATUS_INTERNAL};

@@ -34,7 +34,7 @@ static void wrap(struct tc_buf *b, char tag, struct tc_buf *inner)
     inner->len = 0;
 }
 
-/* lb_endpoints {endpoint {address {socket_address {address, port_value: 80}}}} */
+/* Appends lb_endpoints {endpoint {address {socket_address {address, port_value: 80}}}}. */
 static void append_endpoint(struct tc_buf *b, size_t i)
 {
     struct tc_buf x = {0}, y = {0};
@@ -50,7 +50,8 @@ static void append_endpoint(struct tc_buf *b, size_t i)
     tc_buf_fini(&y);
 }
 
-/* Ten localities of `each`; endpoint `changed` has another address. */
+/* Returns an EDS resource of ten localities with `each` endpoints; endpoint `changed` has the address of number
+ * `address`. */
 static const struct tc_eds *big_eds_of(size_t each, size_t changed, size_t address)
 {
     struct tc_buf all = {0}, locality = {0};

@@ -190,7 +190,7 @@ static void providers_must_have_what_is_asked_of_them(void **state)
     tc_status_fini(&why);
 }
 
-/* A101 */
+/* Asserts the SNI that an endpoint of a cluster gets (A101). */
 static void expect_sni(struct world *w, const char *more, const char *hostname, const char *authority, const char *sni)
 {
     char *tls = tc_asprintf(VALIDATION("mesh", "") "%s", more);

@@ -238,7 +238,7 @@ static void answer(struct world *w, size_t i, const char *addresses)
     tc_loop_drain(w->k.loop);
 }
 
-/* A route to a LOGICAL_DNS cluster. */
+/* Adds a LOGICAL_DNS cluster and a route to it. */
 static void dns_route(struct world *w, const char *name)
 {
     tc_buf_printf(&w->clusters,

@@ -29,7 +29,7 @@ static void respond(struct kit_dependency *w, const char *type, const char *reso
     kit_dependency_respond(w, w->server, type, resources);
 }
 
-/* The names of the last request for a type. */
+/* Returns the names of the last request for a type. */
 static const char *asked(struct kit_dependency *w, const char *type)
 {
     static char names[256];
@@ -484,7 +484,7 @@ static void aggregate_graphs(void **state)
     kit_dependency_close(&w);
 }
 
-/* A chain of n aggregates above a leaf. */
+/* Sends a chain of n aggregates above a leaf. */
 static void send_chain(struct kit_dependency *w, int n)
 {
     struct tc_buf b = {0};

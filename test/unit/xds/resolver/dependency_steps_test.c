@@ -229,7 +229,7 @@ static void send_json(struct world *w, unsigned server, const char *message, str
     w->version++;
 }
 
-/* State of the world: all that the server has of the type. */
+/* State of the world: sends all resources of the type that the server has. */
 static void respond(struct world *w, unsigned server, unsigned type)
 {
     struct tc_buf b = {0};
@@ -315,7 +315,7 @@ static bool answer_request(struct world *w, unsigned server, const struct fake_x
     return true;
 }
 
-/* Incremental: all resources that are asked for by now in one response, since resources of two responses may take
+/* Incremental: sends all resources that were asked for in one response, since resources of two responses may take
  * effect one after the other. */
 static void respond_due(struct world *w, unsigned server)
 {

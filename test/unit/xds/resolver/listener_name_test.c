@@ -21,7 +21,8 @@ static bool supported(void *arg, const char *type, const json_t *config)
     return true;
 }
 
-/* The listener's name for a target, or "" when the authority is unknown. `more`: further members of the bootstrap. */
+/* Asserts the listener's name for a target, "" if the authority is unknown. `more`: further members of the
+ * bootstrap. */
 static void expect_name(const char *more, const char *target, const char *want)
 {
     struct tc_target t;

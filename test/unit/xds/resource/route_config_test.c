@@ -27,7 +27,7 @@ static void refused(const char *json, const char *fault)
     kit_resource_refused(&tc_route_config_type, NULL, json, fault);
 }
 
-/* The first route, which must be there. */
+/* Returns the route of the first virtual host, which must have one route. */
 static const struct tc_route *route_of(const struct tc_xds_resource *r)
 {
     assert_int_equal(tc_route_config_of(r)->table.vhosts[0].n_routes, 1);

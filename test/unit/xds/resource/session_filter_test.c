@@ -17,7 +17,7 @@
 #define STATE_OF(fields) "'sessionState':{'name':'n','typedConfig':{" fields "}}"
 #define COOKIE(fields) STATE_OF(STATE ",'cookie':{" fields "}")
 
-/* A listener with the filter of these fields, and a route with that override of it. */
+/* Returns a listener with the filter of these fields, and a route with that override of it. */
 static char *listener(const char *fields, const char *override)
 {
     return tc_asprintf("{'name':'l','apiListener':{'apiListener':{%s,'httpFilters':["
