@@ -166,7 +166,7 @@ static void test_plugin(void **state)
     assert_int_equal(call(ch, NULL, seen, message), TORC_STATUS_OK);
     pthread_join(p.thread, NULL);
     assert_non_null(strstr(seen, "x-who: number 2\n"));
-    /* A54: only a backend may give this status. */
+    /* A54: only a backend may give this status, so that it becomes INTERNAL. */
     p.how = REFUSE;
     assert_int_equal(call(ch, NULL, seen, message), TORC_STATUS_INTERNAL);
     assert_non_null(strstr(message, "no such user"));

@@ -13,7 +13,7 @@ static torc_runtime *rt;
 
 /* The server's action on call i: 'h' holds it, 'o' answers, 'i' sends headers and then answers, 'u' fails with
  * UNAVAILABLE, 'x' with INTERNAL, 'r' refuses the stream; the last letter holds for all later calls. While calls run,
- * only the servers' thread uses it. */
+ * only the servers' thread uses the script. */
 struct script {
     const char *what;
     const char *pushback; /* with 'u'; NULL: none */
@@ -211,7 +211,7 @@ static void test_one_attempt_is_enough(void **state)
 static void test_failures(void **state)
 {
     (void)state;
-    /* Pushback replaces the endless delay: the next attempt starts at once. */
+    /* A non-fatal failure ends the delay of 100 s: the next attempt starts at once. */
     torc_channel *ch = open_channel("{" POLICY("4", "100s") "}", NULL);
     plan("uuo", NULL);
     assert_int_equal(attempts_of(ch, TORC_STATUS_OK), 3);
@@ -253,7 +253,7 @@ static void test_throttling(void **state)
     assert_int_equal(attempts_of(ch, TORC_STATUS_UNAVAILABLE), 2);
     plan("u", NULL);
     assert_int_equal(attempts_of(ch, TORC_STATUS_UNAVAILABLE), 1);
-    /* 1 token; two successes make 3, which allows a second attempt; it leaves 2, and its success makes 3. */
+    /* 1 token; two successes make 3. A failure leaves 2: no second attempt, even if the server pushes back by 5 ms. */
     for (int i = 0; i < 2; i++) {
         plan("o", NULL);
         assert_int_equal(attempts_of(ch, TORC_STATUS_OK), 1);

@@ -217,7 +217,7 @@ static void test_throttling(void **state)
     torc_channel_free(ch);
 }
 
-/* All messages of a stream are sent again: those written before, and those written while it waits. */
+/* Each retry sends all messages of a stream again. */
 static void test_streamed_request(void **state)
 {
     (void)state;

@@ -118,7 +118,7 @@ static void test_shutdown(void **state)
     torc_stream_free(s);
 }
 
-/* A server that stops says so first. */
+/* When its server stops, a watcher hears NOT_SERVING before the end. */
 static void test_stop(void **state)
 {
     (void)state;
@@ -157,7 +157,7 @@ static void test_list(void **state)
     assert_int_equal(listed(&size), TORC_STATUS_RESOURCE_EXHAUSTED);
 }
 
-/* A client that does not read gets the newest status when it does; the server holds no more than its window. */
+/* A client that reads late gets the newest status. Statuses in between may be left out. */
 static void test_slow_reader(void **state)
 {
     (void)state;
@@ -207,7 +207,7 @@ static void test_misuse(void **state)
     assert_int_equal(torc_error_code(e), TORC_EINVAL);
     torc_error_clear(&e);
     assert_null(torc_health_new(server, &e));
-    assert_int_equal(torc_error_code(e), TORC_ESTATE); /* it was started */
+    assert_int_equal(torc_error_code(e), TORC_ESTATE); /* the server was started */
     torc_error_clear(&e);
     struct torc_server_options o = {TORC_SIZE(torc_server_options), .runtime = rt};
     torc_server *other = torc_server_new(&o, NULL);

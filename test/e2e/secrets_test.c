@@ -137,7 +137,8 @@ static void call(torc_channel *ch, const char *method, const char *request, torc
     torc_result_free(r);
 }
 
-/* Uses a runtime from its start to its end; memory of the servers' threads is not searched. */
+/* Makes RPCs on a runtime from its start to its end. Asserts that no block that was freed meanwhile had the secret in
+ * it; the servers' threads are not searched. */
 static void use(const char *secret, torc_credentials *channel_creds, torc_call_credentials *own, const char *config)
 {
     needle = secret;

@@ -62,7 +62,7 @@ static void assert_never_asked_for(struct kit_mesh *k, const char *name)
     tc_free(requests);
 }
 
-/* A71: the connection is not kept for later use; a pool of connections would keep it for 30 s. */
+/* Waits until the control plane has no connection, at most 60 s. A71: the connection is not kept for later use. */
 static void wait_closed(struct kit_mesh *k)
 {
     uint64_t until = tc_system_clock.monotonic_ns(NULL) + 60 * TC_NS_PER_S;

@@ -95,7 +95,7 @@ static void flapping(const char *policy)
                   policy ? policy : "RING_HASH", FLAPS, resident_kb(), SETTLED, kb, footprint_descriptors(),
                   descriptors, (unsigned long long)connections);
     assert_true(footprint_descriptors() <= descriptors);
-    /* One for each backend, and those that a flap overtook while they were being made. */
+    /* Connections: one for each backend, and those that a flap overtook while they were being made. */
     assert_int_equal(made(k), connections);
     if (!SANITIZED) /* sanitizers retain freed memory */
         assert_true(resident_kb() <= kb + MAX_GROWTH_KB);

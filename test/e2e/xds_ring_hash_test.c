@@ -507,7 +507,7 @@ static void request_hash_header(void **state)
     kit_mesh_put_cluster(w.k, "c", REQUEST_HASH_HEADER);
     kit_mesh_wait_backend(w.k, w.ch, "address_hash: two_0", 1);
     expect(&w, "address_hash: two_0", 50, 0, 1, 0, 0);
-    /* Absent from the ring: a random walk to connected endpoints, which gradually wakes the others. */
+    /* Without the header an RPC goes from a random place to a connected endpoint, and wakes the others one by one. */
     kit_mesh_calls(w.ch, NULL, 200);
     expect(&w, NULL, SAMPLE, 1.0 / 3, 1.0 / 3, 1.0 / 3, 0);
     kit_mesh_world_close(&w);

@@ -87,7 +87,8 @@ static void fini(struct fixture *f)
 }
 
 /* Sends a request whose DATA is these bytes (NULL: the message "x"), on a connection of its own. `reset`: the code of
- * the RST_STREAM that must come, -1: `answer` must be in the headers or trailers. */
+ * the RST_STREAM that must come, -1: `answer` must be in the headers or trailers. `calls`: how often a handler must be
+ * called. */
 static void expect(const char *fields, struct tc_slice data, const char *answer, int reset, unsigned calls)
 {
     struct fixture f;
@@ -136,7 +137,7 @@ static void http_of_requests(void **state)
     }
 }
 
-/* HTTP/2 itself has no path without its slash: nghttp2 resets those. */
+/* HTTP/2 allows no path without its first slash: nghttp2 resets such a request. */
 static void paths(void **state)
 {
     TC_CASE(SV04);
@@ -250,7 +251,7 @@ static void trailers_before_the_client_ends(void **state)
     fini(&f);
 }
 
-/* A server that ends at once tells its clients so, and takes back no answer that it has given. */
+/* A server that ends at once sends a status to each open call, and leaves a status that a call has already. */
 static void ends_are_told(void **state)
 {
     (void)state;
