@@ -37,7 +37,7 @@ typedef void (*interop_case_fn)(struct interop *t);
 torc_channel *interop_channel(struct interop *t);
 /* Options of a call with a deadline that a healthy server meets. */
 extern const struct torc_call_options interop_options;
-/* A payload of n zero bytes, which nobody frees. */
+/* Returns a payload of n zero bytes in static memory. */
 Grpc__Testing__Payload interop_payload(size_t n);
 
 /* Asserts that the RPC was made and ended with the code and, unless NULL, the text. */

@@ -1,4 +1,4 @@
-/* The RPCs of the PSM client: at the asked rate over all channels. Results come on the runtime's thread and go to
+/* The RPCs of the PSM client, at the given rate on each channel. Results come on the runtime's thread and go to
  * psm_stats. */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -43,7 +43,8 @@ static void *zeroed(size_t n, size_t size)
     return p;
 }
 
-/* The backend that answered: initial metadata have its name for every kind, a SimpleResponse too. NULL: unknown. */
+/* Returns the name of the backend that answered, which is in the response's headers or in a SimpleResponse; NULL if it
+ * is unknown. */
 static const char *hostname_of(const struct rpc *r, const torc_result *result)
 {
     const char *name = torc_metadata_find(torc_result_headers(result), "hostname", NULL);
@@ -53,7 +54,7 @@ static const char *hostname_of(const struct rpc *r, const torc_result *result)
     return response->hostname[0] ? response->hostname : NULL;
 }
 
-/* On the runtime's thread. */
+/* Called on the runtime's thread. */
 static void on_result(const torc_result *result, void *arg)
 {
     struct rpc *r = arg;
@@ -84,7 +85,7 @@ static void send_one(struct psm_load *l, torc_channel *channel, enum psm_rpc kin
     int rc = kind == PSM_EMPTY_CALL
                  ? grpc__testing__test_service__empty_call__async(channel, &empty, &options, on_result, r, NULL, NULL)
                  : grpc__testing__test_service__unary_call__async(channel, &simple, &options, on_result, r, NULL, NULL);
-    if (rc != 0) { /* only a bug of this program: wrong metadata */
+    if (rc != 0) { /* a bug of this program: wrong metadata */
         fprintf(stderr, "%s could not be started: %s\n", methods[kind], torc_strerror(rc));
         abort();
     }

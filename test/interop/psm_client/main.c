@@ -1,7 +1,7 @@
 /* usage: interop_psm --server=xds:///name --stats_port=N [--num_channels=N] [--qps=N] [--rpc=EmptyCall,UnaryCall]
- * [--metadata=EmptyCall:key:value,...] [--rpc_timeout_sec=N] [--fail_on_failed_rpc=BOOL] [--print_response=BOOL]
- * Prints "listening ADDR" when the stats port is there (0: any), runs until SIGTERM or SIGINT.
- * Exit 0; 1 when an RPC failed that must not, or the port is taken; 2 for wrong usage. */
+ * [--metadata=EmptyCall:key:value,...] [--rpc_timeout_sec=N] [--fail_on_failed_rpc=BOOL] [--print_response=BOOL] Prints
+ * "listening ADDR" once it listens on the stats port (0: any port), runs until SIGTERM or SIGINT. Exit 0; 1 when an RPC
+ * failed that must not, or the port is taken; 2 for wrong usage. */
 #include <signal.h>
 #include <stdio.h>
 #include <time.h>

@@ -122,7 +122,7 @@ static bool rpc_of(const char *name, enum psm_rpc *out)
     return false;
 }
 
-/* "EmptyCall:key:value" */
+/* Adds an entry "EmptyCall:key:value". Returns false if it is malformed. */
 static bool add_metadata(struct psm_config *c, const char *entry)
 {
     char name[16], key[128];

@@ -23,7 +23,7 @@ struct psm_options {
     char *rpcs, *metadata; /* as in the flags; NULL: not given */
 };
 
-/* 0, or the exit status with the reason printed. */
+/* Returns 0, or the exit status after printing the reason. */
 int psm_options_parse(struct psm_options *o, int argc, char **argv);
 
 /* The RPCs to send; changed by XdsUpdateClientConfigureService. */
@@ -33,8 +33,8 @@ struct psm_config {
     int64_t timeout_ms;
 };
 
-/* From the flags --rpc and --metadata, whose texts are taken apart; false when one is malformed, with the reason
- * printed. */
+/* Reads the flags --rpc and --metadata, whose texts it changes. Returns false, with the reason printed, if a flag is
+ * malformed. */
 bool psm_config_init(struct psm_config *c, const struct psm_options *o);
 void psm_config_fini(struct psm_config *c);
 
@@ -61,14 +61,14 @@ void psm_stats_watch(struct psm_stats *s, torc_server_call *call,
 
 struct psm_load;
 
-/* NULL with the reason printed when a channel cannot be made. */
+/* Returns NULL, with the reason printed, if a channel cannot be made. */
 struct psm_load *psm_load_new(const struct psm_options *o, struct psm_stats *stats);
 void psm_load_free(struct psm_load *l);
 /* Sends the RPCs that are due. Returns in how many milliseconds the next are. Main thread. */
 int64_t psm_load_send(struct psm_load *l);
 /* Takes ownership of the config. Any thread. */
 void psm_load_configure(struct psm_load *l, const struct psm_config *config);
-/* The runtime whose channels send the RPCs. */
+/* Returns the runtime whose channels send the RPCs; borrowed. */
 torc_runtime *psm_load_runtime(const struct psm_load *l);
 /* Returns true once an RPC has failed after one had succeeded. Any thread. */
 bool psm_load_failed(const struct psm_load *l);
@@ -81,7 +81,7 @@ struct psm_service {
     int64_t default_timeout_ms;
 };
 
-/* Registers the services' handlers, which wait: on a pool. */
+/* Registers the services' handlers, which wait and therefore need a pool. */
 void psm_service_add(struct psm_service *s, torc_server *server, torc_error **error);
 
 #endif

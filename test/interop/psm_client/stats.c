@@ -103,7 +103,7 @@ static char *copy_of(torc_arena *arena, const void *bytes, size_t n)
     return copy;
 }
 
-/* Adds a pointer to a list of n. */
+/* Appends a pointer to a list of n pointers. Returns the list, which may have moved. */
 static void *append(torc_arena *arena, void *list, size_t *n, void *added)
 {
     size_t old = *n * sizeof(void *);
@@ -173,7 +173,7 @@ static void add_metadatas(struct watch *w, char *hostname, const torc_result *re
                  GRPC__TESTING__LOAD_BALANCER_STATS_RESPONSE__METADATA_TYPE__TRAILING);
 }
 
-/* The answer has a peer's count in all, and one in each method's list. */
+/* Counts an RPC that ended in the watch's answer: for its peer in the total, and in its method's list. */
 static void record(struct watch *w, enum psm_rpc rpc, const torc_result *result, const char *hostname)
 {
     response *r = &w->answer;
