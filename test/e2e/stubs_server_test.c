@@ -9,6 +9,7 @@
 
 #include "mirror.torc.h"
 #include "other.pb-c.h"
+#include "support/case.h"
 #include "support/cmocka.h"
 #include "support/kits/backends.h"
 
@@ -339,6 +340,7 @@ static void failing(torc_server_call *call, const Kinds *request, void *arg)
 
 static void test_details(void **state)
 {
+    TC_CASE(SV17);
     (void)state;
     serve(&(Handlers){.size = sizeof(Handlers), .once = failing});
     torc_arena *arena = torc_arena_new(0);
@@ -347,6 +349,10 @@ static void test_details(void **state)
     assert_int_equal(torc_result_code(result), TORC_STATUS_ABORTED);
     assert_string_equal(torc_result_text(result), "it is late");
     assert_string_equal(torc_metadata_find(torc_result_trailers(result), "own", NULL), "trailer");
+    size_t status_len = 0;
+    const char *status = torc_metadata_find(torc_result_trailers(result), "grpc-status-details-bin", &status_len);
+    assert_true(status_len > 14);
+    assert_memory_equal(status, "\x08\x0a\x12\x0ait is late", 14); /* code 10, and the text */
     const Kinds *first =
         (const Kinds *)torc_protobuf_c_detail(result, &torc__test__kinds__kinds__descriptor, arena, &error);
     assert_non_null(first);
