@@ -33,13 +33,13 @@ pgt_file *pgt_schema_file(const struct pgt_schema *schema, const char *name);
 /* Returns the file that defines a type (".pkg.Name"), or NULL. */
 const pgt_file *pgt_schema_home(const struct pgt_schema *schema, const char *type);
 
-/* Appends the names that protobuf-c gives to a full name ("pkg.Name", a leading dot is dropped) of `file`: its package
- * may be replaced by protobuf-c's option c_package. */
+/* Appends protobuf-c's name for a full name of `file` ("pkg.Name"; a leading dot is dropped). Lower: "pkg__name", for
+ * functions; camel: "Pkg__Name", for structs. The option c_package may replace the file's package. */
 void pgt_schema_lower(const pgt_file *file, const char *full_name, struct tc_buf *out);
 void pgt_schema_camel(const pgt_file *file, const char *full_name, struct tc_buf *out);
 
 /* Returns false with the reason in *why when the file has what protobuf-c or this version cannot generate: editions,
- * groups, extensions other than options, defaults that are not numbers, types that are one name in C. */
+ * groups, extensions other than options, defaults of inf or nan, two types with the same name in C. */
 bool pgt_schema_accepts(const pgt_file *file, char **why);
 /* Returns true for an extension of google.protobuf.*Options, which is for compilers and never sent. */
 bool pgt_is_custom_option(const pgt_field *extension);

@@ -21,9 +21,10 @@ extern "C" {
 /* An options struct of the library's version, and copies of the texts in it. */
 typedef struct torc_options torc_options;
 
-/* A struct whose fields are zero, the default. kind: "torc_runtime_options", "torc_channel_options",
- * "torc_call_options", "torc_tls_options", "torc_tls_files", "torc_google_options", "torc_log_sink", "torc_interceptor"
- * or "torc_dialer". NULL with an error that names the kind when it is another (TORC_EINVAL). Any thread. */
+/* Makes a struct whose fields are zero, the default. kind: "torc_runtime_options", "torc_channel_options",
+ * "torc_call_options", "torc_tls_options", "torc_tls_files", "torc_google_options", "torc_server_options",
+ * "torc_method_options", "torc_server_tls_options", "torc_server_tls_files", "torc_log_sink", "torc_interceptor" or
+ * "torc_dialer". Returns NULL with an error that names the kind when it is another (TORC_EINVAL). Any thread. */
 TORC_API torc_options *torc_options_new(const char *kind, torc_error **error);
 
 /* Sets a field from text: a number in decimal ("20000", "-1", "0.5"); a switch as "on", "off" or "default"; a text as

@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-/* The status of an RPC. */
+/* The numbers are those of grpc-status on the wire. */
 enum torc_status_code {
     TORC_STATUS_OK = 0,
     TORC_STATUS_CANCELLED = 1,

@@ -4,6 +4,7 @@
 
 struct tc_call;
 
+/* Once for a call, before its first attempt: prepares its waits and the timer of retries. */
 void tc_call_attempt_init(struct tc_call *c);
 /* An attempt begins: interceptors see it, then it picks. */
 void tc_call_attempt(struct tc_call *c);

@@ -56,15 +56,16 @@ struct tc_ads_events {
     const struct tc_resource_set *(*resources)(void *arg, struct tc_slice node_id);
 };
 
+/* `events` must outlive the stream. */
 struct tc_ads *tc_ads_new(const struct tc_ads_events *events, void *arg);
 void tc_ads_free(struct tc_ads *a);
 /* Takes in one serialised DiscoveryRequest, and answers it if there is something new. Returns OK, or the status that a
  * malformed request should end the stream with (the caller ends it). */
 struct tc_status tc_ads_on_message(struct tc_ads *a, struct tc_slice bytes);
-/* The set changed: sends the subscribed resources that differ from the client's; of a type whose last response the
- * client has not answered yet, once it has. */
+/* The set changed. Of each type of which the client should have something else now, sends all subscribed resources. A
+ * type whose last response the client has not answered waits for the answer. */
 void tc_ads_push(struct tc_ads *a);
-/* Returns the Node message, serialised; empty before the first request. */
+/* Returns the Node message, serialised, borrowed from the stream; empty before the first request. */
 struct tc_slice tc_ads_node(const struct tc_ads *a);
 void tc_ads_view(const struct tc_ads *a, tc_served_fn fn, void *arg);
 /* Sends a response that the caller made up, for tests of clients: `resources` are serialised messages of the type. */

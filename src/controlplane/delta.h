@@ -7,13 +7,14 @@
 
 struct tc_delta;
 
+/* `events` must outlive the stream. */
 struct tc_delta *tc_delta_new(const struct tc_ads_events *events, void *arg);
 void tc_delta_free(struct tc_delta *d);
 /* Takes in one serialised DeltaDiscoveryRequest, and answers it if there is something new. Returns OK, or the status
  * that a malformed request should end the stream with (the caller ends it). */
 struct tc_status tc_delta_on_message(struct tc_delta *d, struct tc_slice bytes);
-/* The set changed: sends the subscribed resources that differ from the client's; of a type whose last response the
- * client has not answered yet, once it has. */
+/* The set changed: sends the subscribed resources that differ from the client's. A type whose last response the client
+ * has not answered waits for the answer. */
 void tc_delta_push(struct tc_delta *d);
 /* Returns the Node message, serialised; empty before the first request that has one. */
 struct tc_slice tc_delta_node(const struct tc_delta *d);

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <sys/socket.h>
 
-/* Where a system has no such flag (macOS), tc_descriptor_prepare sets SO_NOSIGPIPE instead. */
+/* On a system without MSG_NOSIGNAL (macOS) tc_descriptor_prepare sets SO_NOSIGPIPE. */
 #ifndef MSG_NOSIGNAL
 #define MSG_NOSIGNAL 0
 #endif
@@ -14,8 +14,8 @@
 int tc_descriptor_socket(int family, int type, int protocol);
 int tc_descriptor_accept(int listener);
 
-/* Makes a descriptor non-blocking and close on exec by fcntl, and its writes raise no SIGPIPE where that is an option
- * of the socket. Returns false with errno set on failure. */
+/* Makes a socket non-blocking and close on exec by fcntl, and sets SO_NOSIGPIPE where the system has it. Returns false
+ * with errno set on failure. */
 bool tc_descriptor_prepare(int fd);
 
 #endif

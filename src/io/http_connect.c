@@ -141,12 +141,12 @@ static void connect_read(struct tc_http_connect *c)
             connect_fail(c, "its answer is not HTTP/1");
             return;
         }
-        if (end_matched(&c->in) == END_LEN) {
-            connect_answered(c);
-            return;
-        }
         if (c->in.len > TC_HTTP_CONNECT_MAX_HEAD_BYTES) {
             connect_fail(c, "the head of its answer has more than 8192 bytes");
+            return;
+        }
+        if (end_matched(&c->in) == END_LEN) {
+            connect_answered(c);
             return;
         }
     }

@@ -44,7 +44,7 @@ int tc_unpack_scanned(const ProtobufCMessageDescriptor *type, struct tc_slice by
     ProtobufCMessage *message = protobuf_c_message_unpack(type, &allocator, bytes.len, data);
     if (memory.exceeded) {
         tc_validation_add(errors, "a message of %zu bytes needs more than %zu bytes of memory%s", bytes.len,
-                          arena->budget, arena->used < arena->budget / 2 ? ", or than there are" : "");
+                          arena->budget, arena->used < arena->budget / 2 ? ", or memory ran out" : "");
         return TORC_ELIMIT;
     }
     if (!message) {

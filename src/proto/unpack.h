@@ -11,9 +11,9 @@
 size_t tc_unpack_budget(size_t wire_bytes);
 
 /* Unpacks `bytes` as a message of `type`. The message and all that it points to are in `arena`; `bytes` may go away.
- * Errors are those of tc_scan, TORC_ELIMIT when the arena's budget is exceeded, and TORC_EPARSE where protobuf-c 1.4.1
- * falls short of protobuf: a singular message that occurs twice, both times without any member of one of its oneofs, is
- * not merged. Each adds a validation error and leaves `*out` untouched; memory that was allocated so far stays in the
+ * Errors are those of tc_scan, TORC_ELIMIT when the arena's budget is exceeded, and TORC_EPARSE also for one valid form
+ * that protobuf-c 1.4.1 cannot merge: a singular message field that occurs twice, with the same oneof unset both times.
+ * Each adds a validation error and leaves `*out` untouched; memory that was allocated so far stays in the
  * arena. */
 int tc_unpack(const ProtobufCMessageDescriptor *type, struct tc_slice bytes, const struct tc_scan_options *options,
               struct tc_arena *arena, ProtobufCMessage **out, struct tc_validation_errors *errors);

@@ -38,8 +38,8 @@ void tc_runtime_unlock(torc_runtime *rt);
  * that memory lent to the loop may be taken back: while the loop is inside a turn, an exit alone does not end a
  * wait. */
 int tc_runtime_wait(torc_runtime *rt, struct tc_wait *w, uint64_t until_ns);
-/* With the lock held, in a runtime whose callers drive the loop: the loop runs the tasks that were posted without a
- * wake-up: in a turn of this thread that does not wait, or on the thread that drives the loop now. */
+/* Has the tasks that were posted without a wake-up run: by a turn of this thread that does not wait, or by waking the
+ * thread that drives the loop now. With the lock held, in a runtime whose callers drive the loop. */
 void tc_runtime_turn(torc_runtime *rt, const struct tc_wait *w);
 /* Runs fn on the loop and waits until it has run; at once when the caller is inside a callback of the runtime. Returns
  * what tc_runtime_check returns, or TORC_ECLOSED if the loop has ended since; fn is not called then. */

@@ -15,7 +15,7 @@ torc_runtime *tc_xds_domain_runtime(const torc_xds_domain *d);
 struct tc_xds_domain_part {
     /* Makes the value. Called once, for the runtime that comes first. */
     void *(*make)(torc_xds_domain *d);
-    /* Called on the domain's loop, as the last thing the loop does. */
+    /* Called on the domain's loop, behind everything that was posted to it before; then the loop is ended. */
     void (*end)(void *value);
     /* Called after the loop has ended. */
     void (*release)(void *value);

@@ -12,6 +12,7 @@
 #include "api/typed.h"
 #include "base/mem.h"
 #include "base/options.h"
+#include "base/parse.h"
 #include "base/ref.h"
 #include "proto/pack.h"
 #include "proto/wire.h"
@@ -296,7 +297,8 @@ static torc_metadata *trailers_with(const torc_metadata *trailers, int code, con
     struct tc_buf status = {0};
     tc_wire_append_varint(&status, STATUS_CODE << 3 | TC_WIRE_VARINT);
     tc_wire_append_varint(&status, (uint64_t)code);
-    tc_wire_append(&status, STATUS_MESSAGE, tc_slice_str(text ? text : ""));
+    if (text && tc_utf8_valid(tc_slice_str(text))) /* a field of type string has no other text */
+        tc_wire_append(&status, STATUS_MESSAGE, tc_slice_str(text));
     for (size_t i = 0; i < n; i++)
         detail_append(&status, details[i]);
     torc_metadata_add(all, "grpc-status-details-bin", status.data, status.len);

@@ -296,7 +296,7 @@ static torc_result *ask_for_failure(int32_t kind)
     return torc__test__mirror__mirror__once__call(ch, &request, &options);
 }
 
-enum { WITH_DETAILS, WITHOUT_DETAILS, ONE_IS_NULL, ONE_IS_RAW, NO_LIST, IT_IS_OK, NO_CODE };
+enum { WITH_DETAILS, WITHOUT_DETAILS, ONE_IS_NULL, ONE_IS_RAW, NO_LIST, IT_IS_OK, NO_CODE, NOT_UTF8 };
 
 static void failing(torc_server_call *call, const Kinds *request, void *arg)
 {
@@ -308,6 +308,7 @@ static void failing(torc_server_call *call, const Kinds *request, void *arg)
     const ProtobufCMessage *details[] = {&first.base, &other.base, &second.base};
     torc_metadata *trailers = torc_metadata_new();
     torc_metadata_add_string(trailers, "own", "trailer");
+    const char *text = "it is late";
     int code = TORC_STATUS_ABORTED, wanted = 0;
     size_t n = 3;
     switch (request->f_int32) {
@@ -325,6 +326,9 @@ static void failing(torc_server_call *call, const Kinds *request, void *arg)
     case IT_IS_OK:
         code = TORC_STATUS_OK;
         break;
+    case NOT_UTF8:
+        text = "\xff";
+        break;
     case NO_CODE:
         code = 17;
         wanted = TORC_EINVAL;
@@ -334,7 +338,7 @@ static void failing(torc_server_call *call, const Kinds *request, void *arg)
     }
     const ProtobufCMessage *const *list = request->f_int32 == NO_LIST ? NULL : details;
     wanted = list ? wanted : TORC_EINVAL;
-    assert_int_equal(torc_protobuf_c_finish(call, code, "it is late", trailers, list, n), wanted);
+    assert_int_equal(torc_protobuf_c_finish(call, code, text, trailers, list, n), wanted);
     torc_metadata_free(trailers);
 }
 
@@ -368,6 +372,13 @@ static void test_details(void **state)
     assert_int_equal(torc_result_detail(result, 2, &url, &bytes, &n), 0);
     assert_string_equal(url, "type.googleapis.com/torc.test.kinds.Kinds");
     assert_int_equal(torc_result_detail(result, 3, &url, &bytes, &n), TORC_ENOTFOUND);
+    torc_result_free(result);
+
+    result = ask_for_failure(NOT_UTF8);
+    assert_int_equal(torc_result_code(result), TORC_STATUS_ABORTED);
+    status = torc_metadata_find(torc_result_trailers(result), "grpc-status-details-bin", &status_len);
+    assert_true(status_len > 3);
+    assert_memory_equal(status, "\x08\x0a\x1a", 3); /* code 10, no text, the first detail */
     torc_result_free(result);
 
     for (int32_t kind = WITHOUT_DETAILS; kind <= NO_CODE; kind++) {

@@ -38,7 +38,7 @@ static torc_channel *channel_on(struct kit_mesh *k, torc_runtime *rt, const char
     torc_error *error = NULL;
     struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
                                      .xds_bootstrap_json = kit_mesh_bootstrap(k)};
-    o.xds_resource_timeout_ms = 60000; /* settings of kit_mesh_channel, so that both channels have one xDS client */
+    o.xds_resource_timeout_ms = 60000; /* on a slow machine no resource counts as absent */
     o.backoff_initial_ms = 50;
     o.backoff_max_ms = 200;
     torc_channel *ch = torc_channel_new(rt, target, &o, &error);
@@ -445,7 +445,7 @@ static void test_fork(void **state)
         bad |= (torc_xds_domain_free(domain) != TORC_EFORK) << 1;
         bad |= (torc_runtime_free(rt) != TORC_EFORK) << 2;
 #ifdef __SANITIZE_THREAD__
-        _exit(bad); /* under the sanitizer a child has no threads */
+        _exit(bad); /* under ThreadSanitizer a forked child must not start threads */
 #endif
         /* A new domain works in the child. */
         o.xds_domain = torc_xds_domain_new(NULL);

@@ -1,9 +1,9 @@
-/* torc demo: the main job, shown with real RPCs.
+/* torc demo: keys that stay on their backends through a mesh, shown with real RPCs.
  *
- * Each step (keys, a stopped backend, an added one, a route split, a failed RPC, counts) makes RPCs through
- * xds:///shop.demo and checks its claim before printing it, against three independent sources: what the client saw,
- * what the ring computed apart from the channel says, and what the backends counted. world.h has the servers. The exit
- * status is 0 only if every claim held. */
+ * The steps (keys, a stopped backend, an added one, a route split, a failed RPC, counts) use xds:///shop.demo. Each
+ * claim is checked before it is printed: owners of keys against a ring that is computed here, without the channel; at
+ * the end the answers that the client saw against the backends' counts. world.h has the servers. The exit status is 0
+ * only if every claim held. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +37,7 @@ struct demo {
     struct world *world;
     torc_runtime *runtime;
     torc_channel *channel;
-    int owner[KEYS];               /* the backend that answered each key last */
+    int owner[KEYS];               /* each key's backend while all backends run */
     uint64_t sent[WORLD_BACKENDS]; /* RPCs that the client saw each backend answer */
     int claims, held;
     struct tc_buf figures; /* JSON members */

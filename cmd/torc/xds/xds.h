@@ -16,23 +16,23 @@ struct xds_seen {
     struct tc_rstr *version;
     int64_t updated_ns;
     struct tc_rstr *bytes; /* NULL: no content */
-    bool new_bytes;        /* the content changed by the last look */
+    bool new_bytes;        /* the last look found other content */
     struct tc_rstr *error; /* NULL: no error */
     struct tc_rstr *failed_version;
     int64_t failed_ns;
-    uint64_t mark;
-    bool gone; /* no longer requested */
+    uint64_t mark; /* number of the last look that found it */
+    bool gone;     /* no longer requested */
 };
 
 typedef TC_VEC(struct xds_seen *) xds_list;
 
-/* Zero-initialised: empty. */
+/* Zero-initialised: empty. The view owns all xds_seen; lists borrow them until the next look. */
 struct xds_view {
     struct xds_seen *table;
-    uint64_t mark;
+    uint64_t mark;    /* number of looks */
     size_t pending;   /* requested, with nothing known yet */
-    xds_list changed; /* by the last look, with those that are gone; sorted by type, then name */
-    xds_list gone;
+    xds_list changed; /* what the last look found changed or gone; sorted by type, then name */
+    xds_list gone;    /* what the last look found gone; the next one frees it */
     struct tc_buf scratch;
 };
 
@@ -46,7 +46,7 @@ void xds_view_fini(struct xds_view *v);
 void xds_format_time(int64_t ns, char out[static 32]);
 /* Prints a table, then the content of each. */
 void xds_print_all(const xds_list *list);
-/* Prints a line for each, followed by error and content. */
+/* Prints a line for each; behind it the error, and the content if that changed. Of a gone one the line alone. */
 void xds_print_changes(const xds_list *list, int64_t now_ns);
 /* Prints a line: envoy.service.status.v3.ClientConfig as proto3 JSON. */
 void xds_print_json(const xds_list *list, const struct tc_xds_bootstrap *bootstrap, const char *target);

@@ -14,7 +14,7 @@ struct tc_xds_channel_events;
 struct tc_xds_local_client {
     struct tc_xds_client base;
     struct tc_xds_transport_factory *factory;
-    const struct tc_xds_channel_events *events; /* the events of each channel, for the parts above */
+    const struct tc_xds_channel_events *events; /* what each channel reports to (local_client.c); static */
     struct tc_xds_client_opts opts;
     struct tc_rstr *target; /* owns the text of opts.target */
 
@@ -49,25 +49,26 @@ struct tc_xds_entry {
     struct tc_link watches;
 
     enum tc_xds_state state;
-    struct tc_xds_resource *resource; /* in use, or NULL */
+    struct tc_xds_resource *resource; /* in use, a reference; NULL: none */
     struct tc_rstr *bytes;            /* its message as received */
     struct tc_rstr *version;
-    const struct tc_xds_server *source; /* the server that sent the value in use */
+    const struct tc_xds_server *source; /* the server that sent the value in use; the bootstrap's */
     int64_t updated_ns;
     struct tc_status error; /* of the data (A88); OK: none */
     bool absent;            /* `error` says that the resource does not exist */
     struct tc_rstr *failed_version;
     int64_t failed_ns;
 
-    /* The last notification of the watchers; see tc_xds_entry_reconcile. */
+    /* The last notification of the watchers (tc_xds_entry_reconcile); references. */
     struct tc_xds_resource *told_resource;
     struct tc_status told_error;
 
-    /* A bit for each of the authority's channels: the subscription is in the request under way, was handed to a
-     * connected transport (A57). */
+    /* A bit for each of the authority's channels. sending_on: the subscription is in the request that is being sent.
+     * sent_on: it was handed to a connected transport (A57). */
     uint32_t sending_on, sent_on;
-    /* Bits of channels whose server was asked for the resource before its entry was dropped and made again: the next
-     * request leaves the name out, the one after it asks again. */
+    /* Bits of channels whose server may count the name as subscribed since before this entry was made. State of the
+     * world: the next request leaves the name out and the one after it asks again, or the server would see no change
+     * and send nothing. Incremental: not needed. */
     uint32_t held_back;
     unsigned timed_on;     /* the channel that the timer counts for, from 1; 0: the timer does not run */
     struct tc_timer timer; /* the does-not-exist timer (A57) */

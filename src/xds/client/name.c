@@ -8,7 +8,8 @@
 #include "base/parse.h"
 
 #define SCHEME "xdstp:"
-/* RFC 3986 3.3 and 3.4: the characters that may stand unescaped in a path, in a key or value of a query. */
+/* RFC 3986 3.3 and 3.4: the characters that are not escaped in a path, and in a key or value of a query. Left out of
+ * the latter: & and =, which separate, and +, which some readers take for a space. */
 #define KEEP_PATH "!$&'()*+,;=:@/"
 #define KEEP_QUERY "!$'()*,;:@/?"
 
@@ -30,7 +31,8 @@ static bool uri_normalize(struct tc_buf *out, struct tc_slice s, const char *kee
 static int compare_params(const void *a, const void *b)
 {
     const struct param *x = a, *y = b;
-    return tc_slice_cmp(tc_buf_slice(&x->key), tc_buf_slice(&y->key));
+    int order = tc_slice_cmp(tc_buf_slice(&x->key), tc_buf_slice(&y->key));
+    return order ? order : tc_slice_cmp(tc_buf_slice(&x->value), tc_buf_slice(&y->value));
 }
 
 static bool append_query(struct tc_buf *out, struct tc_slice query)

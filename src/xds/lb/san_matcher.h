@@ -8,7 +8,7 @@
 struct tc_buf;
 
 struct tc_san_check {
-    size_t n; /* 0: any certificate passes */
+    size_t n; /* 0: no matchers; any certificate passes, unless by_sni counts */
     const struct tc_string_matcher *matchers;
     bool by_sni; /* A101: if an SNI was sent, the certificate must cover it, and the matchers do not count */
 };

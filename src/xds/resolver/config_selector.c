@@ -2,8 +2,8 @@
  *
  * Made once for a virtual host (tc_xds_config_same_routing), not for each update of endpoints. It holds a reference of
  * every cluster that the routes name, and each RPC takes one more, so that a cluster stays configured until its last
- * RPC is over. refs[first[i]] is the cluster of route i, followed by the others when the route is weighted; chains and
- * retries are prepared in the same way.
+ * RPC is over. refs[first[i]] is the cluster of route i, followed by the others when the route is weighted. chains[]
+ * runs parallel to refs[], retries[] to the routes.
  *
  * Fast path: selector_select. First route that matches, one weighted cluster, timeout, hash, filters; it allocates
  * nothing unless the RPC is to be explained. */
@@ -24,8 +24,8 @@ struct xds_selector {
     struct tc_retry_policy *retries; /* of route i; NULL: no route has one */
     size_t n_refs;
     struct tc_cluster_ref **refs;
-    struct tc_filter_chain **chains; /* chains[i]: the filters of RPCs to refs[i], or NULL. NULL: no RPC has filters
-                                        that act */
+    /* chains[i]: the filters of RPCs to refs[i]; NULL: none act. The array is NULL if none act on any RPC. */
+    struct tc_filter_chain **chains;
 };
 
 static void release_cluster(void *hold)

@@ -17,7 +17,7 @@ struct tc_http_filter_type {
     bool terminal;
     bool on_clients; /* false: known, but for servers only */
     /* Parses the message's bytes; NULL with errors when it is invalid. The returned config lives in the arena of `dec`;
-     * a filter without settings returns its type. */
+     * a filter without settings returns `type`, since NULL means an error. */
     const void *(*parse)(const struct tc_http_filter_type *type, struct tc_slice config, struct tc_decoder *dec);
     const void *(*parse_override)(const struct tc_http_filter_type *type, struct tc_slice config,
                                   struct tc_decoder *dec);
@@ -29,11 +29,11 @@ struct tc_http_filter_type {
 
 /* The router: the one filter that a listener must have. */
 extern const struct tc_http_filter_type tc_http_filter_router;
-/* RBAC (A41) is for servers: a listener for clients cannot have it, but routes may serve both, so its overrides pass.
- */
+/* RBAC (A41) is for servers: a listener for clients is refused if it requires RBAC. Routes may serve clients and
+ * servers, so that overrides of RBAC are accepted. */
 extern const struct tc_http_filter_type tc_http_filter_rbac;
 
-/* One instance in a listener's chain. Optional filters of unknown type are left out. */
+/* One instance in a listener's chain. Optional filters that are unknown, or for servers only, are left out. */
 struct tc_http_filter {
     struct tc_slice name;
     const struct tc_http_filter_type *type;

@@ -39,9 +39,9 @@ struct hostile_rows hostile_tls_rows(void); /* TLS only */
 
 /* Sends a good response. */
 void hostile_answer(struct hostile_peer *p, uint32_t stream);
-/* Sends a good response to the next request. Returns its stream. */
+/* Sends a good response to the next request. Returns its stream, or 0 if none came. */
 uint32_t hostile_answer_next(struct hostile_peer *p);
-/* Sends a header block of any bytes in one HEADERS frame. */
+/* Adds a HEADERS frame with any bytes as its header block; hostile_flush sends it. */
 void hostile_block(struct hostile_peer *p, uint32_t stream, const struct tc_buf *block, bool end);
 /* Appends an HPACK literal with incremental indexing. The name has fewer than 127 bytes. */
 void hostile_indexed(struct tc_buf *block, const char *name, size_t value_len, char fill);

@@ -157,6 +157,21 @@ static void test_refusals(void **state)
     expect_failure("HTTP/1.1\r\n\r\n", "its answer is not HTTP/1");
 }
 
+/* The limit is of the whole head, with the empty line at its end. */
+static void test_limit_to_the_byte(void **state)
+{
+    (void)state;
+    static char head[8192 + 2];
+    const char begin[] = "HTTP/1.1 200 OK\r\nx: ", end[] = "\r\n\r\n";
+    memset(head, 'x', sizeof(head));
+    memcpy(head, begin, strlen(begin));
+    memcpy(head + 8192 - strlen(end), end, strlen(end) + 1);
+    expect_tunnel(head);
+    memset(head + 8192 - strlen(end), 'x', strlen(end));
+    memcpy(head + 8193 - strlen(end), end, strlen(end) + 1);
+    expect_failure(head, "the head of its answer has more than 8192 bytes");
+}
+
 static void test_limit_and_errors(void **state)
 {
     (void)state;
@@ -227,7 +242,8 @@ static void test_via(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_request),          cmocka_unit_test(test_tunnels), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_request),          cmocka_unit_test(test_tunnels),
+        cmocka_unit_test(test_refusals),         cmocka_unit_test(test_limit_to_the_byte),
         cmocka_unit_test(test_limit_and_errors), cmocka_unit_test(test_via),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
