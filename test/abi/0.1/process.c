@@ -80,6 +80,6 @@ int main(int argc, char **argv)
     printf("levels %d %d\n", torc_log_set_levels("warn,xds=debug"), torc_log_set_levels("loud"));
     options_by_name(argv[1]);
     numbers();
-    printf("allocated %d\n", allocated > 0);
+    printf("allocated %d\n", __atomic_load_n(&allocated, __ATOMIC_RELAXED) > 0);
     return poisoned_end();
 }
