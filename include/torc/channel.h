@@ -108,13 +108,14 @@ typedef void (*torc_channel_state_fn)(torc_channel *channel, enum torc_connectiv
 TORC_API int torc_channel_watch_state(torc_channel *channel, enum torc_connectivity last, torc_channel_state_fn fn,
                                       void *arg);
 /* Blocks until the state differs from `last` (0; at once if it does), or timeout_ms passed (TORC_ETIMEDOUT; 0: it only
- * looks, -1: no limit); TORC_EDEADLK in a callback, TORC_ECLOSED after torc_runtime_free. Another thread may free the
- * channel meanwhile: the state is TORC_CONNECTIVITY_SHUTDOWN then. Any thread. */
+ * looks, also in a callback; -1: no limit). TORC_EINVAL for other negative times; TORC_EDEADLK in a callback,
+ * TORC_EFORK, TORC_ECLOSED after torc_runtime_free. `now`, if it is not NULL, is stored with 0 alone. Another thread
+ * may free the channel meanwhile: the state is TORC_CONNECTIVITY_SHUTDOWN then. Any thread. */
 TORC_API int torc_channel_wait_state(torc_channel *channel, enum torc_connectivity last, int64_t timeout_ms,
                                      enum torc_connectivity *now);
-/* Begins to connect and blocks until READY (0; at once if it is), or timeout_ms passed (TORC_ETIMEDOUT; -1: no limit).
- * TORC_ECLOSED when another thread frees the channel or its runtime meanwhile; TORC_EDEADLK in a callback. Any thread.
- */
+/* Begins to connect and blocks until READY (0; at once if it is), or timeout_ms passed (TORC_ETIMEDOUT; 0: it has begun
+ * to connect; -1: no limit). TORC_EINVAL for other negative times; TORC_ECLOSED when another thread frees the channel
+ * or its runtime meanwhile; TORC_EDEADLK in a callback, whatever the time; TORC_EFORK. Any thread. */
 TORC_API int torc_channel_connect(torc_channel *channel, int64_t timeout_ms);
 /* Ends all backoffs: connections and resolutions that wait are tried again at once. Any thread. */
 TORC_API void torc_channel_reset_backoff(torc_channel *channel);

@@ -31,9 +31,9 @@ struct torc_endpoint {
 typedef struct torc_resolver_listener torc_resolver_listener;
 
 /* Reports new endpoints, an array of n (may be 0), and optionally a service config (JSON; NULL: none). The `size` of
- * the first endpoint is the distance from one element to the next. TORC_EINVAL for an address that is not a literal, a
- * weight or size out of range, TORC_EUNSUPPORTED for fields of a newer version, TORC_ECLOSED if the runtime has ended:
- * nothing is reported then. Any thread. */
+ * the first endpoint is the distance from one element to the next. TORC_EINVAL for an array that is NULL with n > 0, an
+ * address that is not a literal, a weight or size out of range, TORC_EUNSUPPORTED for fields of a newer version,
+ * TORC_ECLOSED if the runtime has ended: nothing is reported then. Any thread. */
 TORC_API int torc_resolver_report(torc_resolver_listener *listener, const struct torc_endpoint *endpoints, size_t n,
                                   const char *service_config_json);
 /* Reports that resolution failed. RPCs fail with this status unless endpoints were reported before. Any thread. */

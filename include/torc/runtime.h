@@ -84,13 +84,13 @@ struct torc_runtime_options {
 TORC_API torc_runtime *torc_runtime_new(const struct torc_runtime_options *options, torc_error **error);
 
 /* Returns the process's shared runtime with its own thread, made on first use; what torc_channel_new uses for a NULL
- * runtime. It lives until the process ends. Any thread. */
+ * runtime. It lives until the process ends: torc_runtime_free refuses it. NULL: none could be made. Any thread. */
 TORC_API torc_runtime *torc_runtime_default(void);
 
 /* One turn: takes in events and runs what is due, waiting at most timeout_ms (-1: until something happens). Returns 1
- * when it did anything, 0 when not. TORC_ESTATE for a runtime with a thread, TORC_EDEADLK from inside a callback,
- * TORC_EFORK, TORC_ECLOSED. While another thread drives the loop, the function waits until that thread's turn ends (at
- * most timeout_ms). */
+ * when it did anything, 0 when not. TORC_EINVAL for other negative times, TORC_ESTATE for a runtime with a thread,
+ * TORC_EDEADLK from inside a callback, TORC_EFORK, TORC_ECLOSED. While another thread drives the loop, the function
+ * waits until that thread's turn ends (at most timeout_ms). */
 TORC_API int torc_runtime_poll(torc_runtime *runtime, int timeout_ms);
 
 /* Returns a descriptor that is readable when the runtime has events to take in; it belongs to the runtime. A blocking
@@ -109,7 +109,8 @@ TORC_API int torc_runtime_timeout_ms(const torc_runtime *runtime);
 TORC_API int torc_runtime_post(torc_runtime *runtime, void (*fn)(void *arg), void *arg);
 
 /* Shuts down: channels that are still there are shut down, calls end with UNAVAILABLE, the thread is joined, memory is
- * freed. TORC_EDEADLK from inside a callback. Any thread. NULL is allowed.
+ * freed. TORC_EDEADLK from inside a callback, TORC_ESTATE for the default runtime, which others may use: nothing has
+ * happened then. Any thread. NULL is allowed.
  *
  * Other threads may be inside any function of the runtime's channels, calls and resolver listeners, or enter it later.
  * RPCs that had begun end as said above; a function that is called later returns TORC_ECLOSED. The handles of channels,

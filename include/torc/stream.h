@@ -52,8 +52,11 @@ struct torc_stream_events {
      * before. */
     void (*on_writable)(torc_stream *stream, void *arg);
 
-    /* The end: always, once and last, also after torc_stream_free. `stream` is NULL then, since the handle is gone.
-     * When it returns, `arg` is the application's again. The result is borrowed: torc_result_ref keeps it. */
+    /* The end: always, once and last, also after torc_stream_free. `stream` is NULL then, since the handle is gone. It
+     * comes behind the messages: when the server ended the RPC before the deadline, it waits until the last message was
+     * asked for, with no limit of time, and the status is the server's (an interceptor that holds a message up must let
+     * it go before the deadline). torc_stream_cancel and torc_stream_free end that wait. When it returns, `arg` is the
+     * application's again. The result is borrowed: torc_result_ref keeps it. */
     void (*on_done)(torc_stream *stream, const torc_result *result, void *arg);
 };
 

@@ -57,7 +57,7 @@ static void options_apply(torc_stream *call, const struct torc_call_options *o)
         tc_call_use_credentials(c, o->credentials);
     c->deadline.started_ns = tc_loop_clock_ns(ch->loop);
     if (o->timeout_ms < 0)
-        c->deadline.at_ns = c->deadline.started_ns;
+        c->deadline.at_ns = 0; /* passed by the clock of any turn, which may be behind started_ns */
     else if (o->timeout_ms > 0 && (uint64_t)o->timeout_ms < (UINT64_MAX - c->deadline.started_ns) / TC_NS_PER_MS)
         c->deadline.at_ns = c->deadline.started_ns + (uint64_t)o->timeout_ms * TC_NS_PER_MS;
 }

@@ -167,7 +167,10 @@ static int waiter_wait(struct waiter *w, enum torc_connectivity last, uint64_t u
 static int state_wait(torc_channel *ch, enum torc_connectivity last, int64_t timeout_ms, bool connect,
                       enum torc_connectivity *now)
 {
-    int rc = ch ? tc_runtime_check_blocking(ch->rt) : TORC_EINVAL;
+    if (!ch || timeout_ms < -1)
+        return TORC_EINVAL;
+    bool looks = timeout_ms == 0 && !connect;
+    int rc = looks ? tc_runtime_check(ch->rt) : tc_runtime_check_blocking(ch->rt);
     if (rc != 0)
         return rc;
     TC_NO_CANCEL;
@@ -178,7 +181,7 @@ static int state_wait(torc_channel *ch, enum torc_connectivity last, int64_t tim
     tc_task_init(&w.add, on_waiter_add);
     tc_task_init(&w.remove, on_waiter_remove);
     if (!waiter_reached(&w, last, &state))
-        rc = waiter_wait(&w, last, deadline_ns(ch, timeout_ms), &state);
+        rc = looks ? TORC_ETIMEDOUT : waiter_wait(&w, last, deadline_ns(ch, timeout_ms), &state);
     tc_wait_fini(&w.wait);
     if (rc != TORC_EFORK)
         tc_channel_unref(ch);

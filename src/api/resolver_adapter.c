@@ -110,6 +110,8 @@ static int endpoint_take(const struct torc_endpoint *first, size_t i, struct tc_
 int torc_resolver_report(torc_resolver_listener *listener, const struct torc_endpoint *endpoints, size_t n,
                          const char *service_config_json)
 {
+    if (!endpoints && n)
+        return TORC_EINVAL;
     struct tc_endpoint **at = n ? tc_calloc(n, sizeof(struct tc_endpoint *)) : NULL;
     for (size_t i = 0; i < n; i++) {
         int rc = endpoint_take(endpoints, i, &at[i]);

@@ -1,17 +1,24 @@
 /* The deadline of a call. It is checked by a timer, and before every step that would send something
  * (tc_call_end_if_late), because the timer of a busy loop is late. A server that knows the deadline may reset the
- * stream first; attempt.c turns that reset into DEADLINE_EXCEEDED. */
+ * stream first; attempt.c turns that reset into DEADLINE_EXCEEDED. An RPC that ended before its deadline keeps its
+ * outcome, which may wait behind messages that the application takes late (has_ended). */
 #include "channel/deadline.h"
 
 #include "channel/explain.h"
 
+/* 0 for a deadline that lies before the call's start. */
+static double seconds_given(const struct tc_call *c)
+{
+    const struct tc_call_deadline *d = &c->deadline;
+    return d->at_ns > d->started_ns ? (double)(d->at_ns - d->started_ns) / 1e9 : 0;
+}
+
 struct tc_status tc_call_deadline_status(struct tc_call *c)
 {
     struct tc_buf b = {0};
-    double seconds = (double)(c->deadline.at_ns - c->deadline.started_ns) / 1e9;
-    struct tc_status status =
-        tc_status_make(TORC_STATUS_DEADLINE_EXCEEDED, TORC_LAYER_DEADLINE,
-                       "deadline exceeded after %.3f s while waiting for %s", seconds, tc_call_awaited_text(c, &b));
+    struct tc_status status = tc_status_make(TORC_STATUS_DEADLINE_EXCEEDED, TORC_LAYER_DEADLINE,
+                                             "deadline exceeded after %.3f s while waiting for %s", seconds_given(c),
+                                             tc_call_awaited_text(c, &b));
     tc_buf_fini(&b);
     return status;
 }
@@ -20,19 +27,30 @@ bool tc_call_end_late(struct tc_call *c)
 {
     if (TC_LIKELY(tc_loop_now_ns(c->channel->loop) < c->deadline.at_ns))
         return false;
-    double seconds = (double)(c->deadline.at_ns - c->deadline.started_ns) / 1e9;
     tc_call_tell_trackers(c, NULL, NULL);
-    tc_call_fail(c, c->stage > TC_CALL_WAIT_CONFIG
-                        ? tc_call_deadline_status(c)
-                        : tc_status_make(TORC_STATUS_DEADLINE_EXCEEDED, TORC_LAYER_DEADLINE,
-                                         "deadline exceeded after %.3f s, before the request was sent", seconds));
+    tc_call_fail(c,
+                 c->stage > TC_CALL_WAIT_CONFIG
+                     ? tc_call_deadline_status(c)
+                     : tc_status_make(TORC_STATUS_DEADLINE_EXCEEDED, TORC_LAYER_DEADLINE,
+                                      "deadline exceeded after %.3f s, before the request was sent", seconds_given(c)));
     return true;
+}
+
+/* Returns true if the RPC has ended, and its outcome waits behind messages that the application has not asked for. The
+ * outcome is certain then: a call that is committed makes no further attempt. */
+static bool has_ended(const struct tc_call *c)
+{
+    const struct tc_call *at = c->hedge ? c->hedge->ops->winner(c->hedge) : c;
+    bool held_up = c->rpc && c->rpc->received.message;
+    return !held_up && at && at->messages.committed && at->attempt.stream &&
+           tc_h2_client_stream_finished(at->attempt.stream);
 }
 
 static void on_expired(struct tc_task *task)
 {
     struct tc_call *c = TC_CONTAINER_OF(task, struct tc_call, deadline.expired);
-    tc_call_fail(c, tc_call_deadline_status(c));
+    if (!has_ended(c))
+        tc_call_fail(c, tc_call_deadline_status(c));
 }
 
 /* Runs after the bytes that connections have read are handled: an answer that waited unread comes first. */

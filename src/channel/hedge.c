@@ -350,8 +350,14 @@ static void hedge_free(struct tc_hedge *base)
     }
 }
 
+static const struct tc_call *hedge_winner(const struct tc_hedge *base)
+{
+    const struct attempt *a = TC_CONTAINER_OF(base, const struct hedge, base)->winner;
+    return a ? a->call : NULL;
+}
+
 static const struct tc_hedge_ops hedge_ops = {
-    .send = hedge_send, .read = hedge_read, .stop = hedge_stop, .free = hedge_free};
+    .send = hedge_send, .read = hedge_read, .stop = hedge_stop, .winner = hedge_winner, .free = hedge_free};
 
 void tc_hedge_start(struct tc_call *c)
 {

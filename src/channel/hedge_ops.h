@@ -4,6 +4,7 @@
 
 struct tc_hedge_ops;
 struct tc_send_message;
+struct tc_call;
 
 struct tc_hedge {
     const struct tc_hedge_ops *ops;
@@ -17,6 +18,8 @@ struct tc_hedge_ops {
     void (*read)(struct tc_hedge *h);
     /* The parent is over: cancels the attempts that run. Attempts keep everything that the parent points at. */
     void (*stop)(struct tc_hedge *h);
+    /* Returns the attempt that the parent is committed to; NULL: none yet. */
+    const struct tc_call *(*winner)(const struct tc_hedge *h);
     /* Frees the attempts. */
     void (*free)(struct tc_hedge *h);
 };

@@ -87,6 +87,11 @@ bool tc_h2_client_stream_sent(const struct tc_h2_stream *s)
     return s->send.headers_sent;
 }
 
+bool tc_h2_client_stream_finished(const struct tc_h2_stream *s)
+{
+    return s->finished;
+}
+
 bool tc_h2_client_stream_sendable(const struct tc_h2_stream *s)
 {
     return !TC_CONTAINER_OF(s, const struct tc_h2_client_stream, stream)->unsendable;

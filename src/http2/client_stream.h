@@ -56,6 +56,8 @@ struct tc_h2_stream *tc_h2_client_stream_open(struct tc_h2_conn *c, const struct
 int tc_h2_client_stream_send_end(struct tc_h2_stream *s);
 /* Returns whether the headers left. */
 bool tc_h2_client_stream_sent(const struct tc_h2_stream *s);
+/* Returns whether the outcome is known: on_done follows the messages that came before it. */
+bool tc_h2_client_stream_finished(const struct tc_h2_stream *s);
 /* Returns whether the headers may ever leave: false if a limit on this side rejected them. */
 bool tc_h2_client_stream_sendable(const struct tc_h2_stream *s);
 

@@ -202,7 +202,7 @@ TC_APART static void wait_for_driver(torc_runtime *rt, int timeout_ms)
 
 int torc_runtime_poll(torc_runtime *rt, int timeout_ms)
 {
-    int rc = tc_runtime_check_blocking(rt);
+    int rc = timeout_ms >= -1 ? tc_runtime_check_blocking(rt) : TORC_EINVAL;
     if (rc != 0)
         return rc;
     if (rt->mode != TORC_RUNTIME_CALLER)

@@ -206,6 +206,8 @@ int torc_runtime_free(torc_runtime *rt)
         return 0;
     if (tc_loop_forked(rt->loop))
         return TORC_EFORK;
+    if (rt == atomic_load(&default_runtime))
+        return TORC_ESTATE;
     if (tc_loop_in_turn(rt->loop))
         return TORC_EDEADLK;
     if (atomic_exchange(&rt->closed, true))

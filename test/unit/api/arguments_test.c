@@ -360,7 +360,7 @@ static void test_factories(void **state)
     torc_channel_free(ch);
 }
 
-static int reported[8];
+static int reported[9];
 
 /* Reports arrays of endpoints: elements that are shorter or longer than the library's, bad values, no endpoints. */
 static void *report_endpoints(const char *rest, torc_resolver_listener *listener, void *arg)
@@ -389,6 +389,7 @@ static void *report_endpoints(const char *rest, torc_resolver_listener *listener
     one.n_addresses = 1;
     one.size = offsetof(struct torc_endpoint, weight); /* an older program's */
     reported[6] = torc_resolver_report(listener, &one, 1, NULL);
+    reported[8] = torc_resolver_report(listener, NULL, 2, NULL);
     reported[7] = torc_resolver_report(listener, NULL, 0, NULL);
     return arg;
 }
@@ -396,7 +397,8 @@ static void *report_endpoints(const char *rest, torc_resolver_listener *listener
 static void test_endpoints(void **state)
 {
     (void)state;
-    static const int wanted[] = {0, TORC_EUNSUPPORTED, TORC_EINVAL, TORC_EINVAL, TORC_EINVAL, TORC_EINVAL, 0, 0};
+    static const int wanted[] = {0, TORC_EUNSUPPORTED, TORC_EINVAL, TORC_EINVAL, TORC_EINVAL, TORC_EINVAL, 0,
+                                 0, TORC_EINVAL};
     const struct torc_resolver_factory factory = {TORC_SIZE(torc_resolver_factory), .scheme = "own",
                                                   .start = report_endpoints};
     const struct torc_resolver_factory *const resolvers[] = {&factory, NULL};

@@ -394,9 +394,51 @@ static void test_every_scene(void **state)
     assert_int_equal(scenes, 6 * 4 * 4 * 6 * 4 * 8);
 }
 
+/* --- messages that the application has not asked for --- */
+
+/* A server's whole response, then the deadline, then the application asks for the message: RPCs that ended before
+ * their deadline keep their outcome, however they are made. */
+static void test_a_deadline_after_the_end(void **state)
+{
+    (void)state;
+    static const struct torc_stream_events events = {TORC_SIZE(torc_stream_events), .on_message = on_message,
+                                                     .on_done = on_done};
+    static const struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = TIMEOUT_MS,
+                                               .wait_for_ready = 1};
+    for (enum made made = 0; made < MADE; made++)
+        for (int ends = 0; ends < 3; ends++)
+            for (int holds = 0; holds < 2; holds++) {
+                world_open(made);
+                world.passing = holds ? 0 : 1;
+                world.rpc = torc_stream_start(world.ch, "/s/M", &o, &events, NULL, NULL);
+                assert_int_equal(torc_stream_send(world.rpc, "m", 1, TORC_SEND_LAST, 0), 0);
+                uint32_t stream = await_request();
+                fake_h2_headers(world.peer, stream, RESPONSE_HEADERS, false);
+                fake_h2_message(world.peer, stream, "x", 1, false);
+                if (ends)
+                    end_stream(stream, ends == 1 ? TORC_STATUS_OK : TORC_STATUS_NOT_FOUND);
+                drain();
+                tc_loop_advance(world.loop, TIMEOUT_MS);
+                assert_int_equal(world.done, !ends);
+                if (ends) {
+                    assert_int_equal(torc_stream_want(world.rpc, 1), 0);
+                    drain();
+                    assert_int_equal(world.messages, !holds);
+                    tc_loop_advance(world.loop, 1); /* an interceptor that holds the message up has no time left */
+                }
+                assert_int_equal(world.done, 1);
+                assert_int_equal(world.code, !ends || holds ? TORC_STATUS_DEADLINE_EXCEEDED
+                                             : ends == 1    ? TORC_STATUS_OK
+                                                            : TORC_STATUS_NOT_FOUND);
+                world_close();
+                assert_int_equal(world.ends, 1);
+            }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_deadline_after_the_end),
         cmocka_unit_test(test_every_scene),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

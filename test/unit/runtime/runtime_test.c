@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <torc/torc.h>
@@ -293,6 +294,109 @@ static void test_waits_of_no_time_look(void **state)
     }
 }
 
+/* A callback may look, too, and may not wait. */
+static void look(void *arg)
+{
+    torc_channel *ch = arg;
+    enum torc_connectivity now = TORC_CONNECTIVITY_SHUTDOWN;
+    assert_int_equal(torc_channel_wait_state(ch, TORC_CONNECTIVITY_READY, 0, &now), 0);
+    assert_int_equal(now, TORC_CONNECTIVITY_IDLE);
+    assert_int_equal(torc_channel_wait_state(ch, TORC_CONNECTIVITY_IDLE, 0, &now), TORC_ETIMEDOUT);
+    assert_int_equal(torc_channel_wait_state(ch, TORC_CONNECTIVITY_IDLE, 1, &now), TORC_EDEADLK);
+    assert_int_equal(torc_channel_wait_state(ch, TORC_CONNECTIVITY_READY, -1, &now), TORC_EDEADLK);
+}
+
+static void test_a_callback_looks(void **state)
+{
+    (void)state;
+    torc_runtime *rt = kit_backends_runtime(TORC_RUNTIME_CALLER);
+    torc_channel *ch = torc_channel_new(rt, kit_backends_target(kit_backends_one), NULL, NULL);
+    assert_int_equal(torc_runtime_post(rt, look, ch), 0);
+    assert_int_equal(torc_runtime_poll(rt, 0), 1);
+    torc_channel_free(ch);
+    assert_int_equal(torc_runtime_free(rt), 0);
+}
+
+/* Only -1 waits for ever. */
+static void test_other_negative_times(void **state)
+{
+    (void)state;
+    torc_runtime *rt = kit_backends_runtime(TORC_RUNTIME_CALLER);
+    torc_channel *ch = torc_channel_new(rt, kit_backends_target(kit_backends_one), NULL, NULL);
+    enum torc_connectivity now = TORC_CONNECTIVITY_SHUTDOWN;
+    assert_int_equal(torc_channel_wait_state(ch, TORC_CONNECTIVITY_READY, -2, &now), TORC_EINVAL);
+    assert_int_equal(now, TORC_CONNECTIVITY_SHUTDOWN);
+    assert_int_equal(torc_channel_connect(ch, -2), TORC_EINVAL);
+    assert_int_equal(torc_channel_state(ch, false), TORC_CONNECTIVITY_IDLE);
+    assert_int_equal(torc_runtime_post(rt, look, ch), 0); /* the poll has something to do */
+    assert_int_equal(torc_runtime_poll(rt, -2), TORC_EINVAL);
+    assert_int_equal(torc_runtime_poll(rt, 0), 1);
+    torc_channel_free(ch);
+    assert_int_equal(torc_runtime_free(rt), 0);
+}
+
+/* Any part of the process may hold the default runtime. */
+static void test_the_default_runtime_stays(void **state)
+{
+    (void)state;
+    torc_runtime *rt = torc_runtime_default();
+    assert_int_equal(torc_runtime_free(rt), TORC_ESTATE);
+    assert_ptr_equal(torc_runtime_default(), rt);
+    torc_channel *ch = torc_channel_new(NULL, kit_backends_target(kit_backends_one), NULL, NULL);
+    assert_true(unary_ok(ch));
+    torc_channel_free(ch);
+}
+
+struct passed {
+    torc_channel *ch;
+    bool done;
+    int code;
+    uint32_t attempts;
+};
+
+static void on_passed(const torc_result *result, void *arg)
+{
+    struct passed *p = arg;
+    p->done = true;
+    p->code = torc_result_code(result);
+    p->attempts = torc_result_attempts(result);
+    assert_non_null(strstr(torc_result_text(result), "deadline exceeded after 0.000 s, before the request was sent"));
+}
+
+static uint64_t clock_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* Starts an RPC while the time that the loop read for its turn is behind the clock. */
+static void start_passed(void *arg)
+{
+    struct passed *p = arg;
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = -1};
+    uint64_t begun = clock_ns();
+    while (clock_ns() < begun + 1000000) {
+    }
+    assert_int_equal(torc_unary_async(p->ch, "a/b", "x", 1, &o, on_passed, p, NULL, NULL), 0);
+}
+
+/* A deadline that has passed is one for a busy loop, too: nothing is sent. */
+static void test_a_passed_deadline_on_a_busy_loop(void **state)
+{
+    (void)state;
+    torc_runtime *rt = kit_backends_runtime(TORC_RUNTIME_CALLER);
+    struct passed p = {.ch = torc_channel_new(rt, kit_backends_target(kit_backends_one), NULL, NULL)};
+    assert_int_equal(torc_channel_connect(p.ch, -1), 0);
+    assert_int_equal(torc_runtime_post(rt, start_passed, &p), 0);
+    while (!p.done)
+        torc_runtime_poll(rt, -1);
+    assert_int_equal(p.code, TORC_STATUS_DEADLINE_EXCEEDED);
+    assert_int_equal(p.attempts, 0);
+    torc_channel_free(p.ch);
+    assert_int_equal(torc_runtime_free(rt), 0);
+}
+
 struct connecter {
     pthread_t thread;
     torc_channel *ch;
@@ -474,6 +578,10 @@ int main(void)
         cmocka_unit_test(test_events_before_timers_after_idle_gap),
         cmocka_unit_test(test_free_ends_calls),
         cmocka_unit_test(test_waits_of_no_time_look),
+        cmocka_unit_test(test_a_callback_looks),
+        cmocka_unit_test(test_other_negative_times),
+        cmocka_unit_test(test_the_default_runtime_stays),
+        cmocka_unit_test(test_a_passed_deadline_on_a_busy_loop),
         cmocka_unit_test(test_channel_freed_under_a_waiter),
         cmocka_unit_test(test_runtime_freed_under_a_waiter),
         cmocka_unit_test(test_call_freed_under_a_reader),
