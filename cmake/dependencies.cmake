@@ -30,10 +30,11 @@ if(TORC_TOOLS OR TORC_TESTS)
   torc_library(YAML yaml-0.1)
 endif()
 
-# nghttp2 has it since 1.61, and distributions put it into older versions.
+# nghttp2 has them since 1.61 and 1.57, and distributions put them into older versions.
 include(CheckSymbolExists)
 set(CMAKE_REQUIRED_LIBRARIES PkgConfig::NGHTTP2)
 check_symbol_exists(nghttp2_option_set_max_continuations nghttp2/nghttp2.h TORC_HAS_MAX_CONTINUATIONS)
+check_symbol_exists(nghttp2_option_set_stream_reset_rate_limit nghttp2/nghttp2.h TORC_HAS_RESET_RATE_LIMIT)
 unset(CMAKE_REQUIRED_LIBRARIES)
 if(NOT TORC_HAS_MAX_CONTINUATIONS)
   message(STATUS "nghttp2 is without a limit of CONTINUATION frames (CVE-2024-28182): update it")

@@ -51,7 +51,8 @@
 extern "C" {
 #endif
 
-/* A server: its methods, limits and listeners. */
+/* A server: its methods, limits and listeners. A connection whose client cancels more than 1,000 RPCs a second (2,000
+ * at once) ends with ENHANCE_YOUR_CALM, too_many_rststreams. */
 typedef struct torc_server torc_server;
 
 /* An RPC that a server received. */
@@ -70,7 +71,9 @@ struct torc_server_options {
                                           always taken */
     int64_t unsent_bytes;           /* of such messages of all calls; 0: 536870912; -1: no limit. Beyond it, RPCs
                                           whose client has taken nothing for 5 s are reset, the longest waiting first */
-    int64_t max_concurrent_streams; /* RPCs at a time on one connection; 0: 100; at most 2147483647 */
+    int64_t max_concurrent_streams; /* RPCs at a time on one connection; 0: 100; at most 2147483647. A client that
+                                          opens more, though it has acknowledged the limit, loses the connection
+                                          (PROTOCOL_ERROR) */
     int64_t max_connections;        /* 0: three quarters of the descriptors that the process may have; -1: no limit.
                                           At the limit a connection without RPCs gives way, of the address with the
                                           most connections; if none can, the new one is closed */
@@ -198,7 +201,8 @@ TORC_API const char *torc_server_call_method(const torc_server_call *call);
 /* The request's metadata, without what belongs to gRPC and HTTP/2; lives until the call is finished. */
 TORC_API const torc_metadata *torc_server_call_metadata(const torc_server_call *call);
 
-/* The authority that the client asked for ("orders:443"); "" if it sent none. Lives until the call is finished. */
+/* The authority that the client asked for ("orders:443"), in :authority or host; a request without both is reset with
+ * PROTOCOL_ERROR. Lives until the call is finished. */
 TORC_API const char *torc_server_call_authority(const torc_server_call *call);
 
 /* The client's address ("127.0.0.1:40000", "unix:"); lives until the call is finished. */

@@ -190,12 +190,21 @@ void tc_h2_conn_fail(struct tc_h2_conn *c, struct tc_status why)
     tc_h2_conn_deliver_later(c);
 }
 
+/* Returns the number for our last GOAWAY. Requests with higher ones are not served from here on. */
+static int32_t conn_fix_last_id(struct tc_h2_conn *c)
+{
+    if (!c->ending.last_goaway_sent)
+        c->ending.last_id = nghttp2_session_get_last_proc_stream_id(c->ng);
+    c->ending.last_goaway_sent = true;
+    return c->ending.last_id;
+}
+
 void tc_h2_conn_terminate(struct tc_h2_conn *c, uint32_t h2_error, const char *debug_text)
 {
     if (!c->ng)
         return;
-    int32_t last = nghttp2_session_get_last_proc_stream_id(c->ng);
-    nghttp2_submit_goaway(c->ng, NGHTTP2_FLAG_NONE, last, h2_error, (const uint8_t *)debug_text, strlen(debug_text));
+    nghttp2_submit_goaway(c->ng, NGHTTP2_FLAG_NONE, conn_fix_last_id(c), h2_error, (const uint8_t *)debug_text,
+                          strlen(debug_text));
     tc_h2_conn_flush(c);
     tc_h2_conn_fail(c, tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_HTTP2, "connection ended with %s: %s",
                                       nghttp2_http2_strerror(h2_error), debug_text));
@@ -225,8 +234,7 @@ void tc_h2_conn_send_last_goaway(struct tc_h2_conn *c)
 {
     if (!c->ng || c->ending.last_goaway_sent)
         return;
-    c->ending.last_goaway_sent = true;
-    nghttp2_submit_goaway(c->ng, NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(c->ng), NGHTTP2_NO_ERROR,
+    nghttp2_submit_goaway(c->ng, NGHTTP2_FLAG_NONE, conn_fix_last_id(c), NGHTTP2_NO_ERROR,
                           (const uint8_t *)c->ending.text, c->ending.text ? strlen(c->ending.text) : 0);
     tc_h2_conn_flush_later(c);
 }
@@ -257,9 +265,9 @@ void tc_h2_conn_close(struct tc_h2_conn *c)
     if (c->ending.closed)
         return;
     if (c->ng && c->bs && !c->write.in_flush) {
-        if (!c->ending.goaway_sent && !c->ending.goaway_received)
-            nghttp2_submit_goaway(c->ng, NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(c->ng),
-                                  NGHTTP2_NO_ERROR, NULL, 0);
+        /* Of a server, also behind the first GOAWAY of a graceful end, which names no stream. */
+        if (!c->ending.goaway_received && (c->opts.server || !c->ending.goaway_sent))
+            tc_h2_conn_send_last_goaway(c);
         tc_h2_conn_flush(c);
     }
     c->ending.closed = true;

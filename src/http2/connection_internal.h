@@ -30,12 +30,12 @@ struct tc_h2_ending {
     bool draining, on_draining_due;     /* the owner is to hear of the draining */
     bool goaway_sent, last_goaway_sent; /* our first one; the one with the last stream's number */
     bool goaway_received, too_many_pings;
-    bool goaway_in_use;           /* streams were open when the peer's GOAWAY came */
-    bool failed;                  /* dead: on_closed is due or was called */
-    bool closed_notified, closed; /* on_closed was called; the owner closed */
-    int32_t goaway_last_id;       /* the peer never saw streams with a higher number */
-    const char *text;             /* of the last GOAWAY; NULL: none */
-    struct tc_status why;         /* the reason why the connection failed or drains */
+    bool goaway_in_use;              /* streams were open when the peer's GOAWAY came */
+    bool failed;                     /* dead: on_closed is due or was called */
+    bool closed_notified, closed;    /* on_closed was called; the owner closed */
+    int32_t goaway_last_id, last_id; /* of the last GOAWAY of the peer, which saw no stream above it; of ours */
+    const char *text;                /* of the last GOAWAY; NULL: none */
+    struct tc_status why;            /* the reason why the connection failed or drains */
 };
 
 /* Frames on their way to the socket (write.c). */
@@ -50,10 +50,10 @@ struct tc_h2_writer {
 /* PINGs that find a dead peer, the peer's own, and the age limit (keepalive.c). */
 struct tc_h2_keepalive_state {
     struct tc_timer timer;
-    bool waiting; /* a PING is out, and nothing came after it */
-    bool dormant; /* nothing to watch until a stream opens */
-    bool pinged;  /* server: by the peer, since we last sent headers or data */
-    uint64_t last_read_ms, last_ping_ms;
+    bool waiting;      /* a PING is out, and nothing came after it */
+    bool dormant;      /* nothing to watch until a stream opens */
+    bool pinged, aged; /* server: by the peer, since we last sent headers or data; draining because of its age */
+    uint64_t last_read_ms, last_ping_ms; /* last_ping_ms: of the peer's last PING that did not come too early */
     unsigned strikes;
     struct tc_timer age; /* server: max age, the wait for the answer to a graceful GOAWAY, the grace */
     enum { TC_H2_AGE_OFF, TC_H2_AGE_LIMIT, TC_H2_AGE_NOTICE, TC_H2_AGE_GRACE } age_state;

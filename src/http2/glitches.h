@@ -17,8 +17,9 @@ struct tc_h2_glitches {
     int64_t frames_per_second;      /* the glitches that time pays for */
     uint32_t max_empty_frames;      /* DATA frames in a row without content */
     uint32_t empty_frames;
-    const char *violation; /* why the connection must end; NULL: it goes on. Static text */
-    uint32_t error_code;   /* of the GOAWAY */
+    const char *violation;            /* why the connection must end; NULL: it goes on. Static text */
+    uint32_t error_code;              /* of the GOAWAY */
+    struct tc_h2_glitch_rate cancels; /* server: of RPCs that the client has reset before we ended them */
 
     /* The heads of frames. */
     uint32_t left;       /* bytes until the next head */
@@ -67,6 +68,9 @@ int tc_h2_glitches_on_dropped(struct tc_h2_glitches *g, size_t bytes);
 void tc_h2_glitches_on_hidden(struct tc_h2_glitches *g, bool over);
 /* A frame of an RPC was sent, or a request came: the peer may answer with frames that carry nothing. */
 void tc_h2_glitches_on_carried(struct tc_h2_glitches *g);
+/* Server: the client has reset a stream that we have not ended (CVE-2023-44487: such streams leave the limit of
+ * concurrent streams at once, and we may have just begun to work for them). */
+void tc_h2_glitches_on_cancel(struct tc_h2_glitches *g);
 /* An RST_STREAM was sent; the stream's window lets the peer still send this many bytes. */
 void tc_h2_glitches_on_reset(struct tc_h2_glitches *g, uint32_t window_bytes);
 

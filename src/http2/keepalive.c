@@ -5,7 +5,8 @@
  *   the peer's      A server tolerates one PING each min_interval_ms; headers or data from the server start the count
  *                   again. The third early PING ends the connection: ENHANCE_YOUR_CALM, too_many_pings.
  *   age             LIMIT: after max_age_ms a server drains. NOTICE: the first GOAWAY rejects nothing; the second one
- *                   follows the answer to its PING, or NOTICE_MS. GRACE: calls that still run then are cut off. */
+ *                   follows the answer to its PING, or NOTICE_MS. GRACE: calls that still run then are cut off. Only
+ *                   the age has this grace: a stop has its own (server/server.c). */
 #include "http2/connection_internal.h"
 
 enum {
@@ -87,10 +88,10 @@ void tc_h2_keepalive_on_ping(struct tc_h2_conn *c)
     uint64_t now_ms = tc_loop_now_ms(c->loop), min_ms = c->opts.keepalive.min_interval_ms;
     if (c->streams.active == 0 && !c->opts.keepalive.without_calls)
         min_ms = TC_MAX(min_ms, (uint64_t)IDLE_INTERVAL_MS);
-    bool early = k->pinged && now_ms - k->last_ping_ms < min_ms;
-    k->pinged = true;
-    k->last_ping_ms = now_ms;
-    if (early && ++k->strikes > MAX_STRIKES) {
+    if (!k->pinged || now_ms - k->last_ping_ms >= min_ms) {
+        k->pinged = true;
+        k->last_ping_ms = now_ms;
+    } else if (++k->strikes > MAX_STRIKES) {
         c->glitches.violation = "too_many_pings";
         c->glitches.error_code = NGHTTP2_ENHANCE_YOUR_CALM;
     }
@@ -101,12 +102,13 @@ static void keepalive_on_age(struct tc_timer *timer)
     struct tc_h2_conn *c = TC_CONTAINER_OF(timer, struct tc_h2_conn, keepalive.age);
     switch (c->keepalive.age_state) {
     case TC_H2_AGE_LIMIT:
+        c->keepalive.aged = true;
         tc_h2_conn_drain(c, "max_age");
         break;
     case TC_H2_AGE_NOTICE:
         c->keepalive.age_state = TC_H2_AGE_OFF;
         tc_h2_conn_send_last_goaway(c);
-        if (c->opts.keepalive.max_age_grace_ms) {
+        if (c->keepalive.aged && c->opts.keepalive.max_age_grace_ms) {
             c->keepalive.age_state = TC_H2_AGE_GRACE;
             tc_timer_start(&c->keepalive.age, c->opts.keepalive.max_age_grace_ms);
         }

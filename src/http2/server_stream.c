@@ -150,6 +150,21 @@ static void scratch_room(struct tc_h2_conn *c, const struct tc_headers *h, const
     tc_buf_reserve(&c->scratch, tc_h2_metadata_scratch(h) + (status && status->text ? 3 * status->text->len : 0) + 1);
 }
 
+/* Returns whether the client's SETTINGS allow the fields, or else resets the stream, as other servers of gRPC do. */
+static bool fields_allowed(struct tc_h2_stream *s, const nghttp2_nv *nva, size_t n)
+{
+    uint32_t max = nghttp2_session_get_remote_settings(s->c->ng, NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE);
+    size_t bytes = 0;
+    for (size_t i = 0; i < n; i++)
+        bytes += nva[i].namelen + nva[i].valuelen + 32;
+    if (bytes <= max)
+        return true;
+    tc_h2_stream_set_outcome(s, tc_status_make(TORC_STATUS_INTERNAL, TORC_LAYER_HTTP2,
+                                               "headers larger than the client takes (%zu vs. %u)", bytes, max));
+    tc_h2_stream_submit_reset(s, NGHTTP2_INTERNAL_ERROR);
+    return false;
+}
+
 static void server_stream_submit_trailers_only(struct tc_h2_server_stream *s, const struct tc_status *status,
                                                const struct tc_headers *trailers)
 {
@@ -160,7 +175,8 @@ static void server_stream_submit_trailers_only(struct tc_h2_server_stream *s, co
     size_t n = response_fields(nva, TC_H2_IDENTITY);
     n += status_fields(s->stream.c, nva + n, status, code);
     n += tc_h2_metadata_encode(&s->stream.c->scratch, trailers, nva + n);
-    nghttp2_submit_response(s->stream.c->ng, s->stream.id, nva, n, NULL);
+    if (fields_allowed(&s->stream, nva, n))
+        nghttp2_submit_response(s->stream.c->ng, s->stream.id, nva, n, NULL);
     tc_h2_conn_flush_later(s->stream.c);
     if (nva != stack)
         tc_free(nva);
@@ -173,7 +189,8 @@ void tc_h2_server_stream_submit_trailers(struct tc_h2_server_stream *s)
     scratch_room(s->stream.c, &s->trailers, &s->status);
     size_t n = status_fields(s->stream.c, nva, &s->status, code);
     n += tc_h2_metadata_encode(&s->stream.c->scratch, &s->trailers, nva + n);
-    nghttp2_submit_trailer(s->stream.c->ng, s->stream.id, nva, n);
+    if (fields_allowed(&s->stream, nva, n))
+        nghttp2_submit_trailer(s->stream.c->ng, s->stream.id, nva, n);
     if (nva != stack)
         tc_free(nva);
 }
@@ -191,7 +208,8 @@ int tc_h2_server_stream_send_headers(struct tc_h2_stream *s, const struct tc_hea
     size_t n = response_fields(nva, s->send.encoding);
     n += tc_h2_metadata_encode(&s->c->scratch, headers, nva + n);
     nghttp2_data_provider body = {.read_callback = tc_h2_on_data_source_read};
-    nghttp2_submit_response(s->c->ng, s->id, nva, n, &body);
+    if (fields_allowed(s, nva, n))
+        nghttp2_submit_response(s->c->ng, s->id, nva, n, &body);
     tc_h2_conn_flush_later(s->c);
     if (nva != stack)
         tc_free(nva);

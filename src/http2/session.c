@@ -46,10 +46,14 @@ static int session_on_begin_headers(nghttp2_session *ng, const nghttp2_frame *fr
     struct tc_h2_stream *s = stream_of(ng, frame->hd.stream_id);
     tc_h2_glitches_on_block(&c->glitches, &frame->hd);
     if (c->opts.server && !s && frame->headers.cat == NGHTTP2_HCAT_REQUEST) {
-        s = tc_h2_server_stream_new(c, frame->hd.stream_id);
-        nghttp2_session_set_stream_user_data(ng, s->id, s);
-        tc_h2_glitches_on_carried(&c->glitches);
         c->streams.active++;
+        /* Once the last GOAWAY is submitted, it does not name the request: the client may send the request again
+         * elsewhere. nghttp2 closes its stream when the GOAWAY leaves. */
+        if (!c->ending.last_goaway_sent) {
+            s = tc_h2_server_stream_new(c, frame->hd.stream_id);
+            nghttp2_session_set_stream_user_data(ng, s->id, s);
+            tc_h2_glitches_on_carried(&c->glitches);
+        }
     }
     c->streams.in_block = s;
     if (!s)
@@ -194,6 +198,11 @@ static int session_on_frame_recv(nghttp2_session *ng, const nghttp2_frame *frame
         break;
     case NGHTTP2_PING:
         session_on_ping(c, &frame->ping);
+        break;
+    case NGHTTP2_RST_STREAM:
+        s = stream_of(ng, frame->hd.stream_id);
+        if (s && s->server && !s->send.end_sent)
+            tc_h2_glitches_on_cancel(&c->glitches);
         break;
     case NGHTTP2_GOAWAY:
         session_on_goaway(c, &frame->goaway);
@@ -369,6 +378,10 @@ static int session_new(struct tc_h2_conn *c, const nghttp2_session_callbacks *cb
     nghttp2_option_set_no_auto_window_update(option, 1);
     nghttp2_option_set_no_closed_streams(option, 1);
     nghttp2_option_set_max_outbound_ack(option, c->opts.limits.max_queued_control);
+#if TC_HAS_RESET_RATE_LIMIT
+    /* nghttp2 counts resets of streams that we have ended, too: glitches.c counts what cancels RPCs. */
+    nghttp2_option_set_stream_reset_rate_limit(option, UINT64_MAX, UINT64_MAX);
+#endif
 #if TC_HAS_MAX_CONTINUATIONS
     nghttp2_option_set_max_continuations(option, MAX_CONTINUATIONS);
 #endif

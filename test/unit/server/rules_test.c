@@ -172,6 +172,7 @@ static void host_is_the_authority(void **state)
     tc_loop_drain(f.loop);
     assert_string_equal(f.metadata, ":path=/t.S/Any;:authority=a;");
     fini(&f);
+    expect(POST("/t.S/Any") "content-type: application/grpc\n", NO_DATA, NULL, PROTOCOL_ERROR, 0);
 }
 
 static void timeouts(void **state)

@@ -1,0 +1,325 @@
+/* How the server ends connections: clients that reset or ping too much, the drain, the age limit. A scripted client, on
+ * virtual time. */
+#include "support/case.h"
+#include "support/cmocka.h"
+#include "support/kits/server_pipe.h"
+
+#define REQUEST KIT_SERVER_PIPE_REQUEST("/t.S/Hold")
+
+struct fixture {
+    struct kit_server_pipe k;
+    struct tc_server_call *call; /* the last */
+    unsigned ends, drained;
+    int end_code;
+};
+
+static void hold_on_end(void *arg, const struct tc_status *why)
+{
+    struct fixture *f = arg;
+    f->ends++;
+    f->end_code = why->code;
+}
+
+static const struct tc_server_call_events hold_events = {.on_end = hold_on_end};
+
+static void on_hold(void *arg, struct tc_server_call *call)
+{
+    struct fixture *f = arg;
+    f->call = call;
+    tc_server_call_set_events(call, &hold_events, f);
+}
+
+static void init(struct fixture *f, const struct tc_server_opts *opts)
+{
+    memset(f, 0, sizeof(*f));
+    kit_server_pipe_init(&f->k, opts);
+    tc_server_add_method(f->k.server, "/t.S/Hold", on_hold, f);
+    kit_server_pipe_connect(&f->k, 0);
+}
+
+static void fini(struct fixture *f)
+{
+    kit_server_pipe_fini(&f->k);
+}
+
+/* CVE-2023-44487: requests that are reset as soon as they are made. */
+static void rapid_reset(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct tc_server_counts counts;
+    init(&f, NULL);
+    uint32_t id = 1;
+    for (; id < 10000; id += 2) {
+        fake_h2_headers(f.k.peer, id, REQUEST, false);
+        fake_h2_rst(f.k.peer, id, 8);
+        if (id % 100 == 99)
+            tc_loop_drain(f.k.loop);
+    }
+    tc_loop_drain(f.k.loop);
+    tc_server_counts(f.k.server, &counts);
+    assert_int_equal(counts.open_connections, 0);
+    assert_in_range(counts.requests, 2000, 2100); /* the last read has up to 50 more */
+    const struct fake_h2_frame *frame = fake_h2_expect(f.k.peer, FAKE_H2_GOAWAY, 0);
+    assert_non_null(frame);
+    assert_int_equal(frame->payload[7], 11);
+    assert_string_equal(frame->payload + 8, "too_many_rststreams");
+    fini(&f);
+}
+
+static void cancels_at_a_rate(void **state)
+{
+    TC_CASE(SV30);
+    (void)state;
+    struct fixture f;
+    init(&f, NULL);
+    for (uint32_t id = 1; id < 20000; id += 2) {
+        fake_h2_headers(f.k.peer, id, REQUEST, false);
+        tc_loop_drain(f.k.loop);
+        fake_h2_rst(f.k.peer, id, 8);
+        tc_loop_advance(f.k.loop, 2);
+    }
+    assert_int_equal(f.ends, 10000);
+    assert_false(fake_pipe_closed(f.k.pipe, 0));
+    fini(&f);
+}
+
+/* The client answers a status that comes before the end of its request with RST_STREAM. */
+static void resets_of_what_has_ended(void **state)
+{
+    TC_CASE(SV30);
+    (void)state;
+    struct fixture f;
+    init(&f, NULL);
+    for (uint32_t id = 1; id < 20000; id += 2) {
+        fake_h2_headers(f.k.peer, id, KIT_SERVER_PIPE_REQUEST("/t.S/Nobody"), false);
+        tc_loop_drain(f.k.loop);
+        fake_h2_rst(f.k.peer, id, 0);
+        tc_loop_drain(f.k.loop);
+    }
+    assert_false(fake_pipe_closed(f.k.pipe, 0));
+    fini(&f);
+}
+
+static void ping_policy(void **state)
+{
+    TC_CASE(SV18);
+    TC_CASE(SV19);
+    (void)state;
+    struct fixture f;
+    init(&f, NULL);
+    fake_h2_headers(f.k.peer, 1, REQUEST, false);
+    tc_loop_drain(f.k.loop);
+    /* PINGs within the rules. */
+    for (int i = 0; i < 5; i++) {
+        fake_h2_ping(f.k.peer, "12345678", false);
+        tc_loop_advance(f.k.loop, 300000);
+    }
+    assert_int_equal(f.ends, 0);
+    /* Frames of ours make a PING lawful (BDP probes). */
+    for (int i = 0; i < 10; i++) {
+        tc_server_call_send(f.call, tc_slice_of("x", 1));
+        tc_loop_drain(f.k.loop);
+        fake_h2_ping(f.k.peer, "12345678", false);
+        tc_loop_drain(f.k.loop);
+    }
+    assert_int_equal(f.ends, 0);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(f.ends, 0);
+        fake_h2_ping(f.k.peer, "12345678", false);
+        tc_loop_drain(f.k.loop);
+    }
+    const struct fake_h2_frame *frame = fake_h2_expect(f.k.peer, FAKE_H2_GOAWAY, 0);
+    assert_non_null(frame);
+    assert_int_equal(frame->payload[7], 11);
+    assert_string_equal(frame->payload + 8, "too_many_pings");
+    assert_int_equal(f.ends, 1);
+    fini(&f);
+}
+
+/* An early PING does not move the time from which the next one counts. */
+static void pings_after_an_early_one(void **state)
+{
+    TC_CASE(SV18);
+    (void)state;
+    struct fixture f;
+    init(&f, NULL);
+    fake_h2_headers(f.k.peer, 1, REQUEST, false);
+    for (int i = 0; i < 6; i++) {
+        assert_int_equal(f.ends, 0);
+        fake_h2_ping(f.k.peer, "12345678", false); /* each second one is 400 s after the last that was not early */
+        tc_loop_drain(f.k.loop);
+        tc_loop_advance(f.k.loop, 200000);
+    }
+    assert_int_equal(f.ends, 1);
+    fini(&f);
+}
+
+static void on_drained(void *arg)
+{
+    ((struct fixture *)arg)->drained++;
+}
+
+static void graceful_drain(void **state)
+{
+    TC_CASE(SV22);
+    (void)state;
+    struct fixture f;
+    init(&f, NULL);
+    fake_h2_headers(f.k.peer, 1, REQUEST, true);
+    tc_loop_drain(f.k.loop);
+    struct tc_server_call *first = f.call;
+    tc_server_drain(f.k.server, 0, on_drained, &f);
+    tc_loop_drain(f.k.loop);
+    const struct fake_h2_frame *frame = fake_h2_expect(f.k.peer, FAKE_H2_PING, 0);
+    assert_non_null(frame);
+    char ping[8];
+    memcpy(ping, frame->payload, 8);
+    frame = fake_h2_expect(f.k.peer, FAKE_H2_GOAWAY, 0);
+    assert_non_null(frame);
+    assert_memory_equal(frame->payload, "\x7f\xff\xff\xff\0\0\0\0", 8);
+    /* A request that was on its way is served. */
+    fake_h2_headers(f.k.peer, 3, REQUEST, false);
+    fake_h2_message(f.k.peer, 3, "hi", 2, true);
+    fake_h2_ping(f.k.peer, ping, true);
+    tc_loop_drain(f.k.loop);
+    frame = fake_h2_expect(f.k.peer, FAKE_H2_GOAWAY, 0);
+    assert_non_null(frame);
+    assert_int_equal(frame->payload[3], 3);
+    assert_string_equal(frame->payload + 8, "server is shutting down");
+    tc_server_call_finish(first, TORC_STATUS_OK, NULL, NULL);
+    tc_loop_drain(f.k.loop);
+    assert_int_equal(f.drained, 0);
+    tc_server_call_finish(f.call, TORC_STATUS_OK, NULL, NULL);
+    tc_loop_drain(f.k.loop);
+    assert_int_equal(f.drained, 1);
+    assert_true(fake_pipe_closed(f.k.pipe, 0));
+    fini(&f);
+}
+
+static void drain_with_grace(void **state)
+{
+    (void)state;
+    struct fixture f;
+    init(&f, NULL);
+    fake_h2_headers(f.k.peer, 1, REQUEST, true);
+    tc_loop_drain(f.k.loop);
+    tc_server_drain(f.k.server, 1000, on_drained, &f);
+    tc_loop_advance(f.k.loop, 999);
+    assert_int_equal(f.drained, 0);
+    tc_loop_advance(f.k.loop, 1);
+    assert_int_equal(f.ends, 1);
+    assert_int_equal(f.end_code, TORC_STATUS_UNAVAILABLE);
+    assert_int_equal(f.drained, 1);
+    /* The last GOAWAY names the last stream, although nobody has answered the PING behind the first one. */
+    const struct fake_h2_frame *frame = fake_h2_expect(f.k.peer, FAKE_H2_GOAWAY, 0);
+    assert_non_null(frame);
+    assert_memory_equal(frame->payload, "\x7f\xff\xff\xff\0\0\0\0", 8);
+    frame = fake_h2_expect(f.k.peer, FAKE_H2_GOAWAY, 0);
+    assert_non_null(frame);
+    assert_memory_equal(frame->payload, "\0\0\0\1\0\0\0\0server is shutting down", 31);
+    fini(&f);
+}
+
+/* The grace of max_age is not the grace of a drain. */
+static void drain_without_an_age(void **state)
+{
+    TC_CASE(SV20);
+    (void)state;
+    struct tc_server_opts opts;
+    tc_server_opts_init(&opts);
+    opts.http2.keepalive.max_age_grace_ms = 1000;
+    struct fixture f;
+    init(&f, &opts);
+    fake_h2_headers(f.k.peer, 1, REQUEST, true);
+    tc_loop_drain(f.k.loop);
+    tc_server_drain(f.k.server, 20000, on_drained, &f);
+    tc_loop_advance(f.k.loop, 19999);
+    assert_int_equal(f.ends, 0);
+    tc_loop_advance(f.k.loop, 1);
+    assert_int_equal(f.ends, 1);
+    fini(&f);
+}
+
+/* The last GOAWAY waits for a client that does not read. What comes meanwhile is not served: the GOAWAY does not name
+ * it, so that the client may send it again elsewhere. */
+static void requests_before_a_late_goaway(void **state)
+{
+    TC_CASE(SV32);
+    (void)state;
+    struct fixture f;
+    struct tc_server_counts counts;
+    init(&f, NULL);
+    fake_h2_headers(f.k.peer, 1, REQUEST, true);
+    tc_loop_drain(f.k.loop);
+    fake_pipe_set_capacity(f.k.pipe, 0);
+    tc_server_call_send(f.call, tc_slice_str("hi"));
+    tc_loop_drain(f.k.loop);
+    tc_server_drain(f.k.server, 0, on_drained, &f);
+    tc_loop_advance(f.k.loop, 4999);
+    fake_h2_headers(f.k.peer, 3, REQUEST, true); /* in time */
+    tc_loop_drain(f.k.loop);
+    tc_loop_advance(f.k.loop, 1);
+    fake_h2_headers(f.k.peer, 5, REQUEST, false);
+    fake_h2_message(f.k.peer, 5, "hi", 2, true);
+    tc_loop_drain(f.k.loop);
+    tc_server_counts(f.k.server, &counts);
+    assert_int_equal(counts.requests, 2);
+    fake_pipe_set_capacity(f.k.pipe, SIZE_MAX);
+    tc_loop_drain(f.k.loop);
+    const struct fake_h2_frame *frame = fake_h2_expect(f.k.peer, FAKE_H2_GOAWAY, 0);
+    assert_non_null(frame);
+    frame = fake_h2_expect(f.k.peer, FAKE_H2_GOAWAY, 0);
+    assert_non_null(frame);
+    assert_int_equal(frame->payload[3], 3);
+    tc_server_counts(f.k.server, &counts);
+    assert_int_equal(counts.requests, 2);
+    tc_server_end(f.k.server, NULL);
+    fini(&f);
+}
+
+static void max_age(void **state)
+{
+    TC_CASE(SV20);
+    TC_CASE(SV23);
+    (void)state;
+    struct tc_server_opts opts;
+    tc_server_opts_init(&opts);
+    opts.http2.keepalive.max_age_ms = 10000;
+    opts.http2.keepalive.max_age_grace_ms = 3000;
+    struct fixture f;
+    init(&f, &opts);
+    fake_h2_headers(f.k.peer, 1, REQUEST, false);
+    tc_loop_drain(f.k.loop);
+    tc_loop_advance(f.k.loop, 8999);
+    assert_null(fake_h2_expect(f.k.peer, FAKE_H2_GOAWAY, 0));
+    tc_loop_advance(f.k.loop, 2001);
+    assert_non_null(fake_h2_expect(f.k.peer, FAKE_H2_GOAWAY, 0));
+    /* The PING stays unanswered: the last GOAWAY after 5 s, the end after the grace. */
+    tc_loop_advance(f.k.loop, 5000);
+    const struct fake_h2_frame *frame = fake_h2_expect(f.k.peer, FAKE_H2_GOAWAY, 0);
+    assert_non_null(frame);
+    assert_int_equal(frame->payload[3], 1);
+    assert_string_equal(frame->payload + 8, "max_age");
+    assert_int_equal(f.ends, 0);
+    tc_loop_advance(f.k.loop, 3000);
+    assert_int_equal(f.ends, 1);
+    fini(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rapid_reset),
+        cmocka_unit_test(cancels_at_a_rate),
+        cmocka_unit_test(resets_of_what_has_ended),
+        cmocka_unit_test(ping_policy),
+        cmocka_unit_test(pings_after_an_early_one),
+        cmocka_unit_test(graceful_drain),
+        cmocka_unit_test(drain_with_grace),
+        cmocka_unit_test(drain_without_an_age),
+        cmocka_unit_test(requests_before_a_late_goaway),
+        cmocka_unit_test(max_age),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
