@@ -67,10 +67,11 @@ struct torc_server_options {
     int64_t max_send_message_bytes;    /* 0 and -1: no limit. Beyond it the RPC ends with RESOURCE_EXHAUSTED */
     int64_t max_header_list_bytes;  /* of a request's metadata, with 32 bytes a field; 0: 8192. Beyond it the RPC ends
                                           with RESOURCE_EXHAUSTED */
-    int64_t send_buffer_bytes;      /* of messages of one call that wait to be written; 0: 65536. One message is
-                                          always taken */
+    int64_t send_buffer_bytes;      /* of messages of one call that wait to be written, with 64 bytes a message; 0:
+                                          65536. One message is always taken */
     int64_t unsent_bytes;           /* of such messages of all calls; 0: 536870912; -1: no limit. Beyond it, RPCs
-                                          whose client has taken nothing for 5 s are reset, the longest waiting first */
+                                          whose client has taken nothing for 5 s are reset, the longest waiting first;
+                                          if there is none, the RPC that has just sent is */
     int64_t max_concurrent_streams; /* RPCs at a time on one connection; 0: 100; at most 2147483647. A client that
                                           opens more, though it has acknowledged the limit, loses the connection
                                           (PROTOCOL_ERROR) */
@@ -150,9 +151,9 @@ struct torc_method_options {
 };
 
 /* Sets the limits of "package.Service/Method", of all methods of "package.Service", or with "*" of all methods; for
- * each method the most exact counts alone. Methods need not be registered before. The options are copied. 0, or an
- * error: TORC_EINVAL (server, name, options), TORC_EUNSUPPORTED, TORC_EEXIST (the name has limits), TORC_ESTATE (after
- * torc_server_start), TORC_EFORK, TORC_ECLOSED. */
+ * each method the most exact counts alone. Methods need not be registered before; those of one name that "*" answers
+ * count as one method. The options are copied. 0, or an error: TORC_EINVAL (server, name, options), TORC_EUNSUPPORTED,
+ * TORC_EEXIST (the name has limits), TORC_ESTATE (after torc_server_start), TORC_EFORK, TORC_ECLOSED. */
 TORC_API int torc_server_limit(torc_server *server, const char *name, const struct torc_method_options *options,
                                torc_error **error);
 

@@ -1,7 +1,8 @@
 /* A request on its way in: its header fields, and the requests that are rejected here, which the owner never sees.
  *
  * gRPC over HTTP/2 demands an HTTP status for a request that is not gRPC (405 for a wrong method, 415 for a wrong
- * content-type), and a gRPC status for a malformed gRPC request. A rejected request's DATA is discarded.
+ * content-type), and a gRPC status for a malformed gRPC request; a field that is malformed is 400, as in grpc-go. A
+ * rejected request's DATA is discarded.
  *
  * A path that is not "/service/method" is rejected before any authorization looks at it, and is never corrected: the
  * corrected path would differ from the path that was authorized (CVE-2026-33186 of grpc-go). A41: `host` replaces a
@@ -45,6 +46,15 @@ static void request_on_host(struct tc_h2_server_stream *s, struct tc_slice value
     h->data[at] = authority;
 }
 
+static bool list_has_gzip(struct tc_slice list)
+{
+    bool more = true, found = false;
+    struct tc_slice item;
+    while (!found && tc_slice_split(&list, &more, ',', &item))
+        found = tc_slice_eq_str(tc_slice_trim(item), "gzip");
+    return found;
+}
+
 /* If a field that a request may have once comes more often, the last one counts, as in a response. */
 static bool request_on_grpc_field(struct tc_h2_server_stream *s, struct tc_slice name, struct tc_slice value)
 {
@@ -56,9 +66,9 @@ static bool request_on_grpc_field(struct tc_h2_server_stream *s, struct tc_slice
     } else if (tc_slice_eq_str(name, "grpc-encoding")) {
         bool gzip = tc_slice_eq_str(value, "gzip");
         s->stream.recv.decoder.encoding = gzip ? TC_H2_GZIP : TC_H2_IDENTITY;
-        s->unknown_encoding = !gzip && !tc_slice_eq_str(value, "identity");
+        s->unknown_encoding = gzip || tc_slice_eq_str(value, "identity") ? NULL : tc_arena_dup(&s->own_arena, value);
     } else if (tc_slice_eq_str(name, "grpc-accept-encoding")) {
-        s->accepts_gzip |= tc_slice_find(value, tc_slice_str("gzip")) >= 0;
+        s->accepts_gzip |= list_has_gzip(value);
     } else {
         return tc_slice_eq_str(name, "te") || tc_slice_eq_str(name, "content-length");
     }
@@ -86,16 +96,18 @@ void tc_h2_server_stream_on_header(struct tc_h2_server_stream *s, struct tc_slic
         s->stream.block.over = true;
 }
 
-/* Answers with an HTTP status, and with a gRPC status for clients of gRPC. */
-static void reject_http(struct tc_h2_server_stream *s, const char *status, const char *code, const char *text)
+/* Answers with an HTTP status, a field that belongs to it (NULL: none), and a gRPC status for clients of gRPC. */
+static void reject_http(struct tc_h2_server_stream *s, const char *status, const char *name, const char *value,
+                        const char *code, const char *text)
 {
     nghttp2_nv nva[] = {
         tc_h2_nv(tc_slice_str(":status"), tc_slice_str(status), NGHTTP2_NV_FLAG_NO_COPY_NAME),
         tc_h2_nv(tc_slice_str("grpc-status"), tc_slice_str(code), NGHTTP2_NV_FLAG_NO_COPY_NAME),
         tc_h2_nv(tc_slice_str("grpc-message"), tc_slice_str(text), NGHTTP2_NV_FLAG_NO_COPY_NAME),
+        tc_h2_nv(tc_slice_str(name ? name : ""), tc_slice_str(name ? value : ""), NGHTTP2_NV_FLAG_NONE),
     };
     s->rejected = s->stream.send.end_wanted = s->stream.recv.discard = true;
-    nghttp2_submit_response(s->stream.c->ng, s->stream.id, nva, TC_ARRAY_LEN(nva), NULL);
+    nghttp2_submit_response(s->stream.c->ng, s->stream.id, nva, TC_ARRAY_LEN(nva) - !name, NULL);
 }
 
 /* Returns whether a path is "/service/method". */
@@ -106,12 +118,29 @@ static bool path_is_valid(struct tc_slice path)
     return memchr(path.data + 2, '/', path.len - 2) != NULL && path.data[path.len - 1] != '/';
 }
 
-static void reject_grpc(struct tc_h2_server_stream *s, int code, const char *text)
+static void reject_malformed(struct tc_h2_server_stream *s, const char *text)
 {
-    struct tc_status status = tc_status_make(code, TORC_LAYER_HTTP2, "%s", text);
+    reject_http(s, "400", "content-type", "application/grpc", "13", text);
+}
+
+/* Takes over the status. */
+static void reject_status(struct tc_h2_server_stream *s, struct tc_status status)
+{
     s->rejected = s->stream.recv.discard = true;
     tc_h2_server_stream_send_status(&s->stream, &status, NULL);
     tc_status_fini(&status);
+}
+
+static void reject_grpc(struct tc_h2_server_stream *s, int code, const char *text)
+{
+    reject_status(s, tc_status_make(code, TORC_LAYER_HTTP2, "%s", text));
+}
+
+static void reject_encoding(struct tc_h2_server_stream *s)
+{
+    reject_status(s, tc_status_make(TORC_STATUS_UNIMPLEMENTED, TORC_LAYER_HTTP2,
+                                    "grpc-encoding \"%.100s\" is not supported, but identity and gzip are",
+                                    s->unknown_encoding));
 }
 
 void tc_h2_server_stream_on_block(struct tc_h2_server_stream *s, bool end_stream)
@@ -125,17 +154,17 @@ void tc_h2_server_stream_on_block(struct tc_h2_server_stream *s, bool end_stream
     if (s->stream.block.over)
         reject_grpc(s, TORC_STATUS_RESOURCE_EXHAUSTED, "request headers larger than max");
     else if (!s->is_post)
-        reject_http(s, "405", "13", "the method of the request must be POST");
+        reject_http(s, "405", "allow", "POST", "13", "the method of the request must be POST");
     else if (!s->stream.is_grpc)
-        reject_http(s, "415", "3", "the content-type of the request must be application/grpc");
+        reject_http(s, "415", NULL, NULL, "3", "the content-type of the request must be application/grpc");
     else if (!path_is_valid(s->path))
         reject_grpc(s, TORC_STATUS_UNIMPLEMENTED, "malformed method name");
     else if (s->bad_timeout)
-        reject_grpc(s, TORC_STATUS_INTERNAL, "malformed grpc-timeout");
+        reject_malformed(s, "malformed grpc-timeout");
     else if (s->bad_base64)
-        reject_grpc(s, TORC_STATUS_INTERNAL, "binary header that is not valid base64");
+        reject_malformed(s, "binary header that is not valid base64");
     else if (s->unknown_encoding)
-        reject_grpc(s, TORC_STATUS_UNIMPLEMENTED, "unknown grpc-encoding");
+        reject_encoding(s);
     else if (s->has_timeout && s->timeout_ns == 0)
         reject_grpc(s, TORC_STATUS_DEADLINE_EXCEEDED, "the deadline of the request has passed");
     else {

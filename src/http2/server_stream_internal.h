@@ -17,7 +17,8 @@ struct tc_h2_server_stream {
     bool half_close_notified;
 
     /* The contents of the request's headers. */
-    bool is_post, has_authority, has_timeout, bad_timeout, bad_base64, unknown_encoding, accepts_gzip;
+    bool is_post, has_authority, has_timeout, bad_timeout, bad_base64, accepts_gzip;
+    const char *unknown_encoding; /* in the arena; NULL: the encoding is known */
     struct tc_slice path;
     uint64_t timeout_ns;
 

@@ -96,8 +96,6 @@ static void call_count_queued(struct tc_server_call *call, size_t bytes)
 {
     struct tc_server *s = call->conn->server;
     uint64_t now_ms = tc_loop_now_ms(s->loop);
-    if (!bytes)
-        return;
     if (!call->queued_bytes) {
         call->moved_ms = now_ms;
         tc_list_append(&s->unsent, &call->unsent);
@@ -176,7 +174,7 @@ static void call_on_written(void *arg)
     if (call->current) {
         call->conn->served++;
         size_t len = call->current->len;
-        call_unqueue(call, len);
+        call_unqueue(call, tc_server_message_cost(len));
         tc_rstr_clear(&call->current);
         if (!call->ending && call->events && call->events->on_sent)
             call->events->on_sent(call->arg, len);
@@ -348,7 +346,7 @@ static void call_queue(struct tc_server_call *call, struct tc_rstr *message, boo
     out->message = tc_rstr_ref(message);
     out->plain = plain;
     tc_list_append(&call->queue, &out->link);
-    call_count_queued(call, message->len);
+    call_count_queued(call, tc_server_message_cost(message->len));
     if (!call->ending)
         call_send_next(call);
 }

@@ -13,6 +13,12 @@ struct tc_server;
 struct tc_server_call;
 struct tc_tls_peer;
 
+/* Returns what a message that waits counts as: its bytes, and the prefix and the objects that hold it. */
+static inline size_t tc_server_message_cost(size_t len)
+{
+    return len + 64;
+}
+
 /* Events of a call. Each may be NULL. */
 struct tc_server_call_events {
     /* One message, after tc_server_call_read; the callee owns the reference. */
@@ -58,7 +64,7 @@ void tc_server_call_send(struct tc_server_call *call, struct tc_slice message);
 void tc_server_call_send_ref(struct tc_server_call *call, struct tc_rstr *message);
 /* tc_server_call_send_ref of a message that is not compressed, whatever the encoding. */
 void tc_server_call_send_plain(struct tc_server_call *call, struct tc_rstr *message);
-/* Returns how many bytes wait for the stream to take them. */
+/* Returns the cost of the messages that wait for the stream to take them. */
 size_t tc_server_call_queued_bytes(const struct tc_server_call *call);
 /* Ends the call when all queued messages have been sent. `trailers` may be NULL; everything is copied. Nothing may be
  * sent after it. */

@@ -215,6 +215,19 @@ static void conn_on_ready(void *arg)
         tc_server_conn_quiet(conn);
 }
 
+/* Returns who handles the method: its own handler, its service's, or that of all; NULL: nobody. */
+static struct tc_server_method *method_of(struct tc_server *s, struct tc_slice path)
+{
+    struct tc_server_method *m;
+    HASH_FIND(hh, s->methods, path.data, path.len, m);
+    if (m)
+        return m;
+    while (path.len && path.data[path.len - 1] != '/')
+        path.len--;
+    HASH_FIND(hh, s->methods, path.data, path.len, m);
+    return m ? m : s->fallback.fn ? &s->fallback : NULL;
+}
+
 static void conn_on_stream(void *arg, struct tc_h2_stream *stream)
 {
     struct tc_server_conn *conn = arg;
@@ -223,9 +236,7 @@ static void conn_on_stream(void *arg, struct tc_h2_stream *stream)
     struct tc_server_method *m = NULL;
     s->counts.requests++;
     if (path)
-        HASH_FIND(hh, s->methods, path->value.data, path->value.len, m);
-    if (!m && s->fallback.fn)
-        m = &s->fallback;
+        m = method_of(s, path->value);
     if (m && (!m->limits.max_calls || m->calls < m->limits.max_calls)) {
         tc_server_conn_moved(conn);
         tc_server_call_begin(conn, stream, m);

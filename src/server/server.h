@@ -22,7 +22,8 @@ struct tc_server_opts {
     size_t max_connections;   /* 0: no limit (default). At the limit see tc_server_accept. */
     bool calls_give_way; /* at the limit a connection with calls may be closed for a new one, too: REFUSED_STREAM */
     bool status_at_end;  /* calls that the server cuts off end with UNAVAILABLE for the client too, not with a reset */
-    size_t max_queued_bytes; /* of messages that wait in all calls, see tc_server_call_send; 0: no limit (default) */
+    size_t max_queued_bytes; /* the cost of messages that wait in all calls, see tc_server_call_send; 0: no limit
+                                (default) */
 };
 
 struct tc_server_counts {
@@ -31,7 +32,7 @@ struct tc_server_counts {
     size_t open_connections;    /* now */
     size_t open_calls;          /* now */
     uint64_t failed_handshakes; /* so far */
-    size_t queued_bytes;        /* now, of messages that wait in all calls */
+    size_t queued_bytes;        /* now, the cost of messages that wait in all calls */
 };
 
 /* Called when a call begins; its metadata is in tc_server_call_metadata. The handler sets events and asks for messages,
@@ -48,7 +49,8 @@ void tc_server_opts_init(struct tc_server_opts *opts);
 void tc_server_opts_guard(struct tc_server_opts *opts, size_t max_connections, size_t max_queued_bytes);
 struct tc_server *tc_server_new(struct tc_loop *loop, const struct tc_server_opts *opts);
 
-/* Registers a handler for a full method ("/package.Service/Method"); a later one replaces it. Strings are copied. */
+/* Registers a handler for a full method ("/package.Service/Method"), or for all methods of a service that have none of
+ * their own ("/package.Service/"); a later one replaces it. Strings are copied. */
 void tc_server_add_method(struct tc_server *s, const char *path, tc_server_call_fn fn, void *arg);
 void tc_server_add_unary(struct tc_server *s, const char *path, tc_server_unary_fn fn, void *arg);
 /* The limits of one method, or of all methods without a handler of their own (path "*"). 0: none. */

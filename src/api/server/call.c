@@ -227,10 +227,10 @@ static void on_sent(void *arg, size_t len)
     torc_server_call *c = arg;
     struct torc_server_call_events heard;
     tc_runtime_lock(c->rt);
-    c->unsent_bytes -= len;
+    c->unsent_bytes -= tc_server_message_cost(len);
     c->n_unsent--;
     /* A sender goes on when half of the room is free, so that it is not woken for each message. */
-    bool room = !c->n_unsent || c->unsent_bytes <= (uint64_t)c->server->opts.send_buffer_bytes / 2;
+    bool room = !c->n_unsent || c->unsent_bytes <= c->room / 2;
     bool hears = call_hears(c, &heard) && c->tell_writable && room;
     if (room) {
         c->tell_writable = false;
@@ -299,6 +299,7 @@ static torc_server_call *call_new(const struct tc_method *m, struct tc_server_ca
     tc_ref_inc(&c->ref); /* the handle's and the loop's */
     c->server = tc_api_server_ref(m->server);
     c->rt = m->server->rt;
+    c->room = (uint64_t)m->server->opts.send_buffer_bytes;
     c->core = core;
     tc_arena_init(&c->arena.arena, 0, 0);
     tc_arena_init(&c->sent, 0, 0);
@@ -463,7 +464,7 @@ static int call_end(torc_server_call *c, struct tc_rstr *last, int code, const c
     if (!c->over) {
         if (last) {
             tc_message_queue_add(&c->unsent, last, false);
-            c->unsent_bytes += last->len;
+            c->unsent_bytes += tc_server_message_cost(last->len);
             c->n_unsent++;
             last = NULL;
         }

@@ -54,6 +54,7 @@ struct torc_server_call {
     struct tc_ref ref;   /* the handle's, the loop's while the RPC runs, the task's, and each function's that runs */
     torc_server *server; /* a reference */
     torc_runtime *rt;    /* the server's */
+    uint64_t room;       /* for messages that wait to be written; one is always taken */
     struct torc_arena arena; /* the application's, once the handler was called: of one thread at a time */
     struct tc_call_facts facts;
     struct tc_rstr *request; /* of a unary handler */
@@ -75,7 +76,7 @@ struct torc_server_call {
     struct tc_arena sent; /* headers and trailers: any thread sends them */
     struct tc_headers headers;
     struct tc_message_queue unsent;
-    size_t unsent_bytes; /* taken of the application and not written yet */
+    size_t unsent_bytes; /* the cost of what was taken of the application and is not written yet */
     size_t n_unsent;
     bool tell_writable;
     bool ending_given;

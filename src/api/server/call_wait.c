@@ -115,8 +115,7 @@ struct tc_typed *tc_api_call_keep(torc_server_call *c, struct tc_typed *mine)
 
 static bool has_room(const torc_server_call *c, size_t size)
 {
-    uint64_t room = (uint64_t)c->server->opts.send_buffer_bytes;
-    return !c->n_unsent || (c->unsent_bytes < room && size <= room - c->unsent_bytes);
+    return !c->n_unsent || (c->unsent_bytes < c->room && tc_server_message_cost(size) <= c->room - c->unsent_bytes);
 }
 
 /* Queues the message if there is room; else returns TORC_EAGAIN. Makes `copy` when there is room, and releases the lock
@@ -136,7 +135,7 @@ static int try_send(torc_server_call *c, struct tc_rstr **copy, struct tc_slice 
     }
     tc_message_queue_add(&c->unsent, *copy, (flags & TORC_SEND_PLAIN) != 0);
     *copy = NULL;
-    c->unsent_bytes += message.len;
+    c->unsent_bytes += tc_server_message_cost(message.len);
     c->n_unsent++;
     c->headers_wanted = true;
     return tc_api_call_schedule(c, quietly);

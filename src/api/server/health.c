@@ -1,15 +1,15 @@
 /* grpc.health.v1 over the public API of servers: Check, List, Watch.
  *
- * Services and watchers are under one mutex. A watcher is a call that waits: each change of its service is sent without
- * waiting; if the call has no room for it, on_writable sends the newest status. The mutex is taken before the runtime's
- * lock, and never by a function that holds that lock: events are called without it.
+ * Services and watchers are under one mutex. A watcher is a call that waits: a change of its service is sent without
+ * waiting; while an earlier one has yet to be written, on_writable sends the newest status. The mutex is taken before
+ * the runtime's lock, and never by a function that holds that lock: events are called without it.
  *
  * Memory is counted: the application's handle, the server's three methods (by their release), each watcher. */
 #include <torc/health.h>
 
 #include <pthread.h>
 
-#include "api/server/server_internal.h"
+#include "api/server/call_object.h"
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/parse.h"
@@ -85,10 +85,20 @@ static size_t response_write(int status, char out[2])
     return status ? 2 : 0;
 }
 
-static struct tc_slice service_asked(const torc_message *request)
+/* Stores the name that a HealthCheckRequest has. If the request is malformed, finishes the call and returns false. */
+static bool request_read(torc_server_call *call, const torc_message *request, struct tc_slice *name)
 {
-    struct tc_slice name = tc_wire_find(tc_slice_of(torc_message_data(request), torc_message_size(request)), 1);
-    return name.data ? name : tc_slice_of("", 0);
+    struct tc_slice rest = tc_slice_of(torc_message_data(request), torc_message_size(request));
+    struct tc_wire_field f;
+    bool good = true;
+    *name = tc_slice_of("", 0);
+    while (rest.len && (good = tc_wire_next(&rest, &f)))
+        if (f.is_bytes && f.number == 1)
+            *name = f.value;
+    if (good && tc_utf8_valid(*name))
+        return true;
+    torc_server_call_finish(call, TORC_STATUS_INTERNAL, "malformed HealthCheckRequest", NULL);
+    return false;
 }
 
 /* --- Check and List --- */
@@ -96,7 +106,9 @@ static struct tc_slice service_asked(const torc_message *request)
 static void on_check(torc_server_call *call, const torc_message *request, void *arg)
 {
     torc_health *h = arg;
-    struct tc_slice name = service_asked(request);
+    struct tc_slice name;
+    if (!request_read(call, request, &name))
+        return;
     pthread_mutex_lock(&h->mutex);
     int status = status_of(h, name.data, name.len);
     pthread_mutex_unlock(&h->mutex);
@@ -175,7 +187,9 @@ static const struct torc_server_call_events watch_events = {
 static void on_watch(torc_server_call *call, const torc_message *request, void *arg)
 {
     torc_health *h = arg;
-    struct tc_slice name = service_asked(request);
+    struct tc_slice name;
+    if (!request_read(call, request, &name))
+        return;
     struct watcher *w = tc_malloc(sizeof(*w) + name.len);
     w->health = h;
     w->call = call;
@@ -185,6 +199,7 @@ static void on_watch(torc_server_call *call, const torc_message *request, void *
         memcpy(w->name, name.data, name.len);
     tc_list_init(&w->link);
     tc_ref_inc(&h->ref);
+    call->room = 0; /* one status at a time waits to be written */
     /* The events wait for the mutex: none comes before the watcher is on the list. */
     pthread_mutex_lock(&h->mutex);
     bool runs = torc_server_call_set_events(call, &watch_events, w) == 0;

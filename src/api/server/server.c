@@ -501,14 +501,36 @@ struct asking {
     int rc;
 };
 
+/* Registers the handler of "*" for each method and service that has limits of its own, and otherwise no handler. With
+ * the lock held. */
+static void server_spread(torc_server *s)
+{
+    struct tc_method *all, *m;
+    HASH_FIND_STR(s->methods, "*", all);
+    for (struct tc_method_limits *l = s->limits; all && l; l = l->hh.next) {
+        char *path = tc_asprintf("%s%s", l->name, strchr(l->name + 1, '/') ? "" : "/");
+        HASH_FIND_STR(s->methods, path, m);
+        if (m || *l->name != '/') {
+            tc_free(path);
+            continue;
+        }
+        m = TC_NEW(struct tc_method);
+        *m = (struct tc_method){.server = s, .handler = all->handler, .path = path};
+        m->handler.release = NULL; /* "*" has it */
+        HASH_ADD_KEYPTR(hh, s->methods, m->path, strlen(m->path), m);
+    }
+}
+
 static void on_start(void *arg)
 {
     struct asking *a = arg;
     torc_server *s = a->s;
     tc_runtime_lock(s->rt);
     a->rc = s->ended ? TORC_ECLOSED : s->state != TC_SERVER_NEW ? TORC_ESTATE : 0;
-    if (a->rc == 0)
+    if (a->rc == 0) {
         s->state = TC_SERVER_STARTED;
+        server_spread(s);
+    }
     tc_runtime_unlock(s->rt);
     if (a->rc != 0)
         return;

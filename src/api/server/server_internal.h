@@ -14,12 +14,12 @@
 #include "server/call.h"
 #include "server/server.h"
 
-/* A method that the application registered. */
+/* A method that the application registered, or one that the handler of "*" answers and that has limits. */
 struct tc_method {
     UT_hash_handle hh;
     torc_server *server;
     struct torc_handler handler;
-    char *path;      /* "/service/method" or "*" */
+    char *path;      /* "/service/method", "/service/" for the methods of a service, or "*" */
     torc_pool *pool; /* borrowed from the server's limits; NULL: none */
 };
 

@@ -473,10 +473,32 @@ static void queued_bytes_are_bounded(void **state)
     tc_loop_drain(f.loop);
     assert_int_equal(f.ends, 2);
     assert_non_null(fake_h2_expect(g[1].peer, FAKE_H2_RST_STREAM, 1));
-    assert_int_equal(tc_server_call_queued_bytes(calls[3]), 100000);
+    assert_int_equal(tc_server_call_queued_bytes(calls[3]), tc_server_message_cost(100000));
     for (size_t i = 0; i < 4; i++)
         leave(&f, &g[i]);
     tc_free(message);
+    fini(&f);
+}
+
+/* Empty messages take memory, too. */
+static void queued_messages_are_bounded(void **state)
+{
+    enum { MANY = 100 };
+    struct tc_server_opts opts = options();
+    struct fixture f;
+    (void)state;
+    opts.max_queued_bytes = MANY * tc_server_message_cost(0);
+    init(&f, &opts);
+    struct guest g = enter_and_ask(&f, "10.0.0.1:1");
+    for (int i = 0; i < MANY; i++)
+        tc_server_call_send(f.call, tc_slice_of("", 0));
+    tc_loop_drain(f.loop);
+    assert_int_equal(f.ends, 0); /* all of them were taken */
+    for (int i = 0; i < MANY + 1; i++)
+        tc_server_call_send(f.call, tc_slice_of("", 0));
+    tc_loop_drain(f.loop);
+    assert_int_equal(f.ends, 1);
+    leave(&f, &g);
     fini(&f);
 }
 
@@ -509,6 +531,7 @@ int main(void)
         cmocka_unit_test(an_address_displaces_none_with_fewer),
         cmocka_unit_test(addresses_of_one_network_are_one),
         cmocka_unit_test(queued_bytes_are_bounded),
+        cmocka_unit_test(queued_messages_are_bounded),
     };
     return cmocka_run_group_tests(tests, make_certs, free_certs);
 }

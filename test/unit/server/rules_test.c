@@ -124,6 +124,7 @@ static void http_of_requests(void **state)
     TC_CASE(SV03);
     (void)state;
     expect(":method: GET\n:scheme: http\n:path: /t.S/Any\n" REST, NO_DATA, ":status: 405\ngrpc-status: 13\n", -1, 0);
+    expect(":method: GET\n:scheme: http\n:path: /t.S/Any\n" REST, NO_DATA, "\nallow: POST\n", -1, 0);
     static const char *const bad[] = {"application/foo", "application/grpcfoo", "text/plain", ""};
     static const char *const good[] = {"application/grpc+json", "application/grpc;v=1", "application/grpc+proto"};
     char fields[256];
@@ -184,8 +185,12 @@ static void timeouts(void **state)
     char fields[256];
     for (size_t i = 0; i < TC_ARRAY_LEN(bad); i++) {
         snprintf(fields, sizeof(fields), REQUEST "grpc-timeout: %s\n", bad[i]);
-        expect(fields, NO_DATA, "grpc-status: 13\ngrpc-message: malformed grpc-timeout\n", -1, 0);
+        expect(fields, NO_DATA,
+               ":status: 400\ngrpc-status: 13\ngrpc-message: malformed grpc-timeout\ncontent-type: application/grpc\n",
+               -1, 0);
     }
+    expect(REQUEST "x-bin: $$$\n", NO_DATA, ":status: 400\ngrpc-status: 13\ngrpc-message: binary header that is not",
+           -1, 0);
     expect(REQUEST "grpc-timeout: 0S\n", NO_DATA, "grpc-status: 4\n", -1, 0);
     expect(REQUEST "grpc-timeout: 99999999H\n", NO_DATA, "grpc-status: 0\n", -1, 1);
 }
@@ -196,7 +201,11 @@ static void encodings(void **state)
     TC_CASE(SV12);
     TC_CASE(SV13);
     (void)state;
-    expect(REQUEST "grpc-encoding: foo\n", NO_DATA, "grpc-accept-encoding: identity,gzip\ngrpc-status: 12\n", -1, 0);
+    expect(REQUEST "grpc-encoding: foo\n", NO_DATA,
+           "grpc-accept-encoding: identity,gzip\ngrpc-status: 12\n"
+           "grpc-message: grpc-encoding \"foo\" is not supported, but identity and gzip are\n",
+           -1, 0);
+    expect(REQUEST "grpc-encoding: foo\ngrpc-encoding: identity\n", NO_DATA, "grpc-status: 0\n", -1, 1);
     expect(REQUEST, tc_slice_of("\1\0\0\0\1x", 6), "grpc-status: 13\n", -1, 1);
     expect(REQUEST "grpc-encoding: identity\n", tc_slice_of("\1\0\0\0\1x", 6), "grpc-status: 13\n", -1, 1);
     expect(REQUEST, tc_slice_of("\2\0\0\0\1x", 6), "grpc-status: 13\n", -1, 1);
@@ -207,6 +216,32 @@ static void encodings(void **state)
     expect(REQUEST "grpc-encoding: gzip\n",
            tc_slice_of("\1\0\0\0\x15\x1f\x8b\x08\0\0\0\0\0\0\3\xab\0\0\x83\x16\xdc\x8c\1\0\0\0", 26),
            "grpc-status: 0\n", -1, 1);
+}
+
+/* A name that has gzip in it is another encoding. */
+static void encodings_of_answers(void **state)
+{
+    TC_CASE(SV29);
+    (void)state;
+    static const char *const with[] = {"gzip", "identity,gzip", "x-gzip , gzip", "deflate,\tgzip,br"};
+    static const char *const without[] = {"identity,x-gzip", "gzipped", "", "gzip;q=1", "Gzip"};
+    char fields[256];
+    for (size_t i = 0; i < TC_ARRAY_LEN(with) + TC_ARRAY_LEN(without); i++) {
+        bool gzip = i < TC_ARRAY_LEN(with);
+        struct fixture f;
+        init(&f);
+        snprintf(fields, sizeof(fields), REQUEST "grpc-accept-encoding: %s\n",
+                 gzip ? with[i] : without[i - TC_ARRAY_LEN(with)]);
+        fake_h2_headers(f.peer, 1, fields, false);
+        tc_loop_drain(f.loop);
+        tc_server_call_send_headers(f.call, NULL, TC_H2_GZIP);
+        tc_loop_drain(f.loop);
+        const struct fake_h2_frame *frame = fake_h2_expect(f.peer, FAKE_H2_HEADERS, 1);
+        assert_non_null(frame);
+        if (gzip != (strstr(frame->headers, "grpc-encoding: gzip\n") != NULL))
+            fail_msg("%s: %s", fields, frame->headers);
+        fini(&f);
+    }
 }
 
 static void sizes_of_messages(void **state)
@@ -293,6 +328,7 @@ int main(void)
         cmocka_unit_test(host_is_the_authority),
         cmocka_unit_test(timeouts),
         cmocka_unit_test(encodings),
+        cmocka_unit_test(encodings_of_answers),
         cmocka_unit_test(sizes_of_messages),
         cmocka_unit_test(messages_of_unary_requests),
         cmocka_unit_test(trailers_before_the_client_ends),

@@ -243,6 +243,32 @@ static void test_metadata_is_not_in_the_arena(void **state)
     tc_api_call_drop(shared.call);
 }
 
+/* --- messages that wait --- */
+
+/* A client that does not read holds up a sender of empty messages, too: they take memory. */
+static void test_empty_messages(void **state)
+{
+    (void)state;
+    enum { MANY = 100000 };
+    torc_stream *s = torc_stream_open(ch, "a.B/Held", NULL, NULL);
+    wait_for_step(1);
+    int sent = 0, rc = 0;
+    while (sent < MANY && (rc = torc_server_call_send(shared.call, NULL, 0, 0, 20)) == 0)
+        sent++;
+    assert_int_equal(rc, TORC_ETIMEDOUT);
+    assert_in_range(sent, 1024, 20000); /* each has 5 bytes of the client's window, or 64 of the server's buffer */
+    assert_int_equal(torc_server_call_finish(shared.call, TORC_STATUS_OK, NULL, NULL), 0);
+    for (; sent; sent--) {
+        const torc_message *m = NULL;
+        assert_int_equal(torc_stream_receive(s, -1, &m), 1);
+        assert_int_equal(torc_message_size(m), 0);
+    }
+    torc_result *r = torc_stream_finish(s);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_OK);
+    torc_result_free(r);
+    torc_stream_free(s);
+}
+
 /* --- set-up --- */
 
 static int setup(void **state)
@@ -285,6 +311,7 @@ int main(void)
         TEST(test_handler_of_a_pool),
         TEST(test_functions_hold),
         TEST(test_metadata_is_not_in_the_arena),
+        TEST(test_empty_messages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

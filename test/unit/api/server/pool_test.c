@@ -123,6 +123,8 @@ static int setup(void **state)
     limit("a.B", (struct torc_method_options){.pool = pool});
     limit("c.D/Few", (struct torc_method_options){.max_calls = 2});
     limit("c.D", (struct torc_method_options){.max_timeout_ms = 20});
+    limit("g.H/Small", (struct torc_method_options){.max_receive_message_bytes = 3});
+    limit("g.H", (struct torc_method_options){.max_receive_message_bytes = 5, .max_timeout_ms = 20, .pool = pool});
     limit("*", (struct torc_method_options){.max_receive_message_bytes = 10, .pool = pool});
     assert_int_equal(torc_server_listen(server, "127.0.0.1:0", torc_credentials_insecure(), &bound, NULL), 0);
     assert_int_equal(torc_server_start(server, NULL), 0);
@@ -288,13 +290,32 @@ static void test_freed_in_a_callback(void **state)
     assert_int_equal(torc_runtime_free(other), 0);
 }
 
+static void expect_end(const char *method, const char *request, int code, const char *text)
+{
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 60000};
+    torc_result *r = torc_unary(ch, method, request, strlen(request), &o);
+    assert_int_equal(torc_result_code(r), code);
+    assert_string_equal(torc_result_text(r), text);
+    torc_result_free(r);
+}
+
 static void test_message_size(void **state)
 {
     (void)state;
-    torc_result *r = torc_unary(ch, "e.F/Any", "12345678901", 11, NULL);
-    assert_int_equal(torc_result_code(r), TORC_STATUS_RESOURCE_EXHAUSTED);
-    assert_string_equal(torc_result_text(r), "received message larger than max (11 vs. 10)");
-    torc_result_free(r);
+    expect_end("e.F/Any", "12345678901", TORC_STATUS_RESOURCE_EXHAUSTED,
+               "received message larger than max (11 vs. 10)");
+}
+
+/* The limits of methods and of services are those of methods, too, that the handler of "*" answers. */
+static void test_any_method(void **state)
+{
+    (void)state;
+    expect_end("g.H/Small", "1234", TORC_STATUS_RESOURCE_EXHAUSTED, "received message larger than max (4 vs. 3)");
+    expect_end("g.H/Other", "123456", TORC_STATUS_RESOURCE_EXHAUSTED, "received message larger than max (6 vs. 5)");
+    expect_end("c.D/Other", "", TORC_STATUS_DEADLINE_EXCEEDED,
+               "the RPC took longer than the server allows for its method");
+    expect_end("g.H/Small/More", "12345678901", TORC_STATUS_RESOURCE_EXHAUSTED,
+               "received message larger than max (11 vs. 10)");
 }
 
 static void expect(int code, int rc, torc_error **error, const char *part)
@@ -344,6 +365,7 @@ int main(void)
         TEST(test_reset_in_the_queue),
         TEST(test_freed_in_a_callback),
         TEST(test_message_size),
+        TEST(test_any_method),
         TEST(test_misuse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
