@@ -7,7 +7,8 @@
  *
  * Clients ask by Check, List (gRFC A90) and Watch, which sends each change; a client that reads slowly gets only the
  * newest status. The service "" stands for the whole server, and is SERVING from the start. When the server begins to
- * stop (torc_server_stop), all services are NOT_SERVING for good. Any thread. */
+ * stop (torc_server_stop), all services are NOT_SERVING for good. A Watch is an RPC without an end: while a client
+ * keeps one open, torc_server_stop waits for it until its grace is over. Any thread. */
 #ifndef TORC_HEALTH_H
 #define TORC_HEALTH_H
 
@@ -28,7 +29,10 @@ enum torc_health_status {
 };
 
 /* Adds the service grpc.health.v1.Health to a server. NULL with an error: those of torc_server_add_method; TORC_EEXIST
- * when the server has it. The caller frees it, before or after the server. */
+ * when the server has it. The caller frees it, before or after the server.
+ *
+ * The service gets a limit of 4 KiB a request, so that torc_server_limit of "grpc.health.v1.Health" is TORC_EEXIST from
+ * then on; what was set before stays. */
 TORC_API torc_health *torc_health_new(torc_server *server, torc_error **error);
 
 /* Sets the status of a service ("package.Service", or "" for the server; copied), and tells the clients that watch it.

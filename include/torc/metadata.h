@@ -25,8 +25,10 @@ TORC_API torc_metadata *torc_metadata_new(void);
 TORC_API void torc_metadata_free(torc_metadata *metadata);
 /* Adds a field with copies of name and value. Upper case in a name is lowered. TORC_EINVAL for a name or value that
  * gRPC does not allow, and for reserved names (those that start with "grpc-" or ":", and "te", "content-type",
- * "user-agent", "connection" and the like). "grpc-status-details-bin" is not reserved: a server's trailers have a
- * serialised google.rpc.Status in it. */
+ * "user-agent", "connection" and the like). Not reserved are two names that a server's trailers may have:
+ * "grpc-status-details-bin", a serialised google.rpc.Status, and "grpc-retry-pushback-ms", when a client may try again,
+ * a decimal integer of 32 bits, -1: never (gRFC A6). What was received may have other values (tabs, bytes above 0x7f),
+ * which are TORC_EINVAL here: those belong in a "-bin" field. */
 TORC_API int torc_metadata_add(torc_metadata *metadata, const char *name, const void *value, size_t value_len);
 /* torc_metadata_add with a NUL-terminated string. */
 TORC_API int torc_metadata_add_string(torc_metadata *metadata, const char *name, const char *value);

@@ -199,7 +199,9 @@ TORC_API void torc_server_free(torc_server *server);
 /* "/package.Service/Method", as the client sent it; lives until the call is finished. */
 TORC_API const char *torc_server_call_method(const torc_server_call *call);
 
-/* The request's metadata, without what belongs to gRPC and HTTP/2; lives until the call is finished. */
+/* The request's metadata, in the order sent, without what is told otherwise or of no use: the pseudo-headers, host,
+ * content-type, content-length, te, grpc-timeout, grpc-encoding, grpc-accept-encoding. All other fields are in it,
+ * user-agent and names of "grpc-" that a client made up among them. Lives until the call is finished. */
 TORC_API const torc_metadata *torc_server_call_metadata(const torc_server_call *call);
 
 /* The authority that the client asked for ("orders:443"), in :authority or host; a request without both is reset with
@@ -233,8 +235,9 @@ TORC_API const char *torc_server_call_spiffe_id(const torc_server_call *call);
  * TORC_EINVAL for NULL arguments. */
 TORC_API int torc_server_call_peer_certificate(const torc_server_call *call, const void **der, size_t *size);
 
-/* The time left of the client's deadline, as torc_call_options.timeout_ms of an RPC that is made on the call's behalf:
- * milliseconds, 0 without a deadline, -1 after it. -1 for a call that is NULL. */
+/* The time left of the client's deadline, or of the method's max_timeout_ms if that ends earlier, as
+ * torc_call_options.timeout_ms of an RPC that is made on the call's behalf: milliseconds, 0 without either, -1 after
+ * it. -1 for a call that is NULL. */
 TORC_API int64_t torc_server_call_time_left(const torc_server_call *call);
 
 /* 1 when the RPC is over before its answer (see on_cancel), 0 while it runs. TORC_EINVAL for NULL, TORC_EFORK. */
@@ -264,8 +267,9 @@ TORC_API int torc_server_call_receive(torc_server_call *call, int64_t timeout_ms
 /* --- calls: the answer --- */
 
 /* Sends the initial metadata, which is copied, before the first message; without it none is sent. NULL: no fields, but
- * the client hears that the RPC was taken. TORC_ESTATE: they are sent already, by this or with a message. TORC_ELIMIT:
- * too large. TORC_ECANCELED, TORC_ECLOSED. Does not wait. */
+ * the client hears that the RPC was taken. TORC_ESTATE: they are sent already, by this or with a message.
+ * TORC_ECANCELED, TORC_ECLOSED. Does not wait: metadata that turns out too large for the client, or above 1 MiB, resets
+ * the RPC afterwards with INTERNAL_ERROR, and on_cancel follows. */
 TORC_API int torc_server_call_send_headers(torc_server_call *call, const torc_metadata *metadata);
 
 /* Sends a message, which is copied: 0 when it was taken. Messages wait to be written up to send_buffer_bytes, so a

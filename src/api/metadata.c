@@ -6,6 +6,7 @@
 #include "api/metadata.h"
 
 #include "base/mem.h"
+#include "base/parse.h"
 
 /* The value is most likely a token, and is overwritten when it is freed. */
 #define SECRET_NAME "authorization"
@@ -33,7 +34,9 @@ void torc_metadata_free(torc_metadata *m)
     tc_free(m);
 }
 
-/* Pseudo-headers, headers of the connection, and "grpc-" names but that for details of a failure. */
+#define PUSHBACK_NAME "grpc-retry-pushback-ms"
+
+/* Pseudo-headers, headers of the connection, and "grpc-" names but those that the trailers of a server may have. */
 static bool name_is_reserved(struct tc_slice name)
 {
     static const char *const reserved[] = {
@@ -43,11 +46,23 @@ static bool name_is_reserved(struct tc_slice name)
     if (name.len && name.data[0] == ':')
         return true;
     if (tc_slice_starts(name, tc_slice_of("grpc-", 5)))
-        return !tc_slice_eq_str(name, "grpc-status-details-bin");
+        return !tc_slice_eq_str(name, "grpc-status-details-bin") && !tc_slice_eq_str(name, PUSHBACK_NAME);
     for (size_t i = 0; i < TC_ARRAY_LEN(reserved); i++)
         if (tc_slice_eq_str(name, reserved[i]))
             return true;
     return false;
+}
+
+static bool value_is_allowed(struct tc_slice name, struct tc_slice value)
+{
+    uint64_t ms;
+    if (tc_header_is_binary(name))
+        return true;
+    if (!tc_slice_eq_str(name, PUSHBACK_NAME))
+        return tc_header_value_valid(value);
+    if (value.len && value.data[0] == '-')
+        value = tc_slice_of(value.data + 1, value.len - 1);
+    return tc_parse_u64(value, INT32_MAX, &ms) == 0;
 }
 
 int torc_metadata_add(torc_metadata *m, const char *name, const void *value, size_t value_len)
@@ -67,8 +82,7 @@ int torc_metadata_add(torc_metadata *m, const char *name, const void *value, siz
         memcpy(copy, value, value_len);
     copy[value_len] = '\0';
     struct tc_slice n = tc_slice_of(block, name_len);
-    if (!tc_header_name_valid(n) || name_is_reserved(n) ||
-        (!tc_header_is_binary(n) && !tc_header_value_valid(tc_slice_of(copy, value_len)))) {
+    if (!tc_header_name_valid(n) || name_is_reserved(n) || !value_is_allowed(n, tc_slice_of(copy, value_len))) {
         tc_free(block);
         return TORC_EINVAL;
     }

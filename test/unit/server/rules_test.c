@@ -169,9 +169,12 @@ static void host_is_the_authority(void **state)
     fake_h2_headers(f.peer, 1, POST("/t.S/Any") "k: v\ncontent-type: application/grpc\nhost: h\n", true);
     tc_loop_drain(f.loop);
     assert_string_equal(f.metadata, ":path=/t.S/Any;:authority=h;k=v;");
-    fake_h2_headers(f.peer, 3, REQUEST "host: h\n", true);
+    fake_h2_headers(f.peer, 3,
+                    REQUEST "host: h\ngrpc-timeout: 1S\ngrpc-encoding: gzip\ngrpc-accept-encoding: gzip\n"
+                            "user-agent: u\ngrpc-x: y\n",
+                    true);
     tc_loop_drain(f.loop);
-    assert_string_equal(f.metadata, ":path=/t.S/Any;:authority=a;");
+    assert_string_equal(f.metadata, ":path=/t.S/Any;:authority=a;user-agent=u;grpc-x=y;");
     fini(&f);
     expect(POST("/t.S/Any") "content-type: application/grpc\n", NO_DATA, NULL, PROTOCOL_ERROR, 0);
 }

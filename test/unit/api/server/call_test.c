@@ -243,6 +243,27 @@ static void test_metadata_is_not_in_the_arena(void **state)
     tc_api_call_drop(shared.call);
 }
 
+/* Metadata that is too large to be sent ends the RPC. */
+static void test_large_metadata(void **state)
+{
+    (void)state;
+    static char value[2 << 20];
+    memset(value, 'v', sizeof(value));
+    torc_metadata *m = torc_metadata_new();
+    assert_int_equal(torc_metadata_add(m, "k", value, sizeof(value)), 0);
+    torc_stream *s = torc_stream_open(ch, "a.B/Held", NULL, NULL);
+    wait_for_step(1);
+    assert_int_equal(torc_server_call_send_headers(shared.call, m), 0);
+    while (torc_server_call_cancelled(shared.call) == 0)
+        sched_yield();
+    assert_int_equal(torc_server_call_finish(shared.call, TORC_STATUS_OK, NULL, NULL), TORC_ECANCELED);
+    torc_result *r = torc_stream_finish(s);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_INTERNAL);
+    torc_result_free(r);
+    torc_stream_free(s);
+    torc_metadata_free(m);
+}
+
 /* --- messages that wait --- */
 
 /* A client that does not read holds up a sender of empty messages, too: they take memory. */
@@ -308,10 +329,8 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(test_handler_of_a_pool),
-        TEST(test_functions_hold),
-        TEST(test_metadata_is_not_in_the_arena),
-        TEST(test_empty_messages),
+        TEST(test_handler_of_a_pool), TEST(test_functions_hold), TEST(test_metadata_is_not_in_the_arena),
+        TEST(test_large_metadata),    TEST(test_empty_messages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

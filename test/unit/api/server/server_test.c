@@ -35,6 +35,8 @@ static void count(void *arg)
     atomic_fetch_add((atomic_int *)arg, 1);
 }
 
+static void on_fail(torc_server_call *call, const torc_message *request, void *arg);
+
 static int setup(void **state)
 {
     (void)state;
@@ -43,7 +45,9 @@ static int setup(void **state)
     struct torc_handler echo = {TORC_SIZE(torc_handler), .unary = on_echo};
     struct torc_handler any = {TORC_SIZE(torc_handler), .stream = on_any};
     server = torc_server_new(&o, NULL);
+    struct torc_handler fail = {TORC_SIZE(torc_handler), .unary = on_fail};
     assert_int_equal(torc_server_add_method(server, "a.B/Echo", &echo, NULL), 0);
+    assert_int_equal(torc_server_add_method(server, "a.B/Fail", &fail, NULL), 0);
     assert_int_equal(torc_server_add_method(server, "*", &any, NULL), 0);
     assert_int_equal(torc_server_listen(server, "127.0.0.1:0", torc_credentials_insecure(), &bound, NULL), 0);
     assert_int_equal(torc_server_start(server, NULL), 0);
@@ -195,6 +199,39 @@ static void test_misuse(void **state)
     assert_null(torc_server_call_printf(NULL, "%d", 1));
 }
 
+/* --- retries --- */
+
+static atomic_int attempts;
+
+/* The second attempt forbids a third. */
+static void on_fail(torc_server_call *call, const torc_message *request, void *arg)
+{
+    torc_metadata *trailers = torc_metadata_new();
+    (void)request, (void)arg;
+    const char *ms = atomic_fetch_add(&attempts, 1) ? "-1" : "0";
+    assert_int_equal(torc_metadata_add_string(trailers, "grpc-retry-pushback-ms", ms), 0);
+    assert_int_equal(torc_server_call_finish(call, TORC_STATUS_UNAVAILABLE, "later", trailers), 0);
+    torc_metadata_free(trailers);
+}
+
+/* A server says when a client may try again: without that the client would wait for its backoff. */
+static void test_pushback(void **state)
+{
+    (void)state;
+    struct torc_channel_options o = {
+        TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+        .service_config_json =
+            "{\"methodConfig\":[{\"name\":[{}],\"retryPolicy\":{\"maxAttempts\":4,\"initialBackoff\":\"1000s\","
+            "\"maxBackoff\":\"1000s\",\"backoffMultiplier\":1,\"retryableStatusCodes\":[\"UNAVAILABLE\"]}}]}"};
+    struct torc_call_options call = {TORC_SIZE(torc_call_options), .timeout_ms = 60000};
+    torc_channel *ch = torc_channel_new(rt, bound, &o, NULL);
+    torc_result *r = torc_unary(ch, "a.B/Fail", NULL, 0, &call);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_UNAVAILABLE);
+    assert_int_equal(torc_result_attempts(r), 2);
+    torc_result_free(r);
+    torc_channel_free(ch);
+}
+
 /* --- the end --- */
 
 static torc_server *freed_inside;
@@ -234,6 +271,7 @@ int main(void)
         cmocka_unit_test(test_any_method),
         cmocka_unit_test(test_addresses),
         cmocka_unit_test(test_misuse),
+        cmocka_unit_test(test_pushback),
         cmocka_unit_test(test_free_inside_a_handler),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
