@@ -1,4 +1,4 @@
-/* A bucket that a second empties by `limit` frames. It holds at most two seconds' worth; its content outlives a
+/* A leaky bucket, which loses `limit` frames a second. It holds at most two seconds' worth; its content outlives a
  * connection, and credit (below 0) lets a peer answer our own frames. */
 #include "http2/glitch_rate.h"
 

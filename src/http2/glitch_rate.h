@@ -16,10 +16,11 @@ struct tc_h2_glitch_rate {
 struct tc_h2_glitch_rate *tc_h2_glitch_rate_new(void);
 struct tc_h2_glitch_rate *tc_h2_glitch_rate_ref(struct tc_h2_glitch_rate *rate);
 void tc_h2_glitch_rate_unref(struct tc_h2_glitch_rate *rate);
-/* Counts frames. Returns false if the glitches that time has not paid for exceed the allowance of two seconds, `limit`
- * a second. */
+/* Counts frames; a negative number is credit that our own frames give. Returns false if the glitches that time has not
+ * paid for exceed the allowance of two seconds, `limit` a second. */
 bool tc_h2_glitch_rate_add(struct tc_h2_glitch_rate *rate, int64_t frames, int64_t limit, uint64_t now_ms);
-/* Returns true while more than a few frames are not paid for. */
+/* Returns true if more than 1,000 frames were not paid for at the last tc_h2_glitch_rate_add, less than two seconds
+ * ago. */
 bool tc_h2_glitch_rate_is_high(const struct tc_h2_glitch_rate *rate, uint64_t now_ms);
 
 #endif

@@ -1,5 +1,5 @@
-/* The message types that may stand in a google.protobuf.Any or in a file: all of proto/ but grpc's own services. Any
- * thread. */
+/* The message types that a google.protobuf.Any or a file of resources may name: all of proto/ but grpc's own services.
+ * Any thread. */
 #ifndef TC_PROTO_TYPES_H
 #define TC_PROTO_TYPES_H
 

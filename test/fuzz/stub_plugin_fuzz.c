@@ -1,5 +1,5 @@
-/* protoc-gen-torc: the input is a CodeGeneratorRequest. The output is a response. protoc-gen-c is not run: the input
- * names the program. */
+/* protoc-gen-torc: the input is a CodeGeneratorRequest; what comes out must be a CodeGeneratorResponse. protoc-gen-c is
+ * replaced, because the input names the program and could have any program run. */
 #include "fuzz.h"
 #include "messages.h"
 #include "plugin.h"
@@ -22,6 +22,8 @@ static void check_header(const char *text)
     for (; *text; text++) {
         if (inside)
             TC_FUZZ_CHECK(text[0] != '/' || text[1] != '*');
+        else
+            TC_FUZZ_CHECK(text[0] != '*' || text[1] != '/');
         if (!inside && text[0] == '/' && text[1] == '*') {
             inside = true;
             text++;

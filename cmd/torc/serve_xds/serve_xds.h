@@ -6,7 +6,8 @@
 #include "controlplane/lrs.h"
 #include "xds/bootstrap/bootstrap.h"
 
-/* Callbacks (tc_control_plane_request_fn, tc_lrs_report_fn) that print one line of JSON on standard output. */
+/* Callbacks (tc_control_plane_request_fn, tc_lrs_report_fn) that print one line of JSON on standard output. arg is not
+ * used. The thread of the server's loop. */
 void serve_log_ads(void *arg, const struct tc_ads_request *request);
 void serve_log_lrs(void *arg, const struct tc_lrs_report *report);
 
@@ -16,7 +17,8 @@ struct strict {
     struct tc_xds_bootstrap *bootstrap; /* NULL: no bootstrap */
 };
 
-/* Reads the bootstrap; prints the error if it cannot be read. Returns the exit status. */
+/* Reads the bootstrap that the environment names, if it does. Returns 0, or an exit status with the error printed as
+ * `command`'s. */
 int strict_init(struct strict *s, const char *command);
 void strict_fini(struct strict *s);
 /* A tc_set_check_fn. arg: a struct strict. */

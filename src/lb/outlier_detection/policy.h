@@ -9,11 +9,9 @@
 
 #include "lb/outlier_detection/config.h"
 
-/* A shorter interval, or one for a great many endpoints, would leave the loop no time for anything else. */
-enum {
-    TC_OUTLIER_INTERVAL_MIN_MS = 10, /* the least interval, */
-    TC_OUTLIER_PER_MS = 200          /* and the endpoints for which the least interval is 1 ms longer */
-};
+/* The interval is at least 10 ms, and 1 ms more for each 200 endpoints: a shorter one would leave the loop no time for
+ * anything else. */
+enum { TC_OUTLIER_INTERVAL_MIN_MS = 10, TC_OUTLIER_PER_MS = 200 };
 
 extern const struct tc_lb_factory tc_outlier_detection_factory;
 

@@ -58,7 +58,8 @@ static bool cookie_find(const struct tc_headers *headers, struct tc_slice name, 
     return false;
 }
 
-/* Reads "1.1.1.1:80,2.2.2.2:80" into the session. Returns false, and changes nothing, if a part is not an address. */
+/* Reads "1.1.1.1:80,2.2.2.2:80" into the session. Returns false, and changes nothing, if a part is not an IP address
+ * with a port, or if there are more than MAX_ADDRS. */
 static bool session_read_addresses(struct tc_slice text, struct tc_arena *arena, struct tc_session *s)
 {
     size_t n = 1, i = 0;
@@ -79,7 +80,8 @@ static bool session_read_addresses(struct tc_slice text, struct tc_arena *arena,
     return true;
 }
 
-/* Follows the cookie as far as possible. Returns NULL, or the reason why the cookie has no effect. */
+/* Follows the cookie: the session gets its addresses, the call its cluster. Returns NULL; or the reason why the cookie
+ * has no effect, and in *level the level at which to log it. */
 static const char *cookie_follow(struct tc_filter_call *call, struct tc_slice value, struct tc_session *s,
                                  enum torc_log_level *level)
 {
@@ -133,7 +135,7 @@ static enum tc_filter_verdict session_start(const struct tc_call_filter *f, stru
                    (int)TC_MIN(config->name.len, (size_t)256), config->name.data,
                    (int)TC_MIN(call->path.len, (size_t)256), call->path.data, s->passed_over);
     }
-    /* If a chain has several such filters, the last one with a cookie to follow decides. */
+    /* Without a cookie to follow, the first filter's session stays. */
     if (!call->config->session || s->n)
         call->config->session = s;
     return TC_FILTER_NEXT;
