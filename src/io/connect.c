@@ -84,7 +84,7 @@ static void connect_on_watch(void *arg, unsigned events TC_UNUSED, bool error)
     socklen_t len = sizeof(err);
     if (getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &err, &len) != 0)
         err = errno;
-    c->err = err == 0 && error ? ECONNREFUSED : err;
+    c->err = err == 0 && error ? ECONNREFUSED : err; /* the watch failed, and the socket does not say why */
     connect_finish(c);
 }
 

@@ -19,9 +19,11 @@ struct tc_connect_opts {
  * and a status (UNAVAILABLE; the text names the address and the reason). */
 typedef void (*tc_connect_fn)(void *arg, struct tc_bytestream *bs, const struct tc_status *error);
 
+/* Starts an attempt, which ends itself before it calls fn. addr and opts are borrowed for the call; opts may be NULL
+ * (the defaults, without a timeout). */
 struct tc_connect *tc_connect_start(struct tc_loop *loop, const struct tc_addr *addr,
                                     const struct tc_connect_opts *opts, tc_connect_fn fn, void *arg);
-/* Gives up; fn is not called afterwards. Must not be called after fn. */
+/* Gives up; fn is not called afterwards. Must not be called once fn has been called, nor from inside it. */
 void tc_connect_cancel(struct tc_connect *c);
 
 #endif

@@ -8,8 +8,7 @@
 
 #include "base/common.h"
 
-/* On other systems libuv has no epoll instance: it reports itself what it could not do, and a child inherits no queue.
- * */
+/* Linux alone: on other systems nothing is tried beforehand, and a child does not inherit a kqueue. */
 #ifdef __linux__
 #include <sys/epoll.h>
 #include <sys/eventfd.h>

@@ -31,7 +31,7 @@ void tc_resolver_result_fini(struct tc_resolver_result *r);
 struct tc_resolver_env {
     struct tc_loop *loop;
     const struct tc_lb_registry *lb_registry;
-    struct tc_slice authority;      /* the channel's data-plane authority, as option or target have it */
+    struct tc_slice authority;      /* the channel's data-plane authority: its option's, else the target's */
     const char *xds_bootstrap_json; /* or NULL */
     uint64_t channel_id;            /* A42: random, the same for all resolvers that the channel makes */
     uint64_t dns_min_interval_ms;
@@ -67,14 +67,16 @@ struct tc_resolver_class {
      * malformed for this scheme. */
     bool (*authority)(const struct tc_resolver_class *cls, const struct tc_target *target, struct tc_buf *out,
                       char **why);
+    /* Makes a resolver that is not started yet. `target` is borrowed for the call. Never NULL. */
     struct tc_resolver *(*create)(const struct tc_resolver_class *cls, const struct tc_target *target,
                                   const struct tc_resolver_env *env);
-    void *arg;
+    void *arg; /* the class's own */
 };
 
-/* The process's registry of built-in resolvers; api/builtin.c adds "xds". Returns TORC_EEXIST for a scheme that is
- * taken. Any thread. */
+/* The process's registry of built-in resolvers; api/builtin.c adds "xds". `cls` is kept and must live as long as the
+ * process. Returns TORC_EEXIST for a scheme that is taken. Any thread. */
 int tc_resolver_register(const struct tc_resolver_class *cls);
+/* Returns NULL if no resolver has the scheme. Any thread. */
 const struct tc_resolver_class *tc_resolver_find(struct tc_slice scheme);
 /* Appends all schemes, for people: "ipv4, ipv6, ...". Any thread. */
 void tc_resolver_schemes(struct tc_buf *out);

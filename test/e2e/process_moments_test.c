@@ -24,7 +24,8 @@
 
 #define HANG_S 120
 
-/* Under the thread sanitizer a child has no threads; before GCC 14 the address sanitizer's allocator may hang there. */
+/* Under the thread sanitizer a child of a process with threads must not start one; before GCC 14 the address
+ * sanitizer's allocator may hang in such a child. */
 #if defined(__SANITIZE_THREAD__) || (defined(__SANITIZE_ADDRESS__) && __GNUC__ < 14)
 #define NO_FORK
 #endif
@@ -102,7 +103,7 @@ static void join_other(void)
     _exit(code_of_other == TORC_EFORK ? FINE : WRONG);
 }
 
-/* --- exit while a thread waits whose watch is in the queue of the loop's turn --- */
+/* --- exit while the watch of a waiting thread is queued in the loop's turn --- */
 
 static void hold_loop(void *arg)
 {
@@ -111,7 +112,8 @@ static void hold_loop(void *arg)
     wait_for(&go_on);
 }
 
-/* The waiting thread's watch, which lies on its stack, is queued behind this callback. */
+/* Holds the loop until the exit no longer waits for it. In the first scene the watch of the waiting thread, on that
+ * thread's stack, is queued behind this callback: the thread must not return meanwhile. */
 static void hold_beyond_exit(void *arg)
 {
     (void)arg;
@@ -169,7 +171,7 @@ static void *free_runtime(void *arg)
     return NULL;
 }
 
-/* Uses OpenSSL, so that the thread has something to do at its end. */
+/* Uses OpenSSL, so that the runtime's thread has its cleanup to run at its end. */
 static void free_on_other_thread(void (*callback)(void *arg))
 {
     atexit(join_other);
@@ -250,7 +252,7 @@ static void exit_while_a_thread_is_joined(void **state)
     run_scene(exit_while_joined);
 }
 
-/* --- a thread is cancelled --- */
+/* --- a thread is cancelled: when it has left its locks and OpenSSL, so that a fork finds no lock held --- */
 
 static bool credentials_made, lock_given;
 
@@ -300,7 +302,7 @@ static void cancel_and_fork(void)
     if (child == 0)
         _exit(FINE);
     int status = WRONG;
-    _exit(waitpid(child, &status, 0) == child ? status : WRONG);
+    _exit(waitpid(child, &status, 0) == child && status == 0 ? FINE : WRONG);
 }
 
 static void a_thread_is_cancelled_behind_its_locks(void **state)
@@ -317,7 +319,8 @@ static unsigned n_done, n_fine, n_behind;
 static pid_t child_of_callback;
 static int child_status = -1;
 
-/* The parent continues after the child: the child's writes come first. */
+/* The parent waits for the child's end: what the child may wrongly write to the connections that they share comes
+ * first. */
 static void fork_here(void)
 {
     child_of_callback = fork();

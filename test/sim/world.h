@@ -2,9 +2,8 @@
  *
  * A world has no thread, no socket and no clock of the machine. Its scheduler does one thing after another: it turns a
  * loop that has work, or runs a background job; when there is nothing to do it moves the time to the next event. If
- * several loops or jobs could run, a random number chooses one, and all random numbers follow from the seed. One world
- * a process: the functions of src/io that world and network replace (seams.c, net.c) are functions of the process
- * too. */
+ * several loops or jobs could run, a random number chooses one, and all random numbers follow from the seed. A process
+ * has one world, since seams.c and net.c replace functions of src/io for the whole process. */
 #ifndef SIM_WORLD_H
 #define SIM_WORLD_H
 
@@ -50,7 +49,8 @@ size_t sim_world_loops(void);
 
 /* Runs everything up to the moment, which is then the world's time. */
 void sim_world_run_until(uint64_t at_ns);
-/* Returns false, and has done nothing, when no loop has a timer or work and no event waits before at_ns. */
+/* Does the next thing that is due before at_ns: a turn, a job, or moving the time to an event or a timer. Returns
+ * false, and has done nothing, if there is none. */
 bool sim_world_step(uint64_t at_ns);
 
 #endif

@@ -171,7 +171,8 @@ static void subchannels_stay(void **state)
     kit_config_lb_free(f);
 }
 
-/* ring_hash is lazy: it connects to no endpoint before an RPC needs it, and a connected one stays. */
+/* ring_hash is lazy: it makes a subchannel for an endpoint only when an RPC needs it, and keeps it when another
+ * endpoint changes. */
 static void ring_is_updated(void **state)
 {
     (void)state;

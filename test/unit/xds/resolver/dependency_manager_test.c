@@ -29,7 +29,7 @@ static void respond(struct kit_dependency *w, const char *type, const char *reso
     kit_dependency_respond(w, w->server, type, resources);
 }
 
-/* Returns the names of the last request for a type. */
+/* Takes all requests. Returns the names of the last one for the type; "": there was none. */
 static const char *asked(struct kit_dependency *w, const char *type)
 {
     static char names[256];
@@ -225,7 +225,7 @@ static void missing_cluster_is_its_own_trouble(void **state)
     kit_dependency_close(&w);
 }
 
-/* A31: a cluster that does not exist, that RPCs hold and that no route has. */
+/* A31: a cluster is `dropped` while it does not exist and only RPCs hold it. */
 static void cluster_that_only_rpcs_have(void **state)
 {
     (void)state;
