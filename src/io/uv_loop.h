@@ -11,7 +11,7 @@ int tc_uv_loop_init(uv_loop_t *uv);
 /* Adds a descriptor to the loop's epoll instance, without events. To be called before libuv first polls the descriptor:
  * libuv ends the process if it cannot add one. Returns 0 or a negative errno. */
 int tc_uv_add_descriptor(uv_loop_t *uv, int fd);
-/* Called in a child that was forked inside a turn: puts new ones in place of the epoll instance and the eventfd that it
+/* Called in a child that was forked inside a turn: replaces the epoll instance and the eventfd that it
  * shares with the parent, so that the rest of the turn takes no event and no wake-up away from the parent. If the
  * system refuses them they stay shared. The loop must not be turned again. */
 void tc_uv_leave_to_parent(uv_loop_t *uv);
