@@ -36,15 +36,17 @@ typedef struct torc_channel torc_channel;
 /* Options of a channel. */
 struct torc_channel_options {
     uint64_t size;
-    torc_credentials *credentials;   /* required: NULL is refused, because a function that could not make credentials
-                                        must not lead to plaintext. torc_credentials_insecure() is never NULL. The
-                                        channel takes its own reference */
+    torc_credentials *credentials;   /* required in options that are given: NULL is refused, because a function that
+                                        could not make credentials must not lead to plaintext.
+                                        torc_credentials_insecure() is never NULL. The channel takes its own
+                                        reference */
     const char *authority;           /* :authority and TLS name; NULL: from the target */
     const char *user_agent;          /* put before "torc-c/VERSION"; NULL: none */
     const char *service_config_json; /* used when the resolver gives none; NULL: none */
     const char *xds_bootstrap_json;  /* instead of GRPC_XDS_BOOTSTRAP and GRPC_XDS_BOOTSTRAP_CONFIG; NULL: those */
     const char *http_proxy; /* "http://[user:password@]host[:port]", by HTTP CONNECT (A1), for dns:, ipv4: and ipv6:
-                               targets; NULL: from grpc_proxy, https_proxy, http_proxy and no_proxy; "": none */
+                               targets; "http://" may be left out, the port is 443 unless given; NULL: from grpc_proxy,
+                               https_proxy, http_proxy and no_proxy; "": none */
     const struct torc_resolver_factory *const
         *resolvers; /* the application's, tried before Torc's own; NULL-terminated, NULL: none; the factories are
                        copied; their strings and the object that arg points at must live until stop has been called */
@@ -86,10 +88,10 @@ struct torc_channel_options {
 };
 
 /* Makes a channel; nothing connects before the first RPC or torc_channel_connect. NULL runtime: the default one; NULL
- * options: defaults, and plaintext. NULL with an error when target or options are malformed (TORC_EINVAL), options are
- * of a newer version (TORC_EUNSUPPORTED), or the runtime has ended (TORC_ECLOSED), is the parent process's (TORC_EFORK)
- * or cannot be made (TORC_EIO). Errors of resolution (an xDS bootstrap that is missing, say) are outcomes of RPCs. Any
- * thread. */
+ * options: defaults, and plaintext, as torc_credentials_insecure: a channel with TLS needs options. NULL with an error
+ * when target or options are malformed (TORC_EINVAL), options are of a newer version (TORC_EUNSUPPORTED), or the
+ * runtime has ended (TORC_ECLOSED), is the parent process's (TORC_EFORK) or cannot be made (TORC_EIO). Errors of
+ * resolution (an xDS bootstrap that is missing, say) are outcomes of RPCs. Any thread. */
 TORC_API torc_channel *torc_channel_new(torc_runtime *runtime, const char *target,
                                         const struct torc_channel_options *options, torc_error **error);
 
@@ -104,7 +106,9 @@ TORC_API enum torc_connectivity torc_channel_state(torc_channel *channel, bool t
 /* Called on the loop's thread when the state is no longer `last`, once. `status_text`: why, in TRANSIENT_FAILURE. */
 typedef void (*torc_channel_state_fn)(torc_channel *channel, enum torc_connectivity state, const char *status_text,
                                       void *arg);
-/* Any thread. A channel that is freed reports TORC_CONNECTIVITY_SHUTDOWN (channel is NULL then). */
+/* Has fn called, once: another change needs another watch. A channel may have several. 0: fn will be called, at the
+ * latest when the channel ends, with TORC_CONNECTIVITY_SHUTDOWN (channel is NULL then). TORC_EINVAL, TORC_EFORK,
+ * TORC_ECLOSED: it will not. A `last` that is not a state differs from all of them. Any thread. */
 TORC_API int torc_channel_watch_state(torc_channel *channel, enum torc_connectivity last, torc_channel_state_fn fn,
                                       void *arg);
 /* Blocks until the state differs from `last` (0; at once if it does), or timeout_ms passed (TORC_ETIMEDOUT; 0: it only
@@ -132,7 +136,8 @@ TORC_API const char *torc_channel_target(const torc_channel *channel);
 /* Connection events in their order, for tools: kind is "state", "connect", "connected", "connect_failed", "closed";
  * detail is a state's name or an address, with a reason after it where there is one. Called on the loop's thread, never
  * inside the function that caused the event, so that the application may destroy children of its LB policy there.
- * Strings are borrowed. A channel has one observer; NULL removes it, and events that it was not told of are dropped. */
+ * Strings are borrowed. A channel has one observer; NULL removes it, and events that it was not told of are dropped.
+ * The function returns 0, TORC_EINVAL, TORC_EFORK or TORC_ECLOSED. Any thread. */
 typedef void (*torc_channel_event_fn)(const char *kind, const char *detail, const char *reason, void *arg);
 TORC_API int torc_channel_observe(torc_channel *channel, torc_channel_event_fn fn, void *arg);
 

@@ -18,7 +18,8 @@ enum torc_connectivity {
     TORC_CONNECTIVITY_SHUTDOWN = 4,
 };
 
-/* Returns the name: "IDLE", "CONNECTING", "READY", "TRANSIENT_FAILURE" or "SHUTDOWN". Any thread. */
+/* Returns the name: "IDLE", "CONNECTING", "READY", "TRANSIENT_FAILURE" or "SHUTDOWN"; "UNKNOWN" for another number. Any
+ * thread. */
 TORC_API const char *torc_connectivity_name(enum torc_connectivity state);
 
 #ifdef __cplusplus

@@ -4,7 +4,7 @@
  * returns NULL or a negative number and stores an error there, which the caller frees:
  *
  *     torc_error *error = NULL;
- *     torc_channel *channel = torc_channel_new(NULL, "dns:///orders:443", NULL, &error);
+ *     torc_channel *channel = torc_channel_new(NULL, "dns:///orders:50051", NULL, &error); // plaintext
  *     if (!channel) {
  *         fprintf(stderr, "%s\n", torc_error_text(error));
  *         torc_error_clear(&error);

@@ -37,14 +37,15 @@ TORC_API const char *torc_lb_endpoint_hash_key(const torc_lb_endpoint *endpoint)
 /* Returns a child with Torc's policy of that name ("pick_first", "round_robin", ...) in its default settings. `arg`
  * comes back in on_child_state. NULL when the name is unknown. */
 TORC_API torc_lb_child *torc_lb_child_create(torc_lb_helper *helper, const char *policy, void *arg);
-/* Gives the child its endpoints, which are borrowed for the call. */
+/* Gives the child its endpoints, which are borrowed for the call. pick_first and round_robin connect by themselves. */
 TORC_API void torc_lb_child_set_endpoints(torc_lb_child *child, const torc_lb_endpoint *const *endpoints, size_t n);
-/* Has an idle child connect. */
+/* Has a child connect that became idle. */
 TORC_API void torc_lb_child_connect(torc_lb_child *child);
 /* Ends and frees the child: on_child_state is no longer called for it. */
 TORC_API void torc_lb_child_destroy(torc_lb_child *child);
 
-/* Publishes the policy's state; picks that wait are tried again. message: why, in TRANSIENT_FAILURE. */
+/* Publishes the policy's state, which is CONNECTING before; picks that wait are tried again. message: why, in
+ * TRANSIENT_FAILURE. */
 TORC_API void torc_lb_update_state(torc_lb_helper *helper, enum torc_connectivity state, const char *message);
 /* Asks the resolver for newer endpoints. */
 TORC_API void torc_lb_request_reresolution(torc_lb_helper *helper);
@@ -61,11 +62,13 @@ TORC_API uint64_t torc_lb_pick_random(const torc_lb_pick *pick);
 struct torc_lb_factory {
     uint64_t size;
     const char *name; /* required; as service configs name it */
-    /* Required. Makes a policy. */
+    /* Required. Makes a policy, and returns its state, which may be NULL. A channel that becomes IDLE destroys its
+     * policy, and makes another when it leaves IDLE. */
     void *(*create)(torc_lb_helper *helper, void *arg);
-    /* Required. New endpoints or config; config_json is its object in the service config ("{}" when empty). */
+    /* Required. New endpoints or config; config_json is its object in the service config ("{}" when empty). Both are
+     * borrowed for the call. */
     void (*update)(void *state, const torc_lb_endpoint *const *endpoints, size_t n, const char *config_json);
-    /* A child's new state (may be NULL). */
+    /* A child's new state (may be NULL). Never called inside another of these functions. It may destroy the child. */
     void (*on_child_state)(void *state, torc_lb_child *child, void *child_arg, enum torc_connectivity child_state);
     /* Connect, if idle (may be NULL). */
     void (*exit_idle)(void *state);

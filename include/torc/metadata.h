@@ -35,10 +35,11 @@ TORC_API int torc_metadata_add_string(torc_metadata *metadata, const char *name,
 /* Returns the number of fields; NULL counts 0. */
 TORC_API size_t torc_metadata_count(const torc_metadata *metadata);
 /* Stores name and value of field i, both borrowed and NUL-terminated. Returns 0, or TORC_ENOTFOUND beyond the last
- * field. Any output may be NULL. */
+ * field; NULL has no fields. Any output may be NULL. */
 TORC_API int torc_metadata_at(const torc_metadata *metadata, size_t i, const char **name, const void **value,
                               size_t *value_len);
-/* Returns the value of the first field of that name, borrowed and NUL-terminated, or NULL. */
+/* Returns the value of the first field of that name, borrowed and NUL-terminated, or NULL. `name` is compared as it is:
+ * upper case finds nothing. */
 TORC_API const char *torc_metadata_find(const torc_metadata *metadata, const char *name, size_t *value_len);
 
 #ifdef __cplusplus

@@ -33,10 +33,13 @@ typedef struct torc_resolver_listener torc_resolver_listener;
 /* Reports new endpoints, an array of n (may be 0), and optionally a service config (JSON; NULL: none). The `size` of
  * the first endpoint is the distance from one element to the next. TORC_EINVAL for an array that is NULL with n > 0, an
  * address that is not a literal, a weight or size out of range, TORC_EUNSUPPORTED for fields of a newer version,
- * TORC_ECLOSED if the runtime has ended: nothing is reported then. Any thread. */
+ * TORC_ECLOSED if the runtime has ended: nothing is reported then. A service config that is malformed is not an error
+ * here: the channel goes on with the config that it has, and without one RPCs fail with UNAVAILABLE. Any thread. */
 TORC_API int torc_resolver_report(torc_resolver_listener *listener, const struct torc_endpoint *endpoints, size_t n,
                                   const char *service_config_json);
-/* Reports that resolution failed. RPCs fail with this status unless endpoints were reported before. Any thread. */
+/* Reports that resolution failed. RPCs fail with this status unless endpoints were reported before. Codes that A54 does
+ * not allow from control planes become INTERNAL; TORC_STATUS_OK and numbers that are not a code, UNKNOWN. Returns 0,
+ * TORC_EFORK, or TORC_ECLOSED if the runtime has ended. Any thread. */
 TORC_API int torc_resolver_report_error(torc_resolver_listener *listener, enum torc_status_code code,
                                         const char *message);
 /* Take and give back a reference, which a thread needs that reports after `stop` may have been called. Any thread. */
@@ -47,12 +50,15 @@ TORC_API void torc_resolver_listener_unref(torc_resolver_listener *listener);
 struct torc_resolver_factory {
     uint64_t size;
     const char *scheme; /* required; "myscheme": targets "myscheme:..." */
-    /* Required. Starts a resolver for the part of the target behind "scheme:"; returns its state. It may report at
-     * once. The listener is valid until stop returns, longer with a reference. */
+    /* Required. Starts a resolver for the part of the target behind "scheme:" ("///x" of "list:///x"); returns its
+     * state, which may be NULL. It may report at once. The listener is valid until stop returns, longer with a
+     * reference. Called when the channel leaves IDLE, not in torc_channel_new: at the first RPC, say. When the channel
+     * becomes IDLE again stop is called, and start with another listener after that. */
     void *(*start)(const char *target_rest, torc_resolver_listener *listener, void *arg);
     /* Asks for newer results (may be NULL). */
     void (*request_reresolution)(void *state);
-    /* Ends the resolver (may be NULL); no report counts after it. */
+    /* Ends the resolver; no report counts after it. May be NULL: `arg` is the application's again when
+     * torc_runtime_free has returned. */
     void (*stop)(void *state);
     void *arg; /* handed to start; may be NULL */
 };

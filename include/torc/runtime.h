@@ -100,8 +100,8 @@ TORC_API int torc_runtime_poll(torc_runtime *runtime, int timeout_ms);
 TORC_API int torc_runtime_fd(const torc_runtime *runtime);
 
 /* Returns how long to wait for the descriptor at most, because of the next timer; -1: no limit (no timer is set,
- * another thread drives the loop just now, or the runtime has a thread); 0: poll now. Call it before each wait. Any
- * thread. */
+ * another thread drives the loop just now, the runtime has a thread, is NULL, or was freed); 0: poll now. Call it
+ * before each wait. Any thread. */
 TORC_API int torc_runtime_timeout_ms(const torc_runtime *runtime);
 
 /* Runs fn on the thread that drives the loop; functions that one thread posts run in their order. After 0 fn runs once,
@@ -115,8 +115,8 @@ TORC_API int torc_runtime_post(torc_runtime *runtime, void (*fn)(void *arg), voi
  * Other threads may be inside any function of the runtime's channels, calls and resolver listeners, or enter it later.
  * RPCs that had begun end as said above; a function that is called later returns TORC_ECLOSED. The handles of channels,
  * calls and listeners stay good until each is given up, and the handle of the runtime as long as one of these is held,
- * but its functions return TORC_ECLOSED. A thread without a handle of a channel, call or listener must be done with the
- * runtime before. */
+ * but its functions return TORC_ECLOSED (torc_runtime_timeout_ms: -1). A thread without a handle of a channel, call or
+ * listener must be done with the runtime before. */
 TORC_API int torc_runtime_free(torc_runtime *runtime);
 
 #ifdef __cplusplus

@@ -3,8 +3,8 @@
  *     struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 5000};
  *
  * Each begins with its size, which the application's compiler writes, so that a program may be older or newer than the
- * library that it runs with. Zero is the default of every field. A function that takes such a struct copies it, and
- * refuses it
+ * library that it runs with. Zero is the default of every field whose comment does not say "required". A function that
+ * takes such a struct copies it, and refuses it
  *   - with TORC_EINVAL if `size` is 0 (the struct was not initialised) or above 4096, or if a field is out of its
  *     range: the error names the field;
  *   - with TORC_EUNSUPPORTED if the struct is longer than the library's and a field is set that the library does not
@@ -15,7 +15,8 @@
  * comment says so, and means there what 0 cannot say. Switches are int32_t: 0 is the default, TORC_ON and TORC_OFF
  * choose. A switch that is off by default is named after what it turns on.
  *
- * C before C99 and C++ before C++20 have no such initialisers: torc/inline.h has a function for each struct. */
+ * C++ before C++20 has no such initialisers: torc/inline.h has a function for each struct. The headers need C99 or
+ * gnu89. */
 #ifndef TORC_SIZE_H
 #define TORC_SIZE_H
 

@@ -116,7 +116,8 @@ TORC_API int torc_stream_headers(torc_stream *stream, int64_t timeout_ms, const 
 /* Half-closes if that is still to be done, drops messages that come, waits for the end without a limit (the deadline
  * and torc_stream_cancel end it), and returns the result, which the caller frees. Never NULL: a result with an error
  * for a stream that is NULL (TORC_EINVAL), inside a callback before the end (TORC_EDEADLK), and TORC_EFORK. May be
- * called again, and by several threads: each call returns a reference. */
+ * called again, and by several threads: each call returns a reference. It does not wait for on_done, or for the
+ * function of torc_unary_async: what their `arg` points at may go after torc_stream_close. */
 TORC_API torc_result *torc_stream_finish(torc_stream *stream);
 
 /* Ends the RPC with CANCELLED unless it is over. The stream remains, and on_done follows. Does not wait. */
