@@ -28,12 +28,12 @@ struct torc_tls_options {
     const char *roots_pem;       /* trusted roots, PEM; NULL: the system's */
     const char *certificate_pem; /* the client's chain, PEM, with private_key_pem; NULL: none */
     const char *private_key_pem; /* with certificate_pem; NULL: none */
-    /* The application's own check of each server, after Torc's (torc/tls_peer.h); NULL: none. Connections are shared by
-     * channels with these very credentials alone. The check is for the server's name: an RPC with another authority
-     * (gRFC A81) fails. */
+    /* The application's own check of each server, after Torc's (torc/tls_peer.h); NULL: none. Only channels with these
+     * very credentials share connections. The check covers the channel's server name alone, so that an RPC with another
+     * authority (gRFC A81) fails. */
     torc_tls_verify_fn verify;
-    void (*verify_release)(void *arg); /* called with verify_arg when the last reference to the credentials is gone, and
-                                          no check follows; not when they could not be made. NULL: none */
+    void (*verify_release)(void *arg); /* called once with verify_arg, after the last check, when the last reference to
+                                          the credentials is gone; not when they could not be made. NULL: none */
     void *verify_arg;                  /* handed to both; may be NULL */
     int32_t skip_verify; /* neither the server's chain nor its name is checked: without `verify`, anybody in between can
                             read and change everything, call credentials included. Logged once as a warning. TORC_EINVAL
@@ -49,7 +49,9 @@ struct torc_tls_files {
     const char *ca_certificate_file; /* trusted roots; NULL: the system's */
     const char *certificate_file;    /* the client's chain, with private_key_file; NULL: none */
     const char *private_key_file;    /* with certificate_file; NULL: none */
-    int64_t refresh_interval_ms;     /* 0: 600000; -1: never, and established connections stay */
+    /* How often the files are read without a sign of a change, and how soon connections are replaced after one. 0:
+     * 600000; -1: never, and established connections stay. */
+    int64_t refresh_interval_ms;
     /* The application's own check of each server, as in struct torc_tls_options; NULL: none. New content of the files
      * leads to new connections, which are checked again. */
     torc_tls_verify_fn verify;
@@ -103,7 +105,8 @@ struct torc_server_tls_files {
     const char *private_key_file;           /* required */
     const char *client_ca_certificate_file; /* trusted roots of clients; NULL: no certificate is asked of clients */
     int64_t client_certificates; /* enum torc_client_certificates; must be 0 without client_ca_certificate_file */
-    int64_t refresh_interval_ms; /* 0: 600000; -1: never */
+    /* How often the files are read without a sign of a change. 0: 600000; -1: never. */
+    int64_t refresh_interval_ms;
 };
 
 /* TLS 1.2 or newer, ALPN h2. The texts are copied. NULL with an error when a text is missing or malformed, or the key
@@ -163,15 +166,15 @@ struct torc_google_options {
 /* "google_default": TLS, and Google's application default credentials on each RPC, from the first of: the file that
  * GOOGLE_APPLICATION_CREDENTIALS names; application_default_credentials.json in CLOUDSDK_CONFIG or ~/.config/gcloud;
  * the metadata server. A service account signs its own JWT for the RPC's host; an authorized user's refresh token and
- * the metadata server give access tokens, cached and refreshed as with the JWT file; their token_uri is https or on
- * this machine. RPCs fail UNAVAILABLE or UNAUTHENTICATED without a valid token, as A83 says. NULL options: defaults.
- * NULL with an error when a file is unreadable or malformed (TORC_EINVAL), OpenSSL or libcurl is not there
+ * the metadata server give access tokens, cached and refreshed as with the JWT file; a token_uri in a file must be
+ * https or on this machine. RPCs fail UNAVAILABLE or UNAUTHENTICATED without a valid token, as A83 says. NULL options:
+ * defaults. NULL with an error when a file is unreadable or malformed (TORC_EINVAL), OpenSSL or libcurl is not there
  * (TORC_EUNSUPPORTED), or the process is exiting (TORC_EFORK). */
 TORC_API torc_credentials *torc_credentials_google_default(const struct torc_google_options *options,
                                                            torc_error **error);
 
-/* An RPC that waits for its metadata, until torc_auth_request_complete ends the request. The request does not depend on
- * the RPC, the channel or the runtime: all of these may have ended. */
+/* A request for the metadata of one RPC: the plugin's until torc_auth_request_complete. It may outlive the RPC, the
+ * channel and the runtime. */
 typedef struct torc_auth_request torc_auth_request;
 /* Called on the loop's thread; must not block. Each request is completed once, from inside or later, from any thread,
  * also when nobody waits for it any longer. */

@@ -18,15 +18,16 @@
  *
  * Hooks that answer return a verdict:
  *     0               the RPC goes on
- *     1 to 16         an enum torc_status_code: the RPC ends with it, and is neither sent nor retried. The text is what
- *                     torc_rpc_set_text was given, and the layer of the error is TORC_LAYER_INTERCEPTOR
+ *     1 to 16         an enum torc_status_code: the RPC ends with it; nothing more is sent, and it is not retried. The
+ *                     text is what torc_rpc_set_text was given, and the layer of the error is TORC_LAYER_INTERCEPTOR
  *     TORC_PENDING    the RPC waits for torc_rpc_resume; see torc_rpc_suspend
  * Any other number is a mistake of the interceptor: the RPC ends with INTERNAL and a text that names the interceptor.
  *
- * Hooks are called on the thread that drives the loop of the channel's runtime, one at a time, and never inside a
- * function that the application called. They must not wait. They may call what any callback may: free or cancel the
- * stream of the RPC, free the channel, start other RPCs, on the same channel too (those RPCs pass the interceptors as
- * any RPC does). A torc_rpc is valid on that thread alone, from on_start until on_end has returned.
+ * Hooks are called on the thread that drives the loop of the channel's runtime, in a turn of the loop, one at a time:
+ * never inside a function that starts, cancels or frees an RPC. They must not wait. They may call what any callback
+ * may: free or cancel the stream of the RPC, free the channel, start other RPCs, on the same channel too (those RPCs
+ * pass the interceptors as any RPC does). A torc_rpc is valid on that thread alone, from on_start until on_end has
+ * returned.
  *
  * Hooks are not called for torc_explain, and not for an RPC that Torc refuses before it begins: one that could not
  * start (torc_result_error is not TORC_ESTATUS), or that begins after its channel ended or beyond memory_limit_bytes.
@@ -104,7 +105,7 @@ struct torc_interceptor {
      * called, or would have been), the innermost first, before the application hears of the end. */
     void (*on_end)(torc_rpc *rpc, int code, void *state, void *arg);
 
-    /* The channel gives the interceptor up: `arg` is the application's again when this returns. Called once for each
+    /* The channel gives the interceptor up, and no hook follows: this function may free `arg`. Called once for each
      * channel that was made with the interceptor, when the channel and the handles of its RPCs have been freed, by the
      * thread that frees the last of them or that drives the loop. Not called if torc_channel_new failed. */
     void (*release)(void *arg);
@@ -156,8 +157,8 @@ TORC_API int torc_rpc_layer(const torc_rpc *rpc);
  * follows, from any thread and at any time. Meanwhile the deadline counts, and the RPC may be cancelled or end with its
  * channel. Such an RPC does not wait for torc_rpc_resume; the object stays valid, and resuming it only frees it. After
  * the deadline, a cancellation, or the end of the channel, TORC_PENDING from on_status counts as 0. NULL outside of a
- * hook that returns a verdict, and when the hook has one already. A hook that returns another verdict ends the delay at
- * once, and resumes the object nevertheless. */
+ * hook that returns a verdict, and when the hook has one already. If the hook returns another verdict, that one counts
+ * at once; torc_rpc_resume must still be called, and only frees the object. */
 TORC_API torc_pending *torc_rpc_suspend(torc_rpc *rpc);
 
 /* Adds metadata to the request when the RPC resumes, after a delay in on_start. TORC_EINVAL for a field that
@@ -215,7 +216,8 @@ TORC_API uint32_t torc_wire_attempt(const torc_wire *wire);
 TORC_API const char *torc_wire_peer(const torc_wire *wire);
 /* The size of the message, in TORC_WIRE_SENT and TORC_WIRE_RECEIVED; 0 in other events. */
 TORC_API uint64_t torc_wire_bytes(const torc_wire *wire);
-/* The status of the attempt, an enum torc_status_code, in TORC_WIRE_ENDED: of an attempt that Torc gave up, why. */
+/* The status of the attempt, an enum torc_status_code, in TORC_WIRE_ENDED: for an attempt that Torc gave up, the
+ * reason. */
 TORC_API int torc_wire_code(const torc_wire *wire);
 
 #ifdef __cplusplus

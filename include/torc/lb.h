@@ -44,13 +44,13 @@ TORC_API void torc_lb_child_connect(torc_lb_child *child);
 /* Ends and frees the child: on_child_state is no longer called for it. */
 TORC_API void torc_lb_child_destroy(torc_lb_child *child);
 
-/* Publishes the policy's state, which is CONNECTING before; picks that wait are tried again. message: why, in
- * TRANSIENT_FAILURE. */
+/* Publishes the policy's state, which is CONNECTING before; picks that wait are tried again. message (copied, may be
+ * NULL): the reason of TRANSIENT_FAILURE. */
 TORC_API void torc_lb_update_state(torc_lb_helper *helper, enum torc_connectivity state, const char *message);
 /* Asks the resolver for newer endpoints. */
 TORC_API void torc_lb_request_reresolution(torc_lb_helper *helper);
 
-/* The parts of an RPC that a pick may look at. Borrowed for the call. */
+/* The parts of an RPC that a pick may look at, borrowed until `pick` returns. Returns "/package.Service/Method". */
 TORC_API const char *torc_lb_pick_method(const torc_lb_pick *pick);
 /* Returns the value of a request header (several joined by ','); NULL: absent. */
 TORC_API const char *torc_lb_pick_header(torc_lb_pick *pick, const char *name);
@@ -73,8 +73,8 @@ struct torc_lb_factory {
     /* Connect, if idle (may be NULL). */
     void (*exit_idle)(void *state);
     /* Required. Chooses the child that serves the RPC (its own picker decides then), or NULL: the RPC waits for the
-     * next torc_lb_update_state; while the policy shows TRANSIENT_FAILURE it fails, unless it is wait-for-ready. Must
-     * not call anything but the pick accessors. */
+     * next torc_lb_update_state; while the policy shows TRANSIENT_FAILURE the RPC fails, unless it is wait-for-ready.
+     * Must not call anything but the pick accessors. */
     torc_lb_child *(*pick)(void *state, torc_lb_pick *pick);
     /* Required. Ends it; children are destroyed by Torc if the policy has not. */
     void (*destroy)(void *state);
