@@ -166,10 +166,10 @@ TORC_API int torc_protobuf_c_respond(torc_server_call *call, const struct torc_p
 
 /* torc_server_call_finish of an RPC that fails, with details that the client reads by torc_protobuf_c_detail: `n`
  * initialised messages, as a rule those of google/rpc/error_details.proto. They go as a google.rpc.Status with the code
- * and the text (if it is UTF-8) in the trailer grpc-status-details-bin, behind `trailers`; clients of gRPC accept 8 KiB
- * of trailers unless they are told otherwise, and above 64 KiB the RPC is reset and ends with INTERNAL. With n 0 or
- * TORC_STATUS_OK there is no such trailer. TORC_EINVAL also when a detail is NULL or not initialised: the RPC then ends
- * with the code and the text, without details. */
+ * and the text (if it is UTF-8) in the trailer grpc-status-details-bin, behind `trailers`. Clients say how large
+ * trailers may be, those of gRPC 8 KiB unless they are told otherwise; with more, or above 64 KiB, the RPC is reset and
+ * ends with INTERNAL. With n 0 or TORC_STATUS_OK there is no such trailer. TORC_EINVAL also when a detail is NULL or
+ * not initialised: the RPC then ends with the code and the text, without details. */
 TORC_API int torc_protobuf_c_finish(torc_server_call *call, int code, const char *text, const torc_metadata *trailers,
                                     const ProtobufCMessage *const *details, size_t n);
 

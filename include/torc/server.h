@@ -127,8 +127,8 @@ TORC_API int torc_server_add_method(torc_server *server, const char *method, con
 /* Threads for handlers that wait. */
 typedef struct torc_pool torc_pool;
 
-/* Makes a pool of `threads` threads (1 to 4096), in whose queue `queue` calls may wait (1 to 1048576). NULL with an
- * error: TORC_EINVAL, TORC_EIO (the system refuses a thread). The threads block all signals. */
+/* Makes a pool of `threads` threads (1 to 4096), in whose queue `queue` calls may wait while all threads run (1 to
+ * 1048576). NULL with an error: TORC_EINVAL, TORC_EIO (the system refuses a thread). The threads block all signals. */
 TORC_API torc_pool *torc_pool_new(int64_t threads, int64_t queue, torc_error **error);
 
 /* Takes no more calls (they end with RESOURCE_EXHAUSTED), waits until the handlers of calls that the pool has taken

@@ -1,8 +1,9 @@
 /* Pools of threads for handlers.
  *
- * A job is taken as long as the queue has room. Threads run jobs in the order in which they came. The job of an RPC
- * that ends while it waits leaves the queue at once (tc_pool_cancel): a client that opens and resets RPCs holds no
- * place. A pool that was freed takes no more jobs, and its threads end when the queue is empty.
+ * A job is taken as long as the queue has room, where the next jobs of idle threads do not count. Threads run jobs in
+ * the order in which they came. The job of an RPC that ends while it waits leaves the queue at once (tc_pool_cancel): a
+ * client that opens and resets RPCs holds no place. A pool that was freed takes no more jobs, and its threads end when
+ * the queue is empty.
  *
  * The threads are as the application's own: Torc's exit handler does not wait for them, and what they call of Torc
  * returns TORC_EFORK then. Memory is counted: the application and the servers that use the pool hold it. */
@@ -28,7 +29,8 @@ struct torc_pool {
     pthread_t *threads;
     /* Under the mutex: */
     struct tc_link jobs;
-    size_t n_jobs, max_jobs;
+    size_t n_jobs, max_jobs; /* at most max_jobs and one for each idle thread */
+    size_t n_running;        /* threads that run a job; the others are idle, awake or not */
     bool closed;
 };
 
@@ -52,7 +54,7 @@ void tc_pool_unref(torc_pool *pool)
 bool tc_pool_run(torc_pool *pool, struct tc_pool_job *job)
 {
     pthread_mutex_lock(&pool->mutex);
-    bool taken = !pool->closed && pool->n_jobs < pool->max_jobs;
+    bool taken = !pool->closed && pool->n_jobs < pool->max_jobs + (pool->n_threads - pool->n_running);
     if (taken) {
         tc_list_append(&pool->jobs, &job->link);
         pool->n_jobs++;
@@ -85,10 +87,12 @@ static void *pool_main(void *arg)
         struct tc_link *link = tc_list_pop(&pool->jobs);
         if (link) {
             pool->n_jobs--;
+            pool->n_running++;
             pthread_mutex_unlock(&pool->mutex);
             struct tc_pool_job *job = TC_CONTAINER_OF(link, struct tc_pool_job, link);
             job->run(job);
             pthread_mutex_lock(&pool->mutex);
+            pool->n_running--;
         } else if (pool->closed) {
             break;
         } else {

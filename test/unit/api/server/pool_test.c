@@ -162,6 +162,17 @@ static void wait_results(int code, int n)
         sched_yield();
 }
 
+/* The next calls of idle threads, awake or not, take no place of the queue: of a burst two run and three wait. */
+static void test_burst_for_idle_threads(void **state)
+{
+    (void)state;
+    ask("a.B/Slow", 6);
+    wait_results(TORC_STATUS_RESOURCE_EXHAUSTED, 1);
+    gate_set(true);
+    wait_results(TORC_STATUS_OK, 5);
+    assert_int_equal(results[TORC_STATUS_RESOURCE_EXHAUSTED], 1);
+}
+
 /* Two calls run and three wait in the queue: further calls are refused. All calls that were taken are answered. */
 static void test_full_queue(void **state)
 {
@@ -357,6 +368,7 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
+        TEST(test_burst_for_idle_threads),
         TEST(test_full_queue),
         TEST(test_free_under_handlers),
         TEST(test_waiting_handlers),
