@@ -255,7 +255,7 @@ static const struct tc_lb_wrapper_ops lb_wrapper_ops = {
     .picker = impl_picker_new,
 };
 
-/* The XdsConfig lacks the cluster, as without a cds above, so there are no limits to apply: fails all RPCs. */
+/* The XdsConfig lacks the cluster, or there is no cds above, and so no limits to apply: fails all RPCs. */
 static struct tc_status impl_refuse(struct cluster_impl *p, const struct tc_rstr *name)
 {
     struct tc_status status =
