@@ -3,7 +3,7 @@
 programs (go.sum), a Python environment (hashes in requirements.txt), Node packages (package-lock.json), h2spec (go.sum). A peer that was
 built from the same sources is left as it is, without network. Exit 0, or 77 with the reason when a toolchain is missing.
 
-usage: build_peers.py --into DIR [go|python|node|h2spec|etcd|otlp|descriptors ...]"""
+usage: build_peers.py --into DIR [go|python|node|buf|h2spec|etcd|otlp|descriptors ...]"""
 import argparse
 import contextlib
 import fcntl
@@ -83,20 +83,31 @@ def build_python(into):
         *sorted(PROTOS.glob("*.proto")))
 
 
-def build_node(into):
+def build_packages(into, folder):
     version = run(tool("node"), "--version").strip().removeprefix("v")
     wanted_version(version, (18, 0), "node")
     tool("npm")
     into.mkdir(parents=True, exist_ok=True)
     for name in ("package.json", "package-lock.json"):
-        shutil.copy(HERE / "node" / name, into)
+        shutil.copy(HERE / folder / name, into)
     run("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", cwd=into)
 
 
-BUILDERS = {"go": build_go, "python": build_python, "node": build_node, "h2spec": build_h2spec,
+def build_node(into):
+    build_packages(into, "node")
+
+
+def build_buf(into):
+    for name in ("protoc", "protoc-gen-c"):
+        tool(name)
+    build_packages(into, "buf")
+
+
+BUILDERS = {"go": build_go, "python": build_python, "node": build_node, "buf": build_buf, "h2spec": build_h2spec,
             "etcd": build_etcd, "otlp": build_otlp, "descriptors": build_descriptors}
 # What a peer is made of, beside its sources.
-INPUTS = {"go": "**/*", "etcd": "**/*", "otlp": "**/*", "descriptors": "**/*", "h2spec": "go.*", "python": "requirements.txt", "node": "package*.json"}
+INPUTS = {"go": "**/*", "etcd": "**/*", "otlp": "**/*", "descriptors": "**/*", "h2spec": "go.*", "python": "requirements.txt", "node": "package*.json",
+          "buf": "package*.json"}
 
 
 def stamp_of(name):
