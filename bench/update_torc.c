@@ -97,8 +97,8 @@ static bool until(struct client *c, const char *method, const char *key, const c
     if (!call(c, method, key, backend, &answered) || answered)
         return false;
     memset(&seen, 0, sizeof(seen));
-    snprintf(seen.connecting, sizeof(seen.connecting), "connection %s: CONNECTING", address);
-    snprintf(seen.connected, sizeof(seen.connected), "connection %s: READY", address);
+    snprintf(seen.connecting, sizeof(seen.connecting), "%s: connection CONNECTING", address);
+    snprintf(seen.connected, sizeof(seen.connected), "%s: connection READY", address);
     printf("going\n");
     fflush(stdout);
     uint64_t began = measure_wall_ns();

@@ -1,8 +1,9 @@
 /* The files of one request, by name and by what they define.
  *
- * protoc sends each file after those that it imports, complete and checked. Still every name is looked at before it
- * becomes a part of C code, because the request need not come from protoc. Constructs that protobuf-c cannot generate
- * (groups, extensions) are looked for in the files that are to be generated, and nowhere else. */
+ * protoc sends each file after those that it imports, complete and checked. Still the names of files, packages,
+ * messages and enums are checked here, and those of services and methods in emit.c, before they become a part of C
+ * code, because the request need not come from protoc; fields are left to protoc-gen-c. Constructs that protobuf-c
+ * cannot generate (groups, extensions) are looked for in the files that are to be generated, and nowhere else. */
 #include "schema.h"
 
 #include "base/table.h"
@@ -61,7 +62,7 @@ static bool messages_add(struct pgt_schema *schema, const pgt_file *file, const 
     return true;
 }
 
-/* Returns the package in C by protobuf-c's option; "" without it. */
+/* Returns protobuf-c's option c_package; "" if the file does not set it. */
 static const char *c_package_of(const pgt_file *file)
 {
     const char *name = file->options && file->options->pb_c_file ? file->options->pb_c_file->c_package : NULL;
@@ -121,7 +122,7 @@ const pgt_file *pgt_schema_home(const struct pgt_schema *schema, const char *typ
     return found ? found->file : NULL;
 }
 
-/* The name with c_package instead of the package. */
+/* Appends full_name without a leading dot; c_package, if set, replaces the file's package in front of it. */
 static void name_override(const pgt_file *file, const char *full_name, struct tc_buf *out)
 {
     const char *package = file->package ? file->package : "";

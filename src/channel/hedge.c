@@ -1,13 +1,13 @@
-/* Hedging (A6): attempts of one call side by side, the next after a delay or as soon as one has failed; the first that
- * answers is the call.
+/* Hedging (A6): attempts of one call side by side, the next after a delay or as soon as one has failed; the call
+ * takes the result of the first that answers.
  *
  * Each attempt is a call of its own (struct tc_call with `parent`), from the pick on, with the parent's config. The
  * parent keeps the request messages; attempt_flush gives each attempt the messages that it has not written yet, one at
  * a time. The parent commits to the first attempt that brings headers ("winner"), or, when the buffers are full, to the
  * attempt that has written most; the other attempts are cancelled.
  *
- * What an attempt received (headers, messages, trailers) lives in its arena, and the parent shows it to the
- * application, so attempts are freed with the parent alone. */
+ * The headers and trailers that an attempt received live in its arena, and the parent shows them to the application, so
+ * attempts are freed only with the parent. Received messages are handed on. */
 #include "channel/hedge.h"
 
 #include "base/mem.h"
@@ -111,7 +111,7 @@ static void attempt_win(struct attempt *winner)
     hedge_read(&h->base);
 }
 
-/* The parent shows the attempt's peer, trace and session. */
+/* Copies the attempt's peer, trace and session to the parent. */
 static void attempt_adopt(struct attempt *a)
 {
     struct tc_call *parent = a->hedge->parent;
@@ -160,7 +160,9 @@ static void on_written(void *arg)
         parent->events->on_written(parent->arg);
 }
 
-/* Counts an outcome for the throttle, and returns whether attempts may go on after it. */
+/* Counts an attempt's outcome for the throttle. Returns false if it ends the call: success, a status that is not
+ * retryable, a refusal on this side. Else stores the server's pushback in *delay_ms (0: none), and sets `frozen` if the
+ * server wants no further attempt. */
 static bool attempt_count(struct attempt *a, const struct tc_call_end *end, uint64_t *delay_ms)
 {
     struct hedge *h = a->hedge;
@@ -234,13 +236,13 @@ static void attempt_keep(struct tc_call *c TC_UNUSED) {}
 static void attempt_inherit(struct tc_call *c, const struct tc_call *parent)
 {
     c->asked = parent->asked;
-    c->asked.metadata.cap = c->asked.metadata.len; /* added headers go to another array */
+    c->asked.metadata.cap = c->asked.metadata.len; /* full: added headers go to an array of the attempt's own */
     c->asked.metadata.arena = &c->arena;
     c->deadline.started_ns = parent->deadline.started_ns;
     c->deadline.at_ns = parent->deadline.at_ns;
     c->waits = parent->waits;
     c->config = parent->config;
-    c->config.release = NULL; /* the parent's */
+    c->config.release = NULL; /* the parent releases the config */
     c->config.filters = NULL;
     if (parent->config.session) {
         /* Each attempt's pick writes to a session of its own. */

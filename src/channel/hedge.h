@@ -4,7 +4,8 @@
 
 struct tc_call;
 
-/* Makes the call's first attempt; its retry policy says hedging. Sets c->hedge. */
+/* Makes the first attempt of a call whose retry policy is one of hedging; with a delay of 0, all of them. Sets
+ * c->hedge. */
 void tc_hedge_start(struct tc_call *c);
 
 #endif

@@ -42,7 +42,7 @@ struct tc_tls_wire {
     size_t budget;       /* bytes that OpenSSL may still take in this step */
     bool paused;         /* the budget was met: the rest waits for the next step */
     bool close_notify;   /* the peer's last alert was close_notify */
-    unsigned messages;   /* TLS messages since data last came; above TC_TLS_MAX_MESSAGES nothing more is read */
+    unsigned messages;   /* handshake messages, since data last came; above TC_TLS_MAX_MESSAGES nothing more is read */
 };
 
 void tc_tls_wire_init(struct tc_tls_wire *w, struct tc_bytestream *lower);

@@ -4,9 +4,10 @@
  *   out   bytes from OpenSSL that the stream below has not taken yet; above OUT_LIMIT_BYTES OpenSSL must wait, so that
  *         answers to key updates cannot pile up
  *
- * A step (one call of OpenSSL that reads) may take STEP_BYTES, more than any record, so that each step makes progress.
- * When they are used up the wire pauses, and the rest waits until the loop's other work is done. TLS messages that
- * bring no data are counted; above TC_TLS_MAX_MESSAGES nothing more is read. */
+ * A step (calls of OpenSSL until it wants bytes or room) may take STEP_BYTES, more than any record, so that each step
+ * makes progress. When they are used up the wire pauses, and the rest waits until the loop's other work is done.
+ * Handshake messages received, and alerts sent, are counted until data comes; above TC_TLS_MAX_MESSAGES nothing more is
+ * read. */
 #include "tls/tls_internal.h"
 
 #include <pthread.h>
@@ -104,8 +105,9 @@ BIO *tc_tls_wire_bio(struct tc_tls_wire *w)
     return bio;
 }
 
-/* Counts messages, and notes whether the last alert of the peer was close_notify. Alerts that OpenSSL sends count too:
- * it refuses a renegotiation with an alert, and not every version reports the renegotiation as a message. */
+/* Counts handshake messages received, and notes whether the last alert of the peer was close_notify. Alerts that
+ * OpenSSL sends count too: it refuses a renegotiation with an alert, and not every version reports the renegotiation as
+ * a message. */
 static void wire_on_message(int sent, int version TC_UNUSED, int type, const void *data, size_t len, SSL *ssl TC_UNUSED,
                             void *arg)
 {

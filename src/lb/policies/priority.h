@@ -1,5 +1,5 @@
-/* priority (A56, A115): the highest of several children that works. Child `name` gets the endpoint list of that name.
- * Loop thread only. */
+/* priority (A56, A115): the highest of several children that works. Each child gets the endpoint list that has its
+ * name. Loop thread only. */
 #ifndef TC_LB_POLICIES_PRIORITY_H
 #define TC_LB_POLICIES_PRIORITY_H
 

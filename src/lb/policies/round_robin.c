@@ -3,11 +3,12 @@
  * Each endpoint has a pick_first (an endpoint child), which is kept connected. The policy is READY if any child is,
  * else CONNECTING if any child connects, else in TRANSIENT_FAILURE.
  *
- * A pick reads the `rr_set`: the pickers of the READY children by index, the set of these indexes (lb/index_set.h), and
- * `next`. The policy changes it in place, so one endpoint's event costs O(log n) and a pick finds the next READY
- * endpoint however many are not. Pickers are published once in a turn of the loop.
+ * A pick reads the `rr_set` and advances its `next`: the pickers of the READY children by index, the set of these
+ * indexes (lb/index_set.h), and `next`. The policy changes the rest in place, so one endpoint's event costs O(log n)
+ * and a pick finds the next READY endpoint however many are not. While the policy stays READY, changes of its children
+ * are gathered, and one task publishes them.
  *
- * A new list keeps the children of endpoints that it still has. Children are made and updated in turns
+ * A new list keeps the children of endpoints that it still has. Endpoint children are made and updated in turns
  * (lb/connect_turns.h): those before `given` have the endpoints of the last update. */
 #include "lb/policies/round_robin.h"
 
@@ -27,7 +28,8 @@ struct rr_child {
     enum torc_connectivity state;
 };
 
-/* The policy writes it, its pickers read it. Made for each list of endpoints; emptied when the policy has another. */
+/* Shared by the policy and its pickers: the policy writes the pickers and `ready`, a pick advances `next`. A new one is
+ * made when the endpoints or their order change; the old set is emptied. */
 struct rr_set {
     struct tc_lref ref;
     uint32_t n;
@@ -55,7 +57,7 @@ struct round_robin {
     bool ready_changed;                        /* the set of READY children has changed since the last report */
     enum torc_connectivity state;              /* as reported; TORC_CONNECTIVITY_SHUTDOWN: nothing yet */
     size_t counts[TORC_CONNECTIVITY_SHUTDOWN]; /* children by state */
-    struct tc_task ready_task;                 /* reports changes among READY children, once a turn */
+    struct tc_task ready_task;                 /* reports changes among READY children together */
     struct tc_connect_turn turn;               /* gives the children their endpoints */
 };
 
@@ -166,7 +168,7 @@ static void on_ready_task(struct tc_task *task)
 }
 
 /* Publishes the state and picker that follow from the children's states. Idempotent; must be the last thing that an
- * event does. */
+ * event does, since the parent may shut the policy down. */
 static void rr_reconcile(struct round_robin *rr)
 {
     if (rr->updating || !rr->base.helper || rr->n == 0)
@@ -242,8 +244,8 @@ static void rr_forget_children(struct round_robin *rr)
     tc_connect_turn_cancel(&rr->turn);
 }
 
-/* Rebuilds the set after the list of children changed, and keeps pickers and position. On entry the endpoint
- * children's `index` still refers to the old set. */
+/* Rebuilds the set after the list of children changed, and keeps the pickers, and the position if the child that is
+ * next stays. On entry the endpoint children's `index` still refers to the old set. */
 static void rr_replace_set(struct round_robin *rr)
 {
     struct rr_set *old = rr->set, *set = rr_set_new(rr, (uint32_t)rr->n);
@@ -263,7 +265,8 @@ static void rr_replace_set(struct round_robin *rr)
     rr_set_drop(old);
 }
 
-/* Makes a child for each distinct endpoint of the list. Endpoints that had a child keep it. */
+/* Makes an rr_child for each distinct endpoint of the list; its endpoint child is made in a turn. Endpoints that had a
+ * child keep it. */
 static void rr_replace_children(struct round_robin *rr, const struct tc_endpoints *list)
 {
     struct rr_child **old = rr->children, **children = tc_reallocarray(NULL, list->n, sizeof(struct rr_child *));
@@ -305,7 +308,7 @@ static void rr_replace_children(struct round_robin *rr, const struct tc_endpoint
     rr_drop_children(rr, old, n_old);
 }
 
-/* Gives the next children their endpoints, which makes new ones connect. A new child is one part of the turn. */
+/* Gives the next children their endpoints; a new child then connects. Only a new child is a part of the turn. */
 static bool rr_give_endpoints(struct tc_connect_turn *turn, uint32_t *left)
 {
     struct round_robin *rr = TC_CONTAINER_OF(turn, struct round_robin, turn);

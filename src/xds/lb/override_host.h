@@ -1,12 +1,12 @@
 /* xds_override_host (A55 as changed by A60, A61 and A75): sends the RPCs of a session to the endpoint that their cookie
  * names, wherever in the cluster the endpoint is, and leaves all other RPCs to its child.
  *
- * A session may need a subchannel that the child does not hold: to an endpoint of a priority that is not in use, to a
- * draining one, or one that the child has released. The policy holds such a subchannel itself until no session has used
- * it for idle_timeout.
+ * A session may need a subchannel that the child does not hold: its endpoint is in a priority that is not in use, or is
+ * draining, or the child has released the subchannel. The policy holds such a subchannel itself until no session has
+ * used it for idle_timeout.
  *
- * The list of endpoints that the policy gets has the draining ones at its top level; the child never gets them. Only
- * connectivity and EDS health decide on an endpoint: an endpoint that outlier detection has ejected keeps its
+ * The tree of endpoint lists that the policy gets has the draining endpoints in its root; the child never gets them.
+ * Only connectivity and EDS health decide on an endpoint: an endpoint that outlier detection has ejected keeps its
  * sessions. Loop thread only. */
 #ifndef TC_XDS_LB_OVERRIDE_HOST_H
 #define TC_XDS_LB_OVERRIDE_HOST_H

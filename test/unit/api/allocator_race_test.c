@@ -1,6 +1,6 @@
-/* torc_set_allocator on several threads at once, and beside a first allocation: at most one allocator is taken, and all
- * of its functions. Each round is a separate process, since a process takes an allocator once. A race of two writers is
- * rarely seen in a release build: ThreadSanitizer reports it. */
+/* torc_set_allocator on several threads at once, and beside a first allocation: at most one allocator is taken, and
+ * never functions of two. Each round is a separate process, since a process takes an allocator once. A race of two
+ * writers is rarely seen in a release build: ThreadSanitizer reports it. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>

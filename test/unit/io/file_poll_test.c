@@ -52,7 +52,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Returns how often fn was called in the next second. */
+/* Returns how often on_change was called in the next second. */
 static int a_second_later(struct fixture *f)
 {
     int before = f->calls;

@@ -6,7 +6,7 @@
 struct work {
     struct tc_connect_turn turn;
     uint32_t parts, done;
-    struct work *next; /* wanted from within */
+    struct work *next; /* requested from inside do_parts; NULL: none */
     struct tc_connect_turns *q;
 };
 
@@ -75,7 +75,7 @@ static void a_turn_is_shared(void **state)
     assert_int_equal(tc_loop_timeout_ms(loop), -1);
 }
 
-/* A policy with many parts does not keep one with few waiting: after its turn it goes to the end of the line. */
+/* A policy with few parts does not wait for one with many, which goes to the end of the line each time it has run. */
 static void short_ones_do_not_wait_for_long_ones(void **state)
 {
     (void)state;
@@ -90,7 +90,7 @@ static void short_ones_do_not_wait_for_long_ones(void **state)
     assert_int_equal(w[2].done, 1);
     assert_int_equal(w[0].done + w[1].done + w[2].done, 4 * TC_CONNECT_TURN_PARTS);
     assert_true(w[1].done >= TC_CONNECT_TURN_PARTS);
-    /* Cancelled while it waits. */
+    /* A turn that is cancelled while it waits does not run. */
     uint32_t before = w[0].done;
     tc_connect_turn_cancel(&w[0].turn);
     tc_loop_drain(loop);

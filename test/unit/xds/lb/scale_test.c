@@ -50,8 +50,8 @@ static void append_endpoint(struct tc_buf *b, size_t i)
     tc_buf_fini(&y);
 }
 
-/* Returns an EDS resource of ten localities with `each` endpoints; endpoint `changed` has the address of number
- * `address`. */
+/* Returns a new EDS resource, with one reference: ten localities of `each` endpoints, numbered from 0. Endpoint
+ * `changed` (SIZE_MAX: none) has the address of endpoint number `address`. */
 static const struct tc_eds *big_eds_of(size_t each, size_t changed, size_t address)
 {
     struct tc_buf all = {0}, locality = {0};
