@@ -1,4 +1,4 @@
-/* Interceptors: functions of the application that see every RPC of a channel. SPDX-License-Identifier: Apache-2.0
+/* Interceptors: functions that see every RPC of a channel or a server. SPDX-License-Identifier: Apache-2.0
  *
  *     static int add_token(torc_rpc *rpc, void *state, void *arg)
  *     {
@@ -32,6 +32,16 @@
  * Hooks are not called for torc_explain, and not for an RPC that Torc refuses before it begins: one that could not
  * start (torc_result_error is not TORC_ESTATUS), or that begins after its channel ended or beyond memory_limit_bytes.
  * In a child of a fork no hook is called for the parent's RPCs.
+ *
+ * On a server (torc_server_options.interceptors) the first interceptor of the list is the outermost, too, next to the
+ * client: requests go inward to the handler, responses and statuses outward. Each hook says what is different there;
+ * what holds for all of them:
+ *     - on_attempt, on_pick and on_wire are never called: a server makes no attempts.
+ *     - Hooks are called on the thread that drives the server's runtime, also for methods that have a pool.
+ *     - A verdict that refuses is the status that the client gets, with its text. If on_start refuses, no handler runs;
+ *       later, on_cancel follows, and the functions of the call return TORC_ECANCELED.
+ *     - Hooks are not called for requests that Torc answers by itself: malformed ones, methods that nobody has
+ *       registered, RPCs beyond a limit of their connection or method.
  *
  * Bindings that cannot lay out the struct make it with torc_options_new("torc_interceptor", &error) and set its fields
  * by name (torc/options.h); torc_options_data gives the struct. */
@@ -75,7 +85,8 @@ struct torc_interceptor {
     const char *name;   /* for texts; copied; NULL: its place in the list */
 
     /* The RPC begins: before its name is resolved, its route is chosen, or anything is sent. May add metadata, which
-     * routes and hash policies see. */
+     * routes and hash policies see. On a server: the request's metadata came, and no message was read; the handler sees
+     * what the hook adds. */
     int (*on_start)(torc_rpc *rpc, void *state, void *arg);
 
     /* An attempt begins, before its pick: number 1, then each retry (also one that A6 calls transparent) and each
@@ -86,13 +97,15 @@ struct torc_interceptor {
      * checked; 0, from the server, after it was decompressed. *message is borrowed. A hook that stores another message
      * there gives Torc a reference of its own (torc_message_new). While a message is delayed none follows in its
      * direction: a sender gets TORC_EAGAIN, and the server is slowed by flow control. The status comes behind a
-     * received message that is delayed. */
+     * received message that is delayed. On a server `sent` is 1 for messages to the client and 0 for messages from it;
+     * the handler's status comes behind its messages, and ends the delay of a received one. */
     int (*on_message)(torc_rpc *rpc, int sent, torc_message **message, void *state, void *arg);
 
     /* The outcome, on its way to the application, after retries: once, for each interceptor whose on_start let the RPC
      * go on, the innermost first, whatever ended the RPC (a cancellation and the deadline, too). Verdict 0 leaves the
      * status as it is; 1 to 16 replaces it. A failure cannot become OK: the response would be missing. Headers and
-     * trailers can be read. */
+     * trailers can be read. On a server: on its way to the client; also when the client will not see it (it gave up,
+     * its connection broke). */
     int (*on_status)(torc_rpc *rpc, int code, void *state, void *arg);
 
     /* Observes: a picker was asked for an attempt. An RPC that waits for a connection has several picks. */
@@ -102,31 +115,34 @@ struct torc_interceptor {
     void (*on_wire)(torc_rpc *rpc, const torc_wire *wire, void *state, void *arg);
 
     /* The RPC is over, with this status: exactly once for each interceptor that the RPC had come to (its on_start was
-     * called, or would have been), the innermost first, before the application hears of the end. */
+     * called, or would have been), the innermost first, before the application hears of the end. On a server: the
+     * status was written, or the RPC ended otherwise, with the status that says why. */
     void (*on_end)(torc_rpc *rpc, int code, void *state, void *arg);
 
     /* The channel gives the interceptor up, and no hook follows: this function may free `arg`. Called once for each
      * channel that was made with the interceptor, when the channel and the handles of its RPCs have been freed, by the
-     * thread that frees the last of them or that drives the loop. Not called if torc_channel_new failed. */
+     * thread that frees the last of them or that drives the loop. Not called if torc_channel_new failed. For a server
+     * the same holds of the server, its calls and torc_server_new. */
     void (*release)(void *arg);
     void *arg; /* handed to the functions; may be NULL */
 };
 
 /* --- the RPC. For hooks, on the loop's thread. NULL gives NULL, "", 0 or TORC_EINVAL. --- */
 
-/* "/package.Service/Method"; the target of the channel; the :authority of the channel. Borrowed from the RPC. */
+/* "/package.Service/Method"; the target of the channel (a server: ""); the :authority of the channel (a server: of the
+ * request). Borrowed from the RPC. */
 TORC_API const char *torc_rpc_method(const torc_rpc *rpc);
 TORC_API const char *torc_rpc_target(const torc_rpc *rpc);
 TORC_API const char *torc_rpc_authority(const torc_rpc *rpc);
 
-/* The address of the last backend; "" before one was reached. Borrowed for the hook. */
+/* The address of the last backend; "" before one was reached. On a server, the client's. Borrowed for the hook. */
 TORC_API const char *torc_rpc_peer(const torc_rpc *rpc);
 
 /* Milliseconds until the deadline, as torc_call_options.timeout_ms takes them: 0 for no deadline, -1 when it has
  * passed. */
 TORC_API int64_t torc_rpc_time_left(const torc_rpc *rpc);
 
-/* Number of attempts that have begun. */
+/* Number of attempts that have begun; on a server 0. */
 TORC_API uint32_t torc_rpc_attempts(const torc_rpc *rpc);
 
 /* The metadata of the request, with what interceptors added until now. Borrowed until on_end has returned; later
@@ -137,17 +153,24 @@ TORC_API const torc_metadata *torc_rpc_metadata(torc_rpc *rpc);
  * torc_metadata_add refuses, TORC_ESTATE except in on_start. */
 TORC_API int torc_rpc_add_metadata(torc_rpc *rpc, const char *name, const void *value, size_t value_len);
 
+/* Adds a field to the initial metadata, or to the trailers, of a server's response, with copies of name and value.
+ * Only in hooks that return a verdict. TORC_EINVAL for a field that torc_metadata_add refuses;
+ * TORC_ESTATE on a channel, outside of such a hook, for initial metadata that was sent already, and for an RPC that the
+ * client no longer hears of. Added initial metadata is sent also when the RPC is refused. */
+TORC_API int torc_rpc_add_header(torc_rpc *rpc, const char *name, const void *value, size_t value_len);
+TORC_API int torc_rpc_add_trailer(torc_rpc *rpc, const char *name, const void *value, size_t value_len);
+
 /* Sets the text of the status that the hook returns, copied (NULL: none). Has no effect if the hook returns 0 or
  * TORC_PENDING; a later call replaces it. TORC_ESTATE outside of a hook that returns a verdict. */
 TORC_API int torc_rpc_set_text(torc_rpc *rpc, const char *text);
 
-/* The initial metadata and the trailers of the response, in on_status and on_end; NULL when none came, and in other
- * hooks. Borrowed until on_end has returned. */
+/* The initial metadata and the trailers of the response, in on_status and on_end; NULL when none came (on a server:
+ * when there are none, or initial metadata was not sent), and in other hooks. Borrowed until on_end has returned. */
 TORC_API const torc_metadata *torc_rpc_headers(torc_rpc *rpc);
 TORC_API const torc_metadata *torc_rpc_trailers(torc_rpc *rpc);
 
-/* The text of the status, and the part that made it (enum torc_layer), in on_status and on_end; "" and
- * TORC_LAYER_NONE in other hooks. Borrowed for the hook. */
+/* The text of the status, and the part that made it (enum torc_layer; the handler of a server: TORC_LAYER_PEER), in
+ * on_status and on_end; "" and TORC_LAYER_NONE in other hooks. Borrowed for the hook. */
 TORC_API const char *torc_rpc_text(const torc_rpc *rpc);
 TORC_API int torc_rpc_layer(const torc_rpc *rpc);
 

@@ -41,6 +41,7 @@
 
 #include <torc/arena.h>
 #include <torc/credentials.h>
+#include <torc/interceptor.h>
 #include <torc/message.h>
 #include <torc/metadata.h>
 #include <torc/runtime.h>
@@ -89,6 +90,9 @@ struct torc_server_options {
     int32_t pings_without_calls; /* clients may send PINGs at min_ping_interval_ms also without an RPC, else every
                                             2 hours; 0: off */
     int32_t gzip;                /* compress messages for clients that accept it; 0: off */
+    const struct torc_interceptor *const *interceptors; /* they see the RPCs of all methods, the first next to the
+                                                           client; at most 64 (torc/interceptor.h); NULL-terminated,
+                                                           NULL: none; copied */
 };
 
 /* The functions that answer a method. Exactly one of `unary` and `stream` is set. Called on the thread that drives the
@@ -263,6 +267,11 @@ TORC_API int torc_server_call_want(torc_server_call *call, uint32_t n);
  * TORC_ECLOSED: the RPC is over. *message is untouched unless 1 is returned. A call of a `unary` handler has no further
  * message: 0. */
 TORC_API int torc_server_call_receive(torc_server_call *call, int64_t timeout_ms, const torc_message **message);
+
+/* The call behind an RPC of a server's interceptors, for what torc_rpc itself does not tell: the client's certificate,
+ * transport security. For the functions of this section whose call is const, on the loop's thread, until on_end has
+ * returned. NULL for an RPC of a channel, and for NULL. */
+TORC_API const torc_server_call *torc_rpc_server_call(const torc_rpc *rpc);
 
 /* --- calls: the answer --- */
 

@@ -14,33 +14,32 @@
 
 /* --- the RPC --- */
 
-/* NUL-terminated: the path and the target were made so. */
 const char *torc_rpc_method(const torc_rpc *rpc)
 {
-    return rpc ? rpc->call->asked.path.data : NULL;
+    return rpc ? rpc->side->method(rpc) : NULL;
 }
 
 const char *torc_rpc_target(const torc_rpc *rpc)
 {
-    return rpc ? rpc->call->channel->target.text : NULL;
+    return rpc ? rpc->side->target(rpc) : NULL;
 }
 
 const char *torc_rpc_authority(const torc_rpc *rpc)
 {
-    return rpc ? tc_rstr_cstr(rpc->call->channel->authority) : NULL;
+    return rpc ? rpc->side->authority(rpc) : NULL;
 }
 
 const char *torc_rpc_peer(const torc_rpc *rpc)
 {
-    return rpc ? tc_rstr_cstr(rpc->call->attempt.peer) : "";
+    return rpc ? rpc->side->peer(rpc) : "";
 }
 
 int64_t torc_rpc_time_left(const torc_rpc *rpc)
 {
-    uint64_t at_ns = rpc ? rpc->call->deadline.at_ns : UINT64_MAX;
+    uint64_t at_ns = rpc ? rpc->side->deadline_ns(rpc) : UINT64_MAX;
     if (at_ns == UINT64_MAX)
         return 0;
-    uint64_t now_ns = tc_loop_clock_ns(rpc->call->channel->loop);
+    uint64_t now_ns = tc_loop_clock_ns(tc_runtime_loop(rpc->rt));
     return at_ns > now_ns ? (int64_t)((at_ns - now_ns + TC_NS_PER_MS - 1) / TC_NS_PER_MS) : -1;
 }
 
@@ -82,6 +81,24 @@ int torc_rpc_add_metadata(torc_rpc *rpc, const char *name, const void *value, si
     return header_add(rpc->metadata, name, value, value_len);
 }
 
+static int response_add(torc_rpc *rpc, struct tc_headers *to, const char *name, const void *value, size_t value_len)
+{
+    if (!to || !rpc->in)
+        return TORC_ESTATE;
+    rpc->shown_headers = rpc->shown_trailers = NULL;
+    return header_add(to, name, value, value_len);
+}
+
+int torc_rpc_add_header(torc_rpc *rpc, const char *name, const void *value, size_t value_len)
+{
+    return rpc ? response_add(rpc, rpc->more_headers, name, value, value_len) : TORC_EINVAL;
+}
+
+int torc_rpc_add_trailer(torc_rpc *rpc, const char *name, const void *value, size_t value_len)
+{
+    return rpc ? response_add(rpc, rpc->more_trailers, name, value, value_len) : TORC_EINVAL;
+}
+
 int torc_rpc_set_text(torc_rpc *rpc, const char *text)
 {
     if (!rpc)
@@ -95,12 +112,12 @@ int torc_rpc_set_text(torc_rpc *rpc, const char *text)
 
 const torc_metadata *torc_rpc_headers(torc_rpc *rpc)
 {
-    return rpc && rpc->ending ? shown(rpc, &rpc->shown_headers, rpc->call->attempt.headers) : NULL;
+    return rpc && rpc->ending ? shown(rpc, &rpc->shown_headers, rpc->side->headers(rpc)) : NULL;
 }
 
 const torc_metadata *torc_rpc_trailers(torc_rpc *rpc)
 {
-    return rpc && rpc->ending ? shown(rpc, &rpc->shown_trailers, rpc->call->trailers) : NULL;
+    return rpc && rpc->ending ? shown(rpc, &rpc->shown_trailers, rpc->side->trailers(rpc)) : NULL;
 }
 
 const char *torc_rpc_text(const torc_rpc *rpc)

@@ -135,6 +135,7 @@ static const struct tc_option server_fields[] = {
     {FIELD(max_connection_age_grace_ms), OR_MINUS_ONE(NO_LIMIT, 1, ANY, NO_LIMIT)},
     {FIELD(pings_without_calls)},
     {FIELD(gzip)},
+    {FIELD(interceptors)},
 };
 #undef OF
 

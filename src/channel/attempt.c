@@ -303,7 +303,7 @@ void tc_call_pick(struct tc_call *c)
 
 static void on_attempt_passed(struct tc_walk *w, enum tc_walk_end end)
 {
-    struct tc_call *c = w->call;
+    struct tc_call *c = w->owner;
     if (end == TC_WALK_FAILED) {
         c->attempt.refused = true; /* a hedge ends all of its RPC */
         tc_call_fail(c, tc_status_ref(&w->failure));
@@ -324,7 +324,7 @@ TC_APART static void attempt_intercept(struct tc_call *c, torc_rpc *rpc)
     if (!a->walk)
         a->walk = tc_arena_calloc(&c->arena, 1, sizeof(*a->walk));
     a->walk->number = a->number;
-    a->walk->call = c;
+    a->walk->owner = c;
     a->walk->resumed = on_attempt_passed;
     c->stage = TC_CALL_WAIT_INTERCEPTOR;
     tc_walk_begin_later(a->walk, rpc, TC_HOOK_ATTEMPT, false);

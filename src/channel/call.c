@@ -110,7 +110,7 @@ static void outcome_stop_waiting(struct tc_call *c)
 
 static void on_outcome_passed(struct tc_walk *w, enum tc_walk_end end)
 {
-    struct tc_call *c = w->call;
+    struct tc_call *c = w->owner;
     outcome_stop_waiting(c);
     if (end == TC_WALK_WAITS)
         outcome_wait(c);
@@ -133,7 +133,7 @@ static void outcome_go_on(struct tc_call *c)
         end = tc_walk_go_on(&rpc->main);
     } else {
         rpc->ending = true;
-        rpc->main.call = c;
+        rpc->main.owner = c;
         rpc->main.resumed = on_outcome_passed;
         end = tc_walk_begin(&rpc->main, rpc, TC_HOOK_STATUS, true);
     }

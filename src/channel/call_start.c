@@ -192,7 +192,7 @@ static void call_go_on(struct tc_call *c)
 /* The call has passed the on_start of its interceptors, or one of them refused it. */
 static void on_rpc_begun(struct tc_walk *w, enum tc_walk_end end)
 {
-    struct tc_call *c = w->call;
+    struct tc_call *c = w->owner;
     if (end == TC_WALK_FAILED) {
         tc_call_fail(c, tc_status_ref(&w->failure));
     } else if (end == TC_WALK_PASSED) {
@@ -202,17 +202,56 @@ static void on_rpc_begun(struct tc_walk *w, enum tc_walk_end end)
     }
 }
 
+/* NUL-terminated: the path and the target were made so. */
+static const char *rpc_method(const torc_rpc *rpc)
+{
+    return ((const struct tc_call *)rpc->owner)->asked.path.data;
+}
+
+static const char *rpc_target(const torc_rpc *rpc)
+{
+    return ((const struct tc_call *)rpc->owner)->channel->target.text;
+}
+
+static const char *rpc_authority(const torc_rpc *rpc)
+{
+    return tc_rstr_cstr(((const struct tc_call *)rpc->owner)->channel->authority);
+}
+
+static const char *rpc_peer(const torc_rpc *rpc)
+{
+    return tc_rstr_cstr(((const struct tc_call *)rpc->owner)->attempt.peer);
+}
+
+static uint64_t rpc_deadline_ns(const torc_rpc *rpc)
+{
+    return ((const struct tc_call *)rpc->owner)->deadline.at_ns;
+}
+
+static const struct tc_headers *rpc_headers(const torc_rpc *rpc)
+{
+    return ((const struct tc_call *)rpc->owner)->attempt.headers;
+}
+
+static const struct tc_headers *rpc_trailers(const torc_rpc *rpc)
+{
+    return ((const struct tc_call *)rpc->owner)->trailers;
+}
+
+static const struct tc_rpc_side client_side = {rpc_method,      rpc_target,  rpc_authority, rpc_peer,
+                                               rpc_deadline_ns, rpc_headers, rpc_trailers,  false};
+
 static void rpc_begin(struct tc_call *c)
 {
     const torc_channel *ch = c->channel;
-    torc_rpc *rpc = tc_rpc_new(ch->interceptors, ch->rt, c, &c->arena, &c->asked.metadata, &c->status);
+    torc_rpc *rpc = tc_rpc_new(ch->interceptors, ch->rt, &client_side, c, &c->arena, &c->asked.metadata, &c->status);
     c->rpc = rpc;
     c->asked.watch_picks = tc_rpc_has(rpc, TC_HOOK_PICK);
     c->asked.watch_wire = tc_rpc_has(rpc, TC_HOOK_WIRE);
     c->stage = TC_CALL_WAIT_INTERCEPTOR;
     if (c->deadline.at_ns != UINT64_MAX)
         tc_call_deadline_arm(c);
-    rpc->main.call = c;
+    rpc->main.owner = c;
     rpc->main.resumed = on_rpc_begun;
     on_rpc_begun(&rpc->main, tc_walk_begin(&rpc->main, rpc, TC_HOOK_START, false));
 }

@@ -59,7 +59,7 @@ static void message_push(struct tc_call *c, struct tc_slice bytes, struct tc_rst
 
 static void on_sent_passed(struct tc_walk *w, enum tc_walk_end end)
 {
-    struct tc_call *c = w->call;
+    struct tc_call *c = w->owner;
     if (end == TC_WALK_FAILED) {
         tc_call_fail(c, tc_status_ref(&w->failure));
     } else if (end == TC_WALK_PASSED) {
@@ -88,7 +88,7 @@ TC_APART static void message_intercept(struct tc_call *c, struct tc_slice bytes,
     torc_rpc *rpc = c->rpc;
     c->messages.sending = true;
     rpc->sent.message = owner ? owner : tc_rstr_new(bytes.data, bytes.len);
-    rpc->sent.call = c;
+    rpc->sent.owner = c;
     rpc->sent.resumed = on_sent_passed;
     rpc->sent_plain = plain;
     rpc->sent_last = end;
@@ -106,7 +106,7 @@ static void message_give(struct tc_call *c, struct tc_rstr *message)
 
 static void on_received_passed(struct tc_walk *w, enum tc_walk_end end)
 {
-    struct tc_call *c = w->call;
+    struct tc_call *c = w->owner;
     if (end == TC_WALK_WAITS) {
         /* The deadline let a call pass whose messages the application takes late: for an interceptor it counts. */
         if (c->stage != TC_CALL_DONE && c->deadline.at_ns <= tc_loop_now_ns(c->channel->loop))
@@ -133,7 +133,7 @@ TC_APART static void message_intercept_received(struct tc_call *c, struct tc_rst
 {
     struct tc_walk *w = &c->rpc->received;
     w->message = message;
-    w->call = c;
+    w->owner = c;
     w->resumed = on_received_passed;
     on_received_passed(w, tc_walk_begin(w, c->rpc, TC_HOOK_MESSAGE, true));
 }

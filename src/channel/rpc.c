@@ -23,13 +23,14 @@ static const char *const hook_names[TC_HOOKS] = {"on_start", "on_attempt", "on_m
 
 static void on_tell(struct tc_task *task);
 
-torc_rpc *tc_rpc_new(const struct tc_interceptors *list, torc_runtime *rt, struct tc_call *call, struct tc_arena *arena,
-                     struct tc_headers *metadata, struct tc_status *status)
+torc_rpc *tc_rpc_new(const struct tc_interceptors *list, torc_runtime *rt, const struct tc_rpc_side *side, void *owner,
+                     struct tc_arena *arena, struct tc_headers *metadata, struct tc_status *status)
 {
     torc_rpc *rpc = tc_arena_calloc(arena, 1, sizeof(*rpc));
     rpc->list = list;
     rpc->rt = rt;
-    rpc->call = call;
+    rpc->side = side;
+    rpc->owner = owner;
     rpc->arena = arena;
     rpc->metadata = metadata;
     rpc->status = status;
@@ -119,7 +120,8 @@ static const struct tc_interceptor *walk_present(const struct tc_walk *w, uint32
 static int message_call(struct tc_walk *w, const struct tc_interceptor *it)
 {
     torc_message *message = (torc_message *)w->message;
-    int verdict = it->app.on_message(w->rpc, !w->outward, &message, state_of(w->rpc, it), it->app.arg);
+    int verdict =
+        it->app.on_message(w->rpc, w->outward == w->rpc->side->server, &message, state_of(w->rpc, it), it->app.arg);
     struct tc_rstr *stored = (struct tc_rstr *)message;
     if (stored && stored != w->message) {
         tc_rstr_unref(w->message);

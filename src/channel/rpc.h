@@ -1,4 +1,5 @@
-/* An RPC on its way through the interceptors of its channel: walks, and delays (torc/interceptor.h). Knows no calls.
+/* An RPC on its way through the interceptors of its channel or server: walks, and delays (torc/interceptor.h). Knows
+ * neither channels nor servers.
  *
  * A walk takes something (the request, an attempt, a message, the status) past the interceptors that have one hook, in
  * one direction. An interceptor may refuse it, or hold it up: then the walk ends with TC_WALK_WAITS, and `resumed`
@@ -10,8 +11,6 @@
 #include "base/status.h"
 #include "channel/interceptors.h"
 #include "runtime/runtime.h"
-
-struct tc_call;
 
 enum tc_walk_end { TC_WALK_PASSED, TC_WALK_WAITS, TC_WALK_FAILED };
 
@@ -26,15 +25,29 @@ struct tc_walk {
     struct tc_rstr *message;  /* of TC_HOOK_MESSAGE: owned, until the owner of the walk takes it */
     struct tc_status failure; /* of TC_WALK_FAILED: owned, as `message` is */
     void (*resumed)(struct tc_walk *w, enum tc_walk_end end);
-    struct tc_call *call; /* for `resumed` */
+    void *owner;          /* for `resumed` */
     struct tc_task begin; /* tc_walk_begin_later */
+};
+
+/* The side of an RPC: what its getters read, and what its interceptors may add to. Texts and headers are borrowed. */
+struct tc_rpc_side {
+    const char *(*method)(const torc_rpc *rpc);
+    const char *(*target)(const torc_rpc *rpc);
+    const char *(*authority)(const torc_rpc *rpc);
+    const char *(*peer)(const torc_rpc *rpc);
+    uint64_t (*deadline_ns)(const torc_rpc *rpc); /* in the time of tc_loop_clock_ns; UINT64_MAX: none */
+    /* Of the response: NULL when none came or none were sent. */
+    const struct tc_headers *(*headers)(const torc_rpc *rpc);
+    const struct tc_headers *(*trailers)(const torc_rpc *rpc);
+    bool server; /* responses are what it sends */
 };
 
 /* An RPC, in its call's arena from its begin to its end. */
 struct torc_rpc {
     torc_runtime *rt;
     const struct tc_interceptors *list;
-    struct tc_call *call;
+    const struct tc_rpc_side *side;
+    void *owner; /* for `side` */
     struct tc_arena *arena;
     struct tc_headers *metadata; /* of the request */
     struct tc_status *status;    /* the outcome, once it is `ending` */
@@ -50,9 +63,10 @@ struct torc_rpc {
     bool ending;                /* there is an outcome */
     bool waits_at_end;          /* the outcome waits: for an interceptor, or behind a received message */
     bool sent_plain, sent_last; /* of sent.message */
-    struct tc_walk main;        /* on_start, then on_status */
-    struct tc_walk sent;        /* a request message; its `message` is set before it begins, while the RPC starts */
-    struct tc_walk received;    /* a response message */
+    struct tc_headers *more_headers, *more_trailers; /* a server's, for interceptors to add to; NULL: too late */
+    struct tc_walk main;                             /* on_start, then on_status */
+    struct tc_walk sent;     /* a message; on clients `message` is set before it begins, while the RPC starts */
+    struct tc_walk received; /* a message */
     char *states;
 };
 
@@ -83,15 +97,15 @@ struct tc_sight {
 };
 
 /* The RPC lives in the arena; everything is borrowed. */
-torc_rpc *tc_rpc_new(const struct tc_interceptors *list, torc_runtime *rt, struct tc_call *call, struct tc_arena *arena,
-                     struct tc_headers *metadata, struct tc_status *status);
+torc_rpc *tc_rpc_new(const struct tc_interceptors *list, torc_runtime *rt, const struct tc_rpc_side *side, void *owner,
+                     struct tc_arena *arena, struct tc_headers *metadata, struct tc_status *status);
 
 static inline bool tc_rpc_has(const torc_rpc *rpc, enum tc_hook hook)
 {
     return rpc->list->rows[hook].n != 0;
 }
 
-/* Begins a walk, which is zeroed or over, with w->call, w->resumed and (messages) w->message set. */
+/* Begins a walk, which is zeroed or over, with w->owner, w->resumed and (messages) w->message set. */
 enum tc_walk_end tc_walk_begin(struct tc_walk *w, torc_rpc *rpc, enum tc_hook hook, bool outward);
 /* Begins a walk by the serial queue: `resumed` comes, unless the walk is stopped. For callers that may run inside an
  * object that the application can destroy in its hook. */

@@ -188,7 +188,7 @@ static void call_on_unary_message(struct tc_server_call *call, struct tc_rstr *m
 {
     if (call->request) {
         tc_rstr_unref(message);
-        tc_server_call_finish(call, TORC_STATUS_INTERNAL, "unary request of more than one message", NULL);
+        tc_server_call_finish(call, TORC_STATUS_INTERNAL, TC_SERVER_TWO_REQUESTS, NULL);
         return;
     }
     call->request = message;
@@ -216,7 +216,7 @@ static void call_on_half_close(void *arg)
         if (call->events && call->events->on_half_close)
             call->events->on_half_close(call->arg);
     } else if (!call->request) {
-        tc_server_call_finish(call, TORC_STATUS_INTERNAL, "unary request without a message", NULL);
+        tc_server_call_finish(call, TORC_STATUS_INTERNAL, TC_SERVER_NO_REQUEST, NULL);
     } else {
         struct tc_rstr *request = call->request;
         call->request = NULL;

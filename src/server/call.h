@@ -13,6 +13,10 @@ struct tc_server;
 struct tc_server_call;
 struct tc_tls_peer;
 
+/* Texts of unary requests of another number of messages than one. */
+#define TC_SERVER_NO_REQUEST "unary request without a message"
+#define TC_SERVER_TWO_REQUESTS "unary request of more than one message"
+
 /* Returns what a message that waits counts as: its bytes, and the prefix and the objects that hold it. */
 static inline size_t tc_server_message_cost(size_t len)
 {

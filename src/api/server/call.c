@@ -17,6 +17,7 @@
 #include <stdio.h>
 
 #include "api/metadata.h"
+#include "api/server/call_rpc.h"
 #include "base/mem.h"
 #include "base/options.h"
 #include "base/thread.h"
@@ -108,10 +109,10 @@ int tc_api_call_want_reads(torc_server_call *c, uint32_t n, bool quietly)
 
 /* --- the loop takes what is wanted --- */
 
-static void read_owed(torc_server_call *c)
+void tc_api_call_read_owed(torc_server_call *c)
 {
     enum { AT_ONCE = 16 };
-    for (; c->core && c->reads_owed && c->reads < AT_ONCE; c->reads_owed--) {
+    for (; c->core && c->reads_owed && c->reads < (c->rpc ? tc_call_rpc_reads(c->rpc) : AT_ONCE); c->reads_owed--) {
         c->reads++;
         tc_server_call_read(c->core);
     }
@@ -131,12 +132,12 @@ static void release_if_due(torc_server_call *c)
     tc_runtime_lock(c->rt);
 }
 
-/* The initial metadata goes before the first message, at the latest. */
-static void introduce(torc_server_call *c, const struct tc_headers *headers)
+void tc_api_call_introduce(torc_server_call *c, const struct tc_headers *headers)
 {
     if (c->introduced)
         return;
     c->introduced = true;
+    headers = c->rpc ? tc_call_rpc_headers(c->rpc, headers) : headers;
     tc_server_call_send_headers(c->core, headers, c->server->opts.gzip ? TC_H2_GZIP : TC_H2_IDENTITY);
 }
 
@@ -146,7 +147,7 @@ static void send_all(torc_server_call *c, struct tc_message_queue *messages)
     bool plain;
     while ((bytes = tc_message_queue_take(messages, &plain))) {
         if (c->core) {
-            introduce(c, NULL);
+            tc_api_call_introduce(c, NULL);
             if (plain)
                 tc_server_call_send_plain(c->core, bytes);
             else
@@ -170,29 +171,30 @@ static void on_task(struct tc_task *task)
     release_if_due(c);
     tc_runtime_unlock(c->rt);
     if (headers && c->core)
-        introduce(c, &c->headers);
-    send_all(c, &messages);
-    if (ends && c->core)
+        tc_api_call_introduce(c, &c->headers);
+    if (c->rpc)
+        tc_call_rpc_send(c->rpc, &messages, ends);
+    else
+        send_all(c, &messages);
+    if (ends && c->core && !c->rpc)
         tc_server_call_finish(c->core, c->ending.code, tc_rstr_cstr(c->ending.text), &c->ending.trailers);
-    read_owed(c);
+    tc_api_call_read_owed(c);
     tc_api_call_drop(c);
 }
 
 /* --- the core's events --- */
 
-/* Returns whether events are told, and copies them: false once the call was finished, and in the child of a callback
- * that forked, since the parent has the callbacks. With the lock held. */
+/* Returns whether events are told, and copies them: false once the call was finished or its RPC is over, and in the
+ * child of a callback that forked, since the parent has the callbacks. With the lock held. */
 static bool call_hears(const torc_server_call *c, struct torc_server_call_events *events)
 {
     *events = c->heard;
-    return !c->finished && TC_LIKELY(!tc_loop_forked(tc_runtime_loop(c->rt)));
+    return !c->finished && !c->over && TC_LIKELY(!tc_loop_forked(tc_runtime_loop(c->rt)));
 }
 
-static void on_message(void *arg, struct tc_rstr *message)
+void tc_api_call_deliver(torc_server_call *c, struct tc_rstr *message)
 {
-    torc_server_call *c = arg;
     struct torc_server_call_events heard;
-    c->reads--;
     tc_runtime_lock(c->rt);
     if (c->reads_pending)
         c->reads_pending--;
@@ -206,13 +208,25 @@ static void on_message(void *arg, struct tc_rstr *message)
         heard.on_message(c, (const torc_message *)message, c->arg);
     if (!kept)
         tc_rstr_unref(message);
-    read_owed(c);
+    tc_api_call_read_owed(c);
+}
+
+static void on_message(void *arg, struct tc_rstr *message)
+{
+    torc_server_call *c = arg;
+    c->reads--;
+    if (TC_LIKELY(!c->rpc))
+        tc_api_call_deliver(c, message);
+    else
+        tc_call_rpc_received(c->rpc, message);
 }
 
 static void on_half_close(void *arg)
 {
     torc_server_call *c = arg;
     struct torc_server_call_events heard;
+    if (c->rpc && tc_call_rpc_half_closed(c->rpc))
+        return;
     tc_runtime_lock(c->rt);
     c->half_closed = true;
     tc_wait_wake_all(&c->waits);
@@ -227,10 +241,10 @@ static void on_sent(void *arg, size_t len)
     torc_server_call *c = arg;
     struct torc_server_call_events heard;
     tc_runtime_lock(c->rt);
-    c->unsent_bytes -= tc_server_message_cost(len);
-    c->n_unsent--;
+    c->unwritten.bytes -= tc_server_message_cost(len);
+    c->unwritten.n--;
     /* A sender goes on when half of the room is free, so that it is not woken for each message. */
-    bool room = !c->n_unsent || c->unsent_bytes <= c->room / 2;
+    bool room = !c->unwritten.n || c->unwritten.bytes <= c->unwritten.room / 2;
     bool hears = call_hears(c, &heard) && c->tell_writable && room;
     if (room) {
         c->tell_writable = false;
@@ -248,22 +262,30 @@ static void job_drop(torc_server_call *c)
     tc_api_server_handlers_end(c->server);
 }
 
-static void on_end(void *arg, const struct tc_status *why TC_UNUSED)
+void tc_api_call_over(torc_server_call *c, int code)
 {
-    torc_server_call *c = arg;
     struct torc_server_call_events heard;
-    c->core = NULL;
-    bool waits = c->method && tc_pool_cancel(c->method->pool, &c->job);
     tc_runtime_lock(c->rt);
-    c->over = c->server->ended ? TORC_ECLOSED : TORC_ECANCELED;
     bool hears = call_hears(c, &heard);
+    c->over = c->over ? c->over : code;
     tc_wait_wake_all(&c->waits);
     release_if_due(c);
     tc_runtime_unlock(c->rt);
     if (hears && heard.on_cancel)
         heard.on_cancel(c, c->arg);
+}
+
+static void on_end(void *arg, const struct tc_status *why)
+{
+    torc_server_call *c = arg;
+    c->core = NULL;
+    bool handled = !c->rpc || tc_call_rpc_end(c->rpc, why);
+    bool waits = c->method && tc_pool_cancel(c->method->pool, &c->job);
+    tc_api_call_over(c, c->server->ended ? TORC_ECLOSED : TORC_ECANCELED);
     if (waits)
         job_drop(c);
+    else if (!handled)
+        torc_server_call_finish(c, TORC_STATUS_CANCELLED, NULL, NULL);
     tc_api_call_drop(c);
 }
 
@@ -299,7 +321,7 @@ static torc_server_call *call_new(const struct tc_method *m, struct tc_server_ca
     tc_ref_inc(&c->ref); /* the handle's and the loop's */
     c->server = tc_api_server_ref(m->server);
     c->rt = m->server->rt;
-    c->room = (uint64_t)m->server->opts.send_buffer_bytes;
+    c->unwritten.room = (uint64_t)m->server->opts.send_buffer_bytes;
     c->core = core;
     tc_arena_init(&c->arena.arena, 0, 0);
     tc_arena_init(&c->sent, 0, 0);
@@ -337,8 +359,7 @@ static void on_job(struct tc_pool_job *job)
     tc_api_server_unref(s);
 }
 
-/* Calls the handler, here or on the method's pool. */
-static void call_start(const struct tc_method *m, torc_server_call *c)
+void tc_api_call_start(const struct tc_method *m, torc_server_call *c)
 {
     if (!m->pool) {
         call_handle(m, c);
@@ -357,7 +378,11 @@ static void call_start(const struct tc_method *m, torc_server_call *c)
 void tc_api_call_on_stream(void *method, struct tc_server_call *core)
 {
     const struct tc_method *m = method;
-    call_start(m, call_new(m, core));
+    torc_server_call *c = call_new(m, core);
+    if (TC_LIKELY(!m->server->interceptors))
+        tc_api_call_start(m, c);
+    else
+        tc_call_rpc_begin(c, m);
 }
 
 void tc_api_call_on_unary(void *method, struct tc_server_call *core, struct tc_rstr *request)
@@ -366,7 +391,7 @@ void tc_api_call_on_unary(void *method, struct tc_server_call *core, struct tc_r
     torc_server_call *c = call_new(m, core);
     c->request = tc_rstr_ref(request);
     c->half_closed = true;
-    call_start(m, c);
+    tc_api_call_start(m, c);
 }
 
 /* --- functions that do not wait --- */
@@ -464,8 +489,8 @@ static int call_end(torc_server_call *c, struct tc_rstr *last, int code, const c
     if (!c->over) {
         if (last) {
             tc_message_queue_add(&c->unsent, last, false);
-            c->unsent_bytes += tc_server_message_cost(last->len);
-            c->n_unsent++;
+            c->unwritten.bytes += tc_server_message_cost(last->len);
+            c->unwritten.n++;
             last = NULL;
         }
         c->ending_given = true;

@@ -34,6 +34,13 @@ void tc_message_queue_add(struct tc_message_queue *m, struct tc_rstr *bytes, boo
 /* Returns the oldest message's bytes with their reference, NULL if there is none. */
 struct tc_rstr *tc_message_queue_take(struct tc_message_queue *m, bool *plain);
 
+/* Messages that were taken of the application and are not written yet. */
+struct tc_unwritten {
+    uint64_t room; /* for `bytes`; one message is always taken */
+    size_t bytes;  /* their cost */
+    size_t n;
+};
+
 /* How an RPC is to end. */
 struct tc_call_ending {
     int code;
@@ -54,7 +61,6 @@ struct torc_server_call {
     struct tc_ref ref;   /* the handle's, the loop's while the RPC runs, the task's, and each function's that runs */
     torc_server *server; /* a reference */
     torc_runtime *rt;    /* the server's */
-    uint64_t room;       /* for messages that wait to be written; one is always taken */
     struct torc_arena arena; /* the application's, once the handler was called: of one thread at a time */
     struct tc_call_facts facts;
     struct tc_rstr *request; /* of a unary handler */
@@ -65,6 +71,7 @@ struct torc_server_call {
     uint64_t reads_owed;            /* loop: asked for, and not yet asked of the core */
     unsigned reads;                 /* loop: asked of the core */
     bool introduced;                /* loop: the core has the initial metadata */
+    struct tc_call_rpc *rpc;        /* loop: what its interceptors see; NULL: none */
 
     /* Lock: */
     struct tc_link waits;
@@ -76,8 +83,7 @@ struct torc_server_call {
     struct tc_arena sent; /* headers and trailers: any thread sends them */
     struct tc_headers headers;
     struct tc_message_queue unsent;
-    size_t unsent_bytes; /* the cost of what was taken of the application and is not written yet */
-    size_t n_unsent;
+    struct tc_unwritten unwritten;
     bool tell_writable;
     bool ending_given;
     struct tc_call_ending ending;
@@ -97,6 +103,16 @@ struct torc_server_call {
 
 /* Has the loop take what the call wants, with the lock held. Returns TORC_ECLOSED if the loop has ended. */
 int tc_api_call_schedule(torc_server_call *c, bool quietly);
+/* Calls the method's handler, here or on the method's pool. Loop thread. */
+void tc_api_call_start(const struct tc_method *m, torc_server_call *c);
+/* Gives a message to the application. Takes over the reference. Loop thread. */
+void tc_api_call_deliver(torc_server_call *c, struct tc_rstr *message);
+/* Asks the core for messages that the call is owed. Loop thread. */
+void tc_api_call_read_owed(torc_server_call *c);
+/* Has the initial metadata leave, if it has not: it goes before the first message. Loop thread. */
+void tc_api_call_introduce(torc_server_call *c, const struct tc_headers *headers);
+/* Tells the application that the RPC is over, unless it knows. Loop thread. */
+void tc_api_call_over(torc_server_call *c, int code);
 /* Asks for `n` more messages, with the lock held. */
 int tc_api_call_want_reads(torc_server_call *c, uint32_t n, bool quietly);
 /* Returns 0 if the call can be used: TORC_ESTATE once it was finished, TORC_ECANCELED or TORC_ECLOSED once its RPC is

@@ -115,7 +115,8 @@ struct tc_typed *tc_api_call_keep(torc_server_call *c, struct tc_typed *mine)
 
 static bool has_room(const torc_server_call *c, size_t size)
 {
-    return !c->n_unsent || (c->unsent_bytes < c->room && tc_server_message_cost(size) <= c->room - c->unsent_bytes);
+    return !c->unwritten.n || (c->unwritten.bytes < c->unwritten.room &&
+                               tc_server_message_cost(size) <= c->unwritten.room - c->unwritten.bytes);
 }
 
 /* Queues the message if there is room; else returns TORC_EAGAIN. Makes `copy` when there is room, and releases the lock
@@ -135,8 +136,8 @@ static int try_send(torc_server_call *c, struct tc_rstr **copy, struct tc_slice 
     }
     tc_message_queue_add(&c->unsent, *copy, (flags & TORC_SEND_PLAIN) != 0);
     *copy = NULL;
-    c->unsent_bytes += tc_server_message_cost(message.len);
-    c->n_unsent++;
+    c->unwritten.bytes += tc_server_message_cost(message.len);
+    c->unwritten.n++;
     c->headers_wanted = true;
     return tc_api_call_schedule(c, quietly);
 }

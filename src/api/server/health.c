@@ -199,7 +199,7 @@ static void on_watch(torc_server_call *call, const torc_message *request, void *
         memcpy(w->name, name.data, name.len);
     tc_list_init(&w->link);
     tc_ref_inc(&h->ref);
-    call->room = 0; /* one status at a time waits to be written */
+    call->unwritten.room = 0; /* one status at a time waits to be written */
     /* The events wait for the mutex: none comes before the watcher is on the list. */
     pthread_mutex_lock(&h->mutex);
     bool runs = torc_server_call_set_events(call, &watch_events, w) == 0;

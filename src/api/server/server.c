@@ -48,6 +48,7 @@ void tc_api_server_unref(torc_server *s)
         tc_free(l);
     }
     torc_runtime *rt = s->rt;
+    tc_interceptors_free(s->interceptors);
     tc_free(s);
     tc_runtime_unref(rt);
 }
@@ -216,8 +217,13 @@ torc_server *torc_server_new(const struct torc_server_options *given, torc_error
     rc = tc_runtime_do(rt, on_make, &m);
     if (rc == 0 && !s->core)
         rc = TORC_ECLOSED;
-    if (rc == 0)
-        return s;
+    if (rc == 0) {
+        const struct torc_interceptor *const *list = options.interceptors;
+        if (!list || !list[0] || (s->interceptors = tc_interceptors_new(list, error)))
+            return s;
+        torc_server_free(s);
+        return NULL;
+    }
     tc_error_set_code(error, rc, "options: runtime");
     if (rc != TORC_EFORK)
         tc_api_server_unref(s);
@@ -537,7 +543,7 @@ static void on_start(void *arg)
     for (struct tc_method *m = s->methods; m; m = m->hh.next) {
         if (strcmp(m->path, "*") == 0)
             tc_server_set_default(s->core, tc_api_call_on_stream, m);
-        else if (m->handler.unary)
+        else if (m->handler.unary && !s->interceptors)
             tc_server_add_unary(s->core, m->path, tc_api_call_on_unary, m);
         else
             tc_server_add_method(s->core, m->path, tc_api_call_on_stream, m);

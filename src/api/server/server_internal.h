@@ -11,6 +11,7 @@
 #include "api/wait.h"
 #include "base/ref.h"
 #include "base/table.h"
+#include "channel/interceptors.h"
 #include "server/call.h"
 #include "server/server.h"
 
@@ -43,6 +44,7 @@ struct torc_server {
     struct tc_ref ref; /* the application's, the loop's until the server has ended, and each call's */
     torc_runtime *rt;  /* a reference */
     struct torc_server_options opts;
+    struct tc_interceptors *interceptors; /* NULL: none */
     struct tc_runtime_member member;
     struct tc_task free_task;
     struct tc_server *core; /* loop: NULL once the server has ended */
