@@ -32,6 +32,10 @@ TORC_API const void *torc_message_data(const torc_message *message);
 /* Returns the number of bytes; 0 for NULL. */
 TORC_API size_t torc_message_size(const torc_message *message);
 
+/* Returns 1 for a message that was compressed on the wire (its bytes are inflated), 0 for any other; TORC_EINVAL for
+ * NULL. */
+TORC_API int torc_message_compressed(const torc_message *message);
+
 /* Adds a reference, which torc_message_unref gives back. Returns `message`; NULL for NULL. */
 TORC_API torc_message *torc_message_ref(const torc_message *message);
 

@@ -203,6 +203,11 @@ TORC_API void torc_server_free(torc_server *server);
 /* "/package.Service/Method", as the client sent it; lives until the call is finished. */
 TORC_API const char *torc_server_call_method(const torc_server_call *call);
 
+/* The request message of a call that a `unary` handler has, which lives until the call is finished: handlers of
+ * generated code have it decoded, and find here what else is known of it (torc_message_compressed). NULL for a call of
+ * a `stream` handler, and for NULL. */
+TORC_API const torc_message *torc_server_call_request(const torc_server_call *call);
+
 /* The request's metadata, in the order sent, without what is told otherwise or of no use: the pseudo-headers, host,
  * content-type, content-length, te, grpc-timeout, grpc-encoding, grpc-accept-encoding. All other fields are in it,
  * user-agent and names of "grpc-" that a client made up among them. Lives until the call is finished. */

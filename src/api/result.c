@@ -316,6 +316,11 @@ size_t torc_message_size(const torc_message *message)
     return message ? ((const struct tc_rstr *)message)->len : 0;
 }
 
+int torc_message_compressed(const torc_message *message)
+{
+    return message ? ((const struct tc_rstr *)message)->compressed : TORC_EINVAL;
+}
+
 torc_message *torc_message_ref(const torc_message *message)
 {
     return (torc_message *)tc_rstr_ref((struct tc_rstr *)(uintptr_t)message);

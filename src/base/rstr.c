@@ -9,7 +9,7 @@ struct tc_rstr *tc_rstr_new(const void *data, size_t len)
 {
     struct tc_rstr *s = tc_malloc(sizeof(*s) + len + 1);
     tc_ref_init(&s->ref);
-    s->in_block = false;
+    s->in_block = s->compressed = false;
     s->len = len;
     if (len)
         memcpy(s->data, data, len);
@@ -39,6 +39,7 @@ struct tc_rstr *tc_rstr_room(struct tc_blocks *blocks, size_t capacity)
         return NULL;
     tc_ref_init(&s->ref);
     s->in_block = true;
+    s->compressed = false;
     return s;
 }
 
@@ -48,6 +49,7 @@ struct tc_rstr *tc_rstr_resize(struct tc_blocks *blocks, struct tc_rstr *s, size
     if (resized && !s) {
         tc_ref_init(&resized->ref);
         resized->in_block = true;
+        resized->compressed = false;
     }
     return resized;
 }

@@ -11,7 +11,8 @@ struct tc_buf;
 
 struct tc_rstr {
     struct tc_ref ref;
-    bool in_block; /* its memory is a block of base/blocks.h */
+    bool in_block;   /* its memory is a block of base/blocks.h */
+    bool compressed; /* a message that came compressed; the bytes are inflated */
     size_t len;
     char data[]; /* len bytes and a NUL */
 };

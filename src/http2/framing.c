@@ -107,6 +107,8 @@ static int decoder_end_message(struct tc_h2_decoder *d, struct tc_rstr **message
     }
     int rc = tc_h2_gunzip(d->blocks, tc_rstr_slice(msg), d->max_bytes, message);
     tc_rstr_unref(msg);
+    if (rc == 0)
+        (*message)->compressed = true;
     if (rc == TORC_EAGAIN)
         return decoder_no_memory(d->len, error);
     if (rc == TORC_ELIMIT)

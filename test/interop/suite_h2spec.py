@@ -1,5 +1,5 @@
-"""h2spec, a conformance test of HTTP/2 servers, against `torc backend` and the CSDS server that an application has. What fails is
-the table of docs/interop.md, no more and no less."""
+"""h2spec, a conformance test of HTTP/2 servers, against `torc backend`, the CSDS server that an application has, and a server of the
+public API (torc/server.h). What fails is the table of docs/interop.md, no more and no less."""
 import concurrent.futures
 import contextlib
 import pathlib
@@ -94,6 +94,12 @@ def csds(paths):
         yield caller.word_after("torc call: CSDS at")
 
 
+@contextlib.contextmanager
+def interop_server(paths):
+    with Program([paths.own("interop_server")]) as program:
+        yield program.word_after("listening")
+
+
 def is_fault(case, outcome, may):
     return (outcome not in ("passed", "skipped")) != (case in may)
 
@@ -129,7 +135,7 @@ def run(paths, options):
         with server(paths) as address:
             return settled(command, address, may)
 
-    servers = {"torc backend": backend, "CSDS": csds}
+    servers = {"torc backend": backend, "CSDS": csds, "interop_server": interop_server}
     with concurrent.futures.ThreadPoolExecutor() as pool:
         all_outcomes = list(pool.map(outcomes_of, servers.values()))
     for name, outcomes in zip(servers, all_outcomes):

@@ -549,6 +549,11 @@ const char *torc_server_call_method(const torc_server_call *c)
     return c ? c->facts.path : NULL;
 }
 
+const torc_message *torc_server_call_request(const torc_server_call *c)
+{
+    return c ? (const torc_message *)c->request : NULL;
+}
+
 const torc_metadata *torc_server_call_metadata(const torc_server_call *c)
 {
     return c ? c->facts.metadata : NULL;

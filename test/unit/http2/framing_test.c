@@ -55,6 +55,32 @@ static void decodes_messages(void **state)
     check_feed(TC_H2_IDENTITY, 100, "\0\0\0\0\3ab", 7, 0, "");
 }
 
+static void tells_what_was_compressed(void **state)
+{
+    (void)state;
+    struct tc_rstr *packed = tc_h2_gzip(tc_slice_str("abc")), *message;
+    assert_non_null(packed);
+    for (int compressed = 0; compressed <= 1; compressed++) {
+        struct tc_h2_decoder d;
+        struct tc_status error;
+        uint8_t prefix[TC_H2_PREFIX_LEN];
+        struct tc_buf wire = {0};
+        size_t used;
+        tc_h2_decoder_init(&d, 100);
+        d.encoding = TC_H2_GZIP;
+        tc_h2_prefix(prefix, compressed, compressed ? packed->len : 3);
+        tc_buf_append(&wire, prefix, sizeof(prefix));
+        tc_buf_append_slice(&wire, compressed ? tc_rstr_slice(packed) : tc_slice_str("abc"));
+        assert_int_equal(tc_h2_decoder_push(&d, wire.data, wire.len, &used, &message, &error), 0);
+        assert_string_equal(tc_rstr_cstr(message), "abc");
+        assert_int_equal(message->compressed, compressed);
+        tc_rstr_unref(message);
+        tc_h2_decoder_fini(&d);
+        tc_buf_fini(&wire);
+    }
+    tc_rstr_unref(packed);
+}
+
 static void rejects_what_is_not_allowed(void **state)
 {
     (void)state;
@@ -267,6 +293,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(decodes_messages),
+        cmocka_unit_test(tells_what_was_compressed),
         cmocka_unit_test(rejects_what_is_not_allowed),
         cmocka_unit_test(announced_size_takes_no_memory),
         cmocka_unit_test(room_grows_with_what_came),

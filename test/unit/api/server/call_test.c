@@ -290,6 +290,40 @@ static void test_empty_messages(void **state)
     torc_stream_free(s);
 }
 
+/* --- how a message came --- */
+
+/* Answers "1" or "0": whether the request came compressed. */
+static void on_ask_compressed(torc_server_call *call, const torc_message *request, void *arg)
+{
+    (void)arg;
+    assert_ptr_equal(torc_server_call_request(call), request);
+    const char *text = torc_server_call_printf(call, "%d", torc_message_compressed(request));
+    torc_server_call_reply(call, text, strlen(text));
+}
+
+static void test_compressed_requests(void **state)
+{
+    (void)state;
+    static const char zeros[5000];
+    for (int gzip = 0; gzip <= 1; gzip++) {
+        struct torc_call_options options = {TORC_SIZE(torc_call_options), .gzip = gzip ? TORC_ON : TORC_OFF};
+        torc_result *r = torc_unary(ch, "a.B/Compressed", zeros, sizeof(zeros), &options);
+        const torc_message *answer = torc_result_response(r);
+        assert_int_equal(torc_message_size(answer), 1);
+        assert_int_equal(*(const char *)torc_message_data(answer), '0' + gzip);
+        assert_int_equal(torc_message_compressed(answer), 0); /* the server's option gzip is off */
+        torc_result_free(r);
+    }
+    torc_stream *s = torc_stream_open(ch, "a.B/Held", NULL, NULL);
+    wait_for_step(1);
+    assert_null(torc_server_call_request(shared.call));
+    assert_null(torc_server_call_request(NULL));
+    assert_int_equal(torc_message_compressed(NULL), TORC_EINVAL);
+    assert_int_equal(torc_server_call_finish(shared.call, TORC_STATUS_OK, NULL, NULL), 0);
+    torc_result_free(torc_stream_finish(s));
+    torc_stream_free(s);
+}
+
 /* --- set-up --- */
 
 static int setup(void **state)
@@ -298,6 +332,7 @@ static int setup(void **state)
     char *bound = NULL;
     struct torc_handler pooled = {TORC_SIZE(torc_handler), .stream = on_pooled};
     struct torc_handler held = {TORC_SIZE(torc_handler), .stream = on_hand_over};
+    struct torc_handler compressed = {TORC_SIZE(torc_handler), .unary = on_ask_compressed};
     shared.step = 0;
     rt = kit_backends_runtime(TORC_RUNTIME_THREAD);
     client_rt = kit_backends_runtime(TORC_RUNTIME_THREAD);
@@ -307,6 +342,7 @@ static int setup(void **state)
     server = torc_server_new(&o, NULL);
     assert_int_equal(torc_server_add_method(server, "a.B/Pooled", &pooled, NULL), 0);
     assert_int_equal(torc_server_add_method(server, "a.B/Held", &held, NULL), 0);
+    assert_int_equal(torc_server_add_method(server, "a.B/Compressed", &compressed, NULL), 0);
     assert_int_equal(torc_server_limit(server, "a.B/Pooled", &pooled_options, NULL), 0);
     assert_int_equal(torc_server_listen(server, "127.0.0.1:0", torc_credentials_insecure(), &bound, NULL), 0);
     assert_int_equal(torc_server_start(server, NULL), 0);
@@ -330,7 +366,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(test_handler_of_a_pool), TEST(test_functions_hold), TEST(test_metadata_is_not_in_the_arena),
-        TEST(test_large_metadata),    TEST(test_empty_messages),
+        TEST(test_large_metadata),    TEST(test_empty_messages), TEST(test_compressed_requests),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
