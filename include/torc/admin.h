@@ -1,5 +1,14 @@
 /* The xDS resources that a running process has, as a dump and as a gRPC service (CSDS). SPDX-License-Identifier:
- * Apache-2.0 */
+ * Apache-2.0
+ *
+ *     torc_csds *csds = torc_csds_serve(NULL, "127.0.0.1:50052", &error); // the channels of the default runtime
+ *     if (!csds)
+ *         fprintf(stderr, "no CSDS: %s\n", torc_error_text(error));
+ *     ...
+ *     torc_csds_free(csds);
+ *
+ * grpcdebug and other tools of CSDS read it. In a library that was built without xDS (TORC_XDS=off) this header's
+ * functions are missing. */
 #ifndef TORC_ADMIN_H
 #define TORC_ADMIN_H
 
@@ -35,7 +44,8 @@ typedef struct torc_csds torc_csds;
  * malformed (TORC_EINVAL) or cannot be listened on (TORC_EIO), or the runtime has ended (TORC_ECLOSED). Waits as
  * torc_csds_dump does. Any thread. */
 TORC_API torc_csds *torc_csds_serve(torc_runtime *runtime, const char *address, torc_error **error);
-/* Returns the address with the port that the system chose; as long as the server is not freed. */
+/* Returns the address with the port that the system chose ("127.0.0.1:40123"), borrowed until the server is freed. NULL
+ * for NULL. Any thread. */
 TORC_API const char *torc_csds_address(const torc_csds *server);
 /* Stops the server: its port and connections are closed when the function returns. NULL is allowed. Any thread; but not
  * while torc_runtime_free runs on another. */

@@ -3,7 +3,24 @@
  * Messages are bytes, serialised with any library (protobuf-c, nanopb, ...; torc/protobuf_c.h has typed calls). A
  * method is "/package.Service/Method"; the leading slash may be left out. Every RPC ends with one torc_result, which
  * the caller owns (torc_unary) or borrows inside a callback (torc_unary_async). All functions may be called on any
- * thread; only those that wait are refused inside a callback. */
+ * thread; only those that wait are refused inside a callback.
+ *
+ *     struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 5000};
+ *     torc_result *result = torc_unary(channel, "helloworld.Greeter/SayHello", request, size, &o);
+ *     if (!torc_result_error(result))
+ *         use(torc_result_response(result));
+ *     torc_result_free(result);
+ *
+ * The same without a thread that waits:
+ *
+ *     static void on_result(const torc_result *result, void *arg)
+ *     {
+ *         ... // the result is borrowed; torc_result_ref keeps it
+ *     }
+ *
+ *     if (torc_unary_async(channel, method, request, size, &o, on_result, arg, NULL, &error) != 0)
+ *         ... // on_result is never called
+ */
 #ifndef TORC_CALL_H
 #define TORC_CALL_H
 

@@ -8,7 +8,18 @@
  * "unix-abstract:name", "vsock:CID:PORT" (Linux), "host:port" (dns; the default port is 443), and the schemes of
  * resolvers that the application registered. "fd:3" is a connected stream socket, which torc_channel_new takes over
  * when it succeeds: the channel has that one connection, and RPCs after its end fail. A target that
- * comes from outside may name any descriptor of the process. */
+ * comes from outside may name any descriptor of the process.
+ *
+ *     torc_error *error = NULL;
+ *     torc_credentials *tls = torc_credentials_tls(NULL, &error);
+ *     struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = tls, .gzip = TORC_ON};
+ *     torc_channel *channel = torc_channel_new(NULL, "dns:///orders:443", &o, &error);
+ *     torc_credentials_unref(tls); // the channel has a reference of its own
+ *     if (!channel)
+ *         return fprintf(stderr, "%s\n", torc_error_text(error)), 1;
+ *     ... RPCs: torc/call.h, torc/stream.h ...
+ *     torc_channel_free(channel);
+ */
 #ifndef TORC_CHANNEL_H
 #define TORC_CHANNEL_H
 

@@ -2,7 +2,17 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Credentials are immutable and counted: a constructor gives the caller one reference, and a channel or call keeps a
- * reference of its own. Functions may be called on any thread. */
+ * reference of its own. Functions may be called on any thread.
+ *
+ *     torc_credentials *tls = torc_credentials_tls(NULL, &error); // the system's roots
+ *     torc_call_credentials *jwt = torc_call_credentials_jwt_token_file("/run/token", &error);
+ *     torc_credentials *both = torc_credentials_composite(tls, jwt, &error);
+ *     struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = both};
+ *     torc_channel *channel = torc_channel_new(NULL, "dns:///orders:443", &o, &error); // fails if one of these did
+ *     torc_call_credentials_unref(jwt);
+ *     torc_credentials_unref(tls);
+ *     torc_credentials_unref(both);
+ */
 #ifndef TORC_CREDENTIALS_H
 #define TORC_CREDENTIALS_H
 

@@ -8,7 +8,9 @@
  * Clients ask by Check, List (gRFC A90) and Watch, which sends each change; a client that reads slowly gets only the
  * newest status. The service "" stands for the whole server, and is SERVING from the start. When the server begins to
  * stop (torc_server_stop), all services are NOT_SERVING for good. A Watch is an RPC without an end: while a client
- * keeps one open, torc_server_stop waits for it until its grace is over. Any thread. */
+ * keeps one open, torc_server_stop waits for it until its grace is over. The health of a service that was never set is
+ * NOT_FOUND for Check, and SERVICE_UNKNOWN for Watch until it is set. All functions may be called on any thread, and do
+ * not wait. Source: gRPC doc/health-checking.md. */
 #ifndef TORC_HEALTH_H
 #define TORC_HEALTH_H
 
@@ -23,9 +25,9 @@ typedef struct torc_health torc_health;
 
 /* The state of a service, by the numbers of grpc.health.v1. */
 enum torc_health_status {
-    TORC_HEALTH_UNKNOWN = 0,
-    TORC_HEALTH_SERVING = 1,
-    TORC_HEALTH_NOT_SERVING = 2,
+    TORC_HEALTH_UNKNOWN = 0,     /* the server does not know; clients do not send RPCs */
+    TORC_HEALTH_SERVING = 1,     /* RPCs are welcome */
+    TORC_HEALTH_NOT_SERVING = 2, /* RPCs would fail */
 };
 
 /* Adds the service grpc.health.v1.Health to a server. NULL with an error: those of torc_server_add_method; TORC_EEXIST

@@ -3,7 +3,51 @@
  * An application gives a channel its factories (torc/channel.h), and a service config chooses one by its name. A policy
  * creates children of Torc's policies (pick_first for one endpoint, usually), hears their states, and chooses among the
  * children for each RPC. Torc owns the helper and the children; the policy owns its state, which `destroy` frees. All
- * functions and callbacks are for the loop's thread; `pick` is called for each RPC and must be fast. */
+ * functions and callbacks are for the loop's thread; `pick` is called for each RPC and must be fast.
+ *
+ * A policy with one child for each endpoint, which sends each RPC to a random one of those that are connected:
+ *
+ *     static void update(void *state, const torc_lb_endpoint *const *endpoints, size_t n, const char *config_json)
+ *     {
+ *         struct policy *p = state; // from `create`, with the helper
+ *         while (p->n > 0)
+ *             torc_lb_child_destroy(p->at[--p->n].child); // connections stay in the pool for the new children
+ *         for (p->n_ready = 0; p->n < n && p->n < MOST; p->n++) {
+ *             p->at[p->n].ready = false;
+ *             p->at[p->n].child = torc_lb_child_create(p->helper, "pick_first", &p->at[p->n]);
+ *             torc_lb_child_set_endpoints(p->at[p->n].child, &endpoints[p->n], 1);
+ *         }
+ *     }
+ *
+ *     static void on_child_state(void *state, torc_lb_child *child, void *child_arg, enum torc_connectivity now)
+ *     {
+ *         struct policy *p = state;
+ *         struct endpoint *e = child_arg;
+ *         p->n_ready += (now == TORC_CONNECTIVITY_READY) - e->ready;
+ *         e->ready = now == TORC_CONNECTIVITY_READY;
+ *         if (now == TORC_CONNECTIVITY_IDLE)
+ *             torc_lb_child_connect(child);
+ *         torc_lb_update_state(p->helper, p->n_ready ? TORC_CONNECTIVITY_READY : now, NULL);
+ *     }
+ *
+ *     static torc_lb_child *pick(void *state, torc_lb_pick *pick)
+ *     {
+ *         struct policy *p = state;
+ *         size_t first = p->n_ready ? torc_lb_pick_random(pick) % p->n : 0;
+ *         for (size_t i = 0; p->n_ready && i < p->n; i++)
+ *             if (p->at[(first + i) % p->n].ready)
+ *                 return p->at[(first + i) % p->n].child;
+ *         return NULL; // waits for the next torc_lb_update_state
+ *     }
+ *
+ *     static const struct torc_lb_factory random_factory = {
+ *         TORC_SIZE(torc_lb_factory), .name = "random", .create = create, .update = update,
+ *         .on_child_state = on_child_state, .pick = pick, .destroy = destroy};
+ *     static const struct torc_lb_factory *const policies[] = {&random_factory, NULL};
+ *     struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = credentials,
+ *                                      .lb_policies = policies,
+ *                                      .service_config_json = "{\"loadBalancingConfig\":[{\"random\":{}}]}"};
+ */
 #ifndef TORC_LB_H
 #define TORC_LB_H
 
@@ -27,32 +71,36 @@ typedef struct torc_lb_pick torc_lb_pick;         /* one RPC that wants to be pl
 
 /* Returns how many addresses the endpoint has, 1 at least. */
 TORC_API size_t torc_lb_endpoint_address_count(const torc_lb_endpoint *endpoint);
-/* Returns the text of address i; borrowed as the endpoint is. */
+/* Returns the text of address i ("127.0.0.1:80"), counted from 0; borrowed as the endpoint is. NULL beyond the last. */
 TORC_API const char *torc_lb_endpoint_address(const torc_lb_endpoint *endpoint, size_t i);
 /* Returns the weight that the resolver gave; 1 where it gave none. */
 TORC_API uint64_t torc_lb_endpoint_weight(const torc_lb_endpoint *endpoint);
 /* Returns the place on the ring (A76), borrowed as the endpoint is; "" where the resolver gave none. */
 TORC_API const char *torc_lb_endpoint_hash_key(const torc_lb_endpoint *endpoint);
 
-/* Returns a child with Torc's policy of that name ("pick_first", "round_robin", ...) in its default settings. `arg`
- * comes back in on_child_state. NULL when the name is unknown. */
+/* Returns a child with Torc's policy of that name ("pick_first", "round_robin", ...) in its default settings; it has no
+ * endpoints yet. `arg` comes back in on_child_state. NULL when the name is unknown, or the policy is being destroyed.
+ * */
 TORC_API torc_lb_child *torc_lb_child_create(torc_lb_helper *helper, const char *policy, void *arg);
-/* Gives the child its endpoints, which are borrowed for the call. pick_first and round_robin connect by themselves. */
+/* Gives the child its endpoints, n of them, which are borrowed for the call, instead of those that it had; a connection
+ * to an endpoint that stays is kept. pick_first and round_robin connect by themselves. */
 TORC_API void torc_lb_child_set_endpoints(torc_lb_child *child, const torc_lb_endpoint *const *endpoints, size_t n);
-/* Has a child connect that became idle. */
+/* Has a child connect that became idle; nothing happens in another state. */
 TORC_API void torc_lb_child_connect(torc_lb_child *child);
-/* Ends and frees the child: on_child_state is no longer called for it. */
+/* Ends and frees the child: on_child_state is no longer called for it, and `pick` must not return it. RPCs that it was
+ * chosen for go on. NULL is allowed. */
 TORC_API void torc_lb_child_destroy(torc_lb_child *child);
 
 /* Publishes the policy's state, which is CONNECTING before; picks that wait are tried again. message (copied, may be
  * NULL): the reason of TRANSIENT_FAILURE. */
 TORC_API void torc_lb_update_state(torc_lb_helper *helper, enum torc_connectivity state, const char *message);
-/* Asks the resolver for newer endpoints. */
+/* Asks the resolver for newer endpoints; `update` follows if there are any. Resolvers limit how often they ask. */
 TORC_API void torc_lb_request_reresolution(torc_lb_helper *helper);
 
 /* The parts of an RPC that a pick may look at, borrowed until `pick` returns. Returns "/package.Service/Method". */
 TORC_API const char *torc_lb_pick_method(const torc_lb_pick *pick);
-/* Returns the value of a request header (several joined by ','); NULL: absent. */
+/* Returns the value of a request header, by its name in lower case (several joined by ','), borrowed until `pick`
+ * returns; NULL: absent. */
 TORC_API const char *torc_lb_pick_header(torc_lb_pick *pick, const char *name);
 /* Returns a uniform random number. It stays the same while the RPC waits in the queue and is picked for again; each
  * retry and each hedge has a number of its own. */

@@ -29,12 +29,12 @@ extern "C" {
 
 /* How much is logged: a level, and those above it. */
 enum torc_log_level {
-    TORC_LOG_NONE = 0,
-    TORC_LOG_ERROR = 1,
-    TORC_LOG_WARN = 2,
-    TORC_LOG_INFO = 3,
-    TORC_LOG_DEBUG = 4,
-    TORC_LOG_TRACE = 5,
+    TORC_LOG_NONE = 0,  /* nothing; no line has this level */
+    TORC_LOG_ERROR = 1, /* stays broken until somebody acts */
+    TORC_LOG_WARN = 2,  /* what an operator should look at: refused resources, skipped checks */
+    TORC_LOG_INFO = 3,  /* changes of state: connections, configurations */
+    TORC_LOG_DEBUG = 4, /* the steps between; may cost time under load */
+    TORC_LOG_TRACE = 5, /* each event; for tests of Torc itself */
 };
 
 /* Called for each line, on the thread that wrote it, in the middle of what Torc does there; the strings are borrowed

@@ -1,6 +1,18 @@
 /* Torc's allocator, and the reaction to an allocation that fails. SPDX-License-Identifier: Apache-2.0
  *
- * Both are settings of the whole process, made while no other thread uses Torc. */
+ * Both are settings of the whole process, made while no other thread uses Torc:
+ *
+ *     int main(void)
+ *     {
+ *         static const struct torc_allocator pool = {TORC_SIZE(torc_allocator), .malloc = pool_malloc,
+ *                                                    .calloc = pool_calloc, .realloc = pool_realloc,
+ *                                                    .free = pool_free};
+ *         if (torc_set_allocator(&pool) != 0)
+ *             abort(); // Torc has allocated already
+ *         torc_set_out_of_memory_handler(write_a_report_and_exit);
+ *         ...
+ *     }
+ */
 #ifndef TORC_MEMORY_H
 #define TORC_MEMORY_H
 

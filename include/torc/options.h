@@ -41,7 +41,7 @@ TORC_API int torc_options_set_pointer(torc_options *options, const char *name, c
 /* Returns the struct, for a function that takes a pointer to one; it lives as long as the object. NULL for NULL. */
 TORC_API const void *torc_options_data(const torc_options *options);
 
-/* NULL is allowed. */
+/* Frees the struct and the texts in it; what its pointers point at is the caller's. NULL is allowed. */
 TORC_API void torc_options_free(torc_options *options);
 
 #ifdef __cplusplus

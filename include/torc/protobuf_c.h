@@ -4,6 +4,21 @@
  * protobuf-c itself recurses to whatever depth the bytes have, cuts strings at a NUL, accepts invalid UTF-8 and keeps
  * unknown fields. torc_protobuf_c_unpack checks the bytes first, as Torc checks the bytes of a control plane.
  *
+ *     torc_arena *arena = torc_arena_new(0);
+ *     const Shop__Order *order =
+ *         (const Shop__Order *)torc_protobuf_c_unpack(&shop__order__descriptor, bytes, n, arena, &error);
+ *     if (order)
+ *         printf("%s\n", order->item);
+ *     else
+ *         fprintf(stderr, "%s\n", torc_error_text(error)); // names the field
+ *     torc_arena_free(arena); // the order goes with it
+ *
+ * RPCs of these messages have functions of their own types, which protoc-gen-torc writes (docs/guide/stubs.md) and
+ * which call the functions below:
+ *
+ *     torc_result *result = helloworld__greeter__say_hello__call(channel, &request, NULL);
+ *     const Helloworld__HelloReply *reply = helloworld__greeter__say_hello__response(result);
+ *
  * This is the only header that includes protobuf-c's; torc/torc.h leaves it out. Functions may be called on any
  * thread. */
 #ifndef TORC_PROTOBUF_C_H
@@ -70,11 +85,12 @@ struct torc_protobuf_c_method {
     int32_t server_streaming;                   /* 0 or 1 */
 };
 
-/* torc_unary. */
+/* torc_unary. The request is packed before the function waits, and borrowed until then. A request that is malformed
+ * gives a result with TORC_EINVAL, never NULL. */
 TORC_API torc_result *torc_protobuf_c_call(torc_channel *channel, const struct torc_protobuf_c_method *method,
                                            const ProtobufCMessage *request, const struct torc_call_options *options);
 
-/* torc_unary_async. */
+/* torc_unary_async. The request is packed before the function returns, and may go then. */
 TORC_API int torc_protobuf_c_async(torc_channel *channel, const struct torc_protobuf_c_method *method,
                                    const ProtobufCMessage *request, const struct torc_call_options *options,
                                    torc_result_fn fn, void *arg, torc_stream **handle, torc_error **error);

@@ -3,7 +3,27 @@
  * An application gives a channel its factories (torc/channel.h), and a target's scheme chooses one. A resolver reports
  * endpoints, or an error, through the listener that `start` is given, at once or later, as often as it likes; the
  * newest report counts. Reports are copied. The factory's functions are called on the loop's thread; the listener's
- * functions may be called on any thread. */
+ * functions may be called on any thread.
+ *
+ *     static void *start(const char *target_rest, torc_resolver_listener *listener, void *arg)
+ *     {
+ *         static const char *const addresses[] = {"10.0.0.1:80", "10.0.0.2:80"};
+ *         struct torc_endpoint both[2];
+ *         for (int i = 0; i < 2; i++)
+ *             both[i] = (struct torc_endpoint){TORC_SIZE(torc_endpoint), .addresses = &addresses[i], .n_addresses = 1};
+ *         if (torc_resolver_report(listener, both, 2, NULL) != 0)
+ *             torc_resolver_report_error(listener, TORC_STATUS_UNAVAILABLE, "no addresses for the shards");
+ *         return NULL;
+ *     }
+ *
+ *     static const struct torc_resolver_factory shards = {TORC_SIZE(torc_resolver_factory), .scheme = "shards",
+ *                                                         .start = start};
+ *     static const struct torc_resolver_factory *const resolvers[] = {&shards, NULL};
+ *     struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = credentials,
+ *                                      .resolvers = resolvers};
+ *     torc_channel *channel = torc_channel_new(NULL, "shards:all", &o, &error);
+ *
+ * A resolver that reports nothing leaves RPCs waiting, until their deadlines. */
 #ifndef TORC_RESOLVER_H
 #define TORC_RESOLVER_H
 
@@ -38,8 +58,9 @@ typedef struct torc_resolver_listener torc_resolver_listener;
 TORC_API int torc_resolver_report(torc_resolver_listener *listener, const struct torc_endpoint *endpoints, size_t n,
                                   const char *service_config_json);
 /* Reports that resolution failed. RPCs fail with this status unless endpoints were reported before. Codes that A54 does
- * not allow from control planes become INTERNAL; TORC_STATUS_OK and numbers that are not a code, UNKNOWN. Returns 0,
- * TORC_EFORK, or TORC_ECLOSED if the runtime has ended. Any thread. */
+ * not allow from control planes become INTERNAL; TORC_STATUS_OK and numbers that are not a code, UNKNOWN. message
+ * (copied, may be NULL): the reason, for the text of RPCs. Returns 0, TORC_EFORK, or TORC_ECLOSED if the runtime has
+ * ended. Any thread. */
 TORC_API int torc_resolver_report_error(torc_resolver_listener *listener, enum torc_status_code code,
                                         const char *message);
 /* Take and give back a reference, which a thread needs that reports after `stop` may have been called. Any thread. */

@@ -11,6 +11,18 @@
  * blocking call on a runtime from inside one of its own callbacks is refused with TORC_EDEADLK, unless the function
  * says otherwise.
  *
+ * In an epoll loop of the application's own:
+ *
+ *     struct torc_runtime_options o = {TORC_SIZE(torc_runtime_options), .mode = TORC_RUNTIME_CALLER};
+ *     torc_runtime *runtime = torc_runtime_new(&o, &error);
+ *     struct epoll_event event = {.events = EPOLLIN};
+ *     epoll_ctl(epoll, EPOLL_CTL_ADD, torc_runtime_fd(runtime), &event);
+ *     while (!done) {
+ *         epoll_wait(epoll, &event, 1, torc_runtime_timeout_ms(runtime));
+ *         torc_runtime_poll(runtime, 0); // calls back
+ *     }
+ *     torc_runtime_free(runtime);
+ *
  * After fork a child must not use its parent's runtime: every function that needs the loop returns TORC_EFORK (or NULL,
  * or -1 from torc_runtime_timeout_ms; torc_channel_state still tells what the parent saw last) and nothing is written
  * to the parent's sockets; the child makes a runtime of its own. Credentials are different: a child may go on using

@@ -297,14 +297,17 @@ TORC_API int torc_server_call_send_headers(torc_server_call *call, const torc_me
 TORC_API int torc_server_call_send(torc_server_call *call, const void *message, size_t size, unsigned flags,
                                    int64_t timeout_ms);
 
-/* Sends the message, which is copied, however much waits before it, then the status OK, and ends the call: the whole
- * answer of a unary RPC. Returns what torc_server_call_finish does; TORC_EINVAL also for a message that is NULL with a
- * size, TORC_ELIMIT for more than 4 GiB less a byte: the RPC then ends with INTERNAL or RESOURCE_EXHAUSTED. */
+/* Sends the message, which is copied, however much waits before it, then the status OK, and ends the call, whose handle
+ * it GIVES UP as torc_server_call_finish does: the whole answer of a unary RPC. Returns what torc_server_call_finish
+ * does; TORC_EINVAL also for a message that is NULL with a size, TORC_ELIMIT for more than 4 GiB less a byte: the RPC
+ * then ends with INTERNAL or RESOURCE_EXHAUSTED. */
 TORC_API int torc_server_call_reply(torc_server_call *call, const void *message, size_t size);
 
-/* Ends the call: what was sent is followed by the status (enum torc_status_code), its text (copied; NULL: none) and the
- * trailers (copied; NULL: none). Does not wait, and the handle is given up, whatever is returned (but for NULL, and in
- * a child of a fork).
+/* Ends the call, and GIVES UP THE HANDLE, whatever is returned (but for TORC_EFORK): the call must not be used again,
+ * and has no function that frees it. (torc_stream_finish, its namesake on clients, keeps its handle.)
+ *
+ * What was sent is followed by the status (enum torc_status_code), its text (copied; NULL: none) and the trailers
+ * (copied; NULL: none). Does not wait.
  *
  * 0: the status is on its way. TORC_ECANCELED, TORC_ECLOSED: the RPC was over. TORC_EINVAL: `code` is not a status, the
  * RPC ends with UNKNOWN. TORC_ESTATE: another thread has finished the call. */

@@ -113,10 +113,13 @@ TORC_API int torc_stream_receive(torc_stream *stream, int64_t timeout_ms, const 
  * torc_unary_async. */
 TORC_API int torc_stream_headers(torc_stream *stream, int64_t timeout_ms, const torc_metadata **headers);
 
-/* Half-closes if that is still to be done, drops messages that come, waits for the end without a limit (the deadline
- * and torc_stream_cancel end it), and returns the result, which the caller frees. Never NULL: a result with an error
- * for a stream that is NULL (TORC_EINVAL), inside a callback before the end (TORC_EDEADLK), and TORC_EFORK. May be
- * called again, and by several threads: each call returns a reference. It does not wait for on_done, or for the
+/* Waits for the end of the RPC and returns its result. KEEPS THE HANDLE: torc_stream_free is still to be called, and
+ * the result is the caller's to free, too. (torc_server_call_finish, its namesake on servers, gives its handle up.)
+ *
+ * Half-closes if that is still to be done, drops messages that come, and waits without a limit: the deadline and
+ * torc_stream_cancel end it. Never NULL: a result with an error for a stream that is NULL (TORC_EINVAL), inside a
+ * callback before the end (TORC_EDEADLK), and TORC_EFORK. May be called again, and by several threads: each call
+ * returns a reference. It does not wait for on_done, or for the
  * function of torc_unary_async: what their `arg` points at may go after torc_stream_close. */
 TORC_API torc_result *torc_stream_finish(torc_stream *stream);
 

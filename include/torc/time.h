@@ -7,7 +7,8 @@
  *         results[i] = torc_unary(channel, method, request, size, &o);
  *     }
  *
- * Any thread. */
+ * An RPC's timeout_ms counts from when the RPC begins, so that three RPCs with 5000 may take 15 s. A server that calls
+ * others has torc_server_call_time_left instead. Both functions may be called on any thread, and do not fail. */
 #ifndef TORC_TIME_H
 #define TORC_TIME_H
 
@@ -19,11 +20,12 @@
 extern "C" {
 #endif
 
-/* Milliseconds of a clock that only moves on (CLOCK_MONOTONIC), above 0. */
+/* Returns milliseconds of a clock that only moves on (CLOCK_MONOTONIC), above 0. They count from an arbitrary moment:
+ * compare them within one machine, and do not store them. */
 TORC_API int64_t torc_time_ms(void);
 
-/* How much is left until torc_time_ms returns `end_ms`, for torc_call_options.timeout_ms: milliseconds, or -1 when
- * `end_ms` has come. Never 0, which would mean no deadline there. */
+/* Returns how much is left until torc_time_ms returns `end_ms`, for torc_call_options.timeout_ms: milliseconds, or -1
+ * when `end_ms` has come. Never 0, which would mean no deadline there. */
 TORC_API int64_t torc_time_left(int64_t end_ms);
 
 #ifdef __cplusplus

@@ -51,12 +51,12 @@ TORC_API const char *torc_tls_peer_address(const torc_tls_peer *peer);
  * for NULL. Outputs may be NULL. */
 TORC_API int torc_tls_peer_certificate(const torc_tls_peer *peer, size_t i, const void **der, size_t *size);
 
-/* The kinds of subject alternative names. Later versions add numbers. */
+/* The kinds of subject alternative names. Later versions add numbers: skip those that are not known. */
 enum torc_tls_name_kind {
-    TORC_TLS_NAME_DNS = 0,
-    TORC_TLS_NAME_URI = 1,
-    TORC_TLS_NAME_EMAIL = 2,
-    TORC_TLS_NAME_IP = 3, /* as text: "127.0.0.1", "::1" */
+    TORC_TLS_NAME_DNS = 0,   /* "orders.example", "*.example" */
+    TORC_TLS_NAME_URI = 1,   /* "spiffe://domain/path" */
+    TORC_TLS_NAME_EMAIL = 2, /* "who@example" */
+    TORC_TLS_NAME_IP = 3,    /* as text: "127.0.0.1", "::1" */
 };
 
 /* Stores subject alternative name `i` of the server's certificate, counted from 0: an enum torc_tls_name_kind, and the
@@ -64,10 +64,12 @@ enum torc_tls_name_kind {
  * TORC_ENOTFOUND beyond the last, TORC_EINVAL for NULL. Outputs may be NULL. */
 TORC_API int torc_tls_peer_name(const torc_tls_peer *peer, size_t i, int32_t *kind, const char **name, size_t *size);
 
-/* Lets the connection go on, and frees the peer. NULL is allowed. */
+/* Lets the connection go on, and frees the peer. Does nothing more when nobody waits for it any longer: the time is up,
+ * or the channel has ended. Does not wait. NULL is allowed. */
 TORC_API void torc_tls_peer_accept(torc_tls_peer *peer);
 
-/* Ends the connection, and frees the peer. reason: copied, for the status of RPCs; NULL: none. NULL is allowed. */
+/* Ends the connection, and frees the peer. reason: copied, for the status of RPCs; NULL: none. Does not wait. A NULL
+ * peer is allowed. */
 TORC_API void torc_tls_peer_refuse(torc_tls_peer *peer, const char *reason);
 
 #ifdef __cplusplus

@@ -1,11 +1,37 @@
-/* Torc: gRPC clients and servers with a proxyless service mesh. This header brings the whole API.
+/* Torc: gRPC clients and servers with a proxyless service mesh. This header brings the whole API, but for
+ * torc/protobuf_c.h, which needs the headers of protobuf-c, and torc/stub.h, which generated code includes.
  *
  * If a handle or a required argument is NULL, functions that return errors return TORC_EINVAL, functions that return a
  * pointer return NULL, and functions that free or cancel do nothing; a comment says where it is otherwise. The
  * functions of torc/inline.h, and functions for callbacks of the application's resolvers and policies, must not be
  * given NULL. A handle that was given up (freed, closed, a server's call that was finished, a reference that was
  * returned) must not be used again unless a comment allows it: nothing finds that out, and a second free may crash.
- * SPDX-License-Identifier: Apache-2.0 */
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ *     torc_error *error = NULL;
+ *     torc_channel *channel = torc_channel_new(NULL, "127.0.0.1:50051", NULL, &error); // NULL options: plaintext
+ *     torc_result *result = torc_unary(channel, "echo.Echo/Say", "hello", 5, NULL);
+ *     const torc_message *reply = torc_result_response(result);
+ *     if (reply)
+ *         printf("%.*s\n", (int)torc_message_size(reply), (const char *)torc_message_data(reply));
+ *     else
+ *         fprintf(stderr, "%s\n", torc_error_text(channel ? torc_result_error(result) : error));
+ *     torc_result_free(result);
+ *     torc_channel_free(channel);
+ *     torc_error_free(error);
+ *
+ * Where to look:
+ *
+ *     clients        channel.h, call.h (unary RPCs, options of each RPC), stream.h, result.h, connectivity.h
+ *     servers        server.h, health.h
+ *     messages       message.h (bytes), protobuf_c.h with arena.h (types), metadata.h
+ *     security       credentials.h, tls_peer.h (an own check of TLS servers)
+ *     failures       error.h (functions), status.h (RPCs), log.h
+ *     threads, loops runtime.h; xds_domain.h for several runtimes
+ *     extensions     interceptor.h, resolver.h, lb.h, dialer.h, memory.h
+ *     structs        size.h (how options are filled in), inline.h (C++ before C++20), options.h (bindings)
+ *     the rest       admin.h (what xDS resources a process has), time.h, version.h, stub.h (generated code)
+ */
 #ifndef TORC_TORC_H
 #define TORC_TORC_H
 
