@@ -19,6 +19,9 @@
 
 struct tc_proxy_hop;
 
+/* How many families an address may be of: IPv4, IPv6, Unix, vsock, and AF_UNSPEC for a descriptor. */
+enum { TC_ADDR_FAMILIES = 5 };
+
 struct tc_addr_fd {
     sa_family_t family; /* AF_UNSPEC */
     int number;

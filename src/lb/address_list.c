@@ -76,9 +76,9 @@ static size_t addr_list_flatten(struct tc_endpoint *const *order, size_t n, size
 /* RFC 8305 section 4: takes one address of each family in turn, families in the order in which they first occur. */
 static void addr_list_interleave(struct tc_addr_list_entry *list, size_t n)
 {
-    int families[3]; /* IPv4, IPv6 and Unix sockets */
-    size_t next[3], n_families = 0;
-    for (size_t i = 0; i < n && n_families < TC_ARRAY_LEN(families); i++) {
+    int families[TC_ADDR_FAMILIES];
+    size_t next[TC_ADDR_FAMILIES], n_families = 0;
+    for (size_t i = 0; i < n && n_families < TC_ADDR_FAMILIES; i++) {
         size_t f = 0;
         while (f < n_families && families[f] != tc_addr_family(list[i].addr))
             f++;
