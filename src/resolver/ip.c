@@ -28,6 +28,24 @@ static void addrs_fini(addr_vec *v)
     tc_vec_fini(v);
 }
 
+/* Says which part of "address[:port]" is malformed. Returns false. */
+static bool addr_refuse(const struct tc_target *t, struct tc_slice text, int family, char **why)
+{
+    struct tc_addr a;
+    struct tc_slice host, port;
+    bool ipv4 = family == AF_INET;
+    if (tc_addr_split(text, &host, &port) && tc_slice_starts(port, tc_slice_str(":")) &&
+        addr_parse(&a, host, family) == 0) {
+        tc_addr_fini(&a);
+        port = tc_slice_of(port.data + 1, port.len - 1);
+        return tc_refuse(why, "target \"" TC_SHOWN "\": the port \"%.*s\" is not a number from 0 to 65535",
+                         TC_SHOW(t->text), (int)TC_MIN(port.len, (size_t)TC_SHOW_MAX), port.data);
+    }
+    return tc_refuse(why, "target \"" TC_SHOWN "\": \"%.*s\" is not an %s address; a port may follow: %s",
+                     TC_SHOW(t->text), (int)TC_MIN(text.len, (size_t)TC_SHOW_MAX), text.data, ipv4 ? "IPv4" : "IPv6",
+                     ipv4 ? "192.0.2.1:443" : "[2001:db8::1]:443");
+}
+
 /* Parses the whole list. Returns false with the reason in *why (NULL is allowed). */
 static bool addrs_parse(const struct tc_target *t, int family, addr_vec *out, char **why)
 {
@@ -37,11 +55,10 @@ static bool addrs_parse(const struct tc_target *t, int family, addr_vec *out, ch
         return tc_refuse(why, "target \"" TC_SHOWN "\": %s has no authority", TC_SHOW(t->text), t->scheme);
     while (tc_slice_split(&rest, &more, ',', &part)) {
         struct tc_addr a;
-        if (addr_parse(&a, tc_slice_trim(part), family) != 0) {
+        part = tc_slice_trim(part);
+        if (addr_parse(&a, part, family) != 0) {
             addrs_fini(out);
-            return tc_refuse(why, "target \"" TC_SHOWN "\": \"%.*s\" is not an %s address with a port",
-                             TC_SHOW(t->text), (int)TC_MIN(part.len, (size_t)TC_SHOW_MAX), part.data,
-                             family == AF_INET ? "IPv4" : "IPv6");
+            return addr_refuse(t, part, family, why);
         }
         *tc_vec_push(out) = a;
     }

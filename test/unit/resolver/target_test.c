@@ -132,6 +132,19 @@ static void test_bad_ports_are_named(void **state)
     expect_refused(":80", "neither host:port nor of a known scheme (");
 }
 
+static void test_bad_addresses_are_named(void **state)
+{
+    (void)state;
+    expect_refused("ipv4:1.2.3.4:5, host:80",
+                   "\": \"host:80\" is not an IPv4 address; a port may follow: 192.0.2.1:443");
+    expect_refused("ipv4:[::1]", "\"[::1]\" is not an IPv4 address; a port may follow: ");
+    expect_refused("ipv6:1.2.3.4", "\"1.2.3.4\" is not an IPv6 address; a port may follow: [2001:db8::1]:443");
+    expect_refused("ipv6:[::1", "\"[::1\" is not an IPv6 address; a port may follow: ");
+    expect_refused("ipv4:1.2.3.4:99999", "1.2.3.4:99999\": the port \"99999\" is not a number from 0 to 65535");
+    expect_refused("ipv4:1.2.3.4:", "1.2.3.4:\": the port \"\" is not a number from 0 to 65535");
+    expect_refused("ipv6:[::1]:http", "[::1]:http\": the port \"http\" is not a number from 0 to 65535");
+}
+
 static void test_authorities(void **state)
 {
     (void)state;
@@ -245,9 +258,10 @@ static void test_registry(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_forms),    cmocka_unit_test(test_malformed), cmocka_unit_test(test_authorities),
-        cmocka_unit_test(test_literals), cmocka_unit_test(test_registry),  cmocka_unit_test(test_bad_ports_are_named),
-        cmocka_unit_test(test_long),
+        cmocka_unit_test(test_forms),       cmocka_unit_test(test_malformed),
+        cmocka_unit_test(test_authorities), cmocka_unit_test(test_literals),
+        cmocka_unit_test(test_registry),    cmocka_unit_test(test_bad_ports_are_named),
+        cmocka_unit_test(test_long),        cmocka_unit_test(test_bad_addresses_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

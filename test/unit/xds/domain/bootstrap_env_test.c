@@ -92,7 +92,7 @@ static void the_uri_of_a_server_must_be_a_target(void **state)
     expect_uri("xds:///x", "target \"xds:///x\": a control plane is not found by xDS itself");
     expect_uri("http://x", "target \"http://x\": neither host:port nor of a known scheme (");
     expect_uri("a:99999", "target \"a:99999\": the port \"99999\" is not a number from 0 to 65535");
-    expect_uri("ipv4:x:1", "target \"ipv4:x:1\": \"x:1\" is not an IPv4 address with a port");
+    expect_uri("ipv4:x:1", "target \"ipv4:x:1\": \"x:1\" is not an IPv4 address; a port may follow: 192.0.2.1:443");
     expect_uri("dns:///%zz", "target \"dns:///%zz\": a percent-encoding in it is malformed");
     expect_uri("a\\n:1", "a control character is in it");
     expect(
