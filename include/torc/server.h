@@ -52,8 +52,7 @@
 extern "C" {
 #endif
 
-/* A server: its methods, limits and listeners. A connection whose client cancels more than 1,000 RPCs a second (2,000
- * at once) ends with ENHANCE_YOUR_CALM, too_many_rststreams. */
+/* A server: its methods, limits and listeners. */
 typedef struct torc_server torc_server;
 
 /* An RPC that a server received. */
@@ -93,6 +92,9 @@ struct torc_server_options {
     const struct torc_interceptor *const *interceptors; /* they see the RPCs of all methods, the first next to the
                                                            client; at most 64 (torc/interceptor.h); NULL-terminated,
                                                            NULL: none; copied */
+    int64_t max_cancels; /* RPCs that a client may cancel in a second, on one connection, and twice as many at once; 0:
+                            1000; -1: no limit; at most 2147483647. Beyond it the connection ends with ENHANCE_YOUR_CALM,
+                            too_many_rststreams */
 };
 
 /* The functions that answer a method. Exactly one of `unary` and `stream` is set. Called on the thread that drives the
@@ -193,7 +195,8 @@ TORC_API int torc_server_stop(torc_server *server, int64_t grace_ms);
 TORC_API int torc_server_stop_async(torc_server *server, int64_t grace_ms, void (*fn)(void *arg), void *arg);
 
 /* Ends everything at once: connections close, RPCs are cancelled, handlers are released. When it returns, no handler
- * runs and none will be called; inside a callback: when the callback has returned. Handlers on a pool may go on:
+ * runs and none will be called; inside a callback: when the callback has returned, but functions of calls return
+ * TORC_ECLOSED at once, and torc_server_call_reply sends nothing. Handlers on a pool may go on:
  * torc_pool_free waits for them. Calls that are not finished stay the application's. NULL is allowed, and nothing
  * happens in a child of a fork. */
 TORC_API void torc_server_free(torc_server *server);

@@ -136,6 +136,7 @@ static const struct tc_option server_fields[] = {
     {FIELD(pings_without_calls)},
     {FIELD(gzip)},
     {FIELD(interceptors)},
+    {FIELD(max_cancels), OR_MINUS_ONE(1000, 1, INT32_MAX, INT32_MAX)},
 };
 #undef OF
 

@@ -26,6 +26,7 @@ void tc_h2_opts_init(struct tc_h2_opts *opts, bool server)
                    .max_concurrent_streams = 100,
                    .initial_window_bytes = 64 * 1024,
                    .max_glitches = 10000,
+                   .max_cancels = 1000,
                    .write_bytes = 512 * 1024,
                    .max_queued_control = 1000},
         .keepalive = {.timeout_ms = 20000, .min_interval_ms = 300000},
@@ -69,6 +70,7 @@ struct tc_h2_conn *tc_h2_conn_new(struct tc_loop *loop, struct tc_bytestream *bs
                         opts->glitch_rate ? tc_h2_glitch_rate_ref(opts->glitch_rate) : tc_h2_glitch_rate_new(),
                         opts->server);
     c->glitches.frames_per_second = opts->limits.max_glitches;
+    c->glitches.cancels_per_second = opts->limits.max_cancels;
     c->glitches.max_empty_frames = opts->limits.max_queued_control;
     tc_h2_keepalive_init(c);
     tc_bytestream_set_handler(bs, tc_h2_conn_on_event, c);

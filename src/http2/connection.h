@@ -23,6 +23,7 @@ struct tc_h2_limits {
     uint32_t initial_window_bytes;    /* of a stream; 64 KiB, grown to the bandwidth-delay product up to 16 MiB */
     uint32_t max_glitches;       /* frames in a second that carry nothing (WINDOW_UPDATE, PING, GOAWAY, those of unknown
                                     types and of closed streams), and KiB in them; 10,000 */
+    uint32_t max_cancels;        /* server: RPCs that a client may cancel in a second, twice as many at once; 1000 */
     uint32_t write_bytes;        /* of frames that are gathered for one write, and kept where the socket takes no
                                     more; 512 KiB */
     uint32_t max_queued_control; /* PING and SETTINGS acks, resets that wait to be written; 1000: then closed */

@@ -21,7 +21,6 @@ enum {
     GLITCH_BYTES = 1024,       /* bytes of content that count as another glitch */
     CREDIT = 4,                /* glitches that one frame of ours may bring about: two windows, a PING at most */
     MAX_CREDIT = 1 << 20,      /* most glitches that are allowed for */
-    MAX_CANCELS = 1000,        /* RPCs that a client may cancel in a second; twice as many at once */
     MAX_LATE_BYTES = 16 << 20, /* the connection's window */
     /* The cost of header fields that nobody takes, in frames. A frame stands for a microsecond, in which nghttp2 checks
      * some 2,000 bytes of values; to find a field and hand it over takes as long as 256 bytes. A block whose dropped
@@ -193,7 +192,7 @@ void tc_h2_glitches_on_hidden(struct tc_h2_glitches *g, bool over)
 
 void tc_h2_glitches_on_cancel(struct tc_h2_glitches *g)
 {
-    if (!tc_h2_glitch_rate_add(&g->cancels, 1, MAX_CANCELS, tc_loop_now_ms(g->loop)))
+    if (!tc_h2_glitch_rate_add(&g->cancels, 1, g->cancels_per_second, tc_loop_now_ms(g->loop)))
         tc_h2_glitches_violation(g, NGHTTP2_ENHANCE_YOUR_CALM, "too_many_rststreams");
 }
 

@@ -15,6 +15,7 @@ struct tc_h2_glitches {
     struct tc_loop *loop;
     struct tc_h2_glitch_rate *rate; /* of the peer; a reference */
     int64_t frames_per_second;      /* the glitches that time pays for */
+    int64_t cancels_per_second;     /* those of `cancels` */
     uint32_t max_empty_frames;      /* DATA frames in a row without content */
     uint32_t empty_frames;
     const char *violation;            /* why the connection must end; NULL: it goes on. Static text */

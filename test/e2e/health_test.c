@@ -219,6 +219,23 @@ static void test_malformed_request(void **state)
     }
 }
 
+/* A HealthListRequest has no fields: those of later versions are skipped, other bytes are an error. */
+static void test_malformed_list_request(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *bytes;
+        size_t size;
+        int code;
+    } rows[] = {
+        {"\xff\xff\xff", 3, TORC_STATUS_INTERNAL}, {"\n\5a.B", 5, TORC_STATUS_INTERNAL}, {"\n\1a", 3, TORC_STATUS_OK}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        torc_result *r = torc_unary(ch, "grpc.health.v1.Health/List", rows[i].bytes, rows[i].size, NULL);
+        assert_int_equal(torc_result_code(r), rows[i].code);
+        torc_result_free(r);
+    }
+}
+
 /* A client cannot make each watch hold a large request. */
 static void test_large_request(void **state)
 {
@@ -275,6 +292,7 @@ int main(void)
         TEST(test_list),
         cmocka_unit_test_setup_teardown(test_slow_reader, setup_caller, teardown),
         TEST(test_malformed_request),
+        TEST(test_malformed_list_request),
         TEST(test_large_request),
         TEST(test_misuse),
     };

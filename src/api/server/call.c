@@ -485,8 +485,9 @@ static int call_end(torc_server_call *c, struct tc_rstr *last, int code, const c
         tc_api_call_drop(c);
         return TORC_ESTATE;
     }
-    bool posts = !c->over || c->heard.release;
-    if (!c->over) {
+    int over = tc_api_call_is_over(c);
+    bool posts = !over || c->heard.release;
+    if (!over) {
         if (last) {
             tc_message_queue_add(&c->unsent, last, false);
             c->unwritten.bytes += tc_server_message_cost(last->len);
@@ -499,7 +500,7 @@ static int call_end(torc_server_call *c, struct tc_rstr *last, int code, const c
         tc_headers_init(&c->ending.trailers, &c->sent);
         tc_metadata_to_headers(trailers, &c->ending.trailers);
     } else {
-        rc = c->over;
+        rc = over;
     }
     c->finished = true;
     tc_wait_wake_all(&c->waits);
@@ -637,7 +638,7 @@ int torc_server_call_cancelled(const torc_server_call *given)
         return rc == TORC_ECLOSED ? 1 : rc;
     tc_ref_inc(&c->ref);
     tc_runtime_lock(c->rt);
-    rc = c->over != 0;
+    rc = tc_api_call_is_over(c) != 0;
     tc_runtime_unlock(c->rt);
     tc_api_call_drop(c);
     return rc;

@@ -115,11 +115,17 @@ void tc_api_call_introduce(torc_server_call *c, const struct tc_headers *headers
 void tc_api_call_over(torc_server_call *c, int code);
 /* Asks for `n` more messages, with the lock held. */
 int tc_api_call_want_reads(torc_server_call *c, uint32_t n, bool quietly);
-/* Returns 0 if the call can be used: TORC_ESTATE once it was finished, TORC_ECANCELED or TORC_ECLOSED once its RPC is
- * over. With the lock held. */
+/* Returns 0 while the RPC runs, TORC_ECANCELED or TORC_ECLOSED once it is over or about to end with its server. With
+ * the lock held. */
+static inline int tc_api_call_is_over(const torc_server_call *c)
+{
+    return c->over ? c->over : atomic_load(&c->server->freed) ? TORC_ECLOSED : 0;
+}
+/* Returns 0 if the call can be used: TORC_ESTATE once it was finished, else what tc_api_call_is_over returns. With the
+ * lock held. */
 static inline int tc_api_call_state(const torc_server_call *c)
 {
-    return c->finished ? TORC_ESTATE : c->over;
+    return c->finished ? TORC_ESTATE : tc_api_call_is_over(c);
 }
 
 #endif

@@ -85,17 +85,23 @@ static size_t response_write(int status, char out[2])
     return status ? 2 : 0;
 }
 
+/* Reads all fields. Stores the last that has the number 1 and bytes in *name, unless `name` is NULL. Returns false if
+ * the bytes are malformed. */
+static bool fields_read(struct tc_slice rest, struct tc_slice *name)
+{
+    struct tc_wire_field f;
+    bool good = true;
+    while (rest.len && (good = tc_wire_next(&rest, &f)))
+        if (name && f.is_bytes && f.number == 1)
+            *name = f.value;
+    return good;
+}
+
 /* Stores the name that a HealthCheckRequest has. If the request is malformed, finishes the call and returns false. */
 static bool request_read(torc_server_call *call, const torc_message *request, struct tc_slice *name)
 {
-    struct tc_slice rest = tc_slice_of(torc_message_data(request), torc_message_size(request));
-    struct tc_wire_field f;
-    bool good = true;
     *name = tc_slice_of("", 0);
-    while (rest.len && (good = tc_wire_next(&rest, &f)))
-        if (f.is_bytes && f.number == 1)
-            *name = f.value;
-    if (good && tc_utf8_valid(*name))
+    if (fields_read(tc_slice_of(torc_message_data(request), torc_message_size(request)), name) && tc_utf8_valid(*name))
         return true;
     torc_server_call_finish(call, TORC_STATUS_INTERNAL, "malformed HealthCheckRequest", NULL);
     return false;
@@ -130,10 +136,15 @@ static void entry_append(struct tc_buf *out, const struct service *s)
     tc_buf_fini(&entry);
 }
 
-static void on_list(torc_server_call *call, const torc_message *request TC_UNUSED, void *arg)
+static void on_list(torc_server_call *call, const torc_message *request, void *arg)
 {
     torc_health *h = arg;
     struct tc_buf out = {0};
+    struct tc_slice rest = tc_slice_of(torc_message_data(request), torc_message_size(request));
+    if (!fields_read(rest, NULL)) {
+        torc_server_call_finish(call, TORC_STATUS_INTERNAL, "malformed HealthListRequest", NULL);
+        return;
+    }
     pthread_mutex_lock(&h->mutex);
     bool many = HASH_COUNT(h->services) > MAX_LISTED;
     for (const struct service *s = h->services; s && !many; s = s->hh.next)

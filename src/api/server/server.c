@@ -126,6 +126,7 @@ void torc_server_free(torc_server *s)
     int rc = tc_runtime_check_blocking(s->rt);
     if (rc == TORC_EFORK)
         return;
+    atomic_store(&s->freed, true);
     if (rc == TORC_EDEADLK && tc_runtime_run(s->rt, &s->free_task))
         return; /* the task has the application's reference */
     if (rc == 0 && tc_runtime_do(s->rt, on_free, s) == TORC_EFORK)
@@ -176,6 +177,7 @@ static void opts_fill(struct tc_server_opts *to, const struct torc_server_option
     to->http2.limits.max_send_message_bytes = (size_t)TC_MIN((uint64_t)o->max_send_message_bytes, SIZE_MAX);
     to->http2.limits.max_header_list_bytes = (size_t)TC_MIN((uint64_t)o->max_header_list_bytes, SIZE_MAX);
     to->http2.limits.max_concurrent_streams = (uint32_t)o->max_concurrent_streams;
+    to->http2.limits.max_cancels = (uint32_t)o->max_cancels;
     to->http2.keepalive = (struct tc_h2_keepalive){
         .time_ms = limit_or_none(o->keepalive_time_ms),
         .timeout_ms = (uint64_t)o->keepalive_timeout_ms,
@@ -205,6 +207,7 @@ torc_server *torc_server_new(const struct torc_server_options *given, torc_error
     }
     torc_server *s = TC_NEW(torc_server);
     tc_ref_init(&s->ref);
+    atomic_init(&s->freed, false);
     atomic_init(&s->handlers, 1);
     s->rt = tc_runtime_ref(rt);
     s->opts = options;

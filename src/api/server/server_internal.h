@@ -48,6 +48,7 @@ struct torc_server {
     struct tc_runtime_member member;
     struct tc_task free_task;
     struct tc_server *core; /* loop: NULL once the server has ended */
+    atomic_bool freed;      /* torc_server_free was called: calls that run end with the server */
     atomic_uint handlers;   /* who may call handlers: the loop, until the server has ended, and jobs of pools */
 
     /* Lock: */

@@ -67,6 +67,27 @@ static void rapid_reset(void **state)
     fini(&f);
 }
 
+static void rapid_reset_by_option(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct tc_server_opts opts;
+    struct tc_server_counts counts;
+    tc_server_opts_init(&opts);
+    opts.http2.limits.max_cancels = 10;
+    init(&f, &opts);
+    for (uint32_t id = 1; id < 100; id += 2) {
+        fake_h2_headers(f.k.peer, id, REQUEST, false);
+        tc_loop_drain(f.k.loop);
+        fake_h2_rst(f.k.peer, id, 8);
+        tc_loop_drain(f.k.loop);
+    }
+    tc_server_counts(f.k.server, &counts);
+    assert_int_equal(counts.open_connections, 0);
+    assert_int_equal(f.ends, 21); /* twice the rate at once, and the one that was too many */
+    fini(&f);
+}
+
 static void cancels_at_a_rate(void **state)
 {
     TC_CASE(SV30);
@@ -311,6 +332,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rapid_reset),
+        cmocka_unit_test(rapid_reset_by_option),
         cmocka_unit_test(cancels_at_a_rate),
         cmocka_unit_test(resets_of_what_has_ended),
         cmocka_unit_test(ping_policy),

@@ -241,8 +241,9 @@ static void on_free_inside(torc_server_call *call, void *arg)
     (void)arg;
     assert_int_equal(torc_server_stop(freed_inside, 0), TORC_EDEADLK);
     torc_server_free(freed_inside);
-    assert_int_equal(torc_server_call_cancelled(call), 0);
-    torc_server_call_finish(call, TORC_STATUS_OK, NULL, NULL);
+    assert_int_equal(torc_server_call_cancelled(call), 1);
+    assert_int_equal(torc_server_call_send(call, "x", 1, 0, 0), TORC_ECLOSED);
+    assert_int_equal(torc_server_call_reply(call, "x", 1), TORC_ECLOSED);
 }
 
 static void test_free_inside_a_handler(void **state)
