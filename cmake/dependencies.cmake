@@ -26,7 +26,7 @@ if(TORC_XDS)
   torc_library(PROTOBUFC libprotobuf-c>=1.3.3)
   find_program(PROTOC_C protoc-c REQUIRED)
 endif()
-if(TORC_TOOLS OR TORC_TESTS)
+if(TORC_TOOLS OR TORC_TESTS OR TORC_TESTING)
   torc_library(YAML yaml-0.1)
 endif()
 

@@ -22,6 +22,7 @@
 #include "base/options.h"
 #include "base/thread.h"
 #include "runtime/blocking.h"
+#include "runtime/process.h"
 #include "runtime/runtime_internal.h"
 #include "runtime/xds_domain.h"
 #include "subchannel/pool.h"
@@ -116,7 +117,7 @@ static bool options_accept(struct torc_runtime_options *out, const struct torc_r
                            struct tc_log_sink **log_sink, torc_error **error)
 {
     *log_sink = NULL;
-    if (!tc_options_complete(TC_OPTIONS_RUNTIME, out, given, error))
+    if (!tc_options_complete(TC_OPTIONS_RUNTIME, out, given, error) || !tc_process_admit(out, error))
         return false;
     if (out->xds_domain && !tc_xds_domain_hold(out->xds_domain))
         return tc_error_set(error, TORC_EFORK, TORC_LAYER_API, "options: xds_domain: it belongs to the parent process");
@@ -168,22 +169,6 @@ torc_runtime *tc_runtime_new_on(struct tc_loop *loop, const struct torc_runtime_
     return runtime_make(loop, false, &options, log_sink);
 }
 
-static _Atomic(torc_runtime *) default_runtime;
-
-torc_runtime *torc_runtime_default(void)
-{
-    torc_runtime *have = atomic_load(&default_runtime);
-    while (!have || tc_loop_forked(have->loop)) {
-        torc_runtime *made = torc_runtime_new(NULL, NULL);
-        if (!made)
-            return NULL;
-        if (atomic_compare_exchange_strong(&default_runtime, &have, made))
-            return made;
-        torc_runtime_free(made);
-    }
-    return have;
-}
-
 static void wait_for_shutdown(torc_runtime *rt)
 {
     struct tc_wait w;
@@ -206,7 +191,7 @@ int torc_runtime_free(torc_runtime *rt)
         return 0;
     if (tc_loop_forked(rt->loop))
         return TORC_EFORK;
-    if (rt == atomic_load(&default_runtime))
+    if (tc_process_keeps(rt))
         return TORC_ESTATE;
     if (tc_loop_in_turn(rt->loop))
         return TORC_EDEADLK;

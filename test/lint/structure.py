@@ -14,6 +14,8 @@ MOST_MEMBERS = 40  # of a struct, those of anonymous structs inside included
 MOST_FUNCTION_LINES = 60
 MOST_FILE_LINES = 700
 MOST_SUBCHANNEL_FILES = 4
+# Opaque structs of src that a world has its own form of (src/testing): one program has one of the two.
+OF_A_WORLD = {"tc_connect", "tc_dns", "tc_file_watch", "tc_listen_socket", "torc_pool"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 STRUCT = re.compile(r"\bstruct\s+(\w+)\s*(?:__attribute__\s*\(\(.*?\)\)\s*)?\{")
@@ -97,6 +99,8 @@ def check_structs(texts, found):
             count = members(body_at(text, match.end()))
             if count > MOST_MEMBERS:
                 found.append(f"{place}: struct {match[1]} has {count} members, {MOST_MEMBERS} at most")
+            if name.startswith("testing/") and match[1] in OF_A_WORLD:
+                continue
             if match[1] in places:
                 found.append(f"{place}: struct {match[1]} is defined at {places[match[1]]} too")
             places[match[1]] = place

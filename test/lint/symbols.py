@@ -2,7 +2,7 @@
 """What the libraries show: libtorc.so exports and libtorc.a has as global names what include/torc declares, all of it and nothing
 else. Each symbol of libtorc.so has a version node of src/torc.map, whose newest node is of this minor release and alone may have a
 pattern; the soname is the ABI's. With TORC_LATE_LOADING libtorc-regex.so exports its one function, and libtorc.so does not
-need what it loads when it is first used."""
+need what it loads when it is first used. libtorc-testing has the same names and those of torc/testing.h."""
 import argparse
 import pathlib
 import re
@@ -41,6 +41,21 @@ def version_findings(map_file, cache, library, versioned):
         yield f"libtorc.so has the soname {dynamic(library, 'SONAME')}, expected {soname}"
 
 
+def testing_findings(source, folder, declared, cache):
+    """libtorc-testing has the names of libtorc and those of torc/testing.h, the latter with a version node of their own."""
+    if "TORC_TESTING:BOOL=ON" not in cache:
+        return
+    own = set(re.findall(r"^TORC_TESTING_API [^;]*?\b(torc_\w+)\(", (source / "include/torc/testing.h").read_text(), re.M))
+    versioned = names(folder / "libtorc-testing.so", "-D")
+    of_testing = {name.partition("@@")[0] for name in versioned if name.endswith("@@TORC_TESTING")}
+    if not own or own != of_testing:
+        yield f"torc/testing.h declares and libtorc-testing.so exports as TORC_TESTING: {sorted(own ^ of_testing)} differ"
+    for shown, where in (({name.partition("@")[0] for name in versioned}, "libtorc-testing.so"),
+                         (names(folder / "libtorc-testing.a", "--extern-only"), "libtorc-testing.a")):
+        if shown != declared | own:
+            yield f"{where} and what include/torc declares differ: {sorted(shown ^ (declared | own))}"
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--source", required=True)
@@ -58,6 +73,7 @@ def main():
         for statement in re.findall(r"TORC_API\b([^;]*);", text):
             declared.add(re.search(r"\b(torc_\w+)\s*(\(|$)", statement)[1])
     findings = list(version_findings(pathlib.Path(args.source) / "src" / "torc.map", cache, library, versioned))
+    findings += testing_findings(pathlib.Path(args.source), folder, declared, cache)
     for shown, where in ((exported, "libtorc.so"), (archived, "libtorc.a")):
         findings += [f"in {where} and not declared in include/torc: {n}" for n in sorted(shown - declared)]
         findings += [f"declared and not in {where}: {n}" for n in sorted(declared - shown)]

@@ -11,7 +11,7 @@
 #include "sim/servers.h"
 #include "sim/trace.h"
 #include "sim/workload_internal.h"
-#include "sim/world.h"
+#include "testing/world.h"
 
 static unsigned below(struct tc_rng *rng, unsigned n)
 {
@@ -87,7 +87,7 @@ static void call_on_done(void *arg, const struct app_outcome *r)
     sim_story("call %llu: %d%s%s%s%s after %u attempts %s", (unsigned long long)call->id, r->code,
               r->peer[0] ? " from " : "", r->peer, r->message[0] ? ", " : "", r->message, r->attempts, response);
     call->over = true;
-    oracle_call_ends(call->id, &o, sim_now_ms());
+    oracle_call_ends(call->id, &o, tc_world_now_ms());
 }
 
 /* --- new calls --- */
@@ -128,11 +128,11 @@ void sim_call_start(struct sim_client *c, struct tc_rng *rng, struct oracle_call
     char request[96], key[16];
     o->delay_ms = below(rng, 8) ? below(rng, 4) : below(rng, 800);
     uint64_t heard_ms = TC_MAX(c->routed_ms, c->back_ms) + TIME_TO_HEAR_MS;
-    o->routed = c->routed_ms == 0 || (!(c->control_plane_down && c->unheard) && heard_ms < sim_now_ms());
+    o->routed = c->routed_ms == 0 || (!(c->control_plane_down && c->unheard) && heard_ms < tc_world_now_ms());
     call->client = c;
     call->service = o->service;
     call->message_size = size_choose(c, rng);
-    call->id = oracle_call_begins(o, sim_now_ms());
+    call->id = oracle_call_begins(o, tc_world_now_ms());
     snprintf(request, sizeof(request), "%llu %u %d %u %zu", (unsigned long long)call->id, o->delay_ms, o->asked_code,
              o->n_messages, call->message_size);
     snprintf(key, sizeof(key), "key-%d", o->key);
@@ -215,7 +215,7 @@ void sim_step_free(struct sim_client *c, struct tc_rng *rng)
         return;
     sim_story("call %llu is freed", (unsigned long long)call->id);
     sim_count(SIM_COUNT_CALLS_FREED);
-    oracle_call_freed(call->id, sim_now_ms());
+    oracle_call_freed(call->id, tc_world_now_ms());
     app_call_free(call->app);
     /* The memory stays, for an outcome that must not come. */
     call->freed = true;

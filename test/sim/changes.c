@@ -4,13 +4,14 @@
  * listeners change only while all resources are good: a client that is sent to a cluster for the first time must find
  * it. */
 #include "base/clock.h"
+#include "sim/faults.h"
 #include "sim/names.h"
-#include "sim/net.h"
 #include "sim/oracle.h"
 #include "sim/servers.h"
 #include "sim/trace.h"
 #include "sim/workload_internal.h"
-#include "sim/world.h"
+#include "testing/net.h"
+#include "testing/world.h"
 
 static unsigned below(struct tc_rng *rng, unsigned n)
 {
@@ -134,24 +135,24 @@ void sim_mesh_serve(const struct sim_client *c)
 
 /* --- faults --- */
 
-static void host_turn(unsigned host, enum sim_host_mode mode)
+static void host_turn(unsigned host, enum tc_host_mode mode)
 {
     const char *address = sim_host_address(host);
     static const char *const words[] = {"is up", "refuses connections", "falls silent"};
     sim_story("host %u (%s) %s", host, address, words[mode]);
-    sim_host_set(address, mode);
-    if (mode != SIM_HOST_UP)
-        sim_host_break(address, mode == SIM_HOST_SILENT);
-    oracle_host(host, mode == SIM_HOST_UP, mode == SIM_HOST_SILENT, sim_now_ms());
+    tc_host_set(address, mode);
+    if (mode != TC_HOST_UP)
+        tc_host_break(address, mode == TC_HOST_SILENT);
+    oracle_host(host, mode == TC_HOST_UP, mode == TC_HOST_SILENT, tc_world_now_ms());
 }
 
-static void fault_host(const struct sim_client *c, struct tc_rng *rng, enum sim_host_mode mode)
+static void fault_host(const struct sim_client *c, struct tc_rng *rng, enum tc_host_mode mode)
 {
     unsigned host = below(rng, (unsigned)c->mesh.n_hosts);
-    if (sim_host_mode(sim_host_address(host)) != SIM_HOST_UP)
-        mode = SIM_HOST_UP;
-    if (mode != SIM_HOST_UP)
-        sim_count(mode == SIM_HOST_SILENT ? SIM_COUNT_FAULT_SILENT : SIM_COUNT_FAULT_DOWN);
+    if (tc_host_mode(sim_host_address(host)) != TC_HOST_UP)
+        mode = TC_HOST_UP;
+    if (mode != TC_HOST_UP)
+        sim_count(mode == TC_HOST_SILENT ? SIM_COUNT_FAULT_SILENT : SIM_COUNT_FAULT_DOWN);
     host_turn(host, mode);
 }
 
@@ -160,12 +161,12 @@ static void control_plane_turn(struct sim_client *c, bool down)
     sim_story("the control plane is %s", down ? "unreachable" : "back");
     c->control_plane_down = down;
     c->fell_back = false;
-    sim_host_set(SIM_CONTROL_PLANE, down ? SIM_HOST_REFUSES : SIM_HOST_UP);
+    tc_host_set(SIM_CONTROL_PLANE, down ? TC_HOST_REFUSES : TC_HOST_UP);
     if (down) {
         sim_count(SIM_COUNT_FAULT_CONTROL_PLANE);
-        sim_host_break(SIM_CONTROL_PLANE, false);
+        tc_host_break(SIM_CONTROL_PLANE, false);
     }
-    uint64_t now_ms = sim_now_ms();
+    uint64_t now_ms = tc_world_now_ms();
     if (down)
         c->unheard = (c->unheard && c->back_ms + TIME_TO_HEAR_MS > now_ms) || c->changed_ms + TIME_TO_HEAR_MS > now_ms;
     else
@@ -180,7 +181,7 @@ static void fault_goaway(const struct sim_client *c, struct tc_rng *rng)
     sim_story("host %u sends GOAWAY", host);
     sim_count(SIM_COUNT_FAULT_GOAWAY);
     servers_goaway(host);
-    oracle_goaway(sim_now_ms());
+    oracle_goaway(tc_world_now_ms());
 }
 
 static void fault_sick(const struct sim_client *c, struct tc_rng *rng)
@@ -193,7 +194,7 @@ static void fault_sick(const struct sim_client *c, struct tc_rng *rng)
     if (sick[host])
         sim_count(SIM_COUNT_FAULT_SICK);
     servers_set_sick(host, sick[host] ? unavailable : 0);
-    oracle_sick(host, sick[host] ? unavailable : 0, sim_now_ms());
+    oracle_sick(host, sick[host] ? unavailable : 0, tc_world_now_ms());
 }
 
 static void name_turn(struct sim_client *c, unsigned cluster, bool fails, bool known)
@@ -203,7 +204,7 @@ static void name_turn(struct sim_client *c, unsigned cluster, bool fails, bool k
         sim_count(SIM_COUNT_FAULT_DNS);
     c->name_fails[cluster] = fails;
     sim_name_fail(cluster, fails);
-    oracle_name(cluster, fails && !known, sim_now_ms());
+    oracle_name(cluster, fails && !known, tc_world_now_ms());
 }
 
 static bool any_name_fails_later(const struct sim_client *c)
@@ -220,7 +221,7 @@ static void fault_name(struct sim_client *c, struct tc_rng *rng)
     unsigned cluster = below(rng, SIM_CLUSTERS);
     if (c->name_fails[cluster])
         name_turn(c, cluster, false, false);
-    else if (oracle_settled(sim_now_ms()))
+    else if (oracle_settled(tc_world_now_ms()))
         name_turn(c, cluster, true, true);
 }
 
@@ -242,7 +243,7 @@ static void fault_stream_end(void)
     sim_story("the control plane ends its streams");
     sim_count(SIM_COUNT_FAULT_STREAM_END);
     servers_end_streams();
-    oracle_disturbed(sim_now_ms());
+    oracle_disturbed(tc_world_now_ms());
 }
 
 static void fault_connection(struct tc_rng *rng, enum sim_feature kind)
@@ -268,9 +269,9 @@ void sim_step_fault(struct sim_client *c, struct tc_rng *rng)
     if (!sim_feature_on(c, kind))
         return;
     if (kind == SIM_FEATURE_DOWN)
-        fault_host(c, rng, SIM_HOST_REFUSES);
+        fault_host(c, rng, TC_HOST_REFUSES);
     else if (kind == SIM_FEATURE_SILENT)
-        fault_host(c, rng, SIM_HOST_SILENT);
+        fault_host(c, rng, TC_HOST_SILENT);
     else if (kind == SIM_FEATURE_CONTROL_PLANE)
         control_plane_turn(c, !c->control_plane_down);
     else if (kind == SIM_FEATURE_GOAWAY)
@@ -301,16 +302,16 @@ static bool all_good(const struct sim_client *c)
 static void served_set(struct sim_client *c, enum sim_resource kind, unsigned which, enum sim_served served)
 {
     c->served[kind][which] = served;
-    c->served_ms[kind][which] = sim_now_ms();
+    c->served_ms[kind][which] = tc_world_now_ms();
 }
 
 static void change_served(struct sim_client *c, enum sim_resource kind, unsigned which)
 {
     served_set(c, kind, which, SIM_SERVED_GOOD);
     c->unheard = c->unheard || (c->control_plane_down && !c->fell_back);
-    c->changed_ms = sim_now_ms();
+    c->changed_ms = tc_world_now_ms();
     servers_put(&c->mesh, kind, which);
-    oracle_changed(&c->mesh, sim_now_ms());
+    oracle_changed(&c->mesh, tc_world_now_ms());
 }
 
 static void change_good(struct sim_client *c, struct tc_rng *rng, enum sim_resource kind, unsigned which)
@@ -325,7 +326,7 @@ static void change_good(struct sim_client *c, struct tc_rng *rng, enum sim_resou
         return;
     } else if (kind == SIM_LISTENER) {
         service_make(c, &c->mesh.services[which], rng);
-        c->routed_ms = sim_now_ms();
+        c->routed_ms = tc_world_now_ms();
         sim_count(SIM_COUNT_CHANGE_ROUTE);
     } else if (cluster->is_aggregate) {
         aggregate_make(cluster, (unsigned)c->mesh.n_clusters - 1, rng);
@@ -375,7 +376,7 @@ void sim_step_change(struct sim_client *c, struct tc_rng *rng)
     if (kind == SIM_ENDPOINTS_OF && c->mesh.clusters[which].is_aggregate)
         kind = SIM_CLUSTER;
     /* A version that clients have not heard of yet must not be overtaken by a bad one. */
-    bool heard = !c->control_plane_down && oracle_settled(sim_now_ms());
+    bool heard = !c->control_plane_down && oracle_settled(tc_world_now_ms());
     if (c->served[kind][which] != SIM_SERVED_GOOD)
         change_restored(c, kind, which);
     else if (what == 0 && sim_feature_on(c, SIM_FEATURE_CHANGES))
@@ -391,9 +392,9 @@ void sim_heal(struct sim_client *c)
     sim_story("all is healed");
     for (unsigned h = 0; h < c->mesh.n_hosts; h++) {
         servers_set_sick(h, 0);
-        oracle_sick(h, 0, sim_now_ms());
-        if (sim_host_mode(sim_host_address(h)) != SIM_HOST_UP)
-            host_turn(h, SIM_HOST_UP);
+        oracle_sick(h, 0, tc_world_now_ms());
+        if (tc_host_mode(sim_host_address(h)) != TC_HOST_UP)
+            host_turn(h, TC_HOST_UP);
     }
     if (c->control_plane_down)
         control_plane_turn(c, false);

@@ -4,6 +4,8 @@
 
 #include "sim/mesh.h"
 
+/* Has the world look its names up here. */
+void sim_names_begin(void);
 /* Sets the addresses of the cluster's name. */
 void sim_name_set(unsigned cluster, const struct sim_cluster *c);
 /* Look-ups of the name fail from now on, or no longer. */

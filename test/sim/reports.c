@@ -5,12 +5,12 @@
 
 #include "base/common.h"
 #include "pb/envoy/service/status/v3/csds.pb-c.h"
-#include "sim/net.h"
 #include "sim/oracle.h"
 #include "sim/servers.h"
 #include "sim/trace.h"
 #include "sim/workload_internal.h"
-#include "sim/world.h"
+#include "testing/net.h"
+#include "testing/world.h"
 
 typedef Envoy__Service__Status__V3__ClientStatusResponse client_status;
 typedef Envoy__Service__Status__V3__ClientConfig__GenericXdsConfig shown_resource;
@@ -20,7 +20,7 @@ void sim_show_loads(void)
     struct servers_loads l = servers_loads();
     /* A control plane does not hear that a connection is half-open, and the reports that were sent on it are lost:
      * nothing in LRS confirms a report. Calls on half-open connections of backends end for the client, and count. */
-    bool whole = l.whole && sim_host_silenced(SIM_CONTROL_PLANE) == 0 && sim_host_silenced(SIM_FALLBACK) == 0;
+    bool whole = l.whole && tc_host_silenced(SIM_CONTROL_PLANE) == 0 && tc_host_silenced(SIM_FALLBACK) == 0;
     oracle_loads(&(struct oracle_loads){l.issued, l.succeeded, l.failed, l.dropped, whole});
 }
 
@@ -40,7 +40,7 @@ static void show(const struct sim_client *c, const Envoy__Service__Status__V3__C
     char name[16];
     snprintf(name, sizeof(name), "%c%u", prefixes[kind], which);
     const shown_resource *shown = shown_find(config, name);
-    if (c->served_ms[kind][which] + ORACLE_SETTLED_MS > sim_now_ms())
+    if (c->served_ms[kind][which] + ORACLE_SETTLED_MS > tc_world_now_ms())
         return;
     struct oracle_resource r = {.kind = kind,
                                 .which = which,

@@ -16,9 +16,9 @@
 #include "server/server.h"
 #include "sim/message.h"
 #include "sim/names.h"
-#include "sim/net.h"
 #include "sim/trace.h"
-#include "sim/world.h"
+#include "testing/net.h"
+#include "testing/world.h"
 
 struct backend {
     unsigned host;
@@ -206,7 +206,7 @@ static struct tc_server *server_open(struct tc_loop *loop, const char *address)
     struct tc_status error = {0};
     tc_server_opts_init(&opts);
     struct tc_server *server = tc_server_new(loop, &opts);
-    sim_host_set(address, SIM_HOST_UP);
+    tc_host_set(address, TC_HOST_UP);
     tc_addr_parse(&addr, tc_slice_str(address));
     if (tc_server_listen(server, &addr, NULL, &error) != 0) {
         fprintf(stderr, "sim: %s\n", tc_status_text(&error));

@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "base/common.h"
-#include "sim/world.h"
+#include "sim/faults.h"
+#include "testing/observer.h"
+#include "testing/world.h"
 
 uint64_t sim_counts[SIM_COUNT_ALL];
 const char *const sim_count_texts[SIM_COUNT_ALL] = {
@@ -43,7 +45,7 @@ static void digest_add(const char *line, size_t len)
 TC_PRINTF(2, 0) static void trace_line(enum sim_trace_level level, const char *fmt, va_list ap)
 {
     char line[1024];
-    uint64_t now_us = sim_now_ns() / 1000;
+    uint64_t now_us = tc_world_now_ns() / 1000;
     digest_add((const char *)&now_us, sizeof(now_us));
     int n = vsnprintf(line, sizeof(line), fmt, ap);
     digest_add(line, TC_MIN((size_t)TC_MAX(n, 0), sizeof(line) - 1));
@@ -67,6 +69,31 @@ void sim_detail(const char *fmt, ...)
     trace_line(SIM_TRACE_DETAIL, fmt, ap);
     va_end(ap);
 }
+
+static void on_world_story(const char *fmt, va_list ap)
+{
+    trace_line(SIM_TRACE_STORY, fmt, ap);
+}
+
+static void on_world_detail(const char *fmt, va_list ap)
+{
+    trace_line(SIM_TRACE_DETAIL, fmt, ap);
+}
+
+static void on_world_count(enum tc_world_count which)
+{
+    static const enum sim_count counts[] = {
+        [TC_WORLD_CONNECTS] = SIM_COUNT_CONNECTS,
+        [TC_WORLD_CONNECTS_REFUSED] = SIM_COUNT_CONNECTS_REFUSED,
+        [TC_WORLD_CONNECTS_SILENT] = SIM_COUNT_CONNECTS_SILENT,
+        [TC_WORLD_SHORT_WRITES] = SIM_COUNT_SHORT_WRITES,
+        [TC_WORLD_CUTS] = SIM_COUNT_FAULT_CUT,
+        [TC_WORLD_NAMES_FAILED] = SIM_COUNT_NAMES_FAILED,
+    };
+    sim_count(counts[which]);
+}
+
+const struct tc_world_observer sim_observer = {on_world_story, on_world_detail, on_world_count, sim_net_note_fault};
 
 uint64_t sim_trace_digest(void)
 {

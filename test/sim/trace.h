@@ -15,6 +15,8 @@ void sim_trace_begin(enum sim_trace_level print);
 void sim_story(const char *fmt, ...) SIM_PRINTF;
 void sim_detail(const char *fmt, ...) SIM_PRINTF;
 uint64_t sim_trace_digest(void);
+/* Takes what the world says and counts into the trace. */
+extern const struct tc_world_observer sim_observer;
 
 /* Occurrences for the table of counts: name and text. */
 #define SIM_COUNTS(X)                                                                                                  \

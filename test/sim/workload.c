@@ -12,13 +12,16 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "sim/net.h"
+#include "sim/faults.h"
+#include "sim/names.h"
 #include "sim/oracle.h"
-#include "sim/seams.h"
 #include "sim/servers.h"
 #include "sim/trace.h"
 #include "sim/workload_internal.h"
-#include "sim/world.h"
+#include "testing/net.h"
+#include "testing/observer.h"
+#include "testing/seams.h"
+#include "testing/world.h"
 
 const char *const sim_feature_names[SIM_FEATURE_ALL] = {
 #define X(name, text) text,
@@ -33,14 +36,14 @@ static unsigned below(struct tc_rng *rng, unsigned n)
 
 static void pass_ms(uint64_t ms)
 {
-    sim_world_run_until(sim_now_ns() + ms * TC_NS_PER_MS);
+    tc_world_run_until(tc_world_now_ns() + ms * TC_NS_PER_MS);
 }
 
 void sim_note_disturbance(const struct sim_client *c)
 {
     uint64_t at_ns = sim_net_last_fault_ns();
     /* A change that nobody can hear of disturbs until it is heard. */
-    oracle_disturbed(at_ns == UINT64_MAX || (c->control_plane_down && c->unheard) ? sim_now_ms()
+    oracle_disturbed(at_ns == UINT64_MAX || (c->control_plane_down && c->unheard) ? tc_world_now_ms()
                                                                                   : at_ns / TC_NS_PER_MS);
 }
 
@@ -54,20 +57,20 @@ static void step_calm(struct sim_client *c, struct tc_rng *rng)
     sim_count(SIM_COUNT_CALMS);
     pass_ms(ORACLE_SETTLED_MS);
     for (unsigned h = 0; h < c->mesh.n_hosts; h++)
-        before[h] = sim_host_attempts(sim_host_address(h));
+        before[h] = tc_host_attempts(sim_host_address(h));
     pass_ms(period_ms - ORACLE_SETTLED_MS);
     sim_note_disturbance(c);
-    for (unsigned h = 0; oracle_settled(sim_now_ms()) && h < c->mesh.n_hosts; h++)
-        oracle_attempts(h, sim_host_attempts(sim_host_address(h)) - before[h], period_ms - ORACLE_SETTLED_MS,
+    for (unsigned h = 0; oracle_settled(tc_world_now_ms()) && h < c->mesh.n_hosts; h++)
+        oracle_attempts(h, tc_host_attempts(sim_host_address(h)) - before[h], period_ms - ORACLE_SETTLED_MS,
                         (unsigned)(c->n_runtimes * c->mesh.n_services));
-    oracle_judge_waiting(sim_now_ms());
+    oracle_judge_waiting(tc_world_now_ms());
     sim_step_calls(c, rng);
     sim_step_calls(c, rng);
     pass_ms(1000);
     sim_note_disturbance(c);
-    if (oracle_settled(sim_now_ms()) && !c->control_plane_down) {
+    if (oracle_settled(tc_world_now_ms()) && !c->control_plane_down) {
         sim_show_resources(c);
-        oracle_fallback(sim_host_connections(SIM_FALLBACK));
+        oracle_fallback(tc_host_connections(SIM_FALLBACK));
     }
 }
 
@@ -177,14 +180,14 @@ static void client_end(struct sim_client *c)
 
 static void net_begin(struct sim_client *c, struct tc_rng *rng)
 {
-    struct sim_net_options o = {.delay_min_us = 50, .buffer_bytes = 1 << 18};
+    struct tc_net_options o = {.delay_min_us = 50, .buffer_bytes = 1 << 18};
     o.delay_max_us = o.delay_min_us + below(rng, 20000);
     o.cut_per_mille = sim_feature_on(c, SIM_FEATURE_CUTS) ? below(rng, 100) : 0;
     if (sim_feature_on(c, SIM_FEATURE_SMALL_BUFFERS))
         o.buffer_bytes = (sim_feature_on(c, SIM_FEATURE_STREAMS) ? 100 : 16) + below(rng, 2000);
-    sim_net_begin(&o);
-    sim_jobs_set_delay(sim_feature_on(c, SIM_FEATURE_SLOW_JOBS) ? 200 * TC_NS_PER_MS : 0);
-    sim_cpu_set_cost(sim_feature_on(c, SIM_FEATURE_SLOW_CPU) ? 50 * TC_NS_PER_MS : 0);
+    tc_net_begin(&o);
+    tc_world_set_job_delay(sim_feature_on(c, SIM_FEATURE_SLOW_JOBS) ? 200 * TC_NS_PER_MS : 0);
+    tc_world_set_cpu_cost(sim_feature_on(c, SIM_FEATURE_SLOW_CPU) ? 50 * TC_NS_PER_MS : 0);
 }
 
 static void client_heal_and_judge(struct sim_client *c, struct tc_rng *rng)
@@ -200,7 +203,7 @@ static void client_heal_and_judge(struct sim_client *c, struct tc_rng *rng)
 
 static void on_seen(uint64_t id)
 {
-    oracle_call_seen(id, sim_now_ms());
+    oracle_call_seen(id, tc_world_now_ms());
 }
 
 void sim_workload_run(const struct sim_run *run)
@@ -208,7 +211,10 @@ void sim_workload_run(const struct sim_run *run)
     struct sim_client c = {.run = run};
     struct tc_rng rng;
     tc_rng_init_seed(&rng, run->seed);
-    sim_world_begin(run->seed);
+    tc_world_begin(run->seed);
+    sim_faults_begin();
+    sim_names_begin();
+    tc_world_observe(&sim_observer);
     c.features = tc_rng_u64(&rng) & ~run->without;
     for (int f = 0; f < SIM_FEATURE_ALL; f++)
         sim_story("%s: %s", sim_feature_names[f], sim_feature_on(&c, (enum sim_feature)f) ? "on" : "off");
@@ -217,7 +223,7 @@ void sim_workload_run(const struct sim_run *run)
     servers_begin(c.mesh.n_hosts, on_seen);
     sim_mesh_serve(&c);
     c.connect_timeout_ms = sim_feature_on(&c, SIM_FEATURE_SLOW_CONNECTS) ? 20000 : 3000;
-    oracle_begin(&c.mesh, (uint64_t)c.connect_timeout_ms, sim_now_ms());
+    oracle_begin(&c.mesh, (uint64_t)c.connect_timeout_ms, tc_world_now_ms());
     sim_first_faults(&c, &rng);
     client_begin(&c);
     client_warm_up(&c, &rng);
@@ -228,9 +234,10 @@ void sim_workload_run(const struct sim_run *run)
         client_heal_and_judge(&c, &rng);
     client_end(&c);
     servers_end();
-    sim_net_end();
+    if (!tc_net_end())
+        sim_violation("a connection is left at the end");
     oracle_end();
-    if (sim_world_loops() > 0)
+    if (tc_world_loops() > 0)
         sim_violation("a loop is left at the end");
-    sim_world_end();
+    tc_world_end();
 }

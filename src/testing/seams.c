@@ -1,22 +1,22 @@
-/* The machine as the simulation has it: clocks, seeds of random numbers, the environment, loops, threads, background
- * jobs and the watching of files.
+/* The machine as a world has it: clocks, seeds of random numbers, the environment, loops, threads, background jobs and
+ * the watching of files.
  *
  * Functions without a prefix stand for the ones of src/base/clock.c, src/io/background_thread.c and
- * src/io/file_watch.c: the linker takes a member of an archive only for a name that nobody has defined. Functions named
- * __wrap_NAME stand for NAME alone, whose file is linked as it is (test/sim/CMakeLists.txt names them). */
-#include "sim/seams.h"
+ * src/io/file_watch.c, which are not linked. Functions named __wrap_NAME stand for NAME alone, whose file is linked as
+ * it is (TORC_WORLD_WRAPS in src/CMakeLists.txt names them). */
+#include "testing/seams.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#include <torc/runtime.h>
+#include <torc/time.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/thread.h"
 #include "io/background_thread.h"
 #include "io/file_watch.h"
-#include "sim/world.h"
+#include "testing/world.h"
 
 /* The linker's names of the wrapped functions. */
 struct tc_loop *__wrap_tc_loop_new(const struct tc_loop_opts *opts);
@@ -25,8 +25,6 @@ void __wrap_tc_loop_free(struct tc_loop *loop);
 void __real_tc_loop_free(struct tc_loop *loop);
 void __wrap_tc_rng_init_system(struct tc_rng *rng);
 int __wrap_tc_thread_start(struct tc_thread **thread, void (*fn)(void *arg), void *arg);
-torc_runtime *__wrap_torc_runtime_new(const struct torc_runtime_options *options, torc_error **error);
-torc_runtime *__real_torc_runtime_new(const struct torc_runtime_options *options, torc_error **error);
 char *__wrap_getenv(const char *name);
 
 /* --- time --- */
@@ -35,24 +33,35 @@ static uint64_t cpu_ns, cpu_most_ns;
 
 static uint64_t clock_monotonic_ns(void *arg TC_UNUSED)
 {
-    return sim_now_ns();
+    return tc_world_now_ns();
 }
 
 static int64_t clock_realtime_ns(void *arg TC_UNUSED)
 {
     /* The day on which the calendar of a manual loop begins (io/loop.c). */
-    return INT64_C(1700000000) * (int64_t)TC_NS_PER_S + (int64_t)sim_now_ns();
+    return INT64_C(1700000000) * (int64_t)TC_NS_PER_S + (int64_t)tc_world_now_ns();
 }
 
 const struct tc_clock tc_system_clock = {clock_monotonic_ns, clock_realtime_ns, NULL};
 
+int64_t torc_time_ms(void)
+{
+    return (int64_t)tc_world_now_ms();
+}
+
+int64_t torc_time_left(int64_t end_ms)
+{
+    int64_t now_ms = torc_time_ms();
+    return end_ms > now_ms ? end_ms - now_ms : -1;
+}
+
 uint64_t tc_thread_cpu_ns(void)
 {
-    cpu_ns += cpu_most_ns > 0 ? sim_below(SIM_CHANCE_TURNS, cpu_most_ns) : 0;
+    cpu_ns += cpu_most_ns > 0 ? tc_world_below(TC_CHANCE_TURNS, cpu_most_ns) : 0;
     return cpu_ns;
 }
 
-void sim_cpu_set_cost(uint64_t most_ns)
+void tc_world_set_cpu_cost(uint64_t most_ns)
 {
     cpu_most_ns = most_ns;
 }
@@ -61,12 +70,19 @@ void sim_cpu_set_cost(uint64_t most_ns)
 
 void __wrap_tc_rng_init_system(struct tc_rng *rng)
 {
-    tc_rng_init_seed(rng, tc_rng_u64(sim_chance(SIM_CHANCE_SEEDS)));
+    tc_rng_init_seed(rng, tc_rng_u64(tc_world_chance(TC_CHANCE_SEEDS)));
 }
 
-char *__wrap_getenv(const char *name TC_UNUSED)
+static const char *(*environment)(const char *name);
+
+void tc_world_set_environment(const char *(*fn)(const char *name))
 {
-    return NULL;
+    environment = fn;
+}
+
+char *__wrap_getenv(const char *name)
+{
+    return environment ? (char *)(uintptr_t)environment(name) : NULL;
 }
 
 /* --- loops and threads --- */
@@ -74,25 +90,15 @@ char *__wrap_getenv(const char *name TC_UNUSED)
 struct tc_loop *__wrap_tc_loop_new(const struct tc_loop_opts *opts TC_UNUSED)
 {
     struct tc_loop *loop = __real_tc_loop_new(
-        &(struct tc_loop_opts){.manual = true, .seeded = true, .seed = tc_rng_u64(sim_chance(SIM_CHANCE_SEEDS))});
-    sim_world_adopt(loop);
+        &(struct tc_loop_opts){.manual = true, .seeded = true, .seed = tc_rng_u64(tc_world_chance(TC_CHANCE_SEEDS))});
+    tc_world_adopt(loop);
     return loop;
 }
 
 void __wrap_tc_loop_free(struct tc_loop *loop)
 {
-    sim_world_release(loop);
+    tc_world_release(loop);
     __real_tc_loop_free(loop);
-}
-
-/* Every runtime is driven by the world, that of an xDS domain included. */
-torc_runtime *__wrap_torc_runtime_new(const struct torc_runtime_options *options, torc_error **error)
-{
-    struct torc_runtime_options o = {TORC_SIZE(torc_runtime_options)};
-    if (options)
-        o = *options;
-    o.mode = TORC_RUNTIME_CALLER;
-    return __real_torc_runtime_new(&o, error);
 }
 
 int __wrap_tc_thread_start(struct tc_thread **thread TC_UNUSED, void (*fn)(void *arg) TC_UNUSED, void *arg TC_UNUSED)
@@ -103,20 +109,20 @@ int __wrap_tc_thread_start(struct tc_thread **thread TC_UNUSED, void (*fn)(void 
 /* --- background jobs --- */
 
 struct waiting_job {
-    struct sim_event event; /* the moment at which the job may run */
-    struct tc_link link;    /* among those whose moment has come */
+    struct tc_world_event event; /* the moment at which the job may run */
+    struct tc_link link;         /* among those whose moment has come */
     struct tc_job *job;
 };
 
 static struct tc_link ready_jobs = {&ready_jobs, &ready_jobs};
 static uint64_t job_delay_ns;
 
-void sim_jobs_set_delay(uint64_t most_ns)
+void tc_world_set_job_delay(uint64_t most_ns)
 {
     job_delay_ns = most_ns;
 }
 
-static void job_on_moment(struct sim_event *event)
+static void job_on_moment(struct tc_world_event *event)
 {
     tc_list_append(&ready_jobs, &TC_CONTAINER_OF(event, struct waiting_job, event)->link);
 }
@@ -126,16 +132,17 @@ void tc_background_run(struct tc_job *job)
     struct waiting_job *w = TC_NEW(struct waiting_job);
     w->job = job;
     tc_list_init(&w->link);
-    sim_event_init(&w->event, job_on_moment);
-    sim_event_at(&w->event, sim_now_ns() + (job_delay_ns > 0 ? sim_below(SIM_CHANCE_TURNS, job_delay_ns) : 0));
+    tc_world_event_init(&w->event, job_on_moment);
+    tc_world_event_at(&w->event,
+                      tc_world_now_ns() + (job_delay_ns > 0 ? tc_world_below(TC_CHANCE_TURNS, job_delay_ns) : 0));
 }
 
-bool sim_job_ready(void)
+bool tc_world_job_ready(void)
 {
     return !tc_list_empty(&ready_jobs);
 }
 
-bool sim_job_run(void)
+bool tc_world_job_run(void)
 {
     struct tc_link *link = tc_list_pop(&ready_jobs);
     if (!link)

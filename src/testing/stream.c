@@ -6,8 +6,8 @@
  * has sent, as the kernel does; and as with Linux, bytes that came before a reset can be read after it. A connection
  * lives until both ends are closed. */
 #include "base/mem.h"
-#include "sim/net_internal.h"
-#include "sim/trace.h"
+#include "testing/net_internal.h"
+#include "testing/observer.h"
 
 /* How often an end without an owner looks for one. */
 #define AGAIN_NS 10000
@@ -15,24 +15,29 @@
 static struct tc_link connections = {&connections, &connections};
 static uint64_t last_id;
 
-struct tc_link *sim_connections(void)
+void tc_net_connection_number_from(uint64_t id)
+{
+    last_id = id;
+}
+
+struct tc_link *tc_net_connections(void)
 {
     return &connections;
 }
 
-static struct sim_end *end_of(struct tc_bytestream *bs)
+static struct tc_net_side *end_of(struct tc_bytestream *bs)
 {
-    return TC_CONTAINER_OF(bs, struct sim_end, bs);
+    return TC_CONTAINER_OF(bs, struct tc_net_side, bs);
 }
 
-static int end_index(const struct sim_end *end)
+static int end_index(const struct tc_net_side *end)
 {
     return end == &end->connection->ends[1];
 }
 
 /* --- events for the owner --- */
 
-static void end_tell(struct sim_end *end, unsigned events)
+static void end_tell(struct tc_net_side *end, unsigned events)
 {
     if (end->closed)
         return;
@@ -40,13 +45,13 @@ static void end_tell(struct sim_end *end, unsigned events)
     tc_loop_defer(end->loop, &end->event);
 }
 
-static void end_tell_readable(struct sim_end *end)
+static void end_tell_readable(struct tc_net_side *end)
 {
     if (end->reading)
         end_tell(end, TC_BS_READABLE);
 }
 
-static void end_tell_writable(struct sim_end *end)
+static void end_tell_writable(struct tc_net_side *end)
 {
     if (end->want_write)
         end_tell(end, TC_BS_WRITABLE);
@@ -55,10 +60,10 @@ static void end_tell_writable(struct sim_end *end)
 
 static void end_on_task(struct tc_task *task)
 {
-    struct sim_end *end = TC_CONTAINER_OF(task, struct sim_end, event);
+    struct tc_net_side *end = TC_CONTAINER_OF(task, struct tc_net_side, event);
     unsigned events = end->events;
     if (!end->bs.on_event) { /* nobody has taken the end over yet */
-        sim_event_at(&end->again, sim_now_ns() + AGAIN_NS);
+        tc_world_event_at(&end->again, tc_world_now_ns() + AGAIN_NS);
         return;
     }
     end->events = 0;
@@ -68,17 +73,17 @@ static void end_on_task(struct tc_task *task)
         end->bs.on_event(end->bs.arg, events);
 }
 
-static void end_on_again(struct sim_event *event)
+static void end_on_again(struct tc_world_event *event)
 {
-    end_tell(TC_CONTAINER_OF(event, struct sim_end, again), 0);
+    end_tell(TC_CONTAINER_OF(event, struct tc_net_side, again), 0);
 }
 
 /* --- the life of a connection --- */
 
-static void end_fini(struct sim_end *end)
+static void end_fini(struct tc_net_side *end)
 {
-    sim_event_stop(&end->arrival);
-    sim_event_stop(&end->again);
+    tc_world_event_stop(&end->arrival);
+    tc_world_event_stop(&end->again);
     tc_task_cancel(&end->event);
     tc_buf_fini(&end->inbox);
     tc_buf_fini(&end->flight);
@@ -88,9 +93,9 @@ static void end_fini(struct sim_end *end)
     tc_addr_fini(&end->bs.local);
 }
 
-static void connection_free(struct sim_connection *c)
+static void connection_free(struct tc_net_connection *c)
 {
-    sim_event_stop(&c->give_up);
+    tc_world_event_stop(&c->give_up);
     for (int i = 0; i < 2; i++)
         end_fini(&c->ends[i]);
     tc_list_remove(&c->link);
@@ -98,93 +103,93 @@ static void connection_free(struct sim_connection *c)
     tc_free(c);
 }
 
-void sim_connection_reset(struct sim_connection *c)
+void tc_net_connection_reset(struct tc_net_connection *c)
 {
-    sim_detail("connection %llu is reset", (unsigned long long)c->id);
+    tc_world_detail("connection %llu is reset", (unsigned long long)c->id);
     for (int i = 0; i < 2; i++) {
-        struct sim_end *end = &c->ends[i];
+        struct tc_net_side *end = &c->ends[i];
         end->failed = true;
-        sim_event_stop(&end->arrival);
+        tc_world_event_stop(&end->arrival);
         end_tell(end, TC_BS_READABLE); /* errors are told whether or not the owner reads */
         end_tell_writable(end);
     }
 }
 
-void sim_connection_silence(struct sim_connection *c)
+void tc_net_connection_silence(struct tc_net_connection *c)
 {
     c->silent = true;
     for (int i = 0; i < 2; i++)
-        sim_event_stop(&c->ends[i].arrival);
+        tc_world_event_stop(&c->ends[i].arrival);
 }
 
 /* The system gives a connection up whose bytes nobody acknowledges. */
-static void connection_on_give_up(struct sim_event *event)
+static void connection_on_give_up(struct tc_world_event *event)
 {
-    sim_connection_reset(TC_CONTAINER_OF(event, struct sim_connection, give_up));
+    tc_net_connection_reset(TC_CONTAINER_OF(event, struct tc_net_connection, give_up));
 }
 
 /* --- bytes on their way --- */
 
-static void end_await_arrival(struct sim_end *end)
+static void end_await_arrival(struct tc_net_side *end)
 {
     if (end->chunks.len > 0 && !end->connection->silent && !end->failed)
-        sim_event_at(&end->arrival, TC_MAX(end->chunks.data[0].at_ns, end->connection->stalled_until_ns));
+        tc_world_event_at(&end->arrival, TC_MAX(end->chunks.data[0].at_ns, end->connection->stalled_until_ns));
 }
 
-static void end_send(struct sim_end *to, size_t len, bool reset)
+static void end_send(struct tc_net_side *to, size_t len, bool reset)
 {
-    struct sim_connection *c = to->connection;
-    uint64_t at_ns = sim_now_ns() + c->delay_ns;
+    struct tc_net_connection *c = to->connection;
+    uint64_t at_ns = tc_world_now_ns() + c->delay_ns;
     if (to->chunks.len > 0)
         at_ns = TC_MAX(at_ns, to->chunks.data[to->chunks.len - 1].at_ns);
-    *tc_vec_push(&to->chunks) = (struct sim_chunk){at_ns, len, reset};
+    *tc_vec_push(&to->chunks) = (struct tc_net_chunk){at_ns, len, reset};
     if (to->chunks.len == 1)
         end_await_arrival(to);
     if (c->silent && len > 0 && !c->give_up.place)
-        sim_event_at(&c->give_up, sim_now_ns() + c->user_timeout_ns);
+        tc_world_event_at(&c->give_up, tc_world_now_ns() + c->user_timeout_ns);
 }
 
 /* Takes in the first chunk. Returns false when the connection is over. */
-static bool end_take_chunk(struct sim_end *end)
+static bool end_take_chunk(struct tc_net_side *end)
 {
-    struct sim_connection *c = end->connection;
-    struct sim_chunk chunk = end->chunks.data[0];
+    struct tc_net_connection *c = end->connection;
+    struct tc_net_chunk chunk = end->chunks.data[0];
     size_t len = chunk.len, arrives = TC_MIN(len, c->cut_after);
     bool is_end = len == 0;
     tc_vec_remove(&end->chunks, 0);
     if (chunk.reset) {
-        sim_connection_reset(c);
+        tc_net_connection_reset(c);
         return false;
     }
     if (end->closed && !is_end) {
         tc_buf_consume(&end->flight, len);
-        end_send(sim_end_peer(end), 0, true);
+        end_send(tc_net_side_peer(end), 0, true);
         return true;
     }
-    sim_detail("connection %llu: %zu bytes at end %d", (unsigned long long)c->id, arrives, end_index(end));
+    tc_world_detail("connection %llu: %zu bytes at end %d", (unsigned long long)c->id, arrives, end_index(end));
     tc_buf_append(&end->inbox, end->flight.data, arrives);
     tc_buf_consume(&end->flight, len);
     end->finished = end->finished || is_end;
     if (c->cut_after != SIZE_MAX)
         c->cut_after -= arrives;
     if (arrives < len) {
-        sim_count(SIM_COUNT_FAULT_CUT);
-        sim_net_note_fault(sim_now_ns());
-        sim_story("connection %llu to %s breaks in the middle of a write", (unsigned long long)c->id, c->address);
-        sim_connection_reset(c);
+        tc_world_note(TC_WORLD_CUTS);
+        tc_world_note_fault(tc_world_now_ns());
+        tc_world_story("connection %llu to %s breaks in the middle of a write", (unsigned long long)c->id, c->address);
+        tc_net_connection_reset(c);
         return false;
     }
     return true;
 }
 
-static void end_on_arrival(struct sim_event *event)
+static void end_on_arrival(struct tc_world_event *event)
 {
-    struct sim_end *end = TC_CONTAINER_OF(event, struct sim_end, arrival);
-    if (end->connection->stalled_until_ns > sim_now_ns()) {
+    struct tc_net_side *end = TC_CONTAINER_OF(event, struct tc_net_side, arrival);
+    if (end->connection->stalled_until_ns > tc_world_now_ns()) {
         end_await_arrival(end);
         return;
     }
-    while (end->chunks.len > 0 && end->chunks.data[0].at_ns <= sim_now_ns())
+    while (end->chunks.len > 0 && end->chunks.data[0].at_ns <= tc_world_now_ns())
         if (!end_take_chunk(end))
             return;
     end_tell_readable(end);
@@ -193,7 +198,7 @@ static void end_on_arrival(struct sim_event *event)
 
 /* --- the operations of a byte stream --- */
 
-static ssize_t end_fail(struct sim_end *end, const char *what)
+static ssize_t end_fail(struct tc_net_side *end, const char *what)
 {
     char *peer = tc_addr_text(&end->bs.peer);
     tc_status_set(&end->bs.error, tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_CONNECT,
@@ -204,7 +209,7 @@ static ssize_t end_fail(struct sim_end *end, const char *what)
 
 static ssize_t stream_read(struct tc_bytestream *bs, void *buf, size_t len)
 {
-    struct sim_end *end = end_of(bs);
+    struct tc_net_side *end = end_of(bs);
     if (end->inbox.len == 0 && end->failed)
         return end_fail(end, "read from");
     if (end->inbox.len == 0)
@@ -212,13 +217,13 @@ static ssize_t stream_read(struct tc_bytestream *bs, void *buf, size_t len)
     size_t n = TC_MIN(len, end->inbox.len);
     memcpy(buf, end->inbox.data, n);
     tc_buf_consume(&end->inbox, n);
-    end_tell_writable(sim_end_peer(end));
+    end_tell_writable(tc_net_side_peer(end));
     return (ssize_t)n;
 }
 
 static ssize_t stream_writev(struct tc_bytestream *bs, const struct iovec *iov, int n)
 {
-    struct sim_end *end = end_of(bs), *to = sim_end_peer(end);
+    struct tc_net_side *end = end_of(bs), *to = tc_net_side_peer(end);
     if (end->failed)
         return end_fail(end, "write to");
     size_t waits = to->inbox.len + to->flight.len, wanted = 0, total = 0;
@@ -230,7 +235,7 @@ static ssize_t stream_writev(struct tc_bytestream *bs, const struct iovec *iov, 
         total += part;
     }
     if (total < wanted)
-        sim_count(SIM_COUNT_SHORT_WRITES);
+        tc_world_note(TC_WORLD_SHORT_WRITES);
     if (total == 0 && wanted > 0) {
         end->want_write = true;
         return TORC_EAGAIN;
@@ -242,7 +247,7 @@ static ssize_t stream_writev(struct tc_bytestream *bs, const struct iovec *iov, 
 
 static void stream_set_reading(struct tc_bytestream *bs, bool on)
 {
-    struct sim_end *end = end_of(bs);
+    struct tc_net_side *end = end_of(bs);
     bool was = end->reading;
     end->reading = on;
     if (on && !was && (end->inbox.len > 0 || end->finished || end->failed))
@@ -251,13 +256,13 @@ static void stream_set_reading(struct tc_bytestream *bs, bool on)
 
 static void stream_close(struct tc_bytestream *bs)
 {
-    struct sim_end *end = end_of(bs), *peer = sim_end_peer(end);
+    struct tc_net_side *end = end_of(bs), *peer = tc_net_side_peer(end);
     end->closed = true;
     end->bs.on_event = NULL;
-    sim_event_stop(&end->again);
+    tc_world_event_stop(&end->again);
     tc_task_cancel(&end->event);
     if (end->connection->silent)
-        sim_net_note_fault(sim_now_ns());
+        tc_world_note_fault(tc_world_now_ns());
     if (peer->closed) {
         connection_free(end->connection);
         return;
@@ -268,23 +273,24 @@ static void stream_close(struct tc_bytestream *bs)
 
 static const struct tc_bytestream_ops stream_ops = {stream_read, stream_writev, stream_set_reading, stream_close, NULL};
 
-struct sim_connection *sim_connection_new(struct tc_loop *client, struct tc_loop *server, const struct tc_addr *addr)
+struct tc_net_connection *tc_net_connection_new(struct tc_loop *client, struct tc_loop *server,
+                                                const struct tc_addr *addr)
 {
-    struct sim_connection *c = TC_NEW(struct sim_connection);
+    struct tc_net_connection *c = TC_NEW(struct tc_net_connection);
     c->id = ++last_id;
     c->address = tc_addr_text(addr);
     c->cut_after = SIZE_MAX;
-    sim_event_init(&c->give_up, connection_on_give_up);
+    tc_world_event_init(&c->give_up, connection_on_give_up);
     tc_list_append(&connections, &c->link);
     for (int i = 0; i < 2; i++) {
-        struct sim_end *end = &c->ends[i];
+        struct tc_net_side *end = &c->ends[i];
         end->bs.ops = &stream_ops;
         end->connection = c;
         end->loop = i == 0 ? client : server;
         end->reading = true;
         tc_task_init(&end->event, end_on_task);
-        sim_event_init(&end->arrival, end_on_arrival);
-        sim_event_init(&end->again, end_on_again);
+        tc_world_event_init(&end->arrival, end_on_arrival);
+        tc_world_event_init(&end->again, end_on_again);
     }
     c->ends[0].bs.peer = tc_addr_ref(addr);
     c->ends[1].bs.local = tc_addr_ref(addr);

@@ -6,74 +6,85 @@
  *   time   moves to the next event or timer, and runs all that are due then
  *
  * Every loop has the world's time: it is set when time moves, never by a loop itself. */
-#include "sim/world.h"
+#include "testing/world.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/vec.h"
-#include "sim/seams.h"
+#include "testing/seams.h"
+#include "testing/threads.h"
 
 static struct {
+    bool begun;
     uint64_t now_ns, order;
-    struct tc_rng chance[SIM_CHANCES];
+    struct tc_loop *turns; /* the loop in whose turn the scheduler is */
+    unsigned depth;        /* steps inside one another */
+    struct tc_rng chance[TC_CHANCES];
     TC_VEC(struct tc_loop *) loops;
-    TC_VEC(struct sim_event *) heap;
+    TC_VEC(struct tc_world_event *) heap;
 } world;
 
 /* The loops begin at one second (io/loop.c). */
 #define BEGIN_NS TC_NS_PER_S
 
-void sim_world_begin(uint64_t seed)
+void tc_world_begin(uint64_t seed)
 {
+    world.begun = true;
     world.now_ns = BEGIN_NS;
     world.order = 0;
-    for (int i = 0; i < SIM_CHANCES; i++)
-        tc_rng_init_seed(&world.chance[i], seed * SIM_CHANCES + (uint64_t)i);
+    for (int i = 0; i < TC_CHANCES; i++)
+        tc_rng_init_seed(&world.chance[i], seed * TC_CHANCES + (uint64_t)i);
 }
 
-void sim_world_end(void)
+void tc_world_end(void)
 {
-    while (sim_job_run()) {
+    while (tc_world_job_run()) {
     }
     tc_vec_fini(&world.loops);
     tc_vec_fini(&world.heap);
+    world.begun = false;
 }
 
-uint64_t sim_now_ns(void)
+bool tc_world_begun(void)
+{
+    return world.begun;
+}
+
+uint64_t tc_world_now_ns(void)
 {
     return world.now_ns;
 }
 
-struct tc_rng *sim_chance(enum sim_chance which)
+struct tc_rng *tc_world_chance(enum tc_chance which)
 {
     return &world.chance[which];
 }
 
-uint64_t sim_below(enum sim_chance which, uint64_t n)
+uint64_t tc_world_below(enum tc_chance which, uint64_t n)
 {
     return tc_rng_below(&world.chance[which], n);
 }
 
-bool sim_happens(enum sim_chance which, unsigned per_mille)
+bool tc_world_happens(enum tc_chance which, unsigned per_mille)
 {
-    return per_mille > 0 && sim_below(which, 1000) < per_mille;
+    return per_mille > 0 && tc_world_below(which, 1000) < per_mille;
 }
 
 /* --- events --- */
 
-static bool event_before(const struct sim_event *a, const struct sim_event *b)
+static bool event_before(const struct tc_world_event *a, const struct tc_world_event *b)
 {
     return a->at_ns != b->at_ns ? a->at_ns < b->at_ns : a->order < b->order;
 }
 
-static void heap_put(size_t place, struct sim_event *event)
+static void heap_put(size_t place, struct tc_world_event *event)
 {
     world.heap.data[place - 1] = event;
     event->place = place;
 }
 
-static void heap_up(struct sim_event *event)
+static void heap_up(struct tc_world_event *event)
 {
     size_t place = event->place;
     while (place > 1 && event_before(event, world.heap.data[place / 2 - 1])) {
@@ -83,7 +94,7 @@ static void heap_up(struct sim_event *event)
     heap_put(place, event);
 }
 
-static void heap_down(struct sim_event *event)
+static void heap_down(struct tc_world_event *event)
 {
     size_t place = event->place, child;
     while ((child = place * 2) <= world.heap.len) {
@@ -97,17 +108,17 @@ static void heap_down(struct sim_event *event)
     heap_put(place, event);
 }
 
-void sim_event_init(struct sim_event *event, void (*fn)(struct sim_event *event))
+void tc_world_event_init(struct tc_world_event *event, void (*fn)(struct tc_world_event *event))
 {
-    *event = (struct sim_event){.fn = fn};
+    *event = (struct tc_world_event){.fn = fn};
 }
 
-void sim_event_stop(struct sim_event *event)
+void tc_world_event_stop(struct tc_world_event *event)
 {
     size_t place = event->place;
     if (place == 0)
         return;
-    struct sim_event *last = world.heap.data[--world.heap.len];
+    struct tc_world_event *last = world.heap.data[--world.heap.len];
     event->place = 0;
     if (last == event)
         return;
@@ -116,9 +127,9 @@ void sim_event_stop(struct sim_event *event)
     heap_down(last);
 }
 
-void sim_event_at(struct sim_event *event, uint64_t at_ns)
+void tc_world_event_at(struct tc_world_event *event, uint64_t at_ns)
 {
-    sim_event_stop(event);
+    tc_world_event_stop(event);
     event->at_ns = TC_MAX(at_ns, world.now_ns);
     event->order = world.order++;
     *tc_vec_push(&world.heap) = event;
@@ -128,13 +139,13 @@ void sim_event_at(struct sim_event *event, uint64_t at_ns)
 
 /* --- loops --- */
 
-void sim_world_adopt(struct tc_loop *loop)
+void tc_world_adopt(struct tc_loop *loop)
 {
     tc_loop_set_time(loop, world.now_ns);
     *tc_vec_push(&world.loops) = loop;
 }
 
-void sim_world_release(struct tc_loop *loop)
+void tc_world_release(struct tc_loop *loop)
 {
     for (size_t i = 0; i < world.loops.len; i++)
         if (world.loops.data[i] == loop) {
@@ -143,29 +154,48 @@ void sim_world_release(struct tc_loop *loop)
         }
 }
 
-size_t sim_world_loops(void)
+size_t tc_world_loops(void)
 {
     return world.loops.len;
 }
 
+bool tc_world_has(const struct tc_loop *loop)
+{
+    for (size_t i = 0; i < world.loops.len; i++)
+        if (world.loops.data[i] == loop)
+            return true;
+    return false;
+}
+
+bool tc_world_turns(const struct tc_loop *loop)
+{
+    return world.turns == loop;
+}
+
 /* --- steps --- */
 
-/* Turns a loop or runs a job, one of those that can. Returns false when none can. */
+/* Turns a loop, or runs a job or a thread, one of those that can. Returns false when none can. */
 static bool world_run_one(void)
 {
     uint64_t now_ms = world.now_ns / TC_NS_PER_MS;
     struct tc_loop *ready[32];
-    size_t n = 0, jobs = sim_job_ready() ? 1 : 0;
+    size_t n = 0, jobs = tc_world_job_ready() ? 1 : 0;
     for (size_t i = 0; i < world.loops.len && n < TC_ARRAY_LEN(ready); i++)
-        if (tc_loop_next_ms(world.loops.data[i]) <= now_ms)
+        if (!tc_loop_in_turn(world.loops.data[i]) && tc_loop_next_ms(world.loops.data[i]) <= now_ms)
             ready[n++] = world.loops.data[i];
-    if (n + jobs == 0)
+    size_t threads = tc_world_threads_ready(), all = n + jobs + threads;
+    if (all == 0)
         return false;
-    size_t which = n + jobs == 1 ? 0 : (size_t)sim_below(SIM_CHANCE_TURNS, n + jobs);
+    size_t which = all == 1 ? 0 : (size_t)tc_world_below(TC_CHANCE_TURNS, all);
+    struct tc_loop *outer = world.turns;
+    world.turns = which < n ? ready[which] : NULL;
     if (which < n)
         tc_loop_turn(ready[which], 0);
+    else if (which < n + jobs)
+        tc_world_job_run();
     else
-        sim_job_run();
+        tc_world_thread_run(which - n - jobs);
+    world.turns = outer;
     return true;
 }
 
@@ -173,11 +203,13 @@ static uint64_t world_next_ns(void)
 {
     uint64_t next_ns = world.heap.len > 0 ? world.heap.data[0]->at_ns : UINT64_MAX;
     for (size_t i = 0; i < world.loops.len; i++) {
+        if (tc_loop_in_turn(world.loops.data[i])) /* its thread waits for the world */
+            continue;
         uint64_t ms = tc_loop_next_ms(world.loops.data[i]);
         if (ms < UINT64_MAX / TC_NS_PER_MS)
             next_ns = TC_MIN(next_ns, ms * TC_NS_PER_MS);
     }
-    return next_ns;
+    return TC_MIN(next_ns, tc_world_threads_next_ns());
 }
 
 static void world_set_time(uint64_t now_ns)
@@ -187,25 +219,45 @@ static void world_set_time(uint64_t now_ns)
         tc_loop_set_time(world.loops.data[i], world.now_ns);
 }
 
-bool sim_world_step(uint64_t at_ns)
+static void world_run_due(void)
 {
-    if (world_run_one())
-        return true;
-    uint64_t next_ns = world_next_ns();
-    if (next_ns > at_ns)
-        return false;
-    world_set_time(next_ns);
     while (world.heap.len > 0 && world.heap.data[0]->at_ns <= world.now_ns) {
-        struct sim_event *event = world.heap.data[0];
-        sim_event_stop(event);
+        struct tc_world_event *event = world.heap.data[0];
+        tc_world_event_stop(event);
         event->fn(event);
     }
-    return true;
 }
 
-void sim_world_run_until(uint64_t at_ns)
+bool tc_world_step(uint64_t at_ns)
 {
-    while (sim_world_step(at_ns)) {
+    world.depth++;
+    bool did = world_run_one();
+    uint64_t next_ns = did ? 0 : world_next_ns();
+    if (!did && next_ns <= at_ns) {
+        world_set_time(next_ns);
+        world_run_due();
+        did = true;
+    }
+    world.depth--;
+    return did;
+}
+
+bool tc_world_in_step(void)
+{
+    return world.depth > 0;
+}
+
+bool tc_world_in_turn(void)
+{
+    for (size_t i = 0; i < world.loops.len; i++)
+        if (tc_loop_in_turn(world.loops.data[i]))
+            return true;
+    return false;
+}
+
+void tc_world_run_until(uint64_t at_ns)
+{
+    while (tc_world_step(at_ns)) {
     }
     world_set_time(at_ns);
 }

@@ -1,19 +1,19 @@
 /* Hosts, and how connections begin.
  *
- * An attempt to connect takes a round trip of two equal delays. The state of the host after the first delay decides: if
- * it listens, the server's loop gets its end of the connection then; a refusal comes back after the second delay; a
+ * An attempt to connect takes a round trip of two equal delays. The state of the host after the first delay decides:
+ * if it listens, the server's loop gets its end of the connection then; a refusal comes back after the second delay; a
  * silent host never answers. */
-#include "sim/net.h"
+#include "testing/net.h"
 
 #include "base/mem.h"
 #include "io/connect.h"
 #include "io/listen.h"
-#include "sim/net_internal.h"
-#include "sim/trace.h"
+#include "testing/net_internal.h"
+#include "testing/observer.h"
 
 struct host {
     char *address;
-    enum sim_host_mode mode;
+    enum tc_host_mode mode;
     uint64_t attempts;
     unsigned silenced;                 /* connections that became half-open */
     struct tc_listen_socket *listener; /* NULL: nobody listens */
@@ -23,7 +23,7 @@ struct tc_listen_socket {
     struct tc_loop *loop;
     struct tc_addr addr;
     struct tc_task accept;
-    TC_VEC(struct sim_end *) accepted; /* ends that the owner has not got yet */
+    TC_VEC(struct tc_net_side *) accepted; /* ends that the owner has not got yet */
     tc_accept_fn fn;
     void *arg;
     bool held;
@@ -35,18 +35,29 @@ struct tc_connect {
     char *text;
     struct tc_connect_opts opts;
     uint64_t delay_ns;
-    struct sim_event step;
+    struct tc_world_event step;
     struct tc_timer timer;
     struct tc_task done;
-    struct sim_connection *connection; /* NULL: refused, or not there yet */
+    struct tc_net_connection *connection; /* NULL: refused, or not there yet */
     bool answered;
     tc_connect_fn fn;
     void *arg;
 };
 
-static struct sim_net_options options;
+/* The ports that a system gives away begin here. */
+enum { FIRST_PORT = 49152 };
+
+static struct tc_net_options options;
+static uint16_t next_port;
 static TC_VEC(struct host) hosts;
-static uint64_t last_fault_ns;
+
+/* Returns the port in network order; 0: the address has none. */
+static in_port_t addr_port(const struct tc_addr *addr)
+{
+    if (tc_addr_family(addr) == AF_INET)
+        return addr->sa.in.sin_port;
+    return tc_addr_family(addr) == AF_INET6 ? addr->sa.in6.sin6_port : 0;
+}
 
 /* --- hosts --- */
 
@@ -58,166 +69,117 @@ static struct host *host_find(const char *address)
     return NULL;
 }
 
-void sim_net_begin(const struct sim_net_options *given)
+void tc_net_begin(const struct tc_net_options *given)
 {
     options = *given;
+    next_port = FIRST_PORT;
+    tc_net_connection_number_from(0);
 }
 
-void sim_net_end(void)
+void tc_net_set_delay(uint64_t us)
 {
-    if (!tc_list_empty(sim_connections()))
-        sim_violation("a connection is left at the end");
+    options.delay_min_us = options.delay_max_us = us;
+}
+
+bool tc_net_end(void)
+{
     for (size_t i = 0; i < hosts.len; i++)
         tc_free(hosts.data[i].address);
     tc_vec_fini(&hosts);
+    return tc_list_empty(tc_net_connections());
 }
 
-void sim_host_set(const char *address, enum sim_host_mode mode)
+/* Returns the host, which is made if it is not known. */
+static struct host *host_get(const char *address)
 {
     struct host *h = host_find(address);
     if (!h) {
         h = tc_vec_push(&hosts);
-        h->address = tc_strdup(address);
+        *h = (struct host){.address = tc_strdup(address)};
     }
-    h->mode = mode;
+    return h;
 }
 
-enum sim_host_mode sim_host_mode(const char *address)
+void tc_host_set(const char *address, enum tc_host_mode mode)
+{
+    host_get(address)->mode = mode;
+}
+
+enum tc_host_mode tc_host_mode(const char *address)
 {
     const struct host *h = host_find(address);
-    return h ? h->mode : SIM_HOST_REFUSES;
+    return h ? h->mode : TC_HOST_REFUSES;
 }
 
-uint64_t sim_host_attempts(const char *address)
+uint64_t tc_host_attempts(const char *address)
 {
     const struct host *h = host_find(address);
     return h ? h->attempts : 0;
 }
 
-unsigned sim_host_silenced(const char *address)
+void tc_host_add_silenced(const char *address)
+{
+    struct host *h = host_find(address);
+    if (h)
+        h->silenced++;
+}
+
+unsigned tc_host_silenced(const char *address)
 {
     const struct host *h = host_find(address);
     return h ? h->silenced : 0;
 }
 
-static bool connection_is_open(const struct sim_connection *c)
+bool tc_net_connection_is_open(const struct tc_net_connection *c)
 {
     return !c->ends[0].failed && !c->ends[0].closed && !c->ends[1].closed && !c->silent;
 }
 
-void sim_host_break(const char *address, bool silent)
+void tc_host_break(const char *address, bool silent)
 {
-    TC_LIST_FOREACH(it, sim_connections())
+    TC_LIST_FOREACH(it, tc_net_connections())
     {
-        struct sim_connection *c = TC_CONTAINER_OF(it, struct sim_connection, link);
+        struct tc_net_connection *c = TC_CONTAINER_OF(it, struct tc_net_connection, link);
         if (strcmp(c->address, address) != 0 || c->ends[0].failed)
             continue;
-        sim_net_note_fault(sim_now_ns());
+        tc_world_note_fault(tc_world_now_ns());
         if (silent)
-            sim_connection_silence(c);
+            tc_net_connection_silence(c);
         else
-            sim_connection_reset(c);
+            tc_net_connection_reset(c);
     }
 }
 
-size_t sim_host_connections(const char *address)
+size_t tc_host_stall(const char *address, uint64_t until_ns)
 {
     size_t n = 0;
-    TC_LIST_FOREACH(it, sim_connections())
+    TC_LIST_FOREACH(it, tc_net_connections())
     {
-        const struct sim_connection *c = TC_CONTAINER_OF(it, struct sim_connection, link);
-        n += connection_is_open(c) && strcmp(c->address, address) == 0;
+        struct tc_net_connection *c = TC_CONTAINER_OF(it, struct tc_net_connection, link);
+        if (!tc_net_connection_is_open(c) || strcmp(c->address, address) != 0)
+            continue;
+        c->stalled_until_ns = TC_MAX(c->stalled_until_ns, until_ns);
+        n++;
     }
     return n;
 }
 
-/* --- faults of one connection --- */
-
-void sim_net_note_fault(uint64_t until_ns)
-{
-    last_fault_ns = TC_MAX(last_fault_ns, until_ns);
-}
-
-uint64_t sim_net_last_fault_ns(void)
-{
-    TC_LIST_FOREACH(it, sim_connections())
-    {
-        const struct sim_connection *c = TC_CONTAINER_OF(it, struct sim_connection, link);
-        if (c->silent && !c->ends[0].closed)
-            return UINT64_MAX;
-    }
-    return last_fault_ns;
-}
-
-size_t sim_net_open(void)
+size_t tc_host_connections(const char *address)
 {
     size_t n = 0;
-    TC_LIST_FOREACH(it, sim_connections())
-    n += connection_is_open(TC_CONTAINER_OF(it, struct sim_connection, link));
-    return n;
-}
-
-static struct sim_connection *net_choose(uint64_t which)
-{
-    size_t open = sim_net_open(), at = open > 0 ? (size_t)(which % open) : 0;
-    TC_LIST_FOREACH(it, sim_connections())
+    TC_LIST_FOREACH(it, tc_net_connections())
     {
-        struct sim_connection *c = TC_CONTAINER_OF(it, struct sim_connection, link);
-        if (connection_is_open(c) && at-- == 0)
-            return c;
+        const struct tc_net_connection *c = TC_CONTAINER_OF(it, struct tc_net_connection, link);
+        n += tc_net_connection_is_open(c) && strcmp(c->address, address) == 0;
     }
-    return NULL;
-}
-
-bool sim_net_reset_one(uint64_t which)
-{
-    struct sim_connection *c = net_choose(which);
-    if (!c)
-        return false;
-    sim_story("connection %llu to %s is reset", (unsigned long long)c->id, c->address);
-    sim_net_note_fault(sim_now_ns());
-    sim_connection_reset(c);
-    return true;
-}
-
-bool sim_net_stall_one(uint64_t which, uint64_t us)
-{
-    struct sim_connection *c = net_choose(which);
-    if (!c)
-        return false;
-    sim_story("connection %llu to %s stands still for %llu ms", (unsigned long long)c->id, c->address,
-              (unsigned long long)(us / 1000));
-    c->stalled_until_ns = sim_now_ns() + us * 1000;
-    sim_net_note_fault(c->stalled_until_ns);
-    return true;
-}
-
-bool sim_net_cut_one(uint64_t which, size_t after_bytes)
-{
-    struct sim_connection *c = net_choose(which);
-    if (!c)
-        return false;
-    c->cut_after = after_bytes;
-    return true;
-}
-
-bool sim_net_silence_one(uint64_t which)
-{
-    struct sim_connection *c = net_choose(which);
-    if (!c)
-        return false;
-    sim_story("connection %llu to %s is half-open from now on", (unsigned long long)c->id, c->address);
-    host_find(c->address)->silenced++;
-    sim_net_note_fault(sim_now_ns());
-    sim_connection_silence(c);
-    return true;
+    return n;
 }
 
 /* --- connecting --- */
 
 static void connect_free(struct tc_connect *c)
 {
-    sim_event_stop(&c->step);
+    tc_world_event_stop(&c->step);
     tc_timer_stop(&c->timer);
     tc_task_cancel(&c->done);
     tc_addr_fini(&c->addr);
@@ -241,7 +203,7 @@ static void connect_on_done(struct tc_task *task)
 {
     struct tc_connect *c = TC_CONTAINER_OF(task, struct tc_connect, done);
     if (!c->connection) {
-        sim_count(SIM_COUNT_CONNECTS_REFUSED);
+        tc_world_note(TC_WORLD_CONNECTS_REFUSED);
         connect_fail(c, "Connection refused");
         return;
     }
@@ -262,21 +224,36 @@ static void connect_on_timeout(struct tc_timer *timer)
     tc_free(reason);
 }
 
-static struct sim_connection *connect_open(struct tc_connect *c, struct tc_listen_socket *l)
+static struct tc_net_connection *connect_open(struct tc_connect *c, struct tc_listen_socket *l)
 {
-    struct sim_connection *connection = sim_connection_new(c->loop, l->loop, &c->addr);
+    struct tc_net_connection *connection = tc_net_connection_new(c->loop, l->loop, &c->addr);
     const uint64_t linux_default_ms = 900000;
     connection->delay_ns = c->delay_ns;
     connection->buffer_bytes = options.buffer_bytes;
     connection->user_timeout_ns = (c->opts.user_timeout_ms ? c->opts.user_timeout_ms : linux_default_ms) * TC_NS_PER_MS;
-    if (sim_happens(SIM_CHANCE_NET, options.cut_per_mille))
-        connection->cut_after = (size_t)sim_below(SIM_CHANCE_NET, 5000);
+    if (tc_world_happens(TC_CHANCE_NET, options.cut_per_mille))
+        connection->cut_after = (size_t)tc_world_below(TC_CHANCE_NET, 5000);
     *tc_vec_push(&l->accepted) = &connection->ends[1];
     tc_loop_defer(l->loop, &l->accept);
     return connection;
 }
 
-static void connect_on_step(struct sim_event *event)
+/* Returns the listener of a wildcard address that takes connections to `addr`, or NULL. IPv6's takes IPv4 too. */
+static struct tc_listen_socket *listener_of_any(const struct tc_addr *addr)
+{
+    for (size_t i = 0; i < hosts.len; i++) {
+        struct tc_listen_socket *l = hosts.data[i].listener;
+        int family = l ? tc_addr_family(&l->addr) : AF_UNSPEC;
+        bool is_any = (family == AF_INET && l->addr.sa.in.sin_addr.s_addr == htonl(INADDR_ANY) &&
+                       tc_addr_family(addr) == AF_INET) ||
+                      (family == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&l->addr.sa.in6.sin6_addr));
+        if (is_any && addr_port(addr) != 0 && addr_port(addr) == addr_port(&l->addr))
+            return l;
+    }
+    return NULL;
+}
+
+static void connect_on_step(struct tc_world_event *event)
 {
     struct tc_connect *c = TC_CONTAINER_OF(event, struct tc_connect, step);
     if (c->answered) {
@@ -284,16 +261,17 @@ static void connect_on_step(struct sim_event *event)
         tc_loop_defer(c->loop, &c->done);
         return;
     }
-    struct host *h = host_find(c->text);
-    if (h && h->mode == SIM_HOST_SILENT) {
-        sim_count(SIM_COUNT_CONNECTS_SILENT);
+    const struct host *h = host_find(c->text);
+    if (h && h->mode == TC_HOST_SILENT) {
+        tc_world_note(TC_WORLD_CONNECTS_SILENT);
         return;
     }
     c->answered = true;
-    if (h && h->listener && h->mode == SIM_HOST_UP)
-        c->connection = connect_open(c, h->listener);
-    sim_detail("connect to %s: %s", c->text, c->connection ? "accepted" : "refused");
-    sim_event_at(&c->step, sim_now_ns() + c->delay_ns);
+    struct tc_listen_socket *l = h && h->listener ? h->listener : listener_of_any(&c->addr);
+    if (l && (!h || h->mode == TC_HOST_UP))
+        c->connection = connect_open(c, l);
+    tc_world_detail("connect to %s: %s", c->text, c->connection ? "accepted" : "refused");
+    tc_world_event_at(&c->step, tc_world_now_ns() + c->delay_ns);
 }
 
 struct tc_connect *tc_connect_start(struct tc_loop *loop, const struct tc_addr *addr,
@@ -308,17 +286,17 @@ struct tc_connect *tc_connect_start(struct tc_loop *loop, const struct tc_addr *
     c->fn = fn;
     c->arg = arg;
     c->delay_ns =
-        1000 * (options.delay_min_us + sim_below(SIM_CHANCE_NET, options.delay_max_us - options.delay_min_us + 1));
+        1000 * (options.delay_min_us + tc_world_below(TC_CHANCE_NET, options.delay_max_us - options.delay_min_us + 1));
     tc_timer_init(&c->timer, loop, connect_on_timeout);
     tc_task_init(&c->done, connect_on_done);
-    sim_event_init(&c->step, connect_on_step);
-    sim_event_at(&c->step, sim_now_ns() + c->delay_ns);
+    tc_world_event_init(&c->step, connect_on_step);
+    tc_world_event_at(&c->step, tc_world_now_ns() + c->delay_ns);
     if (c->opts.timeout_ms > 0)
         tc_timer_start(&c->timer, c->opts.timeout_ms);
     struct host *h = host_find(c->text);
     if (h)
         h->attempts++;
-    sim_count(SIM_COUNT_CONNECTS);
+    tc_world_note(TC_WORLD_CONNECTS);
     return c;
 }
 
@@ -335,25 +313,38 @@ static void listen_on_accept(struct tc_task *task)
 {
     struct tc_listen_socket *l = TC_CONTAINER_OF(task, struct tc_listen_socket, accept);
     while (l->accepted.len > 0 && !l->held) {
-        struct sim_end *end = l->accepted.data[0];
+        struct tc_net_side *end = l->accepted.data[0];
         tc_vec_remove(&l->accepted, 0);
         l->fn(l->arg, &end->bs);
     }
 }
 
+/* Returns the address with a port of the system's choice instead of port 0; the caller owns it. */
+static struct tc_addr listen_addr(const struct tc_addr *addr)
+{
+    struct tc_addr own = tc_addr_ref(addr);
+    if (tc_addr_family(addr) == AF_INET && addr_port(addr) == 0)
+        own.sa.in.sin_port = htons(next_port++);
+    else if (tc_addr_family(addr) == AF_INET6 && addr_port(addr) == 0)
+        own.sa.in6.sin6_port = htons(next_port++);
+    return own;
+}
+
 struct tc_listen_socket *tc_listen_socket_new(struct tc_loop *loop, const struct tc_addr *addr, tc_accept_fn fn,
                                               void *arg, struct tc_status *error)
 {
-    char *text = tc_addr_text(addr);
-    struct host *h = host_find(text);
+    struct tc_addr own = listen_addr(addr);
+    char *text = tc_addr_text(&own);
+    struct host *h = host_get(text);
     struct tc_listen_socket *l = NULL;
-    if (!h || h->listener) {
-        tc_status_set(error,
-                      tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_CONNECT, "failed to listen on %s", text));
+    if (h->listener) {
+        tc_status_set(error, tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_CONNECT,
+                                            "failed to listen on %s: Address already in use", text));
+        tc_addr_fini(&own);
     } else {
         l = TC_NEW(struct tc_listen_socket);
         l->loop = loop;
-        l->addr = tc_addr_ref(addr);
+        l->addr = own;
         l->fn = fn;
         l->arg = arg;
         tc_task_init(&l->accept, listen_on_accept);

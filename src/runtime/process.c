@@ -1,0 +1,29 @@
+#include "runtime/process.h"
+
+#include "runtime/runtime_internal.h"
+
+static _Atomic(torc_runtime *) default_runtime;
+
+bool tc_process_admit(struct torc_runtime_options *options TC_UNUSED, torc_error **error TC_UNUSED)
+{
+    return true;
+}
+
+bool tc_process_keeps(const torc_runtime *rt)
+{
+    return rt == atomic_load(&default_runtime);
+}
+
+torc_runtime *torc_runtime_default(void)
+{
+    torc_runtime *have = atomic_load(&default_runtime);
+    while (!have || tc_loop_forked(have->loop)) {
+        torc_runtime *made = torc_runtime_new(NULL, NULL);
+        if (!made)
+            return NULL;
+        if (atomic_compare_exchange_strong(&default_runtime, &have, made))
+            return made;
+        torc_runtime_free(made);
+    }
+    return have;
+}

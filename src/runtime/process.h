@@ -1,0 +1,16 @@
+/* The process of the runtimes: it has a default one, and may refuse runtimes. libtorc-testing and test/sim have a
+ * process.c of their own, where a world drives every runtime (testing/process.c). Any thread. */
+#ifndef TC_RUNTIME_PROCESS_H
+#define TC_RUNTIME_PROCESS_H
+
+#include <stdbool.h>
+
+#include <torc/runtime.h>
+
+/* Called with the complete options of each new runtime, which the function may change. Returns false with an error if
+ * the process cannot have the runtime. */
+bool tc_process_admit(struct torc_runtime_options *options, torc_error **error);
+/* Returns true for the runtime of torc_runtime_default, which lives until the process ends. */
+bool tc_process_keeps(const torc_runtime *rt);
+
+#endif

@@ -1,0 +1,36 @@
+/* The observer of a world: the search of test/sim has one, which tells a story and counts.
+ * The thread of the world. */
+#ifndef TC_TESTING_OBSERVER_H
+#define TC_TESTING_OBSERVER_H
+
+#include <stdarg.h>
+
+#include "base/common.h"
+
+/* The occurrences that an observer may count. */
+enum tc_world_count {
+    TC_WORLD_CONNECTS,
+    TC_WORLD_CONNECTS_REFUSED,
+    TC_WORLD_CONNECTS_SILENT,
+    TC_WORLD_SHORT_WRITES,
+    TC_WORLD_CUTS,
+    TC_WORLD_NAMES_FAILED,
+};
+
+/* Every function is required. */
+struct tc_world_observer {
+    void (*story)(const char *fmt, va_list ap);  /* a line for people */
+    void (*detail)(const char *fmt, va_list ap); /* which bytes went where */
+    void (*count)(enum tc_world_count which);
+    void (*fault)(uint64_t until_ns); /* a fault of the network happened, or goes on until then */
+};
+
+/* Borrowed until the next call; NULL: nobody watches. */
+void tc_world_observe(const struct tc_world_observer *observer);
+
+void tc_world_story(const char *fmt, ...) TC_PRINTF(1, 2);
+void tc_world_detail(const char *fmt, ...) TC_PRINTF(1, 2);
+void tc_world_note(enum tc_world_count which);
+void tc_world_note_fault(uint64_t until_ns);
+
+#endif

@@ -1,0 +1,42 @@
+/* The process as a world has it, instead of src/runtime/process.c: the world drives every runtime, that of an xDS
+ * domain and the default one included. */
+#include "runtime/process.h"
+
+#include "base/status.h"
+#include "testing/process.h"
+#include "testing/world.h"
+
+static torc_runtime *default_runtime;
+
+bool tc_process_admit(struct torc_runtime_options *options, torc_error **error)
+{
+    if (!tc_world_begun())
+        return tc_error_set(error, TORC_ESTATE, TORC_LAYER_API,
+                            "there is no world: with libtorc-testing, torc_testing_new comes first");
+    options->mode = TORC_RUNTIME_CALLER;
+    return true;
+}
+
+bool tc_process_keeps(const torc_runtime *rt)
+{
+    return rt == default_runtime;
+}
+
+torc_runtime *torc_runtime_default(void)
+{
+    if (!default_runtime)
+        default_runtime = torc_runtime_new(NULL, NULL);
+    return default_runtime;
+}
+
+void tc_process_end(void)
+{
+    torc_runtime *rt = default_runtime;
+    default_runtime = NULL;
+    torc_runtime_free(rt);
+}
+
+bool tc_process_has_default(void)
+{
+    return default_runtime != NULL;
+}

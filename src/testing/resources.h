@@ -1,0 +1,27 @@
+/* The control plane of a world, which serves what a test puts (torc/testing.h). The thread of the world. */
+#ifndef TC_TESTING_RESOURCES_H
+#define TC_TESTING_RESOURCES_H
+
+#include <torc/error.h>
+
+#include "base/common.h"
+
+struct tc_resources;
+
+/* The address of the control plane. */
+#define TC_RESOURCES_ADDRESS "10.255.255.1:15010"
+
+/* Begins to serve, on a loop of its own. */
+struct tc_resources *tc_resources_new(void);
+/* NULL is allowed. */
+void tc_resources_free(struct tc_resources *r);
+/* Returns how many loops it has in the world; NULL: 0. */
+size_t tc_resources_loops(const struct tc_resources *r);
+/* Adds or replaces resources. Returns 0, or TORC_EPARSE with the error. */
+int tc_resources_put(struct tc_resources *r, const char *text, torc_error **error);
+/* Returns 0 or TORC_ENOTFOUND. */
+int tc_resources_remove(struct tc_resources *r, const char *type_url, const char *name);
+/* Returns the bootstrap of clients in the world. */
+const char *tc_resources_bootstrap(void);
+
+#endif

@@ -1,0 +1,22 @@
+/* The machine of a world: clocks, threads, the environment and background jobs. Most of it are functions of src that
+ * seams.c, net.c, names.c and process.c define instead of the library (docs/internals/simulation.md has the list);
+ * this header has the functions that the world itself calls. The thread of the world. */
+#ifndef TC_TESTING_SEAMS_H
+#define TC_TESTING_SEAMS_H
+
+#include "base/common.h"
+
+/* Returns whether a background job could run now. */
+bool tc_world_job_ready(void);
+/* Runs the oldest background job whose moment has come, or any at the end of the world. Returns false when there is
+ * none. */
+bool tc_world_job_run(void);
+/* Sets how long a background job waits for its thread, at most. */
+void tc_world_set_job_delay(uint64_t most_ns);
+/* Sets how much CPU time passes, at most, from one reading of the thread's clock to the next. */
+void tc_world_set_cpu_cost(uint64_t most_ns);
+
+/* Environment variables are what `fn` returns from now on; NULL: none is set, which is also how a process begins. */
+void tc_world_set_environment(const char *(*fn)(const char *name));
+
+#endif

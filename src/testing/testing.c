@@ -1,0 +1,374 @@
+/* The body of torc/testing.h: the world of the process as a handle, with names, faults and a control plane.
+ *
+ * `here` is the handle while there is a world. Functions that turn the world are refused inside a turn of a loop and
+ * on threads of pools, since the step that runs those would wait for itself. Functions that change something (a host,
+ * a name, resources) only touch data that the next step of the world looks at, and may be called anywhere. */
+#include <torc/testing.h>
+
+#include <dlfcn.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/mem.h"
+#include "base/status.h"
+#include "base/vec.h"
+#include "io/addr.h"
+#include "io/loop.h"
+#include "testing/blocking.h"
+#include "testing/names.h"
+#include "testing/net.h"
+#include "testing/process.h"
+#include "testing/resources.h"
+#include "testing/seams.h"
+#include "testing/threads.h"
+#include "testing/world.h"
+
+enum { MOST_IDLE_STEPS = 1000000, MOST_DELAY_US = 60000000, BUFFER_BYTES = 1 << 18 };
+/* Times are below 2,000 years, as those of timers are (io/timers.h). */
+#define MOST_MS ((int64_t)TC_TIMERS_MAX_DELAY_MS)
+
+struct name {
+    char *host;
+    size_t n;
+    struct tc_addr addrs[TC_NAME_ADDRESSES];
+};
+
+/* A function of torc_testing_after. */
+struct after {
+    struct tc_world_event event;
+    struct tc_link link;
+    void (*fn)(void *arg);
+    void *arg;
+};
+
+struct torc_testing {
+    TC_VEC(struct name *) names;
+    struct tc_link afters;
+    struct tc_resources *resources; /* NULL: no control plane yet */
+};
+
+static torc_testing *here;
+
+static int world_check(const torc_testing *w)
+{
+    if (!w || w != here)
+        return TORC_EINVAL;
+    return tc_blocking_is_in() ? 0 : TORC_ESTATE;
+}
+
+/* world_check for a function that turns the world. */
+static int world_check_turn(const torc_testing *w)
+{
+    int rc = world_check(w);
+    return rc == 0 && (tc_world_in_turn() || tc_world_thread_here()) ? TORC_EDEADLK : rc;
+}
+
+/* --- names --- */
+
+static void name_free(struct name *name)
+{
+    for (size_t i = 0; i < name->n; i++)
+        tc_addr_fini(&name->addrs[i]);
+    tc_free(name->host);
+    tc_free(name);
+}
+
+static size_t name_index(const torc_testing *w, const char *host)
+{
+    size_t i = 0;
+    while (i < w->names.len && strcasecmp(w->names.data[i]->host, host) != 0)
+        i++;
+    return i;
+}
+
+static size_t name_look_up(const char *host, uint16_t port, struct tc_addr addrs[TC_NAME_ADDRESSES])
+{
+    size_t at = name_index(here, host);
+    if (at == here->names.len)
+        return strcasecmp(host, "localhost") == 0 && tc_addr_from_ip(&addrs[0], tc_slice_str("127.0.0.1"), port) == 0;
+    const struct name *name = here->names.data[at];
+    for (size_t i = 0; i < name->n; i++) {
+        addrs[i] = tc_addr_ref(&name->addrs[i]);
+        if (tc_addr_family(&addrs[i]) == AF_INET)
+            addrs[i].sa.in.sin_port = htons(port);
+        else
+            addrs[i].sa.in6.sin6_port = htons(port);
+    }
+    return name->n;
+}
+
+/* Reads "10.0.0.1,10.0.0.2" into the name. Returns false if it is not a list of addresses. */
+static bool name_read(struct name *name, const char *addresses)
+{
+    for (const char *at = addresses;; at++) {
+        size_t len = strcspn(at, ",");
+        if (name->n == TC_NAME_ADDRESSES || tc_addr_from_ip(&name->addrs[name->n], tc_slice_of(at, len), 0) != 0)
+            return false;
+        name->n++;
+        at += len;
+        if (!*at)
+            return true;
+    }
+}
+
+int torc_testing_set_name(torc_testing *w, const char *host, const char *addresses)
+{
+    int rc = world_check(w);
+    if (rc != 0)
+        return rc;
+    if (!host || !*host)
+        return TORC_EINVAL;
+    struct name *name = NULL;
+    if (addresses) {
+        name = TC_NEW(struct name);
+        name->host = tc_strdup(host);
+        if (!name_read(name, addresses)) {
+            name_free(name);
+            return TORC_EINVAL;
+        }
+    }
+    size_t at = name_index(w, host);
+    if (at < w->names.len) {
+        name_free(w->names.data[at]);
+        tc_vec_remove(&w->names, at);
+    }
+    if (name)
+        *tc_vec_push(&w->names) = name;
+    return 0;
+}
+
+/* --- the life of a world --- */
+
+static const char *environment(const char *name)
+{
+    return strcmp(name, "GRPC_XDS_BOOTSTRAP_CONFIG") == 0 ? tc_resources_bootstrap() : NULL;
+}
+
+/* Returns false if calls of the program reach another library than this one: its own functions would, too. */
+static bool is_first(void)
+{
+    Dl_info other, own;
+    const void *found = dlsym(RTLD_DEFAULT, "torc_runtime_new");
+    return !found || !dladdr(found, &other) || !dladdr((const void *)(uintptr_t)is_first, &own) ||
+           other.dli_fbase == own.dli_fbase;
+}
+
+torc_testing *torc_testing_new(uint64_t seed, torc_error **error)
+{
+    if (tc_error_pending(error))
+        return NULL;
+    if (here || !is_first()) {
+        tc_error_set(error, TORC_ESTATE, TORC_LAYER_API,
+                     here ? "there is a world: torc_testing_free ends it"
+                          : "the program is linked with libtorc before libtorc-testing: its calls go there");
+        return NULL;
+    }
+    here = TC_NEW(torc_testing);
+    tc_list_init(&here->afters);
+    tc_blocking_begin();
+    tc_world_begin(seed);
+    tc_net_begin(&(struct tc_net_options){.buffer_bytes = BUFFER_BYTES});
+    tc_names_look_up_in(name_look_up, 0);
+    tc_world_set_environment(environment);
+    return here;
+}
+
+static void after_run(struct after *after)
+{
+    void (*fn)(void *arg) = after->fn;
+    void *arg = after->arg;
+    tc_world_event_stop(&after->event);
+    tc_list_remove(&after->link);
+    tc_free(after);
+    fn(arg);
+}
+
+int torc_testing_free(torc_testing *w)
+{
+    if (!w)
+        return 0;
+    int rc = world_check(w);
+    if (rc != 0)
+        return rc;
+    if (tc_world_in_step())
+        return TORC_EDEADLK;
+    if (tc_world_loops() > (size_t)tc_process_has_default() + tc_resources_loops(w->resources))
+        return TORC_ESTATE;
+    while (!tc_list_empty(&w->afters))
+        after_run(TC_CONTAINER_OF(w->afters.next, struct after, link));
+    tc_process_end();
+    while (tc_world_threads() > 0) /* what their handlers waited for has ended */
+        tc_blocking_step();
+    tc_resources_free(w->resources);
+    tc_world_set_environment(NULL);
+    tc_names_look_up_in(NULL, 0);
+    for (size_t i = 0; i < w->names.len; i++)
+        name_free(w->names.data[i]);
+    tc_vec_fini(&w->names);
+    tc_net_end();
+    tc_world_end();
+    here = NULL;
+    tc_free(w);
+    return 0;
+}
+
+/* --- time --- */
+
+int torc_testing_advance(torc_testing *w, int64_t ms)
+{
+    int rc = world_check_turn(w);
+    if (rc != 0)
+        return rc;
+    if (ms < 0 || ms > MOST_MS)
+        return TORC_EINVAL;
+    tc_world_run_until(tc_world_now_ns() + (uint64_t)ms * TC_NS_PER_MS);
+    return 0;
+}
+
+int torc_testing_run_until_idle(torc_testing *w)
+{
+    int rc = world_check_turn(w);
+    uint64_t now_ns = tc_world_now_ns();
+    for (int i = 0; rc == 0 && tc_world_step(now_ns); i++)
+        if (i == MOST_IDLE_STEPS)
+            rc = TORC_ELIMIT;
+    return rc;
+}
+
+int torc_testing_run_until(torc_testing *w, int (*done)(void *arg), void *arg, int64_t limit_ms)
+{
+    int rc = world_check_turn(w);
+    if (rc != 0)
+        return rc;
+    if (!done || limit_ms < 0 || limit_ms > MOST_MS)
+        return TORC_EINVAL;
+    uint64_t end_ns = tc_world_now_ns() + (uint64_t)limit_ms * TC_NS_PER_MS;
+    while (!done(arg))
+        if (!tc_world_step(end_ns)) {
+            tc_world_run_until(end_ns);
+            return TORC_ETIMEDOUT;
+        }
+    return 0;
+}
+
+static void after_on_event(struct tc_world_event *event)
+{
+    after_run(TC_CONTAINER_OF(event, struct after, event));
+}
+
+int torc_testing_after(torc_testing *w, int64_t ms, void (*fn)(void *arg), void *arg)
+{
+    int rc = world_check(w);
+    if (rc != 0)
+        return rc;
+    if (!fn || ms < 0 || ms > MOST_MS)
+        return TORC_EINVAL;
+    struct after *after = TC_NEW(struct after);
+    after->fn = fn;
+    after->arg = arg;
+    tc_world_event_init(&after->event, after_on_event);
+    tc_list_append(&w->afters, &after->link);
+    tc_world_event_at(&after->event, tc_world_now_ns() + (uint64_t)ms * TC_NS_PER_MS);
+    return 0;
+}
+
+/* --- the network --- */
+
+/* Stores the address as the network spells it, for tc_free. */
+static int host_text(const torc_testing *w, const char *address, char **text)
+{
+    struct tc_addr addr;
+    int rc = world_check(w);
+    if (rc != 0)
+        return rc;
+    if (!address || tc_addr_parse(&addr, tc_slice_str(address)) != 0)
+        return TORC_EINVAL;
+    *text = tc_addr_text(&addr);
+    tc_addr_fini(&addr);
+    return 0;
+}
+
+int torc_testing_set_host(torc_testing *w, const char *address, int state)
+{
+    char *text;
+    if (state < TORC_TESTING_UP || state > TORC_TESTING_SILENT)
+        return TORC_EINVAL;
+    int rc = host_text(w, address, &text);
+    if (rc != 0)
+        return rc;
+    static const enum tc_host_mode modes[] = {TC_HOST_UP, TC_HOST_REFUSES, TC_HOST_SILENT};
+    tc_host_set(text, modes[state]);
+    if (state == TORC_TESTING_SILENT)
+        tc_host_break(text, true);
+    tc_free(text);
+    return 0;
+}
+
+int torc_testing_cut(torc_testing *w, const char *address)
+{
+    char *text;
+    int rc = host_text(w, address, &text);
+    if (rc != 0)
+        return rc;
+    rc = (int)tc_host_connections(text);
+    tc_host_break(text, false);
+    tc_free(text);
+    return rc;
+}
+
+int torc_testing_stall(torc_testing *w, const char *address, int64_t ms)
+{
+    char *text;
+    if (ms < 0 || ms > MOST_MS)
+        return TORC_EINVAL;
+    int rc = host_text(w, address, &text);
+    if (rc != 0)
+        return rc;
+    rc = (int)tc_host_stall(text, tc_world_now_ns() + (uint64_t)ms * TC_NS_PER_MS);
+    tc_free(text);
+    return rc;
+}
+
+int torc_testing_set_delay(torc_testing *w, int64_t delay_us)
+{
+    int rc = world_check(w);
+    if (rc == 0 && (delay_us < 0 || delay_us > MOST_DELAY_US))
+        rc = TORC_EINVAL;
+    if (rc == 0)
+        tc_net_set_delay((uint64_t)delay_us);
+    return rc;
+}
+
+/* --- the control plane --- */
+
+int torc_testing_xds_put(torc_testing *w, const char *text, torc_error **error)
+{
+    if (tc_error_pending(error))
+        return torc_error_code(*error);
+    int rc = world_check(w);
+    if (rc == 0 && !text)
+        rc = TORC_EINVAL;
+    if (rc != 0) {
+        tc_error_set(error, rc, TORC_LAYER_API, rc == TORC_ESTATE ? "world: it belongs to another thread" : "%s",
+                     w ? "text: it is NULL" : "world: it is NULL");
+        return rc;
+    }
+    if (!w->resources)
+        w->resources = tc_resources_new();
+    return tc_resources_put(w->resources, text, error);
+}
+
+int torc_testing_xds_remove(torc_testing *w, const char *type_url, const char *name)
+{
+    int rc = world_check(w);
+    if (rc == 0 && (!type_url || !name))
+        rc = TORC_EINVAL;
+    if (rc == 0)
+        rc = w->resources ? tc_resources_remove(w->resources, type_url, name) : TORC_ENOTFOUND;
+    return rc;
+}
+
+const char *torc_testing_xds_address(const torc_testing *w)
+{
+    return world_check(w) == 0 ? TC_RESOURCES_ADDRESS : NULL;
+}

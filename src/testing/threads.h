@@ -1,0 +1,27 @@
+/* Threads that a world owns, for the handlers of pools, which may block. One thread runs at a time: the thread of the
+ * world, until it lets another run, which runs until it waits or ends. So their order is the world's choice, and what
+ * they share needs no lock. */
+#ifndef TC_TESTING_THREADS_H
+#define TC_TESTING_THREADS_H
+
+#include "base/common.h"
+
+/* Makes a thread that runs fn(arg) when the world lets it. Returns 0 or an errno. Any thread of the world. */
+int tc_world_thread_start(void (*fn)(void *arg), void *arg);
+/* Returns true on a thread that tc_world_thread_start made. */
+bool tc_world_thread_here(void);
+/* Waits until *woken is true or the time has come. Only on a thread that tc_world_thread_start made. */
+void tc_world_thread_wait(const bool *woken, uint64_t until_ns);
+
+/* --- for the thread of the world --- */
+
+/* Returns how many threads have not ended. */
+size_t tc_world_threads(void);
+/* Returns how many threads could run now. */
+size_t tc_world_threads_ready(void);
+/* Lets one of those that could run do so: the one with this number, from 0, in the order of their making. */
+void tc_world_thread_run(size_t which);
+/* Returns the earliest time for which a thread waits; UINT64_MAX: none. */
+uint64_t tc_world_threads_next_ns(void);
+
+#endif

@@ -1,0 +1,66 @@
+/* A world: one virtual time, the loops that live in it, events, and the random numbers. Two programs have one: the
+ * search of test/sim, and a test that is linked with libtorc-testing.
+ *
+ * A world has no thread, no socket and no clock of the machine. Its scheduler does one thing after another: it turns a
+ * loop that has work, or runs a background job; when there is nothing to do it moves the time to the next event. If
+ * several loops or jobs could run, a random number chooses one, and all random numbers follow from the seed. A process
+ * has one world at a time, since seams.c and net.c replace functions of src/io for the whole process. */
+#ifndef TC_TESTING_WORLD_H
+#define TC_TESTING_WORLD_H
+
+#include "base/random.h"
+#include "io/loop.h"
+
+/* An event at a moment of virtual time, embedded in its owner. */
+struct tc_world_event {
+    uint64_t at_ns, order;
+    size_t place; /* in the heap, from 1; 0: not waiting */
+    void (*fn)(struct tc_world_event *event);
+};
+
+/* Sets the time back to its start, and seeds the random numbers. */
+void tc_world_begin(uint64_t seed);
+/* Runs the remaining background jobs and forgets the world. All loops must have ended. */
+void tc_world_end(void);
+/* Returns true between the two. */
+bool tc_world_begun(void);
+
+uint64_t tc_world_now_ns(void);
+static inline uint64_t tc_world_now_ms(void)
+{
+    return tc_world_now_ns() / TC_NS_PER_MS;
+}
+
+void tc_world_event_init(struct tc_world_event *event, void (*fn)(struct tc_world_event *event));
+/* Sets or moves the event. A moment that has passed counts as now. */
+void tc_world_event_at(struct tc_world_event *event, uint64_t at_ns);
+void tc_world_event_stop(struct tc_world_event *event);
+
+/* Chance for the order of turns, for the network, and for seeds of what the world makes: streams that do not disturb
+ * one another, so that a step left out changes little of the rest. */
+enum tc_chance { TC_CHANCE_TURNS, TC_CHANCE_NET, TC_CHANCE_SEEDS, TC_CHANCES };
+struct tc_rng *tc_world_chance(enum tc_chance which);
+uint64_t tc_world_below(enum tc_chance which, uint64_t n);
+/* Returns true in `per_mille` of 1,000 cases. */
+bool tc_world_happens(enum tc_chance which, unsigned per_mille);
+
+/* The world turns the loop from now on, or no longer. */
+void tc_world_adopt(struct tc_loop *loop);
+void tc_world_release(struct tc_loop *loop);
+bool tc_world_has(const struct tc_loop *loop);
+/* Returns true while the scheduler turns this loop, and not a function that waits inside the turn. */
+bool tc_world_turns(const struct tc_loop *loop);
+/* Returns how many loops are in the world. */
+size_t tc_world_loops(void);
+
+/* Runs everything up to the moment, which is then the world's time. */
+void tc_world_run_until(uint64_t at_ns);
+/* Does the next thing that is due before at_ns: a turn, a job, a thread of a pool, or moving the time to an event or a
+ * timer. Returns false, and has done nothing, if there is none. */
+bool tc_world_step(uint64_t at_ns);
+/* Returns true inside tc_world_step. */
+bool tc_world_in_step(void);
+/* Returns true inside a turn of a loop: in a callback. */
+bool tc_world_in_turn(void);
+
+#endif

@@ -1,0 +1,21 @@
+/* Faults of single connections, chosen by the workload, and when the network last had a fault. */
+#ifndef SIM_FAULTS_H
+#define SIM_FAULTS_H
+
+#include "base/common.h"
+
+/* Forgets the faults of the run before. */
+void sim_faults_begin(void);
+/* A fault of the network happened, or goes on until then. */
+void sim_net_note_fault(uint64_t until_ns);
+/* Reset or stall one open connection, chosen by `which`. Return false if no connection is open. */
+bool sim_net_reset_one(uint64_t which);
+bool sim_net_stall_one(uint64_t which, uint64_t us);
+bool sim_net_cut_one(uint64_t which, size_t after_bytes);
+bool sim_net_silence_one(uint64_t which);
+size_t sim_net_open(void);
+/* Returns the moment of the last fault of a connection, which may be ahead for one that stands still; UINT64_MAX while
+ * a connection is half-open and its client does not know. */
+uint64_t sim_net_last_fault_ns(void);
+
+#endif

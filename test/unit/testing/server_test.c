@@ -1,0 +1,228 @@
+/* Servers of a world (torc/testing.h): handlers that answer late, stream, wait on a pool, and call other servers. And
+ * the order of things, which is the seed's. */
+#include "unit/testing/kit.h"
+
+#define SERVER "10.0.0.1:443"
+
+static torc_testing *world;
+
+static torc_server *server_begin(const char *method, const struct torc_handler *handler, torc_pool *pool)
+{
+    struct torc_method_options o = {TORC_SIZE(torc_method_options), .pool = pool};
+    torc_server *server = torc_server_new(NULL, NULL);
+    assert_int_equal(torc_server_add_method(server, method, handler, NULL), 0);
+    if (pool)
+        assert_int_equal(torc_server_limit(server, method, &o, NULL), 0);
+    assert_int_equal(torc_server_listen(server, SERVER, torc_credentials_insecure(), NULL, NULL), 0);
+    assert_int_equal(torc_server_start(server, NULL), 0);
+    return server;
+}
+
+static void world_end(torc_server *server, torc_channel *channel)
+{
+    torc_channel_free(channel);
+    assert_int_equal(torc_server_stop(server, 1000), 0);
+    torc_server_free(server);
+    assert_int_equal(torc_testing_free(world), 0);
+}
+
+/* --- a handler that answers later, and one whose client gives up first --- */
+
+static void answer(void *arg)
+{
+    torc_server_call_reply(arg, "late", 4);
+}
+
+static void on_late(torc_server_call *call, const torc_message *request, void *arg)
+{
+    (void)request;
+    (void)arg;
+    assert_int_equal(torc_testing_advance(world, 1), TORC_EDEADLK);
+    assert_int_equal(torc_testing_run_until_idle(world), TORC_EDEADLK);
+    assert_int_equal(torc_testing_free(world), TORC_EDEADLK);
+    assert_int_equal(torc_testing_after(world, 2000, answer, call), 0);
+}
+
+static void test_a_late_answer(void **state)
+{
+    (void)state;
+    struct torc_handler handler = {TORC_SIZE(torc_handler), .unary = on_late};
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 1999};
+    char said[128];
+    world = torc_testing_new(1, NULL);
+    torc_server *server = server_begin("/t.Test/Say", &handler, NULL);
+    torc_channel *channel = torc_channel_new(NULL, SERVER, NULL, NULL);
+    assert_int_equal(say(channel, &o, said), TORC_STATUS_DEADLINE_EXCEEDED);
+    assert_int_equal(torc_time_ms(), 2999);
+    o.timeout_ms = 2001;
+    assert_int_equal(say(channel, &o, said), TORC_STATUS_OK);
+    assert_string_equal(said, "late");
+    assert_int_equal(torc_time_ms(), 4999);
+    world_end(server, channel);
+}
+
+/* --- streams --- */
+
+/* Sends back each message, on a thread that waits. */
+static void on_echo(torc_server_call *call, void *arg)
+{
+    const torc_message *message;
+    (void)arg;
+    while (torc_server_call_receive(call, 60000, &message) == 1)
+        torc_server_call_send(call, torc_message_data(message), torc_message_size(message), 0, -1);
+    torc_server_call_finish(call, TORC_STATUS_OK, NULL, NULL);
+}
+
+static void test_a_stream(void **state)
+{
+    (void)state;
+    struct torc_handler handler = {TORC_SIZE(torc_handler), .stream = on_echo};
+    world = torc_testing_new(1, NULL);
+    torc_pool *pool = torc_pool_new(2, 10, NULL);
+    torc_server *server = server_begin("/t.Test/Echo", &handler, pool);
+    torc_channel *channel = torc_channel_new(NULL, SERVER, NULL, NULL);
+    torc_stream *stream = torc_stream_open(channel, "t.Test/Echo", NULL, NULL);
+    const torc_message *message;
+    char sent[100000];
+    memset(sent, 'x', sizeof(sent));
+    for (int i = 0; i < 50; i++) {
+        assert_int_equal(torc_stream_send(stream, sent, sizeof(sent) - (size_t)i, 0, -1), 0);
+        assert_int_equal(torc_stream_receive(stream, -1, &message), 1);
+        assert_int_equal(torc_message_size(message), sizeof(sent) - (size_t)i);
+    }
+    assert_int_equal(torc_stream_receive(stream, 100, &message), TORC_ETIMEDOUT);
+    assert_int_equal(torc_time_ms(), 1100);
+    torc_result *r = torc_stream_finish(stream);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_OK);
+    torc_result_free(r);
+    torc_stream_free(stream);
+    assert_int_equal(torc_pool_free(pool), 0);
+    world_end(server, channel);
+}
+
+/* --- a server that calls another on behalf of its client, and blocks for it --- */
+
+struct relay {
+    torc_channel *next;
+    torc_pool *pool;
+};
+
+static void on_relay(torc_server_call *call, const torc_message *request, void *arg)
+{
+    struct relay *relay = arg;
+    char said[128];
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = torc_server_call_time_left(call)};
+    (void)request;
+    assert_int_equal(torc_pool_free(relay->pool), TORC_EDEADLK);
+    if (say(relay->next, &o, said) == TORC_STATUS_OK)
+        torc_server_call_reply(call, said, strlen(said));
+    else
+        torc_server_call_finish(call, TORC_STATUS_ABORTED, said, NULL);
+}
+
+static void test_a_relay(void **state)
+{
+    (void)state;
+    struct says last;
+    struct relay relay;
+    struct torc_handler handler = {TORC_SIZE(torc_handler), .unary = on_relay, .arg = &relay};
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 5000};
+    char said[128];
+    world = torc_testing_new(1, NULL);
+    says_begin(&last, "last", "10.0.0.2:443");
+    relay.next = torc_channel_new(NULL, "10.0.0.2:443", NULL, NULL);
+    relay.pool = torc_pool_new(1, 10, NULL);
+    torc_server *server = server_begin("/t.Test/Say", &handler, relay.pool);
+    torc_channel *channel = torc_channel_new(NULL, SERVER, NULL, NULL);
+    assert_int_equal(say(channel, &o, said), TORC_STATUS_OK);
+    assert_string_equal(said, "last");
+    assert_int_equal(torc_testing_set_host(world, "10.0.0.2:443", TORC_TESTING_SILENT), 0);
+    assert_int_equal(say(channel, &o, said), TORC_STATUS_DEADLINE_EXCEEDED);
+    assert_int_equal(torc_time_ms(), 6000);
+    torc_channel_free(relay.next);
+    torc_server_free(last.server);
+    assert_int_equal(torc_pool_free(relay.pool), 0);
+    world_end(server, channel);
+}
+
+/* --- the order of things --- */
+
+enum { CALLS = 40 };
+
+struct order {
+    char text[CALLS * 4 + 1];
+    int done;
+};
+
+static void on_done(const torc_result *result, void *arg)
+{
+    struct order *order = arg;
+    size_t at = strlen(order->text);
+    snprintf(order->text + at, sizeof(order->text) - at, "%.3s ",
+             (const char *)torc_message_data(torc_result_response(result)));
+    order->done++;
+}
+
+static int all_done(void *arg)
+{
+    return ((struct order *)arg)->done == CALLS;
+}
+
+static void on_number(torc_server_call *call, const torc_message *request, void *arg)
+{
+    (void)arg;
+    torc_server_call_reply(call, torc_message_data(request), torc_message_size(request));
+}
+
+/* Runs calls of four runtimes at a time, and stores the order of their ends. */
+static void order_run(uint64_t seed, struct order *order)
+{
+    struct torc_handler handler = {TORC_SIZE(torc_handler), .unary = on_number};
+    torc_runtime *runtimes[4];
+    torc_channel *channels[4];
+    *order = (struct order){.done = 0};
+    world = torc_testing_new(seed, NULL);
+    torc_server *server = server_begin("/t.Test/Number", &handler, NULL);
+    for (int i = 0; i < 4; i++) {
+        runtimes[i] = torc_runtime_new(NULL, NULL);
+        channels[i] = torc_channel_new(runtimes[i], SERVER, NULL, NULL);
+    }
+    for (int i = 0; i < CALLS; i++) {
+        char number[16];
+        snprintf(number, sizeof(number), "%03d", i);
+        assert_int_equal(
+            torc_unary_async(channels[i % 4], "t.Test/Number", number, 3, NULL, on_done, order, NULL, NULL), 0);
+    }
+    assert_int_equal(torc_testing_run_until(world, all_done, order, 1000), 0);
+    for (int i = 0; i < 4; i++) {
+        torc_channel_free(channels[i]);
+        assert_int_equal(torc_runtime_free(runtimes[i]), 0);
+    }
+    world_end(server, NULL);
+}
+
+static void test_the_same_again(void **state)
+{
+    (void)state;
+    struct order first, again;
+    int others = 0;
+    order_run(1, &first);
+    for (uint64_t seed = 2; seed < 10; seed++) {
+        order_run(seed, &again);
+        others += strcmp(first.text, again.text) != 0;
+    }
+    assert_true(others > 0); /* another seed, another order */
+    order_run(1, &again);
+    assert_string_equal(first.text, again.text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_late_answer),
+        cmocka_unit_test(test_a_stream),
+        cmocka_unit_test(test_a_relay),
+        cmocka_unit_test(test_the_same_again),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,284 @@
+/* Worlds, their time and their network (torc/testing.h). */
+#include <time.h>
+
+#include "unit/testing/kit.h"
+
+#define SERVER "10.0.0.1:443"
+
+static double real_seconds(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+static void test_a_call(void **state)
+{
+    (void)state;
+    torc_testing *world = torc_testing_new(1, NULL);
+    struct says s;
+    char said[128];
+    assert_non_null(world);
+    says_begin(&s, "one", SERVER);
+    torc_channel *channel = torc_channel_new(NULL, SERVER, NULL, NULL);
+    assert_int_equal(say(channel, NULL, said), TORC_STATUS_OK);
+    assert_string_equal(said, "one");
+    assert_int_equal(torc_time_ms(), 1000); /* no time has passed */
+    torc_channel_free(channel);
+    torc_server_free(s.server);
+    assert_int_equal(torc_testing_free(world), 0);
+}
+
+/* A deadline of 30 s, a day of them, in no time. */
+static void test_a_deadline(void **state)
+{
+    (void)state;
+    torc_testing *world = torc_testing_new(1, NULL);
+    struct says s;
+    char said[128];
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 30000, .wait_for_ready = TORC_ON};
+    double began = real_seconds();
+    says_begin(&s, "one", SERVER);
+    torc_channel *channel = torc_channel_new(NULL, SERVER, NULL, NULL);
+    assert_int_equal(say(channel, NULL, said), TORC_STATUS_OK);
+    assert_int_equal(torc_testing_set_host(world, SERVER, TORC_TESTING_SILENT), 0);
+    for (int i = 1; i <= 2880; i++) {
+        assert_int_equal(say(channel, &o, said), TORC_STATUS_DEADLINE_EXCEEDED);
+        assert_int_equal(torc_time_ms(), 1000 + i * 30000);
+    }
+    assert_true(real_seconds() - began < 20); /* with a sanitizer; 86,400 s without a world */
+    torc_channel_free(channel);
+    torc_server_free(s.server);
+    assert_int_equal(torc_testing_free(world), 0);
+}
+
+static int is_set(void *arg)
+{
+    return *(int *)arg;
+}
+
+static void set(void *arg)
+{
+    *(int *)arg = 1;
+}
+
+static void test_time(void **state)
+{
+    (void)state;
+    torc_testing *world = torc_testing_new(1, NULL);
+    int late = 0, later = 0, never = 0;
+    assert_int_equal(torc_testing_after(world, 5000, set, &late), 0);
+    assert_int_equal(torc_testing_after(world, 9000, set, &later), 0);
+    assert_int_equal(torc_testing_run_until_idle(world), 0);
+    assert_int_equal(torc_time_ms(), 1000);
+    assert_int_equal(torc_testing_advance(world, 4999), 0);
+    assert_int_equal(late, 0);
+    assert_int_equal(torc_testing_advance(world, 1), 0);
+    assert_int_equal(late, 1);
+    assert_int_equal(torc_testing_run_until(world, is_set, &later, 60000), 0);
+    assert_int_equal(torc_time_ms(), 10000);
+    assert_int_equal(torc_testing_run_until(world, is_set, &never, 60000), TORC_ETIMEDOUT);
+    assert_int_equal(torc_time_ms(), 70000);
+    assert_int_equal(torc_time_left(torc_time_ms() + 5), 5);
+    assert_int_equal(torc_testing_after(world, 1000000, set, &never), 0);
+    assert_int_equal(torc_testing_free(world), 0);
+    assert_int_equal(never, 1); /* at the latest at the end */
+}
+
+#define RETRIES                                                                                                        \
+    "{\"methodConfig\": [{\"name\": [{}], \"retryPolicy\": {\"maxAttempts\": 4, \"initialBackoff\": \"10s\", "         \
+    "\"maxBackoff\": \"100s\", \"backoffMultiplier\": 2, \"retryableStatusCodes\": [\"UNAVAILABLE\"]}}]}"
+
+/* Three attempts fail; the fourth comes after backoffs of about 10, 20 and 40 s (A6: each up to 20 % off). */
+static void test_retries(void **state)
+{
+    (void)state;
+    torc_testing *world = torc_testing_new(7, NULL);
+    struct says s;
+    char said[128];
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                     .service_config_json = RETRIES};
+    says_begin(&s, "one", SERVER);
+    s.fails = 3;
+    torc_channel *channel = torc_channel_new(NULL, SERVER, &o, NULL);
+    assert_int_equal(say(channel, NULL, said), TORC_STATUS_OK);
+    assert_int_equal(s.calls, 4);
+    assert_in_range(s.last - 1000, 56000, 84000);
+    torc_channel_free(channel);
+    torc_server_free(s.server);
+    assert_int_equal(torc_testing_free(world), 0);
+}
+
+/* Backoff between attempts to connect: the wait for READY ends when the server is there and the backoff is over. */
+static void test_refused(void **state)
+{
+    (void)state;
+    torc_testing *world = torc_testing_new(1, NULL);
+    struct says s;
+    char said[128];
+    says_begin(&s, "one", SERVER);
+    assert_int_equal(torc_testing_set_host(world, SERVER, TORC_TESTING_REFUSES), 0);
+    torc_channel *channel = torc_channel_new(NULL, SERVER, NULL, NULL);
+    assert_int_equal(say(channel, NULL, said), TORC_STATUS_UNAVAILABLE);
+    assert_non_null(strstr(said, "Connection refused"));
+    assert_int_equal(torc_channel_connect(channel, 60000), TORC_ETIMEDOUT);
+    assert_int_equal(torc_testing_set_host(world, SERVER, TORC_TESTING_UP), 0);
+    assert_int_equal(torc_channel_connect(channel, 60000), 0);
+    assert_int_equal(say(channel, NULL, said), TORC_STATUS_OK);
+    torc_channel_free(channel);
+    torc_server_free(s.server);
+    assert_int_equal(torc_testing_free(world), 0);
+}
+
+static void test_cut_and_stall(void **state)
+{
+    (void)state;
+    torc_testing *world = torc_testing_new(1, NULL);
+    struct says s;
+    char said[128];
+    says_begin(&s, "one", SERVER);
+    torc_channel *channel = torc_channel_new(NULL, SERVER, NULL, NULL);
+    assert_int_equal(torc_testing_cut(world, SERVER), 0);
+    assert_int_equal(say(channel, NULL, said), TORC_STATUS_OK);
+    assert_int_equal(torc_testing_stall(world, SERVER, 3000), 1);
+    assert_int_equal(say(channel, NULL, said), TORC_STATUS_OK);
+    assert_int_equal(torc_time_ms(), 4000);
+    assert_int_equal(torc_testing_cut(world, SERVER), 1);
+    assert_int_equal(torc_testing_run_until_idle(world), 0);
+    assert_int_not_equal(torc_channel_state(channel, false), TORC_CONNECTIVITY_READY);
+    assert_int_equal(say(channel, NULL, said), TORC_STATUS_OK); /* on a new connection */
+    torc_channel_free(channel);
+    torc_server_free(s.server);
+    assert_int_equal(torc_testing_free(world), 0);
+}
+
+/* A connection takes a round trip, the RPC another one, and HTTP/2's SETTINGS part of one. */
+static void test_delay(void **state)
+{
+    (void)state;
+    torc_testing *world = torc_testing_new(1, NULL);
+    struct says s;
+    char said[128];
+    assert_int_equal(torc_testing_set_delay(world, 50000), 0);
+    says_begin(&s, "one", SERVER);
+    torc_channel *channel = torc_channel_new(NULL, SERVER, NULL, NULL);
+    assert_int_equal(torc_channel_connect(channel, 60000), 0);
+    int64_t before = torc_time_ms();
+    assert_true(before >= 1100);
+    assert_int_equal(say(channel, NULL, said), TORC_STATUS_OK);
+    assert_int_equal(torc_time_ms() - before, 100);
+    torc_channel_free(channel);
+    torc_server_free(s.server);
+    assert_int_equal(torc_testing_free(world), 0);
+}
+
+static void test_names(void **state)
+{
+    (void)state;
+    torc_testing *world = torc_testing_new(1, NULL);
+    struct says s;
+    char said[128];
+    says_begin(&s, "one", "[::]:443");
+    torc_channel *channel = torc_channel_new(NULL, "dns:///orders.test:443", NULL, NULL);
+    assert_int_equal(say(channel, NULL, said), TORC_STATUS_UNAVAILABLE);
+    assert_non_null(strstr(said, "not found"));
+    assert_int_equal(torc_testing_set_name(world, "orders.test", "10.0.0.1,fd00::1"), 0);
+    assert_int_equal(torc_testing_set_name(world, "orders.test", "10.0.0.1,elsewhere"), TORC_EINVAL);
+    assert_int_equal(torc_testing_advance(world, 60000), 0); /* the next look-up waits for its backoff */
+    assert_int_equal(say(channel, NULL, said), TORC_STATUS_OK);
+    torc_channel_free(channel);
+    channel = torc_channel_new(NULL, "localhost:443", NULL, NULL);
+    assert_int_equal(say(channel, NULL, said), TORC_STATUS_OK);
+    torc_channel_free(channel);
+    torc_server_free(s.server);
+    assert_int_equal(torc_testing_set_name(world, "orders.test", NULL), 0);
+    assert_int_equal(torc_testing_free(world), 0);
+}
+
+/* A port of the system's choice is told, and a second listener is refused. */
+static void test_listening(void **state)
+{
+    (void)state;
+    torc_testing *world = torc_testing_new(1, NULL);
+    torc_error *error = NULL;
+    char *one = NULL, *two = NULL;
+    torc_server *server = torc_server_new(NULL, NULL);
+    assert_int_equal(torc_server_listen(server, "127.0.0.1:0", torc_credentials_insecure(), &one, NULL), 0);
+    assert_int_equal(torc_server_listen(server, "[::1]:0", torc_credentials_insecure(), &two, NULL), 0);
+    assert_string_equal(one, "127.0.0.1:49152");
+    assert_string_equal(two, "[::1]:49153");
+    assert_int_equal(torc_server_listen(server, one, torc_credentials_insecure(), NULL, &error), TORC_EIO);
+    assert_string_equal(torc_error_text(error), "failed to listen on 127.0.0.1:49152: Address already in use");
+    torc_error_free(error);
+    torc_free(one);
+    torc_free(two);
+    torc_server_free(server);
+    assert_int_equal(torc_testing_free(world), 0);
+}
+
+static void test_misuse(void **state)
+{
+    (void)state;
+    torc_error *error = NULL;
+    assert_null(torc_channel_new(NULL, SERVER, NULL, NULL));
+    assert_null(torc_runtime_new(NULL, &error));
+    assert_int_equal(torc_error_code(error), TORC_ESTATE);
+    assert_non_null(strstr(torc_error_text(error), "torc_testing_new"));
+    torc_error_free(error);
+    error = NULL;
+    torc_testing *world = torc_testing_new(1, NULL);
+    assert_null(torc_testing_new(1, &error));
+    assert_int_equal(torc_error_code(error), TORC_ESTATE);
+    torc_error_free(error);
+    assert_int_equal(torc_testing_advance(NULL, 1), TORC_EINVAL);
+    assert_int_equal(torc_testing_advance(world, -1), TORC_EINVAL);
+    assert_int_equal(torc_testing_run_until_idle(NULL), TORC_EINVAL);
+    assert_int_equal(torc_testing_run_until(world, NULL, NULL, 1), TORC_EINVAL);
+    assert_int_equal(torc_testing_run_until(world, is_set, NULL, -1), TORC_EINVAL);
+    assert_int_equal(torc_testing_after(world, 1, NULL, NULL), TORC_EINVAL);
+    assert_int_equal(torc_testing_after(NULL, 1, set, NULL), TORC_EINVAL);
+    assert_int_equal(torc_testing_set_host(world, "orders:443", TORC_TESTING_UP), TORC_EINVAL);
+    assert_int_equal(torc_testing_set_host(world, SERVER, 3), TORC_EINVAL);
+    assert_int_equal(torc_testing_set_host(NULL, SERVER, TORC_TESTING_UP), TORC_EINVAL);
+    assert_int_equal(torc_testing_cut(world, NULL), TORC_EINVAL);
+    assert_int_equal(torc_testing_stall(world, SERVER, -1), TORC_EINVAL);
+    assert_int_equal(torc_testing_set_delay(world, -1), TORC_EINVAL);
+    assert_int_equal(torc_testing_set_name(world, "", "10.0.0.1"), TORC_EINVAL);
+    assert_int_equal(torc_testing_set_name(NULL, "orders", "10.0.0.1"), TORC_EINVAL);
+    assert_int_equal(torc_runtime_free(torc_runtime_default()), TORC_ESTATE);
+    torc_runtime *own = torc_runtime_new(NULL, NULL);
+    assert_int_equal(torc_testing_free(world), TORC_ESTATE); /* the test's runtime is left */
+    assert_int_equal(torc_runtime_free(own), 0);
+    assert_int_equal(torc_testing_free(world), 0);
+    assert_int_equal(torc_testing_free(NULL), 0);
+}
+
+/* Handles that are given up after their world. */
+static void test_order_of_ends(void **state)
+{
+    (void)state;
+    torc_testing *world = torc_testing_new(1, NULL);
+    struct says s;
+    char said[128];
+    says_begin(&s, "one", SERVER);
+    torc_channel *channel = torc_channel_new(NULL, SERVER, NULL, NULL);
+    assert_int_equal(say(channel, NULL, said), TORC_STATUS_OK);
+    assert_int_equal(torc_testing_free(world), 0);
+    assert_int_not_equal(say(channel, NULL, said), TORC_STATUS_OK);
+    torc_channel_free(channel);
+    torc_server_free(s.server);
+    world = torc_testing_new(1, NULL);
+    assert_non_null(world);
+    assert_int_equal(torc_testing_free(world), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_call),  cmocka_unit_test(test_a_deadline),    cmocka_unit_test(test_time),
+        cmocka_unit_test(test_retries), cmocka_unit_test(test_refused),       cmocka_unit_test(test_cut_and_stall),
+        cmocka_unit_test(test_delay),   cmocka_unit_test(test_names),         cmocka_unit_test(test_listening),
+        cmocka_unit_test(test_misuse),  cmocka_unit_test(test_order_of_ends),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

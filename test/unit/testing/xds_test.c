@@ -1,0 +1,187 @@
+/* The control plane of a world (torc/testing.h): the real xDS client over in-process servers. */
+#include "unit/testing/kit.h"
+
+#define ONE "10.0.0.1:443"
+#define TWO "10.0.0.2:443"
+#define CLUSTER "type.googleapis.com/envoy.config.cluster.v3.Cluster"
+
+/* xds:///orders, hashed by the header "user" over the endpoints of cluster "orders". */
+static const char *const mesh =
+    "resources:\n"
+    "- \"@type\": type.googleapis.com/envoy.config.listener.v3.Listener\n"
+    "  name: orders\n"
+    "  api_listener:\n"
+    "    api_listener:\n"
+    "      \"@type\": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3."
+    "HttpConnectionManager\n"
+    "      http_filters: [{name: router, typed_config: {\"@type\": type.googleapis.com/"
+    "envoy.extensions.filters.http.router.v3.Router}}]\n"
+    "      route_config:\n"
+    "        name: orders\n"
+    "        virtual_hosts:\n"
+    "        - name: orders\n"
+    "          domains: [\"*\"]\n"
+    "          routes: [{match: {prefix: \"\"}, route: {cluster: orders, hash_policy: "
+    "[{header: {header_name: user}}]}}]\n"
+    "- \"@type\": " CLUSTER "\n"
+    "  name: orders\n"
+    "  type: EDS\n"
+    "  eds_cluster_config: {eds_config: {ads: {}}}\n"
+    "  lb_policy: RING_HASH\n";
+
+/* The endpoints of the cluster: 10.0.0.N for each digit. */
+static void put_endpoints(torc_testing *world, const char *digits)
+{
+    char text[2048];
+    int n = snprintf(text, sizeof(text),
+                     "{\"@type\": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment, cluster_name: "
+                     "orders, endpoints: [{locality: {region: r}, load_balancing_weight: 1, lb_endpoints: [");
+    for (const char *d = digits; *d; d++)
+        n += snprintf(text + n, sizeof(text) - (size_t)n,
+                      "%s{endpoint: {address: {socket_address: {address: 10.0.0.%c, port_value: 443}}}}",
+                      d == digits ? "" : ", ", *d);
+    snprintf(text + n, sizeof(text) - (size_t)n, "]}]}");
+    torc_error *error = NULL;
+    int rc = torc_testing_xds_put(world, text, &error);
+    assert_string_equal(error ? torc_error_text(error) : "", "");
+    assert_int_equal(rc, 0);
+}
+
+/* Calls on behalf of a user; stores who answered. Returns the code. */
+static int say_as(torc_channel *channel, int user, char said[128])
+{
+    char name[16];
+    snprintf(name, sizeof(name), "u%d", user);
+    torc_metadata *metadata = torc_metadata_new();
+    torc_metadata_add(metadata, "user", name, strlen(name));
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 30000, .metadata = metadata};
+    int code = say(channel, &o, said);
+    torc_metadata_free(metadata);
+    return code;
+}
+
+/* Stores the digits of the backends that answer users 0 to 19. */
+static void owners(torc_channel *channel, char out[21])
+{
+    char said[128];
+    for (int user = 0; user < 20; user++) {
+        assert_int_equal(say_as(channel, user, said), TORC_STATUS_OK);
+        out[user] = said[0];
+    }
+    out[20] = 0;
+}
+
+static torc_testing *world;
+static struct says one, two;
+static torc_channel *channel;
+
+static int begin(void **state)
+{
+    (void)state;
+    world = torc_testing_new(3, NULL);
+    says_begin(&one, "1", ONE);
+    says_begin(&two, "2", TWO);
+    assert_int_equal(torc_testing_xds_put(world, mesh, NULL), 0);
+    channel = torc_channel_new(NULL, "xds:///orders", NULL, NULL);
+    assert_non_null(channel);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    torc_channel_free(channel);
+    torc_server_free(one.server);
+    torc_server_free(two.server);
+    assert_int_equal(torc_testing_free(world), 0);
+    return 0;
+}
+
+/* Two backends share the users; an update in the middle takes one away, and those of the other stay. */
+static void test_a_ring(void **state)
+{
+    (void)state;
+    char both[21], again[21], first[21];
+    put_endpoints(world, "12");
+    owners(channel, both);
+    assert_non_null(strchr(both, '1'));
+    assert_non_null(strchr(both, '2'));
+    owners(channel, again);
+    assert_string_equal(both, again);
+    put_endpoints(world, "1");
+    assert_int_equal(torc_testing_run_until_idle(world), 0);
+    owners(channel, first);
+    assert_string_equal(first, "11111111111111111111");
+    put_endpoints(world, "12");
+    assert_int_equal(torc_testing_run_until_idle(world), 0);
+    owners(channel, again);
+    assert_string_equal(both, again);
+}
+
+/* A backend dies: its users go to the other, and come back when it is back and the backoff over. */
+static void test_failover(void **state)
+{
+    (void)state;
+    char both[21], rest[21], again[21];
+    put_endpoints(world, "12");
+    owners(channel, both);
+    assert_int_equal(torc_testing_set_host(world, TWO, TORC_TESTING_REFUSES), 0);
+    assert_int_equal(torc_testing_cut(world, TWO), 1);
+    assert_int_equal(torc_testing_run_until_idle(world), 0);
+    owners(channel, rest);
+    assert_string_equal(rest, "11111111111111111111");
+    assert_int_equal(torc_testing_set_host(world, TWO, TORC_TESTING_UP), 0);
+    assert_int_equal(torc_testing_advance(world, 150000), 0);
+    owners(channel, again);
+    assert_string_equal(both, again);
+}
+
+/* The control plane is silent: the channel has what it has, and a new one fails with the reason. */
+static void test_no_control_plane(void **state)
+{
+    (void)state;
+    char said[128];
+    put_endpoints(world, "12");
+    assert_int_equal(say_as(channel, 1, said), TORC_STATUS_OK);
+    assert_int_equal(torc_testing_set_host(world, torc_testing_xds_address(world), TORC_TESTING_REFUSES), 0);
+    assert_true(torc_testing_cut(world, torc_testing_xds_address(world)) >= 1);
+    assert_int_equal(torc_testing_advance(world, 1200000), 0);
+    assert_int_equal(say_as(channel, 1, said), TORC_STATUS_OK);
+}
+
+/* A text without a resource says where it is wrong; a resource that is removed is missed after a while. */
+static void test_resources(void **state)
+{
+    (void)state;
+    char said[128];
+    torc_error *error = NULL;
+    assert_int_equal(torc_testing_xds_put(world, "resources: [{\"@type\": nothing}]", &error), TORC_EPARSE);
+    assert_non_null(strstr(torc_error_text(error), "resources"));
+    torc_error_free(error);
+    error = NULL;
+    assert_int_equal(torc_testing_xds_put(world, NULL, &error), TORC_EINVAL);
+    assert_non_null(strstr(torc_error_text(error), "text"));
+    torc_error_free(error);
+    error = NULL;
+    assert_int_equal(torc_testing_xds_put(NULL, mesh, &error), TORC_EINVAL);
+    torc_error_free(error);
+    assert_int_equal(torc_testing_xds_remove(world, CLUSTER, "nobody"), TORC_ENOTFOUND);
+    assert_int_equal(torc_testing_xds_remove(world, CLUSTER, NULL), TORC_EINVAL);
+    assert_null(torc_testing_xds_address(NULL));
+    put_endpoints(world, "1");
+    assert_int_equal(torc_testing_xds_remove(world, CLUSTER, "orders"), 0);
+    assert_int_equal(say_as(channel, 1, said), TORC_STATUS_UNAVAILABLE); /* after A57's 15 s */
+    assert_non_null(strstr(said, "does not exist"));
+    assert_int_equal(torc_time_ms(), 16000);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_a_ring, begin, end),
+        cmocka_unit_test_setup_teardown(test_failover, begin, end),
+        cmocka_unit_test_setup_teardown(test_no_control_plane, begin, end),
+        cmocka_unit_test_setup_teardown(test_resources, begin, end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
