@@ -127,6 +127,36 @@ def test_code_is_clean():
             check("unused" not in header.read(), "an import for options alone needs no header")
 
 
+def test_versions():
+    """Headers that are too old stop the compiler, and a library that does not serve the code's version stops the linker."""
+    with tempfile.TemporaryDirectory() as folder:
+        with open(os.path.join(folder, "a.proto"), "w", encoding="utf-8") as out:
+            out.write('syntax = "proto3"; package p; message M {} service S { rpc Get(M) returns (M); rpc Watch(M) returns (stream M); }')
+        done = protoc(folder, "messages", "a.proto", imports=[folder])
+        check(done.returncode == 0, done.stderr)
+        old, code = os.path.join(folder, "old"), os.path.join(folder, "a.torc.c")
+        shutil.copytree(os.path.join(SOURCE, "include"), old)
+        stub = os.path.join(old, "torc", "stub.h")
+        with open(stub, encoding="utf-8") as header:
+            text = header.read()
+        for version in ("#define TORC_STUB_VERSION 0", ""):
+            with open(stub, "w", encoding="utf-8") as out:
+                out.write(text.replace("#define TORC_STUB_VERSION 1", version))
+            done = run("cc", "-fsyntax-only", "-I", folder, "-I", old, code)
+            check(done.returncode != 0 and "this file needs a newer Torc" in done.stderr, f"{version}: {done.stderr}")
+        objects = [os.path.join(folder, f"{name}.o") for name in ("a.torc", "a.pb-c")]
+        for path in objects:
+            sh("cc", "-c", "-fPIC", "-I", folder, "-I", os.path.join(SOURCE, "include"), path.replace(".o", ".c"), "-o", path)
+        wanted = set(re.findall(r" U (torc_\w+)", sh("nm", "-u", *objects)))
+        check("torc_stub_v1" in wanted, wanted)
+        flags = run("pkg-config", "--libs", "libprotobuf-c").stdout.split() or ["-lprotobuf-c"]
+        for names, links in ((wanted, True), (wanted - {"torc_stub_v1"}, False)):
+            with open(os.path.join(folder, "library.c"), "w", encoding="utf-8") as out:
+                out.write("".join(f"void {name}(void) {{}}\n" for name in sorted(names)) + "int main(void) { return 0; }\n")
+            done = run("cc", os.path.join(folder, "library.c"), *objects, *flags, "-o", os.path.join(folder, "app"))
+            check((done.returncode == 0) == links and ("torc_stub_v1" in done.stderr) != links, f"{names}: {done.stderr}")
+
+
 def test_prefix_and_comments():
     with tempfile.TemporaryDirectory() as folder:
         with open(os.path.join(folder, "a.proto"), "w", encoding="utf-8") as out:
@@ -249,4 +279,4 @@ def test_installed():
 if not shutil.which("protoc"):
     print("protoc is not installed")
     sys.exit(77)
-main(test_options, test_files, test_taken_names, test_code_is_clean, test_prefix_and_comments, test_c_package, test_not_a_request, test_sides, test_etcd_is_short, test_installed)
+main(test_options, test_files, test_taken_names, test_code_is_clean, test_versions, test_prefix_and_comments, test_c_package, test_not_a_request, test_sides, test_etcd_is_short, test_installed)
