@@ -2,6 +2,9 @@
 include(CMakePackageConfigHelpers)
 foreach(kind ${TORC_KINDS})
   install(TARGETS torc_${kind} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  if(TORC_TESTING)
+    install(TARGETS torc_testing_${kind} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  endif()
 endforeach()
 if(TARGET torc_regex AND shared IN_LIST TORC_KINDS) # libtorc.so loads it; nothing is linked against it
   install(TARGETS torc_regex LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} NAMELINK_SKIP)
@@ -11,7 +14,12 @@ if(TORC_TOOLS)
   file(GLOB man_pages ${PROJECT_SOURCE_DIR}/docs/*.1)
   install(FILES ${man_pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 endif()
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/torc DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+set(unused_headers)
+if(NOT TORC_TESTING)
+  set(unused_headers PATTERN testing.h EXCLUDE)
+endif()
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/torc DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h"
+        ${unused_headers})
 
 # Where there is Python: man pages of sections 3 and 7, from the headers and README.md, and the command's completions for shells.
 find_package(Python3 COMPONENTS Interpreter QUIET)
@@ -81,6 +89,10 @@ list(JOIN TORC_STATIC_LIBS " " TORC_PC_LIBS)
 file(RELATIVE_PATH TORC_PC_TO_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
 configure_file(${PROJECT_SOURCE_DIR}/cmake/torc.pc.in ${PROJECT_BINARY_DIR}/torc.pc @ONLY)
 configure_file(${PROJECT_SOURCE_DIR}/cmake/torc-stubs.pc.in ${PROJECT_BINARY_DIR}/torc-stubs.pc @ONLY)
+if(TORC_TESTING)
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/torc-testing.pc.in ${PROJECT_BINARY_DIR}/torc-testing.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/torc-testing.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endif()
 install(FILES ${PROJECT_BINARY_DIR}/torc.pc ${PROJECT_BINARY_DIR}/torc-stubs.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/torcConfig.cmake.in ${PROJECT_BINARY_DIR}/torcConfig.cmake
                               INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/torc

@@ -31,13 +31,14 @@
  *
  * A world has one thread: the one that made it. Callbacks, handlers and events run on this thread, inside a function
  * that turns the world. Handlers on a torc_pool run on threads of the pool, but one thread at a time runs in a world,
- * in an order that is the seed's; such handlers may block. If another thread waits for the world, or if a function
- * that blocks waits for more than an hour of virtual time without a limit of its own, nothing could end the wait well:
- * the process prints the reason and aborts. A call that blocks inside a callback is refused with TORC_EDEADLK, as in
- * production.
+ * in an order that is the seed's; such handlers may block in functions of Torc (in a lock that another thread of the
+ * world holds they would stop the world). If another thread waits for the world, or if a function that blocks waits
+ * for more than an hour of virtual time without a limit of its own, nothing could end the wait well: the process
+ * prints the reason and aborts. A call that blocks inside a callback is refused with TORC_EDEADLK, as in production.
  *
  * Real sockets are out of reach: channels to fd: targets and dialers that hand over descriptors fail, as do call
- * credentials that are fetched over HTTP. Watched files are read once.
+ * credentials that are fetched over HTTP, and torc_runtime_fd has no descriptor (TORC_EINVAL). Watched files are read
+ * once.
  *
  * All functions are for the thread of the world and handlers on pools; they return TORC_EINVAL if the world is NULL,
  * and TORC_ESTATE on another thread. "In a callback" means on a pool's threads too. An address is what a server
@@ -93,7 +94,8 @@ TORC_TESTING_API int torc_testing_run_until(torc_testing *world, int (*done)(voi
 
 /* Has fn(arg) called once, `ms` milliseconds from now: for handlers that answer late, and for what a test wants to
  * happen in the middle of a call. fn runs outside of callbacks, so it may block. At the latest it is called inside
- * torc_testing_free. 0; TORC_EINVAL for negative times and a NULL fn. May be called in callbacks. */
+ * torc_testing_free. 0; TORC_EINVAL for negative times and a NULL fn, TORC_ECLOSED inside torc_testing_free. May be
+ * called in callbacks. */
 TORC_TESTING_API int torc_testing_after(torc_testing *world, int64_t ms, void (*fn)(void *arg), void *arg);
 
 /* --- the network --- */

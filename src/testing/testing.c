@@ -45,6 +45,7 @@ struct torc_testing {
     TC_VEC(struct name *) names;
     struct tc_link afters;
     struct tc_resources *resources; /* NULL: no control plane yet */
+    bool ending;
 };
 
 static torc_testing *here;
@@ -194,6 +195,7 @@ int torc_testing_free(torc_testing *w)
         return TORC_EDEADLK;
     if (tc_world_loops() > (size_t)tc_process_has_default() + tc_resources_loops(w->resources))
         return TORC_ESTATE;
+    w->ending = true;
     while (!tc_list_empty(&w->afters))
         after_run(TC_CONTAINER_OF(w->afters.next, struct after, link));
     tc_process_end();
@@ -263,6 +265,8 @@ int torc_testing_after(torc_testing *w, int64_t ms, void (*fn)(void *arg), void 
         return rc;
     if (!fn || ms < 0 || ms > MOST_MS)
         return TORC_EINVAL;
+    if (w->ending)
+        return TORC_ECLOSED;
     struct after *after = TC_NEW(struct after);
     after->fn = fn;
     after->arg = arg;

@@ -4,6 +4,7 @@ which takes more than a minute: `make check-more PARTS=consumers` runs them (TOR
 import contextlib
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -87,6 +88,44 @@ def test_find_package():
             calls(app)
 
 
+def test_testing():
+    """examples/testing, built by the guide's lines: with pkg-config (shared, static), with CMake, and for code that is a library
+    linked with libtorc."""
+    if SANITIZED:
+        return
+    example = os.path.join(SOURCE, "examples", "testing")
+    with installed() as (folder, prefix, pc):
+        library, env = os.path.dirname(pc), {**os.environ, "PKG_CONFIG_PATH": pc}
+        there = {**os.environ, "LD_LIBRARY_PATH": library}
+        flags = sh(["pkg-config", "--cflags", "--libs", "torc-testing"], env=env).split()
+        check([f for f in flags if f.startswith("-l")] == ["-ltorc-testing"], f"one library: {flags}")
+        with open(os.path.join(SOURCE, "docs", "guide", "testing.md"), encoding="utf-8") as guide:
+            line, project_lines = re.search(r"```sh\n(cc .*?)\n```\n\n```cmake\n(.*?)```", guide.read(), re.S).groups()
+        app = os.path.join(folder, "orders_test")
+        sh(["sh", "-ec", line.replace("-o orders_test", f"-o {app}")], cwd=example, env=env)
+        check(sh([app], env=there) == "OK\n", "shared")
+        static = sh(["pkg-config", "--static", "--cflags", "--libs", "torc-testing"], env=env).split()
+        sources = [os.path.join(example, name) for name in ("orders.c", "orders_test.c")]
+        sh(["cc", *sources, "-o", app, *[f if f != "-ltorc-testing" else os.path.join(library, "libtorc-testing.a") for f in static]])
+        check(sh([app]) == "OK\n", "static")
+        with open(os.path.join(folder, "CMakeLists.txt"), "w", encoding="utf-8") as out:
+            out.write(f"cmake_minimum_required(VERSION 3.18)\nproject(orders C)\n{project_lines}")
+        for name in ("orders.c", "orders.h", "orders_test.c"):
+            shutil.copy(os.path.join(example, name), folder)
+        sh(["cmake", "-S", folder, "-B", os.path.join(folder, "b"), f"-DCMAKE_PREFIX_PATH={prefix}"])
+        sh(["cmake", "--build", os.path.join(folder, "b")])
+        check(sh([os.path.join(folder, "b", "orders_test")]) == "OK\n", "CMake")
+
+        torc = sh(["pkg-config", "--cflags", "--libs", "torc"], env=env).split()
+        orders = os.path.join(folder, "liborders.so")
+        sh(["cc", "-shared", "-fPIC", sources[0], "-o", orders, *torc])
+        sh(["cc", sources[1], "-o", app, *flags, orders, *torc])
+        check(sh([app], env=there) == "OK\n", "a library that is linked with libtorc")
+        sh(["cc", sources[1], "-o", app, "-Wl,--no-as-needed", *torc, orders, *flags])
+        done = subprocess.run([app], capture_output=True, text=True, timeout=WAIT, check=False, env=there)
+        check(done.returncode == 1 and "libtorc before libtorc-testing" in done.stderr, f"libtorc first: {done}")
+
+
 def test_uninstall():
     """make uninstall removes what make install wrote. The list is the tree's own, so a tree of this test's is made up."""
     with tempfile.TemporaryDirectory() as folder:
@@ -114,4 +153,4 @@ def test_as_a_part_of_a_project():
             check(not [root for root, _, names in os.walk(folder) if "torc_command" in str(names)], "no command, no tests")
 
 
-main(test_pkg_config, test_find_package, test_uninstall, test_as_a_part_of_a_project)
+main(test_pkg_config, test_find_package, test_testing, test_uninstall, test_as_a_part_of_a_project)

@@ -100,6 +100,37 @@ static void test_a_stream(void **state)
     world_end(server, channel);
 }
 
+static void on_wait(torc_server_call *call, void *arg)
+{
+    const torc_message *message;
+    *(int *)arg = torc_server_call_receive(call, -1, &message);
+    torc_server_call_finish(call, TORC_STATUS_OK, NULL, NULL);
+}
+
+/* Handlers that wait when the world ends: their waits end with it. */
+static void test_handlers_that_are_left(void **state)
+{
+    (void)state;
+    int ended = 1;
+    torc_stream *streams[3];
+    world = torc_testing_new(1, NULL);
+    torc_pool *pool = torc_pool_new(2, 10, NULL); /* the third waits for a thread */
+    torc_channel *channel = torc_channel_new(NULL, SERVER, NULL, NULL);
+    struct torc_handler handler = {TORC_SIZE(torc_handler), .stream = on_wait, .arg = &ended};
+    torc_server *server = server_begin("/t.Test/Wait", &handler, pool);
+    for (int i = 0; i < 3; i++)
+        streams[i] = torc_stream_open(channel, "t.Test/Wait", NULL, NULL);
+    assert_int_equal(torc_testing_advance(world, 1000), 0);
+    assert_int_equal(ended, 1);
+    for (int i = 0; i < 3; i++)
+        torc_stream_free(streams[i]);
+    torc_channel_free(channel);
+    torc_server_free(server);
+    assert_int_equal(torc_testing_free(world), 0);
+    assert_int_equal(ended, TORC_ECLOSED);
+    assert_int_equal(torc_pool_free(pool), 0);
+}
+
 /* --- a server that calls another on behalf of its client, and blocks for it --- */
 
 struct relay {
@@ -219,9 +250,8 @@ static void test_the_same_again(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_late_answer),
-        cmocka_unit_test(test_a_stream),
-        cmocka_unit_test(test_a_relay),
+        cmocka_unit_test(test_a_late_answer),  cmocka_unit_test(test_a_stream),
+        cmocka_unit_test(test_a_relay),        cmocka_unit_test(test_handlers_that_are_left),
         cmocka_unit_test(test_the_same_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

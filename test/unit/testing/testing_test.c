@@ -62,6 +62,28 @@ static void set(void *arg)
     *(int *)arg = 1;
 }
 
+static torc_testing *ticking;
+
+static void tick(void *arg)
+{
+    ++*(int *)arg;
+    if (torc_testing_after(ticking, 10, tick, arg) != 0)
+        *(int *)arg = -1;
+}
+
+/* A function that sets itself again ticks until the world ends. */
+static void test_ticks(void **state)
+{
+    (void)state;
+    int ticks = 0;
+    ticking = torc_testing_new(1, NULL);
+    assert_int_equal(torc_testing_after(ticking, 10, tick, &ticks), 0);
+    assert_int_equal(torc_testing_advance(ticking, 1005), 0);
+    assert_int_equal(ticks, 100);
+    assert_int_equal(torc_testing_free(ticking), 0);
+    assert_int_equal(ticks, -1);
+}
+
 static void test_time(void **state)
 {
     (void)state;
@@ -247,6 +269,7 @@ static void test_misuse(void **state)
     assert_int_equal(torc_testing_set_name(NULL, "orders", "10.0.0.1"), TORC_EINVAL);
     assert_int_equal(torc_runtime_free(torc_runtime_default()), TORC_ESTATE);
     torc_runtime *own = torc_runtime_new(NULL, NULL);
+    assert_int_equal(torc_runtime_fd(own), TORC_EINVAL);
     assert_int_equal(torc_testing_free(world), TORC_ESTATE); /* the test's runtime is left */
     assert_int_equal(torc_runtime_free(own), 0);
     assert_int_equal(torc_testing_free(world), 0);
@@ -275,10 +298,10 @@ static void test_order_of_ends(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_call),  cmocka_unit_test(test_a_deadline),    cmocka_unit_test(test_time),
-        cmocka_unit_test(test_retries), cmocka_unit_test(test_refused),       cmocka_unit_test(test_cut_and_stall),
-        cmocka_unit_test(test_delay),   cmocka_unit_test(test_names),         cmocka_unit_test(test_listening),
-        cmocka_unit_test(test_misuse),  cmocka_unit_test(test_order_of_ends),
+        cmocka_unit_test(test_a_call),        cmocka_unit_test(test_a_deadline), cmocka_unit_test(test_time),
+        cmocka_unit_test(test_ticks),         cmocka_unit_test(test_retries),    cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_cut_and_stall), cmocka_unit_test(test_delay),      cmocka_unit_test(test_names),
+        cmocka_unit_test(test_listening),     cmocka_unit_test(test_misuse),     cmocka_unit_test(test_order_of_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

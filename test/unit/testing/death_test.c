@@ -1,0 +1,88 @@
+/* Waits that nothing could end well: the process says why and aborts. Each in a process of its own. */
+#include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "unit/testing/kit.h"
+
+#define SERVER "10.0.0.1:443"
+
+/* Runs fn in a child; stores what it writes to stderr. Returns the signal that ended it, or 0. */
+static int dies(void (*fn)(void), char said[256])
+{
+    int ends[2];
+    size_t n = 0;
+    ssize_t got;
+    int status;
+    assert_int_equal(pipe(ends), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+        signal(SIGABRT, SIG_DFL);
+        dup2(ends[1], 2);
+        fn();
+        _exit(0);
+    }
+    close(ends[1]);
+    while (n < 255 && (got = read(ends[0], said + n, 255 - n)) > 0)
+        n += (size_t)got;
+    said[n] = 0;
+    close(ends[0]);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+static torc_channel *silent_channel(void)
+{
+    torc_testing *world = torc_testing_new(1, NULL);
+    torc_testing_set_host(world, SERVER, TORC_TESTING_SILENT);
+    return torc_channel_new(NULL, SERVER, NULL, NULL);
+}
+
+static void wait_for_ever(void)
+{
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .wait_for_ready = TORC_ON};
+    char said[128];
+    say(silent_channel(), &o, said);
+}
+
+static void *other_thread(void *arg)
+{
+    char said[128];
+    say(arg, NULL, said);
+    return NULL;
+}
+
+static void wait_elsewhere(void)
+{
+    pthread_t thread;
+    pthread_create(&thread, NULL, other_thread, silent_channel());
+    pthread_join(thread, NULL);
+}
+
+static void test_a_wait_without_end(void **state)
+{
+    (void)state;
+    char said[256];
+    assert_int_equal(dies(wait_for_ever, said), SIGABRT);
+    assert_non_null(strstr(said, "more than an hour without a limit"));
+}
+
+static void test_a_thread_of_the_application(void **state)
+{
+    (void)state;
+    char said[256];
+    assert_int_equal(dies(wait_elsewhere, said), SIGABRT);
+    assert_non_null(strstr(said, "a thread that did not make the world"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_wait_without_end),
+        cmocka_unit_test(test_a_thread_of_the_application),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
