@@ -1,5 +1,6 @@
 /* Torc: gRPC clients and servers with a proxyless service mesh. This header brings the whole API, but for
- * torc/protobuf_c.h, which needs the headers of protobuf-c, and torc/stub.h, which generated code includes.
+ * torc/protobuf_c.h, which needs the headers of protobuf-c, torc/stub.h, which generated code includes, and
+ * torc/testing.h, whose functions are in libtorc-testing alone.
  *
  * If a handle or a required argument is NULL, functions that return errors return TORC_EINVAL, functions that return a
  * pointer return NULL, and functions that free or cancel do nothing; a comment says where it is otherwise. The
@@ -29,6 +30,7 @@
  *     failures       error.h (functions), status.h (RPCs), log.h
  *     threads, loops runtime.h; xds_domain.h for several runtimes
  *     extensions     interceptor.h, resolver.h, lb.h, dialer.h, memory.h
+ *     tests          testing.h (an in-process world with virtual time)
  *     structs        size.h (how options are filled in), inline.h (C++ before C++20), options.h (bindings)
  *     the rest       admin.h (what xDS resources a process has), time.h, version.h, stub.h (generated code)
  */
