@@ -71,7 +71,8 @@ struct torc_server_options {
                                           65536. One message is always taken */
     int64_t unsent_bytes;           /* of such messages of all calls; 0: 536870912; -1: no limit. Beyond it, RPCs
                                           whose client has taken nothing for 5 s are reset, the longest waiting first;
-                                          if there is none, the RPC that has just sent is */
+                                          if there is none, RPCs of the address that holds the most, there of the
+                                          connection that holds the most, the one that holds the most first */
     int64_t max_concurrent_streams; /* RPCs at a time on one connection; 0: 100; at most 2147483647. A client that
                                           opens more, though it has acknowledged the limit, loses the connection
                                           (PROTOCOL_ERROR) */

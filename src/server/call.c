@@ -2,7 +2,8 @@
  *
  * A message that is sent waits in the call's queue until the stream takes it: one at a time, the next with on_written.
  * The status follows the last message. max_queued_bytes bounds the queued bytes of all calls, since a client that does
- * not read makes us hold its messages.
+ * not read makes us hold its messages. Beyond it a stalled call is given up, or else one of the client that makes us
+ * hold the most: a small RPC of another client never pays for it.
  *
  * A call ends with its stream (on_end), at its deadline (the client's: a reset; the method's: a status), or when its
  * connection ends; tc_server_call_end is the one place that frees it. tc_server_call_reset ends a call from inside a
@@ -70,13 +71,22 @@ static struct tc_rstr *call_pop_message(struct tc_server_call *call)
     return message;
 }
 
+/* Counts bytes for the call, and for everything that it belongs to. */
+static inline void call_add_queued(struct tc_server_call *call, size_t bytes)
+{
+    struct tc_server_conn *conn = call->conn;
+    call->queued_bytes += bytes;
+    conn->queued_bytes += bytes;
+    if (conn->peer)
+        conn->peer->queued_bytes += bytes;
+    conn->server->counts.queued_bytes += bytes;
+}
+
 /* Bytes that were queued are with the stream, or dropped. */
 static void call_unqueue(struct tc_server_call *call, size_t bytes)
 {
     struct tc_server *s = call->conn->server;
-    bytes = TC_MIN(bytes, call->queued_bytes);
-    call->queued_bytes -= bytes;
-    s->counts.queued_bytes -= bytes;
+    call_add_queued(call, -TC_MIN(bytes, call->queued_bytes));
     tc_list_remove(&call->unsent);
     if (!call->queued_bytes)
         return;
@@ -90,8 +100,23 @@ static void call_give_up(struct tc_server_call *call)
     tc_server_call_reset(call, TC_H2_ENHANCE_YOUR_CALM);
 }
 
+/* Returns the call whose client makes us hold the most, to be given up when no call is stalled: a client that keeps the
+ * limit reached gives up its own calls. It may be `sender`, the call that has just sent. */
+static struct tc_server_call *call_fullest(struct tc_server_call *sender)
+{
+    struct tc_server_conn *conn = tc_server_conn_fullest(sender->conn);
+    struct tc_server_call *fullest = conn == sender->conn ? sender : NULL;
+    TC_LIST_FOREACH(it, &conn->calls)
+    {
+        struct tc_server_call *call = TC_CONTAINER_OF(it, struct tc_server_call, link);
+        if (!fullest || call->queued_bytes > fullest->queued_bytes)
+            fullest = call;
+    }
+    return fullest;
+}
+
 /* Counts a message that `call` has queued. If all calls together queue too much, resets calls that have waited for
- * their client the longest, or this one. */
+ * their client the longest, or calls of the client that makes us hold the most. */
 static void call_count_queued(struct tc_server_call *call, size_t bytes)
 {
     struct tc_server *s = call->conn->server;
@@ -100,11 +125,10 @@ static void call_count_queued(struct tc_server_call *call, size_t bytes)
         call->moved_ms = now_ms;
         tc_list_append(&s->unsent, &call->unsent);
     }
-    call->queued_bytes += bytes;
-    s->counts.queued_bytes += bytes;
+    call_add_queued(call, bytes);
     while (s->opts.max_queued_bytes && s->counts.queued_bytes > s->opts.max_queued_bytes && !call->ending) {
         struct tc_server_call *first = TC_CONTAINER_OF(s->unsent.next, struct tc_server_call, unsent);
-        call_give_up(now_ms - first->moved_ms >= TC_SERVER_STALLED_MS ? first : call);
+        call_give_up(now_ms - first->moved_ms >= TC_SERVER_STALLED_MS ? first : call_fullest(call));
     }
 }
 

@@ -62,7 +62,8 @@ void tc_server_call_send_headers(struct tc_server_call *call, const struct tc_he
                                  enum tc_h2_encoding encoding);
 /* Sends a copy of a message, behind those that wait. If all calls together queue more than max_queued_bytes, calls that
  * have waited 5 s for their client to take a message are reset, the longest waiting first; if no call has waited so,
- * this one is reset. */
+ * those of the peer address that holds the most queued bytes, there of the connection that holds the most, and there
+ * the one that holds the most: this one only if no other holds more. */
 void tc_server_call_send(struct tc_server_call *call, struct tc_slice message);
 /* Sends a message as tc_server_call_send does, without a copy. Takes a reference of its own. */
 void tc_server_call_send_ref(struct tc_server_call *call, struct tc_rstr *message);

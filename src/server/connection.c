@@ -50,6 +50,7 @@ static void peer_release(struct tc_server_conn *conn)
         return;
     conn->peer = NULL;
     conn->server->n_held--;
+    peer->queued_bytes -= conn->queued_bytes;
     if (--peer->conns)
         return;
     HASH_DEL(conn->server->peers, peer);
@@ -103,6 +104,28 @@ static bool server_make_room(struct tc_server *s, const struct tc_server_conn *n
     peer_release(victim);
     tc_loop_defer(s->loop, &victim->close);
     return true;
+}
+
+/* --- bytes queued for clients that do not read --- */
+
+/* Returns whether `a` or its peer address has more queued bytes than `b`. A connection that gives way counts alone. */
+static bool conn_is_fuller(const struct tc_server_conn *a, const struct tc_server_conn *b)
+{
+    size_t a_peer = a->peer ? a->peer->queued_bytes : a->queued_bytes;
+    size_t b_peer = b->peer ? b->peer->queued_bytes : b->queued_bytes;
+    return a_peer != b_peer ? a_peer > b_peer : a->queued_bytes > b->queued_bytes;
+}
+
+struct tc_server_conn *tc_server_conn_fullest(struct tc_server_conn *sender)
+{
+    struct tc_server_conn *fullest = sender;
+    TC_LIST_FOREACH(it, &sender->server->conns)
+    {
+        struct tc_server_conn *conn = TC_CONTAINER_OF(it, struct tc_server_conn, link);
+        if (conn_is_fuller(conn, fullest))
+            fullest = conn;
+    }
+    return fullest;
 }
 
 /* --- life --- */

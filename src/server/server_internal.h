@@ -35,7 +35,8 @@ enum { TC_SERVER_STALLED_MS = 5000 };
 struct tc_server_peer {
     UT_hash_handle hh;
     size_t conns;
-    uint8_t key[17]; /* family, then address; IPv6: the first 64 bits; Unix: zeros */
+    size_t queued_bytes; /* of the calls of these connections */
+    uint8_t key[17];     /* family, then address; IPv6: the first 64 bits; Unix: zeros */
 };
 
 struct tc_server_conn {
@@ -52,9 +53,10 @@ struct tc_server_conn {
     struct tc_server_peer *peer; /* NULL once the connection gives way */
     struct tc_timer patience;    /* for what `phase` waits for */
     enum { TC_SERVER_OPENING, TC_SERVER_SERVING, TC_SERVER_LEAVING } phase;
-    uint64_t moved_ms; /* when the connection was accepted, or a call on it began, ended, or got or sent a message */
-    uint64_t served;   /* messages that the client has taken */
-    char *addr_text;   /* the client's, for the log */
+    uint64_t moved_ms;   /* when the connection was accepted, or a call on it began, ended, or got or sent a message */
+    uint64_t served;     /* messages that the client has taken */
+    size_t queued_bytes; /* of all calls of the connection */
+    char *addr_text;     /* the client's, for the log */
 };
 
 struct tc_server {
@@ -124,6 +126,9 @@ void tc_server_conn_end(struct tc_server_conn *conn, const struct tc_status *why
 void tc_server_conn_moved(struct tc_server_conn *conn);
 /* The connection's last call has ended. */
 void tc_server_conn_quiet(struct tc_server_conn *conn);
+/* Returns the connection with the most queued bytes, of the peer address that has the most; among equals, if `sender`
+ * is one of them, `sender`. */
+struct tc_server_conn *tc_server_conn_fullest(struct tc_server_conn *sender);
 
 /* --- call.c --- */
 

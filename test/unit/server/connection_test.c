@@ -480,6 +480,67 @@ static void queued_bytes_are_bounded(void **state)
     fini(&f);
 }
 
+/* Sends a message that its client does not take. */
+static void owe(struct tc_server_call *call, size_t bytes)
+{
+    char *message = tc_calloc(1, bytes);
+    tc_server_call_send(call, tc_slice_of(message, bytes));
+    tc_free(message);
+}
+
+/* A client that keeps the limit reached, and whose calls wait less than 5 s, gives up calls of its own when another
+ * client's call sends: of the address that holds the most, there of the connection, there the call. */
+static void who_holds_the_most_gives_up(void **state)
+{
+    static const struct {
+        const char *victim;         /* 10.0.0.1: the address of the two that hold much */
+        size_t victim_bytes;        /* more than any other connection holds, or nothing */
+        size_t first[2], second[2]; /* what the two calls of two connections hold */
+        uint32_t stream;            /* that is reset, of the second connection */
+    } rows[] = {
+        {"10.0.0.2:1", 0, {200000, 0}, {300000, 400000}, 3},
+        {"10.0.0.2:1", 0, {200000, 0}, {400000, 300000}, 1},
+        {"10.0.0.2:1", 350000, {240000, 0}, {140000, 150000}, 3},
+        {"10.0.0.1:1", 0, {200000, 100000}, {350000, 200000}, 1},
+        {"10.0.0.1:1", 150000, {200000, 0}, {100000, 350000}, 3},
+    };
+    struct tc_server_opts opts = options();
+    (void)state;
+    for (size_t i = 0; i < TC_ARRAY_LEN(rows); i++) {
+        struct fixture f;
+        struct guest g[2];
+        struct tc_server_counts counts;
+        opts.max_queued_bytes = 1000000;
+        init(&f, &opts);
+        struct guest victim = enter_and_ask(&f, rows[i].victim);
+        struct tc_server_call *call = f.call;
+        if (rows[i].victim_bytes)
+            owe(call, rows[i].victim_bytes);
+        for (size_t k = 0; k < 2; k++) {
+            g[k] = enter_and_ask(&f, "10.0.0.1:1");
+            const size_t *bytes = k ? rows[i].second : rows[i].first;
+            owe(f.call, bytes[0]);
+            fake_h2_headers(g[k].peer, 3, REQUEST, false);
+            tc_loop_drain(f.loop);
+            if (bytes[1])
+                owe(f.call, bytes[1]);
+        }
+        assert_int_equal(f.ends, 0);
+        tc_server_counts(f.server, &counts);
+        owe(call, opts.max_queued_bytes - counts.queued_bytes);
+        tc_loop_drain(f.loop);
+        assert_int_equal(f.ends, 1);
+        assert_non_null(fake_h2_expect(g[1].peer, FAKE_H2_RST_STREAM, rows[i].stream));
+        assert_null(fake_h2_expect(victim.peer, FAKE_H2_RST_STREAM, 1));
+        for (size_t k = 0; k < 2; k++)
+            leave(&f, &g[k]);
+        leave(&f, &victim);
+        tc_server_counts(f.server, &counts);
+        assert_int_equal(counts.queued_bytes, 0);
+        fini(&f);
+    }
+}
+
 /* Empty messages take memory, too. */
 static void queued_messages_are_bounded(void **state)
 {
@@ -531,6 +592,7 @@ int main(void)
         cmocka_unit_test(an_address_displaces_none_with_fewer),
         cmocka_unit_test(addresses_of_one_network_are_one),
         cmocka_unit_test(queued_bytes_are_bounded),
+        cmocka_unit_test(who_holds_the_most_gives_up),
         cmocka_unit_test(queued_messages_are_bounded),
     };
     return cmocka_run_group_tests(tests, make_certs, free_certs);
