@@ -61,7 +61,9 @@ struct tc_h2_conn *tc_h2_conn_new(struct tc_loop *loop, struct tc_bytestream *bs
     tc_list_init(&c->streams.all);
     tc_list_init(&c->streams.ready);
     tc_list_init(&c->streams.delivered);
+    tc_list_init(&c->streams.resting);
     tc_task_init(&c->deliver, tc_h2_conn_on_deliver);
+    tc_task_init(&c->rest, tc_h2_conn_on_rest);
     tc_task_init(&c->write.flush, conn_on_flush);
     tc_task_init(&c->read_more, tc_h2_conn_on_read_more);
     tc_timer_init(&c->quiet, loop, conn_on_quiet);
@@ -285,6 +287,7 @@ void tc_h2_conn_release(struct tc_h2_conn *c)
     if (!c->ending.closed || c->busy || !tc_list_empty(&c->streams.all))
         return;
     tc_task_cancel(&c->deliver);
+    tc_task_cancel(&c->rest);
     tc_h2_streams_drop_spare(c, 0);
     tc_h2_glitch_rate_unref(c->glitches.rate);
     tc_status_fini(&c->ending.why);

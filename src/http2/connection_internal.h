@@ -16,6 +16,7 @@ struct tc_h2_server_stream;
 struct tc_h2_streams {
     struct tc_link all;              /* of struct tc_h2_stream: streams that have not ended for their owner */
     struct tc_link delivered, ready; /* with something to deliver: in the delivery that runs, and in the next one */
+    struct tc_link resting;          /* with messages to deliver after others had their turn */
     size_t n;
     size_t active;                     /* streams that nghttp2 holds, including streams that we have forgotten */
     struct tc_h2_stream *delivering;   /* whose owner is being called; NULL again if the stream goes in that call */
@@ -69,11 +70,10 @@ struct tc_h2_conn {
     struct tc_addr peer;
 
     struct tc_h2_streams streams;
-    struct tc_task deliver, read_more; /* read_more: bytes are left to read, after others had their turn */
+    struct tc_task deliver, read_more, rest; /* bytes to read and streams that rest: after others had their turn */
     struct tc_h2_writer write;
     uint32_t unconsumed; /* bytes of DATA taken and not reported to nghttp2 yet */
-    bool resting;        /* deliver waits until others had their turn */
-    size_t inflated;     /* bytes that compressed messages inflated to since deliver rested last */
+    unsigned after_end;  /* messages delivered of streams that have ended, since streams rested last */
     struct tc_buf scratch;
 
     bool secure, settings_seen, ready_notified;
@@ -120,8 +120,8 @@ void tc_h2_conn_drop_unsent(struct tc_h2_conn *c);
 struct tc_status tc_h2_conn_broken(const struct tc_h2_conn *c);
 
 /* --- streams.c --- */
-
 void tc_h2_conn_on_deliver(struct tc_task *task);
+void tc_h2_conn_on_rest(struct tc_task *task);
 void tc_h2_conn_deliver_later(struct tc_h2_conn *c);
 /* The session is gone: the streams lose their numbers. */
 void tc_h2_streams_detach(struct tc_h2_conn *c);

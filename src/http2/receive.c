@@ -3,8 +3,9 @@
  * Bytes that were not asked for wait undecoded in `pending`, and the stream's window is smaller by their number. Bytes
  * that are asked for are decoded at once, without a copy to `pending`. stream_consume tells nghttp2 how many bytes were
  * taken, and nghttp2 opens the window by halves; for a message larger than the window it is opened for the whole
- * message, since the message is wanted as a whole. Inflated bytes are counted for the connection, so that a few
- * compressed bytes do not keep the loop from others. */
+ * message, since the message is wanted as a whole. Inflated bytes count for the loop's ration (io/ration.h), so that
+ * a few compressed bytes do not keep the loop from others: beyond it the bytes of streams that compress wait in
+ * `pending`. */
 #include "http2/client_stream_internal.h"
 #include "http2/server_stream_internal.h"
 
@@ -59,13 +60,7 @@ static void stream_give_up(struct tc_h2_stream *s, struct tc_status status)
 /* A small compressed message can inflate to the maximum size, which costs as much as receiving it. */
 static void stream_count_inflated(struct tc_h2_stream *s)
 {
-    size_t bytes = s->recv.message ? s->recv.message->len : s->recv.decoder.max_bytes;
-    s->c->inflated += TC_MIN(bytes, (size_t)TC_H2_INFLATED_AT_ONCE);
-}
-
-static bool stream_inflated_much(const struct tc_h2_stream *s)
-{
-    return s->c->inflated >= TC_H2_INFLATED_AT_ONCE;
+    tc_ration_use(tc_loop_ration(s->c->loop), s->recv.message ? s->recv.message->len : s->recv.decoder.max_bytes);
 }
 
 /* Decodes up to one message. Returns how many bytes were used, which go back to the window. */
@@ -96,7 +91,7 @@ static size_t stream_decode(struct tc_h2_stream *s, const void *data, size_t len
 void tc_h2_stream_decode_pending(struct tc_h2_stream *s)
 {
     struct tc_h2_pending *pending = &s->recv.pending;
-    while (s->recv.wanted && !s->recv.message && pending->data && !stream_inflated_much(s)) {
+    while (s->recv.wanted && !s->recv.message && pending->data && !tc_h2_stream_must_rest(s)) {
         struct tc_slice bytes = tc_h2_pending_bytes(pending);
         size_t used = stream_decode(s, bytes.data, bytes.len);
         /* Bytes that could not be decoded are dropped with all the input. */
@@ -150,7 +145,7 @@ void tc_h2_stream_on_data(struct tc_h2_stream *s, const uint8_t *data, size_t le
         return;
     }
     while (len && s->recv.wanted && !s->recv.message && !s->recv.discard && !s->recv.pending.data &&
-           !stream_inflated_much(s)) {
+           !tc_h2_stream_must_rest(s)) {
         size_t used = stream_decode(s, data, len);
         data += used;
         len -= used;
@@ -158,6 +153,6 @@ void tc_h2_stream_on_data(struct tc_h2_stream *s, const uint8_t *data, size_t le
     if (!len || s->recv.discard)
         return;
     stream_keep_pending(s, data, len);
-    if (s->recv.wanted && stream_inflated_much(s))
-        tc_h2_stream_ready(s);
+    if (s->recv.wanted && tc_h2_stream_must_rest(s))
+        tc_h2_stream_rest(s);
 }

@@ -265,6 +265,8 @@ void tc_h2_server_stream_on_lost(struct tc_h2_server_stream *server, struct tc_s
         return;
     }
     tc_h2_stream_drop_input(s);
+    if (!s->finished)
+        tc_list_remove(&s->ready); /* the end does not rest, though messages did */
     tc_h2_stream_set_outcome(s, status);
 }
 

@@ -7,6 +7,7 @@
 #include "http2/metadata.h"
 #include "http2/pending.h"
 #include "http2/stream.h"
+#include "io/ration.h"
 
 /* Messages that arrive (receive.c). */
 struct tc_h2_receiver {
@@ -91,9 +92,11 @@ static inline bool tc_h2_stream_set_outcome(struct tc_h2_stream *s, struct tc_st
 
 /* --- receive.c --- */
 
-/* The bytes that compressed messages may inflate to in one turn: beyond them messages wait, and other streams come
- * first. */
-enum { TC_H2_INFLATED_AT_ONCE = 1 << 20 };
+/* Returns true while compressed messages of the stream must not be inflated: the loop's ration is used up. */
+static inline bool tc_h2_stream_must_rest(const struct tc_h2_stream *s)
+{
+    return s->recv.decoder.encoding == TC_H2_GZIP && tc_ration_used_up(tc_loop_ration(s->c->loop));
+}
 void tc_h2_stream_on_data(struct tc_h2_stream *s, const uint8_t *data, size_t len);
 /* Decodes waiting bytes, as far as messages are asked for. */
 void tc_h2_stream_decode_pending(struct tc_h2_stream *s);
@@ -116,6 +119,8 @@ int tc_h2_on_send_data(nghttp2_session *ng, nghttp2_frame *frame, const uint8_t 
 
 /* Takes the stream off the connection and frees its contents (a server's stream: itself). */
 void tc_h2_stream_release(struct tc_h2_stream *s);
+/* Messages wait for delivery until others of the loop had their turn. */
+void tc_h2_stream_rest(struct tc_h2_stream *s);
 /* Delivers messages. Returns false if the stream went. */
 bool tc_h2_stream_deliver_messages(struct tc_h2_conn *c, struct tc_h2_stream *s);
 static inline bool tc_h2_stream_went(const struct tc_h2_conn *c, const struct tc_h2_stream *s)

@@ -5,13 +5,14 @@
  * due, then on_closed. A callback may end any stream, or close the connection: `delivering` becomes NULL when the
  * stream that is being delivered goes, and `busy` keeps the connection until the delivery is over.
  *
- * One stream gets MESSAGES_AT_ONCE in one go, then the others have their turn. The bytes inflated in one turn are
- * bounded (resting); a message of a stream that has ended counts like inflated bytes, since flow control no longer
- * holds it back: 64 of them a turn. */
+ * One stream gets MESSAGES_AT_ONCE in one go, then the others have their turn. A stream rests, until others of the loop
+ * had their turn, when it has compressed messages and the loop's ration is used up (io/ration.h), or when it has ended
+ * and the connection has delivered MESSAGES_AFTER_END of such streams, which flow control no longer holds back. Streams
+ * that do not rest go on meanwhile. */
 #include "http2/client_stream_internal.h"
 #include "http2/server_stream_internal.h"
 
-enum { MESSAGES_AT_ONCE = 16, MESSAGE_AFTER_END = TC_H2_INFLATED_AT_ONCE / 64 };
+enum { MESSAGES_AT_ONCE = 16, MESSAGES_AFTER_END = 64 };
 
 /* --- delivery --- */
 
@@ -20,18 +21,23 @@ void tc_h2_conn_deliver_later(struct tc_h2_conn *c)
     tc_loop_defer(c->loop, &c->deliver);
 }
 
+/* Returns true if the stream has ended and the connection has delivered MESSAGES_AFTER_END since streams rested. */
+static bool stream_is_too_late(const struct tc_h2_stream *s)
+{
+    return s->finished && s->c->after_end >= MESSAGES_AFTER_END;
+}
+
 bool tc_h2_stream_deliver_messages(struct tc_h2_conn *c, struct tc_h2_stream *s)
 {
     struct tc_h2_receiver *recv = &s->recv;
-    for (int i = 0; i < MESSAGES_AT_ONCE && recv->wanted; i++) {
+    for (int i = 0; i < MESSAGES_AT_ONCE && recv->wanted && !stream_is_too_late(s); i++) {
         tc_h2_stream_decode_pending(s);
         if (!recv->message)
             break;
         struct tc_rstr *message = recv->message;
         recv->message = NULL;
         recv->wanted--;
-        if (s->finished && recv->pending.data)
-            c->inflated += MESSAGE_AFTER_END;
+        c->after_end += s->finished && recv->pending.data;
         if (!s->events->on_message) {
             tc_rstr_unref(message);
             continue;
@@ -40,8 +46,12 @@ bool tc_h2_stream_deliver_messages(struct tc_h2_conn *c, struct tc_h2_stream *s)
         if (tc_h2_stream_went(c, s))
             return false;
     }
-    if (recv->wanted && tc_h2_stream_input_left(s))
-        tc_h2_stream_ready(s);
+    if (recv->wanted && tc_h2_stream_input_left(s)) {
+        if (stream_is_too_late(s) || (!recv->message && tc_h2_stream_must_rest(s)))
+            tc_h2_stream_rest(s);
+        else
+            tc_h2_stream_ready(s);
+    }
     return true;
 }
 
@@ -86,26 +96,43 @@ static void conn_deliver_closed(struct tc_h2_conn *c)
     tc_status_fini(&why);
 }
 
-/* Schedules the rest of the deliveries: at once, or after the turn of other streams. */
-static void conn_deliver_rest(struct tc_h2_conn *c)
+/* Has the streams that rest go on in a later turn. */
+static void conn_rest(struct tc_h2_conn *c)
 {
-    if (tc_list_empty(&c->streams.ready))
+    struct tc_ration *ration = tc_loop_ration(c->loop);
+    if (tc_ration_used_up(ration))
+        tc_ration_wait(ration, &c->rest);
+    else
+        tc_loop_at_turn_end(c->loop, &c->rest);
+}
+
+void tc_h2_stream_rest(struct tc_h2_stream *s)
+{
+    if (tc_list_linked(&s->ready))
         return;
-    if (c->inflated < TC_H2_INFLATED_AT_ONCE) {
-        tc_h2_conn_deliver_later(c);
-        return;
-    }
-    c->resting = true;
-    tc_task_cancel(&c->deliver);
-    tc_loop_at_turn_end(c->loop, &c->deliver);
+    tc_list_append(&s->c->streams.resting, &s->ready);
+    conn_rest(s->c);
+}
+
+/* Streams rest until nobody may go on: a stream that got messages and has more is behind those that got none. */
+void tc_h2_conn_on_rest(struct tc_task *task)
+{
+    struct tc_h2_conn *c = TC_CONTAINER_OF(task, struct tc_h2_conn, rest);
+    const struct tc_ration *ration = tc_loop_ration(c->loop);
+    struct tc_link *link;
+    c->after_end = 0;
+    c->busy++;
+    while (!tc_ration_used_up(ration) && c->after_end < MESSAGES_AFTER_END && (link = tc_list_pop(&c->streams.resting)))
+        stream_deliver(TC_CONTAINER_OF(link, struct tc_h2_stream, ready));
+    c->busy--;
+    if (!tc_list_empty(&c->streams.resting))
+        conn_rest(c);
+    tc_h2_conn_release(c);
 }
 
 void tc_h2_conn_on_deliver(struct tc_task *task)
 {
     struct tc_h2_conn *c = TC_CONTAINER_OF(task, struct tc_h2_conn, deliver);
-    if (c->resting)
-        c->inflated = 0;
-    c->resting = false;
     c->busy++;
     conn_deliver_events(c);
     tc_list_splice(&c->streams.delivered, &c->streams.ready);
@@ -114,7 +141,8 @@ void tc_h2_conn_on_deliver(struct tc_task *task)
         stream_deliver(TC_CONTAINER_OF(link, struct tc_h2_stream, ready));
     conn_deliver_closed(c);
     c->busy--;
-    conn_deliver_rest(c);
+    if (!tc_list_empty(&c->streams.ready))
+        tc_h2_conn_deliver_later(c);
     tc_h2_conn_release(c);
 }
 

@@ -62,6 +62,7 @@ struct tc_loop *tc_loop_new(const struct tc_loop_opts *opts)
     tc_list_init(&loop->serial);
     tc_list_init(&loop->turn_end);
     tc_list_init(&loop->running);
+    tc_ration_init(&loop->ration, loop);
     if (opts && opts->seeded)
         tc_rng_init_seed(&loop->rng, opts->seed);
     else

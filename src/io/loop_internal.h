@@ -11,6 +11,7 @@
 #include "base/ref.h"
 #include "io/loop.h"
 #include "io/posts.h"
+#include "io/ration.h"
 
 #define TC_LOOP_STOPPED UINT_MAX
 
@@ -25,6 +26,7 @@ struct tc_loop {
     struct tc_link serial;   /* tasks of the serial queue */
     struct tc_link turn_end; /* tasks that run at the end of the turn */
     struct tc_link running;  /* the due timers, or the tasks of the turn's end, that this turn has yet to run */
+    struct tc_ration ration;
     struct tc_rng rng;
     struct tc_blocks *blocks;
     struct tc_heap *heap;

@@ -1,0 +1,39 @@
+/* The ration of a loop: the bytes of costly work, as inflating is, that all users of the loop together may do in one
+ * turn. Few bytes of a peer may make much of that work, so that many peers would hold up everybody else of the loop.
+ *
+ *   if (tc_ration_used_up(ration))
+ *       tc_ration_wait(ration, &task);      the task runs in a later turn, when there is some of the ration for it
+ *   else
+ *       tc_ration_use(ration, bytes);       and the work is done
+ *
+ * Tasks wait in a queue. At the end of a turn the ration is new, and the tasks run one after the other until it is used
+ * up: a task with more to do waits again, behind all others. While tasks wait the ration is used up, so that nobody
+ * overtakes them. One piece of work may exceed what is left of the ration. Loop thread only. */
+#ifndef TC_IO_RATION_H
+#define TC_IO_RATION_H
+
+#include "io/loop.h"
+
+enum { TC_RATION_BYTES = 1 << 20 };
+
+struct tc_ration {
+    struct tc_loop *loop;
+    struct tc_link waiting; /* tasks */
+    size_t used;
+    struct tc_task renew; /* at the end of the turn */
+};
+
+void tc_ration_init(struct tc_ration *r, struct tc_loop *loop);
+/* Returns the loop's ration. */
+struct tc_ration *tc_loop_ration(struct tc_loop *loop);
+static inline bool tc_ration_used_up(const struct tc_ration *r)
+{
+    return r->used >= TC_RATION_BYTES;
+}
+/* Counts bytes of work; more than the whole ration count as the whole ration. */
+void tc_ration_use(struct tc_ration *r, size_t bytes);
+/* Has the task run when there is some of the ration for it; a task that is queued already stays where it is.
+ * tc_task_cancel takes the task off. The ration must be used up. */
+void tc_ration_wait(struct tc_ration *r, struct tc_task *task);
+
+#endif

@@ -1,0 +1,102 @@
+/* The ration of a loop: its bound, the order of those that wait, and its end. */
+#include "io/ration.h"
+
+#include "support/cmocka.h"
+
+struct worker {
+    struct tc_task task;
+    struct tc_ration *ration;
+    size_t bytes; /* of one piece of its work */
+    unsigned left, done;
+    unsigned turn; /* in which it was done last */
+};
+
+static unsigned turn;
+
+/* Works as long as it may, then waits. */
+static void work(struct tc_task *task)
+{
+    struct worker *w = TC_CONTAINER_OF(task, struct worker, task);
+    while (w->left && !tc_ration_used_up(w->ration)) {
+        tc_ration_use(w->ration, w->bytes);
+        w->left--;
+        w->done++;
+        w->turn = turn;
+    }
+    if (w->left)
+        tc_ration_wait(w->ration, &w->task);
+}
+
+static struct tc_loop *loop_of(struct worker *workers, size_t n, size_t bytes, unsigned pieces)
+{
+    struct tc_loop *loop = tc_loop_new(&(struct tc_loop_opts){.manual = true, .seeded = true, .seed = 1});
+    turn = 0;
+    for (size_t i = 0; i < n; i++) {
+        workers[i] = (struct worker){.ration = tc_loop_ration(loop), .bytes = bytes, .left = pieces};
+        tc_task_init(&workers[i].task, work);
+        tc_loop_defer(loop, &workers[i].task);
+    }
+    return loop;
+}
+
+static unsigned done_by(const struct worker *workers, size_t n)
+{
+    unsigned done = 0;
+    for (size_t i = 0; i < n; i++)
+        done += workers[i].done;
+    return done;
+}
+
+/* Each turn does a ration of work, and the first one that before its end as well. All workers are equally far. */
+static void all_get_the_same(void **state)
+{
+    static const size_t sizes[] = {TC_RATION_BYTES / 4, TC_RATION_BYTES, SIZE_MAX};
+    enum { N = 5, PIECES = 12 };
+    (void)state;
+    for (size_t k = 0; k < TC_ARRAY_LEN(sizes); k++) {
+        struct worker w[N];
+        struct tc_loop *loop = loop_of(w, N, sizes[k], PIECES);
+        unsigned of_a_turn = k ? 1 : 4, before = of_a_turn;
+        while (done_by(w, N) < N * PIECES) {
+            turn++;
+            assert_true(tc_loop_turn(loop, 0));
+            assert_int_equal(done_by(w, N) - before, of_a_turn);
+            before = done_by(w, N);
+            for (size_t i = 1; i < N; i++)
+                assert_in_range(w[0].done, w[i].done, w[i].done + 2 * of_a_turn); /* it began */
+        }
+        assert_int_equal(turn, N * PIECES / of_a_turn - 1);
+        tc_loop_drain(loop);
+        assert_false(tc_ration_used_up(tc_loop_ration(loop)));
+        tc_loop_free(loop);
+    }
+}
+
+/* A worker that comes while others wait does not overtake them. A worker that is cancelled waits no longer. */
+static void nobody_overtakes(void **state)
+{
+    (void)state;
+    struct worker w[4];
+    struct tc_loop *loop = loop_of(w, 4, TC_RATION_BYTES, 1);
+    tc_task_cancel(&w[3].task);
+    tc_loop_turn(loop, 0); /* the first one, and the second at the end of the turn */
+    assert_int_equal(done_by(w, 4), 2);
+    tc_loop_defer(loop, &w[3].task);
+    turn = 1;
+    tc_loop_turn(loop, 0);
+    assert_int_equal(w[2].done, 1);
+    assert_int_equal(w[3].done, 0);
+    tc_task_cancel(&w[3].task);
+    tc_loop_drain(loop);
+    assert_int_equal(w[3].done, 0);
+    tc_loop_free(loop);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_get_the_same),
+        cmocka_unit_test(nobody_overtakes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,205 @@
+/* Compressed messages of many clients of a server: what one turn of the loop does, and who waits for whom. */
+#include <limits.h>
+#include <stdio.h>
+
+#include "base/mem.h"
+#include "http2/framing.h"
+#include "server/call.h"
+#include "server/server.h"
+#include "support/cmocka.h"
+#include "support/fakes/h2.h"
+
+enum { GUESTS = 8, STREAMS = 2, MESSAGES = 3, BYTES = 1 << 20 };
+
+/* An RPC of the guest and stream that its path has: "/t.S/" and two digits. */
+struct rpc {
+    struct tc_server_call *call;
+    unsigned messages;
+    bool ended;
+};
+
+struct guest {
+    struct fake_pipe *pipe;
+    struct fake_h2 *peer;
+};
+
+struct fixture {
+    struct tc_loop *loop;
+    struct tc_server *server;
+    struct guest guests[GUESTS + 1];
+    struct rpc rpcs[GUESTS + 1][STREAMS];
+    struct tc_buf bomb; /* a message of BYTES zeros, compressed, with its prefix */
+};
+
+static void on_message(void *arg, struct tc_rstr *message)
+{
+    struct rpc *rpc = arg;
+    rpc->messages++;
+    tc_rstr_unref(message);
+    tc_server_call_read(rpc->call);
+}
+
+static void on_end(void *arg, const struct tc_status *why)
+{
+    (void)why;
+    struct rpc *rpc = arg;
+    rpc->ended = true;
+}
+
+static void on_call(void *arg, struct tc_server_call *call)
+{
+    static const struct tc_server_call_events events = {.on_message = on_message, .on_end = on_end};
+    struct fixture *f = arg;
+    const char *digits = (const char *)tc_server_call_path(call).data + 5;
+    struct rpc *rpc = &f->rpcs[digits[0] - '0'][digits[1] - '0'];
+    rpc->call = call;
+    tc_server_call_set_events(call, &events, rpc);
+    tc_server_call_read(call);
+}
+
+static void init(struct fixture *f)
+{
+    char *zeros = tc_calloc(1, BYTES);
+    struct tc_rstr *packed = tc_h2_gzip(tc_slice_of(zeros, BYTES));
+    uint8_t prefix[TC_H2_PREFIX_LEN];
+    memset(f, 0, sizeof(*f));
+    tc_h2_prefix(prefix, true, packed->len);
+    tc_buf_append(&f->bomb, prefix, sizeof(prefix));
+    tc_buf_append(&f->bomb, packed->data, packed->len);
+    tc_rstr_unref(packed);
+    tc_free(zeros);
+    f->loop = tc_loop_new(&(struct tc_loop_opts){.manual = true, .seeded = true, .seed = 3});
+    f->server = tc_server_new(f->loop, NULL);
+    tc_server_set_default(f->server, on_call, f);
+    for (size_t i = 0; i <= GUESTS; i++) {
+        struct guest *g = &f->guests[i];
+        g->pipe = fake_pipe_new(f->loop);
+        g->peer = fake_h2_new(g->pipe, 1, false);
+        tc_server_accept(f->server, fake_pipe_end(g->pipe, 0));
+        fake_h2_start(g->peer);
+    }
+    tc_loop_drain(f->loop);
+}
+
+static void fini(struct fixture *f)
+{
+    for (size_t i = 0; i <= GUESTS; i++) {
+        fake_pipe_finish(f->guests[i].pipe, 1);
+        tc_loop_drain(f->loop);
+        fake_h2_free(f->guests[i].peer);
+        fake_pipe_free(f->guests[i].pipe);
+    }
+    tc_server_free(f->server);
+    tc_loop_drain(f->loop);
+    tc_loop_free(f->loop);
+    tc_buf_fini(&f->bomb);
+}
+
+/* Begins RPC `stream` of a guest; `fields`: further fields of the request. */
+static void ask(struct fixture *f, size_t guest, unsigned stream, const char *fields)
+{
+    char text[300];
+    snprintf(text, sizeof(text),
+             ":method: POST\n:scheme: http\n:path: /t.S/%zu%u\n:authority: a\nte: trailers\n"
+             "content-type: application/grpc\n%s",
+             guest, stream, fields);
+    fake_h2_headers(f->guests[guest].peer, 2 * stream + 1, text, false);
+}
+
+/* Each guest has two RPCs with messages that inflate to 1 MiB. */
+static void ask_with_bombs(struct fixture *f)
+{
+    for (size_t i = 0; i < GUESTS; i++) {
+        fake_h2_hold(f->guests[i].peer, true);
+        for (unsigned k = 0; k < STREAMS; k++) {
+            ask(f, i, k, "grpc-encoding: gzip\n");
+            for (int m = 0; m < MESSAGES; m++)
+                fake_h2_data(f->guests[i].peer, 2 * k + 1, f->bomb.data, f->bomb.len, false);
+        }
+        fake_h2_hold(f->guests[i].peer, false);
+    }
+}
+
+/* Returns how many bombs were inflated; *least and *most: of a guest. */
+static unsigned inflated(const struct fixture *f, unsigned *least, unsigned *most)
+{
+    unsigned all = 0;
+    *least = UINT_MAX;
+    *most = 0;
+    for (size_t i = 0; i < GUESTS; i++) {
+        unsigned mine = 0;
+        for (unsigned k = 0; k < STREAMS; k++)
+            mine += f->rpcs[i][k].messages;
+        *least = TC_MIN(*least, mine);
+        *most = TC_MAX(*most, mine);
+        all += mine;
+    }
+    return all;
+}
+
+/* A turn inflates a ration for all connections together. Connections get the same, as do the streams of one, but
+ * for what the first of them got before anybody waited. Who sends what is not compressed waits for nobody. */
+static void connections_share_a_turn(void **state)
+{
+    struct fixture f;
+    unsigned least, most, before = 0, turns = 0;
+    (void)state;
+    init(&f);
+    ask_with_bombs(&f);
+    ask(&f, GUESTS, 0, "");
+    fake_h2_message(f.guests[GUESTS].peer, 1, "plain", 5, false);
+    ask(&f, GUESTS, 1, "grpc-encoding: gzip\n");
+    fake_h2_data(f.guests[GUESTS].peer, 3, f.bomb.data, f.bomb.len, false);
+    while (before < GUESTS * STREAMS * MESSAGES) {
+        assert_true(++turns < 1000);
+        tc_loop_turn(f.loop, 0);
+        unsigned now = inflated(&f, &least, &most);
+        assert_in_range(now - before, 0, 2);
+        assert_in_range(most - least, 0, 2);
+        if (now > 2)
+            assert_int_equal(f.rpcs[GUESTS][0].messages, 1);
+        if (most > 2)
+            assert_int_equal(f.rpcs[GUESTS][1].messages, 1);
+        for (size_t i = 0; i < GUESTS; i++)
+            assert_in_range(f.rpcs[i][0].messages + 1u, f.rpcs[i][1].messages, f.rpcs[i][1].messages + 3u);
+        before = now;
+    }
+    fini(&f);
+}
+
+/* Clients that reset, or go, while their messages wait: their RPCs end at once, and the others go on. */
+static void who_goes_does_not_wait(void **state)
+{
+    struct fixture f;
+    unsigned least, most;
+    (void)state;
+    init(&f);
+    ask_with_bombs(&f);
+    for (int i = 0; i < 3; i++)
+        tc_loop_turn(f.loop, 0);
+    assert_in_range(inflated(&f, &least, &most), 1, 6);
+    fake_h2_rst(f.guests[GUESTS - 1].peer, 1, 8);
+    fake_pipe_finish(f.guests[GUESTS - 2].pipe, 1);
+    for (int i = 0; i < 3; i++)
+        tc_loop_turn(f.loop, 0);
+    assert_true(f.rpcs[GUESTS - 1][0].ended);
+    assert_false(f.rpcs[GUESTS - 1][1].ended);
+    for (unsigned k = 0; k < STREAMS; k++)
+        assert_true(f.rpcs[GUESTS - 2][k].ended);
+    assert_in_range(inflated(&f, &least, &most), 4, 12);
+    tc_loop_drain(f.loop);
+    assert_int_equal(f.rpcs[GUESTS - 1][1].messages, MESSAGES);
+    for (size_t i = 0; i < GUESTS - 2; i++)
+        for (unsigned k = 0; k < STREAMS; k++)
+            assert_int_equal(f.rpcs[i][k].messages, MESSAGES);
+    fini(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(connections_share_a_turn),
+        cmocka_unit_test(who_goes_does_not_wait),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
