@@ -204,6 +204,7 @@ static void connect_on_done(struct tc_task *task)
     struct tc_connect *c = TC_CONTAINER_OF(task, struct tc_connect, done);
     if (!c->connection) {
         tc_world_note(TC_WORLD_CONNECTS_REFUSED);
+        tc_world_note_connect(c->loop, c->text, true);
         connect_fail(c, "Connection refused");
         return;
     }
@@ -297,6 +298,7 @@ struct tc_connect *tc_connect_start(struct tc_loop *loop, const struct tc_addr *
     if (h)
         h->attempts++;
     tc_world_note(TC_WORLD_CONNECTS);
+    tc_world_note_connect(loop, c->text, false);
     return c;
 }
 

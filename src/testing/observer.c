@@ -38,3 +38,9 @@ void tc_world_note_fault(uint64_t until_ns)
     if (observer)
         observer->fault(until_ns);
 }
+
+void tc_world_note_connect(const void *loop, const char *address, bool refused)
+{
+    if (observer)
+        observer->connect(loop, address, refused);
+}

@@ -23,6 +23,8 @@ struct tc_world_observer {
     void (*detail)(const char *fmt, va_list ap); /* which bytes went where */
     void (*count)(enum tc_world_count which);
     void (*fault)(uint64_t until_ns); /* a fault of the network happened, or goes on until then */
+    /* An attempt to connect begins, or was refused. loop: the client's. */
+    void (*connect)(const void *loop, const char *address, bool refused);
 };
 
 /* Borrowed until the next call; NULL: nobody watches. */
@@ -32,5 +34,6 @@ void tc_world_story(const char *fmt, ...) TC_PRINTF(1, 2);
 void tc_world_detail(const char *fmt, ...) TC_PRINTF(1, 2);
 void tc_world_note(enum tc_world_count which);
 void tc_world_note_fault(uint64_t until_ns);
+void tc_world_note_connect(const void *loop, const char *address, bool refused);
 
 #endif

@@ -105,6 +105,7 @@ static void call_choose(const struct sim_client *c, struct tc_rng *rng, struct o
         is_short ? short_ms[below(rng, TC_ARRAY_LEN(short_ms))] : timeouts_ms[below(rng, TC_ARRAY_LEN(timeouts_ms))];
     o->asked_code = below(rng, 16) == 0 ? codes[below(rng, TC_ARRAY_LEN(codes))] : 0;
     o->wait_for_ready = below(rng, 8) == 0;
+    o->refused = sim_feature_on(c, SIM_FEATURE_REFUSALS) && below(rng, 8) == 0;
     if (sim_feature_on(c, SIM_FEATURE_STREAMS) && below(rng, 2)) {
         o->kind = (enum sim_kind)(1 + below(rng, SIM_KINDS - 1));
         o->n_messages = below(rng, 7);
@@ -133,8 +134,8 @@ void sim_call_start(struct sim_client *c, struct tc_rng *rng, struct oracle_call
     call->service = o->service;
     call->message_size = size_choose(c, rng);
     call->id = oracle_call_begins(o, tc_world_now_ms());
-    snprintf(request, sizeof(request), "%llu %u %d %u %zu", (unsigned long long)call->id, o->delay_ms, o->asked_code,
-             o->n_messages, call->message_size);
+    snprintf(request, sizeof(request), "%llu %u %d %u %zu %d", (unsigned long long)call->id, o->delay_ms, o->asked_code,
+             o->n_messages, call->message_size, o->refused);
     snprintf(key, sizeof(key), "key-%d", o->key);
     sim_story(
         "%s %llu to s%u on runtime %u: key %d, deadline %lld ms, session %d, %u messages, the backend takes %u ms "

@@ -34,13 +34,17 @@ static void locality_make(struct sim_client *c, struct sim_locality *l, unsigned
     }
 }
 
-static void endpoints_make(struct sim_client *c, struct sim_cluster *cluster, struct tc_rng *rng)
+void sim_endpoints_make(struct sim_client *c, struct sim_cluster *cluster, unsigned from, struct tc_rng *rng)
 {
     bool used[SIM_HOSTS] = {false};
-    unsigned priority = 0;
+    unsigned priority = from;
+    size_t i = 0;
+    for (; i < cluster->n_localities && cluster->localities[i].priority < from; i++)
+        for (size_t k = 0; k < cluster->localities[i].n_endpoints; k++)
+            used[cluster->localities[i].endpoints[k].host] = true;
     cluster->version++;
-    cluster->n_localities = 1 + below(rng, SIM_LOCALITIES);
-    for (size_t i = 0; i < cluster->n_localities; i++) {
+    cluster->n_localities = i + 1 + below(rng, (unsigned)(SIM_LOCALITIES - i));
+    for (; i < cluster->n_localities; i++) {
         locality_make(c, &cluster->localities[i], priority, rng, used);
         priority += sim_feature_on(c, SIM_FEATURE_PRIORITIES) ? below(rng, 2) : 0;
     }
@@ -74,7 +78,7 @@ static void hedged_make(struct sim_client *c, struct tc_rng *rng)
 {
     struct sim_mesh *m = &c->mesh;
     struct sim_cluster *cluster = &m->clusters[SIM_HEDGED];
-    endpoints_make(c, cluster, rng);
+    sim_endpoints_make(c, cluster, 0, rng);
     cluster->dns = true;
     sim_name_set(SIM_HEDGED, cluster);
     m->services[m->n_services++] =
@@ -97,7 +101,7 @@ void sim_mesh_make(struct sim_client *c, struct tc_rng *rng)
     for (unsigned i = 0; i < leaves; i++) {
         m->clusters[i].policy = policy_choose(c, rng);
         leaf_choose(c, &m->clusters[i], rng);
-        endpoints_make(c, &m->clusters[i], rng);
+        sim_endpoints_make(c, &m->clusters[i], 0, rng);
     }
     if (m->n_clusters > leaves)
         aggregate_make(&m->clusters[leaves], leaves, rng);
@@ -135,7 +139,7 @@ void sim_mesh_serve(const struct sim_client *c)
 
 /* --- faults --- */
 
-static void host_turn(unsigned host, enum tc_host_mode mode)
+void sim_host_turn(unsigned host, enum tc_host_mode mode)
 {
     const char *address = sim_host_address(host);
     static const char *const words[] = {"is up", "refuses connections", "falls silent"};
@@ -153,7 +157,7 @@ static void fault_host(const struct sim_client *c, struct tc_rng *rng, enum tc_h
         mode = TC_HOST_UP;
     if (mode != TC_HOST_UP)
         sim_count(mode == TC_HOST_SILENT ? SIM_COUNT_FAULT_SILENT : SIM_COUNT_FAULT_DOWN);
-    host_turn(host, mode);
+    sim_host_turn(host, mode);
 }
 
 static void control_plane_turn(struct sim_client *c, bool down)
@@ -184,17 +188,21 @@ static void fault_goaway(const struct sim_client *c, struct tc_rng *rng)
     oracle_goaway(tc_world_now_ms());
 }
 
-static void fault_sick(const struct sim_client *c, struct tc_rng *rng)
+void sim_host_sicken(struct sim_client *c, unsigned host, bool sick)
 {
-    static bool sick[SIM_HOSTS];
     const int unavailable = 14;
-    unsigned host = below(rng, (unsigned)c->mesh.n_hosts);
-    sick[host] = !sick[host];
-    sim_story("host %u %s", host, sick[host] ? "answers every call with UNAVAILABLE" : "is well again");
-    if (sick[host])
+    c->sick[host] = sick;
+    sim_story("host %u %s", host, sick ? "answers every call with UNAVAILABLE" : "is well again");
+    if (sick)
         sim_count(SIM_COUNT_FAULT_SICK);
-    servers_set_sick(host, sick[host] ? unavailable : 0);
-    oracle_sick(host, sick[host] ? unavailable : 0, tc_world_now_ms());
+    servers_set_sick(host, sick ? unavailable : 0);
+    oracle_sick(host, sick ? unavailable : 0, tc_world_now_ms());
+}
+
+static void fault_sick(struct sim_client *c, struct tc_rng *rng)
+{
+    unsigned host = below(rng, (unsigned)c->mesh.n_hosts);
+    sim_host_sicken(c, host, !c->sick[host]);
 }
 
 static void name_turn(struct sim_client *c, unsigned cluster, bool fails, bool known)
@@ -305,7 +313,7 @@ static void served_set(struct sim_client *c, enum sim_resource kind, unsigned wh
     c->served_ms[kind][which] = tc_world_now_ms();
 }
 
-static void change_served(struct sim_client *c, enum sim_resource kind, unsigned which)
+void sim_change_served(struct sim_client *c, enum sim_resource kind, unsigned which)
 {
     served_set(c, kind, which, SIM_SERVED_GOOD);
     c->unheard = c->unheard || (c->control_plane_down && !c->fell_back);
@@ -314,15 +322,28 @@ static void change_served(struct sim_client *c, enum sim_resource kind, unsigned
     oracle_changed(&c->mesh, tc_world_now_ms());
 }
 
+void sim_listener_remove(struct sim_client *c, unsigned service)
+{
+    served_set(c, SIM_LISTENER, service, SIM_SERVED_DELETED);
+    c->changed_ms = tc_world_now_ms();
+    servers_remove(SIM_LISTENER, service);
+    oracle_changed(&c->mesh, tc_world_now_ms());
+}
+
+bool sim_routes_may_change(const struct sim_client *c)
+{
+    return all_good(c) && !any_name_fails_later(c);
+}
+
 static void change_good(struct sim_client *c, struct tc_rng *rng, enum sim_resource kind, unsigned which)
 {
     struct sim_cluster *cluster = &c->mesh.clusters[which];
     if (kind == SIM_ENDPOINTS_OF) {
         if (cluster->dns)
             return; /* who has looked the name up would not look again */
-        endpoints_make(c, cluster, rng);
+        sim_endpoints_make(c, cluster, 0, rng);
         sim_count(SIM_COUNT_CHANGE_ENDPOINTS);
-    } else if (!all_good(c) || any_name_fails_later(c)) {
+    } else if (!sim_routes_may_change(c)) {
         return;
     } else if (kind == SIM_LISTENER) {
         service_make(c, &c->mesh.services[which], rng);
@@ -338,7 +359,7 @@ static void change_good(struct sim_client *c, struct tc_rng *rng, enum sim_resou
     }
     sim_story("%s%u changes", kind_names[kind], which);
     mesh_story(c);
-    change_served(c, kind, which);
+    sim_change_served(c, kind, which);
 }
 
 static void change_bad(struct sim_client *c, enum sim_resource kind, unsigned which)
@@ -363,7 +384,7 @@ static void change_restored(struct sim_client *c, enum sim_resource kind, unsign
 {
     sim_story("%s%u is restored", kind_names[kind], which);
     sim_count(SIM_COUNT_CHANGE_RESTORED);
-    change_served(c, kind, which);
+    sim_change_served(c, kind, which);
 }
 
 void sim_step_change(struct sim_client *c, struct tc_rng *rng)
@@ -376,7 +397,8 @@ void sim_step_change(struct sim_client *c, struct tc_rng *rng)
     if (kind == SIM_ENDPOINTS_OF && c->mesh.clusters[which].is_aggregate)
         kind = SIM_CLUSTER;
     /* A version that clients have not heard of yet must not be overtaken by a bad one. */
-    bool heard = !c->control_plane_down && oracle_settled(tc_world_now_ms());
+    bool heard = !c->control_plane_down && oracle_settled(tc_world_now_ms()) &&
+                 !sim_feature_on(c, SIM_FEATURE_DATA_ERRORS); /* where they would disturb */
     if (c->served[kind][which] != SIM_SERVED_GOOD)
         change_restored(c, kind, which);
     else if (what == 0 && sim_feature_on(c, SIM_FEATURE_CHANGES))
@@ -394,7 +416,7 @@ void sim_heal(struct sim_client *c)
         servers_set_sick(h, 0);
         oracle_sick(h, 0, tc_world_now_ms());
         if (tc_host_mode(sim_host_address(h)) != TC_HOST_UP)
-            host_turn(h, TC_HOST_UP);
+            sim_host_turn(h, TC_HOST_UP);
     }
     if (c->control_plane_down)
         control_plane_turn(c, false);

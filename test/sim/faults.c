@@ -1,6 +1,7 @@
 /* Faults of one connection. The workload draws `which`, so that the network needs no chance for them. */
 #include "sim/faults.h"
 
+#include "sim/oracle.h"
 #include "sim/trace.h"
 #include "testing/net_internal.h"
 
@@ -14,6 +15,15 @@ void sim_faults_begin(void)
 void sim_net_note_fault(uint64_t until_ns)
 {
     last_fault_ns = TC_MAX(last_fault_ns, until_ns);
+}
+
+void sim_net_note_connect(const void *loop, const char *address, bool refused)
+{
+    int host = sim_host_of(address);
+    if (host >= 0 && refused)
+        oracle_connect_refused(loop, (unsigned)host);
+    else if (host >= 0)
+        oracle_connect_begins(loop, (unsigned)host, tc_world_now_ms());
 }
 
 uint64_t sim_net_last_fault_ns(void)

@@ -1,4 +1,4 @@
-/* Faults of single connections, chosen by the workload, and when the network last had a fault. */
+/* Faults of single connections, chosen by the workload, when the network last had a fault, and attempts to connect. */
 #ifndef SIM_FAULTS_H
 #define SIM_FAULTS_H
 
@@ -8,6 +8,8 @@
 void sim_faults_begin(void);
 /* A fault of the network happened, or goes on until then. */
 void sim_net_note_fault(uint64_t until_ns);
+/* Tells the oracle that an attempt to connect begins, or was refused. loop: the client's. */
+void sim_net_note_connect(const void *loop, const char *address, bool refused);
 /* Reset or stall one open connection, chosen by `which`. Return false if no connection is open. */
 bool sim_net_reset_one(uint64_t which);
 bool sim_net_stall_one(uint64_t which, uint64_t us);

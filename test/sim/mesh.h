@@ -48,6 +48,7 @@ struct sim_service {
     unsigned retries; /* after UNAVAILABLE (A44); 0: none */
     bool sessions;    /* by cookie (A55) */
     bool hedged;      /* a plain DNS channel to its cluster, which hedges instead of retrying (A6) */
+    bool unrouted;    /* nothing routes its calls: no virtual host matches, or its listener counts as deleted */
 };
 
 enum { SIM_HEDGING_DELAY_MS = 100 };
@@ -68,8 +69,8 @@ enum sim_resource { SIM_LISTENER, SIM_CLUSTER, SIM_ENDPOINTS_OF, SIM_RESOURCES }
 enum sim_served { SIM_SERVED_GOOD, SIM_SERVED_BAD, SIM_SERVED_DELETED };
 
 /* The settings of outlier detection where a cluster has it: an endpoint whose calls all failed in an interval is
- * ejected for SIM_EJECTION_MS. */
-enum { SIM_OUTLIER_INTERVAL_MS = 10000, SIM_EJECTION_MS = 30000 };
+ * ejected for SIM_EJECTION_MS, and for SIM_EJECTION_MAX_MS if that happens again in the first interval after. */
+enum { SIM_OUTLIER_INTERVAL_MS = 10000, SIM_EJECTION_MS = 18000, SIM_EJECTION_MAX_MS = 36000 };
 
 /* Writes the cluster in short: "round_robin 0/3,4 1/ 1/7*2" (priority/hosts, a locality each), or "of c0, c1". */
 void sim_cluster_text(const struct sim_cluster *c, char *text, size_t size);

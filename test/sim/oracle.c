@@ -8,6 +8,9 @@
  *   stream      messages come whole, in order and once, all of one backend; an OK has all of them
  *   attempts    no backend saw a call more often than the result says
  *   layer       of a deadline, a cancel, a status that the backend was asked for
+ *   backoff     no runtime connects again to a host that refused, before the backoff of that attempt
+ *   request     a backend gets the authority and the metadata of the call, the time that is left to it, and the number
+ *               of tries before (oracle_requests.c)
  *
  * Settled, when nothing has disturbed the world for ORACLE_SETTLED_MS and the whole time of the call (bad resources and
  * deletions disturb nothing: A88 keeps the last good one):
@@ -26,6 +29,8 @@
  *               ejected serve as ever (A50)
  *   hedging     while no attempt has answered, one more begins after each delay (A6)
  *   layer       of a circuit breaker, a backend's status, endpoints that cannot be connected
+ *   route       while nothing routes a service's calls, none goes anywhere: they fail, or wait for ready
+ *   doomed      once a channel has failed a call because nothing can be reached, it fails the next ones at once
  *   waiting     a call that began before the world settled ends, too
  *   note        a policy's failure says which node and which name it concerns (A88)
  *   quiet       nobody connects more often than backoff allows
@@ -73,6 +78,7 @@ void oracle_disturbed(uint64_t now_ms)
         return;
     oracle.disturbed_ms = now_ms;
     memset(oracle.key_answered, 0, sizeof(oracle.key_answered));
+    memset(oracle.doomed_ms, 0, sizeof(oracle.doomed_ms));
 }
 
 void oracle_begin(const struct sim_mesh *mesh, uint64_t connect_timeout_ms, uint64_t now_ms)
@@ -87,7 +93,8 @@ void oracle_begin(const struct sim_mesh *mesh, uint64_t connect_timeout_ms, uint
 void oracle_changed(const struct sim_mesh *mesh, uint64_t now_ms)
 {
     for (unsigned s = 0; s < mesh->n_services; s++)
-        if (mesh->services[s].cluster != oracle.mesh.services[s].cluster)
+        if (mesh->services[s].cluster != oracle.mesh.services[s].cluster ||
+            mesh->services[s].unrouted != oracle.mesh.services[s].unrouted)
             oracle.routed_ms[s] = now_ms;
     oracle.mesh = *mesh;
     note_members(now_ms);
@@ -277,21 +284,57 @@ static void count_load(const struct tracked *t, const struct oracle_outcome *r)
     oracle.unknown += own; /* the answer may have been on its way */
 }
 
+/* A50: whether a failure at the host ejects it once more, and for longer. It had been ejected: the failure noted before
+ * was alone in its interval. It had returned: the policy sent this call there, which began after the ejection. And it
+ * fails in the first interval after the return, so that the multiplier has not gone back: the return is the first end
+ * of an interval after the ejection time. */
+static bool fails_again(const struct tracked *t, unsigned host, uint64_t now_ms)
+{
+    const struct ends *e = &oracle.ends[t->call.runtime][t->call.service][host];
+    const uint64_t late_ms = 500; /* of a loop that is busy */
+    uint64_t back_ms = (SIM_EJECTION_MS / SIM_OUTLIER_INTERVAL_MS + 1) * SIM_OUTLIER_INTERVAL_MS;
+    struct group groups[MAX_GROUPS];
+    size_t n = oracle_groups(t->call.service, groups), n_member = 0;
+    for (size_t g = 0; g < n; g++) {
+        const struct sim_cluster *c = groups[g].cluster;
+        n_member += groups[g].member[host];
+        if (groups[g].member[host] && (!c->outliers || c->dns || c->policy == SIM_PICK_FIRST))
+            return false;
+    }
+    return n_member == 1 && e->times == 1 && t->call.session < 0 && oracle_settled(e->failed_ms) &&
+           t->began_ms > e->failed_ms + SIM_OUTLIER_INTERVAL_MS + SLACK_MS &&
+           (e->succeeded_ms == 0 || e->succeeded_ms + SIM_OUTLIER_INTERVAL_MS + SLACK_MS < e->failed_ms) &&
+           now_ms + late_ms < e->ejected_ms + back_ms + SIM_OUTLIER_INTERVAL_MS;
+}
+
 /* Notes where calls failed and succeeded. A call that was retried, or was given up, may have failed anywhere. A failure
  * of an endpoint that is ejected already (calls of its sessions may go there) does not eject it again: A50's steps do
  * not say whether it would, and docs/conformance.md says that Torc does as Envoy does. */
 static void count_ends(const struct tracked *t, const struct oracle_outcome *r, uint64_t now_ms)
 {
     int host = sim_host_of(r->peer);
-    bool at_host = host >= 0 && r->seen <= 1 && (r->code == TORC_STATUS_OK || r->layer == TORC_LAYER_PEER);
+    bool at_host =
+        host >= 0 && r->seen <= 1 && !t->call.refused && (r->code == TORC_STATUS_OK || r->layer == TORC_LAYER_PEER);
     bool in_service = host >= 0 && !oracle_had_failures(t, (unsigned)host, now_ms);
-    for (unsigned h = 0; h < SIM_HOSTS; h++)
+    bool again = host >= 0 && fails_again(t, (unsigned)host, now_ms);
+    if (at_host && again && r->code != TORC_STATUS_OK)
+        sim_count(SIM_COUNT_EJECTED_AGAIN);
+    /* Policies and limits fail a call before anything is sent: no endpoint is to blame. */
+    bool nowhere = r->code == TORC_STATUS_UNAVAILABLE && r->attempts == 0 && oracle_settled(t->began_ms) &&
+                   (r->layer == TORC_LAYER_LIMIT || r->layer == TORC_LAYER_LB || r->layer == TORC_LAYER_CONNECT);
+    for (unsigned h = 0; h < SIM_HOSTS && !nowhere; h++)
         if (!at_host || (r->code != TORC_STATUS_OK && (int)h == host))
             oracle.ends[t->call.runtime][t->call.service][h].may_have_failed_ms = now_ms;
     if (host >= 0 && r->code == TORC_STATUS_OK)
         oracle.ends[t->call.runtime][t->call.service][host].succeeded_ms = now_ms;
-    else if (at_host && in_service)
-        oracle.ends[t->call.runtime][t->call.service][host].failed_ms = now_ms;
+    else if (at_host && (in_service || again))
+        oracle.ends[t->call.runtime][t->call.service][host] = (struct ends){
+            .failed_ms = now_ms,
+            .may_have_failed_ms = now_ms,
+            .succeeded_ms = oracle.ends[t->call.runtime][t->call.service][host].succeeded_ms,
+            .ejected_ms = in_service ? now_ms : t->began_ms,
+            .times = in_service ? 1 : 2,
+        };
 }
 
 /* A44: before each retry there is a backoff of 25 ms, twice as long each time and at most ten times, less a fifth (A6).
@@ -309,11 +352,12 @@ static void judge_backoff(uint64_t id, struct tracked *t, uint64_t now_ms)
     t->n_seen++;
 }
 
-void oracle_call_seen(uint64_t id, uint64_t now_ms)
+void oracle_call_seen(uint64_t id, const struct oracle_request *request, uint64_t now_ms)
 {
     struct tracked *t = &oracle.calls[id];
     const struct sim_service *service = &oracle.mesh.services[t->call.service];
     const struct sim_cluster *c = &oracle.mesh.clusters[t->cluster];
+    oracle_judge_request(id, t, request, now_ms);
     judge_backoff(id, t, now_ms);
     if (t->ended || t->call.cancelled || t->call.freed || t->serving || service->hedged ||
         !oracle_settled(t->began_ms) || !oracle_settled(now_ms) || service->retries || c->is_aggregate)
@@ -361,6 +405,40 @@ void oracle_call_ends(uint64_t id, const struct oracle_outcome *r, uint64_t now_
     if (oracle_settled(t->began_ms) && !t->call.cancelled)
         oracle_judge_settled(id, r, host, now_ms);
     count_ends(t, r, now_ms); /* this call itself is judged by those before it */
+}
+
+static struct dialled *dialled_of(const void *runtime, unsigned host)
+{
+    for (unsigned r = 0; r < RUNTIMES; r++) {
+        struct dialled *d = &oracle.dialled[r][host];
+        if (!d->runtime)
+            d->runtime = runtime;
+        if (d->runtime == runtime)
+            return d;
+    }
+    return NULL;
+}
+
+/* connection-backoff.md: the next attempt begins no earlier than the backoff after the begin of one that failed, less
+ * its jitter. docs/internals/subchannel.md: the channels of a runtime share connections, and a backoff binds every
+ * policy that comes back to the address, also when none held the connection meanwhile. */
+void oracle_connect_begins(const void *runtime, unsigned host, uint64_t now_ms)
+{
+    struct dialled *d = dialled_of(runtime, host);
+    if (!d)
+        return;
+    if (d->failed && now_ms + SLACK_MS < d->began_ms + ORACLE_BACKOFF_MS * 8 / 10)
+        sim_violation("backoff: host %u is connected %llu ms after the begin of an attempt that was refused", host,
+                      (unsigned long long)(now_ms - d->began_ms));
+    d->began_ms = now_ms;
+    d->failed = false;
+}
+
+void oracle_connect_refused(const void *runtime, unsigned host)
+{
+    struct dialled *d = dialled_of(runtime, host);
+    if (d)
+        d->failed = true;
 }
 
 void oracle_attempts(unsigned host, uint64_t attempts, uint64_t period_ms, unsigned channels)

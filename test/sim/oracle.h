@@ -11,6 +11,8 @@
 #define ORACLE_SETTLED_MS 60000
 /* The longest backoff of a channel's connections. */
 #define ORACLE_BACKOFF_MAX_MS 4000
+/* The first one, which torc/channel.h has as the default: connection-backoff.md. */
+#define ORACLE_BACKOFF_MS 1000
 
 struct oracle_call {
     unsigned service, runtime;
@@ -22,7 +24,8 @@ struct oracle_call {
     unsigned delay_ms;            /* that the backend takes */
     int asked_code;               /* that the backend is to answer with; 0: OK */
     bool wait_for_ready, cancelled, freed;
-    bool routed; /* its client had heard of the last change of the routes */
+    bool refused; /* by the first backend that gets it, which does not look at it */
+    bool routed;  /* its client had heard of the last change of the routes */
 };
 
 struct oracle_outcome {
@@ -65,10 +68,21 @@ uint64_t oracle_call_begins(const struct oracle_call *call, uint64_t now_ms);
 void oracle_call_cancelled(uint64_t id);
 /* The application gave the handle up: no outcome may come. */
 void oracle_call_freed(uint64_t id, uint64_t now_ms);
+/* A request as a backend got it. */
+struct oracle_request {
+    unsigned host;
+    bool has_timeout;
+    int64_t left_ms;            /* of grpc-timeout, which runs since the headers came */
+    unsigned previous_attempts; /* of grpc-previous-rpc-attempts; 0: none */
+    const char *authority, *key;
+};
 /* A backend got the call. */
-void oracle_call_seen(uint64_t id, uint64_t now_ms);
+void oracle_call_seen(uint64_t id, const struct oracle_request *request, uint64_t now_ms);
 void oracle_call_message(uint64_t id, const struct oracle_message *m);
 void oracle_call_ends(uint64_t id, const struct oracle_outcome *outcome, uint64_t now_ms);
+/* The runtime begins an attempt to connect to the host, or one was refused. */
+void oracle_connect_begins(const void *runtime, unsigned host, uint64_t now_ms);
+void oracle_connect_refused(const void *runtime, unsigned host);
 /* Attempts to connect to a host over a settled period, in which every channel waits for the longest backoff, or a fifth
  * less (A6's jitter is that of connections too), between two of them. */
 void oracle_attempts(unsigned host, uint64_t attempts, uint64_t period_ms, unsigned channels);

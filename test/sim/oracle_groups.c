@@ -49,7 +49,7 @@ bool oracle_may_pass_over(const struct group *group)
 bool oracle_had_failures(const struct tracked *t, unsigned host, uint64_t now_ms)
 {
     uint64_t failed_ms = oracle.ends[t->call.runtime][t->call.service][host].may_have_failed_ms;
-    return failed_ms > 0 && now_ms < failed_ms + SIM_EJECTION_MS + 2 * SIM_OUTLIER_INTERVAL_MS + SLACK_MS;
+    return failed_ms > 0 && now_ms < failed_ms + SIM_EJECTION_MAX_MS + 2 * SIM_OUTLIER_INTERVAL_MS + SLACK_MS;
 }
 
 bool oracle_may_be_ejected(const struct tracked *t, unsigned host)
@@ -59,10 +59,10 @@ bool oracle_may_be_ejected(const struct tracked *t, unsigned host)
 
 bool oracle_must_be_ejected(const struct tracked *t, unsigned host)
 {
-    uint64_t failed_ms = oracle.ends[t->call.runtime][t->call.service][host].failed_ms;
-    uint64_t succeeded_ms = oracle.ends[t->call.runtime][t->call.service][host].succeeded_ms;
+    const struct ends *e = &oracle.ends[t->call.runtime][t->call.service][host];
+    uint64_t failed_ms = e->failed_ms, succeeded_ms = e->succeeded_ms;
     return failed_ms > 0 && t->began_ms > failed_ms + SIM_OUTLIER_INTERVAL_MS + SLACK_MS &&
-           t->ended_ms + SLACK_MS < failed_ms + SIM_EJECTION_MS &&
+           t->ended_ms + SLACK_MS < e->ejected_ms + (uint64_t)SIM_EJECTION_MS * e->times &&
            (succeeded_ms == 0 || succeeded_ms + SIM_OUTLIER_INTERVAL_MS + SLACK_MS < failed_ms);
 }
 

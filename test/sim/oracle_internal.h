@@ -22,6 +22,7 @@ struct tracked {
     unsigned n_received; /* messages of a stream */
     unsigned n_seen;     /* tries that came to a backend, */
     uint64_t seen_ms;    /* the last one of them then */
+    uint32_t previous;   /* what they said of the tries before them, a bit each */
     int from;            /* the host that sent them; -1: none came */
     bool ended;
     bool serving; /* counted in oracle.serving */
@@ -37,6 +38,21 @@ struct group {
     unsigned priority;
 };
 
+/* The ends of a channel's calls at a host, as outlier detection has them: the moments of the last failure, of the last
+ * failure that may have been there, and of the last success. 0: none. The ejection for failed_ms does not begin before
+ * ejected_ms, and lasts `times` as long as the first. */
+struct ends {
+    uint64_t failed_ms, may_have_failed_ms, succeeded_ms, ejected_ms;
+    unsigned times;
+};
+
+/* The last attempt of a runtime to connect to a host. */
+struct dialled {
+    const void *runtime; /* NULL: none so far */
+    uint64_t began_ms;
+    bool failed;
+};
+
 struct oracle_state {
     struct sim_mesh mesh;
     struct {
@@ -46,12 +62,11 @@ struct oracle_state {
     /* When a host was last an endpoint of the service; UINT64_MAX: it is one. 0: it never was. */
     uint64_t member_ms[SIM_SERVICES][SIM_HOSTS];
     bool name_unknown[SIM_CLUSTERS];
-    /* The ends of a channel's calls at a host, as outlier detection has them: the moments of the last failure, of the
-     * last failure that may have been there, and of the last success. 0: none. */
-    struct {
-        uint64_t failed_ms, may_have_failed_ms, succeeded_ms;
-    } ends[RUNTIMES][SIM_SERVICES][SIM_HOSTS];
+    struct ends ends[RUNTIMES][SIM_SERVICES][SIM_HOSTS];
     bool key_answered[RUNTIMES][SIM_SERVICES][KEYS]; /* to a call that began settled, since disturbed_ms */
+    /* When a channel first failed a call because nothing can be reached, since disturbed_ms; 0: it did not. */
+    uint64_t doomed_ms[RUNTIMES][SIM_SERVICES];
+    struct dialled dialled[RUNTIMES][SIM_HOSTS];
     uint64_t disturbed_ms, connect_timeout_ms;
     uint64_t goaway_ms;               /* the last one; 0: none */
     uint64_t routed_ms[SIM_SERVICES]; /* the last change of a service's cluster */
@@ -83,6 +98,9 @@ size_t oracle_last_group(const struct group *groups, size_t n);
 void oracle_count_share(const struct tracked *t, int host, const struct group *group);
 /* At the end of the run. */
 void oracle_judge_shares(void);
+
+/* Judges what a backend was sent. Before the request is counted. */
+void oracle_judge_request(uint64_t id, struct tracked *t, const struct oracle_request *r, uint64_t now_ms);
 
 /* Judges a call that began in a settled world and ended now. host: that answered, -1: none. */
 void oracle_judge_settled(uint64_t id, const struct oracle_outcome *r, int host, uint64_t now_ms);

@@ -151,7 +151,7 @@ static int64_t time_enough_ms(const struct oracle_call *c, const struct group *g
     for (size_t g = 0; g <= last; g++)
         if (groups[g].reachable > 0)
             enough_ms += (int64_t)(groups[g].silent * oracle.connect_timeout_ms) +
-                         (groups[g].unsure > 0 ? SIM_EJECTION_MS + 2 * SIM_OUTLIER_INTERVAL_MS : 0);
+                         (groups[g].unsure > 0 ? SIM_EJECTION_MAX_MS + 2 * SIM_OUTLIER_INTERVAL_MS : 0);
     for (unsigned tries = 1 + oracle.mesh.services[c->service].retries; session_waits && tries > 0; tries--)
         enough_ms += (int64_t)oracle.connect_timeout_ms;
     return enough_ms;
@@ -232,6 +232,22 @@ static void judge_note(uint64_t id, const struct tracked *t, const struct oracle
                       r->message);
 }
 
+/* A61, A62: a policy that has failed stays in TRANSIENT_FAILURE until it is READY, while its endpoints connect. So the
+ * first call may wait for attempts to connect, and the next ones for their retries alone; a call of a session waits for
+ * its endpoint while that connects (A55). */
+static void judge_speed(uint64_t id, const struct tracked *t, const struct oracle_outcome *r)
+{
+    uint64_t *first_ms = &oracle.doomed_ms[t->call.runtime][t->call.service];
+    if (*first_ms == 0 && r->code == TORC_STATUS_UNAVAILABLE)
+        *first_ms = t->ended_ms;
+    if (t->call.wait_for_ready || t->call.session >= 0 || *first_ms == 0 || *first_ms >= t->began_ms)
+        return;
+    sim_count(SIM_COUNT_CALLS_DOOMED_AT_ONCE);
+    if (t->ended_ms - t->began_ms > FAST_MS)
+        sim_violation("doomed: call %llu of s%u took %llu ms to fail, where the one before had failed: %s", (ull)id,
+                      t->call.service, (ull)(t->ended_ms - t->began_ms), r->message);
+}
+
 /* Nothing can be reached. When every group has failed the last one answers (A56): with the error of a connection, or,
  * if it has no endpoint, with that of its policy. The failed look-up of a LOGICAL_DNS cluster comes down as a
  * resolution note (A74: "endpoints will be null and resolution_note will be set"), so that failure is the policy's too.
@@ -239,6 +255,7 @@ static void judge_note(uint64_t id, const struct tracked *t, const struct oracle
 static void judge_doomed(uint64_t id, const struct tracked *t, const struct oracle_outcome *r, const struct group *last)
 {
     bool hedged = oracle.mesh.services[t->call.service].hedged; /* a channel of the resolver's own */
+    judge_speed(id, t, r);
     int expected = last->members > 0 ? TORC_LAYER_CONNECT : hedged ? TORC_LAYER_RESOLVER : TORC_LAYER_LB;
     if (last->cluster->dns && last->members == 0)
         sim_count(SIM_COUNT_CALLS_UNRESOLVED);
@@ -251,6 +268,21 @@ static void judge_doomed(uint64_t id, const struct tracked *t, const struct orac
     if (r->code != TORC_STATUS_UNAVAILABLE && r->code != TORC_STATUS_DEADLINE_EXCEEDED)
         sim_violation("reachable: no endpoint of s%u can be reached, and call %llu failed with %s: %s", t->call.service,
                       (ull)id, torc_status_code_name(r->code), r->message);
+}
+
+/* A call that an endpoint failed went there, too. That of a session may. */
+static void judge_ejected_failure(uint64_t id, const struct tracked *t, const struct oracle_outcome *r,
+                                  const struct group *groups, size_t n)
+{
+    int host = sim_host_of(r->peer);
+    size_t n_member = 0, serving = 0;
+    for (size_t g = 0; host >= 0 && g < n; g++)
+        if (groups[g].member[host]) {
+            n_member++;
+            serving = g;
+        }
+    if (n_member == 1 && t->call.session < 0)
+        judge_ejected(id, t, host, &groups[serving]);
 }
 
 /* Every endpoint that can be reached may be ejected: then the policies fail calls. */
@@ -275,6 +307,7 @@ static void judge_failure(uint64_t id, const struct tracked *t, const struct ora
         return;
     if ((t->call.asked_code != 0 && r->code == t->call.asked_code) || (sick > 0 && is_sick)) {
         judge_tries(id, t, r, is_sick, picks_may_fail(groups, n));
+        judge_ejected_failure(id, t, r, groups, n);
         return;
     }
     session_counts(t, groups, n, &must);
@@ -304,8 +337,8 @@ static void judge_waiting(uint64_t id, const struct tracked *t, uint64_t now_ms)
     uint64_t since_ms = t->began_ms > oracle.disturbed_ms ? t->began_ms : oracle.disturbed_ms;
     as_new.began_ms = now_ms;
     oracle_groups_eject(groups, n, &as_new);
-    if (last == n || any_unsure(groups, n) || groups[last].reachable == 0 || !t->call.routed ||
-        oracle.routed_ms[t->call.service] >= t->began_ms)
+    if (oracle.mesh.services[t->call.service].unrouted || last == n || any_unsure(groups, n) ||
+        groups[last].reachable == 0 || !t->call.routed || oracle.routed_ms[t->call.service] >= t->began_ms)
         return;
     if (since_ms + (uint64_t)time_enough_ms(&t->call, groups, last) + ORACLE_SETTLED_MS < now_ms)
         sim_violation("waiting: call %llu of s%u, which endpoints could serve, has not ended for %llu ms", (ull)id,
@@ -332,11 +365,30 @@ static void judge_hedging(uint64_t id, const struct tracked *t, const struct ora
                       t->call.delay_ms, (ull)id, r->attempts, s->retries + 1);
 }
 
+/* The last word on the service's route was that there is none: its listener is gone and counts as such (A88 with
+ * fail_on_data_errors), or no virtual host matches (A74). */
+static void judge_unrouted(uint64_t id, const struct tracked *t, const struct oracle_outcome *r)
+{
+    bool waits = t->call.wait_for_ready && r->code == TORC_STATUS_DEADLINE_EXCEEDED;
+    bool late = t->call.timeout_ms >= 0 && t->call.timeout_ms < FAST_MS && r->code == TORC_STATUS_DEADLINE_EXCEEDED;
+    sim_count(SIM_COUNT_CALLS_UNROUTED);
+    if (r->seen > 0 || (r->code != TORC_STATUS_UNAVAILABLE && !waits && !late))
+        sim_violation("route: nothing routes calls of s%u, and call %llu, which %u backends saw, ended with %s: %s",
+                      t->call.service, (ull)id, r->seen, torc_status_code_name(r->code), r->message);
+    else if (r->code == TORC_STATUS_UNAVAILABLE && r->layer != TORC_LAYER_XDS)
+        sim_violation("layer: nothing routes calls of s%u, and call %llu failed in layer %d: %s", t->call.service,
+                      (ull)id, r->layer, r->message);
+}
+
 void oracle_judge_settled(uint64_t id, const struct oracle_outcome *r, int host, uint64_t now_ms)
 {
     const struct tracked *t = &oracle.calls[id];
     struct group groups[MAX_GROUPS];
     size_t n = oracle_groups(t->call.service, groups);
+    if (oracle.mesh.services[t->call.service].unrouted) {
+        judge_unrouted(id, t, r);
+        return;
+    }
     oracle_groups_eject(groups, n, t);
     judge_hedging(id, t, r);
     sim_count(SIM_COUNT_CALLS_CERTAIN);

@@ -57,6 +57,8 @@ static void show_service(const struct sim_client *c, const Envoy__Service__Statu
     unsigned root = c->mesh.services[service].cluster;
     const struct sim_cluster *cluster = &c->mesh.clusters[root];
     show(c, config, SIM_LISTENER, service);
+    if (c->mesh.services[service].unrouted)
+        return; /* nobody asks for its cluster */
     show(c, config, SIM_CLUSTER, root);
     if (!cluster->is_aggregate && !cluster->dns)
         show(c, config, SIM_ENDPOINTS_OF, root);

@@ -54,7 +54,8 @@ static struct control {
 } controls[CONTROLS];
 static struct servers_loads loads;
 static TC_VEC(unsigned) seen; /* by id of the call */
-static void (*on_seen)(uint64_t id);
+static TC_VEC(bool) refused;  /* by id of the call */
+static void (*on_seen)(const struct servers_request *request);
 
 /* --- backends --- */
 
@@ -145,31 +146,66 @@ unsigned servers_seen(uint64_t id)
     return id < seen.len ? seen.data[id] : 0;
 }
 
-/* "ID DELAY_MS CODE N SIZE" */
+static void header_text(const struct tc_server_call *call, const char *name, char *text, size_t size)
+{
+    const struct tc_header *h = tc_headers_find(tc_server_call_metadata(call), tc_slice_str(name));
+    snprintf(text, size, "%.*s", h ? (int)h->value.len : 0, h ? (const char *)h->value.data : "");
+}
+
+static void seen_tell(const struct answer *a)
+{
+    struct servers_request r = {.id = a->id, .host = a->backend->host};
+    uint64_t deadline_ns = tc_server_call_deadline_ns(a->call);
+    char previous[16];
+    r.has_timeout = deadline_ns != UINT64_MAX;
+    r.left_ns = (int64_t)(deadline_ns - tc_loop_now_ns(a->backend->loop));
+    header_text(a->call, "grpc-previous-rpc-attempts", previous, sizeof(previous));
+    header_text(a->call, ":authority", r.authority, sizeof(r.authority));
+    header_text(a->call, "x-key", r.key, sizeof(r.key));
+    r.previous_attempts = (unsigned)strtoul(previous, NULL, 10);
+    seen_add(a->id);
+    if (on_seen)
+        on_seen(&r);
+}
+
+/* Returns whether the call is refused: the first time, if it asks for that. */
+static bool refuse(struct backend *b, struct tc_server_call *call, uint64_t id, bool asked)
+{
+    const uint32_t refused_stream = 7; /* RFC 9113, section 7 */
+    while (refused.len <= id)
+        *tc_vec_push(&refused) = false;
+    if (!asked || refused.data[id])
+        return false;
+    refused.data[id] = true;
+    sim_story("host %u refuses call %llu", b->host, (unsigned long long)id);
+    sim_count(SIM_COUNT_CALLS_REFUSED);
+    tc_server_call_reset(call, refused_stream);
+    return true;
+}
+
+/* "ID DELAY_MS CODE N SIZE REFUSE" */
 static void answer_begin(struct backend *b, struct tc_server_call *call, enum sim_kind kind, struct tc_slice request)
 {
     static const struct tc_server_call_events events = {
         .on_message = answer_on_message, .on_half_close = answer_on_half_close, .on_end = answer_on_end};
-    struct answer *a = TC_NEW(struct answer);
     char text[64], *rest = text;
     size_t n = TC_MIN(request.len, sizeof(text) - 1);
     memcpy(text, request.data, n);
     text[n] = 0;
-    a->backend = b;
-    a->call = call;
-    a->kind = kind;
-    a->id = strtoull(rest, &rest, 10);
+    struct answer asked = {.backend = b, .call = call, .kind = kind, .id = strtoull(rest, &rest, 10)};
     uint64_t delay_ms = strtoull(rest, &rest, 10);
-    a->code = (int)strtol(rest, &rest, 10);
-    a->n_messages = (unsigned)strtoul(rest, &rest, 10);
-    a->message_size = (size_t)strtoul(rest, &rest, 10);
+    asked.code = (int)strtol(rest, &rest, 10);
+    asked.n_messages = (unsigned)strtoul(rest, &rest, 10);
+    asked.message_size = (size_t)strtoul(rest, &rest, 10);
+    if (refuse(b, call, asked.id, strtoul(rest, &rest, 10) != 0))
+        return;
+    struct answer *a = TC_NEW(struct answer);
+    *a = asked;
     tc_list_append(&b->calls, &a->link);
     tc_timer_init(&a->timer, b->loop, answer_on_timer);
     tc_server_call_set_events(call, &events, a);
     sim_detail("host %u has call %llu", b->host, (unsigned long long)a->id);
-    seen_add(a->id);
-    if (on_seen)
-        on_seen(a->id);
+    seen_tell(a);
     tc_timer_start(&a->timer, delay_ms);
 }
 
@@ -287,7 +323,7 @@ static void control_close(struct control *c)
     tc_loop_free(c->loop);
 }
 
-void servers_begin(size_t n_hosts, void (*seen_fn)(uint64_t id))
+void servers_begin(size_t n_hosts, void (*seen_fn)(const struct servers_request *request))
 {
     on_seen = seen_fn;
     control_open(&controls[0], SIM_CONTROL_PLANE);
@@ -303,6 +339,7 @@ void servers_end(void)
     for (int i = 0; i < CONTROLS; i++)
         control_close(&controls[i]);
     tc_vec_fini(&seen);
+    tc_vec_fini(&refused);
 }
 
 void servers_goaway(unsigned host)
@@ -353,20 +390,20 @@ static void put_listener(const struct sim_mesh *mesh, unsigned which, bool good)
                   "        name: r%u\n"
                   "        virtual_hosts:\n"
                   "        - name: all\n"
-                  "          domains: [\"*\"]\n"
+                  "          domains: [\"%s\"]\n"
                   "          routes: [{match: {prefix: \"\"}, route: {cluster: c%u, hash_policy: "
                   "[{header: {header_name: x-key}}]",
                   which, service->sessions ? SESSION_FILTER : "", good ? "" : "xff_num_trusted_hops: 1", which,
-                  service->cluster);
+                  service->unrouted ? "elsewhere.test" : "*", service->cluster);
     if (service->retries)
         tc_buf_printf(&b, ", retry_policy: {retry_on: unavailable, num_retries: %u}", service->retries);
     tc_buf_append_str(&b, "}}]\n");
     put(&b);
 }
 
-/* All RPCs of an endpoint that failed in an interval eject it, for as long each time. */
+/* All RPCs of an endpoint that failed in an interval eject it, the second time for twice as long. */
 #define OUTLIERS                                                                                                       \
-    "  outlier_detection: {interval: 10s, base_ejection_time: 30s, max_ejection_time: 30s, max_ejection_percent: "     \
+    "  outlier_detection: {interval: 10s, base_ejection_time: 18s, max_ejection_time: 36s, max_ejection_percent: "     \
     "100, "                                                                                                            \
     "enforcing_success_rate: 0, enforcing_failure_percentage: 100, failure_percentage_threshold: 99, "                 \
     "failure_percentage_minimum_hosts: 1, failure_percentage_request_volume: 1}\n"

@@ -9,8 +9,18 @@
 #define SIM_CONTROL_PLANE "10.0.0.1:15010"
 #define SIM_FALLBACK "10.0.0.2:15010" /* has the same resources */
 
-/* `seen` hears of each call that a backend gets. */
-void servers_begin(size_t n_hosts, void (*seen)(uint64_t id));
+/* A request as its backend got it. */
+struct servers_request {
+    uint64_t id;
+    unsigned host;
+    bool has_timeout;
+    int64_t left_ns;            /* of grpc-timeout, which runs since the headers came */
+    unsigned previous_attempts; /* of grpc-previous-rpc-attempts (A6); 0: the header is not there */
+    char authority[32], key[16];
+};
+
+/* `seen` hears of each request that a backend takes. */
+void servers_begin(size_t n_hosts, void (*seen)(const struct servers_request *request));
 void servers_end(void);
 
 /* --- the control plane --- */
@@ -32,9 +42,10 @@ struct servers_loads servers_loads(void);
 
 /* --- backends --- */
 
-/* A call asks for "ID DELAY_MS CODE N SIZE". A backend answers a unary call "HOST ID"; of a stream of the client it
- * sends the number of messages, of its own stream N messages of SIZE bytes, and each message of a stream both ways is
- * answered. It ends the call with the code if that is not 0. */
+/* A call asks for "ID DELAY_MS CODE N SIZE REFUSE". With REFUSE 1 the first backend that gets the call refuses it
+ * without looking (REFUSED_STREAM), so that the client may send it again. A backend answers a unary call "HOST ID"; of
+ * a stream of the client it sends the number of messages, of its own stream N messages of SIZE bytes, and each message
+ * of a stream both ways is answered. It ends the call with the code if that is not 0. */
 void servers_goaway(unsigned host);
 /* The backend fails every call with the code; 0: it is well again. */
 void servers_set_sick(unsigned host, int code);

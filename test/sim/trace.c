@@ -93,7 +93,8 @@ static void on_world_count(enum tc_world_count which)
     sim_count(counts[which]);
 }
 
-const struct tc_world_observer sim_observer = {on_world_story, on_world_detail, on_world_count, sim_net_note_fault};
+const struct tc_world_observer sim_observer = {on_world_story, on_world_detail, on_world_count, sim_net_note_fault,
+                                               sim_net_note_connect};
 
 uint64_t sim_trace_digest(void)
 {

@@ -29,13 +29,18 @@ extern const struct tc_world_observer sim_observer;
     X(CALLS_FREED, "calls: freed by the application")                                                                  \
     X(CALLS_CERTAIN, "calls that had to succeed")                                                                      \
     X(CALLS_DOOMED, "calls that had to fail")                                                                          \
+    X(CALLS_DOOMED_AT_ONCE, "calls that had to fail at once")                                                          \
+    X(CALLS_UNROUTED, "calls that nothing could route")                                                                \
+    X(EJECTED_AGAIN, "endpoints that outlier detection had to eject twice in a row")                                   \
     X(CALLS_KEYED, "calls whose endpoint the ring named")                                                              \
     X(CALLS_EJECTED, "calls that had to avoid an ejected endpoint")                                                    \
     X(CALLS_HEDGED, "calls that had to be hedged")                                                                     \
     X(CALLS_UNRESOLVED, "calls whose name had to fail")                                                                \
     X(CALLS_SESSION, "calls whose endpoint the session named")                                                         \
     X(CALLS_BREAKER, "calls that a circuit breaker dropped")                                                           \
+    X(CALLS_REFUSED, "calls that a backend refused without looking")                                                   \
     X(CALLS_RETRIED, "calls that were retried")                                                                        \
+    X(TIMEOUTS_OF_RETRIES, "retries whose timeout was judged")                                                         \
     X(KIND_UNARY, "calls: unary")                                                                                      \
     X(KIND_CLIENT_STREAM, "calls: client streaming")                                                                   \
     X(KIND_SERVER_STREAM, "calls: server streaming")                                                                   \
@@ -78,6 +83,10 @@ extern const struct tc_world_observer sim_observer;
     X(CHANGE_BAD_ENDPOINTS, "change: bad endpoints")                                                                   \
     X(CHANGE_BAD_CLUSTER, "change: bad cluster")                                                                       \
     X(CHANGE_BAD_LISTENER, "change: bad listener")                                                                     \
+    X(CHANGE_UNROUTED, "change: a route that goes")                                                                    \
+    X(CHANGE_BLINK, "change: endpoints that go and come back at once")                                                 \
+    X(SCENES_EJECTION, "scene: an endpoint fails again and again")                                                     \
+    X(SCENES_FAILOVER, "scene: a priority fails, the next one changes")                                                \
     X(CHANGE_DELETED, "change: resource deleted")                                                                      \
     X(CHANGE_RESTORED, "change: resource restored")                                                                    \
     X(LOAD_REPORTS, "load reports")                                                                                    \

@@ -34,7 +34,7 @@ static unsigned below(struct tc_rng *rng, unsigned n)
     return (unsigned)tc_rng_below(rng, n);
 }
 
-static void pass_ms(uint64_t ms)
+void sim_pass_ms(uint64_t ms)
 {
     tc_world_run_until(tc_world_now_ns() + ms * TC_NS_PER_MS);
 }
@@ -49,16 +49,16 @@ void sim_note_disturbance(const struct sim_client *c)
 
 /* --- steps --- */
 
-static void step_calm(struct sim_client *c, struct tc_rng *rng)
+void sim_step_calm(struct sim_client *c, struct tc_rng *rng)
 {
     const uint64_t period_ms = ORACLE_SETTLED_MS + 20000;
     uint64_t before[SIM_HOSTS];
     sim_story("calm for %llu s", (unsigned long long)(period_ms / 1000));
     sim_count(SIM_COUNT_CALMS);
-    pass_ms(ORACLE_SETTLED_MS);
+    sim_pass_ms(ORACLE_SETTLED_MS);
     for (unsigned h = 0; h < c->mesh.n_hosts; h++)
         before[h] = tc_host_attempts(sim_host_address(h));
-    pass_ms(period_ms - ORACLE_SETTLED_MS);
+    sim_pass_ms(period_ms - ORACLE_SETTLED_MS);
     sim_note_disturbance(c);
     for (unsigned h = 0; oracle_settled(tc_world_now_ms()) && h < c->mesh.n_hosts; h++)
         oracle_attempts(h, tc_host_attempts(sim_host_address(h)) - before[h], period_ms - ORACLE_SETTLED_MS,
@@ -66,7 +66,7 @@ static void step_calm(struct sim_client *c, struct tc_rng *rng)
     oracle_judge_waiting(tc_world_now_ms());
     sim_step_calls(c, rng);
     sim_step_calls(c, rng);
-    pass_ms(1000);
+    sim_pass_ms(1000);
     sim_note_disturbance(c);
     if (oracle_settled(tc_world_now_ms()) && !c->control_plane_down) {
         sim_show_resources(c);
@@ -79,10 +79,10 @@ static void step_again(struct sim_client *c, struct tc_rng *rng)
 {
     sim_step_calls(c, rng);
     sim_step_calls(c, rng);
-    pass_ms(SIM_OUTLIER_INTERVAL_MS + 3000);
+    sim_pass_ms(SIM_OUTLIER_INTERVAL_MS + 3000);
     sim_step_calls(c, rng);
     sim_step_calls(c, rng);
-    pass_ms(1000);
+    sim_pass_ms(1000);
 }
 
 static void step(struct sim_client *c, unsigned number)
@@ -101,10 +101,12 @@ static void step(struct sim_client *c, unsigned number)
     else if (kind < 93 && sim_feature_on(c, SIM_FEATURE_FREES))
         sim_step_free(c, &rng);
     else if (kind < 97)
-        step_calm(c, &rng);
-    else
+        sim_step_calm(c, &rng);
+    else if (kind < 98 || !sim_feature_on(c, SIM_FEATURE_SCENES))
         step_again(c, &rng);
-    pass_ms(below(&rng, 4) ? below(&rng, 20) : below(&rng, 3000));
+    else
+        sim_step_scene(c, &rng);
+    sim_pass_ms(below(&rng, 4) ? below(&rng, 20) : below(&rng, 3000));
 }
 
 /* --- beginning and end --- */
@@ -124,12 +126,17 @@ static void hedged_options(const struct sim_service *s, struct app_channel_optio
 
 static void client_begin(struct sim_client *c)
 {
-#define SERVER(address) "{\"server_uri\": \"" address "\", \"channel_creds\": [{\"type\": \"insecure\"}]}"
-    const char *one = "{\"xds_servers\": [" SERVER(SIM_CONTROL_PLANE) "], \"node\": {\"id\": \"sim\"}}";
-    const char *two =
-        "{\"xds_servers\": [" SERVER(SIM_CONTROL_PLANE) ", " SERVER(SIM_FALLBACK) "], \"node\": {\"id\": \"sim\"}}";
+#define SERVER "{\"server_uri\": \"%s\", \"channel_creds\": [{\"type\": \"insecure\"}], \"server_features\": [%s]}"
+    char bootstrap[512];
+    const char *strict = sim_feature_on(c, SIM_FEATURE_DATA_ERRORS) ? "\"fail_on_data_errors\"" : "";
+    bool two = sim_feature_on(c, SIM_FEATURE_FALLBACK);
+    snprintf(bootstrap, sizeof(bootstrap), "{\"xds_servers\": [" SERVER "%s" SERVER "], \"node\": {\"id\": \"sim\"}}",
+             SIM_CONTROL_PLANE, strict, ", ", SIM_FALLBACK, strict);
+    if (!two)
+        snprintf(bootstrap, sizeof(bootstrap), "{\"xds_servers\": [" SERVER "], \"node\": {\"id\": \"sim\"}}",
+                 SIM_CONTROL_PLANE, strict);
     struct app_channel_options o = {
-        .bootstrap = sim_feature_on(c, SIM_FEATURE_FALLBACK) ? two : one,
+        .bootstrap = bootstrap,
         .backoff_max_ms = ORACLE_BACKOFF_MAX_MS,
         .connect_timeout_ms = c->connect_timeout_ms,
         .keepalive_time_ms = 10000,
@@ -162,7 +169,7 @@ static void client_warm_up(struct sim_client *c, struct tc_rng *rng)
                                                  .session = -1,
                                                  .session_cluster = -1,
                                                  .timeout_ms = -1});
-    pass_ms(5000);
+    sim_pass_ms(5000);
 }
 
 static void client_end(struct sim_client *c)
@@ -171,7 +178,7 @@ static void client_end(struct sim_client *c)
     for (size_t r = 0; r < c->n_runtimes; r++)
         for (unsigned s = 0; s < c->mesh.n_services; s++)
             app_channel_free(c->channels[r][s]);
-    pass_ms(100);
+    sim_pass_ms(100);
     sim_calls_sweep(c, true);
     for (size_t r = 0; r < c->n_runtimes; r++)
         app_runtime_free(c->runtimes[r]);
@@ -194,16 +201,24 @@ static void client_heal_and_judge(struct sim_client *c, struct tc_rng *rng)
 {
     sim_heal(c);
     /* Half-open connections of the control plane last longest: until the system gives up. */
-    pass_ms(ORACLE_SETTLED_MS * 20);
+    sim_pass_ms(ORACLE_SETTLED_MS * 20);
     sim_note_disturbance(c);
     client_warm_up(c, rng);
-    pass_ms(ORACLE_SETTLED_MS * 2);
+    sim_pass_ms(ORACLE_SETTLED_MS * 2);
     sim_show_loads();
 }
 
-static void on_seen(uint64_t id)
+static void on_seen(const struct servers_request *r)
 {
-    oracle_call_seen(id, tc_world_now_ms());
+    const struct oracle_request request = {
+        .host = r->host,
+        .has_timeout = r->has_timeout,
+        .left_ms = r->left_ns / (int64_t)TC_NS_PER_MS,
+        .previous_attempts = r->previous_attempts,
+        .authority = r->authority,
+        .key = r->key,
+    };
+    oracle_call_seen(r->id, &request, tc_world_now_ms());
 }
 
 void sim_workload_run(const struct sim_run *run)

@@ -41,7 +41,11 @@
     X(FALLBACK, "fallback")                                                                                            \
     X(OUTLIERS, "outliers")                                                                                            \
     X(HEDGING, "hedging")                                                                                              \
-    X(PICK_FIRST, "pick_first")
+    X(PICK_FIRST, "pick_first")                                                                                        \
+    X(REFUSALS, "refusals")                                                                                            \
+    X(ROUTES_GO, "routes-go")                                                                                          \
+    X(DATA_ERRORS, "data-errors")                                                                                      \
+    X(SCENES, "scenes")
 
 enum sim_feature {
 #define X(name, text) SIM_FEATURE_##name,

@@ -8,6 +8,7 @@
 #include "sim/app.h"
 #include "sim/mesh.h"
 #include "sim/workload.h"
+#include "testing/net.h"
 
 enum { SIM_RUNTIMES = 2, TIME_TO_HEAR_MS = 150000 /* of a control plane: the longest backoff */ };
 
@@ -33,6 +34,7 @@ struct sim_client {
     bool control_plane_down;
     bool fell_back; /* it has been down since the start, so clients have the fallback */
     bool name_fails[SIM_CLUSTERS];
+    bool sick[SIM_HOSTS];
     uint64_t changed_ms, back_ms; /* the last good change, the last return of the control plane */
     uint64_t routed_ms;           /* the last change of a route; 0: none */
     bool unheard;                 /* clients may not have heard of a change */
@@ -72,6 +74,23 @@ void sim_mesh_serve(const struct sim_client *c);
 void sim_step_fault(struct sim_client *c, struct tc_rng *rng);
 /* One change of a resource: good, bad, deleted or restored. */
 void sim_step_change(struct sim_client *c, struct tc_rng *rng);
+/* A few steps that belong together (scenes.c). */
+void sim_step_scene(struct sim_client *c, struct tc_rng *rng);
+/* Leaves the world alone until it has settled, then makes calls. */
+void sim_step_calm(struct sim_client *c, struct tc_rng *rng);
+void sim_pass_ms(uint64_t ms);
+/* Turns a host up or down. */
+void sim_host_turn(unsigned host, enum tc_host_mode mode);
+/* Makes a host fail every call, or be well again. */
+void sim_host_sicken(struct sim_client *c, unsigned host, bool sick);
+/* Other endpoints for the localities of a cluster from a priority on. */
+void sim_endpoints_make(struct sim_client *c, struct sim_cluster *cluster, unsigned from, struct tc_rng *rng);
+/* Serves the resource as the mesh has it now, and tells the oracle. */
+void sim_change_served(struct sim_client *c, enum sim_resource kind, unsigned which);
+/* The listener is not served any longer. Where clients fail on errors of data. */
+void sim_listener_remove(struct sim_client *c, unsigned service);
+/* Returns whether every resource is good and every name that was known is found: then routes may change. */
+bool sim_routes_may_change(const struct sim_client *c);
 /* The first faults, before clients begin: names and a control plane that nobody ever reached. */
 void sim_first_faults(struct sim_client *c, struct tc_rng *rng);
 /* Ends every fault and restores every resource. */

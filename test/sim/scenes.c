@@ -1,0 +1,192 @@
+/* Scenes: steps in an order that chance finds rarely, each around a timer or a state that must be remembered.
+ *
+ *   route      a service's route goes, comes back and goes again: the second time is news, too
+ *   blink      endpoints go and come back within the backoff of one that refuses
+ *   ejection   an endpoint fails again as soon as its ejection is over (A50's multiplier)
+ *   failover   the first priority fails, and the next one changes while it is in use
+ *
+ * A scene that does not fit the mesh is left out, and the next one takes its place. */
+#include "base/common.h"
+#include "sim/oracle.h"
+#include "sim/trace.h"
+#include "sim/workload_internal.h"
+#include "testing/net.h"
+#include "testing/world.h"
+
+static unsigned below(struct tc_rng *rng, unsigned n)
+{
+    return (unsigned)tc_rng_below(rng, n);
+}
+
+/* A change that no client can hear of disturbs until it is heard. */
+static void wait_ms(const struct sim_client *c, uint64_t ms)
+{
+    sim_pass_ms(ms);
+    sim_note_disturbance(c);
+}
+
+static void calls_to(struct sim_client *c, struct tc_rng *rng, unsigned service, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        sim_call_start(c, rng,
+                       &(struct oracle_call){.service = service,
+                                             .runtime = below(rng, (unsigned)c->n_runtimes),
+                                             .key = (int)below(rng, 16),
+                                             .session = -1,
+                                             .session_cluster = -1,
+                                             .timeout_ms = -1});
+}
+
+/* --- route --- */
+
+static void route_turn(struct sim_client *c, unsigned service, bool gone)
+{
+    sim_story("the route of s%u %s", service, gone ? "goes" : "is back");
+    c->mesh.services[service].unrouted = gone;
+    c->routed_ms = tc_world_now_ms();
+    if (gone)
+        sim_count(SIM_COUNT_CHANGE_UNROUTED);
+    if (gone && sim_feature_on(c, SIM_FEATURE_DATA_ERRORS))
+        sim_listener_remove(c, service);
+    else
+        sim_change_served(c, SIM_LISTENER, service);
+}
+
+static bool scene_route(struct sim_client *c, struct tc_rng *rng)
+{
+    unsigned service = below(rng, (unsigned)c->mesh.n_services), times = 1 + below(rng, 3);
+    if (!sim_feature_on(c, SIM_FEATURE_ROUTES_GO) || c->mesh.services[service].hedged || c->control_plane_down ||
+        !sim_routes_may_change(c) || !oracle_settled(tc_world_now_ms()))
+        return false;
+    for (; times > 0; times--) {
+        route_turn(c, service, true);
+        calls_to(c, rng, service, below(rng, 3));
+        wait_ms(c, below(rng, 3000));
+        if (times > 1) {
+            route_turn(c, service, false);
+            calls_to(c, rng, service, below(rng, 3));
+            wait_ms(c, below(rng, 3000));
+        }
+    }
+    sim_step_calm(c, rng);
+    calls_to(c, rng, service, 4);
+    wait_ms(c, 1000);
+    route_turn(c, service, false);
+    return true;
+}
+
+/* --- blink --- */
+
+static bool scene_blink(struct sim_client *c, struct tc_rng *rng)
+{
+    unsigned which = below(rng, (unsigned)c->mesh.n_clusters), times = 2 + below(rng, 3);
+    struct sim_cluster *cluster = &c->mesh.clusters[which];
+    if (cluster->is_aggregate || cluster->dns || c->served[SIM_ENDPOINTS_OF][which] != SIM_SERVED_GOOD ||
+        cluster->localities[0].n_endpoints == 0 || !sim_feature_on(c, SIM_FEATURE_DOWN))
+        return false;
+    unsigned host = cluster->localities[0].endpoints[0].host;
+    if (tc_host_mode(sim_host_address(host)) == TC_HOST_UP)
+        sim_host_turn(host, TC_HOST_REFUSES);
+    for (; times > 0; times--) {
+        struct sim_cluster before = *cluster;
+        sim_count(SIM_COUNT_CHANGE_BLINK);
+        sim_step_calls(c, rng);
+        wait_ms(c, below(rng, 1500));
+        sim_endpoints_make(c, cluster, 0, rng);
+        sim_story("the endpoints of c%u change, and come back", which);
+        sim_change_served(c, SIM_ENDPOINTS_OF, which);
+        wait_ms(c, below(rng, 300));
+        before.version = cluster->version + 1;
+        *cluster = before;
+        sim_change_served(c, SIM_ENDPOINTS_OF, which);
+        wait_ms(c, below(rng, 300));
+    }
+    return true;
+}
+
+/* --- ejection --- */
+
+/* Returns the endpoints of a locality that can be reached. */
+static unsigned locality_up(const struct sim_locality *l)
+{
+    unsigned up = 0;
+    for (size_t k = 0; k < l->n_endpoints; k++)
+        up += tc_host_mode(sim_host_address(l->endpoints[k].host)) == TC_HOST_UP;
+    return up;
+}
+
+/* Returns whether each call of the service goes to one endpoint alone, which may be ejected. */
+static bool ejects(const struct sim_client *c, unsigned service)
+{
+    const struct sim_service *s = &c->mesh.services[service];
+    const struct sim_cluster *cluster = &c->mesh.clusters[s->cluster];
+    return !cluster->is_aggregate && !cluster->dns && cluster->outliers && cluster->policy != SIM_PICK_FIRST &&
+           s->retries == 0 && locality_up(&cluster->localities[0]) > 0;
+}
+
+static bool scene_ejection(struct sim_client *c, struct tc_rng *rng)
+{
+    unsigned service = below(rng, (unsigned)c->mesh.n_services), rounds = 50; /* until the second ejection is over */
+    for (unsigned i = 0; i < c->mesh.n_services && !ejects(c, service); i++)
+        service = (service + 1) % (unsigned)c->mesh.n_services;
+    if (!ejects(c, service) || !sim_feature_on(c, SIM_FEATURE_SICK))
+        return false;
+    const struct sim_locality *l = &c->mesh.clusters[c->mesh.services[service].cluster].localities[0];
+    unsigned host = l->endpoints[below(rng, (unsigned)l->n_endpoints)].host;
+    sim_count(SIM_COUNT_SCENES_EJECTION);
+    if (!c->sick[host])
+        sim_host_sicken(c, host, true);
+    wait_ms(c, ORACLE_SETTLED_MS + 1000);
+    for (unsigned i = 0; i < rounds; i++) {
+        calls_to(c, rng, service, 4);
+        wait_ms(c, 1000 + below(rng, 1000));
+    }
+    if (below(rng, 2))
+        sim_host_sicken(c, host, false);
+    return true;
+}
+
+/* --- failover --- */
+
+static bool scene_failover(struct sim_client *c, struct tc_rng *rng)
+{
+    unsigned service = below(rng, (unsigned)c->mesh.n_services), which = c->mesh.services[service].cluster;
+    struct sim_cluster *cluster = &c->mesh.clusters[which];
+    enum tc_host_mode mode = sim_feature_on(c, SIM_FEATURE_SILENT) && below(rng, 2) ? TC_HOST_SILENT : TC_HOST_REFUSES;
+    size_t first = 0;
+    if (cluster->is_aggregate || cluster->dns || c->served[SIM_ENDPOINTS_OF][which] != SIM_SERVED_GOOD ||
+        !sim_feature_on(c, SIM_FEATURE_DOWN))
+        return false;
+    for (; first < cluster->n_localities && cluster->localities[first].priority == 0; first++)
+        for (size_t k = 0; k < cluster->localities[first].n_endpoints; k++)
+            if (tc_host_mode(sim_host_address(cluster->localities[first].endpoints[k].host)) == TC_HOST_UP)
+                sim_host_turn(cluster->localities[first].endpoints[k].host, mode);
+    sim_count(SIM_COUNT_SCENES_FAILOVER);
+    calls_to(c, rng, service, 3);
+    wait_ms(c, 12000);
+    calls_to(c, rng, service, 3);
+    if (first < cluster->n_localities) {
+        sim_endpoints_make(c, cluster, 1, rng);
+        sim_story("the lower priorities of c%u change", which);
+        sim_change_served(c, SIM_ENDPOINTS_OF, which);
+    }
+    sim_step_calm(c, rng);
+    calls_to(c, rng, service, 6);
+    wait_ms(c, 20000);
+    calls_to(c, rng, service, 6);
+    wait_ms(c, 1000);
+    for (unsigned h = 0; h < c->mesh.n_hosts; h++)
+        if (tc_host_mode(sim_host_address(h)) != TC_HOST_UP && below(rng, 2))
+            sim_host_turn(h, TC_HOST_UP);
+    return true;
+}
+
+void sim_step_scene(struct sim_client *c, struct tc_rng *rng)
+{
+    static bool (*const scenes[])(struct sim_client *, struct tc_rng *) = {scene_route, scene_blink, scene_ejection,
+                                                                           scene_failover};
+    unsigned first = below(rng, TC_ARRAY_LEN(scenes));
+    for (unsigned i = 0; i < TC_ARRAY_LEN(scenes); i++)
+        if (scenes[(first + i) % TC_ARRAY_LEN(scenes)](c, rng))
+            return;
+}
