@@ -19,6 +19,13 @@
  * A server runs on a runtime: handlers and events are called on the thread that drives its loop, and must not block
  * there. The functions of a call work from any thread, so an answer may come later from wherever it is made.
  *
+ * Several runtimes: a server uses as many cores as it has runtimes (torc_server_options.runtimes). A connection and its
+ * RPCs stay on one of them; handlers, hooks of interceptors and events run on its thread, those of different
+ * connections side by side. The first, `runtime`, accepts, and "the thread that drives the loop" is its thread for what
+ * concerns the server itself. Limits and counts are of the server: max_connections and unsent_bytes are divided evenly
+ * among the runtimes (of max_connections below their number, so many are used). A runtime that is freed takes its
+ * connections along, and the others go on; with the first, the server ends.
+ *
  * Who owns a call: the handler gets it, and it is the application's until torc_server_call_reply or
  * torc_server_call_finish, which end every call, whatever became of its RPC. When the RPC is over before (the client
  * gave up, the deadline passed, the connection broke, the server was stopped), on_cancel is called, and the functions
@@ -58,6 +65,14 @@ typedef struct torc_server torc_server;
 /* An RPC that a server received. */
 typedef struct torc_server_call torc_server_call;
 
+/* How a server on several runtimes listens. */
+enum torc_listen_mode {
+    TORC_LISTEN_SHARED = 0,     /* one socket for an address; each connection goes to the runtime with the fewest */
+    TORC_LISTEN_REUSE_PORT = 1, /* IP addresses: a socket for each runtime (SO_REUSEPORT), which no socket of another
+                                   user can join; the system spreads connections by their addresses, not evenly. A
+                                   connection that is not accepted when its runtime ends is refused */
+};
+
 /* Durations of connections count for each connection by itself. Source: gRFCs A8, A9. */
 struct torc_server_options {
     uint64_t size;
@@ -94,8 +109,12 @@ struct torc_server_options {
                                                            client; at most 64 (torc/interceptor.h); NULL-terminated,
                                                            NULL: none; copied */
     int64_t max_cancels; /* RPCs that a client may cancel in a second, on one connection, and twice as many at once; 0:
-                            1000; -1: no limit; at most 2147483647. Beyond it the connection ends with ENHANCE_YOUR_CALM,
-                            too_many_rststreams */
+                            1000; -1: no limit; at most 2147483647. Beyond it the connection ends with
+                            ENHANCE_YOUR_CALM, too_many_rststreams */
+    torc_runtime *const *runtimes; /* more runtimes that serve connections, beside `runtime`: each has a thread, and is
+                                      in the list once; at most 255; NULL-terminated, NULL: none. See "several
+                                      runtimes" */
+    int64_t listen_mode;           /* enum torc_listen_mode; 0: TORC_LISTEN_SHARED */
 };
 
 /* The functions that answer a method. Exactly one of `unary` and `stream` is set. Called on the thread that drives the
@@ -186,8 +205,8 @@ TORC_API int torc_server_start(torc_server *server, torc_error **error);
 /* Stops gracefully, and waits for it: the listening sockets close, clients are told to send nothing new here (GOAWAY),
  * and RPCs that run may end. After grace_ms (0: at once; -1: no limit) the rest is cancelled. Calls that the
  * application has not finished are not waited for once their RPC is over. May be called by several threads; the
- * shortest grace counts. 0; TORC_EINVAL, TORC_EDEADLK (in a callback), TORC_EFORK, TORC_ECLOSED (the runtime was freed,
- * and the server stopped with it). */
+ * shortest grace counts. 0; TORC_EINVAL, TORC_EDEADLK (in a callback of a runtime of the server), TORC_EFORK,
+ * TORC_ECLOSED (the runtime was freed, and the server stopped with it). */
 TORC_API int torc_server_stop(torc_server *server, int64_t grace_ms);
 
 /* torc_server_stop that does not wait: 0, and fn is called once on the thread that drives the loop when the server has
@@ -196,10 +215,10 @@ TORC_API int torc_server_stop(torc_server *server, int64_t grace_ms);
 TORC_API int torc_server_stop_async(torc_server *server, int64_t grace_ms, void (*fn)(void *arg), void *arg);
 
 /* Ends everything at once: connections close, RPCs are cancelled, handlers are released. When it returns, no handler
- * runs and none will be called; inside a callback: when the callback has returned, but functions of calls return
- * TORC_ECLOSED at once, and torc_server_call_reply sends nothing. Handlers on a pool may go on:
- * torc_pool_free waits for them. Calls that are not finished stay the application's. NULL is allowed, and nothing
- * happens in a child of a fork. */
+ * runs and none will be called. Inside a callback: when this callback and those on the server's other runtimes have
+ * returned; but functions of calls return TORC_ECLOSED at once, and torc_server_call_reply sends nothing. Handlers on a
+ * pool may go on: torc_pool_free waits for them. Calls that are not finished stay the application's. NULL is allowed,
+ * and nothing happens in a child of a fork. */
 TORC_API void torc_server_free(torc_server *server);
 
 /* --- calls: the request --- */

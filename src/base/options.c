@@ -137,6 +137,8 @@ static const struct tc_option server_fields[] = {
     {FIELD(gzip)},
     {FIELD(interceptors)},
     {FIELD(max_cancels), OR_MINUS_ONE(1000, 1, INT32_MAX, INT32_MAX)},
+    {FIELD(runtimes)},
+    {FIELD(listen_mode), RANGE(0, 0, TORC_LISTEN_REUSE_PORT)},
 };
 #undef OF
 

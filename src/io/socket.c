@@ -149,15 +149,21 @@ static void sock_set_reading(struct tc_bytestream *bs, bool on)
     socket_update_watch(s);
 }
 
-static void sock_close(struct tc_bytestream *bs)
+int tc_socket_detach(struct tc_bytestream *bs)
 {
     struct tc_socket *s = socket_of(bs);
+    int fd = s->fd;
     tc_watch_close(s->watch);
-    close(s->fd);
     tc_status_fini(&s->bs.error);
     tc_addr_fini(&s->bs.peer);
     tc_addr_fini(&s->bs.local);
     tc_free(s);
+    return fd;
+}
+
+static void sock_close(struct tc_bytestream *bs)
+{
+    close(tc_socket_detach(bs));
 }
 
 static const struct tc_bytestream_ops socket_ops = {sock_read, sock_writev, sock_set_reading, sock_close, NULL};

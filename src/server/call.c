@@ -149,6 +149,8 @@ void tc_server_call_end(struct tc_server_call *call, const struct tc_status *why
     tc_task_cancel(&call->end);
     conn->server->counts.open_calls--;
     call->method->calls--;
+    if (call->method->limits.max_calls && call->method->limits.shared_calls)
+        atomic_fetch_sub(call->method->limits.shared_calls, 1);
     call_unqueue(call, call->queued_bytes);
     call->ending = true;
     if (why && call->events && call->events->on_end)
@@ -291,7 +293,6 @@ void tc_server_call_begin(struct tc_server_conn *conn, struct tc_h2_stream *stre
     tc_timer_init(&call->deadline, loop, call_on_deadline);
     tc_task_init(&call->end, call_on_end_task);
     conn->server->counts.open_calls++;
-    method->calls++;
     tc_h2_server_stream_set_events(stream, &stream_events, call);
     uint64_t timeout_ns = call_timeout_ns(call);
     if (method->limits.max_receive_message_bytes)
@@ -331,6 +332,11 @@ bool tc_server_call_secure(const struct tc_server_call *call)
 struct tc_tls_peer *tc_server_call_tls_peer(const struct tc_server_call *call)
 {
     return call->conn->tls_peer;
+}
+
+void *tc_server_call_owner(const struct tc_server_call *call)
+{
+    return call->conn->server->opts.owner;
 }
 
 uint64_t tc_server_call_deadline_ns(const struct tc_server_call *call)

@@ -47,6 +47,8 @@ const char *tc_server_call_peer(const struct tc_server_call *call);
  * on_end; NULL: none). */
 bool tc_server_call_secure(const struct tc_server_call *call);
 struct tc_tls_peer *tc_server_call_tls_peer(const struct tc_server_call *call);
+/* Returns tc_server_opts.owner of the call's server. */
+void *tc_server_call_owner(const struct tc_server_call *call);
 /* Returns when the deadline passes, in the time of tc_loop_now_ns; UINT64_MAX: never. */
 uint64_t tc_server_call_deadline_ns(const struct tc_server_call *call);
 /* Returns the request's metadata with pseudo-headers, borrowed until on_end. */

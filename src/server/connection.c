@@ -130,6 +130,12 @@ struct tc_server_conn *tc_server_conn_fullest(struct tc_server_conn *sender)
 
 /* --- life --- */
 
+static void server_unload(struct tc_server *s)
+{
+    if (s->opts.load)
+        atomic_fetch_sub(s->opts.load, 1);
+}
+
 /* Ends a call whose connection ends. A status that has not left yet leaves with the close. A stream that has sent a
  * part of a message can only be reset: its client has our headers, so that it takes REFUSED_STREAM as UNAVAILABLE and
  * does not send the request again. */
@@ -170,6 +176,7 @@ void tc_server_conn_end(struct tc_server_conn *conn, const struct tc_status *why
         tc_h2_conn_close(conn->h2);
     tc_free(conn->addr_text);
     tc_free(conn);
+    server_unload(s);
     s->counts.open_connections--;
     tc_server_check_drained(s);
 }
@@ -251,6 +258,20 @@ static struct tc_server_method *method_of(struct tc_server *s, struct tc_slice p
     return m ? m : s->fallback.fn ? &s->fallback : NULL;
 }
 
+/* Counts a call of the method. Returns false if there are as many as it may have. */
+static bool method_take(struct tc_server_method *m)
+{
+    atomic_size_t *shared = m->limits.max_calls ? m->limits.shared_calls : NULL;
+    if (shared && atomic_fetch_add(shared, 1) >= m->limits.max_calls) {
+        atomic_fetch_sub(shared, 1);
+        return false;
+    }
+    if (!shared && m->limits.max_calls && m->calls >= m->limits.max_calls)
+        return false;
+    m->calls++;
+    return true;
+}
+
 static void conn_on_stream(void *arg, struct tc_h2_stream *stream)
 {
     struct tc_server_conn *conn = arg;
@@ -260,14 +281,14 @@ static void conn_on_stream(void *arg, struct tc_h2_stream *stream)
     s->counts.requests++;
     if (path)
         m = method_of(s, path->value);
-    if (m && (!m->limits.max_calls || m->calls < m->limits.max_calls)) {
+    if (m && method_take(m)) {
         tc_server_conn_moved(conn);
         tc_server_call_begin(conn, stream, m);
         return;
     }
     struct tc_status status =
         m ? tc_status_make(TORC_STATUS_RESOURCE_EXHAUSTED, TORC_LAYER_LIMIT, "the method has %llu calls already",
-                           (unsigned long long)m->calls)
+                           (unsigned long long)m->limits.max_calls)
           : tc_status_make(TORC_STATUS_UNIMPLEMENTED, TORC_LAYER_HTTP2, "unknown method %.*s",
                            path ? (int)TC_MIN(path->value.len, (size_t)256) : 0, path ? path->value.data : "");
     tc_server_stream_answer(stream, &status);
@@ -331,6 +352,7 @@ void tc_server_conn_new(struct tc_server *s, struct tc_bytestream *bs, torc_cred
     if (s->opts.max_connections && s->n_held > s->opts.max_connections && !server_make_room(s, conn)) {
         peer_release(conn);
         tc_free(conn);
+        server_unload(s);
         bs->ops->close(bs);
         return;
     }

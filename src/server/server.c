@@ -117,7 +117,17 @@ void tc_server_accept(struct tc_server *s, struct tc_bytestream *bs)
 static void server_on_accept(void *arg, struct tc_bytestream *bs)
 {
     struct tc_server_listener *l = arg;
-    tc_server_conn_new(l->server, bs, l->credentials);
+    struct tc_server *s = l->server;
+    if (s->opts.route && s->opts.route(s->opts.owner, bs, l->credentials))
+        return;
+    if (s->opts.load)
+        atomic_fetch_add(s->opts.load, 1);
+    tc_server_conn_new(s, bs, l->credentials);
+}
+
+void tc_server_accept_with(struct tc_server *s, struct tc_bytestream *bs, torc_credentials *credentials)
+{
+    tc_server_conn_new(s, bs, credentials);
 }
 
 static void listener_free(struct tc_server_listener *l)

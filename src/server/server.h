@@ -6,6 +6,8 @@
 
 #include <torc/credentials.h>
 
+#include <stdatomic.h>
+
 #include "http2/connection.h"
 #include "io/addr.h"
 
@@ -22,6 +24,11 @@ struct tc_server_opts {
     size_t max_connections;   /* 0: no limit (default). At the limit see tc_server_accept. */
     bool calls_give_way; /* at the limit a connection with calls may be closed for a new one, too: REFUSED_STREAM */
     bool status_at_end;  /* calls that the server cuts off end with UNAVAILABLE for the client too, not with a reset */
+    void *owner;         /* for tc_server_call_owner and `route` */
+    atomic_size_t *load; /* counts connections: those that listeners accept, until they end; NULL: nobody wants it */
+    /* Takes over a connection that a listener accepted, for another server, or returns false. NULL: all are served
+     * here. */
+    bool (*route)(void *owner, struct tc_bytestream *bs, torc_credentials *credentials);
     size_t max_queued_bytes; /* the cost of messages that wait in all calls, see tc_server_call_send; 0: no limit
                                 (default) */
 };
@@ -57,6 +64,7 @@ void tc_server_add_unary(struct tc_server *s, const char *path, tc_server_unary_
 struct tc_server_limits {
     size_t max_receive_message_bytes; /* instead of the connection's */
     uint64_t max_calls;               /* at a time; beyond it RESOURCE_EXHAUSTED */
+    atomic_size_t *shared_calls;      /* counts the calls of all servers that share the limit; NULL: of this one */
     uint64_t max_timeout_ms;          /* the latest deadline */
 };
 /* Sets the limits of a method that has been registered. */
@@ -81,6 +89,8 @@ void tc_server_hold(struct tc_server *s, bool hold);
  * messages, one at least. An address does not displace another that has fewer connections. If no connection gives way,
  * the new one is closed. */
 void tc_server_accept(struct tc_server *s, struct tc_bytestream *bs);
+/* Serves a connection as tc_server_accept does, secured by these credentials, and counted in opts.load already. */
+void tc_server_accept_with(struct tc_server *s, struct tc_bytestream *bs, torc_credentials *credentials);
 /* Closes the listening sockets; connections go on. tc_server_listen may open new ones. */
 void tc_server_stop_listening(struct tc_server *s);
 /* Closes all connections at once, as a crash would: calls end with UNAVAILABLE. Listeners go on. */

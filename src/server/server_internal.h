@@ -132,7 +132,7 @@ struct tc_server_conn *tc_server_conn_fullest(struct tc_server_conn *sender);
 
 /* --- call.c --- */
 
-/* A request has come: makes its call and calls the handler. */
+/* A request has come, and is counted in method->calls: makes its call and calls the handler. */
 void tc_server_call_begin(struct tc_server_conn *conn, struct tc_h2_stream *stream, struct tc_server_method *method);
 /* Tells on_end, unless why is NULL, and frees the call. The stream is not touched. */
 void tc_server_call_end(struct tc_server_call *call, const struct tc_status *why);

@@ -281,7 +281,7 @@ static void on_end(void *arg, const struct tc_status *why)
     c->core = NULL;
     bool handled = !c->rpc || tc_call_rpc_end(c->rpc, why);
     bool waits = c->method && tc_pool_cancel(c->method->pool, &c->job);
-    tc_api_call_over(c, c->server->ended ? TORC_ECLOSED : TORC_ECANCELED);
+    tc_api_call_over(c, c->shard->ended ? TORC_ECLOSED : TORC_ECANCELED);
     if (waits)
         job_drop(c);
     else if (!handled)
@@ -320,7 +320,8 @@ static torc_server_call *call_new(const struct tc_method *m, struct tc_server_ca
     tc_ref_init(&c->ref);
     tc_ref_inc(&c->ref); /* the handle's and the loop's */
     c->server = tc_api_server_ref(m->server);
-    c->rt = m->server->rt;
+    c->shard = tc_server_call_owner(core);
+    c->rt = c->shard->rt;
     c->unwritten.room = (uint64_t)m->server->opts.send_buffer_bytes;
     c->core = core;
     tc_arena_init(&c->arena.arena, 0, 0);

@@ -60,8 +60,9 @@ struct tc_call_facts {
 struct torc_server_call {
     struct tc_ref ref;   /* the handle's, the loop's while the RPC runs, the task's, and each function's that runs */
     torc_server *server; /* a reference */
-    torc_runtime *rt;    /* the server's */
-    struct torc_arena arena; /* the application's, once the handler was called: of one thread at a time */
+    const struct tc_server_shard *shard; /* whose loop has the call */
+    torc_runtime *rt;                    /* the shard's */
+    struct torc_arena arena;             /* the application's, once the handler was called: of one thread at a time */
     struct tc_call_facts facts;
     struct tc_rstr *request; /* of a unary handler */
     struct tc_task task;

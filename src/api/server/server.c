@@ -1,19 +1,18 @@
 /* torc_server: its methods, its addresses, its beginning and its end. torc/server.h has the contract.
  *
- * A server has two parts. `core` (server/server.h) lives on the loop and does the work; it ends by torc_server_free or
- * with the runtime (server_end). torc_server is counted: the application, the loop and every call that the application
- * has not finished hold it, and the methods stay as long. What is asked for from other threads runs on the loop by
- * tc_runtime_do.
+ * A server has a part on the loop of each of its runtimes (shard.c), whose `core` (server/server.h) does the work; the
+ * parts end by torc_server_free or with their runtimes. torc_server is counted: the application, the loops and every
+ * call that the application has not finished hold it, and the methods stay as long. What is asked for from other
+ * threads runs on the first runtime's loop, the home, by tc_runtime_do.
  *
  *   NEW        Methods and addresses are collected. Sockets listen, and nobody accepts.
  *   STARTED    The methods are in the core's table, which no longer changes: lookups need no lock.
- *   STOPPING   tc_server_drain runs.
- *   STOPPED    No connection is left. The core stays until it is freed.
+ *   STOPPING   The shards drain.
+ *   STOPPED    No connection is left. The shards stay until the server is freed.
  *
  * The calls are in call.c and call_wait.c. */
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 
 #include "api/server/server_internal.h"
 #include "base/mem.h"
@@ -47,16 +46,16 @@ void tc_api_server_unref(torc_server *s)
         tc_free(l->name);
         tc_free(l);
     }
-    torc_runtime *rt = s->rt;
+    struct tc_server_shard *shards = s->shards;
+    size_t n_shards = s->n_shards;
     tc_interceptors_free(s->interceptors);
     tc_free(s);
-    tc_runtime_unref(rt);
+    tc_server_shards_free(shards, n_shards);
 }
 
 /* --- the end --- */
 
-/* The server has stopped: tells all who wait for that. Loop thread. */
-static void server_tell_stopped(torc_server *s)
+void tc_api_server_stopped(torc_server *s)
 {
     tc_runtime_lock(s->rt);
     s->state = TC_SERVER_STOPPED;
@@ -81,117 +80,23 @@ void tc_api_server_handlers_end(torc_server *s)
             m->handler.release(m->handler.arg);
 }
 
-/* Ends the loop's part, and gives its reference back. */
-static void server_end(torc_server *s, const struct tc_status *why)
-{
-    struct tc_server *core = s->core;
-    if (!core)
-        return;
-    tc_list_remove(&s->member.link);
-    tc_runtime_lock(s->rt);
-    s->ended = true;
-    tc_runtime_unlock(s->rt);
-    s->core = NULL;
-    tc_server_end(core, why);
-    tc_server_free(core);
-    server_tell_stopped(s);
-    tc_api_server_handlers_end(s);
-    tc_api_server_unref(s);
-}
-
-static void on_runtime_shutdown(struct tc_runtime_member *member, const struct tc_status *status)
-{
-    server_end(TC_CONTAINER_OF(member, torc_server, member), status);
-}
-
-static void on_free(void *arg)
-{
-    struct tc_status why = tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_API, "the server was freed");
-    server_end(arg, &why);
-    tc_status_fini(&why);
-}
-
-static void on_free_task(struct tc_task *task)
-{
-    torc_server *s = TC_CONTAINER_OF(task, torc_server, free_task);
-    on_free(s);
-    tc_api_server_unref(s);
-}
-
 void torc_server_free(torc_server *s)
 {
     if (!s)
         return;
     TC_NO_CANCEL;
-    int rc = tc_runtime_check_blocking(s->rt);
+    int rc = tc_server_shards_check_blocking(s);
     if (rc == TORC_EFORK)
         return;
     atomic_store(&s->freed, true);
-    if (rc == TORC_EDEADLK && tc_runtime_run(s->rt, &s->free_task))
-        return; /* the task has the application's reference */
-    if (rc == 0 && tc_runtime_do(s->rt, on_free, s) == TORC_EFORK)
+    if (rc == TORC_EDEADLK)
+        tc_server_shards_end_later(s);
+    else if (tc_server_shards_end(s) == TORC_EFORK)
         return;
     tc_api_server_unref(s);
 }
 
 /* --- the beginning --- */
-
-struct making {
-    torc_server *s;
-    struct tc_server_opts opts;
-};
-
-static void on_make(void *arg)
-{
-    struct making *m = arg;
-    torc_server *s = m->s;
-    if (tc_runtime_stopped(s->rt))
-        return;
-    tc_api_server_ref(s);
-    s->core = tc_server_new(tc_runtime_loop(s->rt), &m->opts);
-    tc_server_hold(s->core, true);
-    tc_runtime_join(s->rt, &s->member);
-}
-
-enum { MIN_CONNECTIONS = 64, MAX_CONNECTIONS = 65536 };
-
-/* Returns how many connections leave a quarter of the process's descriptors to others. */
-static size_t connections_by_descriptors(void)
-{
-    struct rlimit files;
-    size_t max =
-        getrlimit(RLIMIT_NOFILE, &files) == 0 ? (size_t)TC_MIN(files.rlim_cur, (rlim_t)MAX_CONNECTIONS * 2) : 0;
-    return TC_MAX(TC_MIN(max / 4 * 3, (size_t)MAX_CONNECTIONS), (size_t)MIN_CONNECTIONS);
-}
-
-/* A limit in the core's terms; 0: none. */
-static uint64_t limit_or_none(int64_t value)
-{
-    return value == INT64_MAX ? 0 : (uint64_t)value;
-}
-
-static void opts_fill(struct tc_server_opts *to, const struct torc_server_options *o)
-{
-    tc_server_opts_init(to);
-    to->http2.limits.max_receive_message_bytes = (size_t)TC_MIN((uint64_t)o->max_receive_message_bytes, SIZE_MAX);
-    to->http2.limits.max_send_message_bytes = (size_t)TC_MIN((uint64_t)o->max_send_message_bytes, SIZE_MAX);
-    to->http2.limits.max_header_list_bytes = (size_t)TC_MIN((uint64_t)o->max_header_list_bytes, SIZE_MAX);
-    to->http2.limits.max_concurrent_streams = (uint32_t)o->max_concurrent_streams;
-    to->http2.limits.max_cancels = (uint32_t)o->max_cancels;
-    to->http2.keepalive = (struct tc_h2_keepalive){
-        .time_ms = limit_or_none(o->keepalive_time_ms),
-        .timeout_ms = (uint64_t)o->keepalive_timeout_ms,
-        .without_calls = o->pings_without_calls,
-        .min_interval_ms = (uint64_t)o->min_ping_interval_ms,
-        .max_age_ms = limit_or_none(o->max_connection_age_ms),
-        .max_age_grace_ms = limit_or_none(o->max_connection_age_grace_ms),
-    };
-    to->status_at_end = true;
-    to->handshake_timeout_ms = (uint64_t)o->handshake_timeout_ms;
-    to->idle_timeout_ms = limit_or_none(o->max_connection_idle_ms);
-    to->max_connections = o->max_connections ? (size_t)limit_or_none(o->max_connections) : connections_by_descriptors();
-    to->max_queued_bytes = (size_t)TC_MIN(limit_or_none(o->unsent_bytes), SIZE_MAX);
-}
 
 torc_server *torc_server_new(const struct torc_server_options *given, torc_error **error)
 {
@@ -209,27 +114,20 @@ torc_server *torc_server_new(const struct torc_server_options *given, torc_error
     tc_ref_init(&s->ref);
     atomic_init(&s->freed, false);
     atomic_init(&s->handlers, 1);
-    s->rt = tc_runtime_ref(rt);
+    s->rt = rt;
     s->opts = options;
     tc_list_init(&s->waits);
-    tc_list_init(&s->member.link);
-    s->member.on_shutdown = on_runtime_shutdown;
-    tc_task_init(&s->free_task, on_free_task);
-    struct making m = {.s = s};
-    opts_fill(&m.opts, &options);
-    rc = tc_runtime_do(rt, on_make, &m);
-    if (rc == 0 && !s->core)
-        rc = TORC_ECLOSED;
-    if (rc == 0) {
-        const struct torc_interceptor *const *list = options.interceptors;
-        if (!list || !list[0] || (s->interceptors = tc_interceptors_new(list, error)))
-            return s;
-        torc_server_free(s);
+    tc_task_init(&s->stopped_task, tc_server_shards_on_stopped);
+    rc = tc_server_shards_make(s, rt, error);
+    if (rc != 0) {
+        if (rc != TORC_EFORK)
+            tc_api_server_unref(s);
         return NULL;
     }
-    tc_error_set_code(error, rc, "options: runtime");
-    if (rc != TORC_EFORK)
-        tc_api_server_unref(s);
+    const struct torc_interceptor *const *list = options.interceptors;
+    if (!list || !list[0] || (s->interceptors = tc_interceptors_new(list, error)))
+        return s;
+    torc_server_free(s);
     return NULL;
 }
 
@@ -420,7 +318,8 @@ static void on_listen(void *arg)
 {
     struct listening *l = arg;
     struct tc_addr bound;
-    if (!l->s->core) {
+    struct tc_server *core = l->s->shards->core;
+    if (!core) {
         l->rc = TORC_ECLOSED;
         return;
     }
@@ -428,7 +327,11 @@ static void on_listen(void *arg)
         l->rc = TORC_ESTATE;
         return;
     }
-    l->rc = tc_server_listen_with(l->s->core, l->fd < 0 ? &l->addr : NULL, l->fd, l->credentials, &bound, &l->error);
+    bool shares_port = l->s->opts.listen_mode == TORC_LISTEN_REUSE_PORT && l->fd < 0;
+    if (shares_port && tc_addr_family(&l->addr) != AF_UNIX)
+        l->rc = tc_server_shards_listen(l->s, &l->addr, l->credentials, &bound, &l->error);
+    else
+        l->rc = tc_server_listen_with(core, l->fd < 0 ? &l->addr : NULL, l->fd, l->credentials, &bound, &l->error);
     if (l->rc != 0)
         return;
     l->bound = tc_addr_text(&bound);
@@ -544,25 +447,10 @@ static void on_start(void *arg)
     if (a->rc != 0)
         return;
     for (struct tc_method *m = s->methods; m; m = m->hh.next) {
-        if (strcmp(m->path, "*") == 0)
-            tc_server_set_default(s->core, tc_api_call_on_stream, m);
-        else if (m->handler.unary && !s->interceptors)
-            tc_server_add_unary(s->core, m->path, tc_api_call_on_unary, m);
-        else
-            tc_server_add_method(s->core, m->path, tc_api_call_on_stream, m);
-        const struct tc_method_limits *l = limits_of(s, m->path);
-        if (!l)
-            continue;
-        m->pool = l->opts.pool;
-        tc_server_limit(s->core, m->path,
-                        &(struct tc_server_limits){
-                            .max_receive_message_bytes =
-                                (size_t)TC_MIN((uint64_t)l->opts.max_receive_message_bytes, (uint64_t)SIZE_MAX),
-                            .max_calls = (uint64_t)l->opts.max_calls,
-                            .max_timeout_ms = (uint64_t)l->opts.max_timeout_ms,
-                        });
+        m->limits = limits_of(s, m->path);
+        m->pool = m->limits ? m->limits->opts.pool : NULL;
     }
-    tc_server_hold(s->core, false);
+    tc_server_shards_start(s);
 }
 
 int torc_server_start(torc_server *s, torc_error **error)
@@ -581,11 +469,6 @@ int torc_server_start(torc_server *s, torc_error **error)
     return rc;
 }
 
-static void on_drained(void *arg)
-{
-    server_tell_stopped(arg);
-}
-
 /* Loop thread. */
 static void on_stop(void *arg)
 {
@@ -601,15 +484,13 @@ static void on_stop(void *arg)
         return;
     if (on_stopping)
         on_stopping(s->stopping_arg);
-    tc_server_drain(s->core, a->grace_ms > 0 ? (uint64_t)a->grace_ms : 0, on_drained, s);
-    if (a->grace_ms == 0)
-        tc_server_close_connections(s->core);
+    tc_server_shards_drain(s, a->grace_ms);
 }
 
 int torc_server_stop(torc_server *s, int64_t grace_ms)
 {
     TC_NO_CANCEL;
-    int rc = s && grace_ms >= -1 ? tc_runtime_check_blocking(s->rt) : TORC_EINVAL;
+    int rc = s && grace_ms >= -1 ? tc_server_shards_check_blocking(s) : TORC_EINVAL;
     struct asking a = {.s = s, .grace_ms = grace_ms};
     if (rc != 0)
         return rc;
@@ -642,7 +523,7 @@ static void on_stop_task(struct tc_task *task)
     s->stop_fns = t->fn;
     tc_runtime_unlock(s->rt);
     if (over)
-        server_tell_stopped(s);
+        tc_api_server_stopped(s);
     else
         on_stop(&t->ask);
     tc_free(t);

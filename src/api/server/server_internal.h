@@ -20,8 +20,10 @@ struct tc_method {
     UT_hash_handle hh;
     torc_server *server;
     struct torc_handler handler;
-    char *path;      /* "/service/method", "/service/" for the methods of a service, or "*" */
-    torc_pool *pool; /* borrowed from the server's limits; NULL: none */
+    char *path;                            /* "/service/method", "/service/" for the methods of a service, or "*" */
+    torc_pool *pool;                       /* borrowed from the server's limits; NULL: none */
+    const struct tc_method_limits *limits; /* NULL: none */
+    atomic_size_t calls;                   /* that run, of all shards; counted if there is a limit */
 };
 
 /* The limits that torc_server_limit was given. */
@@ -40,22 +42,39 @@ struct tc_stop_fn {
     void *arg;
 };
 
+/* The part of a server on one of its runtimes (torc_server_options.runtimes). */
+struct tc_server_shard {
+    torc_server *server; /* holds the shards, and each shard's loop holds the server */
+    torc_runtime *rt;    /* a reference */
+    size_t max;          /* connections; 0: no limit */
+    atomic_size_t load;  /* connections that it has, or that are on their way to it */
+    atomic_bool closed;  /* takes no connection: it has ended, or could not be made */
+    atomic_bool end_asked;
+    struct tc_task make; /* each once */
+    struct tc_task start;
+    struct tc_task end;
+    struct tc_runtime_member member;
+    struct tc_server *core; /* loop: NULL before it was made and once it has ended */
+    bool ended;             /* under the lock of `rt` */
+    bool drained;           /* under the lock of the server's first runtime */
+};
+
 struct torc_server {
-    struct tc_ref ref; /* the application's, the loop's until the server has ended, and each call's */
-    torc_runtime *rt;  /* a reference */
+    struct tc_ref ref;              /* the application's, the loop's until the server has ended, and each call's */
+    struct tc_server_shard *shards; /* the first is the server's home */
+    size_t n_shards;
+    torc_runtime *rt; /* the home's */
     struct torc_server_options opts;
     struct tc_interceptors *interceptors; /* NULL: none */
-    struct tc_runtime_member member;
-    struct tc_task free_task;
-    struct tc_server *core; /* loop: NULL once the server has ended */
-    atomic_bool freed;      /* torc_server_free was called: calls that run end with the server */
-    atomic_uint handlers;   /* who may call handlers: the loop, until the server has ended, and jobs of pools */
+    struct tc_task stopped_task;          /* tells on the home's loop that all shards have drained */
+    atomic_bool freed;                    /* torc_server_free was called: calls that run end with the server */
+    atomic_uint handlers; /* who may call handlers: the loop, until the server has ended, and jobs of pools */
 
     /* Lock: */
     struct tc_method *methods;       /* constant after the start */
     struct tc_method_limits *limits; /* constant after the start */
     enum tc_server_state state;
-    bool ended; /* the loop's part is gone */
+    bool ended; /* the home is gone */
     struct tc_link waits;
     struct tc_stop_fn *stop_fns;
     void (*on_stopping)(void *arg); /* NULL: none */
@@ -66,11 +85,42 @@ torc_server *tc_api_server_ref(torc_server *s);
 void tc_api_server_unref(torc_server *s);
 /* Sets fn, which is called on the loop when the server begins to stop, while its handlers are not released. */
 void tc_api_server_on_stopping(torc_server *s, void (*fn)(void *arg), void *arg);
+/* Tells all who wait that the server has stopped. The home's loop. */
+void tc_api_server_stopped(torc_server *s);
 /* Called by each of `handlers` when it no longer calls handlers: the last one releases them. */
 void tc_api_server_handlers_end(torc_server *s);
 
 /* Called by the core for each RPC of a method (server.c registers them). */
 void tc_api_call_on_stream(void *method, struct tc_server_call *core);
 void tc_api_call_on_unary(void *method, struct tc_server_call *core, struct tc_rstr *request);
+
+/* --- shard.c --- */
+
+/* Makes a shard on `first` before it returns, and one on each of opts.runtimes later. Returns 0, or the code of
+ * an error that it stores, and nothing was begun. */
+int tc_server_shards_make(torc_server *s, torc_runtime *first, torc_error **error);
+/* Frees the memory of shards that have ended. */
+void tc_server_shards_free(struct tc_server_shard *shards, size_t n);
+/* Returns TORC_EDEADLK inside a callback of one of the runtimes, else tc_runtime_check of the first. */
+int tc_server_shards_check_blocking(const torc_server *s);
+
+/* --- on the loop of the first --- */
+
+/* Has all begin to serve; the methods no longer change. */
+void tc_server_shards_start(torc_server *s);
+/* Has all drain; tc_api_server_stopped follows when the last has. */
+void tc_server_shards_drain(torc_server *s, int64_t grace_ms);
+/* The function of torc_server.stopped_task. */
+void tc_server_shards_on_stopped(struct tc_task *task);
+/* Listens on the address with a socket for each shard. Returns TORC_EIO with a text in *error. */
+int tc_server_shards_listen(torc_server *s, const struct tc_addr *addr, torc_credentials *credentials,
+                            struct tc_addr *bound, struct tc_status *error);
+
+/* --- the end --- */
+
+/* Ends all shards, and waits for that. Outside of callbacks. Returns TORC_EFORK if it could not wait. */
+int tc_server_shards_end(torc_server *s);
+/* Has all shards end. Any thread. */
+void tc_server_shards_end_later(torc_server *s);
 
 #endif
