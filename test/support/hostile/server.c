@@ -30,6 +30,7 @@
 #include "base/mem.h"
 
 #define PATIENCE_MS 10000
+#define VISIT_PATIENCE_MS 1500
 #define OVER_NS (20 * TC_NS_PER_S)
 #define MUCH ((size_t)64 << 10)
 
@@ -55,6 +56,7 @@ struct hostile_peer {
     struct fake_h2 *h2;
     SSL *ssl; /* NULL: plaintext */
     bool gone, deaf, truncated, keeps;
+    bool visits; /* it is the client */
     size_t number;
     void *arg;
 };
@@ -136,7 +138,7 @@ static void take_in(struct hostile_peer *p)
 static bool wait_for(struct hostile_peer *p, int events)
 {
     struct pollfd pfd = {.fd = p->fd, .events = (short)events};
-    int n = poll(&pfd, 1, PATIENCE_MS);
+    int n = poll(&pfd, 1, p->visits ? VISIT_PATIENCE_MS : PATIENCE_MS);
     if (n == 0 || (n < 0 && errno != EINTR) || (pfd.revents & (POLLERR | POLLNVAL)) ||
         (p->deaf && (pfd.revents & POLLHUP)))
         p->gone = true;
@@ -196,7 +198,10 @@ uint32_t hostile_await(struct hostile_peer *p, uint8_t type)
 uint32_t hostile_begin(struct hostile_peer *p)
 {
     fake_h2_start(p->h2);
-    return hostile_await(p, FAKE_H2_HEADERS);
+    if (!p->visits)
+        return hostile_await(p, FAKE_H2_HEADERS);
+    fake_h2_headers(p->h2, 1, HOSTILE_REQUEST("/a.B/C"), false);
+    return hostile_flush(p) ? 1 : 0;
 }
 
 void hostile_settle(struct hostile_peer *p)
@@ -415,7 +420,7 @@ bool hostile_visit(const char *address, bool tls, hostile_play_fn *play, void *a
         return false;
     SSL_CTX *ctx = tls ? SSL_CTX_new(TLS_client_method()) : NULL;
     struct hostile_peer p = {
-        .fd = fd, .h2 = fake_h2_new_raw(false), .ssl = ctx ? client_tls(ctx, fd) : NULL, .arg = arg};
+        .fd = fd, .h2 = fake_h2_new_raw(false), .ssl = ctx ? client_tls(ctx, fd) : NULL, .arg = arg, .visits = true};
     play_and_end(&p, play);
     SSL_CTX_free(ctx);
     return true;

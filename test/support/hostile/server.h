@@ -27,10 +27,15 @@ unsigned hostile_connections(const struct hostile *h, size_t i);
 bool hostile_wait_over(const struct hostile *h, size_t i);
 
 /* Plays the client's side instead: connects to a server and plays on the calling thread. The server's certificate is
- * not verified. Returns false if it could not connect. */
+ * not verified. hostile_begin then makes a request to /a.B/C, and waits take at most 1.5 s. Returns false if it could
+ * not connect. */
 bool hostile_visit(const char *address, bool tls, hostile_play_fn *play, void *arg);
 
 /* --- for plays --- */
+
+/* The header fields of a request, for fake_h2_headers. */
+#define HOSTILE_REQUEST(method)                                                                                        \
+    ":method: POST\n:scheme: http\n:path: " method "\n:authority: a\ncontent-type: application/grpc\nte: trailers\n"
 
 /* Returns the number of this play, or the number given to hostile_visit. */
 size_t hostile_number(const struct hostile_peer *p);
