@@ -369,6 +369,13 @@ void oracle_call_seen(uint64_t id, const struct oracle_request *request, uint64_
                       c->max_requests);
 }
 
+/* A50 counts the statuses of RPCs: a try that was refused may count as failed, though its call goes on. */
+void oracle_call_refused(uint64_t id, unsigned host, uint64_t now_ms)
+{
+    const struct oracle_call *c = &oracle.calls[id].call;
+    oracle.ends[c->runtime][c->service][host].may_have_failed_ms = now_ms;
+}
+
 void oracle_call_message(uint64_t id, const struct oracle_message *m)
 {
     struct tracked *t = &oracle.calls[id];

@@ -78,6 +78,8 @@ struct oracle_request {
 };
 /* A backend got the call. */
 void oracle_call_seen(uint64_t id, const struct oracle_request *request, uint64_t now_ms);
+/* A backend refused the call without looking at it. */
+void oracle_call_refused(uint64_t id, unsigned host, uint64_t now_ms);
 void oracle_call_message(uint64_t id, const struct oracle_message *m);
 void oracle_call_ends(uint64_t id, const struct oracle_outcome *outcome, uint64_t now_ms);
 /* The runtime begins an attempt to connect to the host, or one was refused. */

@@ -179,6 +179,8 @@ static bool refuse(struct backend *b, struct tc_server_call *call, uint64_t id, 
     refused.data[id] = true;
     sim_story("host %u refuses call %llu", b->host, (unsigned long long)id);
     sim_count(SIM_COUNT_CALLS_REFUSED);
+    if (on_seen)
+        on_seen(&(struct servers_request){.id = id, .host = b->host, .refused = true});
     tc_server_call_reset(call, refused_stream);
     return true;
 }

@@ -13,13 +13,14 @@
 struct servers_request {
     uint64_t id;
     unsigned host;
+    bool refused; /* the backend does not look at it */
     bool has_timeout;
     int64_t left_ns;            /* of grpc-timeout, which runs since the headers came */
     unsigned previous_attempts; /* of grpc-previous-rpc-attempts (A6); 0: the header is not there */
     char authority[32], key[16];
 };
 
-/* `seen` hears of each request that a backend takes. */
+/* `seen` hears of each request that a backend takes or refuses. */
 void servers_begin(size_t n_hosts, void (*seen)(const struct servers_request *request));
 void servers_end(void);
 

@@ -210,6 +210,10 @@ static void client_heal_and_judge(struct sim_client *c, struct tc_rng *rng)
 
 static void on_seen(const struct servers_request *r)
 {
+    if (r->refused) {
+        oracle_call_refused(r->id, r->host, tc_world_now_ms());
+        return;
+    }
     const struct oracle_request request = {
         .host = r->host,
         .has_timeout = r->has_timeout,
