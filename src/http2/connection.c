@@ -62,6 +62,7 @@ struct tc_h2_conn *tc_h2_conn_new(struct tc_loop *loop, struct tc_bytestream *bs
     tc_list_init(&c->streams.ready);
     tc_list_init(&c->streams.delivered);
     tc_list_init(&c->streams.resting);
+    tc_list_init(&c->streams.packing);
     tc_task_init(&c->deliver, tc_h2_conn_on_deliver);
     tc_task_init(&c->rest, tc_h2_conn_on_rest);
     tc_task_init(&c->write.flush, conn_on_flush);

@@ -16,7 +16,7 @@ struct tc_h2_server_stream;
 struct tc_h2_streams {
     struct tc_link all;              /* of struct tc_h2_stream: streams that have not ended for their owner */
     struct tc_link delivered, ready; /* with something to deliver: in the delivery that runs, and in the next one */
-    struct tc_link resting;          /* with messages to deliver after others had their turn */
+    struct tc_link resting, packing; /* after others had their turn: to deliver messages, to compress one (server) */
     size_t n;
     size_t active;                     /* streams that nghttp2 holds, including streams that we have forgotten */
     struct tc_h2_stream *delivering;   /* whose owner is being called; NULL again if the stream goes in that call */
@@ -77,6 +77,7 @@ struct tc_h2_conn {
     struct tc_buf scratch;
 
     bool secure, settings_seen, ready_notified;
+    bool packed_first;    /* streams.packing went before streams.resting, when they last went on */
     bool capacity_wanted; /* a stream could not be opened because no slot was free */
     bool answered;        /* client: an RPC ended with a status of the server's */
     uint8_t tls_bytes;    /* client: how many of the first bytes were those of a TLS record */
@@ -108,7 +109,6 @@ void tc_h2_conn_stream_gone(struct tc_h2_conn *c);
 void tc_h2_conn_release(struct tc_h2_conn *c);
 
 /* --- session.c, read.c, write.c --- */
-
 bool tc_h2_session_init(struct tc_h2_conn *c);
 void tc_h2_conn_on_event(void *arg, unsigned events);
 void tc_h2_conn_on_read_more(struct tc_task *task);

@@ -1,4 +1,7 @@
-/* gzip of single messages, with zlib. A small member may inflate to a thousand times its size: room doubles up to
+/* gzip of single messages, with zlib.
+ *
+ * A packer compresses a message in pieces, so that a large one does not hold up the loop. What it makes has room that
+ * doubles up to zlib's bound. A small member may inflate to a thousand times its size: room doubles up to
  * COUNTED_BYTES; beyond that the size is counted before room is taken. */
 #include "http2/encoding.h"
 
@@ -9,7 +12,8 @@
 
 enum {
     GZIP_WINDOW = 15 + 16,
-    COUNTED_BYTES = 8 << 20 /* room that is taken before it is known how much will be needed */
+    PACKED_BYTES = 16 << 10, /* the first room for what a message is compressed to */
+    COUNTED_BYTES = 8 << 20  /* room that is taken before it is known how much will be needed */
 };
 
 static void *zlib_take(void *opaque, unsigned n, unsigned size)
@@ -33,26 +37,84 @@ static struct tc_rstr *gzip_fit(struct tc_blocks *blocks, struct tc_rstr *out, s
     return out;
 }
 
+struct tc_h2_packer {
+    z_stream z;
+    struct tc_slice left; /* not given to zlib yet */
+    struct tc_rstr *out;
+    size_t cap, most; /* of `out`: its room, and the room that is enough for any content */
+};
+
+/* gzip's head and tail, and 5 bytes for each 16 KiB that do not compress. */
+size_t tc_h2_gzip_most(size_t len)
+{
+    return len > UINT_MAX / 2 ? SIZE_MAX : len + len / 1024 + 64;
+}
+
+struct tc_h2_packer *tc_h2_packer_new(struct tc_slice data)
+{
+    if (data.len > UINT_MAX / 2)
+        return NULL;
+    struct tc_h2_packer *p = TC_NEW(struct tc_h2_packer);
+    p->z = (z_stream){.zalloc = zlib_take, .zfree = zlib_give};
+    p->left = data;
+    if (deflateInit2(&p->z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY) == Z_OK) {
+        p->most = deflateBound(&p->z, (uLong)data.len);
+        return p;
+    }
+    tc_free(p);
+    return NULL;
+}
+
+/* Makes room for more of the member. Returns false if there is not enough memory. */
+static bool packer_room(struct tc_h2_packer *p)
+{
+    size_t len = p->cap - p->z.avail_out, cap = TC_MIN(TC_MAX(p->cap * 2, (size_t)PACKED_BYTES), p->most);
+    struct tc_rstr *room = cap > p->cap ? tc_rstr_resize(NULL, p->out, cap) : NULL;
+    if (!room)
+        return false;
+    p->out = room;
+    p->cap = cap;
+    p->z.next_out = (Bytef *)room->data + len;
+    p->z.avail_out = (uInt)(cap - len);
+    return true;
+}
+
+int tc_h2_packer_work(struct tc_h2_packer *p, size_t bytes, struct tc_rstr **out)
+{
+    size_t piece = TC_MIN(bytes, p->left.len);
+    p->z.next_in = (Bytef *)(uintptr_t)p->left.data;
+    p->z.avail_in = (uInt)piece;
+    p->left = tc_slice_of((const char *)p->left.data + piece, p->left.len - piece);
+    int rc = Z_OK;
+    do {
+        if (!p->z.avail_out && !packer_room(p))
+            return TORC_EAGAIN;
+        rc = deflate(&p->z, p->left.len ? Z_NO_FLUSH : Z_FINISH);
+    } while (rc == Z_OK && (p->z.avail_in || !p->left.len));
+    if (rc != Z_STREAM_END)
+        return rc == Z_OK || rc == Z_BUF_ERROR ? 0 : TORC_EAGAIN;
+    *out = gzip_fit(NULL, p->out, p->cap - p->z.avail_out);
+    p->out = NULL;
+    return 0;
+}
+
+void tc_h2_packer_free(struct tc_h2_packer *p)
+{
+    if (!p)
+        return;
+    deflateEnd(&p->z);
+    tc_rstr_unref(p->out);
+    tc_free(p);
+}
+
 struct tc_rstr *tc_h2_gzip(struct tc_slice data)
 {
-    z_stream z = {.zalloc = zlib_take, .zfree = zlib_give};
-    if (data.len > UINT_MAX / 2 ||
-        deflateInit2(&z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY) != Z_OK)
-        return NULL;
-    size_t cap = deflateBound(&z, (uLong)data.len);
-    struct tc_rstr *out = tc_rstr_resize(NULL, NULL, cap);
-    z.next_in = (Bytef *)(uintptr_t)data.data;
-    z.avail_in = (uInt)data.len;
-    z.next_out = out ? (Bytef *)out->data : NULL;
-    z.avail_out = out ? (uInt)cap : 0;
-    int rc = deflate(&z, Z_FINISH);
-    size_t len = cap - z.avail_out;
-    deflateEnd(&z);
-    if (rc != Z_STREAM_END) {
-        tc_rstr_unref(out);
-        return NULL;
-    }
-    return gzip_fit(NULL, out, len);
+    struct tc_rstr *out = NULL;
+    struct tc_h2_packer *p = tc_h2_packer_new(data);
+    if (p)
+        tc_h2_packer_work(p, data.len, &out);
+    tc_h2_packer_free(p);
+    return out;
 }
 
 /* Stores in *size how much `data` inflates to, counting up to max_bytes + 1, without room for the content. Returns as

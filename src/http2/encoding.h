@@ -9,6 +9,18 @@ enum tc_h2_encoding { TC_H2_IDENTITY = 0, TC_H2_GZIP = 1 };
 
 /* Returns a gzip member with the bytes, or NULL if zlib fails. */
 struct tc_rstr *tc_h2_gzip(struct tc_slice data);
+/* Returns the most bytes that tc_h2_gzip makes of `len`; SIZE_MAX if it cannot compress so many. */
+size_t tc_h2_gzip_most(size_t len);
+
+/* A message that is compressed in pieces. */
+struct tc_h2_packer;
+/* Borrows the bytes until tc_h2_packer_free. Returns NULL as tc_h2_gzip does. */
+struct tc_h2_packer *tc_h2_packer_new(struct tc_slice data);
+/* Compresses at most `bytes` more. Stores the gzip member in *out once it is whole; the caller owns it. Returns 0, or
+ * TORC_EAGAIN if there is not enough memory. */
+int tc_h2_packer_work(struct tc_h2_packer *p, size_t bytes, struct tc_rstr **out);
+/* NULL is allowed. */
+void tc_h2_packer_free(struct tc_h2_packer *p);
 /* Stores the content of a gzip member, at most max_bytes, in *out, counted in `blocks` (may be NULL). Returns
  * TORC_ELIMIT if there is more, TORC_EPROTO if `data` is not gzip, TORC_EAGAIN if there is not enough memory. */
 int tc_h2_gunzip(struct tc_blocks *blocks, struct tc_slice data, size_t max_bytes, struct tc_rstr **out);

@@ -42,6 +42,7 @@ struct tc_h2_stream *tc_h2_server_stream_new(struct tc_h2_conn *c, int32_t id)
     s->server = true;
     tc_h2_stream_init(s, c, &server->own_arena);
     tc_headers_init(&server->trailers, &server->own_arena);
+    tc_list_init(&server->packing_link);
     s->id = id;
     return s;
 }
@@ -63,6 +64,7 @@ static void server_stream_fini(struct tc_h2_server_stream *s)
 void tc_h2_server_stream_free(struct tc_h2_conn *c, struct tc_h2_server_stream *s)
 {
     tc_status_fini(&s->status);
+    tc_h2_packing_end(s);
     if (c->ending.closed || c->streams.n_spare >= MAX_SPARE) {
         server_stream_fini(s);
         return;
@@ -207,7 +209,8 @@ int tc_h2_server_stream_send_headers(struct tc_h2_stream *s, const struct tc_hea
     scratch_room(s->c, headers, NULL);
     size_t n = response_fields(nva, s->send.encoding);
     n += tc_h2_metadata_encode(&s->c->scratch, headers, nva + n);
-    nghttp2_data_provider body = {.read_callback = tc_h2_on_data_source_read};
+    nghttp2_data_provider body = {.read_callback =
+                                      s->send.encoding == TC_H2_GZIP ? tc_h2_packing_read : tc_h2_on_data_source_read};
     if (fields_allowed(s, nva, n))
         nghttp2_submit_response(s->c->ng, s->id, nva, n, &body);
     tc_h2_conn_flush_later(s->c);
@@ -218,7 +221,10 @@ int tc_h2_server_stream_send_headers(struct tc_h2_stream *s, const struct tc_hea
 
 int tc_h2_server_stream_send(struct tc_h2_stream *s, struct tc_slice message, bool compress)
 {
-    int rc = tc_h2_stream_send(s, message, compress, false);
+    bool later = compress && s->send.encoding == TC_H2_GZIP && tc_h2_packing_may_wait(s, message.len);
+    int rc = tc_h2_stream_send(s, message, compress && !later, false);
+    if (rc == 0 && later)
+        tc_h2_packing_begin(tc_h2_server_stream_of(s));
     /* A message that was rejected leaves the headers out: the status may still go as trailers-only. */
     if (rc == 0 && !tc_h2_server_stream_of(s)->responded)
         tc_h2_server_stream_send_headers(s, NULL, TC_H2_IDENTITY);
@@ -259,6 +265,7 @@ void tc_h2_server_stream_on_lost(struct tc_h2_server_stream *server, struct tc_s
     struct tc_h2_stream *s = &server->stream;
     s->id = -1;
     s->send.active = false;
+    tc_h2_packing_end(server);
     if (server->rejected) {
         tc_status_fini(&status);
         tc_h2_stream_release(s);

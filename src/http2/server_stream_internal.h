@@ -22,6 +22,11 @@ struct tc_h2_server_stream {
     struct tc_slice path;
     uint64_t timeout_ns;
 
+    /* packing.c */
+    bool packing;                /* the message that is active is not compressed yet, but is to be */
+    struct tc_h2_packer *packer; /* NULL: not begun */
+    struct tc_link packing_link;
+
     /* The end of the response, kept until the messages before it are sent. */
     struct tc_headers trailers; /* in the arena */
     struct tc_status status;
@@ -55,5 +60,19 @@ void tc_h2_server_stream_deliver(struct tc_h2_server_stream *s);
 void tc_h2_server_stream_on_header(struct tc_h2_server_stream *s, struct tc_slice name, struct tc_slice value);
 /* A header block is complete: announces the request, or rejects it. */
 void tc_h2_server_stream_on_block(struct tc_h2_server_stream *s, bool end_stream);
+
+/* --- packing.c --- */
+
+/* Returns whether a message can be compressed later: whatever it becomes is within the limit of messages to send. */
+bool tc_h2_packing_may_wait(const struct tc_h2_stream *s, size_t len);
+/* The stream's message, which is active, is to be compressed. */
+void tc_h2_packing_begin(struct tc_h2_server_stream *s);
+/* The stream sends no more. */
+void tc_h2_packing_end(struct tc_h2_server_stream *s);
+/* Goes on with the streams of a connection that wait, in their order, as far as the ration goes. */
+void tc_h2_packing_go_on(struct tc_h2_conn *c);
+/* tc_h2_on_data_source_read for a stream whose messages may be compressed. */
+ssize_t tc_h2_packing_read(nghttp2_session *ng, int32_t id, uint8_t *buf, size_t length, uint32_t *flags,
+                           nghttp2_data_source *source, void *user_data);
 
 #endif

@@ -119,6 +119,8 @@ int tc_h2_on_send_data(nghttp2_session *ng, nghttp2_frame *frame, const uint8_t 
 
 /* Takes the stream off the connection and frees its contents (a server's stream: itself). */
 void tc_h2_stream_release(struct tc_h2_stream *s);
+/* Has streams.resting and streams.packing go on after others of the loop had their turn. */
+void tc_h2_conn_rest(struct tc_h2_conn *c);
 /* Messages wait for delivery until others of the loop had their turn. */
 void tc_h2_stream_rest(struct tc_h2_stream *s);
 /* Delivers messages. Returns false if the stream went. */

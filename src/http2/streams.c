@@ -96,8 +96,7 @@ static void conn_deliver_closed(struct tc_h2_conn *c)
     tc_status_fini(&why);
 }
 
-/* Has the streams that rest go on in a later turn. */
-static void conn_rest(struct tc_h2_conn *c)
+void tc_h2_conn_rest(struct tc_h2_conn *c)
 {
     struct tc_ration *ration = tc_loop_ration(c->loop);
     if (tc_ration_used_up(ration))
@@ -111,22 +110,28 @@ void tc_h2_stream_rest(struct tc_h2_stream *s)
     if (tc_list_linked(&s->ready))
         return;
     tc_list_append(&s->c->streams.resting, &s->ready);
-    conn_rest(s->c);
+    tc_h2_conn_rest(s->c);
 }
 
-/* Streams rest until nobody may go on: a stream that got messages and has more is behind those that got none. */
+/* Streams that compress and streams that rest go first by turns. Streams rest until nobody may go on: a stream that got
+ * messages and has more is behind those that got none. */
 void tc_h2_conn_on_rest(struct tc_task *task)
 {
     struct tc_h2_conn *c = TC_CONTAINER_OF(task, struct tc_h2_conn, rest);
     const struct tc_ration *ration = tc_loop_ration(c->loop);
     struct tc_link *link;
     c->after_end = 0;
+    c->packed_first = !c->packed_first;
+    if (c->packed_first)
+        tc_h2_packing_go_on(c);
     c->busy++;
     while (!tc_ration_used_up(ration) && c->after_end < MESSAGES_AFTER_END && (link = tc_list_pop(&c->streams.resting)))
         stream_deliver(TC_CONTAINER_OF(link, struct tc_h2_stream, ready));
     c->busy--;
-    if (!tc_list_empty(&c->streams.resting))
-        conn_rest(c);
+    if (!c->packed_first)
+        tc_h2_packing_go_on(c);
+    if (!tc_list_empty(&c->streams.resting) || !tc_list_empty(&c->streams.packing))
+        tc_h2_conn_rest(c);
     tc_h2_conn_release(c);
 }
 

@@ -1,5 +1,5 @@
-/* The ration of a loop: the bytes of costly work, as inflating is, that all users of the loop together may do in one
- * turn. Few bytes of a peer may make much of that work, so that many peers would hold up everybody else of the loop.
+/* The ration of a loop: the bytes of costly work, inflating and deflating, that all users of the loop together may do
+ * in one turn. Few bytes of a peer may make much of that work, so that many peers would hold up everybody else.
  *
  *   if (tc_ration_used_up(ration))
  *       tc_ration_wait(ration, &task);      the task runs in a later turn, when there is some of the ration for it

@@ -200,7 +200,8 @@ static void call_on_written(void *arg)
     if (call->current) {
         call->conn->served++;
         size_t len = call->current->len;
-        call_unqueue(call, tc_server_message_cost(len));
+        call_unqueue(call, tc_server_message_cost(len) + call->compressed_bytes);
+        call->compressed_bytes = 0;
         tc_rstr_clear(&call->current);
         if (!call->ending && call->events && call->events->on_sent)
             call->events->on_sent(call->arg, len);
@@ -251,6 +252,15 @@ static void call_on_half_close(void *arg)
     }
 }
 
+static void call_on_compressed(void *arg, size_t bytes)
+{
+    struct tc_server_call *call = arg;
+    if (call->ending)
+        return;
+    call->compressed_bytes = bytes;
+    call_count_queued(call, bytes);
+}
+
 static void call_on_end(void *arg, const struct tc_status *why)
 {
     tc_server_call_end(arg, why);
@@ -260,6 +270,7 @@ static const struct tc_h2_server_events stream_events = {
     .stream = {.on_message = call_on_message, .on_written = call_on_written},
     .on_half_close = call_on_half_close,
     .on_end = call_on_end,
+    .on_compressed = call_on_compressed,
 };
 
 /* Returns the client's timeout, or the method's if that is shorter; 0: none. */

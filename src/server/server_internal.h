@@ -100,8 +100,9 @@ struct tc_server_call {
     struct tc_link queue;    /* of struct tc_server_out */
     struct tc_rstr *current; /* the message that the stream has */
     size_t queued_bytes;
-    struct tc_link unsent; /* in the server's list, while queued_bytes is not 0 */
-    uint64_t moved_ms;     /* when the first message that waits began to wait */
+    size_t compressed_bytes; /* of those: what `current` became, which is held beside it */
+    struct tc_link unsent;   /* in the server's list, while queued_bytes is not 0 */
+    uint64_t moved_ms;       /* when the first message that waits began to wait */
     bool compress;
     bool current_plain;
     bool limited;     /* the deadline is the method's, the client has a later one or none */

@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "http2/framing.h"
+#include "io/ration.h"
 #include "server/call.h"
 #include "server/server.h"
 #include "support/cmocka.h"
@@ -28,6 +29,7 @@ struct fixture {
     struct tc_server *server;
     struct guest guests[GUESTS + 1];
     struct rpc rpcs[GUESTS + 1][STREAMS];
+    bool replies;       /* an RPC is answered with BYTES zeros, compressed for who accepts it */
     struct tc_buf bomb; /* a message of BYTES zeros, compressed, with its prefix */
 };
 
@@ -54,7 +56,14 @@ static void on_call(void *arg, struct tc_server_call *call)
     struct rpc *rpc = &f->rpcs[digits[0] - '0'][digits[1] - '0'];
     rpc->call = call;
     tc_server_call_set_events(call, &events, rpc);
-    tc_server_call_read(call);
+    if (!f->replies) {
+        tc_server_call_read(call);
+        return;
+    }
+    char *zeros = tc_calloc(1, BYTES);
+    tc_server_call_send_headers(call, NULL, TC_H2_GZIP);
+    tc_server_call_reply(call, tc_slice_of(zeros, BYTES));
+    tc_free(zeros);
 }
 
 static void init(struct fixture *f)
@@ -195,11 +204,89 @@ static void who_goes_does_not_wait(void **state)
     fini(&f);
 }
 
+/* Asks for one reply for each guest; the last guest does not accept gzip. */
+static void ask_for_replies(struct fixture *f)
+{
+    f->replies = true;
+    for (size_t i = 0; i <= GUESTS; i++)
+        ask(f, i, 0, i < GUESTS ? "grpc-accept-encoding: gzip\n" : "");
+}
+
+static size_t queued_bytes(const struct fixture *f)
+{
+    struct tc_server_counts counts;
+    tc_server_counts(f->server, &counts);
+    return counts.queued_bytes;
+}
+
+/* Replies are compressed in pieces, connections in turns. Who does not want it does not wait, and who goes leaves its
+ * place to the others. */
+static void replies_are_compressed_in_turns(void **state)
+{
+    struct fixture f;
+    bool came[GUESTS] = {0};
+    unsigned all = 0, turns = 0;
+    (void)state;
+    init(&f);
+    ask_for_replies(&f);
+    while (all < GUESTS - 2) {
+        assert_true(++turns < 1000);
+        tc_loop_turn(f.loop, 0);
+        if (turns == 4)
+            assert_non_null(fake_h2_expect(f.guests[GUESTS].peer, FAKE_H2_DATA, 1));
+        if (turns == 10) {
+            fake_h2_rst(f.guests[0].peer, 1, 8);
+            fake_pipe_finish(f.guests[1].pipe, 1);
+        }
+        unsigned now = 0;
+        for (size_t i = 2; i < GUESTS; i++)
+            if (!came[i])
+                now += came[i] = fake_h2_expect(f.guests[i].peer, FAKE_H2_DATA, 1) != NULL;
+        assert_in_range(now, 0, 2);
+        all += now;
+    }
+    assert_in_range(turns, 40, 80);
+    assert_true(f.rpcs[0][0].ended);
+    assert_true(f.rpcs[1][0].ended);
+    tc_loop_drain(f.loop);
+    assert_int_equal(queued_bytes(&f), tc_server_message_cost(BYTES)); /* the plain one, which exceeds its window */
+    fini(&f);
+}
+
+/* A reply is compressed when its client may take it, and counts as held bytes from then on. */
+static void who_takes_nothing_costs_nothing(void **state)
+{
+    struct fixture f;
+    const size_t cost = tc_server_message_cost(BYTES);
+    (void)state;
+    init(&f);
+    for (size_t i = 0; i <= GUESTS; i++)
+        fake_h2_setting(f.guests[i].peer, 4, 0);
+    tc_loop_drain(f.loop);
+    ask_for_replies(&f);
+    tc_loop_drain(f.loop);
+    assert_int_equal(tc_loop_ration(f.loop)->used, 0);
+    assert_int_equal(queued_bytes(&f), (GUESTS + 1) * cost);
+    fake_h2_window(f.guests[3].peer, 1, 100);
+    tc_loop_drain(f.loop);
+    assert_int_equal(queued_bytes(&f), (GUESTS + 1) * cost + f.bomb.len - TC_H2_PREFIX_LEN);
+    assert_int_equal(fake_h2_expect(f.guests[3].peer, FAKE_H2_DATA, 1)->len, 100);
+    fake_h2_window(f.guests[3].peer, 1, 100000);
+    tc_loop_drain(f.loop);
+    assert_int_equal(queued_bytes(&f), GUESTS * cost);
+    const struct fake_h2_frame *frame = fake_h2_expect(f.guests[3].peer, FAKE_H2_DATA, 1);
+    assert_int_equal(frame->len, f.bomb.len - 100);
+    assert_memory_equal(frame->payload, f.bomb.data + 100, frame->len);
+    fini(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(connections_share_a_turn),
         cmocka_unit_test(who_goes_does_not_wait),
+        cmocka_unit_test(replies_are_compressed_in_turns),
+        cmocka_unit_test(who_takes_nothing_costs_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

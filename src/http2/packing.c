@@ -1,0 +1,95 @@
+/* A server's messages are compressed in pieces, when their stream may send, within the loop's ration (io/ration.h): a
+ * client that takes nothing costs nothing.
+ *
+ * nghttp2 asks for DATA when the windows of stream and connection are open. The first question finds the message plain:
+ * it is compressed at once as far as the loop's ration goes. If that is not the whole message, the stream is deferred
+ * and waits in streams.packing for later turns. One stream of a connection is under way at a time, which bounds the
+ * memory that compressing takes. */
+#include "http2/server_stream_internal.h"
+
+/* Deflating a byte takes about as long as inflating to eight. */
+enum { PIECE_BYTES = 16 << 10, COST_OF_A_BYTE = 8 };
+
+bool tc_h2_packing_may_wait(const struct tc_h2_stream *s, size_t len)
+{
+    return tc_h2_gzip_most(len) <= TC_MIN(s->send.max_bytes, (size_t)TC_H2_MESSAGE_MAX);
+}
+
+void tc_h2_packing_begin(struct tc_h2_server_stream *s)
+{
+    s->packing = true;
+}
+
+void tc_h2_packing_end(struct tc_h2_server_stream *s)
+{
+    if (!s->packing)
+        return;
+    s->packing = false;
+    tc_list_remove(&s->packing_link);
+    tc_h2_packer_free(s->packer);
+    s->packer = NULL;
+}
+
+/* The message is compressed, or stays plain for want of memory (NULL). */
+static void packing_done(struct tc_h2_server_stream *server, struct tc_rstr *compressed)
+{
+    struct tc_h2_stream *s = &server->stream;
+    tc_h2_packing_end(server);
+    if (!compressed)
+        return;
+    tc_rstr_unref(s->send.compressed);
+    s->send.compressed = compressed;
+    s->send.message = tc_rstr_slice(compressed);
+    tc_h2_prefix(s->send.prefix, true, compressed->len);
+    const struct tc_h2_server_events *events = TC_CONTAINER_OF(s->events, const struct tc_h2_server_events, stream);
+    if (events->on_compressed)
+        events->on_compressed(s->arg, compressed->len);
+}
+
+/* Returns true once the message is ready to be sent. */
+static bool packing_work(struct tc_h2_server_stream *s)
+{
+    struct tc_ration *ration = tc_loop_ration(s->stream.c->loop);
+    struct tc_rstr *compressed = NULL;
+    size_t len = s->stream.send.message.len;
+    int rc = 0;
+    if (tc_ration_used_up(ration))
+        return false;
+    if (!s->packer && !(s->packer = tc_h2_packer_new(s->stream.send.message)))
+        rc = TORC_EAGAIN;
+    while (rc == 0 && !compressed && !tc_ration_used_up(ration)) {
+        rc = tc_h2_packer_work(s->packer, PIECE_BYTES, &compressed);
+        tc_ration_use(ration, TC_MIN(len, (size_t)PIECE_BYTES) * COST_OF_A_BYTE);
+    }
+    if (rc == 0 && !compressed)
+        return false;
+    packing_done(s, compressed);
+    return true;
+}
+
+void tc_h2_packing_go_on(struct tc_h2_conn *c)
+{
+    while (!tc_list_empty(&c->streams.packing)) {
+        struct tc_h2_server_stream *s =
+            TC_CONTAINER_OF(c->streams.packing.next, struct tc_h2_server_stream, packing_link);
+        if (!packing_work(s))
+            return;
+        tc_h2_stream_resume(&s->stream);
+    }
+}
+
+ssize_t tc_h2_packing_read(nghttp2_session *ng, int32_t id, uint8_t *buf, size_t length, uint32_t *flags,
+                           nghttp2_data_source *source, void *user_data)
+{
+    struct tc_h2_conn *c = user_data;
+    struct tc_h2_stream *s = nghttp2_session_get_stream_user_data(ng, id);
+    struct tc_h2_server_stream *server = s ? tc_h2_server_stream_of(s) : NULL;
+    if (server && server->packing && (!tc_list_empty(&c->streams.packing) || !packing_work(server))) {
+        if (!tc_list_linked(&server->packing_link))
+            tc_list_append(&c->streams.packing, &server->packing_link);
+        s->send.deferred = true;
+        tc_h2_conn_rest(c);
+        return NGHTTP2_ERR_DEFERRED;
+    }
+    return tc_h2_on_data_source_read(ng, id, buf, length, flags, source, user_data);
+}
