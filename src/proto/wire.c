@@ -40,7 +40,7 @@ bool tc_wire_next(struct tc_slice *rest, struct tc_wire_field *out)
     *out = (struct tc_wire_field){.number = tag >> 3, .is_bytes = (tag & 7) == TC_WIRE_LENGTH};
     switch (tag & 7) {
     case TC_WIRE_VARINT:
-        return slice_take_varint(rest, &n);
+        return slice_take_varint(rest, &out->varint);
     case TC_WIRE_64BIT:
         n = 8;
         break;

@@ -52,6 +52,7 @@ struct tc_wire_field {
     uint64_t number;
     bool is_bytes;         /* length-delimited: a string, bytes, a message */
     struct tc_slice value; /* the payload when is_bytes, borrowed */
+    uint64_t varint;       /* the value of a varint; 0 for all others */
 };
 
 /* Takes the next field off the front of *rest. Returns false when there is no further field that can be read. */

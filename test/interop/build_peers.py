@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Builds the peers of the interop tests into a folder, each from its registry with pinned versions and checksums: Go
-programs (go.sum), a Python environment (hashes in requirements.txt), Node packages (package-lock.json), h2spec (go.sum). A peer that was
-built from the same sources is left as it is, without network. Exit 0, or 77 with the reason when a toolchain is missing.
+programs (go.sum), a Python environment (hashes in requirements.txt), Node packages (package-lock.json), h2spec and
+probes (go.sum). A peer that was built from the same sources is left as it is, without network. Exit 0, or 77 with the reason when a toolchain is missing.
 
-usage: build_peers.py --into DIR [go|python|node|buf|h2spec|etcd|otlp|descriptors ...]"""
+usage: build_peers.py --into DIR [go|python|node|buf|h2spec|probes|etcd|otlp|descriptors ...]"""
 import argparse
 import contextlib
 import fcntl
@@ -59,6 +59,10 @@ def build_h2spec(into):
     build_module(into, "h2spec", "github.com/summerwind/h2spec/cmd/h2spec")
 
 
+def build_probes(into):
+    build_module(into, "probes", "tool")
+
+
 def build_etcd(into):
     build_module(into, "etcd", "./...")
 
@@ -103,10 +107,10 @@ def build_buf(into):
     build_packages(into, "buf")
 
 
-BUILDERS = {"go": build_go, "python": build_python, "node": build_node, "buf": build_buf, "h2spec": build_h2spec,
+BUILDERS = {"go": build_go, "python": build_python, "node": build_node, "buf": build_buf, "h2spec": build_h2spec, "probes": build_probes,
             "etcd": build_etcd, "otlp": build_otlp, "descriptors": build_descriptors}
 # What a peer is made of, beside its sources.
-INPUTS = {"go": "**/*", "etcd": "**/*", "otlp": "**/*", "descriptors": "**/*", "h2spec": "go.*", "python": "requirements.txt", "node": "package*.json",
+INPUTS = {"go": "**/*", "etcd": "**/*", "otlp": "**/*", "descriptors": "**/*", "h2spec": "go.*", "probes": "go.*", "python": "requirements.txt", "node": "package*.json",
           "buf": "package*.json"}
 
 

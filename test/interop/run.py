@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Torc against programs of other projects. Prints a table (suite, peer, version, cases, passed, failed, skipped).
 
-usage: run.py --build DIR [--strict] [--peers torc,go,python,node,buf,h2spec,published] [--meshes N] [--keys N] [--messages N] [--seed S] [SUITE ...]
+usage: run.py --build DIR [--strict] [--peers torc,go,python,node,buf,h2spec,probes,published] [--meshes N] [--keys N] [--messages N] [--seed S] [SUITE ...]
 
 Exit 0 when all passed, 1 when a case failed (with --strict: or was skipped), 77 when everything was skipped."""
 import argparse
@@ -21,6 +21,7 @@ import suite_csds  # noqa: E402
 import suite_etcd  # noqa: E402
 import suite_h2spec  # noqa: E402
 import suite_otlp  # noqa: E402
+import suite_probes  # noqa: E402
 import suite_protos  # noqa: E402
 import suite_psm  # noqa: E402
 import suite_published  # noqa: E402
@@ -28,7 +29,7 @@ import suite_rpc  # noqa: E402
 import suite_serve  # noqa: E402
 import suite_stubs  # noqa: E402
 
-SUITES = {"published": suite_published.run, "protos": suite_protos.run, "rpc": suite_rpc.run, "serve": suite_serve.run, "http2": suite_rpc.run_http2,
+SUITES = {"published": suite_published.run, "protos": suite_protos.run, "rpc": suite_rpc.run, "serve": suite_serve.run, "probes": suite_probes.run_suite, "http2": suite_rpc.run_http2,
           "h2spec": suite_h2spec.run,
           "control_plane": suite_control_plane.run, "csds": suite_csds.run,
           "psm": suite_psm.run, "stubs": suite_stubs.run, "buf": suite_buf.run, "corpora": suite_corpora.run, "etcd": suite_etcd.run, "otlp": suite_otlp.run, "agreement": suite_agreement.run}

@@ -23,9 +23,12 @@ ABSENT = "not an Envoy API; held against google.golang.org/grpc and github.com/c
 LB = "envoy.extensions.load_balancing_policies."
 ELSEWHERE = {
     "grpc/health/v1/health.proto": ABSENT,
+    "grpc/reflection/v1/reflection.proto": ABSENT,
+    "grpc/reflection/v1alpha/reflection.proto": ABSENT,
     "grpc/testing/empty.proto": ABSENT,
     "grpc/testing/messages.proto": ABSENT,
     "xds/data/orca/v3/orca_load_report.proto": ABSENT,
+    "xds/service/orca/v3/orca.proto": ABSENT,
     "envoy/extensions/load_balancing_policies/override_host/v3/override_host.proto": NEWER,
     LB + "client_side_weighted_round_robin.v3.ClientSideWeightedRoundRobin.metric_names_for_computing_utilization":
         NEWER,

@@ -4,6 +4,8 @@
  * stderr, 2 for wrong usage. */
 #include <unistd.h>
 
+#include "grpc/testing/empty.torc.h"
+#include "grpc/testing/messages.torc.h"
 #include "service.h"
 
 struct flags {
@@ -62,6 +64,10 @@ int main(int argc, char **argv)
     torc_server *server = torc_server_new(&options, &error);
     torc_pool *pool = torc_pool_new(INTEROP_THREADS, 1024, &error);
     torc_health *health = error ? NULL : torc_health_new(server, &error);
+    torc_reflection *reflection = error ? NULL : torc_reflection_new(server, &error);
+    torc_reflection_add(reflection, &torc_stub_file__services_proto, &error);
+    torc_reflection_add(reflection, &torc_stub_file__grpc__testing__messages_proto, &error);
+    torc_reflection_add(reflection, &torc_stub_file__grpc__testing__empty_proto, &error);
     interop_service_add(server, pool, &error);
     torc_server_listen(server, flags.listen, credentials, &bound, &error);
     if (torc_server_start(server, &error) != 0)
@@ -76,6 +82,7 @@ int main(int argc, char **argv)
     torc_server_free(server);
     torc_pool_free(pool);
     torc_health_free(health);
+    torc_reflection_free(reflection);
     torc_credentials_unref(credentials);
     torc_free(bound);
     return 0;

@@ -1,0 +1,304 @@
+/* Descriptors are walked by hand (proto/wire.h): the index needs names and numbers alone, and generated code for
+ * descriptor.proto would be larger than all of this.
+ *
+ * A file is walked twice. The first walk checks: the bytes can be read, and nobody else has its names. The second walk
+ * adds, and cannot fail. `rules` says which fields of which descriptor are descriptors that have a name.
+ *
+ * One table has all that can be looked up: an entry's key is a letter (`what`) and a name. */
+#include "proto/descriptor_index.h"
+
+#include "base/buf.h"
+#include "base/parse.h"
+#include "base/table.h"
+#include "proto/wire.h"
+
+enum { MAX_DEPTH = 100, MAX_NAME = 4096 };
+
+/* The ways to find an entry. */
+enum what { A_FILE = 'f', A_SYMBOL = 's', AN_EXTENDEE = 'x' };
+
+struct tc_descriptor_entry {
+    UT_hash_handle hh;
+    struct tc_descriptor_file *file;            /* of a file and a symbol */
+    struct tc_descriptor_extensions extensions; /* of an extendee */
+    char key[];
+};
+
+/* The kinds of descriptors. The name of each is its field 1. */
+enum kind { FILE_KIND, MESSAGE, ENUM, SERVICE, VALUE, EXTENSION, LEAF }; /* from VALUE on: without children */
+
+static const struct {
+    enum kind parent;
+    uint64_t field;
+    enum kind child;
+} rules[] = {
+    {FILE_KIND, 4, MESSAGE}, {FILE_KIND, 5, ENUM},  {FILE_KIND, 6, SERVICE}, {FILE_KIND, 7, EXTENSION},
+    {MESSAGE, 2, LEAF},      {MESSAGE, 3, MESSAGE}, {MESSAGE, 4, ENUM},      {MESSAGE, 6, EXTENSION},
+    {MESSAGE, 8, LEAF},      {ENUM, 2, VALUE},      {SERVICE, 2, LEAF},
+};
+
+enum { FILE_PACKAGE = 2, FILE_IMPORT = 3, FIELD_EXTENDEE = 2, FIELD_NUMBER = 3 };
+
+/* One walk over a file. */
+struct walk {
+    struct tc_descriptor_index *x;
+    struct tc_descriptor_file *file;
+    bool adds;
+    struct tc_status *why;
+};
+
+static bool malformed(struct walk *w, const char *what)
+{
+    *w->why = tc_status_make(TORC_STATUS_INVALID_ARGUMENT, TORC_LAYER_CODEC, "file " TC_SHOWN ": malformed: %s",
+                             TC_SHOW(w->file->name), what);
+    return false;
+}
+
+static bool taken(struct walk *w, const char *what, const struct tc_descriptor_file *by)
+{
+    *w->why = tc_status_make(TORC_STATUS_ALREADY_EXISTS, TORC_LAYER_CODEC,
+                             "file " TC_SHOWN ": %s is defined by " TC_SHOWN ", too", TC_SHOW(w->file->name), what,
+                             TC_SHOW(by->name));
+    return false;
+}
+
+static bool name_is_good(struct tc_slice name)
+{
+    return name.len && name.len <= MAX_NAME && !memchr(name.data, '\0', name.len) && tc_utf8_valid(name);
+}
+
+/* --- the table --- */
+
+static struct tc_buf key_of(enum what what, struct tc_slice name)
+{
+    struct tc_buf key = {0};
+    tc_buf_append_char(&key, (char)what);
+    tc_buf_append_slice(&key, name);
+    return key;
+}
+
+static struct tc_descriptor_entry *entry_find(const struct tc_descriptor_index *x, enum what what, struct tc_slice name)
+{
+    struct tc_buf key = key_of(what, name);
+    struct tc_descriptor_entry *e;
+    HASH_FIND(hh, x->entries, key.data, key.len, e);
+    tc_buf_fini(&key);
+    return e;
+}
+
+/* Returns the entry, a new one if there is none. */
+static struct tc_descriptor_entry *entry_get(struct tc_descriptor_index *x, enum what what, struct tc_slice name)
+{
+    struct tc_descriptor_entry *e = entry_find(x, what, name);
+    if (e)
+        return e;
+    struct tc_buf key = key_of(what, name);
+    e = tc_calloc(1, sizeof(*e) + key.len);
+    memcpy(e->key, key.data, key.len);
+    HASH_ADD_KEYPTR(hh, x->entries, e->key, key.len, e);
+    tc_buf_fini(&key);
+    return e;
+}
+
+/* --- symbols and extensions --- */
+
+static bool symbol_visit(struct walk *w, struct tc_buf *name)
+{
+    const struct tc_descriptor_entry *other = entry_find(w->x, A_SYMBOL, tc_buf_slice(name));
+    if (!w->adds)
+        return !other || taken(w, tc_buf_cstr(name), other->file);
+    entry_get(w->x, A_SYMBOL, tc_buf_slice(name))->file = w->file;
+    return true;
+}
+
+/* Returns the place of the number among the extensions, or where it belongs. */
+static size_t extension_place(const struct tc_descriptor_extensions *e, int32_t number)
+{
+    size_t low = 0, high = e->list.len;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (e->list.data[middle].number < number)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+const struct tc_descriptor_extensions *tc_descriptor_index_extensions(const struct tc_descriptor_index *x,
+                                                                      struct tc_slice message)
+{
+    const struct tc_descriptor_entry *e = entry_find(x, AN_EXTENDEE, message);
+    return e ? &e->extensions : NULL;
+}
+
+const struct tc_descriptor_file *tc_descriptor_index_extension(const struct tc_descriptor_index *x,
+                                                               struct tc_slice message, int32_t number)
+{
+    const struct tc_descriptor_extensions *e = tc_descriptor_index_extensions(x, message);
+    size_t i = e ? extension_place(e, number) : 0;
+    return e && i < e->list.len && e->list.data[i].number == number ? e->list.data[i].file : NULL;
+}
+
+static void extension_add(struct tc_descriptor_extensions *e, int32_t number, const struct tc_descriptor_file *file)
+{
+    size_t i = extension_place(e, number), behind = e->list.len - i;
+    tc_vec_push(&e->list);
+    memmove(&e->list.data[i + 1], &e->list.data[i], behind * sizeof(e->list.data[0]));
+    e->list.data[i] = (struct tc_descriptor_extension){number, file};
+}
+
+/* The FieldDescriptorProto of an extension: whose it is, as ".a.M", and its number. */
+static bool extension_visit(struct walk *w, struct tc_slice bytes)
+{
+    struct tc_slice extendee = tc_wire_find(bytes, FIELD_EXTENDEE);
+    struct tc_wire_field f;
+    uint64_t number = 0;
+    for (struct tc_slice rest = bytes; rest.len && tc_wire_next(&rest, &f);)
+        if (f.number == FIELD_NUMBER)
+            number = f.varint;
+    if (extendee.len < 2 || *extendee.data != '.' || number < 1 || number > INT32_MAX)
+        return malformed(w, "an extension without a message or a number");
+    extendee = tc_slice_of(extendee.data + 1, extendee.len - 1);
+    const struct tc_descriptor_file *other = tc_descriptor_index_extension(w->x, extendee, (int32_t)number);
+    if (!w->adds)
+        return !other || taken(w, "an extension", other);
+    if (!other)
+        extension_add(&entry_get(w->x, AN_EXTENDEE, extendee)->extensions, (int32_t)number, w->file);
+    return true;
+}
+
+/* --- the walk --- */
+
+static bool visit(struct walk *w, enum kind kind, struct tc_slice scope, struct tc_slice bytes, unsigned depth);
+
+/* Visits what a descriptor has, which is named within `scope`. */
+static bool children_visit(struct walk *w, enum kind kind, struct tc_slice scope, struct tc_slice bytes, unsigned depth)
+{
+    struct tc_wire_field f;
+    for (struct tc_slice rest = bytes; rest.len;) {
+        if (!tc_wire_next(&rest, &f))
+            return malformed(w, "a field that cannot be read");
+        for (size_t i = 0; i < TC_ARRAY_LEN(rules); i++)
+            if (f.is_bytes && rules[i].parent == kind && rules[i].field == f.number &&
+                !visit(w, rules[i].child, scope, f.value, depth + 1))
+                return false;
+    }
+    return true;
+}
+
+static bool visit(struct walk *w, enum kind kind, struct tc_slice scope, struct tc_slice bytes, unsigned depth)
+{
+    struct tc_slice name = tc_wire_find(bytes, 1);
+    struct tc_buf full = {0};
+    if (depth > MAX_DEPTH)
+        return malformed(w, "more than 100 messages within each other");
+    if (!name_is_good(name))
+        return malformed(w, "a name");
+    tc_buf_append_slice(&full, scope);
+    if (scope.len)
+        tc_buf_append_char(&full, '.');
+    tc_buf_append_slice(&full, name);
+    bool good = symbol_visit(w, &full) && (kind != EXTENSION || extension_visit(w, bytes)) &&
+                /* The values of an enum are named beside it, as in C++. */
+                (kind >= VALUE || children_visit(w, kind, kind == ENUM ? scope : tc_buf_slice(&full), bytes, depth));
+    tc_buf_fini(&full);
+    return good;
+}
+
+/* --- files --- */
+
+static void file_free(struct tc_descriptor_file *f)
+{
+    tc_vec_fini(&f->imports);
+    tc_free(f->name);
+    tc_free(f);
+}
+
+/* Copies the bytes behind the struct. */
+static struct tc_descriptor_file *file_new(struct tc_slice bytes, struct tc_slice name)
+{
+    struct tc_descriptor_file *f = tc_calloc(1, sizeof(*f) + bytes.len);
+    memcpy(f + 1, bytes.data, bytes.len);
+    f->bytes = tc_slice_of(f + 1, bytes.len);
+    f->name = tc_malloc(name.len + 1);
+    memcpy(f->name, name.data, name.len);
+    f->name[name.len] = '\0';
+    return f;
+}
+
+/* Walks over the file. Its names are within its package. */
+static bool file_visit(struct walk *w)
+{
+    struct tc_slice package = tc_wire_find(w->file->bytes, FILE_PACKAGE);
+    if (package.len && !name_is_good(package))
+        return malformed(w, "the package");
+    return children_visit(w, FILE_KIND, package, w->file->bytes, 0);
+}
+
+static void imports_read(struct tc_descriptor_file *file)
+{
+    struct tc_wire_field f;
+    for (struct tc_slice rest = file->bytes; rest.len && tc_wire_next(&rest, &f);)
+        if (f.is_bytes && f.number == FILE_IMPORT)
+            *tc_vec_push(&file->imports) = f.value;
+}
+
+static int refuse(struct tc_status *why, int rc, const char *what, const char *name)
+{
+    *why = tc_status_make(rc == TORC_EEXIST ? TORC_STATUS_ALREADY_EXISTS : TORC_STATUS_INVALID_ARGUMENT,
+                          TORC_LAYER_CODEC, "%s" TC_SHOWN, what, TC_SHOW(name));
+    return rc;
+}
+
+int tc_descriptor_index_add(struct tc_descriptor_index *x, struct tc_slice bytes, struct tc_status *why)
+{
+    struct tc_slice name = bytes.len ? tc_wire_find(bytes, 1) : bytes;
+    if (!name_is_good(name))
+        return refuse(why, TORC_EPARSE, "malformed: a file without a name", "");
+    const struct tc_descriptor_file *other = tc_descriptor_index_file(x, name);
+    if (other)
+        return tc_slice_eq(other->bytes, bytes) ? 0
+                                                : refuse(why, TORC_EEXIST, "another file has the name ", other->name);
+    struct tc_descriptor_file *file = file_new(bytes, name);
+    struct walk w = {.x = x, .file = file, .why = why};
+    if (!file_visit(&w)) {
+        file_free(file);
+        return why->code == TORC_STATUS_ALREADY_EXISTS ? TORC_EEXIST : TORC_EPARSE;
+    }
+    w.adds = true;
+    file_visit(&w);
+    imports_read(file);
+    file->index = x->files.len;
+    *tc_vec_push(&x->files) = file;
+    entry_get(x, A_FILE, name)->file = file;
+    return 0;
+}
+
+void tc_descriptor_index_fini(struct tc_descriptor_index *x)
+{
+    struct tc_descriptor_entry *e = x->entries, *next;
+    HASH_CLEAR(hh, x->entries);
+    for (; e; e = next) {
+        next = e->hh.next;
+        tc_vec_fini(&e->extensions.list);
+        tc_free(e);
+    }
+    for (size_t i = 0; i < x->files.len; i++)
+        file_free(x->files.data[i]);
+    tc_vec_fini(&x->files);
+}
+
+/* --- lookups --- */
+
+const struct tc_descriptor_file *tc_descriptor_index_file(const struct tc_descriptor_index *x, struct tc_slice name)
+{
+    const struct tc_descriptor_entry *e = entry_find(x, A_FILE, name);
+    return e ? e->file : NULL;
+}
+
+const struct tc_descriptor_file *tc_descriptor_index_symbol(const struct tc_descriptor_index *x, struct tc_slice name)
+{
+    const struct tc_descriptor_entry *e = entry_find(x, A_SYMBOL, name);
+    return e ? e->file : NULL;
+}

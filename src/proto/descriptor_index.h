@@ -1,0 +1,53 @@
+/* Files of serialised descriptors (google.protobuf.FileDescriptorProto), found by their name, by what they define, and
+ * by the extensions that they define. For one thread at a time. */
+#ifndef TC_PROTO_DESCRIPTOR_INDEX_H
+#define TC_PROTO_DESCRIPTOR_INDEX_H
+
+#include "base/slice.h"
+#include "base/status.h"
+#include "base/vec.h"
+
+struct tc_descriptor_file {
+    size_t index; /* counted from 0, in the order of addition */
+    char *name;
+    struct tc_slice bytes;           /* owned */
+    TC_VEC(struct tc_slice) imports; /* names, in `bytes` */
+};
+
+/* An extension of a message. */
+struct tc_descriptor_extension {
+    int32_t number;
+    const struct tc_descriptor_file *file;
+};
+
+/* The extensions of a message, by number, ascending. */
+struct tc_descriptor_extensions {
+    TC_VEC(struct tc_descriptor_extension) list;
+};
+
+struct tc_descriptor_entry;
+
+/* All zero is an empty index. */
+struct tc_descriptor_index {
+    struct tc_descriptor_entry *entries;
+    TC_VEC(struct tc_descriptor_file *) files; /* in the order of addition */
+};
+
+void tc_descriptor_index_fini(struct tc_descriptor_index *x);
+
+/* Adds a copy of a file. Nothing happens when the index has the same file. TORC_EPARSE: it is malformed. TORC_EEXIST:
+ * another file has its name, or defines one of its symbols or extensions. *why then says which, and nothing is
+ * added. */
+int tc_descriptor_index_add(struct tc_descriptor_index *x, struct tc_slice bytes, struct tc_status *why);
+
+/* Return the file, NULL if there is none: by its name ("a/b.proto"); by the full name of a message, a field, a oneof,
+ * an enum, a value, a service, a method or an extension ("a.Outer.Inner"); by an extension of a message ("a.M"). */
+const struct tc_descriptor_file *tc_descriptor_index_file(const struct tc_descriptor_index *x, struct tc_slice name);
+const struct tc_descriptor_file *tc_descriptor_index_symbol(const struct tc_descriptor_index *x, struct tc_slice name);
+const struct tc_descriptor_file *tc_descriptor_index_extension(const struct tc_descriptor_index *x,
+                                                               struct tc_slice message, int32_t number);
+/* Returns the extensions of a message, NULL if it has none. */
+const struct tc_descriptor_extensions *tc_descriptor_index_extensions(const struct tc_descriptor_index *x,
+                                                                      struct tc_slice message);
+
+#endif
