@@ -52,6 +52,7 @@
 #include <torc/message.h>
 #include <torc/metadata.h>
 #include <torc/options.h>
+#include <torc/orca.h>
 #include <torc/reflection.h>
 #include <torc/resolver.h>
 #include <torc/result.h>

@@ -9,7 +9,7 @@ from programs import HERE, Program
 from suite_rpc import certificates
 
 SERVICES = ["grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection",
-            "grpc.testing.TestService"]
+            "grpc.testing.TestService", "xds.service.orca.v3.OpenRcaService"]
 TEST = "grpc.testing.TestService"
 RPC_FAILED = 3
 

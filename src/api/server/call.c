@@ -500,6 +500,7 @@ static int call_end(torc_server_call *c, struct tc_rstr *last, int code, const c
         c->ending.text = text ? tc_rstr_str(text) : NULL;
         tc_headers_init(&c->ending.trailers, &c->sent);
         tc_metadata_to_headers(trailers, &c->ending.trailers);
+        tc_load_add_trailer(&c->ending.load, c->server->load, &c->sent, &c->ending.trailers);
     } else {
         rc = over;
     }

@@ -6,6 +6,7 @@
 #define TC_API_SERVER_CALL_OBJECT_H
 
 #include "api/arena.h"
+#include "api/server/load.h"
 #include "api/server/server_internal.h"
 #include "api/typed.h"
 #include "base/headers.h"
@@ -45,7 +46,8 @@ struct tc_unwritten {
 struct tc_call_ending {
     int code;
     struct tc_rstr *text;
-    struct tc_headers trailers; /* in the call's `sent` */
+    struct tc_headers trailers; /* in the call's `sent`, as what `load` has */
+    struct tc_load load;        /* what the RPC recorded */
 };
 
 /* The facts of a request, which are constant. Texts are in the call's arena. */

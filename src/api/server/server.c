@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "api/server/load.h"
 #include "api/server/server_internal.h"
 #include "base/mem.h"
 #include "base/options.h"
@@ -46,6 +47,11 @@ void tc_api_server_unref(torc_server *s)
         tc_free(l->name);
         tc_free(l);
     }
+    for (struct tc_stop_fn *f = s->stopping_fns, *following; f; f = following) {
+        following = f->next;
+        tc_free(f);
+    }
+    tc_server_load_unref(s->load);
     struct tc_server_shard *shards = s->shards;
     size_t n_shards = s->n_shards;
     tc_interceptors_free(s->interceptors);
@@ -401,9 +407,10 @@ int torc_server_listen(torc_server *s, const char *address, torc_credentials *cr
 
 void tc_api_server_on_stopping(torc_server *s, void (*fn)(void *arg), void *arg)
 {
+    struct tc_stop_fn *f = TC_NEW(struct tc_stop_fn);
     tc_runtime_lock(s->rt);
-    s->on_stopping = fn;
-    s->stopping_arg = arg;
+    *f = (struct tc_stop_fn){s->stopping_fns, fn, arg};
+    s->stopping_fns = f;
     tc_runtime_unlock(s->rt);
 }
 
@@ -476,14 +483,14 @@ static void on_stop(void *arg)
     torc_server *s = a->s;
     tc_runtime_lock(s->rt);
     bool over = s->ended || s->state == TC_SERVER_STOPPED;
-    void (*on_stopping)(void *arg) = over || s->state == TC_SERVER_STOPPING ? NULL : s->on_stopping;
+    const struct tc_stop_fn *stopping_fns = over || s->state == TC_SERVER_STOPPING ? NULL : s->stopping_fns;
     if (!over)
         s->state = TC_SERVER_STOPPING;
     tc_runtime_unlock(s->rt);
     if (over)
         return;
-    if (on_stopping)
-        on_stopping(s->stopping_arg);
+    for (const struct tc_stop_fn *f = stopping_fns; f; f = f->next)
+        f->fn(f->arg);
     tc_server_shards_drain(s, a->grace_ms);
 }
 

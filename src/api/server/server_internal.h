@@ -35,7 +35,7 @@ struct tc_method_limits {
 
 enum tc_server_state { TC_SERVER_NEW, TC_SERVER_STARTED, TC_SERVER_STOPPING, TC_SERVER_STOPPED };
 
-/* A torc_server_stop_async that waits for the end. */
+/* A torc_server_stop_async that waits for the end, or a service that is told of the beginning of the stop. */
 struct tc_stop_fn {
     struct tc_stop_fn *next;
     void (*fn)(void *arg);
@@ -77,13 +77,13 @@ struct torc_server {
     bool ended; /* the home is gone */
     struct tc_link waits;
     struct tc_stop_fn *stop_fns;
-    void (*on_stopping)(void *arg); /* NULL: none */
-    void *stopping_arg;
+    struct tc_stop_fn *stopping_fns;
+    struct tc_server_load *load; /* a reference; constant after the start; NULL: none */
 };
 
 torc_server *tc_api_server_ref(torc_server *s);
 void tc_api_server_unref(torc_server *s);
-/* Sets fn, which is called on the loop when the server begins to stop, while its handlers are not released. */
+/* Adds fn, which is called on the loop when the server begins to stop, while its handlers are not released. */
 void tc_api_server_on_stopping(torc_server *s, void (*fn)(void *arg), void *arg);
 /* Tells all who wait that the server has stopped. The home's loop. */
 void tc_api_server_stopped(torc_server *s);

@@ -68,7 +68,8 @@ int main(int argc, char **argv)
     torc_reflection_add(reflection, &torc_stub_file__services_proto, &error);
     torc_reflection_add(reflection, &torc_stub_file__grpc__testing__messages_proto, &error);
     torc_reflection_add(reflection, &torc_stub_file__grpc__testing__empty_proto, &error);
-    interop_service_add(server, pool, &error);
+    torc_orca *orca = error ? NULL : torc_orca_new(server, 1000, &error);
+    interop_service_add(server, pool, orca, &error);
     torc_server_listen(server, flags.listen, credentials, &bound, &error);
     if (torc_server_start(server, &error) != 0)
         return fail(error);
@@ -83,6 +84,7 @@ int main(int argc, char **argv)
     torc_pool_free(pool);
     torc_health_free(health);
     torc_reflection_free(reflection);
+    torc_orca_free(orca);
     torc_credentials_unref(credentials);
     torc_free(bound);
     return 0;

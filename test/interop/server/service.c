@@ -79,6 +79,30 @@ static bool ended_as_asked(torc_server_call *call, const Grpc__Testing__EchoStat
     return true;
 }
 
+/* --- load --- */
+
+/* Records a value of the call (`orca` NULL) or of the server. */
+static void load_set(torc_orca *orca, torc_server_call *call, int metric, const char *name, double value)
+{
+    if (orca)
+        torc_orca_set(orca, metric, name, value);
+    else
+        torc_orca_record(call, metric, name, value);
+}
+
+/* Takes over the report that a client wants to see again. */
+static void load_take(torc_orca *orca, torc_server_call *call, const Grpc__Testing__TestOrcaReport *report)
+{
+    if (!report)
+        return;
+    load_set(orca, call, TORC_ORCA_CPU, NULL, report->cpu_utilization);
+    load_set(orca, call, TORC_ORCA_MEMORY, NULL, report->memory_utilization);
+    for (size_t i = 0; i < report->n_request_cost; i++)
+        load_set(orca, call, TORC_ORCA_REQUEST_COST, report->request_cost[i]->key, report->request_cost[i]->value);
+    for (size_t i = 0; i < report->n_utilization; i++)
+        load_set(orca, call, TORC_ORCA_UTILIZATION, report->utilization[i]->key, report->utilization[i]->value);
+}
+
 static void empty_call(torc_server_call *call, const Grpc__Testing__Empty *request, void *arg)
 {
     (void)request, (void)arg;
@@ -94,6 +118,7 @@ static void unary_call(torc_server_call *call, const Grpc__Testing__SimpleReques
     if (!compressed_as_expected(call, torc_server_call_request(call), request->expect_compressed))
         return;
     echo_initial(call);
+    load_take(NULL, call, request->orca_per_query_report);
     if (ended_as_asked(call, request->response_status) || !payload_make(&payload, call, request->response_size))
         return;
     response.payload = &payload;
@@ -191,15 +216,16 @@ static void full_duplex_call(torc_server_call *call, void *arg)
 {
     const Grpc__Testing__StreamingOutputCallRequest *request;
     int rc;
-    (void)arg;
     echo_initial(call);
-    while ((rc = grpc__testing__test_service__full_duplex_call__next(call, -1, &request)) == 1)
+    while ((rc = grpc__testing__test_service__full_duplex_call__next(call, -1, &request)) == 1) {
+        load_take(arg, call, request->orca_oob_report);
         if (!answer(call, request, grpc__testing__test_service__full_duplex_call__reply))
             return;
+    }
     finish(call, rc == 0 ? TORC_STATUS_OK : TORC_STATUS_INTERNAL, rc == 0 ? NULL : torc_strerror(rc));
 }
 
-void interop_service_add(torc_server *server, torc_pool *pool, torc_error **error)
+void interop_service_add(torc_server *server, torc_pool *pool, torc_orca *orca, torc_error **error)
 {
     static const struct grpc__testing__test_service__handlers handlers = {
         TORC_SIZE(grpc__testing__test_service__handlers),
@@ -212,7 +238,7 @@ void interop_service_add(torc_server *server, torc_pool *pool, torc_error **erro
     static const char *const waiting[] = {"grpc.testing.TestService/StreamingOutputCall",
                                           "grpc.testing.TestService/FullDuplexCall"};
     struct torc_method_options options = {TORC_SIZE(torc_method_options), .pool = pool};
-    grpc__testing__test_service__add(server, &handlers, NULL, error);
+    grpc__testing__test_service__add(server, &handlers, orca, error);
     for (size_t i = 0; i < sizeof(waiting) / sizeof(waiting[0]); i++)
         torc_server_limit(server, waiting[i], &options, error);
 }

@@ -14,7 +14,8 @@
 
 enum { INTEROP_THREADS = 32 };
 
-/* Adds the service to a server whose option gzip is on. Calls that wait for their client run on the pool. */
-void interop_service_add(torc_server *server, torc_pool *pool, torc_error **error);
+/* Adds the service to a server whose option gzip is on. Calls that wait for their client run on the pool. Clients may
+ * set the server's load. */
+void interop_service_add(torc_server *server, torc_pool *pool, torc_orca *orca, torc_error **error);
 
 #endif

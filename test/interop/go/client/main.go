@@ -11,6 +11,7 @@ import (
 	"io"
 	"log"
 	"sort"
+	"strings"
 	"sync"
 	"time"
 
@@ -170,6 +171,8 @@ var cases = map[string]func(context.Context, *world){
 	"special_status_message":      of(interop.DoSpecialStatusMessage),
 	"custom_metadata":             of(interop.DoCustomMetadata),
 	"unimplemented_method":        func(ctx context.Context, w *world) { interop.DoUnimplementedMethod(ctx, w.cc) },
+	"orca_per_rpc":         func(ctx context.Context, w *world) { interop.DoORCAPerRPCTest(ctx, w.tc) },
+	"orca_oob":             func(ctx context.Context, w *world) { interop.DoORCAOOBTest(ctx, w.tc) },
 	"unimplemented_service": func(ctx context.Context, w *world) {
 		interop.DoUnimplementedService(ctx, pb.NewUnimplementedServiceClient(w.cc))
 	},
@@ -205,7 +208,11 @@ func main() {
 		must(*ca, err)
 	}
 	w := &world{seen: &arrivals{}}
-	cc, err := grpc.NewClient("passthrough:///"+*target, grpc.WithTransportCredentials(creds), grpc.WithStatsHandler(w.seen))
+	opts := []grpc.DialOption{grpc.WithTransportCredentials(creds), grpc.WithStatsHandler(w.seen)}
+	if strings.HasPrefix(*name, "orca_") { // the policy of grpc-go's interop package that takes reports
+		opts = append(opts, grpc.WithDefaultServiceConfig(`{"loadBalancingConfig":[{"test_backend_metrics_load_balancer":{}}]}`))
+	}
+	cc, err := grpc.NewClient("passthrough:///"+*target, opts...)
 	must(*target, err)
 	defer cc.Close()
 	w.cc, w.tc = cc, pb.NewTestServiceClient(cc)

@@ -1,0 +1,49 @@
+/* Values of load, of an RPC and of a server, and reports of them (torc/orca.h). */
+#ifndef TC_API_SERVER_LOAD_H
+#define TC_API_SERVER_LOAD_H
+
+#include <pthread.h>
+#include <torc/orca.h>
+
+#include "base/arena.h"
+#include "base/headers.h"
+#include "base/ref.h"
+
+struct tc_buf;
+
+/* One value of a report. */
+struct tc_load_value;
+
+/* The values of an RPC or of a server, each metric and name once. All zero is empty. */
+struct tc_load {
+    struct tc_load_value *first;
+    size_t n;
+};
+
+/* The values of a server; any thread. */
+struct tc_server_load {
+    struct tc_ref ref;
+    pthread_mutex_t mutex;
+    struct tc_load load; /* under the mutex */
+};
+
+/* Returns whether the metric is known, has such a name, and may be a server's where it is to be one. */
+bool tc_load_metric_is_good(int metric, const char *name, bool of_server);
+/* Sets a value of a good metric. Its memory is of the arena; NULL: of the system. TORC_EINVAL: the value is out of
+ * range. TORC_ELIMIT: there are too many. */
+int tc_load_set(struct tc_load *load, struct tc_arena *arena, int metric, const char *name, double value);
+/* Adds the trailer with the report of an RPC, unless the RPC has no value. `server`: the values of its server; NULL:
+ * none. The trailer's bytes are in the arena. */
+void tc_load_add_trailer(const struct tc_load *load, struct tc_server_load *server, struct tc_arena *arena,
+                         struct tc_headers *trailers);
+
+struct tc_server_load *tc_server_load_new(void);
+void tc_server_load_unref(struct tc_server_load *s); /* NULL is allowed */
+/* tc_load_set. */
+int tc_server_load_set(struct tc_server_load *s, int metric, const char *name, double value);
+/* Returns false if there is no such value. */
+bool tc_server_load_clear(struct tc_server_load *s, int metric, const char *name);
+/* Appends the values to a report, but for those that the RPC has (NULL: no RPC). */
+void tc_server_load_append(struct tc_buf *out, struct tc_server_load *s, const struct tc_load *of_rpc);
+
+#endif

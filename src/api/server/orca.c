@@ -1,0 +1,305 @@
+/* ORCA of servers: what the application sets, and reports out of band (A51). The values are load.c's.
+ *
+ * The events and the timer of a stream of OpenRcaService are its loop's; the end with the server may come from another.
+ * The thread that sets `ended`, under the mutex of streams, finishes the call, so that the stream is there until then.
+ * That mutex is taken before the runtime's lock. A report that finds the last one unwritten is left out, as the next
+ * one has everything. Memory is counted: the application's handle, the server's method (by its release), each
+ * stream. */
+#include "api/server/orca.h"
+
+#include <pthread.h>
+
+#include "api/server/call_object.h"
+#include "base/buf.h"
+#include "base/mem.h"
+#include "base/thread.h"
+#include "io/loop.h"
+#include "proto/wire.h"
+
+#define METHOD "/xds.service.orca.v3.OpenRcaService/StreamCoreMetrics"
+#define STOPPING "the server is being stopped"
+
+enum {
+    MAX_REQUEST = 4096,
+    LEAST_INTERVAL_MS = 30000,
+    MAX_INTERVAL_MS = 1000000000, /* eleven days */
+};
+
+struct torc_orca {
+    struct tc_ref ref;
+    uint64_t least_ms;
+    pthread_mutex_t streams_mutex;
+    /* Under it: */
+    struct tc_link streams;
+    bool stopping;
+
+    struct tc_server_load *load; /* a reference */
+};
+
+struct orca_stream {
+    struct tc_link link; /* under the mutex of streams */
+    bool ended;          /* as well: somebody finishes the call */
+    torc_orca *orca;     /* a reference */
+    torc_server_call *call;
+    struct tc_timer timer; /* the loop's, as all below */
+    bool timed;            /* the timer was made, and is not stopped for good */
+    uint64_t interval_ms;
+};
+
+static void orca_unref(torc_orca *o)
+{
+    if (!tc_ref_dec(&o->ref))
+        return;
+    pthread_mutex_destroy(&o->streams_mutex);
+    tc_server_load_unref(o->load);
+    tc_free(o);
+}
+
+/* --- out of band --- */
+
+/* Reads a google.protobuf.Duration {seconds = 1, nanos = 2}: milliseconds; a negative one is 0. */
+static bool duration_read(struct tc_slice bytes, uint64_t *ms)
+{
+    struct tc_wire_field f;
+    int64_t seconds = 0, nanos = 0;
+    while (bytes.len) {
+        if (!tc_wire_next(&bytes, &f))
+            return false;
+        if (f.number == 1)
+            seconds = (int64_t)f.varint;
+        else if (f.number == 2)
+            nanos = (int64_t)f.varint;
+    }
+    seconds = TC_MAX(TC_MIN(seconds, (int64_t)MAX_INTERVAL_MS), (int64_t)0);
+    nanos = TC_MAX(TC_MIN(nanos, (int64_t)999999999), (int64_t)0);
+    *ms = (uint64_t)seconds * 1000 + (uint64_t)nanos / 1000000;
+    return true;
+}
+
+uint64_t tc_orca_interval_ms(struct tc_slice request, uint64_t least_ms)
+{
+    struct tc_wire_field f;
+    uint64_t ms = 0;
+    while (request.len) {
+        if (!tc_wire_next(&request, &f) || (f.number == 1 && f.is_bytes && !duration_read(f.value, &ms)))
+            return 0;
+    }
+    return TC_MAX(TC_MIN(ms, (uint64_t)MAX_INTERVAL_MS), least_ms);
+}
+
+/* Sends the values, and again after the interval. With the mutex of streams held. */
+static void stream_report(struct orca_stream *s)
+{
+    struct tc_buf report = {0};
+    tc_server_load_append(&report, s->orca->load, NULL);
+    torc_server_call_send(s->call, report.data, report.len, 0, 0); /* TORC_EAGAIN: the last one is still there */
+    tc_buf_fini(&report);
+    tc_timer_start(&s->timer, s->interval_ms);
+}
+
+static void on_timer(struct tc_timer *timer)
+{
+    struct orca_stream *s = TC_CONTAINER_OF(timer, struct orca_stream, timer);
+    pthread_mutex_lock(&s->orca->streams_mutex);
+    if (!s->ended)
+        stream_report(s);
+    pthread_mutex_unlock(&s->orca->streams_mutex);
+}
+
+/* Finishes the call, unless somebody does. Otherwise the stream may be gone when the function returns. */
+static void stream_end(struct orca_stream *s, int code, const char *text)
+{
+    pthread_mutex_lock(&s->orca->streams_mutex);
+    bool ends = !s->ended;
+    s->ended = true;
+    tc_list_remove(&s->link);
+    pthread_mutex_unlock(&s->orca->streams_mutex);
+    if (ends)
+        torc_server_call_finish(s->call, code, text, NULL);
+}
+
+static void on_message(torc_server_call *call, const torc_message *message, void *arg)
+{
+    struct orca_stream *s = arg;
+    torc_orca *o = s->orca;
+    struct tc_slice request = tc_slice_of(torc_message_data(message), torc_message_size(message));
+    s->interval_ms = tc_orca_interval_ms(request, o->least_ms);
+    if (!s->interval_ms) {
+        stream_end(s, TORC_STATUS_INTERNAL, "malformed OrcaLoadReportRequest");
+        return;
+    }
+    pthread_mutex_lock(&o->streams_mutex);
+    bool stopping = o->stopping;
+    if (!stopping) {
+        tc_timer_init(&s->timer, tc_runtime_loop(call->rt), on_timer);
+        s->timed = true;
+        tc_list_append(&o->streams, &s->link);
+        stream_report(s);
+    }
+    pthread_mutex_unlock(&o->streams_mutex);
+    if (stopping)
+        stream_end(s, TORC_STATUS_UNAVAILABLE, STOPPING);
+}
+
+static void on_half_close(torc_server_call *call TC_UNUSED, void *arg)
+{
+    stream_end(arg, TORC_STATUS_INTERNAL, "no OrcaLoadReportRequest came");
+}
+
+static void timer_end(struct orca_stream *s)
+{
+    if (s->timed)
+        tc_timer_stop(&s->timer);
+    s->timed = false;
+}
+
+static void on_cancel(torc_server_call *call TC_UNUSED, void *arg)
+{
+    timer_end(arg); /* here: when the call is finished the loop may be gone */
+    stream_end(arg, TORC_STATUS_CANCELLED, NULL);
+}
+
+static void on_release(void *arg)
+{
+    struct orca_stream *s = arg;
+    timer_end(s);
+    orca_unref(s->orca);
+    tc_free(s);
+}
+
+static const struct torc_server_call_events events = {TORC_SIZE(torc_server_call_events), .on_message = on_message,
+                                                      .on_half_close = on_half_close, .on_cancel = on_cancel,
+                                                      .release = on_release};
+
+static void on_stream(torc_server_call *call, void *arg)
+{
+    struct orca_stream *s = TC_NEW(struct orca_stream);
+    s->orca = arg;
+    s->call = call;
+    tc_list_init(&s->link);
+    tc_ref_inc(&s->orca->ref);
+    call->unwritten.room = 0; /* one report at a time waits to be written */
+    if (torc_server_call_set_events(call, &events, s) == 0) {
+        torc_server_call_want(call, 1);
+        return;
+    }
+    on_release(s);
+    torc_server_call_finish(call, TORC_STATUS_CANCELLED, NULL, NULL);
+}
+
+/* Takes a stream whose call the caller finishes; NULL: there is none. */
+static struct orca_stream *stream_take(torc_orca *o)
+{
+    pthread_mutex_lock(&o->streams_mutex);
+    struct tc_link *link = tc_list_pop(&o->streams);
+    struct orca_stream *s = link ? TC_CONTAINER_OF(link, struct orca_stream, link) : NULL;
+    if (s)
+        s->ended = true;
+    o->stopping = true;
+    pthread_mutex_unlock(&o->streams_mutex);
+    return s;
+}
+
+/* The server begins to stop. */
+static void on_stopping(void *arg)
+{
+    struct orca_stream *s;
+    while ((s = stream_take(arg)))
+        torc_server_call_finish(s->call, TORC_STATUS_UNAVAILABLE, STOPPING, NULL);
+}
+
+/* --- the application --- */
+
+static void on_method_release(void *arg)
+{
+    orca_unref(arg);
+}
+
+/* Gives the server a reference to the values, if it has no reports yet. */
+static int server_take(torc_server *server, torc_orca *o, torc_error **error)
+{
+    tc_runtime_lock(server->rt);
+    int rc = server->load ? TORC_EEXIST : 0;
+    if (rc == 0) {
+        tc_ref_inc(&o->load->ref);
+        server->load = o->load;
+    }
+    tc_runtime_unlock(server->rt);
+    if (rc != 0)
+        tc_error_set(error, rc, TORC_LAYER_API, "server: it has reports of its load already");
+    return rc;
+}
+
+static int service_add(torc_server *server, torc_orca *o, torc_error **error)
+{
+    const struct torc_method_options small = {TORC_SIZE(torc_method_options), .max_receive_message_bytes = MAX_REQUEST};
+    struct torc_handler handler = {TORC_SIZE(torc_handler), .stream = on_stream, .release = on_method_release,
+                                   .arg = o};
+    tc_ref_inc(&o->ref);
+    int rc = torc_server_add_method(server, METHOD, &handler, error);
+    if (rc != 0) {
+        orca_unref(o);
+        return rc;
+    }
+    torc_server_limit(server, METHOD, &small, NULL);
+    tc_api_server_on_stopping(server, on_stopping, o);
+    return 0;
+}
+
+torc_orca *torc_orca_new(torc_server *server, int64_t min_interval_ms, torc_error **error)
+{
+    TC_NO_CANCEL;
+    if (tc_error_pending(error))
+        return NULL;
+    if (!server || min_interval_ms < -1) {
+        tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "the server must not be NULL, nor the interval below -1");
+        return NULL;
+    }
+    torc_orca *o = TC_NEW(torc_orca);
+    tc_ref_init(&o->ref);
+    tc_list_init(&o->streams);
+    pthread_mutex_init(&o->streams_mutex, NULL);
+    o->load = tc_server_load_new();
+    o->least_ms = min_interval_ms > 0 ? (uint64_t)min_interval_ms : LEAST_INTERVAL_MS;
+    if ((min_interval_ms < 0 || service_add(server, o, error) == 0) && server_take(server, o, error) == 0)
+        return o;
+    orca_unref(o);
+    return NULL;
+}
+
+int torc_orca_set(torc_orca *o, int metric, const char *name, double value)
+{
+    TC_NO_CANCEL;
+    return o && tc_load_metric_is_good(metric, name, true) ? tc_server_load_set(o->load, metric, name, value)
+                                                           : TORC_EINVAL;
+}
+
+int torc_orca_clear(torc_orca *o, int metric, const char *name)
+{
+    TC_NO_CANCEL;
+    if (!o || !tc_load_metric_is_good(metric, name, true))
+        return TORC_EINVAL;
+    return tc_server_load_clear(o->load, metric, name) ? 0 : TORC_ENOTFOUND;
+}
+
+int torc_orca_record(torc_server_call *c, int metric, const char *name, double value)
+{
+    TC_NO_CANCEL;
+    int rc = c && tc_load_metric_is_good(metric, name, false) ? tc_runtime_check(c->rt) : TORC_EINVAL;
+    if (rc != 0)
+        return rc;
+    tc_api_call_hold(c);
+    tc_runtime_lock(c->rt);
+    rc = tc_api_call_state(c);
+    if (rc == 0)
+        rc = tc_load_set(&c->ending.load, &c->sent, metric, name, value);
+    tc_runtime_unlock(c->rt);
+    tc_api_call_drop(c);
+    return rc;
+}
+
+void torc_orca_free(torc_orca *o)
+{
+    if (o)
+        orca_unref(o);
+}
