@@ -3,7 +3,7 @@
 programs (go.sum), a Python environment (hashes in requirements.txt), Node packages (package-lock.json), h2spec and
 probes (go.sum). A peer that was built from the same sources is left as it is, without network. Exit 0, or 77 with the reason when a toolchain is missing.
 
-usage: build_peers.py --into DIR [go|python|node|buf|h2spec|probes|etcd|otlp|descriptors ...]"""
+usage: build_peers.py --into DIR [go|python|node|buf|h2spec|probes|java|etcd|otlp|descriptors ...]"""
 import argparse
 import contextlib
 import fcntl
@@ -63,6 +63,17 @@ def build_probes(into):
     build_module(into, "probes", "tool")
 
 
+def build_java(into):
+    for name in ("java", "keytool", "sha256sum"):
+        tool(name)
+    shutil.rmtree(into, ignore_errors=True)
+    run(tool("mvn"), "-q", "-B", "-f", HERE / "java" / "pom.xml", "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies",
+        f"-DoutputDirectory={into}")
+    run("sha256sum", "--quiet", "--strict", "-c", HERE / "java" / "SHA256SUMS", cwd=into)
+    if len(list(into.glob("*.jar"))) != len((HERE / "java" / "SHA256SUMS").read_text(encoding="ascii").splitlines()):
+        raise RuntimeError("java: other jars than SHA256SUMS names")
+
+
 def build_etcd(into):
     build_module(into, "etcd", "./...")
 
@@ -107,10 +118,10 @@ def build_buf(into):
     build_packages(into, "buf")
 
 
-BUILDERS = {"go": build_go, "python": build_python, "node": build_node, "buf": build_buf, "h2spec": build_h2spec, "probes": build_probes,
+BUILDERS = {"go": build_go, "python": build_python, "node": build_node, "buf": build_buf, "h2spec": build_h2spec, "probes": build_probes, "java": build_java,
             "etcd": build_etcd, "otlp": build_otlp, "descriptors": build_descriptors}
 # What a peer is made of, beside its sources.
-INPUTS = {"go": "**/*", "etcd": "**/*", "otlp": "**/*", "descriptors": "**/*", "h2spec": "go.*", "probes": "go.*", "python": "requirements.txt", "node": "package*.json",
+INPUTS = {"go": "**/*", "etcd": "**/*", "otlp": "**/*", "descriptors": "**/*", "h2spec": "go.*", "probes": "go.*", "java": "*", "python": "requirements.txt", "node": "package*.json",
           "buf": "package*.json"}
 
 

@@ -1,17 +1,23 @@
 """gRPC's interop suite: other clients against Torc's server."""
 import os
 import pathlib
+import re
 import subprocess
 import tempfile
 
 import build_peers
-from programs import Failure, Program
+from programs import HERE, Failure, Program
 from suite_rpc import ITERATIONS, PROTOS, Counter, certificates
 
 # What a server brings back that compresses one of two equal answers (unary), or the smaller one of a stream: clients that do
 # not show whether an answer came compressed are judged by it. Without compression it would be twice as much and more.
 TRAFFIC = {"server_compressed_unary": (314159, 340000), "server_compressed_streaming": (92653, 110000)}
-PEERS = ["torc", "go", "python", "node"]
+PEERS = ["torc", "go", "python", "node", "java"]
+# grpc-java's client does not name its cases.
+JAVA_CASES = ["empty_unary", "large_unary", "client_compressed_unary", "server_compressed_unary", "client_streaming",
+              "client_compressed_streaming", "server_streaming", "server_compressed_streaming", "ping_pong", "empty_stream",
+              "custom_metadata", "status_code_and_message", "special_status_message", "unimplemented_method",
+              "unimplemented_service", "cancel_after_begin", "cancel_after_first_response", "timeout_on_sleeping_server"]
 
 
 def client_command(paths, peer):
@@ -41,17 +47,21 @@ class Client:
 
     def play(self, name, target, tls):
         """None, or why the case failed."""
-        flags = [f"--target={target}", f"--case={name}"] + ([f"--ca={tls}", "--authority=interop.test"] if tls else [])
-        if name in ITERATIONS:
-            flags.append(f"--iterations={ITERATIONS[name]}")
-        if not self.joined:
-            flags = [word for flag in flags for word in flag.split("=", 1)]
+        flags = self.flags(name, target, tls)
         try:
             done = subprocess.run([*self.command, *flags], capture_output=True, text=True, timeout=120, check=False,
                                   env=self.env)
         except subprocess.TimeoutExpired:
             return "not done within 120 s"
-        return None if done.returncode == 0 else f"exit {done.returncode}: {done.stderr.strip()[-500:]}"
+        return None if done.returncode == 0 else f"exit {done.returncode}: {(done.stderr + done.stdout).strip()[-500:]}"
+
+    def flags(self, name, target, tls):
+        flags = [f"--target={target}", f"--case={name}"] + ([f"--ca={tls}", "--authority=interop.test"] if tls else [])
+        if name in ITERATIONS:
+            flags.append(f"--iterations={ITERATIONS[name]}")
+        if not self.joined:
+            flags = [word for flag in flags for word in flag.split("=", 1)]
+        return flags
 
     def play_counted(self, name, target, tls):
         """As play, with what comes back held against TRAFFIC."""
@@ -66,6 +76,28 @@ class Client:
         if fault is None and not bounds[0] <= counter.returned <= bounds[1]:
             fault = f"{counter.returned} bytes came back, wanted {bounds[0]} to {bounds[1]}"
         return fault
+
+
+class JavaClient(Client):
+    """grpc-java's client, which has its roots from a key store."""
+
+    def __init__(self, paths, _peer):
+        folder = paths.peer("java")
+        self.cases, self.env = JAVA_CASES, dict(os.environ)
+        self.version = re.search(r"<version>([1-9].*)</version>", (HERE / "java" / "pom.xml").read_text(encoding="ascii"))[1]
+        self.command = ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{folder}/*"]
+
+    def flags(self, name, target, tls):
+        main = ["io.grpc.testing.integration.TestServiceClient", f"--test_case={name}", "--server_host=127.0.0.1",
+                f"--server_port={target.rsplit(':', 1)[1]}", f"--use_tls={'true' if tls else 'false'}", "--use_test_ca=false"]
+        if not tls:
+            return main
+        store = pathlib.Path(tls).with_suffix(".p12")
+        if not store.exists():
+            subprocess.run(["keytool", "-importcert", "-noprompt", "-alias", "interop", "-file", tls, "-keystore", store,
+                            "-storetype", "PKCS12", "-storepass", "changeit"], check=True, capture_output=True)
+        return [f"-Djavax.net.ssl.trustStore={store}", "-Djavax.net.ssl.trustStorePassword=changeit", *main,
+                "--server_host_override=interop.test"]
 
 
 def one_way(paths, client, tls_files):
@@ -86,7 +118,7 @@ def run(paths, options):
         if peer not in PEERS:
             continue
         try:
-            client = Client(paths, peer)
+            client = (JavaClient if peer == "java" else Client)(paths, peer)
         except build_peers.Missing as missing:
             yield {"peer": peer, "version": "", "skipped": 36, "why": [str(missing)]}
             continue
