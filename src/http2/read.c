@@ -34,7 +34,7 @@ static void conn_after_receive(struct tc_h2_conn *c)
     }
     if (nghttp2_session_want_write(c->ng))
         tc_h2_conn_flush_later(c);
-    else if (!nghttp2_session_want_read(c->ng))
+    else if (!nghttp2_session_want_read(c->ng) && !c->write.unsent.len)
         tc_h2_conn_fail(c, tc_status_ref(&c->ending.why));
     else
         tc_h2_conn_check_drained(c);

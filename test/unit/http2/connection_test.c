@@ -292,6 +292,29 @@ static void own_drain_when_idle(void **state)
     kit_h2_fini(&t);
 }
 
+/* A frame that comes while the socket has taken a part of the GOAWAY does not end the connection before the rest. */
+static void own_drain_in_parts(void **state)
+{
+    (void)state;
+    struct kit_h2 t;
+    kit_h2_init(&t, NULL, 0);
+    while (fake_h2_next(t.peer)) {
+    }
+    fake_pipe_set_capacity(t.pipe, 10);
+    tc_h2_conn_drain(t.conn, "bye");
+    kit_h2_run(&t);
+    fake_h2_window(t.peer, 0, 1);
+    kit_h2_run(&t);
+    assert_int_equal(t.closed, 0);
+    fake_pipe_set_capacity(t.pipe, SIZE_MAX);
+    kit_h2_run(&t);
+    const struct fake_h2_frame *f = fake_h2_expect(t.peer, FAKE_H2_GOAWAY, 0);
+    assert_non_null(f);
+    assert_string_equal(f->payload + 8, "bye");
+    assert_int_equal(t.closed, 1);
+    kit_h2_fini(&t);
+}
+
 static void connection_lost(void **state)
 {
     (void)state;
@@ -569,6 +592,7 @@ int main(void)
         cmocka_unit_test(too_many_pings),
         cmocka_unit_test(own_drain),
         cmocka_unit_test(own_drain_when_idle),
+        cmocka_unit_test(own_drain_in_parts),
         cmocka_unit_test(connection_lost),
         cmocka_unit_test(response_outlives_the_connection),
         cmocka_unit_test(keepalive_answered),
