@@ -6,8 +6,8 @@
  *   3 close      no thread enters a foreign library any longer
  *   4 stopped    each part tells the threads that wait for it
  *
- * One handler of the C library does it all, registered again after each library that was loaded, so that it runs before
- * that library's own handlers; the second and later runs return at once. */
+ * One handler of the C library does it all, registered again after OpenSSL or libcurl was initialised, so that it runs
+ * before that library's own handlers; the second and later runs return at once. */
 #include "base/exit.h"
 
 #include <errno.h>

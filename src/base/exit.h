@@ -1,10 +1,11 @@
-/* exit: Torc's threads stop before the exit handlers of the libraries below run.
+/* exit: Torc's threads stop before the exit handlers of the libraries that Torc uses run.
  *
- * OpenSSL frees its state in an exit handler while the threads of the process still run. Torc's handler runs before
- * every handler that was registered when Torc first made a loop, or last loaded a library. The handler asks the parts
- * below to stop, waits at most one second until Torc's threads have ended and no thread is inside a turn of a loop or a
- * foreign library, and then lets no thread enter a foreign library. It frees nothing and runs no callback of the
- * application. After it the runtimes of the process answer TORC_EFORK, as in a forked child.
+ * An OpenSSL that was initialised before Torc used it frees its state in an exit handler while the threads of the
+ * process still run. Torc's handler runs before every handler that was registered by the time Torc made its first loop,
+ * or last initialised OpenSSL or libcurl. The handler asks each part (enum tc_exit_part) to stop, waits until Torc's
+ * threads have ended and no thread is inside a turn of a loop, then lets no thread enter a foreign library and waits
+ * for those inside; one second in all. It frees nothing and runs no callback of the application. After it the runtimes
+ * of the process answer TORC_EFORK, as in a forked child.
  *
  * quick_exit and _exit run no handlers of libraries, so Torc's handler is not needed there. libtorc.so is never
  * unloaded. */
@@ -31,7 +32,8 @@ struct tc_exit_ops {
 
 /* Registers a part; `ops` must be constant. Any thread, any number of times. */
 void tc_exit_register(enum tc_exit_part part, const struct tc_exit_ops *ops);
-/* Puts Torc's handler before the handlers that are registered by now. Called once after a library was loaded. */
+/* Puts Torc's handler before the handlers that are registered by now. Called after each initialisation of a library
+ * that may have exit handlers. Any thread; no effect once foreign libraries are closed. */
 void tc_exit_before(void);
 /* Returns true from the moment when Torc's handler begins. Any thread. */
 bool tc_exiting(void);

@@ -3,11 +3,12 @@
  * Everything that a child may use again is under a `struct tc_lock`: the registries and caches of the process, and
  * credentials, which belong to no runtime. A fork takes all locks in the order of their ranks, then waits until no
  * thread is inside a library that has locks of its own (`tc_foreign_enter`), and gives everything back in the parent
- * and in the child. A plain pthread_mutex_t is for what belongs to one runtime: the child never touches a runtime of
+ * and in the child. A plain pthread_mutex_t is for what a child never touches: the runtimes, pools and xDS domains of
  * its parent.
  *
  * Rules: a thread that holds a lock takes only locks of a higher rank, neither initialises nor ends a lock, and calls
- * no function of the application. */
+ * no function of the application but its allocator, which must not call Torc. A thread that holds a lock may enter a
+ * foreign section; a thread inside one takes no lock, since a fork holds the locks while it waits for the section. */
 #ifndef TC_BASE_FORK_H
 #define TC_BASE_FORK_H
 
@@ -48,13 +49,13 @@ void tc_lock_give(struct tc_lock *l);
 struct tc_lock *tc_lock_of_process(enum tc_lock_rank rank);
 
 /* Begins a piece of work in a library that has locks of its own and does not reset them in a child: OpenSSL, libcurl,
- * RE2, and of the C library dlopen and atexit. Returns false when the process is exiting (base/exit.h), since OpenSSL
- * frees its state then: the library must not be called. May be nested on one thread. The work must not wait for another
- * thread, since fork and exit wait for its end. The thread is not cancelled before it leaves. */
+ * RE2, and of the C library dlopen and atexit. Returns false once an exit has closed foreign libraries
+ * (tc_foreign_close): the library must not be called. Nests on one thread; a nested call returns true. The work must
+ * not wait for another thread, since fork and exit wait for its end. The thread is not cancelled before it leaves. */
 bool tc_foreign_enter(void);
 void tc_foreign_leave(void);
-/* Sets what each thread that was in a foreign section does last, inside of such a section: it frees OpenSSL's state of
- * the thread. `fn` must be constant. Any thread. */
+/* Sets the last function that a thread which was in a foreign section runs, itself inside a section: it frees OpenSSL's
+ * state of the thread. Every call must pass the same `fn`. Any thread. */
 void tc_foreign_set_thread_cleanup(void (*fn)(void));
 /* For base/thread: runs the cleanup for the calling thread. Returns false, and the thread must not end, when the
  * process is exiting and a cleanup is set. */

@@ -8,7 +8,8 @@
  *                 -> filters_start     the route's HTTP filters, if it has any; one of them may delay the call
  *                 -> call_first_attempt   the pick, or hedging
  *
- * A step that fails the call, or must wait, ends the walk. When the wait is over, its callback calls the next step. */
+ * A step that fails the call, or must wait, calls no further step. When the wait is over, its callback goes on from
+ * there. */
 #include "channel/call_start.h"
 
 #include "base/mem.h"
@@ -73,7 +74,7 @@ static void method_config_use(struct tc_call *c)
     c->config.max_response_bytes = m->max_response_bytes;
 }
 
-/* Sets each limit to the least that options and config allow. 0 in a call's option means the channel's. */
+/* Sets each limit to the smaller one of options and config. 0 in a call's option means the channel's. */
 static void message_limits_set(struct tc_call *c)
 {
     const torc_channel *ch = c->channel;
@@ -189,7 +190,8 @@ static void call_go_on(struct tc_call *c)
     call_resolved(c);
 }
 
-/* The call has passed the on_start of its interceptors, or one of them refused it. */
+/* The call has passed the on_start of its interceptors, or one of them refused it or holds it up (then this is called
+ * again). */
 static void on_rpc_begun(struct tc_walk *w, enum tc_walk_end end)
 {
     struct tc_call *c = w->owner;

@@ -7,17 +7,19 @@
  *   |         +------- TRANSIENT_FAILURE                          |
  *   +-------------------------------------------------------------+
  *
- * An attempt (struct tc_connection_attempt) waits for its turn in the connect queue, then goes through TCP, the proxy's
- * CONNECT if there is one, the credentials' handshake, and HTTP/2 until the server's SETTINGS. connect_timeout_ms
- * bounds all steps together. READY connections attempt as well when their credentials have changed: the new transport
- * replaces the old one, which drains.
+ * An attempt (struct tc_connection_attempt) waits for its turn in the connect queue. When its turn has come it starts:
+ * it goes through TCP or the application's dialer, the proxy's CONNECT if there is one, the credentials' handshake, and
+ * HTTP/2 until the server's SETTINGS. connect_timeout_ms bounds these steps together. READY connections attempt as
+ * well, without the queue, when their credentials have changed: the new transport replaces the old one, which drains.
  *
- * Backoff (gRPC's connection-backoff.md) is counted from the start of the attempt and reset when a connection becomes
- * READY; after barren ones, once a connection has proved useful: it answered an RPC, or lasted for the initial backoff.
- * A server that accepts connections only to end them ("barren") would have the channel connect as fast as the network
- * goes; after more than BARREN_MAX barren connections in a row the next attempt waits for the backoff too.
+ * Backoff (gRPC's connection-backoff.md) counts from the start of the attempt, and READY resets it. A connection is
+ * barren if it answered no RPC and ended within the initial backoff after its attempt started. A server that accepts
+ * connections only to end them would have the channel connect as fast as the network goes. So after a barren connection
+ * only one that is not barren resets the backoff, and after more than BARREN_MAX in a row the next attempt waits for
+ * the backoff too.
  *
- * The pool owns connections and frees them in env->unused, so set_state may free the connection: it comes last. */
+ * The pool owns connections and frees them in env->unused, so set_state may free the connection, and its callers call
+ * it last. tc_connection_connect goes on after it: its caller has a watch. */
 #include "subchannel/connection.h"
 
 #include "base/log.h"
@@ -150,11 +152,11 @@ static void on_timer(struct tc_timer *timer)
         watch_credentials(c);
 }
 
-/* Judges the transport that ends. A GOAWAY alone proves nothing: servers send it with a connection's last request and
- * answer that request then, so a transport with open streams is judged at its end. */
+/* Judges the transport that ends. A GOAWAY alone proves nothing: a server may send it when it takes a connection's last
+ * request, and answer that request afterwards, so a transport with open streams is judged at its end. */
 static void count_barren(struct tc_connection *c)
 {
-    uint64_t age_ms = tc_loop_now_ms(c->env->loop) - c->attempt.began_ms;
+    uint64_t age_ms = tc_loop_now_ms(c->env->loop) - c->transport_began_ms;
     if (tc_transport_answered(c->transport) || age_ms >= c->config->backoff.initial_ms) {
         c->barren->n = 0;
         tc_backoff_reset(&c->backoff);
@@ -183,7 +185,7 @@ static void on_gone(void *arg, const struct tc_status *why, bool too_many_pings)
 static void on_next_gone(void *arg, const struct tc_status *why, bool too_many_pings)
 {
     struct tc_connection *c = arg;
-    (void)too_many_pings; /* no ping was sent yet */
+    (void)too_many_pings; /* false: no GOAWAY comes before the SETTINGS that make the transport ready */
     c->attempt.next = NULL;
     attempt_fail(c, tc_status_make(TORC_STATUS_UNAVAILABLE, why->layer, "failed to connect to %s: %s", c->address->data,
                                    tc_status_text(why)));
@@ -200,6 +202,7 @@ static void on_next_ready(void *arg)
     if (c->barren->n == 0)
         tc_backoff_reset(&c->backoff);
     c->transport = c->attempt.next;
+    c->transport_began_ms = c->attempt.began_ms;
     c->attempt.next = NULL;
     c->epoch = c->attempt.next_epoch;
     tc_transport_set_events(c->transport, &events);
@@ -296,7 +299,7 @@ static void attempt_begin(struct tc_connection *c)
     c->attempt.began_ms = tc_loop_now_ms(c->env->loop);
     tc_connect_queue_began(&c->env->queue, &c->attempt.entry, &who);
     tc_timer_start(&c->timer, c->config->connect_timeout_ms);
-    /* A18: with keepalive, the system gives up unacknowledged data as keepalive does. */
+    /* A18: with keepalive on, TCP_USER_TIMEOUT is the keepalive timeout. */
     struct tc_connect_opts opts = {
         .proxy = c->addr.proxy_hop != NULL,
         .user_timeout_ms = c->keepalive_time_ms ? c->config->keepalive_timeout_ms : 0,

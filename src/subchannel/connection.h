@@ -47,7 +47,7 @@ struct tc_connection_watch {
  * tunnel (an HTTP proxy's), handshake (TLS), next (HTTP/2 until the server's SETTINGS). */
 struct tc_connection_attempt {
     struct tc_connect_entry entry;
-    uint64_t began_ms; /* also of the attempt that made the present transport */
+    uint64_t began_ms; /* also after the attempt's end */
     struct tc_connect *connecting;
     struct torc_dial *dialing; /* the same step, by the config's dialer */
     struct tc_http_connect *tunnel;
@@ -75,6 +75,7 @@ struct tc_connection {
     struct tc_timer timer;
 
     struct tc_transport *transport;       /* READY: the transport that RPCs use */
+    uint64_t transport_began_ms;          /* when the attempt that made the transport started */
     uint64_t epoch;                       /* of the credentials when the transport's handshake began */
     bool was_ready;                       /* at some time */
     struct tc_connection_attempt attempt; /* CONNECTING, and READY while the transport is being replaced */

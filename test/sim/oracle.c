@@ -1,34 +1,35 @@
-/* The rules.
+/* The rules. Those of load reports and CSDS are in oracle_reports.c.
  *
  * Always:
  *   once        a call ends once, and not after it was freed
  *   deadline    DEADLINE_EXCEEDED comes at the deadline, and no call outlives its own
- *   cancelled   CANCELLED comes to calls that the application cancelled
+ *   cancelled   CANCELLED comes only to calls that the application cancelled
  *   echo        an OK has the answer of the backend that the result names, to this call
  *   stream      messages come whole, in order and once, all of one backend; an OK has all of them
- *   attempts    no backend saw a call more often than the result says
- *   layer       of a deadline, a cancel, a status that the backend was asked for
+ *   attempts    the backends together saw a call at most as often as the result says
+ *   layer       the result has the right layer for a deadline, a cancel, OK, a status that the backend was asked for
  *   backoff     no runtime connects again to a host that refused, before the backoff of that attempt
  *   request     a backend gets the authority and the metadata of the call, the time that is left to it, and the number
  *               of tries before (oracle_requests.c)
  *
- * Settled, when nothing has disturbed the world for ORACLE_SETTLED_MS and the whole time of the call (bad resources and
- * deletions disturb nothing: A88 keeps the last good one):
+ * Settled, when nothing has disturbed the world from ORACLE_SETTLED_MS before the call began until it ended (bad
+ * resources and deletions disturb nothing: A88 keeps the last good one):
  *   reachable   with a reachable endpoint in any group (a priority of a leaf cluster, in the order of A37 and A56), a
  *               call that has time enough succeeds; without one it does not
  *   member      an endpoint that answers is one of the service
- *   group       and goes to the first group that has a reachable endpoint
+ *   group       a call that succeeds went to an endpoint of the groups up to the first with a reachable endpoint
  *   ring        calls of a key go to the endpoint that the ring has for it (ring_model.c)
  *   shares      each locality of a group gets the part of its calls that its weight says (oracle_shares.c)
  *   session     calls of a session go to its endpoint, if it is one of the cluster and can be reached (A55)
- *   cookie      a response tells its endpoint unless the request knew it
+ *   cookie      the response's cookie names the endpoint that served, unless the request's cookie did (A55)
  *   breaker     no cluster has more calls than its limit, and none is dropped with fewer calls under way (A32)
  *   retries     a backend's failure is final after as many tries as the route allows, no call has more, and there is a
  *               backoff before each (A44)
  *   ejected     no call goes to an endpoint that outlier detection must have ejected; the endpoints that it cannot have
  *               ejected serve as ever (A50)
  *   hedging     while no attempt has answered, one more begins after each delay (A6)
- *   layer       of a circuit breaker, a backend's status, endpoints that cannot be connected
+ *   layer       the result has the right layer for a circuit breaker, a backend's status, endpoints that cannot be
+ *               connected
  *   route       while nothing routes a service's calls, none goes anywhere: they fail, or wait for ready
  *   doomed      once a channel has failed a call because nothing can be reached, it fails the next ones at once
  *   waiting     a call that began before the world settled ends, too
@@ -36,10 +37,11 @@
  *   quiet       nobody connects more often than backoff allows
  *   fallback    nobody is connected to the second control plane while the first one serves (A71)
  *
- * Two exceptions, by the texts, for rings that have another group behind them. A ring with two endpoints that cannot be
- * reached may be in TRANSIENT_FAILURE while a third connects (A42's aggregation, rule 2): A56 turns to the next group
- * meanwhile, even to one that fails. And a ring connects one endpoint after the other (A42): while a silent one takes
- * longer than A56's failover timer, the ring is in CONNECTING, and A56 passes it over. */
+ * Exceptions, by the texts, if a service has several groups. A group whose reachable endpoints may all be ejected may
+ * be passed over, and so may a ring with one that may be ejected (A50). Two more for rings. A ring with two endpoints
+ * that cannot be reached may be in TRANSIENT_FAILURE while a third connects (A42's aggregation, rule 2): A56 turns to
+ * the next group meanwhile, even to one that fails. And a ring connects one endpoint after the other (A42): while a
+ * silent one takes longer than A56's failover timer, the ring is in CONNECTING, and A56 passes it over. */
 #include "sim/oracle_internal.h"
 
 #include <stdio.h>
@@ -121,7 +123,7 @@ bool oracle_name_known(unsigned cluster)
 }
 
 /* Calls on the connection go on, new ones go to the next, and one that the server did not see is sent again (A6): a
- * GOAWAY disturbs nobody. It may only keep attempts from being sent. */
+ * GOAWAY disturbs nobody. It may only cost attempts that were not sent yet (count_load). */
 void oracle_goaway(uint64_t now_ms)
 {
     oracle.goaway_ms = now_ms;
@@ -189,7 +191,8 @@ static void judge_time(uint64_t id, const struct tracked *t, const struct oracle
         sim_violation("cancelled: nobody cancelled call %llu: %s", (unsigned long long)id, r->message);
 }
 
-/* The layer of what the application or the time did, whatever the world does. */
+/* Judges what is known of the layer in any world: DEADLINE for a deadline or a cancel, NONE for OK, PEER for the code
+ * that the backend was asked for, and some layer for every other failure. */
 static void judge_layer(uint64_t id, const struct tracked *t, const struct oracle_outcome *r)
 {
     bool own = r->code == TORC_STATUS_DEADLINE_EXCEEDED || (r->code == TORC_STATUS_CANCELLED && t->call.cancelled);
@@ -202,7 +205,7 @@ static void judge_layer(uint64_t id, const struct tracked *t, const struct oracl
                       torc_status_code_name(r->code), r->layer, r->message);
 }
 
-/* Return the host that answered, -1 if the answer is wrong. */
+/* Returns the host that answered, -1 if the answer is wrong. */
 static int judge_answer(uint64_t id, const struct tracked *t, const struct oracle_outcome *r)
 {
     int host = sim_host_of(r->peer);
@@ -270,7 +273,7 @@ static void count_outcome(const struct oracle_call *call, const struct oracle_ou
         sim_count(SIM_COUNT_CALLS_RETRIED);
 }
 
-/* Counts for the sums of load reports. */
+/* Counts what oracle_loads compares the sums of load reports with. */
 static void count_load(const struct tracked *t, const struct oracle_outcome *r)
 {
     bool own = r->code == TORC_STATUS_CANCELLED || r->code == TORC_STATUS_DEADLINE_EXCEEDED;
@@ -337,8 +340,8 @@ static void count_ends(const struct tracked *t, const struct oracle_outcome *r, 
         };
 }
 
-/* A44: before each retry there is a backoff of 25 ms, twice as long each time and at most ten times, less a fifth (A6).
- * Tries that no backend sees make it longer. */
+/* A44: the backoff before a retry is 25 ms at first and doubles up to 250 ms; jitter takes off at most a fifth (A6). A
+ * try that no backend sees lengthens the time between the two that are seen. */
 static void judge_backoff(uint64_t id, struct tracked *t, uint64_t now_ms)
 {
     uint64_t least_ms = t->n_seen == 0 ? 0 : 20ull << (t->n_seen - 1);
@@ -411,7 +414,7 @@ void oracle_call_ends(uint64_t id, const struct oracle_outcome *r, uint64_t now_
                       r->attempts);
     if (oracle_settled(t->began_ms) && !t->call.cancelled)
         oracle_judge_settled(id, r, host, now_ms);
-    count_ends(t, r, now_ms); /* this call itself is judged by those before it */
+    count_ends(t, r, now_ms); /* last: a call is judged by the ends of earlier calls alone */
 }
 
 static struct dialled *dialled_of(const void *runtime, unsigned host)

@@ -20,10 +20,10 @@ struct tracked {
     uint64_t began_ms, ended_ms;
     unsigned cluster;    /* of its service, when it began */
     unsigned n_received; /* messages of a stream */
-    unsigned n_seen;     /* tries that came to a backend, */
-    uint64_t seen_ms;    /* the last one of them then */
-    uint32_t previous;   /* what they said of the tries before them, a bit each */
-    int from;            /* the host that sent them; -1: none came */
+    unsigned n_seen;     /* tries that came to a backend */
+    uint64_t seen_ms;    /* when the last of these tries came */
+    uint32_t previous;   /* what these tries said of the tries before them, a bit each */
+    int from;            /* the host that sent the stream's messages; -1: none came */
     bool ended;
     bool serving; /* counted in oracle.serving */
 };

@@ -1,9 +1,9 @@
 /* weighted_target (A28).
  *
  * The children are in a table in the order in which they were made, and for each state there is a tree of the weights
- * of the children in that state (lb/weight_tree.h). The state of the policy is that of the fullest tree by rank: READY,
- * CONNECTING, IDLE, TRANSIENT_FAILURE. A picker draws a child from the tree of the state that was published; it reads
- * the table, which the policy changes in place.
+ * of the children in that state (lb/weight_tree.h). The policy's state is the first of READY, CONNECTING, IDLE and
+ * TRANSIENT_FAILURE whose tree is not empty; without children it is TRANSIENT_FAILURE. In CONNECTING the picker queues;
+ * in the other states it draws a child from that state's tree. It reads the table, which the policy changes in place.
  *
  * So a child's event costs O(log n) and a picker some bytes, however many localities there are. A new picker is
  * published all the same, since RPCs that wait try again only then: at once when the policy's state changes, otherwise
@@ -32,7 +32,7 @@ struct target {
     uint32_t weight; /* 0: not in the table */
     size_t place;    /* in the table */
     enum torc_connectivity counted_as;
-    struct tc_task wake; /* the child is IDLE */
+    struct tc_task wake; /* makes the child leave IDLE; queued when it reports IDLE */
 };
 
 /* The policy writes it, its pickers read it. Empty after the policy's shutdown. */
@@ -82,7 +82,7 @@ static void target_table_unref(struct target_table *t)
     tc_free(t);
 }
 
-/* After an update: the listed children, with their weights. */
+/* Fills the table and the trees with the listed children and the states that they were counted with. */
 static void target_table_build(struct target_table *t, const struct tc_children *children)
 {
     size_t n = 0;
@@ -195,7 +195,8 @@ static void on_publish_task(struct tc_task *task)
     wt_publish(TC_CONTAINER_OF(task, struct weighted_target, publish_task));
 }
 
-/* Idempotent; the last thing that an event of one child does. */
+/* Publishes at once if the policy's state has changed, else later in this turn. Idempotent; called last in a child's
+ * event. */
 static void wt_reconcile(struct weighted_target *wt)
 {
     if (target_table_state(wt->table) != wt->state)
@@ -299,7 +300,7 @@ static void wt_exit_idle(struct tc_lb_policy *policy)
     struct weighted_target *wt = TC_CONTAINER_OF(policy, struct weighted_target, base);
     if (!wt->children.first)
         return;
-    wt->updating = true; /* one report for the updates of all children */
+    wt->updating = true; /* one report for all children, however many change their state */
     for (struct tc_named_child *c = wt->children.first; c; c = c->hh.next)
         if (target_of(c)->weight)
             tc_graceful_switch_exit_idle(c->policy);

@@ -1,4 +1,5 @@
-/* The servers of an authority that are in use, in order of preference, and their state (A71). Loop thread only. */
+/* Queries on the servers of an authority, in order of preference, and on whether they can be reached (A71). Loop thread
+ * only. */
 #ifndef TC_XDS_CLIENT_SERVER_ORDER_H
 #define TC_XDS_CLIENT_SERVER_ORDER_H
 
@@ -6,9 +7,10 @@
 
 /* Returns the place of a channel in the authority's list, or -1. */
 int tc_xds_authority_channel_index(const struct tc_xds_authority_state *s, const struct tc_xds_channel *ch);
-/* Returns why none of the servers in use can be reached, borrowed; OK: nothing bad is known of one at least. */
+/* Returns the error of the last server in use if none of them can be reached, borrowed; OK if nothing bad is known of
+ * at least one. */
 const struct tc_status *tc_xds_authority_error_in_use(const struct tc_xds_authority_state *s);
-/* Returns why no server of the authority's list can be reached, borrowed; OK: one server at least may be reachable. */
+/* Returns why no server of the authority's list can be reached, borrowed; OK if at least one may be reachable. */
 const struct tc_status *tc_xds_authority_error(const struct tc_xds_authority_state *s);
 /* Returns whether this server may declare the entry's resource invalid or absent. */
 bool tc_xds_channel_speaks_for(const struct tc_xds_channel *ch, const struct tc_xds_entry *e);

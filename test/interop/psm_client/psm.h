@@ -48,7 +48,7 @@ void psm_stats_free(struct psm_stats *s);
 void psm_stats_close(struct psm_stats *s);
 /* Counts an RPC that starts. Returns its number. */
 uint64_t psm_stats_started(struct psm_stats *s, enum psm_rpc rpc);
-/* `hostname`: the backend that answered; NULL if none did. */
+/* `hostname`: the backend that answered with OK; NULL if the RPC failed or the name is unknown: it counts as failed. */
 void psm_stats_ended(struct psm_stats *s, uint64_t number, enum psm_rpc rpc, const torc_result *result,
                      const char *hostname);
 /* Answers with all counts so far. */
@@ -61,16 +61,17 @@ void psm_stats_watch(struct psm_stats *s, torc_server_call *call,
 
 struct psm_load;
 
-/* Returns NULL, with the reason printed, if a channel cannot be made. */
+/* Returns NULL, with the reason printed, if a flag is malformed or the runtime or a channel cannot be made. Borrows
+ * both arguments. */
 struct psm_load *psm_load_new(const struct psm_options *o, struct psm_stats *stats);
 void psm_load_free(struct psm_load *l);
-/* Sends the RPCs that are due. Returns in how many milliseconds the next are. Main thread. */
+/* Sends the RPCs that are due. Returns how many milliseconds to wait before the next call. Main thread. */
 int64_t psm_load_send(struct psm_load *l);
 /* Takes ownership of the config. Any thread. */
 void psm_load_configure(struct psm_load *l, const struct psm_config *config);
 /* Returns the runtime whose channels send the RPCs; borrowed. */
 torc_runtime *psm_load_runtime(const struct psm_load *l);
-/* Returns true once an RPC has failed after one had succeeded. Any thread. */
+/* With --fail_on_failed_rpc: returns true once an RPC has failed after one had succeeded. Any thread. */
 bool psm_load_failed(const struct psm_load *l);
 
 /* --- the services --- */

@@ -18,13 +18,14 @@ struct kit_mesh;
 struct kit_mesh *kit_mesh_new(size_t n);
 /* Makes backends that delay each answer. */
 struct kit_mesh *kit_mesh_new_slow(size_t n, uint64_t delay_ms);
-/* Makes a mesh whose control plane is behind TLS with a certificate for 127.0.0.1. */
+/* Makes a mesh whose control plane uses these TLS options; their certificate should be for 127.0.0.1. The kit's own
+ * bootstrap is for plaintext: the test brings another. */
 struct kit_mesh *kit_mesh_new_secure(size_t n, const struct tc_tls_opts *control_plane);
 void kit_mesh_free(struct kit_mesh *k);
 
 /* --- servers --- */
 
-/* "127.0.0.1:PORT"; borrowed. */
+/* "127.0.0.1:PORT", or "0.0.0.0:PORT" after kit_mesh_spread. Valid until the backend starts again. */
 const char *kit_mesh_address(const struct kit_mesh *k, size_t i);
 const char *kit_mesh_control_plane(const struct kit_mesh *k);
 /* kit_mesh_stop closes port and connections, as a crash does. kit_mesh_start listens on the port again. */
@@ -36,9 +37,11 @@ void kit_mesh_start_control_plane(struct kit_mesh *k);
 void kit_mesh_goaway(struct kit_mesh *k, size_t i);
 /* Makes the backend's port reachable on every loopback address: 127.0.0.1 to 127.255.255.254. */
 void kit_mesh_spread(struct kit_mesh *k, size_t i);
-/* Starts backend i again on its port, behind TLS (NULL: plaintext). Its counts start from 0. */
+/* Starts backend i again on its port, behind TLS (NULL: plaintext). Its counts start from 0, and its other settings are
+ * the defaults. */
 void kit_mesh_secure(struct kit_mesh *k, size_t i, const struct tc_tls_opts *tls);
-/* Starts backend i again on its port, failing every call with this code (0: echoing). Its counts start from 0. */
+/* Starts backend i again on its port, failing every call with this code (0: echoing). Its counts start from 0, and its
+ * other settings are the defaults. */
 void kit_mesh_fail(struct kit_mesh *k, size_t i, int code);
 /* Returns the number of open connections to backend i. */
 uint64_t kit_mesh_open_connections(struct kit_mesh *k, size_t i);
@@ -46,9 +49,9 @@ uint64_t kit_mesh_open_connections(struct kit_mesh *k, size_t i);
 void kit_mesh_hold(struct kit_mesh *k, size_t i);
 /* Returns the number of requests to backend i since the last call of this function. */
 uint64_t kit_mesh_take(struct kit_mesh *k, size_t i);
-/* Returns the number of requests to backend i since the start. */
+/* Returns the number of requests to backend i since it was made; kit_mesh_secure and kit_mesh_fail make it again. */
 uint64_t kit_mesh_handled(struct kit_mesh *k, size_t i);
-/* Returns the number of connections to backend i since the start. */
+/* Returns the number of connections to backend i since it was made, as kit_mesh_handled counts. */
 uint64_t kit_mesh_connections(struct kit_mesh *k, size_t i);
 /* Returns the number of open connections to the control plane. */
 uint64_t kit_mesh_open_control_connections(struct kit_mesh *k);
@@ -83,11 +86,11 @@ void kit_mesh_put_dns(struct kit_mesh *k, const char *name, const char *host, co
 void kit_mesh_put_endpoints(struct kit_mesh *k, const char *name, const char *localities, const char *more);
 
 /* Returns the client's requests since the last call of this function, one a line: "Cluster VERSION NAME... [initial N]
- * [NACK CODE TEXT]"; of incremental requests the names subscribed to. The caller frees with tc_free. */
+ * [NACK CODE TEXT]"; in an incremental request NAME... are the new subscriptions. The caller frees with tc_free. */
 char *kit_mesh_requests(struct kit_mesh *k);
 
-/* Takes requests until one contains `text`, at most 60 s. A request that answers an earlier response counts too;
- * kit_mesh_wait_accepted waits for the newest one. */
+/* Takes requests until their text contains `text`, at most 60 s. A request from before the last kit_mesh_put counts
+ * too; kit_mesh_wait_accepted waits until a client has accepted a content. */
 void kit_mesh_wait_request(struct kit_mesh *k, const char *text);
 /* Waits as kit_mesh_wait_request does, and returns the requests taken, which the caller frees with tc_free. */
 char *kit_mesh_requests_until(struct kit_mesh *k, const char *text);
@@ -100,10 +103,11 @@ void kit_mesh_wait_accepted(struct kit_mesh *k, const char *type, const char *na
 torc_runtime *kit_mesh_runtime(struct kit_mesh *k);
 /* Returns the bootstrap for this control plane; borrowed. */
 const char *kit_mesh_bootstrap(const struct kit_mesh *k);
-/* Makes a channel to "xds:///NAME". options may be NULL; bootstrap and short backoffs are set in any case. */
+/* Makes a channel to "xds:///NAME". options may be NULL. Backoffs are always short; the bootstrap and a resource
+ * timeout of 60 s are set where the options have none. */
 torc_channel *kit_mesh_channel(struct kit_mesh *k, const char *name, const struct torc_channel_options *options);
 
-/* Makes one RPC with headers "name: value" by lines (NULL: none). The caller ends the result. */
+/* Makes one RPC with headers "name: value" by lines (NULL: none). The caller frees it with torc_result_free. */
 torc_result *kit_mesh_call(torc_channel *ch, const char *headers, bool wait_for_ready, int64_t timeout_ms);
 /* Makes n calls; each must succeed. */
 void kit_mesh_calls(torc_channel *ch, const char *headers, size_t n);
@@ -111,8 +115,9 @@ void kit_mesh_calls(torc_channel *ch, const char *headers, size_t n);
 void kit_mesh_wait_backend(struct kit_mesh *k, torc_channel *ch, const char *headers, size_t i);
 /* Calls until an RPC fails with the code and a message that contains `text`: at most 60 s. */
 void kit_mesh_wait_failure(torc_channel *ch, int code, const char *text);
-/* Calls until each backend with a share has answered (at most 60 s), then n times, and asserts for each backend that
- * its calls are within 6 % of n of its share: seven standard deviations for n = 3500. */
+/* Calls until each backend with a share has answered (at most 60 s), then n times, and asserts that each backend's part
+ * of the calls differs from its share by at most 0.06 (seven standard deviations for n = 3500). A share of 0 or 1 must
+ * be exact, and a backend whose share is 0 gets no call at all. */
 void kit_mesh_expect_shares(struct kit_mesh *k, torc_channel *ch, const char *headers, size_t n, const double *shares,
                             size_t n_shares);
 

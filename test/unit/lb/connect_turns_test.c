@@ -98,7 +98,7 @@ static void short_ones_do_not_wait_for_long_ones(void **state)
     assert_int_equal(w[1].done, w[1].parts);
 }
 
-static void one_is_wanted_by_another(void **state)
+static void a_turn_requests_another(void **state)
 {
     (void)state;
     struct work first, second;
@@ -117,7 +117,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_turn_is_shared),
         TEST(short_ones_do_not_wait_for_long_ones),
-        TEST(one_is_wanted_by_another),
+        TEST(a_turn_requests_another),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

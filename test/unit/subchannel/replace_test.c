@@ -238,6 +238,24 @@ static void a_replacement_that_fails_harms_nothing(void **state)
     tc_subchannel_release(sc);
 }
 
+/* A connection's age counts from the attempt that made it, not from a replacement that failed: one that lasted for
+ * hours is not among those that end at once, which the pool keeps for their backoff. */
+static void a_failed_replacement_makes_no_connection_young(void **state)
+{
+    (void)state;
+    struct tc_subchannel *sc = open_first();
+    epoch = 2;
+    for (int i = 0; i < 400 && !attempt; i++)
+        tc_loop_advance(loop, 100);
+    end_attempt(NULL);
+    fake_pipe_finish(pipes[0], 1);
+    tc_loop_drain(loop);
+    tc_loop_advance(loop, 1);
+    assert_int_equal(last, TORC_CONNECTIVITY_IDLE);
+    tc_subchannel_release(sc);
+    assert_int_equal(tc_pool_idle_count(pool), 0);
+}
+
 /* The old connection goes while its replacement is on the way: the policy connects again. */
 static void the_old_connection_goes_first(void **state)
 {
@@ -317,6 +335,7 @@ int main(void)
         TEST(a_connection_stays_while_its_credentials_do),
         TEST(a_connection_is_replaced),
         TEST(a_replacement_that_fails_harms_nothing),
+        TEST(a_failed_replacement_makes_no_connection_young),
         TEST(the_old_connection_goes_first),
         TEST(idle_connections_are_left_alone),
         TEST(a_handshake_keeps_its_credentials),
