@@ -69,8 +69,9 @@ int tc_h2_glitches_on_dropped(struct tc_h2_glitches *g, size_t bytes);
 void tc_h2_glitches_on_hidden(struct tc_h2_glitches *g, bool over);
 /* A frame of an RPC was sent, or a request came: the peer may answer with frames that carry nothing. */
 void tc_h2_glitches_on_carried(struct tc_h2_glitches *g);
-/* Server: the client has reset a stream that we have not ended (CVE-2023-44487: such streams leave the limit of
- * concurrent streams at once, and we may have just begun to work for them). */
+/* Server: a stream was reset that we have not ended, by the client (CVE-2023-44487) or by nghttp2 for a fault of the
+ * client's (CVE-2025-8671). Such streams leave the limit of concurrent streams at once, and we may have just begun to
+ * work for them. */
 void tc_h2_glitches_on_cancel(struct tc_h2_glitches *g);
 /* An RST_STREAM was sent; the stream's window lets the peer still send this many bytes. */
 void tc_h2_glitches_on_reset(struct tc_h2_glitches *g, uint32_t window_bytes);

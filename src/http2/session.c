@@ -199,11 +199,6 @@ static int session_on_frame_recv(nghttp2_session *ng, const nghttp2_frame *frame
     case NGHTTP2_PING:
         session_on_ping(c, &frame->ping);
         break;
-    case NGHTTP2_RST_STREAM:
-        s = stream_of(ng, frame->hd.stream_id);
-        if (s && s->server && !s->send.end_sent)
-            tc_h2_glitches_on_cancel(&c->glitches);
-        break;
     case NGHTTP2_GOAWAY:
         session_on_goaway(c, &frame->goaway);
         break;
@@ -234,9 +229,11 @@ static int session_on_stream_close(nghttp2_session *ng, int32_t id, uint32_t cod
     struct tc_h2_stream *s = stream_of(ng, id);
     c->streams.active--;
     tc_h2_conn_stream_gone(c);
-    if (s && s->server)
+    if (s && s->server) {
+        if (!s->send.end_sent)
+            tc_h2_glitches_on_cancel(&c->glitches);
         tc_h2_server_stream_on_close(tc_h2_server_stream_of(s), code);
-    else if (s)
+    } else if (s)
         tc_h2_client_stream_on_close(tc_h2_client_stream_of(s), code);
     return 0;
 }

@@ -67,6 +67,37 @@ static void rapid_reset(void **state)
     fini(&f);
 }
 
+/* CVE-2025-8671: the client makes the server reset the stream, by a window that overflows or by malformed trailers. */
+static void made_to_reset(void **state, bool by_window)
+{
+    (void)state;
+    struct fixture f;
+    struct tc_server_counts counts;
+    init(&f, NULL);
+    for (uint32_t id = 1; id < 10000; id += 2) {
+        fake_h2_headers(f.k.peer, id, REQUEST, false);
+        if (by_window)
+            fake_h2_window(f.k.peer, id, INT32_MAX);
+        else
+            fake_h2_headers(f.k.peer, id, ":method: POST\n", true);
+        tc_loop_drain(f.k.loop);
+    }
+    tc_server_counts(f.k.server, &counts);
+    assert_int_equal(counts.open_connections, 0);
+    assert_in_range(counts.requests, 2000, 2100);
+    fini(&f);
+}
+
+static void made_to_reset_by_a_window(void **state)
+{
+    made_to_reset(state, true);
+}
+
+static void made_to_reset_by_trailers(void **state)
+{
+    made_to_reset(state, false);
+}
+
 static void rapid_reset_by_option(void **state)
 {
     (void)state;
@@ -332,6 +363,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rapid_reset),
+        cmocka_unit_test(made_to_reset_by_a_window),
+        cmocka_unit_test(made_to_reset_by_trailers),
         cmocka_unit_test(rapid_reset_by_option),
         cmocka_unit_test(cancels_at_a_rate),
         cmocka_unit_test(resets_of_what_has_ended),
