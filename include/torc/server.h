@@ -275,7 +275,8 @@ TORC_API int64_t torc_server_call_time_left(const torc_server_call *call);
 /* 1 when the RPC is over before its answer (see on_cancel), 0 while it runs. TORC_EINVAL for NULL, TORC_EFORK. */
 TORC_API int torc_server_call_cancelled(const torc_server_call *call);
 
-/* Memory that lives until the call is finished; not for several threads at once. NULL for NULL. */
+/* Memory that lives until the call is finished or torc_arena_reset takes it back (with the message of a typed handler,
+ * which is unpacked there); not for several threads at once. NULL for NULL. */
 TORC_API torc_arena *torc_server_call_arena(torc_server_call *call);
 
 /* A formatted text in the call's arena. NULL: the call is NULL, or the format is malformed. Bindings format by

@@ -304,7 +304,7 @@ static void call_describe(torc_server_call *c, struct tc_server_call *core)
         own.data++;
         own.len--;
     }
-    struct tc_arena *arena = &c->arena.arena;
+    struct tc_arena *arena = &c->sent;
     c->facts.metadata = tc_metadata_in_arena(arena, &own);
     c->facts.path = tc_arena_dup(arena, tc_server_call_path(core));
     c->facts.authority = authority ? tc_arena_dup(arena, authority->value) : "";

@@ -50,7 +50,7 @@ struct tc_call_ending {
     struct tc_load load;        /* what the RPC recorded */
 };
 
-/* The facts of a request, which are constant. Texts are in the call's arena. */
+/* The facts of a request, which are constant. Texts are in `sent`, which the application cannot reset. */
 struct tc_call_facts {
     const char *path, *authority, *peer;
     const torc_metadata *metadata;
@@ -64,7 +64,7 @@ struct torc_server_call {
     torc_server *server; /* a reference */
     const struct tc_server_shard *shard; /* whose loop has the call */
     torc_runtime *rt;                    /* the shard's */
-    struct torc_arena arena;             /* the application's, once the handler was called: of one thread at a time */
+    struct torc_arena arena;             /* the application's, which may reset it; of one thread at a time */
     struct tc_call_facts facts;
     struct tc_rstr *request; /* of a unary handler */
     struct tc_task task;
@@ -83,7 +83,7 @@ struct torc_server_call {
     bool task_queued;     /* the task is on its way to the loop */
     bool headers_wanted;  /* the initial metadata is settled: sent, or on the way */
     bool headers_given;   /* by torc_server_call_send_headers, and the loop has not taken them */
-    struct tc_arena sent; /* headers and trailers: any thread sends them */
+    struct tc_arena sent; /* headers and trailers: any thread sends them; the facts, before a handler is called */
     struct tc_headers headers;
     struct tc_message_queue unsent;
     struct tc_unwritten unwritten;

@@ -325,7 +325,7 @@ static void on_started(struct tc_walk *w, enum tc_walk_end end)
     if (end != TC_WALK_PASSED)
         return;
     if (r->metadata.len != torc_metadata_count(c->facts.metadata))
-        c->facts.metadata = tc_metadata_in_arena(&c->arena.arena, &r->metadata);
+        c->facts.metadata = tc_metadata_in_arena(&c->sent, &r->metadata);
     if (r->method->handler.unary)
         read_one(r);
     else

@@ -243,6 +243,27 @@ static void test_metadata_is_not_in_the_arena(void **state)
     tc_api_call_drop(shared.call);
 }
 
+/* The application may reset its arena: what the call says of itself stays. */
+static void test_a_reset_of_the_arena(void **state)
+{
+    (void)state;
+    torc_metadata *m = torc_metadata_new();
+    assert_int_equal(torc_metadata_add_string(m, "key", "value"), 0);
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .metadata = m};
+    torc_stream *s = torc_stream_open(ch, "a.B/Held", &o, NULL);
+    torc_metadata_free(m);
+    wait_for_step(1);
+    torc_arena *arena = torc_server_call_arena(shared.call);
+    torc_arena_reset(arena);
+    memset(torc_arena_alloc(arena, 2048), 'x', 2048);
+    assert_string_equal(torc_server_call_method(shared.call), "/a.B/Held");
+    assert_string_equal(torc_metadata_find(torc_server_call_metadata(shared.call), "key", NULL), "value");
+    assert_int_equal(strncmp(torc_server_call_peer(shared.call), "127.0.0.1:", 10), 0);
+    assert_int_equal(torc_server_call_finish(shared.call, TORC_STATUS_OK, NULL, NULL), 0);
+    torc_result_free(torc_stream_finish(s));
+    torc_stream_free(s);
+}
+
 /* Metadata that is too large to be sent ends the RPC. */
 static void test_large_metadata(void **state)
 {
@@ -365,8 +386,9 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(test_handler_of_a_pool), TEST(test_functions_hold), TEST(test_metadata_is_not_in_the_arena),
-        TEST(test_large_metadata),    TEST(test_empty_messages), TEST(test_compressed_requests),
+        TEST(test_handler_of_a_pool),    TEST(test_functions_hold), TEST(test_metadata_is_not_in_the_arena),
+        TEST(test_large_metadata),       TEST(test_empty_messages), TEST(test_compressed_requests),
+        TEST(test_a_reset_of_the_arena),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
