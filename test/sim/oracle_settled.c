@@ -296,6 +296,13 @@ static bool ejection_explains(const struct oracle_outcome *r, const struct group
     return unsure && !sure && r->code == TORC_STATUS_UNAVAILABLE;
 }
 
+/* A6: what a server did not look at is sent again by itself once. A GOAWAY may have been the first time. */
+static bool refused_twice(const struct tracked *t, const struct oracle_outcome *r)
+{
+    return t->call.refused && r->code == TORC_STATUS_UNAVAILABLE && r->attempts > 1 && oracle.goaway_ms > 0 &&
+           t->began_ms < oracle.goaway_ms + FAST_MS;
+}
+
 static void judge_failure(uint64_t id, const struct tracked *t, const struct oracle_outcome *r,
                           const struct group *groups, size_t n, uint64_t now_ms)
 {
@@ -311,7 +318,7 @@ static void judge_failure(uint64_t id, const struct tracked *t, const struct ora
         return;
     }
     session_counts(t, groups, n, &must);
-    if (ejection_explains(r, groups, n))
+    if (ejection_explains(r, groups, n) || refused_twice(t, r))
         return;
     if (last == n && !must) {
         judge_doomed(id, t, r, &groups[n - 1]);
