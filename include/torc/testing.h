@@ -108,8 +108,9 @@ TORC_TESTING_API int torc_testing_advance(torc_testing *world, int64_t ms);
 TORC_TESTING_API int torc_testing_run_until_idle(torc_testing *world);
 
 /* Turns the world until done(arg) returns a value other than 0. `done` is asked first, and after each step; it must
- * not turn the world. 0 when it is done; TORC_ETIMEDOUT when limit_ms of virtual time have passed without; TORC_EINVAL
- * for negative times and a NULL `done`; TORC_EDEADLK in a callback. */
+ * not turn the world: functions of this header that turn or end it return TORC_EDEADLK there. 0 when it is done;
+ * TORC_ETIMEDOUT when limit_ms of virtual time have passed without; TORC_EINVAL for negative times and a NULL `done`;
+ * TORC_EDEADLK in a callback. */
 TORC_TESTING_API int torc_testing_run_until(torc_testing *world, int (*done)(void *arg), void *arg, int64_t limit_ms);
 
 /* Has fn(arg) called once, `ms` milliseconds from now: for handlers that answer late, and for what a test wants to
@@ -135,19 +136,19 @@ enum torc_testing_host {
  * Channels with equal options to one address share the connection and its backoff.
  *
  * A connection that SILENT has made silent lives until an end gives it up: with keepalive, or when bytes that were sent
- * stay unacknowledged for 15 minutes (for keepalive_timeout_ms, 20 s, if the client has keepalive). The connection
- * fails at both ends then.
+ * stay unacknowledged for 15 minutes (for keepalive_timeout_ms, 20 s, at the end of a client with keepalive). This end
+ * fails with "Connection timed out"; the other end hears nothing of it.
  *
- * 0; TORC_EINVAL for an address that is not one, and an unknown state. May be called in callbacks. */
+ * 0; TORC_EINVAL for an address that is not one or a wildcard, and an unknown state. May be called in callbacks. */
 TORC_TESTING_API int torc_testing_set_host(torc_testing *world, const char *address, int state);
 
-/* Breaks the connections to an address with a reset, as a server that dies does. Returns how many there were;
- * TORC_EINVAL for an address that is not one. May be called in callbacks. */
+/* Ends the connections to an address with a reset, as a server that dies does; silent ones, too. Returns how many there
+ * were; TORC_EINVAL for an address that is not one, or a wildcard. May be called in callbacks. */
 TORC_TESTING_API int torc_testing_cut(torc_testing *world, const char *address);
 
 /* Holds up the bytes on connections to an address for `ms` milliseconds, in both directions; then they arrive. Of two
- * stalls the later end counts. Returns how many connections there were; TORC_EINVAL for an address that is not one,
- * and negative times. May be called in callbacks. */
+ * stalls the later end counts. Returns how many connections there were, silent ones included, whose bytes never
+ * arrive; TORC_EINVAL for an address that is not one or a wildcard, and negative times. May be called in callbacks. */
 TORC_TESTING_API int torc_testing_stall(torc_testing *world, const char *address, int64_t ms);
 
 /* Sets how long bytes take from one end to the other, in microseconds, on connections that are made from now on; 0 at

@@ -132,22 +132,30 @@ unsigned tc_host_silenced(const char *address)
 
 bool tc_net_connection_is_open(const struct tc_net_connection *c)
 {
-    return !c->ends[0].failed && !c->ends[0].closed && !c->ends[1].closed && !c->silent;
+    return tc_net_connection_is_held(c) && !c->silent;
 }
 
-void tc_host_break(const char *address, bool silent)
+bool tc_net_connection_is_held(const struct tc_net_connection *c)
 {
+    return !c->ends[0].failed && !c->ends[0].closed && !c->ends[1].failed && !c->ends[1].closed;
+}
+
+size_t tc_host_break(const char *address, bool silent)
+{
+    size_t n = 0;
     TC_LIST_FOREACH(it, tc_net_connections())
     {
         struct tc_net_connection *c = TC_CONTAINER_OF(it, struct tc_net_connection, link);
-        if (strcmp(c->address, address) != 0 || c->ends[0].failed)
+        if (strcmp(c->address, address) != 0 || (c->ends[0].failed && c->ends[1].failed))
             continue;
+        n += tc_net_connection_is_held(c);
         tc_world_note_fault(tc_world_now_ns());
         if (silent)
             tc_net_connection_silence(c);
         else
             tc_net_connection_reset(c);
     }
+    return n;
 }
 
 size_t tc_host_stall(const char *address, uint64_t until_ns)
@@ -156,7 +164,7 @@ size_t tc_host_stall(const char *address, uint64_t until_ns)
     TC_LIST_FOREACH(it, tc_net_connections())
     {
         struct tc_net_connection *c = TC_CONTAINER_OF(it, struct tc_net_connection, link);
-        if (!tc_net_connection_is_open(c) || strcmp(c->address, address) != 0)
+        if (!tc_net_connection_is_held(c) || strcmp(c->address, address) != 0)
             continue;
         c->stalled_until_ns = TC_MAX(c->stalled_until_ns, until_ns);
         n++;
@@ -231,7 +239,9 @@ static struct tc_net_connection *connect_open(struct tc_connect *c, struct tc_li
     const uint64_t linux_default_ms = 900000;
     connection->delay_ns = c->delay_ns;
     connection->buffer_bytes = options.buffer_bytes;
-    connection->user_timeout_ns = (c->opts.user_timeout_ms ? c->opts.user_timeout_ms : linux_default_ms) * TC_NS_PER_MS;
+    connection->ends[0].user_timeout_ns =
+        (c->opts.user_timeout_ms ? c->opts.user_timeout_ms : linux_default_ms) * TC_NS_PER_MS;
+    connection->ends[1].user_timeout_ns = linux_default_ms * TC_NS_PER_MS;
     if (tc_world_happens(TC_CHANCE_NET, options.cut_per_mille))
         connection->cut_after = (size_t)tc_world_below(TC_CHANCE_NET, 5000);
     *tc_vec_push(&l->accepted) = &connection->ends[1];

@@ -31,8 +31,8 @@ void tc_net_set_delay(uint64_t us);
 /* Makes a host known, as listening there does; connections to other addresses are refused. */
 void tc_host_set(const char *address, enum tc_host_mode mode);
 enum tc_host_mode tc_host_mode(const char *address);
-/* Breaks every connection to the address, with a reset or (`silent`) without a word. */
-void tc_host_break(const char *address, bool silent);
+/* Breaks every connection to the address, with a reset or (`silent`) without a word. Returns how many there were. */
+size_t tc_host_break(const char *address, bool silent);
 /* Holds up the bytes of every connection to the address until then. Returns how many there are. */
 size_t tc_host_stall(const char *address, uint64_t until_ns);
 /* Returns how many connections to the address are open. */

@@ -26,12 +26,15 @@ struct tc_net_side {
     TC_VEC(struct tc_net_chunk) chunks;
     struct tc_world_event arrival; /* of the first chunk */
     struct tc_world_event again;   /* looks again for an owner of the end */
+    struct tc_world_event give_up; /* the system's: bytes that this end sent were not acknowledged */
+    uint64_t user_timeout_ns;
     struct tc_task event;
     unsigned events;
     bool reading, want_write;
     bool finished; /* the peer's end has arrived */
-    bool failed;   /* reset */
-    bool closed;   /* by the owner; or nobody ever owned it */
+    bool failed;   /* reset, or given up */
+    bool gave_up;
+    bool closed; /* by the owner; or nobody ever owned it */
 };
 
 struct tc_net_connection {
@@ -41,10 +44,8 @@ struct tc_net_connection {
     char *address;              /* the server's */
     uint64_t delay_ns, stalled_until_ns;
     size_t buffer_bytes;
-    size_t cut_after;              /* this many bytes still arrive; SIZE_MAX: no limit */
-    bool silent;                   /* nothing arrives any longer, and nobody is told */
-    struct tc_world_event give_up; /* the system's: sent bytes were not acknowledged */
-    uint64_t user_timeout_ns;
+    size_t cut_after; /* this many bytes still arrive; SIZE_MAX: no limit */
+    bool silent;      /* nothing arrives any longer, and nobody is told */
 };
 
 static inline struct tc_net_side *tc_net_side_peer(struct tc_net_side *end)
@@ -58,11 +59,13 @@ void tc_net_connection_number_from(uint64_t id);
 /* Makes a connection between two loops; both ends are open. */
 struct tc_net_connection *tc_net_connection_new(struct tc_loop *client, struct tc_loop *server,
                                                 const struct tc_addr *addr);
-/* Breaks it: both ends fail. */
+/* Breaks it: both ends fail, unless an end has failed before. */
 void tc_net_connection_reset(struct tc_net_connection *c);
 void tc_net_connection_silence(struct tc_net_connection *c);
 /* Returns true while both ends can still reach each other. */
 bool tc_net_connection_is_open(const struct tc_net_connection *c);
+/* Returns true while both ends hold the connection, be it silent or not. */
+bool tc_net_connection_is_held(const struct tc_net_connection *c);
 /* Counts a connection of the host that became half-open by itself. */
 void tc_host_add_silenced(const char *address);
 /* Returns the connections that have an end which is not closed. */

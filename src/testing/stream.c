@@ -84,6 +84,7 @@ static void end_fini(struct tc_net_side *end)
 {
     tc_world_event_stop(&end->arrival);
     tc_world_event_stop(&end->again);
+    tc_world_event_stop(&end->give_up);
     tc_task_cancel(&end->event);
     tc_buf_fini(&end->inbox);
     tc_buf_fini(&end->flight);
@@ -95,7 +96,6 @@ static void end_fini(struct tc_net_side *end)
 
 static void connection_free(struct tc_net_connection *c)
 {
-    tc_world_event_stop(&c->give_up);
     for (int i = 0; i < 2; i++)
         end_fini(&c->ends[i]);
     tc_list_remove(&c->link);
@@ -103,16 +103,22 @@ static void connection_free(struct tc_net_connection *c)
     tc_free(c);
 }
 
+static void end_break(struct tc_net_side *end)
+{
+    if (end->failed)
+        return;
+    end->failed = true;
+    tc_world_event_stop(&end->arrival);
+    tc_world_event_stop(&end->give_up);
+    end_tell(end, TC_BS_READABLE); /* errors are told whether or not the owner reads */
+    end_tell_writable(end);
+}
+
 void tc_net_connection_reset(struct tc_net_connection *c)
 {
     tc_world_detail("connection %llu is reset", (unsigned long long)c->id);
-    for (int i = 0; i < 2; i++) {
-        struct tc_net_side *end = &c->ends[i];
-        end->failed = true;
-        tc_world_event_stop(&end->arrival);
-        end_tell(end, TC_BS_READABLE); /* errors are told whether or not the owner reads */
-        end_tell_writable(end);
-    }
+    for (int i = 0; i < 2; i++)
+        end_break(&c->ends[i]);
 }
 
 void tc_net_connection_silence(struct tc_net_connection *c)
@@ -122,10 +128,13 @@ void tc_net_connection_silence(struct tc_net_connection *c)
         tc_world_event_stop(&c->ends[i].arrival);
 }
 
-/* The system gives a connection up whose bytes nobody acknowledges. */
-static void connection_on_give_up(struct tc_world_event *event)
+/* The system of this end gives up a connection whose bytes nobody acknowledges. The peer hears nothing of it. */
+static void end_on_give_up(struct tc_world_event *event)
 {
-    tc_net_connection_reset(TC_CONTAINER_OF(event, struct tc_net_connection, give_up));
+    struct tc_net_side *end = TC_CONTAINER_OF(event, struct tc_net_side, give_up);
+    tc_world_detail("connection %llu: end %d gives up", (unsigned long long)end->connection->id, end_index(end));
+    end->gave_up = true;
+    end_break(end);
 }
 
 /* --- bytes on their way --- */
@@ -139,14 +148,15 @@ static void end_await_arrival(struct tc_net_side *end)
 static void end_send(struct tc_net_side *to, size_t len, bool reset)
 {
     struct tc_net_connection *c = to->connection;
+    struct tc_net_side *from = tc_net_side_peer(to);
     uint64_t at_ns = tc_world_now_ns() + c->delay_ns;
     if (to->chunks.len > 0)
         at_ns = TC_MAX(at_ns, to->chunks.data[to->chunks.len - 1].at_ns);
     *tc_vec_push(&to->chunks) = (struct tc_net_chunk){at_ns, len, reset};
     if (to->chunks.len == 1)
         end_await_arrival(to);
-    if (c->silent && len > 0 && !c->give_up.place)
-        tc_world_event_at(&c->give_up, tc_world_now_ns() + c->user_timeout_ns);
+    if (c->silent && len > 0 && !from->give_up.place)
+        tc_world_event_at(&from->give_up, tc_world_now_ns() + from->user_timeout_ns);
 }
 
 /* Takes in the first chunk. Returns false when the connection is over. */
@@ -201,8 +211,9 @@ static void end_on_arrival(struct tc_world_event *event)
 static ssize_t end_fail(struct tc_net_side *end, const char *what)
 {
     char *peer = tc_addr_text(&end->bs.peer);
-    tc_status_set(&end->bs.error, tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_CONNECT,
-                                                 "%s %s failed: Connection reset by peer", what, peer));
+    tc_status_set(&end->bs.error,
+                  tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_CONNECT, "%s %s failed: Connection %s", what, peer,
+                                 end->gave_up ? "timed out" : "reset by peer"));
     tc_free(peer);
     return TORC_ECLOSED;
 }
@@ -260,6 +271,7 @@ static void stream_close(struct tc_bytestream *bs)
     end->closed = true;
     end->bs.on_event = NULL;
     tc_world_event_stop(&end->again);
+    tc_world_event_stop(&end->give_up);
     tc_task_cancel(&end->event);
     if (end->connection->silent)
         tc_world_note_fault(tc_world_now_ns());
@@ -280,7 +292,6 @@ struct tc_net_connection *tc_net_connection_new(struct tc_loop *client, struct t
     c->id = ++last_id;
     c->address = tc_addr_text(addr);
     c->cut_after = SIZE_MAX;
-    tc_world_event_init(&c->give_up, connection_on_give_up);
     tc_list_append(&connections, &c->link);
     for (int i = 0; i < 2; i++) {
         struct tc_net_side *end = &c->ends[i];
@@ -291,6 +302,7 @@ struct tc_net_connection *tc_net_connection_new(struct tc_loop *client, struct t
         tc_task_init(&end->event, end_on_task);
         tc_world_event_init(&end->arrival, end_on_arrival);
         tc_world_event_init(&end->again, end_on_again);
+        tc_world_event_init(&end->give_up, end_on_give_up);
     }
     c->ends[0].bs.peer = tc_addr_ref(addr);
     c->ends[1].bs.local = tc_addr_ref(addr);

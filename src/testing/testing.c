@@ -45,7 +45,7 @@ struct torc_testing {
     TC_VEC(struct name *) names;
     struct tc_link afters;
     struct tc_resources *resources; /* NULL: no control plane yet */
-    bool ending;
+    bool ending, asking;            /* inside torc_testing_free; inside `done` of torc_testing_run_until */
 };
 
 static torc_testing *here;
@@ -61,7 +61,7 @@ static int world_check(const torc_testing *w)
 static int world_check_turn(const torc_testing *w)
 {
     int rc = world_check(w);
-    return rc == 0 && (tc_world_in_turn() || tc_world_thread_here()) ? TORC_EDEADLK : rc;
+    return rc == 0 && (tc_world_in_turn() || tc_world_thread_here() || w->asking) ? TORC_EDEADLK : rc;
 }
 
 /* --- names --- */
@@ -191,7 +191,7 @@ int torc_testing_free(torc_testing *w)
     int rc = world_check(w);
     if (rc != 0)
         return rc;
-    if (tc_world_in_step())
+    if (tc_world_in_step() || w->asking)
         return TORC_EDEADLK;
     if (tc_world_loops() > (size_t)tc_process_has_default() + tc_resources_loops(w->resources))
         return TORC_ESTATE;
@@ -237,6 +237,14 @@ int torc_testing_run_until_idle(torc_testing *w)
     return rc;
 }
 
+static int ask(torc_testing *w, int (*done)(void *arg), void *arg)
+{
+    w->asking = true;
+    int rc = done(arg);
+    w->asking = false;
+    return rc;
+}
+
 int torc_testing_run_until(torc_testing *w, int (*done)(void *arg), void *arg, int64_t limit_ms)
 {
     int rc = world_check_turn(w);
@@ -245,7 +253,7 @@ int torc_testing_run_until(torc_testing *w, int (*done)(void *arg), void *arg, i
     if (!done || limit_ms < 0 || limit_ms > MOST_MS)
         return TORC_EINVAL;
     uint64_t end_ns = tc_world_now_ns() + (uint64_t)limit_ms * TC_NS_PER_MS;
-    while (!done(arg))
+    while (!ask(w, done, arg))
         if (!tc_world_step(end_ns)) {
             tc_world_run_until(end_ns);
             return TORC_ETIMEDOUT;
@@ -278,6 +286,14 @@ int torc_testing_after(torc_testing *w, int64_t ms, void (*fn)(void *arg), void 
 
 /* --- the network --- */
 
+/* Returns true for an address that a server listens on and nobody dials. */
+static bool is_wildcard(const struct tc_addr *addr)
+{
+    int family = tc_addr_family(addr);
+    return (family == AF_INET && addr->sa.in.sin_addr.s_addr == htonl(INADDR_ANY)) ||
+           (family == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&addr->sa.in6.sin6_addr));
+}
+
 /* Stores the address as the network spells it, for tc_free. */
 static int host_text(const torc_testing *w, const char *address, char **text)
 {
@@ -287,9 +303,12 @@ static int host_text(const torc_testing *w, const char *address, char **text)
         return rc;
     if (!address || tc_addr_parse(&addr, tc_slice_str(address)) != 0)
         return TORC_EINVAL;
-    *text = tc_addr_text(&addr);
+    if (is_wildcard(&addr))
+        rc = TORC_EINVAL;
+    else
+        *text = tc_addr_text(&addr);
     tc_addr_fini(&addr);
-    return 0;
+    return rc;
 }
 
 int torc_testing_set_host(torc_testing *w, const char *address, int state)
@@ -314,8 +333,7 @@ int torc_testing_cut(torc_testing *w, const char *address)
     int rc = host_text(w, address, &text);
     if (rc != 0)
         return rc;
-    rc = (int)tc_host_connections(text);
-    tc_host_break(text, false);
+    rc = (int)tc_host_break(text, false);
     tc_free(text);
     return rc;
 }

@@ -174,6 +174,89 @@ static void test_cut_and_stall(void **state)
     assert_int_equal(torc_testing_free(world), 0);
 }
 
+/* Connections of a silent host are still there for stall and cut, which ends them. */
+static void test_cut_of_a_silent_host(void **state)
+{
+    (void)state;
+    torc_testing *world = torc_testing_new(1, NULL);
+    struct says s;
+    char said[128];
+    says_begin(&s, "one", SERVER);
+    torc_channel *channel = torc_channel_new(NULL, SERVER, NULL, NULL);
+    assert_int_equal(say(channel, NULL, said), TORC_STATUS_OK);
+    assert_int_equal(torc_testing_set_host(world, SERVER, TORC_TESTING_SILENT), 0);
+    assert_int_equal(torc_testing_stall(world, SERVER, 10), 1);
+    assert_int_equal(torc_testing_cut(world, SERVER), 1);
+    assert_int_equal(torc_testing_cut(world, SERVER), 0);
+    assert_int_equal(torc_testing_run_until_idle(world), 0);
+    assert_int_not_equal(torc_channel_state(channel, false), TORC_CONNECTIVITY_READY);
+    torc_channel_free(channel);
+    torc_server_free(s.server);
+    assert_int_equal(torc_testing_free(world), 0);
+}
+
+static void keep_call(torc_server_call *call, const torc_message *request, void *arg)
+{
+    (void)request;
+    *(torc_server_call **)arg = call;
+}
+
+static void on_text(const torc_result *result, void *arg)
+{
+    snprintf(arg, 128, "%s", torc_result_text(result));
+}
+
+/* The client's bytes stay unacknowledged: its end gives up after 15 minutes. The server's end hears nothing of it. */
+static void test_giving_up(void **state)
+{
+    (void)state;
+    torc_testing *world = torc_testing_new(1, NULL);
+    torc_server_call *kept = NULL;
+    struct torc_handler keeps = {TORC_SIZE(torc_handler), .unary = keep_call, .arg = &kept};
+    char said[128], first[128] = "";
+    torc_server *server = torc_server_new(NULL, NULL);
+    assert_int_equal(torc_server_add_method(server, "/t.Test/Say", &keeps, NULL), 0);
+    assert_int_equal(torc_server_listen(server, SERVER, torc_credentials_insecure(), NULL, NULL), 0);
+    assert_int_equal(torc_server_start(server, NULL), 0);
+    torc_channel *channel = torc_channel_new(NULL, SERVER, NULL, NULL);
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 1200000};
+    assert_int_equal(torc_unary_async(channel, "t.Test/Say", "", 0, NULL, on_text, first, NULL, NULL), 0);
+    assert_int_equal(torc_testing_run_until_idle(world), 0);
+    assert_non_null(kept);
+    assert_int_equal(torc_testing_set_host(world, SERVER, TORC_TESTING_SILENT), 0);
+    assert_int_equal(say(channel, &o, said), TORC_STATUS_UNAVAILABLE);
+    assert_non_null(strstr(said, "Connection timed out"));
+    assert_non_null(strstr(first, "Connection timed out"));
+    assert_int_equal(torc_time_ms(), 1000 + 900000);
+    assert_int_equal(torc_server_call_cancelled(kept), 0);
+    torc_server_call_finish(kept, TORC_STATUS_OK, NULL, NULL);
+    assert_int_equal(torc_testing_cut(world, SERVER), 0); /* both ends held none */
+    torc_channel_free(channel);
+    torc_server_free(server);
+    assert_int_equal(torc_testing_free(world), 0);
+}
+
+static int turn(void *arg)
+{
+    torc_testing *world = arg;
+    assert_int_equal(torc_testing_advance(world, 1), TORC_EDEADLK);
+    assert_int_equal(torc_testing_run_until_idle(world), TORC_EDEADLK);
+    assert_int_equal(torc_testing_run_until(world, turn, world, 1), TORC_EDEADLK);
+    assert_int_equal(torc_testing_free(world), TORC_EDEADLK);
+    return 1;
+}
+
+/* A function that is asked whether it is done must not turn the world, and cannot. */
+static void test_done_that_turns(void **state)
+{
+    (void)state;
+    torc_testing *world = torc_testing_new(1, NULL);
+    assert_int_equal(torc_testing_run_until(world, turn, world, 10), 0);
+    assert_int_equal(torc_time_ms(), 1000);
+    assert_int_equal(torc_testing_advance(world, 1), 0);
+    assert_int_equal(torc_testing_free(world), 0);
+}
+
 /* A connection takes a round trip, the RPC another one, and HTTP/2's SETTINGS part of one. */
 static void test_delay(void **state)
 {
@@ -260,6 +343,9 @@ static void test_misuse(void **state)
     assert_int_equal(torc_testing_after(world, 1, NULL, NULL), TORC_EINVAL);
     assert_int_equal(torc_testing_after(NULL, 1, set, NULL), TORC_EINVAL);
     assert_int_equal(torc_testing_set_host(world, "orders:443", TORC_TESTING_UP), TORC_EINVAL);
+    assert_int_equal(torc_testing_set_host(world, "0.0.0.0:443", TORC_TESTING_UP), TORC_EINVAL);
+    assert_int_equal(torc_testing_cut(world, "[::]:443"), TORC_EINVAL);
+    assert_int_equal(torc_testing_stall(world, "0.0.0.0:443", 1), TORC_EINVAL);
     assert_int_equal(torc_testing_set_host(world, SERVER, 3), TORC_EINVAL);
     assert_int_equal(torc_testing_set_host(NULL, SERVER, TORC_TESTING_UP), TORC_EINVAL);
     assert_int_equal(torc_testing_cut(world, NULL), TORC_EINVAL);
@@ -298,10 +384,21 @@ static void test_order_of_ends(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_call),        cmocka_unit_test(test_a_deadline), cmocka_unit_test(test_time),
-        cmocka_unit_test(test_ticks),         cmocka_unit_test(test_retries),    cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_cut_and_stall), cmocka_unit_test(test_delay),      cmocka_unit_test(test_names),
-        cmocka_unit_test(test_listening),     cmocka_unit_test(test_misuse),     cmocka_unit_test(test_order_of_ends),
+        cmocka_unit_test(test_a_call),
+        cmocka_unit_test(test_a_deadline),
+        cmocka_unit_test(test_time),
+        cmocka_unit_test(test_ticks),
+        cmocka_unit_test(test_retries),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_cut_and_stall),
+        cmocka_unit_test(test_delay),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_listening),
+        cmocka_unit_test(test_misuse),
+        cmocka_unit_test(test_order_of_ends),
+        cmocka_unit_test(test_giving_up),
+        cmocka_unit_test(test_done_that_turns),
+        cmocka_unit_test(test_cut_of_a_silent_host),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
