@@ -37,7 +37,10 @@
  * client: requests go inward to the handler, responses and statuses outward. Each hook says what is different there;
  * what holds for all of them:
  *     - on_attempt, on_pick and on_wire are never called: a server makes no attempts.
- *     - Hooks are called on the thread that drives the server's runtime, also for methods that have a pool.
+ *     - Hooks are called on the thread that drives the runtime of the RPC's connection, also for methods that have a
+ *       pool: with torc_server_options.runtimes, hooks of RPCs on different runtimes run side by side.
+ *     - Where Torc ends the RPC (max_timeout_ms, the end of the server, a malformed message), the status does not wait
+ *       for the verdicts of on_status.
  *     - A verdict that refuses is the status that the client gets, with its text. If on_start refuses, no handler runs;
  *       later, on_cancel follows, and the functions of the call return TORC_ECANCELED.
  *     - Hooks are not called for requests that Torc answers by itself: malformed ones, methods that nobody has
@@ -116,7 +119,8 @@ struct torc_interceptor {
 
     /* The RPC is over, with this status: exactly once for each interceptor that the RPC had come to (its on_start was
      * called, or would have been), the innermost first, before the application hears of the end. On a server: the
-     * status was written, or the RPC ended otherwise, with the status that says why. */
+     * status was written, or the RPC ended otherwise, with the status that says why (0 for an RPC that Torc itself has
+     * answered with an error because a message was malformed or too large). */
     void (*on_end)(torc_rpc *rpc, int code, void *state, void *arg);
 
     /* The channel gives the interceptor up, and no hook follows: this function may free `arg`. Called once for each
@@ -153,15 +157,16 @@ TORC_API const torc_metadata *torc_rpc_metadata(torc_rpc *rpc);
  * torc_metadata_add refuses, TORC_ESTATE except in on_start. */
 TORC_API int torc_rpc_add_metadata(torc_rpc *rpc, const char *name, const void *value, size_t value_len);
 
-/* Adds a field to the initial metadata, or to the trailers, of a server's response, with copies of name and value.
- * Only in hooks that return a verdict. TORC_EINVAL for a field that torc_metadata_add refuses;
- * TORC_ESTATE on a channel, outside of such a hook, for initial metadata that was sent already, and for an RPC that the
- * client no longer hears of. Added initial metadata is sent also when the RPC is refused. */
+/* Adds a field to the initial metadata, or to the trailers, of a server's response, with copies of name and value. Only
+ * in hooks that return a verdict. TORC_EINVAL for a field that torc_metadata_add refuses; TORC_ESTATE on a channel,
+ * outside of such a hook, for initial metadata that was sent already, and for an RPC that the client no longer hears
+ * of. Added initial metadata is sent also when the RPC is refused. */
 TORC_API int torc_rpc_add_header(torc_rpc *rpc, const char *name, const void *value, size_t value_len);
 TORC_API int torc_rpc_add_trailer(torc_rpc *rpc, const char *name, const void *value, size_t value_len);
 
-/* Sets the text of the status that the hook returns, copied (NULL: none). Has no effect if the hook returns 0 or
- * TORC_PENDING; a later call replaces it. TORC_ESTATE outside of a hook that returns a verdict. */
+/* Sets the text of the status that the hook returns, copied (NULL: one that names the interceptor, or in on_status of a
+ * failure the text that was there). Has no effect if the hook returns 0 or TORC_PENDING; a later call replaces it.
+ * TORC_ESTATE outside of a hook that returns a verdict. */
 TORC_API int torc_rpc_set_text(torc_rpc *rpc, const char *text);
 
 /* The initial metadata and the trailers of the response, in on_status and on_end; NULL when none came (on a server:

@@ -55,8 +55,9 @@ TORC_API int torc_orca_set(torc_orca *orca, int metric, const char *name, double
 TORC_API int torc_orca_clear(torc_orca *orca, int metric, const char *name);
 
 /* Records a value of one RPC, for the report at its end: the values of the RPC, and those of the server that the RPC
- * has not set. An RPC without a value has no report, nor has a server without a torc_orca. The errors of torc_orca_set,
- * but any metric may be recorded; TORC_ESTATE (the call was finished), TORC_ECANCELED, TORC_ECLOSED. */
+ * has not set. An RPC without a value of its own has no report; one with values has one also on a server without a
+ * torc_orca. The errors of torc_orca_set, but any metric may be recorded; TORC_ESTATE (the call was finished),
+ * TORC_ECANCELED, TORC_ECLOSED. */
 TORC_API int torc_orca_record(torc_server_call *call, int metric, const char *name, double value);
 
 /* Gives the handle up; the server goes on reporting the values that it has. NULL is allowed. */

@@ -29,9 +29,10 @@ extern "C" {
 typedef struct torc_reflection torc_reflection;
 
 /* Adds the services grpc.reflection.v1.ServerReflection and grpc.reflection.v1alpha.ServerReflection to a server. Both
- * know the files of the services that Torc has (their own, grpc.health.v1, ORCA's) and those of the well-known types.
- * NULL with an error: those of torc_server_add_method; TORC_EEXIST when the server has one of them. The caller frees
- * it, before or after the server.
+ * know the files of the services that Torc has (their own, grpc.health.v1, ORCA's) and of the well-known types Any,
+ * Duration, Empty, Struct, Timestamp and the wrappers; torc_reflection_add_set adds others, field_mask.proto for
+ * instance, and descriptor.proto. NULL with an error: those of torc_server_add_method; TORC_EEXIST when the server has
+ * one of them. The caller frees it, before or after the server.
  *
  * Each service gets a limit of 64 KiB a request, so that torc_server_limit of its name is TORC_EEXIST from then on;
  * what was set before stays. */

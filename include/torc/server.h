@@ -91,9 +91,10 @@ struct torc_server_options {
     int64_t max_concurrent_streams; /* RPCs at a time on one connection; 0: 100; at most 2147483647. A client that
                                           opens more, though it has acknowledged the limit, loses the connection
                                           (PROTOCOL_ERROR) */
-    int64_t max_connections;        /* 0: three quarters of the descriptors that the process may have; -1: no limit.
-                                          At the limit a connection without RPCs gives way, of the address with the
-                                          most connections; if none can, the new one is closed */
+    int64_t max_connections;        /* 0: three quarters of the descriptors that the process may have, 64 to 65536;
+                                          -1: no limit. At the limit a connection without RPCs gives way, of the
+                                          address with the most connections, at least as many as the new one's
+                                          address has; if none can, the new one is closed */
     int64_t handshake_timeout_ms;   /* from accept until TLS is done and the client has sent its SETTINGS; 0: 20000 */
     int64_t keepalive_time_ms;      /* of silence before a PING; 0: 7200000; -1: never */
     int64_t keepalive_timeout_ms;   /* for the PING's answer, else the connection ends; 0: 20000 */
@@ -101,7 +102,7 @@ struct torc_server_options {
                                           too_many_pings; 0: 300000; -1: any */
     int64_t max_connection_idle_ms; /* without an RPC, then GOAWAY; 0 and -1: never */
     int64_t max_connection_age_ms;  /* then GOAWAY, +-10 %; 0 and -1: never */
-    int64_t max_connection_age_grace_ms; /* after that GOAWAY, then RPCs are cut off; 0 and -1: never */
+    int64_t max_connection_age_grace_ms; /* after the last GOAWAY, then RPCs are cut off; 0, -1: never */
     int32_t pings_without_calls; /* clients may send PINGs at min_ping_interval_ms also without an RPC, else every
                                             2 hours; 0: off */
     int32_t gzip;                /* compress messages for clients that accept it; 0: off */
@@ -215,10 +216,11 @@ TORC_API int torc_server_stop(torc_server *server, int64_t grace_ms);
 TORC_API int torc_server_stop_async(torc_server *server, int64_t grace_ms, void (*fn)(void *arg), void *arg);
 
 /* Ends everything at once: connections close, RPCs are cancelled, handlers are released. When it returns, no handler
- * runs and none will be called. Inside a callback: when this callback and those on the server's other runtimes have
- * returned; but functions of calls return TORC_ECLOSED at once, and torc_server_call_reply sends nothing. Handlers on a
- * pool may go on: torc_pool_free waits for them. Calls that are not finished stay the application's. NULL is allowed,
- * and nothing happens in a child of a fork. */
+ * runs (but those on a pool, see below) and none will be called. Inside a callback: when this callback and those on the
+ * server's other runtimes have returned; but functions of calls return TORC_ECLOSED at once, and torc_server_call_reply
+ * sends nothing. Handlers on a pool may go on, and are released after it: torc_pool_free waits for them. While another
+ * thread is inside torc_runtime_free of the server's runtime, the function does not wait: free the server first. Calls
+ * that are not finished stay the application's. NULL is allowed, and nothing happens in a child of a fork. */
 TORC_API void torc_server_free(torc_server *server);
 
 /* --- calls: the request --- */
