@@ -1,7 +1,7 @@
 /* Reflection: a server tells clients which services it has, and the .proto files that define them (grpc.reflection.v1
  * and v1alpha). SPDX-License-Identifier: Apache-2.0
  *
- *     // protoc --c_out=. --torc_out=reflection:. helloworld.proto
+ *     // protoc --torc_out=messages,reflection:. helloworld.proto
  *     torc_reflection *reflection = torc_reflection_new(server, &error); // before torc_server_start
  *     torc_reflection_add(reflection, &torc_stub_file__helloworld_proto, &error);
  *     ...
