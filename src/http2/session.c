@@ -230,7 +230,7 @@ static int session_on_stream_close(nghttp2_session *ng, int32_t id, uint32_t cod
     c->streams.active--;
     tc_h2_conn_stream_gone(c);
     if (s && s->server) {
-        if (!s->send.end_sent)
+        if (!s->send.end_sent && !s->finished) /* finished: we have given the stream up ourselves */
             tc_h2_glitches_on_cancel(&c->glitches);
         tc_h2_server_stream_on_close(tc_h2_server_stream_of(s), code);
     } else if (s)

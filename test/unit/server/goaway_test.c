@@ -98,6 +98,28 @@ static void made_to_reset_by_trailers(void **state)
     made_to_reset(state, false);
 }
 
+/* Streams that the server gives up itself, for trailers larger than the client takes, do not count. */
+static void resets_of_our_own(void **state)
+{
+    (void)state;
+    char large[500];
+    struct fixture f;
+    memset(large, 'x', sizeof(large) - 1);
+    large[sizeof(large) - 1] = 0;
+    init(&f, NULL);
+    fake_h2_setting(f.k.peer, 6, 400);
+    for (uint32_t id = 1; id < 10000; id += 2) {
+        fake_h2_headers(f.k.peer, id, REQUEST, false);
+        tc_loop_drain(f.k.loop);
+        tc_server_call_send(f.call, tc_slice_str("hi"));
+        tc_server_call_finish(f.call, TORC_STATUS_ABORTED, large, NULL);
+        tc_loop_drain(f.k.loop);
+    }
+    assert_false(fake_pipe_closed(f.k.pipe, 0));
+    assert_int_equal(f.ends, 5000);
+    fini(&f);
+}
+
 static void rapid_reset_by_option(void **state)
 {
     (void)state;
@@ -365,6 +387,7 @@ int main(void)
         cmocka_unit_test(rapid_reset),
         cmocka_unit_test(made_to_reset_by_a_window),
         cmocka_unit_test(made_to_reset_by_trailers),
+        cmocka_unit_test(resets_of_our_own),
         cmocka_unit_test(rapid_reset_by_option),
         cmocka_unit_test(cancels_at_a_rate),
         cmocka_unit_test(resets_of_what_has_ended),
