@@ -36,7 +36,7 @@ struct tc_rpc_side {
     const char *(*authority)(const torc_rpc *rpc);
     const char *(*peer)(const torc_rpc *rpc);
     uint64_t (*deadline_ns)(const torc_rpc *rpc); /* in the time of tc_loop_clock_ns; UINT64_MAX: none */
-    /* Of the response: NULL when none came or none were sent. */
+    /* The headers and trailers of the response; NULL when none came, on a server when none were sent. */
     const struct tc_headers *(*headers)(const torc_rpc *rpc);
     const struct tc_headers *(*trailers)(const torc_rpc *rpc);
     bool server; /* responses are what it sends */
