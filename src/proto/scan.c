@@ -18,13 +18,12 @@
 #include "proto/wire.h"
 
 enum {
-    DEFAULT_DEPTH = 100,
     DEFAULT_REPEATED = 65536,
-    DEFAULT_ELEMENTS = 4194304,
     DEFAULT_STRING_BYTES = 1024 * 1024,
     DEFAULT_UNKNOWN_BYTES = 4 * 1024 * 1024,
     MAX_FIELD_NUMBER = 0x1fffffff,
-    FIELDS_PER_VALUE = 64,
+    MAX_VARINT_BYTES = 10,
+    MAX_LENGTH_BYTES = 5,
     SMALL_FRAMES = 8,
     SMALL_COUNTS = 64,
 };
@@ -104,6 +103,22 @@ static TC_PRINTF(5, 6) int scan_fail(struct scanner *s, const ProtobufCFieldDesc
     return rv;
 }
 
+/* The field's number has been read, and its value cannot be. */
+static int item_fail(struct scanner *s, const struct item *item, const char *end)
+{
+    uint64_t value;
+    size_t left = (size_t)(end - item->data), at = (size_t)(item->start - s->start);
+    size_t width = tc_wire_varint(item->data, end, MAX_VARINT_BYTES, &value);
+    bool is_length = item->wire == TC_WIRE_LENGTH;
+    if (!width && left >= MAX_VARINT_BYTES && (is_length || item->wire == TC_WIRE_VARINT))
+        return scan_fail(s, NULL, 0, TORC_EPARSE, "field number %u has a varint of more than %d bytes at byte %zu",
+                         item->number, MAX_VARINT_BYTES, at);
+    if (width > MAX_LENGTH_BYTES && is_length && value <= left - width)
+        return scan_fail(s, NULL, 0, TORC_EPARSE, "field number %u has a length of more than %d bytes at byte %zu",
+                         item->number, MAX_LENGTH_BYTES, at);
+    return scan_fail(s, NULL, 0, TORC_EPARSE, "field number %u is cut short at byte %zu", item->number, at);
+}
+
 static int item_read(struct scanner *s, const char *end, struct item *item)
 {
     uint64_t tag, len = 0;
@@ -117,7 +132,7 @@ static int item_read(struct scanner *s, const char *end, struct item *item)
     size_t left = (size_t)(end - item->data);
     switch (item->wire) {
     case TC_WIRE_VARINT:
-        len = tc_wire_varint(item->data, end, 10, &tag);
+        len = tc_wire_varint(item->data, end, MAX_VARINT_BYTES, &tag);
         break;
     case TC_WIRE_64BIT:
         len = left >= 8 ? 8 : 0;
@@ -126,19 +141,17 @@ static int item_read(struct scanner *s, const char *end, struct item *item)
         len = left >= 4 ? 4 : 0;
         break;
     case TC_WIRE_LENGTH:
-        item->length_len = tc_wire_varint(item->data, end, 5, &len);
+        item->length_len = tc_wire_varint(item->data, end, MAX_LENGTH_BYTES, &len);
+        if (item->length_len == 0 || len > left - item->length_len)
+            return item_fail(s, item, end);
         item->data += item->length_len;
-        if (item->length_len == 0 || len > (size_t)(end - item->data))
-            return scan_fail(s, NULL, 0, TORC_EPARSE, "field number %u is cut short at byte %zu", item->number,
-                             (size_t)(s->at - s->start));
         item->end = item->data + len;
         return 0;
     default:
         return scan_fail(s, NULL, 0, TORC_EPARSE, "field number %u is a group or has no valid wire type", item->number);
     }
     if (len == 0)
-        return scan_fail(s, NULL, 0, TORC_EPARSE, "field number %u is cut short at byte %zu", item->number,
-                         (size_t)(s->at - s->start));
+        return item_fail(s, item, end);
     item->end = item->data + len;
     return 0;
 }
@@ -153,7 +166,7 @@ static ptrdiff_t packed_count(const struct item *item, unsigned wire)
     }
     for (const char *p = item->data; p < item->end; n++) {
         uint64_t value;
-        size_t width = tc_wire_varint(p, item->end, 10, &value);
+        size_t width = tc_wire_varint(p, item->end, MAX_VARINT_BYTES, &value);
         if (width == 0)
             return -1;
         p += width;
@@ -224,6 +237,16 @@ static void frame_push(struct scanner *s, const ProtobufCMessageDescriptor *type
     s->counts.len += type->n_fields;
 }
 
+/* A message is at its end. protobuf-c itself accepts that a required field is missing, if it has a default. */
+static int required_check(struct scanner *s)
+{
+    const struct frame *f = &s->frames.data[s->frames.len - 1];
+    for (unsigned i = 0; i < f->type->n_fields; i++)
+        if (f->type->fields[i].label == PROTOBUF_C_LABEL_REQUIRED && !s->counts.data[f->counts_at + i])
+            return scan_fail(s, &f->type->fields[i], SIZE_MAX, TORC_EPARSE, "is required, and missing");
+    return 0;
+}
+
 /* Leaves a message, and writes its new length when something was stripped. */
 static void frame_pop(struct scanner *s)
 {
@@ -268,7 +291,7 @@ static int string_check(struct scanner *s, const ProtobufCFieldDescriptor *field
 
 /* Counts `more` occurrences of a field; `*index` becomes the index of the first. The sum over all fields is bounded
  * too: many small repeated fields cost as much as a large one. A message, however few its bytes, costs a walk over all
- * fields of its type, here and in protobuf-c: each FIELDS_PER_VALUE of them count as a value. */
+ * fields of its type, here and in protobuf-c: each TC_FIELDS_PER_VALUE of them count as a value. */
 static int field_count(struct scanner *s, const ProtobufCFieldDescriptor *field, size_t more, size_t *index)
 {
     const struct frame *f = &s->frames.data[s->frames.len - 1];
@@ -277,7 +300,7 @@ static int field_count(struct scanner *s, const ProtobufCFieldDescriptor *field,
         return scan_fail(s, field, SIZE_MAX, TORC_ELIMIT, "occurs more than %zu times", s->limits.max_repeated);
     size_t values = more;
     if (field->type == PROTOBUF_C_TYPE_MESSAGE)
-        values += ((const ProtobufCMessageDescriptor *)field->descriptor)->n_fields / FIELDS_PER_VALUE;
+        values += ((const ProtobufCMessageDescriptor *)field->descriptor)->n_fields / TC_FIELDS_PER_VALUE;
     if (values > s->limits.max_elements - s->elements)
         return scan_fail(s, field, SIZE_MAX, TORC_ELIMIT, "the message has more than %zu values",
                          s->limits.max_elements);
@@ -316,9 +339,9 @@ static int item_scan(struct scanner *s, const struct item *item)
 static struct tc_scan_options options_with_defaults(const struct tc_scan_options *options)
 {
     struct tc_scan_options o = options ? *options : (struct tc_scan_options){0};
-    o.max_depth = o.max_depth ? o.max_depth : DEFAULT_DEPTH;
+    o.max_depth = o.max_depth ? o.max_depth : TC_MESSAGE_DEPTH;
     o.max_repeated = o.max_repeated ? TC_MIN(o.max_repeated, (size_t)UINT32_MAX) : DEFAULT_REPEATED;
-    o.max_elements = o.max_elements ? o.max_elements : DEFAULT_ELEMENTS;
+    o.max_elements = o.max_elements ? o.max_elements : TC_MESSAGE_VALUES;
     o.max_string_bytes = o.max_string_bytes ? o.max_string_bytes : DEFAULT_STRING_BYTES;
     o.max_unknown_bytes = o.max_unknown_bytes ? o.max_unknown_bytes : DEFAULT_UNKNOWN_BYTES;
     return o;
@@ -342,6 +365,8 @@ int tc_scan(const ProtobufCMessageDescriptor *type, struct tc_slice bytes, const
     while (s.frames.len) {
         const char *end = s.frames.data[s.frames.len - 1].end;
         if (s.at == end) {
+            if ((rv = required_check(&s)) != 0)
+                goto done;
             frame_pop(&s);
             continue;
         }

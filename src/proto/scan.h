@@ -9,6 +9,10 @@
 
 #include "base/validation_errors.h"
 
+/* The limits that a message to pack has, too (stub/check.c). A message counts as one value, and as one more for each
+ * TC_FIELDS_PER_VALUE fields of its type. */
+enum { TC_MESSAGE_DEPTH = 100, TC_MESSAGE_VALUES = 4194304, TC_FIELDS_PER_VALUE = 64 };
+
 /* Zero in any member takes the default. */
 struct tc_scan_options {
     size_t max_depth;         /* messages within messages, the outermost not counted; 100 */
@@ -25,8 +29,8 @@ struct tc_scan_options {
  * bytes to the outer scan, and is scanned again when it is unpacked. NULL options are the defaults.
  *
  * A refused message adds a validation error at the field's path and leaves `*out` untouched: TORC_EPARSE for a message
- * that is cut short, groups, impossible field numbers, and strings with invalid UTF-8 or a NUL; TORC_ELIMIT for what
- * exceeds an option. */
+ * that is cut short, groups, impossible field numbers, varints that are too long, strings with invalid UTF-8 or a NUL,
+ * and a required field of proto2 that is missing, with or without a default; TORC_ELIMIT for what exceeds an option. */
 int tc_scan(const ProtobufCMessageDescriptor *type, struct tc_slice bytes, const struct tc_scan_options *options,
             struct tc_buf *clean, struct tc_slice *out, struct tc_validation_errors *errors);
 

@@ -6,8 +6,8 @@
 #include "kinds.pb-c.h"
 #include "other.pb-c.h"
 
-static const ProtobufCMessageDescriptor *const types[] = {&torc__test__kinds__kinds__descriptor,
-                                                          &torc__test__other__old__descriptor};
+static const ProtobufCMessageDescriptor *const types[] = {
+    &torc__test__kinds__kinds__descriptor, &torc__test__other__old__descriptor, &torc__test__other__needs__descriptor};
 
 static const void *again(const ProtobufCMessageDescriptor *type, const void *bytes, size_t *n, torc_arena *arena)
 {

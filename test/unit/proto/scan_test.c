@@ -144,7 +144,7 @@ static void test_malformed(void **state)
     refuse(NODE, BYTES("\x0a\x05n"), "field number 1 is cut short at byte 0");
     refuse(NODE, BYTES("\x0a\xff\xff\xff\xff\x0fn"), "field number 1 is cut short at byte 0");
     refuse(NODE, BYTES("\x98\x06\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"),
-           "field number 99 is cut short at byte 0");
+           "field number 99 has a varint of more than 10 bytes at byte 0");
     refuse(NODE,
            BYTES("\x99\x06"
                  "1234567"),

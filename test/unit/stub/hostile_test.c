@@ -12,6 +12,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "kinds.pb-c.h"
+#include "other.pb-c.h"
 #include "proto/wire.h"
 #include "support/cmocka.h"
 
@@ -218,14 +219,19 @@ static void test_groups(void **state)
 static void test_varints(void **state)
 {
     (void)state;
-    REFUSED("\x18\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01", "field number 3 is cut short at byte 0"); /* 11 bytes */
-    REFUSED("\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", "field number 3 is cut short at byte 0");
+    REFUSED("\x18\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01",
+            "field number 3 has a varint of more than 10 bytes at byte 0");
+    REFUSED("\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff",
+            "field number 3 has a varint of more than 10 bytes at byte 0");
+    REFUSED("\x18\x80\x80\x80\x80\x80\x80\x80\x80\x80", "field number 3 is cut short at byte 0");
+    REFUSED("\x72\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01",
+            "field number 14 has a varint of more than 10 bytes at byte 0");
     REFUSED("\x18\x80", "field number 3 is cut short at byte 0");
     REFUSED("\x98\x80\x80\x80\x80\x00\x01", "malformed tag at byte 0"); /* a tag of 6 bytes */
     REFUSED("\xff\xff\xff\xff\x7f\x01", "malformed tag at byte 0");
     REFUSED("\xff\xff\xff\xff", "malformed tag at byte 0");
-    REFUSED("\x72\x81\x80\x80\x80\x80\x00x", "field number 14 is cut short at byte 0"); /* a length of 6 bytes */
-    struct attempt a = TAKEN("\x18\x85\x80\x80\x80\x80\x80\x80\x80\x80\x00");           /* padded, as protobuf allows */
+    REFUSED("\x72\x81\x80\x80\x80\x80\x00x", "field number 14 has a length of more than 5 bytes at byte 0");
+    struct attempt a = TAKEN("\x18\x85\x80\x80\x80\x80\x80\x80\x80\x80\x00"); /* padded, as protobuf allows */
     assert_int_equal(((const Kinds *)a.message)->f_int32, 5);
     attempt_fini(&a);
     a = TAKEN("\x98\x80\x80\x80\x00\x07\x72\x81\x80\x80\x80\x00x");
@@ -271,6 +277,30 @@ static void test_maps(void **state)
     attempt_fini(&a);
     REFUSED("\xba\x04\x03\x0a\x01\xff", "field m_string_int32[0].key: is not valid UTF-8");
     REFUSED("\xba\x04\x00\xba\x04\x02\x0a\x05", "field m_string_int32[1]: field number 1 is cut short");
+}
+
+static void refused_needs(const char *bytes, size_t n, const char *part)
+{
+    struct attempt a = unpack(&torc__test__other__needs__descriptor, tc_slice_of(bytes, n));
+    assert_null(a.message);
+    assert_int_equal(torc_error_code(a.error), TORC_EPARSE);
+    if (!strstr(torc_error_text(a.error), part))
+        fail_msg("\"%s\" does not say \"%s\"", torc_error_text(a.error), part);
+    attempt_fini(&a);
+}
+#define REFUSED_NEEDS(bytes, part) refused_needs(bytes, sizeof(bytes) - 1, part)
+
+static void test_required(void **state)
+{
+    (void)state;
+    REFUSED_NEEDS("", "torc.test.other.Needs: field text: is required, and missing");
+    REFUSED_NEEDS("\x0a\x00", "field data: is required, and missing");
+    REFUSED_NEEDS("\x0a\x00\x12\x00", "field number: is required, and missing"); /* has a default */
+    REFUSED_NEEDS("\x0a\x00\x12\x00\x18\x01", "field word: is required, and missing");
+    REFUSED_NEEDS("\x0a\x00\x12\x00\x1a\x00\x22\x00", "field number: is required, and missing"); /* a wrong type */
+    REFUSED_NEEDS("\x0a\x00\x12\x00\x18\x01\x22\x00", "field needs: is required, and missing");
+    REFUSED_NEEDS("\x0a\x00\x12\x00\x18\x01\x22\x00\x32\x02\x0a\x00", "field more[0].data: is required, and missing");
+    REFUSED("\xda\x05\x00", "torc.test.kinds.Kinds: field old.needed: is required, and missing");
 }
 
 /* Every beginning of a message, and every byte of it changed: an answer, and no more. */
@@ -344,7 +374,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nested),  cmocka_unit_test(test_lengths),   cmocka_unit_test(test_groups),
         cmocka_unit_test(test_varints), cmocka_unit_test(test_packed),    cmocka_unit_test(test_maps),
-        cmocka_unit_test(test_damaged), cmocka_unit_test(test_wide_type),
+        cmocka_unit_test(test_damaged), cmocka_unit_test(test_wide_type), cmocka_unit_test(test_required),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
