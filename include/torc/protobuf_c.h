@@ -40,7 +40,8 @@ extern "C" {
  * NAME__free_unpacked.
  *
  * Refused with TORC_EPARSE: bytes that are cut short, strings with invalid UTF-8 or with a NUL, groups, a required
- * field that is missing. With TORC_ELIMIT: more than 100 messages within each other, more than 4,194,304 values (a
+ * field that is missing, with or without a default (also when a message came in parts, and one of them lacks the
+ * field). With TORC_ELIMIT: more than 100 messages within each other, more than 4,194,304 values (a
  * message is one more for each 64 fields of its type), more than 4 MiB of fields that the type does not have, and a
  * message that takes more memory than 32 times its bytes, where 1 MiB is always allowed and 512 MiB never exceeded, or
  * than the arena gives. TORC_EINVAL: an argument is NULL. The text names the field. The layer is TORC_LAYER_CODEC.
@@ -50,9 +51,12 @@ extern "C" {
 TORC_API const ProtobufCMessage *torc_protobuf_c_unpack(const ProtobufCMessageDescriptor *type, const void *bytes,
                                                         size_t n, torc_arena *arena, torc_error **error);
 
-/* Returns the bytes of a message, in `arena`, and stores their number in *n. NULL with an error: TORC_EINVAL when an
- * argument is NULL, TORC_ELIMIT when the arena's limit would be exceeded. For an empty message *n is 0, and the pointer
- * is not NULL. The message's strings are taken as they are: make them UTF-8, or receivers refuse the message. */
+/* Returns the bytes of a message, in `arena`, and stores their number in *n. For an empty message *n is 0, and the
+ * pointer is not NULL. NULL with an error, whose text names the field. TORC_EINVAL: an argument is NULL, the message or
+ * one within it was not initialised (NAME__INIT), an element of a repeated field or a required field is NULL, a string
+ * is not UTF-8, bytes or a repeated field are NULL and have a length, the case of a oneof is none of its fields, or one
+ * whose pointer is NULL. TORC_ELIMIT: the arena's limit would be exceeded, there are more than 100 messages within each
+ * other, more than 4,194,304 in all, or more than 4 GiB of strings and bytes. */
 TORC_API const void *torc_protobuf_c_pack(const ProtobufCMessage *message, torc_arena *arena, size_t *n,
                                           torc_error **error);
 
@@ -70,9 +74,13 @@ TORC_API const ProtobufCMessage *torc_protobuf_c_detail(const torc_result *resul
 /* --- typed RPCs ---
  *
  * The code that protoc-gen-torc generates calls these functions, from functions with each method's own types. A comment
- * that is the name of a function means: does what that function does, with messages instead of bytes. A request must
- * have been initialised (NAME__INIT); one of another type is TORC_EINVAL. A response whose bytes are malformed, as
- * torc_protobuf_c_unpack says, fails the RPC with INTERNAL, and the error's layer is TORC_LAYER_CODEC. */
+ * that is the name of a function means: does what that function does, with messages instead of bytes. A message that
+ * torc_protobuf_c_pack would refuse, or of another type, is refused with the same codes. A response whose bytes are
+ * malformed, as torc_protobuf_c_unpack says, fails the RPC with INTERNAL, and the error's layer is TORC_LAYER_CODEC.
+ *
+ * A function that is given a stream or a call of another method returns TORC_EINVAL or NULL, and fails that RPC with
+ * INTERNAL and a text that names both methods. A message that a stream cannot send fails its RPC, too, with a text that
+ * names the field. */
 
 /* A method, in constant memory. */
 struct torc_protobuf_c_method {
@@ -85,8 +93,8 @@ struct torc_protobuf_c_method {
     int32_t server_streaming;                   /* 0 or 1 */
 };
 
-/* torc_unary. The request is packed before the function waits, and borrowed until then. A request that is malformed
- * gives a result with TORC_EINVAL, never NULL. */
+/* torc_unary. The request is packed before the function waits, and borrowed until then. A request that cannot be packed
+ * gives a result with TORC_EINVAL or TORC_ELIMIT, never NULL. */
 TORC_API torc_result *torc_protobuf_c_call(torc_channel *channel, const struct torc_protobuf_c_method *method,
                                            const ProtobufCMessage *request, const struct torc_call_options *options);
 
@@ -110,8 +118,8 @@ TORC_API torc_stream *torc_protobuf_c_start(torc_channel *channel, const struct 
                                             const ProtobufCMessage *request, const struct torc_call_options *options,
                                             const struct torc_stream_events *events, void *arg, torc_error **error);
 
-/* torc_stream_send. TORC_EINVAL also for a stream of another method and a request of another type, TORC_ELIMIT: no
- * memory. */
+/* torc_stream_send. TORC_EINVAL also for a stream of another method. TORC_EINVAL, TORC_ELIMIT: the request cannot be
+ * packed, or there is no memory. The RPC has failed then, and its result says why. */
 TORC_API int torc_protobuf_c_send(torc_stream *stream, const struct torc_protobuf_c_method *method,
                                   const ProtobufCMessage *request, unsigned flags, int64_t timeout_ms);
 
@@ -121,15 +129,16 @@ TORC_API int torc_protobuf_c_send(torc_stream *stream, const struct torc_protobu
 TORC_API int torc_protobuf_c_receive(torc_stream *stream, const struct torc_protobuf_c_method *method,
                                      int64_t timeout_ms, const ProtobufCMessage **message);
 
-/* For on_message: returns the message, which lives until the stream's next one. NULL: the message is malformed,
- * the RPC is cancelled, and its result says what is wrong; or the stream is of another method. */
+/* For on_message: returns the message, which lives until the stream's next one. NULL: the message is malformed, or the
+ * stream is of another method; the RPC is cancelled, and its result says what is wrong. */
 TORC_API const ProtobufCMessage *torc_protobuf_c_message(torc_stream *stream,
                                                          const struct torc_protobuf_c_method *method,
                                                          const torc_message *message);
 
 /* --- typed RPCs of a server ---
  *
- * Code of protoc-gen-torc calls these. */
+ * Code of protoc-gen-torc calls these. A fault that fails the RPC of a stream shows when the handler finishes the call:
+ * the client gets INTERNAL and the text of the first fault, whatever code and text the call is finished with. */
 
 /* How generated code calls the handler of a method, in constant memory. Exactly one of `unary` and `stream` is set. */
 struct torc_protobuf_c_handler {
@@ -158,25 +167,26 @@ TORC_API int torc_protobuf_c_add(torc_server *server, const struct torc_protobuf
                                  const void *handlers, void *arg, unsigned flags, torc_error **error);
 
 /* torc_server_call_receive: 1 with *request, which lives until the next one of the call, or until the call is finished.
- * TORC_EPARSE: the request is malformed; finish the call with INTERNAL. TORC_EINVAL also for a call of another
- * method. */
+ * TORC_EPARSE: the request is malformed; the RPC has failed, with the text that a unary RPC has: finish the call.
+ * TORC_EINVAL also for a call of another method. */
 TORC_API int torc_protobuf_c_next(torc_server_call *call, const struct torc_protobuf_c_method *method,
                                   int64_t timeout_ms, const ProtobufCMessage **request);
 
 /* In on_message of torc_server_call_events: the request that came, which lives until the next one of the call, or until
- * the call is finished. NULL: the request is malformed, finish the call with INTERNAL; or the call is of another
- * method. */
+ * the call is finished. NULL: the request is malformed, or the call is of another method; the RPC has failed: finish
+ * the call. */
 TORC_API const ProtobufCMessage *torc_protobuf_c_request(torc_server_call *call,
                                                          const struct torc_protobuf_c_method *method,
                                                          const torc_message *message);
 
-/* torc_server_call_reply, which ends the call. TORC_EINVAL: the response is NULL, not initialised or of another type,
- * and the RPC ends with INTERNAL. TORC_ELIMIT: memory is out, and the RPC ends with RESOURCE_EXHAUSTED. */
+/* torc_server_call_reply, which ends the call. TORC_EINVAL: the response cannot be packed, or the call is of another
+ * method, and the RPC ends with INTERNAL. TORC_ELIMIT: the response exceeds a limit or memory is out, and the RPC ends
+ * with RESOURCE_EXHAUSTED. TORC_EPARSE: the RPC had failed before, and the response is not sent. */
 TORC_API int torc_protobuf_c_reply(torc_server_call *call, const struct torc_protobuf_c_method *method,
                                    const ProtobufCMessage *response);
 
-/* torc_server_call_send. TORC_EINVAL also for a response that is NULL, not initialised or of another type, TORC_ELIMIT:
- * no memory; the call goes on. */
+/* torc_server_call_send. TORC_EINVAL, TORC_ELIMIT: the response cannot be packed, the call is of another method, or
+ * there is no memory. The RPC has failed then: finish the call. */
 TORC_API int torc_protobuf_c_respond(torc_server_call *call, const struct torc_protobuf_c_method *method,
                                      const ProtobufCMessage *response, unsigned flags, int64_t timeout_ms);
 
@@ -185,7 +195,7 @@ TORC_API int torc_protobuf_c_respond(torc_server_call *call, const struct torc_p
  * and the text (if it is UTF-8) in the trailer grpc-status-details-bin, behind `trailers`. Clients say how large
  * trailers may be, those of gRPC 8 KiB unless they are told otherwise; with more, or above 64 KiB, the RPC is reset and
  * ends with INTERNAL. With n 0 or TORC_STATUS_OK there is no such trailer. TORC_EINVAL also when a detail is NULL or
- * not initialised: the RPC then ends with the code and the text, without details. */
+ * cannot be packed: the RPC then ends with the code and the text, without details. */
 TORC_API int torc_protobuf_c_finish(torc_server_call *call, int code, const char *text, const torc_metadata *trailers,
                                     const ProtobufCMessage *const *details, size_t n);
 

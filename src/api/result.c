@@ -184,6 +184,11 @@ struct tc_typed *tc_stream_typed(torc_stream *stream)
     return atomic_load_explicit(&stream->lent_message.typed, memory_order_acquire);
 }
 
+const char *tc_stream_method(const torc_stream *stream)
+{
+    return stream->core.asked.path.data; /* path_make ends it with a NUL */
+}
+
 struct tc_typed *tc_stream_keep(torc_stream *stream, struct tc_typed *mine)
 {
     return keep_first(&stream->lent_message.typed, mine);

@@ -12,7 +12,7 @@
 /* Begins a codec's own struct. */
 struct tc_typed {
     void (*free)(struct tc_typed *decoded);
-    const void *type;  /* the codec's mark: the type or method that the struct belongs to */
+    const void *type;  /* of a result: the codec's mark of the response's type */
     torc_error *error; /* of a result: the bytes are malformed. `free` frees the error */
 };
 
@@ -27,8 +27,10 @@ void tc_result_spoil(const torc_result *result, torc_error *error);
 /* tc_result_typed and tc_result_keep of a stream; the struct is freed with the stream's last reference. */
 struct tc_typed *tc_stream_typed(torc_stream *stream);
 struct tc_typed *tc_stream_keep(torc_stream *stream, struct tc_typed *mine);
-/* Cancels the RPC, and makes its result a failure with this error, unless the application has seen the result. Takes
- * over the error. Any thread. */
+/* Returns the path that the RPC was begun with, "/package.Service/Method"; the stream's memory. */
+const char *tc_stream_method(const torc_stream *stream);
+/* Cancels the RPC, and makes its result a failure with this error, unless the application has seen the result. The
+ * stream must keep a struct. Takes over the error. Any thread. */
 void tc_stream_spoil(torc_stream *stream, torc_error *error);
 
 /* torc_stream_receive in two steps, between which a codec reads the message: the stream stays, also when another thread
@@ -43,6 +45,8 @@ void tc_api_call_drop(torc_server_call *call);
 /* tc_result_typed and tc_result_keep of a server's call; the struct is freed with the call's last reference. */
 struct tc_typed *tc_api_call_typed(torc_server_call *call);
 struct tc_typed *tc_api_call_keep(torc_server_call *call, struct tc_typed *mine);
+/* Makes the RPC end with INTERNAL and this text, whatever the application finishes it with. The first text counts. */
+void tc_api_call_spoil(torc_server_call *call, const char *text);
 /* torc_server_call_receive in two steps, as tc_stream_receive_begin and tc_stream_receive_end are. */
 int tc_api_call_receive_begin(torc_server_call *call, int64_t timeout_ms, const torc_message **message);
 bool tc_api_call_receive_end(torc_server_call *call);

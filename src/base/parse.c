@@ -134,7 +134,10 @@ bool tc_utf8_valid(struct tc_slice s)
     const unsigned char *p = (const unsigned char *)s.data, *end = p + s.len;
     while (p < end) {
         if (*p < 0x80) {
-            p++;
+            uint64_t eight = UINT64_MAX;
+            if (end - p >= 8)
+                memcpy(&eight, p, 8);
+            p += eight & 0x8080808080808080 ? 1 : 8;
             continue;
         }
         unsigned n = *p >= 0xf0 ? 3 : *p >= 0xe0 ? 2 : 1;

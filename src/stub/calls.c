@@ -17,7 +17,7 @@
 
 /* --- requests --- */
 
-/* Packs a request. Returns false with an error that names the expected type. */
+/* Packs a request. Returns false with an error that names the method, and the type or the field. */
 static bool request_pack(struct tc_packed *p, const struct torc_protobuf_c_method *m, const ProtobufCMessage *message,
                          torc_error **error)
 {
@@ -25,11 +25,12 @@ static bool request_pack(struct tc_packed *p, const struct torc_protobuf_c_metho
         return false;
     if (!m)
         return tc_error_set(error, TORC_EINVAL, TORC_LAYER_CODEC, "the method must not be NULL");
-    int rc = tc_packed_init(p, m->request, message);
-    if (rc == TORC_EINVAL)
-        return tc_error_set(error, TORC_EINVAL, TORC_LAYER_CODEC, "%s: the request is not an initialised %s", m->path,
-                            m->request->name);
-    return rc == 0 || tc_error_set_code(error, rc, m->path);
+    char *why = NULL;
+    int rc = tc_packed_init(p, m->request, message, &why);
+    if (rc != 0)
+        tc_error_set(error, (enum torc_code)rc, TORC_LAYER_CODEC, "%s: the request %s", m->path, why);
+    tc_free(why);
+    return rc == 0;
 }
 
 /* --- results --- */
@@ -168,14 +169,30 @@ const ProtobufCMessage *torc_protobuf_c_detail(const torc_result *result, const 
 
 /* --- streams --- */
 
-/* Returns the stream's arena, or NULL if it belongs to another method: the first
- * call binds the stream to its method. */
-static struct decoded *stream_decoded(torc_stream *stream, const struct torc_protobuf_c_method *m)
+static struct decoded *stream_keep(torc_stream *stream)
 {
     struct tc_typed *d = tc_stream_typed(stream);
-    if (!d)
-        d = tc_stream_keep(stream, &decoded_new(m)->base);
-    return d->type == m ? TC_CONTAINER_OF(d, struct decoded, base) : NULL;
+    return TC_CONTAINER_OF(d ? d : tc_stream_keep(stream, &decoded_new(NULL)->base), struct decoded, base);
+}
+
+/* Fails the RPC for a fault of the application: its result says what is wrong. Frees `why`. */
+static void stream_refuse(torc_stream *stream, char *why)
+{
+    struct tc_status status = tc_status_make(TORC_STATUS_INTERNAL, TORC_LAYER_CODEC, "%s", why);
+    stream_keep(stream);
+    tc_stream_spoil(stream, tc_error_of_status(&status));
+    tc_status_fini(&status);
+    tc_free(why);
+}
+
+/* Returns the stream's arena. NULL if the stream is of another method: its RPC fails. */
+static struct decoded *stream_decoded(torc_stream *stream, const struct torc_protobuf_c_method *m)
+{
+    const char *path = tc_stream_method(stream);
+    if (TC_LIKELY(strcmp(path, m->path) == 0))
+        return stream_keep(stream);
+    stream_refuse(stream, tc_asprintf("a function of %s was given a stream of %s", m->path, path));
+    return NULL;
 }
 
 static bool begin_check(const struct torc_protobuf_c_method *m, const ProtobufCMessage *request, torc_error **error)
@@ -198,11 +215,8 @@ torc_stream *torc_protobuf_c_open(torc_channel *channel, const struct torc_proto
     if (!begin_check(m, request, error) || (request && !request_pack(&p, m, request, error)))
         return NULL;
     torc_stream *stream = torc_stream_open(channel, m->path, options, error);
-    if (stream) {
-        stream_decoded(stream, m);
-        if (request) /* the first message has room; if the RPC is over already, its result says why */
-            torc_stream_send(stream, p.bytes.data, p.bytes.len, TORC_SEND_LAST, 0);
-    }
+    if (stream && request) /* the first message has room; if the RPC is over already, its result says why */
+        torc_stream_send(stream, p.bytes.data, p.bytes.len, TORC_SEND_LAST, 0);
     tc_packed_fini(&p);
     return stream;
 }
@@ -226,9 +240,13 @@ int torc_protobuf_c_send(torc_stream *stream, const struct torc_protobuf_c_metho
     struct tc_packed p;
     if (!stream || !m || !stream_decoded(stream, m))
         return TORC_EINVAL;
-    int rc = tc_packed_init(&p, m->request, request);
-    if (rc != 0)
+    char *why = NULL;
+    int rc = tc_packed_init(&p, m->request, request, &why);
+    if (rc != 0) {
+        stream_refuse(stream, tc_asprintf("%s: the request %s", m->path, why));
+        tc_free(why);
         return rc;
+    }
     rc = torc_stream_send(stream, p.bytes.data, p.bytes.len, flags, timeout_ms);
     tc_packed_fini(&p);
     return rc;

@@ -41,12 +41,35 @@ const ProtobufCMessage *torc_protobuf_c_unpack(const ProtobufCMessageDescriptor 
     return tc_codec_unpack(type, tc_slice_of(bytes, n), &arena->arena, error);
 }
 
+/* Checks a message that the application gives to be packed. The reason is the caller's (tc_free). */
+static int check(const ProtobufCMessage *message, const ProtobufCMessageDescriptor *wanted, char **why)
+{
+    const ProtobufCMessageDescriptor *type = message ? message->descriptor : NULL;
+    if (!type || (type != wanted && strcmp(type->name, wanted->name) != 0)) {
+        *why = tc_asprintf("is not an initialised %s", wanted ? wanted->name : "message");
+        return TORC_EINVAL;
+    }
+    struct tc_validation_errors errors = {0};
+    int rc = tc_codec_check(message, &errors);
+    if (rc != 0)
+        *why = tc_asprintf("cannot be packed: %s: %s", type->name, tc_validation_text(&errors));
+    tc_validation_fini(&errors);
+    return rc;
+}
+
 const void *torc_protobuf_c_pack(const ProtobufCMessage *message, torc_arena *arena, size_t *n, torc_error **error)
 {
     if (tc_error_pending(error))
         return NULL;
     if (!message || !arena || !n) {
         tc_error_set(error, TORC_EINVAL, TORC_LAYER_CODEC, "pack: the message, the arena and n must not be NULL");
+        return NULL;
+    }
+    char *why = NULL;
+    int rc = check(message, message->descriptor, &why);
+    if (rc != 0) {
+        tc_error_set(error, (enum torc_code)rc, TORC_LAYER_CODEC, "pack: the message %s", why);
+        tc_free(why);
         return NULL;
     }
     size_t size = protobuf_c_message_get_packed_size(message);
@@ -60,15 +83,18 @@ const void *torc_protobuf_c_pack(const ProtobufCMessage *message, torc_arena *ar
     return bytes;
 }
 
-int tc_packed_init(struct tc_packed *p, const ProtobufCMessageDescriptor *wanted, const ProtobufCMessage *message)
+int tc_packed_init(struct tc_packed *p, const ProtobufCMessageDescriptor *type, const ProtobufCMessage *message,
+                   char **why)
 {
-    const ProtobufCMessageDescriptor *type = message ? message->descriptor : NULL;
-    if (!type || (type != wanted && strcmp(type->name, wanted->name) != 0))
-        return TORC_EINVAL;
+    int rc = check(message, type, why);
+    if (rc != 0)
+        return rc;
     size_t n = protobuf_c_message_get_packed_size(message);
     p->large = n > sizeof(p->small) ? tc_try_realloc(NULL, n) : NULL;
-    if (n > sizeof(p->small) && !p->large)
+    if (n > sizeof(p->small) && !p->large) {
+        *why = tc_asprintf("needs %zu bytes of memory, which are not to be had", n);
         return TORC_ELIMIT;
+    }
     uint8_t *to = p->large ? p->large : p->small;
     p->bytes = tc_slice_of(to, protobuf_c_message_pack(message, to));
     return 0;

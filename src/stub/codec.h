@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/status.h"
+#include "base/validation_errors.h"
 
 /* The first block of an arena for messages: with its header it fits glibc's per-thread cache (1,032 bytes at most); a
  * larger block costs malloc a search each time. */
@@ -26,8 +27,15 @@ struct tc_packed {
     struct tc_slice bytes;
 };
 
-/* Returns TORC_EINVAL if the message is not an initialised one of `type`, TORC_ELIMIT if there is no memory. */
-int tc_packed_init(struct tc_packed *p, const ProtobufCMessageDescriptor *type, const ProtobufCMessage *message);
+/* Returns 0, or TORC_EINVAL or TORC_ELIMIT with a reason that begins with a verb ("is not an initialised shop.Order")
+ * and that the caller frees. TORC_EINVAL: the message is not an initialised one of `type`, or tc_codec_check refuses
+ * it. TORC_ELIMIT: tc_codec_check refuses it, or there is no memory. */
+int tc_packed_init(struct tc_packed *p, const ProtobufCMessageDescriptor *type, const ProtobufCMessage *message,
+                   char **why);
 void tc_packed_fini(struct tc_packed *p);
+
+/* Checks that a message of the application can be packed (check.c): 0, or TORC_EINVAL or TORC_ELIMIT with a validation
+ * error at the field's path. The message's descriptor must be set. */
+int tc_codec_check(const ProtobufCMessage *message, struct tc_validation_errors *errors);
 
 #endif

@@ -82,7 +82,7 @@ static struct typed_service *service_new(const struct torc_protobuf_c_handler *r
 /* --- requests --- */
 
 struct requests {
-    struct tc_typed base; /* type: the method */
+    struct tc_typed base;
     struct tc_arena arena;
 };
 
@@ -93,19 +93,39 @@ static void requests_free(struct tc_typed *base)
     tc_free(r);
 }
 
-/* Returns the arena of a call's requests, or NULL if the call is of another method: the first call of this function
- * binds the RPC to its method. */
+/* Makes the RPC end with this text, which is freed. Returns `code`. */
+static int call_refuse(torc_server_call *call, char *why, int code)
+{
+    tc_api_call_spoil(call, why);
+    tc_free(why);
+    return code;
+}
+
+/* Returns NULL if the call is of this method, else a reason, which is the caller's. */
+static char *other_method(const torc_server_call *call, const struct torc_protobuf_c_method *m)
+{
+    const char *path = torc_server_call_method(call);
+    if (TC_LIKELY(strcmp(path, m->path) == 0))
+        return NULL;
+    return tc_asprintf("a function of %s was given a call of %s", m->path, path);
+}
+
+/* Returns the arena of a call's requests, or NULL if the call is of another method. */
 static struct requests *call_requests(torc_server_call *call, const struct torc_protobuf_c_method *m)
 {
+    char *why = other_method(call, m);
+    if (why) {
+        call_refuse(call, why, TORC_EINVAL);
+        return NULL;
+    }
     struct tc_typed *kept = tc_api_call_typed(call);
     if (!kept) {
         struct requests *r = TC_NEW(struct requests);
         r->base.free = requests_free;
-        r->base.type = m;
         tc_arena_init(&r->arena, TC_MESSAGE_BLOCK, 0);
         kept = tc_api_call_keep(call, &r->base);
     }
-    return kept->type == m ? TC_CONTAINER_OF(kept, struct requests, base) : NULL;
+    return TC_CONTAINER_OF(kept, struct requests, base);
 }
 
 static struct tc_slice bytes_of(const torc_message *message)
@@ -113,11 +133,23 @@ static struct tc_slice bytes_of(const torc_message *message)
     return tc_slice_of(torc_message_data(message), torc_message_size(message));
 }
 
-static const ProtobufCMessage *request_decode(struct requests *r, const struct torc_protobuf_c_method *m,
-                                              const torc_message *message)
+/* Returns the status text of an RPC whose request is malformed; frees the error. */
+static char *malformed_text(const struct torc_protobuf_c_method *m, torc_error *reason)
 {
+    char *text = tc_asprintf("%s: malformed message: %s", m->path, torc_error_text(reason));
+    torc_error_free(reason);
+    return text;
+}
+
+static const ProtobufCMessage *request_decode(torc_server_call *call, struct requests *r,
+                                              const struct torc_protobuf_c_method *m, const torc_message *message)
+{
+    torc_error *reason = NULL;
     tc_arena_reset(&r->arena);
-    return tc_codec_unpack(m->request, bytes_of(message), &r->arena, NULL);
+    const ProtobufCMessage *decoded = tc_codec_unpack(m->request, bytes_of(message), &r->arena, &reason);
+    if (!decoded)
+        call_refuse(call, malformed_text(m, reason), TORC_EPARSE);
+    return decoded;
 }
 
 /* The caller holds a reference to the call. */
@@ -131,7 +163,7 @@ static int next_receive(torc_server_call *call, const struct torc_protobuf_c_met
     int rc = tc_api_call_receive_begin(call, timeout_ms, &bytes);
     if (rc != 1)
         return rc;
-    const ProtobufCMessage *decoded = request_decode(r, m, bytes);
+    const ProtobufCMessage *decoded = request_decode(call, r, m, bytes);
     if (!tc_api_call_receive_end(call))
         return TORC_ESTATE;
     if (decoded)
@@ -154,7 +186,7 @@ const ProtobufCMessage *torc_protobuf_c_request(torc_server_call *call, const st
                                                 const torc_message *message)
 {
     struct requests *r = call && m && message ? call_requests(call, m) : NULL;
-    return r ? request_decode(r, m, message) : NULL;
+    return r ? request_decode(call, r, m, message) : NULL;
 }
 
 /* --- handlers --- */
@@ -170,10 +202,9 @@ static void on_unary(torc_server_call *call, const torc_message *message, void *
         b->row->unary(call, request, b->service->handlers, b->service->arg);
         return;
     }
-    torc_server_call_finish(
-        call, TORC_STATUS_INTERNAL,
-        torc_server_call_printf(call, "%s: malformed message: %s", b->row->method->path, torc_error_text(error)), NULL);
-    torc_error_free(error);
+    char *text = malformed_text(b->row->method, error);
+    torc_server_call_finish(call, TORC_STATUS_INTERNAL, text, NULL);
+    tc_free(text);
 }
 
 static void on_stream(torc_server_call *call, void *arg)
@@ -232,25 +263,35 @@ int torc_protobuf_c_add(torc_server *server, const struct torc_protobuf_c_handle
 
 /* --- responses --- */
 
+/* Packs a response. Returns 0, or a code with the reason, which is the caller's. */
+static int response_pack(struct tc_packed *p, torc_server_call *call, const struct torc_protobuf_c_method *m,
+                         const ProtobufCMessage *response, char **text)
+{
+    char *why = NULL;
+    *text = other_method(call, m);
+    int rc = *text ? TORC_EINVAL : tc_packed_init(p, m->response, response, &why);
+    if (why)
+        *text = tc_asprintf("%s: the response %s", m->path, why);
+    tc_free(why);
+    return rc;
+}
+
 int torc_protobuf_c_reply(torc_server_call *call, const struct torc_protobuf_c_method *m,
                           const ProtobufCMessage *response)
 {
     struct tc_packed p;
+    char *text = NULL;
     if (!call || !m)
         return TORC_EINVAL;
-    int rc = tc_packed_init(&p, m->response, response);
+    int rc = response_pack(&p, call, m, response, &text);
     if (rc == 0) {
         rc = torc_server_call_reply(call, p.bytes.data, p.bytes.len);
         tc_packed_fini(&p);
         return rc;
     }
-    char text[512];
-    if (rc == TORC_EINVAL)
-        snprintf(text, sizeof(text), "%s: the response is not an initialised %s", m->path, m->response->name);
-    else
-        snprintf(text, sizeof(text), "%s: there is no memory for the response", m->path);
     int ended = torc_server_call_finish(call, rc == TORC_EINVAL ? TORC_STATUS_INTERNAL : TORC_STATUS_RESOURCE_EXHAUSTED,
                                         text, NULL);
+    tc_free(text);
     return ended == 0 ? rc : ended;
 }
 
@@ -258,9 +299,12 @@ int torc_protobuf_c_respond(torc_server_call *call, const struct torc_protobuf_c
                             const ProtobufCMessage *response, unsigned flags, int64_t timeout_ms)
 {
     struct tc_packed p;
-    int rc = call && m ? tc_packed_init(&p, m->response, response) : TORC_EINVAL;
+    char *text = NULL;
+    if (!call || !m)
+        return TORC_EINVAL;
+    int rc = response_pack(&p, call, m, response, &text);
     if (rc != 0)
-        return rc;
+        return call_refuse(call, text, rc);
     rc = torc_server_call_send(call, p.bytes.data, p.bytes.len, flags, timeout_ms);
     tc_packed_fini(&p);
     return rc;
@@ -310,8 +354,10 @@ int torc_protobuf_c_finish(torc_server_call *call, int code, const char *text, c
                            const ProtobufCMessage *const *details, size_t n)
 {
     bool bad = n > 0 && !details;
+    struct tc_validation_errors errors = {0};
     for (size_t i = 0; !bad && i < n; i++)
-        bad = !details[i] || !details[i]->descriptor;
+        bad = !details[i] || !details[i]->descriptor || tc_codec_check(details[i], &errors) != 0;
+    tc_validation_fini(&errors);
     bool sent = !bad && n > 0 && code > TORC_STATUS_OK && code <= TORC_STATUS_UNAUTHENTICATED;
     torc_metadata *all = sent ? trailers_with(trailers, code, text, details, n) : NULL;
     int rc = torc_server_call_finish(call, code, text, all ? all : trailers);

@@ -49,7 +49,6 @@ static void each(torc_server_call *call, const Kinds *request, void *arg)
         Kinds reply = kinds(i);
         assert_int_equal(torc__test__mirror__mirror__each__reply(call, &reply, 0, 0), 0);
     }
-    assert_int_equal(torc__test__mirror__mirror__each__reply(call, NULL, 0, 0), TORC_EINVAL);
     torc_server_call_finish(call, TORC_STATUS_OK, NULL, NULL);
 }
 
@@ -57,7 +56,6 @@ static void each(torc_server_call *call, const Kinds *request, void *arg)
 static void last_on_message(torc_server_call *call, const torc_message *message, void *arg)
 {
     const Kinds *request = torc__test__mirror__mirror__last__request(call, message);
-    assert_null(torc__test__mirror__mirror__both__request(call, message));
     if (request) {
         *(int32_t *)arg += request->f_int32;
         torc_server_call_want(call, 1);
@@ -92,11 +90,10 @@ static void *both_thread(void *arg)
     int rc;
     while ((rc = torc__test__mirror__mirror__both__next(call, 60000, &request)) == 1) {
         Kinds reply = kinds(-request->f_int32);
-        assert_int_equal(torc__test__mirror__mirror__last__next(call, 0, &request), TORC_EINVAL);
         assert_int_equal(torc__test__mirror__mirror__both__reply(call, &reply, 0, 60000), 0);
     }
     parse_errors += rc == TORC_EPARSE;
-    torc_server_call_finish(call, rc == 0 ? TORC_STATUS_OK : TORC_STATUS_INTERNAL, rc == 0 ? NULL : "malformed", NULL);
+    torc_server_call_finish(call, TORC_STATUS_OK, NULL, NULL); /* after a malformed message it fails all the same */
     return NULL;
 }
 
@@ -217,15 +214,17 @@ static void test_bidirectional(void **state)
     torc_stream_free(stream);
 }
 
-/* Ends the stream, whose one message was malformed. */
-static void is_internal(torc_stream *stream)
+/* Asserts that the RPC failed with this text, and frees the stream. */
+static void is_internal(torc_stream *stream, const char *text)
 {
     torc_result *result = torc_stream_finish(stream);
     assert_int_equal(torc_result_code(result), TORC_STATUS_INTERNAL);
+    assert_string_equal(torc_result_text(result), text);
     torc_result_free(result);
     torc_stream_free(stream);
-    assert_int_equal(parse_errors, 1);
 }
+
+#define CUT_SHORT ": malformed message: torc.test.kinds.Kinds: field number 14 is cut short at byte 0"
 
 static void test_malformed_unary(void **state)
 {
@@ -233,7 +232,7 @@ static void test_malformed_unary(void **state)
     serve(&all);
     torc_result *result = torc_unary(ch, "/torc.test.mirror.Mirror/Once", "\x72\x05", 2, NULL);
     assert_int_equal(torc_result_code(result), TORC_STATUS_INTERNAL);
-    assert_non_null(strstr(torc_error_text(torc_result_error(result)), "Once: malformed message: "));
+    assert_string_equal(torc_result_text(result), "/torc.test.mirror.Mirror/Once" CUT_SHORT);
     torc_result_free(result);
 }
 
@@ -243,7 +242,8 @@ static void test_malformed_next(void **state)
     serve(&all);
     torc_stream *stream = torc_stream_open(ch, "/torc.test.mirror.Mirror/Both", NULL, NULL);
     torc_stream_send(stream, "\x72\x05", 2, 0, 60000);
-    is_internal(stream);
+    is_internal(stream, "/torc.test.mirror.Mirror/Both" CUT_SHORT);
+    assert_int_equal(parse_errors, 1);
 }
 
 static void test_malformed_request(void **state)
@@ -252,7 +252,8 @@ static void test_malformed_request(void **state)
     serve(&all);
     torc_stream *stream = torc_stream_open(ch, "/torc.test.mirror.Mirror/Last", NULL, NULL);
     torc_stream_send(stream, "\x72\x05", 2, 0, 60000);
-    is_internal(stream);
+    is_internal(stream, "/torc.test.mirror.Mirror/Last" CUT_SHORT);
+    assert_int_equal(parse_errors, 1);
 }
 
 static void test_missing_handler(void **state)
@@ -287,6 +288,80 @@ static void test_bad_reply(void **state)
     torc_result_free(result);
 }
 
+/* --- a call of another method, and responses that cannot be packed --- */
+
+enum { OTHER_REPLY, OTHER_RESPONSE, OTHER_NEXT, OTHER_REQUEST, NOT_PACKED, NOT_GIVEN };
+
+/* Serves all methods, each of which misuses its call as *arg says. */
+static void misuse(torc_server_call *call, void *arg)
+{
+    int way = *(const int *)arg;
+    const Kinds *request;
+    Kinds reply = kinds(1);
+    if (way == OTHER_REPLY) {
+        assert_int_equal(torc__test__mirror__mirror__last__reply(call, &reply), TORC_EINVAL);
+        return;
+    }
+    if (way == OTHER_RESPONSE)
+        assert_int_equal(torc__test__mirror__mirror__each__reply(call, &reply, 0, 0), TORC_EINVAL);
+    if (way == OTHER_NEXT)
+        assert_int_equal(torc__test__mirror__mirror__last__next(call, 0, &request), TORC_EINVAL);
+    if (way == OTHER_REQUEST)
+        assert_null(torc__test__mirror__mirror__last__request(call, (const torc_message *)"any"));
+    reply.f_string = (char *)"\xff";
+    if (way == NOT_PACKED)
+        assert_int_equal(torc__test__mirror__mirror__both__reply(call, &reply, 0, 0), TORC_EINVAL);
+    if (way == NOT_GIVEN)
+        assert_int_equal(torc__test__mirror__mirror__both__reply(call, NULL, 0, 0), TORC_EINVAL);
+    assert_int_equal(torc_server_call_finish(call, TORC_STATUS_OK, NULL, NULL), 0);
+}
+
+static void test_misuse_of_a_stream(void **state)
+{
+    (void)state;
+#define PATH "/torc.test.mirror.Mirror/"
+    static const char *const texts[] = {
+        [OTHER_REPLY] = "a function of " PATH "Last was given a call of " PATH "Both",
+        [OTHER_RESPONSE] = "a function of " PATH "Each was given a call of " PATH "Both",
+        [OTHER_NEXT] = "a function of " PATH "Last was given a call of " PATH "Both",
+        [OTHER_REQUEST] = "a function of " PATH "Last was given a call of " PATH "Both",
+        [NOT_PACKED] = PATH "Both: the response cannot be packed: torc.test.kinds.Kinds: field f_string: is not valid "
+                            "UTF-8",
+        [NOT_GIVEN] = PATH "Both: the response is not an initialised torc.test.kinds.Kinds"};
+    serve(&(Handlers){.size = sizeof(Handlers), .both = misuse});
+    for (one = OTHER_REPLY; one <= NOT_GIVEN; one++)
+        is_internal(torc__test__mirror__mirror__both__open(ch, NULL, NULL), texts[one]);
+    one = 1;
+}
+
+static void unary_misuse(torc_server_call *call, const Kinds *request, void *arg)
+{
+    (void)arg;
+    Kinds reply = kinds(1);
+    reply.f_string = (char *)(request->f_int32 ? "\xff" : "");
+    if (request->f_int32) {
+        assert_int_equal(torc__test__mirror__mirror__once__reply(call, &reply), TORC_EINVAL);
+        return;
+    }
+    assert_int_equal(torc__test__mirror__mirror__last__reply(call, &reply), TORC_EINVAL);
+}
+
+static void test_misuse_of_a_unary_call(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "a function of " PATH "Last was given a call of " PATH "Once",
+        PATH "Once: the response cannot be packed: torc.test.kinds.Kinds: field f_string: is not valid UTF-8"};
+    serve(&(Handlers){.size = sizeof(Handlers), .once = unary_misuse});
+    for (int32_t i = 0; i < 2; i++) {
+        Kinds request = kinds(i);
+        torc_result *result = torc__test__mirror__mirror__once__call(ch, &request, NULL);
+        assert_int_equal(torc_result_code(result), TORC_STATUS_INTERNAL);
+        assert_string_equal(torc_result_text(result), texts[i]);
+        torc_result_free(result);
+    }
+}
+
 /* --- failures with details --- */
 
 static torc_result *ask_for_failure(int32_t kind)
@@ -296,7 +371,7 @@ static torc_result *ask_for_failure(int32_t kind)
     return torc__test__mirror__mirror__once__call(ch, &request, &options);
 }
 
-enum { WITH_DETAILS, WITHOUT_DETAILS, ONE_IS_NULL, ONE_IS_RAW, NO_LIST, IT_IS_OK, NO_CODE, NOT_UTF8 };
+enum { WITH_DETAILS, WITHOUT_DETAILS, ONE_IS_NULL, ONE_IS_RAW, ONE_IS_BAD, NO_LIST, IT_IS_OK, NO_CODE, NOT_UTF8 };
 
 static void failing(torc_server_call *call, const Kinds *request, void *arg)
 {
@@ -321,6 +396,10 @@ static void failing(torc_server_call *call, const Kinds *request, void *arg)
         break;
     case ONE_IS_RAW:
         details[2] = &raw.base;
+        wanted = TORC_EINVAL;
+        break;
+    case ONE_IS_BAD:
+        first.f_string = (char *)"\xff";
         wanted = TORC_EINVAL;
         break;
     case IT_IS_OK:
@@ -525,6 +604,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_malformed_request, setup, teardown),
         cmocka_unit_test_setup_teardown(test_missing_handler, setup, teardown),
         cmocka_unit_test_setup_teardown(test_bad_reply, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_misuse_of_a_stream, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_misuse_of_a_unary_call, setup, teardown),
         cmocka_unit_test_setup_teardown(test_details, setup, teardown),
         cmocka_unit_test_setup_teardown(test_details_too_large, setup, teardown),
         cmocka_unit_test_setup_teardown(test_refused, setup, teardown),

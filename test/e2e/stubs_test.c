@@ -179,13 +179,61 @@ static void test_both(void **state)
         assert_int_equal(torc__test__mirror__mirror__both__receive(s, -1, &reply), 1);
         assert_int_equal(reply->f_int32, i);
     }
-    assert_int_equal(torc__test__mirror__mirror__each__receive(s, -1, &reply), TORC_EINVAL); /* another method's */
-    assert_int_equal(torc__test__mirror__mirror__last__send(s, request(1), 0, -1), TORC_EINVAL);
     assert_int_equal(torc__test__mirror__mirror__both__receive(s, 0, &reply), TORC_EAGAIN);
     torc_result *result = torc_stream_finish(s);
     assert_int_equal(torc_result_code(result), TORC_STATUS_OK);
     torc_result_free(result);
     torc_stream_free(s);
+}
+
+/* Asserts that the stream's RPC failed with this text, and frees the stream. */
+static void is_refused(torc_stream *s, const char *text)
+{
+    torc_result *result = torc_stream_finish(s);
+    assert_int_equal(torc_result_code(result), TORC_STATUS_INTERNAL);
+    assert_int_equal(torc_error_layer(torc_result_error(result)), TORC_LAYER_CODEC);
+    assert_string_equal(torc_error_text(torc_result_error(result)), text);
+    torc_result_free(result);
+    torc_stream_free(s);
+}
+
+static void test_stream_of_another_method(void **state)
+{
+    (void)state;
+    const Kinds *reply = NULL;
+    torc_stream *s = torc__test__mirror__mirror__both__open(ch, NULL, NULL);
+    assert_int_equal(torc__test__mirror__mirror__last__send(s, request(1), 0, -1), TORC_EINVAL);
+    is_refused(s, "a function of /torc.test.mirror.Mirror/Last was given a stream of /torc.test.mirror.Mirror/Both");
+    s = torc__test__mirror__mirror__both__open(ch, NULL, NULL);
+    assert_int_equal(torc__test__mirror__mirror__each__receive(s, -1, &reply), TORC_EINVAL);
+    is_refused(s, "a function of /torc.test.mirror.Mirror/Each was given a stream of /torc.test.mirror.Mirror/Both");
+    s = torc_stream_open(ch, "torc.test.mirror.Mirror/Both", NULL, NULL); /* no function has seen it */
+    assert_null(torc__test__mirror__mirror__each__message(s, (const torc_message *)"any"));
+    is_refused(s, "a function of /torc.test.mirror.Mirror/Each was given a stream of /torc.test.mirror.Mirror/Both");
+}
+
+static void test_send_that_cannot_be_packed(void **state)
+{
+    (void)state;
+    torc_stream *s = torc__test__mirror__mirror__both__open(ch, NULL, NULL);
+    Kinds bad = *request(1);
+    bad.f_string = (char *)"\xff";
+    assert_int_equal(torc__test__mirror__mirror__both__send(s, &bad, 0, -1), TORC_EINVAL);
+    is_refused(s, "/torc.test.mirror.Mirror/Both: the request cannot be packed: torc.test.kinds.Kinds: field f_string: "
+                  "is not valid UTF-8");
+    s = torc__test__mirror__mirror__both__open(ch, NULL, NULL);
+    assert_int_equal(torc__test__mirror__mirror__both__send(s, NULL, 0, -1), TORC_EINVAL);
+    is_refused(s, "/torc.test.mirror.Mirror/Both: the request is not an initialised torc.test.kinds.Kinds");
+    torc_result *result = torc__test__mirror__mirror__once__call(ch, &bad, NULL);
+    assert_int_equal(torc_error_code(torc_result_error(result)), TORC_EINVAL);
+    assert_string_equal(torc_error_text(torc_result_error(result)),
+                        "/torc.test.mirror.Mirror/Once: the request cannot be packed: torc.test.kinds.Kinds: field "
+                        "f_string: is not valid UTF-8");
+    torc_result_free(result);
+    torc_error *error = NULL;
+    assert_null(torc__test__mirror__mirror__each__open(ch, &bad, NULL, &error));
+    assert_non_null(strstr(torc_error_text(error), "field f_string"));
+    torc_error_free(error);
 }
 
 struct heard {
@@ -341,6 +389,8 @@ int main(void)
         cmocka_unit_test(test_server_streaming),
         cmocka_unit_test(test_client_streaming),
         cmocka_unit_test(test_both),
+        cmocka_unit_test(test_stream_of_another_method),
+        cmocka_unit_test(test_send_that_cannot_be_packed),
         cmocka_unit_test(test_events),
         cmocka_unit_test(test_malformed_response),
         cmocka_unit_test(test_malformed_message),

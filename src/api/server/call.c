@@ -488,16 +488,19 @@ static int call_end(torc_server_call *c, struct tc_rstr *last, int code, const c
     }
     int over = tc_api_call_is_over(c);
     bool posts = !over || c->heard.release;
+    bool spoilt = c->ending.text != NULL;
     if (!over) {
-        if (last) {
+        if (last && !spoilt) {
             tc_message_queue_add(&c->unsent, last, false);
             c->unwritten.bytes += tc_server_message_cost(last->len);
             c->unwritten.n++;
             last = NULL;
         }
         c->ending_given = true;
-        c->ending.code = code;
-        c->ending.text = text ? tc_rstr_str(text) : NULL;
+        c->ending.code = spoilt ? TORC_STATUS_INTERNAL : code;
+        if (text && !spoilt)
+            c->ending.text = tc_rstr_str(text);
+        rc = last ? TORC_EPARSE : rc;
         tc_headers_init(&c->ending.trailers, &c->sent);
         tc_metadata_to_headers(trailers, &c->ending.trailers);
         tc_load_add_trailer(&c->ending.load, c->server->load, &c->sent, &c->ending.trailers);

@@ -113,6 +113,14 @@ struct tc_typed *tc_api_call_keep(torc_server_call *c, struct tc_typed *mine)
     return kept;
 }
 
+void tc_api_call_spoil(torc_server_call *c, const char *text)
+{
+    tc_runtime_lock(c->rt);
+    if (!c->finished && !c->ending.text)
+        c->ending.text = tc_rstr_str(text);
+    tc_runtime_unlock(c->rt);
+}
+
 static bool has_room(const torc_server_call *c, size_t size)
 {
     return !c->unwritten.n || (c->unwritten.bytes < c->unwritten.room &&
