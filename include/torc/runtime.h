@@ -99,8 +99,16 @@ struct torc_runtime_options {
 TORC_API torc_runtime *torc_runtime_new(const struct torc_runtime_options *options, torc_error **error);
 
 /* Returns the process's shared runtime with its own thread, made on first use; what torc_channel_new uses for a NULL
- * runtime. It lives until the process ends: torc_runtime_free refuses it. NULL: none could be made. Any thread. */
+ * runtime. It lives until torc_runtime_default_free or the end of the process: torc_runtime_free refuses it. NULL: none
+ * could be made. Any thread. */
 TORC_API torc_runtime *torc_runtime_default(void);
+
+/* torc_runtime_free of the default runtime: for the end of main, where a leak checker such as valgrind is to find
+ * nothing of Torc, and before a dlclose. For the program alone, not for a library in it: everything that uses the
+ * default runtime ends. The next torc_runtime_default makes another one. 0 also when there is none; TORC_EDEADLK from
+ * inside a callback and TORC_EFORK (the runtime is the parent process's, or the process is exiting): nothing has
+ * happened then. Any thread. */
+TORC_API int torc_runtime_default_free(void);
 
 /* One turn: takes in events and runs what is due, waiting at most timeout_ms (-1: until something happens). Returns 1
  * when it did anything, 0 when not. TORC_EINVAL for other negative times, TORC_ESTATE for a runtime with a thread,

@@ -178,8 +178,9 @@ struct torc_method_options {
 };
 
 /* Sets the limits of "package.Service/Method", of all methods of "package.Service", or with "*" of all methods; for
- * each method the most exact counts alone. Methods need not be registered before; those of one name that "*" answers
- * count as one method. The options are copied. 0, or an error: TORC_EINVAL (server, name, options), TORC_EUNSUPPORTED,
+ * each method the most exact counts alone. Methods need not be registered before, but must be when torc_server_start is
+ * called, which refuses limits of a name that the server does not have; those of one name that "*" answers count as one
+ * method. The options are copied. 0, or an error: TORC_EINVAL (server, name, options), TORC_EUNSUPPORTED,
  * TORC_EEXIST (the name has limits), TORC_ESTATE (after torc_server_start), TORC_EFORK, TORC_ECLOSED. */
 TORC_API int torc_server_limit(torc_server *server, const char *name, const struct torc_method_options *options,
                                torc_error **error);
@@ -199,8 +200,9 @@ TORC_API int torc_server_limit(torc_server *server, const char *name, const stru
 TORC_API int torc_server_listen(torc_server *server, const char *address, torc_credentials *credentials, char **bound,
                                 torc_error **error);
 
-/* Begins to serve. 0, or an error: TORC_EINVAL, TORC_ESTATE (started before, or being stopped), TORC_EFORK,
- * TORC_ECLOSED. */
+/* Begins to serve. 0, or an error: TORC_EINVAL, TORC_ENOTFOUND (torc_server_limit was given a method or service that
+ * has no handler, and there is none for "*"; the text has its name), TORC_ESTATE (started before, or being stopped),
+ * TORC_EFORK, TORC_ECLOSED. */
 TORC_API int torc_server_start(torc_server *server, torc_error **error);
 
 /* Stops gracefully, and waits for it: the listening sockets close, clients are told to send nothing new here (GOAWAY),
@@ -220,7 +222,8 @@ TORC_API int torc_server_stop_async(torc_server *server, int64_t grace_ms, void 
  * server's other runtimes have returned; but functions of calls return TORC_ECLOSED at once, and torc_server_call_reply
  * sends nothing. Handlers on a pool may go on, and are released after it: torc_pool_free waits for them. While another
  * thread is inside torc_runtime_free of the server's runtime, the function does not wait: free the server first. Calls
- * that are not finished stay the application's. NULL is allowed, and nothing happens in a child of a fork. */
+ * that are not finished stay the application's. NULL is allowed, and nothing happens in a child of a fork, nor in a
+ * second call while calls that are not finished hold the server; afterwards the handle is gone. */
 TORC_API void torc_server_free(torc_server *server);
 
 /* --- calls: the request --- */

@@ -1,6 +1,5 @@
-/* The composition root: the tables of LB policies, resolvers and HTTP filters, filled once a process and never freed. A
- * new LB policy has its line in tc_builtin_add_policies, a new resolver in builtin_make, a new HTTP filter in
- * `filters`. */
+/* The composition root: the tables of LB policies, resolvers and HTTP filters. A new LB policy has its line in
+ * `factories`, a new resolver in builtin_make, a new HTTP filter in `filters`. */
 #include "api/builtin.h"
 
 #include <pthread.h>
@@ -25,7 +24,17 @@
 #endif
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static struct tc_lb_registry *policies;
+
+static const struct tc_lb_factory *factories[] = {
+    &tc_pick_first_factory,        &tc_round_robin_factory, &tc_ring_hash_factory,
+    &tc_outlier_detection_factory,
+#if TC_WITH_XDS
+    &tc_weighted_target_factory,   &tc_priority_factory,    &tc_override_host_factory,
+    &tc_cluster_manager_factory,   &tc_cds_factory,         &tc_cluster_impl_factory,
+    &tc_wrr_locality_factory,
+#endif
+};
+static const struct tc_lb_registry policies = {.factories = {.data = factories, .len = TC_ARRAY_LEN(factories)}};
 
 #if TC_WITH_XDS
 static const struct tc_http_filter_type *const filters[] = {
@@ -38,31 +47,14 @@ static const struct tc_http_filter_type *const filters[] = {
 
 void tc_builtin_add_policies(struct tc_lb_registry *registry)
 {
-    static const struct tc_lb_factory *const all[] = {
-        &tc_pick_first_factory,
-        &tc_round_robin_factory,
-        &tc_ring_hash_factory,
-        &tc_outlier_detection_factory,
-#if TC_WITH_XDS
-        &tc_weighted_target_factory,
-        &tc_priority_factory,
-        &tc_override_host_factory,
-        &tc_cluster_manager_factory,
-        &tc_cds_factory,
-        &tc_cluster_impl_factory,
-        &tc_wrr_locality_factory,
-#endif
-    };
-    for (size_t i = 0; i < TC_ARRAY_LEN(all); i++)
-        tc_lb_registry_add(registry, all[i]);
+    for (size_t i = 0; i < TC_ARRAY_LEN(factories); i++)
+        tc_lb_registry_add(registry, factories[i]);
 }
 
 static void builtin_make(void)
 {
-    policies = tc_lb_registry_new();
-    tc_builtin_add_policies(policies);
 #if TC_WITH_XDS
-    tc_xds_validation_init(policies, filters, TC_ARRAY_LEN(filters));
+    tc_xds_validation_init(&policies, filters, TC_ARRAY_LEN(filters));
     tc_resolver_register(&tc_xds_resolver_class);
 #endif
 }
@@ -75,7 +67,7 @@ void tc_builtin_init(void)
 const struct tc_lb_registry *tc_builtin_policies(void)
 {
     tc_builtin_init();
-    return policies;
+    return &policies;
 }
 
 #if TC_WITH_XDS

@@ -113,7 +113,7 @@ torc_channel *torc_channel_new(torc_runtime *rt, const char *target, const struc
 void torc_channel_free(torc_channel *ch)
 {
     int rc = ch ? tc_runtime_check(ch->rt) : TORC_EFORK;
-    if (rc == TORC_EFORK)
+    if (rc == TORC_EFORK || atomic_exchange(&ch->freed, true))
         return;
     torc_runtime *rt = tc_runtime_ref(ch->rt);
     if (rc == TORC_ECLOSED || !tc_runtime_run(rt, &ch->free_task))

@@ -85,6 +85,7 @@ struct torc_channel {
     struct tc_interceptors *interceptors; /* NULL: none */
 
     /* Of public functions, which any thread may call. */
+    atomic_bool freed; /* torc_channel_free was called */
     struct tc_task free_task;
     atomic_flag connect_posted; /* exit_idle_task is on its way */
     struct tc_task exit_idle_task;

@@ -7,16 +7,10 @@
 
 #include "base/json.h"
 #include "base/mem.h"
-#include "base/vec.h"
 
 enum {
     MAX_DEPTH = 16, /* A52 */
     MAX_NAMES = 8,  /* of unsupported policies that an error text lists */
-};
-
-/* There are about ten policies: a list is as fast as a hash table. */
-struct tc_lb_registry {
-    TC_VEC(const struct tc_lb_factory *) factories;
 };
 
 struct tc_lb_registry *tc_lb_registry_new(void)

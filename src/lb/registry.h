@@ -3,7 +3,14 @@
 #ifndef TC_LB_REGISTRY_H
 #define TC_LB_REGISTRY_H
 
+#include "base/vec.h"
 #include "lb/policy.h"
+
+/* There are about ten policies: a list is as fast as a hash table. The list may be constant memory, to which nothing is
+ * added. */
+struct tc_lb_registry {
+    TC_VEC(const struct tc_lb_factory *) factories;
+};
 
 struct tc_lb_registry *tc_lb_registry_new(void);
 void tc_lb_registry_free(struct tc_lb_registry *r);

@@ -27,3 +27,13 @@ torc_runtime *torc_runtime_default(void)
     }
     return have;
 }
+
+int torc_runtime_default_free(void)
+{
+    torc_runtime *rt = atomic_load(&default_runtime);
+    if (rt && tc_loop_forked(rt->loop))
+        return TORC_EFORK;
+    if (rt && tc_loop_in_turn(rt->loop))
+        return TORC_EDEADLK;
+    return rt && atomic_compare_exchange_strong(&default_runtime, &rt, NULL) ? torc_runtime_free(rt) : 0;
+}

@@ -10,7 +10,7 @@
 /* Called with the complete options of each new runtime, which the function may change. Returns false with an error if
  * the process cannot have the runtime. */
 bool tc_process_admit(struct torc_runtime_options *options, torc_error **error);
-/* Returns true for the runtime of torc_runtime_default, which lives until the process ends. */
+/* Returns true for the runtime of torc_runtime_default, which torc_runtime_free refuses. */
 bool tc_process_keeps(const torc_runtime *rt);
 
 #endif

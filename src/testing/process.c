@@ -29,11 +29,14 @@ torc_runtime *torc_runtime_default(void)
     return default_runtime;
 }
 
-void tc_process_end(void)
+int torc_runtime_default_free(void)
 {
     torc_runtime *rt = default_runtime;
     default_runtime = NULL;
-    torc_runtime_free(rt);
+    int rc = torc_runtime_free(rt);
+    if (rc != 0)
+        default_runtime = rt;
+    return rc;
 }
 
 bool tc_process_has_default(void)

@@ -1,11 +1,10 @@
-/* The end of the default runtime with its world. The thread of the world. */
+/* The default runtime of a world. The functions are called on the thread of the world. */
 #ifndef TC_TESTING_PROCESS_H
 #define TC_TESTING_PROCESS_H
 
 #include <stdbool.h>
 
+/* Returns whether the world has a default runtime. */
 bool tc_process_has_default(void);
-/* Frees the default runtime, if there is one. */
-void tc_process_end(void);
 
 #endif

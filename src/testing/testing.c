@@ -3,6 +3,7 @@
  * `here` is the handle while there is a world. Functions that turn the world are refused inside a turn of a loop and
  * on threads of pools, since the step that runs those would wait for itself. Functions that change something (a host,
  * a name, resources) only touch data that the next step of the world looks at, and may be called anywhere. */
+#include <torc/runtime.h>
 #include <torc/testing.h>
 
 #include <dlfcn.h>
@@ -198,7 +199,7 @@ int torc_testing_free(torc_testing *w)
     w->ending = true;
     while (!tc_list_empty(&w->afters))
         after_run(TC_CONTAINER_OF(w->afters.next, struct after, link));
-    tc_process_end();
+    torc_runtime_default_free();
     while (tc_world_threads() > 0) /* what their handlers waited for has ended */
         tc_blocking_step();
     tc_resources_free(w->resources);

@@ -418,6 +418,67 @@ static void test_last_callbacks_come_before_the_runtime_is_gone(void **state)
     }
 }
 
+static int told; /* of release */
+
+static void on_release(void *arg)
+{
+    (void)arg;
+    told++;
+}
+
+/* The second call finds the handle given up, while a stream or a call still holds what is behind it. */
+static void test_freed_twice(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 4; round++) {
+        torc_runtime *own = kit_backends_runtime(round % 2 ? TORC_RUNTIME_THREAD : TORC_RUNTIME_CALLER);
+        torc_channel *c = torc_channel_new(own, kit_backends_target(kit), NULL, NULL);
+        torc_stream *s = torc_stream_open(c, "torc.test.Backend/Hang", NULL, NULL);
+        torc_channel_free(c);
+        torc_channel_free(c);
+        torc_result *r = torc_stream_finish(s);
+        assert_int_equal(torc_result_code(r), TORC_STATUS_CANCELLED);
+        torc_channel_free(c);
+        torc_result_free(r);
+        torc_stream_free(s);
+        assert_int_equal(torc_runtime_free(own), 0);
+    }
+}
+
+/* A handler that keeps its call. */
+static void on_kept(torc_server_call *call, const torc_message *request, void *arg)
+{
+    (void)request;
+    *(torc_server_call **)arg = call;
+}
+
+static void test_server_freed_twice(void **state)
+{
+    (void)state;
+    torc_runtime *own = kit_backends_runtime(TORC_RUNTIME_CALLER);
+    struct torc_server_options options = {TORC_SIZE(torc_server_options), .runtime = own};
+    torc_server_call *kept = NULL;
+    struct torc_handler handler = {TORC_SIZE(torc_handler), .unary = on_kept, .release = on_release, .arg = &kept};
+    torc_server *server = torc_server_new(&options, NULL);
+    char *bound = NULL;
+    told = 0;
+    assert_int_equal(torc_server_add_method(server, "a.B/Keep", &handler, NULL), 0);
+    assert_int_equal(torc_server_listen(server, "127.0.0.1:0", torc_credentials_insecure(), &bound, NULL), 0);
+    assert_int_equal(torc_server_start(server, NULL), 0);
+    torc_channel *c = torc_channel_new(own, bound, NULL, NULL);
+    torc_free(bound);
+    struct unary u = {.code = -1};
+    assert_int_equal(torc_unary_async(c, "a.B/Keep", "", 0, NULL, on_unary, &u, NULL, NULL), 0);
+    while (!kept)
+        torc_runtime_poll(own, -1);
+    torc_server_free(server);
+    torc_server_free(server);
+    assert_int_equal(told, 1);
+    assert_int_equal(torc_server_call_reply(kept, "", 0), TORC_ECLOSED);
+    torc_channel_free(c);
+    assert_int_equal(torc_runtime_free(own), 0);
+}
+
 static void *receive_until_the_end(void *arg)
 {
     const torc_message *m;
@@ -456,6 +517,8 @@ int main(void)
         cmocka_unit_test(test_arguments_of_a_stream),
         cmocka_unit_test(test_free_in_each_callback),
         cmocka_unit_test(test_events_are_copied),
+        cmocka_unit_test(test_freed_twice),
+        cmocka_unit_test(test_server_freed_twice),
         cmocka_unit_test(test_free_and_close_from_another_thread),
         cmocka_unit_test(test_unary_is_told_after_free),
         cmocka_unit_test(test_finish_in_another_thread_while_freed_by_none),

@@ -94,7 +94,8 @@ void torc_server_free(torc_server *s)
     int rc = tc_server_shards_check_blocking(s);
     if (rc == TORC_EFORK)
         return;
-    atomic_store(&s->freed, true);
+    if (atomic_exchange(&s->freed, true))
+        return;
     if (rc == TORC_EDEADLK)
         tc_server_shards_end_later(s);
     else if (tc_server_shards_end(s) == TORC_EFORK)
@@ -417,6 +418,7 @@ void tc_api_server_on_stopping(torc_server *s, void (*fn)(void *arg), void *arg)
 struct asking {
     torc_server *s;
     int64_t grace_ms;
+    char *unused; /* the name of limits that no method has; the asker's */
     int rc;
 };
 
@@ -440,12 +442,36 @@ static void server_spread(torc_server *s)
     }
 }
 
+static bool limits_are_used(const torc_server *s, const char *name)
+{
+    size_t len = strlen(name);
+    if (strcmp(name, "*") == 0)
+        return true;
+    for (const struct tc_method *m = s->methods; m; m = m->hh.next)
+        if (strcmp(m->path, "*") == 0 || strcmp(m->path, name) == 0 ||
+            (strncmp(m->path, name, len) == 0 && strrchr(m->path, '/') == m->path + len))
+            return true;
+    return false;
+}
+
+/* Returns TORC_ENOTFOUND with their name if limits are of a method or service that the server does not have: a slip in
+ * the name would leave the method without its limits. With the lock held. */
+static int limits_check(const torc_server *s, char **unused)
+{
+    for (const struct tc_method_limits *l = s->limits; l; l = l->hh.next)
+        if (!limits_are_used(s, l->name)) {
+            *unused = tc_strdup(l->name);
+            return TORC_ENOTFOUND;
+        }
+    return 0;
+}
+
 static void on_start(void *arg)
 {
     struct asking *a = arg;
     torc_server *s = a->s;
     tc_runtime_lock(s->rt);
-    a->rc = s->ended ? TORC_ECLOSED : s->state != TC_SERVER_NEW ? TORC_ESTATE : 0;
+    a->rc = s->ended ? TORC_ECLOSED : s->state != TC_SERVER_NEW ? TORC_ESTATE : limits_check(s, &a->unused);
     if (a->rc == 0) {
         s->state = TC_SERVER_STARTED;
         server_spread(s);
@@ -471,8 +497,12 @@ int torc_server_start(torc_server *s, torc_error **error)
     rc = rc ? rc : a.rc;
     if (rc == TORC_ESTATE)
         tc_error_set(error, rc, TORC_LAYER_API, "server: it was started or stopped before");
+    else if (rc == TORC_ENOTFOUND)
+        tc_error_set(error, rc, TORC_LAYER_API, "limits: " TC_SHOWN " is neither a method nor a service of the server",
+                     TC_SHOW(a.unused));
     else if (rc != 0)
         tc_error_set_code(error, rc, "server");
+    tc_free(a.unused);
     return rc;
 }
 

@@ -335,16 +335,29 @@ static void test_other_negative_times(void **state)
     assert_int_equal(torc_runtime_free(rt), 0);
 }
 
-/* Any part of the process may hold the default runtime. */
+static void free_inside(void *arg)
+{
+    *(int *)arg = torc_runtime_default_free();
+}
+
+/* Any part of the process may hold the default runtime: it ends by a function of its own alone. */
 static void test_the_default_runtime_stays(void **state)
 {
     (void)state;
-    torc_runtime *rt = torc_runtime_default();
-    assert_int_equal(torc_runtime_free(rt), TORC_ESTATE);
-    assert_ptr_equal(torc_runtime_default(), rt);
-    torc_channel *ch = torc_channel_new(NULL, kit_backends_target(kit_backends_one), NULL, NULL);
-    assert_true(unary_ok(ch));
-    torc_channel_free(ch);
+    for (int round = 0; round < 2; round++) {
+        torc_runtime *rt = torc_runtime_default();
+        int inside = 0;
+        assert_int_equal(torc_runtime_free(rt), TORC_ESTATE);
+        assert_ptr_equal(torc_runtime_default(), rt);
+        assert_int_equal(torc_runtime_post(rt, free_inside, &inside), 0);
+        torc_channel *ch = torc_channel_new(NULL, kit_backends_target(kit_backends_one), NULL, NULL);
+        assert_true(unary_ok(ch)); /* behind the post */
+        assert_int_equal(inside, TORC_EDEADLK);
+        assert_int_equal(torc_runtime_default_free(), 0);
+        assert_int_equal(torc_runtime_default_free(), 0); /* there is none */
+        assert_false(unary_ok(ch));
+        torc_channel_free(ch);
+    }
 }
 
 struct passed {

@@ -354,6 +354,8 @@ static void test_misuse(void **state)
     assert_int_equal(torc_testing_set_name(world, "", "10.0.0.1"), TORC_EINVAL);
     assert_int_equal(torc_testing_set_name(NULL, "orders", "10.0.0.1"), TORC_EINVAL);
     assert_int_equal(torc_runtime_free(torc_runtime_default()), TORC_ESTATE);
+    assert_int_equal(torc_runtime_default_free(), 0);
+    assert_int_equal(torc_runtime_default_free(), 0);
     torc_runtime *own = torc_runtime_new(NULL, NULL);
     assert_int_equal(torc_runtime_fd(own), TORC_EINVAL);
     assert_int_equal(torc_testing_free(world), TORC_ESTATE); /* the test's runtime is left */

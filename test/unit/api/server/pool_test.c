@@ -2,6 +2,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -364,21 +365,40 @@ static void test_misuse(void **state)
     torc_server_free(s);
 }
 
+/* A slip in the name of limits would leave a method without them. */
+static void test_limits_of_nothing(void **state)
+{
+    (void)state;
+    static const char *const good[] = {"a.B/C", "a.B", "*"}, *const bad[] = {"a.B/c", "a", "a.B/C/D", "a.BB"};
+    struct torc_server_options o = {TORC_SIZE(torc_server_options), .runtime = rt};
+    struct torc_method_options m = {TORC_SIZE(torc_method_options), .max_calls = 1};
+    struct torc_handler handler = {TORC_SIZE(torc_handler), .stream = on_chat};
+    torc_error *e = NULL;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        torc_server *s = torc_server_new(&o, NULL);
+        for (size_t k = 0; k < sizeof(good) / sizeof(good[0]); k++)
+            assert_int_equal(torc_server_limit(s, good[k], &m, NULL), 0);
+        assert_int_equal(torc_server_limit(s, bad[i], &m, NULL), 0);
+        assert_int_equal(torc_server_add_method(s, "a.B/C", &handler, NULL), 0);
+        char text[80];
+        snprintf(text, sizeof(text), "limits: /%s is neither a method nor a service of the server", bad[i]);
+        expect(TORC_ENOTFOUND, torc_server_start(s, &e), &e, text);
+        assert_int_equal(torc_server_add_method(s, "*", &handler, NULL), 0); /* answers to every name */
+        assert_int_equal(torc_server_start(s, NULL), 0);
+        torc_server_free(s);
+    }
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(test_burst_for_idle_threads),
-        TEST(test_full_queue),
-        TEST(test_free_under_handlers),
-        TEST(test_waiting_handlers),
-        TEST(test_calls_at_a_time),
-        TEST(test_time),
-        TEST(test_reset_in_the_queue),
-        TEST(test_freed_in_a_callback),
-        TEST(test_message_size),
-        TEST(test_any_method),
-        TEST(test_misuse),
+        TEST(test_burst_for_idle_threads), TEST(test_full_queue),
+        TEST(test_free_under_handlers),    TEST(test_waiting_handlers),
+        TEST(test_calls_at_a_time),        TEST(test_time),
+        TEST(test_reset_in_the_queue),     TEST(test_freed_in_a_callback),
+        TEST(test_message_size),           TEST(test_any_method),
+        TEST(test_limits_of_nothing),      TEST(test_misuse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
