@@ -24,10 +24,11 @@
  * Any other number is a mistake of the interceptor: the RPC ends with INTERNAL and a text that names the interceptor.
  *
  * Hooks are called on the thread that drives the loop of the channel's runtime, in a turn of the loop, one at a time:
- * never inside a function that starts, cancels or frees an RPC. They must not wait. They may call what any callback
- * may: free or cancel the stream of the RPC, free the channel, start other RPCs, on the same channel too (those RPCs
- * pass the interceptors as any RPC does). A torc_rpc is valid on that thread alone, from on_start until on_end has
- * returned.
+ * never inside a function that starts, cancels or frees an RPC without waiting. (A function that waits, such as
+ * torc_unary, may drive the loop of a TORC_RUNTIME_CALLER runtime, and so call hooks.) They must not wait. They may
+ * call what any callback may: free or cancel the stream of the RPC, free the channel, start other RPCs, on the same
+ * channel too (those RPCs pass the interceptors as any RPC does). A torc_rpc is valid on that thread alone, from
+ * on_start until on_end has returned.
  *
  * Hooks are not called for torc_explain, and not for an RPC that Torc refuses before it begins: one that could not
  * start (torc_result_error is not TORC_ESTATUS), or that begins after its channel ended or beyond memory_limit_bytes.
@@ -41,8 +42,9 @@
  *       pool: with torc_server_options.runtimes, hooks of RPCs on different runtimes run side by side.
  *     - Where Torc ends the RPC (max_timeout_ms, the end of the server, a malformed message), the status does not wait
  *       for the verdicts of on_status.
- *     - A verdict that refuses is the status that the client gets, with its text. If on_start refuses, no handler runs;
- *       later, on_cancel follows, and the functions of the call return TORC_ECANCELED.
+ *     - A verdict that refuses is the status that the client gets, with its text. If on_start refuses, or on_message
+ *       the request of a unary method, no handler runs. If a hook refuses while the handler has the call, on_cancel
+ *       follows, and the functions of the call return TORC_ECANCELED.
  *     - Hooks are not called for requests that Torc answers by itself: malformed ones, methods that nobody has
  *       registered, RPCs beyond a limit of their connection or method.
  *
@@ -87,9 +89,8 @@ struct torc_interceptor {
     int64_t state_size; /* up to 65536; 0: no state */
     const char *name;   /* for texts; copied; NULL: its place in the list */
 
-    /* The RPC begins: before its name is resolved, its route is chosen, or anything is sent. May add metadata, which
-     * routes and hash policies see. On a server: the request's metadata came, and no message was read; the handler sees
-     * what the hook adds. */
+    /* The RPC begins: before its route is chosen, or anything is sent. May add metadata, which routes and hash policies
+     * see. On a server: the request's metadata came, and no message was read; the handler sees what the hook adds. */
     int (*on_start)(torc_rpc *rpc, void *state, void *arg);
 
     /* An attempt begins, before its pick: number 1, then each retry (also one that A6 calls transparent) and each
@@ -120,7 +121,7 @@ struct torc_interceptor {
     /* The RPC is over, with this status: exactly once for each interceptor that the RPC had come to (its on_start was
      * called, or would have been), the innermost first, before the application hears of the end. On a server: the
      * status was written, or the RPC ended otherwise, with the status that says why (0 for an RPC that Torc itself has
-     * answered with an error because a message was malformed or too large). */
+     * answered with an error because a message was malformed or too large); on_cancel may have come before. */
     void (*on_end)(torc_rpc *rpc, int code, void *state, void *arg);
 
     /* The channel gives the interceptor up, and no hook follows: this function may free `arg`. Called once for each
@@ -139,7 +140,8 @@ TORC_API const char *torc_rpc_method(const torc_rpc *rpc);
 TORC_API const char *torc_rpc_target(const torc_rpc *rpc);
 TORC_API const char *torc_rpc_authority(const torc_rpc *rpc);
 
-/* The address of the last backend; "" before one was reached. On a server, the client's. Borrowed for the hook. */
+/* The address of the last backend; "" before one was reached, and with hedging until an attempt has brought headers or
+ * has ended. On a server, the client's. Borrowed for the hook. */
 TORC_API const char *torc_rpc_peer(const torc_rpc *rpc);
 
 /* Milliseconds until the deadline, as torc_call_options.timeout_ms takes them: 0 for no deadline, -1 when it has
@@ -174,8 +176,8 @@ TORC_API int torc_rpc_set_text(torc_rpc *rpc, const char *text);
 TORC_API const torc_metadata *torc_rpc_headers(torc_rpc *rpc);
 TORC_API const torc_metadata *torc_rpc_trailers(torc_rpc *rpc);
 
-/* The text of the status, and the part that made it (enum torc_layer; the handler of a server: TORC_LAYER_PEER), in
- * on_status and on_end; "" and TORC_LAYER_NONE in other hooks. Borrowed for the hook. */
+/* The text of the status, and the part that made it (enum torc_layer; TORC_LAYER_NONE for OK; TORC_LAYER_PEER for the
+ * handler of a server), in on_status and on_end; "" and TORC_LAYER_NONE in other hooks. Borrowed for the hook. */
 TORC_API const char *torc_rpc_text(const torc_rpc *rpc);
 TORC_API int torc_rpc_layer(const torc_rpc *rpc);
 
@@ -198,8 +200,8 @@ TORC_API int torc_pending_add_metadata(torc_pending *pending, const char *name, 
 TORC_API int torc_pending_set_message(torc_pending *pending, torc_message *message);
 
 /* Ends the delay with the verdict of the hook (TORC_PENDING is not allowed again) and, if that refuses, a text that is
- * copied (NULL: one that names the interceptor). Takes over the object. Does not wait, and calls no hook from inside.
- * In a child of a fork nothing happens. NULL is allowed. Any thread, once. */
+ * copied (NULL: as in torc_rpc_set_text). Takes over the object. Does not wait, and calls no hook from inside. In a
+ * child of a fork nothing happens. NULL is allowed. Any thread, once. */
 TORC_API void torc_rpc_resume(torc_pending *pending, int verdict, const char *text);
 
 /* --- picks --- */
@@ -230,7 +232,8 @@ TORC_API const char *torc_pick_text(const torc_pick *pick);
 /* Events of an attempt. Later versions may add numbers. */
 enum torc_wire_kind {
     TORC_WIRE_OPENED = 1,   /* the attempt has a stream on the connection to torc_wire_peer */
-    TORC_WIRE_SENT = 2,     /* a message was handed to the connection, torc_wire_bytes before compression */
+    TORC_WIRE_SENT = 2,     /* a message was handed to the connection, torc_wire_bytes before compression, or dropped
+                               because the server had ended the stream */
     TORC_WIRE_HEADERS = 3,  /* the initial metadata of the response came */
     TORC_WIRE_RECEIVED = 4, /* a message came, torc_wire_bytes after decompression */
     TORC_WIRE_ENDED = 5,    /* the stream is over, with torc_wire_code; once for each TORC_WIRE_OPENED */

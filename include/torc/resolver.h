@@ -54,13 +54,14 @@ typedef struct torc_resolver_listener torc_resolver_listener;
  * the first endpoint is the distance from one element to the next. TORC_EINVAL for an array that is NULL with n > 0, an
  * address that is not a literal, a weight or size out of range, TORC_EUNSUPPORTED for fields of a newer version,
  * TORC_ECLOSED if the runtime has ended: nothing is reported then. A service config that is malformed is not an error
- * here: the channel goes on with the config that it has, and without one RPCs fail with UNAVAILABLE. Any thread. */
+ * here: the channel keeps the config of the last report that it could use; until there is such a report, RPCs fail with
+ * UNAVAILABLE. Any thread. */
 TORC_API int torc_resolver_report(torc_resolver_listener *listener, const struct torc_endpoint *endpoints, size_t n,
                                   const char *service_config_json);
-/* Reports that resolution failed. RPCs fail with this status unless endpoints were reported before. Codes that A54 does
- * not allow from control planes become INTERNAL; TORC_STATUS_OK and numbers that are not a code, UNKNOWN. message
- * (copied, may be NULL): the reason, for the text of RPCs. Returns 0, TORC_EFORK, or TORC_ECLOSED if the runtime has
- * ended. Any thread. */
+/* Reports that resolution failed. RPCs fail with this status unless endpoints were reported before; wait-for-ready ones
+ * wait. Codes that A54 does not allow from control planes become INTERNAL; TORC_STATUS_OK and numbers that are not a
+ * code, UNKNOWN. message (copied, may be NULL): the reason, for the text of RPCs. Returns 0, TORC_EFORK, or
+ * TORC_ECLOSED if the runtime has ended. Any thread. */
 TORC_API int torc_resolver_report_error(torc_resolver_listener *listener, enum torc_status_code code,
                                         const char *message);
 /* Take and give back a reference, which a thread needs that reports after `stop` may have been called. Any thread. */
@@ -78,8 +79,8 @@ struct torc_resolver_factory {
     void *(*start)(const char *target_rest, torc_resolver_listener *listener, void *arg);
     /* Asks for newer results (may be NULL). */
     void (*request_reresolution)(void *state);
-    /* Ends the resolver; no report counts after it. May be NULL: `arg` is the application's again when
-     * torc_runtime_free has returned. */
+    /* Ends the resolver; no report counts after it. May be NULL. `arg` is in use beyond it, since `start` may be called
+     * again: until torc_runtime_free has returned. */
     void (*stop)(void *state);
     void *arg; /* handed to start; may be NULL */
 };

@@ -22,8 +22,18 @@ static void on_message(void *arg, struct tc_rstr *message)
                                              "call"));
 }
 
-static void outcome_deliver(torc_stream *call, const struct tc_call_end *end)
+static void settle(void *arg, struct tc_status *status)
 {
+    const torc_stream *call = arg;
+    if (!call->response && !call->core.asked.dry)
+        tc_status_set(status, tc_status_make(TORC_STATUS_INTERNAL, TORC_LAYER_HTTP2,
+                                             "the server sent no response message to a unary call"));
+}
+
+static void on_done(void *arg, const struct tc_call_end *end)
+{
+    torc_stream *call = arg;
+    tc_call_over(call);
     struct tc_rstr *response = end->status.code == TORC_STATUS_OK ? call->response : NULL;
     torc_result *result = tc_result_make(call, end, response);
     if (call->kind != TC_CALL_UNARY_ALONE) {
@@ -35,22 +45,7 @@ static void outcome_deliver(torc_stream *call, const struct tc_call_end *end)
     torc_result_free(result);
 }
 
-static void on_done(void *arg, const struct tc_call_end *end)
-{
-    torc_stream *call = arg;
-    tc_call_over(call);
-    if (end->status.code != TORC_STATUS_OK || call->response || call->core.asked.dry) {
-        outcome_deliver(call, end);
-        return;
-    }
-    struct tc_call_end missing = *end;
-    missing.status =
-        tc_status_make(TORC_STATUS_INTERNAL, TORC_LAYER_HTTP2, "the server sent no response message to a unary call");
-    outcome_deliver(call, &missing);
-    tc_status_fini(&missing.status);
-}
-
-static const struct tc_call_events unary_events = {.on_message = on_message, .on_done = on_done};
+static const struct tc_call_events unary_events = {.on_message = on_message, .settle = settle, .on_done = on_done};
 
 static torc_result *unary_wait(torc_channel *ch, const char *method, struct tc_slice request,
                                const struct torc_call_options *options, bool dry)

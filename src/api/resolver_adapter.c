@@ -131,8 +131,9 @@ int torc_resolver_report(torc_resolver_listener *listener, const struct torc_end
 
 int torc_resolver_report_error(torc_resolver_listener *listener, enum torc_status_code code, const char *message)
 {
+    bool is_failure = (int)code > TORC_STATUS_OK && (int)code <= TORC_STATUS_UNAUTHENTICATED;
     struct tc_resolver_result result = {
-        .status = tc_status_make(code == TORC_STATUS_OK ? TORC_STATUS_UNKNOWN : (int)code, TORC_LAYER_RESOLVER,
+        .status = tc_status_make(is_failure ? (int)code : TORC_STATUS_UNKNOWN, TORC_LAYER_RESOLVER,
                                  "name resolution failed: %s", message ? message : ""),
     };
     return listener_report(listener, &result);

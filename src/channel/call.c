@@ -56,8 +56,15 @@ struct tc_status tc_status_from_control_plane(struct tc_status status)
     }
 }
 
+static void status_settle(struct tc_call *c)
+{
+    if (c->status.code == TORC_STATUS_OK && c->events->settle)
+        c->events->settle(c->arg, &c->status);
+}
+
 static void call_done(struct tc_call *c)
 {
+    status_settle(c);
     struct tc_call_end end = {
         .status = c->status,
         .headers = c->attempt.headers,
@@ -132,7 +139,7 @@ static void outcome_go_on(struct tc_call *c)
     if (rpc->ending) {
         end = tc_walk_go_on(&rpc->main);
     } else {
-        rpc->ending = true;
+        status_settle(c);
         rpc->main.owner = c;
         rpc->main.resumed = on_outcome_passed;
         end = tc_walk_begin(&rpc->main, rpc, TC_HOOK_STATUS, true);

@@ -24,6 +24,8 @@ struct tc_call_events {
     void (*on_message)(void *arg, struct tc_rstr *message);
     /* The message given to tc_call_send was handed to a connected transport within its flow-control window. */
     void (*on_written)(void *arg);
+    /* May replace the status of a call that ended with OK, before interceptors and on_done see it. May be NULL. */
+    void (*settle)(void *arg, struct tc_status *status);
     /* The end, exactly once and last; afterwards the call is gone. Not called after tc_call_cancel. */
     void (*on_done)(void *arg, const struct tc_call_end *end);
 };

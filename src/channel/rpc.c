@@ -219,6 +219,8 @@ static int walk_ask(struct tc_walk *w, const struct tc_interceptor *it, struct t
 enum tc_walk_end tc_walk_go_on(struct tc_walk *w)
 {
     observers_tell(w->rpc);
+    if (w->hook == TC_HOOK_STATUS)
+        w->rpc->ending = true;
     while (w->left) {
         const struct tc_interceptor *it = walk_present(w, w->left);
         if (rpc_is_forked(w->rpc))

@@ -15,11 +15,11 @@ enum { TC_MESSAGE_DEPTH = 100, TC_MESSAGE_VALUES = 4194304, TC_FIELDS_PER_VALUE 
 
 /* Zero in any member takes the default. */
 struct tc_scan_options {
-    size_t max_depth;         /* messages within messages, the outermost not counted; 100 */
-    size_t max_repeated;      /* occurrences of one field in one message, packed elements too; 65,536 */
-    size_t max_elements;      /* occurrences of all fields in the whole, those of a message counted as one more for each
-                                 64 fields of its type; 4,194,304 */
-    size_t max_string_bytes;  /* of one string field; 1 MiB */
+    size_t max_depth;        /* messages within messages, the outermost not counted; 100 */
+    size_t max_repeated;     /* occurrences of one field in one message, packed elements too; 65,536 */
+    size_t max_elements;     /* occurrences of all known fields in the whole, those of a message counted as one more for
+                                 each 64 fields of its type; 4,194,304 */
+    size_t max_string_bytes; /* of one string field; 1 MiB */
     size_t max_unknown_bytes; /* of fields that are stripped, in all; 4 MiB */
 };
 
@@ -28,9 +28,11 @@ struct tc_scan_options {
  * fields of another wire type than theirs, which parsers treat as unknown. The content of a google.protobuf.Any is
  * bytes to the outer scan, and is scanned again when it is unpacked. NULL options are the defaults.
  *
- * A refused message adds a validation error at the field's path and leaves `*out` untouched: TORC_EPARSE for a message
- * that is cut short, groups, impossible field numbers, varints that are too long, strings with invalid UTF-8 or a NUL,
- * and a required field of proto2 that is missing, with or without a default; TORC_ELIMIT for what exceeds an option. */
+ * A refused message adds a validation error and leaves `*out` untouched. The error is at the field's path, or at the
+ * path of the message around it if the field could not be read, or if too much was stripped. It is TORC_EPARSE for a
+ * message that is cut short, groups, impossible field numbers, varints that are too long, strings with invalid UTF-8 or
+ * a NUL, and a required field of proto2 that is missing, with or without a default; TORC_ELIMIT for what exceeds an
+ * option. */
 int tc_scan(const ProtobufCMessageDescriptor *type, struct tc_slice bytes, const struct tc_scan_options *options,
             struct tc_buf *clean, struct tc_slice *out, struct tc_validation_errors *errors);
 

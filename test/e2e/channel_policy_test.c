@@ -170,6 +170,15 @@ static void test_resolver_error(void **state)
     torc_result_free(r);
     assert_int_equal(torc_channel_state(ch, false), TORC_CONNECTIVITY_TRANSIENT_FAILURE);
 
+    /* Numbers that are not the code of a failure become UNKNOWN. */
+    static const int no_failures[] = {TORC_STATUS_OK, TORC_STATUS_UNAUTHENTICATED + 1, -1};
+    for (size_t i = 0; i < TC_ARRAY_LEN(no_failures); i++) {
+        torc_resolver_report_error(names.listener, (enum torc_status_code)no_failures[i], "no such shop");
+        r = torc_unary(ch, "a/b", "", 0, NULL);
+        assert_int_equal(torc_result_code(r), TORC_STATUS_UNKNOWN);
+        torc_result_free(r);
+    }
+
     /* An invalid first service config fails RPCs too (A21); a good result ends that. */
     names.n = 1;
     names.service_config = "{\"loadBalancingConfig\":[{\"unheard_of\":{}}]}";

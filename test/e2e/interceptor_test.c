@@ -155,6 +155,17 @@ static void read_all(torc_rpc *rpc)
     assert_int_equal(torc_rpc_layer(rpc), TORC_LAYER_NONE);
 }
 
+/* A unary RPC that ends with OK and without a response is INTERNAL to interceptors, as it is to the application. */
+static void test_no_response(void **state)
+{
+    (void)state;
+    static const char *const methods[] = {KIT_WATCH_SILENT, KIT_WATCH_SILENT_HEDGE};
+    for (size_t i = 0; i < TC_ARRAY_LEN(methods); i++) {
+        kit_watch_expect(methods[i], 0, TORC_STATUS_INTERNAL, "no response message");
+        kit_watch_expect_events("os is o>(m) i>(m) oa1 ia1 i=13 o=13 i.13 o.13");
+    }
+}
+
 static void test_metadata(void **state)
 {
     (void)state;
@@ -417,6 +428,7 @@ int main(void)
         TEST(test_no_verdict),
         TEST(test_pending_without_suspend),
         TEST(test_status_replaced),
+        TEST(test_no_response),
         TEST(test_metadata),
         TEST(test_metadata_is_sent),
         TEST(test_retries),

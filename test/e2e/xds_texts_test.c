@@ -1,4 +1,5 @@
-/* The texts of failed RPCs where several clusters, or the channel's credentials and the cluster's, disagree. */
+/* The texts of failed RPCs that name one Cluster of several, or TLS that the channel, the Cluster or the server has
+ * alone. */
 #include <string.h>
 
 #include "support/cmocka.h"

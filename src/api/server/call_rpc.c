@@ -126,7 +126,6 @@ static void on_status_resumed(struct tc_walk *w, enum tc_walk_end end)
 static enum tc_walk_end status_walk(struct tc_call_rpc *r)
 {
     struct tc_walk *w = &r->rpc->main;
-    r->rpc->ending = true;
     w->owner = r;
     w->resumed = on_status_resumed;
     return tc_walk_begin(w, r->rpc, TC_HOOK_STATUS, true);

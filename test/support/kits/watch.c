@@ -93,7 +93,7 @@ static void on_pick(torc_rpc *rpc, const torc_pick *pick, void *state, void *arg
 
 static void on_wire(torc_rpc *rpc, const torc_wire *wire, void *state, void *arg)
 {
-    (void)rpc, (void)state;
+    (void)state;
     struct kit_watcher *w = arg;
     w->opened += torc_wire_event(wire) == TORC_WIRE_OPENED;
     w->closed += torc_wire_event(wire) == TORC_WIRE_ENDED;
@@ -101,6 +101,9 @@ static void on_wire(torc_rpc *rpc, const torc_wire *wire, void *state, void *arg
     w->received += torc_wire_event(wire) == TORC_WIRE_RECEIVED;
     w->bytes += (int64_t)torc_wire_bytes(wire);
     assert_string_equal(torc_wire_peer(wire), kit_backends_address(kit_watch.kit, 0));
+    assert_null(torc_rpc_trailers(rpc)); /* the outcome is for on_status and on_end */
+    assert_string_equal(torc_rpc_text(rpc), "");
+    assert_int_equal(torc_rpc_layer(rpc), TORC_LAYER_NONE);
 }
 
 static void on_end(torc_rpc *rpc, int code, void *state, void *arg)
@@ -151,6 +154,12 @@ static void on_retry_call(void *arg, struct tc_server_call *call)
         tc_server_call_reply(call, tc_slice_str("done"));
 }
 
+static void on_silent_call(void *arg, struct tc_server_call *call)
+{
+    (void)arg;
+    tc_server_call_finish(call, TORC_STATUS_OK, NULL, NULL);
+}
+
 static void on_seeing_call(void *arg, struct tc_server_call *call)
 {
     (void)arg;
@@ -165,6 +174,8 @@ static void install(struct tc_server *server, void *arg)
     (void)arg;
     tc_server_add_method(server, KIT_WATCH_RETRY, on_retry_call, NULL);
     tc_server_add_method(server, KIT_WATCH_HEDGE, on_retry_call, NULL);
+    tc_server_add_method(server, KIT_WATCH_SILENT, on_silent_call, NULL);
+    tc_server_add_method(server, KIT_WATCH_SILENT_HEDGE, on_silent_call, NULL);
     tc_server_add_method(server, KIT_WATCH_SEEN, on_seeing_call, NULL);
 }
 

@@ -9,13 +9,16 @@
 
 #include "support/kits/backends.h"
 
-/* Methods of the backend. RETRY and HEDGE have the policies of their names, and fail server_fails times. */
+/* Methods of the backend. RETRY and HEDGE have the policies of their names, and fail server_fails times. The SILENT
+ * ones end with OK and without a message. */
 #define KIT_WATCH_ECHO "/t/Echo"
 #define KIT_WATCH_SEEN "/t/Seen"
 #define KIT_WATCH_HANG "/torc.test.Backend/Hang"
 #define KIT_WATCH_FAIL "/torc.test.Backend/Fail"
 #define KIT_WATCH_RETRY "/retry/M"
 #define KIT_WATCH_HEDGE "/hedge/M"
+#define KIT_WATCH_SILENT "/t/Silent"
+#define KIT_WATCH_SILENT_HEDGE "/hedge/Silent"
 
 enum kit_watch_hook {
     KIT_WATCH_START,

@@ -461,7 +461,7 @@ static void test_factories_are_copied(void **state)
     assert_int_equal(s.stopped, 1);
 }
 
-/* NULL is allowed where torc/torc.h says so. */
+/* NULL handles and arguments give TORC_EINVAL, NULL, or nothing, as the headers say. */
 static void test_null(void **state)
 {
     (void)state;

@@ -407,7 +407,7 @@ static void freed_with_open_calls(void **state)
     assert_int_equal(f.ends, 0);
 }
 
-/* Connects another client in the place of the first, which sends nothing yet. */
+/* Replaces the client with a new one, which has sent nothing yet, not even the preface. */
 static void reconnect(struct fixture *f)
 {
     fake_h2_free(f->k.peer);
