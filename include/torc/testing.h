@@ -25,9 +25,11 @@
  *
  * Time passes in three ways: torc_testing_advance and torc_testing_run_until, and by functions that block (torc_unary,
  * torc_stream_receive, torc_server_stop, torc_runtime_poll and the like), which turn the world until they have what
- * they wait for. Between two events time jumps. Between calls of the test time stands still: a loop that retries after
- * nanosleep(), until torc_time_ms has reached a moment, never ends. Give such code a function to sleep with, which in
- * the test calls torc_testing_advance. Times in milliseconds are at most 2^46 (TORC_EINVAL above).
+ * they wait for. Between two events time jumps. If there is no end to what happens at one moment, because a function
+ * that torc_runtime_post runs posts itself again, time moves on by up to a second. Between calls of the test time
+ * stands still: a loop that retries after nanosleep(), until torc_time_ms has reached a moment, never ends. Give such
+ * code a function to sleep with, which in the test calls torc_testing_advance. Times in milliseconds are at most 2^46
+ * (TORC_EINVAL above).
  *
  * The same test with the same seed does the same things in the same order, every time.
  *
@@ -35,14 +37,14 @@
  * events run on this thread, inside a function that turns the world. Handlers on a torc_pool run on threads of the
  * pool, but one thread at a time runs in a world, in an order that is the seed's. A handler on a pool may block in
  * functions of Torc. It must not wait for a lock, a condition variable, a semaphore or the end of a thread that only
- * the test or another handler provides: neither can run meanwhile, so the world stops without a text. A handler that
- * is to take time waits with torc_channel_wait_state and a timeout, on a channel which is there for that, or answers
- * from a function of torc_testing_after.
+ * the test or another handler provides: neither can run meanwhile, so the world stops without a text. A handler that is
+ * to take time calls torc_testing_advance, or answers from a function of torc_testing_after.
  *
  * Functions of libtorc that do not block work on other threads, too, but time does not wait for threads that the
- * program made: join them before time passes. If such a thread calls a function that blocks, or if a function waits
- * for more than an hour of virtual time without a limit of its own, nothing could end the wait well: the process
- * prints the reason and aborts. A call that blocks inside a callback is refused with TORC_EDEADLK, as in production.
+ * program made: join them before time passes. If such a thread calls a function that blocks, or if a function waits for
+ * more than an hour of virtual time without a limit of its own, nothing could end the wait well: the process prints the
+ * reason and, with glibc, a trace of the waiting function, and aborts. A call that blocks inside a callback is refused
+ * with TORC_EDEADLK, as in production.
  *
  * Real sockets are out of reach: channels to fd: targets and dialers that hand over descriptors fail, as do call
  * credentials that are fetched over HTTP. torc_runtime_fd has no descriptor (TORC_EINVAL): code with an event loop is
@@ -75,8 +77,8 @@ typedef struct torc_testing torc_testing;
 
 /* Makes a world, whose time begins at one second (torc_time_ms). Of things that may happen in any order the seed
  * chooses one; another seed is another order. Before there is a world no runtime can be made, so neither can channels
- * and servers (TORC_ESTATE, or TORC_EIO where the default runtime is asked for). NULL with an error: TORC_ESTATE
- * (there is a world, or the process is linked with libtorc before libtorc-testing).
+ * and servers (TORC_ESTATE). NULL with an error: TORC_ESTATE (there is a world, or the process is linked with libtorc
+ * before libtorc-testing).
  *
  * The environment is empty for Torc, so TORC_LOG is not read: torc_log_set_levels sets what is logged. */
 TORC_TESTING_API torc_testing *torc_testing_new(uint64_t seed, torc_error **error);
@@ -99,12 +101,14 @@ TORC_TESTING_API int torc_testing_free(torc_testing *world);
  * resources: it asks for them again at the next call. Set idle_timeout_ms to -1 or make calls between the jumps if a
  * test is about resources that stay.
  *
+ * On a thread of a pool it waits, while the world goes on: a handler sleeps by it.
+ *
  * 0; TORC_EINVAL for negative times, TORC_EDEADLK in a callback. */
 TORC_TESTING_API int torc_testing_advance(torc_testing *world, int64_t ms);
 
 /* Does all that is due now, and what follows from it without time passing. Connections without a delay (see
  * torc_testing_set_delay) are quiet then: each RPC is answered, or waits for a handler or a timer. 0; TORC_EDEADLK in
- * a callback; TORC_ELIMIT when there was no end to it after 1,000,000 steps, each of them a turn of a loop. */
+ * a callback; TORC_ELIMIT when there is no end to it. */
 TORC_TESTING_API int torc_testing_run_until_idle(torc_testing *world);
 
 /* Turns the world until done(arg) returns a value other than 0. `done` is asked first, and after each step; it must

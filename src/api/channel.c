@@ -98,14 +98,8 @@ torc_channel *torc_channel_new(torc_runtime *rt, const char *target, const struc
         tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "target: it is NULL");
         return NULL;
     }
-    if (!rt)
-        rt = torc_runtime_default();
-    int rc = rt ? tc_runtime_check(rt) : TORC_EIO;
-    if (rc != 0) {
-        tc_error_set_code(error, rc, "runtime");
-        return NULL;
-    }
-    if (!plugins_make(&plugins, options, error))
+    rt = tc_runtime_or_default(rt, "runtime", error);
+    if (!rt || !plugins_make(&plugins, options, error))
         return NULL;
     return tc_channel_make(rt, target, options, &plugins, false, error);
 }

@@ -256,11 +256,9 @@ torc_csds *torc_csds_serve(torc_runtime *runtime, const char *address, torc_erro
     struct tc_addr addr;
     if (tc_error_pending(error))
         return NULL;
-    torc_runtime *rt = runtime ? runtime : torc_runtime_default();
-    if (!rt) {
-        tc_error_set(error, TORC_EIO, TORC_LAYER_API, "runtime: the system refuses one");
+    torc_runtime *rt = tc_runtime_or_default(runtime, "runtime", error);
+    if (!rt)
         return NULL;
-    }
     if (!address || tc_addr_parse(&addr, tc_slice_str(address)) != 0) {
         tc_error_set(error, TORC_EINVAL, TORC_LAYER_API,
                      "address: \"" TC_SHOWN "\" is not an address such as 127.0.0.1:0, [::1]:80 or unix:/path",

@@ -218,3 +218,18 @@ int torc_runtime_free(torc_runtime *rt)
     tc_runtime_unref(rt);
     return 0;
 }
+
+torc_runtime *torc_runtime_default(void)
+{
+    return tc_process_runtime(NULL);
+}
+
+torc_runtime *tc_runtime_or_default(torc_runtime *given, const char *name, torc_error **error)
+{
+    if (!given)
+        return tc_process_runtime(error);
+    int rc = tc_runtime_check(given);
+    if (rc != 0)
+        tc_error_set_code(error, rc, name);
+    return rc == 0 ? given : NULL;
+}

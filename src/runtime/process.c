@@ -14,11 +14,11 @@ bool tc_process_keeps(const torc_runtime *rt)
     return rt == atomic_load(&default_runtime);
 }
 
-torc_runtime *torc_runtime_default(void)
+torc_runtime *tc_process_runtime(torc_error **error)
 {
     torc_runtime *have = atomic_load(&default_runtime);
     while (!have || tc_loop_forked(have->loop)) {
-        torc_runtime *made = torc_runtime_new(NULL, NULL);
+        torc_runtime *made = torc_runtime_new(NULL, error);
         if (!made)
             return NULL;
         if (atomic_compare_exchange_strong(&default_runtime, &have, made))

@@ -12,5 +12,7 @@
 bool tc_process_admit(struct torc_runtime_options *options, torc_error **error);
 /* Returns true for the runtime of torc_runtime_default, which torc_runtime_free refuses. */
 bool tc_process_keeps(const torc_runtime *rt);
+/* torc_runtime_default, with the reason if there is none. */
+torc_runtime *tc_process_runtime(torc_error **error);
 
 #endif

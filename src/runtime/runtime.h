@@ -21,6 +21,9 @@ void tc_runtime_unref(torc_runtime *rt);
 /* 0 if the runtime can be used; TORC_EINVAL for NULL; TORC_EFORK in a child of the process that made it; TORC_ECLOSED
  * after torc_runtime_free. Any thread. */
 int tc_runtime_check(const torc_runtime *rt);
+/* Returns `given`, or for NULL the default runtime, if it can be used; NULL with an error that names the argument. Any
+ * thread. */
+torc_runtime *tc_runtime_or_default(torc_runtime *given, const char *name, torc_error **error);
 
 /* Returns a slot for what a module shares among the channels of a runtime (xds/domain: its xDS clients). `key` is the
  * address of something static. NULL if nothing was set. Loop thread. */

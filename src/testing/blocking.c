@@ -8,6 +8,13 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
+#if defined(__has_include)
+#if __has_include(<execinfo.h>)
+#define HAS_BACKTRACE
+#include <execinfo.h>
+#endif
+#endif
 
 #include "runtime/blocking.h"
 #include "testing/blocking.h"
@@ -38,10 +45,16 @@ bool tc_blocking_is_in(void)
     return tc_world_thread_here() || tc_blocking_is_here();
 }
 
+/* Ends the process. The trace has the place at which the program called a function that waits. */
 static void wait_fail(const char *why)
 {
     fprintf(stderr, "libtorc-testing: %s (at %llu ms of the world's time; see torc/testing.h)\n", why,
             (unsigned long long)tc_world_now_ms());
+#ifdef HAS_BACKTRACE
+    void *frames[32];
+    fflush(stderr);
+    backtrace_symbols_fd(frames, backtrace(frames, TC_ARRAY_LEN(frames)), STDERR_FILENO);
+#endif
     abort();
 }
 
@@ -92,19 +105,50 @@ int __wrap_tc_runtime_wait(torc_runtime *rt, struct tc_wait *w, uint64_t until_n
     return rc;
 }
 
+/* A turn that torc_runtime_poll asked for: it waits for its loop, which the world may turn meanwhile. */
+struct poll {
+    struct poll *outer;
+    const struct tc_loop *loop;
+    bool did;
+};
+
+static struct poll *polls; /* the innermost */
+
+static void polls_tell(const struct tc_loop *loop)
+{
+    for (struct poll *p = polls; p; p = p->outer)
+        p->did |= p->loop == loop;
+}
+
+/* Turns the world until the loop did something or the time has come. */
+static bool poll_world(struct tc_loop *loop, uint64_t until_ns)
+{
+    struct poll p = {.outer = polls, .loop = loop};
+    uint64_t most_ns = tc_world_now_ns() + MOST_WAIT_NS;
+    polls = &p;
+    bool more = true;
+    while (!p.did && more) {
+        more = tc_world_now_ns() < until_ns;
+        if (more)
+            wait_step(until_ns, most_ns);
+        else
+            tc_world_step(until_ns);
+    }
+    polls = p.outer;
+    return p.did;
+}
+
 bool __wrap_tc_loop_turn(struct tc_loop *loop, int timeout_ms)
 {
-    if (__real_tc_loop_turn(loop, 0))
-        return true;
-    if (tc_world_turns(loop) || !tc_world_has(loop))
-        return false;
+    bool did = __real_tc_loop_turn(loop, 0);
+    if (did)
+        polls_tell(loop);
+    if (did || tc_world_turns(loop) || !tc_world_has(loop))
+        return did;
     uint64_t now_ns = tc_world_now_ns();
     uint64_t until_ns = timeout_ms < 0 ? UINT64_MAX : now_ns + (uint64_t)timeout_ms * TC_NS_PER_MS;
-    if (tc_world_thread_here())
-        tc_world_thread_wait(NULL, TC_MIN(until_ns, now_ns + TC_NS_PER_MS));
-    else if (timeout_ms == 0)
-        tc_world_step(now_ns);
-    else
-        wait_step(until_ns, now_ns + MOST_WAIT_NS);
-    return true;
+    if (!tc_world_thread_here())
+        return poll_world(loop, until_ns);
+    tc_world_thread_wait(NULL, TC_MIN(until_ns, now_ns + TC_NS_PER_MS));
+    return __real_tc_loop_turn(loop, 0);
 }

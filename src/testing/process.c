@@ -7,12 +7,14 @@
 #include "testing/world.h"
 
 static torc_runtime *default_runtime;
+static bool ending; /* the world ends: it takes no runtime any longer */
 
 bool tc_process_admit(struct torc_runtime_options *options, torc_error **error)
 {
-    if (!tc_world_begun())
+    if (!tc_world_begun() || ending)
         return tc_error_set(error, TORC_ESTATE, TORC_LAYER_API,
-                            "there is no world: with libtorc-testing, torc_testing_new comes first");
+                            ending ? "the world is ending"
+                                   : "there is no world: with libtorc-testing, torc_testing_new comes first");
     options->mode = TORC_RUNTIME_CALLER;
     return true;
 }
@@ -22,10 +24,10 @@ bool tc_process_keeps(const torc_runtime *rt)
     return rt == default_runtime;
 }
 
-torc_runtime *torc_runtime_default(void)
+torc_runtime *tc_process_runtime(torc_error **error)
 {
     if (!default_runtime)
-        default_runtime = torc_runtime_new(NULL, NULL);
+        default_runtime = torc_runtime_new(NULL, error);
     return default_runtime;
 }
 
@@ -37,6 +39,13 @@ int torc_runtime_default_free(void)
     if (rc != 0)
         default_runtime = rt;
     return rc;
+}
+
+void tc_process_end(void)
+{
+    ending = true;
+    torc_runtime_default_free();
+    ending = false;
 }
 
 bool tc_process_has_default(void)

@@ -6,5 +6,7 @@
 
 /* Returns whether the world has a default runtime. */
 bool tc_process_has_default(void);
+/* Frees the default runtime. What runs meanwhile gets no other. */
+void tc_process_end(void);
 
 #endif

@@ -3,7 +3,6 @@
  * `here` is the handle while there is a world. Functions that turn the world are refused inside a turn of a loop and
  * on threads of pools, since the step that runs those would wait for itself. Functions that change something (a host,
  * a name, resources) only touch data that the next step of the world looks at, and may be called anywhere. */
-#include <torc/runtime.h>
 #include <torc/testing.h>
 
 #include <dlfcn.h>
@@ -24,7 +23,7 @@
 #include "testing/threads.h"
 #include "testing/world.h"
 
-enum { MOST_IDLE_STEPS = 1000000, MOST_DELAY_US = 60000000, BUFFER_BYTES = 1 << 18 };
+enum { MOST_DELAY_US = 60000000, BUFFER_BYTES = 1 << 18 };
 /* Times are below 2,000 years, as those of timers are (io/timers.h). */
 #define MOST_MS ((int64_t)TC_TIMERS_MAX_DELAY_MS)
 
@@ -199,7 +198,7 @@ int torc_testing_free(torc_testing *w)
     w->ending = true;
     while (!tc_list_empty(&w->afters))
         after_run(TC_CONTAINER_OF(w->afters.next, struct after, link));
-    torc_runtime_default_free();
+    tc_process_end();
     while (tc_world_threads() > 0) /* what their handlers waited for has ended */
         tc_blocking_step();
     tc_resources_free(w->resources);
@@ -219,23 +218,26 @@ int torc_testing_free(torc_testing *w)
 
 int torc_testing_advance(torc_testing *w, int64_t ms)
 {
-    int rc = world_check_turn(w);
-    if (rc != 0)
-        return rc;
-    if (ms < 0 || ms > MOST_MS)
-        return TORC_EINVAL;
-    tc_world_run_until(tc_world_now_ns() + (uint64_t)ms * TC_NS_PER_MS);
-    return 0;
+    int rc = world_check(w);
+    if (rc == 0 && (ms < 0 || ms > MOST_MS))
+        rc = TORC_EINVAL;
+    uint64_t end_ns = tc_world_now_ns() + (uint64_t)ms * TC_NS_PER_MS;
+    if (rc == 0 && tc_world_thread_here()) { /* it runs alone, outside of a turn; the world goes on */
+        tc_world_thread_wait(NULL, end_ns);
+        return 0;
+    }
+    rc = rc == 0 ? world_check_turn(w) : rc;
+    if (rc == 0)
+        tc_world_run_until(end_ns);
+    return rc;
 }
 
 int torc_testing_run_until_idle(torc_testing *w)
 {
     int rc = world_check_turn(w);
-    uint64_t now_ns = tc_world_now_ns();
-    for (int i = 0; rc == 0 && tc_world_step(now_ns); i++)
-        if (i == MOST_IDLE_STEPS)
-            rc = TORC_ELIMIT;
-    return rc;
+    if (rc != 0)
+        return rc;
+    return tc_world_run_until_idle() ? 0 : TORC_ELIMIT;
 }
 
 static int ask(torc_testing *w, int (*done)(void *arg), void *arg)

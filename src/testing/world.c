@@ -20,6 +20,8 @@ static struct {
     uint64_t now_ns, order;
     struct tc_loop *turns; /* the loop in whose turn the scheduler is */
     unsigned depth;        /* steps inside one another */
+    unsigned runs;         /* of loops, jobs and threads since the time moved; one that leaves work counts as more */
+    uint64_t jump_ns;      /* by how much the time moves when there was no end to them */
     struct tc_rng chance[TC_CHANCES];
     TC_VEC(struct tc_loop *) loops;
     TC_VEC(struct tc_world_event *) heap;
@@ -27,12 +29,14 @@ static struct {
 
 /* The loops begin at one second (io/loop.c). */
 #define BEGIN_NS TC_NS_PER_S
+enum { MOST_RUNS = 100000, RUNS_OF_BUSY_TURN = 1000 };
 
 void tc_world_begin(uint64_t seed)
 {
     world.begun = true;
     world.now_ns = BEGIN_NS;
     world.order = 0;
+    world.jump_ns = TC_NS_PER_MS;
     for (int i = 0; i < TC_CHANCES; i++)
         tc_rng_init_seed(&world.chance[i], seed * TC_CHANCES + (uint64_t)i);
 }
@@ -189,31 +193,37 @@ static bool world_run_one(void)
     size_t which = all == 1 ? 0 : (size_t)tc_world_below(TC_CHANCE_TURNS, all);
     struct tc_loop *outer = world.turns;
     world.turns = which < n ? ready[which] : NULL;
-    if (which < n)
+    if (which < n) {
         tc_loop_turn(ready[which], 0);
-    else if (which < n + jobs)
+        world.runs += tc_loop_next_ms(ready[which]) <= now_ms ? RUNS_OF_BUSY_TURN : 0;
+    } else if (which < n + jobs) {
         tc_world_job_run();
-    else
+    } else {
         tc_world_thread_run(which - n - jobs);
+    }
     world.turns = outer;
     return true;
 }
 
-static uint64_t world_next_ns(void)
+/* Returns when the next event, timer or thread is due, of those that are due at from_ns or later. */
+static uint64_t world_next_ns(uint64_t from_ns)
 {
-    uint64_t next_ns = world.heap.len > 0 ? world.heap.data[0]->at_ns : UINT64_MAX;
+    uint64_t next_ns =
+        world.heap.len > 0 && world.heap.data[0]->at_ns >= from_ns ? world.heap.data[0]->at_ns : UINT64_MAX;
     for (size_t i = 0; i < world.loops.len; i++) {
         if (tc_loop_in_turn(world.loops.data[i])) /* its thread waits for the world */
             continue;
         uint64_t ms = tc_loop_next_ms(world.loops.data[i]);
-        if (ms < UINT64_MAX / TC_NS_PER_MS)
+        if (ms < UINT64_MAX / TC_NS_PER_MS && ms * TC_NS_PER_MS >= from_ns)
             next_ns = TC_MIN(next_ns, ms * TC_NS_PER_MS);
     }
-    return TC_MIN(next_ns, tc_world_threads_next_ns());
+    uint64_t threads_ns = tc_world_threads_next_ns();
+    return threads_ns >= from_ns ? TC_MIN(next_ns, threads_ns) : next_ns;
 }
 
 static void world_set_time(uint64_t now_ns)
 {
+    world.runs = now_ns > world.now_ns ? 0 : world.runs;
     world.now_ns = TC_MAX(world.now_ns, now_ns);
     for (size_t i = 0; i < world.loops.len; i++)
         tc_loop_set_time(world.loops.data[i], world.now_ns);
@@ -221,7 +231,8 @@ static void world_set_time(uint64_t now_ns)
 
 static void world_run_due(void)
 {
-    while (world.heap.len > 0 && world.heap.data[0]->at_ns <= world.now_ns) {
+    uint64_t end = world.order; /* events that these set for now are due in the next step */
+    while (world.heap.len > 0 && world.heap.data[0]->at_ns <= world.now_ns && world.heap.data[0]->order < end) {
         struct tc_world_event *event = world.heap.data[0];
         tc_world_event_stop(event);
         event->fn(event);
@@ -231,15 +242,31 @@ static void world_run_due(void)
 bool tc_world_step(uint64_t at_ns)
 {
     world.depth++;
-    bool did = world_run_one();
-    uint64_t next_ns = did ? 0 : world_next_ns();
-    if (!did && next_ns <= at_ns) {
+    bool did = world.runs < MOST_RUNS && world_run_one();
+    uint64_t next_ns = UINT64_MAX;
+    if (!did && world.runs < MOST_RUNS) {
+        next_ns = world_next_ns(0);
+        world.jump_ns = TC_NS_PER_MS;
+    } else if (!did) {
+        next_ns = TC_MIN(world_next_ns(world.now_ns + 1), world.now_ns + world.jump_ns);
+        world.jump_ns = TC_MIN(world.jump_ns * 2, TC_NS_PER_S);
+    }
+    if (next_ns <= at_ns) {
         world_set_time(next_ns);
         world_run_due();
         did = true;
     }
+    world.runs += did;
     world.depth--;
     return did;
+}
+
+bool tc_world_run_until_idle(void)
+{
+    world.runs = 0;
+    while (tc_world_step(world.now_ns)) {
+    }
+    return world.runs < MOST_RUNS;
 }
 
 bool tc_world_in_step(void)

@@ -56,8 +56,12 @@ size_t tc_world_loops(void);
 /* Runs everything up to the moment, which is then the world's time. */
 void tc_world_run_until(uint64_t at_ns);
 /* Does the next thing that is due before at_ns: a turn, a job, a thread of a pool, or moving the time to an event or a
- * timer. Returns false, and has done nothing, if there is none. */
+ * timer. Returns false, and has done nothing, if there is none. After 100,000 turns, jobs and threads at one moment, or
+ * 100 turns that left work, the time moves on all the same: by a millisecond, then by two, by a second at most, until
+ * the world comes to rest. So a loop that gives itself work without end does not stop the time. */
 bool tc_world_step(uint64_t at_ns);
+/* Does all that is due now, without time passing. Returns false if there is no end to it. */
+bool tc_world_run_until_idle(void);
 /* Returns true inside tc_world_step. */
 bool tc_world_in_step(void);
 /* Returns true inside a turn of a loop: in a callback. */

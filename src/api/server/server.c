@@ -111,12 +111,9 @@ torc_server *torc_server_new(const struct torc_server_options *given, torc_error
     struct torc_server_options options;
     if (tc_error_pending(error) || !tc_options_complete(TC_OPTIONS_SERVER, &options, given, error))
         return NULL;
-    torc_runtime *rt = options.runtime ? options.runtime : torc_runtime_default();
-    int rc = rt ? tc_runtime_check(rt) : TORC_EIO;
-    if (rc != 0) {
-        tc_error_set_code(error, rc, "options: runtime");
+    torc_runtime *rt = tc_runtime_or_default(options.runtime, "options: runtime", error);
+    if (!rt)
         return NULL;
-    }
     torc_server *s = TC_NEW(torc_server);
     tc_ref_init(&s->ref);
     atomic_init(&s->freed, false);
@@ -125,7 +122,7 @@ torc_server *torc_server_new(const struct torc_server_options *given, torc_error
     s->opts = options;
     tc_list_init(&s->waits);
     tc_task_init(&s->stopped_task, tc_server_shards_on_stopped);
-    rc = tc_server_shards_make(s, rt, error);
+    int rc = tc_server_shards_make(s, rt, error);
     if (rc != 0) {
         if (rc != TORC_EFORK)
             tc_api_server_unref(s);

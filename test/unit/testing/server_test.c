@@ -100,6 +100,30 @@ static void test_a_stream(void **state)
     world_end(server, channel);
 }
 
+/* Sleeps, as a slow handler does. */
+static void on_slow(torc_server_call *call, const torc_message *request, void *arg)
+{
+    (void)request, (void)arg;
+    if (torc_testing_advance(world, 700) == 0)
+        torc_server_call_reply(call, "slow", 4);
+}
+
+static void test_a_handler_that_sleeps(void **state)
+{
+    (void)state;
+    char said[128];
+    struct torc_handler handler = {TORC_SIZE(torc_handler), .unary = on_slow};
+    world = torc_testing_new(1, NULL);
+    torc_pool *pool = torc_pool_new(1, 10, NULL);
+    torc_server *server = server_begin("/t.Test/Say", &handler, pool);
+    torc_channel *channel = torc_channel_new(NULL, SERVER, NULL, NULL);
+    assert_int_equal(say(channel, NULL, said), TORC_STATUS_OK);
+    assert_string_equal(said, "slow");
+    assert_int_equal(torc_time_ms(), 1700);
+    assert_int_equal(torc_pool_free(pool), 0);
+    world_end(server, channel);
+}
+
 static void on_wait(torc_server_call *call, void *arg)
 {
     const torc_message *message;
@@ -250,9 +274,9 @@ static void test_the_same_again(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_late_answer),  cmocka_unit_test(test_a_stream),
-        cmocka_unit_test(test_a_relay),        cmocka_unit_test(test_handlers_that_are_left),
-        cmocka_unit_test(test_the_same_again),
+        cmocka_unit_test(test_a_late_answer),          cmocka_unit_test(test_a_stream),
+        cmocka_unit_test(test_a_handler_that_sleeps),  cmocka_unit_test(test_a_relay),
+        cmocka_unit_test(test_handlers_that_are_left), cmocka_unit_test(test_the_same_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

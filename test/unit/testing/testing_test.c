@@ -84,6 +84,81 @@ static void test_ticks(void **state)
     assert_int_equal(ticks, -1);
 }
 
+/* Posts itself. */
+static void post_again(void *arg)
+{
+    ++*(int *)arg;
+    torc_runtime_post(torc_runtime_default(), post_again, arg);
+}
+
+/* Sets itself for the same moment. */
+static void again_now(void *arg)
+{
+    ++*(int *)arg;
+    torc_testing_after(ticking, 0, again_now, arg);
+}
+
+/* Work without end at one moment: time goes on, and an RPC ends with its deadline. */
+static void test_work_without_end(void **state)
+{
+    (void)state;
+    int posts = 0, nows = 0, late = 0;
+    char said[128];
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 3000};
+    ticking = torc_testing_new(1, NULL);
+    torc_testing_set_host(ticking, SERVER, TORC_TESTING_SILENT);
+    torc_channel *channel = torc_channel_new(NULL, SERVER, NULL, NULL);
+    assert_int_equal(torc_testing_after(ticking, 0, again_now, &nows), 0);
+    assert_int_equal(torc_testing_run_until_idle(ticking), TORC_ELIMIT);
+    assert_true(nows >= 10000);
+    assert_int_equal(torc_runtime_post(torc_runtime_default(), post_again, &posts), 0);
+    assert_int_equal(torc_testing_run_until_idle(ticking), TORC_ELIMIT);
+    assert_true(posts >= 10000);
+    assert_int_equal(torc_time_ms(), 1000);
+    assert_int_equal(torc_testing_after(ticking, 1500, set, &late), 0);
+    assert_int_equal(torc_testing_advance(ticking, 1499), 0);
+    assert_int_equal(late, 0);
+    assert_int_equal(torc_testing_advance(ticking, 1), 0);
+    assert_int_equal(torc_time_ms(), 2500);
+    assert_int_equal(say(channel, &o, said), TORC_STATUS_DEADLINE_EXCEEDED);
+    assert_in_range(torc_time_ms(), 5500, 6500); /* at most a second late */
+    assert_int_equal(late, 1);
+    torc_channel_free(channel);
+    assert_int_equal(torc_testing_free(ticking), 0);
+}
+
+static void on_post(void *arg)
+{
+    *(int64_t *)arg = torc_time_ms();
+}
+
+/* torc_runtime_poll waits for its runtime, and says whether the runtime did anything. */
+static void test_poll(void **state)
+{
+    (void)state;
+    int late = 0;
+    int64_t posted = 0;
+    ticking = torc_testing_new(1, NULL);
+    torc_runtime *one = torc_runtime_new(NULL, NULL), *other = torc_runtime_new(NULL, NULL);
+    assert_int_equal(torc_testing_run_until_idle(ticking), 0);
+    assert_int_equal(torc_runtime_poll(one, 0), 0);
+    assert_int_equal(torc_runtime_poll(one, 100), 0);
+    assert_int_equal(torc_time_ms(), 1100);
+    assert_int_equal(torc_testing_after(ticking, 50, set, &late), 0); /* an event that is not the runtime's */
+    assert_int_equal(torc_runtime_post(other, on_post, &posted), 0);
+    assert_int_equal(torc_runtime_poll(one, 100), 0);
+    assert_int_equal(torc_time_ms(), 1200);
+    assert_int_equal(late, 1);
+    assert_int_equal(posted, 1100); /* the world runs the other runtime meanwhile */
+    assert_int_equal(torc_runtime_post(one, on_post, &posted), 0);
+    assert_int_equal(torc_runtime_poll(one, 100), 1);
+    assert_int_equal(torc_time_ms(), 1200);
+    assert_int_equal(posted, 1200);
+    assert_int_equal(torc_runtime_free(one), 0);
+    assert_int_equal(torc_runtime_free(other), 0);
+    assert_int_equal(torc_testing_free(ticking), 0);
+}
+
 static void test_time(void **state)
 {
     (void)state;
@@ -325,12 +400,15 @@ static void test_misuse(void **state)
 {
     (void)state;
     torc_error *error = NULL;
-    assert_null(torc_channel_new(NULL, SERVER, NULL, NULL));
-    assert_null(torc_runtime_new(NULL, &error));
-    assert_int_equal(torc_error_code(error), TORC_ESTATE);
-    assert_non_null(strstr(torc_error_text(error), "torc_testing_new"));
-    torc_error_free(error);
-    error = NULL;
+    for (int i = 0; i < 3; i++) {
+        assert_false(i == 0   ? torc_channel_new(NULL, SERVER, NULL, &error) != NULL
+                     : i == 1 ? torc_server_new(NULL, &error) != NULL
+                              : torc_runtime_new(NULL, &error) != NULL);
+        assert_int_equal(torc_error_code(error), TORC_ESTATE);
+        assert_non_null(strstr(torc_error_text(error), "torc_testing_new"));
+        torc_error_free(error);
+        error = NULL;
+    }
     torc_testing *world = torc_testing_new(1, NULL);
     assert_null(torc_testing_new(1, &error));
     assert_int_equal(torc_error_code(error), TORC_ESTATE);
@@ -390,6 +468,8 @@ int main(void)
         cmocka_unit_test(test_a_deadline),
         cmocka_unit_test(test_time),
         cmocka_unit_test(test_ticks),
+        cmocka_unit_test(test_work_without_end),
+        cmocka_unit_test(test_poll),
         cmocka_unit_test(test_retries),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_cut_and_stall),
