@@ -56,8 +56,9 @@ struct tc_h2_keepalive_state {
     bool pinged, aged; /* server: by the peer, since we last sent headers or data; draining because of its age */
     uint64_t last_read_ms, last_ping_ms; /* last_ping_ms: of the peer's last PING that did not come too early */
     unsigned strikes;
-    struct tc_timer age; /* server: max age, the wait for the answer to a graceful GOAWAY, the grace */
-    enum { TC_H2_AGE_OFF, TC_H2_AGE_LIMIT, TC_H2_AGE_NOTICE, TC_H2_AGE_GRACE } age_state;
+    struct tc_timer age; /* for what age_state waits for */
+    enum tc_h2_age_state { TC_H2_AGE_OFF, TC_H2_AGE_LIMIT, TC_H2_AGE_NOTICE, TC_H2_AGE_GRACE, TC_H2_AGE_LAST } age_state;
+    uint64_t age_due_ms; /* server: when the age reaches its limit; 0: never */
 };
 
 struct tc_h2_conn {
@@ -144,6 +145,8 @@ void tc_h2_keepalive_on_ping(struct tc_h2_conn *c);
 void tc_h2_keepalive_on_sent(struct tc_h2_conn *c);
 /* Starts the wait for the answer to a graceful GOAWAY. */
 void tc_h2_keepalive_await_notice(struct tc_h2_conn *c);
+/* Ends the connection in a while: our GOAWAY is on its way, and nothing that the peer sends counts any longer. */
+void tc_h2_keepalive_await_last(struct tc_h2_conn *c);
 
 extern const uint8_t tc_h2_ping_keepalive[8], tc_h2_ping_bdp[8], tc_h2_ping_drain[8];
 

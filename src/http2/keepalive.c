@@ -6,13 +6,16 @@
  *                   again. The third early PING ends the connection: ENHANCE_YOUR_CALM, too_many_pings.
  *   age             LIMIT: after max_age_ms a server drains. NOTICE: the first GOAWAY rejects nothing; the second one
  *                   follows the answer to its PING, or NOTICE_MS. GRACE: calls that still run then are cut off. Only
- *                   the age has this grace: a stop has its own (server/server.c). */
+ *                   the age has this grace: a stop has its own (server/server.c). The age goes on counting behind
+ *                   the NOTICE of a connection that drains for another reason.
+ *   the last GOAWAY LAST: nghttp2 reads no more, and the connection ends when its GOAWAY has left, or after LAST_MS. */
 #include "http2/connection_internal.h"
 
 enum {
     MAX_STRIKES = 2,
     IDLE_INTERVAL_MS = 2 * 3600 * 1000, /* gRPC: between PINGs without any call, where they are not allowed */
-    NOTICE_MS = 5000                    /* for the answer to a graceful GOAWAY */
+    NOTICE_MS = 5000,                   /* for the answer to a graceful GOAWAY */
+    LAST_MS = 5000                      /* for a peer to take the GOAWAY behind which we read nothing */
 };
 
 const uint8_t tc_h2_ping_keepalive[8] = {'t', 'c', 'a', 'l', 'i', 'v', 'e', 0};
@@ -97,24 +100,45 @@ void tc_h2_keepalive_on_ping(struct tc_h2_conn *c)
     }
 }
 
+static void age_wait(struct tc_h2_conn *c, enum tc_h2_age_state state, uint64_t ms)
+{
+    c->keepalive.age_state = state;
+    tc_timer_start(&c->keepalive.age, ms);
+}
+
+static void age_wait_for_grace(struct tc_h2_conn *c)
+{
+    if (c->opts.keepalive.max_age_grace_ms)
+        age_wait(c, TC_H2_AGE_GRACE, c->opts.keepalive.max_age_grace_ms);
+}
+
 static void keepalive_on_age(struct tc_timer *timer)
 {
     struct tc_h2_conn *c = TC_CONTAINER_OF(timer, struct tc_h2_conn, keepalive.age);
-    switch (c->keepalive.age_state) {
+    struct tc_h2_keepalive_state *k = &c->keepalive;
+    enum tc_h2_age_state state = k->age_state;
+    uint64_t now_ms = tc_loop_now_ms(c->loop);
+    k->age_state = TC_H2_AGE_OFF;
+    switch (state) {
     case TC_H2_AGE_LIMIT:
-        c->keepalive.aged = true;
-        tc_h2_conn_drain(c, "max_age");
+        k->aged = true;
+        if (c->ending.goaway_sent)
+            age_wait_for_grace(c);
+        else
+            tc_h2_conn_drain(c, "max_age");
         break;
     case TC_H2_AGE_NOTICE:
-        c->keepalive.age_state = TC_H2_AGE_OFF;
         tc_h2_conn_send_last_goaway(c);
-        if (c->keepalive.aged && c->opts.keepalive.max_age_grace_ms) {
-            c->keepalive.age_state = TC_H2_AGE_GRACE;
-            tc_timer_start(&c->keepalive.age, c->opts.keepalive.max_age_grace_ms);
-        }
+        if (k->aged)
+            age_wait_for_grace(c);
+        else if (k->age_due_ms)
+            age_wait(c, TC_H2_AGE_LIMIT, k->age_due_ms - TC_MIN(now_ms, k->age_due_ms));
         break;
     case TC_H2_AGE_GRACE:
         tc_h2_conn_terminate(c, NGHTTP2_NO_ERROR, "max_age");
+        break;
+    case TC_H2_AGE_LAST:
+        tc_h2_conn_fail(c, tc_status_ref(&c->ending.why));
         break;
     case TC_H2_AGE_OFF:
         break;
@@ -123,8 +147,13 @@ static void keepalive_on_age(struct tc_timer *timer)
 
 void tc_h2_keepalive_await_notice(struct tc_h2_conn *c)
 {
-    c->keepalive.age_state = TC_H2_AGE_NOTICE;
-    tc_timer_start(&c->keepalive.age, NOTICE_MS);
+    age_wait(c, TC_H2_AGE_NOTICE, NOTICE_MS);
+}
+
+void tc_h2_keepalive_await_last(struct tc_h2_conn *c)
+{
+    if (c->keepalive.age_state != TC_H2_AGE_LAST)
+        age_wait(c, TC_H2_AGE_LAST, LAST_MS);
 }
 
 void tc_h2_keepalive_init(struct tc_h2_conn *c)
@@ -141,8 +170,9 @@ void tc_h2_keepalive_init(struct tc_h2_conn *c)
     if (c->opts.server && opts->max_age_ms) {
         /* +-10 %, so that connections made together do not end together. */
         double jitter = 0.9 + 0.2 * tc_rng_double(tc_loop_rng(c->loop));
-        c->keepalive.age_state = TC_H2_AGE_LIMIT;
-        tc_timer_start(&c->keepalive.age, (uint64_t)((double)opts->max_age_ms * jitter));
+        uint64_t age_ms = (uint64_t)((double)opts->max_age_ms * jitter);
+        k->age_due_ms = k->last_read_ms + age_ms;
+        age_wait(c, TC_H2_AGE_LIMIT, age_ms);
     }
 }
 

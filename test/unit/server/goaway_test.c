@@ -381,6 +381,51 @@ static void max_age(void **state)
     fini(&f);
 }
 
+/* A request that comes between the GOAWAYs of an idle connection is served no longer than the age and its grace. */
+static void max_age_of_an_idle_connection(void **state)
+{
+    TC_CASE(SV20);
+    (void)state;
+    struct tc_server_opts opts;
+    tc_server_opts_init(&opts);
+    opts.idle_timeout_ms = 1000;
+    opts.http2.keepalive.max_age_ms = 10000;
+    opts.http2.keepalive.max_age_grace_ms = 3000;
+    struct fixture f;
+    init(&f, &opts);
+    tc_loop_drain(f.k.loop);
+    tc_loop_advance(f.k.loop, 1000);
+    assert_non_null(fake_h2_expect(f.k.peer, FAKE_H2_GOAWAY, 0));
+    fake_h2_headers(f.k.peer, 1, REQUEST, false);
+    tc_loop_drain(f.k.loop);
+    tc_loop_advance(f.k.loop, 10999); /* the last GOAWAY, and the least age and grace but a millisecond */
+    const struct fake_h2_frame *frame = fake_h2_expect(f.k.peer, FAKE_H2_GOAWAY, 0);
+    assert_non_null(frame);
+    assert_string_equal(frame->payload + 8, "max_idle");
+    assert_int_equal(f.ends, 0);
+    tc_loop_advance(f.k.loop, 2001);
+    assert_int_equal(f.ends, 1);
+    fini(&f);
+}
+
+/* A client breaks the rules and does not read the GOAWAY: its RPCs do not wait for their deadlines. */
+static void last_goaway_is_not_read(void **state)
+{
+    (void)state;
+    struct fixture f;
+    init(&f, NULL);
+    fake_h2_headers(f.k.peer, 1, REQUEST, false);
+    tc_loop_drain(f.k.loop);
+    fake_pipe_set_capacity(f.k.pipe, 10);
+    fake_h2_headers(f.k.peer, 2, REQUEST, false); /* an even number */
+    tc_loop_drain(f.k.loop);
+    tc_loop_advance(f.k.loop, 4999);
+    assert_int_equal(f.ends, 0);
+    tc_loop_advance(f.k.loop, 1);
+    assert_int_equal(f.ends, 1);
+    fini(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -398,6 +443,8 @@ int main(void)
         cmocka_unit_test(drain_without_an_age),
         cmocka_unit_test(requests_before_a_late_goaway),
         cmocka_unit_test(max_age),
+        cmocka_unit_test(max_age_of_an_idle_connection),
+        cmocka_unit_test(last_goaway_is_not_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
