@@ -262,10 +262,11 @@ static struct tc_server_method *method_of(struct tc_server *s, struct tc_slice p
 static bool method_take(struct tc_server_method *m)
 {
     atomic_size_t *shared = m->limits.max_calls ? m->limits.shared_calls : NULL;
-    if (shared && atomic_fetch_add(shared, 1) >= m->limits.max_calls) {
-        atomic_fetch_sub(shared, 1);
-        return false;
+    size_t n = shared ? atomic_load(shared) : 0;
+    while (shared && n < m->limits.max_calls && !atomic_compare_exchange_weak(shared, &n, n + 1)) {
     }
+    if (shared && n >= m->limits.max_calls)
+        return false;
     if (!shared && m->limits.max_calls && m->calls >= m->limits.max_calls)
         return false;
     m->calls++;
