@@ -208,8 +208,9 @@ TORC_API int torc_server_start(torc_server *server, torc_error **error);
 /* Stops gracefully, and waits for it: the listening sockets close, clients are told to send nothing new here (GOAWAY),
  * and RPCs that run may end. After grace_ms (0: at once; -1: no limit) the rest is cancelled. Calls that the
  * application has not finished are not waited for once their RPC is over. May be called by several threads; the
- * shortest grace counts. 0; TORC_EINVAL, TORC_EDEADLK (in a callback of a runtime of the server), TORC_EFORK,
- * TORC_ECLOSED (the runtime was freed, and the server stopped with it). */
+ * shortest grace counts. 0; TORC_EINVAL, TORC_EDEADLK (in a callback of a runtime of the server, and without a limit in
+ * a handler on a pool whose call runs), TORC_EFORK, TORC_ECLOSED (the runtime was freed, and the server stopped with
+ * it). */
 TORC_API int torc_server_stop(torc_server *server, int64_t grace_ms);
 
 /* torc_server_stop that does not wait: 0, and fn is called once on the thread that drives the loop when the server has
@@ -220,10 +221,9 @@ TORC_API int torc_server_stop_async(torc_server *server, int64_t grace_ms, void 
 /* Ends everything at once: connections close, RPCs are cancelled, handlers are released. When it returns, no handler
  * runs (but those on a pool, see below) and none will be called. Inside a callback: when this callback and those on the
  * server's other runtimes have returned; but functions of calls return TORC_ECLOSED at once, and torc_server_call_reply
- * sends nothing. Handlers on a pool may go on, and are released after it: torc_pool_free waits for them. While another
- * thread is inside torc_runtime_free of the server's runtime, the function does not wait: free the server first. Calls
- * that are not finished stay the application's. NULL is allowed, and nothing happens in a child of a fork, nor in a
- * second call while calls that are not finished hold the server; afterwards the handle is gone. */
+ * sends nothing. Handlers on a pool may go on, and are released after it: torc_pool_free waits for them. Calls that are
+ * not finished stay the application's. NULL is allowed, and nothing happens in a child of a fork, nor in a second call
+ * while calls that are not finished hold the server; afterwards the handle is gone. */
 TORC_API void torc_server_free(torc_server *server);
 
 /* --- calls: the request --- */

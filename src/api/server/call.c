@@ -343,6 +343,20 @@ static void call_handle(const struct tc_method *m, torc_server_call *c)
         m->handler.stream(c, m->handler.arg);
 }
 
+/* The call whose handler runs on this thread of a pool, which holds it; NULL: none. */
+static TC_THREAD_LOCAL torc_server_call *handled_here;
+
+bool tc_api_call_handled_here(const torc_server *s)
+{
+    torc_server_call *c = handled_here;
+    if (!c || c->server != s)
+        return false;
+    tc_runtime_lock(c->rt);
+    bool open = tc_api_call_state(c) == 0;
+    tc_runtime_unlock(c->rt);
+    return open;
+}
+
 /* On a thread of a pool, which holds the call: an event on the loop's thread may finish it while the handler runs. An
  * RPC that ended while it waited has no use for an answer. */
 static void on_job(struct tc_pool_job *job)
@@ -351,10 +365,12 @@ static void on_job(struct tc_pool_job *job)
     torc_server *s = tc_api_server_ref(c->server);
     tc_api_call_hold(c);
     int over = torc_server_call_cancelled(c);
+    handled_here = c;
     if (over == 0)
         call_handle(c->method, c);
     else if (over > 0)
         torc_server_call_finish(c, TORC_STATUS_CANCELLED, NULL, NULL);
+    handled_here = NULL;
     tc_api_call_drop(c);
     tc_api_server_handlers_end(s);
     tc_api_server_unref(s);

@@ -526,6 +526,8 @@ int torc_server_stop(torc_server *s, int64_t grace_ms)
     TC_NO_CANCEL;
     int rc = s && grace_ms >= -1 ? tc_server_shards_check_blocking(s) : TORC_EINVAL;
     struct asking a = {.s = s, .grace_ms = grace_ms};
+    if (rc == 0 && grace_ms < 0 && tc_api_call_handled_here(s))
+        rc = TORC_EDEADLK;
     if (rc != 0)
         return rc;
     tc_api_server_ref(s);

@@ -56,7 +56,7 @@ struct tc_server_shard {
     struct tc_runtime_member member;
     struct tc_server *core; /* loop: NULL before it was made and once it has ended */
     bool ended;             /* under the lock of `rt` */
-    bool drained;           /* under the lock of the server's first runtime */
+    bool drained, gone;     /* under the lock of the server's first runtime; gone: its loop has left the server */
 };
 
 struct torc_server {
@@ -93,6 +93,8 @@ void tc_api_server_handlers_end(torc_server *s);
 /* Called by the core for each RPC of a method (server.c registers them). */
 void tc_api_call_on_stream(void *method, struct tc_server_call *core);
 void tc_api_call_on_unary(void *method, struct tc_server_call *core, struct tc_rstr *request);
+/* Returns whether the thread is a pool's, and runs a handler of the server whose RPC runs and is not finished. */
+bool tc_api_call_handled_here(const torc_server *s);
 
 /* --- shard.c --- */
 

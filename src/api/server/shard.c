@@ -145,16 +145,20 @@ int tc_server_shards_listen(torc_server *s, const struct tc_addr *addr, torc_cre
                             struct tc_addr *bound, struct tc_status *error)
 {
     int *fds = tc_calloc(s->n_shards, sizeof(*fds));
-    struct tc_addr again = {0};
     size_t n = 0;
-    while (n < s->n_shards && (fds[n] = tc_reuse_port_listen(n ? bound : addr, n ? &again : bound, error)) >= 0)
-        if (n++)
-            tc_addr_fini(&again);
-    bool ok = n == s->n_shards && tc_server_listen_with(s->shards->core, NULL, fds[0], credentials, NULL, error) == 0;
+    bool ok = true;
+    for (; n < s->n_shards && ok; n++) {
+        struct tc_addr again = {0};
+        bool ended = n && tc_runtime_check(s->shards[n].rt) != 0; /* a connection to its socket would be reset */
+        fds[n] = ended ? -1 : tc_reuse_port_listen(n ? bound : addr, n ? &again : bound, error);
+        ok = ended || fds[n] >= 0;
+        tc_addr_fini(&again);
+    }
+    ok = ok && tc_server_listen_with(s->shards->core, NULL, fds[0], credentials, NULL, error) == 0;
     for (size_t i = ok; i < n; i++)
-        if (!ok || atomic_load(&s->shards[i].closed) || !hand_over(&s->shards[i], fds[i], credentials, on_listening))
+        if (fds[i] >= 0 && (!ok || !hand_over(&s->shards[i], fds[i], credentials, on_listening)))
             close(fds[i]);
-    if (!ok && n)
+    if (!ok && fds[0] >= 0)
         tc_addr_fini(bound);
     tc_free(fds);
     return ok ? 0 : TORC_EIO;
@@ -218,6 +222,10 @@ static void shard_gone(struct tc_server_shard *shard)
     else
         shard_drained(shard);
     tc_api_server_handlers_end(s);
+    tc_runtime_lock(s->rt);
+    shard->gone = true;
+    tc_wait_wake_all(&s->waits);
+    tc_runtime_unlock(s->rt);
     tc_api_server_unref(s);
 }
 
@@ -361,9 +369,10 @@ void tc_server_shards_free(struct tc_server_shard *shards, size_t n)
 
 int tc_server_shards_check_blocking(const torc_server *s)
 {
-    int rc = 0;
-    for (size_t i = s->n_shards; i-- > 0 && rc != TORC_EDEADLK;)
-        rc = tc_runtime_check_blocking(s->shards[i].rt);
+    int rc = tc_runtime_check(s->rt);
+    for (size_t i = 0; i < s->n_shards && rc != TORC_EFORK; i++)
+        if (tc_loop_in_turn(tc_runtime_loop(s->shards[i].rt))) /* also of a runtime that is being freed */
+            return TORC_EDEADLK;
     return rc;
 }
 
@@ -519,5 +528,15 @@ int tc_server_shards_end(torc_server *s)
     int rc = s->n_shards > 1 ? tc_runtime_do(s->rt, on_stop_listening, s->shards) : 0;
     for (size_t i = s->n_shards; i-- > 0 && rc != TORC_EFORK;)
         rc = tc_runtime_do(s->shards[i].rt, on_end, &s->shards[i]);
+    if (rc == TORC_EFORK)
+        return rc;
+    /* A runtime that another thread is about to free ends its shard by itself, behind callbacks that run. */
+    struct tc_timed_wait w;
+    rc = 0;
+    tc_timed_wait_begin(&w, s->rt, &s->waits, -1);
+    for (size_t i = 0; i < s->n_shards; i++)
+        while (rc == 0 && !s->shards[i].gone)
+            rc = tc_timed_wait_once(&w);
+    tc_timed_wait_end(&w);
     return rc;
 }

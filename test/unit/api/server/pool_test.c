@@ -57,6 +57,7 @@ static void on_slow(torc_server_call *call, const torc_message *request, void *a
 {
     (void)arg;
     assert_int_equal(torc_pool_free(pool), TORC_EDEADLK);
+    assert_int_equal(torc_server_stop(server, -1), TORC_EDEADLK); /* it would wait for this call */
     gate_pass();
     torc_server_call_reply(call, torc_message_data(request), torc_message_size(request));
 }
