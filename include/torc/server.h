@@ -22,8 +22,9 @@
  * Several runtimes: a server uses as many cores as it has runtimes (torc_server_options.runtimes). A connection and its
  * RPCs stay on one of them; handlers, hooks of interceptors and events run on its thread, those of different
  * connections side by side. The first, `runtime`, accepts, and "the thread that drives the loop" is its thread for what
- * concerns the server itself. Limits and counts are of the server: max_connections and unsent_bytes are divided evenly
- * among the runtimes (of max_connections below their number, so many are used). A runtime that is freed takes its
+ * concerns the server itself. Limits and counts are of the server: max_connections is divided evenly among the runtimes
+ * (below their number, so many are used); beyond unsent_bytes and unread_bytes a runtime gives up RPCs while it holds
+ * more than its even part, so that all together hold less than twice the limit. A runtime that is freed takes its
  * connections along, and the others go on; with the first, the server ends.
  *
  * Who owns a call: the handler gets it, and it is the application's until torc_server_call_reply or
@@ -116,6 +117,11 @@ struct torc_server_options {
                                       in the list once; at most 255; NULL-terminated, NULL: none. See "several
                                       runtimes" */
     int64_t listen_mode;           /* enum torc_listen_mode; 0: TORC_LISTEN_SHARED */
+    int64_t unread_bytes; /* of requests that came and are not read: what waits to be asked for, messages that are not
+                             complete, and those of unary calls until the client ends its request; 0: 536870912; -1: no
+                             limit. One connection may hold a quarter, or two messages of max_receive_message_bytes.
+                             From half of either on, clients are slowed down; beyond, the RPC that holds the most, of
+                             the connection and the address that hold the most, ends with RESOURCE_EXHAUSTED */
 };
 
 /* The functions that answer a method. Exactly one of `unary` and `stream` is set. Called on the thread that drives the

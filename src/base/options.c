@@ -139,6 +139,7 @@ static const struct tc_option server_fields[] = {
     {FIELD(max_cancels), OR_MINUS_ONE(1000, 1, INT32_MAX, INT32_MAX)},
     {FIELD(runtimes)},
     {FIELD(listen_mode), RANGE(0, 0, TORC_LISTEN_REUSE_PORT)},
+    {FIELD(unread_bytes), OR_MINUS_ONE(536870912, 1, ANY, NO_LIMIT)},
 };
 #undef OF
 

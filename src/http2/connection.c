@@ -106,6 +106,24 @@ size_t tc_h2_conn_open_streams(const struct tc_h2_conn *c)
     return c->streams.n;
 }
 
+size_t tc_h2_conn_held(const struct tc_h2_conn *c)
+{
+    return c->streams.held;
+}
+
+void tc_h2_conn_squeeze(struct tc_h2_conn *c, bool squeezed)
+{
+    uint32_t before = c->bdp.window_bytes;
+    if (!c->ng || squeezed == c->squeezed)
+        return;
+    c->squeezed = squeezed;
+    c->bdp.off = c->opts.no_bdp;
+    if (squeezed)
+        tc_h2_bdp_init(&c->bdp, c->opts.limits.initial_window_bytes, true);
+    if (c->bdp.window_bytes < before)
+        tc_h2_session_set_windows(c);
+}
+
 bool tc_h2_conn_answered(const struct tc_h2_conn *c)
 {
     return c->answered;

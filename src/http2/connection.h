@@ -66,6 +66,9 @@ struct tc_h2_conn_events {
     /* Server: a new request arrived; its headers are in tc_h2_server_stream_request. Set handlers with
      * tc_h2_server_stream_set_events inside the call. */
     void (*on_stream)(void *arg, struct tc_h2_stream *stream);
+    /* Server: what the streams hold of what came and nobody has taken (tc_h2_stream_held) has changed to so many bytes;
+     * changes of less than 64 KiB are not told. */
+    void (*on_held)(void *arg, size_t bytes);
 };
 
 /* Makes a connection over a byte stream, which it takes over. The events struct must outlive the connection. */
@@ -85,6 +88,10 @@ bool tc_h2_conn_secure(const struct tc_h2_conn *c);
  * it, or was not checked for names. */
 bool tc_h2_conn_is_for(const struct tc_h2_conn *c, struct tc_slice authority);
 size_t tc_h2_conn_open_streams(const struct tc_h2_conn *c);
+/* Returns what all streams of a server's connection hold: see on_held. */
+size_t tc_h2_conn_held(const struct tc_h2_conn *c);
+/* Server: the windows of streams go back to their first size and do not grow, while `squeezed`. */
+void tc_h2_conn_squeeze(struct tc_h2_conn *c, bool squeezed);
 /* Client: returns whether the server has ended any RPC with a grpc-status. */
 bool tc_h2_conn_answered(const struct tc_h2_conn *c);
 /* Client: returns true if a stream can be opened now: ready, not draining, below the peer's MAX_CONCURRENT_STREAMS. */

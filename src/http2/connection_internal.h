@@ -8,6 +8,7 @@
 #include "http2/bdp.h"
 #include "http2/connection.h"
 #include "http2/glitches.h"
+#include "http2/keepalive_state.h"
 
 struct tc_h2_gather;
 struct tc_h2_server_stream;
@@ -19,6 +20,7 @@ struct tc_h2_streams {
     struct tc_link resting, packing; /* after others had their turn: to deliver messages, to compress one (server) */
     size_t n;
     size_t active;                     /* streams that nghttp2 holds, including streams that we have forgotten */
+    size_t held, held_told;            /* server: bytes that came and wait; as on_held was told */
     struct tc_h2_stream *delivering;   /* whose owner is being called; NULL again if the stream goes in that call */
     struct tc_h2_stream *in_block;     /* nghttp2 decodes its header block; NULL again if the stream goes meanwhile */
     struct tc_h2_stream *opened_for;   /* its window is open for the rest of an announced message */
@@ -48,19 +50,6 @@ struct tc_h2_writer {
     bool in_flush, blocked;
 };
 
-/* PINGs that find a dead peer, the peer's own, and the age limit (keepalive.c). */
-struct tc_h2_keepalive_state {
-    struct tc_timer timer;
-    bool waiting;      /* a PING is out, and nothing came after it */
-    bool dormant;      /* nothing to watch until a stream opens */
-    bool pinged, aged; /* server: by the peer, since we last sent headers or data; draining because of its age */
-    uint64_t last_read_ms, last_ping_ms; /* last_ping_ms: of the peer's last PING that did not come too early */
-    unsigned strikes;
-    struct tc_timer age; /* for what age_state waits for */
-    enum tc_h2_age_state { TC_H2_AGE_OFF, TC_H2_AGE_LIMIT, TC_H2_AGE_NOTICE, TC_H2_AGE_GRACE, TC_H2_AGE_LAST } age_state;
-    uint64_t age_due_ms; /* server: when the age reaches its limit; 0: never */
-};
-
 struct tc_h2_conn {
     struct tc_loop *loop;
     struct tc_bytestream *bs; /* NULL once closed */
@@ -80,6 +69,7 @@ struct tc_h2_conn {
     bool secure, settings_seen, ready_notified;
     bool packed_first;    /* streams.packing went before streams.resting, when they last went on */
     bool capacity_wanted; /* a stream could not be opened because no slot was free */
+    bool squeezed;        /* server: windows do not grow */
     bool answered;        /* client: an RPC ended with a status of the server's */
     uint8_t tls_bytes;    /* client: how many of the first bytes were those of a TLS record */
     unsigned busy;        /* our own functions are at work on the connection, which must not be freed */
@@ -111,6 +101,8 @@ void tc_h2_conn_release(struct tc_h2_conn *c);
 
 /* --- session.c, read.c, write.c --- */
 bool tc_h2_session_init(struct tc_h2_conn *c);
+/* Tells the peer the size of streams' windows, which has changed. */
+void tc_h2_session_set_windows(struct tc_h2_conn *c);
 void tc_h2_conn_on_event(void *arg, unsigned events);
 void tc_h2_conn_on_read_more(struct tc_task *task);
 void tc_h2_conn_flush(struct tc_h2_conn *c);

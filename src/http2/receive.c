@@ -32,7 +32,7 @@ static void stream_consume(struct tc_h2_stream *s, size_t len)
 static void stream_open_window(struct tc_h2_stream *s, size_t rest)
 {
     struct tc_h2_conn *c = s->c;
-    if (!c->ng || s->id <= 0 || s->recv.ended || (c->streams.opened_for && c->streams.opened_for != s))
+    if (!c->ng || s->id <= 0 || s->recv.ended || c->squeezed || (c->streams.opened_for && c->streams.opened_for != s))
         return;
     int32_t left = nghttp2_session_get_stream_local_window_size(c->ng, s->id);
     int32_t wanted = (int32_t)TC_MIN(rest, (size_t)TC_H2_MAX_WINDOW);
@@ -150,9 +150,10 @@ void tc_h2_stream_on_data(struct tc_h2_stream *s, const uint8_t *data, size_t le
         data += used;
         len -= used;
     }
-    if (!len || s->recv.discard)
-        return;
-    stream_keep_pending(s, data, len);
-    if (s->recv.wanted && tc_h2_stream_must_rest(s))
-        tc_h2_stream_rest(s);
+    if (len && !s->recv.discard) {
+        stream_keep_pending(s, data, len);
+        if (s->recv.wanted && tc_h2_stream_must_rest(s))
+            tc_h2_stream_rest(s);
+    }
+    tc_h2_stream_held_changed(s);
 }

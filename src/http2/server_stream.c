@@ -107,6 +107,17 @@ void tc_h2_server_stream_limit_messages(struct tc_h2_stream *s, size_t max_bytes
     s->recv.decoder.max_bytes = max_bytes;
 }
 
+void tc_h2_stream_keep(struct tc_h2_stream *s, size_t bytes)
+{
+    s->recv.kept = bytes;
+    tc_h2_stream_held_changed(s);
+}
+
+size_t tc_h2_stream_held(const struct tc_h2_stream *s)
+{
+    return s->recv.held;
+}
+
 /* --- the response --- */
 
 /* Appends the response headers that every answer has. */

@@ -23,6 +23,12 @@ const struct tc_headers *tc_h2_server_stream_request(const struct tc_h2_stream *
 /* Returns the value of grpc-timeout: the time left when the request arrived; 0: none. */
 uint64_t tc_h2_server_stream_timeout_ns(const struct tc_h2_stream *s);
 
+/* Returns how many bytes came on the stream and wait: undecoded, of a message that is not complete, of one that is not
+ * delivered, and those that the owner says it keeps. */
+size_t tc_h2_stream_held(const struct tc_h2_stream *s);
+/* The owner keeps so many bytes of what it was given until the request is whole. */
+void tc_h2_stream_keep(struct tc_h2_stream *s, size_t bytes);
+
 /* Sets the largest message of the client, instead of the connection's limit. Called inside on_stream. */
 void tc_h2_server_stream_limit_messages(struct tc_h2_stream *s, size_t max_bytes);
 

@@ -98,7 +98,7 @@ static void session_ping_bdp(struct tc_h2_conn *c, size_t len)
     tc_h2_conn_flush_later(c);
 }
 
-static void session_grow_windows(struct tc_h2_conn *c)
+void tc_h2_session_set_windows(struct tc_h2_conn *c)
 {
     nghttp2_settings_entry iv = {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, c->bdp.window_bytes};
     nghttp2_submit_settings(c->ng, NGHTTP2_FLAG_NONE, &iv, 1);
@@ -157,7 +157,7 @@ TC_APART static void session_on_ping(struct tc_h2_conn *c, const nghttp2_ping *p
         tc_h2_keepalive_on_ping(c);
     } else if (memcmp(ping->opaque_data, tc_h2_ping_bdp, 8) == 0) {
         if (tc_h2_bdp_on_ack(&c->bdp, tc_loop_now_ns(c->loop)))
-            session_grow_windows(c);
+            tc_h2_session_set_windows(c);
     } else if (memcmp(ping->opaque_data, tc_h2_ping_drain, 8) == 0 && c->keepalive.age_state == TC_H2_AGE_NOTICE) {
         tc_timer_start(&c->keepalive.age, 0);
     }

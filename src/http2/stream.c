@@ -45,6 +45,8 @@ void tc_h2_stream_drop_input(struct tc_h2_stream *s)
     tc_h2_pending_cut(&s->recv.pending, 0);
     tc_rstr_clear(&s->recv.message);
     tc_h2_decoder_fini(&s->recv.decoder);
+    s->recv.kept = 0;
+    tc_h2_stream_held_changed(s);
 }
 
 void tc_h2_stream_resume(struct tc_h2_stream *s)

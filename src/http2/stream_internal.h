@@ -16,8 +16,9 @@ struct tc_h2_receiver {
     struct tc_rstr *message;      /* the next to deliver */
     unsigned wanted;              /* messages asked for */
     uint32_t unconsumed;          /* bytes taken and not reported to nghttp2 yet */
-    bool ended;                   /* END_STREAM was received */
-    bool discard;                 /* later frames are ignored; messages received before may wait for delivery */
+    size_t kept, held; /* server: bytes that the owner keeps until the request is whole; those and all above */
+    bool ended;        /* END_STREAM was received */
+    bool discard;      /* later frames are ignored; messages received before may wait for delivery */
 };
 
 /* The message that is being sent, and the end behind it (stream.c; write.c moves `at`). */
@@ -89,6 +90,9 @@ static inline bool tc_h2_stream_set_outcome(struct tc_h2_stream *s, struct tc_st
     tc_h2_stream_ready(s);
     return true;
 }
+
+/* Counts again what a server's stream holds of what it received. */
+void tc_h2_stream_held_changed(struct tc_h2_stream *s);
 
 /* --- receive.c --- */
 

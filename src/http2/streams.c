@@ -12,13 +12,30 @@
 #include "http2/client_stream_internal.h"
 #include "http2/server_stream_internal.h"
 
-enum { MESSAGES_AT_ONCE = 16, MESSAGES_AFTER_END = 64 };
+enum { MESSAGES_AT_ONCE = 16, MESSAGES_AFTER_END = 64, HELD_STEP = 64 << 10 };
 
 /* --- delivery --- */
 
 void tc_h2_conn_deliver_later(struct tc_h2_conn *c)
 {
     tc_loop_defer(c->loop, &c->deliver);
+}
+
+static bool held_is_news(const struct tc_h2_conn *c)
+{
+    return c->streams.held / HELD_STEP != c->streams.held_told / HELD_STEP;
+}
+
+void tc_h2_stream_held_changed(struct tc_h2_stream *s)
+{
+    const struct tc_h2_receiver *r = &s->recv;
+    if (!s->server)
+        return;
+    size_t held = r->pending.cap + (r->decoder.msg ? r->decoder.cap : 0) + (r->message ? r->message->len : 0) + r->kept;
+    s->c->streams.held += held - s->recv.held;
+    s->recv.held = held;
+    if (held_is_news(s->c))
+        tc_h2_conn_deliver_later(s->c);
 }
 
 /* Returns true if the stream has ended and the connection has delivered MESSAGES_AFTER_END since streams rested. */
@@ -46,6 +63,7 @@ bool tc_h2_stream_deliver_messages(struct tc_h2_conn *c, struct tc_h2_stream *s)
         if (tc_h2_stream_went(c, s))
             return false;
     }
+    tc_h2_stream_held_changed(s);
     if (recv->wanted && tc_h2_stream_input_left(s)) {
         if (stream_is_too_late(s) || (!recv->message && tc_h2_stream_must_rest(s)))
             tc_h2_stream_rest(s);
@@ -82,6 +100,11 @@ static void conn_deliver_events(struct tc_h2_conn *c)
         c->capacity_wanted = false;
         if (c->events->on_capacity)
             c->events->on_capacity(c->arg);
+    }
+    if (held_is_news(c) && !c->ending.closed) {
+        c->streams.held_told = c->streams.held;
+        if (c->events->on_held)
+            c->events->on_held(c->arg, c->streams.held_told);
     }
 }
 

@@ -3,7 +3,8 @@
  * A message that is sent waits in the call's queue until the stream takes it: one at a time, the next with on_written.
  * The status follows the last message. max_queued_bytes bounds the queued bytes of all calls, since a client that does
  * not read makes us hold its messages. Beyond it a stalled call is given up, or else one of the client that makes us
- * hold the most: a small RPC of another client never pays for it.
+ * hold the most: a small RPC of another client never pays for it. The same goes for what a client sends and nobody
+ * reads (max_unread_bytes), a unary request that its client does not end included.
  *
  * A call ends with its stream (on_end), at its deadline (the client's: a reset; the method's: a status), or when its
  * connection ends; tc_server_call_end is the one place that frees it. tc_server_call_reset ends a call from inside a
@@ -25,15 +26,13 @@ static void call_cut_off(struct tc_server_call *call, struct tc_status why, uint
     tc_h2_stream_cancel(stream, code);
 }
 
-/* The method's time passed before the client's deadline, so that the client still listens: it gets a status, unless a
- * part of a message or the status is out already. */
-static void call_on_time_limit(struct tc_server_call *call)
+/* Ends the call by a status of ours while the client still listens: it gets the status, unless a part of a message or
+ * the status is out already. Takes over the status. */
+static void call_end_by(struct tc_server_call *call, struct tc_status why, uint32_t code)
 {
     struct tc_h2_stream *stream = call->stream;
-    struct tc_status why = tc_status_make(TORC_STATUS_DEADLINE_EXCEEDED, TORC_LAYER_LIMIT,
-                                          "the RPC took longer than the server allows for its method");
     if (call->current || call->status_sent) {
-        call_cut_off(call, why, TC_H2_CANCEL);
+        call_cut_off(call, why, code);
         return;
     }
     tc_server_call_end(call, &why);
@@ -45,7 +44,10 @@ static void call_on_deadline(struct tc_timer *timer)
 {
     struct tc_server_call *call = TC_CONTAINER_OF(timer, struct tc_server_call, deadline);
     if (call->limited)
-        call_on_time_limit(call);
+        call_end_by(call,
+                    tc_status_make(TORC_STATUS_DEADLINE_EXCEEDED, TORC_LAYER_LIMIT,
+                                   "the RPC took longer than the server allows for its method"),
+                    TC_H2_CANCEL);
     else
         call_cut_off(call,
                      tc_status_make(TORC_STATUS_DEADLINE_EXCEEDED, TORC_LAYER_HTTP2, "deadline of the call passed"),
@@ -74,12 +76,8 @@ static struct tc_rstr *call_pop_message(struct tc_server_call *call)
 /* Counts bytes for the call, and for everything that it belongs to. */
 static inline void call_add_queued(struct tc_server_call *call, size_t bytes)
 {
-    struct tc_server_conn *conn = call->conn;
     call->queued_bytes += bytes;
-    conn->queued_bytes += bytes;
-    if (conn->peer)
-        conn->peer->queued_bytes += bytes;
-    conn->server->counts.queued_bytes += bytes;
+    tc_server_hold_bytes(call->conn, TC_SERVER_UNSENT, bytes);
 }
 
 /* Bytes that were queued are with the stream, or dropped. */
@@ -100,19 +98,37 @@ static void call_give_up(struct tc_server_call *call)
     tc_server_call_reset(call, TC_H2_ENHANCE_YOUR_CALM);
 }
 
-/* Returns the call whose client makes us hold the most, to be given up when no call is stalled: a client that keeps the
- * limit reached gives up its own calls. It may be `sender`, the call that has just sent. */
-static struct tc_server_call *call_fullest(struct tc_server_call *sender)
+static size_t call_held(const struct tc_server_call *call, enum tc_server_held kind)
 {
-    struct tc_server_conn *conn = tc_server_conn_fullest(sender->conn);
-    struct tc_server_call *fullest = conn == sender->conn ? sender : NULL;
+    return kind == TC_SERVER_UNSENT ? call->queued_bytes : tc_h2_stream_held(call->stream);
+}
+
+/* Returns the call of the connection that holds the most; among equals `first` if it is one of them. NULL: there is no
+ * call. */
+static struct tc_server_call *call_fullest(const struct tc_server_conn *conn, struct tc_server_call *first,
+                                           enum tc_server_held kind)
+{
+    struct tc_server_call *fullest = first && first->conn == conn ? first : NULL;
     TC_LIST_FOREACH(it, &conn->calls)
     {
         struct tc_server_call *call = TC_CONTAINER_OF(it, struct tc_server_call, link);
-        if (!fullest || call->queued_bytes > fullest->queued_bytes)
+        if (!fullest || call_held(call, kind) > call_held(fullest, kind))
             fullest = call;
     }
     return fullest;
+}
+
+bool tc_server_call_give_up_unread(struct tc_server_conn *conn)
+{
+    struct tc_server_call *call = call_fullest(conn, NULL, TC_SERVER_UNREAD);
+    if (!call || !call_held(call, TC_SERVER_UNREAD))
+        return false;
+    call_end_by(call,
+                tc_status_make(TORC_STATUS_RESOURCE_EXHAUSTED, TORC_LAYER_LIMIT,
+                               "the server holds too many bytes of requests that are not read"),
+                TC_H2_ENHANCE_YOUR_CALM);
+    tc_server_hold_bytes(conn, TC_SERVER_UNREAD, tc_h2_conn_held(conn->h2) - conn->held[TC_SERVER_UNREAD]);
+    return true;
 }
 
 /* Counts a message that `call` has queued. If all calls together queue too much, resets calls that have waited for
@@ -126,9 +142,11 @@ static void call_count_queued(struct tc_server_call *call, size_t bytes)
         tc_list_append(&s->unsent, &call->unsent);
     }
     call_add_queued(call, bytes);
-    while (s->opts.max_queued_bytes && s->counts.queued_bytes > s->opts.max_queued_bytes && !call->ending) {
+    while (!call->ending && tc_server_holds_too_much(s, TC_SERVER_UNSENT, s->opts.max_queued_bytes)) {
         struct tc_server_call *first = TC_CONTAINER_OF(s->unsent.next, struct tc_server_call, unsent);
-        call_give_up(now_ms - first->moved_ms >= TC_SERVER_STALLED_MS ? first : call_fullest(call));
+        if (now_ms - first->moved_ms < TC_SERVER_STALLED_MS)
+            first = call_fullest(tc_server_conn_fullest(call->conn, TC_SERVER_UNSENT), call, TC_SERVER_UNSENT);
+        call_give_up(first);
     }
 }
 
@@ -219,6 +237,7 @@ static void call_on_unary_message(struct tc_server_call *call, struct tc_rstr *m
         return;
     }
     call->request = message;
+    tc_h2_stream_keep(call->stream, message->len);
     tc_h2_stream_read(call->stream);
 }
 
@@ -247,6 +266,7 @@ static void call_on_half_close(void *arg)
     } else {
         struct tc_rstr *request = call->request;
         call->request = NULL;
+        tc_h2_stream_keep(call->stream, 0);
         call->method->unary(call->method->arg, call, request);
         tc_rstr_unref(request);
     }
@@ -363,6 +383,11 @@ const struct tc_headers *tc_server_call_metadata(const struct tc_server_call *ca
 struct tc_arena *tc_server_call_arena(struct tc_server_call *call)
 {
     return &call->arena;
+}
+
+void tc_server_call_keep(struct tc_server_call *call, size_t bytes)
+{
+    tc_h2_stream_keep(call->stream, bytes);
 }
 
 void tc_server_call_read(struct tc_server_call *call)

@@ -56,6 +56,8 @@ const struct tc_headers *tc_server_call_metadata(const struct tc_server_call *ca
 /* Returns an arena that lives until on_end has returned. */
 struct tc_arena *tc_server_call_arena(struct tc_server_call *call);
 
+/* The owner keeps so many bytes of messages until the request is whole: they count as unread. */
+void tc_server_call_keep(struct tc_server_call *call, size_t bytes);
 /* Asks for one more message. */
 void tc_server_call_read(struct tc_server_call *call);
 /* Sends initial metadata, once, before the first message; without this call it is sent empty. `encoding`: of the

@@ -50,7 +50,8 @@ static void peer_release(struct tc_server_conn *conn)
         return;
     conn->peer = NULL;
     conn->server->n_held--;
-    peer->queued_bytes -= conn->queued_bytes;
+    for (enum tc_server_held kind = 0; kind < TC_SERVER_HELD; kind++)
+        peer->held[kind] -= conn->held[kind];
     if (--peer->conns)
         return;
     HASH_DEL(conn->server->peers, peer);
@@ -106,26 +107,48 @@ static bool server_make_room(struct tc_server *s, const struct tc_server_conn *n
     return true;
 }
 
-/* --- bytes queued for clients that do not read --- */
+/* --- bytes that clients make us hold --- */
 
-/* Returns whether `a` or its peer address has more queued bytes than `b`. A connection that gives way counts alone. */
-static bool conn_is_fuller(const struct tc_server_conn *a, const struct tc_server_conn *b)
+/* Returns whether `a` or its peer address holds more than `b`. A connection that gives way counts alone. */
+static bool conn_is_fuller(const struct tc_server_conn *a, const struct tc_server_conn *b, enum tc_server_held kind)
 {
-    size_t a_peer = a->peer ? a->peer->queued_bytes : a->queued_bytes;
-    size_t b_peer = b->peer ? b->peer->queued_bytes : b->queued_bytes;
-    return a_peer != b_peer ? a_peer > b_peer : a->queued_bytes > b->queued_bytes;
+    size_t a_peer = a->peer ? a->peer->held[kind] : a->held[kind];
+    size_t b_peer = b->peer ? b->peer->held[kind] : b->held[kind];
+    return a_peer != b_peer ? a_peer > b_peer : a->held[kind] > b->held[kind];
 }
 
-struct tc_server_conn *tc_server_conn_fullest(struct tc_server_conn *sender)
+struct tc_server_conn *tc_server_conn_fullest(struct tc_server_conn *first, enum tc_server_held kind)
 {
-    struct tc_server_conn *fullest = sender;
-    TC_LIST_FOREACH(it, &sender->server->conns)
+    struct tc_server_conn *fullest = first;
+    TC_LIST_FOREACH(it, &first->server->conns)
     {
         struct tc_server_conn *conn = TC_CONTAINER_OF(it, struct tc_server_conn, link);
-        if (conn_is_fuller(conn, fullest))
+        if (conn_is_fuller(conn, fullest, kind))
             fullest = conn;
     }
     return fullest;
+}
+
+/* Returns how many unread bytes one connection may hold; 0: no limit. */
+static size_t conn_max_unread(const struct tc_server *s)
+{
+    size_t max = s->opts.max_unread_bytes, message = s->opts.http2.limits.max_receive_message_bytes;
+    return TC_MAX(max / 4, TC_MIN(max / 2, message) * 2);
+}
+
+static void conn_on_held(void *arg, size_t bytes)
+{
+    struct tc_server_conn *conn = arg, *full;
+    struct tc_server *s = conn->server;
+    size_t max = s->opts.max_unread_bytes, own_max = conn_max_unread(s);
+    tc_server_hold_bytes(conn, TC_SERVER_UNREAD, bytes - conn->held[TC_SERVER_UNREAD]);
+    tc_h2_conn_squeeze(conn->h2, max && (conn->held[TC_SERVER_UNREAD] > own_max / 2 ||
+                                         tc_server_holds_too_much(s, TC_SERVER_UNREAD, max - max / 2)));
+    do {
+        full = max && conn->held[TC_SERVER_UNREAD] > own_max ? conn : NULL;
+        if (!full && tc_server_holds_too_much(s, TC_SERVER_UNREAD, max))
+            full = tc_server_conn_fullest(conn, TC_SERVER_UNREAD);
+    } while (full && tc_server_call_give_up_unread(full));
 }
 
 /* --- life --- */
@@ -174,6 +197,7 @@ void tc_server_conn_end(struct tc_server_conn *conn, const struct tc_status *why
     tc_tls_peer_unref(conn->tls_peer);
     if (conn->h2)
         tc_h2_conn_close(conn->h2);
+    tc_server_hold_bytes(conn, TC_SERVER_UNREAD, -conn->held[TC_SERVER_UNREAD]);
     tc_free(conn->addr_text);
     tc_free(conn);
     server_unload(s);
@@ -297,7 +321,7 @@ static void conn_on_stream(void *arg, struct tc_h2_stream *stream)
 }
 
 static const struct tc_h2_conn_events conn_events = {
-    .on_ready = conn_on_ready, .on_closed = conn_on_closed, .on_stream = conn_on_stream};
+    .on_ready = conn_on_ready, .on_closed = conn_on_closed, .on_stream = conn_on_stream, .on_held = conn_on_held};
 
 static void conn_start_http2(struct tc_server_conn *conn, struct tc_bytestream *bs)
 {

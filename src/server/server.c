@@ -16,12 +16,43 @@ void tc_server_opts_init(struct tc_server_opts *opts)
     tc_h2_opts_init(&opts->http2, true);
 }
 
-void tc_server_opts_guard(struct tc_server_opts *opts, size_t max_connections, size_t max_queued_bytes)
+void tc_server_opts_guard(struct tc_server_opts *opts, size_t max_connections, size_t max_held_bytes)
 {
     opts->idle_timeout_ms = IDLE_MS;
     opts->http2.keepalive.time_ms = KEEPALIVE_MS;
     opts->max_connections = max_connections;
-    opts->max_queued_bytes = max_queued_bytes;
+    opts->max_queued_bytes = opts->max_unread_bytes = max_held_bytes;
+}
+
+/* --- bytes that clients make us hold --- */
+
+enum { SHARE_STEP = 64 << 10 };
+
+static void share_tell(struct tc_server *s, enum tc_server_held kind)
+{
+    atomic_fetch_add_explicit(&s->opts.share->bytes[kind], s->holds[kind] - s->shared[kind], memory_order_relaxed);
+    s->shared[kind] = s->holds[kind];
+}
+
+void tc_server_hold_bytes(struct tc_server_conn *conn, enum tc_server_held kind, size_t bytes)
+{
+    struct tc_server *s = conn->server;
+    conn->held[kind] += bytes;
+    if (conn->peer)
+        conn->peer->held[kind] += bytes;
+    s->holds[kind] += bytes;
+    /* The count of all is written in steps: several processors share it. */
+    if (s->opts.share && s->holds[kind] - s->shared[kind] + SHARE_STEP > 2 * SHARE_STEP)
+        share_tell(s, kind);
+}
+
+bool tc_server_holds_too_much(const struct tc_server *s, enum tc_server_held kind, size_t max)
+{
+    const struct tc_server_share *share = s->opts.share;
+    size_t all = s->holds[kind], n = share ? share->n : 1;
+    if (share)
+        all += atomic_load_explicit(&share->bytes[kind], memory_order_relaxed) - s->shared[kind];
+    return max && all > max && s->holds[kind] > max / n;
 }
 
 static void server_on_grace(struct tc_timer *timer)
@@ -236,12 +267,16 @@ void tc_server_free(struct tc_server *s)
     }
     if (s->opts.tls)
         tc_tls_context_unref(s->opts.tls);
+    for (enum tc_server_held kind = 0; s->opts.share && kind < TC_SERVER_HELD; kind++)
+        share_tell(s, kind); /* nothing is held */
     tc_free(s);
 }
 
 void tc_server_counts(const struct tc_server *s, struct tc_server_counts *out)
 {
     *out = s->counts;
+    out->queued_bytes = s->holds[TC_SERVER_UNSENT];
+    out->unread_bytes = s->holds[TC_SERVER_UNREAD];
 }
 
 struct tc_loop *tc_server_loop(const struct tc_server *s)

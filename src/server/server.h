@@ -15,6 +15,15 @@ struct tc_server;
 struct tc_server_call;
 struct tc_tls_context;
 
+/* Bytes that clients make a server hold: messages that they do not take, and requests that nobody takes yet. */
+enum tc_server_held { TC_SERVER_UNSENT, TC_SERVER_UNREAD, TC_SERVER_HELD };
+
+/* The bytes of servers on several loops that share the limits of what they hold. */
+struct tc_server_share {
+    atomic_size_t bytes[TC_SERVER_HELD];
+    size_t n; /* servers */
+};
+
 struct tc_server_opts {
     struct tc_h2_opts http2;
     struct tc_tls_context *tls;    /* NULL: plaintext; the server takes a reference */
@@ -31,6 +40,12 @@ struct tc_server_opts {
     bool (*route)(void *owner, struct tc_bytestream *bs, torc_credentials *credentials);
     size_t max_queued_bytes; /* the cost of messages that wait in all calls, see tc_server_call_send; 0: no limit
                                 (default) */
+    size_t max_unread_bytes; /* that came on all streams and wait; on one connection a quarter, or two messages if they
+                                are more. Beyond it the call that holds the most, of the connection that holds the most
+                                of the peer address that holds the most, ends with RESOURCE_EXHAUSTED. From half of it
+                                on, windows have their first size. 0: no limit (default) */
+    struct tc_server_share *share; /* whose bytes count for both limits: a server gives up calls while it holds more
+                                      than its even part of the limit. NULL: the server has the limits alone */
 };
 
 struct tc_server_counts {
@@ -40,6 +55,7 @@ struct tc_server_counts {
     size_t open_calls;          /* now */
     uint64_t failed_handshakes; /* so far */
     size_t queued_bytes;        /* now, the cost of messages that wait in all calls */
+    size_t unread_bytes;        /* now, that came and wait, to 64 KiB of each connection */
 };
 
 /* Called when a call begins; its metadata is in tc_server_call_metadata. The handler sets events and asks for messages,
@@ -51,9 +67,9 @@ typedef void (*tc_server_unary_fn)(void *arg, struct tc_server_call *call, struc
 
 /* Sets the defaults named above. */
 void tc_server_opts_init(struct tc_server_opts *opts);
-/* Sets what a server needs that strangers can reach: both limits, the idle timeout (5 minutes), and keepalive PINGs
+/* Sets what a server needs that strangers can reach: the limits, the idle timeout (5 minutes), and keepalive PINGs
  * every 5 minutes, which end the connections of clients that are gone. A stream may be silent for ever. */
-void tc_server_opts_guard(struct tc_server_opts *opts, size_t max_connections, size_t max_queued_bytes);
+void tc_server_opts_guard(struct tc_server_opts *opts, size_t max_connections, size_t max_held_bytes);
 struct tc_server *tc_server_new(struct tc_loop *loop, const struct tc_server_opts *opts);
 
 /* Registers a handler for a full method ("/package.Service/Method"), or for all methods of a service that have none of

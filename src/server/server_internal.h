@@ -35,8 +35,8 @@ enum { TC_SERVER_STALLED_MS = 5000 };
 struct tc_server_peer {
     UT_hash_handle hh;
     size_t conns;
-    size_t queued_bytes; /* of the calls of these connections */
-    uint8_t key[17];     /* family, then address; IPv6: the first 64 bits; Unix: zeros */
+    size_t held[TC_SERVER_HELD]; /* of these connections */
+    uint8_t key[17];             /* family, then address; IPv6: the first 64 bits; Unix: zeros */
 };
 
 struct tc_server_conn {
@@ -53,10 +53,10 @@ struct tc_server_conn {
     struct tc_server_peer *peer; /* NULL once the connection gives way */
     struct tc_timer patience;    /* for what `phase` waits for */
     enum { TC_SERVER_OPENING, TC_SERVER_SERVING, TC_SERVER_LEAVING } phase;
-    uint64_t moved_ms;   /* when the connection was accepted, or a call on it began, ended, or got or sent a message */
-    uint64_t served;     /* messages that the client has taken */
-    size_t queued_bytes; /* of all calls of the connection */
-    char *addr_text;     /* the client's, for the log */
+    uint64_t moved_ms; /* when the connection was accepted, or a call on it began, ended, or got or sent a message */
+    uint64_t served;   /* messages that the client has taken */
+    size_t held[TC_SERVER_HELD];
+    char *addr_text; /* the client's, for the log */
 };
 
 struct tc_server {
@@ -69,6 +69,7 @@ struct tc_server {
     size_t n_held;                /* connections that have a peer */
     struct tc_link unsent;        /* of calls with queued messages, the longest waiting first */
     struct tc_server_counts counts;
+    size_t holds[TC_SERVER_HELD], shared[TC_SERVER_HELD]; /* shared: as opts.share has it */
     bool draining;
     bool held; /* no listener accepts */
     void (*on_drained)(void *arg);
@@ -116,6 +117,10 @@ struct tc_server_call {
 
 /* Tells on_drained when the last connection has gone. */
 void tc_server_check_drained(struct tc_server *s);
+/* The connection holds so many bytes more; a difference below 0 wraps. */
+void tc_server_hold_bytes(struct tc_server_conn *conn, enum tc_server_held kind, size_t bytes);
+/* Returns whether the limit is exceeded, and this server is to give up calls. max 0: there is none. */
+bool tc_server_holds_too_much(const struct tc_server *s, enum tc_server_held kind, size_t max);
 
 /* --- connection.c --- */
 
@@ -127,9 +132,9 @@ void tc_server_conn_end(struct tc_server_conn *conn, const struct tc_status *why
 void tc_server_conn_moved(struct tc_server_conn *conn);
 /* The connection's last call has ended. */
 void tc_server_conn_quiet(struct tc_server_conn *conn);
-/* Returns the connection with the most queued bytes, of the peer address that has the most; among equals, if `sender`
- * is one of them, `sender`. */
-struct tc_server_conn *tc_server_conn_fullest(struct tc_server_conn *sender);
+/* Returns the connection that holds the most, of the peer address that holds the most; among equals, if `first` is one
+ * of them, `first`. */
+struct tc_server_conn *tc_server_conn_fullest(struct tc_server_conn *first, enum tc_server_held kind);
 
 /* --- call.c --- */
 
@@ -137,6 +142,8 @@ struct tc_server_conn *tc_server_conn_fullest(struct tc_server_conn *sender);
 void tc_server_call_begin(struct tc_server_conn *conn, struct tc_h2_stream *stream, struct tc_server_method *method);
 /* Tells on_end, unless why is NULL, and frees the call. The stream is not touched. */
 void tc_server_call_end(struct tc_server_call *call, const struct tc_status *why);
+/* Ends the call of the connection that holds the most unread bytes. Returns false if none holds any. */
+bool tc_server_call_give_up_unread(struct tc_server_conn *conn);
 /* Sends the status on a stream that has no call, or none any longer. */
 void tc_server_stream_answer(struct tc_h2_stream *stream, const struct tc_status *status);
 

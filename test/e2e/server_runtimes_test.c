@@ -1,14 +1,11 @@
 /* Servers on several runtimes: how connections spread, limits and health over all of them, stops and ends, also at
  * moments of chance. TORC_THREAD_ROUNDS: how many servers end so (40 by default). */
-#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <torc/health.h>
@@ -302,43 +299,6 @@ static void test_reuse_port(void **state)
     assert_null(again);
 }
 
-/* Returns how many descriptors torc_server_listen needs at once. */
-static int descriptors_for_listening(void)
-{
-    struct rlimit all, few;
-    int fds[64], n = 0, need = -1, rc = TORC_EIO;
-    getrlimit(RLIMIT_NOFILE, &all);
-    few = (struct rlimit){.rlim_cur = 60, .rlim_max = all.rlim_max};
-    setrlimit(RLIMIT_NOFILE, &few);
-    while (n < 60 && (fds[n] = open("/dev/null", O_RDONLY)) >= 0)
-        n++;
-    for (; rc != 0; need++) {
-        rc = torc_server_listen(server, "127.0.0.1:0", torc_credentials_insecure(), NULL, NULL);
-        assert_true(n > 0);
-        close(fds[--n]);
-    }
-    while (n > 0)
-        close(fds[--n]);
-    setrlimit(RLIMIT_NOFILE, &all);
-    return need;
-}
-
-/* A socket for each runtime that has not ended. */
-static void test_reuse_port_after_an_end(void **state)
-{
-    (void)state;
-    torc_server_free(server);
-    releases = 0;
-    server_make((struct torc_server_options){.listen_mode = TORC_LISTEN_REUSE_PORT});
-    int before = descriptors_for_listening();
-    assert_int_equal(torc_runtime_free(rts[2]), 0);
-    assert_int_equal(descriptors_for_listening(), before - 1);
-    torc_server_free(server);
-    rts[2] = kit_backends_runtime(TORC_RUNTIME_THREAD);
-    releases = 0;
-    server_make((struct torc_server_options){0});
-}
-
 /* A Unix socket is one socket in either mode. */
 static void test_unix(void **state)
 {
@@ -528,75 +488,6 @@ static void test_end_of_the_first_runtime(void **state)
     rts[0] = kit_backends_runtime(TORC_RUNTIME_THREAD);
 }
 
-static atomic_int results;
-
-static void on_result(const torc_result *result, void *arg)
-{
-    (void)result, (void)arg;
-    atomic_fetch_add(&results, 1);
-}
-
-static atomic_int slow_begun, slow_goes_on, slow_done;
-
-static void on_slow(torc_server_call *call, const torc_message *request, void *arg)
-{
-    (void)request, (void)arg;
-    const struct timespec work = {.tv_nsec = 100000000};
-    atomic_store(&slow_begun, 1);
-    while (!atomic_load(&slow_goes_on))
-        sched_yield();
-    nanosleep(&work, NULL); /* so that a free which does not wait would return before the end */
-    torc_server_call_reply(call, NULL, 0);
-    atomic_store(&slow_done, 1);
-}
-
-static void *free_runtime(void *rt)
-{
-    assert_int_equal(torc_runtime_free(rt), 0);
-    return NULL;
-}
-
-static void on_nothing(void *arg)
-{
-    (void)arg;
-}
-
-/* While another thread frees a runtime of the server, its handler still runs: torc_server_free waits for it. */
-static void test_free_beside_the_end_of_a_runtime(void **state)
-{
-    (void)state;
-    const struct torc_handler slow = {TORC_SIZE(torc_handler), .unary = on_slow};
-    torc_server_add_method(server, "a.B/Slow", &slow, NULL);
-    server_start("127.0.0.1:0");
-    for (int at = 0; at < RUNTIMES; at += 2) { /* the first, and another one */
-        pthread_t freer;
-        int i = 0;
-        slow_begun = slow_goes_on = slow_done = 0;
-        while (client_where(&clients[i]) != at)
-            i++;
-        torc_stream *s;
-        assert_int_equal(torc_unary_async(clients[i].ch, "a.B/Slow", NULL, 0, NULL, on_result, NULL, &s, NULL), 0);
-        while (!atomic_load(&slow_begun))
-            torc_runtime_poll(clients[i].rt, 0);
-        pthread_create(&freer, NULL, free_runtime, rts[at]);
-        while (torc_runtime_post(rts[at], on_nothing, NULL) == 0)
-            sched_yield();
-        atomic_store(&slow_goes_on, 1);
-        torc_server_free(server);
-        assert_int_equal(atomic_load(&slow_done), 1);
-        assert_int_equal(releases, 3);
-        pthread_join(freer, NULL);
-        torc_stream_free(s);
-        clients_free();
-        rts[at] = kit_backends_runtime(TORC_RUNTIME_THREAD);
-        runtimes_free();
-        runtimes_make();
-        server_make((struct torc_server_options){0});
-        torc_server_add_method(server, "a.B/Slow", &slow, NULL);
-        server_start("127.0.0.1:0");
-    }
-}
-
 static void test_malformed(void **state)
 {
     (void)state;
@@ -637,6 +528,14 @@ static unsigned seed;
 static unsigned chance(unsigned n)
 {
     return (unsigned)rand_r(&seed) % n;
+}
+
+static atomic_int results;
+
+static void on_result(const torc_result *result, void *arg)
+{
+    (void)result, (void)arg;
+    atomic_fetch_add(&results, 1);
 }
 
 static void *stop_soon(void *arg)
@@ -717,7 +616,6 @@ int main(void)
         T(test_spread),
         T(test_fewest_first),
         T(test_reuse_port),
-        T(test_reuse_port_after_an_end),
         T(test_unix),
         T(test_replies_of_other_threads),
         T(test_limits),
@@ -728,7 +626,6 @@ int main(void)
         T(test_free_in_a_handler),
         T(test_end_of_another_runtime),
         T(test_end_of_the_first_runtime),
-        T(test_free_beside_the_end_of_a_runtime),
         T(test_malformed),
         T(test_too_many),
         cmocka_unit_test(test_ends_at_any_moment),

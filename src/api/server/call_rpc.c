@@ -256,6 +256,7 @@ static void request_take(struct tc_call_rpc *r, struct tc_rstr *message)
         return;
     }
     r->call->request = message;
+    tc_server_call_keep(r->call->core, message->len);
     read_one(r);
 }
 
@@ -309,6 +310,7 @@ bool tc_call_rpc_half_closed(struct tc_call_rpc *r)
         return true;
     }
     r->call->half_closed = true;
+    tc_server_call_keep(r->call->core, 0);
     handle(r);
     return true;
 }

@@ -63,6 +63,7 @@ struct torc_server {
     struct tc_ref ref;              /* the application's, the loop's until the server has ended, and each call's */
     struct tc_server_shard *shards; /* the first is the server's home */
     size_t n_shards;
+    struct tc_server_share share;
     torc_runtime *rt; /* the home's */
     struct torc_server_options opts;
     struct tc_interceptors *interceptors; /* NULL: none */

@@ -181,11 +181,9 @@ static uint64_t limit_or_none(int64_t value)
     return value == INT64_MAX ? 0 : (uint64_t)value;
 }
 
-/* Limits of all connections together are divided among the shards. */
 static void opts_fill(struct tc_server_opts *to, struct tc_server_shard *shard)
 {
     const struct torc_server_options *o = &shard->server->opts;
-    uint64_t unsent = limit_or_none(o->unsent_bytes);
     tc_server_opts_init(to);
     to->http2.limits.max_receive_message_bytes = (size_t)TC_MIN((uint64_t)o->max_receive_message_bytes, SIZE_MAX);
     to->http2.limits.max_send_message_bytes = (size_t)TC_MIN((uint64_t)o->max_send_message_bytes, SIZE_MAX);
@@ -204,7 +202,9 @@ static void opts_fill(struct tc_server_opts *to, struct tc_server_shard *shard)
     to->handshake_timeout_ms = (uint64_t)o->handshake_timeout_ms;
     to->idle_timeout_ms = limit_or_none(o->max_connection_idle_ms);
     to->max_connections = shard->max;
-    to->max_queued_bytes = unsent ? (size_t)TC_MIN(TC_MAX(unsent / shard->server->n_shards, (uint64_t)1), SIZE_MAX) : 0;
+    to->max_queued_bytes = (size_t)TC_MIN(limit_or_none(o->unsent_bytes), SIZE_MAX);
+    to->max_unread_bytes = (size_t)TC_MIN(limit_or_none(o->unread_bytes), SIZE_MAX);
+    to->share = &shard->server->share;
     to->owner = shard;
     to->load = &shard->load;
     to->route = is_home(shard) && shard->server->n_shards > 1 ? on_route : NULL;
@@ -340,6 +340,7 @@ int tc_server_shards_make(torc_server *s, torc_runtime *first, torc_error **erro
     if (rc != 0)
         return rc;
     s->n_shards = max ? TC_MIN(more + 1, max) : more + 1;
+    s->share.n = s->n_shards;
     s->shards = tc_calloc(s->n_shards, sizeof(*s->shards));
     for (size_t i = 0; i < s->n_shards; i++)
         shard_init(s, i, i ? o->runtimes[i - 1] : first, max);

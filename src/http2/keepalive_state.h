@@ -1,0 +1,26 @@
+/* The state of keepalive.c. Loop thread only. */
+#ifndef TC_HTTP2_KEEPALIVE_STATE_H
+#define TC_HTTP2_KEEPALIVE_STATE_H
+
+#include "io/loop.h"
+
+/* PINGs that find a dead peer, the peer's own, and the age limit. */
+struct tc_h2_keepalive_state {
+    struct tc_timer timer;
+    bool waiting;      /* a PING is out, and nothing came after it */
+    bool dormant;      /* nothing to watch until a stream opens */
+    bool pinged, aged; /* server: by the peer, since we last sent headers or data; draining because of its age */
+    uint64_t last_read_ms, last_ping_ms; /* last_ping_ms: of the peer's last PING that did not come too early */
+    unsigned strikes;
+    struct tc_timer age; /* for what age_state waits for */
+    enum tc_h2_age_state {
+        TC_H2_AGE_OFF,
+        TC_H2_AGE_LIMIT,
+        TC_H2_AGE_NOTICE,
+        TC_H2_AGE_GRACE,
+        TC_H2_AGE_LAST
+    } age_state;
+    uint64_t age_due_ms; /* server: when the age reaches its limit; 0: never */
+};
+
+#endif

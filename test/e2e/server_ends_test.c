@@ -1,0 +1,178 @@
+/* Servers on two runtimes of which one ends, and what both together hold. */
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <torc/torc.h>
+
+#include "support/cmocka.h"
+#include "support/kits/backends.h"
+
+static torc_runtime *home, *more[2]; /* NULL-terminated */
+static torc_server *server;
+static char *bound;
+static atomic_int begun, goes_on, done, ended;
+
+/* Counts the beginning, and ends a while after the test has let it go on: later than a torc_server_free that does not
+ * wait for it. */
+static void on_slow(torc_server_call *call, const torc_message *request, void *arg)
+{
+    (void)request, (void)arg;
+    int first = atomic_fetch_add(&begun, 1);
+    while (first == 0 && !atomic_load(&goes_on))
+        sched_yield();
+    for (int i = 0; first == 0 && i < 30000; i++)
+        sched_yield();
+    torc_server_call_reply(call, NULL, 0);
+    atomic_store(&done, 1);
+}
+
+static void on_big(torc_server_call *call, const torc_message *request, void *arg)
+{
+    static const char big[3 << 20];
+    (void)request, (void)arg;
+    torc_server_call_reply(call, big, sizeof(big));
+}
+
+static void server_make(struct torc_server_options o)
+{
+    torc_error *error = NULL;
+    const struct torc_handler slow = {TORC_SIZE(torc_handler), .unary = on_slow},
+                              big = {TORC_SIZE(torc_handler), .unary = on_big};
+    home = kit_backends_runtime(TORC_RUNTIME_THREAD);
+    more[0] = kit_backends_runtime(TORC_RUNTIME_THREAD);
+    o.size = sizeof(o);
+    o.runtime = home;
+    o.runtimes = more;
+    server = torc_server_new(&o, &error);
+    torc_server_add_method(server, "a.B/Slow", &slow, &error);
+    torc_server_add_method(server, "a.B/Big", &big, &error);
+    torc_server_listen(server, "127.0.0.1:0", torc_credentials_insecure(), &bound, &error);
+    assert_null(error);
+}
+
+static void server_end(void)
+{
+    torc_server_free(server);
+    torc_runtime_free(home);
+    torc_runtime_free(more[0]);
+    torc_free(bound);
+}
+
+static void on_result(const torc_result *result, void *arg)
+{
+    (void)result, (void)arg;
+    atomic_fetch_add(&ended, 1);
+}
+
+static void on_nothing(void *arg)
+{
+    (void)arg;
+}
+
+static void *free_runtime(void *rt)
+{
+    assert_int_equal(torc_runtime_free(rt), 0);
+    return NULL;
+}
+
+/* While another thread frees a runtime of the server, its handler still runs: torc_server_free waits for it. */
+static void test_free_beside_the_end_of_a_runtime(void **state)
+{
+    (void)state;
+    for (int at = 0; at < 2; at++) { /* the first connection is the home's */
+        torc_runtime *clients[2];    /* each with a connection of its own */
+        torc_channel *ch[2];
+        torc_stream *s;
+        pthread_t freer;
+        server_make((struct torc_server_options){0});
+        torc_server_start(server, NULL);
+        begun = 1; /* the first call is not slow */
+        for (int i = 0; i <= at; i++) {
+            clients[i] = kit_backends_runtime(TORC_RUNTIME_THREAD);
+            ch[i] = torc_channel_new(clients[i], bound, NULL, NULL);
+            torc_result_free(torc_unary(ch[i], "a.B/Slow", NULL, 0, NULL));
+        }
+        begun = goes_on = done = ended = 0;
+        assert_int_equal(torc_unary_async(ch[at], "a.B/Slow", NULL, 0, NULL, on_result, NULL, &s, NULL), 0);
+        while (!atomic_load(&begun))
+            sched_yield();
+        torc_runtime *rt = at ? more[0] : home;
+        pthread_create(&freer, NULL, free_runtime, rt);
+        while (torc_runtime_post(rt, on_nothing, NULL) == 0)
+            sched_yield();
+        atomic_store(&goes_on, 1);
+        torc_server_free(server);
+        assert_int_equal(atomic_load(&done), 1);
+        pthread_join(freer, NULL);
+        torc_stream_free(s);
+        for (int i = 0; i <= at; i++) {
+            torc_channel_free(ch[i]);
+            torc_runtime_free(clients[i]);
+        }
+        torc_runtime_free(at ? home : more[0]);
+        torc_free(bound);
+    }
+}
+
+/* Returns how many descriptors torc_server_listen needs at once. */
+static int descriptors_for_listening(void)
+{
+    struct rlimit all, few;
+    int fds[64], n = 0, need = -1, rc = TORC_EIO;
+    getrlimit(RLIMIT_NOFILE, &all);
+    few = (struct rlimit){.rlim_cur = 60, .rlim_max = all.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &few);
+    while (n < 60 && (fds[n] = open("/dev/null", O_RDONLY)) >= 0)
+        n++;
+    for (; rc != 0; need++) {
+        rc = torc_server_listen(server, "127.0.0.1:0", torc_credentials_insecure(), NULL, NULL);
+        assert_true(n > 0);
+        close(fds[--n]);
+    }
+    while (n > 0)
+        close(fds[--n]);
+    setrlimit(RLIMIT_NOFILE, &all);
+    return need;
+}
+
+/* A socket for each runtime that has not ended: connections to any other would be reset. */
+static void test_reuse_port_after_an_end(void **state)
+{
+    (void)state;
+    server_make((struct torc_server_options){.listen_mode = TORC_LISTEN_REUSE_PORT});
+    int before = descriptors_for_listening();
+    assert_int_equal(torc_runtime_free(more[0]), 0);
+    assert_int_equal(descriptors_for_listening(), before - 1);
+    more[0] = NULL;
+    server_end();
+}
+
+/* Bytes that wait count for all runtimes together: one may hold more than its even part. */
+static void test_unsent_bytes(void **state)
+{
+    (void)state;
+    torc_runtime *client = kit_backends_runtime(TORC_RUNTIME_CALLER);
+    server_make((struct torc_server_options){.unsent_bytes = 4 << 20});
+    torc_server_start(server, NULL);
+    torc_channel *ch = torc_channel_new(client, bound, NULL, NULL);
+    torc_result *r = torc_unary(ch, "a.B/Big", NULL, 0, NULL);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_OK);
+    torc_result_free(r);
+    torc_channel_free(ch);
+    torc_runtime_free(client);
+    server_end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_free_beside_the_end_of_a_runtime),
+        cmocka_unit_test(test_reuse_port_after_an_end),
+        cmocka_unit_test(test_unsent_bytes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
