@@ -91,7 +91,8 @@ struct torc_server_options {
                                           connection that holds the most, the one that holds the most first */
     int64_t max_concurrent_streams; /* RPCs at a time on one connection; 0: 100; at most 2147483647. A client that
                                           opens more, though it has acknowledged the limit, loses the connection
-                                          (PROTOCOL_ERROR) */
+                                          (PROTOCOL_ERROR). Calls that are not finished count as well, also when their
+                                          RPCs are over: with so many, RPCs are refused (REFUSED_STREAM) */
     int64_t max_connections;        /* 0: three quarters of the descriptors that the process may have, 64 to 65536;
                                           -1: no limit. At the limit a connection without RPCs gives way, of the
                                           address with the most connections, at least as many as the new one's
@@ -177,7 +178,8 @@ struct torc_method_options {
                         RESOURCE_EXHAUSTED. An RPC that ends while it waits there never reaches its handler. NULL: on
                         the thread that drives the loop. The server takes a reference */
     int64_t max_receive_message_bytes; /* instead of the server's; 0: the server's; -1: no limit */
-    int64_t max_calls;                 /* RPCs at a time, more end with RESOURCE_EXHAUSTED; 0 and -1: no limit */
+    int64_t max_calls;                 /* RPCs at a time, more end with RESOURCE_EXHAUSTED; 0 and -1: no limit. An RPC
+                                          counts until its call is finished, also when it is over before */
     int64_t max_timeout_ms;            /* of an RPC whose client has a later deadline or none: then on_cancel, and the
                                           client gets DEADLINE_EXCEEDED. While a message waits for the client to take
                                           it, the RPC is reset instead (CANCELLED). 0 and -1: no limit */

@@ -167,7 +167,7 @@ void tc_server_call_end(struct tc_server_call *call, const struct tc_status *why
     tc_task_cancel(&call->end);
     conn->server->counts.open_calls--;
     call->method->calls--;
-    if (call->method->limits.max_calls && call->method->limits.shared_calls)
+    if (!call->places_taken && call->method->limits.max_calls && call->method->limits.shared_calls)
         atomic_fetch_sub(call->method->limits.shared_calls, 1);
     call_unqueue(call, call->queued_bytes);
     call->ending = true;
@@ -342,6 +342,25 @@ void tc_server_call_set_events(struct tc_server_call *call, const struct tc_serv
 {
     call->events = events;
     call->arg = arg;
+}
+
+void tc_server_call_take_places(struct tc_server_call *call, struct tc_server_places *places)
+{
+    const struct tc_server_limits *limits = &call->method->limits;
+    call->places_taken = true;
+    places->calls = limits->max_calls ? limits->shared_calls : NULL;
+    places->handlers = call->conn->handlers;
+    if (places->handlers)
+        tc_ref_inc(places->handlers);
+}
+
+void tc_server_places_give_back(struct tc_server_places *places)
+{
+    if (places->calls)
+        atomic_fetch_sub(places->calls, 1);
+    if (places->handlers && tc_ref_dec(places->handlers))
+        tc_free(places->handlers);
+    *places = (struct tc_server_places){0};
 }
 
 struct tc_slice tc_server_call_path(const struct tc_server_call *call)

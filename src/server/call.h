@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 #include "base/headers.h"
+#include "base/ref.h"
 #include "base/rstr.h"
 #include "base/status.h"
 #include "http2/encoding.h"
@@ -23,6 +24,13 @@ static inline size_t tc_server_message_cost(size_t len)
     return len + 64;
 }
 
+/* The places that a call takes, which its owner keeps while a handler works: an RPC that ends before does not free them
+ * for the next one. */
+struct tc_server_places {
+    atomic_size_t *calls;    /* of the method; NULL: it has no limit */
+    struct tc_ref *handlers; /* of the connection, which is one of its references; NULL: it has no limit */
+};
+
 /* Events of a call. Each may be NULL. */
 struct tc_server_call_events {
     /* One message, after tc_server_call_read; the callee owns the reference. */
@@ -41,6 +49,9 @@ struct tc_server_call_events {
 
 void tc_server_call_set_events(struct tc_server_call *call, const struct tc_server_call_events *events, void *arg);
 struct tc_slice tc_server_call_path(const struct tc_server_call *call);
+/* Gives the call's places to the caller, once, who gives them back from any thread. */
+void tc_server_call_take_places(struct tc_server_call *call, struct tc_server_places *places);
+void tc_server_places_give_back(struct tc_server_places *places);
 /* Returns the client's address, borrowed until on_end. */
 const char *tc_server_call_peer(const struct tc_server_call *call);
 /* Return whether the connection has transport security, and the certificate that the client showed (borrowed until

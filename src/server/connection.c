@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "http2/server_stream.h"
+#include "server/call.h"
 #include "server/server_internal.h"
 
 /* --- giving way --- */
@@ -198,6 +199,7 @@ void tc_server_conn_end(struct tc_server_conn *conn, const struct tc_status *why
     if (conn->h2)
         tc_h2_conn_close(conn->h2);
     tc_server_hold_bytes(conn, TC_SERVER_UNREAD, -conn->held[TC_SERVER_UNREAD]);
+    tc_server_places_give_back(&(struct tc_server_places){.handlers = conn->handlers});
     tc_free(conn->addr_text);
     tc_free(conn);
     server_unload(s);
@@ -304,6 +306,10 @@ static void conn_on_stream(void *arg, struct tc_h2_stream *stream)
     const struct tc_header *path = tc_headers_find(tc_h2_server_stream_request(stream), tc_slice_str(":path"));
     struct tc_server_method *m = NULL;
     s->counts.requests++;
+    if (conn->handlers && atomic_load(&conn->handlers->n) > s->opts.max_handlers) {
+        tc_h2_stream_cancel(stream, TC_H2_REFUSED_STREAM);
+        return;
+    }
     if (path)
         m = method_of(s, path->value);
     if (m && method_take(m)) {
@@ -382,6 +388,8 @@ void tc_server_conn_new(struct tc_server *s, struct tc_bytestream *bs, torc_cred
         return;
     }
     tc_list_append(&s->conns, &conn->link);
+    if (s->opts.max_handlers)
+        tc_ref_init(conn->handlers = TC_NEW(struct tc_ref));
     s->counts.connections++;
     s->counts.open_connections++;
     conn->addr_text = tc_addr_text(&bs->peer);

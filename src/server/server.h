@@ -38,6 +38,8 @@ struct tc_server_opts {
     /* Takes over a connection that a listener accepted, for another server, or returns false. NULL: all are served
      * here. */
     bool (*route)(void *owner, struct tc_bytestream *bs, torc_credentials *credentials);
+    size_t max_handlers;     /* of one connection that keep their places (tc_server_call_take_places), also behind the
+                                ends of their RPCs; beyond it RPCs are refused, REFUSED_STREAM. 0: no limit (default) */
     size_t max_queued_bytes; /* the cost of messages that wait in all calls, see tc_server_call_send; 0: no limit
                                 (default) */
     size_t max_unread_bytes; /* that came on all streams and wait; on one connection a quarter, or two messages if they

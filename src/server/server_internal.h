@@ -49,6 +49,7 @@ struct tc_server_conn {
     struct tc_tls_peer *tls_peer;               /* a reference; NULL: the client showed no certificate */
     bool secure;
     struct tc_link calls;
+    struct tc_ref *handlers;     /* a reference for each that keeps its place, and the connection's; NULL: no limit */
     struct tc_task close;        /* closes the connection from the loop */
     struct tc_server_peer *peer; /* NULL once the connection gives way */
     struct tc_timer patience;    /* for what `phase` waits for */
@@ -104,6 +105,7 @@ struct tc_server_call {
     size_t compressed_bytes; /* of those: what `current` became, which is held beside it */
     struct tc_link unsent;   /* in the server's list, while queued_bytes is not 0 */
     uint64_t moved_ms;       /* when the first message that waits began to wait */
+    bool places_taken;       /* by the owner */
     bool compress;
     bool current_plain;
     bool limited;     /* the deadline is the method's, the client has a later one or none */

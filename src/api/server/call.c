@@ -118,12 +118,14 @@ void tc_api_call_read_owed(torc_server_call *c)
     }
 }
 
-/* Calls `release` when it is due. With the lock held, which is released meanwhile. */
+/* The handle was given up and the RPC is over: gives the places back, and calls `release`. With the lock held, which is
+ * released meanwhile. */
 static void release_if_due(torc_server_call *c)
 {
     if (!c->finished || !c->over || c->released)
         return;
     c->released = true;
+    tc_server_places_give_back(&c->places);
     if (!c->heard.release)
         return;
     tc_runtime_unlock(c->rt);
@@ -331,6 +333,7 @@ static torc_server_call *call_new(const struct tc_method *m, struct tc_server_ca
     tc_message_queue_init(&c->unsent);
     tc_message_queue_init(&c->received);
     call_describe(c, core);
+    tc_server_call_take_places(core, &c->places);
     tc_server_call_set_events(core, &core_events, c);
     return c;
 }
@@ -525,11 +528,11 @@ static int call_end(torc_server_call *c, struct tc_rstr *last, int code, const c
     }
     c->finished = true;
     tc_wait_wake_all(&c->waits);
-    if (posts && tc_api_call_schedule(c, false) != 0) {
-        c->over = c->over ? c->over : TORC_ECLOSED; /* the loop has ended */
-        rc = c->over;
+    bool posted = posts && tc_api_call_schedule(c, false) == 0;
+    if (posts && !posted)
+        rc = c->over = c->over ? c->over : TORC_ECLOSED; /* the loop has ended */
+    if (!posted)
         release_if_due(c);
-    }
     tc_runtime_unlock(c->rt);
     tc_rstr_unref(last);
     tc_api_call_drop(c); /* the handle's */

@@ -75,6 +75,7 @@ struct torc_server_call {
     unsigned reads;                 /* loop: asked of the core */
     bool introduced;                /* loop: the core has the initial metadata */
     struct tc_call_rpc *rpc;        /* loop: what its interceptors see; NULL: none */
+    struct tc_server_places places; /* until the RPC is over and the handle was given up */
 
     /* Lock: */
     struct tc_link waits;

@@ -202,6 +202,7 @@ static void opts_fill(struct tc_server_opts *to, struct tc_server_shard *shard)
     to->handshake_timeout_ms = (uint64_t)o->handshake_timeout_ms;
     to->idle_timeout_ms = limit_or_none(o->max_connection_idle_ms);
     to->max_connections = shard->max;
+    to->max_handlers = (size_t)o->max_concurrent_streams;
     to->max_queued_bytes = (size_t)TC_MIN(limit_or_none(o->unsent_bytes), SIZE_MAX);
     to->max_unread_bytes = (size_t)TC_MIN(limit_or_none(o->unread_bytes), SIZE_MAX);
     to->share = &shard->server->share;
