@@ -108,9 +108,8 @@ struct tc_server_call {
     bool places_taken;       /* by the owner */
     bool compress;
     bool current_plain;
-    bool limited;     /* the deadline is the method's, the client has a later one or none */
-    bool finish;      /* the status follows the queue */
-    bool status_sent; /* the stream has the status */
+    bool limited;             /* the deadline is the method's, the client has a later one or none */
+    bool finish, status_sent; /* the status follows the queue; the stream has it */
     struct tc_status status;
     struct tc_headers trailers;
 };
@@ -134,8 +133,7 @@ void tc_server_conn_end(struct tc_server_conn *conn, const struct tc_status *why
 void tc_server_conn_moved(struct tc_server_conn *conn);
 /* The connection's last call has ended. */
 void tc_server_conn_quiet(struct tc_server_conn *conn);
-/* Returns the connection that holds the most, of the peer address that holds the most; among equals, if `first` is one
- * of them, `first`. */
+/* Returns the connection that holds the most, of the peer address that holds the most; among equals `first`. */
 struct tc_server_conn *tc_server_conn_fullest(struct tc_server_conn *first, enum tc_server_held kind);
 
 /* --- call.c --- */

@@ -112,8 +112,9 @@ int tc_api_call_want_reads(torc_server_call *c, uint32_t n, bool quietly)
 void tc_api_call_read_owed(torc_server_call *c)
 {
     enum { AT_ONCE = 16 };
-    for (; c->core && c->reads_owed && c->reads < (c->rpc ? tc_call_rpc_reads(c->rpc) : AT_ONCE); c->reads_owed--) {
-        c->reads++;
+    for (; c->core && c->reads.owed && c->reads.asked < (c->rpc ? tc_call_rpc_reads(c->rpc) : AT_ONCE);
+         c->reads.owed--) {
+        c->reads.asked++;
         tc_server_call_read(c->core);
     }
 }
@@ -168,7 +169,7 @@ static void on_task(struct tc_task *task)
     messages_move(&messages, &c->unsent);
     bool headers = c->headers_given, ends = c->ending_given;
     c->headers_given = c->ending_given = false;
-    c->reads_owed += c->reads_wanted;
+    c->reads.owed += c->reads_wanted;
     c->reads_wanted = 0;
     release_if_due(c);
     tc_runtime_unlock(c->rt);
@@ -216,7 +217,7 @@ void tc_api_call_deliver(torc_server_call *c, struct tc_rstr *message)
 static void on_message(void *arg, struct tc_rstr *message)
 {
     torc_server_call *c = arg;
-    c->reads--;
+    c->reads.asked--;
     if (TC_LIKELY(!c->rpc))
         tc_api_call_deliver(c, message);
     else

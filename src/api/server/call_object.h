@@ -42,6 +42,12 @@ struct tc_unwritten {
     size_t n;
 };
 
+/* Messages that the application asks for. */
+struct tc_call_reads {
+    uint64_t owed;  /* not yet asked of the core */
+    unsigned asked; /* of the core, and not come yet */
+};
+
 /* How an RPC is to end. */
 struct tc_call_ending {
     int code;
@@ -71,8 +77,7 @@ struct torc_server_call {
     struct tc_pool_job job;         /* of a pool that is to call the handler */
     const struct tc_method *method; /* of the job; NULL: the handler needs no pool */
     struct tc_server_call *core;    /* loop: NULL once the RPC is over */
-    uint64_t reads_owed;            /* loop: asked for, and not yet asked of the core */
-    unsigned reads;                 /* loop: asked of the core */
+    struct tc_call_reads reads;     /* loop */
     bool introduced;                /* loop: the core has the initial metadata */
     struct tc_call_rpc *rpc;        /* loop: what its interceptors see; NULL: none */
     struct tc_server_places places; /* until the RPC is over and the handle was given up */

@@ -243,7 +243,7 @@ static void handle(struct tc_call_rpc *r)
 
 static void read_one(struct tc_call_rpc *r)
 {
-    r->call->reads_owed++;
+    r->call->reads.owed++;
     tc_api_call_read_owed(r->call);
 }
 
