@@ -148,12 +148,6 @@ void tc_loop_free(struct tc_loop *loop)
 
 /* --- tasks --- */
 
-void tc_task_init(struct tc_task *task, void (*fn)(struct tc_task *task))
-{
-    tc_list_init(&task->link);
-    task->fn = fn;
-}
-
 void tc_loop_defer(struct tc_loop *loop, struct tc_task *task)
 {
     if (!tc_task_pending(task))
@@ -164,11 +158,6 @@ void tc_loop_at_turn_end(struct tc_loop *loop, struct tc_task *task)
 {
     if (!tc_task_pending(task))
         tc_list_append(&loop->turn_end, &task->link);
-}
-
-void tc_task_cancel(struct tc_task *task)
-{
-    tc_list_remove(&task->link);
 }
 
 /* --- posts --- */

@@ -40,7 +40,11 @@ struct tc_task {
     void (*fn)(struct tc_task *task);
 };
 
-void tc_task_init(struct tc_task *task, void (*fn)(struct tc_task *task));
+static inline void tc_task_init(struct tc_task *task, void (*fn)(struct tc_task *task))
+{
+    tc_list_init(&task->link);
+    task->fn = fn;
+}
 static inline bool tc_task_pending(const struct tc_task *task)
 {
     return tc_list_linked(&task->link);
@@ -51,7 +55,10 @@ void tc_loop_defer(struct tc_loop *loop, struct tc_task *task);
  * where it is. */
 void tc_loop_at_turn_end(struct tc_loop *loop, struct tc_task *task);
 /* Takes a task off the queue that it is on; does nothing to a task that is on no queue. Not for posted tasks. */
-void tc_task_cancel(struct tc_task *task);
+static inline void tc_task_cancel(struct tc_task *task)
+{
+    tc_list_remove(&task->link);
+}
 /* Posts a task: the loop runs it in its next turn, and is woken if it sleeps. The task must stay alive until it has
  * run, and must not be posted again before. Returns false when the loop has ended: the task is still the caller's. The
  * caller's own reference must keep the memory of the loop until this returns. Any thread. */

@@ -9,12 +9,14 @@
  *                 watchers, state changes and callbacks of the application run here or in 3.
  *   5 turn's end  Each connection that has frames to send writes them once. A task that is queued here meanwhile
  *                 runs at the end of the next turn.
+ *   6 serial      What the turn's end queued for the serial queue (streams that were written) runs, with what 4 has
+ *                 left of MAX_TASKS_PER_TURN: the next turn may wait at once, and the peers are at work by now.
  *
  * Events come before timers, so that after an idle gap no timer fires while the answer it waits for sits unread. The
  * time (tc_loop_now_ns) is read once a turn, when its first event arrives.
  *
- * The fast path of an RPC between two threads is tc_loop_turn_posts: steps 2, 4 and 5 without a system call before the
- * work is done. It is taken only while events were taken in within the last millisecond.
+ * The fast path of an RPC between two threads is tc_loop_turn_posts: steps 2 and 4 to 6 without a system call before
+ * the work is done. It is taken only while events were taken in within the last millisecond.
  *
  * A turn that finds the process forked, or exiting, stops between two tasks and touches nothing more. */
 #include <assert.h>
@@ -29,16 +31,17 @@ enum { MAX_TASKS_PER_TURN = 10000 };
 
 /* --- the steps --- */
 
-static bool serial_run(struct tc_loop *loop)
+/* Runs at most `most` tasks. Returns how many. */
+static int serial_run(struct tc_loop *loop, int most)
 {
     int n = 0;
     struct tc_link *link;
-    while (n < MAX_TASKS_PER_TURN && !tc_loop_is_forked(loop) && (link = tc_list_pop(&loop->serial))) {
+    while (n < most && !tc_loop_is_forked(loop) && (link = tc_list_pop(&loop->serial))) {
         struct tc_task *task = TC_CONTAINER_OF(link, struct tc_task, link);
         task->fn(task);
         n++;
     }
-    return n > 0;
+    return n;
 }
 
 static bool turn_end_run(struct tc_loop *loop)
@@ -52,6 +55,16 @@ static bool turn_end_run(struct tc_loop *loop)
         any = true;
     }
     return any;
+}
+
+/* Steps 4 to 6. */
+static bool tasks_run(struct tc_loop *loop)
+{
+    int n = serial_run(loop, MAX_TASKS_PER_TURN);
+    if (!turn_end_run(loop))
+        return n > 0;
+    serial_run(loop, MAX_TASKS_PER_TURN - n);
+    return true;
 }
 
 static bool timers_fire(struct tc_loop *loop)
@@ -235,8 +248,7 @@ bool tc_loop_turn(struct tc_loop *loop, int timeout_ms)
     /* A turn that slept while an exit began takes no posts: the posters may be gone. */
     bool any = (!tc_loop_is_forked(loop) && tc_posts_take(&loop->posts, &loop->serial)) || loop->any_event;
     any |= timers_fire(loop);
-    any |= serial_run(loop);
-    any |= turn_end_run(loop);
+    any |= tasks_run(loop);
     turn_leave(loop);
     return any;
 }
@@ -254,10 +266,7 @@ bool tc_loop_turn_posts(struct tc_loop *loop)
     loop->fresh = true;
     atomic_store(&loop->wants_wakeup, false);
     tc_posts_take(&loop->posts, &loop->serial);
-    bool any = serial_run(loop);
-    any |= turn_end_run(loop);
-    /* Runs what the turn's end queued, so that the next turn may wait at once: the peers are at work by now. */
-    serial_run(loop);
+    bool any = tasks_run(loop);
     turn_leave(loop);
     return any;
 }

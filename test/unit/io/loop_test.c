@@ -125,7 +125,7 @@ static void serial_is_fifo_and_runs_what_it_queues(void **state)
     assert_false(tc_loop_turn(loop, 0));
 }
 
-static void turn_end_work_is_seen_by_the_next_turn_without_waiting(void **state)
+static void what_the_turn_end_queues_runs_at_once_or_without_waiting(void **state)
 {
     struct tc_loop *loop = *state;
     struct step end = step(loop, "e"), serial = step(loop, "s"), end2 = step(loop, "f");
@@ -134,7 +134,7 @@ static void turn_end_work_is_seen_by_the_next_turn_without_waiting(void **state)
     end.then_end = &end2;
     tc_loop_at_turn_end(loop, &end.task);
     assert_true(tc_loop_turn(loop, -1));
-    assert_string_equal(trace, "e");
+    assert_string_equal(trace, "es");
     assert_int_equal(tc_loop_timeout_ms(loop), 0);
     assert_true(tc_loop_turn(loop, -1));
     assert_string_equal(trace, "esf");
@@ -645,7 +645,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         REAL(serial_is_fifo_and_runs_what_it_queues),
-        REAL(turn_end_work_is_seen_by_the_next_turn_without_waiting),
+        REAL(what_the_turn_end_queues_runs_at_once_or_without_waiting),
         REAL(cancelled_tasks_do_not_run),
         REAL(a_turn_is_bounded),
         REAL(events_come_before_timers_after_an_idle_gap),
