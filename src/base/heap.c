@@ -96,33 +96,34 @@ static void *heap_block_lend(struct tc_heap *p, struct heap_block *b, unsigned c
     return b->data;
 }
 
-void *tc_heap_take(struct tc_heap *p, size_t size)
+void *tc_heap_take(size_t size, void *heap)
 {
     if (size > SIZE_MAX / 2)
         return NULL;
     unsigned cls = heap_class_of(size);
-    struct heap_block *b = heap_block_reuse(p, cls);
+    struct heap_block *b = heap_block_reuse(heap, cls);
     if (cls < CLASSES)
         size = class_bytes[cls];
-    return heap_block_lend(p, b ? b : tc_malloc(sizeof(*b) + size), cls, size);
+    return heap_block_lend(heap, b ? b : tc_malloc(sizeof(*b) + size), cls, size);
 }
 
-void *tc_heap_take_zeroed(struct tc_heap *p, size_t n, size_t size)
+void *tc_heap_take_zeroed(size_t n, size_t size, void *heap)
 {
     if (__builtin_mul_overflow(n, size, &size) || size > SIZE_MAX / 2)
         return NULL;
     unsigned cls = heap_class_of(size);
-    struct heap_block *b = heap_block_reuse(p, cls);
+    struct heap_block *b = heap_block_reuse(heap, cls);
     size_t usable = cls < CLASSES ? class_bytes[cls] : size;
     if (b)
         memset(b->data, 0, size);
     else /* fresh pages are zero already, and stay untouched */
         b = tc_calloc(1, sizeof(*b) + usable);
-    return heap_block_lend(p, b, cls, usable);
+    return heap_block_lend(heap, b, cls, usable);
 }
 
-void tc_heap_give(struct tc_heap *p, void *data)
+void tc_heap_give(void *data, void *heap)
 {
+    struct tc_heap *p = heap;
     if (!data)
         return;
     struct heap_block *b = TC_CONTAINER_OF(data, struct heap_block, data);
@@ -137,34 +138,34 @@ void tc_heap_give(struct tc_heap *p, void *data)
     p->free[b->cls] = b;
 }
 
-void tc_heap_give_secret(struct tc_heap *p, void *data)
+void tc_heap_give_secret(void *data, void *heap)
 {
     if (data)
         explicit_bzero(data, TC_CONTAINER_OF(data, struct heap_block, data)->size);
-    tc_heap_give(p, data);
+    tc_heap_give(data, heap);
 }
 
-static void *heap_block_grow(struct tc_heap *p, void *data, size_t size, void (*give)(struct tc_heap *p, void *data))
+static void *heap_block_grow(void *data, size_t size, void *heap, void (*give)(void *data, void *heap))
 {
     if (!data)
-        return tc_heap_take(p, size);
+        return tc_heap_take(size, heap);
     struct heap_block *b = TC_CONTAINER_OF(data, struct heap_block, data);
     if (size <= b->size)
         return data;
-    void *bigger = tc_heap_take(p, size);
+    void *bigger = tc_heap_take(size, heap);
     if (bigger) {
         memcpy(bigger, data, b->size);
-        give(p, data);
+        give(data, heap);
     }
     return bigger;
 }
 
-void *tc_heap_grow(struct tc_heap *p, void *data, size_t size)
+void *tc_heap_grow(void *data, size_t size, void *heap)
 {
-    return heap_block_grow(p, data, size, tc_heap_give);
+    return heap_block_grow(data, size, heap, tc_heap_give);
 }
 
-void *tc_heap_grow_secret(struct tc_heap *p, void *data, size_t size)
+void *tc_heap_grow_secret(void *data, size_t size, void *heap)
 {
-    return heap_block_grow(p, data, size, tc_heap_give_secret);
+    return heap_block_grow(data, size, heap, tc_heap_give_secret);
 }

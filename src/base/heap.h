@@ -1,6 +1,6 @@
 /* Memory for the small blocks of one thread that come and go. Freed blocks are kept for reuse, up to a bound, so that a
  * steady stream of work asks the system for none. The connections of a loop share one heap, in which their nghttp2
- * sessions live. */
+ * sessions live: the functions that allocate have the types of nghttp2's (nghttp2_mem). */
 #ifndef TC_BASE_HEAP_H
 #define TC_BASE_HEAP_H
 
@@ -12,15 +12,15 @@ struct tc_heap *tc_heap_new(void);
 /* All blocks must have come back. NULL is allowed. */
 void tc_heap_free(struct tc_heap *p);
 /* Returns memory aligned for any type; NULL only for sizes beyond SIZE_MAX / 2. */
-void *tc_heap_take(struct tc_heap *p, size_t size);
-void *tc_heap_take_zeroed(struct tc_heap *p, size_t n, size_t size);
+void *tc_heap_take(size_t size, void *heap);
+void *tc_heap_take_zeroed(size_t n, size_t size, void *heap);
 /* Works as realloc does, except that size 0 makes an empty block. */
-void *tc_heap_grow(struct tc_heap *p, void *block, size_t size);
+void *tc_heap_grow(void *block, size_t size, void *heap);
 /* NULL is allowed. */
-void tc_heap_give(struct tc_heap *p, void *block);
+void tc_heap_give(void *block, void *heap);
 /* tc_heap_grow and tc_heap_give for blocks that may hold secrets: memory is overwritten before it is given back. */
-void *tc_heap_grow_secret(struct tc_heap *p, void *block, size_t size);
-void tc_heap_give_secret(struct tc_heap *p, void *block);
+void *tc_heap_grow_secret(void *block, size_t size, void *heap);
+void tc_heap_give_secret(void *block, void *heap);
 /* Returns the bytes of free blocks that are kept. */
 size_t tc_heap_kept(const struct tc_heap *p);
 /* Returns the usable bytes of the blocks that are in use; at least the bytes that were asked for. */

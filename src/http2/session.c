@@ -75,8 +75,8 @@ static int session_on_header(nghttp2_session *ng, const nghttp2_frame *frame, co
         return tc_h2_glitches_on_dropped(&c->glitches, namelen + valuelen);
     /* The rest of a block beyond the limit is decoded, since the compression state depends on it, and dropped. */
     s->block.bytes += namelen + valuelen + 32;
-    s->block.over |= s->block.bytes > s->block.max_bytes;
-    if (s->block.over) {
+    if (TC_UNLIKELY(s->block.over || s->block.bytes > s->block.max_bytes)) {
+        s->block.over = true;
         int rc = tc_h2_glitches_on_dropped(&c->glitches, namelen + valuelen);
         if (rc && !s->server) /* nghttp2 stops inside the block: its end will not be seen */
             tc_h2_response_too_large(tc_h2_client_stream_of(s));
@@ -329,46 +329,16 @@ static nghttp2_session_callbacks *session_callbacks_new(void)
     return cb;
 }
 
-/* All sessions of a loop share one heap. */
-static void *session_take(size_t size, void *heap)
-{
-    return tc_heap_take(heap, size);
-}
-
-static void *session_take_zeroed(size_t n, size_t size, void *heap)
-{
-    return tc_heap_take_zeroed(heap, n, size);
-}
-
-static void *session_grow(void *block, size_t size, void *heap)
-{
-    return tc_heap_grow(heap, block, size);
-}
-
-static void session_give(void *block, void *heap)
-{
-    tc_heap_give(heap, block);
-}
-
-/* Over TLS, nghttp2's copies of requests, compression table and frames may hold tokens: they are wiped. */
-static void *session_grow_secret(void *block, size_t size, void *heap)
-{
-    return tc_heap_grow_secret(heap, block, size);
-}
-
-static void session_give_secret(void *block, void *heap)
-{
-    tc_heap_give_secret(heap, block);
-}
-
+/* All sessions of a loop share one heap. Over TLS, nghttp2's copies of requests, compression table and frames may hold
+ * tokens: they are wiped. */
 static int session_new(struct tc_h2_conn *c, const nghttp2_session_callbacks *cb)
 {
     nghttp2_option *option;
     nghttp2_mem mem = {.mem_user_data = tc_loop_heap(c->loop),
-                       .malloc = session_take,
-                       .free = c->secure ? session_give_secret : session_give,
-                       .calloc = session_take_zeroed,
-                       .realloc = c->secure ? session_grow_secret : session_grow};
+                       .malloc = tc_heap_take,
+                       .free = c->secure ? tc_heap_give_secret : tc_heap_give,
+                       .calloc = tc_heap_take_zeroed,
+                       .realloc = c->secure ? tc_heap_grow_secret : tc_heap_grow};
     int rc = nghttp2_option_new(&option);
     if (rc)
         return rc;

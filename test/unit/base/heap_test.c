@@ -11,20 +11,20 @@ static void reuses_and_trims(void **state)
     struct tc_heap *heap = tc_heap_new();
     void *blocks[100], *first;
     for (size_t i = 0; i < 100; i++) {
-        blocks[i] = tc_heap_take_zeroed(heap, 3, 40 + i);
+        blocks[i] = tc_heap_take_zeroed(3, 40 + i, heap);
         for (size_t k = 0; k < 3 * (40 + i); k++)
             assert_int_equal(((char *)blocks[i])[k], 0);
         memset(blocks[i], 1, 3 * (40 + i));
     }
     first = blocks[99];
-    blocks[0] = tc_heap_grow(heap, blocks[0], 100000);
+    blocks[0] = tc_heap_grow(blocks[0], 100000, heap);
     assert_int_equal(((char *)blocks[0])[119], 1);
     for (size_t i = 0; i < 100; i++)
-        tc_heap_give(heap, blocks[i]);
+        tc_heap_give(blocks[i], heap);
     assert_true(tc_heap_kept(heap) > 10000);
-    void *again = tc_heap_take(heap, 3 * 139);
+    void *again = tc_heap_take(3 * 139, heap);
     assert_ptr_equal(again, first);
-    tc_heap_give(heap, again);
+    tc_heap_give(again, heap);
     tc_heap_trim(heap, 1024);
     assert_in_range(tc_heap_kept(heap), 0, 1024);
     tc_heap_free(heap);
@@ -37,23 +37,23 @@ static void secrets_are_overwritten(void **state)
     static const size_t sizes[] = {1, 64, 65, 200, 2048};
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         size_t n = sizes[i];
-        char *block = tc_heap_take(heap, n);
+        char *block = tc_heap_take(n, heap);
         memset(block, 1, n);
-        char *bigger = tc_heap_grow_secret(heap, block, 4 * n + 64);
+        char *bigger = tc_heap_grow_secret(block, 4 * n + 64, heap);
         assert_int_equal(bigger[n - 1], 1);
-        char *again = tc_heap_take(heap, n); /* the block that growing gave back */
+        char *again = tc_heap_take(n, heap); /* the block that growing gave back */
         assert_ptr_equal(again, block);
         for (size_t k = 0; k < n; k++)
             assert_int_equal(again[k], 0);
         memset(again, 1, n);
-        tc_heap_give_secret(heap, again);
-        assert_ptr_equal(tc_heap_take(heap, n), again);
+        tc_heap_give_secret(again, heap);
+        assert_ptr_equal(tc_heap_take(n, heap), again);
         for (size_t k = 0; k < n; k++)
             assert_int_equal(again[k], 0);
-        tc_heap_give(heap, again);
-        tc_heap_give_secret(heap, bigger);
+        tc_heap_give(again, heap);
+        tc_heap_give_secret(bigger, heap);
     }
-    tc_heap_give_secret(heap, NULL);
+    tc_heap_give_secret(NULL, heap);
     tc_heap_free(heap);
 }
 
@@ -64,9 +64,9 @@ static void keeps_no_more_than_a_bound(void **state)
     static void *blocks[BLOCKS];
     struct tc_heap *heap = tc_heap_new();
     for (size_t i = 0; i < BLOCKS; i++)
-        blocks[i] = tc_heap_take(heap, 2000);
+        blocks[i] = tc_heap_take(2000, heap);
     for (size_t i = 0; i < BLOCKS; i++)
-        tc_heap_give(heap, blocks[i]);
+        tc_heap_give(blocks[i], heap);
     assert_in_range(tc_heap_kept(heap), 1000000, 1100000);
     tc_heap_free(heap);
 }
@@ -75,17 +75,17 @@ static void sizes(void **state)
 {
     (void)state;
     struct tc_heap *heap = tc_heap_new();
-    assert_null(tc_heap_take(heap, SIZE_MAX));
-    assert_null(tc_heap_take_zeroed(heap, SIZE_MAX / 2, 3));
-    void *large = tc_heap_take(heap, 100000);
+    assert_null(tc_heap_take(SIZE_MAX, heap));
+    assert_null(tc_heap_take_zeroed(SIZE_MAX / 2, 3, heap));
+    void *large = tc_heap_take(100000, heap);
     memset(large, 1, 100000);
-    assert_ptr_equal(tc_heap_grow(heap, large, 1000), large);
-    tc_heap_give(heap, large);
+    assert_ptr_equal(tc_heap_grow(large, 1000, heap), large);
+    tc_heap_give(large, heap);
     assert_int_equal(tc_heap_kept(heap), 0); /* large blocks are the system's */
-    tc_heap_give(heap, NULL);
-    void *grown = tc_heap_grow(heap, NULL, 10);
+    tc_heap_give(NULL, heap);
+    void *grown = tc_heap_grow(NULL, 10, heap);
     assert_int_equal((uintptr_t)grown % 16, 0);
-    tc_heap_give(heap, grown);
+    tc_heap_give(grown, heap);
     tc_heap_free(heap);
 }
 
@@ -105,19 +105,19 @@ static void sessions(void **state)
         if (*which) {
             for (size_t k = 0; k < size; k += 7)
                 assert_int_equal((*which)[k], at);
-            tc_heap_give(heap, *which);
+            tc_heap_give(*which, heap);
             *which = NULL;
             continue;
         }
-        *which = size == 2944 ? tc_heap_take_zeroed(heap, 1, size) : tc_heap_take(heap, size);
+        *which = size == 2944 ? tc_heap_take_zeroed(1, size, heap) : tc_heap_take(size, heap);
         assert_int_equal((uintptr_t)*which % 16, 0);
         for (size_t k = 0; size == 2944 && k < size; k++)
             assert_int_equal((*which)[k], 0);
         memset(*which, (int)at, size);
     }
     for (unsigned i = 0; i < SESSIONS; i++) {
-        tc_heap_give(heap, small[i]);
-        tc_heap_give(heap, large[i]);
+        tc_heap_give(small[i], heap);
+        tc_heap_give(large[i], heap);
     }
     tc_heap_free(heap);
 }

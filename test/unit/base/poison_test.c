@@ -70,13 +70,13 @@ static void heaps(void **state)
     (void)state;
     NEED_ASAN();
     struct tc_heap *heap = tc_heap_new();
-    char *block = tc_heap_take(heap, 64);
+    char *block = tc_heap_take(64, heap);
     assert_usable(block, 64);
-    tc_heap_give(heap, block);
+    tc_heap_give(block, heap);
     assert_poisoned(block, 64);
-    assert_ptr_equal(tc_heap_take_zeroed(heap, 8, 8), block);
+    assert_ptr_equal(tc_heap_take_zeroed(8, 8, heap), block);
     assert_usable(block, 64);
-    tc_heap_give_secret(heap, block);
+    tc_heap_give_secret(block, heap);
     assert_poisoned(block, 64);
     tc_heap_free(heap);
 }
