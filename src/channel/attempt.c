@@ -171,7 +171,6 @@ static void attempt_open_stream(struct tc_call *c, struct tc_transport *t)
     if (tc_call_end_if_late(c) || (c->credentials && !credentials_ready(c, t)))
         return;
     a->request.timeout_ns = c->deadline.at_ns == UINT64_MAX ? 0 : c->deadline.at_ns - now;
-    a->request.scheme = tc_slice_str(tc_transport_scheme(t));
     a->transport = t;
     a->stream = tc_transport_open(t, &a->request, &c->arena, &stream_events, c, &error);
     if (!a->stream) {

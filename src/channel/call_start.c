@@ -161,7 +161,6 @@ static void request_fill(struct tc_call *c)
     r->authority = tc_rstr_slice(ch->authority);
     r->user_agent = tc_rstr_slice(ch->user_agent);
     r->encoding = c->asked.gzip ? TC_H2_GZIP : TC_H2_IDENTITY;
-    r->accept_gzip = true;
     r->metadata = &c->asked.metadata;
 }
 

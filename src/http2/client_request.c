@@ -27,11 +27,12 @@ size_t tc_h2_request_size(const struct tc_h2_request *r)
            headers_size(r->auth);
 }
 
-static size_t request_own_fields(const struct tc_h2_request *r, nghttp2_nv *nva, char timeout[16], char attempts[16])
+static size_t request_own_fields(const struct tc_h2_request *r, bool secure, nghttp2_nv *nva, char timeout[16],
+                                 char attempts[16])
 {
     size_t n = 0;
     nva[n++] = tc_h2_nv(LITERAL(":method"), LITERAL("POST"), STATIC_BOTH);
-    nva[n++] = tc_h2_nv(LITERAL(":scheme"), r->scheme, NGHTTP2_NV_FLAG_NO_COPY_NAME);
+    nva[n++] = tc_h2_nv(LITERAL(":scheme"), secure ? LITERAL("https") : LITERAL("http"), STATIC_BOTH);
     nva[n++] = tc_h2_nv(LITERAL(":path"), r->path, NGHTTP2_NV_FLAG_NO_COPY_NAME);
     nva[n++] = tc_h2_nv(LITERAL(":authority"), r->authority, NGHTTP2_NV_FLAG_NO_COPY_NAME);
     /* The timeout follows the pseudo-headers (PROTOCOL-HTTP2.md). The timeout and the count of attempts differ from
@@ -43,8 +44,7 @@ static size_t request_own_fields(const struct tc_h2_request *r, nghttp2_nv *nva,
     nva[n++] = tc_h2_nv(LITERAL("content-type"), LITERAL("application/grpc"), STATIC_BOTH);
     if (r->user_agent.len)
         nva[n++] = tc_h2_nv(LITERAL("user-agent"), r->user_agent, NGHTTP2_NV_FLAG_NO_COPY_NAME);
-    nva[n++] = tc_h2_nv(LITERAL("grpc-accept-encoding"),
-                        r->accept_gzip ? LITERAL("identity,gzip") : LITERAL("identity"), STATIC_BOTH);
+    nva[n++] = tc_h2_nv(LITERAL("grpc-accept-encoding"), LITERAL("identity,gzip"), STATIC_BOTH);
     if (r->encoding == TC_H2_GZIP)
         nva[n++] = tc_h2_nv(LITERAL("grpc-encoding"), LITERAL("gzip"), STATIC_BOTH);
     if (r->previous_attempts) {
@@ -63,11 +63,13 @@ int tc_h2_request_submit(struct tc_h2_client_stream *s, const struct tc_h2_reque
     size_t metadata = (request->metadata ? request->metadata->len : 0) + (request->auth ? request->auth->len : 0);
     if (metadata > STACK_FIELDS - OWN_FIELDS)
         nva = tc_reallocarray(NULL, metadata + OWN_FIELDS, sizeof(*nva));
-    size_t n = request_own_fields(request, nva, timeout, attempts);
+    size_t n = request_own_fields(request, c->secure, nva, timeout, attempts);
     tc_buf_clear(&c->scratch);
-    tc_buf_reserve(&c->scratch, tc_h2_metadata_scratch(request->metadata) + tc_h2_metadata_scratch(request->auth));
-    n += tc_h2_metadata_encode(&c->scratch, request->metadata, nva + n);
-    n += tc_h2_metadata_encode(&c->scratch, request->auth, nva + n);
+    if (metadata) {
+        tc_buf_reserve(&c->scratch, tc_h2_metadata_scratch(request->metadata) + tc_h2_metadata_scratch(request->auth));
+        n += tc_h2_metadata_encode(&c->scratch, request->metadata, nva + n);
+        n += tc_h2_metadata_encode(&c->scratch, request->auth, nva + n);
+    }
     nghttp2_data_provider body = {.read_callback = tc_h2_on_data_source_read};
     int32_t id = nghttp2_submit_request(c->ng, NULL, nva, n, &body, &s->stream);
     if (request->auth && c->scratch.len)

@@ -70,6 +70,14 @@ static void response_on_metadata(struct tc_h2_client_stream *s, struct tc_slice 
         s->stream.block.over = true;
 }
 
+/* is_grpc: so far without HTTP's status. The text is for the message of a response that is not gRPC. */
+static void response_on_content_type(struct tc_h2_client_stream *s, struct tc_slice value)
+{
+    s->stream.is_grpc = tc_h2_is_grpc_content_type(value);
+    if (!s->stream.is_grpc)
+        s->content_type = response_keep_text(s, value);
+}
+
 TC_APART static void response_on_pseudo(struct tc_h2_client_stream *s, struct tc_slice name, struct tc_slice value)
 {
     uint64_t status;
@@ -83,7 +91,7 @@ void tc_h2_response_on_header(struct tc_h2_client_stream *s, struct tc_slice nam
         response_on_pseudo(s, name, value);
     } else if (tc_slice_eq_str(name, "content-type")) {
         if (!s->stream.got_headers)
-            s->content_type = response_keep_text(s, tc_slice_trim(value));
+            response_on_content_type(s, tc_slice_trim(value));
     } else if (!tc_slice_starts(name, tc_slice_of("grpc-", 5))) {
         response_on_metadata(s, name, value);
     } else if (tc_slice_eq_str(name, "grpc-status")) {
@@ -209,7 +217,7 @@ static bool response_block_ok(struct tc_h2_client_stream *s)
 static void response_on_initial(struct tc_h2_client_stream *s, bool end_stream)
 {
     s->stream.got_headers = true;
-    s->stream.is_grpc = s->http_status == 200 && tc_h2_is_grpc_content_type(s->content_type);
+    s->stream.is_grpc &= s->http_status == 200;
     if (end_stream) {
         s->trailers_only = true;
         s->trailers = s->stream.headers;

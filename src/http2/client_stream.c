@@ -224,7 +224,7 @@ void tc_h2_client_stream_deliver(struct tc_h2_client_stream *client)
     /* The end may wait for messages that nobody asked for yet, so the writer is notified of its message first. */
     if (!tc_h2_stream_deliver_written(c, s))
         return;
-    if (s->recv.wanted && !tc_h2_stream_deliver_messages(c, s))
+    if (s->recv.wanted && tc_h2_stream_input_left(s) && !tc_h2_stream_deliver_messages(c, s))
         return;
     if (s->finished && !tc_h2_stream_input_left(s))
         client_stream_deliver_done(client);

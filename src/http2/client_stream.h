@@ -31,11 +31,9 @@ struct tc_h2_client_events {
 struct tc_h2_request {
     struct tc_slice path; /* "/package.Service/Method" */
     struct tc_slice authority;
-    struct tc_slice scheme; /* "http" or "https" */
     struct tc_slice user_agent;
     uint64_t timeout_ns;               /* grpc-timeout; 0: none */
     enum tc_h2_encoding encoding;      /* grpc-encoding of the messages that we send */
-    bool accept_gzip;                  /* grpc-accept-encoding: identity,gzip instead of identity */
     uint32_t previous_attempts;        /* grpc-previous-rpc-attempts when > 0 */
     const struct tc_headers *metadata; /* the application's and filters'; reserved names (":", "grpc-", te,
                                           content-type, connection-specific) were rejected before */

@@ -366,7 +366,7 @@ void tc_h2_server_stream_deliver(struct tc_h2_server_stream *server)
     }
     if (!tc_h2_stream_deliver_written(c, s))
         return;
-    if (s->recv.wanted && !tc_h2_stream_deliver_messages(c, s))
+    if (s->recv.wanted && tc_h2_stream_input_left(s) && !tc_h2_stream_deliver_messages(c, s))
         return;
     server_stream_deliver_half_close(server);
     c->streams.delivering = NULL;

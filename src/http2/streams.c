@@ -47,7 +47,7 @@ static bool stream_is_too_late(const struct tc_h2_stream *s)
 bool tc_h2_stream_deliver_messages(struct tc_h2_conn *c, struct tc_h2_stream *s)
 {
     struct tc_h2_receiver *recv = &s->recv;
-    for (int i = 0; i < MESSAGES_AT_ONCE && recv->wanted && !stream_is_too_late(s); i++) {
+    for (int i = 0; i < MESSAGES_AT_ONCE && recv->wanted && tc_h2_stream_input_left(s) && !stream_is_too_late(s); i++) {
         tc_h2_stream_decode_pending(s);
         if (!recv->message)
             break;

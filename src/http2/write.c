@@ -22,7 +22,7 @@ struct tc_h2_gather {
     uint8_t stage[STAGE_BYTES];
 };
 
-static void gather_stage(struct tc_h2_gather *g, const void *data, size_t len)
+static inline void gather_stage(struct tc_h2_gather *g, const void *data, size_t len)
 {
     uint8_t *at = g->stage + g->stage_len;
     memcpy(at, data, len);

@@ -150,11 +150,6 @@ struct tc_h2_conn *tc_transport_h2(const struct tc_transport *t)
     return t->h2;
 }
 
-const char *tc_transport_scheme(const struct tc_transport *t)
-{
-    return tc_h2_conn_secure(t->h2) ? "https" : "http";
-}
-
 bool tc_transport_answered(const struct tc_transport *t)
 {
     return tc_h2_conn_answered(t->h2);

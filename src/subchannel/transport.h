@@ -52,8 +52,6 @@ bool tc_transport_answered(const struct tc_transport *t);
 void tc_transport_judge_later(struct tc_transport *t, struct tc_barren *barren);
 /* Returns the address as text; borrowed. */
 struct tc_rstr *tc_transport_address(const struct tc_transport *t);
-/* ":scheme" of requests: "https" on a secure connection, else "http". */
-const char *tc_transport_scheme(const struct tc_transport *t);
 /* Opens a stream as tc_h2_client_stream_open does. Returns NULL with TORC_EAGAIN also while other calls wait: no call
  * overtakes them. */
 struct tc_h2_stream *tc_transport_open(struct tc_transport *t, const struct tc_h2_request *request,

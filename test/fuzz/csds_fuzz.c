@@ -105,7 +105,6 @@ static void call(struct run *r, uint8_t how)
     struct tc_h2_request request = {
         .path = tc_slice_str(how & 1 ? SERVICE "StreamClientStatus" : SERVICE "FetchClientStatus"),
         .authority = tc_slice_str("a"),
-        .scheme = tc_slice_str("http"),
         .user_agent = tc_slice_str("torc")};
     size_t n = how & 1 ? how >> 1 & 3 : 1;
     struct tc_arena arena;

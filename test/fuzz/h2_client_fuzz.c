@@ -116,11 +116,9 @@ static void begin_call(struct run *r, struct call *c, uint8_t flags)
     int error = 0;
     request = (struct tc_h2_request){.path = tc_slice_str("/a.B/C"),
                                      .authority = tc_slice_str("a"),
-                                     .scheme = tc_slice_str("http"),
                                      .user_agent = tc_slice_str("torc"),
                                      .timeout_ns = 1000000000,
-                                     .encoding = flags & 0x40 ? TC_H2_GZIP : TC_H2_IDENTITY,
-                                     .accept_gzip = true};
+                                     .encoding = flags & 0x40 ? TC_H2_GZIP : TC_H2_IDENTITY};
     end_call(c);
     if (!r->h2.conn)
         return;

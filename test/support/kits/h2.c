@@ -14,11 +14,8 @@
         text, sizeof(text) - 1                                                                                         \
     }
 
-const struct tc_h2_request kit_h2_request = {.path = LITERAL("/test.Echo/Say"),
-                                             .authority = LITERAL("localhost"),
-                                             .scheme = LITERAL("http"),
-                                             .user_agent = LITERAL("torc-test"),
-                                             .accept_gzip = true};
+const struct tc_h2_request kit_h2_request = {
+    .path = LITERAL("/test.Echo/Say"), .authority = LITERAL("localhost"), .user_agent = LITERAL("torc-test")};
 
 static void conn_event(struct kit_h2 *t, const char *event, const struct tc_status *why)
 {

@@ -52,7 +52,6 @@ static void start(struct slot *s)
 {
     static const struct tc_h2_request request = {.path = {"/t/Echo", 7},
                                                  .authority = {"localhost", 9},
-                                                 .scheme = {"http", 4},
                                                  .user_agent = {"torc", 4},
                                                  .timeout_ns = 20 * TC_NS_PER_S};
     int error;
