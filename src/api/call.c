@@ -21,21 +21,16 @@
 /* Returns "/service/method", with the leading slash added if need be; NULL data if the method is malformed. */
 static struct tc_slice path_make(struct tc_arena *arena, const char *method)
 {
-    struct tc_slice s = tc_slice_str(method ? method : "");
-    const char *slash;
-    if (s.len && s.data[0] == '/')
-        s = tc_slice_of(s.data + 1, s.len - 1);
-    if (s.len == 0 || s.len > 65535 || !(slash = memrchr(s.data, '/', s.len)) || slash == s.data ||
-        slash + 1 == s.data + s.len)
+    const char *name = method + (method[0] == '/'), *end = name, *slash;
+    while (*end > ' ' && *end <= '~')
+        end++;
+    size_t len = (size_t)(end - name);
+    if (*end || len > 65535 || !(slash = memrchr(name, '/', len)) || slash == name || slash + 1 == end)
         return tc_slice_of(NULL, 0);
-    for (size_t i = 0; i < s.len; i++)
-        if (s.data[i] <= ' ' || s.data[i] > '~')
-            return tc_slice_of(NULL, 0);
-    char *path = tc_arena_alloc(arena, s.len + 2);
+    char *path = tc_arena_alloc(arena, len + 2);
     path[0] = '/';
-    memcpy(path + 1, s.data, s.len);
-    path[s.len + 1] = '\0';
-    return tc_slice_of(path, s.len + 1);
+    memcpy(path + 1, name, len + 1);
+    return tc_slice_of(path, len + 1);
 }
 
 static void call_release(struct tc_call *core)
@@ -162,51 +157,46 @@ void tc_call_drop(torc_stream *call)
     tc_runtime_unref(rt);
 }
 
+static bool call_post(torc_stream *call, bool quietly)
+{
+    torc_runtime *rt = call->channel->rt;
+    return quietly ? tc_loop_post_quietly(tc_runtime_loop(rt), &call->task) : tc_runtime_run(rt, &call->task);
+}
+
 /* Posts the task that carries the requests to the loop, unless it is posted. With the mutex held. Returns TORC_ECLOSED
  * if the loop has ended. */
 static int call_schedule(torc_stream *call, bool quietly)
 {
-    torc_runtime *rt = call->channel->rt;
     if (call->task_queued)
         return 0;
     tc_ref_inc(&call->zeroed);
-    call->task_queued =
-        quietly ? tc_loop_post_quietly(tc_runtime_loop(rt), &call->task) : tc_runtime_run(rt, &call->task);
+    call->task_queued = call_post(call, quietly);
     if (call->task_queued)
         return 0;
     tc_ref_dec(&call->zeroed); /* never the last: the caller holds a reference */
     return TORC_ECLOSED;
 }
 
-int tc_call_launch_quietly(torc_stream *call)
+/* No other thread has the call yet, so the mutex is not needed. The call may end before the post returns: the loop's
+ * reference and the task's are taken first. */
+int tc_call_launch(torc_stream *call, bool quietly)
 {
-    tc_ref_inc(&call->zeroed); /* the loop's, then the task's */
     tc_ref_inc(&call->zeroed);
-    /* No other thread has the call, so want_start is not needed. */
-    call->task.fn = on_start;
-    if (tc_loop_post_quietly(tc_runtime_loop(call->channel->rt), &call->task))
+    tc_ref_inc(&call->zeroed);
+    if (call->kind == TC_CALL_UNARY_BLOCKING || call->kind == TC_CALL_UNARY_ALONE)
+        call->task.fn = on_start;
+    else
+        call->want_start = call->task_queued = true;
+    if (call_post(call, quietly))
         return 0;
     tc_ref_dec(&call->zeroed);
     tc_ref_dec(&call->zeroed);
     return TORC_ECLOSED;
 }
 
-int tc_call_launch(torc_stream *call)
-{
-    /* The loop's reference is taken first: the call may end before the post returns. */
-    tc_ref_inc(&call->zeroed);
-    pthread_mutex_lock(&call->mutex);
-    call->want_start = true;
-    int rc = call_schedule(call, false);
-    pthread_mutex_unlock(&call->mutex);
-    if (rc != 0)
-        tc_ref_dec(&call->zeroed);
-    return rc;
-}
-
 torc_stream *tc_call_launch_or_drop(torc_stream *call, torc_error **error)
 {
-    int rc = call ? tc_call_launch(call) : 0;
+    int rc = call ? tc_call_launch(call, false) : 0;
     if (rc == 0)
         return call;
     tc_call_drop(call);
@@ -250,7 +240,7 @@ static void call_begin(torc_stream *call)
     }
 }
 
-/* The task of tc_call_launch_quietly: the call has no request but its start. */
+/* The task of a call without a handle, which has no request but its start. */
 static void on_start(struct tc_task *task)
 {
     torc_stream *call = TC_CONTAINER_OF(task, torc_stream, task);

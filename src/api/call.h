@@ -21,11 +21,9 @@ void tc_received_free(struct tc_received *messages);
 /* Gives a reference back. */
 void tc_call_drop(torc_stream *call);
 
-/* Starts the call; the loop's reference is added. Returns TORC_ECLOSED if the loop has ended; the call has not begun
- * then. */
-int tc_call_launch(torc_stream *call);
-/* tc_call_launch of a call without a handle, for a thread that drives the loop next, or else wakes it. */
-int tc_call_launch_quietly(torc_stream *call);
+/* Starts the call; the loop's reference is added. `quietly`: without waking the loop, for a thread that drives it next,
+ * or else wakes it. Returns TORC_ECLOSED if the loop has ended; the call has not begun then. */
+int tc_call_launch(torc_stream *call, bool quietly);
 /* Launches the call that tc_call_make returned, or gives it up and stores an error. NULL, when tc_call_make has failed,
  * stays NULL. */
 torc_stream *tc_call_launch_or_drop(torc_stream *call, torc_error **error);

@@ -68,7 +68,7 @@ static torc_result *unary_wait(torc_channel *ch, const char *method, struct tc_s
     call->core.asked.explain |= dry;
     tc_list_append(&call->waits, &wait.owner);
     bool drives = tc_runtime_caller_drives(rt);
-    rc = drives ? tc_call_launch_quietly(call) : tc_call_launch(call);
+    rc = tc_call_launch(call, drives);
     tc_runtime_lock(rt);
     if (drives && tc_runtime_driven(rt))
         tc_loop_wake(tc_runtime_loop(rt)); /* another thread drives the loop, and may sleep in it */
