@@ -22,7 +22,7 @@ ALLOWED = 1.05
 TRIES = 8
 # The number of the loop's turns for an RPC depends on the machine's load: the response and the server's PINGs come together or
 # apart. Figures are brought to this many turns for an RPC, by what one more turn costs (by whose instructions count).
-TURNS_OF_AN_RPC = 2
+TURNS_OF_AN_RPC = 1
 TURN = {"libtorc.so": 575, "": 1150}
 # name: (program, arguments before the number of rounds, rounds of the short and of the long run, whose instructions)
 SUBJECTS = {

@@ -23,7 +23,7 @@ static inline struct tc_slice tc_slice_str(const char *s)
 
 static inline bool tc_slice_eq(struct tc_slice a, struct tc_slice b)
 {
-    return a.len == b.len && (a.len == 0 || memcmp(a.data, b.data, a.len) == 0);
+    return a.len == b.len && (b.len == 0 || memcmp(a.data, b.data, b.len) == 0);
 }
 
 static inline bool tc_slice_eq_str(struct tc_slice a, const char *s)
