@@ -10,7 +10,7 @@
 struct torc_tls_peer {
     struct tc_question question;
     const struct tc_tls_hook *hook; /* the handshake's; for `ask` alone */
-    struct tc_tls_identity identity;
+    struct tc_tls_identity *identity;
     char *address;
     tc_tls_verdict_fn fn;
     bool accepted;
@@ -37,7 +37,7 @@ static void peer_deliver(struct tc_question *q, void *waiter)
 static void peer_free(struct tc_question *q)
 {
     torc_tls_peer *p = peer_of(q);
-    tc_tls_identity_fini(&p->identity);
+    tc_tls_identity_unref(p->identity);
     tc_free(p->address);
     tc_free(p->refusal);
     tc_free(p);
@@ -48,8 +48,8 @@ static const struct tc_question_ops peer_ops = {.ask = peer_ask, .deliver = peer
 struct torc_tls_peer *tc_tls_peer_ask(struct tc_loop *loop, const struct tc_tls_hook *hook, struct tc_bytestream *bs,
                                       tc_tls_verdict_fn fn, void *arg, struct tc_buf *why)
 {
-    struct tc_tls_identity identity = {0};
-    if (!tc_tls_identify(bs, &identity, why))
+    struct tc_tls_identity *identity = tc_tls_identify(bs, why);
+    if (!identity)
         return NULL;
     torc_tls_peer *p = TC_NEW(torc_tls_peer);
     p->hook = hook;
@@ -70,7 +70,7 @@ void tc_tls_peer_cancel(struct torc_tls_peer *p)
 
 const char *torc_tls_peer_server_name(const torc_tls_peer *p)
 {
-    return p ? p->identity.server_name : NULL;
+    return p ? p->identity->server_name : NULL;
 }
 
 const char *torc_tls_peer_address(const torc_tls_peer *p)
@@ -82,9 +82,9 @@ int torc_tls_peer_certificate(const torc_tls_peer *p, size_t i, const void **der
 {
     if (!p)
         return TORC_EINVAL;
-    if (i >= p->identity.certificates.len)
+    if (i >= p->identity->certificates.len)
         return TORC_ENOTFOUND;
-    const struct tc_rstr *cert = p->identity.certificates.data[i];
+    const struct tc_rstr *cert = p->identity->certificates.data[i];
     if (der)
         *der = cert->data;
     if (size)
@@ -100,9 +100,9 @@ int torc_tls_peer_name(const torc_tls_peer *p, size_t i, int32_t *kind, const ch
                                     [TC_SAN_IP] = TORC_TLS_NAME_IP};
     if (!p)
         return TORC_EINVAL;
-    if (i >= p->identity.names.len)
+    if (i >= p->identity->names.len)
         return TORC_ENOTFOUND;
-    const struct tc_tls_name *n = &p->identity.names.data[i];
+    const struct tc_tls_name *n = &p->identity->names.data[i];
     if (kind)
         *kind = kinds[n->kind];
     if (name)

@@ -17,7 +17,7 @@
 enum { TC_BS_READABLE = 1, TC_BS_WRITABLE = 2 };
 
 struct tc_bytestream;
-struct tc_tls_peer;
+struct tc_tls_identity;
 
 struct tc_bytestream_ops {
     /* Returns the bytes read; 0: the peer ended its side; TORC_EAGAIN: READABLE follows; or another error, with its
@@ -42,10 +42,10 @@ struct tc_bytestream {
     void *arg;
     struct tc_status error; /* set with an error result; owned by the byte stream */
     struct tc_addr peer, local;
-    struct tc_tls_peer *tls_peer; /* a server's: the client's certificate (tls/peer.h), NULL: none; borrowed */
-    const char *alpn;             /* the protocol that TLS negotiated ("h2"), NULL without TLS; borrowed */
-    bool secure;                  /* confidentiality and integrity: call credentials may be sent */
-    bool cut;                     /* read returned 0 without the close_notify that ends a TLS stream */
+    struct tc_tls_identity *tls_peer; /* a server's: the client's certificate, NULL: none; borrowed */
+    const char *alpn;                 /* the protocol that TLS negotiated ("h2"), NULL without TLS; borrowed */
+    bool secure;                      /* confidentiality and integrity: call credentials may be sent */
+    bool cut;                         /* read returned 0 without the close_notify that ends a TLS stream */
 };
 
 static inline void tc_bytestream_set_handler(struct tc_bytestream *bs, void (*on_event)(void *arg, unsigned events),

@@ -379,7 +379,7 @@ bool tc_server_call_secure(const struct tc_server_call *call)
     return call->conn->secure;
 }
 
-struct tc_tls_peer *tc_server_call_tls_peer(const struct tc_server_call *call)
+struct tc_tls_identity *tc_server_call_tls_peer(const struct tc_server_call *call)
 {
     return call->conn->tls_peer;
 }

@@ -12,7 +12,7 @@
 struct tc_addr;
 struct tc_server;
 struct tc_server_call;
-struct tc_tls_peer;
+struct tc_tls_identity;
 
 /* Texts of unary requests of another number of messages than one. */
 #define TC_SERVER_NO_REQUEST "unary request without a message"
@@ -57,7 +57,7 @@ const char *tc_server_call_peer(const struct tc_server_call *call);
 /* Return whether the connection has transport security, and the certificate that the client showed (borrowed until
  * on_end; NULL: none). */
 bool tc_server_call_secure(const struct tc_server_call *call);
-struct tc_tls_peer *tc_server_call_tls_peer(const struct tc_server_call *call);
+struct tc_tls_identity *tc_server_call_tls_peer(const struct tc_server_call *call);
 /* Returns tc_server_opts.owner of the call's server. */
 void *tc_server_call_owner(const struct tc_server_call *call);
 /* Returns when the deadline passes, in the time of tc_loop_now_ns; UINT64_MAX: never. */

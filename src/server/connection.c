@@ -195,7 +195,7 @@ void tc_server_conn_end(struct tc_server_conn *conn, const struct tc_status *why
     if (conn->creds_handshake)
         conn->credentials->ops->cancel(conn->creds_handshake);
     torc_credentials_unref(conn->credentials);
-    tc_tls_peer_unref(conn->tls_peer);
+    tc_tls_identity_unref(conn->tls_peer);
     if (conn->h2)
         tc_h2_conn_close(conn->h2);
     tc_server_hold_bytes(conn, TC_SERVER_UNREAD, -conn->held[TC_SERVER_UNREAD]);
@@ -346,7 +346,7 @@ static void conn_on_handshake(void *arg, struct tc_bytestream *bs, const struct 
     conn->creds_handshake = NULL;
     if (bs) {
         conn->secure = bs->secure;
-        conn->tls_peer = tc_tls_peer_ref(bs->tls_peer);
+        conn->tls_peer = tc_tls_identity_ref(bs->tls_peer);
         conn_start_http2(conn, bs);
         return;
     }

@@ -1,14 +1,24 @@
-/* Copies a server's identity out of OpenSSL, so that any thread may read it after the connection has ended.
+/* Copies a peer's identity out of OpenSSL, so that any thread may read it after the connection has ended.
  *
- * The verified chain is given instead of what the server sent: a server may send any certificate along with its chain,
- * and an application that looks for a pinned one among them must find only what vouches for the server. */
+ * Of a server, the verified chain is given instead of what the server sent: a server may send any certificate along
+ * with its chain, and an application that looks for a pinned one among them must find only what vouches for the server.
+ */
 #include "tls/identity.h"
 
 #include "base/fork.h"
 #include "tls/tls_internal.h"
 
-void tc_tls_identity_fini(struct tc_tls_identity *id)
+struct tc_tls_identity *tc_tls_identity_ref(struct tc_tls_identity *id)
 {
+    if (id)
+        tc_ref_inc(&id->ref);
+    return id;
+}
+
+void tc_tls_identity_unref(struct tc_tls_identity *id)
+{
+    if (!id || !tc_ref_dec(&id->ref))
+        return;
     for (size_t i = 0; i < id->certificates.len; i++)
         tc_rstr_unref(id->certificates.data[i]);
     for (size_t i = 0; i < id->names.len; i++)
@@ -16,7 +26,14 @@ void tc_tls_identity_fini(struct tc_tls_identity *id)
     tc_vec_fini(&id->certificates);
     tc_vec_fini(&id->names);
     tc_free(id->server_name);
-    id->server_name = NULL;
+    tc_free(id);
+}
+
+static struct tc_tls_identity *identity_new(void)
+{
+    struct tc_tls_identity *id = TC_NEW(struct tc_tls_identity);
+    tc_ref_init(&id->ref);
+    return id;
 }
 
 /* Returns true to stop: there are too many. */
@@ -42,6 +59,22 @@ static bool identity_add_certificate(struct tc_tls_identity *id, X509 *cert)
     return ok;
 }
 
+static bool identity_add_plain_name(void *arg, enum tc_san_kind kind, struct tc_slice name)
+{
+    struct tc_tls_identity *id = arg;
+    if (name.len && !memchr(name.data, 0, name.len))
+        *tc_vec_push(&id->names) = (struct tc_tls_name){kind, tc_rstr_new(name.data, name.len)};
+    return false;
+}
+
+struct tc_tls_identity *tc_tls_identity_of_client(struct x509_st *leaf)
+{
+    struct tc_tls_identity *id = identity_new();
+    identity_add_certificate(id, leaf);
+    tc_san_find(leaf, identity_add_plain_name, id, NULL);
+    return id;
+}
+
 static bool identity_read(SSL *ssl, bool verified, struct tc_tls_identity *id, struct tc_buf *why)
 {
     ERR_clear_error();
@@ -58,20 +91,22 @@ static bool identity_read(SSL *ssl, bool verified, struct tc_tls_identity *id, s
     return ok && !many;
 }
 
-bool tc_tls_identify(struct tc_bytestream *bs, struct tc_tls_identity *out, struct tc_buf *why)
+struct tc_tls_identity *tc_tls_identify(struct tc_bytestream *bs, struct tc_buf *why)
 {
     const struct tc_tls_context *ctx;
     const char *name;
     SSL *ssl = tc_tls_stream_ssl(bs, &ctx, &name);
     if (!tc_foreign_enter()) {
         tc_buf_append_str(why, TC_TLS_EXITING);
-        return false;
+        return NULL;
     }
-    bool ok = identity_read(ssl, ctx->verify != TC_TLS_VERIFY_NONE, out, why);
+    struct tc_tls_identity *id = identity_new();
+    bool ok = identity_read(ssl, ctx->verify != TC_TLS_VERIFY_NONE, id, why);
     tc_foreign_leave();
-    if (ok)
-        out->server_name = tc_strdup(name);
-    else
-        tc_tls_identity_fini(out);
-    return ok;
+    if (ok) {
+        id->server_name = tc_strdup(name);
+        return id;
+    }
+    tc_tls_identity_unref(id);
+    return NULL;
 }

@@ -18,7 +18,7 @@
 
 #include "base/fork.h"
 #include "base/mem.h"
-#include "tls/peer.h"
+#include "tls/identity.h"
 #include "tls/tls_internal.h"
 
 enum { RECORD_BYTES = 16 * 1024, MAX_RECORDS_PER_WRITE = 4 };
@@ -60,7 +60,7 @@ static void stream_on_release(struct tc_task *task)
         SSL_free(t->ssl);
         tc_foreign_leave();
     }
-    tc_tls_peer_unref(t->bs.tls_peer);
+    tc_tls_identity_unref(t->bs.tls_peer);
     tc_tls_context_unref(t->ctx);
     tc_buf_fini(&t->check.why);
     tc_tls_wire_fini(&t->wire);
@@ -151,7 +151,7 @@ static void stream_note_peer(struct tls_stream *t)
         return;
     X509 *leaf = SSL_get1_peer_certificate(t->ssl);
     if (leaf)
-        t->bs.tls_peer = tc_tls_peer_new(leaf);
+        t->bs.tls_peer = tc_tls_identity_of_client(leaf);
     X509_free(leaf);
     tc_foreign_leave();
 }

@@ -2,7 +2,6 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "tls/identity.h"
-#include "tls/peer.h"
 
 struct tc_tls_context *tc_tls_context_new(const struct tc_tls_opts *opts TC_UNUSED, struct tc_status *error)
 {
@@ -32,13 +31,11 @@ struct tc_tls_handshake *tc_tls_handshake(struct tc_loop *loop TC_UNUSED, struct
 
 void tc_tls_handshake_cancel(struct tc_tls_handshake *h TC_UNUSED) {}
 
-bool tc_tls_identify(struct tc_bytestream *bs TC_UNUSED, struct tc_tls_identity *out TC_UNUSED, struct tc_buf *why)
+struct tc_tls_identity *tc_tls_identify(struct tc_bytestream *bs TC_UNUSED, struct tc_buf *why)
 {
     tc_buf_append_str(why, "Torc was built without TLS");
-    return false;
+    return NULL;
 }
-
-void tc_tls_identity_fini(struct tc_tls_identity *id TC_UNUSED) {}
 
 bool tc_san_find(struct x509_st *cert TC_UNUSED, tc_san_fn fn TC_UNUSED, void *arg TC_UNUSED, size_t *n)
 {
@@ -59,9 +56,9 @@ bool tc_san_covers(struct tc_slice pattern TC_UNUSED, struct tc_slice host TC_UN
 
 void tc_cert_serial(struct x509_st *cert TC_UNUSED, struct tc_buf *out TC_UNUSED) {}
 
-struct tc_tls_peer *tc_tls_peer_ref(struct tc_tls_peer *peer)
+struct tc_tls_identity *tc_tls_identity_ref(struct tc_tls_identity *id)
 {
-    return peer;
+    return id;
 }
 
-void tc_tls_peer_unref(struct tc_tls_peer *peer TC_UNUSED) {}
+void tc_tls_identity_unref(struct tc_tls_identity *id TC_UNUSED) {}

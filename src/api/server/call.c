@@ -78,7 +78,7 @@ void tc_api_call_drop(torc_server_call *c)
     tc_rstr_unref(c->ending.text);
     tc_rstr_unref(c->lent);
     tc_rstr_unref(c->request);
-    tc_tls_peer_unref(c->facts.tls_peer);
+    tc_tls_identity_unref(c->facts.tls_peer);
     if (c->typed)
         c->typed->free(c->typed);
     tc_arena_fini(&c->arena.arena);
@@ -314,7 +314,7 @@ static void call_describe(torc_server_call *c, struct tc_server_call *core)
     c->facts.peer = tc_arena_dup(arena, tc_slice_str(tc_server_call_peer(core)));
     c->facts.deadline_ns = tc_server_call_deadline_ns(core);
     c->facts.secure = tc_server_call_secure(core);
-    c->facts.tls_peer = tc_tls_peer_ref(tc_server_call_tls_peer(core));
+    c->facts.tls_peer = tc_tls_identity_ref(tc_server_call_tls_peer(core));
 }
 
 static torc_server_call *call_new(const struct tc_method *m, struct tc_server_call *core)
@@ -613,7 +613,7 @@ int torc_server_call_peer_name(const torc_server_call *c, size_t i, int *kind, c
     if (kind)
         *kind = (int)c->facts.tls_peer->names.data[i].kind;
     if (name)
-        *name = c->facts.tls_peer->names.data[i].text;
+        *name = c->facts.tls_peer->names.data[i].text->data;
     return 0;
 }
 
@@ -636,10 +636,10 @@ int torc_server_call_peer_certificate(const torc_server_call *c, const void **de
 {
     if (!c || !der || !size)
         return TORC_EINVAL;
-    if (!c->facts.tls_peer || !c->facts.tls_peer->der)
+    if (!c->facts.tls_peer || !c->facts.tls_peer->certificates.len)
         return TORC_ENOTFOUND;
-    *der = c->facts.tls_peer->der->data;
-    *size = c->facts.tls_peer->der->len;
+    *der = c->facts.tls_peer->certificates.data[0]->data;
+    *size = c->facts.tls_peer->certificates.data[0]->len;
     return 0;
 }
 

@@ -12,7 +12,7 @@
 #include "base/headers.h"
 #include "base/rstr.h"
 #include "server/call.h"
-#include "tls/peer.h"
+#include "tls/identity.h"
 
 /* A message that the loop has not taken yet, or that nobody has received yet. */
 struct tc_queued_message {
@@ -60,8 +60,8 @@ struct tc_call_ending {
 struct tc_call_facts {
     const char *path, *authority, *peer;
     const torc_metadata *metadata;
-    uint64_t deadline_ns;         /* UINT64_MAX: none */
-    struct tc_tls_peer *tls_peer; /* a reference; NULL: the client showed no certificate */
+    uint64_t deadline_ns;             /* UINT64_MAX: none */
+    struct tc_tls_identity *tls_peer; /* a reference; NULL: the client showed no certificate */
     bool secure;
 };
 
