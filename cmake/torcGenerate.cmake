@@ -2,12 +2,15 @@
 #
 #   torc_generate(TARGET PROTOS file... [IMPORT_DIRS folder...] [OUT_DIR folder] [OPTIONS option...])
 #
-# A file is named as other files import it ("helloworld.proto", "google/rpc/status.proto") and is looked for in IMPORT_DIRS
-# (default: the current source folder). What a file imports and uses is to be generated too, once in a program. OPTIONS are those
-# of the plugin besides `messages`. The target gets the sources and the folder of the headers; it also needs torc::stubs, or what
-# stands for it.
+# A file is named as other files import it ("helloworld.proto", "google/rpc/status.proto"), or by its absolute path, and is looked for
+# in IMPORT_DIRS (default: the current source folder), then among protoc's own (TORC_PROTOBUF_INCLUDE: "google/protobuf/timestamp.proto").
+# What a file imports and uses is to be generated too, once in a program. OPTIONS are those of the plugin besides `messages`. The
+# target gets the sources and the folder of the headers; it also needs torc::stubs, or what stands for it.
 find_program(TORC_PROTOC protoc)
 find_program(TORC_PROTOC_GEN_C protoc-gen-c)
+get_filename_component(torc_protoc_folder "${TORC_PROTOC}" DIRECTORY)
+find_path(TORC_PROTOBUF_INCLUDE google/protobuf/timestamp.proto HINTS ${torc_protoc_folder}/../include)
+mark_as_advanced(TORC_PROTOBUF_INCLUDE)
 
 function(torc_generate target)
   cmake_parse_arguments(PARSE_ARGV 1 G "" "OUT_DIR" "PROTOS;IMPORT_DIRS;OPTIONS")
@@ -23,6 +26,9 @@ function(torc_generate target)
   if(NOT G_IMPORT_DIRS)
     set(G_IMPORT_DIRS ${CMAKE_CURRENT_SOURCE_DIR})
   endif()
+  if(TORC_PROTOBUF_INCLUDE)
+    list(APPEND G_IMPORT_DIRS ${TORC_PROTOBUF_INCLUDE})
+  endif()
   set(import_options)
   foreach(folder ${G_IMPORT_DIRS})
     get_filename_component(folder ${folder} ABSOLUTE)
@@ -34,21 +40,25 @@ function(torc_generate target)
   foreach(proto ${G_PROTOS})
     unset(source)
     foreach(folder ${folders})
-      if(NOT source AND EXISTS ${folder}/${proto})
-        set(source ${folder}/${proto})
+      get_filename_component(path ${proto} ABSOLUTE BASE_DIR ${folder})
+      file(RELATIVE_PATH name ${folder} ${path})
+      if(NOT source AND EXISTS ${path} AND NOT name MATCHES "^\\.\\./")
+        set(source ${path})
+        string(REGEX REPLACE "\\.proto$" "" stem ${name})
       endif()
     endforeach()
     if(NOT source)
-      message(FATAL_ERROR "torc_generate: ${proto} is not in ${G_IMPORT_DIRS}")
+      list(JOIN folders ", " places)
+      message(FATAL_ERROR "torc_generate: ${proto} is not in ${places}; IMPORT_DIRS says where else, and protoc's own files "
+                          "(google/protobuf/) are in the folder TORC_PROTOBUF_INCLUDE (Debian: libprotobuf-dev)")
     endif()
-    string(REGEX REPLACE "\\.proto$" "" stem ${proto})
     set(outputs ${G_OUT_DIR}/${stem}.torc.c ${G_OUT_DIR}/${stem}.torc.h ${G_OUT_DIR}/${stem}.pb-c.c ${G_OUT_DIR}/${stem}.pb-c.h)
     add_custom_command(
       OUTPUT ${outputs}
       COMMAND ${TORC_PROTOC} --plugin=protoc-gen-torc=$<TARGET_FILE:torc::protoc-gen-torc>
-              --torc_out=messages,protoc-gen-c=${TORC_PROTOC_GEN_C},${options}:${G_OUT_DIR} ${import_options} ${proto}
+              --torc_out=messages,protoc-gen-c=${TORC_PROTOC_GEN_C},${options}:${G_OUT_DIR} ${import_options} ${stem}.proto
       DEPENDS ${source} torc::protoc-gen-torc
-      COMMENT "protoc-gen-torc ${proto}"
+      COMMENT "protoc-gen-torc ${stem}.proto"
       VERBATIM)
     target_sources(${target} PRIVATE ${outputs})
   endforeach()

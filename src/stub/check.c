@@ -144,10 +144,10 @@ static int message_check(struct pack_check *c, const struct place *place, const 
     static const uint8_t steps[] = {[PROTOBUF_C_TYPE_STRING] = sizeof(char *),
                                     [PROTOBUF_C_TYPE_BYTES] = sizeof(ProtobufCBinaryData),
                                     [PROTOBUF_C_TYPE_MESSAGE] = sizeof(void *)};
-    const ProtobufCFieldDescriptor *field = message->descriptor->fields, *end = field + message->descriptor->n_fields;
     unsigned oneof = 0; /* the last one that was checked, by its case's offset */
     int rv = 0;
-    for (; field < end && rv == 0; field++) {
+    for (unsigned i = 0; i < message->descriptor->n_fields && rv == 0; i++) {
+        const ProtobufCFieldDescriptor *field = &message->descriptor->fields[i];
         size_t step = field->type < TC_ARRAY_LEN(steps) ? steps[field->type] : 0; /* 0: has no pointer */
         if (field->label == PROTOBUF_C_LABEL_REPEATED) {
             rv = repeated_check(c, place, message, field, step);

@@ -26,6 +26,11 @@ def sh(*args, **kwargs):
     return done.stdout
 
 
+def write(path, text):
+    with open(path, "w", encoding="utf-8") as out:
+        out.write(text)
+
+
 def protoc(folder, options, *files, imports=(STUBS, PROTO)):
     return run("protoc", f"--plugin=protoc-gen-torc={PLUGIN}", f"--torc_out={options}:{folder}", *(f"-I{i}" for i in imports), *files)
 
@@ -276,7 +281,115 @@ def test_installed():
             greets(server, client, env)
 
 
+def members_of(folder, syntax, field):
+    """The members of a field of shop.Order, as the generator writes them."""
+    numbers = iter(range(1, 9))
+    declared = re.sub(r";", lambda _: f" = {next(numbers)};", field if field.endswith("}") else f"{field};")
+    write(os.path.join(folder, "row.proto"), f'syntax = "{syntax}"; package shop; import "google/protobuf/timestamp.proto"; '
+          'import "google/protobuf/any.proto"; enum Color { NONE = 0; } message Order { message Line {} message Used { '
+          f"optional google.protobuf.Timestamp t = 1; optional google.protobuf.Any a = 2; }} {declared} }}")
+    done = protoc(folder, "messages", "row.proto", imports=(folder, PROTO))
+    check(done.returncode == 0, f"{field}: {done.stderr}")
+    with open(os.path.join(folder, "row.pb-c.h"), encoding="utf-8") as header:
+        body = re.search(r"struct  Shop__Order\n{\n  ProtobufCMessage base;\n(.*?)^};", header.read(), re.S | re.M)[1]
+    return " ".join(re.sub(r"/\*.*?\*/", "", body, flags=re.S).split())
+
+
+def test_guide_messages():
+    """The guide's table of fields is what the generator writes, and its program of messages runs."""
+    with open(os.path.join(SOURCE, "docs", "guide", "stubs.md"), encoding="utf-8") as guide:
+        text = guide.read().split("\n## Messages\n")[1].split("\n## ")[0]
+    rows = re.findall(r"(?m)^\| (proto2: )?((?:`[^`|]+`(?:, )?)+) \| `([^`]+)` \|", text.split("| field | members |")[1])
+    check(len(rows) >= 22, f"{len(rows)} rows")
+    with tempfile.TemporaryDirectory() as folder:
+        for old, fields, members in rows:
+            for field in re.findall(r"`([^`]+)`", fields):
+                made = members_of(folder, "proto2" if old else "proto3", field)
+                check(made == members, f"{field}: the guide says {members}, and the generator {made}")
+        proto, program = (re.search(rf"(?ms)^```{kind}\n(.*?)^```", text)[1] for kind in ("proto", "c"))
+        write(os.path.join(folder, "order.proto"), proto)
+        write(os.path.join(folder, "app.c"), program)
+        done = protoc(folder, "messages", "order.proto", "google/protobuf/timestamp.proto", imports=(folder, PROTO))
+        check(done.returncode == 0, done.stderr)
+        with open(os.path.join(folder, "order.torc.h"), encoding="utf-8") as header:
+            check(" *shop__order_book__get_httporder__call(" in header.read(), "the method's name")
+        if os.environ.get("TORC_SANITIZE"):
+            return  # an application is not linked with the sanitizers' runtime
+        library = os.path.join(BUILD, "src")
+        sh("cc", "-Wall", "-Wextra", "-Werror", "-I", folder, "-I", os.path.join(SOURCE, "include"), f"{folder}/app.c", f"{folder}/order.pb-c.c",
+           f"{folder}/order.torc.c", f"{folder}/google/protobuf/timestamp.pb-c.c", "-o", f"{folder}/app", "-L", library, "-ltorc", "-lprotobuf-c")
+        check(sh(f"{folder}/app", env={**os.environ, "LD_LIBRARY_PATH": library}) == "Ann: tea for 3 on floor 0\n", "the guide's order")
+
+
+CLOCK_PROTO = """syntax = "proto3";
+package clock;
+import "google/protobuf/timestamp.proto";
+message Now { google.protobuf.Timestamp time = 1; }
+"""
+CLOCK_MAIN = """#include <stdio.h>
+#include "clock.torc.h"
+int main(void)
+{
+    Clock__Now now = CLOCK__NOW__INIT;
+    Google__Protobuf__Timestamp time = GOOGLE__PROTOBUF__TIMESTAMP__INIT;
+    torc_arena *arena = torc_arena_new(0);
+    size_t n = 0;
+    now.time = &time;
+    time.seconds = 1;
+    printf("%d\\n", torc_protobuf_c_pack(&now.base, arena, &n, NULL) && n == 4);
+    torc_arena_free(arena);
+    return 0;
+}
+"""
+
+
+def test_well_known_types():
+    """The files that come with protoc, and files by absolute paths: torc_generate, and the Makefile's rules."""
+    if os.environ.get("TORC_SANITIZE"):
+        return  # an application is not linked with the sanitizers' runtime
+    with tempfile.TemporaryDirectory() as folder:
+        tool, prefix, app = (os.path.join(folder, name) for name in ("tool", "prefix", "app"))
+        sh("cmake", "--install", BUILD, "--prefix", prefix)
+        for name in ("bin", "include"):
+            os.makedirs(os.path.join(tool, name))
+        compiler = shutil.copy(os.path.realpath(shutil.which("protoc")), os.path.join(tool, "bin"))  # has its files beside it
+        shutil.copytree(os.path.join(PROTO, "google"), os.path.join(tool, "include", "google"))
+        shutil.copy(os.path.join(STUBS, "google", "protobuf", "descriptor.proto"), os.path.join(tool, "include", "google", "protobuf"))
+        os.makedirs(os.path.join(app, "proto"))
+        write(os.path.join(app, "proto", "clock.proto"), CLOCK_PROTO)
+        write(os.path.join(app, "main.c"), CLOCK_MAIN)
+        cmake = ["cmake", "-S", app, "-B", f"{app}/b", f"-DCMAKE_PREFIX_PATH={prefix}", f"-DTORC_PROTOC={compiler}"]
+        head = "cmake_minimum_required(VERSION 3.18)\nproject(clock C)\nfind_package(torc REQUIRED)\nadd_executable(clock main.c)\n"
+        tail = "\ntarget_link_libraries(clock PRIVATE torc::stubs)\n"
+        for protos in ("${CMAKE_CURRENT_SOURCE_DIR}/proto/clock.proto", "clock.proto", "./clock.proto"):
+            write(os.path.join(app, "CMakeLists.txt"),
+                  f"{head}torc_generate(clock PROTOS {protos} google/protobuf/timestamp.proto IMPORT_DIRS proto){tail}")
+            shutil.rmtree(f"{app}/b", ignore_errors=True)
+            sh(*cmake)
+            sh("cmake", "--build", f"{app}/b")
+            check(sh(f"{app}/b/clock") == "1\n", f"by CMake: {protos}")
+        for protos, text in (("${CMAKE_CURRENT_SOURCE_DIR}/proto/clock.proto", "clock.proto is not in"),
+                             ("none.proto", "none.proto is not in"), ("proto/../../x.proto", "x.proto is not in")):
+            write(os.path.join(app, "CMakeLists.txt"), f"{head}torc_generate(clock PROTOS {protos} IMPORT_DIRS b){tail}")
+            done = run(*cmake)
+            check(done.returncode != 0 and text in " ".join(done.stderr.split()), f"{protos}: {done.stderr}")
+        make = os.path.join(folder, "make")
+        shutil.copytree(app, make, ignore=lambda _, names: [n for n in names if n in ("b", "proto", "CMakeLists.txt")])
+        write(os.path.join(make, "clock.proto"), CLOCK_PROTO)
+        with open(os.path.join(SOURCE, "examples", "helloworld", "Makefile"), encoding="utf-8") as rules:
+            text = rules.read().replace("main.o server.o: helloworld.torc.h\n", "")
+        objects = "main.o clock.torc.o clock.pb-c.o google/protobuf/timestamp.pb-c.o"
+        write(os.path.join(make, "Makefile"),
+              f"{text}\nclock: {objects}\n\t$(CC) $^ $(LDLIBS) -o $@\nmain.o: clock.torc.h google/protobuf/timestamp.pb-c.h\n"
+              "clock.pb-c.o clock.torc.o: google/protobuf/timestamp.pb-c.h\n")
+        pkgconfig = next(root for root, _, files in os.walk(prefix) if "torc-stubs.pc" in files)
+        env = {**os.environ, "PKG_CONFIG_PATH": pkgconfig, "LD_LIBRARY_PATH": os.path.dirname(pkgconfig),
+               "PATH": f"{tool}/bin:{os.environ['PATH']}"}
+        sh("make", "-C", make, "clock", env=env)
+        check(sh(f"{make}/clock", env=env) == "1\n", "by make")
+
+
 if not shutil.which("protoc"):
     print("protoc is not installed")
     sys.exit(77)
-main(test_options, test_files, test_taken_names, test_code_is_clean, test_versions, test_prefix_and_comments, test_c_package, test_not_a_request, test_sides, test_etcd_is_short, test_installed)
+main(test_options, test_files, test_taken_names, test_code_is_clean, test_versions, test_prefix_and_comments, test_c_package, test_not_a_request, test_sides, test_etcd_is_short, test_installed, test_well_known_types, test_guide_messages)

@@ -93,6 +93,8 @@ static void test_null(void **state)
     k.f_bytes.len = 1;
     refused(&k.base, TORC_EINVAL, "field f_bytes: is NULL, and has 1 bytes");
     k = blank;
+    Google__Protobuf__Empty empty = GOOGLE__PROTOBUF__EMPTY__INIT; /* its type has no fields */
+    k.w_empty = &empty;
     k.f_string = NULL; /* is not sent */
     taken(&k.base);
     k.r_message = list;
