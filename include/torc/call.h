@@ -52,7 +52,8 @@ struct torc_call_options {
 /* Makes a unary RPC and waits for its end. Never NULL: an RPC that could not start has a result too, and so has one for
  * which there was no memory. torc_result_error says why: TORC_ESTATUS (the RPC ran), TORC_EINVAL (channel, method,
  * options), TORC_EUNSUPPORTED (options of a newer version), TORC_EDEADLK (inside a callback of the channel's runtime),
- * TORC_EFORK, TORC_ECLOSED. The request is borrowed for the call. The caller frees the result. Any thread. */
+ * TORC_EFORK, TORC_ECLOSED, TORC_ELIMIT (no memory). The request is borrowed for the call. The caller frees the result.
+ * Any thread. */
 TORC_API torc_result *torc_unary(torc_channel *channel, const char *method, const void *request, size_t request_size,
                                  const struct torc_call_options *options);
 

@@ -53,14 +53,16 @@ struct torc_channel_options {
                                         reference */
     const char *authority;           /* :authority and TLS name; NULL: from the target */
     const char *user_agent;          /* put before "torc-c/VERSION"; NULL: none */
-    const char *service_config_json; /* used when the resolver gives none; NULL: none */
+    const char *service_config_json; /* used when the resolver gives none; NULL: none. Of gRPC's service config count
+                                        loadBalancingConfig, loadBalancingPolicy, methodConfig and retryThrottling;
+                                        healthCheckConfig does not */
     const char *xds_bootstrap_json;  /* instead of GRPC_XDS_BOOTSTRAP and GRPC_XDS_BOOTSTRAP_CONFIG; NULL: those */
     const char *http_proxy; /* "http://[user:password@]host[:port]", by HTTP CONNECT (A1), for dns:, ipv4: and ipv6:
                                targets; "http://" may be left out, the port is 443 unless given; NULL: from grpc_proxy,
                                https_proxy, http_proxy and no_proxy; "": none */
     const struct torc_resolver_factory *const
         *resolvers; /* the application's, tried before Torc's own; NULL-terminated, NULL: none; the factories are
-                       copied; their strings and the object that arg points at must live until stop has been called */
+                       copied; their strings and the object that arg points at must live until `release` is called */
     const struct torc_lb_factory *const *lb_policies; /* the application's; NULL-terminated, NULL: none; copied as
                                                          resolvers are; names of Torc's own policies are refused */
     int32_t service_config_lookup;                    /* use the resolver's service config; 0: on */

@@ -42,8 +42,9 @@ struct torc_tls_options {
      * very credentials share connections. The check covers the channel's server name alone, so that an RPC with another
      * authority (gRFC A81) fails. */
     torc_tls_verify_fn verify;
-    void (*verify_release)(void *arg); /* called once with verify_arg, after the last check, when the last reference to
-                                          the credentials is gone; not when they could not be made. NULL: none */
+    void (*verify_release)(void *arg); /* called once with verify_arg, when the last reference to the credentials is
+                                          gone and each torc_tls_peer was answered, by the thread that does the last of
+                                          it; not when the credentials could not be made. NULL: none */
     void *verify_arg;                  /* handed to both; may be NULL */
     int32_t skip_verify; /* neither the server's chain nor its name is checked: without `verify`, anybody in between can
                             read and change everything, call credentials included. Logged once as a warning. TORC_EINVAL
@@ -202,7 +203,7 @@ TORC_API torc_call_credentials *torc_call_credentials_plugin(const char *type, t
                                                              void (*release)(void *arg), void *arg, torc_error **error);
 /* Answers a request, and frees it; NULL is allowed, a request that was completed is not. With TORC_STATUS_OK the
  * metadata (copied, may be NULL) is added to the RPC; with another code the RPC fails with it and the message (copied,
- * may be NULL). Codes that A54 does not allow from control planes become INTERNAL. */
+ * may be NULL). The codes that torc_resolver_report_error does not pass on become INTERNAL here, too. */
 TORC_API void torc_auth_request_complete(torc_auth_request *request, int code, const char *message,
                                          const torc_metadata *metadata);
 

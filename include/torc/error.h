@@ -96,6 +96,9 @@ TORC_API void torc_error_free(torc_error *error);
  * allowed. */
 TORC_API void torc_error_clear(torc_error **error);
 
+/* Returns the name of an enum torc_layer ("RESOLVER"), a constant text; "UNKNOWN" for other numbers. Any thread. */
+TORC_API const char *torc_layer_name(int layer);
+
 /* Returns a short constant text for an enum torc_code ("invalid argument"); never NULL. Any thread. */
 TORC_API const char *torc_strerror(int code);
 

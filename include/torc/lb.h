@@ -12,22 +12,34 @@
  *         struct policy *p = state; // from `create`, with the helper
  *         while (p->n > 0)
  *             torc_lb_child_destroy(p->at[--p->n].child); // connections stay in the pool for the new children
- *         for (p->n_ready = 0; p->n < n && p->n < MOST; p->n++) {
- *             p->at[p->n].ready = false;
+ *         for (; p->n < n && p->n < MOST; p->n++) {
+ *             p->at[p->n].state = TORC_CONNECTIVITY_CONNECTING;
  *             p->at[p->n].child = torc_lb_child_create(p->helper, "pick_first", &p->at[p->n]);
  *             torc_lb_child_set_endpoints(p->at[p->n].child, &endpoints[p->n], 1);
  *         }
+ *         publish(p, "there are no endpoints");
+ *     }
+ *
+ *     static void publish(struct policy *p, const char *why)
+ *     {
+ *         size_t count[TORC_CONNECTIVITY_SHUTDOWN + 1] = {0}; // how many children are in each state
+ *         for (size_t i = 0; i < p->n; i++)
+ *             count[p->at[i].state]++;
+ *         p->n_ready = count[TORC_CONNECTIVITY_READY];
+ *         torc_lb_update_state(p->helper,
+ *                              p->n_ready                              ? TORC_CONNECTIVITY_READY
+ *                              : count[TORC_CONNECTIVITY_CONNECTING]   ? TORC_CONNECTIVITY_CONNECTING
+ *                                                                      : TORC_CONNECTIVITY_TRANSIENT_FAILURE, why);
  *     }
  *
  *     static void on_child_state(void *state, torc_lb_child *child, void *child_arg, enum torc_connectivity now)
  *     {
  *         struct policy *p = state;
  *         struct endpoint *e = child_arg;
- *         p->n_ready += (now == TORC_CONNECTIVITY_READY) - e->ready;
- *         e->ready = now == TORC_CONNECTIVITY_READY;
- *         if (now == TORC_CONNECTIVITY_IDLE)
+ *         if (now == TORC_CONNECTIVITY_IDLE) // its connection ended
  *             torc_lb_child_connect(child);
- *         torc_lb_update_state(p->helper, p->n_ready ? TORC_CONNECTIVITY_READY : now, NULL);
+ *         e->state = now == TORC_CONNECTIVITY_IDLE ? TORC_CONNECTIVITY_CONNECTING : now;
+ *         publish(p, torc_lb_child_text(child));
  *     }
  *
  *     static torc_lb_child *pick(void *state, torc_lb_pick *pick)
@@ -35,7 +47,7 @@
  *         struct policy *p = state;
  *         size_t first = p->n_ready ? torc_lb_pick_random(pick) % p->n : 0;
  *         for (size_t i = 0; p->n_ready && i < p->n; i++)
- *             if (p->at[(first + i) % p->n].ready)
+ *             if (p->at[(first + i) % p->n].state == TORC_CONNECTIVITY_READY)
  *                 return p->at[(first + i) % p->n].child;
  *         return NULL; // waits for the next torc_lb_update_state
  *     }
@@ -79,12 +91,15 @@ TORC_API uint64_t torc_lb_endpoint_weight(const torc_lb_endpoint *endpoint);
 TORC_API const char *torc_lb_endpoint_hash_key(const torc_lb_endpoint *endpoint);
 
 /* Returns a child with Torc's policy of that name ("pick_first", "round_robin", ...) in its default settings; it has no
- * endpoints yet. `arg` comes back in on_child_state. NULL when the name is unknown, or the policy is being destroyed.
- * */
+ * endpoints yet. `arg` comes back in on_child_state. NULL when no policy of Torc's has the name (the application's own
+ * cannot be children), or the policy is being destroyed. */
 TORC_API torc_lb_child *torc_lb_child_create(torc_lb_helper *helper, const char *policy, void *arg);
 /* Gives the child its endpoints, n of them, which are borrowed for the call, instead of those that it had; a connection
  * to an endpoint that stays is kept. pick_first and round_robin connect by themselves. */
 TORC_API void torc_lb_child_set_endpoints(torc_lb_child *child, const torc_lb_endpoint *const *endpoints, size_t n);
+/* Returns why the child is in TRANSIENT_FAILURE ("127.0.0.1:80: Connection refused"), "" in another state. Borrowed
+ * until the child's next state. */
+TORC_API const char *torc_lb_child_text(const torc_lb_child *child);
 /* Has a child connect that became idle; nothing happens in another state. */
 TORC_API void torc_lb_child_connect(torc_lb_child *child);
 /* Ends and frees the child: on_child_state is no longer called for it, and `pick` must not return it. RPCs that it was
@@ -127,6 +142,11 @@ struct torc_lb_factory {
     /* Required. Ends it; children are destroyed by Torc if the policy has not. */
     void (*destroy)(void *state);
     void *arg; /* handed to create; may be NULL */
+    /* The channel gives the factory up, and calls none of its functions again: this function may free `arg`. Called
+     * once for each channel that was made with the factory, when the channel and the handles of its RPCs have been
+     * freed, by the thread that frees the last of them or that drives the loop. Not called if torc_channel_new failed.
+     * May be NULL. */
+    void (*release)(void *arg);
 };
 
 #ifdef __cplusplus

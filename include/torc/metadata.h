@@ -37,9 +37,10 @@ TORC_API void torc_metadata_free(torc_metadata *metadata);
  * nothing is added: for metadata or a name that is NULL, borrowed metadata, a name or value that gRPC does not allow,
  * and reserved names (those that start with "grpc-" or ":", and "te", "content-type", "user-agent", "connection" and
  * the like). Not reserved are two names that a server's trailers may have: "grpc-status-details-bin", a serialised
- * google.rpc.Status, and "grpc-retry-pushback-ms", when a client may try again, a decimal integer of 32 bits, -1: never
- * (gRFC A6). What was received may have other values (tabs, bytes above 0x7f), which are TORC_EINVAL here: those belong
- * in a "-bin" field. */
+ * google.rpc.Status, whose code must be that of the RPC's status (the client's RPC ends with INTERNAL otherwise), and
+ * "grpc-retry-pushback-ms", when a client may try again, a decimal integer of 32 bits, -1: never (gRFC A6). What was
+ * received may have other values (tabs, bytes above 0x7f), which are TORC_EINVAL here: those belong in a "-bin"
+ * field. */
 TORC_API int torc_metadata_add(torc_metadata *metadata, const char *name, const void *value, size_t value_len);
 /* torc_metadata_add with a NUL-terminated string; TORC_EINVAL also for a value that is NULL. */
 TORC_API int torc_metadata_add_string(torc_metadata *metadata, const char *name, const char *value);

@@ -51,16 +51,17 @@ struct torc_endpoint {
 typedef struct torc_resolver_listener torc_resolver_listener;
 
 /* Reports new endpoints, an array of n (may be 0), and optionally a service config (JSON; NULL: none). The `size` of
- * the first endpoint is the distance from one element to the next. TORC_EINVAL for an array that is NULL with n > 0, an
- * address that is not a literal, a weight or size out of range, TORC_EUNSUPPORTED for fields of a newer version,
- * TORC_ECLOSED if the runtime has ended: nothing is reported then. A service config that is malformed is not an error
- * here: the channel keeps the config of the last report that it could use; until there is such a report, RPCs fail with
- * UNAVAILABLE. Any thread. */
+ * the first endpoint is the distance from one element to the next. TORC_EINVAL for a listener that is NULL, an array
+ * that is NULL with n > 0, an address that is not a literal, a weight or size out of range, TORC_EUNSUPPORTED for
+ * fields of a newer version, TORC_ECLOSED if the runtime has ended: nothing is reported then. A service config that is
+ * malformed is not an error here: the channel keeps the config of the last report that it could use; until there is
+ * such a report, RPCs fail with UNAVAILABLE. Any thread. */
 TORC_API int torc_resolver_report(torc_resolver_listener *listener, const struct torc_endpoint *endpoints, size_t n,
                                   const char *service_config_json);
 /* Reports that resolution failed. RPCs fail with this status unless endpoints were reported before; wait-for-ready ones
- * wait. Codes that A54 does not allow from control planes become INTERNAL; TORC_STATUS_OK and numbers that are not a
- * code, UNKNOWN. message (copied, may be NULL): the reason, for the text of RPCs. Returns 0, TORC_EFORK, or
+ * wait. INVALID_ARGUMENT, NOT_FOUND, ALREADY_EXISTS, FAILED_PRECONDITION, ABORTED, OUT_OF_RANGE and DATA_LOSS become
+ * INTERNAL (A54: they are for servers to give); TORC_STATUS_OK and numbers that are not a code, UNKNOWN. message
+ * (copied, may be NULL): the reason, for the text of RPCs. Returns 0, TORC_EINVAL for a NULL listener, TORC_EFORK, or
  * TORC_ECLOSED if the runtime has ended. Any thread. */
 TORC_API int torc_resolver_report_error(torc_resolver_listener *listener, enum torc_status_code code,
                                         const char *message);
@@ -79,10 +80,14 @@ struct torc_resolver_factory {
     void *(*start)(const char *target_rest, torc_resolver_listener *listener, void *arg);
     /* Asks for newer results (may be NULL). */
     void (*request_reresolution)(void *state);
-    /* Ends the resolver; no report counts after it. May be NULL. `arg` is in use beyond it, since `start` may be called
-     * again: until torc_runtime_free has returned. */
+    /* Ends the resolver; no report counts after it. May be NULL. `start` may be called again after it. */
     void (*stop)(void *state);
     void *arg; /* handed to start; may be NULL */
+    /* The channel gives the factory up, and calls none of its functions again: this function may free `arg`. Called
+     * once for each channel that was made with the factory, when the channel and the handles of its RPCs have been
+     * freed, by the thread that frees the last of them or that drives the loop. Not called if torc_channel_new failed.
+     * May be NULL. */
+    void (*release)(void *arg);
 };
 
 #ifdef __cplusplus

@@ -43,7 +43,8 @@ TORC_API int torc_result_code(const torc_result *result);
  * It may hold any other bytes: escape it before it goes to a terminal. */
 TORC_API const char *torc_result_text(const torc_result *result);
 
-/* Returns why the RPC failed, NULL if the status is OK. torc_error_ref keeps it.
+/* Returns why the RPC failed, NULL if the status is OK, and for a NULL result, which does not mean success
+ * (torc_result_code tells the two apart). torc_error_ref keeps it.
  *
  * The code is TORC_ESTATUS for the status of an RPC that ran, and for one that could not start what prevented it:
  * TORC_EINVAL (channel, method, options), TORC_EUNSUPPORTED (options of a newer version), TORC_EDEADLK (a wait inside a

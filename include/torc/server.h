@@ -346,6 +346,8 @@ TORC_API int torc_server_call_reply(torc_server_call *call, const void *message,
  * What was sent is followed by the status (enum torc_status_code), its text (copied; NULL: none) and the trailers
  * (copied; NULL: none). Does not wait.
  *
+ * OK for a unary method is for torc_server_call_reply: without a message the client's RPC ends with INTERNAL.
+ *
  * 0: the status is on its way. TORC_ECANCELED, TORC_ECLOSED: the RPC was over. TORC_EINVAL: `code` is not a status, the
  * RPC ends with UNKNOWN. TORC_ESTATE: another thread has finished the call. */
 TORC_API int torc_server_call_finish(torc_server_call *call, int code, const char *text, const torc_metadata *trailers);

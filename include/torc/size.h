@@ -5,8 +5,8 @@
  * Each begins with its size, which the application's compiler writes, so that a program may be older or newer than the
  * library that it runs with. Zero is the default of every field whose comment does not say "required". A function that
  * takes such a struct copies it, and refuses it
- *   - with TORC_EINVAL if `size` is 0 (the struct was not initialised) or above 4096, or if a field is out of its
- *     range: the error names the field;
+ *   - with TORC_EINVAL if `size` is below 8 (0: the struct was not initialised) or above 4096, or if a field is out of
+ *     its range: the error names the field;
  *   - with TORC_EUNSUPPORTED if the struct is longer than the library's and a field is set that the library does not
  *     know: the program was built with newer headers.
  * The fields that a shorter struct of older headers does not have count as zero.

@@ -3,15 +3,17 @@
  *
  * There are two ways to hear of a stream, and one set of functions for both. A thread that waits opens it:
  *
- *     torc_stream *stream = torc_stream_open(channel, "chat.Chat/Talk", NULL, &error);
+ *     struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 60000};
+ *     torc_stream *stream = torc_stream_open(channel, "chat.Chat/Talk", &o, &error);
  *     torc_stream_send(stream, "hello", 5, TORC_SEND_LAST, -1);
  *     const torc_message *message;
- *     while (torc_stream_receive(stream, 60000, &message) == 1)
+ *     while (torc_stream_receive(stream, -1, &message) == 1) // until the end, at the latest the deadline
  *         use(torc_message_data(message), torc_message_size(message));
  *     torc_result *result = torc_stream_finish(stream); // a NULL stream has a result, too
- *     fprintf(stderr, "%s\n", torc_error_text(torc_result_error(result)));
+ *     fprintf(stderr, "%s\n", torc_error_text(stream ? torc_result_error(result) : error));
  *     torc_result_free(result);
  *     torc_stream_free(stream);
+ *     torc_error_free(error);
  *
  * A program that lives in callbacks starts it with a table of events (torc_stream_start), asks for messages with
  * torc_stream_want, and sends with a timeout of 0. Functions and events may be mixed: the functions receive everything
@@ -123,7 +125,8 @@ TORC_API int torc_stream_headers(torc_stream *stream, int64_t timeout_ms, const 
  * function of torc_unary_async: what their `arg` points at may go after torc_stream_close. */
 TORC_API torc_result *torc_stream_finish(torc_stream *stream);
 
-/* Ends the RPC with CANCELLED unless it is over. The stream remains, and on_done follows. Does not wait. */
+/* Ends the RPC with CANCELLED unless it is over. The stream remains, and on_done follows; until then functions of the
+ * stream may still return what they returned before. Does not wait. */
 TORC_API void torc_stream_cancel(torc_stream *stream);
 
 /* Gives up the handle and cancels the RPC if it runs. No callback starts afterwards but on_done, or the function of

@@ -24,7 +24,7 @@
  * Where to look:
  *
  *     clients        channel.h, call.h (unary RPCs, options of each RPC), stream.h, result.h, connectivity.h
- *     servers        server.h, health.h
+ *     servers        server.h, health.h, reflection.h, orca.h (load reports)
  *     messages       message.h (bytes), protobuf_c.h with arena.h (types), metadata.h
  *     security       credentials.h, tls_peer.h (an own check of TLS servers)
  *     failures       error.h (functions), status.h (RPCs), log.h

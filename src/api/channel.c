@@ -36,9 +36,14 @@ static const struct tc_resolver_class *plugins_find_resolver(void *arg, struct t
     return NULL;
 }
 
-static void plugins_free(void *arg)
+static void plugins_release(void *arg, bool made)
 {
     struct app_plugins *app = arg;
+    for (size_t i = 0; made && i < app->n_resolvers; i++)
+        if (app->resolvers[i].app.release)
+            app->resolvers[i].app.release(app->resolvers[i].app.arg);
+    if (made)
+        tc_app_lb_factories_release(app->policies);
     tc_app_lb_factories_free(app->policies);
     tc_free(app);
 }
@@ -75,12 +80,12 @@ static bool plugins_make(struct tc_channel_plugins *plugins, const struct torc_c
         return false;
     plugins->find_resolver = plugins_find_resolver;
     plugins->arg = app;
-    plugins->release = plugins_free;
+    plugins->release = plugins_release;
     if (!own_policies)
         return true;
     app->policies = tc_app_lb_factories_new(o.lb_policies, error);
     if (!app->policies) {
-        plugins_free(app);
+        plugins_release(app, false);
         return false;
     }
     plugins->policies = tc_app_lb_factories_registry(app->policies);

@@ -36,6 +36,7 @@ struct torc_lb_child {
     struct tc_graceful_switch *slot; /* NULL after the policy's shutdown */
     struct tc_lb_config *config;
     struct tc_picker *picker;
+    struct tc_status status; /* of the last state */
     void *arg;
     TC_VEC(enum torc_connectivity) untold;
     struct tc_task tell;
@@ -152,15 +153,19 @@ uint64_t torc_lb_pick_random(const torc_lb_pick *pick)
 
 /* --- children --- */
 
+static struct tc_lb_policy *app_create(const struct tc_lb_factory *factory, struct tc_lb_helper *helper);
+
 static torc_lb_child *child_of(struct tc_lb_helper *h)
 {
     return TC_CONTAINER_OF(h, struct torc_lb_child, helper);
 }
 
-static void child_update_state(struct tc_lb_helper *h, enum torc_connectivity state,
-                               const struct tc_status *status TC_UNUSED, struct tc_picker *picker)
+static void child_update_state(struct tc_lb_helper *h, enum torc_connectivity state, const struct tc_status *status,
+                               struct tc_picker *picker)
 {
     torc_lb_child *c = child_of(h);
+    bool failed = state == TORC_CONNECTIVITY_TRANSIENT_FAILURE;
+    tc_status_set(&c->status, failed ? tc_status_ref(status) : (struct tc_status){0});
     tc_picker_unref(c->picker);
     c->picker = picker;
     *tc_vec_push(&c->untold) = state;
@@ -196,6 +201,10 @@ torc_lb_child *torc_lb_child_create(torc_lb_helper *p, const char *policy, void 
     struct tc_lb_config *config = tc_lb_default_config(p->base.helper->env->registry, policy);
     if (!config)
         return NULL;
+    if (config->factory->create == app_create) { /* policies that are children of one another would not end */
+        tc_lb_config_unref(config);
+        return NULL;
+    }
     torc_lb_child *c = TC_NEW(struct torc_lb_child);
     tc_lb_helper_init(&c->helper, &child_helper_ops, p->base.helper);
     c->owner = p;
@@ -222,6 +231,11 @@ void torc_lb_child_set_endpoints(torc_lb_child *c, const torc_lb_endpoint *const
     tc_endpoints_unref(list);
 }
 
+const char *torc_lb_child_text(const torc_lb_child *c)
+{
+    return tc_status_text(&c->status);
+}
+
 void torc_lb_child_connect(torc_lb_child *c)
 {
     if (c->slot)
@@ -237,6 +251,7 @@ void torc_lb_child_destroy(torc_lb_child *c)
     tc_task_cancel(&c->tell);
     tc_list_remove(&c->link);
     tc_picker_unref(c->picker);
+    tc_status_fini(&c->status);
     tc_lb_config_unref(c->config);
     tc_vec_fini(&c->untold);
     tc_free(c);

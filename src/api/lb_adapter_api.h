@@ -12,6 +12,8 @@ struct tc_app_lb_factories;
 /* Makes the registry from a list that ends with NULL. Returns NULL with an error if a factory is malformed or its name
  * is taken. */
 struct tc_app_lb_factories *tc_app_lb_factories_new(const struct torc_lb_factory *const *list, torc_error **error);
+/* Calls each `release`. NULL is allowed. */
+void tc_app_lb_factories_release(const struct tc_app_lb_factories *c);
 void tc_app_lb_factories_free(struct tc_app_lb_factories *c);
 const struct tc_lb_registry *tc_app_lb_factories_registry(const struct tc_app_lb_factories *c);
 

@@ -42,7 +42,7 @@ static bool factory_add(struct tc_app_lb_factories *c, size_t i, const struct to
                           : !app->destroy             ? "destroy"
                                                       : NULL;
     if (missing)
-        return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "%s: %s: is missing", title, missing);
+        return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "%s: %s: it is NULL", title, missing);
     tc_app_lb_factory_init(&c->at[i].factory, app);
     return tc_lb_registry_add(c->registry, &c->at[i].factory) == 0 ||
            tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "%s: name: \"" TC_SHOWN "\" is taken", title,
@@ -69,6 +69,13 @@ struct tc_app_lb_factories *tc_app_lb_factories_new(const struct torc_lb_factory
         }
     c->n = n;
     return c;
+}
+
+void tc_app_lb_factories_release(const struct tc_app_lb_factories *c)
+{
+    for (size_t i = 0; c && i < c->n; i++)
+        if (c->at[i].app.release)
+            c->at[i].app.release(c->at[i].app.arg);
 }
 
 void tc_app_lb_factories_free(struct tc_app_lb_factories *c)

@@ -110,7 +110,7 @@ static int endpoint_take(const struct torc_endpoint *first, size_t i, struct tc_
 int torc_resolver_report(torc_resolver_listener *listener, const struct torc_endpoint *endpoints, size_t n,
                          const char *service_config_json)
 {
-    if (!endpoints && n)
+    if (!listener || (!endpoints && n))
         return TORC_EINVAL;
     struct tc_endpoint **at = n ? tc_calloc(n, sizeof(struct tc_endpoint *)) : NULL;
     for (size_t i = 0; i < n; i++) {
@@ -131,6 +131,8 @@ int torc_resolver_report(torc_resolver_listener *listener, const struct torc_end
 
 int torc_resolver_report_error(torc_resolver_listener *listener, enum torc_status_code code, const char *message)
 {
+    if (!listener)
+        return TORC_EINVAL;
     bool is_failure = (int)code > TORC_STATUS_OK && (int)code <= TORC_STATUS_UNAUTHENTICATED;
     struct tc_resolver_result result = {
         .status = tc_status_make(is_failure ? (int)code : TORC_STATUS_UNKNOWN, TORC_LAYER_RESOLVER,
@@ -240,7 +242,7 @@ bool tc_app_resolver_class_init(struct tc_app_resolver_class *c, const struct to
     if (!tc_sized_read(&c->app, sizeof(c->app), app, title, "torc_resolver_factory", error))
         return false;
     if (!c->app.scheme || !c->app.start)
-        return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "%s: %s: is NULL", title,
+        return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "%s: %s: it is NULL", title,
                             c->app.scheme ? "start" : "scheme");
     c->base = (struct tc_resolver_class){
         .scheme = c->app.scheme,

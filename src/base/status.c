@@ -92,6 +92,27 @@ const char *torc_strerror(int code)
     return code_is_known(code) ? codes[-code].text : "unknown error";
 }
 
+const char *torc_layer_name(int layer)
+{
+    static const char *const names[] = {
+        [TORC_LAYER_NONE] = "NONE",
+        [TORC_LAYER_API] = "API",
+        [TORC_LAYER_RESOLVER] = "RESOLVER",
+        [TORC_LAYER_XDS] = "XDS",
+        [TORC_LAYER_LB] = "LB",
+        [TORC_LAYER_CONNECT] = "CONNECT",
+        [TORC_LAYER_TLS] = "TLS",
+        [TORC_LAYER_HTTP2] = "HTTP2",
+        [TORC_LAYER_CREDENTIALS] = "CREDENTIALS",
+        [TORC_LAYER_INTERCEPTOR] = "INTERCEPTOR",
+        [TORC_LAYER_CODEC] = "CODEC",
+        [TORC_LAYER_LIMIT] = "LIMIT",
+        [TORC_LAYER_DEADLINE] = "DEADLINE",
+        [TORC_LAYER_PEER] = "PEER",
+    };
+    return layer >= 0 && (size_t)layer < TC_ARRAY_LEN(names) ? names[layer] : "UNKNOWN";
+}
+
 /* Takes over the text. */
 static torc_error *error_make(int code, int layer, struct tc_rstr *text)
 {
@@ -134,9 +155,26 @@ bool tc_error_take(torc_error **error, enum torc_code code, enum torc_layer laye
     return false;
 }
 
+/* The reason that a code stands for when it is about a handle or an argument. */
+static const char *code_reason(int code)
+{
+    switch (code) {
+    case TORC_EINVAL:
+        return "it is NULL";
+    case TORC_ECLOSED:
+        return "it has ended, or its runtime was freed";
+    case TORC_EDEADLK:
+        return "a wait inside a callback of its runtime would not end";
+    case TORC_EFORK:
+        return "it belongs to the parent process, or the process is exiting";
+    default:
+        return torc_strerror(code);
+    }
+}
+
 bool tc_error_set_code(torc_error **error, int code, const char *what)
 {
-    return tc_error_set(error, (enum torc_code)code, TORC_LAYER_API, "%s: %s", what, torc_strerror(code));
+    return tc_error_set(error, (enum torc_code)code, TORC_LAYER_API, "%s: %s", what, code_reason(code));
 }
 
 /* Returns the text of a status, or a sentence instead if the text is empty. */

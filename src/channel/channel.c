@@ -27,11 +27,10 @@ static const struct tc_lb_helper_ops helper_ops;
 
 static void channel_destroy(torc_channel *ch)
 {
+    bool made = ch->credentials != NULL; /* they are set when nothing can fail any longer */
     tc_conn_config_unref(ch->conn_config);
     torc_credentials_unref(ch->credentials);
     tc_service_config_unref(ch->default_config);
-    if (ch->plugins.release)
-        ch->plugins.release(ch->plugins.arg);
     tc_rstr_unref(ch->authority);
     tc_rstr_unref(ch->user_agent);
     tc_free(ch->xds_bootstrap_json);
@@ -40,8 +39,12 @@ static void channel_destroy(torc_channel *ch)
     tc_target_fini(&ch->target);
     tc_runtime_unref(ch->rt);
     struct tc_interceptors *interceptors = ch->interceptors;
+    struct tc_channel_plugins plugins = ch->plugins;
     tc_free(ch);
-    tc_interceptors_free(interceptors); /* last: it calls the application */
+    /* Last: these call the application. */
+    if (plugins.release)
+        plugins.release(plugins.arg, made);
+    tc_interceptors_free(interceptors);
 }
 
 torc_channel *tc_channel_ref(torc_channel *ch)

@@ -24,7 +24,8 @@ struct tc_channel_plugins {
     /* Returns the application's resolver for the scheme, or NULL. NULL: the application has none. */
     const struct tc_resolver_class *(*find_resolver)(void *arg, struct tc_slice scheme);
     void *arg;
-    void (*release)(void *arg); /* called when the channel's memory goes; NULL: there is nothing to release */
+    /* Called when the channel's memory goes; `made`: tc_channel_make had returned the channel. May be NULL. */
+    void (*release)(void *arg, bool made);
 };
 
 /* The resolver's last result. */

@@ -87,6 +87,12 @@ static struct tls_credentials *tls_new(const struct tc_creds_ops *ops, struct tc
     return c;
 }
 
+static void hook_set(struct tls_credentials *c, const struct tc_tls_hook *hook)
+{
+    c->hook = *hook;
+    c->hook.owner = &c->base;
+}
+
 static struct tc_slice text_or_none(const char *text)
 {
     return text ? tc_slice_str(text) : tc_slice_of(NULL, 0);
@@ -165,7 +171,7 @@ torc_credentials *torc_credentials_tls(const struct torc_tls_options *given, tor
     if (tc_error_pending(error) || !tc_options_complete(TC_OPTIONS_TLS, &o, given, error))
         return NULL;
     const struct server_check check = {
-        {o.verify, o.verify_release, o.verify_arg}, o.skip_verify != 0, o.skip_name != 0};
+        {NULL, o.verify, o.verify_release, o.verify_arg}, o.skip_verify != 0, o.skip_name != 0};
     if (!check_accept(&check, o.roots_pem, "options", "roots_pem", error))
         return NULL;
     const struct tc_slice texts[PARTS] = {text_or_none(o.roots_pem), text_or_none(o.certificate_pem),
@@ -188,7 +194,7 @@ torc_credentials *torc_credentials_tls(const struct torc_tls_options *given, tor
     warn_of_skipping(&check);
     struct tls_credentials *c = tls_new(&text_ops, texts_key(texts, &check));
     c->fixed = context;
-    c->hook = check.hook;
+    hook_set(c, &check.hook);
     return &c->base;
 }
 
@@ -229,7 +235,7 @@ static bool files_accept(struct torc_tls_files *out, const struct torc_tls_files
         return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API,
                             "files: certificate_file and private_key_file must both be set, or neither");
     *check = (struct server_check){
-        {out->verify, out->verify_release, out->verify_arg}, out->skip_verify != 0, out->skip_name != 0};
+        {NULL, out->verify, out->verify_release, out->verify_arg}, out->skip_verify != 0, out->skip_name != 0};
     return check_accept(check, out->ca_certificate_file, "files", "ca_certificate_file", error);
 }
 
@@ -261,6 +267,6 @@ torc_credentials *torc_credentials_tls_files(const struct torc_tls_files *given,
     }
     tc_tls_context_unref(context);
     warn_of_skipping(&check);
-    tls_of(c)->hook = check.hook;
+    hook_set(tls_of(c), &check.hook);
     return c;
 }

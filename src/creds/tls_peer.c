@@ -9,7 +9,7 @@
 
 struct torc_tls_peer {
     struct tc_question question;
-    const struct tc_tls_hook *hook; /* the handshake's; for `ask` alone */
+    const struct tc_tls_hook *hook; /* lives with its owner, of which the peer has a reference */
     struct tc_tls_identity *identity;
     char *address;
     tc_tls_verdict_fn fn;
@@ -40,6 +40,7 @@ static void peer_free(struct tc_question *q)
     tc_tls_identity_unref(p->identity);
     tc_free(p->address);
     tc_free(p->refusal);
+    torc_credentials_unref(p->hook->owner);
     tc_free(p);
 }
 
@@ -53,6 +54,7 @@ struct torc_tls_peer *tc_tls_peer_ask(struct tc_loop *loop, const struct tc_tls_
         return NULL;
     torc_tls_peer *p = TC_NEW(torc_tls_peer);
     p->hook = hook;
+    torc_credentials_ref(hook->owner);
     p->identity = identity;
     p->address = tc_addr_text(&bs->peer);
     p->fn = fn;

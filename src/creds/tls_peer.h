@@ -3,6 +3,7 @@
 #ifndef TC_CREDS_TLS_PEER_H
 #define TC_CREDS_TLS_PEER_H
 
+#include <torc/credentials.h>
 #include <torc/tls_peer.h>
 
 #include "base/status.h"
@@ -11,6 +12,7 @@
 
 /* fn NULL: there is no hook. */
 struct tc_tls_hook {
+    torc_credentials *owner; /* released after the last peer was answered; each peer has a reference */
     torc_tls_verify_fn fn;
     void (*release)(void *arg);
     void *arg;

@@ -38,7 +38,7 @@ struct names {
     size_t n;
     bool keyed;
     const char *service_config;
-    int starts, stops, requests;
+    int starts, stops, requests, releases;
     char rest[64];
 };
 
@@ -77,6 +77,11 @@ static void names_stop(void *state)
     ((struct names *)state)->stops++;
 }
 
+static void names_release(void *arg)
+{
+    ((struct names *)arg)->releases++;
+}
+
 static torc_channel *open_names(struct names *names, struct torc_resolver_factory *cls, const char *service_config,
                                 const struct torc_lb_factory *const *policies)
 {
@@ -85,6 +90,7 @@ static torc_channel *open_names(struct names *names, struct torc_resolver_factor
                                           .start = names_start,
                                           .request_reresolution = names_request,
                                           .stop = names_stop,
+                                          .release = names_release,
                                           .arg = names};
     const struct torc_resolver_factory *list[] = {cls, NULL};
     struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
@@ -147,8 +153,21 @@ static void test_app_resolver(void **state)
     /* An error after a good result does not fail RPCs. */
     assert_int_equal(torc_resolver_report_error(names.listener, TORC_STATUS_UNAVAILABLE, "gone"), 0);
     tc_free(call_peer(ch, NULL));
+    assert_int_equal(names.releases, 0);
     settle(ch);
     assert_int_equal(names.stops, 1);
+    assert_int_equal(names.releases, 1);
+
+    /* A channel that was never used, and one that could not be made. */
+    names.releases = names.starts = 0;
+    settle(open_names(&names, &cls, NULL, NULL));
+    assert_int_equal(names.starts, 0);
+    assert_int_equal(names.releases, 1);
+    const struct torc_resolver_factory *list[] = {&cls, NULL};
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                     .resolvers = list, .service_config_json = "{"};
+    assert_null(torc_channel_new(rt, "names:///shop", &o, NULL));
+    assert_int_equal(names.releases, 1);
 }
 
 static void test_resolver_error(void **state)
@@ -260,6 +279,7 @@ static void chooser_update(void *state, const torc_lb_endpoint *const *endpoints
         torc_lb_child_connect(c->children[i]);
     }
     assert_null(torc_lb_child_create(c->helper, "no_such_policy", NULL));
+    assert_null(torc_lb_child_create(c->helper, "chooser", NULL)); /* it would not end */
     c->n = n;
     torc_lb_update_state(c->helper, TORC_CONNECTIVITY_CONNECTING, NULL);
 }
@@ -301,13 +321,22 @@ static void chooser_destroy(void *state)
     free(c);
 }
 
+static int factory_releases;
+
+static void chooser_release(void *arg)
+{
+    (void)arg;
+    factory_releases++;
+}
+
 static const struct torc_lb_factory chooser = {.size = sizeof(chooser),
                                                .name = "chooser",
                                                .create = chooser_create,
                                                .update = chooser_update,
                                                .on_child_state = chooser_on_child,
                                                .pick = chooser_pick,
-                                               .destroy = chooser_destroy};
+                                               .destroy = chooser_destroy,
+                                               .release = chooser_release};
 
 static void test_app_policy(void **state)
 {
@@ -338,9 +367,10 @@ static void test_app_policy(void **state)
     assert_int_equal(picks, 1);
     holds = false;
     torc_result_free(r);
-    destroyed = 0;
+    destroyed = factory_releases = 0;
     settle(ch);
     assert_int_equal(destroyed, 1);
+    assert_int_equal(factory_releases, 1);
 
     /* A name that Torc itself uses is rejected, and so is a factory that lacks functions. */
     struct torc_lb_factory bad = chooser;
@@ -355,6 +385,64 @@ static void test_app_policy(void **state)
     bad.name = "other";
     bad.pick = NULL;
     assert_null(torc_channel_new(rt, "ipv4:127.0.0.1:1", &o, NULL));
+    assert_int_equal(factory_releases, 1);
+}
+
+/* A policy with one child, which shows the child's states and why it fails. */
+static void *mirror_create(torc_lb_helper *helper, void *arg)
+{
+    (void)arg;
+    return helper;
+}
+
+static torc_lb_child *mirror_child;
+
+static void mirror_update(void *state, const torc_lb_endpoint *const *endpoints, size_t n, const char *config_json)
+{
+    (void)config_json;
+    mirror_child = torc_lb_child_create(state, "pick_first", NULL);
+    assert_string_equal(torc_lb_child_text(mirror_child), "");
+    torc_lb_child_set_endpoints(mirror_child, endpoints, n);
+}
+
+static void mirror_on_child(void *state, torc_lb_child *child, void *child_arg, enum torc_connectivity now)
+{
+    (void)child_arg;
+    torc_lb_update_state(state, now, torc_lb_child_text(child));
+}
+
+static torc_lb_child *mirror_pick(void *state, torc_lb_pick *pick)
+{
+    (void)state, (void)pick;
+    return NULL;
+}
+
+static void mirror_destroy(void *state)
+{
+    (void)state;
+}
+
+static void test_why_a_child_fails(void **state)
+{
+    (void)state;
+    static const struct torc_lb_factory mirror = {.size = sizeof(mirror),
+                                                  .name = "mirror",
+                                                  .create = mirror_create,
+                                                  .update = mirror_update,
+                                                  .on_child_state = mirror_on_child,
+                                                  .pick = mirror_pick,
+                                                  .destroy = mirror_destroy};
+    const struct torc_lb_factory *policies[] = {&mirror, NULL};
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                     .lb_policies = policies,
+                                     .service_config_json = "{\"loadBalancingConfig\":[{\"mirror\":{}}]}"};
+    torc_channel *ch = torc_channel_new(rt, "ipv4:127.0.0.1:1", &o, NULL);
+    torc_result *r = torc_unary(ch, "a/b", "", 0, NULL);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_UNAVAILABLE);
+    assert_non_null(strstr(torc_result_text(r), "LB policy mirror: "));
+    assert_non_null(strstr(torc_result_text(r), "127.0.0.1:1: Connection refused"));
+    torc_result_free(r);
+    settle(ch);
 }
 
 static void nothing(void *arg)
@@ -407,6 +495,7 @@ int main(void)
         cmocka_unit_test(test_ring_hash_request_header),
         cmocka_unit_test(test_app_policy),
         cmocka_unit_test(test_app_policy_ends_in_a_long_turn),
+        cmocka_unit_test(test_why_a_child_fails),
         cmocka_unit_test(test_dns_targets),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -366,11 +366,13 @@ static bool listen_accepts(struct listening *l, const char *address, const torc_
         return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "credentials: they are NULL");
     if (credentials != torc_credentials_insecure() && !credentials->for_servers)
         return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "credentials: these are not for servers");
-    if (!address || !address_parse(l, address))
+    if (!address)
+        return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "address: it is NULL");
+    if (!address_parse(l, address))
         return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API,
                             "address: \"" TC_SHOWN
                             "\" is not an address such as 127.0.0.1:0, [::]:80, unix:/path or fd:3",
-                            TC_SHOW(address ? address : ""));
+                            TC_SHOW(address));
     return true;
 }
 

@@ -337,9 +337,9 @@ static void test_factories(void **state)
     expect_refused(&o, TORC_EUNSUPPORTED, "resolvers[0]: fields are set");
     resolver.later = 0;
     resolver.known.start = NULL;
-    expect_refused(&o, TORC_EINVAL, "resolvers[0]: start: is NULL");
+    expect_refused(&o, TORC_EINVAL, "resolvers[0]: start: it is NULL");
     resolver.known.size = sizeof(uint64_t);
-    expect_refused(&o, TORC_EINVAL, "resolvers[0]: scheme: is NULL");
+    expect_refused(&o, TORC_EINVAL, "resolvers[0]: scheme: it is NULL");
     o.resolvers = NULL;
     o.lb_policies = policies;
     expect_refused(&o, TORC_EINVAL, "lb_policies[0]: size is 0: initialise the struct with TORC_SIZE(torc_lb_factory)");
@@ -350,7 +350,7 @@ static void test_factories(void **state)
     expect_refused(&o, TORC_EUNSUPPORTED, "lb_policies[0]: fields are set");
     policy.later = 0;
     policy.known.pick = NULL;
-    expect_refused(&o, TORC_EINVAL, "lb_policies[0]: pick: is missing");
+    expect_refused(&o, TORC_EINVAL, "lb_policies[0]: pick: it is NULL");
     policy.known.pick = pick;
     policy.known.name = "pick_first";
     expect_refused(&o, TORC_EINVAL, "lb_policies[0]: name: \"pick_first\" is taken");

@@ -54,7 +54,7 @@ static void without_a_text(void **state)
     torc_error_clear(&error);
     tc_error_set_code(&error, TORC_ECLOSED, "channel");
     assert_int_equal(torc_error_code(error), TORC_ECLOSED);
-    assert_string_equal(torc_error_text(error), "channel: closed");
+    assert_string_equal(torc_error_text(error), "channel: it has ended, or its runtime was freed");
     torc_error_clear(&error);
 }
 
