@@ -44,12 +44,6 @@ struct tc_h2_packer {
     size_t cap, most; /* of `out`: its room, and the room that is enough for any content */
 };
 
-/* gzip's head and tail, and 5 bytes for each 16 KiB that do not compress. */
-size_t tc_h2_gzip_most(size_t len)
-{
-    return len > UINT_MAX / 2 ? SIZE_MAX : len + len / 1024 + 64;
-}
-
 struct tc_h2_packer *tc_h2_packer_new(struct tc_slice data)
 {
     if (data.len > UINT_MAX / 2)

@@ -9,8 +9,6 @@ enum tc_h2_encoding { TC_H2_IDENTITY = 0, TC_H2_GZIP = 1 };
 
 /* Returns a gzip member with the bytes, or NULL if zlib fails. */
 struct tc_rstr *tc_h2_gzip(struct tc_slice data);
-/* Returns the most bytes that tc_h2_gzip makes of `len`; SIZE_MAX if it cannot compress so many. */
-size_t tc_h2_gzip_most(size_t len);
 
 /* A message that is compressed in pieces. */
 struct tc_h2_packer;

@@ -10,11 +10,6 @@
 /* Deflating a byte takes about as long as inflating to eight. */
 enum { PIECE_BYTES = 16 << 10, COST_OF_A_BYTE = 8 };
 
-bool tc_h2_packing_may_wait(const struct tc_h2_stream *s, size_t len)
-{
-    return tc_h2_gzip_most(len) <= TC_MIN(s->send.max_bytes, (size_t)TC_H2_MESSAGE_MAX);
-}
-
 void tc_h2_packing_begin(struct tc_h2_server_stream *s)
 {
     s->packing = true;
@@ -30,11 +25,31 @@ void tc_h2_packing_end(struct tc_h2_server_stream *s)
     s->packer = NULL;
 }
 
+/* The message is larger than it may be: its stream ends with this status, behind the messages before. */
+static void packing_reject(struct tc_h2_server_stream *server)
+{
+    struct tc_h2_stream *s = &server->stream;
+    tc_status_set(&server->status, tc_status_make(TORC_STATUS_RESOURCE_EXHAUSTED, TORC_LAYER_HTTP2,
+                                                  "message to send larger than max (%zu vs. %zu)", s->send.message.len,
+                                                  TC_MIN(s->send.max_bytes, (size_t)TC_H2_MESSAGE_MAX)));
+    server->trailers.len = 0;
+    s->send.active = false;
+    s->send.end_wanted = true;
+    tc_h2_stream_drop_input(s);
+}
+
 /* The message is compressed, or stays plain for want of memory (NULL). */
 static void packing_done(struct tc_h2_server_stream *server, struct tc_rstr *compressed)
 {
     struct tc_h2_stream *s = &server->stream;
+    size_t len = compressed ? compressed->len : s->send.message.len;
     tc_h2_packing_end(server);
+    if (len > s->send.max_bytes || len > TC_H2_MESSAGE_MAX) {
+        s->send.message.len = len;
+        tc_rstr_unref(compressed);
+        packing_reject(server);
+        return;
+    }
     if (!compressed)
         return;
     tc_rstr_unref(s->send.compressed);

@@ -232,9 +232,8 @@ int tc_h2_server_stream_send_headers(struct tc_h2_stream *s, const struct tc_hea
 
 int tc_h2_server_stream_send(struct tc_h2_stream *s, struct tc_slice message, bool compress)
 {
-    bool later = compress && s->send.encoding == TC_H2_GZIP && tc_h2_packing_may_wait(s, message.len);
-    int rc = tc_h2_stream_send(s, message, compress && !later, false);
-    if (rc == 0 && later)
+    int rc = tc_h2_stream_send(s, message, compress, false);
+    if (rc == 0 && compress && s->send.encoding == TC_H2_GZIP)
         tc_h2_packing_begin(tc_h2_server_stream_of(s));
     /* A message that was rejected leaves the headers out: the status may still go as trailers-only. */
     if (rc == 0 && !tc_h2_server_stream_of(s)->responded)

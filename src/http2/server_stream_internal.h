@@ -63,8 +63,6 @@ void tc_h2_server_stream_on_block(struct tc_h2_server_stream *s, bool end_stream
 
 /* --- packing.c --- */
 
-/* Returns whether a message can be compressed later: whatever it becomes is within the limit of messages to send. */
-bool tc_h2_packing_may_wait(const struct tc_h2_stream *s, size_t len);
 /* The stream's message, which is active, is to be compressed. */
 void tc_h2_packing_begin(struct tc_h2_server_stream *s);
 /* The stream sends no more. */

@@ -63,9 +63,11 @@ int tc_h2_stream_send(struct tc_h2_stream *s, struct tc_slice message, bool comp
     if (!tc_h2_stream_live(s) || s->finished || send->active || send->end_wanted)
         return TORC_ESTATE;
     tc_rstr_unref(send->compressed);
-    send->compressed = compress && send->encoding == TC_H2_GZIP ? tc_h2_gzip(message) : NULL;
+    compress = compress && send->encoding == TC_H2_GZIP;
+    send->compressed = compress && !s->server ? tc_h2_gzip(message) : NULL;
     send->message = send->compressed ? tc_rstr_slice(send->compressed) : message;
-    if (send->message.len > send->max_bytes || send->message.len > TC_H2_MESSAGE_MAX) {
+    bool later = compress && s->server; /* packing.c checks what it becomes */
+    if (!later && (send->message.len > send->max_bytes || send->message.len > TC_H2_MESSAGE_MAX)) {
         send->rejected_bytes = send->message.len;
         return TORC_ELIMIT;
     }

@@ -224,7 +224,9 @@ size_t tc_h2_streams_lose(struct tc_h2_conn *c)
         struct tc_h2_stream *s = TC_CONTAINER_OF(it, struct tc_h2_stream, link);
         cut_off += !s->finished;
         if (s->server)
-            tc_h2_server_stream_on_lost(tc_h2_server_stream_of(s), tc_status_ref(&c->ending.why));
+            tc_h2_server_stream_on_lost(
+                tc_h2_server_stream_of(s),
+                tc_status_make(TORC_STATUS_CANCELLED, TORC_LAYER_HTTP2, "%s", tc_status_text(&c->ending.why)));
         else
             tc_h2_client_stream_on_conn_lost(tc_h2_client_stream_of(s));
     }

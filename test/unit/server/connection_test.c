@@ -266,7 +266,7 @@ static void guarded_servers_ping(void **state)
     assert_false(is_in(&gone));
     assert_true(is_in(&alive));
     assert_int_equal(f.ends, 1);
-    assert_int_equal(f.end_code, TORC_STATUS_UNAVAILABLE);
+    assert_int_equal(f.end_code, TORC_STATUS_CANCELLED);
     leave(&f, &gone);
     leave(&f, &alive);
     fini(&f);

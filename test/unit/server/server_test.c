@@ -343,7 +343,7 @@ static void client_cancels(void **state)
     fake_pipe_finish(f.k.pipe, 1);
     tc_loop_drain(f.k.loop);
     assert_int_equal(f.ends, 2);
-    assert_int_equal(f.end_code, TORC_STATUS_UNAVAILABLE);
+    assert_int_equal(f.end_code, TORC_STATUS_CANCELLED);
     struct tc_server_counts counts;
     tc_server_counts(f.k.server, &counts);
     assert_int_equal(counts.open_connections, 0);

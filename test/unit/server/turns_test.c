@@ -66,8 +66,9 @@ static void on_call(void *arg, struct tc_server_call *call)
     tc_free(zeros);
 }
 
-static void init(struct fixture *f)
+static void init_sending(struct fixture *f, size_t max_send_bytes)
 {
+    struct tc_server_opts opts;
     char *zeros = tc_calloc(1, BYTES);
     struct tc_rstr *packed = tc_h2_gzip(tc_slice_of(zeros, BYTES));
     uint8_t prefix[TC_H2_PREFIX_LEN];
@@ -78,7 +79,9 @@ static void init(struct fixture *f)
     tc_rstr_unref(packed);
     tc_free(zeros);
     f->loop = tc_loop_new(&(struct tc_loop_opts){.manual = true, .seeded = true, .seed = 3});
-    f->server = tc_server_new(f->loop, NULL);
+    tc_server_opts_init(&opts);
+    opts.http2.limits.max_send_message_bytes = max_send_bytes;
+    f->server = tc_server_new(f->loop, &opts);
     tc_server_set_default(f->server, on_call, f);
     for (size_t i = 0; i <= GUESTS; i++) {
         struct guest *g = &f->guests[i];
@@ -88,6 +91,11 @@ static void init(struct fixture *f)
         fake_h2_start(g->peer);
     }
     tc_loop_drain(f->loop);
+}
+
+static void init(struct fixture *f)
+{
+    init_sending(f, SIZE_MAX);
 }
 
 static void fini(struct fixture *f)
@@ -221,13 +229,12 @@ static size_t queued_bytes(const struct fixture *f)
 
 /* Replies are compressed in pieces, connections in turns. Who does not want it does not wait, and who goes leaves its
  * place to the others. */
-static void replies_are_compressed_in_turns(void **state)
+static void compressed_in_turns(size_t max_send_bytes)
 {
     struct fixture f;
     bool came[GUESTS] = {0};
     unsigned all = 0, turns = 0;
-    (void)state;
-    init(&f);
+    init_sending(&f, max_send_bytes);
     ask_for_replies(&f);
     while (all < GUESTS - 2) {
         assert_true(++turns < 1000);
@@ -250,6 +257,33 @@ static void replies_are_compressed_in_turns(void **state)
     assert_true(f.rpcs[1][0].ended);
     tc_loop_drain(f.loop);
     assert_int_equal(queued_bytes(&f), tc_server_message_cost(BYTES)); /* the plain one, which exceeds its window */
+    fini(&f);
+}
+
+static void replies_are_compressed_in_turns(void **state)
+{
+    (void)state;
+    compressed_in_turns(SIZE_MAX);
+    compressed_in_turns(BYTES); /* which a message that does not compress might exceed */
+}
+
+/* What a reply becomes is looked at when it is there. */
+static void replies_that_become_too_large(void **state)
+{
+    struct fixture f;
+    (void)state;
+    init_sending(&f, 500);
+    ask_for_replies(&f);
+    tc_loop_drain(f.loop);
+    for (size_t i = 0; i <= GUESTS; i++) {
+        fake_h2_expect(f.guests[i].peer, FAKE_H2_HEADERS, 1);
+        const struct fake_h2_frame *frame = fake_h2_expect(f.guests[i].peer, FAKE_H2_HEADERS, 1); /* the trailers */
+        assert_non_null(frame);
+        assert_non_null(strstr(frame->headers, "grpc-status: 8\n"));
+        assert_non_null(strstr(frame->headers, "grpc-message: message to send larger than max ("));
+        assert_true(f.rpcs[i][0].ended);
+    }
+    assert_int_equal(queued_bytes(&f), 0);
     fini(&f);
 }
 
@@ -283,9 +317,8 @@ static void who_takes_nothing_costs_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(connections_share_a_turn),
-        cmocka_unit_test(who_goes_does_not_wait),
-        cmocka_unit_test(replies_are_compressed_in_turns),
+        cmocka_unit_test(connections_share_a_turn),        cmocka_unit_test(who_goes_does_not_wait),
+        cmocka_unit_test(replies_are_compressed_in_turns), cmocka_unit_test(replies_that_become_too_large),
         cmocka_unit_test(who_takes_nothing_costs_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
