@@ -34,8 +34,8 @@ enum torc_health_status {
 /* Adds the service grpc.health.v1.Health to a server. NULL with an error: those of torc_server_add_method; TORC_EEXIST
  * when the server has it. The caller frees it, before or after the server.
  *
- * The service gets a limit of 4 KiB a request, so that torc_server_limit of "grpc.health.v1.Health" is TORC_EEXIST from
- * then on; what was set before stays. */
+ * Limits of "*" and of "grpc.health.v1.Health" hold for it, but it needs no pool; a request has 4 KiB at most unless
+ * they say another size. With an error nothing of the service is added. */
 TORC_API torc_health *torc_health_new(torc_server *server, torc_error **error);
 
 /* Sets the status of a service ("package.Service", or "" for the server; copied), and tells the clients that watch it.

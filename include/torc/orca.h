@@ -40,9 +40,10 @@ enum torc_orca_metric {
  * (an interval below -1), TORC_EEXIST (the server has reports), and those of torc_server_add_method. The caller frees
  * it, before or after the server.
  *
- * When the server begins to stop, the streams of the service end with UNAVAILABLE. The service gets a limit of 4 KiB a
- * request, so that torc_server_limit of "xds.service.orca.v3.OpenRcaService/StreamCoreMetrics" is TORC_EEXIST from then
- * on; what was set before stays. */
+ * When the server begins to stop, the streams of the service end with UNAVAILABLE. Limits of "*" and of
+ * "xds.service.orca.v3.OpenRcaService" hold for it, but it needs no pool; a request has 4 KiB at most unless they say
+ * another size. A client that asks for more than 1,000,000 s (eleven days) between reports gets that. With an error
+ * nothing of the service is added. */
 TORC_API torc_orca *torc_orca_new(torc_server *server, int64_t min_interval_ms, torc_error **error);
 
 /* Sets a value of the server, in the place of the one before. `name` is copied; NULL for metrics without names. 0;
@@ -55,7 +56,8 @@ TORC_API int torc_orca_set(torc_orca *orca, int metric, const char *name, double
 TORC_API int torc_orca_clear(torc_orca *orca, int metric, const char *name);
 
 /* Records a value of one RPC, for the report at its end: the values of the RPC, and those of the server that the RPC
- * has not set. An RPC without a value of its own has no report; one with values has one also on a server without a
+ * has not set. An RPC without a value of its own has no report, and one whose trailers have an
+ * "endpoint-load-metrics-bin" of the application's keeps that; one with values has one also on a server without a
  * torc_orca. The errors of torc_orca_set, but any metric may be recorded; TORC_ESTATE (the call was finished),
  * TORC_ECANCELED, TORC_ECLOSED. */
 TORC_API int torc_orca_record(torc_server_call *call, int metric, const char *name, double value);

@@ -34,8 +34,8 @@ typedef struct torc_reflection torc_reflection;
  * instance, and descriptor.proto. NULL with an error: those of torc_server_add_method; TORC_EEXIST when the server has
  * one of them. The caller frees it, before or after the server.
  *
- * Each service gets a limit of 64 KiB a request, so that torc_server_limit of its name is TORC_EEXIST from then on;
- * what was set before stays. */
+ * Limits of "*" and of the services' names hold for them, but they need no pool; a request has 64 KiB at most unless
+ * they say another size. With an error nothing of the services is added. */
 TORC_API torc_reflection *torc_reflection_new(torc_server *server, torc_error **error);
 
 /* Adds a file that protoc-gen-torc described (its option `reflection`), whose bytes are copied. Files may come in any

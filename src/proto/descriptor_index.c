@@ -21,6 +21,7 @@ struct tc_descriptor_entry {
     UT_hash_handle hh;
     struct tc_descriptor_file *file;            /* of a file and a symbol */
     struct tc_descriptor_extensions extensions; /* of an extendee */
+    bool message;                               /* the symbol is a message */
     char key[];
 };
 
@@ -102,12 +103,14 @@ static struct tc_descriptor_entry *entry_get(struct tc_descriptor_index *x, enum
 
 /* --- symbols and extensions --- */
 
-static bool symbol_visit(struct walk *w, struct tc_buf *name)
+static bool symbol_visit(struct walk *w, enum kind kind, struct tc_buf *name)
 {
     const struct tc_descriptor_entry *other = entry_find(w->x, A_SYMBOL, tc_buf_slice(name));
     if (!w->adds)
         return !other || taken(w, tc_buf_cstr(name), other->file);
-    entry_get(w->x, A_SYMBOL, tc_buf_slice(name))->file = w->file;
+    struct tc_descriptor_entry *e = entry_get(w->x, A_SYMBOL, tc_buf_slice(name));
+    e->file = w->file;
+    e->message = kind == MESSAGE;
     return true;
 }
 
@@ -199,7 +202,7 @@ static bool visit(struct walk *w, enum kind kind, struct tc_slice scope, struct 
     if (scope.len)
         tc_buf_append_char(&full, '.');
     tc_buf_append_slice(&full, name);
-    bool good = symbol_visit(w, &full) && (kind != EXTENSION || extension_visit(w, bytes)) &&
+    bool good = symbol_visit(w, kind, &full) && (kind != EXTENSION || extension_visit(w, bytes)) &&
                 /* The values of an enum are named beside it, as in C++. */
                 (kind >= VALUE || children_visit(w, kind, kind == ENUM ? scope : tc_buf_slice(&full), bytes, depth));
     tc_buf_fini(&full);
@@ -301,4 +304,10 @@ const struct tc_descriptor_file *tc_descriptor_index_symbol(const struct tc_desc
 {
     const struct tc_descriptor_entry *e = entry_find(x, A_SYMBOL, name);
     return e ? e->file : NULL;
+}
+
+bool tc_descriptor_index_message(const struct tc_descriptor_index *x, struct tc_slice name)
+{
+    const struct tc_descriptor_entry *e = entry_find(x, A_SYMBOL, name);
+    return e && e->message;
 }

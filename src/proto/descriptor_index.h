@@ -46,6 +46,8 @@ const struct tc_descriptor_file *tc_descriptor_index_file(const struct tc_descri
 const struct tc_descriptor_file *tc_descriptor_index_symbol(const struct tc_descriptor_index *x, struct tc_slice name);
 const struct tc_descriptor_file *tc_descriptor_index_extension(const struct tc_descriptor_index *x,
                                                                struct tc_slice message, int32_t number);
+/* Returns whether the full name is a message's. */
+bool tc_descriptor_index_message(const struct tc_descriptor_index *x, struct tc_slice name);
 /* Returns the extensions of a message, NULL if it has none. */
 const struct tc_descriptor_extensions *tc_descriptor_index_extensions(const struct tc_descriptor_index *x,
                                                                       struct tc_slice message);

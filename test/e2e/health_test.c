@@ -246,6 +246,64 @@ static void test_large_request(void **state)
     torc_result_free(r);
 }
 
+static void on_own(torc_server_call *call, const torc_message *request, void *arg)
+{
+    (void)request, (void)arg;
+    torc_server_call_reply(call, NULL, 0);
+}
+
+/* Limits of the application hold for the service, also those of "*" and those that come later; the size of a request
+ * stays what it is. */
+static void test_limits(void **state)
+{
+    (void)state;
+    const struct torc_method_options all = {TORC_SIZE(torc_method_options), .max_timeout_ms = 10},
+                                     check = {TORC_SIZE(torc_method_options), .max_receive_message_bytes = 3};
+    char request[5000] = {0}, *bound;
+    struct torc_server_options o = {TORC_SIZE(torc_server_options), .runtime = rt};
+    torc_server *other = torc_server_new(&o, NULL);
+    torc_health *h = torc_health_new(other, NULL);
+    assert_int_equal(torc_server_limit(other, "*", &all, NULL), 0);
+    assert_int_equal(torc_server_limit(other, "grpc.health.v1.Health/Check", &check, NULL), 0);
+    torc_server_listen(other, "127.0.0.1:0", torc_credentials_insecure(), &bound, NULL);
+    assert_int_equal(torc_server_start(other, NULL), 0);
+    torc_channel *to = torc_channel_new(rt, bound, NULL, NULL);
+    static const struct {
+        const char *method;
+        size_t size;
+        int code;
+    } rows[] = {{"Watch", 0, TORC_STATUS_DEADLINE_EXCEEDED},
+                {"Watch", 5000, TORC_STATUS_RESOURCE_EXHAUSTED},
+                {"Check", 4, TORC_STATUS_RESOURCE_EXHAUSTED}};
+    for (size_t i = 0; i < 3; i++) {
+        char method[64];
+        snprintf(method, sizeof(method), "grpc.health.v1.Health/%s", rows[i].method);
+        torc_stream *s = torc_stream_open(to, method, NULL, NULL);
+        torc_stream_send(s, request, rows[i].size, TORC_SEND_LAST, -1);
+        torc_result *r = torc_stream_finish(s);
+        assert_int_equal(torc_result_code(r), rows[i].code);
+        torc_result_free(r);
+        torc_stream_free(s);
+    }
+    torc_channel_free(to);
+    torc_server_free(other);
+    torc_health_free(h);
+    torc_free(bound);
+}
+
+/* With an error nothing of the service is added. */
+static void test_all_or_nothing(void **state)
+{
+    (void)state;
+    const struct torc_handler own = {TORC_SIZE(torc_handler), .unary = on_own};
+    struct torc_server_options o = {TORC_SIZE(torc_server_options), .runtime = rt};
+    torc_server *other = torc_server_new(&o, NULL);
+    assert_int_equal(torc_server_add_method(other, "grpc.health.v1.Health/Watch", &own, NULL), 0);
+    assert_null(torc_health_new(other, NULL));
+    assert_int_equal(torc_server_add_method(other, "grpc.health.v1.Health/Check", &own, NULL), 0);
+    torc_server_free(other);
+}
+
 static void test_misuse(void **state)
 {
     (void)state;
@@ -294,6 +352,8 @@ int main(void)
         TEST(test_malformed_request),
         TEST(test_malformed_list_request),
         TEST(test_large_request),
+        TEST(test_limits),
+        TEST(test_all_or_nothing),
         TEST(test_misuse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

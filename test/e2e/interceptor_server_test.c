@@ -34,6 +34,17 @@ static void on_seen(torc_server_call *call, const torc_message *request, void *a
     torc_metadata_free(trailers);
 }
 
+/* Fails with details. */
+static void on_details(torc_server_call *call, const torc_message *request, void *arg)
+{
+    (void)request, (void)arg;
+    torc_metadata *trailers = torc_metadata_new();
+    torc_metadata_add_string(trailers, "x-handler", "t");
+    torc_metadata_add(trailers, "grpc-status-details-bin", "\x08\x09", 2);
+    torc_server_call_finish(call, TORC_STATUS_FAILED_PRECONDITION, "no", trailers);
+    torc_metadata_free(trailers);
+}
+
 static void on_cancel(torc_server_call *call, void *arg)
 {
     (void)arg;
@@ -70,6 +81,7 @@ static int setup(void **state)
     assert_non_null(server);
     add(KIT_WATCH_ECHO, (struct torc_handler){.unary = on_echo});
     add(KIT_WATCH_SEEN, (struct torc_handler){.unary = on_seen});
+    add("/t/Details", (struct torc_handler){.unary = on_details});
     add(STREAM, (struct torc_handler){.stream = on_stream});
     assert_int_equal(torc_server_listen(server, "127.0.0.1:0", torc_credentials_insecure(), &bound, &error), 0);
     assert_int_equal(torc_server_start(server, &error), 0);
@@ -283,6 +295,22 @@ static void add_late(torc_rpc *rpc)
     assert_int_equal(torc_rpc_add_trailer(rpc, "x-late", "l", 1), 0);
     assert_string_equal(torc_metadata_find(torc_rpc_headers(rpc), "x-head", NULL), "h");
     assert_string_equal(torc_metadata_find(torc_rpc_trailers(rpc), "x-handler", NULL), "t");
+}
+
+/* Details of the handler leave with the handler's status, not with one that replaces it. */
+static void test_details(void **state)
+{
+    (void)state;
+    for (int replaced = 0; replaced < 2; replaced++) {
+        kit_watch.inner.at = replaced ? KIT_WATCH_STATUS : KIT_WATCH_NEVER;
+        kit_watch.inner.verdict = TORC_STATUS_ABORTED;
+        torc_result *r = torc_unary(kit_watch.ch, "/t/Details", "m", 1, NULL);
+        assert_int_equal(torc_result_code(r), replaced ? TORC_STATUS_ABORTED : TORC_STATUS_FAILED_PRECONDITION);
+        assert_int_equal(torc_metadata_find(torc_result_trailers(r), "grpc-status-details-bin", NULL) != NULL,
+                         !replaced);
+        assert_string_equal(torc_metadata_find(torc_result_trailers(r), "x-handler", NULL), "t");
+        torc_result_free(r);
+    }
 }
 
 static void test_added(void **state)
@@ -539,6 +567,7 @@ int main(void)
         T(test_pending_and_server_end),
         T(test_pending_and_runtime_free),
         T(test_added),
+        T(test_details),
         T(test_added_and_refused),
         T(test_added_while_pending),
         T(test_set_while_pending),

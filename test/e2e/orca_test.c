@@ -41,6 +41,17 @@ static void on_work(torc_server_call *call, const torc_message *request, void *a
     torc_server_call_reply(call, NULL, 0);
 }
 
+/* Has a report of its own in its trailers. */
+static void on_own(torc_server_call *call, const torc_message *request, void *arg)
+{
+    (void)request, (void)arg;
+    torc_metadata *trailers = torc_metadata_new();
+    torc_metadata_add(trailers, "endpoint-load-metrics-bin", "own", 3);
+    torc_orca_record(call, TORC_ORCA_CPU, NULL, 1);
+    torc_server_call_finish(call, TORC_STATUS_ABORTED, NULL, trailers);
+    torc_metadata_free(trailers);
+}
+
 static void on_bad(torc_server_call *call, const torc_message *request, void *arg)
 {
     static char long_name[300];
@@ -78,7 +89,7 @@ static void server_make(int64_t min_interval_ms)
     static const struct {
         const char *method;
         void (*unary)(torc_server_call *call, const torc_message *request, void *arg);
-    } methods[] = {{"a.B/Work", on_work}, {"a.B/Bad", on_bad}, {"a.B/Many", on_many}};
+    } methods[] = {{"a.B/Work", on_work}, {"a.B/Bad", on_bad}, {"a.B/Many", on_many}, {"a.B/Own", on_own}};
     char *bound;
     torc_error *error = NULL;
     rt = kit_backends_runtime(TORC_RUNTIME_THREAD);
@@ -260,14 +271,34 @@ static void test_nothing_recorded(void **state)
     assert_true(work("a.B/Work", "c")->cpu_utilization == 0.5);
 }
 
+static void test_own_trailer(void **state)
+{
+    (void)state;
+    torc_result *r = torc_unary(ch, "a.B/Own", NULL, 0, NULL);
+    const torc_metadata *trailers = torc_result_trailers(r);
+    const char *name;
+    const void *value;
+    size_t size, n = 0;
+    for (size_t i = 0; torc_metadata_at(trailers, i, &name, &value, &size) == 0; i++) {
+        if (strcmp(name, "endpoint-load-metrics-bin") != 0)
+            continue;
+        assert_memory_equal(value, "own", 3);
+        n++;
+    }
+    assert_int_equal(n, 1);
+    torc_result_free(r);
+}
+
 static void test_shutdown(void **state)
 {
     TC_CASE(OR05);
     (void)state;
     torc_stream *streams[3];
-    for (size_t i = 0; i < TC_ARRAY_LEN(streams); i++)
+    for (size_t i = 0; i < 2; i++)
         next(streams[i] = watch("", 0));
-    assert_int_equal(torc_server_stop(server, -1), 0); /* which waits for all RPCs */
+    streams[2] = torc_stream_open(ch, SERVICE, NULL, NULL);    /* without a request */
+    torc_result_free(torc_unary(ch, "a.B/Work", "", 1, NULL)); /* behind it */
+    assert_int_equal(torc_server_stop(server, -1), 0);         /* which waits for all RPCs */
     for (size_t i = 0; i < TC_ARRAY_LEN(streams); i++) {
         const torc_message *m = NULL;
         while (torc_stream_receive(streams[i], -1, &m) == 1)
@@ -331,6 +362,18 @@ static void test_arguments(void **state)
     torc_error_clear(&error);
     assert_null(torc_orca_new(other, 0, &error));
     assert_int_equal(torc_error_code(error), TORC_EEXIST);
+    torc_error_clear(&error);
+    assert_null(torc_orca_new(server, -1, &error)); /* started: its calls look for the values without a lock */
+    assert_int_equal(torc_error_code(error), TORC_ESTATE);
+    torc_error_clear(&error);
+    /* The service is not left behind. */
+    torc_server *third = torc_server_new(&o, NULL);
+    torc_orca *values = torc_orca_new(third, -1, NULL);
+    assert_null(torc_orca_new(third, 0, NULL));
+    const struct torc_handler own = {TORC_SIZE(torc_handler), .unary = on_work};
+    assert_int_equal(torc_server_add_method(third, SERVICE, &own, NULL), 0);
+    torc_orca_free(values);
+    torc_server_free(third);
     torc_error_free(error);
     torc_orca_free(first); /* before the server */
     torc_orca_free(NULL);
@@ -349,6 +392,7 @@ int main(void)
         TEST(test_unchanged),
         TEST(test_merged),
         TEST(test_nothing_recorded),
+        TEST(test_own_trailer),
         TEST(test_shutdown),
         TEST(test_requests),
         TEST(test_many_values),

@@ -289,6 +289,7 @@ static void test_unknown(void **state)
     expect_unknown(ask(s, BY_SYMBOL, "torc.test"), "unknown symbol: torc.test");
     expect_unknown(ask(s, BY_SYMBOL, ".torc.test.kinds.Kinds"), "unknown symbol: .torc.test.kinds.Kinds");
     expect_unknown(ask(s, NUMBERS, "a.B"), "unknown message: a.B");
+    expect_unknown(ask(s, NUMBERS, "grpc.health.v1.Health"), "unknown message: grpc.health.v1.Health"); /* a service */
     expect_files(ask(s, BY_SYMBOL, "torc.test.kinds.Kinds"), "kinds.proto " WELL_KNOWN);
     finish(s, TORC_STATUS_OK, "");
 }
@@ -411,6 +412,12 @@ static void test_arguments(void **state)
     torc_error_free(error);
 }
 
+static void on_own(torc_server_call *call, void *arg)
+{
+    (void)arg;
+    torc_server_call_finish(call, TORC_STATUS_OK, NULL, NULL);
+}
+
 static void test_twice_on_a_server(void **state)
 {
     (void)state;
@@ -423,6 +430,13 @@ static void test_twice_on_a_server(void **state)
     assert_int_equal(torc_error_code(error), TORC_EEXIST);
     torc_error_free(error);
     torc_reflection_free(first); /* before the server */
+    torc_server_free(other);
+    /* Nothing is left behind. */
+    const struct torc_handler own = {TORC_SIZE(torc_handler), .stream = on_own};
+    other = torc_server_new(&o, NULL);
+    assert_int_equal(torc_server_add_method(other, V1ALPHA, &own, NULL), 0);
+    assert_null(torc_reflection_new(other, NULL));
+    assert_int_equal(torc_server_add_method(other, V1, &own, NULL), 0);
     torc_server_free(other);
 }
 

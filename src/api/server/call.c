@@ -160,31 +160,6 @@ static void send_all(torc_server_call *c, struct tc_message_queue *messages)
     }
 }
 
-static void on_task(struct tc_task *task)
-{
-    torc_server_call *c = TC_CONTAINER_OF(task, torc_server_call, task);
-    struct tc_message_queue messages;
-    tc_runtime_lock(c->rt);
-    c->task_queued = false;
-    messages_move(&messages, &c->unsent);
-    bool headers = c->headers_given, ends = c->ending_given;
-    c->headers_given = c->ending_given = false;
-    c->reads.owed += c->reads_wanted;
-    c->reads_wanted = 0;
-    release_if_due(c);
-    tc_runtime_unlock(c->rt);
-    if (headers && c->core)
-        tc_api_call_introduce(c, &c->headers);
-    if (c->rpc)
-        tc_call_rpc_send(c->rpc, &messages, ends);
-    else
-        send_all(c, &messages);
-    if (ends && c->core && !c->rpc)
-        tc_server_call_finish(c->core, c->ending.code, tc_rstr_cstr(c->ending.text), &c->ending.trailers);
-    tc_api_call_read_owed(c);
-    tc_api_call_drop(c);
-}
-
 /* --- the core's events --- */
 
 /* Returns whether events are told, and copies them: false once the call was finished or its RPC is over, and in the
@@ -239,23 +214,58 @@ static void on_half_close(void *arg)
         heard.on_half_close(c, c->arg);
 }
 
+/* Tells threads and the application that there is room again, when half of it is free: a sender is not woken for each
+ * message. An event that nobody listens to yet stays due. With the lock held, which is given back. */
+static void call_tell_room(torc_server_call *c)
+{
+    struct torc_server_call_events heard;
+    bool room = !c->unwritten.n || c->unwritten.bytes <= c->unwritten.room / 2;
+    bool hears = call_hears(c, &heard) && room && c->tell_writable && heard.on_writable;
+    if (room)
+        tc_wait_wake_all(&c->waits);
+    if (hears)
+        c->tell_writable = false;
+    tc_runtime_unlock(c->rt);
+    if (hears)
+        heard.on_writable(c, c->arg);
+}
+
 static void on_sent(void *arg, size_t len)
 {
     torc_server_call *c = arg;
-    struct torc_server_call_events heard;
     tc_runtime_lock(c->rt);
     c->unwritten.bytes -= tc_server_message_cost(len);
     c->unwritten.n--;
-    /* A sender goes on when half of the room is free, so that it is not woken for each message. */
-    bool room = !c->unwritten.n || c->unwritten.bytes <= c->unwritten.room / 2;
-    bool hears = call_hears(c, &heard) && c->tell_writable && room;
-    if (room) {
-        c->tell_writable = false;
-        tc_wait_wake_all(&c->waits);
-    }
+    call_tell_room(c);
+}
+
+static void on_task(struct tc_task *task)
+{
+    torc_server_call *c = TC_CONTAINER_OF(task, torc_server_call, task);
+    struct tc_message_queue messages;
+    tc_runtime_lock(c->rt);
+    c->task_queued = false;
+    messages_move(&messages, &c->unsent);
+    bool headers = c->headers_given, ends = c->ending_given, writable = c->tell_writable && c->heard.on_writable;
+    c->headers_given = c->ending_given = false;
+    c->reads.owed += c->reads_wanted;
+    c->reads_wanted = 0;
+    release_if_due(c);
     tc_runtime_unlock(c->rt);
-    if (hears && heard.on_writable)
-        heard.on_writable(c, c->arg);
+    if (headers && c->core)
+        tc_api_call_introduce(c, &c->headers);
+    if (c->rpc)
+        tc_call_rpc_send(c->rpc, &messages, ends);
+    else
+        send_all(c, &messages);
+    if (ends && c->core && !c->rpc)
+        tc_server_call_finish(c->core, c->ending.code, tc_rstr_cstr(c->ending.text), &c->ending.trailers);
+    tc_api_call_read_owed(c);
+    if (writable) {
+        tc_runtime_lock(c->rt);
+        call_tell_room(c);
+    }
+    tc_api_call_drop(c);
 }
 
 /* The RPC ended while the call waited for a thread of the pool: its handler is not called. */
@@ -473,6 +483,8 @@ int torc_server_call_set_events(torc_server_call *c, const struct torc_server_ca
     c->heard_set = true;
     c->heard = heard;
     c->arg = arg;
+    if (c->tell_writable)
+        tc_api_call_schedule(c, false); /* there may be room already */
     return call_leave(c, 0);
 }
 

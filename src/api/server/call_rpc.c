@@ -26,6 +26,7 @@ struct tc_call_rpc {
     struct tc_arena arena;
     struct tc_headers metadata;          /* of the request */
     struct tc_headers headers, trailers; /* of the response */
+    size_t handlers_from, handlers_to;   /* the trailers that the handler gave */
     struct tc_status status;             /* the outcome, once there is one */
     struct tc_message_queue out;         /* the handler's, that have not begun to walk */
     size_t walking_bytes;                /* of the message that walks outward, as the handler gave it */
@@ -105,6 +106,21 @@ static void messages_stop(struct tc_call_rpc *r)
     out_drop(r);
 }
 
+/* Details that the handler gave belong to its status: with another one they do not leave. */
+static void details_check(struct tc_call_rpc *r)
+{
+    const struct tc_call_ending *ending = &r->call->ending;
+    struct tc_headers *t = &r->trailers;
+    if (!r->ends || (r->status.code == ending->code && r->status.text == ending->text))
+        return;
+    for (size_t i = r->handlers_from; i < r->handlers_to; i++) {
+        if (!tc_slice_eq_str(t->data[i].name, "grpc-status-details-bin"))
+            continue;
+        memmove(&t->data[i], &t->data[i + 1], (--t->len - i) * sizeof(t->data[0]));
+        return;
+    }
+}
+
 /* The status has passed: it leaves. */
 static void status_take(struct tc_call_rpc *r, enum tc_walk_end end)
 {
@@ -115,6 +131,7 @@ static void status_take(struct tc_call_rpc *r, enum tc_walk_end end)
         tc_api_call_introduce(c, NULL);
     r->rpc->more_headers = r->rpc->more_trailers = NULL;
     r->answered = true;
+    details_check(r);
     tc_server_call_finish(c->core, r->status.code, tc_status_text(&r->status), &r->trailers);
 }
 
@@ -219,8 +236,10 @@ void tc_call_rpc_send(struct tc_call_rpc *r, struct tc_message_queue *messages, 
         r->ends = true;
         tc_status_set(&r->status, (struct tc_status){ending->code, TORC_LAYER_PEER,
                                                      ending->text ? tc_rstr_ref(ending->text) : NULL});
+        r->handlers_from = r->trailers.len;
         for (size_t i = 0; i < ending->trailers.len; i++)
             tc_headers_add_copy(&r->trailers, ending->trailers.data[i].name, ending->trailers.data[i].value);
+        r->handlers_to = r->trailers.len;
     }
     send_next(r);
 }

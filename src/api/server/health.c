@@ -256,32 +256,28 @@ static void on_stopping(void *arg)
 torc_health *torc_health_new(torc_server *server, torc_error **error)
 {
     TC_NO_CANCEL;
-    static const struct {
-        const char *method;
-        void (*unary)(torc_server_call *call, const torc_message *request, void *arg);
-    } methods[] = {{METHOD("Check"), on_check}, {METHOD("List"), on_list}, {METHOD("Watch"), on_watch}};
     if (tc_error_pending(error))
         return NULL;
     torc_health *h = TC_NEW(torc_health);
+    const struct torc_handler check = {TORC_SIZE(torc_handler), .unary = on_check, .release = on_release, .arg = h},
+                              list = {TORC_SIZE(torc_handler), .unary = on_list, .release = on_release, .arg = h},
+                              watch = {TORC_SIZE(torc_handler), .unary = on_watch, .release = on_release, .arg = h};
+    const struct tc_method_spec methods[] = {{METHOD("Check"), check, MAX_REQUEST},
+                                             {METHOD("List"), list, MAX_REQUEST},
+                                             {METHOD("Watch"), watch, MAX_REQUEST}};
     tc_ref_init(&h->ref);
+    for (size_t i = 0; i < TC_ARRAY_LEN(methods); i++)
+        tc_ref_inc(&h->ref);
     pthread_mutex_init(&h->mutex, NULL);
     tc_list_init(&h->watchers);
     service_set(h, "", TORC_HEALTH_SERVING);
-    for (size_t i = 0; i < TC_ARRAY_LEN(methods); i++) {
-        struct torc_handler handler = {TORC_SIZE(torc_handler), .unary = methods[i].unary, .release = on_release,
-                                       .arg = h};
-        tc_ref_inc(&h->ref);
-        if (torc_server_add_method(server, methods[i].method, &handler, error) != 0) {
-            health_unref(h); /* the reference of this method */
-            health_unref(h);
-            return NULL;
-        }
+    if (tc_api_server_add(server, methods, TC_ARRAY_LEN(methods), NULL, error) == 0) {
+        tc_api_server_on_stopping(server, on_stopping, h);
+        return h;
     }
-    /* A watcher's request stays with its call. Limits that the application has set for the service count instead. */
-    const struct torc_method_options small = {TORC_SIZE(torc_method_options), .max_receive_message_bytes = MAX_REQUEST};
-    torc_server_limit(server, "grpc.health.v1.Health", &small, NULL);
-    tc_api_server_on_stopping(server, on_stopping, h);
-    return h;
+    for (size_t i = 0; i <= TC_ARRAY_LEN(methods); i++)
+        health_unref(h);
+    return NULL;
 }
 
 int torc_health_set(torc_health *h, const char *service, int status)

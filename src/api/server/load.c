@@ -117,7 +117,7 @@ void tc_load_add_trailer(const struct tc_load *load, struct tc_server_load *serv
                          struct tc_headers *trailers)
 {
     struct tc_buf report = {0};
-    if (!load->n)
+    if (!load->n || tc_headers_find(trailers, tc_slice_str(TRAILER)))
         return;
     for (const struct tc_load_value *v = load->first; v; v = v->next)
         value_append(&report, v);

@@ -129,16 +129,12 @@ static void on_message(torc_server_call *call, const torc_message *message, void
         return;
     }
     pthread_mutex_lock(&o->streams_mutex);
-    bool stopping = o->stopping;
-    if (!stopping) {
+    if (!s->ended) {
         tc_timer_init(&s->timer, tc_runtime_loop(call->rt), on_timer);
         s->timed = true;
-        tc_list_append(&o->streams, &s->link);
         stream_report(s);
     }
     pthread_mutex_unlock(&o->streams_mutex);
-    if (stopping)
-        stream_end(s, TORC_STATUS_UNAVAILABLE, STOPPING);
 }
 
 static void on_half_close(torc_server_call *call TC_UNUSED, void *arg)
@@ -179,12 +175,20 @@ static void on_stream(torc_server_call *call, void *arg)
     tc_list_init(&s->link);
     tc_ref_inc(&s->orca->ref);
     call->unwritten.room = 0; /* one report at a time waits to be written */
-    if (torc_server_call_set_events(call, &events, s) == 0) {
-        torc_server_call_want(call, 1);
+    if (torc_server_call_set_events(call, &events, s) != 0) {
+        on_release(s);
+        torc_server_call_finish(call, TORC_STATUS_CANCELLED, NULL, NULL);
         return;
     }
-    on_release(s);
-    torc_server_call_finish(call, TORC_STATUS_CANCELLED, NULL, NULL);
+    pthread_mutex_lock(&s->orca->streams_mutex);
+    bool stopping = s->orca->stopping;
+    if (!stopping)
+        tc_list_append(&s->orca->streams, &s->link);
+    pthread_mutex_unlock(&s->orca->streams_mutex);
+    if (stopping)
+        stream_end(s, TORC_STATUS_UNAVAILABLE, STOPPING);
+    else
+        torc_server_call_want(call, 1);
 }
 
 /* Takes a stream whose call the caller finishes; NULL: there is none. */
@@ -215,37 +219,6 @@ static void on_method_release(void *arg)
     orca_unref(arg);
 }
 
-/* Gives the server a reference to the values, if it has no reports yet. */
-static int server_take(torc_server *server, torc_orca *o, torc_error **error)
-{
-    tc_runtime_lock(server->rt);
-    int rc = server->load ? TORC_EEXIST : 0;
-    if (rc == 0) {
-        tc_ref_inc(&o->load->ref);
-        server->load = o->load;
-    }
-    tc_runtime_unlock(server->rt);
-    if (rc != 0)
-        tc_error_set(error, rc, TORC_LAYER_API, "server: it has reports of its load already");
-    return rc;
-}
-
-static int service_add(torc_server *server, torc_orca *o, torc_error **error)
-{
-    const struct torc_method_options small = {TORC_SIZE(torc_method_options), .max_receive_message_bytes = MAX_REQUEST};
-    struct torc_handler handler = {TORC_SIZE(torc_handler), .stream = on_stream, .release = on_method_release,
-                                   .arg = o};
-    tc_ref_inc(&o->ref);
-    int rc = torc_server_add_method(server, METHOD, &handler, error);
-    if (rc != 0) {
-        orca_unref(o);
-        return rc;
-    }
-    torc_server_limit(server, METHOD, &small, NULL);
-    tc_api_server_on_stopping(server, on_stopping, o);
-    return 0;
-}
-
 torc_orca *torc_orca_new(torc_server *server, int64_t min_interval_ms, torc_error **error)
 {
     TC_NO_CANCEL;
@@ -256,13 +229,24 @@ torc_orca *torc_orca_new(torc_server *server, int64_t min_interval_ms, torc_erro
         return NULL;
     }
     torc_orca *o = TC_NEW(torc_orca);
+    const struct torc_handler handler = {TORC_SIZE(torc_handler), .stream = on_stream, .release = on_method_release,
+                                         .arg = o};
     tc_ref_init(&o->ref);
     tc_list_init(&o->streams);
     pthread_mutex_init(&o->streams_mutex, NULL);
     o->load = tc_server_load_new();
     o->least_ms = min_interval_ms > 0 ? (uint64_t)min_interval_ms : LEAST_INTERVAL_MS;
-    if ((min_interval_ms < 0 || service_add(server, o, error) == 0) && server_take(server, o, error) == 0)
+    bool serves = min_interval_ms >= 0;
+    if (serves)
+        tc_ref_inc(&o->ref);
+    if (tc_api_server_add(server, &(struct tc_method_spec){METHOD, handler, MAX_REQUEST}, serves, o->load, error) ==
+        0) {
+        if (serves)
+            tc_api_server_on_stopping(server, on_stopping, o);
         return o;
+    }
+    if (serves)
+        orca_unref(o);
     orca_unref(o);
     return NULL;
 }

@@ -172,7 +172,7 @@ static void extensions_append(struct tc_buf *out, const struct tc_descriptor_ind
 {
     const struct tc_descriptor_extensions *e = tc_descriptor_index_extensions(x, message);
     struct tc_buf body = {0}, numbers = {0};
-    if (!e && !tc_descriptor_index_symbol(x, message)) {
+    if (!e && !tc_descriptor_index_message(x, message)) {
         error_append(out, "unknown message: ", message);
         return;
     }
@@ -389,30 +389,24 @@ int torc_reflection_add(torc_reflection *r, const struct torc_stub_file *given, 
 torc_reflection *torc_reflection_new(torc_server *server, torc_error **error)
 {
     TC_NO_CANCEL;
-    static const char *const services[] = {"grpc.reflection.v1.ServerReflection",
-                                           "grpc.reflection.v1alpha.ServerReflection"};
-    const struct torc_method_options small = {TORC_SIZE(torc_method_options), .max_receive_message_bytes = MAX_REQUEST};
     if (tc_error_pending(error))
         return NULL;
     torc_reflection *r = TC_NEW(torc_reflection);
+    const struct torc_handler handler = {TORC_SIZE(torc_handler), .stream = on_stream, .release = on_release, .arg = r};
+    const struct tc_method_spec methods[] = {
+        {"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", handler, MAX_REQUEST},
+        {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", handler, MAX_REQUEST}};
     tc_ref_init(&r->ref);
+    tc_ref_inc(&r->ref);
+    tc_ref_inc(&r->ref);
     pthread_mutex_init(&r->mutex, NULL);
     set_add(r, tc_slice_of(tc_reflection_files, sizeof(tc_reflection_files)), NULL);
     r->n_own = r->index.files.len;
-    for (size_t i = 0; i < TC_ARRAY_LEN(services); i++) {
-        struct torc_handler handler = {TORC_SIZE(torc_handler), .stream = on_stream, .release = on_release, .arg = r};
-        char *path = tc_asprintf("/%s/ServerReflectionInfo", services[i]);
-        tc_ref_inc(&r->ref);
-        int rc = torc_server_add_method(server, path, &handler, error);
-        tc_free(path);
-        if (rc != 0) {
-            reflection_unref(r); /* the reference of this method */
-            reflection_unref(r);
-            return NULL;
-        }
-        torc_server_limit(server, services[i], &small, NULL); /* those that the application has set count instead */
-    }
-    return r;
+    if (tc_api_server_add(server, methods, TC_ARRAY_LEN(methods), NULL, error) == 0)
+        return r;
+    for (int i = 0; i < 3; i++)
+        reflection_unref(r);
+    return NULL;
 }
 
 void torc_reflection_free(torc_reflection *r)

@@ -181,26 +181,51 @@ static bool handler_read(struct torc_handler *to, const struct torc_handler *giv
     return true;
 }
 
-/* Adds the method, which is freed if it cannot be added. */
-static int server_add(torc_server *s, struct tc_method *m, torc_error **error)
+/* Adds the methods, none of them with an error. With the lock held. */
+static int methods_add(torc_server *s, const struct tc_method_spec *specs, size_t n, const char **taken)
 {
     struct tc_method *other;
-    tc_runtime_lock(s->rt);
-    HASH_FIND_STR(s->methods, m->path, other);
-    int rc = s->ended ? TORC_ECLOSED : s->state != TC_SERVER_NEW ? TORC_ESTATE : other ? TORC_EEXIST : 0;
-    if (rc == 0)
+    if (s->ended || s->state != TC_SERVER_NEW)
+        return s->ended ? TORC_ECLOSED : TORC_ESTATE;
+    for (size_t i = 0; i < n; i++) {
+        *taken = specs[i].path;
+        HASH_FIND_STR(s->methods, *taken, other);
+        if (other)
+            return TORC_EEXIST;
+    }
+    for (size_t i = 0; i < n; i++) {
+        struct tc_method *m = TC_NEW(struct tc_method);
+        *m = (struct tc_method){.server = s, .handler = specs[i].handler, .path = tc_strdup(specs[i].path)};
+        m->max_request = specs[i].max_request;
         HASH_ADD_KEYPTR(hh, s->methods, m->path, strlen(m->path), m);
+    }
+    return 0;
+}
+
+int tc_api_server_add(torc_server *s, const struct tc_method_spec *specs, size_t n, struct tc_server_load *load,
+                      torc_error **error)
+{
+    const char *taken = NULL;
+    int rc = server_check(s, error);
+    if (rc != 0)
+        return rc;
+    tc_runtime_lock(s->rt);
+    bool reports = load && s->load;
+    rc = methods_add(s, specs, reports ? 0 : n, &taken);
+    rc = rc == 0 && reports ? TORC_EEXIST : rc;
+    if (rc == 0 && load) {
+        tc_ref_inc(&load->ref);
+        s->load = load;
+    }
     tc_runtime_unlock(s->rt);
-    if (rc == 0)
-        return 0;
-    if (rc == TORC_EEXIST)
-        tc_error_set(error, rc, TORC_LAYER_API, "method: " TC_SHOWN " has a handler already", TC_SHOW(m->path));
+    if (rc == TORC_EEXIST && !taken)
+        tc_error_set(error, rc, TORC_LAYER_API, "server: it has reports of its load already");
+    else if (rc == TORC_EEXIST)
+        tc_error_set(error, rc, TORC_LAYER_API, "method: " TC_SHOWN " has a handler already", TC_SHOW(taken));
     else if (rc == TORC_ESTATE)
         tc_error_set(error, rc, TORC_LAYER_API, "server: it was started: methods are added before that");
-    else
+    else if (rc != 0)
         tc_error_set_code(error, rc, "server");
-    tc_free(m->path);
-    tc_free(m);
     return rc;
 }
 
@@ -224,9 +249,9 @@ int torc_server_add_method(torc_server *s, const char *method, const struct torc
         return rc;
     }
     TC_NO_CANCEL;
-    struct tc_method *m = TC_NEW(struct tc_method);
-    *m = (struct tc_method){.server = s, .handler = handler, .path = path};
-    return server_add(s, m, error);
+    rc = tc_api_server_add(s, &(struct tc_method_spec){.path = path, .handler = handler}, 1, NULL, error);
+    tc_free(path);
+    return rc;
 }
 
 /* --- limits of methods --- */
@@ -480,7 +505,7 @@ static void on_start(void *arg)
         return;
     for (struct tc_method *m = s->methods; m; m = m->hh.next) {
         m->limits = limits_of(s, m->path);
-        m->pool = m->limits ? m->limits->opts.pool : NULL;
+        m->pool = m->limits && !m->max_request ? m->limits->opts.pool : NULL; /* Torc's handlers never wait */
     }
     tc_server_shards_start(s);
 }

@@ -15,6 +15,13 @@
 #include "server/call.h"
 #include "server/server.h"
 
+/* A method that is to be registered. */
+struct tc_method_spec {
+    const char *path;
+    struct torc_handler handler;
+    size_t max_request; /* of a service of Torc's own: the largest request, unless limits say another; 0: none */
+};
+
 /* A method that the application registered, or one that the handler of "*" answers and that has limits. */
 struct tc_method {
     UT_hash_handle hh;
@@ -23,6 +30,7 @@ struct tc_method {
     char *path;                            /* "/service/method", "/service/" for the methods of a service, or "*" */
     torc_pool *pool;                       /* borrowed from the server's limits; NULL: none */
     const struct tc_method_limits *limits; /* NULL: none */
+    size_t max_request;                    /* see struct tc_method_spec */
     atomic_size_t calls;                   /* that run, of all shards; counted if there is a limit */
 };
 
@@ -84,6 +92,10 @@ struct torc_server {
 
 torc_server *tc_api_server_ref(torc_server *s);
 void tc_api_server_unref(torc_server *s);
+/* Registers all of the methods, or none and returns the code of an error that it stores. `load`: the values of the
+ * server, which takes a reference; NULL: none. */
+int tc_api_server_add(torc_server *s, const struct tc_method_spec *specs, size_t n, struct tc_server_load *load,
+                      torc_error **error);
 /* Adds fn, which is called on the loop when the server begins to stop, while its handlers are not released. */
 void tc_api_server_on_stopping(torc_server *s, void (*fn)(void *arg), void *arg);
 /* Tells all who wait that the server has stopped. The home's loop. */

@@ -388,17 +388,16 @@ static void method_add(struct tc_server *core, struct tc_method *m)
         tc_server_add_unary(core, m->path, tc_api_call_on_unary, m);
     else
         tc_server_add_method(core, m->path, tc_api_call_on_stream, m);
-    if (!m->limits)
-        return;
-    const struct torc_method_options *o = &m->limits->opts;
-    tc_server_limit(
-        core, m->path,
-        &(struct tc_server_limits){
-            .max_receive_message_bytes = (size_t)TC_MIN((uint64_t)o->max_receive_message_bytes, (uint64_t)SIZE_MAX),
-            .max_calls = (uint64_t)o->max_calls,
-            .max_timeout_ms = (uint64_t)o->max_timeout_ms,
-            .shared_calls = &m->calls,
-        });
+    static const struct torc_method_options none;
+    const struct torc_method_options *o = m->limits ? &m->limits->opts : &none;
+    uint64_t max_request = o->max_receive_message_bytes ? (uint64_t)o->max_receive_message_bytes : m->max_request;
+    tc_server_limit(core, m->path,
+                    &(struct tc_server_limits){
+                        .max_receive_message_bytes = (size_t)TC_MIN(max_request, (uint64_t)SIZE_MAX),
+                        .max_calls = (uint64_t)o->max_calls,
+                        .max_timeout_ms = (uint64_t)o->max_timeout_ms,
+                        .shared_calls = &m->calls,
+                    });
 }
 
 static void shard_start(struct tc_server_shard *shard)

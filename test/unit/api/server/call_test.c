@@ -322,6 +322,37 @@ static void on_ask_compressed(torc_server_call *call, const torc_message *reques
     torc_server_call_reply(call, text, strlen(text));
 }
 
+static void on_writable(torc_server_call *call, void *arg)
+{
+    (void)call, (void)arg;
+    step_to(2);
+}
+
+/* Room that came before the events were set is told. */
+static void test_room_is_told_late(void **state)
+{
+    (void)state;
+    static char block[30000];
+    const struct torc_server_call_events events = {TORC_SIZE(torc_server_call_events), .on_writable = on_writable};
+    const torc_message *m;
+    torc_stream *s = torc_stream_open(ch, "a.B/Held", NULL, NULL);
+    wait_for_step(1);
+    int sent = 0;
+    while (torc_server_call_send(shared.call, block, sizeof(block), 0, 0) == 0)
+        sent++;
+    for (; sent; sent--)
+        assert_int_equal(torc_stream_receive(s, -1, &m), 1);
+    for (size_t left = 1; left; sched_yield()) {
+        tc_runtime_lock(rt);
+        left = shared.call->unwritten.n;
+        tc_runtime_unlock(rt);
+    }
+    assert_int_equal(torc_server_call_set_events(shared.call, &events, NULL), 0);
+    wait_for_step(2);
+    torc_server_call_finish(shared.call, TORC_STATUS_OK, NULL, NULL);
+    torc_stream_free(s);
+}
+
 static void test_compressed_requests(void **state)
 {
     (void)state;
@@ -386,9 +417,9 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(test_handler_of_a_pool),    TEST(test_functions_hold), TEST(test_metadata_is_not_in_the_arena),
-        TEST(test_large_metadata),       TEST(test_empty_messages), TEST(test_compressed_requests),
-        TEST(test_a_reset_of_the_arena),
+        TEST(test_handler_of_a_pool),   TEST(test_functions_hold),       TEST(test_metadata_is_not_in_the_arena),
+        TEST(test_large_metadata),      TEST(test_empty_messages),       TEST(test_room_is_told_late),
+        TEST(test_compressed_requests), TEST(test_a_reset_of_the_arena),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
