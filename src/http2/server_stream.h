@@ -37,8 +37,8 @@ void tc_h2_server_stream_limit_messages(struct tc_h2_stream *s, size_t max_bytes
  * is over. */
 int tc_h2_server_stream_send_headers(struct tc_h2_stream *s, const struct tc_headers *headers,
                                      enum tc_h2_encoding encoding);
-/* Sends one message as tc_h2_stream_send does, behind the headers. It is compressed when the client may take it; if it is
- * larger than max_send_message_bytes then, the stream ends with RESOURCE_EXHAUSTED instead. */
+/* Sends one message as tc_h2_stream_send does, behind the headers. It is compressed when the client may take it; if it
+ * is larger than max_send_message_bytes then, the stream ends with RESOURCE_EXHAUSTED instead. */
 int tc_h2_server_stream_send(struct tc_h2_stream *s, struct tc_slice message, bool compress);
 /* Sends the end: grpc-status, grpc-message, and trailers (NULL: none). Trailers-only if nothing was sent yet. Further
  * messages of the client are discarded. TORC_ESTATE if the stream is over. */

@@ -42,8 +42,9 @@ struct tc_server_call_events {
     /* All messages that were given to send were handed on as far as flow control goes. */
     void (*on_written)(void *arg);
     /* The call is over: OK (our status was written), CANCELLED (the client gave up, or the connection went),
-     * DEADLINE_EXCEEDED (its time ran out), RESOURCE_EXHAUSTED (a limit), UNAVAILABLE (the server closed the connection). Always the last event, exactly once, also after tc_server_call_reset.
-     * The call is gone when it returns. */
+     * DEADLINE_EXCEEDED (its time ran out), RESOURCE_EXHAUSTED (a limit), UNAVAILABLE (the server closed the
+     * connection). Always the last event, exactly once, also after tc_server_call_reset. The call is gone when it
+     * returns. */
     void (*on_end)(void *arg, const struct tc_status *why);
 };
 

@@ -214,11 +214,14 @@ static void on_half_close(void *arg)
         heard.on_half_close(c, c->arg);
 }
 
-/* Tells threads and the application that there is room again, when half of it is free: a sender is not woken for each
- * message. An event that nobody listens to yet stays due. With the lock held, which is given back. */
-static void call_tell_room(torc_server_call *c)
+/* Takes `n` messages off the unwritten ones. When half of the room is free, tells threads and the application: a sender
+ * is not woken for each message. An event that nobody listens to yet stays due. */
+static void call_tell_room(torc_server_call *c, size_t bytes, size_t n)
 {
     struct torc_server_call_events heard;
+    tc_runtime_lock(c->rt);
+    c->unwritten.bytes -= bytes;
+    c->unwritten.n -= n;
     bool room = !c->unwritten.n || c->unwritten.bytes <= c->unwritten.room / 2;
     bool hears = call_hears(c, &heard) && room && c->tell_writable && heard.on_writable;
     if (room)
@@ -232,11 +235,7 @@ static void call_tell_room(torc_server_call *c)
 
 static void on_sent(void *arg, size_t len)
 {
-    torc_server_call *c = arg;
-    tc_runtime_lock(c->rt);
-    c->unwritten.bytes -= tc_server_message_cost(len);
-    c->unwritten.n--;
-    call_tell_room(c);
+    call_tell_room(arg, tc_server_message_cost(len), 1);
 }
 
 static void on_task(struct tc_task *task)
@@ -261,10 +260,8 @@ static void on_task(struct tc_task *task)
     if (ends && c->core && !c->rpc)
         tc_server_call_finish(c->core, c->ending.code, tc_rstr_cstr(c->ending.text), &c->ending.trailers);
     tc_api_call_read_owed(c);
-    if (writable) {
-        tc_runtime_lock(c->rt);
-        call_tell_room(c);
-    }
+    if (writable)
+        call_tell_room(c, 0, 0);
     tc_api_call_drop(c);
 }
 

@@ -32,8 +32,8 @@ bool tc_load_metric_is_good(int metric, const char *name, bool of_server);
 /* Sets a value of a good metric. Its memory is of the arena; NULL: of the system. TORC_EINVAL: the value is out of
  * range. TORC_ELIMIT: there are too many. */
 int tc_load_set(struct tc_load *load, struct tc_arena *arena, int metric, const char *name, double value);
-/* Adds the trailer with the report of an RPC, unless the RPC has no value or a trailer of that name. `server`: the values of its server; NULL:
- * none. The trailer's bytes are in the arena. */
+/* Adds the trailer with the report of an RPC, unless the RPC has no value, or a trailer of that name. `server`: the
+ * values of its server; NULL: none. The trailer's bytes are in the arena. */
 void tc_load_add_trailer(const struct tc_load *load, struct tc_server_load *server, struct tc_arena *arena,
                          struct tc_headers *trailers);
 

@@ -267,7 +267,7 @@ static void replies_are_compressed_in_turns(void **state)
     compressed_in_turns(BYTES); /* which a message that does not compress might exceed */
 }
 
-/* What a reply becomes is looked at when it is there. */
+/* A reply that becomes too large ends its RPC. */
 static void replies_that_become_too_large(void **state)
 {
     struct fixture f;
