@@ -16,7 +16,6 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "lb/connectivity.h"
 #include "lb/registry.h"
 #include "runtime/runtime.h"
 #include "subchannel/endpoint_security.h"
@@ -106,7 +105,7 @@ void tc_channel_set_state(torc_channel *ch, enum torc_connectivity state, const 
     ch->lb.picker = picker;
     if (changed || state == TORC_CONNECTIVITY_TRANSIENT_FAILURE) {
         TC_LOG(TC_LOG_CHANNEL, changed ? TORC_LOG_INFO : TORC_LOG_DEBUG, "%s: channel %s%s%s", ch->target.text,
-               tc_connectivity_name(state), ch->connectivity.status.text ? ": " : "",
+               torc_connectivity_name(state), ch->connectivity.status.text ? ": " : "",
                tc_status_text(&ch->connectivity.status));
         tc_state_watch_publish(&ch->connectivity);
     }
@@ -396,10 +395,10 @@ void tc_channel_end(torc_channel *ch, const struct tc_status *status, bool tell)
         c->end(c, tell ? status : NULL);
     }
     channel_go_idle(ch);
-    tc_connect_turns_stop(&ch->lb.connect_turns);
+    tc_task_cancel(&ch->lb.connect_turns.end);
     if (ch->conn_config)
         channel_end_connections(ch);
-    tc_pick_queue_stop(&ch->queue);
+    tc_task_cancel(&ch->queue.retry);
     tc_picker_unref(ch->lb.picker);
     ch->lb.picker = NULL;
     tc_service_config_unref(ch->resolution.service_config);

@@ -11,25 +11,13 @@ enum { MAX_INTERCEPTORS = 64, STATE_ALIGN = 16 };
 
 static bool has_hook(const struct torc_interceptor *app, enum tc_hook hook)
 {
-    switch (hook) {
-    case TC_HOOK_START:
-        return app->on_start != NULL;
-    case TC_HOOK_ATTEMPT:
-        return app->on_attempt != NULL;
-    case TC_HOOK_MESSAGE:
-        return app->on_message != NULL;
-    case TC_HOOK_STATUS:
-        return app->on_status != NULL;
-    case TC_HOOK_PICK:
-        return app->on_pick != NULL;
-    case TC_HOOK_WIRE:
-        return app->on_wire != NULL;
-    case TC_HOOK_END:
-        return app->on_end != NULL;
-    case TC_HOOKS:
-        break;
-    }
-    return false;
+    const bool has[TC_HOOKS] = {
+        [TC_HOOK_START] = app->on_start != NULL,     [TC_HOOK_ATTEMPT] = app->on_attempt != NULL,
+        [TC_HOOK_MESSAGE] = app->on_message != NULL, [TC_HOOK_STATUS] = app->on_status != NULL,
+        [TC_HOOK_PICK] = app->on_pick != NULL,       [TC_HOOK_WIRE] = app->on_wire != NULL,
+        [TC_HOOK_END] = app->on_end != NULL,
+    };
+    return has[hook];
 }
 
 /* Copies interceptor i. Returns false with an error if it is malformed. */

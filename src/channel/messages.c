@@ -138,7 +138,7 @@ TC_APART static void message_intercept_received(struct tc_call *c, struct tc_rst
     on_received_passed(w, tc_walk_begin(w, c->rpc, TC_HOOK_MESSAGE, true));
 }
 
-static inline void message_deliver(struct tc_call *c, struct tc_rstr *message)
+void tc_call_deliver(struct tc_call *c, struct tc_rstr *message)
 {
     c->messages.reads--;
     c->messages.reads_given--;
@@ -147,11 +147,6 @@ static inline void message_deliver(struct tc_call *c, struct tc_rstr *message)
         return;
     }
     message_intercept_received(c, message);
-}
-
-void tc_call_deliver(struct tc_call *c, struct tc_rstr *message)
-{
-    message_deliver(c, message);
 }
 
 /* --- sending --- */
@@ -307,5 +302,5 @@ void tc_call_on_message(void *arg, struct tc_rstr *message)
     if (!c->messages.committed)
         tc_call_commit(c);
     tc_call_tell_wire(c, TORC_WIRE_RECEIVED, message->len, TORC_STATUS_OK);
-    message_deliver(c, message);
+    tc_call_deliver(c, message);
 }

@@ -27,11 +27,6 @@ void tc_pick_queue_init(struct tc_pick_queue *q, struct tc_loop *loop)
     tc_task_init(&q->retry, on_retry);
 }
 
-void tc_pick_queue_stop(struct tc_pick_queue *q)
-{
-    tc_task_cancel(&q->retry);
-}
-
 void tc_pick_queue_wait(struct tc_link *queue, struct tc_queued *entry, void (*fn)(struct tc_queued *entry))
 {
     entry->fn = fn;

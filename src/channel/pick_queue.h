@@ -15,11 +15,10 @@ struct tc_pick_queue {
     struct tc_loop *loop;
     struct tc_link config; /* waits for a resolver's result */
     struct tc_link pick;   /* waits for another picker */
-    struct tc_task retry;  /* tries `pick` again */
+    struct tc_task retry;  /* tries `pick` again; the owner cancels it at the end */
 };
 
 void tc_pick_queue_init(struct tc_pick_queue *q, struct tc_loop *loop);
-void tc_pick_queue_stop(struct tc_pick_queue *q);
 
 /* Puts the entry at the end of `config` or `pick`. */
 void tc_pick_queue_wait(struct tc_link *queue, struct tc_queued *entry, void (*fn)(struct tc_queued *entry));

@@ -1,5 +1,5 @@
-/* Channel credentials by name, as the bootstrap's channel_creds name them: "insecure", "tls" (A65), "google_default".
- * Any thread. */
+/* Credentials by name, as a bootstrap names them: of channels (channel_creds) "insecure", "tls" (A65) and
+ * "google_default", of calls (call_creds, A97) "jwt_token_file". Any thread. */
 #ifndef TC_CREDS_REGISTRY_H
 #define TC_CREDS_REGISTRY_H
 
@@ -9,6 +9,8 @@
 /* Makes credentials of a type from its JSON config (NULL: an empty object). Returns NULL, and the validation errors in
  * *why (tc_free), when the type is unknown or the config is bad. `why` may be NULL. */
 torc_credentials *tc_creds_from_config(const char *type, const char *config_json, char **why);
+torc_call_credentials *tc_call_creds_from_config(const char *type, const char *config_json, char **why);
 bool tc_creds_type_supported(const char *type);
+bool tc_call_creds_type_supported(const char *type);
 
 #endif

@@ -84,11 +84,6 @@ struct tc_h2_conn *tc_h2_conn_new(struct tc_loop *loop, struct tc_bytestream *bs
     return c;
 }
 
-const struct tc_addr *tc_h2_conn_peer(const struct tc_h2_conn *c)
-{
-    return &c->peer;
-}
-
 bool tc_h2_conn_secure(const struct tc_h2_conn *c)
 {
     return c->secure;

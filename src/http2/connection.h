@@ -82,7 +82,6 @@ void tc_h2_conn_drain(struct tc_h2_conn *c, const char *debug_text);
  * delivers the messages that arrived before, as they are asked for, and on_done. */
 void tc_h2_conn_close(struct tc_h2_conn *c);
 
-const struct tc_addr *tc_h2_conn_peer(const struct tc_h2_conn *c);
 bool tc_h2_conn_secure(const struct tc_h2_conn *c);
 /* Client: returns whether requests to that authority may be sent: the certificate that the server showed is valid for
  * it, or was not checked for names. */

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/strerror.h"
 #include "io/descriptor.h"
 #include "io/socket.h"
 #include "io/watch.h"
@@ -25,7 +26,7 @@ struct tc_connect {
     void *arg;
 };
 
-static void connect_free(struct tc_connect *c)
+void tc_connect_cancel(struct tc_connect *c)
 {
     tc_timer_stop(&c->timer);
     tc_task_cancel(&c->done);
@@ -45,7 +46,7 @@ static void connect_fail(struct tc_connect *c, const char *reason)
         tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_CONNECT, "failed to connect to %s%s: %s",
                        c->proxy ? "the proxy " : "", text, reason);
     tc_free(text);
-    connect_free(c);
+    tc_connect_cancel(c);
     fn(arg, NULL, &error);
     tc_status_fini(&error);
 }
@@ -62,13 +63,13 @@ static void connect_finish(struct tc_connect *c)
         c->err = bs ? 0 : errno;
     }
     if (c->err != 0) {
-        connect_fail(c, tc_errno_text(c->err, scratch));
+        connect_fail(c, tc_strerror(c->err, scratch));
         return;
     }
     c->fd = -1;
     tc_connect_fn fn = c->fn;
     void *arg = c->arg;
-    connect_free(c);
+    tc_connect_cancel(c);
     fn(arg, bs, NULL);
 }
 
@@ -141,9 +142,4 @@ struct tc_connect *tc_connect_start(struct tc_loop *loop, const struct tc_addr *
     else if (c->timeout_ms > 0)
         tc_timer_start(&c->timer, c->timeout_ms);
     return c;
-}
-
-void tc_connect_cancel(struct tc_connect *c)
-{
-    connect_free(c);
 }

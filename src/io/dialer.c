@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/strerror.h"
 #include "io/descriptor.h"
 #include "io/question.h"
 #include "io/socket.h"
@@ -145,14 +146,14 @@ const char *tc_dialer_fd_fault(int fd, char scratch[128])
     socklen_t len = sizeof(type);
     struct sockaddr_storage peer;
     if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) != 0)
-        return tc_errno_text(errno, scratch);
+        return tc_strerror(errno, scratch);
     if (type != SOCK_STREAM)
         return "it is not a stream socket";
     len = sizeof(listens);
     if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &len) == 0 && listens)
         return "it is a socket that listens";
     len = sizeof(peer);
-    return getpeername(fd, (struct sockaddr *)&peer, &len) == 0 ? NULL : tc_errno_text(errno, scratch);
+    return getpeername(fd, (struct sockaddr *)&peer, &len) == 0 ? NULL : tc_strerror(errno, scratch);
 }
 
 /* Makes a byte stream of the dial's descriptor, or an error. */
@@ -164,7 +165,7 @@ static struct tc_bytestream *dial_make_stream(struct torc_dial *dial)
     if (!fault && tc_descriptor_prepare(dial->fd))
         bs = tc_socket_new(dial->loop, dial->fd);
     if (!bs) {
-        fault = fault ? fault : tc_errno_text(errno, scratch);
+        fault = fault ? fault : tc_strerror(errno, scratch);
         tc_status_set(&dial->error, tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_CONNECT,
                                                    "descriptor %d cannot be used: %s", dial->fd, fault));
         return NULL;

@@ -16,6 +16,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/strerror.h"
 #include "io/descriptor.h"
 #include "io/socket.h"
 #include "io/watch.h"
@@ -76,8 +77,7 @@ static bool listen_accept_one(struct tc_listen_socket *l)
     default: {
         /* Descriptors or memory ran out. */
         char scratch[128];
-        TC_LOG(TC_LOG_IO, TORC_LOG_WARN, "accept failed, pausing for %d ms: %s", PAUSE_MS,
-               tc_errno_text(errno, scratch));
+        TC_LOG(TC_LOG_IO, TORC_LOG_WARN, "accept failed, pausing for %d ms: %s", PAUSE_MS, tc_strerror(errno, scratch));
         listen_pause(l);
         return false;
     }
@@ -230,7 +230,7 @@ static struct tc_listen_socket *listen_fail(struct tc_listen_socket *l, int err,
                                             struct tc_status *error)
 {
     char scratch[128];
-    const char *reason = err == ENOTSOCK ? "the file there is not a socket" : tc_errno_text(err, scratch);
+    const char *reason = err == ENOTSOCK ? "the file there is not a socket" : tc_strerror(err, scratch);
     tc_status_set(error, tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_CONNECT, "failed to listen on %s: %s",
                                         where, reason));
     listen_release_fd(l);

@@ -26,11 +26,6 @@ enum { MAX_CLOSING_TURNS = 1000 };
 
 static void async_fired(uv_async_t *async TC_UNUSED) {}
 
-int tc_loop_add_descriptor(struct tc_loop *loop, int fd)
-{
-    return tc_uv_add_descriptor(&loop->uv, fd);
-}
-
 static int loop_open_uv(struct tc_loop *loop)
 {
     int rc = tc_uv_loop_init(&loop->uv);

@@ -133,9 +133,6 @@ void tc_loop_advance(struct tc_loop *loop, uint64_t ms);
  * several loops at one time (test/sim). `now_ns` must not be earlier than the loop's time. */
 void tc_loop_set_time(struct tc_loop *loop, uint64_t now_ns);
 
-/* Makes a descriptor known to the loop's epoll instance, without events, before libuv watches it: libuv ends the
- * process when the kernel refuses. 0 or the negative errno. */
-int tc_loop_add_descriptor(struct tc_loop *loop, int fd);
 /* Returns the libuv loop underneath (NULL in manual mode), for src/io itself. */
 struct uv_loop_s *tc_loop_uv(struct tc_loop *loop);
 /* For src/io itself: called first in a callback of libuv, so that the time of the turn is that of its events. */

@@ -31,11 +31,6 @@ struct tc_socket {
     bool error_events; /* the kernel reported an error condition: read until the error comes out */
 };
 
-const char *tc_errno_text(int err, char scratch[128])
-{
-    return tc_strerror(err, scratch);
-}
-
 static struct tc_socket *socket_of(struct tc_bytestream *bs)
 {
     return TC_CONTAINER_OF(bs, struct tc_socket, bs);
@@ -96,7 +91,7 @@ static ssize_t socket_fail(struct tc_socket *s, const char *what)
     char *peer = tc_addr_text(&s->bs.peer);
     char *more = err == ETIMEDOUT ? socket_timeout_text(s) : NULL;
     tc_status_set(&s->bs.error, tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_CONNECT, "%s %s failed: %s%s", what,
-                                               peer, tc_errno_text(err, scratch), more ? more : ""));
+                                               peer, tc_strerror(err, scratch), more ? more : ""));
     tc_free(more);
     tc_free(peer);
     return err == ECONNRESET || err == EPIPE ? TORC_ECLOSED : TORC_EIO;

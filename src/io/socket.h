@@ -13,7 +13,5 @@ int tc_socket_detach(struct tc_bytestream *bs);
 /* A18: the time that sent bytes may stay unacknowledged (0: the system's default). Sockets of other families than IPv4
  * and IPv6 have no such limit. */
 void tc_socket_set_user_timeout(int fd, int family, uint64_t ms);
-/* Returns the system's words for an errno. `scratch` must live as long as the result. */
-const char *tc_errno_text(int err, char scratch[128]);
 
 #endif

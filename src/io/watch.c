@@ -64,7 +64,7 @@ static void watch_apply(struct tc_watch *w)
     if (w->events & TC_WATCH_WRITE)
         wanted |= UV_WRITABLE;
     if (wanted && uv_poll_start(&w->poll, wanted, watch_on_poll) == 0 && uv_fileno((uv_handle_t *)&w->poll, &fd) == 0)
-        rc = tc_loop_add_descriptor(w->loop, fd);
+        rc = tc_uv_add_descriptor(tc_loop_uv(w->loop), fd);
     if (!wanted || rc < 0)
         uv_poll_stop(&w->poll);
     if (rc < 0 && !w->refused)

@@ -8,7 +8,6 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "lb/connectivity.h"
 #include "lb/delegate.h"
 #include "lb/describe.h"
 #include "lb/graceful_switch.h"
@@ -31,7 +30,7 @@ void tc_children_update_state(struct tc_lb_helper *h, enum torc_connectivity sta
     tc_picker_unref(old);
     if (state != before)
         TC_LOG(TC_LOG_LB, TORC_LOG_DEBUG, "%.*s: %s: child %s %s%s%s", TC_LB_LOG_NAME(h->parent),
-               c->set->policy->factory->name, c->name->data, tc_connectivity_name(state),
+               c->set->policy->factory->name, c->name->data, torc_connectivity_name(state),
                state == TORC_CONNECTIVITY_TRANSIENT_FAILURE ? ": " : "",
                state == TORC_CONNECTIVITY_TRANSIENT_FAILURE ? tc_status_text(&c->status) : "");
     c->set->ops->on_state(c, before);
@@ -105,7 +104,7 @@ void tc_children_sweep(struct tc_children *set, uint64_t retention_ms)
     struct tc_named_child *c, *next;
     HASH_ITER(hh, set->first, c, next)
     {
-        if (tc_named_child_is_listed(c))
+        if (c->listed == c->set->update)
             continue;
         if (retention_ms)
             tc_named_child_retain(c, retention_ms);

@@ -67,11 +67,6 @@ void tc_children_sweep(struct tc_children *set, uint64_t retention_ms);
 struct tc_status tc_named_child_update(struct tc_named_child *c, const struct tc_lb_update *update,
                                        struct tc_lb_config *config);
 
-static inline bool tc_named_child_is_listed(const struct tc_named_child *c)
-{
-    return c->listed == c->set->update;
-}
-
 /* --- at any time --- */
 
 /* Returns the child of that name, or NULL. Inline, because each pick of xds_cluster_manager calls it. */

@@ -27,11 +27,6 @@ void tc_connect_turns_init(struct tc_connect_turns *q, struct tc_loop *loop)
     tc_task_init(&q->end, on_turn_end);
 }
 
-void tc_connect_turns_stop(struct tc_connect_turns *q)
-{
-    tc_task_cancel(&q->end);
-}
-
 void tc_connect_turn_init(struct tc_connect_turn *t, bool (*run)(struct tc_connect_turn *t, uint32_t *left))
 {
     t->run = run;
@@ -43,9 +38,4 @@ void tc_connect_turn_request(struct tc_connect_turns *q, struct tc_connect_turn 
     tc_loop_at_turn_end(q->loop, &q->end);
     if (!tc_list_linked(&t->link))
         connect_turn_run(q, t);
-}
-
-void tc_connect_turn_cancel(struct tc_connect_turn *t)
-{
-    tc_list_remove(&t->link);
 }

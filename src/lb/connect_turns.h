@@ -9,7 +9,7 @@
 
 #define TC_CONNECT_TURN_PARTS 128
 
-/* Embedded in the channel. */
+/* Embedded in the channel, which cancels `end` when all policies have ended. */
 struct tc_connect_turns {
     struct tc_loop *loop;
     struct tc_link waiting; /* turns, the next one first */
@@ -17,7 +17,7 @@ struct tc_connect_turns {
     uint32_t left;          /* parts that may still begin in this turn */
 };
 
-/* Embedded in a policy. */
+/* Embedded in a policy. Leaves with tc_list_remove(&t->link). */
 struct tc_connect_turn {
     struct tc_link link;
     /* Does at most *left parts and subtracts them from it. Returns true if there are more to do. */
@@ -25,12 +25,9 @@ struct tc_connect_turn {
 };
 
 void tc_connect_turns_init(struct tc_connect_turns *q, struct tc_loop *loop);
-/* Called when all policies have ended. */
-void tc_connect_turns_stop(struct tc_connect_turns *q);
 
 void tc_connect_turn_init(struct tc_connect_turn *t, bool (*run)(struct tc_connect_turn *t, uint32_t *left));
 /* Runs the turn at once as far as `left` goes, and the rest in later turns of the loop. */
 void tc_connect_turn_request(struct tc_connect_turns *q, struct tc_connect_turn *t);
-void tc_connect_turn_cancel(struct tc_connect_turn *t);
 
 #endif

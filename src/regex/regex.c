@@ -14,7 +14,6 @@
 
 #include "base/fork.h"
 #include "base/mem.h"
-#include "base/ref.h"
 #include "regex/engine.h"
 
 /* SMALL_BYTES: the memory that suffices for most regexes. LARGE_COST: the cost of reading above which SMALL_BYTES are
@@ -22,7 +21,6 @@
 enum { SMALL_BYTES = 64 << 10, LARGE_COST = 256 << 10 };
 
 struct tc_regex {
-    struct tc_ref ref;
     const struct tc_regex_engine *engine;
     void *re;
     uint64_t instructions; /* at least 1 */
@@ -100,23 +98,15 @@ struct tc_regex *tc_regex_new(struct tc_slice pattern, const struct tc_regex_lim
         return NULL;
     }
     struct tc_regex *r = TC_NEW(struct tc_regex);
-    tc_ref_init(&r->ref);
     r->engine = engine;
     r->re = re;
     r->instructions = (uint64_t)TC_MAX(engine->program_size(re), 1);
     return r;
 }
 
-struct tc_regex *tc_regex_ref(struct tc_regex *r)
+void tc_regex_free(struct tc_regex *r)
 {
-    if (r)
-        tc_ref_inc(&r->ref);
-    return r;
-}
-
-void tc_regex_unref(struct tc_regex *r)
-{
-    if (!r || !tc_ref_dec(&r->ref))
+    if (!r)
         return;
     r->engine->free(r->re);
     tc_free(r);

@@ -28,8 +28,8 @@ struct tc_regex_limits {
 /* Compiles a pattern of RE2's syntax (UTF-8). NULL with the reason in *why (tc_free) when it is refused. `limits` may
  * be NULL: defaults. */
 struct tc_regex *tc_regex_new(struct tc_slice pattern, const struct tc_regex_limits *limits, char **why);
-struct tc_regex *tc_regex_ref(struct tc_regex *r);
-void tc_regex_unref(struct tc_regex *r);
+/* NULL is allowed. */
+void tc_regex_free(struct tc_regex *r);
 /* Returns about how many bytes the compiled program takes. Matching builds automata beside it: at most 21 KiB for a
  * program of up to 64 instructions, and 213 bytes for each further instruction. */
 size_t tc_regex_memory(const struct tc_regex *r);

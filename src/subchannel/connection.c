@@ -25,7 +25,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "http2/glitch_rate.h"
-#include "lb/connectivity.h"
 
 enum { BARREN_MAX = 32 }; /* connections in a row that ended soon and without an answer to any RPC */
 
@@ -52,7 +51,7 @@ static void connection_set_state(struct tc_connection *c, enum torc_connectivity
     c->state = state;
     tc_status_set(&c->status, status);
     TC_LOG(TC_LOG_CHANNEL, end ? TORC_LOG_INFO : TORC_LOG_DEBUG, "%s: connection %s%s%s", c->address->data,
-           tc_connectivity_name(state), c->status.text ? ": " : "", tc_status_text(&c->status));
+           torc_connectivity_name(state), c->status.text ? ": " : "", tc_status_text(&c->status));
     TC_LIST_FOREACH(it, &c->watches)
     watch_at(it)->on_state(watch_at(it));
     if (tc_list_empty(&c->watches))
@@ -157,7 +156,7 @@ static void on_timer(struct tc_timer *timer)
 static void count_barren(struct tc_connection *c)
 {
     uint64_t age_ms = tc_loop_now_ms(c->env->loop) - c->transport_began_ms;
-    if (tc_transport_answered(c->transport) || age_ms >= c->config->backoff.initial_ms) {
+    if (tc_h2_conn_answered(tc_transport_h2(c->transport)) || age_ms >= c->config->backoff.initial_ms) {
         c->barren->n = 0;
         tc_backoff_reset(&c->backoff);
     } else if (tc_h2_conn_open_streams(tc_transport_h2(c->transport)) > 0) {

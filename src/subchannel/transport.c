@@ -133,7 +133,7 @@ void tc_transport_close(struct tc_transport *t)
     waits_flush_gone(t);
     tc_list_remove(&t->link);
     if (t->barren)
-        t->barren->n = tc_transport_answered(t) ? 0 : t->barren->n + 1;
+        t->barren->n = tc_h2_conn_answered(t->h2) ? 0 : t->barren->n + 1;
     tc_barren_unref(t->barren);
     tc_h2_conn_close(t->h2);
     tc_rstr_unref(t->address);
@@ -148,11 +148,6 @@ struct tc_transport *tc_transport_of_link(struct tc_link *link)
 struct tc_h2_conn *tc_transport_h2(const struct tc_transport *t)
 {
     return t->h2;
-}
-
-bool tc_transport_answered(const struct tc_transport *t)
-{
-    return tc_h2_conn_answered(t->h2);
 }
 
 void tc_transport_judge_later(struct tc_transport *t, struct tc_barren *barren)

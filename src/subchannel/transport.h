@@ -45,8 +45,6 @@ void tc_transport_close(struct tc_transport *t);
 struct tc_transport *tc_transport_of_link(struct tc_link *link);
 
 struct tc_h2_conn *tc_transport_h2(const struct tc_transport *t);
-/* Returns whether the server has ended an RPC with a status. */
-bool tc_transport_answered(const struct tc_transport *t);
 /* Called after on_gone for a transport that ended soon and has not answered yet, but still may: its end counts for
  * `barren`. Takes a reference of `barren`. */
 void tc_transport_judge_later(struct tc_transport *t, struct tc_barren *barren);

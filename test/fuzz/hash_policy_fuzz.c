@@ -61,7 +61,7 @@ static void read_policy(struct tc_fuzz_input *in, struct tc_hash_policy *p)
     TC_FUZZ_CHECK((p->regex != NULL) == (why == NULL));
     if (p->regex && !tc_regex_check_rewrite(p->regex, p->rewrite, &why)) {
         TC_FUZZ_CHECK(why);
-        tc_regex_unref(p->regex);
+        tc_regex_free(p->regex);
         p->regex = NULL;
     }
     tc_free(why);
@@ -87,7 +87,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     TC_FUZZ_CHECK(has == model(policies, n, &headers, &expected));
     TC_FUZZ_CHECK(has ? hash == expected : hash == 1);
     for (size_t i = 0; i < n; i++)
-        tc_regex_unref(policies[i].regex);
+        tc_regex_free(policies[i].regex);
     tc_arena_fini(&arena);
     return 0;
 }

@@ -88,7 +88,7 @@ static void count(struct run *r, struct cluster *c, uint8_t how)
     if (!c->load)
         return;
     if (how & 0x40) {
-        tc_load_cluster_drop(c->load, NULL);
+        tc_load_cluster_drop(c->load, NULL, 1);
         r->all.dropped++;
     } else {
         tc_load_locality_started(c->locality);

@@ -102,7 +102,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         TC_FUZZ_CHECK(tc_header_matcher_match(&m, &headers, &scratch, &steps) == model_match(&m, &headers));
     }
     tc_free(why);
-    tc_regex_unref(m.string.regex);
+    tc_regex_free(m.string.regex);
     tc_buf_fini(&scratch);
     tc_arena_fini(&arena);
     return 0;

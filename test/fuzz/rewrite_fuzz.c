@@ -286,7 +286,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct tc_regex *regex = tc_regex_new(tc_buf_slice(&r->pattern), NULL, &why);
     TC_FUZZ_CHECK(regex && !why); /* every drawn text is a valid pattern */
     compare(r, first, regex);
-    tc_regex_unref(regex);
+    tc_regex_free(regex);
     tc_buf_fini(&r->pattern);
     tc_buf_fini(&r->rewrite);
     tc_buf_fini(&r->text);

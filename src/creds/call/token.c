@@ -8,6 +8,7 @@
 #include "base/fork.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/strerror.h"
 #include "base/thread.h"
 #include "base/vec.h"
 #include "creds/call/call.h"
@@ -82,7 +83,7 @@ static enum tc_token_answer token_ask(struct token_creds *c)
     if (rc == 0)
         return answer;
     struct tc_token failed = {.error = tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_CREDENTIALS,
-                                                      "no thread for it: %s", tc_errno_text(rc, scratch))};
+                                                      "no thread for it: %s", tc_strerror(rc, scratch))};
     tc_token_cache_store(&c->cache, &failed);
     return answer == TC_TOKEN_USE ? TC_TOKEN_USE : TC_TOKEN_FAIL;
 }

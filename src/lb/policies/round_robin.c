@@ -241,7 +241,7 @@ static void rr_forget_children(struct round_robin *rr)
     rr->n = rr->given = 0;
     rr_set_drop(rr->set);
     rr->set = NULL;
-    tc_connect_turn_cancel(&rr->turn);
+    tc_list_remove(&rr->turn.link);
 }
 
 /* Rebuilds the set after the list of children changed, and keeps the pickers, and the position if the child that is

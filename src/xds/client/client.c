@@ -12,11 +12,6 @@ void tc_xds_client_init(struct tc_xds_client *c, const struct tc_xds_client_ops 
     c->bootstrap = tc_xds_bootstrap_ref(bootstrap);
 }
 
-void tc_xds_client_fini(struct tc_xds_client *c)
-{
-    tc_xds_bootstrap_unref(c->bootstrap);
-}
-
 struct tc_xds_client *tc_xds_client_ref(struct tc_xds_client *c)
 {
     if (c)

@@ -23,7 +23,7 @@ struct tc_xds_client_ops {
     struct tc_load_cluster *(*load)(struct tc_xds_client *c, const struct tc_xds_server *server,
                                     struct tc_rstr *cluster, struct tc_rstr *service);
     void (*dump)(const struct tc_xds_client *c, tc_xds_dump_fn fn, void *arg);
-    /* Ends the kind's work and frees the client; calls tc_xds_client_fini. */
+    /* Ends the kind's work and frees the client, and the reference to the bootstrap. */
     void (*free)(struct tc_xds_client *c);
 };
 
@@ -37,7 +37,6 @@ struct tc_xds_client {
 /* Gives the caller the first reference. */
 void tc_xds_client_init(struct tc_xds_client *c, const struct tc_xds_client_ops *ops, struct tc_loop *loop,
                         struct tc_xds_bootstrap *bootstrap);
-void tc_xds_client_fini(struct tc_xds_client *c);
 /* Returns the id that the bootstrap's Node has, for texts. */
 const char *tc_xds_node_id(const struct tc_xds_client *c);
 

@@ -80,7 +80,7 @@ static void forwarding_free(struct tc_xds_client *base)
         forwarding_unwatch(base, TC_CONTAINER_OF(c->watches.next, struct tc_xds_watcher, forwarded));
     tc_xds_client_unref(c->own);
     tc_xds_client_unref(c->shared);
-    tc_xds_client_fini(base);
+    tc_xds_bootstrap_unref(base->bootstrap);
     tc_free(c);
 }
 

@@ -206,7 +206,7 @@ static void local_free(struct tc_xds_client *base)
         tc_xds_channel_stop_lrs(TC_CONTAINER_OF(c->channels.next, struct tc_xds_channel, link));
     tc_vec_fini(&c->types);
     tc_rstr_unref(c->target);
-    tc_xds_client_fini(base);
+    tc_xds_bootstrap_unref(base->bootstrap);
     tc_free(c);
 }
 

@@ -221,7 +221,7 @@ static void remote_free(struct tc_xds_client *base)
     tc_mailbox_send(r->there, &r->origin->close);
     tc_mailbox_unref(r->here);
     tc_mailbox_unref(r->there);
-    tc_xds_client_fini(base);
+    tc_xds_bootstrap_unref(base->bootstrap);
     tc_free(r);
 }
 

@@ -135,7 +135,7 @@ static void group_settle(struct tc_client_group *g)
         return;
     tc_list_remove(&g->link);
     tc_xds_client_unref(g->common);
-    tc_channel_transport_fini(&g->factory);
+    torc_credentials_unref(g->factory.credentials);
     source_settle(g->source);
     tc_rstr_unref(g->options);
     tc_free(g);
@@ -245,7 +245,7 @@ void tc_pool_client_release(struct tc_pool_client *c)
         return;
     HASH_DEL(c->group->clients, c);
     tc_xds_client_unref(c->client);
-    tc_channel_transport_fini(&c->factory);
+    torc_credentials_unref(c->factory.credentials);
     tc_rstr_unref(c->target);
     group_settle(c->group);
     tc_free(c);

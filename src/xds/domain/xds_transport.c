@@ -16,7 +16,6 @@
 #include "channel/channel.h"
 #include "channel/create.h"
 #include "channel/options.h"
-#include "creds/call/registry.h"
 #include "creds/creds.h"
 #include "creds/registry.h"
 #include "xds/domain/bootstrap_env.h"
@@ -287,9 +286,4 @@ void tc_channel_transport_init(struct tc_channel_transport_factory *f, torc_runt
     f->credentials = credentials ? torc_credentials_ref(credentials) : NULL;
     f->backoff = *backoff;
     f->max_message_bytes = TC_XDS_ADS_MAX_MESSAGE_BYTES;
-}
-
-void tc_channel_transport_fini(struct tc_channel_transport_factory *f)
-{
-    torc_credentials_unref(f->credentials);
 }

@@ -15,13 +15,13 @@
 struct tc_channel_transport_factory {
     struct tc_xds_transport_factory base;
     torc_runtime *runtime;
-    torc_credentials *credentials; /* for servers without channel_creds; a reference; NULL: insecure */
+    torc_credentials
+        *credentials; /* for servers without channel_creds; a reference that the owner ends; NULL: insecure */
     struct tc_backoff_opts backoff;
     uint64_t max_message_bytes; /* of a response; TC_XDS_ADS_MAX_MESSAGE_BYTES */
 };
 
 void tc_channel_transport_init(struct tc_channel_transport_factory *f, torc_runtime *runtime,
                                torc_credentials *credentials, const struct tc_backoff_opts *backoff);
-void tc_channel_transport_fini(struct tc_channel_transport_factory *f);
 
 #endif

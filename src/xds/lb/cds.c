@@ -21,7 +21,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "lb/child_configs.h"
-#include "lb/connectivity.h"
 #include "lb/delegate.h"
 #include "lb/describe.h"
 #include "lb/graceful_switch.h"
@@ -107,7 +106,7 @@ static void cds_publish(struct cds *p, enum torc_connectivity state, const struc
         TC_LOG(TC_LOG_LB, TORC_LOG_INFO, "%s: cluster TRANSIENT_FAILURE: %s", tc_rstr_cstr(cds_name(p)),
                tc_status_text(status));
     else if (state != p->published_state)
-        TC_LOG(TC_LOG_LB, TORC_LOG_INFO, "%s: cluster %s", tc_rstr_cstr(cds_name(p)), tc_connectivity_name(state));
+        TC_LOG(TC_LOG_LB, TORC_LOG_INFO, "%s: cluster %s", tc_rstr_cstr(cds_name(p)), torc_connectivity_name(state));
     p->published_state = state;
     tc_lb_update_state(p->base.helper, state, status, picker);
 }

@@ -87,7 +87,7 @@ void tc_cluster_load_unref(struct tc_cluster_load *l)
 void tc_cluster_load_drop(struct tc_cluster_load *l, struct tc_rstr *category)
 {
     if (l)
-        tc_load_cluster_drop(l->counts, category);
+        tc_load_cluster_drop(l->counts, category, 1);
 }
 
 /* --- localities --- */
@@ -116,7 +116,7 @@ static void orca_add_named(struct tc_load_locality *l, const char *key, double v
 {
     struct tc_buf name = {0};
     tc_buf_printf(&name, "named_metrics.%s", key); /* A85 */
-    tc_load_locality_metric(l, TC_LOAD_NAMED, tc_buf_slice(&name), value);
+    tc_load_locality_metric(l, TC_LOAD_NAMED, tc_buf_slice(&name), 1, value);
     tc_buf_fini(&name);
 }
 
@@ -137,11 +137,11 @@ static void orca_add_report(struct tc_load_locality *l, const struct tc_cluster 
     const struct tc_slice none = tc_slice_of(NULL, 0);
     m->n_named_metrics = tc_proto_map_dedupe((void **)m->named_metrics, m->n_named_metrics);
     if (c->lrs_metrics & TC_LRS_CPU)
-        tc_load_locality_metric(l, TC_LOAD_CPU, none, m->cpu_utilization);
+        tc_load_locality_metric(l, TC_LOAD_CPU, none, 1, m->cpu_utilization);
     if (c->lrs_metrics & TC_LRS_MEM)
-        tc_load_locality_metric(l, TC_LOAD_MEM, none, m->mem_utilization);
+        tc_load_locality_metric(l, TC_LOAD_MEM, none, 1, m->mem_utilization);
     if (c->lrs_metrics & TC_LRS_APPLICATION)
-        tc_load_locality_metric(l, TC_LOAD_APPLICATION, none, m->application_utilization);
+        tc_load_locality_metric(l, TC_LOAD_APPLICATION, none, 1, m->application_utilization);
     for (size_t i = 0; i < m->n_named_metrics; i++)
         if (orca_is_wanted(c, tc_slice_str(m->named_metrics[i]->key)))
             orca_add_named(l, m->named_metrics[i]->key, m->named_metrics[i]->value);

@@ -75,8 +75,8 @@ bool tc_load_store_gather(struct tc_load_store *s, void (*on_gathered)(void *arg
 static void locality_add_unnamed(struct tc_load_locality *l, enum tc_load_metric kind, const unnamed_stats *m)
 {
     if (m)
-        tc_load_locality_metrics(l, kind, tc_slice_of(NULL, 0), m->num_requests_finished_with_metric,
-                                 m->total_metric_value);
+        tc_load_locality_metric(l, kind, tc_slice_of(NULL, 0), m->num_requests_finished_with_metric,
+                                m->total_metric_value);
 }
 
 static void cluster_add_locality(struct tc_load_cluster *c, const locality_stats *in)
@@ -94,8 +94,8 @@ static void cluster_add_locality(struct tc_load_cluster *c, const locality_stats
     locality_add_unnamed(l, TC_LOAD_APPLICATION, in->application_utilization);
     for (size_t i = 0; i < in->n_load_metric_stats; i++) {
         const Envoy__Config__Endpoint__V3__EndpointLoadMetricStats *m = in->load_metric_stats[i];
-        tc_load_locality_metrics(l, TC_LOAD_NAMED, tc_slice_str(m->metric_name), m->num_requests_finished_with_metric,
-                                 m->total_metric_value);
+        tc_load_locality_metric(l, TC_LOAD_NAMED, tc_slice_str(m->metric_name), m->num_requests_finished_with_metric,
+                                m->total_metric_value);
     }
     tc_load_locality_unref(l);
 }
@@ -105,12 +105,12 @@ static void cluster_add_drops(struct tc_load_cluster *c, const cluster_stats *in
     uint64_t named = 0;
     for (size_t i = 0; i < in->n_dropped_requests; i++) {
         struct tc_rstr *category = tc_rstr_str(in->dropped_requests[i]->category);
-        tc_load_cluster_drops(c, category, in->dropped_requests[i]->dropped_count);
+        tc_load_cluster_drop(c, category, in->dropped_requests[i]->dropped_count);
         named += in->dropped_requests[i]->dropped_count;
         tc_rstr_unref(category);
     }
     if (in->total_dropped_requests > named)
-        tc_load_cluster_drops(c, NULL, in->total_dropped_requests - named);
+        tc_load_cluster_drop(c, NULL, in->total_dropped_requests - named);
 }
 
 void tc_load_store_add(struct tc_load_store *s, cluster_stats **stats, size_t n, uint64_t now_ns)

@@ -142,12 +142,7 @@ void tc_load_cluster_unref(struct tc_load_cluster *c)
     tc_free(c);
 }
 
-void tc_load_cluster_drop(struct tc_load_cluster *c, struct tc_rstr *category)
-{
-    tc_load_cluster_drops(c, category, 1);
-}
-
-void tc_load_cluster_drops(struct tc_load_cluster *c, struct tc_rstr *category, uint64_t n)
+void tc_load_cluster_drop(struct tc_load_cluster *c, struct tc_rstr *category, uint64_t n)
 {
     c->dropped.now += n;
     if (!category)
@@ -245,13 +240,8 @@ void tc_load_locality_revoked(struct tc_load_locality *l)
         l->issued.now--;
 }
 
-void tc_load_locality_metric(struct tc_load_locality *l, enum tc_load_metric kind, struct tc_slice name, double value)
-{
-    tc_load_locality_metrics(l, kind, name, 1, value);
-}
-
-void tc_load_locality_metrics(struct tc_load_locality *l, enum tc_load_metric kind, struct tc_slice name, uint64_t n,
-                              double value)
+void tc_load_locality_metric(struct tc_load_locality *l, enum tc_load_metric kind, struct tc_slice name, uint64_t n,
+                             double value)
 {
     struct tc_load_metric_sum *m = NULL;
     if (!isfinite(value))

@@ -100,8 +100,8 @@ struct tc_load_cluster *tc_load_cluster_get(struct tc_load_store *s, struct tc_r
 /* Ends a user; the reference stays. */
 void tc_load_cluster_unuse(struct tc_load_cluster *c);
 void tc_load_cluster_unref(struct tc_load_cluster *c);
-/* An RPC was dropped; NULL: by no category (circuit breaking). */
-void tc_load_cluster_drop(struct tc_load_cluster *c, struct tc_rstr *category);
+/* RPCs were dropped; NULL: by no category (circuit breaking). */
+void tc_load_cluster_drop(struct tc_load_cluster *c, struct tc_rstr *category, uint64_t rpcs);
 
 /* Returns the loads of one locality, with one more reference. */
 struct tc_load_locality *tc_load_locality_get(struct tc_load_cluster *c, struct tc_slice region, struct tc_slice zone,
@@ -113,8 +113,10 @@ void tc_load_locality_started(struct tc_load_locality *l);
 void tc_load_locality_finished(struct tc_load_locality *l, bool success);
 /* The RPC never began, and is revoked in the turn that it was counted in: its counts are undone. */
 void tc_load_locality_revoked(struct tc_load_locality *l);
-/* Adds one RPC's value of a metric. Leaves out a value that is not finite, and names beyond 256 in one locality. */
-void tc_load_locality_metric(struct tc_load_locality *l, enum tc_load_metric kind, struct tc_slice name, double value);
+/* Adds the sum of some RPCs' values of a metric. Leaves out a sum that is not finite, and names beyond 256 in one
+ * locality. */
+void tc_load_locality_metric(struct tc_load_locality *l, enum tc_load_metric kind, struct tc_slice name, uint64_t rpcs,
+                             double sum);
 
 /* A cluster that was asked for, in a table by its name. */
 struct tc_load_name {

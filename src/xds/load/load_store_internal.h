@@ -26,10 +26,6 @@ void tc_load_cluster_sweep(struct tc_load_cluster *c, bool unasked);
 /* Returns the cluster, borrowed. It is made, without a user, if it does not exist. */
 struct tc_load_cluster *tc_load_cluster_find(struct tc_load_store *s, struct tc_rstr *cluster, struct tc_rstr *service,
                                              uint64_t now_ns);
-/* Count n RPCs at once, as tc_load_cluster_drop and tc_load_locality_metric count one. */
-void tc_load_cluster_drops(struct tc_load_cluster *c, struct tc_rstr *category, uint64_t n);
-void tc_load_locality_metrics(struct tc_load_locality *l, enum tc_load_metric kind, struct tc_slice name, uint64_t n,
-                              double sum);
 /* Returns true if a report would say nothing about the locality. */
 bool tc_load_locality_is_zero(const struct tc_load_locality *l);
 

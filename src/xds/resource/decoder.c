@@ -183,7 +183,7 @@ bool tc_decode_may_be_slow(struct tc_slice bytes)
 
 static void release_regex(void *ptr)
 {
-    tc_regex_unref(ptr);
+    tc_regex_free(ptr);
 }
 
 static struct tc_regex *decode_present_regex(struct tc_decoder *dec, const Envoy__Type__Matcher__V3__RegexMatcher *m)

@@ -35,7 +35,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     (void)state;
-    tc_connect_turns_stop(&turns);
+    tc_task_cancel(&turns.end);
     tc_loop_free(loop);
     return 0;
 }
@@ -92,7 +92,7 @@ static void short_ones_do_not_wait_for_long_ones(void **state)
     assert_true(w[1].done >= TC_CONNECT_TURN_PARTS);
     /* A turn that is cancelled while it waits does not run. */
     uint32_t before = w[0].done;
-    tc_connect_turn_cancel(&w[0].turn);
+    tc_list_remove(&w[0].turn.link);
     tc_loop_drain(loop);
     assert_int_equal(w[0].done, before);
     assert_int_equal(w[1].done, w[1].parts);

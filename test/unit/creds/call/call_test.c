@@ -8,9 +8,9 @@
 
 #include "base/mem.h"
 #include "creds/call/call.h"
-#include "creds/call/registry.h"
 #include "creds/call/token.h"
 #include "creds/creds.h"
+#include "creds/registry.h"
 #include "support/cmocka.h"
 
 /* A source whose fetches wait for the test. */

@@ -152,14 +152,14 @@ static void restart_keeps_counts(void **state)
     answer(1, NULL);
     assert_report("node node1;");
     calls(l, 5, 1, 1);
-    tc_load_locality_metric(l, TC_LOAD_NAMED, tc_slice_str("m"), 1.5);
-    tc_load_cluster_drop(c, overload);
+    tc_load_locality_metric(l, TC_LOAD_NAMED, tc_slice_str("m"), 1, 1.5);
+    tc_load_cluster_drop(c, overload, 1);
     k.server->connected = false;
     tc_loop_advance(k.loop, 1000);
     assert_report("one 1.000s a:5+1/7~1 m=1.5/1 dropped 1 overload=1;"); /* was not handed over */
     calls(l, 1, 0, 0);
-    tc_load_cluster_drop(c, overload);
-    tc_load_locality_metric(l, TC_LOAD_NAMED, tc_slice_str("m"), 2);
+    tc_load_cluster_drop(c, overload, 1);
+    tc_load_locality_metric(l, TC_LOAD_NAMED, tc_slice_str("m"), 1, 2);
     fake_xds_lrs_end(k.server, TORC_STATUS_UNAVAILABLE, "restart");
     tc_loop_drain(k.loop);
     assert_int_equal(k.server->lrs_streams, 2); /* at once */
@@ -217,7 +217,7 @@ static void limits_of_a_server(void **state)
     tc_loop_drain(k.loop);
     answer(INT64_C(400) * 86400, NULL); /* counts as a day */
     assert_report("node node1;");
-    tc_load_cluster_drop(c, NULL);
+    tc_load_cluster_drop(c, NULL, 1);
     tc_loop_advance(k.loop, day_ms - 1);
     assert_report("");
     tc_loop_advance(k.loop, 1);
@@ -225,7 +225,7 @@ static void limits_of_a_server(void **state)
     /* An interval of 1 ns counts as 100 ms. */
     fake_xds_lrs_send(k.server, tc_slice_of("\x0a\x03one\x12\x02\x10\x01", 9));
     tc_loop_drain(k.loop);
-    tc_load_cluster_drop(c, NULL);
+    tc_load_cluster_drop(c, NULL, 1);
     tc_loop_advance(k.loop, 99);
     assert_report("");
     tc_loop_advance(k.loop, 1);
@@ -291,10 +291,10 @@ static void thousands_of_names(void **state)
     tc_loop_drain(k.loop);
     clock_t before = clock();
     for (unsigned i = 1; i <= REPORTS; i++) {
-        tc_load_cluster_drop(clusters[1534], NULL);
-        tc_load_cluster_drop(clusters[1234], NULL);
+        tc_load_cluster_drop(clusters[1534], NULL, 1);
+        tc_load_cluster_drop(clusters[1234], NULL, 1);
         if (i == 1)
-            tc_load_cluster_drop(clusters[77], NULL); /* nobody asks for it */
+            tc_load_cluster_drop(clusters[77], NULL, 1); /* nobody asks for it */
         tc_loop_advance(k.loop, 1000);
         assert_report("c0001234 1.000s dropped 1;c0001534 1.000s dropped 1;");
     }
@@ -333,13 +333,13 @@ static void drops(void **state)
     tc_loop_drain(k.loop);
     answer(1, NULL);
     assert_report("node node1;");
-    tc_load_cluster_drop(c, lb);
-    tc_load_cluster_drop(c, throttle);
-    tc_load_cluster_drop(c, lb);
-    tc_load_cluster_drop(c, NULL);
+    tc_load_cluster_drop(c, lb, 1);
+    tc_load_cluster_drop(c, throttle, 1);
+    tc_load_cluster_drop(c, lb, 1);
+    tc_load_cluster_drop(c, NULL, 1);
     tc_loop_advance(k.loop, 1000);
     assert_report("one 1.000s dropped 4 lb=2 throttle=1;");
-    tc_load_cluster_drop(c, NULL);
+    tc_load_cluster_drop(c, NULL, 1);
     tc_loop_advance(k.loop, 1000);
     assert_report("one 1.000s dropped 1;");
     tc_rstr_unref(lb);
@@ -489,7 +489,7 @@ static void loads_outlive_the_client(void **state)
     k.client = NULL;
     assert_false(k.server->open);
     tc_load_locality_finished(l, true);
-    tc_load_cluster_drop(c, NULL);
+    tc_load_cluster_drop(c, NULL, 1);
     tc_load_locality_unref(locality(c, "b"));
     tc_load_locality_unref(l);
     unload(c);
@@ -536,11 +536,11 @@ static void metrics(void **state)
     answer(1, NULL);
     assert_report("node node1;");
     calls(l, 2, 0, 0);
-    tc_load_locality_metric(l, TC_LOAD_NAMED, tc_slice_str("m1"), 1);
-    tc_load_locality_metric(l, TC_LOAD_NAMED, tc_slice_str("m2"), 2);
-    tc_load_locality_metric(l, TC_LOAD_NAMED, tc_slice_str("m2"), 3);
-    tc_load_locality_metric(l, TC_LOAD_NAMED, tc_slice_str("m3"), (double)NAN);
-    tc_load_locality_metric(l, TC_LOAD_CPU, tc_slice_str(""), 0.25);
+    tc_load_locality_metric(l, TC_LOAD_NAMED, tc_slice_str("m1"), 1, 1);
+    tc_load_locality_metric(l, TC_LOAD_NAMED, tc_slice_str("m2"), 1, 2);
+    tc_load_locality_metric(l, TC_LOAD_NAMED, tc_slice_str("m2"), 1, 3);
+    tc_load_locality_metric(l, TC_LOAD_NAMED, tc_slice_str("m3"), 1, (double)NAN);
+    tc_load_locality_metric(l, TC_LOAD_CPU, tc_slice_str(""), 1, 0.25);
     tc_loop_advance(k.loop, 1000);
     assert_report("one 1.000s a:2+0/2~0 m1=1/1 m2=5/2 cpu=0.25/1;");
     calls(l, 1, 0, 0);
@@ -548,7 +548,8 @@ static void metrics(void **state)
     assert_report("one 1.000s a:1+0/1~0;");
     for (int i = 0; i < 1000; i++) { /* names that a backend makes up */
         char name[8];
-        tc_load_locality_metric(l, TC_LOAD_NAMED, tc_slice_of(name, (size_t)snprintf(name, sizeof(name), "%d", i)), 1);
+        struct tc_slice text = tc_slice_of(name, (size_t)snprintf(name, sizeof(name), "%d", i));
+        tc_load_locality_metric(l, TC_LOAD_NAMED, text, 1, 1);
     }
     assert_int_equal(l->metrics.len, 256);
     tc_load_locality_unref(l);

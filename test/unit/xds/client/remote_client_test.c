@@ -267,12 +267,12 @@ static void loads_add_up(void **state)
     calls(a, 3, 1);
     calls(b, 2, 2);
     struct tc_rstr *category = tc_rstr_str("lb");
-    tc_load_cluster_drop(a, category);
-    tc_load_cluster_drop(b, category);
-    tc_load_cluster_drop(b, NULL);
+    tc_load_cluster_drop(a, category, 1);
+    tc_load_cluster_drop(b, category, 1);
+    tc_load_cluster_drop(b, NULL, 1);
     tc_rstr_unref(category);
     struct tc_load_locality *l = zone(b);
-    tc_load_locality_metric(l, TC_LOAD_CPU, tc_slice_of(NULL, 0), 0.5);
+    tc_load_locality_metric(l, TC_LOAD_CPU, tc_slice_of(NULL, 0), 1, 0.5);
     tc_load_locality_unref(l);
     report_time();
     assert_report("one 10.000s z:5+0/8~3 cpu=0.5/1 dropped 3 lb=2;");

@@ -22,7 +22,7 @@ static bool matches(enum tc_string_match_kind how, const char *text, enum tc_san
     uint64_t steps = TC_REGEX_MATCH_STEPS;
     bool ok = tc_san_matches(&m, kind, tc_slice_str(name), &steps);
     if (m.regex)
-        tc_regex_unref(m.regex);
+        tc_regex_free(m.regex);
     return ok;
 }
 

@@ -12,7 +12,7 @@ static void idle_clusters_are_bounded(void **state)
     for (unsigned i = 0; i < 5000; i++) {
         struct tc_rstr *name = tc_rstr_printf("cluster-%u", i);
         struct tc_load_cluster *c = tc_load_cluster_get(s, name, NULL, 0);
-        tc_load_cluster_drops(c, category, 1);
+        tc_load_cluster_drop(c, category, 1);
         tc_load_cluster_unuse(c);
         tc_load_cluster_unref(c);
         tc_rstr_unref(name);

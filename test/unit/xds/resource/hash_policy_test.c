@@ -103,12 +103,12 @@ static void header_is_rewritten(void **state)
     p.regex = tc_regex_new(tc_slice_str("/products"), NULL, &why);
     p.rewrite = tc_slice_str("/new-products");
     assert_hash(f, &p, 1, 0x639a4ec6e1c10cd8u);
-    tc_regex_unref(p.regex);
+    tc_regex_free(p.regex);
     p = header("abc", false);
     p.regex = tc_regex_new(tc_slice_str(""), NULL, &why);
     p.rewrite = tc_slice_str("e");
     assert_hash(f, &p, 1, 0x756f0be6bbcf0ccau);
-    tc_regex_unref(p.regex);
+    tc_regex_free(p.regex);
 }
 
 static void long_results_are_cut(void **state)
@@ -125,7 +125,7 @@ static void long_results_are_cut(void **state)
     p.regex = tc_regex_new(tc_slice_str("a"), NULL, &why);
     p.rewrite = tc_slice_of(rewrite, sizeof(rewrite));
     assert_hash(f, &p, 1, tc_xxh64_slice(tc_slice_of(expected, sizeof(expected))));
-    tc_regex_unref(p.regex);
+    tc_regex_free(p.regex);
 }
 
 static uint64_t rotl(uint64_t v)
@@ -158,7 +158,7 @@ static void rewriting_is_bounded(void **state)
     assert_true(tc_hash_policies_compute(p, 1, &f->headers, 7, &first));
     assert_hash(f, p, 3, rotl(rotl(first) ^ none) ^ none);
     assert_hash(f, p, 1, first); /* the hash is the same each time */
-    tc_regex_unref(quadratic);
+    tc_regex_free(quadratic);
 }
 
 static void results_are_combined(void **state)
