@@ -12,8 +12,7 @@
 #include "lb/ring_hash/policy.h"
 #include "support/kits/config.h"
 #include "support/kits/xds.h"
-#include "xds/lb/cds.h"
-#include "xds/lb/cluster_manager.h"
+#include "xds/lb/policies.h"
 
 enum { LOCALITIES = 3, RING_LEAST = 1024, RING_MOST = 65536 };
 

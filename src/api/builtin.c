@@ -15,11 +15,8 @@
 #include "xds/domain/validation_context.h"
 #include "xds/filter/fault_filter.h"
 #include "xds/filter/session_filter.h"
-#include "xds/lb/cds.h"
-#include "xds/lb/cluster_impl.h"
-#include "xds/lb/cluster_manager.h"
 #include "xds/lb/override_host.h"
-#include "xds/lb/wrr_locality.h"
+#include "xds/lb/policies.h"
 #include "xds/resolver/xds_resolver.h"
 #endif
 

@@ -16,6 +16,7 @@
 #include "channel/create.h"
 #include "channel/explain.h"
 #include "channel/options.h"
+#include "lb/connectivity.h"
 #include "lb/describe.h"
 #include "runtime/blocking.h"
 
@@ -131,6 +132,11 @@ enum torc_connectivity torc_channel_state(torc_channel *ch, bool try_to_connect)
             tc_channel_unref(ch);
     }
     return state;
+}
+
+const char *torc_connectivity_name(enum torc_connectivity state)
+{
+    return tc_connectivity_name(state);
 }
 
 const char *torc_channel_target(const torc_channel *ch)

@@ -16,6 +16,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "lb/connectivity.h"
 #include "lb/registry.h"
 #include "runtime/runtime.h"
 #include "subchannel/endpoint_security.h"
@@ -105,7 +106,7 @@ void tc_channel_set_state(torc_channel *ch, enum torc_connectivity state, const 
     ch->lb.picker = picker;
     if (changed || state == TORC_CONNECTIVITY_TRANSIENT_FAILURE) {
         TC_LOG(TC_LOG_CHANNEL, changed ? TORC_LOG_INFO : TORC_LOG_DEBUG, "%s: channel %s%s%s", ch->target.text,
-               torc_connectivity_name(state), ch->connectivity.status.text ? ": " : "",
+               tc_connectivity_name(state), ch->connectivity.status.text ? ": " : "",
                tc_status_text(&ch->connectivity.status));
         tc_state_watch_publish(&ch->connectivity);
     }

@@ -6,6 +6,7 @@
 #include "channel/explain.h"
 
 #include "base/mem.h"
+#include "lb/connectivity.h"
 #include "lb/describe.h"
 #include "runtime/runtime.h"
 #include "subchannel/pool.h"
@@ -54,7 +55,7 @@ static void text_append_awaited(struct tc_call *c, struct tc_buf *b)
     if (t.cluster.data)
         tc_buf_printf(b, "cluster \"" TC_SHOWN "\" of ", TC_SHOW(t.cluster.data));
     tc_buf_printf(b, TC_SHOWN ", which is %s", TC_SHOW(ch->target.text),
-                  torc_connectivity_name(t.has_state ? t.state : ch->connectivity.state));
+                  tc_connectivity_name(t.has_state ? t.state : ch->connectivity.state));
     struct tc_slice why = t.has_state ? t.error : tc_slice_str(tc_status_text(&ch->connectivity.status));
     struct tc_subchannel *sc = t.awaited ? tc_subchannel_innermost(t.awaited) : NULL;
     const char *stage = sc ? tc_subchannel_stage(sc) : NULL;

@@ -4,6 +4,7 @@
 #include "channel/state_watch.h"
 
 #include "base/mem.h"
+#include "lb/connectivity.h"
 
 /* A state that was published and is not delivered yet. */
 struct published {
@@ -46,7 +47,7 @@ static void on_tell(struct tc_task *task)
         tc_loop_defer(c->loop, &c->tell);
     struct published *p = TC_CONTAINER_OF(link, struct published, link);
     if (c->observer)
-        c->observer("state", torc_connectivity_name(p->state), tc_status_text(&p->status), c->observer_arg);
+        c->observer("state", tc_connectivity_name(p->state), tc_status_text(&p->status), c->observer_arg);
     watches_tell(c, p);
     published_drop(p);
 }

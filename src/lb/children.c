@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "lb/connectivity.h"
 #include "lb/delegate.h"
 #include "lb/describe.h"
 #include "lb/graceful_switch.h"
@@ -30,7 +31,7 @@ void tc_children_update_state(struct tc_lb_helper *h, enum torc_connectivity sta
     tc_picker_unref(old);
     if (state != before)
         TC_LOG(TC_LOG_LB, TORC_LOG_DEBUG, "%.*s: %s: child %s %s%s%s", TC_LB_LOG_NAME(h->parent),
-               c->set->policy->factory->name, c->name->data, torc_connectivity_name(state),
+               c->set->policy->factory->name, c->name->data, tc_connectivity_name(state),
                state == TORC_CONNECTIVITY_TRANSIENT_FAILURE ? ": " : "",
                state == TORC_CONNECTIVITY_TRANSIENT_FAILURE ? tc_status_text(&c->status) : "");
     c->set->ops->on_state(c, before);

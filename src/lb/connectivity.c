@@ -1,7 +1,6 @@
-/* The names of connectivity states. */
-#include <torc/connectivity.h>
+#include "lb/connectivity.h"
 
-const char *torc_connectivity_name(enum torc_connectivity state)
+const char *tc_connectivity_name(enum torc_connectivity state)
 {
     static const char *const names[] = {"IDLE", "CONNECTING", "READY", "TRANSIENT_FAILURE", "SHUTDOWN"};
     return (unsigned)state < sizeof(names) / sizeof(names[0]) ? names[state] : "UNKNOWN";

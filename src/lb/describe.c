@@ -4,6 +4,7 @@
 #include "lb/describe.h"
 
 #include "base/parse.h"
+#include "lb/connectivity.h"
 
 /* Writes the comma that separates members, and the key if there is one. */
 static void describe_begin_member(struct tc_describe *d, const char *key)
@@ -62,7 +63,7 @@ void tc_describe_number(struct tc_describe *d, const char *key, uint64_t number)
 
 void tc_describe_state(struct tc_describe *d, const char *key, enum torc_connectivity state)
 {
-    tc_describe_text(d, key, tc_slice_str(torc_connectivity_name(state)));
+    tc_describe_text(d, key, tc_slice_str(tc_connectivity_name(state)));
 }
 
 void tc_describe_flag(struct tc_describe *d, const char *key, bool holds)

@@ -25,6 +25,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "http2/glitch_rate.h"
+#include "lb/connectivity.h"
 
 enum { BARREN_MAX = 32 }; /* connections in a row that ended soon and without an answer to any RPC */
 
@@ -51,7 +52,7 @@ static void connection_set_state(struct tc_connection *c, enum torc_connectivity
     c->state = state;
     tc_status_set(&c->status, status);
     TC_LOG(TC_LOG_CHANNEL, end ? TORC_LOG_INFO : TORC_LOG_DEBUG, "%s: connection %s%s%s", c->address->data,
-           torc_connectivity_name(state), c->status.text ? ": " : "", tc_status_text(&c->status));
+           tc_connectivity_name(state), c->status.text ? ": " : "", tc_status_text(&c->status));
     TC_LIST_FOREACH(it, &c->watches)
     watch_at(it)->on_state(watch_at(it));
     if (tc_list_empty(&c->watches))

@@ -24,6 +24,7 @@
 #include "base/mem.h"
 #include "base/vec.h"
 #include "lb/children.h"
+#include "lb/connectivity.h"
 #include "lb/delegate.h"
 #include "lb/describe.h"
 #include "lb/graceful_switch.h"
@@ -287,7 +288,7 @@ static void priority_log_choice(const struct priority *p, const struct priority_
         TC_LOG(TC_LOG_LB, TORC_LOG_INFO, "%.*s: priority %u of %u chosen, %s", TC_LB_LOG_NAME(h), i, n, name);
     else if (c->at < old->at)
         TC_LOG(TC_LOG_LB, TORC_LOG_INFO, "%.*s: priority %u of %u chosen, %s: it is %s", TC_LB_LOG_NAME(h), i, n, name,
-               torc_connectivity_name(c->base.state));
+               tc_connectivity_name(c->base.state));
     else if (old->base.state == TORC_CONNECTIVITY_TRANSIENT_FAILURE)
         TC_LOG(TC_LOG_LB, TORC_LOG_INFO, "%.*s: priority %u of %u chosen, %s: %s failed: %s", TC_LB_LOG_NAME(h), i, n,
                name, old->base.name->data, tc_status_text(&old->base.status));

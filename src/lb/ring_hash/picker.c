@@ -14,6 +14,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "lb/connectivity.h"
 #include "lb/resolution_note.h"
 
 enum { WALKED_MAX = 64 }; /* endpoints passed over that an explanation holds */
@@ -60,7 +61,7 @@ static void trace_walked(struct tc_pick_trace *t, const struct tc_rh_endpoint *e
     if (!t->walked && !(t->walked = tc_arena_calloc(t->arena, WALKED_MAX, sizeof(*t->walked))))
         return;
     t->walked[t->n_walked].endpoint = text;
-    t->walked[t->n_walked].reason = tc_slice_str(torc_connectivity_name(e->state));
+    t->walked[t->n_walked].reason = tc_slice_str(tc_connectivity_name(e->state));
     if (e->state == TORC_CONNECTIVITY_TRANSIENT_FAILURE && e->picker)
         t->walked[t->n_walked].error = trace_failure(t->arena, e->picker);
     t->n_walked++;

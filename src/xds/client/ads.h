@@ -4,6 +4,9 @@
 
 #include "xds/client/channel_internal.h"
 
+/* The two forms: state of the world, and incremental. */
+extern const struct tc_xds_ads_ops tc_xds_ads_sotw, tc_xds_ads_delta;
+
 void tc_xds_ads_init(struct tc_xds_channel *ch, const struct tc_xds_ads_ops *ops);
 void tc_xds_ads_fini(struct tc_xds_channel *ch);
 /* Opens a stream, unless there is one or a timer will open it. */

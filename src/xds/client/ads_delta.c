@@ -8,11 +8,10 @@
  * Two kinds of servers need help. A server that has nothing newer than these versions stays silent, and must count as
  * reachable in the end (`quiet`). And istiod remembers the names of the last request that had any: asked for one more
  * name, it never sends updates of the earlier ones. So to istiod each request that adds a name has all names. */
-#include "xds/client/ads_delta.h"
+#include "xds/client/ads.h"
 
 #include <stdlib.h>
 
-#include "xds/client/ads.h"
 #include "xds/client/cache.h"
 #include "xds/client/server_order.h"
 #include "xds/client/subscriptions.h"

@@ -1,7 +1,7 @@
 /* ADS, state of the world: a request has all names of its type, and its nonce answers the last response. A name that
  * was dropped and is wanted again is left out of one request (`held_back`) if the server may not have seen one without
  * it: the server would see no change and not send the resource again. */
-#include "xds/client/ads_sotw.h"
+#include "xds/client/ads.h"
 
 #include <stdlib.h>
 

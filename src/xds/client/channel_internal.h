@@ -27,8 +27,8 @@ struct tc_xds_ads_type {
     bool sent_dropped;
 };
 
-/* The operations in which the two forms of ADS differ: state of the world (ads_sotw.h), and incremental
- * (ads_delta.h). */
+/* The operations in which the two forms of ADS differ: state of the world (ads_sotw.c), and incremental
+ * (ads_delta.c). */
 struct tc_xds_ads_ops {
     const char *method;
     unsigned node_field; /* the number of the Node in a request */

@@ -17,8 +17,6 @@
 #include "xds/client/cache.h"
 #include "xds/client/lrs.h"
 #include "xds/client/response.h"
-#include "xds/client/response_delta.h"
-#include "xds/client/response_sotw.h"
 #include "xds/client/watcher.h"
 #include "xds/client/xds_channel.h"
 

@@ -5,6 +5,9 @@
 
 #include "xds/client/response_context.h"
 
+/* The two forms: a DiscoveryResponse, state of the world, and a DeltaDiscoveryResponse, incremental. */
+extern const struct tc_xds_response_variant tc_xds_response_sotw, tc_xds_response_delta;
+
 /* Decodes a resource, and delivers it, or its errors, to its entry. */
 void tc_xds_response_apply_resource(struct tc_xds_response_context *ctx,
                                     const struct tc_xds_response_resource *resource);

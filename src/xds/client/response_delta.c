@@ -1,10 +1,9 @@
 /* A DeltaDiscoveryResponse, incremental: changed resources, removed ones, and errors of resources that are not sent. A
  * resource that is not named stays as it is. */
-#include "xds/client/response_delta.h"
-
-#include "xds/client/ads_delta.h"
-#include "xds/client/cache.h"
 #include "xds/client/response.h"
+
+#include "xds/client/ads.h"
+#include "xds/client/cache.h"
 #include "xds/client/server_order.h"
 
 static void delta_apply_removal(struct tc_xds_response_context *ctx, struct tc_slice text)

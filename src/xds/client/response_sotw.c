@@ -4,11 +4,10 @@
  * nothing; their does-not-exist timer decides. A resource without a readable name may be any resource that the response
  * seems to lack, so such a response deletes nothing. Resources may stand in Resource wrappers (A47). Loop thread only.
  */
-#include "xds/client/response_sotw.h"
+#include "xds/client/response.h"
 
 #include "proto/unpack.h"
 #include "xds/client/cache.h"
-#include "xds/client/response.h"
 #include "xds/client/server_order.h"
 
 #define WRAPPER_URL "type.googleapis.com/envoy.service.discovery.v3.Resource"

@@ -3,8 +3,6 @@
 #include "xds/client/xds_channel.h"
 
 #include "xds/client/ads.h"
-#include "xds/client/ads_delta.h"
-#include "xds/client/ads_sotw.h"
 #include "xds/client/lrs.h"
 
 static const struct tc_xds_ads_ops *server_ads_ops(const struct tc_xds_server *server)

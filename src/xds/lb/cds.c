@@ -13,7 +13,7 @@
  * connections that may be plaintext end at once.
  *
  * A cluster that has no data, or that is in error, has no child: the policy fails RPCs itself. */
-#include "xds/lb/cds.h"
+#include "xds/lb/policies.h"
 
 #include <stdlib.h>
 
@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "lb/child_configs.h"
+#include "lb/connectivity.h"
 #include "lb/delegate.h"
 #include "lb/describe.h"
 #include "lb/graceful_switch.h"
@@ -28,7 +29,6 @@
 #include "lb/policies/priority.h"
 #include "lb/registry.h"
 #include "xds/filter/session_filter.h"
-#include "xds/lb/cluster_impl.h"
 #include "xds/lb/eds_tree.h"
 #include "xds/lb/override_host.h"
 #include "xds/lb/tls.h"
@@ -106,7 +106,7 @@ static void cds_publish(struct cds *p, enum torc_connectivity state, const struc
         TC_LOG(TC_LOG_LB, TORC_LOG_INFO, "%s: cluster TRANSIENT_FAILURE: %s", tc_rstr_cstr(cds_name(p)),
                tc_status_text(status));
     else if (state != p->published_state)
-        TC_LOG(TC_LOG_LB, TORC_LOG_INFO, "%s: cluster %s", tc_rstr_cstr(cds_name(p)), torc_connectivity_name(state));
+        TC_LOG(TC_LOG_LB, TORC_LOG_INFO, "%s: cluster %s", tc_rstr_cstr(cds_name(p)), tc_connectivity_name(state));
     p->published_state = state;
     tc_lb_update_state(p->base.helper, state, status, picker);
 }

@@ -6,7 +6,7 @@
  *
  * The limits are one counted object, made when the cluster's data change. Pickers and RPCs in flight keep the one that
  * they started with. A cluster that drops everything is READY, endpoints or not. */
-#include "xds/lb/cluster_impl.h"
+#include "xds/lb/policies.h"
 
 #include "base/json.h"
 #include "base/mem.h"

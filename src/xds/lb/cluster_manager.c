@@ -5,7 +5,7 @@
  *
  * A cluster that left the route configuration stays in the config, marked as dropped, while RPCs hold it. An update
  * that brings only an error leaves the children as they are. */
-#include "xds/lb/cluster_manager.h"
+#include "xds/lb/policies.h"
 
 #include "base/json.h"
 #include "base/mem.h"

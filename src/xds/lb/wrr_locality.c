@@ -3,7 +3,7 @@
  * The localities and their weights come from the endpoint lists, so each update makes a config for the weighted_target;
  * if it is equal to the last one, the last one is used again. A locality without endpoints is left out. Picker and
  * states are the child's: it reports straight to the parent. */
-#include "xds/lb/wrr_locality.h"
+#include "xds/lb/policies.h"
 
 #include "base/json.h"
 #include "base/mem.h"

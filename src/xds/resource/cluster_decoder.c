@@ -18,10 +18,9 @@
 #include "pb/envoy/extensions/clusters/aggregate/v3/cluster.pb-c.h"
 #include "pb/envoy/extensions/upstreams/http/v3/http_protocol_options.pb-c.h"
 #include "xds/resource/cluster.h"
+#include "xds/resource/cluster_decoder.h"
 #include "xds/resource/decoded.h"
 #include "xds/resource/lb_config.h"
-#include "xds/resource/outlier_decoder.h"
-#include "xds/resource/transport_socket_decoder.h"
 
 typedef Envoy__Config__Cluster__V3__Cluster Cluster;
 typedef Envoy__Extensions__Clusters__Aggregate__V3__ClusterConfig AggregateConfig;

@@ -1,5 +1,5 @@
 /* String, header and fraction matchers of routes (A28) and of TLS subject names (A29): data and match functions. The
- * parsers are in route_match_decoder.h. Immutable; what they point at lives in the resource's arena. Any thread. */
+ * parsers are in route_match_decoder.c. Immutable; what they point at lives in the resource's arena. Any thread. */
 #ifndef TC_XDS_RESOURCE_MATCHERS_H
 #define TC_XDS_RESOURCE_MATCHERS_H
 

@@ -6,8 +6,7 @@
 #include <torc/status.h>
 
 #include "xds/resource/http_filter_decoder.h"
-#include "xds/resource/route_action_decoder.h"
-#include "xds/resource/route_match_decoder.h"
+#include "xds/resource/route_config_decoder.h"
 
 typedef Envoy__Config__Route__V3__RouteConfiguration RouteConfiguration;
 typedef Envoy__Config__Route__V3__RouteAction RouteAction;

@@ -9,8 +9,6 @@
 #include "base/mem.h"
 #include "xds/resource/decoded.h"
 #include "xds/resource/http_filter_decoder.h"
-#include "xds/resource/route_action_decoder.h"
-#include "xds/resource/route_match_decoder.h"
 
 typedef Envoy__Config__Route__V3__RouteConfiguration RouteConfiguration;
 typedef Envoy__Config__Route__V3__VirtualHost VirtualHost;

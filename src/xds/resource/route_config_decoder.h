@@ -1,14 +1,35 @@
-/* Decodes a table of virtual hosts, of a RouteConfiguration or inline in a Listener. Any thread decodes,
- * each with a context of its own. */
+/* Decodes a table of virtual hosts, of a RouteConfiguration or inline in a Listener, and the parts of its routes. Any
+ * thread decodes, each with a context of its own. */
 #ifndef TC_XDS_RESOURCE_ROUTE_CONFIG_DECODER_H
 #define TC_XDS_RESOURCE_ROUTE_CONFIG_DECODER_H
 
 #include "pb/envoy/config/route/v3/route.pb-c.h"
+#include "pb/envoy/config/route/v3/route_components.pb-c.h"
 #include "xds/resource/decoder.h"
 #include "xds/resource/route_config.h"
 
 /* Fills `out` from the message. Errors are added at the path of the field that is invalid. */
 void tc_decode_route_table(struct tc_decoder *dec, const Envoy__Config__Route__V3__RouteConfiguration *m,
                            struct tc_route_table *out);
+
+/* --- matches (A28): route_match_decoder.c --- */
+
+/* Fills the match part of a route. Returns false when the route is to be left out: because it can match no gRPC path or
+ * is of a kind that gRPC ignores (no error), or because it is invalid (errors). */
+bool tc_decode_route_match(struct tc_decoder *dec, const Envoy__Config__Route__V3__RouteMatch *m, struct tc_route *out);
+/* Returns a name of a header in lower case, kept by the arena. */
+struct tc_slice tc_decode_header_name(struct tc_decoder *dec, const char *name);
+
+/* --- actions on an RPC that matched (A28, A44, A81): route_action_decoder.c --- */
+
+/* Returns whether the bootstrap trusts the server that sent the resource (A81, trusted_xds_server). */
+bool tc_decode_is_trusted(const struct tc_decoder *dec);
+/* Decodes the action of a route. Returns false when the route is to be left out (A28: unsupported cluster specifiers).
+ * `m` is the whole configuration, for its cluster_specifier_plugins. */
+bool tc_decode_route_action(struct tc_decoder *dec, const Envoy__Config__Route__V3__RouteConfiguration *m,
+                            const Envoy__Config__Route__V3__RouteAction *a, struct tc_route *out);
+/* Returns a retry policy (A44), kept by the arena; NULL with errors. */
+const struct tc_route_retry *tc_decode_retry_policy(struct tc_decoder *dec,
+                                                    const Envoy__Config__Route__V3__RetryPolicy *m);
 
 #endif

@@ -3,7 +3,7 @@
  * gRPC paths are "/service/method". A prefix or path that no such path can match leaves the route out without an error,
  * and so does a specifier or a query parameter that gRPC ignores. Invalid regexes and ranges are errors. Header names
  * are stored in lower case, as metadata has them. */
-#include "xds/resource/route_match_decoder.h"
+#include "xds/resource/route_config_decoder.h"
 
 #define PATH(x) ENVOY__CONFIG__ROUTE__V3__ROUTE_MATCH__PATH_SPECIFIER_##x
 #define HEADER(x) ENVOY__CONFIG__ROUTE__V3__HEADER_MATCHER__HEADER_MATCH_SPECIFIER_##x

@@ -4,7 +4,7 @@
  * A security setting that gRPC does not implement is an error, never ignored: the checks would be weaker than the
  * control plane asked for. Certificates come from instances of the bootstrap's certificate_providers. An unknown
  * instance or plugin is an error here, not at the first handshake. */
-#include "xds/resource/transport_socket_decoder.h"
+#include "xds/resource/cluster_decoder.h"
 
 #include "pb/envoy/extensions/transport_sockets/http_11_proxy/v3/upstream_http_11_connect.pb-c.h"
 #include "pb/envoy/extensions/transport_sockets/tls/v3/tls.pb-c.h"

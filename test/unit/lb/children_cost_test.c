@@ -13,7 +13,7 @@
 #include "lb/policies/priority.h"
 #include "lb/policies/weighted_target.h"
 #include "lb/weight_tree.h"
-#include "xds/lb/cluster_manager.h"
+#include "xds/lb/policies.h"
 
 enum { FEW = 100, MANY = 1600, EVENTS = 50 };
 

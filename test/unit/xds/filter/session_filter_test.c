@@ -12,7 +12,7 @@
 #include "lb/session_affinity.h"
 #include "xds/filter/http_filters.h"
 #include "xds/filter/session_filter.h"
-#include "xds/lb/cds.h"
+#include "xds/lb/policies.h"
 #include "xds/resource/cluster_ref.h"
 
 #define TYPE "type.googleapis.com/envoy.extensions."

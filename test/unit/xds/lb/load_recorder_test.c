@@ -7,9 +7,9 @@
 #include "support/kits/xds.h"
 
 #include "base/mem.h"
-#include "xds/lb/cds.h"
 
 #include "pb/xds/data/orca/v3/orca_load_report.pb-c.h"
+#include "xds/lb/policies.h"
 
 #define LRS ", 'lrsServer': {'self': {}}"
 

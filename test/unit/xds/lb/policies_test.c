@@ -9,8 +9,7 @@
 
 #include "base/mem.h"
 #include "base/random.h"
-#include "xds/lb/cds.h"
-#include "xds/lb/cluster_manager.h"
+#include "xds/lb/policies.h"
 
 #define RING_HASH ", 'lbPolicy': 'RING_HASH'"
 

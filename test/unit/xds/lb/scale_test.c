@@ -9,8 +9,8 @@
 #include "api/builtin.h"
 #include "base/clock.h"
 #include "base/mem.h"
-#include "xds/lb/cds.h"
 #include "xds/lb/eds_tree.h"
+#include "xds/lb/policies.h"
 
 enum { LOCALITIES = 10, EACH = 5000, N = LOCALITIES * EACH };
 
