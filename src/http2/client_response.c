@@ -10,8 +10,8 @@
  * Values are copied to the call's arena. A value that does not fit counts as a block beyond the limit. */
 #include "base/parse.h"
 #include "http2/client_stream_internal.h"
-#include "http2/status_details.h"
 #include "http2/status_mapping.h"
+#include "proto/wire.h"
 
 enum { MAX_INFORMATIONAL = 32, MAX_BODY_BYTES = 256 };
 
@@ -118,6 +118,23 @@ static struct tc_status status_of_trailers(struct tc_h2_client_stream *s)
     return status;
 }
 
+/* Stores the code of a serialised google.rpc.Status, its first field; the details belong to the application. Returns
+ * false if the bytes are malformed or have no code. */
+static bool status_details_code(struct tc_slice details, uint64_t *code)
+{
+    struct tc_wire_field f;
+    bool found = false;
+    while (details.len) {
+        if (!tc_wire_next(&details, &f))
+            return false;
+        if (f.number == 1 && f.is_varint) {
+            *code = (uint32_t)f.varint;
+            found = true;
+        }
+    }
+    return found;
+}
+
 /* Returns true, and the code, if grpc-status-details-bin contradicts grpc-status, which a client verifies
  * (PROTOCOL-HTTP2.md). As in grpc-go, a field that comes more than once or is not a google.rpc.Status says nothing. */
 static bool status_details_contradict(const struct tc_h2_client_stream *s, uint64_t *code)
@@ -131,7 +148,7 @@ static bool status_details_contradict(const struct tc_h2_client_stream *s, uint6
             return false;
         details = h;
     }
-    return details && tc_h2_details_code(details->value, code) && *code != (uint64_t)s->grpc_status;
+    return details && status_details_code(details->value, code) && *code != (uint64_t)s->grpc_status;
 }
 
 /* Returns the status of a response that is not gRPC, with a text that describes the response. */

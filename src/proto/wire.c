@@ -37,7 +37,8 @@ bool tc_wire_next(struct tc_slice *rest, struct tc_wire_field *out)
     uint64_t tag, n;
     if (!slice_take_varint(rest, &tag))
         return false;
-    *out = (struct tc_wire_field){.number = tag >> 3, .is_bytes = (tag & 7) == TC_WIRE_LENGTH};
+    *out = (struct tc_wire_field){
+        .number = tag >> 3, .is_bytes = (tag & 7) == TC_WIRE_LENGTH, .is_varint = (tag & 7) == TC_WIRE_VARINT};
     switch (tag & 7) {
     case TC_WIRE_VARINT:
         return slice_take_varint(rest, &out->varint);

@@ -50,9 +50,10 @@ static inline size_t tc_wire_varint(const char *p, const char *end, size_t max, 
 
 struct tc_wire_field {
     uint64_t number;
-    bool is_bytes;         /* length-delimited: a string, bytes, a message */
+    bool is_bytes; /* length-delimited: a string, bytes, a message */
+    bool is_varint;
     struct tc_slice value; /* the payload when is_bytes, borrowed */
-    uint64_t varint;       /* the value of a varint; 0 for all others */
+    uint64_t varint;       /* the value when is_varint, else 0 */
 };
 
 /* Takes the next field off the front of *rest. Returns false when there is no further field that can be read. */

@@ -10,7 +10,7 @@
 #include "base/vec.h"
 #include "lb/index_set.h"
 #include "lb/policies/endpoint_child.h"
-#include "ring/ring.h"
+#include "ring/update.h"
 
 /* One endpoint. Small, since most endpoints of a large ring are never connected. An endpoint without an entry on the
  * ring, which no pick can reach, has no child and is not counted. */
@@ -56,6 +56,14 @@ void tc_rh_set_add(struct tc_rh_set *set, struct tc_endpoint *endpoint, uint64_t
 void tc_rh_set_take_ring(struct tc_rh_set *set, struct tc_ring *ring);
 /* Moves child, state and picker from `from`, which endpoint i was in another set. Endpoint i must be on the ring. */
 void tc_rh_set_move(struct tc_rh_set *set, uint32_t i, struct tc_rh_endpoint *from);
+
+/* Appends the endpoints of the list to `set`, which has room for them. Endpoints with the same addresses become one,
+ * whose weight is the sum of theirs (A61). was[i] becomes the index of the set's endpoint i in `old` (may be NULL),
+ * TC_RING_ADDED if it is not in there; `was` has room for list->n. */
+void tc_rh_set_merge(struct tc_rh_set *set, const struct tc_rh_set *old, const struct tc_endpoints *list,
+                     uint32_t *was);
+/* Returns a picker over the set, of which it takes a reference. The set must have its ring. */
+struct tc_picker *tc_rh_picker_new(struct tc_rh_set *set);
 
 /* --- comparison --- */
 

@@ -4,7 +4,7 @@
  * with a few of them added or removed: set_merge_in_order compares pointers, in one pass. An endpoint that is not found
  * that way is a stranger, and compared by addresses. With more than STRANGERS_MAX of them maps by address are cheaper.
  */
-#include "lb/ring_hash/endpoints_update.h"
+#include "lb/ring_hash/endpoints.h"
 
 #include "lb/endpoint_map.h"
 

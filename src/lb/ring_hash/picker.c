@@ -10,7 +10,7 @@
  *
  * A pick writes nothing but a request to connect an endpoint (tc_rh_set_want). Whatever explains a pick (`trace`) is
  * off the fast path. */
-#include "lb/ring_hash/picker.h"
+#include "lb/ring_hash/endpoints.h"
 
 #include "base/hash.h"
 #include "base/mem.h"

@@ -25,8 +25,7 @@
 #include "lb/policies/pick_first.h"
 #include "lb/resolution_note.h"
 #include "lb/ring_hash/build.h"
-#include "lb/ring_hash/endpoints_update.h"
-#include "lb/ring_hash/picker.h"
+#include "lb/ring_hash/endpoints.h"
 
 enum { INLINE_ENTRIES = 32768 }; /* of the largest ring that is built on the loop's thread: half a millisecond */
 

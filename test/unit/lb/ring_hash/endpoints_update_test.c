@@ -1,11 +1,11 @@
 /* Finds the endpoints of updates in the old set, against a model that knows A61's identity alone. */
+#include "lb/ring_hash/endpoints.h"
 #include "support/cmocka.h"
 
 #include <stdio.h>
 
 #include "base/mem.h"
 #include "base/random.h"
-#include "lb/ring_hash/endpoints_update.h"
 
 enum { ADDRESSES = 24, MOST = 40, ROUNDS = 1500 };
 
