@@ -12,8 +12,9 @@
 #define TC_PROTO_JSON_MAX_DEPTH 100
 
 struct tc_proto_json_options {
-    bool lower_camel;    /* output: lowerCamelCase names instead of those of the .proto files */
-    bool ignore_unknown; /* input: unknown fields and names of enum values are passed over */
+    bool lower_camel;     /* output: lowerCamelCase names instead of those of the .proto files */
+    bool struct_integers; /* output: numbers of a Struct that are integers below 2^53 become JSON integers */
+    bool ignore_unknown;  /* input: unknown fields and names of enum values are passed over */
 };
 
 /* Returns the JSON of a message, a new reference. Fields with their default value are left out, enums are names

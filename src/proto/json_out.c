@@ -260,7 +260,9 @@ static json_t *kind_json(const struct output *o, const Google__Protobuf__Value *
 {
     switch (v->kind_case) {
     case GOOGLE__PROTOBUF__VALUE__KIND_NUMBER_VALUE:
-        return double_json(v->number_value);
+        return o->options.struct_integers && fabs(v->number_value) < 0x1p53 && v->number_value == floor(v->number_value)
+                   ? json_integer((json_int_t)v->number_value)
+                   : double_json(v->number_value);
     case GOOGLE__PROTOBUF__VALUE__KIND_STRING_VALUE:
         return json_string(v->string_value);
     case GOOGLE__PROTOBUF__VALUE__KIND_BOOL_VALUE:

@@ -9,8 +9,6 @@
  * of compiled regular expressions are counted for the whole response (ctx->regex_bytes). Runs on any thread. */
 #include "xds/resource/decoder.h"
 
-#include <math.h>
-
 #include "base/mem.h"
 #include "base/parse.h"
 #include "proto/wire.h"
@@ -269,57 +267,13 @@ void tc_decode_config_source(struct tc_decoder *dec, const char *field, const En
         tc_validation_add_at(dec->errors, field, "must be ads or self");
 }
 
-/* Struct knows doubles alone. An integer up to 2^53 is exact, and LB policies ask for JSON integers. */
-static json_t *number_json(double v)
+json_t *tc_decode_struct(struct tc_decoder *dec, const Google__Protobuf__Struct *s)
 {
-    if (v == floor(v) && fabs(v) < 9007199254740992.0)
-        return json_integer((json_int_t)v);
-    return isfinite(v) ? json_real(v) : json_null();
-}
-
-static json_t *value_json(struct tc_decoder *dec, const Google__Protobuf__Value *v, unsigned depth)
-{
-    if (depth == 0) {
+    /* Struct knows doubles alone, and LB policies ask for JSON integers. */
+    static const struct tc_proto_json_options options = {.struct_integers = true};
+    json_t *obj = s ? tc_proto_to_json(&s->base, &options) : json_object();
+    if (!obj)
         tc_validation_add(dec->errors, "nested too deeply");
-        return NULL;
-    }
-    switch (v ? v->kind_case : GOOGLE__PROTOBUF__VALUE__KIND__NOT_SET) {
-    case GOOGLE__PROTOBUF__VALUE__KIND_NUMBER_VALUE:
-        return number_json(v->number_value);
-    case GOOGLE__PROTOBUF__VALUE__KIND_STRING_VALUE:
-        return json_string(v->string_value);
-    case GOOGLE__PROTOBUF__VALUE__KIND_BOOL_VALUE:
-        return json_boolean(v->bool_value);
-    case GOOGLE__PROTOBUF__VALUE__KIND_STRUCT_VALUE:
-        return tc_decode_struct(dec, v->struct_value, depth - 1);
-    case GOOGLE__PROTOBUF__VALUE__KIND_LIST_VALUE:
-        break;
-    default:
-        return json_null();
-    }
-    json_t *list = json_array();
-    for (size_t i = 0; i < v->list_value->n_values; i++) {
-        json_t *item = value_json(dec, v->list_value->values[i], depth - 1);
-        if (!item) {
-            json_decref(list);
-            return NULL;
-        }
-        json_array_append_new(list, item);
-    }
-    return list;
-}
-
-json_t *tc_decode_struct(struct tc_decoder *dec, const Google__Protobuf__Struct *s, unsigned depth)
-{
-    json_t *obj = json_object();
-    for (size_t i = 0; s && i < s->n_fields; i++) {
-        json_t *item = value_json(dec, s->fields[i]->value, depth);
-        if (!item) {
-            json_decref(obj);
-            return NULL;
-        }
-        json_object_set_new(obj, s->fields[i]->key, item);
-    }
     return obj;
 }
 

@@ -14,6 +14,7 @@
 #include "pb/google/protobuf/any.pb-c.h"
 #include "pb/google/protobuf/duration.pb-c.h"
 #include "pb/google/protobuf/struct.pb-c.h"
+#include "proto/json.h"
 #include "proto/unpack.h"
 #include "xds/resource/matchers.h"
 #include "xds/resource/registry_types.h"
@@ -74,8 +75,8 @@ bool tc_decode_string_matcher(struct tc_decoder *dec, const Envoy__Type__Matcher
 /* Adds an error unless the ConfigSource says ads or self. */
 void tc_decode_config_source(struct tc_decoder *dec, const char *field, const Envoy__Config__Core__V3__ConfigSource *s);
 /* Returns a Struct as JSON (a new reference); NULL message: {}. Numbers that are integers become JSON integers. NULL
- * with an error when it is nested beyond `depth`. */
-json_t *tc_decode_struct(struct tc_decoder *dec, const Google__Protobuf__Struct *s, unsigned depth);
+ * with an error when it is nested beyond TC_PROTO_JSON_MAX_DEPTH. */
+json_t *tc_decode_struct(struct tc_decoder *dec, const Google__Protobuf__Struct *s);
 /* Returns the number of an enum as a name, or as digits when it has none. */
 const char *tc_decode_enum_name(struct tc_decoder *dec, const ProtobufCEnumDescriptor *type, int value);
 /* Returns the beginning of a text from outside, for an error: cut between characters, so that it stays UTF-8. */

@@ -16,8 +16,6 @@ typedef Envoy__Extensions__Filters__Network__HttpConnectionManager__V3__HttpConn
 typedef Envoy__Extensions__Filters__Network__HttpConnectionManager__V3__HttpFilter HttpFilter;
 typedef Envoy__Config__Route__V3__FilterConfig FilterConfig;
 
-enum { STRUCT_DEPTH = 32 };
-
 /* Converts a TypedStruct: its type, and its value as a message of that type (A39). Of an unknown type only the name is
  * kept. */
 static bool any_from_struct(struct tc_decoder *dec, const Xds__Type__V3__TypedStruct *from, struct tc_any *any)
@@ -34,7 +32,7 @@ static bool any_from_struct(struct tc_decoder *dec, const Xds__Type__V3__TypedSt
     /* As in protobuf itself, fields that are not read do no harm. */
     const struct tc_proto_json_options options = {.ignore_unknown = true};
     tc_validation_push(dec->errors, ".value");
-    json_t *json = tc_decode_struct(dec, from->value, STRUCT_DEPTH);
+    json_t *json = tc_decode_struct(dec, from->value);
     if (json && tc_proto_from_json(type, json, &options, &dec->scratch, &m, dec->errors) == 0) {
         size_t size = protobuf_c_message_get_packed_size(m);
         uint8_t *bytes = tc_arena_alloc(&dec->scratch, size);

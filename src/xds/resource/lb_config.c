@@ -24,7 +24,6 @@ typedef Envoy__Config__Cluster__V3__LoadBalancingPolicy LbPolicy;
 
 #define LB(x) ENVOY__CONFIG__CLUSTER__V3__CLUSTER__LB_POLICY__##x
 enum {
-    STRUCT_DEPTH = 100,
     MAX_NAMES = 8, /* in a text */
 };
 #define LEAST_REQUEST "envoy.extensions.load_balancing_policies.least_request.v3.LeastRequest"
@@ -135,7 +134,7 @@ static json_t *from_struct(struct tc_decoder *dec, struct tc_slice bytes, size_t
     if (!name || !lb_known(dec, name))
         return NULL;
     tc_validation_push(dec->errors, ".value");
-    json_t *config = tc_decode_struct(dec, m->value, STRUCT_DEPTH);
+    json_t *config = tc_decode_struct(dec, m->value);
     tc_validation_pop(dec->errors);
     return policy_named(name, config);
 }
