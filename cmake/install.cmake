@@ -2,6 +2,7 @@
 include(CMakePackageConfigHelpers)
 foreach(kind ${TORC_KINDS})
   install(TARGETS torc_${kind} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(TARGETS torc_json_${kind} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
   if(TORC_TESTING)
     install(TARGETS torc_testing_${kind} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
   endif()
@@ -89,11 +90,13 @@ list(JOIN TORC_STATIC_LIBS " " TORC_PC_LIBS)
 file(RELATIVE_PATH TORC_PC_TO_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
 configure_file(${PROJECT_SOURCE_DIR}/cmake/torc.pc.in ${PROJECT_BINARY_DIR}/torc.pc @ONLY)
 configure_file(${PROJECT_SOURCE_DIR}/cmake/torc-stubs.pc.in ${PROJECT_BINARY_DIR}/torc-stubs.pc @ONLY)
+configure_file(${PROJECT_SOURCE_DIR}/cmake/torc-json.pc.in ${PROJECT_BINARY_DIR}/torc-json.pc @ONLY)
 if(TORC_TESTING)
   configure_file(${PROJECT_SOURCE_DIR}/cmake/torc-testing.pc.in ${PROJECT_BINARY_DIR}/torc-testing.pc @ONLY)
   install(FILES ${PROJECT_BINARY_DIR}/torc-testing.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endif()
-install(FILES ${PROJECT_BINARY_DIR}/torc.pc ${PROJECT_BINARY_DIR}/torc-stubs.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+install(FILES ${PROJECT_BINARY_DIR}/torc.pc ${PROJECT_BINARY_DIR}/torc-stubs.pc ${PROJECT_BINARY_DIR}/torc-json.pc
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/torcConfig.cmake.in ${PROJECT_BINARY_DIR}/torcConfig.cmake
                               INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/torc
                               PATH_VARS CMAKE_INSTALL_LIBDIR CMAKE_INSTALL_INCLUDEDIR CMAKE_INSTALL_BINDIR)

@@ -55,6 +55,11 @@ TORC_API int torc_set_allocator(const struct torc_allocator *allocator);
  * allowed. Works also after all channels and runtimes have ended. Any thread. */
 TORC_API void torc_free(void *ptr);
 
+/* Returns memory of `size` bytes, which torc_free frees: for libraries over Torc (libtorc-json is one) whose functions
+ * give out memory as Torc's do. ptr: memory of Torc, which is moved, or NULL for new memory, which is not zeroed. Never
+ * NULL: if the system has no memory, the program ends as torc_set_out_of_memory_handler says. Any thread. */
+TORC_API void *torc_realloc(void *ptr, size_t size);
+
 /* Sets the function that is called when an allocation fails: fn gets the size in bytes that was asked for (0: not
  * known), on the thread that asked. fn must not return (a longjmp out of Torc is a return) and must not call Torc, and
  * it should allocate nothing. It may write a log, and end the process by abort, _exit, quick_exit, exec, or exit, which

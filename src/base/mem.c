@@ -127,6 +127,11 @@ void *tc_realloc(void *ptr, size_t size)
     return p;
 }
 
+void *torc_realloc(void *ptr, size_t size)
+{
+    return tc_realloc(ptr, size);
+}
+
 void *tc_try_realloc(void *ptr, size_t size)
 {
     return mem_current()->realloc(ptr, size ? size : 1);

@@ -17,6 +17,7 @@
 #include "pb/google/protobuf/timestamp.pb-c.h"
 #include "proto/json.h"
 #include "proto/json_scalar.h"
+#include "proto/time_text.h"
 #include "proto/unpack.h"
 #include "proto/wire.h"
 #include "proto/wkt.h"
@@ -437,7 +438,7 @@ static bool time_in(struct input *in, const json_t *json, bool duration, int64_t
 {
     struct tc_slice text = tc_slice_of(json_string_value(json), json_string_length(json));
     if (json_is_string(json) &&
-        (duration ? tc_wkt_duration_parse(text, seconds, nanos) : tc_wkt_timestamp_parse(text, seconds, nanos)))
+        (duration ? tc_time_duration_parse(text, seconds, nanos) : tc_time_timestamp_parse(text, seconds, nanos)))
         return true;
     return input_wrong_type(in, duration ? "a duration such as \"1.5s\"" : "a time such as \"2026-01-02T03:04:05Z\"");
 }

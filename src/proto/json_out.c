@@ -15,6 +15,7 @@
 #include "pb/google/protobuf/struct.pb-c.h"
 #include "pb/google/protobuf/timestamp.pb-c.h"
 #include "proto/json.h"
+#include "proto/time_text.h"
 #include "proto/unpack.h"
 #include "proto/wire.h"
 #include "proto/wkt.h"
@@ -278,9 +279,9 @@ static json_t *kind_json(const struct output *o, const Google__Protobuf__Value *
 
 static json_t *time_json(const struct output *o, const ProtobufCMessage *m, int64_t seconds, int32_t nanos, int depth)
 {
-    char text[TC_WKT_TEXT_BYTES];
-    bool good = tc_wkt_of(m->descriptor) == TC_WKT_DURATION ? tc_wkt_duration_text(seconds, nanos, text)
-                                                            : tc_wkt_timestamp_text(seconds, nanos, text);
+    char text[TC_TIME_TEXT_BYTES];
+    bool good = tc_wkt_of(m->descriptor) == TC_WKT_DURATION ? tc_time_duration_text(seconds, nanos, text)
+                                                            : tc_time_timestamp_text(seconds, nanos, text);
     if (good)
         return json_string(text);
     json_t *out = json_object();

@@ -88,6 +88,40 @@ def test_find_package():
             calls(app)
 
 
+def test_json():
+    """examples/json.c, built by the lines of docs/guide/json.md: with pkg-config (shared, static) and with CMake."""
+    if SANITIZED:
+        return
+    example = os.path.join(SOURCE, "examples", "json.c")
+    descriptors = os.path.join(BUILD, "test", "json.pb")
+    with installed() as (folder, prefix, pc):
+        library, env = os.path.dirname(pc), {**os.environ, "PKG_CONFIG_PATH": pc}
+        app = os.path.join(folder, "json")
+
+        def play(how, **settings):
+            done = subprocess.run([app, descriptors, "torc.test.json.Old"], input='{"oInt32": 5}', capture_output=True, text=True,
+                                  timeout=WAIT, check=False, **settings)
+            check(done.stdout == '2 bytes\n{\n  "oInt32": 5\n}\n', f"{how}: {done}")
+
+        with open(os.path.join(SOURCE, "docs", "guide", "json.md"), encoding="utf-8") as guide:
+            text = guide.read()
+        line = re.search(r"```sh\n(cc .*?)\n", text)[1]
+        sh(["sh", "-ec", line.replace("-o json", f"-o {app}")], cwd=os.path.dirname(example), env=env)
+        play("shared", env={**os.environ, "LD_LIBRARY_PATH": library})
+        static = sh(["pkg-config", "--static", "--cflags", "--libs", "torc-json"], env=env).split()
+        archives = {f"-l{name}": os.path.join(library, f"lib{name}.a") for name in ("torc-json", "torc")}
+        sh(["cc", example, "-o", app, *[archives.get(f, f) for f in static]])
+        play("static")
+        with open(os.path.join(folder, "CMakeLists.txt"), "w", encoding="utf-8") as out:
+            project_lines = re.search(r"```cmake\n(.*?)```", text, re.S)[1]
+            out.write(f"cmake_minimum_required(VERSION 3.18)\nproject(json C)\n{project_lines}")
+        shutil.copy(example, folder)
+        sh(["cmake", "-S", folder, "-B", os.path.join(folder, "b"), f"-DCMAKE_PREFIX_PATH={prefix}"])
+        sh(["cmake", "--build", os.path.join(folder, "b")])
+        app = os.path.join(folder, "b", "json")
+        play("CMake")
+
+
 def test_testing():
     """examples/testing, built by the guide's lines: with pkg-config (shared, static), with CMake, and for code that is a library
     linked with libtorc."""
@@ -153,4 +187,4 @@ def test_as_a_part_of_a_project():
             check(not [root for root, _, names in os.walk(folder) if "torc_command" in str(names)], "no command, no tests")
 
 
-main(test_pkg_config, test_find_package, test_testing, test_uninstall, test_as_a_part_of_a_project)
+main(test_pkg_config, test_find_package, test_testing, test_json, test_uninstall, test_as_a_part_of_a_project)

@@ -51,8 +51,8 @@ def empty_library(source, folder):
     root = source / "include"
     includes = []
     for header in sorted(root.glob("torc/**/*.h")):
-        if header.name == "testing.h":
-            continue  # of libtorc-testing, whose users build their tests anew (docs/decisions/0009-testing.md)
+        if header.name in ("testing.h", "json.h"):
+            continue  # of libtorc-testing, whose users build their tests anew (docs/decisions/0009-testing.md), and of libtorc-json
         name = header.relative_to(root)
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         text = COMMENT.sub(" ", header.read_text())

@@ -22,8 +22,8 @@ STANDARDS = {"c": ("c99", "c11", "c17", "c2x"), "c++": ("c++11", "c++14", "c++17
 WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Wstrict-prototypes", "-Werror")
 # Structs with padding, by width: a struct that has none any longer is to be taken off.
 PADDED = {64: set(), 32: set()}
-# Structs that base/options.c has no table of: their readers check what is required, and generated code fills in those of torc/stub.h.
-UNLISTED = {"torc_allocator", "torc_endpoint", "torc_handler", "torc_lb_factory", "torc_protobuf_c_handler", "torc_protobuf_c_method",
+# Structs that base/options.c has no table of: their readers check what is required (json/convert.c does for libtorc-json), and generated code fills in those of torc/stub.h.
+UNLISTED = {"torc_allocator", "torc_endpoint", "torc_handler", "torc_json_options", "torc_lb_factory", "torc_protobuf_c_handler", "torc_protobuf_c_method",
             "torc_resolver_factory", "torc_server_call_events", "torc_stream_events", "torc_stub_file"}
 SIZED = re.compile(r"^struct (\w+) \{\n    uint64_t size;(.*?)^\};", re.M | re.S)
 # Not of functions that a field points at: what they return is no part of the struct.

@@ -9,12 +9,12 @@ import re
 import sys
 
 # From the ground up.
-FLOORS = """base io proto regex tls ring lb lb/policies lb/ring_hash lb/outlier_detection http2 creds/call creds resolver
+FLOORS = """base io proto json regex tls ring lb lb/policies lb/ring_hash lb/outlier_detection http2 creds/call creds resolver
 subchannel runtime channel server xds/bootstrap xds/load xds/client xds/resource xds/filter xds/domain xds/lb xds/resolver
 api api/server stub controlplane testing""".split()
 # Who may see the generated protobuf messages.
 MESSAGES = ("proto", "server", "xds/", "api", "stub", "controlplane")
-PUBLIC = ("api", "api/server", "stub", "runtime", "creds", "creds/call", "base", "testing")
+PUBLIC = ("api", "api/server", "stub", "runtime", "creds", "creds/call", "base", "testing", "json")
 MOST_FILES = 24
 MOST_INTERNAL_LINES = 150
 # Who else may include an internal header, a folder or a file: torc_call embeds the loop's call, and two files have the public
@@ -79,7 +79,7 @@ def check_public(root, found):
     api = set()
     for header in (root / "include" / "torc").glob("*.h"):
         text = re.sub(r"/\*.*?\*/", "", header.read_text(), flags=re.S)
-        for statement in re.findall(r"TORC_(?:TESTING_)?API\b([^;]*);", text):
+        for statement in re.findall(r"TORC_(?:TESTING_|JSON_)?API\b([^;]*);", text):
             api |= set(re.findall(r"\b(torc_\w+)\s*\(", statement)[:1])
     for path in sources(root / "src"):
         folder = path.parent.relative_to(root / "src").as_posix()

@@ -13,7 +13,7 @@ import tempfile
 def declared(source):
     for header in sorted((source / "include" / "torc").glob("*.h")):
         text = re.sub(r"/\*.*?\*/", "", header.read_text(encoding="utf-8"), flags=re.S)
-        yield from re.findall(r"^TORC_(?:TESTING_)?API\s[^;]*?\b(torc_\w+)\s*\(", text, re.M)
+        yield from re.findall(r"^TORC_(?:TESTING_|JSON_)?API\s[^;]*?\b(torc_\w+)\s*\(", text, re.M)
 
 
 def main():

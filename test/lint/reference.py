@@ -11,7 +11,7 @@ import xml.etree.ElementTree as ET
 
 def declared(header):
     text = re.sub(r"/\*.*?\*/", "", header.read_text(encoding="utf-8"), flags=re.S)
-    yield from re.findall(r"^TORC_(?:TESTING_)?API\s[^;]*?\b(torc_\w+)\s*\(", text, re.M)
+    yield from re.findall(r"^TORC_(?:TESTING_|JSON_)?API\s[^;]*?\b(torc_\w+)\s*\(", text, re.M)
     yield from re.findall(r"^(?:struct|enum) (\w+) \{", text, re.M)
 
 

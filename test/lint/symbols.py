@@ -2,7 +2,8 @@
 """What the libraries show: libtorc.so exports and libtorc.a has as global names what include/torc declares, all of it and nothing
 else. Each symbol of libtorc.so has a version node of src/torc.map, whose newest node is of this minor release and alone may have a
 pattern; the soname is the ABI's. With TORC_LATE_LOADING libtorc-regex.so exports its one function, and libtorc.so does not
-need what it loads when it is first used. libtorc-testing has the same names and those of torc/testing.h."""
+need what it loads when it is first used. libtorc-testing has the same names and those of torc/testing.h, libtorc-json those of
+torc/json.h."""
 import argparse
 import pathlib
 import re
@@ -56,6 +57,18 @@ def testing_findings(source, folder, declared, cache):
             yield f"{where} and what include/torc declares differ: {sorted(shown ^ (declared | own))}"
 
 
+def json_findings(source, folder, cache):
+    """libtorc-json has the names of torc/json.h, with a version node of their own."""
+    declared = set(re.findall(r"^TORC_JSON_API [^;]*?\b(torc_\w+)\(", (source / "include/torc/json.h").read_text(), re.M))
+    major, minor = re.search(r"^CMAKE_PROJECT_VERSION:\w+=(\d+)\.(\d+)", cache, re.M).groups()
+    exported = names(folder / "libtorc-json.so", "-D")
+    if not declared or exported != {f"{name}@@TORC_JSON_{major}.{minor}" for name in declared}:
+        yield f"torc/json.h declares and libtorc-json.so exports: {sorted(exported)} and {sorted(declared)}"
+    archived = names(folder / "libtorc-json.a", "--extern-only")
+    if archived != declared:
+        yield f"torc/json.h declares and libtorc-json.a has: {sorted(archived ^ declared)} differ"
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--source", required=True)
@@ -74,6 +87,7 @@ def main():
             declared.add(re.search(r"\b(torc_\w+)\s*(\(|$)", statement)[1])
     findings = list(version_findings(pathlib.Path(args.source) / "src" / "torc.map", cache, library, versioned))
     findings += testing_findings(pathlib.Path(args.source), folder, declared, cache)
+    findings += json_findings(pathlib.Path(args.source), folder, cache)
     for shown, where in ((exported, "libtorc.so"), (archived, "libtorc.a")):
         findings += [f"in {where} and not declared in include/torc: {n}" for n in sorted(shown - declared)]
         findings += [f"declared and not in {where}: {n}" for n in sorted(declared - shown)]

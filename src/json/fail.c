@@ -1,0 +1,51 @@
+#include "json/fail.h"
+
+enum { MOST_STEPS = 16, MOST_KEY = 64 };
+
+bool tc_json_fail_with(torc_error **error, int code, const char *text)
+{
+    bool ours = code == TORC_EINVAL || code == TORC_ESTATE;
+    if (error && !*error)
+        *error = torc_error_new(code, ours ? TORC_LAYER_API : TORC_LAYER_CODEC, text);
+    return false;
+}
+
+bool tc_json_fail(torc_error **error, int code, const char *fmt, ...)
+{
+    struct tc_buf text = {0};
+    va_list ap;
+    va_start(ap, fmt);
+    tc_buf_vprintf(&text, fmt, ap);
+    va_end(ap);
+    tc_json_fail_with(error, code, tc_buf_cstr(&text));
+    tc_buf_fini(&text);
+    return false;
+}
+
+/* Cuts a long key between two characters. */
+static void append_key(struct tc_buf *text, struct tc_slice key)
+{
+    size_t n = TC_MIN(key.len, (size_t)MOST_KEY);
+    while (n < key.len && n > 0 && (key.data[n] & 0xc0) == 0x80)
+        n--;
+    tc_buf_printf(text, "[\"%.*s%s\"]", (int)n, key.data, n < key.len ? "..." : "");
+}
+
+void tc_json_append_way(struct tc_buf *text, const struct tc_json_step *step)
+{
+    const struct tc_json_step *steps[MOST_STEPS];
+    size_t n = 0;
+    for (; step && n < MOST_STEPS; step = step->up)
+        steps[n++] = step;
+    if (step)
+        tc_buf_append_str(text, "...");
+    for (bool first = true; n-- > 0; first = false) {
+        const struct tc_json_step *s = steps[n];
+        if (s->field)
+            tc_buf_printf(text, "%s%s", first && !step ? "" : ".", s->field);
+        else if (s->key.data)
+            append_key(text, s->key);
+        else
+            tc_buf_printf(text, "[%zu]", s->index);
+    }
+}

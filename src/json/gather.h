@@ -1,0 +1,30 @@
+/* The fields of a message in wire format, in the order of their numbers. For one thread at a time. */
+#ifndef TC_JSON_GATHER_H
+#define TC_JSON_GATHER_H
+
+#include "base/vec.h"
+#include "json/item.h"
+#include "json/model.h"
+
+/* A run of items of one field, one behind the other in the message; a field that is not repeated has one item. */
+struct tc_entry {
+    const struct tc_schema_field *field;
+    const char *data; /* the first tag */
+    size_t len;       /* to the end of the last item */
+};
+
+/* All zero is empty. Ended by tc_gathered_fini. */
+struct tc_gathered {
+    TC_VEC(struct tc_entry) entries; /* by field; those of one field in the order of the message */
+};
+
+/* Takes the known fields of a message. What is not of its field's wire type is left out, and so are values that a
+ * closed enum does not have, and members of a oneof before the last one that is set. Returns false when the bytes
+ * cannot be read. */
+bool tc_gather(const torc_schema_message *type, struct tc_slice bytes, struct tc_gathered *out);
+void tc_gathered_fini(struct tc_gathered *g);
+
+/* Joins the contents of a message that was sent in pieces: protobuf merges them. `n` entries of one field. */
+void tc_gather_merge(const struct tc_entry *entries, size_t n, struct tc_buf *out);
+
+#endif

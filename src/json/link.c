@@ -1,0 +1,285 @@
+/* References between descriptors.
+ *
+ * In this order: all symbols are sorted by name, and a name that is defined twice is refused; fields, extensions and
+ * methods of new symbols get their types; extensions go to the messages that they extend; each message that has changed
+ * gets its tables for look-ups by number and by name; what must have a certain form (map entries, well-known types) is
+ * checked. Look-ups are binary searches: unlike hash tables they are as quick with names that an enemy has chosen.
+ *
+ * Imports are not followed: all files are one name space. So circles of imports do no harm, and a file that nobody can
+ * give, and whose types nobody uses, may be absent. */
+#include "json/link.h"
+
+#include <stdlib.h>
+
+#include "json/fail.h"
+#include "json/known.h"
+
+static bool link_fail(torc_error **error, int code, const struct tc_schema_file *file, const char *who, const char *why)
+{
+    return tc_json_fail(error, code, "file " TC_SHOWN ": %s: %s", TC_SHOW(file->name), who, why);
+}
+
+/* --- symbols --- */
+
+static int symbol_compare(const void *a, const void *b)
+{
+    return strcmp(((const struct tc_schema_symbol *)a)->name, ((const struct tc_schema_symbol *)b)->name);
+}
+
+static int service_compare(const void *a, const void *b)
+{
+    return strcmp((*(torc_schema_service *const *)a)->full_name, (*(torc_schema_service *const *)b)->full_name);
+}
+
+static bool symbols_sort(torc_schema *s, torc_error **error)
+{
+    s->symbols.len = s->services.len = 0;
+    for (size_t i = 0; i < s->added.len; i++) {
+        *tc_vec_push(&s->symbols) = s->added.data[i];
+        if (s->added.data[i].kind == TC_SYMBOL_SERVICE)
+            *tc_vec_push(&s->services) = s->added.data[i].of.service;
+    }
+    if (s->services.len)
+        qsort(s->services.data, s->services.len, sizeof(s->services.data[0]), service_compare);
+    if (s->symbols.len)
+        qsort(s->symbols.data, s->symbols.len, sizeof(s->symbols.data[0]), symbol_compare);
+    for (size_t i = 1; i < s->symbols.len; i++) {
+        const struct tc_schema_symbol *a = &s->symbols.data[i - 1], *b = a + 1;
+        if (strcmp(a->name, b->name) == 0)
+            return tc_json_fail(error, TORC_EEXIST, "%s is defined by file " TC_SHOWN " and by file " TC_SHOWN, a->name,
+                                TC_SHOW(a->file->name), TC_SHOW(b->file->name));
+    }
+    return true;
+}
+
+static bool not_found(torc_schema *s, const struct tc_schema_file *file, const char *who, const char *what,
+                      torc_error **error)
+{
+    struct tc_buf why = {0};
+    const char *missing = NULL;
+    for (size_t i = 0; i < file->imports.len && !missing; i++)
+        if (!tc_schema_file(s, tc_slice_str(file->imports.data[i])))
+            missing = file->imports.data[i];
+    tc_buf_printf(&why, "%s is not defined", what);
+    if (missing)
+        tc_buf_printf(&why, ", and its import " TC_SHOWN " was not added", TC_SHOW(missing));
+    link_fail(error, TORC_ENOTFOUND, file, who, tc_buf_cstr(&why));
+    tc_buf_fini(&why);
+    return false;
+}
+
+static const struct tc_schema_symbol *find(torc_schema *s, const struct tc_schema_file *file, const char *who,
+                                           const char *name, enum tc_symbol_kind kind, torc_error **error)
+{
+    const struct tc_schema_symbol key = {.name = name};
+    const struct tc_schema_symbol *found =
+        s->symbols.len ? bsearch(&key, s->symbols.data, s->symbols.len, sizeof(key), symbol_compare) : NULL;
+    if (!found)
+        return not_found(s, file, who, name, error), NULL;
+    if (found->kind != kind)
+        return link_fail(error, TORC_EPARSE, file, who, "refers to what is not a type of that kind"), NULL;
+    return found;
+}
+
+/* --- references --- */
+
+static bool field_link(torc_schema *s, struct tc_schema_field *f, torc_error **error)
+{
+    const struct tc_schema_symbol *found;
+    if (f->type_name) {
+        bool is_enum = f->type == TC_TYPE_ENUM;
+        found = find(s, f->file, f->full_name, f->type_name, is_enum ? TC_SYMBOL_ENUM : TC_SYMBOL_MESSAGE, error);
+        if (!found)
+            return false;
+        f->enumeration = is_enum ? found->of.enumeration : NULL;
+        f->message = is_enum ? NULL : found->of.message;
+        if (f->type == TC_TYPE_GROUP && f->file->edition < 1000 && found->of.message->scope == f->scope)
+            found->of.message->within_field = true;
+    }
+    if (f->message && f->message->map_entry) {
+        if (!f->repeated || f->message->scope != f->parent || f->extension)
+            return link_fail(error, TORC_EPARSE, f->file, f->full_name, "uses the map entry of another field");
+        f->type = TC_TYPE_MESSAGE; /* whatever the feature message_encoding says */
+        f->map = true;
+    }
+    return true;
+}
+
+static bool extension_link(torc_schema *s, struct tc_schema_field *f, torc_error **error)
+{
+    const struct tc_schema_symbol *found = find(s, f->file, f->full_name, f->extendee, TC_SYMBOL_MESSAGE, error);
+    if (!found)
+        return false;
+    f->parent = found->of.message;
+    f->parent->changed = true;
+    *tc_vec_push(&f->parent->extensions) = f;
+    return field_link(s, f, error);
+}
+
+static bool service_link(torc_schema *s, torc_schema_service *service, torc_error **error)
+{
+    for (size_t i = 0; i < service->methods.len; i++) {
+        torc_schema_method *m = service->methods.data[i];
+        const struct tc_schema_symbol *in = NULL, *out = NULL;
+        in = find(s, service->file, m->path + 1, m->request_name, TC_SYMBOL_MESSAGE, error);
+        if (in)
+            out = find(s, service->file, m->path + 1, m->response_name, TC_SYMBOL_MESSAGE, error);
+        if (!out)
+            return false;
+        m->request = in->of.message;
+        m->response = out->of.message;
+    }
+    return true;
+}
+
+/* --- tables of a message and of an enum --- */
+
+static int number_compare(const void *a, const void *b)
+{
+    int32_t x = (*(struct tc_schema_field *const *)a)->number, y = (*(struct tc_schema_field *const *)b)->number;
+    return (x > y) - (x < y);
+}
+
+/* Aliases of one name: the field's own name comes before another field's name in JSON. */
+static int alias_compare(const void *a, const void *b)
+{
+    const struct tc_schema_alias *x = a, *y = b;
+    int c = strcmp(x->name, y->name);
+    if (c)
+        return c;
+    bool x_own = x->name == x->field->name, y_own = y->name == y->field->name;
+    return x_own != y_own ? y_own - x_own
+                          : (x->field->number > y->field->number) - (x->field->number < y->field->number);
+}
+
+static bool message_sort(torc_schema *s, torc_schema_message *m, torc_error **error)
+{
+    size_t n = m->fields.len + m->extensions.len;
+    if (n > TC_SCHEMA_MAX_FIELDS)
+        return link_fail(error, TORC_ELIMIT, m->file, m->full_name, "more than 65536 fields");
+    m->by_number = tc_schema_alloc(s, n + 1, sizeof(*m->by_number));
+    m->by_name = tc_schema_alloc(s, 2 * n + 1, sizeof(*m->by_name));
+    m->n_by_number = m->n_by_name = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct tc_schema_field *f = i < m->fields.len ? m->fields.data[i] : m->extensions.data[i - m->fields.len];
+        m->by_number[m->n_by_number++] = f;
+        if (!f->extension)
+            m->by_name[m->n_by_name++] = (struct tc_schema_alias){f->name, f};
+        m->by_name[m->n_by_name++] = (struct tc_schema_alias){f->json_name, f};
+    }
+    qsort(m->by_number, n, sizeof(*m->by_number), number_compare);
+    qsort(m->by_name, m->n_by_name, sizeof(*m->by_name), alias_compare);
+    for (size_t i = 0; i < n; i++) {
+        m->by_number[i]->index = (unsigned)i;
+        if (i && m->by_number[i - 1]->number == m->by_number[i]->number)
+            return tc_json_fail(error, TORC_EEXIST, "file " TC_SHOWN ": %s: fields %s and %s have one number",
+                                TC_SHOW(m->file->name), m->full_name, m->by_number[i - 1]->name, m->by_number[i]->name);
+    }
+    for (size_t i = 1; i < m->n_by_name; i++) {
+        const struct tc_schema_alias *a = &m->by_name[i - 1], *b = a + 1;
+        if (a->field != b->field && a->name == a->field->name && b->name == b->field->name &&
+            strcmp(a->name, b->name) == 0)
+            return link_fail(error, TORC_EEXIST, m->file, a->field->full_name, "is defined twice");
+    }
+    return true;
+}
+
+struct enum_sort {
+    unsigned index;
+    const struct tc_schema_value *value;
+};
+
+static int value_number_compare(const void *a, const void *b)
+{
+    const struct enum_sort *x = a, *y = b;
+    int c = (x->value->number > y->value->number) - (x->value->number < y->value->number);
+    return c ? c : (x->index > y->index) - (x->index < y->index);
+}
+
+static int value_name_compare(const void *a, const void *b)
+{
+    const struct enum_sort *x = a, *y = b;
+    int c = strcmp(x->value->name, y->value->name);
+    return c ? c : (x->index > y->index) - (x->index < y->index);
+}
+
+static void enum_sort(torc_schema *s, torc_schema_enum *e)
+{
+    size_t n = e->values.len;
+    struct enum_sort *order = tc_reallocarray(NULL, n, sizeof(*order));
+    for (size_t i = 0; i < n; i++)
+        order[i] = (struct enum_sort){(unsigned)i, &e->values.data[i]};
+    e->by_number = tc_schema_alloc(s, n, sizeof(*e->by_number));
+    e->by_name = tc_schema_alloc(s, n, sizeof(*e->by_name));
+    qsort(order, n, sizeof(*order), value_number_compare);
+    for (size_t i = 0; i < n; i++)
+        e->by_number[i] = order[i].index;
+    qsort(order, n, sizeof(*order), value_name_compare);
+    for (size_t i = 0; i < n; i++)
+        e->by_name[i] = order[i].index;
+    tc_free(order);
+}
+
+/* --- forms --- */
+
+static bool entry_check(const torc_schema_message *m, torc_error **error)
+{
+    const struct tc_schema_field *key = m->n_by_number == 2 ? m->by_number[0] : NULL;
+    const struct tc_schema_field *value = key ? m->by_number[1] : NULL;
+    if (!m->scope || !key || key->number != 1 || value->number != 2 || key->repeated || value->repeated || key->oneof ||
+        value->oneof || key->extension || value->extension || tc_schema_is_message(key) ||
+        (value->message && value->type == TC_TYPE_GROUP) || key->type == TC_TYPE_ENUM || key->type == TC_TYPE_BYTES ||
+        key->type == TC_TYPE_FLOAT || key->type == TC_TYPE_DOUBLE)
+        return link_fail(error, TORC_EPARSE, m->file, m->full_name, "is not an entry of a map");
+    return true;
+}
+
+/* After all fields have their types. */
+static bool message_check(torc_schema_message *m, torc_error **error)
+{
+    if (m->map_entry && !entry_check(m, error))
+        return false;
+    if (!tc_known_of(m, &m->known))
+        return link_fail(error, TORC_EPARSE, m->file, m->full_name, "does not have the fields of that well-known type");
+    return true;
+}
+
+static bool symbol_link(torc_schema *s, struct tc_schema_symbol *symbol, torc_error **error)
+{
+    switch (symbol->kind) {
+    case TC_SYMBOL_EXTENSION:
+        return extension_link(s, symbol->of.extension, error);
+    case TC_SYMBOL_SERVICE:
+        return service_link(s, symbol->of.service, error);
+    case TC_SYMBOL_ENUM:
+        enum_sort(s, symbol->of.enumeration);
+        return true;
+    case TC_SYMBOL_MESSAGE:
+        for (size_t i = 0; i < symbol->of.message->fields.len; i++)
+            if (!field_link(s, symbol->of.message->fields.data[i], error))
+                return false;
+        return true;
+    }
+    return true;
+}
+
+bool tc_schema_resolve(torc_schema *s, torc_error **error)
+{
+    bool good = symbols_sort(s, error);
+    for (size_t i = s->linked; good && i < s->added.len; i++)
+        good = symbol_link(s, &s->added.data[i], error);
+    for (size_t i = 0; good && i < s->added.len; i++) {
+        torc_schema_message *m = s->added.data[i].kind == TC_SYMBOL_MESSAGE ? s->added.data[i].of.message : NULL;
+        if (m && m->changed)
+            good = message_sort(s, m, error);
+    }
+    for (size_t i = 0; good && i < s->added.len; i++) {
+        torc_schema_message *m = s->added.data[i].kind == TC_SYMBOL_MESSAGE ? s->added.data[i].of.message : NULL;
+        if (m && m->changed)
+            good = message_check(m, error);
+        if (good && m)
+            m->changed = false;
+    }
+    s->linked = s->added.len;
+    return good;
+}

@@ -1,0 +1,10 @@
+/* Connects what the files of a schema define. */
+#ifndef TC_JSON_LINK_H
+#define TC_JSON_LINK_H
+
+#include "json/model.h"
+
+/* Resolves all references of the symbols that are not linked yet. Returns false with an error. */
+bool tc_schema_resolve(torc_schema *schema, torc_error **error);
+
+#endif

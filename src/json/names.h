@@ -1,0 +1,14 @@
+/* Names: what an identifier is, and lowerCamelCase. Pure functions, any thread. */
+#ifndef TC_JSON_NAMES_H
+#define TC_JSON_NAMES_H
+
+#include "base/buf.h"
+
+/* Returns whether the text is an identifier of a .proto file; with `dots`, several with dots between them. */
+bool tc_name_is_good(struct tc_slice name, bool dots);
+/* Appends the name of a field in lowerCamelCase. */
+void tc_name_append_camel(struct tc_buf *out, struct tc_slice name);
+/* Appends the name in snake_case whose lowerCamelCase is `camel`. Returns false when there is none. */
+bool tc_name_append_snake(struct tc_buf *out, struct tc_slice camel);
+
+#endif

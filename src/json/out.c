@@ -1,0 +1,431 @@
+/* Wire format into JSON.
+ *
+ * Each message is gathered first (json/gather), so that its fields come once and in the order of their numbers; then
+ * each field is written as its type says. Map entries are sorted by key, of which the last counts. Start at
+ * tc_json_out_fields. Well-known types are in json/out_known. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/parse.h"
+#include "json/number.h"
+#include "json/out_internal.h"
+
+bool tc_json_out_fail(struct tc_json_out *o, int code, const char *what)
+{
+    struct tc_buf text = {0};
+    if (o->step) {
+        tc_buf_append_str(&text, "field ");
+        tc_json_append_way(&text, o->step);
+        tc_buf_append_str(&text, ": ");
+    }
+    tc_buf_append_str(&text, what);
+    tc_json_fail_with(o->error, code, tc_buf_cstr(&text));
+    tc_buf_fini(&text);
+    return false;
+}
+
+/* --- scalars --- */
+
+static bool string_out(struct tc_json_out *o, struct tc_slice text)
+{
+    if (!tc_utf8_valid(text))
+        return tc_json_out_fail(o, TORC_EPARSE, "text that is not UTF-8");
+    tc_json_writer_string(&o->w, text);
+    return true;
+}
+
+static void float_out(struct tc_json_out *o, double v, bool is_float)
+{
+    if (isnan(v))
+        tc_json_writer_text(&o->w, "\"NaN\"");
+    else if (isinf(v))
+        tc_json_writer_text(&o->w, v > 0 ? "\"Infinity\"" : "\"-Infinity\"");
+    else if (is_float)
+        tc_number_append_float(o->w.out, (float)v);
+    else
+        tc_number_append_double(o->w.out, v);
+}
+
+static void enum_out(struct tc_json_out *o, const torc_schema_enum *e, int32_t number)
+{
+    const struct tc_schema_value *v = o->options->enum_numbers ? NULL : tc_schema_value_by_number(e, number);
+    if (e->null)
+        tc_json_writer_text(&o->w, "null");
+    else if (v)
+        tc_json_writer_string(&o->w, tc_slice_str(v->name));
+    else
+        tc_buf_printf(o->w.out, "%" PRId32, number);
+}
+
+static void bytes_out(struct tc_json_out *o, struct tc_slice bytes)
+{
+    tc_buf_append_char(o->w.out, '"');
+    tc_base64_encode(o->w.out, bytes.data, bytes.len, true);
+    tc_buf_append_char(o->w.out, '"');
+}
+
+/* The integer of a field; those of 32 bits may have been sent with more. */
+static int64_t integer_of(int type, uint64_t v)
+{
+    switch (type) {
+    case TC_TYPE_SINT32:
+        v &= UINT32_MAX;
+        return (int32_t)(uint32_t)(v >> 1 ^ (0 - (v & 1)));
+    case TC_TYPE_SINT64:
+        return (int64_t)(v >> 1 ^ (0 - (v & 1)));
+    case TC_TYPE_UINT32:
+    case TC_TYPE_FIXED32:
+        return (int64_t)(uint32_t)v;
+    case TC_TYPE_INT32:
+    case TC_TYPE_SFIXED32:
+        return (int32_t)(uint32_t)v;
+    default:
+        return (int64_t)v;
+    }
+}
+
+static void integer_out(struct tc_json_out *o, int type, uint64_t v, bool quoted)
+{
+    if (type == TC_TYPE_UINT64 || type == TC_TYPE_FIXED64)
+        tc_buf_printf(o->w.out, "\"%" PRIu64 "\"", v);
+    else if (quoted || type == TC_TYPE_INT64 || type == TC_TYPE_SINT64 || type == TC_TYPE_SFIXED64)
+        tc_buf_printf(o->w.out, "\"%" PRId64 "\"", integer_of(type, v));
+    else
+        tc_buf_printf(o->w.out, "%" PRId64, integer_of(type, v));
+}
+
+static double double_of(int type, uint64_t v)
+{
+    float f;
+    double d;
+    uint32_t bits = (uint32_t)v;
+    memcpy(&f, &bits, sizeof(f));
+    memcpy(&d, &v, sizeof(d));
+    return type == TC_TYPE_FLOAT ? (double)f : d;
+}
+
+bool tc_json_out_value(struct tc_json_out *o, const struct tc_schema_field *f, const struct tc_item *item,
+                       unsigned depth)
+{
+    switch (f->type) {
+    case TC_TYPE_MESSAGE:
+    case TC_TYPE_GROUP:
+        return tc_json_out_message(o, f->message, item->bytes, depth + 1);
+    case TC_TYPE_STRING:
+        return string_out(o, item->bytes);
+    case TC_TYPE_BYTES:
+        bytes_out(o, item->bytes);
+        return true;
+    case TC_TYPE_BOOL:
+        tc_json_writer_text(&o->w, item->value ? "true" : "false");
+        return true;
+    case TC_TYPE_ENUM:
+        enum_out(o, f->enumeration, (int32_t)(uint32_t)item->value);
+        return true;
+    case TC_TYPE_FLOAT:
+    case TC_TYPE_DOUBLE:
+        float_out(o, double_of(f->type, item->value), f->type == TC_TYPE_FLOAT);
+        return true;
+    default:
+        integer_out(o, f->type, item->value, false);
+        return true;
+    }
+}
+
+/* --- lists --- */
+
+static bool element_out(struct tc_json_out *o, const struct tc_schema_field *f, const struct tc_item *item, bool *first,
+                        struct tc_json_step *step, unsigned depth)
+{
+    if (f->type == TC_TYPE_ENUM && f->enumeration->closed &&
+        !tc_schema_value_by_number(f->enumeration, (int32_t)(uint32_t)item->value))
+        return true;
+    tc_json_writer_next(&o->w, first);
+    if ((int64_t)o->w.out->len > o->options->max_bytes)
+        return tc_json_out_fail(o, TORC_ELIMIT, "the text is larger than max_bytes");
+    o->step = step;
+    if (!tc_json_out_value(o, f, item, depth))
+        return false;
+    o->step = step->up;
+    step->index++;
+    return true;
+}
+
+/* Numbers one behind the other, without tags. */
+static bool packed_out(struct tc_json_out *o, const struct tc_schema_field *f, struct tc_slice rest, bool *first,
+                       struct tc_json_step *step, unsigned depth)
+{
+    unsigned wire = tc_schema_wire(f->type);
+    while (rest.len) {
+        struct tc_item item = {.number = (uint32_t)f->number, .wire = (uint8_t)wire};
+        if (!(wire == TC_WIRE_VARINT ? tc_item_take_varint(&rest, &item.value)
+                                     : tc_item_take_fixed(&rest, wire == TC_WIRE_32BIT ? 4 : 8, &item.value)))
+            return tc_json_out_fail(o, TORC_EPARSE, "a list of numbers that is cut short");
+        if (!element_out(o, f, &item, first, step, depth))
+            return false;
+    }
+    return true;
+}
+
+bool tc_json_out_list(struct tc_json_out *o, const struct tc_entry *entries, size_t n, unsigned depth)
+{
+    struct tc_json_step step = {.up = o->step};
+    struct tc_item item;
+    bool first = true, good = true;
+    tc_json_writer_open(&o->w, '[');
+    for (size_t i = 0; i < n; i++) {
+        const struct tc_schema_field *f = entries[i].field;
+        unsigned wire = tc_schema_wire(f->type);
+        struct tc_slice rest = tc_slice_of(entries[i].data, entries[i].len);
+        while (good && tc_item_next(&rest, &item) > 0)
+            good = item.wire == wire ? element_out(o, f, &item, &first, &step, depth)
+                                     : packed_out(o, f, item.bytes, &first, &step, depth);
+    }
+    tc_json_writer_close(&o->w, ']', first);
+    return good;
+}
+
+/* --- maps --- */
+
+/* A map entry: its key, and its value or what the default value is. */
+struct pair {
+    struct tc_item key;
+    struct tc_slice bytes; /* the entry */
+    size_t place;
+    bool is_text, is_unsigned;
+};
+
+static int pair_compare(const void *a, const void *b)
+{
+    const struct pair *x = a, *y = b;
+    if (x->is_text)
+        return tc_slice_cmp(x->key.bytes, y->key.bytes);
+    if (x->is_unsigned)
+        return (x->key.value > y->key.value) - (x->key.value < y->key.value);
+    return ((int64_t)x->key.value > (int64_t)y->key.value) - ((int64_t)x->key.value < (int64_t)y->key.value);
+}
+
+static int pair_order(const void *a, const void *b)
+{
+    const struct pair *x = a, *y = b;
+    int c = pair_compare(a, b);
+    return c ? c : (x->place > y->place) - (x->place < y->place);
+}
+
+static uint64_t key_of(int type, uint64_t v)
+{
+    return type == TC_TYPE_BOOL ? v != 0 : (uint64_t)integer_of(type, v);
+}
+
+/* Finds the key of an entry. Returns false for an entry that cannot be read. */
+static bool pair_read(const struct tc_schema_field *f, struct tc_slice bytes, struct pair *out)
+{
+    const struct tc_schema_field *key = f->message->by_number[0];
+    struct tc_slice rest = bytes;
+    struct tc_item item;
+    int more;
+    *out = (struct pair){.bytes = bytes, .is_text = key->type == TC_TYPE_STRING};
+    out->is_unsigned = key->type == TC_TYPE_UINT64 || key->type == TC_TYPE_FIXED64;
+    while ((more = tc_item_next(&rest, &item)) > 0)
+        if (item.number == 1 && item.wire == tc_schema_wire(key->type))
+            out->key = item;
+    if (!out->is_text)
+        out->key.value = key_of(key->type, out->key.value);
+    return more == 0;
+}
+
+static bool key_out(struct tc_json_out *o, const struct tc_schema_field *key, const struct pair *p, bool *first)
+{
+    tc_json_writer_next(&o->w, first);
+    if (key->type == TC_TYPE_STRING && !string_out(o, p->key.bytes))
+        return false;
+    if (key->type == TC_TYPE_BOOL)
+        tc_json_writer_text(&o->w, p->key.value ? "\"true\"" : "\"false\"");
+    else if (key->type != TC_TYPE_STRING && p->is_unsigned)
+        tc_buf_printf(o->w.out, "\"%" PRIu64 "\"", p->key.value);
+    else if (key->type != TC_TYPE_STRING)
+        tc_buf_printf(o->w.out, "\"%" PRId64 "\"", (int64_t)p->key.value);
+    tc_json_writer_text(&o->w, o->w.indent ? ": " : ":");
+    return true;
+}
+
+static bool pair_out(struct tc_json_out *o, const struct tc_schema_field *f, const struct pair *p, bool *first,
+                     unsigned depth)
+{
+    const struct tc_schema_field *value = f->message->by_number[1];
+    struct tc_gathered g = {0};
+    struct tc_buf scratch = {0};
+    struct tc_json_step step = {.up = o->step, .key = p->is_text ? p->key.bytes : tc_slice_of("", 0)};
+    struct tc_item item = {.bytes = tc_slice_of("", 0)};
+    bool good = tc_json_out_begin(o, f->message, depth) && tc_gather(f->message, p->bytes, &g);
+    size_t at = 0;
+    while (at < g.entries.len && g.entries.data[at].field != value)
+        at++;
+    if (value->type == TC_TYPE_ENUM)
+        item.value = (uint64_t)value->enumeration->values.data[0].number;
+    if (at < g.entries.len)
+        tc_json_out_last(&g.entries.data[at], g.entries.len - at, &scratch, &item);
+    good = good && key_out(o, f->message->by_number[0], p, first);
+    o->step = &step;
+    good = good && tc_json_out_value(o, value, &item, depth);
+    o->step = step.up;
+    tc_buf_fini(&scratch);
+    tc_gathered_fini(&g);
+    return good;
+}
+
+/* Returns whether an entry has a value that its closed enum does not have: the whole entry is then unknown. */
+static bool pair_is_unknown(const struct tc_schema_field *f, const struct pair *p)
+{
+    const struct tc_schema_field *value = f->message->by_number[1];
+    struct tc_slice rest = p->bytes;
+    struct tc_item item;
+    bool unknown = false;
+    if (value->type != TC_TYPE_ENUM || !value->enumeration->closed)
+        return false;
+    while (tc_item_next(&rest, &item) > 0)
+        if (item.number == 2 && item.wire == TC_WIRE_VARINT)
+            unknown = !tc_schema_value_by_number(value->enumeration, (int32_t)(uint32_t)item.value);
+    return unknown;
+}
+
+bool tc_json_out_map(struct tc_json_out *o, const struct tc_entry *entries, size_t n, unsigned depth)
+{
+    TC_VEC(struct pair) pairs = {0};
+    struct tc_item item;
+    bool first = true, good = true;
+    const struct tc_schema_field *f = n ? entries->field : NULL;
+    for (size_t i = 0; i < n && good; i++) {
+        struct tc_slice rest = tc_slice_of(entries[i].data, entries[i].len);
+        while (good && tc_item_next(&rest, &item) > 0) {
+            struct pair p;
+            good = pair_read(f, item.bytes, &p) || tc_json_out_fail(o, TORC_EPARSE, "an entry that cannot be read");
+            p.place = pairs.len;
+            if (good && !pair_is_unknown(f, &p))
+                *tc_vec_push(&pairs) = p;
+        }
+    }
+    if (pairs.len)
+        qsort(pairs.data, pairs.len, sizeof(pairs.data[0]), pair_order);
+    tc_json_writer_open(&o->w, '{');
+    for (size_t i = 0; i < pairs.len && good; i++)
+        if (i + 1 == pairs.len || pair_compare(&pairs.data[i], &pairs.data[i + 1]) != 0)
+            good = pair_out(o, f, &pairs.data[i], &first, depth + 1);
+    tc_json_writer_close(&o->w, '}', first);
+    tc_vec_fini(&pairs);
+    return good;
+}
+
+/* --- messages --- */
+
+bool tc_json_out_begin(struct tc_json_out *o, const torc_schema_message *type, unsigned depth)
+{
+    if (type->message_set)
+        return tc_json_out_fail(o, TORC_EUNSUPPORTED, "a message set, which has no JSON form");
+    if ((int64_t)depth > o->options->max_depth)
+        return tc_json_out_fail(o, TORC_ELIMIT, "messages within each other are more than max_depth");
+    return (int64_t)o->w.out->len <= o->options->max_bytes ||
+           tc_json_out_fail(o, TORC_ELIMIT, "the text is larger than max_bytes");
+}
+
+void tc_json_out_last(const struct tc_entry *entries, size_t n, struct tc_buf *scratch, struct tc_item *item)
+{
+    struct tc_slice rest = tc_slice_of(entries[n - 1].data, entries[n - 1].len);
+    tc_item_next(&rest, item);
+    if (n == 1 || !tc_schema_is_message(entries->field))
+        return;
+    tc_gather_merge(entries, n, scratch);
+    item->bytes = tc_buf_slice(scratch);
+}
+
+static struct tc_slice name_of(const struct tc_json_out *o, const struct tc_schema_field *f)
+{
+    return tc_slice_str(o->options->proto_names && !f->extension ? f->name : f->json_name);
+}
+
+/* Writes a field that was sent, unless it has no presence and its default value. */
+static bool field_out(struct tc_json_out *o, const struct tc_entry *entries, size_t n, bool *first, unsigned depth)
+{
+    const struct tc_schema_field *f = entries->field;
+    struct tc_buf scratch = {0};
+    struct tc_item item = {0};
+    bool good = true;
+    if (!f->repeated)
+        tc_json_out_last(entries, n, &scratch, &item);
+    if (f->repeated || f->has_presence || o->options->emit_defaults || item.value || item.bytes.len) {
+        bool was_first = *first;
+        size_t before = o->w.out->len;
+        tc_json_writer_member(&o->w, first, name_of(o, f));
+        size_t value = o->w.out->len;
+        good = f->map        ? tc_json_out_map(o, entries, n, depth)
+               : f->repeated ? tc_json_out_list(o, entries, n, depth)
+                             : tc_json_out_value(o, f, &item, depth);
+        if (good && f->repeated && !o->options->emit_defaults && o->w.out->len == value + 2) { /* empty */
+            o->w.out->len = before;
+            *first = was_first;
+        }
+    }
+    tc_buf_fini(&scratch);
+    return good;
+}
+
+/* Writes a field that was not sent, where the options ask for it. */
+static void absent_out(struct tc_json_out *o, const struct tc_schema_field *f, bool *first)
+{
+    const struct tc_item item = {.bytes = tc_slice_of("", 0)};
+    if (f->extension || f->has_presence)
+        return;
+    tc_json_writer_member(&o->w, first, name_of(o, f));
+    if (f->repeated)
+        tc_json_writer_text(&o->w, f->map ? "{}" : "[]");
+    else
+        tc_json_out_value(o, f, &item, 0);
+}
+
+bool tc_json_out_fields(struct tc_json_out *o, const torc_schema_message *type, struct tc_slice bytes, bool *first,
+                        unsigned depth)
+{
+    struct tc_gathered g = {0};
+    struct tc_json_step step = {.up = o->step};
+    size_t next = 0; /* the first field that emit_defaults may have to write */
+    bool good = tc_gather(type, bytes, &g) || tc_json_out_fail(o, TORC_EPARSE, "bytes that are not a message");
+    for (size_t i = 0, n; i < g.entries.len && good; i += n) {
+        const struct tc_schema_field *f = g.entries.data[i].field;
+        for (n = 1; i + n < g.entries.len && g.entries.data[i + n].field == f;)
+            n++;
+        for (; o->options->emit_defaults && next < f->index; next++)
+            absent_out(o, type->by_number[next], first);
+        next = f->index + 1;
+        step.field = f->extension ? f->json_name : f->name;
+        o->step = &step;
+        good = field_out(o, &g.entries.data[i], n, first, depth);
+        o->step = step.up;
+    }
+    for (; good && o->options->emit_defaults && next < type->n_by_number; next++)
+        absent_out(o, type->by_number[next], first);
+    tc_gathered_fini(&g);
+    return good;
+}
+
+bool tc_json_out_message(struct tc_json_out *o, const torc_schema_message *type, struct tc_slice bytes, unsigned depth)
+{
+    bool first = true;
+    if (!tc_json_out_begin(o, type, depth))
+        return false;
+    if (type->known)
+        return tc_json_out_known(o, type, bytes, depth);
+    tc_json_writer_open(&o->w, '{');
+    bool good = tc_json_out_fields(o, type, bytes, &first, depth);
+    tc_json_writer_close(&o->w, '}', first);
+    return good;
+}
+
+bool tc_json_write(const torc_schema *schema, const torc_schema_message *type, struct tc_slice bytes,
+                   const struct torc_json_options *options, struct tc_buf *out, torc_error **error)
+{
+    struct tc_json_out o = {
+        .w = {.out = out, .indent = (unsigned)options->indent}, .schema = schema, .options = options, .error = error};
+    return tc_json_out_message(&o, type, bytes, 1) && tc_json_out_begin(&o, type, 1);
+}

@@ -1,0 +1,464 @@
+/* Descriptors as text of a .proto file.
+ *
+ * Names have been checked by json/parse and are written as they are; all other texts are written as string literals, so
+ * that a descriptor cannot make text that means something else. What no conversion needs (reserved ranges, options) is
+ * read from the bytes of the descriptor. Types are written with their full names: protoc takes the text of a file. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "json/fail.h"
+#include "json/item.h"
+#include "json/model.h"
+
+enum { EDITION_2023 = 1000, PROTO3 = 999, END_OF_NUMBERS = 1 << 29 };
+
+struct text {
+    struct tc_buf out;
+    unsigned level;
+};
+
+static void line_begin(struct text *t)
+{
+    tc_buf_printf(&t->out, "%*s", (int)(2 * t->level), "");
+}
+
+static void literal(struct text *t, const char *s)
+{
+    tc_buf_append_char(&t->out, '"');
+    for (; *s; s++) {
+        unsigned char c = (unsigned char)*s;
+        if (c == '"' || c == '\\')
+            tc_buf_printf(&t->out, "\\%c", c);
+        else if (c < 0x20 || c == 0x7f)
+            tc_buf_printf(&t->out, "\\%03o", c);
+        else
+            tc_buf_append_char(&t->out, (char)c);
+    }
+    tc_buf_append_char(&t->out, '"');
+}
+
+/* --- options --- */
+
+/* Appends an option of a field in brackets; *n counts them. */
+static void field_option(struct text *t, unsigned *n, const char *name)
+{
+    tc_buf_printf(&t->out, "%s%s = ", (*n)++ ? ", " : " [", name);
+}
+
+static bool flag(struct tc_slice options, uint32_t number)
+{
+    struct tc_item item;
+    bool set = false;
+    while (tc_item_next(&options, &item) > 0)
+        if (item.number == number && item.wire == TC_WIRE_VARINT)
+            set = item.value != 0;
+    return set;
+}
+
+/* The features that a FeatureSet gives, as "features.NAME = VALUE", each with `before` and `after`. */
+static void features(struct text *t, struct tc_slice set, const char *before, const char *after, unsigned *n)
+{
+    static const struct {
+        const char *name, *values[4];
+    } known[] = {
+        {"field_presence", {"", "EXPLICIT", "IMPLICIT", "LEGACY_REQUIRED"}},
+        {"enum_type", {"", "OPEN", "CLOSED", ""}},
+        {"repeated_field_encoding", {"", "PACKED", "EXPANDED", ""}},
+        {"utf8_validation", {"", "", "VERIFY", "NONE"}},
+        {"message_encoding", {"", "LENGTH_PREFIXED", "DELIMITED", ""}},
+        {"json_format", {"", "ALLOW", "LEGACY_BEST_EFFORT", ""}},
+    };
+    struct tc_item item;
+    while (tc_item_next(&set, &item) > 0) {
+        if (item.number > TC_ARRAY_LEN(known) || item.wire != TC_WIRE_VARINT || item.value > 3)
+            continue;
+        const char *value = known[item.number - 1].values[item.value];
+        if (!*value)
+            continue;
+        if (n)
+            tc_buf_append_str(&t->out, (*n)++ ? ", " : " [");
+        else
+            line_begin(t);
+        tc_buf_printf(&t->out, "%sfeatures.%s = %s%s", before, known[item.number - 1].name, value, after);
+    }
+}
+
+/* The options of a file, a message or an enum, each on a line of its own. */
+static void options_write(struct text *t, struct tc_slice options, uint32_t deprecated, uint32_t feature_set)
+{
+    if (flag(options, deprecated)) {
+        line_begin(t);
+        tc_buf_append_str(&t->out, "option deprecated = true;\n");
+    }
+    features(t, tc_wire_find(options, feature_set), "option ", ";\n", NULL);
+}
+
+/* --- fields --- */
+
+static const char *const scalar_names[] = {"",        "double",   "float",    "int64",  "uint64", "int32", "fixed64",
+                                           "fixed32", "bool",     "string",   "",       "",       "bytes", "uint32",
+                                           "",        "sfixed32", "sfixed64", "sint32", "sint64"};
+
+static void type_write(struct text *t, const struct tc_schema_field *f)
+{
+    if (f->map) {
+        tc_buf_printf(&t->out, "map<%s, ", scalar_names[f->message->by_number[0]->type]);
+        type_write(t, f->message->by_number[1]);
+        tc_buf_append_char(&t->out, '>');
+    } else if (f->message || f->enumeration) {
+        tc_buf_printf(&t->out, ".%s", f->message ? f->message->full_name : f->enumeration->full_name);
+    } else {
+        tc_buf_append_str(&t->out, scalar_names[f->type]);
+    }
+}
+
+static const char *label_of(const struct tc_schema_field *f)
+{
+    bool proto2 = f->file->edition < PROTO3;
+    if (f->map)
+        return "";
+    if (f->repeated)
+        return "repeated ";
+    if (proto2 && f->required)
+        return "required ";
+    if (f->proto3_optional || (proto2 && !f->oneof))
+        return "optional ";
+    return "";
+}
+
+static void default_write(struct text *t, const struct tc_schema_field *f, unsigned *n)
+{
+    field_option(t, n, "default");
+    if (f->type == TC_TYPE_STRING || f->type == TC_TYPE_BYTES)
+        literal(t, f->default_value);
+    else
+        for (const char *p = f->default_value; *p; p++) /* a number or a name; nothing else belongs here */
+            if (strchr("+-._", *p) || (*p >= '0' && *p <= '9') || (*p >= 'A' && *p <= 'Z') || (*p >= 'a' && *p <= 'z'))
+                tc_buf_append_char(&t->out, *p);
+}
+
+static void message_body(struct text *t, const torc_schema_message *m);
+
+static void field_write(struct text *t, const struct tc_schema_field *f)
+{
+    unsigned n = 0;
+    bool group = f->type == TC_TYPE_GROUP && f->message->within_field && f->message->scope == f->scope;
+    line_begin(t);
+    tc_buf_append_str(&t->out, label_of(f));
+    if (group) {
+        tc_buf_printf(&t->out, "group %s = %" PRId32 " ", f->message->name, f->number);
+        message_body(t, f->message);
+        return;
+    }
+    type_write(t, f);
+    tc_buf_printf(&t->out, " %s = %" PRId32, f->name, f->number);
+    if (f->default_value)
+        default_write(t, f, &n);
+    if (f->has_json_name) {
+        field_option(t, &n, "json_name");
+        literal(t, f->json_name);
+    }
+    if (f->explicit_packed) {
+        field_option(t, &n, "packed");
+        tc_buf_append_str(&t->out, f->packed ? "true" : "false");
+    }
+    if (flag(f->options, 3)) {
+        field_option(t, &n, "deprecated");
+        tc_buf_append_str(&t->out, "true");
+    }
+    if (f->file->edition >= EDITION_2023)
+        features(t, tc_wire_find(f->options, 21), "", "", &n);
+    tc_buf_append_str(&t->out, n ? "];\n" : ";\n");
+}
+
+static void extension_write(struct text *t, const struct tc_schema_field *f)
+{
+    line_begin(t);
+    tc_buf_printf(&t->out, "extend .%s {\n", f->extendee);
+    t->level++;
+    field_write(t, f);
+    t->level--;
+    line_begin(t);
+    tc_buf_append_str(&t->out, "}\n");
+}
+
+static void oneof_write(struct text *t, const torc_schema_message *m, const struct tc_schema_oneof *o)
+{
+    line_begin(t);
+    tc_buf_printf(&t->out, "oneof %s {\n", o->name);
+    t->level++;
+    unsigned left = o->members;
+    for (size_t i = o->first; left > 0; i++) {
+        if (m->fields.data[i]->oneof != o)
+            continue;
+        field_write(t, m->fields.data[i]);
+        left--;
+    }
+    t->level--;
+    line_begin(t);
+    tc_buf_append_str(&t->out, "}\n");
+}
+
+/* --- enums --- */
+
+static void value_write(struct text *t, const struct tc_schema_value *v)
+{
+    line_begin(t);
+    tc_buf_printf(&t->out, "%s = %" PRId32 ";\n", v->name, v->number);
+}
+
+static bool has_alias(const torc_schema_enum *e)
+{
+    for (size_t i = 1; i < e->values.len; i++)
+        if (e->values.data[e->by_number[i]].number == e->values.data[e->by_number[i - 1]].number)
+            return true;
+    return false;
+}
+
+/* Ranges and names that nobody may use: `inclusive` as enums have them; `what` is "reserved" or "extensions". */
+static void range_write(struct text *t, struct tc_slice range, const char *what, bool inclusive)
+{
+    struct tc_item item;
+    int64_t from = 0, to = 0, most = inclusive ? INT32_MAX : END_OF_NUMBERS - 1;
+    while (tc_item_next(&range, &item) > 0) {
+        if (item.wire == TC_WIRE_VARINT && item.number == 1)
+            from = (int32_t)(uint32_t)item.value;
+        else if (item.wire == TC_WIRE_VARINT && item.number == 2)
+            to = (int32_t)(uint32_t)item.value;
+    }
+    to -= !inclusive;
+    line_begin(t);
+    tc_buf_printf(&t->out, "%s %" PRId64, what, from);
+    if (to >= most)
+        tc_buf_append_str(&t->out, " to max");
+    else if (to != from)
+        tc_buf_printf(&t->out, " to %" PRId64, to);
+    tc_buf_append_str(&t->out, ";\n");
+}
+
+static void reserved_name_write(struct text *t, struct tc_slice name, bool quoted)
+{
+    struct tc_buf copy = {0};
+    tc_buf_append_slice(&copy, name);
+    line_begin(t);
+    tc_buf_append_str(&t->out, "reserved ");
+    if (quoted)
+        literal(t, tc_buf_cstr(&copy));
+    else
+        tc_buf_append_str(&t->out, tc_buf_cstr(&copy));
+    tc_buf_append_str(&t->out, ";\n");
+    tc_buf_fini(&copy);
+}
+
+static void enum_write(struct text *t, const torc_schema_enum *e)
+{
+    struct tc_slice rest = e->bytes;
+    struct tc_item item;
+    line_begin(t);
+    tc_buf_printf(&t->out, "enum %s {\n", e->name);
+    t->level++;
+    if (has_alias(e)) {
+        line_begin(t);
+        tc_buf_append_str(&t->out, "option allow_alias = true;\n");
+    }
+    options_write(t, tc_wire_find(e->bytes, 3), 3, 7);
+    for (size_t i = 0; i < e->values.len; i++)
+        value_write(t, &e->values.data[i]);
+    while (tc_item_next(&rest, &item) > 0) {
+        if (item.wire == TC_WIRE_LENGTH && item.number == 4)
+            range_write(t, item.bytes, "reserved", true);
+        else if (item.wire == TC_WIRE_LENGTH && item.number == 5)
+            reserved_name_write(t, item.bytes, e->file->edition < EDITION_2023);
+    }
+    t->level--;
+    line_begin(t);
+    tc_buf_append_str(&t->out, "}\n");
+}
+
+/* --- messages --- */
+
+static void message_write(struct text *t, const torc_schema_message *m)
+{
+    line_begin(t);
+    tc_buf_printf(&t->out, "message %s ", m->name);
+    message_body(t, m);
+}
+
+static void members_write(struct text *t, const torc_schema_message *m)
+{
+    for (size_t i = 0; i < m->fields.len; i++) {
+        const struct tc_schema_field *f = m->fields.data[i];
+        if (!f->oneof || f->oneof->synthetic)
+            field_write(t, f);
+        else if (f->oneof->first == i)
+            oneof_write(t, m, f->oneof);
+    }
+}
+
+static void message_body(struct text *t, const torc_schema_message *m)
+{
+    struct tc_slice rest = m->bytes;
+    struct tc_item item;
+    tc_buf_append_str(&t->out, "{\n");
+    t->level++;
+    if (m->message_set) {
+        line_begin(t);
+        tc_buf_append_str(&t->out, "option message_set_wire_format = true;\n");
+    }
+    options_write(t, tc_wire_find(m->bytes, 7), 3, 12);
+    members_write(t, m);
+    while (tc_item_next(&rest, &item) > 0) {
+        if (item.wire == TC_WIRE_LENGTH && (item.number == 5 || item.number == 9))
+            range_write(t, item.bytes, item.number == 5 ? "extensions" : "reserved", false);
+        else if (item.wire == TC_WIRE_LENGTH && item.number == 10)
+            reserved_name_write(t, item.bytes, m->file->edition < EDITION_2023);
+    }
+    for (size_t i = 0; i < m->extends.len; i++)
+        extension_write(t, m->extends.data[i]);
+    for (size_t i = 0; i < m->enums.len; i++)
+        enum_write(t, m->enums.data[i]);
+    for (size_t i = 0; i < m->nested.len; i++)
+        if (!m->nested.data[i]->map_entry && !m->nested.data[i]->within_field)
+            message_write(t, m->nested.data[i]);
+    t->level--;
+    line_begin(t);
+    tc_buf_append_str(&t->out, "}\n");
+}
+
+/* --- services and files --- */
+
+static void method_write(struct text *t, const torc_schema_method *m)
+{
+    bool deprecated = flag(tc_wire_find(m->bytes, 4), 33);
+    line_begin(t);
+    tc_buf_printf(&t->out, "rpc %s (%s.%s) returns (%s.%s)%s\n", m->name, m->client_streams ? "stream " : "",
+                  m->request->full_name, m->server_streams ? "stream " : "", m->response->full_name,
+                  deprecated ? " { option deprecated = true; }" : ";");
+}
+
+static void service_write(struct text *t, const torc_schema_service *s)
+{
+    tc_buf_printf(&t->out, "service %s {\n", s->name);
+    t->level++;
+    for (size_t i = 0; i < s->methods.len; i++)
+        method_write(t, s->methods.data[i]);
+    t->level--;
+    tc_buf_append_str(&t->out, "}\n");
+}
+
+static void symbol_write(struct text *t, const struct tc_schema_symbol *symbol)
+{
+    switch (symbol->kind) {
+    case TC_SYMBOL_MESSAGE:
+        message_write(t, symbol->of.message);
+        break;
+    case TC_SYMBOL_ENUM:
+        enum_write(t, symbol->of.enumeration);
+        break;
+    case TC_SYMBOL_SERVICE:
+        service_write(t, symbol->of.service);
+        break;
+    case TC_SYMBOL_EXTENSION:
+        extension_write(t, symbol->of.extension);
+        break;
+    }
+}
+
+/* Returns whether a symbol is written at the top of its file. */
+static bool is_at_the_top(const struct tc_schema_symbol *symbol)
+{
+    switch (symbol->kind) {
+    case TC_SYMBOL_MESSAGE:
+        return !symbol->of.message->scope;
+    case TC_SYMBOL_ENUM:
+        return !symbol->of.enumeration->scope;
+    case TC_SYMBOL_EXTENSION:
+        return !symbol->of.extension->scope;
+    case TC_SYMBOL_SERVICE:
+        break;
+    }
+    return true;
+}
+
+static void file_write(struct text *t, const torc_schema *schema, const struct tc_schema_file *file)
+{
+    static const char *const editions[] = {"syntax = \"proto2\";\n", "syntax = \"proto3\";\n", "edition = \"2023\";\n",
+                                           "edition = \"2024\";\n"};
+    tc_buf_append_str(&t->out, editions[file->edition - 998]);
+    if (*file->package)
+        tc_buf_printf(&t->out, "\npackage %s;\n", file->package);
+    for (size_t i = 0; i < file->imports.len; i++) {
+        tc_buf_append_str(&t->out, i ? "import " : "\nimport ");
+        literal(t, file->imports.data[i]);
+        tc_buf_append_str(&t->out, ";\n");
+    }
+    struct tc_slice options = tc_wire_find(file->bytes, 8);
+    size_t before = t->out.len;
+    tc_buf_append_char(&t->out, '\n');
+    options_write(t, options, 23, 50);
+    if (t->out.len == before + 1)
+        t->out.len = before;
+    for (size_t i = 0; i < schema->added.len; i++) {
+        const struct tc_schema_symbol *symbol = &schema->added.data[i];
+        if (symbol->file != file || !is_at_the_top(symbol))
+            continue;
+        tc_buf_append_char(&t->out, '\n');
+        symbol_write(t, symbol);
+    }
+}
+
+/* Writes what has no symbol of its own: a field, a oneof, a value of an enum, a method, by its name within `scope`. */
+static bool member_write(struct text *t, const struct tc_schema_symbol *scope, const char *name)
+{
+    if (scope->kind == TC_SYMBOL_SERVICE) {
+        const torc_schema_service *s = scope->of.service;
+        for (size_t i = 0; i < s->methods.len; i++)
+            if (strcmp(s->methods.data[i]->name, name) == 0)
+                return method_write(t, s->methods.data[i]), true;
+    } else if (scope->kind == TC_SYMBOL_ENUM) {
+        const struct tc_schema_value *v = tc_schema_value_by_name(scope->of.enumeration, tc_slice_str(name));
+        return v && (value_write(t, v), true);
+    } else if (scope->kind == TC_SYMBOL_MESSAGE) {
+        const torc_schema_message *m = scope->of.message;
+        for (size_t i = 0; i < m->fields.len; i++)
+            if (strcmp(m->fields.data[i]->name, name) == 0)
+                return field_write(t, m->fields.data[i]), true;
+        for (size_t i = 0; i < m->oneofs.len; i++)
+            if (strcmp(m->oneofs.data[i]->name, name) == 0 && !m->oneofs.data[i]->synthetic)
+                return oneof_write(t, m, m->oneofs.data[i]), true;
+    }
+    return false;
+}
+
+static bool name_write(struct text *t, const torc_schema *schema, const char *name)
+{
+    const struct tc_schema_symbol *symbol = tc_schema_find(schema, tc_slice_str(name));
+    const struct tc_schema_file *file = tc_schema_file(schema, tc_slice_str(name));
+    const char *dot = strrchr(name, strchr(name, '/') ? '/' : '.');
+    if (symbol)
+        return symbol_write(t, symbol), true;
+    if (file)
+        return file_write(t, schema, file), true;
+    symbol = dot ? tc_schema_find(schema, tc_slice_of(name, (size_t)(dot - name))) : NULL;
+    return symbol && member_write(t, symbol, dot + 1);
+}
+
+char *torc_schema_describe(const torc_schema *schema, const char *name, torc_error **error)
+{
+    struct text t = {0};
+    if (error && *error)
+        return NULL;
+    if (!schema || !name || schema->state != TC_SCHEMA_LINKED) {
+        if (!schema || !name)
+            tc_json_fail(error, TORC_EINVAL, "the schema or the name is NULL");
+        else
+            tc_json_fail(error, TORC_ESTATE, "the schema is not linked");
+        return NULL;
+    }
+    if (name_write(&t, schema, name))
+        return tc_buf_take(&t.out);
+    tc_buf_fini(&t.out);
+    tc_json_fail(error, TORC_ENOTFOUND, "nothing is defined as " TC_SHOWN, TC_SHOW(name));
+    return NULL;
+}

@@ -1,0 +1,434 @@
+/* The public face of schemas: adding files, and look-ups. json/parse reads files, json/link connects them.
+ *
+ * A schema is new, changed (files were added since the last link), linked, or failed. Look-ups find something in a
+ * linked schema alone, which does not change: so any number of threads may look. Files that are refused are
+ * taken off again; their memory stays in the arena until the schema ends. */
+#include <stdlib.h>
+
+#include "json/fail.h"
+#include "json/item.h"
+#include "json/link.h"
+#include "json/model.h"
+#include "json/parse.h"
+
+torc_schema *torc_schema_new(void)
+{
+    torc_schema *s = TC_NEW(torc_schema);
+    tc_arena_init(&s->arena, 0, 0);
+    return s;
+}
+
+static void symbol_fini(struct tc_schema_symbol *symbol)
+{
+    if (symbol->kind == TC_SYMBOL_MESSAGE) {
+        torc_schema_message *m = symbol->of.message;
+        tc_vec_fini(&m->fields);
+        tc_vec_fini(&m->oneofs);
+        tc_vec_fini(&m->nested);
+        tc_vec_fini(&m->enums);
+        tc_vec_fini(&m->extends);
+        tc_vec_fini(&m->extensions);
+    } else if (symbol->kind == TC_SYMBOL_ENUM) {
+        tc_vec_fini(&symbol->of.enumeration->values);
+    } else if (symbol->kind == TC_SYMBOL_SERVICE) {
+        tc_vec_fini(&symbol->of.service->methods);
+    }
+}
+
+/* Drops what was added behind these numbers; the arena keeps its memory until the schema ends. */
+static void schema_cut(torc_schema *s, size_t files, size_t symbols)
+{
+    while (s->added.len > symbols)
+        symbol_fini(&s->added.data[--s->added.len]);
+    for (; s->files.len > files; s->files.len--)
+        tc_vec_fini(&s->files.data[s->files.len - 1]->imports);
+}
+
+void torc_schema_free(torc_schema *s)
+{
+    if (!s)
+        return;
+    schema_cut(s, 0, 0);
+    tc_vec_fini(&s->files);
+    tc_vec_fini(&s->added);
+    tc_vec_fini(&s->symbols);
+    tc_vec_fini(&s->by_name);
+    tc_vec_fini(&s->services);
+    tc_arena_fini(&s->arena);
+    tc_free(s);
+}
+
+/* --- adding --- */
+
+static bool may_add(const torc_schema *s, const void *bytes, size_t size, torc_error **error)
+{
+    if (error && *error)
+        return false;
+    if (!s || (!bytes && size))
+        return tc_json_fail(error, TORC_EINVAL, "the schema or the bytes are NULL");
+    return s->state != TC_SCHEMA_FAILED ||
+           tc_json_fail(error, TORC_ESTATE, "the schema is not usable: torc_schema_link has failed");
+}
+
+/* A public function returns the code of the error: where the caller wants none, it makes one for itself. */
+static int code_of(torc_error *const *error, int otherwise)
+{
+    return error && *error ? torc_error_code(*error) : otherwise;
+}
+
+static bool add_new(torc_schema *s, struct tc_slice bytes, torc_error **error)
+{
+    size_t files = s->files.len, symbols = s->added.len, items = s->items;
+    if (bytes.len > TC_SCHEMA_MAX_BYTES - s->bytes)
+        return tc_json_fail(error, TORC_ELIMIT, "the files of the schema have more than 64 MiB");
+    s->bytes += bytes.len;
+    if (tc_schema_parse(s, tc_arena_copy(&s->arena, bytes), error)) {
+        s->state = TC_SCHEMA_CHANGED;
+        return true;
+    }
+    schema_cut(s, files, symbols);
+    s->items = items;
+    return false;
+}
+
+/* Returns the place of a file's name in by_name, or where it belongs. */
+static size_t file_place(const torc_schema *s, struct tc_slice name)
+{
+    size_t low = 0, high = s->by_name.len;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (tc_slice_cmp(tc_slice_str(s->by_name.data[middle]->name), name) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+const struct tc_schema_file *tc_schema_file(const torc_schema *s, struct tc_slice name)
+{
+    size_t at = file_place(s, name);
+    return at < s->by_name.len && tc_slice_eq_str(name, s->by_name.data[at]->name) ? s->by_name.data[at] : NULL;
+}
+
+static int add_file(torc_schema *s, struct tc_slice bytes, torc_error **error)
+{
+    struct tc_slice name = bytes.len ? tc_wire_find(bytes, 1) : bytes;
+    const struct tc_schema_file *other = tc_schema_file(s, name);
+    if (other && tc_slice_eq(other->bytes, bytes))
+        return TORC_OK;
+    if (other)
+        tc_json_fail(error, TORC_EEXIST, "another file has the name " TC_SHOWN, TC_SHOW(other->name));
+    else if (s->files.len >= TC_SCHEMA_MAX_FILES)
+        tc_json_fail(error, TORC_ELIMIT, "the schema has more than 16384 files");
+    if (other || s->files.len >= TC_SCHEMA_MAX_FILES || !add_new(s, bytes, error))
+        return code_of(error, TORC_EPARSE);
+    size_t at = file_place(s, name);
+    tc_vec_push(&s->by_name);
+    memmove(&s->by_name.data[at + 1], &s->by_name.data[at], (s->by_name.len - 1 - at) * sizeof(s->by_name.data[0]));
+    s->by_name.data[at] = s->files.data[s->files.len - 1];
+    return TORC_OK;
+}
+
+/* Gives the inner function an error where the caller wants none. */
+static int finish(int rc, torc_error **own, torc_error **error)
+{
+    if (!error)
+        torc_error_free(*own);
+    return rc;
+}
+
+int torc_schema_add_file(torc_schema *schema, const void *bytes, size_t size, torc_error **error)
+{
+    torc_error *own = NULL, **e = error ? error : &own;
+    bool may = may_add(schema, bytes, size, e);
+    return finish(may ? add_file(schema, tc_slice_of(bytes, size), e) : code_of(e, TORC_EINVAL), &own, error);
+}
+
+int torc_schema_add_set(torc_schema *schema, const void *bytes, size_t size, torc_error **error)
+{
+    torc_error *own = NULL, **e = error ? error : &own;
+    struct tc_slice rest = tc_slice_of(bytes, size);
+    struct tc_item item;
+    int rc = may_add(schema, bytes, size, e) ? TORC_OK : code_of(e, TORC_EINVAL), more = 0;
+    while (rc == TORC_OK && (more = tc_item_next(&rest, &item)) > 0)
+        if (item.number == 1 && item.wire == TC_WIRE_LENGTH)
+            rc = add_file(schema, item.bytes, e);
+    if (rc == TORC_OK && more < 0) {
+        rc = TORC_EPARSE;
+        tc_json_fail(e, rc, "not a FileDescriptorSet: a field that cannot be read");
+    }
+    return finish(rc, &own, error);
+}
+
+int torc_schema_merge(torc_schema *schema, const torc_schema *from, torc_error **error)
+{
+    torc_error *own = NULL, **e = error ? error : &own;
+    int rc = may_add(schema, from, 1, e) ? TORC_OK : code_of(e, TORC_EINVAL);
+    for (size_t i = 0; rc == TORC_OK && i < from->files.len; i++)
+        rc = add_file(schema, from->files.data[i]->bytes, e);
+    return finish(rc, &own, error);
+}
+
+int torc_schema_link(torc_schema *schema, torc_error **error)
+{
+    torc_error *own = NULL, **e = error ? error : &own;
+    int rc = TORC_OK;
+    if (!may_add(schema, NULL, 0, e)) {
+        rc = code_of(e, TORC_EINVAL);
+    } else if (tc_schema_resolve(schema, e)) {
+        schema->state = TC_SCHEMA_LINKED;
+    } else {
+        schema->state = TC_SCHEMA_FAILED;
+        rc = code_of(e, TORC_EPARSE);
+    }
+    return finish(rc, &own, error);
+}
+
+const char *torc_schema_file_at(const torc_schema *schema, size_t i)
+{
+    return i < schema->files.len ? schema->files.data[i]->name : NULL;
+}
+
+const char *torc_schema_missing_at(const torc_schema *schema, size_t i)
+{
+    TC_VEC(const char *) missing = {0};
+    for (size_t k = 0; k < schema->files.len && missing.len <= i; k++) {
+        for (size_t m = 0; m < schema->files.data[k]->imports.len && missing.len <= i; m++) {
+            const char *name = schema->files.data[k]->imports.data[m];
+            size_t seen = 0;
+            while (seen < missing.len && strcmp(missing.data[seen], name) != 0)
+                seen++;
+            if (seen == missing.len && !tc_schema_file(schema, tc_slice_str(name)))
+                *tc_vec_push(&missing) = name;
+        }
+    }
+    const char *found = i < missing.len ? missing.data[i] : NULL;
+    tc_vec_fini(&missing);
+    return found;
+}
+
+/* --- look-ups --- */
+
+static int name_of_slice_compare(const void *key, const char *name)
+{
+    return tc_slice_cmp(*(const struct tc_slice *)key, tc_slice_str(name));
+}
+
+static int symbol_find_compare(const void *key, const void *element)
+{
+    return name_of_slice_compare(key, ((const struct tc_schema_symbol *)element)->name);
+}
+
+const struct tc_schema_symbol *tc_schema_find(const torc_schema *s, struct tc_slice name)
+{
+    if (s->state != TC_SCHEMA_LINKED || s->symbols.len == 0)
+        return NULL;
+    if (name.len && *name.data == '.')
+        name = tc_slice_of(name.data + 1, name.len - 1);
+    return bsearch(&name, s->symbols.data, s->symbols.len, sizeof(s->symbols.data[0]), symbol_find_compare);
+}
+
+const torc_schema_message *tc_schema_message_of_url(const torc_schema *s, struct tc_slice url)
+{
+    size_t at = url.len;
+    while (at && url.data[at - 1] != '/')
+        at--;
+    const struct tc_schema_symbol *found = at ? tc_schema_find(s, tc_slice_of(url.data + at, url.len - at)) : NULL;
+    return found && found->kind == TC_SYMBOL_MESSAGE ? found->of.message : NULL;
+}
+
+const struct tc_schema_field *tc_schema_field_by_number(const torc_schema_message *m, uint64_t number)
+{
+    size_t low = 0, high = m->n_by_number;
+    if (number && number <= high && m->by_number[number - 1]->number == (int32_t)number)
+        return m->by_number[number - 1]; /* numbers without gaps */
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        uint64_t n = (uint64_t)m->by_number[middle]->number;
+        if (n == number)
+            return m->by_number[middle];
+        if (n < number)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return NULL;
+}
+
+const struct tc_schema_field *tc_schema_field_by_name(const torc_schema_message *m, struct tc_slice name)
+{
+    size_t low = 0, high = m->n_by_name;
+    while (low < high) { /* the first of those that are not before it */
+        size_t middle = low + (high - low) / 2;
+        if (tc_slice_cmp(tc_slice_str(m->by_name[middle].name), name) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < m->n_by_name && tc_slice_eq_str(name, m->by_name[low].name) ? m->by_name[low].field : NULL;
+}
+
+const struct tc_schema_value *tc_schema_value_by_number(const torc_schema_enum *e, int32_t number)
+{
+    size_t low = 0, high = e->values.len;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (e->values.data[e->by_number[middle]].number < number)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    const struct tc_schema_value *v = low < e->values.len ? &e->values.data[e->by_number[low]] : NULL;
+    return v && v->number == number ? v : NULL;
+}
+
+const struct tc_schema_value *tc_schema_value_by_name(const torc_schema_enum *e, struct tc_slice name)
+{
+    size_t low = 0, high = e->values.len;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (tc_slice_cmp(tc_slice_str(e->values.data[e->by_name[middle]].name), name) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    const struct tc_schema_value *v = low < e->values.len ? &e->values.data[e->by_name[low]] : NULL;
+    return v && tc_slice_eq_str(name, v->name) ? v : NULL;
+}
+
+unsigned tc_schema_wire(int type)
+{
+    switch (type) {
+    case TC_TYPE_DOUBLE:
+    case TC_TYPE_FIXED64:
+    case TC_TYPE_SFIXED64:
+        return TC_WIRE_64BIT;
+    case TC_TYPE_FLOAT:
+    case TC_TYPE_FIXED32:
+    case TC_TYPE_SFIXED32:
+        return TC_WIRE_32BIT;
+    case TC_TYPE_STRING:
+    case TC_TYPE_BYTES:
+    case TC_TYPE_MESSAGE:
+        return TC_WIRE_LENGTH;
+    case TC_TYPE_GROUP:
+        return TC_ITEM_GROUP;
+    default:
+        return TC_WIRE_VARINT;
+    }
+}
+
+static const struct tc_schema_symbol *find_kind(const torc_schema *s, struct tc_slice name, enum tc_symbol_kind kind)
+{
+    const struct tc_schema_symbol *found = s ? tc_schema_find(s, name) : NULL;
+    return found && found->kind == kind ? found : NULL;
+}
+
+const torc_schema_message *torc_schema_find_message(const torc_schema *schema, const char *name)
+{
+    if (schema && name && strchr(name, '/'))
+        return tc_schema_message_of_url(schema, tc_slice_str(name));
+    const struct tc_schema_symbol *found = name ? find_kind(schema, tc_slice_str(name), TC_SYMBOL_MESSAGE) : NULL;
+    return found ? found->of.message : NULL;
+}
+
+const char *torc_schema_message_name(const torc_schema_message *message)
+{
+    return message->full_name;
+}
+
+const torc_schema_enum *torc_schema_find_enum(const torc_schema *schema, const char *name)
+{
+    const struct tc_schema_symbol *found = name ? find_kind(schema, tc_slice_str(name), TC_SYMBOL_ENUM) : NULL;
+    return found ? found->of.enumeration : NULL;
+}
+
+const char *torc_schema_enum_name(const torc_schema_enum *type)
+{
+    return type->full_name;
+}
+
+const char *torc_schema_enum_value(const torc_schema_enum *type, int32_t number)
+{
+    const struct tc_schema_value *v = tc_schema_value_by_number(type, number);
+    return v ? v->name : NULL;
+}
+
+int torc_schema_enum_number(const torc_schema_enum *type, const char *name, int32_t *number)
+{
+    const struct tc_schema_value *v = name ? tc_schema_value_by_name(type, tc_slice_str(name)) : NULL;
+    if (!v)
+        return TORC_ENOTFOUND;
+    *number = v->number;
+    return TORC_OK;
+}
+
+const torc_schema_service *torc_schema_find_service(const torc_schema *schema, const char *name)
+{
+    const struct tc_schema_symbol *found = name ? find_kind(schema, tc_slice_str(name), TC_SYMBOL_SERVICE) : NULL;
+    return found ? found->of.service : NULL;
+}
+
+const torc_schema_service *torc_schema_service_at(const torc_schema *schema, size_t i)
+{
+    return schema->state == TC_SCHEMA_LINKED && i < schema->services.len ? schema->services.data[i] : NULL;
+}
+
+const char *torc_schema_service_name(const torc_schema_service *service)
+{
+    return service->full_name;
+}
+
+const torc_schema_method *torc_schema_method_at(const torc_schema_service *service, size_t i)
+{
+    return i < service->methods.len ? service->methods.data[i] : NULL;
+}
+
+const torc_schema_method *torc_schema_find_method(const torc_schema *schema, const char *name)
+{
+    if (name && *name == '/')
+        name++;
+    const char *cut = name ? strchr(name, '/') : NULL;
+    if (name && !cut)
+        cut = strrchr(name, '.');
+    if (!cut)
+        return NULL;
+    const struct tc_schema_symbol *found =
+        find_kind(schema, tc_slice_of(name, (size_t)(cut - name)), TC_SYMBOL_SERVICE);
+    const torc_schema_service *s = found ? found->of.service : NULL;
+    for (size_t i = 0; s && i < s->methods.len; i++)
+        if (strcmp(s->methods.data[i]->name, cut + 1) == 0)
+            return s->methods.data[i];
+    return NULL;
+}
+
+const char *torc_schema_method_name(const torc_schema_method *method)
+{
+    return method->name;
+}
+
+const char *torc_schema_method_path(const torc_schema_method *method)
+{
+    return method->path;
+}
+
+const torc_schema_message *torc_schema_method_request(const torc_schema_method *method)
+{
+    return method->request;
+}
+
+const torc_schema_message *torc_schema_method_response(const torc_schema_method *method)
+{
+    return method->response;
+}
+
+int torc_schema_method_client_streams(const torc_schema_method *method)
+{
+    return method->client_streams;
+}
+
+int torc_schema_method_server_streams(const torc_schema_method *method)
+{
+    return method->server_streams;
+}

@@ -1,0 +1,61 @@
+/* Schemas from bytes. Two bytes say how long a FileDescriptorSet is, which follows; the rest is a message, or JSON, of
+ * each method's request. A set that links can be described and used. */
+#include <torc/json.h>
+
+#include "base/mem.h"
+#include "base/parse.h"
+#include "fuzz.h"
+
+static void describe_all(torc_schema *schema)
+{
+    for (size_t i = 0; torc_schema_file_at(schema, i); i++) {
+        torc_error *error = NULL;
+        char *text = torc_schema_describe(schema, torc_schema_file_at(schema, i), &error);
+        TC_FUZZ_CHECK(text != NULL || error != NULL);
+        torc_free(text);
+        torc_error_free(error);
+        torc_schema_missing_at(schema, i);
+    }
+}
+
+static void convert(torc_schema *schema, const torc_schema_message *type, struct tc_slice in)
+{
+    const struct torc_json_options o = {TORC_SIZE(torc_json_options), .max_bytes = 1 << 20, .emit_defaults = TORC_ON};
+    char *text = torc_schema_template(type);
+    void *bytes = NULL;
+    size_t size = 0;
+    TC_FUZZ_CHECK(torc_schema_find_message(schema, torc_schema_message_name(type)) == type);
+    torc_json_to_bytes(schema, type, text, strlen(text), &o, &bytes, &size, NULL);
+    torc_free(bytes);
+    torc_free(text);
+    bytes = NULL;
+    text = NULL;
+    if (torc_json_from_bytes(schema, type, in.data, in.len, &o, &text, &size, NULL) == 0)
+        TC_FUZZ_CHECK(tc_utf8_valid(tc_slice_of(text, size)));
+    if (torc_json_to_bytes(schema, type, in.data, in.len, &o, &bytes, &size, NULL) == 0)
+        torc_free(bytes);
+    torc_free(text);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct tc_fuzz_input in = {data, size};
+    struct tc_slice set = tc_fuzz_take(&in, (size_t)tc_fuzz_uint(&in, 2));
+    torc_schema *schema = torc_schema_new();
+    torc_error *error = NULL;
+    torc_schema_add_set(schema, set.data, set.len, &error);
+    TC_FUZZ_CHECK(tc_utf8_valid(tc_slice_str(torc_error_text(error))));
+    torc_error_clear(&error);
+    int rc = torc_schema_link(schema, &error);
+    TC_FUZZ_CHECK((rc == 0) == (error == NULL) && tc_utf8_valid(tc_slice_str(torc_error_text(error))));
+    torc_error_free(error);
+    if (rc == 0)
+        describe_all(schema);
+    const torc_schema_service *service;
+    for (size_t i = 0; (service = torc_schema_service_at(schema, i)) != NULL; i++)
+        for (size_t k = 0; k < 4 && torc_schema_method_at(service, k); k++)
+            convert(schema, torc_schema_method_request(torc_schema_method_at(service, k)),
+                    tc_slice_of(in.data, in.len));
+    torc_schema_free(schema);
+    return 0;
+}

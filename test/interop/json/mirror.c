@@ -1,0 +1,76 @@
+/* proto3 JSON by libtorc-json, for suite_json.py: mirror SET TYPE...
+ *
+ * SET is a file with a FileDescriptorSet. A frame on standard input: a byte for what to do (a bit each: 1 JSON to
+ * bytes, else bytes to JSON; 2 indent; 4 proto names; 8 emit defaults; 16 enum numbers; 32 allow unknown), a byte for
+ * the type, the length in 4 bytes, little endian, the input. A frame back: a byte (1: the output, 0: an error's text),
+ * the length, the output. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <torc/json.h>
+
+static int put(unsigned char kind, const void *bytes, size_t n)
+{
+    unsigned char head[5] = {kind, (unsigned char)n, (unsigned char)(n >> 8), (unsigned char)(n >> 16),
+                             (unsigned char)(n >> 24)};
+    return fwrite(head, 1, 5, stdout) == 5 && fwrite(bytes, 1, n, stdout) == n && fflush(stdout) == 0;
+}
+
+static int32_t on(unsigned char what, int bit)
+{
+    return what & bit ? TORC_ON : TORC_OFF;
+}
+
+static int mirror(const torc_schema *schema, const torc_schema_message *type, unsigned char what, const void *in,
+                  size_t n)
+{
+    const struct torc_json_options o = {TORC_SIZE(torc_json_options), .indent = what & 2 ? 3 : 0,
+                                        .proto_names = on(what, 4),   .emit_defaults = on(what, 8),
+                                        .enum_numbers = on(what, 16), .allow_unknown = on(what, 32)};
+    torc_error *error = NULL;
+    void *bytes = NULL;
+    char *text = NULL;
+    size_t size = 0;
+    int rc = what & 1 ? torc_json_to_bytes(schema, type, in, n, &o, &bytes, &size, &error)
+                      : torc_json_from_bytes(schema, type, in, n, &o, &text, &size, &error);
+    int good =
+        rc == 0 ? put(1, bytes ? bytes : text, size) : put(0, torc_error_text(error), strlen(torc_error_text(error)));
+    torc_free(bytes);
+    torc_free(text);
+    torc_error_free(error);
+    return good;
+}
+
+static torc_schema *load(const char *path)
+{
+    torc_schema *schema = torc_schema_new();
+    torc_error *error = NULL;
+    FILE *file = fopen(path, "rb");
+    char *bytes = malloc(1 << 24);
+    size_t n = file && bytes ? fread(bytes, 1, 1 << 24, file) : 0;
+    torc_schema_add_set(schema, bytes, n, &error);
+    if (torc_schema_link(schema, &error) != 0)
+        fprintf(stderr, "%s\n", torc_error_text(error));
+    if (file)
+        fclose(file);
+    free(bytes);
+    return schema;
+}
+
+int main(int argc, char **argv)
+{
+    torc_schema *schema = load(argv[1]);
+    unsigned char head[6];
+    int good = 1;
+    while (good && fread(head, 1, 6, stdin) == 6) {
+        size_t n = (size_t)head[2] | (size_t)head[3] << 8 | (size_t)head[4] << 16 | (size_t)head[5] << 24;
+        char *in = malloc(n + 1);
+        const char *name = head[1] + 2 < argc ? argv[head[1] + 2] : NULL;
+        const torc_schema_message *type = torc_schema_find_message(schema, name);
+        good = in && type && fread(in, 1, n, stdin) == n && mirror(schema, type, head[0], in, n);
+        free(in);
+    }
+    torc_schema_free(schema);
+    return !good;
+}

@@ -1,0 +1,93 @@
+/* Schemas of test/json, and conversions that say what went wrong. */
+#ifndef TEST_UNIT_JSON_KIT_H
+#define TEST_UNIT_JSON_KIT_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <torc/json.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "support/cmocka.h"
+#include "json/item.h"
+
+#define ALL "torc.test.json.All"
+#define OLD "torc.test.json.Old"
+
+/* Reads what protoc made of the files of test/json, with all that they import. */
+static inline struct tc_buf kit_set(void)
+{
+    struct tc_buf bytes = {0};
+    const char *reason;
+    char scratch[128], path[4096];
+    snprintf(path, sizeof(path), "%s/test/json.pb", getenv("TORC_BINARY_DIR"));
+    if (tc_file_read(path, 1 << 20, &bytes, &reason, scratch) != 0)
+        fail_msg("%s: %s", path, reason);
+    return bytes;
+}
+
+static inline torc_schema *kit_schema(void)
+{
+    torc_schema *schema = torc_schema_new();
+    torc_error *error = NULL;
+    struct tc_buf set = kit_set();
+    torc_schema_add_set(schema, set.data, set.len, &error);
+    if (torc_schema_link(schema, &error) != 0)
+        fail_msg("%s", torc_error_text(error));
+    tc_buf_fini(&set);
+    return schema;
+}
+
+/* --- descriptors that are written field by field --- */
+
+static inline void put_text(struct tc_buf *b, unsigned number, const char *text)
+{
+    tc_wire_append(b, number, tc_slice_str(text));
+}
+
+static inline void put_number(struct tc_buf *b, unsigned number, uint64_t value)
+{
+    tc_wire_append_varint(b, number << 3 | TC_WIRE_VARINT);
+    tc_wire_append_varint(b, value);
+}
+
+/* Appends `part` as a field and ends it. */
+static inline void put_part(struct tc_buf *b, unsigned number, struct tc_buf *part)
+{
+    tc_wire_append(b, number, tc_buf_slice(part));
+    tc_buf_fini(part);
+}
+
+/* Returns a FieldDescriptorProto. `type_name`: NULL for none. */
+static inline struct tc_buf field_of(const char *name, unsigned number, unsigned label, unsigned type,
+                                     const char *type_name)
+{
+    struct tc_buf f = {0};
+    put_text(&f, 1, name);
+    put_number(&f, 3, number);
+    put_number(&f, 4, label);
+    put_number(&f, 5, type);
+    if (type_name)
+        put_text(&f, 6, type_name);
+    return f;
+}
+
+static inline void put_field(struct tc_buf *message, const char *name, unsigned number, unsigned label, unsigned type,
+                             const char *type_name)
+{
+    struct tc_buf f = field_of(name, number, label, type, type_name);
+    put_part(message, 2, &f);
+}
+
+/* Returns a FileDescriptorProto of proto3. */
+static inline struct tc_buf file_of(const char *name, const char *package)
+{
+    struct tc_buf f = {0};
+    put_text(&f, 1, name);
+    if (package)
+        put_text(&f, 2, package);
+    put_text(&f, 12, "proto3");
+    return f;
+}
+
+#endif

@@ -1,0 +1,568 @@
+/* Schemas: files in any order, look-ups, texts, and descriptors that lie. */
+#include "kit.h"
+
+enum { OPTIONAL = 1, REQUIRED = 2, REPEATED = 3 };
+enum { A_STRING = 9, A_GROUP = 10, A_MESSAGE = 11, AN_ENUM = 14, AN_INT32 = 5 };
+
+/* Adds the file and ends it. Returns the code; the error's text goes to *text (tc_free) unless that is NULL. */
+static int add(torc_schema *schema, struct tc_buf *file, char **text)
+{
+    torc_error *error = NULL;
+    int rc = torc_schema_add_file(schema, file->data, file->len, &error);
+    if (text)
+        *text = tc_strdup(torc_error_text(error));
+    torc_error_free(error);
+    tc_buf_fini(file);
+    return rc;
+}
+
+/* Adds one file to a new schema and links it; asserts the text of the error that one of the two gives. */
+static void refused(struct tc_buf *file, int code, const char *want)
+{
+    torc_schema *schema = torc_schema_new();
+    torc_error *error = NULL;
+    int rc = torc_schema_add_file(schema, file->data, file->len, &error);
+    if (rc == 0)
+        rc = torc_schema_link(schema, &error);
+    assert_string_equal(torc_error_text(error), want);
+    assert_int_equal(rc, code);
+    torc_error_free(error);
+    torc_schema_free(schema);
+    tc_buf_fini(file);
+}
+
+/* A file "x.proto" of package p with message M, which has these fields. */
+static struct tc_buf file_with(struct tc_buf *fields)
+{
+    struct tc_buf file = file_of("x.proto", "p"), m = {0};
+    put_text(&m, 1, "M");
+    tc_buf_append_slice(&m, tc_buf_slice(fields));
+    tc_buf_fini(fields);
+    put_part(&file, 4, &m);
+    return file;
+}
+
+/* --- look-ups --- */
+
+static void look_ups(void **state)
+{
+    torc_schema *s = kit_schema();
+    int32_t number = 0;
+    (void)state;
+    const torc_schema_message *m = torc_schema_find_message(s, ALL);
+    assert_string_equal(torc_schema_message_name(m), ALL);
+    assert_ptr_equal(torc_schema_find_message(s, "." ALL), m);
+    assert_ptr_equal(torc_schema_find_message(s, "type.googleapis.com/" ALL), m);
+    assert_null(torc_schema_find_message(s, "type.googleapis.com/"));
+    assert_null(torc_schema_find_message(s, "torc.test.json"));
+    assert_null(torc_schema_find_message(s, NULL));
+    assert_null(torc_schema_find_message(s, "torc.test.json.Color"));
+    const torc_schema_enum *e = torc_schema_find_enum(s, "torc.test.json.Color");
+    assert_string_equal(torc_schema_enum_name(e), "torc.test.json.Color");
+    assert_string_equal(torc_schema_enum_value(e, 1), "COLOR_RED");
+    assert_null(torc_schema_enum_value(e, 2));
+    assert_int_equal(torc_schema_enum_number(e, "COLOR_NEGATIVE", &number), 0);
+    assert_int_equal(number, -5);
+    assert_int_equal(torc_schema_enum_number(e, "BLUE", &number), TORC_ENOTFOUND);
+    const torc_schema_service *service = torc_schema_service_at(s, 0);
+    assert_ptr_equal(torc_schema_find_service(s, "torc.test.json.Store"), service);
+    assert_string_equal(torc_schema_service_name(service), "torc.test.json.Store");
+    assert_null(torc_schema_service_at(s, 1));
+    const torc_schema_method *watch = torc_schema_method_at(service, 1);
+    assert_ptr_equal(torc_schema_find_method(s, "torc.test.json.Store/Watch"), watch);
+    assert_ptr_equal(torc_schema_find_method(s, "/torc.test.json.Store/Watch"), watch);
+    assert_ptr_equal(torc_schema_find_method(s, "torc.test.json.Store.Watch"), watch);
+    assert_null(torc_schema_find_method(s, "torc.test.json.Store/watch"));
+    assert_null(torc_schema_find_method(s, "Store"));
+    assert_null(torc_schema_method_at(service, 4));
+    assert_string_equal(torc_schema_method_name(watch), "Watch");
+    assert_string_equal(torc_schema_method_path(watch), "/torc.test.json.Store/Watch");
+    assert_string_equal(torc_schema_message_name(torc_schema_method_request(watch)), "torc.test.json.All.Inner");
+    assert_ptr_equal(torc_schema_method_response(watch), m);
+    assert_int_equal(torc_schema_method_client_streams(watch), 0);
+    assert_int_equal(torc_schema_method_server_streams(watch), 1);
+    torc_schema_free(s);
+}
+
+static void files(void **state)
+{
+    struct tc_buf set = kit_set();
+    torc_schema *backwards = torc_schema_new(), *merged = torc_schema_new();
+    struct tc_slice rest = tc_buf_slice(&set), parts[32];
+    struct tc_item item;
+    size_t n = 0;
+    (void)state;
+    while (tc_item_next(&rest, &item) > 0 && n < TC_ARRAY_LEN(parts))
+        parts[n++] = item.bytes;
+    assert_true(n > 5);
+    for (size_t i = n; i-- > 0;) {
+        assert_int_equal(torc_schema_add_file(backwards, parts[i].data, parts[i].len, NULL), 0);
+        assert_int_equal(torc_schema_add_file(backwards, parts[i].data, parts[i].len, NULL), 0); /* known already */
+        assert_null(torc_schema_find_message(backwards, ALL));
+        if (i > 0)
+            assert_non_null(torc_schema_missing_at(backwards, 0));
+    }
+    assert_null(torc_schema_missing_at(backwards, 0));
+    assert_null(torc_schema_file_at(backwards, n));
+    assert_non_null(torc_schema_file_at(backwards, n - 1));
+    assert_int_equal(torc_schema_link(backwards, NULL), 0);
+    assert_non_null(torc_schema_find_message(backwards, ALL));
+    assert_int_equal(torc_schema_merge(merged, backwards, NULL), 0);
+    assert_int_equal(torc_schema_merge(merged, backwards, NULL), 0);
+    assert_int_equal(torc_schema_link(merged, NULL), 0);
+    assert_non_null(torc_schema_find_service(merged, "torc.test.json.Store"));
+    torc_schema_free(merged);
+    torc_schema_free(backwards);
+    tc_buf_fini(&set);
+    torc_schema_free(NULL);
+}
+
+/* A file with an extension of a message that is linked already. */
+static void later_files(void **state)
+{
+    torc_schema *s = kit_schema();
+    const torc_schema_message *old = torc_schema_find_message(s, OLD);
+    struct tc_buf file = file_of("late.proto", "late"), f = field_of("more", 150, OPTIONAL, AN_INT32, NULL);
+    char *text = NULL;
+    (void)state;
+    put_text(&f, 2, "." OLD);
+    put_part(&file, 7, &f);
+    assert_int_equal(add(s, &file, NULL), 0);
+    assert_int_equal(torc_json_from_bytes(s, old, "", 0, NULL, &text, NULL, NULL), TORC_ESTATE);
+    assert_int_equal(torc_schema_link(s, NULL), 0);
+    assert_ptr_equal(torc_schema_find_message(s, OLD), old);
+    assert_int_equal(torc_json_from_bytes(s, old, "\xb0\x09\x05", 3, NULL, &text, NULL, NULL), 0);
+    assert_string_equal(text, "{\"[late.more]\":5}");
+    torc_free(text);
+    torc_schema_free(s);
+}
+
+/* --- text --- */
+
+static void described(const torc_schema *s, const char *name, const char *want)
+{
+    torc_error *error = NULL;
+    char *text = torc_schema_describe(s, name, &error);
+    assert_string_equal(text ? text : torc_error_text(error), want);
+    torc_free(text);
+    torc_error_free(error);
+}
+
+static void describe(void **state)
+{
+    torc_schema *s = kit_schema();
+    (void)state;
+    described(s, OLD,
+              "message Old {\n"
+              "  optional int32 o_int32 = 1 [default = 7];\n"
+              "  optional string o_string = 2 [default = \"a \\\"text\\\"\\012\"];\n"
+              "  optional .torc.test.json.Closed o_closed = 3;\n"
+              "  repeated .torc.test.json.Closed r_closed = 4;\n"
+              "  repeated sint64 r_unpacked = 5;\n"
+              "  repeated fixed32 r_packed = 6 [packed = true];\n"
+              "  optional group Pair = 7 {\n"
+              "    optional string left = 1;\n"
+              "    optional .torc.test.json.Old right = 2;\n"
+              "  }\n"
+              "  repeated group Item = 8 {\n"
+              "    optional double value = 1 [deprecated = true];\n"
+              "  }\n"
+              "  map<sint32, .torc.test.json.Closed> m_closed = 9;\n"
+              "  oneof choice {\n"
+              "    string c_string = 10;\n"
+              "    bool c_bool = 11;\n"
+              "    .torc.test.json.Old c_old = 12;\n"
+              "  }\n"
+              "  optional bytes o_bytes = 13;\n"
+              "  optional string renamed = 14 [json_name = \"other name\"];\n"
+              "  extensions 100 to 199;\n"
+              "  extensions 500 to max;\n"
+              "  reserved 90 to 99;\n"
+              "  reserved 400;\n"
+              "  reserved \"gone\";\n"
+              "  extend .torc.test.json.Old {\n"
+              "    optional .torc.test.json.Old nested_extension = 101;\n"
+              "  }\n"
+              "}\n");
+    described(s, "torc.test.json.Color",
+              "enum Color {\n  option allow_alias = true;\n  COLOR_NONE = 0;\n  COLOR_RED = 1;\n  COLOR_CRIMSON = 1;\n"
+              "  COLOR_NEGATIVE = -5;\n}\n");
+    described(s, "torc.test.json.Store",
+              "service Store {\n"
+              "  rpc Get (.torc.test.json.All) returns (.torc.test.json.Old);\n"
+              "  rpc Watch (.torc.test.json.All.Inner) returns (stream .torc.test.json.All);\n"
+              "  rpc Load (stream .torc.test.json.All) returns (.torc.test.json.Old) { option deprecated = true; }\n"
+              "  rpc Chat (stream .torc.test.json.All) returns (stream .google.protobuf.Empty);\n"
+              "}\n");
+    described(s, ".torc.test.json.Store.Get", "rpc Get (.torc.test.json.All) returns (.torc.test.json.Old);\n");
+    described(s, "torc.test.json.Store/Get", "rpc Get (.torc.test.json.All) returns (.torc.test.json.Old);\n");
+    described(s, "torc.test.json.All.o_int32", "optional int32 o_int32 = 23;\n");
+    described(s, "torc.test.json.All.r_unpacked", "repeated int32 r_unpacked = 58 [packed = false];\n");
+    described(s, "torc.test.json.Old.choice",
+              "oneof choice {\n  string c_string = 10;\n  bool c_bool = 11;\n  .torc.test.json.Old c_old = 12;\n}\n");
+    described(s, "torc.test.json.Color.COLOR_NEGATIVE", "COLOR_NEGATIVE = -5;\n");
+    described(s, "torc.test.json.text_extension",
+              "extend .torc.test.json.Old {\n  optional string text_extension = 100;\n}\n");
+    described(
+        s, "google/protobuf/field_mask.proto",
+        "syntax = \"proto3\";\n\npackage google.protobuf;\n\nmessage FieldMask {\n  repeated string paths = 1;\n}\n");
+    described(s, "torc.test.json.Nobody", "nothing is defined as torc.test.json.Nobody");
+    described(s, "", "nothing is defined as ");
+    torc_schema_free(s);
+}
+
+/* A group that is its own message would have text without end. */
+static void group_within_itself(void **state)
+{
+    struct tc_buf file = {0}, m = {0};
+    torc_schema *s = torc_schema_new();
+    (void)state;
+    put_text(&file, 1, "x.proto");
+    put_text(&m, 1, "M");
+    put_field(&m, "m", 1, OPTIONAL, A_GROUP, ".M");
+    put_part(&file, 4, &m);
+    assert_int_equal(add(s, &file, NULL), 0);
+    assert_int_equal(torc_schema_link(s, NULL), 0);
+    described(s, "M", "message M {\n  optional .M m = 1;\n}\n");
+    torc_schema_free(s);
+}
+
+static void templates(void **state)
+{
+    torc_schema *s = kit_schema();
+    static const char *const names[] = {ALL, OLD, "torc.test.json.Demanding", "google.protobuf.Value"};
+    (void)state;
+    char *text = torc_schema_template(torc_schema_find_message(s, "torc.test.json.All.Inner"));
+    assert_non_null(strstr(text, "\"text\": \"\",\n  \"back\": [\n    {\n      \"fDouble\": 0,"));
+    torc_free(text);
+    for (size_t i = 0; i < TC_ARRAY_LEN(names); i++) {
+        const torc_schema_message *m = torc_schema_find_message(s, names[i]);
+        torc_error *error = NULL;
+        void *bytes = NULL;
+        size_t size;
+        /* A required message within itself is {} in a template. */
+        const struct torc_json_options o = {TORC_SIZE(torc_json_options), .allow_partial = TORC_ON};
+        text = torc_schema_template(m);
+        if (torc_json_to_bytes(s, m, text, strlen(text), &o, &bytes, &size, &error) != 0)
+            fail_msg("%s: %s\n%s", names[i], torc_error_text(error), text);
+        torc_free(bytes);
+        torc_free(text);
+    }
+    torc_schema_free(s);
+}
+
+/* --- editions --- */
+
+/* A file of the edition; `features` are those of the file. */
+static struct tc_buf edition_file(unsigned edition, struct tc_buf *features)
+{
+    struct tc_buf file = {0}, options = {0};
+    put_text(&file, 1, "e.proto");
+    put_text(&file, 12, "editions");
+    put_number(&file, 14, edition);
+    put_part(&options, 50, features);
+    put_part(&file, 8, &options);
+    return file;
+}
+
+static void editions(void **state)
+{
+    struct tc_buf none = {0}, features = {0}, own = {0}, options = {0}, m = {0}, f;
+    struct tc_buf future = edition_file(1002, &none);
+    (void)state;
+    refused(&future, TORC_EUNSUPPORTED, "file e.proto: edition 1002 of descriptor.proto is not supported");
+    put_number(&features, 1, 2); /* IMPLICIT */
+    put_number(&features, 5, 2); /* DELIMITED */
+    struct tc_buf file = edition_file(1000, &features);
+    put_text(&m, 1, "M");
+    put_field(&m, "implicit", 1, OPTIONAL, AN_INT32, NULL);
+    put_number(&own, 1, 1); /* EXPLICIT */
+    put_part(&options, 21, &own);
+    f = field_of("explicit", 2, OPTIONAL, AN_INT32, NULL);
+    put_part(&f, 8, &options);
+    put_part(&m, 2, &f);
+    put_field(&m, "delimited", 3, OPTIONAL, A_MESSAGE, ".M");
+    put_field(&m, "packed", 4, REPEATED, AN_INT32, NULL);
+    put_part(&file, 4, &m);
+    torc_schema *s = torc_schema_new();
+    assert_int_equal(add(s, &file, NULL), 0);
+    assert_int_equal(torc_schema_link(s, NULL), 0);
+    const torc_schema_message *type = torc_schema_find_message(s, "M");
+    static const char json[] = "{\"implicit\":0,\"explicit\":0,\"delimited\":{\"implicit\":1},\"packed\":[1,2]}";
+    void *bytes;
+    size_t size;
+    assert_int_equal(torc_json_to_bytes(s, type, json, strlen(json), NULL, &bytes, &size, NULL), 0);
+    static const char want[] = "\x10\x00\x1b\x08\x01\x1c\x22\x02\x01\x02";
+    assert_int_equal(size, sizeof(want) - 1);
+    assert_memory_equal(bytes, want, size);
+    torc_free(bytes);
+    described(s, "e.proto",
+              "edition = \"2023\";\n\noption features.field_presence = IMPLICIT;\n"
+              "option features.message_encoding = DELIMITED;\n\nmessage M {\n  int32 implicit = 1;\n"
+              "  int32 explicit = 2 [features.field_presence = EXPLICIT];\n  .M delimited = 3;\n"
+              "  repeated int32 packed = 4;\n}\n");
+    torc_schema_free(s);
+}
+
+/* --- lies --- */
+
+static void malformed_files(void **state)
+{
+    struct tc_buf b = {0}, part = {0};
+    (void)state;
+    refused(&b, TORC_EPARSE, "not a FileDescriptorProto: it has no name");
+    tc_buf_append(&b,
+                  "\x0a\x05"
+                  "ab",
+                  4);
+    refused(&b, TORC_EPARSE, "not a FileDescriptorProto: it has no name");
+    b = file_of("x.proto", "a..b");
+    refused(&b, TORC_EPARSE, "file x.proto: a package that is not a name");
+    b = file_of("x.proto", "p");
+    tc_buf_append(&b, "\x22\x05", 2);
+    refused(&b, TORC_EPARSE, "file x.proto: a field that cannot be read");
+    b = file_of("x.proto", "p");
+    put_text(&part, 1, "M {} message Evil");
+    put_part(&b, 4, &part);
+    refused(&b, TORC_EPARSE, "file x.proto: p: a name that is not an identifier");
+    b = file_of("x.proto", NULL);
+    put_text(&part, 1, "E");
+    put_part(&b, 5, &part);
+    refused(&b, TORC_EPARSE, "file x.proto: E: an enum without values");
+    b = (struct tc_buf){0};
+    put_text(&b, 1, "x.proto");
+    put_text(&b, 12, "proto4");
+    refused(&b, TORC_EUNSUPPORTED, "file x.proto: a syntax that is not known");
+    torc_schema *s = torc_schema_new();
+    assert_int_equal(torc_schema_add_set(s, "\x0a\x7f", 2, NULL), TORC_EPARSE);
+    assert_int_equal(torc_schema_add_file(NULL, "", 0, NULL), TORC_EINVAL);
+    assert_int_equal(torc_schema_add_file(s, NULL, 5, NULL), TORC_EINVAL);
+    assert_int_equal(torc_schema_link(NULL, NULL), TORC_EINVAL);
+    torc_schema_free(s);
+}
+
+static void malformed_fields(void **state)
+{
+    static const struct {
+        unsigned number, label, type;
+        const char *type_name, *want;
+        int code;
+    } rows[] = {
+        {0, OPTIONAL, AN_INT32, NULL, "p.M.f: a number that no field can have", TORC_EPARSE},
+        {1u << 29, OPTIONAL, AN_INT32, NULL, "p.M.f: a number that no field can have", TORC_EPARSE},
+        {19500, OPTIONAL, AN_INT32, NULL, "p.M.f: a number that no field can have", TORC_EPARSE},
+        {1, OPTIONAL, 0, NULL, "p.M.f: a type or label that does not exist", TORC_EPARSE},
+        {1, OPTIONAL, 19, NULL, "p.M.f: a type or label that does not exist", TORC_EPARSE},
+        {1, 4, AN_INT32, NULL, "p.M.f: a type or label that does not exist", TORC_EPARSE},
+        {1, OPTIONAL, A_MESSAGE, NULL, "p.M.f: a reference is missing, or there is one too many", TORC_EPARSE},
+        {1, OPTIONAL, AN_INT32, ".p.M", "p.M.f: a reference is missing, or there is one too many", TORC_EPARSE},
+        {1, OPTIONAL, A_MESSAGE, "p.M", "p.M.f: a reference that is not a full name with a dot in front", TORC_EPARSE},
+        {1, OPTIONAL, A_MESSAGE, ".p.N", "p.M.f: p.N is not defined", TORC_ENOTFOUND},
+        {1, OPTIONAL, AN_ENUM, ".p.M", "p.M.f: refers to what is not a type of that kind", TORC_EPARSE},
+    };
+    (void)state;
+    for (size_t i = 0; i < TC_ARRAY_LEN(rows); i++) {
+        struct tc_buf fields = {0}, want = {0};
+        put_field(&fields, "f", rows[i].number, rows[i].label, rows[i].type, rows[i].type_name);
+        struct tc_buf file = file_with(&fields);
+        tc_buf_printf(&want, "file x.proto: %s", rows[i].want);
+        refused(&file, rows[i].code, tc_buf_cstr(&want));
+        tc_buf_fini(&want);
+    }
+    struct tc_buf fields = {0}, f = field_of("f", 1, OPTIONAL, AN_INT32, NULL);
+    put_number(&f, 9, 3);
+    put_part(&fields, 2, &f);
+    struct tc_buf file = file_with(&fields);
+    refused(&file, TORC_EPARSE, "file x.proto: p.M.f: a oneof that its message does not have");
+    put_field(&fields, "f", 1, OPTIONAL, AN_INT32, NULL);
+    put_field(&fields, "g", 1, OPTIONAL, AN_INT32, NULL);
+    file = file_with(&fields);
+    refused(&file, TORC_EEXIST, "file x.proto: p.M: fields f and g have one number");
+    put_field(&fields, "f", 1, OPTIONAL, AN_INT32, NULL);
+    put_field(&fields, "f", 2, OPTIONAL, AN_INT32, NULL);
+    file = file_with(&fields);
+    refused(&file, TORC_EEXIST, "file x.proto: p.M.f: is defined twice");
+}
+
+/* A type that looks like a map or a well-known type must be one: the readers and writers of its JSON rely on that. */
+static void false_forms(void **state)
+{
+    struct tc_buf m = {0}, options = {0}, outer = {0};
+    (void)state;
+    put_text(&m, 1, "Entry");
+    put_field(&m, "key", 1, OPTIONAL, A_STRING, NULL);
+    put_number(&options, 7, 1);
+    put_part(&m, 7, &options);
+    put_part(&outer, 3, &m);
+    put_field(&outer, "map", 1, REPEATED, A_MESSAGE, ".p.M.Entry");
+    struct tc_buf file = file_with(&outer);
+    refused(&file, TORC_EPARSE, "file x.proto: p.M.Entry: is not an entry of a map");
+    put_text(&m, 1, "Entry");
+    put_field(&m, "key", 1, OPTIONAL, A_STRING, NULL);
+    put_field(&m, "value", 2, OPTIONAL, A_STRING, NULL);
+    put_number(&options, 7, 1);
+    put_part(&m, 7, &options);
+    put_part(&outer, 3, &m);
+    put_field(&outer, "map", 1, OPTIONAL, A_MESSAGE, ".p.M.Entry");
+    file = file_with(&outer);
+    refused(&file, TORC_EPARSE, "file x.proto: p.M.map: uses the map entry of another field");
+    static const char *const names[] = {"Any", "Duration", "Struct", "Value", "ListValue", "StringValue", "FieldMask"};
+    for (size_t i = 0; i < TC_ARRAY_LEN(names); i++) {
+        struct tc_buf want = {0};
+        file = file_of("x.proto", "google.protobuf");
+        put_text(&m, 1, names[i]);
+        put_field(&m, "f", 1, REPEATED, AN_INT32, NULL);
+        put_part(&file, 4, &m);
+        tc_buf_printf(&want, "file x.proto: google.protobuf.%s: does not have the fields of that well-known type",
+                      names[i]);
+        refused(&file, TORC_EPARSE, tc_buf_cstr(&want));
+        tc_buf_fini(&want);
+    }
+}
+
+static void two_files(void **state)
+{
+    torc_schema *s = torc_schema_new();
+    struct tc_buf fields = {0}, file = file_with(&fields), other = file_of("y.proto", "p"), m = {0};
+    torc_error *error = NULL;
+    char *text;
+    (void)state;
+    assert_int_equal(add(s, &file, NULL), 0);
+    file = file_of("x.proto", "q");
+    assert_int_equal(add(s, &file, &text), TORC_EEXIST);
+    assert_string_equal(text, "another file has the name x.proto");
+    tc_free(text);
+    put_text(&m, 1, "M");
+    put_part(&other, 4, &m);
+    assert_int_equal(add(s, &other, NULL), 0);
+    assert_int_equal(torc_schema_link(s, &error), TORC_EEXIST);
+    assert_string_equal(torc_error_text(error), "p.M is defined by file x.proto and by file y.proto");
+    torc_error_clear(&error);
+    assert_int_equal(torc_schema_link(s, &error), TORC_ESTATE);
+    torc_error_clear(&error);
+    other = file_of("z.proto", "p");
+    assert_int_equal(add(s, &other, NULL), TORC_ESTATE);
+    assert_null(torc_schema_find_message(s, "p.M"));
+    assert_null(torc_schema_describe(s, "p.M", &error));
+    assert_int_equal(torc_error_code(error), TORC_ESTATE);
+    torc_error_free(error);
+    torc_schema_free(s);
+}
+
+/* Imports in a circle, one that nobody has, and one whose type is used. */
+static void imports(void **state)
+{
+    torc_schema *s = torc_schema_new();
+    struct tc_buf a = file_of("a.proto", NULL), b = file_of("b.proto", NULL), c = file_of("c.proto", "p"), m = {0};
+    torc_error *error = NULL;
+    (void)state;
+    put_text(&a, 3, "b.proto");
+    put_text(&a, 3, "gone.proto");
+    put_text(&b, 3, "a.proto");
+    put_text(&b, 3, "gone.proto");
+    put_text(&b, 3, "also_gone.proto");
+    assert_int_equal(add(s, &a, NULL), 0);
+    assert_string_equal(torc_schema_missing_at(s, 0), "b.proto");
+    assert_int_equal(add(s, &b, NULL), 0);
+    assert_string_equal(torc_schema_missing_at(s, 0), "gone.proto");
+    assert_string_equal(torc_schema_missing_at(s, 1), "also_gone.proto");
+    assert_null(torc_schema_missing_at(s, 2));
+    assert_int_equal(torc_schema_link(s, NULL), 0);
+    put_text(&m, 1, "M");
+    put_field(&m, "f", 1, OPTIONAL, A_MESSAGE, ".gone.G");
+    put_part(&c, 4, &m);
+    put_text(&c, 3, "gone.proto");
+    assert_int_equal(add(s, &c, NULL), 0);
+    assert_int_equal(torc_schema_link(s, &error), TORC_ENOTFOUND);
+    assert_string_equal(torc_error_text(error),
+                        "file c.proto: p.M.f: gone.G is not defined, and its import gone.proto was not added");
+    torc_error_free(error);
+    torc_schema_free(s);
+}
+
+static void limits(void **state)
+{
+    torc_schema *s = torc_schema_new();
+    struct tc_buf m = {0}, file, large = {0};
+    char *text;
+    (void)state;
+    put_text(&m, 1, "M");
+    for (int i = 1; i < 64; i++) {
+        struct tc_buf outer = {0};
+        put_text(&outer, 1, "M");
+        put_part(&outer, 3, &m);
+        m = outer;
+    }
+    file = file_of("deep.proto", NULL);
+    tc_wire_append(&file, 4, tc_buf_slice(&m));
+    assert_int_equal(add(s, &file, NULL), 0);
+    struct tc_buf outer = {0};
+    put_text(&outer, 1, "M");
+    put_part(&outer, 3, &m);
+    file = file_of("deeper.proto", "q");
+    put_part(&file, 4, &outer);
+    assert_int_equal(add(s, &file, &text), TORC_ELIMIT);
+    assert_string_equal(text, "file deeper.proto: messages nested more than 64 deep");
+    tc_free(text);
+    assert_int_equal(torc_schema_link(s, NULL), 0); /* as if the file had not been there */
+    file = file_of("wide.proto", "w");
+    put_text(&m, 1, "M");
+    for (unsigned i = 0; i <= 65536; i++) {
+        char name[16];
+        snprintf(name, sizeof(name), "f%u", i);
+        put_field(&m, name, i < 18999 ? i + 1 : i + 1002, OPTIONAL, AN_INT32, NULL);
+    }
+    put_part(&file, 4, &m);
+    assert_int_equal(add(s, &file, NULL), 0);
+    assert_int_equal(torc_schema_link(s, NULL), TORC_ELIMIT);
+    torc_schema_free(s);
+    s = torc_schema_new();
+    put_text(&large, 1, "large.proto");
+    memset(tc_buf_reserve(&large, 65 << 20), 0, 65 << 20);
+    large.len += 65 << 20;
+    assert_int_equal(add(s, &large, &text), TORC_ELIMIT);
+    assert_string_equal(text, "the files of the schema have more than 64 MiB");
+    tc_free(text);
+    file = file_of("values.proto", "v");
+    put_text(&m, 1, "E");
+    for (int i = 0; i < 1000000; i++)
+        tc_wire_append(&m, 2, tc_slice_of("\x0a\x01V", 3));
+    put_part(&file, 5, &m);
+    assert_int_equal(add(s, &file, &text), TORC_ELIMIT);
+    assert_string_equal(text, "file values.proto: v.E: more than 1000000 descriptors");
+    tc_free(text);
+    for (int i = 0; i <= 16384; i++) {
+        char name[16];
+        snprintf(name, sizeof(name), "f%d", i);
+        file = file_of(name, NULL);
+        assert_int_equal(add(s, &file, NULL), i < 16384 ? 0 : TORC_ELIMIT);
+    }
+    torc_schema_free(s);
+    file = file_of("x.proto", NULL);
+    char long_name[4098];
+    memset(long_name, 'a', sizeof(long_name) - 1);
+    long_name[sizeof(long_name) - 1] = '\0';
+    put_text(&m, 1, long_name);
+    put_part(&file, 4, &m);
+    refused(&file, TORC_ELIMIT, "file x.proto: a full name of more than 4096 bytes");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(look_ups),
+        cmocka_unit_test(files),
+        cmocka_unit_test(later_files),
+        cmocka_unit_test(describe),
+        cmocka_unit_test(group_within_itself),
+        cmocka_unit_test(templates),
+        cmocka_unit_test(editions),
+        cmocka_unit_test(malformed_files),
+        cmocka_unit_test(malformed_fields),
+        cmocka_unit_test(false_forms),
+        cmocka_unit_test(two_files),
+        cmocka_unit_test(imports),
+        cmocka_unit_test(limits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
