@@ -525,7 +525,10 @@ static bool fields_in(struct tc_json_in *in, const torc_schema_message *type, bo
         return want(in, "an object");
     const char *at = in->r.at++;
     while (good && (more = tc_json_reader_member(&in->r, &first, &in->text, &raw)) > 0) {
-        if (!within_any || !tc_slice_eq_str(tc_buf_slice(&in->text), "@type"))
+        struct tc_slice name = tc_buf_slice(&in->text);
+        if (within_any && tc_slice_eq_str(name, "value") && strcmp(type->full_name, "google.protobuf.Empty") == 0)
+            good = fields_in(in, type, false, depth); /* as some writers have it */
+        else if (!within_any || !tc_slice_eq_str(name, "@type"))
             good = member_in(in, type, raw, &seen, depth);
         else if (typed)
             good = tc_json_reader_fail_at(&in->r, raw.data - 1, TORC_EPARSE, "@type is given twice");

@@ -198,7 +198,8 @@ static inline void *tc_schema_alloc(torc_schema *schema, size_t n, size_t size)
 const struct tc_schema_file *tc_schema_file(const torc_schema *schema, struct tc_slice name);
 /* Returns the symbol of a full name; NULL if there is none, or the schema is not linked. */
 const struct tc_schema_symbol *tc_schema_find(const torc_schema *schema, struct tc_slice name);
-/* Returns the message type of a type URL, NULL when it is unknown or nothing stands behind the last slash. */
+/* Returns the message type of a type URL, by what stands behind the last slash, or of a full name; NULL when it is
+ * unknown. */
 const torc_schema_message *tc_schema_message_of_url(const torc_schema *schema, struct tc_slice url);
 
 /* Return a field, extensions included; NULL if there is none. by_name takes both names of a field. */

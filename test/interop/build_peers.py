@@ -3,11 +3,12 @@
 programs (go.sum), a Python environment (hashes in requirements.txt), Node packages (package-lock.json), h2spec and
 probes (go.sum). A peer that was built from the same sources is left as it is, without network. Exit 0, or 77 with the reason when a toolchain is missing.
 
-usage: build_peers.py --into DIR [go|python|node|buf|h2spec|probes|java|etcd|otlp|descriptors ...]"""
+usage: build_peers.py --into DIR [go|python|node|buf|h2spec|probes|java|etcd|otlp|descriptors|protojson ...]"""
 import argparse
 import contextlib
 import fcntl
 import hashlib
+import json
 import os
 import pathlib
 import shutil
@@ -78,6 +79,29 @@ def build_etcd(into):
     build_module(into, "etcd", "./...")
 
 
+def build_protojson(into):
+    """The cases of Go's protojson: its tests, in a copy of the module that the Go peers pin, record them."""
+    tool("go")
+    module = json.loads(run("go", "mod", "download", "-json", "google.golang.org/protobuf", cwd=HERE / "go").split("\n}")[0] + "}")
+    copy, tests = into / "module", into / "module" / "encoding" / "protojson"
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(module["Dir"], copy)
+    run("chmod", "-R", "u+w", copy)
+    shutil.copy(HERE / "protojson" / "record_test.go", tests)
+    for name, call in (("decode_test.go", "err := tt.umo.Unmarshal([]byte(tt.inputText), tt.inputMessage)"),
+                       ("encode_test.go", "b, err := tt.mo.Marshal(tt.input)")):
+        text = (tests / name).read_text(encoding="utf-8")
+        if text.count(call) != 1:
+            raise RuntimeError(f"protojson: {name} has another form than the version before")
+        record = ("torcRead(tt.desc, tt.umo, tt.inputMessage, tt.inputText, tt.wantMessage, tt.wantErr)" if name == "decode_test.go" else
+                  "torcWrite(tt.desc, tt.mo, tt.input, tt.want, tt.wantErr)")
+        (tests / name).write_text(text.replace(call, f"{record}\n\t\t\t{call}"), encoding="utf-8")
+    (into / "cases.json").unlink(missing_ok=True)
+    run("go", "test", "./encoding/protojson", "-count=1", "-run", "TestUnmarshal$|TestMarshal$|TestTorcSet$", cwd=copy,
+        env={"TORC_CASES": str(into / "cases.json"), "TORC_SET": str(into / "set.pb")})
+    (into / "version").write_text(module["Version"].removeprefix("v"), encoding="ascii")
+
+
 def build_descriptors(into):
     build_module(into, "descriptors", "./...")
 
@@ -119,9 +143,9 @@ def build_buf(into):
 
 
 BUILDERS = {"go": build_go, "python": build_python, "node": build_node, "buf": build_buf, "h2spec": build_h2spec, "probes": build_probes, "java": build_java,
-            "etcd": build_etcd, "otlp": build_otlp, "descriptors": build_descriptors}
+            "etcd": build_etcd, "otlp": build_otlp, "descriptors": build_descriptors, "protojson": build_protojson}
 # What a peer is made of, beside its sources.
-INPUTS = {"go": "**/*", "etcd": "**/*", "otlp": "**/*", "descriptors": "**/*", "h2spec": "go.*", "probes": "go.*", "java": "*", "python": "requirements.txt", "node": "package*.json",
+INPUTS = {"go": "**/*", "etcd": "**/*", "otlp": "**/*", "descriptors": "**/*", "protojson": "**/*", "h2spec": "go.*", "probes": "go.*", "java": "*", "python": "requirements.txt", "node": "package*.json",
           "buf": "package*.json"}
 
 

@@ -1,4 +1,5 @@
-"""proto3 JSON of libtorc-json against Python's protobuf: random messages of every kind of field, both ways."""
+"""proto3 JSON of libtorc-json against Python's protobuf, by random messages of every kind of field, both ways; and the cases that the tests
+of Go's protojson have."""
 import re
 import subprocess
 import tempfile
@@ -10,8 +11,30 @@ JSON, PROTO = HERE.parent / "json", HERE.parent.parent / "proto"
 
 
 def run(paths, options):
-    if options.peers and "python" not in options.peers:
+    if not options.peers or "python" in options.peers:
+        yield from run_random(paths, options)
+    if not options.peers or "protojson" in options.peers:
+        yield from run_cases(paths)
+
+
+def run_cases(paths):
+    row = {"peer": "protojson (Go)", "version": ""}
+    try:
+        folder, (command, _) = paths.peer("protojson"), paths.python("json_cases.py")
+    except build_peers.Missing as missing:
+        yield {**row, "skipped": 1, "why": [str(missing)]}
         return
+    done = subprocess.run([*command, paths.own("interop_json"), folder], capture_output=True, text=True, check=False)
+    last = re.search(r"^cases (\d+) unequal (\d+) expected (\d+)$", done.stdout, re.M)
+    if not last or int(last[1]) < 300:
+        raise Failure(f"json_cases.py: {done.stdout[-2000:]}{done.stderr[-2000:]}")
+    count, unequal = int(last[1]), int(last[2])
+    yield {**row, "version": (folder / "version").read_text(encoding="ascii"), "cases": count, "passed": count - unequal, "failed": unequal,
+           "notes": [f"{last[3]} cases differ where Go differs from others (EXPECTED in json_cases.py)"],
+           "why": [line for line in done.stdout.splitlines() if line.startswith("unequal")]}
+
+
+def run_random(paths, options):
     row = {"peer": "protobuf (Python)", "version": ""}
     try:
         command, _ = paths.python("json_kinds.py")

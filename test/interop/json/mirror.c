@@ -1,9 +1,9 @@
 /* proto3 JSON by libtorc-json, for suite_json.py: mirror SET TYPE...
  *
  * SET is a file with a FileDescriptorSet. A frame on standard input: a byte for what to do (a bit each: 1 JSON to
- * bytes, else bytes to JSON; 2 indent; 4 proto names; 8 emit defaults; 16 enum numbers; 32 allow unknown), a byte for
- * the type, the length in 4 bytes, little endian, the input. A frame back: a byte (1: the output, 0: an error's text),
- * the length, the output. */
+ * bytes, else bytes to JSON; 2 indent; 4 proto names; 8 emit defaults; 16 enum numbers; 32 allow unknown; 64 allow
+ * partial), a byte for the type, the length in 4 bytes, little endian, the input. A frame back: a byte (1: the output,
+ * 0: an error's text), the length, the output. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,8 @@ static int mirror(const torc_schema *schema, const torc_schema_message *type, un
 {
     const struct torc_json_options o = {TORC_SIZE(torc_json_options), .indent = what & 2 ? 3 : 0,
                                         .proto_names = on(what, 4),   .emit_defaults = on(what, 8),
-                                        .enum_numbers = on(what, 16), .allow_unknown = on(what, 32)};
+                                        .enum_numbers = on(what, 16), .allow_unknown = on(what, 32),
+                                        .allow_partial = on(what, 64)};
     torc_error *error = NULL;
     void *bytes = NULL;
     char *text = NULL;

@@ -192,6 +192,8 @@ static void well_known(void **state)
         {ALL,
          "{\"wAny\":{\"@type\":\"" URL "google.protobuf.Any\",\"value\":{\"@type\":\"" URL "google.protobuf.Empty\"}}}",
          NULL},
+        {ALL, "{\"wAny\":{\"value\":{},\"@type\":\"google.protobuf.Empty\"}}",
+         "{\"wAny\":{\"@type\":\"google.protobuf.Empty\"}}"},
         {ALL, "{\"wDuration\":\"1\"}", "line 1, column 14: field w_duration: must be a duration such as \"1.5s\""},
         {ALL, "{\"wTimestamp\":\"2026-02-30T00:00:00Z\"}",
          "line 1, column 15: field w_timestamp: must be a time such as \"2026-01-02T03:04:05.006Z\""},
