@@ -5,8 +5,10 @@
  * stopped meanwhile (owner is NULL then). */
 #include "api/resolver_adapter.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/options.h"
 #include "base/sized.h"
@@ -71,14 +73,28 @@ static int listener_report(torc_resolver_listener *listener, struct tc_resolver_
     return TORC_ECLOSED;
 }
 
-/* Returns NULL if an address is missing or malformed, or the weight is too large. */
-static struct tc_endpoint *endpoint_convert(const struct torc_endpoint *e)
+static void log_refused(size_t i, const char *field, const char *value)
+{
+    TC_LOG(TC_LOG_RESOLVER, TORC_LOG_WARN, "torc_resolver_report: endpoints[%zu]: %s: \"" TC_SHOWN "\" is refused", i,
+           field, TC_SHOW(value));
+}
+
+/* Returns NULL, and logs why, if an address of endpoint i is missing or malformed, or its weight is too large. */
+static struct tc_endpoint *endpoint_convert(const struct torc_endpoint *e, size_t i)
 {
     struct tc_endpoint *out = NULL;
     size_t done = 0;
-    if (!e->addresses || e->n_addresses == 0 || e->n_addresses > SIZE_MAX / sizeof(struct tc_addr) ||
-        e->weight > UINT32_MAX)
+    char number[24];
+    if (e->weight > UINT32_MAX) {
+        snprintf(number, sizeof(number), "%" PRIu64, e->weight);
+        log_refused(i, "weight", number);
         return NULL;
+    }
+    if (!e->addresses || e->n_addresses == 0 || e->n_addresses > SIZE_MAX / sizeof(struct tc_addr)) {
+        snprintf(number, sizeof(number), "%" PRIu64, e->addresses ? e->n_addresses : 0);
+        log_refused(i, "n_addresses", number);
+        return NULL;
+    }
     struct tc_addr *addrs = tc_calloc((size_t)e->n_addresses, sizeof(*addrs));
     while (done < e->n_addresses && e->addresses[done] &&
            tc_addr_parse(&addrs[done], tc_slice_str(e->addresses[done])) == 0)
@@ -89,9 +105,11 @@ static struct tc_endpoint *endpoint_convert(const struct torc_endpoint *e)
         out->weight = out->lb_weight ? out->lb_weight : 1;
         if (e->hash_key && e->hash_key[0])
             out->hash_key = tc_rstr_str(e->hash_key);
+    } else {
+        log_refused(i, "address", e->addresses[done] ? e->addresses[done] : "");
     }
-    for (size_t i = 0; i < done; i++)
-        tc_addr_fini(&addrs[i]);
+    for (size_t k = 0; k < done; k++)
+        tc_addr_fini(&addrs[k]);
     tc_free(addrs);
     return out;
 }
@@ -102,7 +120,7 @@ static int endpoint_take(const struct torc_endpoint *first, size_t i, struct tc_
     struct torc_endpoint e;
     const struct torc_endpoint *given = (const void *)((const char *)first + i * (size_t)first->size);
     int rc = given->size == first->size ? tc_sized_take(&e, sizeof(e), given) : TORC_EINVAL;
-    if (rc == 0 && !(*out = endpoint_convert(&e)))
+    if (rc == 0 && !(*out = endpoint_convert(&e, i)))
         rc = TORC_EINVAL;
     return rc;
 }

@@ -127,6 +127,20 @@ static size_t call_backend(torc_channel *ch)
     return at;
 }
 
+static char line[256];
+
+static void keep_line(enum torc_log_level level, const char *module, const char *message, void *arg)
+{
+    (void)level, (void)module, (void)arg;
+    snprintf(line, sizeof(line), "%s", message);
+}
+
+static void expect_refused(const struct names *names, const struct torc_endpoint *e, const char *logged)
+{
+    assert_int_equal(torc_resolver_report(names->listener, e, 1, NULL), TORC_EINVAL);
+    assert_non_null(strstr(line, logged));
+}
+
 static void test_app_resolver(void **state)
 {
     (void)state;
@@ -146,10 +160,20 @@ static void test_app_resolver(void **state)
     assert_int_equal(names.starts, 1);
     assert_string_equal(names.rest, "///shop");
 
-    /* A list with an invalid address is rejected, and nothing changes. */
-    const char *bad = "not an address";
+    /* A list with an invalid endpoint is rejected, and nothing changes. The log says what is invalid. */
+    const char *bad = "not an address", *good = "127.0.0.1:1";
     struct torc_endpoint e = {TORC_SIZE(torc_endpoint), .addresses = &bad, .n_addresses = 1};
-    assert_int_equal(torc_resolver_report(names.listener, &e, 1, NULL), TORC_EINVAL);
+    torc_log_set_sink(keep_line, NULL);
+    assert_int_equal(torc_log_set_levels("resolver=warn"), 0);
+    expect_refused(&names, &e, "endpoints[0]: address: \"not an address\" is refused");
+    e.addresses = &good;
+    e.n_addresses = 0;
+    expect_refused(&names, &e, "endpoints[0]: n_addresses: \"0\" is refused");
+    e.n_addresses = 1;
+    e.weight = UINT64_C(1) << 32;
+    expect_refused(&names, &e, "endpoints[0]: weight: \"4294967296\" is refused");
+    torc_log_set_sink(NULL, NULL);
+    assert_int_equal(torc_resolver_report(NULL, NULL, 0, NULL), TORC_EINVAL);
     /* An error after a good result does not fail RPCs. */
     assert_int_equal(torc_resolver_report_error(names.listener, TORC_STATUS_UNAVAILABLE, "gone"), 0);
     tc_free(call_peer(ch, NULL));
