@@ -22,14 +22,15 @@
 extern "C" {
 #endif
 
-/* The xDS resources that the channels of a runtime (NULL: torc_runtime_default) asked for, as gRFC A40 has it: a
- * serialized envoy.service.status.v3.ClientStatusResponse in *bytes, *size bytes, for torc_free. It has one
- * ClientConfig for each xDS client, with its targets, divided by spaces, as client_scope (A71), the node as the control
- * plane sees it, and in generic_xds_configs each resource: its client_status (REQUESTED, DOES_NOT_EXIST, ACKED, NACKED,
- * RECEIVED_ERROR, TIMEOUT), the version and the bytes in use as they were received, when that was, and in error_state
- * what is wrong with a later version. without_contents leaves the bytes of the resources out. Waits until the loop has
- * looked; from inside a callback of the runtime it looks at once. TORC_EINVAL, TORC_ECLOSED, TORC_EFORK; *bytes and
- * *size are untouched then. Any thread. */
+/* The xDS resources that the channels of a runtime (NULL: torc_runtime_default; with an xDS domain, of all its
+ * runtimes) asked for, as gRFC A40 has it: a serialized envoy.service.status.v3.ClientStatusResponse in *bytes, *size
+ * bytes, for torc_free. It has one ClientConfig for each xDS client, with its targets, divided by spaces, the first 16
+ * KiB of them, as client_scope (A71), the node as the control plane sees it, and in generic_xds_configs each resource:
+ * its client_status (REQUESTED, DOES_NOT_EXIST, ACKED, NACKED, RECEIVED_ERROR, TIMEOUT), the version and the bytes in
+ * use as they were received, when that was, and in error_state what is wrong with a later version. without_contents
+ * leaves the bytes of the resources out. Waits until the loop has looked; from inside a callback of the runtime it
+ * looks at once. TORC_EINVAL, TORC_ECLOSED, TORC_EFORK, TORC_EIO (the default runtime cannot be made); *bytes and *size
+ * are untouched then. Any thread. */
 TORC_API int torc_csds_dump(torc_runtime *runtime, bool without_contents, void **bytes, size_t *size);
 
 /* A gRPC server of envoy.service.status.v3.ClientStatusDiscoveryService: FetchClientStatus and StreamClientStatus
@@ -39,10 +40,11 @@ typedef struct torc_csds torc_csds;
 
 /* Serves on an address: "127.0.0.1:50052" (port 0: the system chooses), "[::1]:50052", "unix:/path"; without TLS, and
  * every client that can connect gets answers, so a local address is best. The server has a thread of its own; the
- * runtime's loop (NULL: torc_runtime_default) only collects the state for each answer, so a runtime that nobody drives
- * gives no answers. It serves until torc_csds_free or the runtime's end. NULL with an error when the address is
- * malformed (TORC_EINVAL) or cannot be listened on (TORC_EIO), or the runtime has ended (TORC_ECLOSED). Waits as
- * torc_csds_dump does. Any thread. */
+ * runtime's loop (NULL: torc_runtime_default) or that of its xDS domain, only collects the state for each answer, so a
+ * runtime without a domain that nobody drives gives no answers. It serves until torc_csds_free or the runtime's end.
+ * NULL with an error when the address is malformed (TORC_EINVAL) or cannot be listened on (TORC_EIO), or the runtime
+ * has ended (TORC_ECLOSED), is the parent process's (TORC_EFORK) or cannot be made (TORC_EIO). Waits as torc_csds_dump
+ * does. Any thread. */
 TORC_API torc_csds *torc_csds_serve(torc_runtime *runtime, const char *address, torc_error **error);
 /* Returns the address with the port that the system chose ("127.0.0.1:40123"), borrowed until the server is freed. NULL
  * for NULL. Any thread. */

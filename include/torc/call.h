@@ -37,12 +37,14 @@ typedef struct torc_stream torc_stream;
 /* Options of one RPC. */
 struct torc_call_options {
     uint64_t size;
-    int64_t timeout_ms;                 /* the deadline, from now; 0: none; negative: it has passed, nothing is sent and
-                                           the call ends with DEADLINE_EXCEEDED. See torc_time_left (torc/time.h) */
+    int64_t timeout_ms;                 /* the deadline, from now; 0: none but the service config's or the route's;
+                                           negative: it has passed, nothing is sent and the call ends with
+                                           DEADLINE_EXCEEDED. See torc_time_left (torc/time.h) */
     const torc_metadata *metadata;      /* copied; NULL: none */
     torc_call_credentials *credentials; /* besides the channel's; the call takes its own reference; NULL: none */
-    int64_t max_receive_message_bytes;  /* 0: the channel's; -1: no limit */
-    int32_t wait_for_ready;             /* wait through TRANSIENT_FAILURE instead of failing; 0: off */
+    int64_t max_receive_message_bytes;  /* 0: the channel's; -1: no limit; a smaller one of the service config counts */
+    int32_t wait_for_ready;             /* wait through TRANSIENT_FAILURE instead of failing; 0: as the service config
+                                           says, else off */
     int32_t gzip;                       /* compress request messages; 0: as the channel says */
     int32_t explain;                    /* fill in torc_result_explain of the result; 0: off */
     int32_t lend_request;               /* torc_unary_async: the request is not copied; its bytes must stay until fn is
@@ -51,9 +53,9 @@ struct torc_call_options {
 
 /* Makes a unary RPC and waits for its end. Never NULL: an RPC that could not start has a result too, and so has one for
  * which there was no memory. torc_result_error says why: TORC_ESTATUS (the RPC ran), TORC_EINVAL (channel, method,
- * options), TORC_EUNSUPPORTED (options of a newer version), TORC_EDEADLK (inside a callback of the channel's runtime),
- * TORC_EFORK, TORC_ECLOSED, TORC_ELIMIT (no memory). The request is borrowed for the call. The caller frees the result.
- * Any thread. */
+ * request, options), TORC_EUNSUPPORTED (options of a newer version), TORC_EDEADLK (inside a callback of the channel's
+ * runtime), TORC_EFORK, TORC_ECLOSED, TORC_ELIMIT (no memory). The request is borrowed for the call. The caller frees
+ * the result. Any thread. */
 TORC_API torc_result *torc_unary(torc_channel *channel, const char *method, const void *request, size_t request_size,
                                  const struct torc_call_options *options);
 

@@ -57,9 +57,10 @@ struct torc_channel_options {
                                         loadBalancingConfig, loadBalancingPolicy, methodConfig and retryThrottling;
                                         healthCheckConfig does not */
     const char *xds_bootstrap_json;  /* instead of GRPC_XDS_BOOTSTRAP and GRPC_XDS_BOOTSTRAP_CONFIG; NULL: those */
-    const char *http_proxy; /* "http://[user:password@]host[:port]", by HTTP CONNECT (A1), for dns:, ipv4: and ipv6:
-                               targets; "http://" may be left out, the port is 443 unless given; NULL: from grpc_proxy,
-                               https_proxy, http_proxy and no_proxy; "": none */
+    const char *http_proxy; /* "http://[user:password@]host[:port]", by HTTP CONNECT (A1), for dns: targets, and ipv4:
+                               and ipv6: targets of one address; "http://" may be left out, the port is 443 unless
+                               given; NULL: from grpc_proxy, https_proxy, http_proxy, no_grpc_proxy and no_proxy;
+                               "": none */
     const struct torc_resolver_factory *const
         *resolvers; /* the application's, tried before Torc's own; NULL-terminated, NULL: none; the factories are
                        copied; their strings and the object that arg points at must live until `release` is called */
@@ -100,17 +101,19 @@ struct torc_channel_options {
     const struct torc_dialer *dialer; /* opens the channel's connections (torc/dialer.h); copied; NULL: Torc does */
 };
 
-/* Makes a channel; nothing connects before the first RPC or torc_channel_connect. NULL runtime: the default one; NULL
- * options: defaults, and plaintext, as torc_credentials_insecure: a channel with TLS needs options. NULL with an error
- * when target or options are malformed (TORC_EINVAL), options are of a newer version (TORC_EUNSUPPORTED), or the
- * runtime has ended (TORC_ECLOSED), is the parent process's (TORC_EFORK) or cannot be made (TORC_EIO). Errors of
- * resolution (an xDS bootstrap that is missing, say) are outcomes of RPCs. Any thread. */
+/* Makes a channel; nothing connects before the first RPC, torc_channel_connect, or torc_channel_state with
+ * try_to_connect. NULL runtime: the default one; NULL options: defaults, and plaintext, as torc_credentials_insecure: a
+ * channel with TLS needs options. NULL with an error when target or options are malformed (TORC_EINVAL), options are of
+ * a newer version (TORC_EUNSUPPORTED), or the runtime has ended (TORC_ECLOSED), is the parent process's (TORC_EFORK) or
+ * cannot be made (TORC_EIO). Errors of resolution (an xDS bootstrap that is missing, say) are outcomes of RPCs. Any
+ * thread. */
 TORC_API torc_channel *torc_channel_new(torc_runtime *runtime, const char *target,
                                         const struct torc_channel_options *options, torc_error **error);
 
-/* Shuts down and gives up the handle: RPCs that run end with CANCELLED, connections go back to the pool. Asynchronous
- * off the loop's thread. NULL is allowed. Any thread. A second call is a fault of the program, as any use of a handle
- * that was given up: it does nothing while streams of the channel are held, and is undefined afterwards. */
+/* Shuts down and gives up the handle: RPCs that run end with CANCELLED, connections go back to the pool (those of a
+ * dialer or of "fd:N" end). Asynchronous off the loop's thread. NULL is allowed. Any thread. A second call is a fault
+ * of the program, as any use of a handle that was given up: it does nothing while streams of the channel are held, and
+ * is undefined afterwards. */
 TORC_API void torc_channel_free(torc_channel *channel);
 
 /* Returns the state as last published, TORC_CONNECTIVITY_SHUTDOWN for NULL; with try_to_connect an IDLE channel starts
@@ -140,9 +143,9 @@ TORC_API void torc_channel_reset_backoff(torc_channel *channel);
 /* Stores the channel's present state as one JSON object for torc_free: {"target", "state", "status" (why, in
  * TRANSIENT_FAILURE), "pool" (of the runtime, without those to xDS servers: connections, and those of them that no
  * policy holds), "child"}. "child" is the tree of LB policies: each {"policy": name, ...} with its children, endpoints,
- * states and timers; its members may grow in number. Absent while the channel is idle. Blocks until the loop has
- * looked: TORC_EINVAL, TORC_EDEADLK (from inside a callback), TORC_EFORK, TORC_ECLOSED; *json is untouched then. Any
- * thread. */
+ * states and timers; its members may grow in number. Absent while there is no policy: before the first result of name
+ * resolution, and after idle_timeout_ms. Blocks until the loop has looked: TORC_EINVAL, TORC_EDEADLK (from inside a
+ * callback), TORC_EFORK, TORC_ECLOSED; *json is untouched then. Any thread. */
 TORC_API int torc_channel_describe(torc_channel *channel, char **json);
 /* Returns the target as given, borrowed from the channel. */
 TORC_API const char *torc_channel_target(const torc_channel *channel);

@@ -22,7 +22,8 @@ enum torc_connectivity {
     TORC_CONNECTIVITY_CONNECTING = 1,        /* resolving the name, connecting, or in a handshake; RPCs wait */
     TORC_CONNECTIVITY_READY = 2,             /* RPCs can be sent */
     TORC_CONNECTIVITY_TRANSIENT_FAILURE = 3, /* the last attempt failed, another follows after a backoff; RPCs fail
-                                                with UNAVAILABLE unless they are wait_for_ready */
+                                                (with UNAVAILABLE, or as the resolver says) unless they are
+                                                wait_for_ready */
     TORC_CONNECTIVITY_SHUTDOWN = 4,          /* the channel has ended, for good */
 };
 

@@ -86,8 +86,8 @@ TORC_API torc_credentials *torc_credentials_tls_files(const struct torc_tls_file
 /* Uses the security that the control plane configures for each cluster of an "xds:" target, with the certificate
  * providers of the bootstrap; uses `fallback`, of which it takes a reference, for clusters without such a configuration
  * and for other targets. A cluster whose security cannot be set up fails its RPCs; nothing is sent to it as plaintext
- * instead. NULL with an error (TORC_EINVAL) when the fallback is NULL, itself xds, or a composite (call credentials go
- * around the xds credentials). Source: gRFCs A29, A82, A87, A101. */
+ * instead. NULL with an error (TORC_EINVAL) when the fallback is NULL, for servers, itself xds, or a composite (call
+ * credentials go around the xds credentials). Source: gRFCs A29, A82, A87, A101. */
 TORC_API torc_credentials *torc_credentials_xds(torc_credentials *fallback, torc_error **error);
 /* --- of servers: for torc_server_listen ---
  *
@@ -161,9 +161,10 @@ TORC_API torc_call_credentials *torc_call_credentials_composite(torc_call_creden
                                                                 torc_call_credentials *second, torc_error **error);
 
 /* "authorization: Bearer" with the JWT in a file (A97), read when an RPC needs it and again when 90 s or less are left
- * of what its "exp" says; in the last 30 s it counts as expired. RPCs without a token that is valid fail: UNAVAILABLE
- * when the file cannot be read, UNAUTHENTICATED when it holds no JWT with "exp"; the next attempt follows connection
- * backoff. NULL with an error (TORC_EINVAL) for a path that is NULL or empty. */
+ * of what its "exp" says; in its last 30 s it is sent only by RPCs that waited for the reading. RPCs without a token
+ * that is valid fail: UNAVAILABLE when the file cannot be read or its token has expired, UNAUTHENTICATED when it holds
+ * no JWT with "exp"; the next attempt follows connection backoff. NULL with an error (TORC_EINVAL) for a path that is
+ * NULL or empty. */
 TORC_API torc_call_credentials *torc_call_credentials_jwt_token_file(const char *path, torc_error **error);
 
 /* Google's default credentials. */
@@ -179,8 +180,9 @@ struct torc_google_options {
  * the metadata server. A service account signs its own JWT for the RPC's host; an authorized user's refresh token and
  * the metadata server give access tokens, cached and refreshed as with the JWT file; a token_uri in a file must be
  * https or on this machine. RPCs fail UNAVAILABLE or UNAUTHENTICATED without a valid token, as A83 says. NULL options:
- * defaults. NULL with an error when a file is unreadable or malformed (TORC_EINVAL), OpenSSL or libcurl is not there
- * (TORC_EUNSUPPORTED), or the process is exiting (TORC_EFORK). */
+ * defaults. NULL with an error when a file is unreadable or malformed (TORC_EINVAL), OpenSSL is not there, or Torc was
+ * built without these credentials (TORC_EUNSUPPORTED), or the process is exiting (TORC_EFORK). libcurl is loaded with
+ * the first fetch: without it, RPCs that need one fail with UNAVAILABLE. */
 TORC_API torc_credentials *torc_credentials_google_default(const struct torc_google_options *options,
                                                            torc_error **error);
 

@@ -39,14 +39,14 @@ struct torc_dialer {
      * proxy's if there is one), which is borrowed for the call. Called on the loop's thread; must not block. Each dial
      * is ended by torc_dial_done once, from inside or later, also after cancel. */
     void (*dial)(torc_dial *dial, const char *address, void *arg);
-    /* Torc has given the connection up: the time has run out, or the channel has ended. torc_dial_done is still to be
-     * called, from inside or later. Called on the loop's thread, at most once, and never when torc_dial_done has been
-     * called: a torc_dial_done on another thread waits until cancel has returned, so it must not be called under a lock
-     * that cancel takes. NULL: none. */
+    /* Torc has given the connection up: the time has run out, the LB policy no longer needs it, or the channel has
+     * ended. torc_dial_done is still to be called, from inside or later. Called on the loop's thread, at most once, and
+     * never when torc_dial_done has been called: a torc_dial_done on another thread waits until cancel has returned, so
+     * it must not be called under a lock that cancel takes. NULL: none. */
     void (*cancel)(torc_dial *dial, void *arg);
     /* The last callback, when `arg` is the application's again: when the channel has ended, on the loop's thread, at
-     * the latest inside torc_runtime_free. For a channel that was never used, inside torc_channel_free. Not called if
-     * torc_channel_new fails, nor in a child of a fork. NULL: none. */
+     * the latest inside torc_runtime_free. For a channel that was never used and whose runtime was freed before it,
+     * inside torc_channel_free. Not called if torc_channel_new fails, nor in a child of a fork. NULL: none. */
     void (*release)(void *arg);
     void *arg; /* handed to the functions; may be NULL */
 };

@@ -92,7 +92,7 @@ TORC_API const char *torc_lb_endpoint_hash_key(const torc_lb_endpoint *endpoint)
 
 /* Returns a child with Torc's policy of that name ("pick_first", "round_robin", ...) in its default settings; it has no
  * endpoints yet. `arg` comes back in on_child_state. NULL when no policy of Torc's has the name (the application's own
- * cannot be children), or the policy is being destroyed. */
+ * cannot be children), or it demands settings (priority and weighted_target, say), or the policy is being destroyed. */
 TORC_API torc_lb_child *torc_lb_child_create(torc_lb_helper *helper, const char *policy, void *arg);
 /* Gives the child its endpoints, n of them, which are borrowed for the call, instead of those that it had; a connection
  * to an endpoint that stays is kept. pick_first and round_robin connect by themselves. */
@@ -106,8 +106,8 @@ TORC_API void torc_lb_child_connect(torc_lb_child *child);
  * chosen for go on. NULL is allowed. */
 TORC_API void torc_lb_child_destroy(torc_lb_child *child);
 
-/* Publishes the policy's state, which is CONNECTING before; picks that wait are tried again. message (copied, may be
- * NULL): the reason of TRANSIENT_FAILURE. */
+/* Publishes the policy's state, which is CONNECTING before, or TRANSIENT_FAILURE after name resolution failed; picks
+ * that wait are tried again. message (copied, may be NULL): the reason of TRANSIENT_FAILURE. */
 TORC_API void torc_lb_update_state(torc_lb_helper *helper, enum torc_connectivity state, const char *message);
 /* Asks the resolver for newer endpoints; `update` follows if there are any. Resolvers limit how often they ask. */
 TORC_API void torc_lb_request_reresolution(torc_lb_helper *helper);
@@ -125,8 +125,8 @@ TORC_API uint64_t torc_lb_pick_random(const torc_lb_pick *pick);
 struct torc_lb_factory {
     uint64_t size;
     const char *name; /* required; as service configs name it */
-    /* Required. Makes a policy, and returns its state, which may be NULL. A channel that becomes IDLE destroys its
-     * policy, and makes another when it leaves IDLE. */
+    /* Required. Makes a policy, and returns its state, which may be NULL. A channel without calls for idle_timeout_ms
+     * destroys its policy, and makes another when it leaves IDLE. */
     void *(*create)(torc_lb_helper *helper, void *arg);
     /* Required. New endpoints or config; config_json is its object in the service config ("{}" when empty). Both are
      * borrowed for the call. */
@@ -136,8 +136,8 @@ struct torc_lb_factory {
     /* Connect, if idle (may be NULL). */
     void (*exit_idle)(void *state);
     /* Required. Chooses the child that serves the RPC (its own picker decides then), or NULL: the RPC waits for the
-     * next torc_lb_update_state; while the policy shows TRANSIENT_FAILURE the RPC fails, unless it is wait-for-ready.
-     * Must not call anything but the pick accessors. */
+     * next torc_lb_update_state or state of a child; while the policy shows TRANSIENT_FAILURE the RPC fails, unless it
+     * is wait-for-ready. Must not call anything but the pick accessors. */
     torc_lb_child *(*pick)(void *state, torc_lb_pick *pick);
     /* Required. Ends it; children are destroyed by Torc if the policy has not. */
     void (*destroy)(void *state);

@@ -56,7 +56,8 @@ TORC_API const ProtobufCMessage *torc_protobuf_c_unpack(const ProtobufCMessageDe
  * one within it was not initialised (NAME__INIT), an element of a repeated field or a required field is NULL, a string
  * is not UTF-8, bytes or a repeated field are NULL and have a length, the case of a oneof is none of its fields, or one
  * whose pointer is NULL. TORC_ELIMIT: the arena's limit would be exceeded, there are more than 100 messages within each
- * other, more than 4,194,304 in all, or more than 4 GiB of strings and bytes. */
+ * other, more than 4,194,304 in all (a message is one more for each 64 fields of its type), or more than 4 GiB of
+ * strings and bytes. */
 TORC_API const void *torc_protobuf_c_pack(const ProtobufCMessage *message, torc_arena *arena, size_t *n,
                                           torc_error **error);
 
@@ -119,7 +120,8 @@ TORC_API torc_stream *torc_protobuf_c_start(torc_channel *channel, const struct 
                                             const struct torc_stream_events *events, void *arg, torc_error **error);
 
 /* torc_stream_send. TORC_EINVAL also for a stream of another method. TORC_EINVAL, TORC_ELIMIT: the request cannot be
- * packed, or there is no memory. The RPC has failed then, and its result says why. */
+ * packed, or there is no memory. The RPC has failed then, and its result says why. TORC_EINVAL for a timeout, flags
+ * or a NULL argument: nothing has happened. */
 TORC_API int torc_protobuf_c_send(torc_stream *stream, const struct torc_protobuf_c_method *method,
                                   const ProtobufCMessage *request, unsigned flags, int64_t timeout_ms);
 
@@ -181,19 +183,21 @@ TORC_API const ProtobufCMessage *torc_protobuf_c_request(torc_server_call *call,
 
 /* torc_server_call_reply, which ends the call. TORC_EINVAL: the response cannot be packed, or the call is of another
  * method, and the RPC ends with INTERNAL. TORC_ELIMIT: the response exceeds a limit or memory is out, and the RPC ends
- * with RESOURCE_EXHAUSTED. TORC_EPARSE: the RPC had failed before, and the response is not sent. */
+ * with RESOURCE_EXHAUSTED. TORC_EPARSE: the RPC had failed before, and the response is not sent. TORC_EINVAL for a NULL
+ * argument: nothing has happened. */
 TORC_API int torc_protobuf_c_reply(torc_server_call *call, const struct torc_protobuf_c_method *method,
                                    const ProtobufCMessage *response);
 
 /* torc_server_call_send. TORC_EINVAL, TORC_ELIMIT: the response cannot be packed, the call is of another method, or
- * there is no memory. The RPC has failed then: finish the call. */
+ * there is no memory. The RPC has failed then: finish the call. TORC_EINVAL for a timeout, flags or a NULL argument:
+ * nothing has happened. */
 TORC_API int torc_protobuf_c_respond(torc_server_call *call, const struct torc_protobuf_c_method *method,
                                      const ProtobufCMessage *response, unsigned flags, int64_t timeout_ms);
 
 /* torc_server_call_finish of an RPC that fails, with details that the client reads by torc_protobuf_c_detail: `n`
  * initialised messages, as a rule those of google/rpc/error_details.proto. They go as a google.rpc.Status with the code
  * and the text (if it is UTF-8) in the trailer grpc-status-details-bin, behind `trailers`. Clients say how large
- * trailers may be, those of gRPC 8 KiB unless they are told otherwise; with more, or above 64 KiB, the RPC is reset and
+ * trailers may be, those of gRPC 8 KiB unless they are told otherwise; with more, or above 1 MiB, the RPC is reset and
  * ends with INTERNAL. With n 0 or TORC_STATUS_OK there is no such trailer. TORC_EINVAL also when a detail is NULL or
  * cannot be packed: the RPC then ends with the code and the text, without details. */
 TORC_API int torc_protobuf_c_finish(torc_server_call *call, int code, const char *text, const torc_metadata *trailers,

@@ -13,7 +13,7 @@
  *
  * A client asks within one stream for files: by name, by what they define (a message, an enum, a value, a field, a
  * oneof, a service, a method, an extension, by its full name), or by an extension's message and number. It gets the
- * file with all that it imports, of which each is sent once a stream; an import that was not added is left out. What is
+ * file with all that it imports and that the stream has not sent; an import that was not added is left out. What is
  * unknown is an error within the stream, NOT_FOUND, and the stream goes on. Any thread. */
 #ifndef TORC_REFLECTION_H
 #define TORC_REFLECTION_H

@@ -10,10 +10,11 @@
  *         fprintf(stderr, "%s\n", torc_error_text(torc_result_error(result)));
  *     torc_result_free(result);
  *
- * A result that the application has been given never changes. It is counted, and depends on nothing: it may be kept
- * after the channel and the runtime were freed, and read by any thread. The pointers that its functions return are
- * borrowed from it. Each function accepts NULL, and then returns NULL, "", 0, or TORC_STATUS_UNKNOWN;
- * torc_result_detail returns TORC_EINVAL. */
+ * A result that the application has been given never changes, except that a response whose bytes
+ * torc_protobuf_c_response finds malformed makes it INTERNAL, for all who hold it. It is counted, and depends on
+ * nothing: it may be kept after the channel and the runtime were freed, and read by any thread. The pointers that its
+ * functions return are borrowed from it. Each function accepts NULL, and then returns NULL, "", 0, or
+ * TORC_STATUS_UNKNOWN; torc_result_detail returns TORC_EINVAL. */
 #ifndef TORC_RESULT_H
 #define TORC_RESULT_H
 
@@ -47,16 +48,17 @@ TORC_API const char *torc_result_text(const torc_result *result);
  * (torc_result_code tells the two apart). torc_error_ref keeps it.
  *
  * The code is TORC_ESTATUS for the status of an RPC that ran, and for one that could not start what prevented it:
- * TORC_EINVAL (channel, method, options), TORC_EUNSUPPORTED (options of a newer version), TORC_EDEADLK (a wait inside a
- * callback), TORC_EFORK, TORC_ECLOSED (the runtime was freed), TORC_ELIMIT (no memory).
+ * TORC_EINVAL (channel, method, request, options), TORC_EUNSUPPORTED (options of a newer version), TORC_EDEADLK (a wait
+ * inside a callback), TORC_EFORK, TORC_ECLOSED (the runtime was freed), TORC_ELIMIT (no memory).
  *
  * The layer is the part that failed: TORC_LAYER_PEER for a status that the server sent, else the part of Torc that made
  * it (TORC_LAYER_CONNECT, _TLS, _LB, _RESOLVER, _XDS, _DEADLINE, _LIMIT, _HTTP2, ...). The text is the status message,
  * or a sentence with the name of the status if there is no message. torc_error_status gives the status itself. */
 TORC_API const torc_error *torc_result_error(const torc_result *result);
 
-/* Returns the response if the status is OK: of a unary RPC its response, of a stream the oldest message that nobody had
- * received when the RPC ended, which is the response of a client streaming RPC. NULL if there is none. */
+/* Returns the response if the status is OK: of a unary RPC its response, of a stream without on_message the oldest
+ * message that nobody had received when the RPC ended, which is the response of a client streaming RPC. NULL if there
+ * is none. */
 TORC_API const torc_message *torc_result_response(const torc_result *result);
 
 /* Return the initial metadata and the trailers of the response; NULL if none came. A response that is an error often

@@ -76,16 +76,17 @@ struct torc_runtime_options {
     int64_t csds_answer_bytes;    /* torc_csds_serve: about the most bytes of answers that its clients, all together,
                                      have not taken yet. At the limit the next answer waits; an answer that is larger by
                                      itself ends with RESOURCE_EXHAUSTED. 0: 33554432; -1: no limit */
-    int64_t memory_limit_bytes;   /* a soft limit: while the runtime holds more, new calls fail at once with
-                                     RESOURCE_EXHAUSTED, and calls that have begun go on. 0 and -1: no limit. The memory
-                                     that counts: 4096 bytes and the requests on their way for each call, the state of
-                                     HTTP/2 connections, metadata, and received messages from their first bytes until
-                                     the application frees them, also before it asks for them. Each item counts as the
-                                     memory block that holds it: at most twice its bytes and 128 more. While it arrives
-                                     it may count more: a message of which less has come, 64 KiB; a message of 513 KiB
-                                     to 1 MiB whose block is reused from an earlier message, 1 MiB; the unread bytes of
-                                     a stream, four times the most that waited there, until all are read. Configuration
-                                     does not count (xDS resources, endpoints, rings, TLS) */
+    int64_t memory_limit_bytes;   /* a soft limit: while the runtime holds more, new RPCs of its channels fail at once
+                                     with RESOURCE_EXHAUSTED, and those that have begun go on; RPCs that its servers
+                                     receive are not refused by it (unread_bytes, unsent_bytes). 0 and -1: no limit. The
+                                     memory that counts: 4096 bytes and the requests on their way for each RPC of a
+                                     channel, the state of HTTP/2 connections, metadata, and received messages from
+                                     their first bytes until the application frees them, also before it asks for them.
+                                     Each item counts as the memory block that holds it: at most twice its bytes and 128
+                                     more. While it arrives it may count more: a message of which less has come, 64 KiB;
+                                     a message of 513 KiB to 1 MiB whose block is reused from an earlier message, 1 MiB;
+                                     the unread bytes of a stream, four times the most that waited there, until all are
+                                     read. Configuration does not count (xDS resources, endpoints, rings, TLS) */
     torc_xds_domain *xds_domain;  /* shared with other runtimes, see torc/xds_domain.h; NULL: not shared. The runtime
                                      holds the domain until the runtime ends. A domain of the parent process is refused
                                      with TORC_EFORK */
@@ -107,7 +108,7 @@ TORC_API torc_runtime *torc_runtime_default(void);
  * nothing of Torc, and before a dlclose. For the program alone, not for a library in it: everything that uses the
  * default runtime ends. The next torc_runtime_default makes another one. 0 also when there is none; TORC_EDEADLK from
  * inside a callback and TORC_EFORK (the runtime is the parent process's, or the process is exiting): nothing has
- * happened then. Any thread. */
+ * happened then, unless the exit began while the function waited. Any thread. */
 TORC_API int torc_runtime_default_free(void);
 
 /* One turn: takes in events and runs what is due, waiting at most timeout_ms (-1: until something happens). Returns 1

@@ -37,8 +37,8 @@
  * milliseconds; other negative numbers are TORC_EINVAL. On the thread that drives the loop only 0 is allowed, else
  * TORC_EDEADLK.
  *
- * All functions may be called from any thread. Those of a call return TORC_EINVAL for NULL, and TORC_EFORK in a child
- * of the process that made the server or while the process exits.
+ * All functions may be called from any thread. Those of a call return TORC_EINVAL for NULL, and, but for getters of the
+ * request and of the peer, TORC_EFORK in a child of the process that made the server or while the process exits.
  *
  * No function of a call may begin once another thread has begun to finish the call, but for two places: a handler and
  * an event of the call may go on using the handle until they return, on whatever thread the call is finished meanwhile.
@@ -138,8 +138,8 @@ struct torc_handler {
     /* For methods of any kind. Called when the request's metadata has come. */
     void (*stream)(torc_server_call *call, void *arg);
 
-    /* Called once, by torc_server_free or the end of the runtime: from then on the handler is never called. May be
-     * NULL. */
+    /* Called once, after torc_server_free or the end of the runtime, when the last handler on a pool has returned: from
+     * then on the handler is never called. May be NULL. */
     void (*release)(void *arg);
     void *arg; /* handed to the functions; may be NULL */
 };
@@ -200,7 +200,8 @@ TORC_API int torc_server_limit(torc_server *server, const char *name, const stru
  * torc_server_start; after it, an address may be added at any time.
  *
  * `credentials` say how the connections of this address are secured; they are never implied. For servers are
- * torc_credentials_insecure and torc_server_credentials_tls. The server takes its own reference.
+ * torc_credentials_insecure, torc_server_credentials_tls and torc_server_credentials_tls_files. The server takes its
+ * own reference.
  *
  * Stores the address as bound in *bound, for torc_free; NULL: not wanted. 0, or an error: TORC_EINVAL (server,
  * address, credentials NULL or not for servers), TORC_EIO (the system refuses; the text has the reason), TORC_ESTATE
@@ -267,13 +268,14 @@ enum torc_name_kind {
     TORC_NAME_IP = 3, /* its text (RFC 5952) */
 };
 
-/* Stores subject alternative name `i` of the client's certificate, counted from 0: its enum torc_name_kind and its
- * text, which lives until the call is finished. Each output may be NULL. 0, or TORC_ENOTFOUND beyond the last, so also
- * when the client showed no certificate; TORC_EINVAL for NULL. */
+/* Stores subject alternative name `i` of the client's certificate, counted from 0 among those of the kinds above that
+ * are neither empty nor have a NUL inside: its enum torc_name_kind and its text, which lives until the call is
+ * finished. Each output may be NULL. 0, or TORC_ENOTFOUND beyond the last, so also when the client showed no
+ * certificate; TORC_EINVAL for NULL. */
 TORC_API int torc_server_call_peer_name(const torc_server_call *call, size_t i, int *kind, const char **name);
 
-/* The SPIFFE id of the client's certificate ("spiffe://domain/path"): its only URI, if it is one (gRFC A87). NULL: it
- * has none. Lives until the call is finished. */
+/* The SPIFFE id of the client's certificate ("spiffe://domain/path"): its only URI, if it is one (gRFC A87; URIs that
+ * are empty or have a NUL inside do not count). NULL: it has none. Lives until the call is finished. */
 TORC_API const char *torc_server_call_spiffe_id(const torc_server_call *call);
 
 /* The client's certificate in DER; lives until the call is finished. 0, or TORC_ENOTFOUND when the client showed none;
@@ -378,7 +380,8 @@ struct torc_server_call_events {
 };
 
 /* Sets the events, which are copied: once, and before the first torc_server_call_want and torc_server_call_receive.
- * Events that have happened already are reported too. TORC_EINVAL (also for a size that is out of range),
+ * What came before waits for them: messages and the client's end until they are asked for, room for a message at once.
+ * A call of a `unary` handler has no on_half_close. TORC_EINVAL (also for a size that is out of range),
  * TORC_EUNSUPPORTED (events of a newer version), TORC_ESTATE, TORC_ECANCELED, TORC_ECLOSED: they are not set. Does not
  * wait. */
 TORC_API int torc_server_call_set_events(torc_server_call *call, const struct torc_server_call_events *events,

@@ -98,8 +98,8 @@ TORC_API int torc_stream_half_close(torc_stream *stream);
 
 /* Asks for `n` more messages; demands add up. The server may send what flow control allows; a message is delivered only
  * if it was asked for. Without on_message, torc_stream_receive finds the messages ready: it asks for one by itself.
- * TORC_ELIMIT: more than UINT32_MAX are asked for. TORC_ESTATE: a handle of torc_unary_async. TORC_ECLOSED: the RPC is
- * over. Does not wait. */
+ * TORC_ELIMIT: more than UINT32_MAX are asked for before the loop has taken in the first of them. TORC_ESTATE: a handle
+ * of torc_unary_async. TORC_ECLOSED: the RPC is over. Does not wait. */
 TORC_API int torc_stream_want(torc_stream *stream, uint32_t n);
 
 /* Receives the next message: 1 with *message; 0 at the end of the RPC, when all messages have been received, or when

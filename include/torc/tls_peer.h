@@ -65,7 +65,7 @@ enum torc_tls_name_kind {
 TORC_API int torc_tls_peer_name(const torc_tls_peer *peer, size_t i, int32_t *kind, const char **name, size_t *size);
 
 /* Lets the connection go on, and frees the peer. Does nothing more when nobody waits for it any longer: the time is up,
- * or the channel has ended. Does not wait. NULL is allowed. */
+ * the LB policy no longer needs the connection, or the channel has ended. Does not wait. NULL is allowed. */
 TORC_API void torc_tls_peer_accept(torc_tls_peer *peer);
 
 /* Ends the connection, and frees the peer. reason: copied, for the status of RPCs; NULL: none. Does not wait. A NULL

@@ -43,7 +43,7 @@ static void options_apply(torc_stream *call, const struct torc_call_options *o)
 {
     struct tc_call *c = &call->core;
     const torc_channel *ch = c->channel;
-    c->asked.wait_for_ready = o->wait_for_ready > 0;
+    c->asked.wait_for_ready = o->wait_for_ready;
     c->asked.gzip = (o->gzip ? o->gzip : ch->opts.gzip) > 0;
     c->asked.explain = o->explain > 0;
     call->lent = o->lend_request > 0 && call->kind != TC_CALL_UNARY_BLOCKING;

@@ -177,7 +177,9 @@ int torc_stream_half_close(torc_stream *s)
     if (!s)
         return TORC_EINVAL;
     tc_ref_inc(&s->zeroed);
-    int rc = s->kind == TC_STREAM ? tc_call_want_end(s, false) : TORC_ESTATE;
+    int rc = tc_runtime_check(s->channel->rt);
+    if (rc == 0)
+        rc = s->kind == TC_STREAM ? tc_call_want_end(s, false) : TORC_ESTATE;
     tc_call_drop(s);
     return rc;
 }
@@ -189,7 +191,9 @@ int torc_stream_want(torc_stream *s, uint32_t n)
     TC_NO_CANCEL;
     torc_runtime *rt = s->channel->rt;
     tc_ref_inc(&s->zeroed);
-    int rc = s->kind == TC_STREAM ? tc_runtime_check(rt) : TORC_ESTATE;
+    int rc = tc_runtime_check(rt);
+    if (rc == 0 && s->kind != TC_STREAM)
+        rc = TORC_ESTATE;
     if (rc == 0 && s->heard.on_message) {
         rc = tc_call_want_reads(s, n, false);
     } else if (rc == 0) {

@@ -31,7 +31,7 @@ enum tc_call_stage {
 struct tc_call_asked {
     struct tc_slice path; /* "/package.Service/Method" */
     struct tc_headers metadata;
-    bool wait_for_ready;
+    int wait_for_ready; /* 1; -1: no, whatever the config says; 0: as the config says */
     bool gzip;
     bool explain;
     bool dry;                   /* ends at the pick and is not sent; explain is set */

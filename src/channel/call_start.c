@@ -111,7 +111,7 @@ static bool config_select(struct tc_call *c)
     } else {
         method_config_use(c);
     }
-    c->waits = c->asked.wait_for_ready || c->config.wait_for_ready == 1;
+    c->waits = (c->asked.wait_for_ready ? c->asked.wait_for_ready : c->config.wait_for_ready) > 0;
     if (!ch->opts.retries)
         c->retry.policy.max_attempts = 0;
     c->retry.policy.hedging &= c->retry.policy.max_attempts != 0;
@@ -143,7 +143,7 @@ static void call_resolved(struct tc_call *c)
             filters_start(c);
         else
             call_first_attempt(c);
-    } else if (!tc_status_ok(error) && !c->asked.wait_for_ready) {
+    } else if (!tc_status_ok(error) && c->asked.wait_for_ready <= 0) {
         tc_call_fail(c, tc_status_from_control_plane(tc_status_ref(error)));
     } else {
         c->stage = TC_CALL_WAIT_CONFIG;

@@ -10,7 +10,7 @@ struct tc_call_opts {
     struct tc_slice method;            /* "/package.Service/Method"; copied */
     const struct tc_headers *metadata; /* copied; NULL: none */
     uint64_t timeout_ns;               /* 0: none */
-    bool wait_for_ready;
+    int wait_for_ready;                /* 1; -1: no, whatever the config says; 0: as the config says */
     bool once; /* sent once at most: a stream that the server has not processed ends the call, too */
     uint64_t max_receive_message_bytes; /* 0: the channel's; UINT64_MAX: none */
 };

@@ -494,6 +494,25 @@ static void test_app_policy_ends_in_a_long_turn(void **state)
     assert_int_equal(destroyed, 1);
 }
 
+/* TORC_OFF of a call counts more than waitForReady of the service config, and the default does not. */
+static void test_wait_for_ready_of_config_and_call(void **state)
+{
+    (void)state;
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                     .service_config_json =
+                                         "{\"methodConfig\":[{\"name\":[{}],\"waitForReady\":true}]}"};
+    torc_channel *ch = torc_channel_new(rt, "ipv4:127.0.0.1:1", &o, NULL);
+    struct torc_call_options call = {TORC_SIZE(torc_call_options), .timeout_ms = 2000, .wait_for_ready = TORC_OFF};
+    torc_result *r = torc_unary(ch, "a/b", "", 0, &call);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_UNAVAILABLE);
+    torc_result_free(r);
+    call.wait_for_ready = 0;
+    r = torc_unary(ch, "a/b", "", 0, &call);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_DEADLINE_EXCEEDED);
+    torc_result_free(r);
+    settle(ch);
+}
+
 static void test_dns_targets(void **state)
 {
     (void)state;
@@ -520,6 +539,7 @@ int main(void)
         cmocka_unit_test(test_app_policy),
         cmocka_unit_test(test_app_policy_ends_in_a_long_turn),
         cmocka_unit_test(test_why_a_child_fails),
+        cmocka_unit_test(test_wait_for_ready_of_config_and_call),
         cmocka_unit_test(test_dns_targets),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
