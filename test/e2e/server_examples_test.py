@@ -60,6 +60,13 @@ def test_epoll():
         check(say(address, "-n", "50", "-c", "10") == {"hello"}, "unary")
 
 
+def test_interceptor():
+    with example("server_interceptor", "127.0.0.1:0") as address:
+        check(say(address, "-n", "20", "-H", "authorization: Bearer 1234") == {"hello"}, "with a token")
+        check(say(address, "-H", "authorization: Bearer 5", status=1) == {"UNAUTHENTICATED"}, "with another token")
+        check(say(address, status=1) == {"UNAUTHENTICATED"}, "without a token")
+
+
 def test_tls():
     with tempfile.TemporaryDirectory() as folder:
         pki = Pki(folder)
@@ -74,7 +81,7 @@ def test_tls():
 
 
 def test_they_say_why():
-    for name in ("server_stream", "server_pool", "server_epoll"):
+    for name in ("server_stream", "server_pool", "server_epoll", "server_interceptor"):
         done = subprocess.run([os.path.join(EXAMPLES, name), "nowhere"], capture_output=True, text=True, timeout=WAIT, check=False)
         check(done.returncode == 1 and "nowhere" in done.stderr, f"{name}: {done}")
     for args in ([], ["no-certificate.pem", "no-key.pem"]):
@@ -114,4 +121,4 @@ def test_guide():
             check(bytes.fromhex(done["response_hex"]) == b"\n\x0cHello, world", str(done))
 
 
-main(test_stream, test_pool, test_epoll, test_tls, test_they_say_why, test_guide)
+main(test_stream, test_pool, test_epoll, test_interceptor, test_tls, test_they_say_why, test_guide)

@@ -17,10 +17,8 @@ static const char *const fields[][2] = {
     {"grpc-encoding", "gzip"}, {"grpc-timeout", "5m"}, {"k-bin", "AAEC,Aw"},  {"content-length", "3"},
 };
 
-void tc_fuzz_h2_init(struct tc_fuzz_h2 *h, const uint8_t *data, size_t size, bool server,
-                     const struct tc_h2_conn_events *events, void *arg)
+void tc_fuzz_h2_begin(struct tc_fuzz_h2 *h, const uint8_t *data, size_t size, bool server, struct tc_h2_opts *out)
 {
-    static const uint8_t settings[] = {0, 0, 0, SETTINGS, 0, 0, 0, 0, 0};
     struct tc_h2_opts opts;
     *h = (struct tc_fuzz_h2){.in = {data, size}, .server = server};
     uint8_t flags = tc_fuzz_u8(&h->in), chunk = tc_fuzz_u8(&h->in);
@@ -42,13 +40,28 @@ void tc_fuzz_h2_init(struct tc_fuzz_h2 *h, const uint8_t *data, size_t size, boo
     fake_pipe_set_write_chunk(h->pipe, (chunk >> 4) * 8);
     if (flags & 8)
         fake_pipe_set_capacity(h->pipe, 256);
-    h->conn = tc_h2_conn_new(h->loop, fake_pipe_end(h->pipe, 0), &opts, events, arg);
-    if (flags & 16)
-        return; /* the peer's preface is in the script, or is missing */
-    if (server)
+    h->silent = flags & 16;
+    *out = opts;
+}
+
+void tc_fuzz_h2_greet(struct tc_fuzz_h2 *h)
+{
+    static const uint8_t settings[] = {0, 0, 0, SETTINGS, 0, 0, 0, 0, 0};
+    if (h->silent)
+        return;
+    if (h->server)
         fake_pipe_put(h->pipe, 1, preface, sizeof(preface) - 1);
     fake_pipe_put(h->pipe, 1, settings, sizeof(settings));
     tc_loop_drain(h->loop);
+}
+
+void tc_fuzz_h2_init(struct tc_fuzz_h2 *h, const uint8_t *data, size_t size, bool server,
+                     const struct tc_h2_conn_events *events, void *arg)
+{
+    struct tc_h2_opts opts;
+    tc_fuzz_h2_begin(h, data, size, server, &opts);
+    h->conn = tc_h2_conn_new(h->loop, fake_pipe_end(h->pipe, 0), &opts, events, arg);
+    tc_fuzz_h2_greet(h);
 }
 
 void tc_fuzz_h2_close(struct tc_fuzz_h2 *h)
