@@ -234,7 +234,8 @@ const torc_schema_message *tc_schema_message_of_url(const torc_schema *s, struct
     size_t at = url.len;
     while (at && url.data[at - 1] != '/')
         at--;
-    const struct tc_schema_symbol *found = tc_schema_find(s, tc_slice_of(url.data + at, url.len - at));
+    /* The URL of an Any that has none is NULL. */
+    const struct tc_schema_symbol *found = url.len ? tc_schema_find(s, tc_slice_of(url.data + at, url.len - at)) : NULL;
     return found && found->kind == TC_SYMBOL_MESSAGE ? found->of.message : NULL;
 }
 
