@@ -1,6 +1,6 @@
 /* Unpacks each message that comes and sends back what it packs to, for suite_stubs.py.
  *
- * A frame on standard input: a byte for the type (0: Kinds, 1: Old), the length in 4 bytes, little endian, the message.
+ * A frame on standard input: a byte for the type (0: Kinds, 1: Old, 2: Needs), the length in 4 bytes, little endian, the message.
  * A frame back: a byte (1: a message, 0: an error's text), the length, the bytes. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,8 @@
 #include "other.pb-c.h"
 
 static const ProtobufCMessageDescriptor *const types[] = {&torc__test__kinds__kinds__descriptor,
-                                                          &torc__test__other__old__descriptor};
+                                                          &torc__test__other__old__descriptor,
+                                                          &torc__test__other__needs__descriptor};
 
 static int put(unsigned char kind, const void *bytes, size_t n)
 {
@@ -39,7 +40,7 @@ int main(void)
     while (good && fread(head, 1, 5, stdin) == 5) {
         size_t n = (size_t)head[1] | (size_t)head[2] << 8 | (size_t)head[3] << 16 | (size_t)head[4] << 24;
         void *bytes = malloc(n + 1);
-        good = bytes && head[0] < 2 && fread(bytes, 1, n, stdin) == n;
+        good = bytes && head[0] < 3 && fread(bytes, 1, n, stdin) == n;
         if (good)
             good = mirror(types[head[0]], bytes, n, arena);
         free(bytes);

@@ -148,16 +148,18 @@ static void test_utf8(void **state)
 static void test_required(void **state)
 {
     (void)state;
-    Needs inner = TORC__TEST__OTHER__NEEDS__INIT, outer = inner;
-    inner.text = outer.text = (char *)"";
-    refused(&outer.base, TORC_EINVAL, "torc.test.other.Needs: field needs: is required, and missing");
-    outer.needs = &inner;
-    refused(&outer.base, TORC_EINVAL, "field needs.needs: is required, and missing");
-    outer.text = NULL;
-    refused(&outer.base, TORC_EINVAL, "field text: is required, and missing");
+    Torc__Test__Other__Old old = TORC__TEST__OTHER__OLD__INIT;
+    Needs inner = TORC__TEST__OTHER__NEEDS__INIT, outer = inner, *more[] = {&inner};
+    refused(&outer.base, TORC_EINVAL, "torc.test.other.Needs: field text: is required, and missing");
     outer.text = (char *)"";
-    outer.word = NULL;
-    inner.needs = &inner; /* no such message ends */
+    refused(&outer.base, TORC_EINVAL, "field old: is required, and missing");
+    outer.old = &old;
+    taken(&outer.base);
+    outer.more = more;
+    outer.n_more = 1;
+    refused(&outer.base, TORC_EINVAL, "field more[0].text: is required, and missing");
+    outer.n_more = 0;
+    outer.word = NULL; /* has a default */
     refused(&outer.base, TORC_EINVAL, "field word: is required, and missing");
 }
 

@@ -298,7 +298,7 @@ static void test_required(void **state)
     REFUSED_NEEDS("\x0a\x00\x12\x00", "field number: is required, and missing"); /* has a default */
     REFUSED_NEEDS("\x0a\x00\x12\x00\x18\x01", "field word: is required, and missing");
     REFUSED_NEEDS("\x0a\x00\x12\x00\x1a\x00\x22\x00", "field number: is required, and missing"); /* a wrong type */
-    REFUSED_NEEDS("\x0a\x00\x12\x00\x18\x01\x22\x00", "field needs: is required, and missing");
+    REFUSED_NEEDS("\x0a\x00\x12\x00\x18\x01\x22\x00", "field old: is required, and missing");
     REFUSED_NEEDS("\x0a\x00\x12\x00\x18\x01\x22\x00\x32\x02\x0a\x00", "field more[0].data: is required, and missing");
     REFUSED("\xda\x05\x00", "torc.test.kinds.Kinds: field old.needed: is required, and missing");
 }
