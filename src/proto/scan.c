@@ -66,41 +66,24 @@ struct item {
     unsigned wire;
 };
 
-static int scan_vfail(struct scanner *s, const ProtobufCFieldDescriptor *field, size_t index, int error,
-                      const char *fmt, va_list ap)
-{
-    struct tc_buf text = {0};
-    size_t pushed = 0;
-    for (size_t i = 1; i < s->frames.len; i++, pushed++) {
-        const struct frame *f = &s->frames.data[i];
-        if (f->field->label == PROTOBUF_C_LABEL_REPEATED)
-            tc_validation_push(s->errors, ".%s[%zu]", f->field->name, f->index);
-        else
-            tc_validation_push(s->errors, ".%s", f->field->name);
-    }
-    if (field) {
-        if (field->label == PROTOBUF_C_LABEL_REPEATED && index != SIZE_MAX)
-            tc_validation_push(s->errors, ".%s[%zu]", field->name, index);
-        else
-            tc_validation_push(s->errors, ".%s", field->name);
-        pushed++;
-    }
-    tc_buf_vprintf(&text, fmt, ap);
-    tc_validation_add(s->errors, "%s", tc_buf_cstr(&text));
-    while (pushed--)
-        tc_validation_pop(s->errors);
-    tc_buf_fini(&text);
-    return error;
-}
-
+/* `index` is SIZE_MAX for the whole of a repeated field; NULL `field`: the message that the walk is in. */
 static TC_PRINTF(5, 6) int scan_fail(struct scanner *s, const ProtobufCFieldDescriptor *field, size_t index, int error,
                                      const char *fmt, ...)
 {
+    struct tc_buf text = {0};
     va_list ap;
     va_start(ap, fmt);
-    int rv = scan_vfail(s, field, index, error, fmt, ap);
+    tc_buf_vprintf(&text, fmt, ap);
     va_end(ap);
-    return rv;
+    for (size_t i = 1; i < s->frames.len; i++)
+        tc_scan_push(s->errors, s->frames.data[i].field, s->frames.data[i].index);
+    if (field)
+        tc_scan_push(s->errors, field, index);
+    tc_validation_add(s->errors, "%s", tc_buf_cstr(&text));
+    for (size_t i = field ? 0 : 1; i < s->frames.len; i++)
+        tc_validation_pop(s->errors);
+    tc_buf_fini(&text);
+    return error;
 }
 
 /* The field's number has been read, and its value cannot be. */

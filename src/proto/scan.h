@@ -36,4 +36,14 @@ struct tc_scan_options {
 int tc_scan(const ProtobufCMessageDescriptor *type, struct tc_slice bytes, const struct tc_scan_options *options,
             struct tc_buf *clean, struct tc_slice *out, struct tc_validation_errors *errors);
 
+/* Pushes a field of a message on the path of errors, with the index if it is repeated; SIZE_MAX: the whole field. */
+static inline void tc_scan_push(struct tc_validation_errors *errors, const ProtobufCFieldDescriptor *field,
+                                size_t index)
+{
+    if (field->label == PROTOBUF_C_LABEL_REPEATED && index != SIZE_MAX)
+        tc_validation_push(errors, ".%s[%zu]", field->name, index);
+    else
+        tc_validation_push(errors, ".%s", field->name);
+}
+
 #endif

@@ -24,20 +24,12 @@ struct pack_check {
     struct tc_validation_errors *errors;
 };
 
-static void path_push(struct tc_validation_errors *errors, const ProtobufCFieldDescriptor *field, size_t index)
-{
-    if (field->label == PROTOBUF_C_LABEL_REPEATED && index != SIZE_MAX)
-        tc_validation_push(errors, ".%s[%zu]", field->name, index);
-    else
-        tc_validation_push(errors, ".%s", field->name);
-}
-
 static size_t places_push(struct tc_validation_errors *errors, const struct place *place)
 {
     if (!place->above)
         return 0;
     size_t n = places_push(errors, place->above);
-    path_push(errors, place->field, place->index);
+    tc_scan_push(errors, place->field, place->index);
     return n + 1;
 }
 
@@ -51,7 +43,7 @@ static TC_PRINTF(6, 7) int fail(struct pack_check *c, const struct place *place,
     tc_buf_vprintf(&text, fmt, ap);
     va_end(ap);
     size_t n = places_push(c->errors, place);
-    path_push(c->errors, field, index);
+    tc_scan_push(c->errors, field, index);
     tc_validation_add(c->errors, "%s", tc_buf_cstr(&text));
     for (n++; n; n--)
         tc_validation_pop(c->errors);
