@@ -1,7 +1,7 @@
 /* Unpacks each message that comes and sends back what it packs to, for suite_stubs.py.
  *
- * A frame on standard input: a byte for the type (0: Kinds, 1: Old, 2: Needs), the length in 4 bytes, little endian, the message.
- * A frame back: a byte (1: a message, 0: an error's text), the length, the bytes. */
+ * A frame on standard input: a byte for the type (its place in `types`), the length in 4 bytes, little endian, and the
+ * message. A frame back: a byte (1: a message, 0: an error's text), the length, the bytes. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,9 +11,8 @@
 #include "kinds.pb-c.h"
 #include "other.pb-c.h"
 
-static const ProtobufCMessageDescriptor *const types[] = {&torc__test__kinds__kinds__descriptor,
-                                                          &torc__test__other__old__descriptor,
-                                                          &torc__test__other__needs__descriptor};
+static const ProtobufCMessageDescriptor *const types[] = {
+    &torc__test__kinds__kinds__descriptor, &torc__test__other__old__descriptor, &torc__test__other__needs__descriptor};
 
 static int put(unsigned char kind, const void *bytes, size_t n)
 {
