@@ -28,7 +28,7 @@ struct tc_server_listener {
     torc_credentials *credentials; /* NULL: opts.tls of the server counts */
 };
 
-/* A connection is stalled if its client has neither taken nor sent a message for this time. */
+/* A connection, or a call with queued messages, is stalled when its moved_ms is this old. */
 enum { TC_SERVER_STALLED_MS = 5000 };
 
 /* The connections of one peer address. */
@@ -36,7 +36,7 @@ struct tc_server_peer {
     UT_hash_handle hh;
     size_t conns;
     size_t held[TC_SERVER_HELD]; /* of these connections */
-    uint8_t key[17];             /* family, then address; IPv6: the first 64 bits; Unix: zeros */
+    uint8_t key[17];             /* family, then address; IPv6: the first 64 bits (all if mapped); Unix: zeros */
 };
 
 struct tc_server_conn {
@@ -54,10 +54,10 @@ struct tc_server_conn {
     struct tc_server_peer *peer; /* NULL once the connection gives way */
     struct tc_timer patience;    /* for what `phase` waits for */
     enum { TC_SERVER_OPENING, TC_SERVER_SERVING, TC_SERVER_LEAVING } phase;
-    uint64_t moved_ms; /* when the connection was accepted, or a call on it began, ended, or got or sent a message */
+    uint64_t moved_ms; /* of the accept, of being ready, of the idle GOAWAY, of a call's beginning, message or end */
     uint64_t served;   /* messages that the client has taken */
     size_t held[TC_SERVER_HELD];
-    char *addr_text; /* the client's, for the log */
+    char *addr_text; /* the client's */
 };
 
 struct tc_server {
@@ -97,14 +97,14 @@ struct tc_server_call {
     uint64_t deadline_ns;
     struct tc_task end; /* calls on_end from the loop, after a reset */
     uint32_t reset_code;
-    bool ending;             /* the call was reset: no event but on_end */
+    bool ending;             /* the call was reset, or ends: no event but on_end */
     struct tc_rstr *request; /* of a unary call, until the client half-closes */
     struct tc_link queue;    /* of struct tc_server_out */
     struct tc_rstr *current; /* the message that the stream has */
     size_t queued_bytes;
     size_t compressed_bytes; /* of those: what `current` became, which is held beside it */
     struct tc_link unsent;   /* in the server's list, while queued_bytes is not 0 */
-    uint64_t moved_ms;       /* when the first message that waits began to wait */
+    uint64_t moved_ms;       /* when the queue began to fill, or last became shorter */
     bool places_taken;       /* by the owner */
     bool compress;
     bool current_plain;
@@ -129,16 +129,16 @@ bool tc_server_holds_too_much(const struct tc_server *s, enum tc_server_held kin
 void tc_server_conn_new(struct tc_server *s, struct tc_bytestream *bs, torc_credentials *credentials);
 /* Ends a connection and its calls. `why` NULL: the calls end without on_end. */
 void tc_server_conn_end(struct tc_server_conn *conn, const struct tc_status *why);
-/* A call of the connection began, ended, or got or sent a message. */
+/* Sets moved_ms to now. */
 void tc_server_conn_moved(struct tc_server_conn *conn);
-/* The connection's last call has ended. */
+/* The connection has no call: the last one has ended, or it got ready without one. */
 void tc_server_conn_quiet(struct tc_server_conn *conn);
 /* Returns the connection that holds the most, of the peer address that holds the most; among equals `first`. */
 struct tc_server_conn *tc_server_conn_fullest(struct tc_server_conn *first, enum tc_server_held kind);
 
 /* --- call.c --- */
 
-/* A request has come, and is counted in method->calls: makes its call and calls the handler. */
+/* A request has come, and is counted in method->calls: makes its call, and calls the handler (a unary one later). */
 void tc_server_call_begin(struct tc_server_conn *conn, struct tc_h2_stream *stream, struct tc_server_method *method);
 /* Tells on_end, unless why is NULL, and frees the call. The stream is not touched. */
 void tc_server_call_end(struct tc_server_call *call, const struct tc_status *why);
