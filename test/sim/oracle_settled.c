@@ -139,8 +139,8 @@ static bool any_unsure(const struct group *groups, size_t n)
 }
 
 /* How long a call may wait for its endpoint: the failover timer of each group before, a connection to each silent
- * endpoint of the groups that may serve, and for each try one to the silent endpoint of its session. A key that was
- * answered since the last disturbance waits for nobody. */
+ * endpoint of the groups that may serve, and for each try one to the silent endpoint of its session; a call that a
+ * backend refused has one try more (A6). A key that was answered since the last disturbance waits for nobody. */
 static int64_t time_enough_ms(const struct oracle_call *c, const struct group *groups, size_t last)
 {
     int64_t enough_ms = FAST_MS + (int64_t)last * FAILOVER_MS;
@@ -152,7 +152,8 @@ static int64_t time_enough_ms(const struct oracle_call *c, const struct group *g
         if (groups[g].reachable > 0)
             enough_ms += (int64_t)(groups[g].silent * oracle.connect_timeout_ms) +
                          (groups[g].unsure > 0 ? SIM_EJECTION_MAX_MS + 2 * SIM_OUTLIER_INTERVAL_MS : 0);
-    for (unsigned tries = 1 + oracle.mesh.services[c->service].retries; session_waits && tries > 0; tries--)
+    unsigned tries = 1 + oracle.mesh.services[c->service].retries + c->refused;
+    for (; session_waits && tries > 0; tries--)
         enough_ms += (int64_t)oracle.connect_timeout_ms;
     return enough_ms;
 }
