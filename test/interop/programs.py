@@ -35,6 +35,12 @@ class Paths:
         """Returns the peer's folder; raises build_peers.Missing if its toolchain is missing."""
         return build_peers.build(name, self.base / "peers")
 
+    def large_peer(self, name, options):
+        """peer() of what takes minutes: with --peers, as in `make check`, Missing unless it was built before."""
+        if options.peers and not (self.base / "peers" / name / ".built-from").exists():
+            raise build_peers.Missing(f"{name} is not built: make interop does")
+        return self.peer(name)
+
     def go(self, program):
         return [str(self.peer("go") / program)], {}
 

@@ -81,8 +81,7 @@ class Client:
 class JavaClient(Client):
     """grpc-java's client, which has its roots from a key store."""
 
-    def __init__(self, paths, _peer):
-        folder = paths.peer("java")
+    def __init__(self, folder):
         self.cases, self.env = JAVA_CASES, dict(os.environ)
         self.version = re.search(r"<version>([1-9].*)</version>", (HERE / "java" / "pom.xml").read_text(encoding="ascii"))[1]
         self.command = ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{folder}/*"]
@@ -118,7 +117,7 @@ def run(paths, options):
         if peer not in PEERS:
             continue
         try:
-            client = (JavaClient if peer == "java" else Client)(paths, peer)
+            client = JavaClient(paths.large_peer("java", options)) if peer == "java" else Client(paths, peer)
         except build_peers.Missing as missing:
             yield {"peer": peer, "version": "", "skipped": 36, "why": [str(missing)]}
             continue
