@@ -51,6 +51,9 @@ struct tc_h2_opts {
 /* Sets the defaults named above. */
 void tc_h2_opts_init(struct tc_h2_opts *opts, bool server);
 
+/* In bytes: how finely on_held tells. */
+enum { TC_H2_HELD_STEP = 64 << 10 };
+
 /* Events of a connection. Each may be NULL. None comes after tc_h2_conn_close. */
 struct tc_h2_conn_events {
     /* The peer's first SETTINGS arrived. A client may open streams. */
@@ -66,8 +69,8 @@ struct tc_h2_conn_events {
     /* Server: a new request arrived; its headers are in tc_h2_server_stream_request. Set handlers with
      * tc_h2_server_stream_set_events inside the call. */
     void (*on_stream)(void *arg, struct tc_h2_stream *stream);
-    /* Server: what the streams hold of what came and nobody has taken (tc_h2_stream_held) has changed to so many bytes;
-     * changes of less than 64 KiB are not told. */
+    /* Server: what the streams hold of what came and nobody has taken (tc_h2_stream_held) has changed to so many bytes,
+     * and over a multiple of TC_H2_HELD_STEP. */
     void (*on_held)(void *arg, size_t bytes);
 };
 

@@ -12,7 +12,7 @@
 #include "http2/client_stream_internal.h"
 #include "http2/server_stream_internal.h"
 
-enum { MESSAGES_AT_ONCE = 16, MESSAGES_AFTER_END = 64, HELD_STEP = 64 << 10 };
+enum { MESSAGES_AT_ONCE = 16, MESSAGES_AFTER_END = 64 };
 
 /* --- delivery --- */
 
@@ -23,7 +23,7 @@ void tc_h2_conn_deliver_later(struct tc_h2_conn *c)
 
 static bool held_is_news(const struct tc_h2_conn *c)
 {
-    return c->streams.held / HELD_STEP != c->streams.held_told / HELD_STEP;
+    return c->streams.held / TC_H2_HELD_STEP != c->streams.held_told / TC_H2_HELD_STEP;
 }
 
 void tc_h2_stream_held_changed(struct tc_h2_stream *s)

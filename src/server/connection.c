@@ -130,26 +130,18 @@ struct tc_server_conn *tc_server_conn_fullest(struct tc_server_conn *first, enum
     return fullest;
 }
 
-/* Returns how many unread bytes one connection may hold; 0: no limit. */
-static size_t conn_max_unread(const struct tc_server *s)
-{
-    size_t max = s->opts.max_unread_bytes, message = s->opts.http2.limits.max_receive_message_bytes;
-    return TC_MAX(max / 4, TC_MIN(max / 2, message) * 2);
-}
-
+/* A connection that holds little is not squeezed: `bytes` are told in steps, and nothing would tell when to let go. */
 static void conn_on_held(void *arg, size_t bytes)
 {
-    struct tc_server_conn *conn = arg, *full;
+    struct tc_server_conn *conn = arg;
     struct tc_server *s = conn->server;
-    size_t max = s->opts.max_unread_bytes, own_max = conn_max_unread(s);
+    size_t max = s->opts.max_unread_bytes;
     tc_server_hold_bytes(conn, TC_SERVER_UNREAD, bytes - conn->held[TC_SERVER_UNREAD]);
-    tc_h2_conn_squeeze(conn->h2, max && (conn->held[TC_SERVER_UNREAD] > own_max / 2 ||
-                                         tc_server_holds_too_much(s, TC_SERVER_UNREAD, max - max / 2)));
-    do {
-        full = max && conn->held[TC_SERVER_UNREAD] > own_max ? conn : NULL;
-        if (!full && tc_server_holds_too_much(s, TC_SERVER_UNREAD, max))
-            full = tc_server_conn_fullest(conn, TC_SERVER_UNREAD);
-    } while (full && tc_server_call_give_up_unread(full));
+    tc_h2_conn_squeeze(conn->h2,
+                       bytes >= TC_H2_HELD_STEP && tc_server_holds_too_much(s, TC_SERVER_UNREAD, max - max / 2));
+    while (tc_server_holds_too_much(s, TC_SERVER_UNREAD, max) &&
+           tc_server_call_give_up_unread(tc_server_conn_fullest(conn, TC_SERVER_UNREAD))) {
+    }
 }
 
 /* --- life --- */

@@ -42,10 +42,10 @@ struct tc_server_opts {
                                 ends of their RPCs; beyond it RPCs are refused, REFUSED_STREAM. 0: no limit (default) */
     size_t max_queued_bytes; /* the cost of messages that wait in all calls, see tc_server_call_send; 0: no limit
                                 (default) */
-    size_t max_unread_bytes; /* that came on all streams and wait; on one connection a quarter, or two messages if they
-                                are more. Beyond it the call that holds the most, of the connection that holds the most
-                                of the peer address that holds the most, ends with RESOURCE_EXHAUSTED. From half of it
-                                on, windows have their first size. 0: no limit (default) */
+    size_t max_unread_bytes; /* that came on all streams and wait. Beyond it the call that holds the most, of the
+                                connection that holds the most of the peer address that holds the most, ends with
+                                RESOURCE_EXHAUSTED. From half of it on, the windows of connections that hold
+                                TC_H2_HELD_STEP have their first size. 0: no limit (default) */
     struct tc_server_share *share; /* whose bytes count for both limits: a server gives up calls while it holds more
                                       than its even part of the limit. NULL: the server has the limits alone */
 };
