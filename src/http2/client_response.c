@@ -188,7 +188,7 @@ static struct tc_status status_of_nothing(bool trailers)
 /* The response is complete. `trailers`: a header block ended the stream, not DATA. */
 static void response_conclude(struct tc_h2_client_stream *s, bool trailers)
 {
-    uint64_t code;
+    uint64_t code = 0;
     s->stream.c->answered |= s->grpc_status != TC_H2_STATUS_NONE;
     if (s->grpc_status >= 0 && status_details_contradict(s, &code))
         tc_h2_client_stream_finish(s,
