@@ -106,9 +106,10 @@ TORC_API torc_runtime *torc_runtime_default(void);
 
 /* torc_runtime_free of the default runtime: for the end of main, where a leak checker such as valgrind is to find
  * nothing of Torc, and before a dlclose. For the program alone, not for a library in it: everything that uses the
- * default runtime ends. The next torc_runtime_default makes another one. 0 also when there is none; TORC_EDEADLK from
+ * default runtime ends, and no other thread may be inside this function, torc_runtime_default, or a function that is
+ * given a NULL runtime. The next torc_runtime_default makes another one. 0 also when there is none; TORC_EDEADLK from
  * inside a callback and TORC_EFORK (the runtime is the parent process's, or the process is exiting): nothing has
- * happened then, unless the exit began while the function waited. Any thread. */
+ * happened then, unless the exit began while the function waited. */
 TORC_API int torc_runtime_default_free(void);
 
 /* One turn: takes in events and runs what is due, waiting at most timeout_ms (-1: until something happens). Returns 1
