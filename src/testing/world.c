@@ -231,7 +231,7 @@ static void world_set_time(uint64_t now_ns)
 
 static void world_run_due(void)
 {
-    uint64_t end = world.order; /* events that these set for now are due in the next step */
+    uint64_t end = world.order; /* events that these set for the same moment are due in the next step */
     while (world.heap.len > 0 && world.heap.data[0]->at_ns <= world.now_ns && world.heap.data[0]->order < end) {
         struct tc_world_event *event = world.heap.data[0];
         tc_world_event_stop(event);
