@@ -1,0 +1,25 @@
+/* A count of the RPCs that an endpoint serves at present, for policies that look at it (bounded loads, least_request).
+ *
+ * Counted: each RPC between its COMPLETE pick and its end (struct tc_call_tracker). The endpoint, its pickers and the
+ * trackers of its RPCs each hold a reference, so the count outlives the policy. Loop thread only. */
+#ifndef TC_LB_ACTIVE_REQUESTS_H
+#define TC_LB_ACTIVE_REQUESTS_H
+
+#include "lb/picker.h"
+
+struct tc_active_requests {
+    struct tc_lref ref;
+    uint32_t n;                       /* RPCs at present */
+    struct tc_active_requests *total; /* counts the same RPCs with those of other endpoints; NULL: nothing does */
+};
+
+/* Returns a count of 0 with one reference. Takes a reference of `total` (NULL: there is no total). */
+struct tc_active_requests *tc_active_requests_new(struct tc_active_requests *total);
+/* NULL is allowed in both. */
+struct tc_active_requests *tc_active_requests_ref(struct tc_active_requests *a);
+void tc_active_requests_unref(struct tc_active_requests *a);
+/* Counts the RPC of a pick that is COMPLETE, until its end. Does nothing for a dry pick, and for an RPC whose arena has
+ * no room for the tracker. */
+void tc_active_requests_track(struct tc_active_requests *a, const struct tc_pick_args *args, struct tc_pick *pick);
+
+#endif
