@@ -1,0 +1,110 @@
+/* A base for petiole policies (A61: each endpoint has a pick_first of its own) that keep every endpoint connected and
+ * differ in how they choose among the READY ones: round_robin, and others whose states are those of round_robin.
+ *
+ * The policy is READY if any endpoint is, else CONNECTING if any endpoint connects, else in TRANSIENT_FAILURE. A new
+ * list keeps the children of endpoints that it still has.
+ *
+ * A policy embeds `struct tc_petiole` first and, for state of an endpoint, `struct tc_petiole_child` first in a struct
+ * of its own. It writes its config, its struct tc_petiole_ops and its pick, which reads the `struct tc_petiole_set`
+ * that it shares with its pickers. round_robin.c is the smallest example. Loop thread only. */
+#ifndef TC_LB_POLICIES_PETIOLE_H
+#define TC_LB_POLICIES_PETIOLE_H
+
+#include "lb/connect_turns.h"
+#include "lb/index_set.h"
+#include "lb/policies/endpoint_child.h"
+
+struct tc_petiole;
+
+/* One endpoint; it stays over updates whose list has the same set of addresses. */
+struct tc_petiole_child {
+    struct tc_endpoint *endpoint;
+    struct tc_endpoint_child *endpoint_child; /* its `index` is the child's place; NULL: not made yet */
+    enum torc_connectivity state;
+};
+
+/* Shared by the policy and its pickers: the policy writes the pickers and `ready`, a pick advances `next`. A new one is
+ * made when the endpoints or their order change; the old set is emptied. */
+struct tc_petiole_set {
+    struct tc_lref ref;
+    uint32_t n;
+    uint32_t next; /* round robin: the next pick takes the first READY child from here on */
+    struct tc_index_set ready;
+    struct tc_petiole *owner; /* whose children[i] is behind at[i]; NULL once the set was replaced: it is empty then */
+    struct tc_picker *at[];   /* the picker of child i while it is READY, else NULL */
+};
+
+struct tc_petiole_picker {
+    struct tc_picker base;
+    struct tc_petiole_set *set;
+};
+
+struct tc_petiole_ops {
+    struct tc_picker_ops picker; /* of a struct tc_petiole_picker; free must be tc_petiole_picker_free */
+    size_t child_size;           /* of the policy's struct for an endpoint */
+    /* A child's state has changed from `before`, and nothing was published yet. Must not shut the policy down. NULL:
+     * nothing to do. */
+    void (*on_state)(struct tc_petiole *p, struct tc_petiole_child *c, enum torc_connectivity before);
+    /* A picker is about to be published, because the policy became READY, or the READY children, their pickers or
+     * their places changed. Between such a change and this call (both in one turn of the loop) picks may find another
+     * set of READY children than this call found. NULL: nothing to do. */
+    void (*on_publish)(struct tc_petiole *p);
+    /* The child is about to end, since its endpoint left the list or the policy ends. NULL: nothing to do. */
+    void (*on_child_end)(struct tc_petiole *p, struct tc_petiole_child *c);
+};
+
+struct tc_petiole {
+    struct tc_lb_policy base; /* first */
+    const struct tc_petiole_ops *ops;
+    struct tc_petiole_child **children; /* in the order of the list */
+    size_t n;
+    size_t given;               /* children before this one have their endpoint of the last update */
+    struct tc_petiole_set *set; /* NULL: there are no children */
+    struct tc_lb_config *pick_first_config;
+    struct tc_rstr *resolution_note;
+    struct tc_status last_error;
+    struct tc_picker *waiting; /* of the child that became CONNECTING last; NULL: none did */
+    bool updating;
+    bool ready_changed;                        /* the set of READY children has changed since the last report */
+    enum torc_connectivity state;              /* as reported; TORC_CONNECTIVITY_SHUTDOWN: nothing yet */
+    size_t counts[TORC_CONNECTIVITY_SHUTDOWN]; /* children by state */
+    struct tc_task ready_task;                 /* reports changes among READY children together */
+    struct tc_connect_turn turn;               /* gives the children their endpoints */
+};
+
+/* Prepares a zero-initialised policy. */
+void tc_petiole_init(struct tc_petiole *p, const struct tc_lb_policy_ops *policy_ops, const struct tc_petiole_ops *ops,
+                     const struct tc_lb_factory *factory, struct tc_lb_helper *helper);
+
+/* For the policy's table of operations, or to be called by its own. A policy with a config takes it first, then calls
+ * tc_petiole_update; that may shut the policy down. */
+struct tc_status tc_petiole_update(struct tc_lb_policy *base, const struct tc_lb_update *update);
+void tc_petiole_exit_idle(struct tc_lb_policy *base);
+void tc_petiole_reset_backoff(struct tc_lb_policy *base);
+void tc_petiole_shutdown(struct tc_lb_policy *base);
+void tc_petiole_describe(const struct tc_lb_policy *base, struct tc_describe *d);
+
+void tc_petiole_picker_free(struct tc_picker *picker);
+
+/* Returns the child that a round robin picks next, or TC_INDEX_NONE if none is READY. */
+static inline uint32_t tc_petiole_turn(const struct tc_petiole_set *set)
+{
+    uint32_t i = tc_index_set_next(&set->ready, set->next);
+    return i == TC_INDEX_NONE ? tc_index_set_next(&set->ready, 0) : i;
+}
+
+/* Completes the pick of a round robin, in O(log n) however many children are not READY. */
+static inline enum tc_pick_kind tc_petiole_pick_turn(struct tc_petiole_set *set, const char *policy,
+                                                     const struct tc_pick_args *args, struct tc_pick *out)
+{
+    uint32_t i = tc_petiole_turn(set);
+    if (TC_UNLIKELY(i == TC_INDEX_NONE))
+        return TC_PICK_QUEUE;
+    if (!args->dry)
+        set->next = i + 1 == set->n ? 0 : i + 1;
+    if (TC_UNLIKELY(args->trace != NULL))
+        args->trace->policy = tc_slice_str(policy);
+    return tc_picker_pick(set->at[i], args, out);
+}
+
+#endif
