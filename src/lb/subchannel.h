@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "lb/endpoint.h"
 
+struct tc_side_watch;
 struct tc_subchannel;
 
 /* status: why, in TRANSIENT_FAILURE (and, in IDLE, why the connection was lost, or OK). Borrowed for the call. */
@@ -33,6 +34,8 @@ struct tc_subchannel_ops {
     void (*release)(struct tc_subchannel *sc);
     /* See tc_subchannel_watch_health. NULL: the health of the wrapped subchannel; without one, always fit. */
     const struct tc_status *(*watch_health)(struct tc_subchannel *sc, tc_subchannel_health_fn on_health, void *arg);
+    /* See tc_subchannel_watch_side (lb/side_stream.h). Of the channel's own subchannel alone. */
+    void (*watch_side)(struct tc_subchannel *sc, struct tc_side_watch *w);
 };
 
 /* One handle for each create_subchannel, with one watcher: the policy that created it. */

@@ -171,6 +171,7 @@ static void on_gone(void *arg, const struct tc_status *why, bool too_many_pings)
 {
     struct tc_connection *c = arg;
     count_barren(c);
+    tc_side_streams_use(&c->side_streams, NULL);
     c->transport = NULL;
     attempt_give_up(c);
     if (too_many_pings && c->keepalive_time_ms) {
@@ -206,6 +207,7 @@ static void on_next_ready(void *arg)
     c->attempt.next = NULL;
     c->epoch = c->attempt.next_epoch;
     tc_transport_set_events(c->transport, &events);
+    tc_side_streams_use(&c->side_streams, c->transport);
     watch_credentials(c);
     if (old) { /* its RPCs go on; new RPCs find the new transport */
         TC_LOG(TC_LOG_CHANNEL, TORC_LOG_INFO, "%s: connection replaced, since its credentials have changed",
@@ -367,12 +369,14 @@ struct tc_connection *tc_connection_new(struct tc_connection_env *env, struct tc
     tc_backoff_init(&c->backoff, &config->backoff);
     c->glitch_rate = tc_h2_glitch_rate_new();
     tc_timer_init(&c->timer, env->loop, on_timer);
+    tc_side_streams_init(&c->side_streams, env->loop, config->server_name);
     return c;
 }
 
 void tc_connection_stop(struct tc_connection *c)
 {
     attempt_give_up(c);
+    tc_side_streams_use(&c->side_streams, NULL);
     if (c->transport)
         tc_transport_close(c->transport);
     c->transport = NULL;
@@ -381,6 +385,7 @@ void tc_connection_stop(struct tc_connection *c)
 
 void tc_connection_free(struct tc_connection *c)
 {
+    tc_side_streams_fini(&c->side_streams);
     if (c->transport)
         tc_transport_drain(c->transport, "connection no longer needed");
     c->transport = NULL;

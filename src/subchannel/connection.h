@@ -12,6 +12,7 @@
 #include "io/http_connect.h"
 #include "subchannel/conn_config.h"
 #include "subchannel/connect_queue.h"
+#include "subchannel/side_stream.h"
 #include "subchannel/transport.h"
 
 struct tc_connection;
@@ -78,6 +79,7 @@ struct tc_connection {
     uint64_t transport_began_ms;          /* when the attempt that made the transport started */
     uint64_t epoch;                       /* of the credentials when the transport's handshake began */
     bool was_ready;                       /* at some time */
+    struct tc_side_streams side_streams;  /* on `transport` */
     struct tc_connection_attempt attempt; /* CONNECTING, and READY while the transport is being replaced */
 
     /* The pool's. */

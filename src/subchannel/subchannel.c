@@ -108,6 +108,11 @@ static struct tc_subchannel *handle_inner(struct tc_subchannel *sc TC_UNUSED)
     return NULL;
 }
 
+static void handle_watch_side(struct tc_subchannel *sc, struct tc_side_watch *w)
+{
+    tc_side_streams_watch(&TC_CONTAINER_OF(sc, struct handle, base)->connection->side_streams, w);
+}
+
 static void handle_release(struct tc_subchannel *sc)
 {
     struct handle *h = TC_CONTAINER_OF(sc, struct handle, base);
@@ -134,6 +139,7 @@ static const struct tc_subchannel_ops handle_ops = {
     .reset_backoff = handle_reset_backoff,
     .inner = handle_inner,
     .release = handle_release,
+    .watch_side = handle_watch_side,
 };
 
 struct tc_subchannel *tc_subchannel_new(struct tc_pool *p, struct tc_conn_config *config, struct tc_endpoint *endpoint,

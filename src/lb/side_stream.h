@@ -1,0 +1,74 @@
+/* Side streams: streams to a service of the backend on a subchannel's own connection, beside the RPCs. Out-of-band load
+ * reports (A51) are one kind, health checks (A17) are another.
+ *
+ * A policy starts a watch (tc_subchannel_watch_side), which says by kind and key which stream it wants to read. All
+ * watches of one kind and key on one connection share one stream, whatever policies and channels they come from:
+ *
+ * - The stream is open while the connection is READY and has watches. It sends one request, which the kind makes for
+ *   all of the watches, and reads messages without end. When a watch comes or goes and the request is then another one,
+ *   a new stream replaces the old one at once.
+ * - When the server ends the stream, the next one starts after a backoff, which is counted from the start of the stream
+ *   that ended (1 s, 1.6 times as long each time, at most 120 s) and which each message resets. After UNIMPLEMENTED
+ *   there is no other stream on this connection, and a line in the log says so.
+ * - The stream has no deadline, no metadata, and no call credentials. It counts against MAX_CONCURRENT_STREAMS, and
+ *   waits in line as RPCs do. A message of more than TC_SIDE_MESSAGE_MAX bytes ends it.
+ *
+ * Loop thread only. */
+#ifndef TC_LB_SIDE_STREAM_H
+#define TC_LB_SIDE_STREAM_H
+
+#include "base/buf.h"
+#include "base/list.h"
+#include "base/status.h"
+#include "lb/subchannel.h"
+
+enum { TC_SIDE_MESSAGE_MAX = 64 << 10 };
+
+struct tc_side_stream;
+struct tc_side_watch;
+
+/* A kind of side streams; constant. */
+struct tc_side_kind {
+    const char *path; /* "/package.Service/Method" */
+    const char *name; /* for logs: "out-of-band load reports" */
+    /* Appends the request for all watches of the list (tc_side_watch_of), of which there is at least one. */
+    void (*request)(const struct tc_link *watches, struct tc_buf *out);
+};
+
+/* Embedded in the object of its owner, who sets all members but the last three. A watch lasts until tc_side_watch_end;
+ * it may outlive its subchannel, and is silent while there is no connection. The callbacks may end any watch and
+ * release any subchannel. */
+struct tc_side_watch {
+    const struct tc_side_kind *kind;
+    struct tc_slice key; /* tells streams of one kind apart: the service whose health is asked for; borrowed */
+    /* A message came; borrowed for the call. */
+    void (*on_message)(struct tc_side_watch *w, struct tc_slice message);
+    /* The server, or the loss of the connection, ended the stream; `status` is borrowed. Does not come when this side
+     * ends the stream, because the connection drains or the request changed. NULL: nothing to do. */
+    void (*on_end)(struct tc_side_watch *w, const struct tc_status *status);
+    struct tc_link link;
+    struct tc_side_stream *stream; /* NULL: not started, or the connection is gone for good */
+    void (*end)(struct tc_side_watch *w);
+};
+
+static inline struct tc_side_watch *tc_side_watch_of(const struct tc_link *link)
+{
+    return TC_CONTAINER_OF((struct tc_link *)(uintptr_t)link, struct tc_side_watch, link);
+}
+
+/* Starts a watch on the subchannel's connection. Callbacks come from the loop, never from inside this call. */
+static inline void tc_subchannel_watch_side(struct tc_subchannel *sc, struct tc_side_watch *w)
+{
+    sc = tc_subchannel_innermost(sc);
+    if (sc->ops->watch_side)
+        sc->ops->watch_side(sc, w);
+}
+
+/* Ends the watch; no callback comes afterwards. A watch that is not started is left as it is. */
+static inline void tc_side_watch_end(struct tc_side_watch *w)
+{
+    if (w->stream)
+        w->end(w);
+}
+
+#endif

@@ -1,0 +1,26 @@
+/* The side streams of one connection (lb/side_stream.h has their contract). Embedded in struct tc_connection, which
+ * says on which transport they run. Loop thread only. */
+#ifndef TC_SUBCHANNEL_SIDE_STREAM_H
+#define TC_SUBCHANNEL_SIDE_STREAM_H
+
+#include "lb/side_stream.h"
+#include "subchannel/transport.h"
+
+struct tc_side_streams {
+    struct tc_loop *loop;
+    struct tc_rstr *authority;      /* of the streams' requests */
+    struct tc_transport *transport; /* NULL: the connection is not READY */
+    struct tc_link all;             /* struct tc_side_stream */
+};
+
+/* Takes a reference of `authority`. */
+void tc_side_streams_init(struct tc_side_streams *set, struct tc_loop *loop, struct tc_rstr *authority);
+/* Ends all streams. Watches that are left fall silent for good. */
+void tc_side_streams_fini(struct tc_side_streams *set);
+/* Ends the streams on the present transport, and starts others on this one. NULL: the connection is no longer READY.
+ * Called before the present transport drains or closes: a stream would keep a draining transport for ever. */
+void tc_side_streams_use(struct tc_side_streams *set, struct tc_transport *transport);
+/* Starts a watch. */
+void tc_side_streams_watch(struct tc_side_streams *set, struct tc_side_watch *w);
+
+#endif

@@ -1,0 +1,393 @@
+/* Side streams of a connection against a peer that the test drives frame by frame, on virtual time. */
+#include "subchannel/side_stream.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "support/cmocka.h"
+#include "support/fakes/h2.h"
+
+enum { PEERS = 3, WATCHES = 4 };
+
+/* A watch that notes what it hears, and ends other watches when it does. */
+struct noted {
+    struct tc_side_watch base;
+    unsigned number; /* the request of a stream is the least number of its watches */
+    struct tc_buf heard;
+    unsigned ends; /* bit i: watches[i] ends inside the callback */
+};
+
+static struct tc_loop *loop;
+static struct fake_pipe *pipes[PEERS];
+static struct fake_h2 *peers[PEERS];
+static struct tc_transport *transports[PEERS];
+static struct tc_link all_transports;
+static struct tc_side_streams set;
+static struct noted watches[WATCHES];
+static bool fini_inside;
+
+static void least_number(const struct tc_link *list, struct tc_buf *out)
+{
+    unsigned least = UINT32_MAX;
+    assert_false(tc_list_empty(list));
+    for (const struct tc_link *it = list->next; it != list; it = it->next)
+        least = TC_MIN(least, TC_CONTAINER_OF(tc_side_watch_of(it), struct noted, base)->number);
+    tc_buf_printf(out, "%u", least);
+}
+
+static const struct tc_side_kind kind = {"/test.Side/Watch", "numbers", least_number};
+
+static void on_heard(struct noted *w)
+{
+    for (unsigned i = 0; i < WATCHES; i++)
+        if (w->ends >> i & 1)
+            tc_side_watch_end(&watches[i].base);
+    if (fini_inside)
+        tc_side_streams_fini(&set);
+    fini_inside = false;
+}
+
+static void on_message(struct tc_side_watch *base, struct tc_slice message)
+{
+    struct noted *w = TC_CONTAINER_OF(base, struct noted, base);
+    tc_buf_append_slice(&w->heard, message);
+    tc_buf_append_char(&w->heard, ' ');
+    on_heard(w);
+}
+
+static void on_end(struct tc_side_watch *base, const struct tc_status *status)
+{
+    struct noted *w = TC_CONTAINER_OF(base, struct noted, base);
+    tc_buf_printf(&w->heard, "end:%d ", (int)status->code);
+    on_heard(w);
+}
+
+static void run(uint64_t ms)
+{
+    tc_loop_advance(loop, ms);
+    tc_loop_drain(loop);
+    tc_loop_advance(loop, 0);
+}
+
+static void on_ready(void *arg)
+{
+    (void)arg;
+}
+
+static void on_gone(void *arg, const struct tc_status *why, bool too_many_pings)
+{
+    (void)arg, (void)why, (void)too_many_pings;
+}
+
+/* Connects to peer i, which allows so many streams. */
+static void connect_to(size_t i, uint32_t streams)
+{
+    static const struct tc_transport_events events = {on_ready, on_gone};
+    struct tc_h2_opts opts;
+    struct tc_rstr *address = tc_rstr_str("10.0.0.1:80");
+    tc_h2_opts_init(&opts, false);
+    opts.limits.max_receive_message_bytes = SIZE_MAX;
+    pipes[i] = fake_pipe_new(loop);
+    peers[i] = fake_h2_new(pipes[i], 1, true);
+    transports[i] = tc_transport_new(loop, fake_pipe_end(pipes[i], 0), &opts, address, &all_transports, &events, NULL);
+    tc_rstr_unref(address);
+    fake_h2_setting(peers[i], 3, streams);
+    run(1);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    loop = tc_loop_new(&(struct tc_loop_opts){.manual = true, .seeded = true});
+    tc_list_init(&all_transports);
+    struct tc_rstr *authority = tc_rstr_str("orders");
+    tc_side_streams_init(&set, loop, authority);
+    tc_rstr_unref(authority);
+    for (unsigned i = 0; i < WATCHES; i++)
+        watches[i] =
+            (struct noted){.base = {.kind = &kind, .on_message = on_message, .on_end = on_end}, .number = 10 * (i + 1)};
+    connect_to(0, 100);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    if (set.loop)
+        tc_side_streams_fini(&set);
+    for (unsigned i = 0; i < WATCHES; i++) {
+        tc_side_watch_end(&watches[i].base);
+        tc_buf_fini(&watches[i].heard);
+    }
+    for (size_t i = 0; i < PEERS; i++) {
+        if (!peers[i])
+            continue;
+        if (transports[i])
+            tc_transport_close(transports[i]);
+        run(1);
+        fake_h2_free(peers[i]);
+        fake_pipe_free(pipes[i]);
+        peers[i] = NULL;
+        transports[i] = NULL;
+    }
+    tc_loop_free(loop);
+    return 0;
+}
+
+static void watch(unsigned i)
+{
+    tc_side_streams_watch(&set, &watches[i].base);
+}
+
+static void assert_heard(unsigned i, const char *text)
+{
+    assert_string_equal(tc_buf_cstr(&watches[i].heard), text);
+    tc_buf_clear(&watches[i].heard);
+}
+
+/* Returns the stream's id if the peer has got a request with that message, else 0. */
+static uint32_t requested(size_t i, const char *message)
+{
+    run(1);
+    const struct fake_h2_frame *f = fake_h2_expect(peers[i], FAKE_H2_HEADERS, 0);
+    if (!f)
+        return 0;
+    assert_non_null(strstr(f->headers, ":path: /test.Side/Watch\n"));
+    assert_non_null(strstr(f->headers, ":authority: orders\n"));
+    assert_null(strstr(f->headers, "grpc-timeout"));
+    uint32_t id = f->stream;
+    f = fake_h2_expect(peers[i], FAKE_H2_DATA, id);
+    assert_non_null(f);
+    assert_int_equal(f->len, 5 + strlen(message));
+    assert_memory_equal(f->payload + 5, message, strlen(message));
+    assert_true(f->flags & FAKE_H2_END_STREAM);
+    return id;
+}
+
+static void send_headers(size_t i, uint32_t id)
+{
+    fake_h2_headers(peers[i], id, ":status: 200\ncontent-type: application/grpc\n", false);
+}
+
+static void send_message(size_t i, uint32_t id, const char *message)
+{
+    fake_h2_message(peers[i], id, message, strlen(message), false);
+    run(1);
+}
+
+static void send_end(size_t i, uint32_t id, const char *status)
+{
+    char fields[128];
+    snprintf(fields, sizeof(fields), ":status: 200\ncontent-type: application/grpc\ngrpc-status: %s\n", status);
+    fake_h2_headers(peers[i], id, fields, true);
+    run(1);
+}
+
+static void one_stream_for_all_watches(void **state)
+{
+    (void)state;
+    watch(1);
+    assert_int_equal(requested(0, "20"), 0); /* no transport yet */
+    tc_side_streams_use(&set, transports[0]);
+    uint32_t id = requested(0, "20");
+    assert_int_equal(id, 1);
+    watch(2); /* asks for no more than watch 1 */
+    run(10);
+    assert_int_equal(fake_h2_count(peers[0], FAKE_H2_HEADERS, 0), 0);
+    send_headers(0, id);
+    send_message(0, id, "a");
+    send_message(0, id, "b");
+    assert_heard(1, "a b ");
+    assert_heard(2, "a b ");
+    watch(0); /* a smaller number: a new stream */
+    run(1);
+    assert_int_equal(fake_h2_count(peers[0], FAKE_H2_RST_STREAM, id), 1);
+    tc_side_watch_end(&watches[0].base);
+    id = requested(0, "20");
+    assert_true(id != 0);
+    tc_side_watch_end(&watches[1].base);
+    tc_side_watch_end(&watches[1].base);
+    id = requested(0, "30");
+    tc_side_watch_end(&watches[2].base);
+    run(1);
+    assert_int_equal(fake_h2_count(peers[0], FAKE_H2_RST_STREAM, id), 1);
+    assert_true(tc_list_empty(&set.all));
+    assert_int_equal(tc_h2_conn_open_streams(tc_transport_h2(transports[0])), 0);
+}
+
+static void keys_have_streams_of_their_own(void **state)
+{
+    (void)state;
+    tc_side_streams_use(&set, transports[0]);
+    watches[0].base.key = tc_slice_str("a");
+    watches[1].base.key = tc_slice_str("b");
+    watch(0);
+    uint32_t a = requested(0, "10");
+    watch(1);
+    uint32_t b = requested(0, "20");
+    send_headers(0, b);
+    send_message(0, b, "x");
+    assert_heard(0, "");
+    assert_heard(1, "x ");
+    assert_true(a != b && a != 0);
+}
+
+/* The request starts again 1 s, 1.6 s, ... after the start of the stream that ended, with 20 % jitter. */
+static void an_end_backs_off(void **state)
+{
+    (void)state;
+    tc_side_streams_use(&set, transports[0]);
+    watch(0);
+    uint32_t id = requested(0, "10");
+    send_end(0, id, "14");
+    assert_heard(0, "end:14 ");
+    run(700);
+    assert_int_equal(requested(0, "10"), 0);
+    run(600);
+    id = requested(0, "10");
+    assert_true(id != 0);
+    send_end(0, id, "0");
+    assert_heard(0, "end:0 ");
+    run(1100);
+    assert_int_equal(requested(0, "10"), 0);
+    run(1000);
+    id = requested(0, "10");
+    assert_true(id != 0);
+    /* A message resets the backoff, and a stream that lasted longer than it starts again at once. */
+    send_headers(0, id);
+    send_message(0, id, "m");
+    run(5000);
+    fake_h2_rst(peers[0], id, 2);
+    run(1);
+    assert_heard(0, "m end:13 ");
+    id = requested(0, "10");
+    assert_true(id != 0);
+    send_end(0, id, "14");
+    run(2000);
+    assert_true(requested(0, "10") != 0);
+}
+
+static void unimplemented_ends_it_for_the_connection(void **state)
+{
+    (void)state;
+    tc_side_streams_use(&set, transports[0]);
+    watch(1);
+    send_end(0, requested(0, "20"), "12");
+    assert_heard(1, "end:12 ");
+    watch(0);
+    run(300000);
+    assert_int_equal(fake_h2_count(peers[0], FAKE_H2_HEADERS, 0), 0);
+    connect_to(1, 100);
+    tc_side_streams_use(&set, transports[1]);
+    assert_true(requested(1, "10") != 0);
+}
+
+static void a_stream_moves_to_the_next_transport(void **state)
+{
+    (void)state;
+    tc_side_streams_use(&set, transports[0]);
+    watch(0);
+    uint32_t id = requested(0, "10");
+    connect_to(1, 100);
+    tc_side_streams_use(&set, transports[1]);
+    assert_true(requested(1, "10") != 0);
+    assert_int_equal(fake_h2_count(peers[0], FAKE_H2_RST_STREAM, id), 1);
+    tc_side_streams_use(&set, NULL);
+    run(10000);
+    assert_heard(0, "");
+    assert_int_equal(tc_h2_conn_open_streams(tc_transport_h2(transports[1])), 0);
+}
+
+static void a_stream_waits_in_line(void **state)
+{
+    (void)state;
+    connect_to(1, 1);
+    tc_side_streams_use(&set, transports[1]);
+    watches[1].base.key = tc_slice_str("b");
+    watch(0);
+    watch(1);
+    watch(2); /* of watch 0's stream, which needs no other request */
+    uint32_t id = requested(1, "10");
+    assert_int_equal(requested(1, "20"), 0);
+    tc_side_watch_end(&watches[0].base);
+    tc_side_watch_end(&watches[2].base);
+    assert_true(requested(1, "20") > id);
+    tc_side_streams_use(&set, NULL);
+    tc_side_streams_use(&set, transports[1]);
+    tc_side_watch_end(&watches[1].base);
+}
+
+static void a_large_message_ends_it(void **state)
+{
+    (void)state;
+    static char large[TC_SIDE_MESSAGE_MAX + 1];
+    tc_side_streams_use(&set, transports[0]);
+    watch(0);
+    uint32_t id = requested(0, "10");
+    send_headers(0, id);
+    fake_h2_message(peers[0], id, large, TC_SIDE_MESSAGE_MAX, false);
+    run(1);
+    assert_int_equal(watches[0].heard.len, TC_SIDE_MESSAGE_MAX + 1);
+    tc_buf_clear(&watches[0].heard);
+    fake_h2_message(peers[0], id, large, sizeof(large), false);
+    run(1);
+    assert_heard(0, "end:8 ");
+    run(1300);
+    assert_true(requested(0, "10") != 0);
+}
+
+/* A callback ends the watches of a mask; bit 3: the connection is freed from inside as well. */
+static void callbacks_may_end_anything(void **state)
+{
+    (void)state;
+    for (unsigned first = 0; first < 3; first++)
+        for (unsigned mask = 0; mask < 16; mask++)
+            for (unsigned end = 0; end < 2; end++) {
+                tc_side_streams_use(&set, transports[0]);
+                for (unsigned i = 0; i < 3; i++) {
+                    watches[i].ends = i == first ? mask & 7 : 0;
+                    watch(i);
+                }
+                uint32_t id = requested(0, "10");
+                assert_true(id != 0);
+                fini_inside = mask & 8;
+                if (end) {
+                    send_end(0, id, "14");
+                } else {
+                    send_headers(0, id);
+                    send_message(0, id, "m");
+                }
+                for (unsigned i = first; i < 3; i++)
+                    if (!(mask & 8) && !(i > first && mask >> i & 1))
+                        assert_heard(i, end ? "end:14 " : "m ");
+                for (unsigned i = 0; i < 3; i++) {
+                    tc_side_watch_end(&watches[i].base);
+                    tc_buf_clear(&watches[i].heard);
+                }
+                run(1);
+                while (fake_h2_next(peers[0])) {
+                }
+                assert_true(tc_list_empty(&set.all));
+                if (mask & 8) {
+                    struct tc_rstr *authority = tc_rstr_str("orders");
+                    tc_side_streams_init(&set, loop, authority);
+                    tc_rstr_unref(authority);
+                }
+            }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(one_stream_for_all_watches, setup, teardown),
+        cmocka_unit_test_setup_teardown(keys_have_streams_of_their_own, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_end_backs_off, setup, teardown),
+        cmocka_unit_test_setup_teardown(unimplemented_ends_it_for_the_connection, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_stream_moves_to_the_next_transport, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_stream_waits_in_line, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_large_message_ends_it, setup, teardown),
+        cmocka_unit_test_setup_teardown(callbacks_may_end_anything, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
