@@ -120,7 +120,8 @@ struct torc_server_options {
     int64_t listen_mode;           /* enum torc_listen_mode; 0: TORC_LISTEN_SHARED */
     int64_t unread_bytes; /* of requests that came and are not read: what waits to be asked for, messages that are not
                              complete, and those of unary calls until the client ends its request; 0: 536870912; -1: no
-                             limit. From half of it on, connections that hold 64 KiB get small windows; beyond it the
+                             limit. From half of it on, the streams of connections that hold 64 KiB get windows of 64
+                             KiB, beside the room for a message that is being received already; beyond it the
                              RPC that holds the most, of the connection and the address that hold the most, ends with
                              RESOURCE_EXHAUSTED. 100 messages of 4 MiB, the most that one connection sends at a time
                              by the defaults, are below it */

@@ -119,6 +119,13 @@ void tc_h2_conn_squeeze(struct tc_h2_conn *c, bool squeezed)
         tc_h2_session_set_windows(c);
 }
 
+/* Nothing but the last GOAWAY is left to do: a peer that does not take it must not keep the connection. */
+static void conn_await_last(struct tc_h2_conn *c)
+{
+    if (c->ng && c->ending.last_goaway_sent && !c->streams.active)
+        tc_h2_keepalive_await_last(c);
+}
+
 bool tc_h2_conn_answered(const struct tc_h2_conn *c)
 {
     return c->answered;
@@ -140,6 +147,7 @@ void tc_h2_conn_stream_gone(struct tc_h2_conn *c)
             tc_timer_start(&c->quiet, QUIET_MS);
         if (c->ending.draining)
             tc_h2_conn_flush_later(c);
+        conn_await_last(c);
     }
 }
 
@@ -254,6 +262,7 @@ void tc_h2_conn_send_last_goaway(struct tc_h2_conn *c)
         return;
     nghttp2_submit_goaway(c->ng, NGHTTP2_FLAG_NONE, conn_fix_last_id(c), NGHTTP2_NO_ERROR,
                           (const uint8_t *)c->ending.text, c->ending.text ? strlen(c->ending.text) : 0);
+    conn_await_last(c);
     tc_h2_conn_flush_later(c);
 }
 

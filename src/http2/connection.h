@@ -92,7 +92,8 @@ bool tc_h2_conn_is_for(const struct tc_h2_conn *c, struct tc_slice authority);
 size_t tc_h2_conn_open_streams(const struct tc_h2_conn *c);
 /* Returns what all streams of a server's connection hold: see on_held. */
 size_t tc_h2_conn_held(const struct tc_h2_conn *c);
-/* Server: the windows of streams go back to their first size and do not grow, while `squeezed`. */
+/* Server: the windows of streams go back to their first size and do not grow, while `squeezed`. What a stream was given
+ * beyond its window, for a message that was announced, stays: HTTP/2 has no frame that takes it back. */
 void tc_h2_conn_squeeze(struct tc_h2_conn *c, bool squeezed);
 /* Client: returns whether the server has ended any RPC with a grpc-status. */
 bool tc_h2_conn_answered(const struct tc_h2_conn *c);

@@ -8,7 +8,8 @@
  *                   follows the answer to its PING, or NOTICE_MS. GRACE: calls that still run then are cut off. Only
  *                   the age has this grace: a stop has its own (server/server.c). The age goes on counting behind
  *                   the NOTICE of a connection that drains for another reason.
- *   the last GOAWAY LAST: nghttp2 reads no more, and the connection ends when its GOAWAY has left, or after LAST_MS. */
+ *   the last GOAWAY LAST: no stream is left, or nghttp2 reads no more: the connection ends when its GOAWAY has left, or
+ *                   after LAST_MS. */
 #include "http2/connection_internal.h"
 
 enum {
@@ -129,6 +130,8 @@ static void keepalive_on_age(struct tc_timer *timer)
         break;
     case TC_H2_AGE_NOTICE:
         tc_h2_conn_send_last_goaway(c);
+        if (k->age_state == TC_H2_AGE_LAST)
+            break;
         if (k->aged)
             age_wait_for_grace(c);
         else if (k->age_due_ms)

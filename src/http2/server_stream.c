@@ -265,9 +265,12 @@ int tc_h2_server_stream_send_status(struct tc_h2_stream *s, const struct tc_stat
 void tc_h2_server_stream_abort(struct tc_h2_server_stream *s, struct tc_status status)
 {
     tc_h2_stream_drop_input(&s->stream);
-    if (!s->stream.send.end_wanted)
-        tc_h2_server_stream_send_status(&s->stream, &status, NULL);
-    tc_status_fini(&status);
+    if (s->stream.send.end_wanted || tc_h2_server_stream_send_status(&s->stream, &status, NULL) != 0) {
+        tc_status_fini(&status);
+        return;
+    }
+    s->aborted = true;
+    tc_status_set(&s->status, status);
 }
 
 void tc_h2_server_stream_on_lost(struct tc_h2_server_stream *server, struct tc_status status)
@@ -293,6 +296,8 @@ void tc_h2_server_stream_on_close(struct tc_h2_server_stream *s, uint32_t h2_err
     if (!s->stream.send.end_sent)
         status = tc_status_make(TORC_STATUS_CANCELLED, TORC_LAYER_HTTP2, "stream reset with %s",
                                 nghttp2_http2_strerror(h2_error));
+    else if (s->aborted)
+        status = tc_status_ref(&s->status);
     tc_h2_server_stream_on_lost(s, status);
 }
 

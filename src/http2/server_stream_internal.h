@@ -15,6 +15,7 @@ struct tc_h2_server_stream {
     bool rejected;      /* answered by us: the owner never sees the call */
     bool responded;     /* response headers were submitted */
     bool half_close_notified;
+    bool aborted; /* the response ends with a status of ours */
 
     /* The contents of the request's headers. */
     bool is_post, has_authority, has_timeout, bad_timeout, bad_base64, accepts_gzip;

@@ -240,7 +240,7 @@ void tc_h2_conn_flush(struct tc_h2_conn *c)
         tc_h2_conn_fail(c, tc_h2_conn_broken(c));
     else if (c->ng && !nghttp2_session_want_read(c->ng) && !nghttp2_session_want_write(c->ng) && !c->write.unsent.len)
         tc_h2_conn_fail(c, tc_status_ref(&c->ending.why));
-    else if (c->ng && !nghttp2_session_want_read(c->ng) && c->streams.active)
+    else if (c->ng && !nghttp2_session_want_read(c->ng))
         tc_h2_keepalive_await_last(c);
     else
         tc_h2_conn_check_drained(c);

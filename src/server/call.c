@@ -167,8 +167,7 @@ void tc_server_call_end(struct tc_server_call *call, const struct tc_status *why
     tc_task_cancel(&call->end);
     conn->server->counts.open_calls--;
     call->method->calls--;
-    if (!call->places_taken && call->method->limits.max_calls && call->method->limits.shared_calls)
-        atomic_fetch_sub(call->method->limits.shared_calls, 1);
+    tc_server_places_give_back(&call->places);
     call_unqueue(call, call->queued_bytes);
     call->ending = true;
     if (why && call->events && call->events->on_end)
@@ -191,7 +190,7 @@ static void call_reject_message(struct tc_server_call *call)
                        "message to send larger than max (%zu vs. %zu)", tc_h2_stream_rejected_bytes(call->stream), max);
     call_drop_messages(call);
     call->trailers.len = 0;
-    call->finish = true;
+    call->finish = call->rejected = true;
     tc_status_set(&call->status, status);
 }
 
@@ -283,7 +282,10 @@ static void call_on_compressed(void *arg, size_t bytes)
 
 static void call_on_end(void *arg, const struct tc_status *why)
 {
-    tc_server_call_end(arg, why);
+    struct tc_server_call *call = arg;
+    struct tc_status sent = tc_status_ref(call->rejected && tc_status_ok(why) ? &call->status : why);
+    tc_server_call_end(call, &sent);
+    tc_status_fini(&sent);
 }
 
 static const struct tc_h2_server_events stream_events = {
@@ -316,6 +318,9 @@ void tc_server_call_begin(struct tc_server_conn *conn, struct tc_h2_stream *stre
     call->conn = conn;
     call->stream = stream;
     call->method = method;
+    call->places.calls = method->limits.max_calls ? method->limits.shared_calls : NULL;
+    if ((call->places.handlers = conn->handlers))
+        tc_ref_inc(conn->handlers);
     tc_arena_init(&call->arena, 0, 0);
     tc_headers_init(&call->trailers, &call->arena);
     tc_list_init(&call->queue);
@@ -346,12 +351,8 @@ void tc_server_call_set_events(struct tc_server_call *call, const struct tc_serv
 
 void tc_server_call_take_places(struct tc_server_call *call, struct tc_server_places *places)
 {
-    const struct tc_server_limits *limits = &call->method->limits;
-    call->places_taken = true;
-    places->calls = limits->max_calls ? limits->shared_calls : NULL;
-    places->handlers = call->conn->handlers;
-    if (places->handlers)
-        tc_ref_inc(places->handlers);
+    *places = call->places;
+    call->places = (struct tc_server_places){0};
 }
 
 void tc_server_places_give_back(struct tc_server_places *places)

@@ -12,6 +12,7 @@
 struct tc_addr;
 struct tc_server;
 struct tc_server_call;
+struct tc_server_places;
 struct tc_tls_identity;
 
 /* Texts of unary requests of another number of messages than one. */
@@ -24,13 +25,6 @@ static inline size_t tc_server_message_cost(size_t len)
     return len + 64;
 }
 
-/* The places that a call takes, which its owner keeps while a handler works: an RPC that ends before does not free them
- * for the next one. */
-struct tc_server_places {
-    atomic_size_t *calls;    /* of the method; NULL: it has no limit */
-    struct tc_ref *handlers; /* of the connection, which is one of its references; NULL: it has no limit */
-};
-
 /* Events of a call. Each may be NULL. */
 struct tc_server_call_events {
     /* One message, after tc_server_call_read; the callee owns the reference. */
@@ -41,8 +35,9 @@ struct tc_server_call_events {
     void (*on_sent)(void *arg, size_t len);
     /* All messages that were given to send were handed on as far as flow control goes. */
     void (*on_written)(void *arg);
-    /* The call is over: OK (our status was written), CANCELLED (the client gave up, or the connection went),
-     * DEADLINE_EXCEEDED (its time ran out), RESOURCE_EXHAUSTED (a limit), UNAVAILABLE (the server closed the
+    /* The call is over: OK (the owner's status was written), INTERNAL or RESOURCE_EXHAUSTED (the server wrote that
+     * status instead, since a message was malformed or too large), CANCELLED (the client gave up, or the connection
+     * went), DEADLINE_EXCEEDED (its time ran out), RESOURCE_EXHAUSTED (a limit), UNAVAILABLE (the server closed the
      * connection). Always the last event, exactly once, also after tc_server_call_reset. The call is gone when it
      * returns. */
     void (*on_end)(void *arg, const struct tc_status *why);

@@ -12,6 +12,7 @@
 #include "io/addr.h"
 
 struct tc_server;
+struct tc_ref;
 struct tc_server_call;
 struct tc_tls_context;
 
@@ -22,6 +23,13 @@ enum tc_server_held { TC_SERVER_UNSENT, TC_SERVER_UNREAD, TC_SERVER_HELD };
 struct tc_server_share {
     atomic_size_t bytes[TC_SERVER_HELD];
     size_t n; /* servers */
+};
+
+/* The places that a call has from its beginning, and that its owner keeps while a handler works: an RPC that ends
+ * before does not free them for the next one. */
+struct tc_server_places {
+    atomic_size_t *calls;    /* of the method; NULL: it has no limit */
+    struct tc_ref *handlers; /* of the connection, which is one of its references; NULL: it has no limit */
 };
 
 struct tc_server_opts {
@@ -38,14 +46,16 @@ struct tc_server_opts {
     /* Takes over a connection that a listener accepted, for another server, or returns false. NULL: all are served
      * here. */
     bool (*route)(void *owner, struct tc_bytestream *bs, torc_credentials *credentials);
-    size_t max_handlers;     /* of one connection that keep their places (tc_server_call_take_places), also behind the
-                                ends of their RPCs; beyond it RPCs are refused, REFUSED_STREAM. 0: no limit (default) */
+    size_t max_handlers;     /* calls of one connection that have their places (tc_server_call_take_places), also behind
+                                the ends of their RPCs; beyond it RPCs are refused, REFUSED_STREAM. 0: no limit
+                                (default) */
     size_t max_queued_bytes; /* the cost of messages that wait in all calls, see tc_server_call_send; 0: no limit
                                 (default) */
     size_t max_unread_bytes; /* that came on all streams and wait. Beyond it the call that holds the most, of the
                                 connection that holds the most of the peer address that holds the most, ends with
                                 RESOURCE_EXHAUSTED. From half of it on, the windows of connections that hold
-                                TC_H2_HELD_STEP have their first size. 0: no limit (default) */
+                                TC_H2_HELD_STEP have their first size, but for the room that messages in progress
+                                were given. 0: no limit (default) */
     struct tc_server_share *share; /* whose bytes count for both limits: a server gives up calls while it holds more
                                       than its even part of the limit. NULL: the server has the limits alone */
 };

@@ -102,14 +102,14 @@ struct tc_server_call {
     struct tc_link queue;    /* of struct tc_server_out */
     struct tc_rstr *current; /* the message that the stream has */
     size_t queued_bytes;
-    size_t compressed_bytes; /* of those: what `current` became, which is held beside it */
-    struct tc_link unsent;   /* in the server's list, while queued_bytes is not 0 */
-    uint64_t moved_ms;       /* when the queue began to fill, or last became shorter */
-    bool places_taken;       /* by the owner */
-    bool compress;
-    bool current_plain;
+    size_t compressed_bytes;        /* of those: what `current` became */
+    struct tc_link unsent;          /* in the server's list, while queued_bytes is not 0 */
+    uint64_t moved_ms;              /* when the queue began to fill, or last became shorter */
+    struct tc_server_places places; /* empty once the owner has taken them */
+    bool compress, current_plain;
     bool limited;             /* the deadline is the method's, the client has a later one or none */
     bool finish, status_sent; /* the status follows the queue; the stream has it */
+    bool rejected;            /* a message was too large to send: the status is the server's */
     struct tc_status status;
     struct tc_headers trailers;
 };

@@ -10,6 +10,7 @@
 #include "support/kits/watch.h"
 
 #define STREAM "/t/Stream"
+enum { MESSAGE_MAX = 16 };
 
 static torc_server *server;
 static torc_server_call *streamed; /* of STREAM, for the test to answer; NULL once it was finished */
@@ -20,6 +21,13 @@ static void on_echo(torc_server_call *call, const torc_message *request, void *a
     (void)arg;
     handled++;
     torc_server_call_reply(call, torc_message_data(request), torc_message_size(request));
+}
+
+/* Answers with a message that is too large. */
+static void on_large(torc_server_call *call, const torc_message *request, void *arg)
+{
+    (void)request, (void)arg;
+    torc_server_call_reply(call, "more than sixteen", MESSAGE_MAX + 1);
 }
 
 /* Answers with x-added of the request. */
@@ -75,6 +83,7 @@ static int setup(void **state)
     kit_watch.events[0] = '\0';
     kit_watch.rt = kit_backends_runtime(TORC_RUNTIME_CALLER);
     struct torc_server_options o = {TORC_SIZE(torc_server_options), .runtime = kit_watch.rt, .interceptors = list};
+    o.max_send_message_bytes = o.max_receive_message_bytes = MESSAGE_MAX;
     torc_error *error = NULL;
     char *bound, target[64];
     server = torc_server_new(&o, &error);
@@ -82,6 +91,7 @@ static int setup(void **state)
     add(KIT_WATCH_ECHO, (struct torc_handler){.unary = on_echo});
     add(KIT_WATCH_SEEN, (struct torc_handler){.unary = on_seen});
     add("/t/Details", (struct torc_handler){.unary = on_details});
+    add("/t/Large", (struct torc_handler){.unary = on_large});
     add(STREAM, (struct torc_handler){.stream = on_stream});
     assert_int_equal(torc_server_listen(server, "127.0.0.1:0", torc_credentials_insecure(), &bound, &error), 0);
     assert_int_equal(torc_server_start(server, &error), 0);
@@ -513,6 +523,24 @@ static void test_unary_shape(void **state)
     assert_int_equal(handled, 0);
 }
 
+/* Messages that are too large, or are not as gRPC has them: observers see the status that the client gets. */
+static void test_bad_messages(void **state)
+{
+    (void)state;
+    torc_result *r = torc_unary(kit_watch.ch, KIT_WATCH_ECHO, "more than sixteen", MESSAGE_MAX + 1, NULL);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_RESOURCE_EXHAUSTED);
+    torc_result_free(r);
+    turn_until_ends(1);
+    kit_watch_expect_events("os is i=8 o=8 i.8 o.8");
+    assert_int_equal(handled, 0);
+    r = torc_unary(kit_watch.ch, "/t/Large", "m", 1, NULL);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_RESOURCE_EXHAUSTED);
+    torc_result_free(r);
+    turn_until_ends(2);
+    kit_watch_expect_events("os is o<(m) i<(m) i>(more than sixteen) o>(more than sixteen) i=0 o=0 i.8 o.8");
+    assert_non_null(strstr(kit_watch.last_text, "message to send larger than max (17 vs. 16)"));
+}
+
 /* --- begin and end --- */
 
 /* Interceptors of a server that is not made are not released. */
@@ -576,6 +604,7 @@ int main(void)
         T(test_stream_refused),
         T(test_finished_while_receiving),
         T(test_unary_shape),
+        T(test_bad_messages),
         T(test_malformed),
         T(test_freed_in_hooks),
     };

@@ -426,6 +426,37 @@ static void last_goaway_is_not_read(void **state)
     fini(&f);
 }
 
+/* A connection without RPCs is too old, and its client reads nothing: the connection ends all the same. */
+static void last_goaway_of_a_quiet_connection(void **state)
+{
+    (void)state;
+    for (int used = 0; used < 2; used++) {
+        struct tc_server_opts opts;
+        struct tc_server_counts counts;
+        struct fixture f;
+        tc_server_opts_init(&opts);
+        opts.http2.keepalive.max_age_ms = 10000;
+        init(&f, &opts);
+        tc_loop_drain(f.k.loop);
+        fake_pipe_set_capacity(f.k.pipe, 10);
+        if (used) {
+            fake_h2_headers(f.k.peer, 1, REQUEST, true);
+            tc_loop_drain(f.k.loop);
+        }
+        tc_loop_advance(f.k.loop, 11000 + 5000);
+        tc_server_counts(f.k.server, &counts);
+        assert_int_equal(counts.open_connections, 1);
+        if (used)
+            tc_server_call_finish(f.call, TORC_STATUS_OK, NULL, NULL);
+        fake_h2_rst(f.k.peer, 1, 8);
+        tc_loop_drain(f.k.loop);
+        tc_loop_advance(f.k.loop, 5000);
+        tc_server_counts(f.k.server, &counts);
+        assert_int_equal(counts.open_connections, 0);
+        fini(&f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -445,6 +476,7 @@ int main(void)
         cmocka_unit_test(max_age),
         cmocka_unit_test(max_age_of_an_idle_connection),
         cmocka_unit_test(last_goaway_is_not_read),
+        cmocka_unit_test(last_goaway_of_a_quiet_connection),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

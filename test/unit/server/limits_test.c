@@ -213,12 +213,51 @@ static void numbers_of_streams(void **state)
     kit_server_pipe_fini(&t.k);
 }
 
+/* --- places --- */
+
+/* A handler that goes on when its RPC is over. */
+static void on_slow(void *arg, struct tc_server_call *call, struct tc_rstr *request)
+{
+    (void)request;
+    tc_server_call_take_places(call, arg);
+}
+
+/* RPCs whose requests are not whole have their places already, so that handlers and such RPCs together stay within the
+ * limit. */
+static void places_of_incomplete_requests(void **state)
+{
+    (void)state;
+    struct kit_server_pipe k;
+    struct tc_server_opts opts;
+    struct tc_server_places places = {0};
+    tc_server_opts_init(&opts);
+    opts.max_handlers = 2;
+    kit_server_pipe_init(&k, &opts);
+    tc_server_add_unary(k.server, "/t.S/Slow", on_slow, &places);
+    kit_server_pipe_connect(&k, 0);
+    fake_h2_headers(k.peer, 1, KIT_SERVER_PIPE_REQUEST("/t.S/Slow"), false);
+    fake_h2_message(k.peer, 1, "x", 1, true);
+    tc_loop_drain(k.loop);
+    fake_h2_rst(k.peer, 1, 8);
+    fake_h2_headers(k.peer, 3, KIT_SERVER_PIPE_REQUEST("/t.S/Slow"), false);
+    fake_h2_headers(k.peer, 5, KIT_SERVER_PIPE_REQUEST("/t.S/Slow"), false);
+    tc_loop_drain(k.loop);
+    const struct fake_h2_frame *frame = fake_h2_expect(k.peer, FAKE_H2_RST_STREAM, 5);
+    assert_non_null(frame);
+    assert_int_equal(frame->payload[3], 7); /* REFUSED_STREAM */
+    fake_h2_rst(k.peer, 3, 8);              /* gives its place back */
+    fake_h2_headers(k.peer, 7, KIT_SERVER_PIPE_REQUEST("/t.S/Slow"), false);
+    tc_loop_drain(k.loop);
+    assert_null(fake_h2_expect(k.peer, FAKE_H2_RST_STREAM, 7));
+    tc_server_places_give_back(&places);
+    kit_server_pipe_fini(&k);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(large_messages_to_send),
-        cmocka_unit_test(time_of_a_method),
-        cmocka_unit_test(window_overrun),
+        cmocka_unit_test(large_messages_to_send), cmocka_unit_test(places_of_incomplete_requests),
+        cmocka_unit_test(time_of_a_method),       cmocka_unit_test(window_overrun),
         cmocka_unit_test(numbers_of_streams),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

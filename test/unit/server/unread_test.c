@@ -217,6 +217,35 @@ static void windows_shrink(void **state)
     fini(&f);
 }
 
+/* The room that a stream was given for a message that has begun to come stays, though the connection is slowed down. */
+static void room_of_a_message_stays(void **state)
+{
+    (void)state;
+    static const char data[16000];
+    struct tc_server_opts opts;
+    struct fixture f;
+    tc_server_opts_init(&opts);
+    opts.max_unread_bytes = 200000;
+    init(&f, &opts);
+    tc_server_add_unary(f.server, "/t.S/Hold", on_whole, &f);
+    struct guest g = enter(&f, "10.0.0.1:1");
+    fake_h2_headers(g.peer, 1, REQUEST, false);
+    fake_h2_data(g.peer, 1, "\0\0\2\0\0", 5, false); /* 128 KiB */
+    tc_loop_drain(f.loop);
+    assert_non_null(fake_h2_expect(g.peer, FAKE_H2_WINDOW_UPDATE, 1));
+    size_t left = 131072;
+    while (left) { /* from 100,000 bytes on the connection is slowed down */
+        size_t n = TC_MIN(left, sizeof(data));
+        left -= n;
+        fake_h2_data(g.peer, 1, data, n, !left);
+        tc_loop_drain(f.loop);
+    }
+    assert_non_null(f.call);
+    assert_int_equal(f.ends, 0);
+    leave(&f, &g);
+    fini(&f);
+}
+
 /* A connection that holds much beside others is slowed down, until it holds little itself. */
 static void windows_grow_again(void **state)
 {
@@ -244,9 +273,8 @@ static void windows_grow_again(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(unread_bytes_are_bounded),
-        cmocka_unit_test(who_has_the_most_unread_gives_up),
-        cmocka_unit_test(windows_shrink),
+        cmocka_unit_test(unread_bytes_are_bounded), cmocka_unit_test(who_has_the_most_unread_gives_up),
+        cmocka_unit_test(windows_shrink),           cmocka_unit_test(room_of_a_message_stays),
         cmocka_unit_test(windows_grow_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
