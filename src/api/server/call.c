@@ -531,7 +531,7 @@ static int call_end(torc_server_call *c, struct tc_rstr *last, int code, const c
             c->ending.text = tc_rstr_str(text);
         rc = last ? TORC_EPARSE : rc;
         tc_headers_init(&c->ending.trailers, &c->sent);
-        tc_metadata_to_headers(trailers, &c->ending.trailers);
+        tc_metadata_to_headers(spoilt ? NULL : trailers, &c->ending.trailers); /* they describe another status */
         tc_load_add_trailer(&c->ending.load, c->server->load, &c->sent, &c->ending.trailers);
     } else {
         rc = over;

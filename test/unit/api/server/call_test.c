@@ -285,6 +285,26 @@ static void test_large_metadata(void **state)
     torc_metadata_free(m);
 }
 
+/* The reply's message could not be packed: the status is the server's, and the application's trailers, which describe
+ * another one, do not leave with it. */
+static void test_trailers_of_a_spoilt_reply(void **state)
+{
+    (void)state;
+    torc_metadata *m = torc_metadata_new();
+    assert_int_equal(torc_metadata_add(m, "grpc-status-details-bin", "\x08\x09", 2), 0);
+    torc_stream *s = torc_stream_open(ch, "a.B/Held", NULL, NULL);
+    wait_for_step(1);
+    tc_api_call_spoil(shared.call, "field `a`: not UTF-8");
+    assert_int_equal(torc_server_call_finish(shared.call, TORC_STATUS_FAILED_PRECONDITION, "no", m), 0);
+    torc_result *r = torc_stream_finish(s);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_INTERNAL);
+    assert_string_equal(torc_error_text(torc_result_error(r)), "field `a`: not UTF-8");
+    assert_null(torc_metadata_find(torc_result_trailers(r), "grpc-status-details-bin", NULL));
+    torc_result_free(r);
+    torc_stream_free(s);
+    torc_metadata_free(m);
+}
+
 /* --- messages that wait --- */
 
 /* A client that does not read holds up a sender of empty messages, too: they take memory. */
@@ -419,7 +439,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_handler_of_a_pool),   TEST(test_functions_hold),       TEST(test_metadata_is_not_in_the_arena),
         TEST(test_large_metadata),      TEST(test_empty_messages),       TEST(test_room_is_told_late),
-        TEST(test_compressed_requests), TEST(test_a_reset_of_the_arena),
+        TEST(test_compressed_requests), TEST(test_a_reset_of_the_arena), TEST(test_trailers_of_a_spoilt_reply),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
