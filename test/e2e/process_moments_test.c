@@ -211,6 +211,47 @@ static void exit_while_a_runtime_is_freed(void **state)
     run_scene(exit_in_callback_while_freed);
 }
 
+/* --- exit while a server is freed whose first runtime is gone already, and whose second one is being freed --- */
+
+static torc_server *server;
+
+static void *free_server(void *arg)
+{
+    (void)arg;
+    torc_server_free(server);
+    code_of_other = TORC_EFORK;
+    return NULL;
+}
+
+static void exit_while_server_is_freed(void)
+{
+    pthread_t freer;
+    atexit(join_other);
+    start_scene(TORC_RUNTIME_THREAD);
+    torc_runtime *first = torc_runtime_new(NULL, NULL);
+    torc_runtime *const more[] = {rt, NULL};
+    const struct torc_server_options o = {TORC_SIZE(torc_server_options), .runtime = first, .runtimes = more};
+    server = torc_server_new(&o, NULL);
+    torc_runtime_post(rt, hold_loop, NULL);
+    torc_runtime_post(rt, hold_beyond_exit, NULL);
+    wait_for(&began);
+    if (!server || torc_runtime_free(first) != 0)
+        _exit(WRONG);
+    pthread_create(&freer, NULL, free_runtime, NULL);
+    while (!atomic_load(&rt->closed))
+        look_again();
+    pthread_create(&other, NULL, free_server, NULL);
+    sem_post(&go_on);
+    wait_for(&began);
+    exit(WRONG);
+}
+
+static void exit_while_a_server_is_freed(void **state)
+{
+    (void)state;
+    run_scene(exit_while_server_is_freed);
+}
+
 /* --- a thread of Torc that ends when OpenSSL may no longer be called --- */
 
 static void wait_to_go_on(void *arg)
@@ -415,6 +456,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exit_while_a_watch_is_queued),
         cmocka_unit_test(exit_while_a_runtime_is_freed),
+        cmocka_unit_test(exit_while_a_server_is_freed),
         cmocka_unit_test(exit_while_a_thread_is_joined),
         cmocka_unit_test(a_thread_is_cancelled_behind_its_locks),
         cmocka_unit_test(the_child_of_a_callback_leaves_the_turn_to_the_parent),

@@ -63,8 +63,9 @@ struct tc_server_shard {
     struct tc_task end;
     struct tc_runtime_member member;
     struct tc_server *core; /* loop: NULL before it was made and once it has ended */
-    bool ended;             /* under the lock of `rt` */
-    bool drained, gone;     /* under the lock of the server's first runtime; gone: its loop has left the server */
+    bool ended, gone;       /* under the lock of `rt`, as `waits`; gone: its loop has left the server */
+    struct tc_link waits;   /* for `gone` */
+    bool drained;           /* under the lock of the server's first runtime */
 };
 
 struct torc_server {

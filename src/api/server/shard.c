@@ -223,10 +223,10 @@ static void shard_gone(struct tc_server_shard *shard)
     else
         shard_drained(shard);
     tc_api_server_handlers_end(s);
-    tc_runtime_lock(s->rt);
+    tc_runtime_lock(shard->rt);
     shard->gone = true;
-    tc_wait_wake_all(&s->waits);
-    tc_runtime_unlock(s->rt);
+    tc_wait_wake_all(&shard->waits);
+    tc_runtime_unlock(shard->rt);
     tc_api_server_unref(s);
 }
 
@@ -297,6 +297,7 @@ static void shard_init(torc_server *s, size_t i, torc_runtime *rt, size_t max_co
     atomic_init(&shard->closed, false);
     atomic_init(&shard->end_asked, false);
     tc_list_init(&shard->member.link);
+    tc_list_init(&shard->waits);
     shard->member.on_shutdown = on_runtime_shutdown;
     tc_task_init(&shard->make, on_make);
     tc_task_init(&shard->start, on_start);
@@ -531,13 +532,15 @@ int tc_server_shards_end(torc_server *s)
         rc = tc_runtime_do(s->shards[i].rt, on_end, &s->shards[i]);
     if (rc == TORC_EFORK)
         return rc;
-    /* A runtime that another thread is about to free ends its shard by itself, behind callbacks that run. */
-    struct tc_timed_wait w;
+    /* A runtime that another thread is about to free ends its shard by itself, behind callbacks that run, or leaves it
+     * when the process exits: its waiting threads hear of both. */
     rc = 0;
-    tc_timed_wait_begin(&w, s->rt, &s->waits, -1);
-    for (size_t i = 0; i < s->n_shards; i++)
+    for (size_t i = 0; i < s->n_shards; i++) {
+        struct tc_timed_wait w;
+        tc_timed_wait_begin(&w, s->shards[i].rt, &s->shards[i].waits, -1);
         while (rc == 0 && !s->shards[i].gone)
             rc = tc_timed_wait_once(&w);
-    tc_timed_wait_end(&w);
+        tc_timed_wait_end(&w);
+    }
     return rc;
 }
