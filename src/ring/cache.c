@@ -47,8 +47,13 @@ static void cache_init(void)
 
 struct tc_ring_id tc_ring_id(const struct tc_ring_item *items, size_t n, uint64_t min, uint64_t max, uint64_t cap)
 {
-    pthread_once(&once, cache_init);
     tc_ring_clamp(&min, &max, &cap);
+    return tc_ring_id_of_sizes(items, n, min, max);
+}
+
+struct tc_ring_id tc_ring_id_of_sizes(const struct tc_ring_item *items, size_t n, uint64_t min, uint64_t max)
+{
+    pthread_once(&once, cache_init);
     uint64_t sizes[] = {n, min, max};
     XXH3_state_t state;
     XXH3_INITSTATE(&state);

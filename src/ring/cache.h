@@ -11,6 +11,8 @@ struct tc_ring_id {
 };
 
 struct tc_ring_id tc_ring_id(const struct tc_ring_item *items, size_t n, uint64_t min, uint64_t max, uint64_t cap);
+/* Identifies a look-up that is not a ring by its items and two numbers, which are not clamped. */
+struct tc_ring_id tc_ring_id_of_sizes(const struct tc_ring_item *items, size_t n, uint64_t min, uint64_t max);
 /* Returns a reference to the ring, or NULL if nobody holds one. */
 struct tc_ring *tc_ring_cache_find(const struct tc_ring_id *id);
 /* Takes ownership of a new ring. Returns a reference to it, or to an equal ring that another thread added first. */

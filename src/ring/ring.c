@@ -29,6 +29,7 @@
 #include <xxhash.h>
 
 #include "base/mem.h"
+#include "base/wide.h"
 #include "ring/memory.h"
 #include "ring/ring_internal.h"
 #include "ring/shares.h"
@@ -43,7 +44,8 @@ enum {
     PER_BUCKET = 4,
     PER_BUCKET_SPARSE = 64,
     SPARSE_SIZE = 1 << 19, /* entries from which the index is sparse */
-    PARTS = 256            /* items that are hashed at a time */
+    PARTS = 256,           /* items that are hashed at a time */
+    TABLE_WALK = 4096      /* slots of a table that a walk passes: the entries of a ring of the default cap */
 };
 
 /* --- construction --- */
@@ -67,12 +69,24 @@ static unsigned ring_index_bits(uint32_t size, bool sparse)
     return bits;
 }
 
-static uint32_t counts_absent(const uint32_t *counts, size_t n)
+void tc_ring_count_absent(struct tc_ring *r)
 {
-    uint32_t absent = 0;
-    for (size_t i = 0; i < n; i++)
-        absent += counts[i] == 0;
-    return absent;
+    r->absent = 0;
+    for (size_t i = 0; i < r->n_items; i++)
+        r->absent += r->counts[i] == 0;
+}
+
+/* Allocates a block for a ring and its arrays. */
+static struct tc_ring *ring_block(size_t bytes, uint32_t size, size_t n)
+{
+    bytes = tc_ring_block_size(bytes);
+    struct tc_ring *r = tc_malloc(bytes);
+    tc_ring_block_advise(r, bytes);
+    memset(r, 0, sizeof(*r));
+    tc_ref_init(&r->ref);
+    r->size = size;
+    r->n_items = (uint32_t)n;
+    return r;
 }
 
 struct tc_ring *tc_ring_alloc(uint32_t size, const uint32_t *counts, size_t n, const struct tc_ring *like)
@@ -91,14 +105,8 @@ struct tc_ring *tc_ring_alloc(uint32_t size, const uint32_t *counts, size_t n, c
     size_t hash = block_plan(&bytes, (size_t)size + TC_RING_PADDING, sizeof(uint64_t));
     size_t item = block_plan(&bytes, (size_t)size + TC_RING_PADDING, sizeof(uint32_t));
     size_t count = block_plan(&bytes, n, sizeof(uint32_t));
-    bytes = tc_ring_block_size(bytes);
-    char *block = tc_malloc(bytes);
-    tc_ring_block_advise(block, bytes);
-    struct tc_ring *r = (struct tc_ring *)block;
-    memset(r, 0, sizeof(*r));
-    tc_ref_init(&r->ref);
-    r->size = size;
-    r->n_items = (uint32_t)n;
+    struct tc_ring *r = ring_block(bytes, size, n);
+    char *block = (char *)r;
     r->shift = 64 - bits;
     r->sparse = sparse;
     r->index = (uint32_t *)(block + index);
@@ -107,8 +115,22 @@ struct tc_ring *tc_ring_alloc(uint32_t size, const uint32_t *counts, size_t n, c
     r->counts = (uint32_t *)(block + count);
     if (n)
         memcpy(r->counts, counts, n * sizeof(*counts));
-    r->absent = counts_absent(counts, n);
+    tc_ring_count_absent(r);
     tc_ring_pad(r);
+    return r;
+}
+
+struct tc_ring *tc_ring_alloc_table(uint32_t size, size_t n)
+{
+    size_t bytes = 0;
+    block_plan(&bytes, 1, sizeof(struct tc_ring));
+    size_t item = block_plan(&bytes, size, sizeof(uint32_t));
+    size_t count = block_plan(&bytes, n, sizeof(uint32_t));
+    struct tc_ring *r = ring_block(bytes, size, n);
+    r->inverse = size ? UINT64_MAX / size : 1;
+    r->sparse = true;
+    r->item = (uint32_t *)(void *)((char *)r + item);
+    r->counts = memset((char *)r + count, 0, n * sizeof(uint32_t));
     return r;
 }
 
@@ -233,10 +255,18 @@ static __attribute__((noinline)) uint32_t ring_find_sparse(const struct tc_ring 
     return found == r->size ? 0 : found;
 }
 
+/* Returns h % size. A division takes longer than the rest of a pick, so the quotient is a product. The product is at
+ * most one too small. */
+static inline uint32_t table_slot(const struct tc_ring *r, uint64_t h)
+{
+    uint64_t rest = h - tc_mul_high(h, r->inverse) * r->size;
+    return (uint32_t)(rest < r->size ? rest : rest - r->size);
+}
+
 uint32_t tc_ring_find(const struct tc_ring *r, uint64_t h)
 {
     if (r->sparse)
-        return ring_find_sparse(r, h);
+        return r->inverse ? table_slot(r, h) : ring_find_sparse(r, h);
     uint64_t bucket = h >> r->shift;
     uint32_t lo = r->index[bucket];
     __builtin_prefetch(r->item + lo); /* the caller asks for the item next; fetched beside the hashes */
@@ -249,12 +279,33 @@ uint32_t tc_ring_find(const struct tc_ring *r, uint64_t h)
 
 uint64_t tc_ring_hash_at(const struct tc_ring *r, uint32_t entry)
 {
-    return r->hash[entry];
+    return r->inverse ? entry : r->hash[entry];
 }
 
 uint32_t tc_ring_item_at(const struct tc_ring *r, uint32_t entry)
 {
     return r->item[entry];
+}
+
+bool tc_ring_is_table(const struct tc_ring *r)
+{
+    return r->inverse != 0;
+}
+
+uint32_t tc_ring_walk_steps(const struct tc_ring *r)
+{
+    return r->inverse ? TC_MIN(r->size, TABLE_WALK) + r->n_items : r->size;
+}
+
+uint32_t tc_ring_walk(const struct tc_ring *r, uint32_t first, uint32_t step)
+{
+    if (r->inverse && step >= TC_MIN(r->size, TABLE_WALK)) {
+        uint64_t item = (uint64_t)r->item[first] + step - TC_MIN(r->size, TABLE_WALK);
+        item = item < r->n_items ? item : item - r->n_items;
+        return r->counts[item] ? (uint32_t)item : r->item[first];
+    }
+    uint32_t room = r->size - first; /* entries up to the last */
+    return r->item[step < room ? first + step : step - room];
 }
 
 uint32_t tc_ring_count_of(const struct tc_ring *r, uint32_t item)
@@ -276,7 +327,7 @@ uint64_t tc_ring_fingerprint(const struct tc_ring *r)
     XXH64_reset(&state, 0);
     for (uint32_t e = 0; e < r->size; e++) {
         for (unsigned k = 0; k < 8; k++)
-            bytes[len++] = (unsigned char)(r->hash[e] >> (8 * k));
+            bytes[len++] = (unsigned char)(tc_ring_hash_at(r, e) >> (8 * k));
         for (unsigned k = 0; k < 4; k++)
             bytes[len++] = (unsigned char)(r->item[e] >> (8 * k));
         if (len == sizeof(bytes) || e + 1 == r->size) {

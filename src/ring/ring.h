@@ -26,6 +26,7 @@ uint32_t tc_ring_size(const struct tc_ring *r);
 /* Returns the entry that a request's hash belongs to: the first entry whose hash is h or more, or entry 0 if there is
  * none. The ring must not be empty. O(1) expected. */
 uint32_t tc_ring_find(const struct tc_ring *r, uint64_t h);
+/* Returns the hash of the entry. Of a table: the least hash that belongs to the slot, which is its index. */
 uint64_t tc_ring_hash_at(const struct tc_ring *r, uint32_t entry);
 /* Returns the index in `items` of the entry's item. */
 uint32_t tc_ring_item_at(const struct tc_ring *r, uint32_t entry);
@@ -33,6 +34,14 @@ uint32_t tc_ring_item_at(const struct tc_ring *r, uint32_t entry);
 uint32_t tc_ring_count_of(const struct tc_ring *r, uint32_t item);
 /* Returns the number of items without an entry. */
 uint32_t tc_ring_absent(const struct tc_ring *r);
+/* Returns whether the ring is a table (maglev.h). */
+bool tc_ring_is_table(const struct tc_ring *r);
+/* Returns the item of a step of the walk from an entry, 0 <= step < tc_ring_walk_steps: the order in which endpoints
+ * are tried. The walk of a ring passes all entries from `first` on (A61). The walk of a table passes 4,096 slots from
+ * `first` on, then the items in their order, from the item of `first` on. Items come more than once, and each that has
+ * an entry comes. */
+uint32_t tc_ring_walk(const struct tc_ring *r, uint32_t first, uint32_t step);
+uint32_t tc_ring_walk_steps(const struct tc_ring *r);
 /* Returns a hash over all (hash, item) in order: equal rings have equal fingerprints. */
 uint64_t tc_ring_fingerprint(const struct tc_ring *r);
 

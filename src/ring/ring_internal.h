@@ -1,5 +1,5 @@
-/* The inside of a ring, for the files that make one: ring.c, update.c, merge.c and cache.c. All other code uses ring.h.
- * One thread makes a ring; then it is constant, for any thread.
+/* The inside of a ring, for the files that make one: ring.c, maglev.c, update.c, merge.c and cache.c. All other code
+ * uses ring.h. One thread makes a ring; then it is constant, for any thread.
  *
  * A search (tc_ring_find) reads `shift`, `index` and `hash`, then the caller reads `item`; nothing else of a ring is on
  * a pick's path. */
@@ -19,10 +19,11 @@ struct tc_ring {
     struct tc_ref ref;
     uint32_t size; /* entries */
     uint32_t n_items;
-    uint32_t absent;  /* items without an entry */
-    unsigned shift;   /* a hash's bucket: hash >> shift */
-    bool sparse;      /* the index has few buckets, and a search guesses the place in one */
-    bool ties;        /* there may be entries of equal hash */
+    uint32_t absent; /* items without an entry */
+    unsigned shift;  /* a hash's bucket: hash >> shift */
+    bool sparse; /* the index has few buckets, and a search guesses the place in one; or there is none (`inverse`) */
+    bool ties;   /* there may be entries of equal hash */
+    uint64_t inverse; /* of a table (maglev.h), which has neither index nor hashes: 2^64 / size; else 0 */
     uint32_t *index;  /* the first entry of each bucket, and at the end `size` */
     uint64_t *hash;   /* `size` of them, ascending, then UINT64_MAX in the padding */
     uint32_t *item;   /* `size` of them, then 0 in the padding */
@@ -36,6 +37,10 @@ struct tc_ring {
 /* Allocates a ring of that size with one reference. Copies the counts and sets the padding; the caller fills in entries
  * and index. The index has as many buckets as that of `like` (may be NULL) if that is about the right number. */
 struct tc_ring *tc_ring_alloc(uint32_t size, const uint32_t *counts, size_t n, const struct tc_ring *like);
+/* Allocates a table (maglev.h) with that number of slots, whose items and counts the caller fills in; then it calls
+ * tc_ring_count_absent. */
+struct tc_ring *tc_ring_alloc_table(uint32_t size, size_t n);
+void tc_ring_count_absent(struct tc_ring *r);
 /* Sets the padding again, after entries were written past the end. */
 void tc_ring_pad(struct tc_ring *r);
 /* Fills the index from the hashes, and sets `ties`. */

@@ -1,0 +1,428 @@
+/* The table of Maglev against Envoy's published tables, tables of an independent construction, and what a control plane
+ * may ask for. */
+#include "ring/maglev.h"
+
+#include <stdio.h>
+
+#include "support/case.h"
+#include "support/cmocka.h"
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "base/random.h"
+
+enum { HOSTS = 1100 };
+
+/* Hosts, with the weights that Envoy gives them. */
+struct hosts {
+    struct tc_ring_item items[HOSTS];
+    double weights[HOSTS];
+    size_t n;
+};
+
+static void add(struct hosts *h, char *key, double weight)
+{
+    h->items[h->n].key = tc_slice_str(key);
+    h->weights[h->n++] = weight;
+}
+
+static void drop(struct hosts *h)
+{
+    for (size_t i = 0; i < h->n; i++)
+        tc_free((char *)h->items[i].key.data);
+    h->n = 0;
+}
+
+/* Without locality weights: a host's weight over the sum. */
+static void normalise(struct hosts *h)
+{
+    double sum = 0;
+    for (size_t i = 0; i < h->n; i++)
+        sum += h->weights[i];
+    for (size_t i = 0; i < h->n; i++)
+        h->weights[i] = h->weights[i] * 1.0 / sum;
+}
+
+/* Hosts from `first` on are one locality, with a weight of that part of the sum of the localities' weights. */
+static void locality(struct hosts *h, size_t first, double weight, double sum)
+{
+    double of_hosts = 0, share = weight / sum;
+    for (size_t i = first; i < h->n; i++)
+        of_hosts += h->weights[i];
+    for (size_t i = first; i < h->n; i++)
+        h->weights[i] = h->weights[i] * share / of_hosts;
+}
+
+/* The CRC-32 of the items of all slots, as "2,4,0". */
+static uint32_t crc_of(const struct tc_ring *r)
+{
+    struct tc_buf text = {0};
+    uint32_t crc = UINT32_MAX;
+    for (uint32_t e = 0; e < tc_ring_size(r); e++)
+        tc_buf_printf(&text, e ? ",%u" : "%u", tc_ring_item_at(r, e));
+    for (size_t i = 0; i < text.len; i++) {
+        crc ^= (unsigned char)text.data[i];
+        for (unsigned k = 0; k < 8; k++)
+            crc = crc >> 1 ^ (crc & 1 ? 0xedb88320u : 0);
+    }
+    tc_buf_fini(&text);
+    return ~crc;
+}
+
+/* Compares the table with the CRC-32 (0: none is known), its first slots, and the slots of each host. */
+static void assert_table(const struct hosts *h, uint32_t size, uint32_t crc, const char *first, const char *counts)
+{
+    struct tc_ring *r = tc_maglev_new(h->items, h->weights, h->n, size);
+    struct tc_buf text = {0};
+    assert_int_equal(tc_ring_size(r), size);
+    for (uint32_t e = 0; e < size && text.len < strlen(first); e++)
+        tc_buf_printf(&text, e ? ",%u" : "%u", tc_ring_item_at(r, e));
+    assert_string_equal(tc_buf_cstr(&text), first);
+    if (crc)
+        assert_int_equal(crc_of(r), crc);
+    tc_buf_clear(&text);
+    for (uint32_t i = 0; counts && i < h->n; i++)
+        tc_buf_printf(&text, i ? "/%u" : "%u", tc_ring_count_of(r, i));
+    if (counts)
+        assert_string_equal(tc_buf_cstr(&text), counts);
+    tc_buf_fini(&text);
+    tc_ring_unref(r);
+}
+
+static void ports(struct hosts *h, unsigned first, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        add(h, tc_asprintf("127.0.0.1:%u", first + i), 1);
+}
+
+static void ports_90_to_95(void **state)
+{
+    TC_CASE(MG01);
+    TC_CASE(MG02);
+    (void)state;
+    struct hosts h = {0};
+    ports(&h, 90, 6);
+    normalise(&h);
+    assert_table(&h, 7, 0x67854767, "2,4,0,1,5,0,3", "2/1/1/1/1/1");
+    drop(&h);
+    for (unsigned i = 90; i < 96; i++)
+        add(&h, tc_asprintf("%u", i), 1);
+    normalise(&h);
+    assert_table(&h, 7, 0x943f9bb3, "2,5,0,3,4,1,0", NULL);
+    drop(&h);
+}
+
+static void weights_of_hosts(void **state)
+{
+    TC_CASE(MG03);
+    (void)state;
+    struct hosts h = {0};
+    ports(&h, 90, 2);
+    h.weights[1] = 2;
+    normalise(&h);
+    assert_table(&h, 17, 0xb1958645, "1,0,0,1,0,1,1,0,1,1,1,1,1,0,1,0,1", "6/11");
+    drop(&h);
+}
+
+static void weights_of_localities(void **state)
+{
+    TC_CASE(MG04);
+    TC_CASE(MG05);
+    TC_CASE(MG06);
+    TC_CASE(MG16);
+    (void)state;
+    struct hosts h = {0};
+    ports(&h, 90, 1);
+    locality(&h, 0, 1, 2);
+    add(&h, tc_strdup("127.0.0.1:91"), 2);
+    locality(&h, 1, 1, 2);
+    assert_table(&h, 17, 0, "1,0,0,1,0,1,1,0,0,1,0,1,0,0,1,0,1", "9/8");
+    drop(&h);
+    ports(&h, 90, 1); /* a locality of weight 0 with port 92 is left out */
+    locality(&h, 0, 8, 10);
+    add(&h, tc_strdup("127.0.0.1:91"), 2);
+    locality(&h, 1, 2, 10);
+    assert_table(&h, 17, 0, "1,0,0,0,0,0,1,0,0,1,0,1,0,0,0,0,0", "13/4");
+    drop(&h);
+    ports(&h, 0, 1);
+    locality(&h, 0, 127, 128);
+    ports(&h, 1, 1023);
+    locality(&h, 1, 1, 128);
+    struct tc_ring *r = tc_maglev_new(h.items, h.weights, h.n, 65537);
+    assert_int_equal(tc_ring_count_of(r, 0), 64514);
+    for (uint32_t i = 1; i < 1024; i++)
+        assert_int_equal(tc_ring_count_of(r, i), 1);
+    assert_int_equal(crc_of(r), 0x55625613);
+    tc_ring_unref(r);
+    drop(&h);
+    for (unsigned i = 0; i < 2; i++)
+        add(&h, tc_asprintf("10.0.0.%u:80", i + 1), i + 1);
+    locality(&h, 0, 3, 4);
+    for (unsigned i = 2; i < 5; i++)
+        add(&h, tc_asprintf("10.0.0.%u:80", i + 1), i == 4 ? 2 : 1);
+    locality(&h, 2, 1, 4);
+    assert_table(&h, 65537, 0x4af4ed71, "2,1,0,1,1,1,0,1,1,0,0,1,4,1,0,4,1,1,1,2", "16385/32768/4096/4096/8192");
+    drop(&h);
+}
+
+static void tables_of_an_independent_construction(void **state)
+{
+    TC_CASE(MG11);
+    TC_CASE(MG12);
+    TC_CASE(MG13);
+    TC_CASE(MG14);
+    TC_CASE(MG15);
+    TC_CASE(MG17);
+    TC_CASE(MG18);
+    (void)state;
+    struct hosts h = {0};
+    for (unsigned i = 1; i <= 3; i++)
+        add(&h, tc_asprintf("10.0.0.%u:80", i), i);
+    normalise(&h);
+    assert_table(&h, 101, 0xc876de0d, "1,1,0,2,1,2,1,1,1,2,2,2,2,2,1,1,2,0,2,2", "17/34/50");
+    assert_table(&h, 5000011, 0x4d2af6de, "2,0,1,0,1,2,2,1,2,2,2,1,1,0,1,2,2,1,2,2", "833336/1666671/2500004");
+    drop(&h);
+    for (unsigned i = 1; i <= 5; i++)
+        add(&h, tc_asprintf("10.0.0.%u:80", i), 6 - i);
+    normalise(&h);
+    assert_table(&h, 65537, 0x652cadc6, "2,1,0,0,3,0,0,2,2,0,0,0,4,2,0,3,3,1,1,2", "21845/17477/13107/8738/4370");
+    drop(&h);
+    for (unsigned i = 1; i <= 20; i++)
+        add(&h, tc_asprintf("10.0.1.%u:8080", i), i % 4 + 1);
+    normalise(&h);
+    assert_table(&h, 65537, 0x340c666c, "6,0,2,0,17,0,14,13,2,17,2,18,13,17,14,18,4,10,8,3", NULL);
+    drop(&h);
+    for (unsigned i = 1; i <= 4; i++)
+        add(&h, tc_asprintf("[2001:db8::%u]:443", i), i == 4 ? 7 : 1);
+    normalise(&h);
+    assert_table(&h, 1021, 0x012c10ec, "3,1,3,1,3,3,3,3,2,3,3,3,1,3,3,3,0,0,3,3", "103/102/102/714");
+    drop(&h);
+    for (unsigned i = 0; i < 7; i++)
+        add(&h, tc_asprintf("%c", 'a' + i), i + 1);
+    normalise(&h);
+    assert_table(&h, 251, 0x0b8a1c34, "2,6,5,0,5,5,6,4,2,5,4,0,6,3,4,6,6,6,3,0", "9/18/27/36/45/54/62");
+    drop(&h);
+    for (unsigned i = 1; i <= 10; i++)
+        add(&h, tc_asprintf("10.0.0.%u:80", i), 1);
+    normalise(&h);
+    assert_table(&h, 7, 0, "5,9,4,2,1,3,0", "1/1/1/1/1/1/0/0/0/1");
+    struct tc_ring *r = tc_maglev_new(h.items, h.weights, h.n, 7);
+    assert_int_equal(tc_ring_absent(r), 3);
+    tc_ring_unref(r);
+    drop(&h);
+}
+
+static void the_order_of_the_list_does_not_count(void **state)
+{
+    TC_CASE(MG07);
+    (void)state;
+    struct hosts h = {0}, shuffled = {0};
+    struct tc_rng rng;
+    tc_rng_init_seed(&rng, 7);
+    for (unsigned i = 0; i < 200; i++)
+        add(&h, tc_asprintf("10.0.0.%u:80", i), i % 5 + 1);
+    normalise(&h);
+    struct tc_ring *r = tc_maglev_new(h.items, h.weights, h.n, 2053);
+    shuffled = h;
+    for (size_t i = h.n; i-- > 1;) {
+        size_t k = (size_t)tc_rng_below(&rng, i + 1);
+        struct tc_ring_item item = shuffled.items[i];
+        double weight = shuffled.weights[i];
+        shuffled.items[i] = shuffled.items[k];
+        shuffled.weights[i] = shuffled.weights[k];
+        shuffled.items[k] = item;
+        shuffled.weights[k] = weight;
+    }
+    struct tc_ring *other = tc_maglev_new(shuffled.items, shuffled.weights, h.n, 2053);
+    for (uint32_t e = 0; e < 2053; e++)
+        assert_true(tc_slice_eq(h.items[tc_ring_item_at(r, e)].key, shuffled.items[tc_ring_item_at(other, e)].key));
+    tc_ring_unref(r);
+    tc_ring_unref(other);
+    drop(&h);
+}
+
+/* Envoy tries a refused host again with hash ^ (2^64 - attempt). */
+static void the_hash_of_further_attempts(void **state)
+{
+    TC_CASE(MG08);
+    (void)state;
+    static const uint32_t items[] = {1, 0, 5};
+    struct hosts h = {0};
+    ports(&h, 90, 6);
+    normalise(&h);
+    struct tc_ring *r = tc_maglev_new(h.items, h.weights, h.n, 7);
+    for (uint64_t attempt = 0; attempt < 3; attempt++) {
+        uint64_t hash = attempt ? 10 ^ (UINT64_MAX - attempt + 1) : 10;
+        assert_int_equal(tc_ring_item_at(r, tc_ring_find(r, hash)), items[attempt]);
+    }
+    tc_ring_unref(r);
+    drop(&h);
+}
+
+static void sizes(void **state)
+{
+    TC_CASE(MG09);
+    (void)state;
+    static const uint64_t refused[] = {0, 1, 4, 8, 9, 65535, 65536, 5000010, 5000012, 5000021, UINT32_MAX, UINT64_MAX};
+    static const uint64_t valid[] = {2, 3, 5, 7, 17, 101, 65537, 4999999, 5000011};
+    for (size_t i = 0; i < TC_ARRAY_LEN(refused); i++)
+        assert_false(tc_maglev_size_valid(refused[i]));
+    for (size_t i = 0; i < TC_ARRAY_LEN(valid); i++)
+        assert_true(tc_maglev_size_valid(valid[i]));
+}
+
+static void no_host_and_one(void **state)
+{
+    TC_CASE(MG10);
+    (void)state;
+    struct hosts h = {0};
+    struct tc_ring *none = tc_maglev_new(h.items, h.weights, 0, 7);
+    assert_int_equal(tc_ring_size(none), 0);
+    tc_ring_unref(none);
+    add(&h, tc_strdup("127.0.0.1:90"), 7);
+    normalise(&h);
+    for (uint32_t size = 2; size < 30; size++)
+        if (tc_maglev_size_valid(size)) {
+            struct tc_ring *one = tc_maglev_new(h.items, h.weights, 1, size);
+            assert_int_equal(tc_ring_count_of(one, 0), size);
+            assert_int_equal(tc_ring_item_at(one, tc_ring_find(one, UINT64_MAX)), 0);
+            tc_ring_unref(one);
+        }
+    drop(&h);
+}
+
+/* The product that stands for a division, where it is most likely to be one off. */
+static void slots_of_hashes(void **state)
+{
+    (void)state;
+    static const uint32_t primes[] = {2, 3, 5, 7, 101, 65537, 4999999, 5000011};
+    struct tc_rng rng;
+    tc_rng_init_seed(&rng, 3);
+    for (size_t i = 0; i < TC_ARRAY_LEN(primes); i++) {
+        uint64_t size = primes[i];
+        double weight = 1;
+        const struct tc_ring_item item = {tc_slice_str("a"), 1};
+        struct tc_ring *r = tc_maglev_new(&item, &weight, 1, (uint32_t)size);
+        for (unsigned k = 0; k < 20000; k++) {
+            uint64_t random = tc_rng_u64(&rng), multiple = random - random % size;
+            const uint64_t hashes[] = {random, multiple, multiple - 1, multiple + 1, UINT64_MAX - k, k};
+            for (size_t j = 0; j < TC_ARRAY_LEN(hashes); j++)
+                assert_int_equal(tc_ring_find(r, hashes[j]), hashes[j] % size);
+        }
+        tc_ring_unref(r);
+    }
+}
+
+/* One key for all: each endpoint has its share, in the order of the list, and the build does not take forever. */
+static void equal_keys(void **state)
+{
+    (void)state;
+    enum { N = 5000 };
+    struct tc_ring_item *items = tc_calloc(N, sizeof(*items));
+    double *weights = tc_calloc(N, sizeof(*weights));
+    for (size_t i = 0; i < N; i++) {
+        items[i].key = tc_slice_str("key");
+        weights[i] = 1.0 / N;
+    }
+    struct tc_ring *r = tc_maglev_new(items, weights, N, 5000011);
+    for (uint32_t i = 0; i < N; i++)
+        assert_int_equal(tc_ring_count_of(r, i), 1000 + (i < 11));
+    tc_ring_unref(r);
+    tc_free(items);
+    tc_free(weights);
+}
+
+/* The most uneven weights: the heap must skip the rounds in which nobody but the heaviest claims. */
+static void extreme_weights(void **state)
+{
+    (void)state;
+    enum { N = 50000 };
+    struct tc_ring_item *items = tc_calloc(N, sizeof(*items));
+    double *weights = tc_calloc(N, sizeof(*weights));
+    char(*keys)[16] = tc_calloc(N, sizeof(*keys));
+    for (size_t i = 0; i < N; i++) {
+        snprintf(keys[i], sizeof(keys[i]), "k%zu", i);
+        items[i].key = tc_slice_str(keys[i]);
+        weights[i] = i == 7 ? 4294967295.0 : 1e-300;
+    }
+    struct tc_ring *r = tc_maglev_new(items, weights, N, 1000003);
+    for (uint32_t i = 0; i < N; i++)
+        assert_int_equal(tc_ring_count_of(r, i), i == 7 ? 1000003 - N + 1 : 1);
+    tc_ring_unref(r);
+    tc_free(items);
+    tc_free(weights);
+    tc_free(keys);
+}
+
+/* The walk passes every item that has a slot, however few slots it has. */
+static void the_walk_reaches_all(void **state)
+{
+    (void)state;
+    struct hosts h = {0};
+    ports(&h, 0, 1);
+    locality(&h, 0, 127, 128);
+    ports(&h, 1, 1023);
+    locality(&h, 1, 1, 128);
+    struct tc_ring *r = tc_maglev_new(h.items, h.weights, h.n, 65537);
+    assert_true(tc_ring_is_table(r));
+    assert_int_equal(tc_ring_walk_steps(r), 4096 + 1024);
+    for (uint32_t first = 0; first < 65537; first += 9999) {
+        bool seen[1024] = {false};
+        assert_int_equal(tc_ring_walk(r, first, 0), tc_ring_item_at(r, first));
+        assert_int_equal(tc_ring_walk(r, first, 4095), tc_ring_item_at(r, (first + 4095) % 65537));
+        assert_int_equal(tc_ring_walk(r, first, 4096), tc_ring_item_at(r, first));
+        for (uint32_t k = 0; k < tc_ring_walk_steps(r); k++)
+            seen[tc_ring_walk(r, first, k)] = true;
+        for (unsigned i = 0; i < 1024; i++)
+            assert_true(seen[i]);
+    }
+    tc_ring_unref(r);
+    r = tc_maglev_new(h.items, h.weights, h.n, 7); /* 1,017 items without a slot: none of them comes */
+    for (uint32_t k = 0; k < tc_ring_walk_steps(r); k++)
+        assert_true(tc_ring_count_of(r, tc_ring_walk(r, 6, k)) > 0);
+    tc_ring_unref(r);
+    drop(&h);
+}
+
+/* A table is not found in the place of a ring, or of a table with other weights or of another size. */
+static void identities(void **state)
+{
+    (void)state;
+    struct hosts h = {0};
+    ports(&h, 90, 2);
+    struct tc_ring_id id = tc_maglev_id(h.items, h.weights, 2, 17), same = tc_maglev_id(h.items, h.weights, 2, 17);
+    struct tc_ring_id size = tc_maglev_id(h.items, h.weights, 2, 19), ring = tc_ring_id(h.items, 2, 17, 17, 17);
+    h.weights[1] = 2;
+    struct tc_ring_id weight = tc_maglev_id(h.items, h.weights, 2, 17);
+    assert_memory_equal(&id, &same, sizeof(id));
+    assert_memory_not_equal(&id, &size, sizeof(id));
+    assert_memory_not_equal(&id, &ring, sizeof(id));
+    assert_memory_not_equal(&id, &weight, sizeof(id));
+    struct tc_ring *r = tc_ring_cache_add(&weight, tc_maglev_new(h.items, h.weights, 2, 17));
+    assert_ptr_equal(tc_ring_cache_find(&weight), r);
+    assert_null(tc_ring_cache_find(&id));
+    tc_ring_unref(r);
+    tc_ring_unref(r);
+    assert_null(tc_ring_cache_find(&weight));
+    drop(&h);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ports_90_to_95),
+        cmocka_unit_test(weights_of_hosts),
+        cmocka_unit_test(weights_of_localities),
+        cmocka_unit_test(tables_of_an_independent_construction),
+        cmocka_unit_test(the_order_of_the_list_does_not_count),
+        cmocka_unit_test(the_hash_of_further_attempts),
+        cmocka_unit_test(sizes),
+        cmocka_unit_test(no_host_and_one),
+        cmocka_unit_test(slots_of_hashes),
+        cmocka_unit_test(equal_keys),
+        cmocka_unit_test(extreme_weights),
+        cmocka_unit_test(the_walk_reaches_all),
+        cmocka_unit_test(identities),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
