@@ -17,6 +17,7 @@
 
 #include <torc/export.h>
 #include <torc/runtime.h>
+#include <torc/server.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -33,9 +34,23 @@ extern "C" {
  * are untouched then. Any thread. */
 TORC_API int torc_csds_dump(torc_runtime *runtime, bool without_contents, void **bytes, size_t *size);
 
-/* A gRPC server of envoy.service.status.v3.ClientStatusDiscoveryService: FetchClientStatus and StreamClientStatus
- * answer each request with the state of that moment, as torc_csds_dump returns it. A client costs the application
- * little, however much it asks for: requests that wait share an answer, and docs/limits.md has the bounds. */
+/* Adds envoy.service.status.v3.ClientStatusDiscoveryService to a server, before torc_server_start: FetchClientStatus
+ * and StreamClientStatus answer each request with the state of the runtime's xDS clients at that moment, as
+ * torc_csds_dump returns it (NULL: torc_runtime_default). Everybody whom the server's credentials and interceptors let
+ * through gets answers, which show names and addresses of the mesh. Limits of "*" and of the service's name hold for
+ * it, but it needs no pool; a request has 64 KiB at most unless they say another size.
+ *
+ * The service has a thread of its own, which makes the answers; the runtime's loop, or that of its xDS domain, only
+ * collects the state, so a runtime without a domain that nobody drives gives no answers. It ends with the server; once
+ * the runtime has ended before, requests end with UNAVAILABLE. A client costs the application little, however much it
+ * asks for: requests that wait share an answer, and docs/limits.md has the bounds.
+ *
+ * 0, or an error, and nothing is added: TORC_EINVAL (the server is NULL), TORC_EIO (no thread; the default runtime
+ * cannot be made), and those of torc_server_add_method; TORC_ECLOSED and TORC_EFORK also of the runtime. Waits as
+ * torc_csds_dump does. Any thread. */
+TORC_API int torc_csds_add(torc_server *server, torc_runtime *runtime, torc_error **error);
+
+/* A gRPC server that has the service of torc_csds_add alone. */
 typedef struct torc_csds torc_csds;
 
 /* Serves on an address: "127.0.0.1:50052" (port 0: the system chooses), "[::1]:50052", "unix:/path"; without TLS, and

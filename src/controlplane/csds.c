@@ -1,11 +1,16 @@
-/* The answer of CSDS, built from the control plane's state of its clients: one ClientConfig for each client that has a
- * stream, one GenericXdsConfig for each resource it was served. */
+/* CSDS of the control plane.
+ *
+ * An answer is built from the control plane's state of its clients: one ClientConfig for each client that has a stream,
+ * one GenericXdsConfig for each resource that it was served. Which requests share an answer, and when one is made, is
+ * the service's affair (server/csds_service.h); the calls of a tc_server that ask it are at the end. */
 #include "controlplane/csds.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "http2/stream.h"
 #include "pb/envoy/service/status/v3/csds.pb-c.h"
 #include "proto/unpack.h"
+#include "server/call.h"
 #include "server/csds_service.h"
 
 typedef Envoy__Service__Status__V3__ClientConfig client_config;
@@ -125,12 +130,102 @@ static void csds_make(struct tc_csds_service *service, bool without_contents)
     tc_csds_service_made(service, response, bytes, tc_system_clock.monotonic_ns(NULL) - since_ns);
 }
 
+/* --- calls --- */
+
+/* Lives in the arena of its call, so that nothing frees it. */
+struct csds_core_call {
+    struct tc_csds_call base;
+    struct tc_server_call *call;
+};
+
+static struct tc_server_call *call_of(struct tc_csds_call *base)
+{
+    return TC_CONTAINER_OF(base, struct csds_core_call, base)->call;
+}
+
+static void call_send(struct tc_csds_call *base, struct tc_rstr *response)
+{
+    tc_server_call_send_ref(call_of(base), response);
+}
+
+static void call_finish(struct tc_csds_call *base, int code, const char *text)
+{
+    tc_server_call_finish(call_of(base), code, text, NULL);
+}
+
+static void call_reset(struct tc_csds_call *base)
+{
+    tc_server_call_reset(call_of(base), TC_H2_ENHANCE_YOUR_CALM);
+}
+
+static void call_on_message(void *arg, struct tc_rstr *message)
+{
+    struct csds_core_call *c = arg;
+    tc_csds_call_ask(&c->base, tc_rstr_slice(message));
+    tc_rstr_unref(message);
+}
+
+/* The next request is read when the answer to the last one has gone out. */
+static void call_on_written(void *arg)
+{
+    struct csds_core_call *c = arg;
+    tc_csds_call_release(&c->base);
+    tc_server_call_read(c->call);
+}
+
+static void call_on_half_close(void *arg)
+{
+    struct csds_core_call *c = arg;
+    tc_csds_call_finish(&c->base, TORC_STATUS_OK, "");
+}
+
+static void call_on_end(void *arg, const struct tc_status *why TC_UNUSED)
+{
+    struct csds_core_call *c = arg;
+    tc_csds_call_release(&c->base);
+}
+
+static struct csds_core_call *call_begin(struct tc_csds_service *service, struct tc_server_call *call, bool unary)
+{
+    static const struct tc_csds_call_ops ops = {call_send, call_finish, call_reset};
+    static const struct tc_server_call_events of_unary = {.on_end = call_on_end},
+                                              of_stream = {
+                                                  .on_message = call_on_message,
+                                                  .on_half_close = call_on_half_close,
+                                                  .on_written = call_on_written,
+                                                  .on_end = call_on_end,
+                                              };
+    struct csds_core_call *c = tc_arena_calloc(tc_server_call_arena(call), 1, sizeof(*c));
+    *c = (struct csds_core_call){.base = {.ops = &ops, .service = service, .unary = unary}, .call = call};
+    tc_csds_call_init(&c->base);
+    tc_server_call_set_events(call, unary ? &of_unary : &of_stream, c);
+    return c;
+}
+
+static void on_fetch(void *arg, struct tc_server_call *call, struct tc_rstr *request)
+{
+    tc_csds_call_ask(&call_begin(arg, call, true)->base, tc_rstr_slice(request));
+}
+
+static void on_stream(void *arg, struct tc_server_call *call)
+{
+    call_begin(arg, call, false);
+    tc_server_call_read(call);
+}
+
+void tc_csds_register(struct tc_server *server, struct tc_csds_service *service)
+{
+    tc_csds_service_init(service, tc_server_loop(server));
+    tc_server_add_unary(server, TC_CSDS_NAME "FetchClientStatus", on_fetch, service);
+    tc_server_add_method(server, TC_CSDS_NAME "StreamClientStatus", on_stream, service);
+}
+
 struct tc_csds *tc_csds_new(struct tc_server *server, struct tc_control_plane *cp)
 {
     struct tc_csds *c = TC_NEW(struct tc_csds);
     c->service.make = csds_make;
     c->cp = cp;
-    tc_csds_service_register(server, &c->service);
+    tc_csds_register(server, &c->service);
     return c;
 }
 

@@ -6,7 +6,10 @@
 #include "controlplane/control_plane.h"
 
 struct tc_csds;
+struct tc_csds_service;
 
+/* Registers both methods of a service with a server, which must end before the service does. */
+void tc_csds_register(struct tc_server *server, struct tc_csds_service *service);
 /* Registers CSDS with the control plane's server. The control plane must live as long as the server takes calls. */
 struct tc_csds *tc_csds_new(struct tc_server *server, struct tc_control_plane *cp);
 /* Call after tc_server_free. */

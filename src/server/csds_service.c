@@ -10,16 +10,14 @@
  *
  * csds_begin_next runs again whenever one of these may have ended. It marks the requests that wait as `in_time`;
  * tc_csds_service_made sends the answer to the marked ones, and later requests wait for the next answer, which shows
- * what happened since. An answer is freed when its last call has sent it. All functions run on the server's loop
- * thread. */
+ * what happened since. An answer is freed when its last call has sent it. All functions run on one thread, the
+ * loop's. */
 #include "server/csds_service.h"
 
 #include "base/mem.h"
-#include "http2/stream.h"
+#include "base/status.h"
 #include "pb/envoy/service/status/v3/csds.pb-c.h"
 #include "proto/unpack.h"
-
-#define SERVICE "/envoy.service.status.v3.ClientStatusDiscoveryService/"
 
 enum { STALLED_MS = 5000, REST_TIMES = 20, MAX_REST_MS = 1000 };
 
@@ -31,22 +29,13 @@ struct csds_answer {
     uint64_t made_ms;
 };
 
-/* A request. Lives in the arena of its call, so that nothing frees it. */
-struct csds_call {
-    struct tc_link link; /* in the service's `waiting`, or in the answer's calls */
-    struct tc_csds_service *svc;
-    struct tc_server_call *call;
-    struct csds_answer *answer; /* whose response it sends; NULL: it waits */
-    bool unary, in_time, ended;
-};
-
 static void csds_begin_next(struct tc_csds_service *svc);
 
 /* --- answers --- */
 
-static void csds_call_release(struct csds_call *c)
+void tc_csds_call_release(struct tc_csds_call *c)
 {
-    struct tc_csds_service *svc = c->svc;
+    struct tc_csds_service *svc = c->service;
     struct csds_answer *a = c->answer;
     tc_list_remove(&c->link);
     c->answer = NULL;
@@ -73,7 +62,10 @@ static bool csds_has_room(struct tc_csds_service *svc, size_t bytes)
         return false;
     }
     TC_LIST_FOREACH(it, &oldest->calls)
-    tc_server_call_reset(TC_CONTAINER_OF(it, struct csds_call, link)->call, TC_H2_ENHANCE_YOUR_CALM);
+    {
+        struct tc_csds_call *c = TC_CONTAINER_OF(it, struct tc_csds_call, link);
+        c->ops->reset(c);
+    }
     return false; /* their ends come from the loop; csds_call_release tries again */
 }
 
@@ -93,7 +85,7 @@ static void csds_begin_next(struct tc_csds_service *svc)
     if (!csds_has_room(svc, svc->last_bytes[without]))
         return;
     TC_LIST_FOREACH(it, &svc->waiting[without])
-    TC_CONTAINER_OF(it, struct csds_call, link)->in_time = true;
+    TC_CONTAINER_OF(it, struct tc_csds_call, link)->in_time = true;
     svc->making = true;
     svc->without_contents = without;
     svc->make(svc, without);
@@ -114,21 +106,21 @@ size_t tc_csds_service_max_bytes(const struct tc_csds_service *svc)
     return svc->max_bytes ? svc->max_bytes : TC_CSDS_MAX_BYTES;
 }
 
-static void csds_call_finish(struct csds_call *c, int code, const char *text)
+void tc_csds_call_finish(struct tc_csds_call *c, int code, const char *text)
 {
     if (c->ended)
         return;
     c->ended = true;
-    tc_server_call_finish(c->call, code, text, NULL);
+    c->ops->finish(c, code, text);
 }
 
-static void csds_call_send(struct csds_call *c, struct csds_answer *a)
+static void csds_call_send(struct tc_csds_call *c, struct csds_answer *a)
 {
     c->answer = a;
     tc_list_append(&a->calls, &c->link);
-    tc_server_call_send_ref(c->call, a->response);
+    c->ops->send(c, a->response);
     if (c->unary)
-        csds_call_finish(c, TORC_STATUS_OK, "");
+        tc_csds_call_finish(c, TORC_STATUS_OK, "");
 }
 
 /* Answers the requests in time, which stand first in the list: with `a`, or with `rejection` if `a` is NULL. */
@@ -136,7 +128,7 @@ static void csds_answer_waiting(struct tc_csds_service *svc, struct csds_answer 
 {
     struct tc_link *list = &svc->waiting[svc->without_contents];
     while (!tc_list_empty(list)) {
-        struct csds_call *c = TC_CONTAINER_OF(list->next, struct csds_call, link);
+        struct tc_csds_call *c = TC_CONTAINER_OF(list->next, struct tc_csds_call, link);
         if (!c->in_time)
             break;
         c->in_time = false;
@@ -144,7 +136,7 @@ static void csds_answer_waiting(struct tc_csds_service *svc, struct csds_answer 
         if (a)
             csds_call_send(c, a);
         else
-            csds_call_finish(c, rejection->code, tc_status_text(rejection));
+            tc_csds_call_finish(c, rejection->code, tc_status_text(rejection));
     }
 }
 
@@ -162,10 +154,10 @@ void tc_csds_service_made(struct tc_csds_service *svc, struct tc_rstr *response,
         tc_list_append(&svc->answers, &a->link);
         svc->answer_bytes += response->len;
         /* `holder` keeps the answer until all requests have it, even if every client has gone. */
-        struct csds_call holder = {.svc = svc, .answer = a};
+        struct tc_csds_call holder = {.service = svc, .answer = a};
         tc_list_append(&a->calls, &holder.link);
         csds_answer_waiting(svc, a, NULL);
-        csds_call_release(&holder);
+        tc_csds_call_release(&holder);
     } else {
         size_t max = tc_csds_service_max_bytes(svc);
         struct tc_status why = bytes > max
@@ -216,85 +208,40 @@ static struct tc_status csds_read_request(struct tc_slice bytes, bool *without_c
     return status;
 }
 
-static void csds_call_ask(struct csds_call *c, struct tc_slice bytes)
+void tc_csds_call_ask(struct tc_csds_call *c, struct tc_slice bytes)
 {
     bool without_contents = false;
     struct tc_status status = csds_read_request(bytes, &without_contents);
     if (tc_status_ok(&status)) {
-        tc_list_append(&c->svc->waiting[without_contents], &c->link);
+        tc_list_append(&c->service->waiting[without_contents], &c->link);
         /* Begun from the loop: other requests of this turn share the answer. */
-        tc_loop_defer(c->svc->loop, &c->svc->begin);
+        tc_loop_defer(c->service->loop, &c->service->begin);
     } else {
-        csds_call_finish(c, status.code, tc_status_text(&status));
+        tc_csds_call_finish(c, status.code, tc_status_text(&status));
     }
     tc_status_fini(&status);
 }
 
-static void csds_on_end(void *arg, const struct tc_status *why)
+bool tc_csds_call_sends(const struct tc_csds_call *c)
 {
-    (void)why;
-    csds_call_release(arg);
+    return c->answer != NULL;
 }
 
-static struct csds_call *csds_call_new(struct tc_csds_service *svc, struct tc_server_call *call)
+void tc_csds_call_init(struct tc_csds_call *c)
 {
-    struct csds_call *c = tc_arena_calloc(tc_server_call_arena(call), 1, sizeof(*c));
-    c->svc = svc;
-    c->call = call;
     tc_list_init(&c->link);
-    return c;
 }
 
-static void csds_on_fetch(void *arg, struct tc_server_call *call, struct tc_rstr *request)
-{
-    static const struct tc_server_call_events events = {.on_end = csds_on_end};
-    struct csds_call *c = csds_call_new(arg, call);
-    c->unary = true;
-    tc_server_call_set_events(call, &events, c);
-    csds_call_ask(c, tc_rstr_slice(request));
-}
+/* --- the service --- */
 
-static void csds_on_message(void *arg, struct tc_rstr *message)
+void tc_csds_service_init(struct tc_csds_service *svc, struct tc_loop *loop)
 {
-    struct csds_call *c = arg;
-    csds_call_ask(c, tc_rstr_slice(message));
-    tc_rstr_unref(message);
-}
-
-/* The next request is read when the answer to the last one has gone out. */
-static void csds_on_written(void *arg)
-{
-    struct csds_call *c = arg;
-    csds_call_release(c);
-    if (!c->ended)
-        tc_server_call_read(c->call);
-}
-
-static void csds_on_half_close(void *arg)
-{
-    csds_call_finish(arg, TORC_STATUS_OK, "");
-}
-
-static void csds_on_stream(void *arg, struct tc_server_call *call)
-{
-    static const struct tc_server_call_events events = {.on_message = csds_on_message,
-                                                        .on_written = csds_on_written,
-                                                        .on_half_close = csds_on_half_close,
-                                                        .on_end = csds_on_end};
-    tc_server_call_set_events(call, &events, csds_call_new(arg, call));
-    tc_server_call_read(call);
-}
-
-void tc_csds_service_register(struct tc_server *server, struct tc_csds_service *svc)
-{
-    svc->loop = tc_server_loop(server);
+    svc->loop = loop;
     tc_list_init(&svc->waiting[0]);
     tc_list_init(&svc->waiting[1]);
     tc_list_init(&svc->answers);
     tc_timer_init(&svc->timer, svc->loop, csds_on_timer);
     tc_task_init(&svc->begin, csds_on_begin);
-    tc_server_add_unary(server, SERVICE "FetchClientStatus", csds_on_fetch, svc);
-    tc_server_add_method(server, SERVICE "StreamClientStatus", csds_on_stream, svc);
 }
 
 void tc_csds_service_end(struct tc_csds_service *svc)

@@ -1,5 +1,5 @@
-/* The client status discovery service (CSDS, A40): both of its methods, for any maker of answers. Neither method
- * watches: each request gets one answer. Loop thread of the server.
+/* The client status discovery service (CSDS, A40): requests and their answers, for any maker of answers and any server.
+ * Neither method watches: each request gets one answer. One thread, that of `loop`.
  *
  * Answers are shared. A request waits until an answer is there that was begun after it came, and all requests that wait
  * get the same one; answers are made one at a time. So the cost of the service does not grow with the number of
@@ -14,8 +14,11 @@
 
 #include <protobuf-c/protobuf-c.h>
 
-#include "server/call.h"
-#include "server/server.h"
+#include "base/rstr.h"
+#include "base/slice.h"
+#include "io/loop.h"
+
+#define TC_CSDS_NAME "/envoy.service.status.v3.ClientStatusDiscoveryService/"
 
 /* Embedded in the maker of the answers: the xDS clients (api/), or the embedded control plane. */
 struct tc_csds_service {
@@ -26,7 +29,7 @@ struct tc_csds_service {
 
     /* Private to the service from here on. */
     struct tc_loop *loop;
-    struct tc_link waiting[2]; /* of struct csds_call: with contents, without */
+    struct tc_link waiting[2]; /* of struct tc_csds_call: with contents, without */
     struct tc_link answers;    /* of struct csds_answer, the oldest first */
     size_t answer_bytes, last_bytes[2];
     struct tc_timer timer;
@@ -35,21 +38,51 @@ struct tc_csds_service {
     bool making, without_contents; /* an answer is being made, and which */
 };
 
+/* Embedded in a call of a server. */
+struct tc_csds_call {
+    const struct tc_csds_call_ops *ops;
+    struct tc_csds_service *service;
+    bool unary; /* an answer ends the call */
+
+    /* Private to the service from here on. */
+    struct tc_link link;        /* in the service's `waiting`, or in the answer's calls */
+    struct csds_answer *answer; /* whose response it sends; NULL: it waits */
+    bool in_time, ended;
+};
+
+/* The functions by which the service answers a call. */
+struct tc_csds_call_ops {
+    void (*send)(struct tc_csds_call *call, struct tc_rstr *response); /* takes a reference of its own */
+    void (*finish)(struct tc_csds_call *call, int code, const char *text);
+    void (*reset)(struct tc_csds_call *call); /* the client takes nothing: ENHANCE_YOUR_CALM */
+};
+
 enum { TC_CSDS_MAX_BYTES = 32 << 20 };
 
-/* Registers FetchClientStatus and StreamClientStatus. The service must live as long as the server takes calls. Requests
+/* Begins a service whose `make` and `max_bytes` are set. */
+void tc_csds_service_init(struct tc_csds_service *service, struct tc_loop *loop);
+/* Begins a call whose first three members are set. */
+void tc_csds_call_init(struct tc_csds_call *call);
+/* A serialised ClientStatusRequest came. The next one is asked of the client when its answer has been written. Requests
  * with node_matchers end with INVALID_ARGUMENT. */
-void tc_csds_service_register(struct tc_server *server, struct tc_csds_service *service);
+void tc_csds_call_ask(struct tc_csds_call *call, struct tc_slice request);
+/* Returns whether the call has an answer that its client has not taken. */
+bool tc_csds_call_sends(const struct tc_csds_call *call);
+/* The answer was written, or the call is over. */
+void tc_csds_call_release(struct tc_csds_call *call);
+/* Ends the call, once. */
+void tc_csds_call_finish(struct tc_csds_call *call, int code, const char *text);
+
 /* Delivers the answer that `make` began. Takes over the response. NULL: its `bytes` are too many, or there is no memory
  * for them; the requests then end with RESOURCE_EXHAUSTED. `took_ns`: how long the making kept the loop that has the
- * data. On the server's loop. */
+ * data. */
 void tc_csds_service_made(struct tc_csds_service *service, struct tc_rstr *response, size_t bytes, uint64_t took_ns);
 /* Returns how many bytes a response may have. */
 size_t tc_csds_service_max_bytes(const struct tc_csds_service *service);
 /* Returns a serialised response, and its size in *bytes. NULL if it has more than `max` bytes, or there is no memory.
  */
 struct tc_rstr *tc_csds_pack(const ProtobufCMessage *response, size_t max, size_t *bytes);
-/* Call right after tc_server_free. tc_csds_service_made must not be called after it. */
+/* Call when no call is left. tc_csds_service_made must not be called after it. */
 void tc_csds_service_end(struct tc_csds_service *service);
 
 #endif

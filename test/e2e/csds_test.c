@@ -496,6 +496,168 @@ static void addresses_and_ends(void **state)
     close_world(&w);
 }
 
+/* --- on a server of the application --- */
+
+static int refused; /* RPCs */
+
+/* An interceptor that lets nobody in without the header x-who. */
+static int on_admit(torc_rpc *rpc, void *rpc_state, void *arg)
+{
+    (void)rpc_state, (void)arg;
+    if (torc_metadata_find(torc_rpc_metadata(rpc), "x-who", NULL))
+        return 0;
+    refused++;
+    return TORC_STATUS_PERMISSION_DENIED;
+}
+
+/* A server on two runtimes with the service, and a channel to it. */
+struct added {
+    torc_runtime *rts[2];
+    torc_server *server;
+    torc_channel *ch;
+    torc_metadata *who;
+};
+
+static struct added add_to_server(torc_runtime *rt)
+{
+    const struct torc_interceptor admit = {TORC_SIZE(torc_interceptor), .name = "admit", .on_start = on_admit};
+    const struct torc_interceptor *const list[] = {&admit, NULL};
+    struct added a = {.rts = {torc_runtime_new(NULL, NULL), torc_runtime_new(NULL, NULL)}};
+    torc_runtime *const more[] = {a.rts[1], NULL};
+    const struct torc_server_options o = {TORC_SIZE(torc_server_options), .runtime = a.rts[0], .runtimes = more,
+                                          .interceptors = list};
+    torc_error *error = NULL;
+    char *bound;
+    a.server = torc_server_new(&o, &error);
+    assert_int_equal(torc_csds_add(a.server, rt, &error), 0);
+    assert_int_equal(torc_csds_add(a.server, rt, &error), TORC_EEXIST);
+    assert_non_null(strstr(torc_error_text(error), "FetchClientStatus has a handler already"));
+    torc_error_clear(&error);
+    assert_int_equal(torc_csds_add(NULL, rt, &error), TORC_EINVAL);
+    torc_error_clear(&error);
+    assert_int_equal(torc_server_listen(a.server, "127.0.0.1:0", torc_credentials_insecure(), &bound, &error), 0);
+    assert_int_equal(torc_server_start(a.server, &error), 0);
+    assert_int_equal(torc_csds_add(a.server, rt, NULL), TORC_ESTATE);
+    a.ch = torc_channel_new(a.rts[0], bound, NULL, NULL);
+    torc_free(bound);
+    a.who = torc_metadata_new();
+    torc_metadata_add_string(a.who, "x-who", "me");
+    return a;
+}
+
+static void added_free(struct added *a)
+{
+    torc_channel_free(a->ch);
+    torc_server_free(a->server);
+    torc_metadata_free(a->who);
+    for (int i = 0; i < 2; i++)
+        torc_runtime_free(a->rts[i]);
+}
+
+/* Returns the status of a request, and the number of configs in *configs. */
+static int ask_added(const struct added *a, const torc_metadata *m, size_t *configs)
+{
+    const struct torc_call_options o = {TORC_SIZE(torc_call_options), .metadata = m};
+    torc_result *r = torc_unary(a->ch, SERVICE "FetchClientStatus", "", 0, &o);
+    int code = torc_result_code(r);
+    if (code == TORC_STATUS_OK) {
+        status_response *m2 =
+            unpack(torc_message_data(torc_result_response(r)), torc_message_size(torc_result_response(r)));
+        *configs = m2->n_config;
+        response_free(m2);
+    }
+    torc_result_free(r);
+    return code;
+}
+
+static torc_stream *stream_added(const struct added *a)
+{
+    const struct torc_call_options o = {TORC_SIZE(torc_call_options), .metadata = a->who};
+    const torc_message *m;
+    torc_stream *s = torc_stream_open(a->ch, SERVICE "StreamClientStatus", &o, NULL);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(torc_stream_send(s, "", 0, 0, -1), 0);
+        assert_int_equal(torc_stream_receive(s, -1, &m), 1);
+    }
+    return s;
+}
+
+static int end_of(torc_stream *s)
+{
+    const torc_message *m;
+    while (torc_stream_receive(s, -1, &m) == 1) {
+    }
+    torc_result *r = torc_stream_finish(s);
+    int code = torc_result_code(r);
+    torc_result_free(r);
+    torc_stream_free(s);
+    return code;
+}
+
+/* The service is guarded as the server's methods are, and goes on until the runtime has ended. */
+static void on_a_server(void **state)
+{
+    (void)state;
+    struct world w = open_world();
+    torc_runtime *rt = torc_runtime_new(NULL, NULL);
+    struct added a = add_to_server(kit_mesh_runtime(w.k)), other = add_to_server(rt);
+    size_t configs = 9;
+    refused = 0;
+    assert_int_equal(ask_added(&a, NULL, &configs), TORC_STATUS_PERMISSION_DENIED);
+    assert_int_equal(refused, 1);
+    assert_int_equal(ask_added(&a, a.who, &configs), TORC_STATUS_OK);
+    assert_int_equal(configs, 0);
+    w.ch = kit_mesh_channel(w.k, "svc", NULL);
+    kit_mesh_calls(w.ch, NULL, 1);
+    assert_int_equal(ask_added(&a, a.who, &configs), TORC_STATUS_OK);
+    assert_int_equal(configs, 1);
+    torc_stream *left = stream_added(&other), *s = stream_added(&a);
+    torc_stream *quiet =
+        torc_stream_open(other.ch, SERVICE "StreamClientStatus",
+                         &(struct torc_call_options){TORC_SIZE(torc_call_options), .metadata = other.who}, NULL);
+    assert_int_equal(torc_stream_send(quiet, "", 0, 0, -1), 0);
+    torc_runtime_free(rt);
+    assert_int_equal(end_of(left), TORC_STATUS_UNAVAILABLE);
+    assert_int_equal(end_of(quiet), TORC_STATUS_UNAVAILABLE);
+    assert_int_equal(ask_added(&other, other.who, &configs), TORC_STATUS_UNAVAILABLE);
+    added_free(&other);
+    assert_int_equal(torc_stream_half_close(s), 0);
+    assert_int_equal(end_of(s), TORC_STATUS_OK);
+    added_free(&a);
+    close_world(&w);
+}
+
+static void free_here(void *arg)
+{
+    struct added *a = arg;
+    torc_server_free(a->server);
+    a->server = NULL;
+    refused++;
+}
+
+/* The server ends while clients ask: on another thread, and in a callback of the runtime that the service shows. */
+static void server_ends(void **state)
+{
+    (void)state;
+    for (int inside = 0; inside < 2; inside++) {
+        torc_runtime *rt = torc_runtime_new(NULL, NULL);
+        struct added a = add_to_server(rt);
+        torc_stream *streams[8];
+        for (size_t i = 0; i < TC_ARRAY_LEN(streams); i++) {
+            streams[i] = stream_added(&a);
+            assert_int_equal(torc_stream_send(streams[i], "", 0, 0, -1), 0);
+        }
+        if (inside)
+            torc_runtime_post(rt, free_here, &a);
+        else
+            free_here(&a);
+        for (size_t i = 0; i < TC_ARRAY_LEN(streams); i++)
+            assert_int_equal(end_of(streams[i]), TORC_STATUS_UNAVAILABLE);
+        torc_runtime_free(rt); /* behind the callback */
+        added_free(&a);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -508,6 +670,8 @@ int main(void)
         cmocka_unit_test(answers_are_limited),
         cmocka_unit_test(connections_are_limited),
         cmocka_unit_test(addresses_and_ends),
+        cmocka_unit_test(on_a_server),
+        cmocka_unit_test(server_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

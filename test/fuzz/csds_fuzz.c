@@ -2,6 +2,7 @@
  * each with its method and messages. A request that is answered has no node_matchers, and is answered as requested. */
 #include "base/mem.h"
 #include "base/vec.h"
+#include "controlplane/csds.h"
 #include "fuzz.h"
 #include "http2/client_stream.h"
 #include "server/csds_service.h"
@@ -146,7 +147,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct fake_pipe *pipe = fake_pipe_new(r->loop);
     tc_server_opts_init(&server_opts);
     struct tc_server *server = tc_server_new(r->loop, &server_opts);
-    tc_csds_service_register(server, &r->service);
+    tc_csds_register(server, &r->service);
     tc_server_accept(server, fake_pipe_end(pipe, 1));
     tc_h2_opts_init(&opts, false);
     r->conn = tc_h2_conn_new(r->loop, fake_pipe_end(pipe, 0), &opts, &conn_events, r);

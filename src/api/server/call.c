@@ -520,9 +520,7 @@ static int call_end(torc_server_call *c, struct tc_rstr *last, int code, const c
     bool spoilt = c->ending.text != NULL;
     if (!over) {
         if (last && !spoilt) {
-            tc_message_queue_add(&c->unsent, last, false);
-            c->unwritten.bytes += tc_server_message_cost(last->len);
-            c->unwritten.n++;
+            tc_api_call_queue(c, last, false);
             last = NULL;
         }
         c->ending_given = true;

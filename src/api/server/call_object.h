@@ -122,6 +122,11 @@ void tc_api_call_read_owed(torc_server_call *c);
 void tc_api_call_introduce(torc_server_call *c, const struct tc_headers *headers);
 /* Tells the application that the RPC is over, unless it knows. Loop thread. */
 void tc_api_call_over(torc_server_call *c, int code);
+/* Queues a message, whose reference it takes over. With the lock held. */
+void tc_api_call_queue(torc_server_call *c, struct tc_rstr *message, bool plain);
+/* Sends a message without a copy, however much waits; on_writable follows. Takes a reference of its own. Any thread
+ * that holds the call. */
+void tc_api_call_send_shared(torc_server_call *c, struct tc_rstr *message);
 /* Asks for `n` more messages, with the lock held. */
 int tc_api_call_want_reads(torc_server_call *c, uint32_t n, bool quietly);
 /* Returns 0 while the RPC runs, TORC_ECANCELED or TORC_ECLOSED once it is over or about to end with its server. With

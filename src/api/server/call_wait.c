@@ -121,6 +121,29 @@ void tc_api_call_spoil(torc_server_call *c, const char *text)
     tc_runtime_unlock(c->rt);
 }
 
+/* --- sending --- */
+
+void tc_api_call_queue(torc_server_call *c, struct tc_rstr *message, bool plain)
+{
+    tc_message_queue_add(&c->unsent, message, plain);
+    c->unwritten.bytes += tc_server_message_cost(message->len);
+    c->unwritten.n++;
+    c->headers_wanted = true;
+}
+
+void tc_api_call_send_shared(torc_server_call *c, struct tc_rstr *message)
+{
+    if (tc_runtime_check(c->rt) != 0)
+        return;
+    tc_runtime_lock(c->rt);
+    if (tc_api_call_state(c) == 0) {
+        tc_api_call_queue(c, tc_rstr_ref(message), false);
+        c->tell_writable = true;
+        tc_api_call_schedule(c, false);
+    }
+    tc_runtime_unlock(c->rt);
+}
+
 static bool has_room(const torc_server_call *c, size_t size)
 {
     return !c->unwritten.n || (c->unwritten.bytes < c->unwritten.room &&
@@ -142,11 +165,8 @@ static int try_send(torc_server_call *c, struct tc_rstr **copy, struct tc_slice 
         tc_runtime_lock(c->rt);
         return try_send(c, copy, message, flags, quietly); /* another sender may have been faster */
     }
-    tc_message_queue_add(&c->unsent, *copy, (flags & TORC_SEND_PLAIN) != 0);
+    tc_api_call_queue(c, *copy, (flags & TORC_SEND_PLAIN) != 0);
     *copy = NULL;
-    c->unwritten.bytes += tc_server_message_cost(message.len);
-    c->unwritten.n++;
-    c->headers_wanted = true;
     return tc_api_call_schedule(c, quietly);
 }
 

@@ -107,6 +107,12 @@ void torc_server_free(torc_server *s)
 
 torc_server *torc_server_new(const struct torc_server_options *given, torc_error **error)
 {
+    return tc_api_server_new(given, NULL, error);
+}
+
+torc_server *tc_api_server_new(const struct torc_server_options *given, void (*adjust)(struct tc_server_opts *opts),
+                               torc_error **error)
+{
     TC_NO_CANCEL;
     struct torc_server_options options;
     if (tc_error_pending(error) || !tc_options_complete(TC_OPTIONS_SERVER, &options, given, error))
@@ -120,6 +126,7 @@ torc_server *torc_server_new(const struct torc_server_options *given, torc_error
     atomic_init(&s->handlers, 1);
     s->rt = rt;
     s->opts = options;
+    s->adjust = adjust;
     tc_list_init(&s->waits);
     tc_task_init(&s->stopped_task, tc_server_shards_on_stopped);
     int rc = tc_server_shards_make(s, rt, error);

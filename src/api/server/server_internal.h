@@ -75,9 +75,10 @@ struct torc_server {
     struct tc_server_share share;
     torc_runtime *rt; /* the home's */
     struct torc_server_options opts;
-    struct tc_interceptors *interceptors; /* NULL: none */
-    struct tc_task stopped_task;          /* tells on the home's loop that all shards have drained */
-    atomic_bool freed;                    /* torc_server_free was called: calls that run end with the server */
+    void (*adjust)(struct tc_server_opts *opts); /* what a server of Torc's own has otherwise; NULL: nothing */
+    struct tc_interceptors *interceptors;        /* NULL: none */
+    struct tc_task stopped_task;                 /* tells on the home's loop that all shards have drained */
+    atomic_bool freed;                           /* torc_server_free was called: calls that run end with the server */
     atomic_uint handlers; /* who may call handlers: the loop, until the server has ended, and jobs of pools */
 
     /* Lock: */
@@ -91,6 +92,9 @@ struct torc_server {
     struct tc_server_load *load; /* a reference; constant after the start; NULL: none */
 };
 
+/* torc_server_new with options that the application's servers do not have. */
+torc_server *tc_api_server_new(const struct torc_server_options *given, void (*adjust)(struct tc_server_opts *opts),
+                               torc_error **error);
 torc_server *tc_api_server_ref(torc_server *s);
 void tc_api_server_unref(torc_server *s);
 /* Registers all of the methods, or none and returns the code of an error that it stores. `load`: the values of the

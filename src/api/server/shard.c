@@ -209,6 +209,8 @@ static void opts_fill(struct tc_server_opts *to, struct tc_server_shard *shard)
     to->owner = shard;
     to->load = &shard->load;
     to->route = is_home(shard) && shard->server->n_shards > 1 ? on_route : NULL;
+    if (shard->server->adjust)
+        shard->server->adjust(to);
 }
 
 static void shard_drained(struct tc_server_shard *shard);

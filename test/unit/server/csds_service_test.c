@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/mem.h"
+#include "controlplane/csds.h"
 #include "support/cmocka.h"
 #include "support/fakes/h2.h"
 
@@ -51,7 +52,7 @@ static int setup(void **state)
     f->server = tc_server_new(f->loop, NULL);
     f->service.make = make;
     f->service.max_bytes = 250000;
-    tc_csds_service_register(f->server, &f->service);
+    tc_csds_register(f->server, &f->service);
     for (size_t i = 0; i < PEERS; i++) {
         f->pipes[i] = fake_pipe_new(f->loop);
         f->peers[i] = fake_h2_new(f->pipes[i], 1, false);
