@@ -35,10 +35,11 @@
  * refuse unknown fields, a key or a oneof that is given twice, numbers out of range, text that is not UTF-8, and a
  * proto2 message without a required field.
  *
- * Limits: a schema has 16,384 files, which have 64 MiB and 1,000,000 messages, fields, oneofs, enums, values, services
- * and methods together, and messages nested 64 deep in one another; a message has 65,536 fields with its extensions; a
- * full name has 4,096 bytes. Beyond one of them torc_schema_add_file and torc_schema_link are TORC_ELIMIT. struct
- * torc_json_options has the limits of a conversion.
+ * Limits: a schema has 16,384 files, with those that are imported and were not added, which have 64 MiB and 1,000,000
+ * messages, fields, oneofs, enums, values, services, methods, ranges of extensions and imports together, and messages
+ * nested 64 deep in one another; a message has 65,536 fields with its extensions; a name has 4,096 bytes. What the
+ * descriptors say takes 512 MiB of memory at most. Beyond one of them torc_schema_add_file and torc_schema_link are
+ * TORC_ELIMIT. struct torc_json_options has the limits of a conversion.
  *
  * Threads: a schema is for one thread at a time until torc_schema_link has succeeded. From then on any number of
  * threads may look things up and convert, as long as nothing is added. What the look-ups return belongs to the schema
@@ -106,11 +107,13 @@ TORC_JSON_API int torc_schema_merge(torc_schema *schema, const torc_schema *from
  * call has failed); TORC_ENOTFOUND when a type is not defined: the text names who refers to it, and the first import
  * that was not added; TORC_EEXIST when two files define one name, or one message has two fields of one number or name;
  * TORC_EPARSE for types that cannot be what they are used for (a map entry without a key, a google.protobuf.Timestamp
- * with other fields); TORC_ELIMIT. A schema whose link has failed can only be freed, or be merged into another.
+ * with other fields) and extensions whose number their message does not leave to extensions; TORC_ELIMIT. A schema whose link has failed can only be freed, or be merged into another.
  *
  * Files may be added and linked again later. Types that were found before stay valid, and messages get the new
- * extensions. A file may import what nobody added, as long as it uses no
- * type of it; imports may go in a circle. */
+ * extensions. A file may import what nobody added, as long as it uses no type of it; imports may go in a circle.
+ *
+ * Where two fields of a message have one name in JSON, which protoc refuses, the one that has it in the .proto file
+ * keeps it, else the one with the lower number; the other has the name of the .proto file in JSON. */
 TORC_JSON_API int torc_schema_link(torc_schema *schema, torc_error **error);
 
 /* Returns the name of file i in the order of addition, NULL beyond the last. */
@@ -185,8 +188,9 @@ TORC_JSON_API int torc_schema_method_server_streams(const torc_schema_method *me
 TORC_JSON_API char *torc_schema_describe(const torc_schema *schema, const char *name, torc_error **error);
 
 /* Returns JSON of a message with all its fields, to be filled in: default values, one element of each list and map, the
- * first field of each oneof. It is indented by two spaces, and torc_json_to_bytes takes it. A message within itself,
- * and every message behind the first 64 KiB, is {}. The caller frees it with torc_free. */
+ * first field of each oneof. It is indented by two spaces, and torc_json_to_bytes takes it, where a message lacks no
+ * required field. A message within itself, and every message behind the first 64 KiB, is {}; fields behind the first
+ * MiB are left out. The caller frees it with torc_free. */
 TORC_JSON_API char *torc_schema_template(const torc_schema_message *message);
 
 /* --- conversion --- */
@@ -213,7 +217,8 @@ struct torc_json_options {
  * 0. An error, and *bytes and *size are untouched: TORC_EINVAL (NULL, an option out of range), TORC_ESTATE (not
  * linked), TORC_EPARSE (not JSON, or not of the type: the text has line, column and field, as in "line 3, column 14:
  * field items[2].price: must be a number"), TORC_ENOTFOUND (an Any of unknown type), TORC_EUNSUPPORTED (a message set
- * of proto2), TORC_ELIMIT (too deep or too large). */
+ * of proto2), TORC_ELIMIT (too deep or too large). Takes memory of up to 20 times `text_size`, and 2 MiB, besides the
+ * bytes. */
 TORC_JSON_API int torc_json_to_bytes(const torc_schema *schema, const torc_schema_message *type, const char *text,
                                      size_t text_size, const struct torc_json_options *options, void **bytes,
                                      size_t *size, torc_error **error);
@@ -224,16 +229,18 @@ TORC_JSON_API int torc_json_to_bytes(const torc_schema *schema, const torc_schem
  *
  * 0. An error, and the outputs are untouched: TORC_EINVAL, TORC_ESTATE, TORC_ENOTFOUND, TORC_EUNSUPPORTED and
  * TORC_ELIMIT as for torc_json_to_bytes; TORC_EPARSE: the bytes cannot be read, or have no JSON form (text that is not
- * UTF-8, a Timestamp out of range, NaN in a google.protobuf.Value). The text of the error names the field. Takes memory
- * of up to 30 times `size`, besides the text. */
+ * UTF-8, a Timestamp out of range, NaN in a google.protobuf.Value, a path of a google.protobuf.FieldMask with a comma).
+ * The text of the error names the field. Takes memory of up to 40 times `size`, and 64 KiB, besides the text: so
+ * much for bytes that are fields of two bytes alone, out of order. */
 TORC_JSON_API int torc_json_from_bytes(const torc_schema *schema, const torc_schema_message *type, const void *bytes,
                                        size_t size, const struct torc_json_options *options, char **text,
                                        size_t *text_size, torc_error **error);
 
 /* Finds where the first JSON value of a text ends, for texts with one message after another: stores in *used the number
- * of its bytes, with the white space before it. The value is not checked further. 0; TORC_EAGAIN: the text ends before
- * the value does, or in a number or a word that may go on; TORC_ENOTFOUND: there is white space alone; TORC_EINVAL:
- * NULL. *used is untouched then. */
+ * of its bytes, with the white space before it. The value is not checked further: what begins no value is one of one
+ * byte, for torc_json_to_bytes to refuse. 0; TORC_EAGAIN: the text ends before the value does, or in a number or a word
+ * that may go on (behind the last text a caller adds a line end, and asks again); TORC_ENOTFOUND: there is white space
+ * alone; TORC_EINVAL: NULL. *used is untouched then. Each call reads the text from its beginning. */
 TORC_JSON_API int torc_json_split(const char *text, size_t size, size_t *used);
 
 #ifdef __cplusplus

@@ -121,18 +121,21 @@ static size_t string_end(const char *text, size_t size, size_t at)
 int torc_json_split(const char *text, size_t size, size_t *used)
 {
     static const char blanks[] = " \t\r\n";
-    size_t at = 0, depth = 0;
+    size_t at = 0, depth = 0, begin;
     if (!text || !used)
         return TORC_EINVAL;
     while (at < size && text[at] && strchr(blanks, text[at]))
         at++;
     if (at == size)
         return TORC_ENOTFOUND;
+    begin = at;
     if (!strchr("{[\"", text[at]) || !text[at]) { /* a number or a word ends where something else begins */
         while (at < size && (!text[at] || !strchr(" \t\r\n{[\",:]}", text[at])))
             at++;
-        *used = at == size ? *used : TC_MAX(at, (size_t)1);
-        return at == size ? TORC_EAGAIN : TORC_OK;
+        if (at == size)
+            return TORC_EAGAIN;
+        *used = TC_MAX(at, begin + 1); /* what begins no value is taken for one, which no type is */
+        return TORC_OK;
     }
     do {
         char c = text[at];

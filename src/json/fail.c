@@ -2,11 +2,24 @@
 
 enum { MOST_STEPS = 16, MOST_KEY = 64 };
 
+/* Makes '?' of the control characters of a text of UTF-8, which has names that peers chose: a terminal would obey. */
+static void append_shown(struct tc_buf *out, const char *text)
+{
+    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
+        bool second = *c == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0; /* U+0080 to U+009F */
+        tc_buf_append_char(out, second || *c < 0x20 || *c == 0x7f ? '?' : (char)*c);
+        c += second;
+    }
+}
+
 bool tc_json_fail_with(torc_error **error, int code, const char *text)
 {
     bool ours = code == TORC_EINVAL || code == TORC_ESTATE;
+    struct tc_buf shown = {0};
+    append_shown(&shown, text);
     if (error && !*error)
-        *error = torc_error_new(code, ours ? TORC_LAYER_API : TORC_LAYER_CODEC, text);
+        *error = torc_error_new(code, ours ? TORC_LAYER_API : TORC_LAYER_CODEC, tc_buf_cstr(&shown));
+    tc_buf_fini(&shown);
     return false;
 }
 

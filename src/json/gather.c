@@ -7,12 +7,6 @@
 
 #include <stdlib.h>
 
-/* The member of a oneof that counts, and the first entry that is of it. */
-struct choice {
-    const struct tc_schema_field *field;
-    size_t begin;
-};
-
 static bool type_fits(const struct tc_schema_field *f, const struct tc_item *item)
 {
     unsigned wire = tc_schema_wire(f->type);
@@ -39,43 +33,78 @@ static void entry_add(struct tc_gathered *g, const struct tc_schema_field *f, co
         *tc_vec_push(&g->entries) = (struct tc_entry){f, data, (size_t)(end - data)};
 }
 
-/* Drops members of oneofs that others have replaced. */
-static void choices_apply(struct tc_gathered *g, const struct choice *choices)
+static const struct tc_schema_oneof *choice_of(const struct tc_entry *e)
 {
-    size_t kept = 0;
-    for (size_t i = 0; i < g->entries.len; i++) {
-        const struct tc_entry *e = &g->entries.data[i];
-        const struct choice *c = e->field->oneof ? &choices[e->field->oneof->index] : NULL;
-        if (!c || (c->field == e->field && i >= c->begin))
-            g->entries.data[kept++] = *e;
-    }
-    g->entries.len = kept;
+    const struct tc_schema_oneof *o = e->field->oneof;
+    return o && o->members > 1 ? o : NULL;
 }
 
-bool tc_gather(const torc_schema_message *type, struct tc_slice bytes, struct tc_gathered *out)
+/* Entries of one oneof next to one another, in the order of the message. */
+static int choice_compare(const void *a, const void *b)
 {
-    struct choice *choices = type->oneofs.len ? tc_calloc(type->oneofs.len, sizeof(*choices)) : NULL;
+    const struct tc_entry *x = a, *y = b;
+    const struct tc_schema_oneof *p = choice_of(x), *q = choice_of(y);
+    if (p != q)
+        return !p || (q && p->index < q->index) ? -1 : 1;
+    return x->data < y->data ? -1 : x->data > y->data;
+}
+
+/* Drops members of oneofs that others have replaced: all but the last ones, of one field, of each oneof. */
+static void choices_apply(struct tc_gathered *g)
+{
+    const struct tc_schema_oneof *oneof = NULL;
+    const struct tc_schema_field *last = NULL;
+    size_t kept = g->entries.len;
+    qsort(g->entries.data, g->entries.len, sizeof(g->entries.data[0]), choice_compare);
+    for (size_t i = g->entries.len; i-- > 0;) {
+        const struct tc_entry e = g->entries.data[i];
+        const struct tc_schema_oneof *o = choice_of(&e);
+        if (o != oneof)
+            last = e.field;
+        oneof = o;
+        if (o && e.field != last)
+            last = NULL;
+        if (!o || last)
+            g->entries.data[--kept] = e;
+    }
+    g->entries.len -= kept;
+    memmove(g->entries.data, g->entries.data + kept, g->entries.len * sizeof(g->entries.data[0]));
+}
+
+struct gathering {
+    const torc_schema_message *type;
+    struct tc_gathered *out;
+    size_t choices; /* entries of oneofs */
+    bool sorted;
+};
+
+static bool gather_bytes(struct gathering *g, struct tc_slice bytes)
+{
     struct tc_item item;
-    bool sorted = true, replaced = false;
     int more;
     for (const char *at = bytes.data; (more = tc_item_next(&bytes, &item)) > 0; at = bytes.data) {
-        const struct tc_schema_field *f = tc_schema_field_by_number(type, item.number);
+        const struct tc_schema_field *f = tc_schema_field_by_number(g->type, item.number);
         if (!f || !type_fits(f, &item))
             continue;
-        struct choice *c = f->oneof ? &choices[f->oneof->index] : NULL;
-        if (c && c->field != f) {
-            replaced = replaced || c->field;
-            *c = (struct choice){f, out->entries.len};
-        }
-        sorted = sorted && (!out->entries.len || out->entries.data[out->entries.len - 1].field->index <= f->index);
-        entry_add(out, f, at, bytes.data);
+        const struct tc_entry *last = g->out->entries.len ? &g->out->entries.data[g->out->entries.len - 1] : NULL;
+        g->sorted = g->sorted && (!last || last->field->index <= f->index);
+        entry_add(g->out, f, at, bytes.data);
+        g->choices += f->oneof && f->oneof->members > 1;
     }
-    if (replaced)
-        choices_apply(out, choices);
-    if (!sorted)
-        qsort(out->entries.data, out->entries.len, sizeof(out->entries.data[0]), entry_compare);
-    tc_free(choices);
     return more == 0;
+}
+
+bool tc_gather(const torc_schema_message *type, const struct tc_content *content, struct tc_gathered *out)
+{
+    struct gathering g = {.type = type, .out = out, .sorted = true};
+    bool good = content->pieces || gather_bytes(&g, content->bytes);
+    for (size_t i = 0; good && i < content->n; i++)
+        good = gather_bytes(&g, tc_entry_item(&content->pieces[i]).bytes);
+    if (g.choices > 1)
+        choices_apply(out);
+    if (g.choices > 1 || !g.sorted)
+        qsort(out->entries.data, out->entries.len, sizeof(out->entries.data[0]), entry_compare);
+    return good;
 }
 
 void tc_gathered_fini(struct tc_gathered *g)
@@ -83,12 +112,10 @@ void tc_gathered_fini(struct tc_gathered *g)
     tc_vec_fini(&g->entries);
 }
 
-void tc_gather_merge(const struct tc_entry *entries, size_t n, struct tc_buf *out)
+struct tc_item tc_entry_item(const struct tc_entry *e)
 {
-    struct tc_item item;
-    for (size_t i = 0; i < n; i++) {
-        struct tc_slice rest = tc_slice_of(entries[i].data, entries[i].len);
-        while (tc_item_next(&rest, &item) > 0)
-            tc_buf_append_slice(out, item.bytes);
-    }
+    struct tc_slice rest = tc_slice_of(e->data, e->len);
+    struct tc_item item = {0};
+    tc_item_next(&rest, &item);
+    return item;
 }

@@ -13,7 +13,15 @@ struct tc_entry {
     size_t len;       /* to the end of the last item */
 };
 
-/* All zero is empty. Ended by tc_gathered_fini. */
+/* The content of a message: the bytes, or all of the `n` entries of its field, since a sender may send a message in
+ * pieces. */
+struct tc_content {
+    struct tc_slice bytes;
+    const struct tc_entry *pieces; /* NULL: `bytes` */
+    size_t n;
+};
+
+/* All zero is empty. Ended by tc_gathered_fini. The data of all entries is that of the content, which is not copied. */
 struct tc_gathered {
     TC_VEC(struct tc_entry) entries; /* by field; those of one field in the order of the message */
 };
@@ -21,10 +29,10 @@ struct tc_gathered {
 /* Takes the known fields of a message. What is not of its field's wire type is left out, and so are values that a
  * closed enum does not have, and members of a oneof before the last one that is set. Returns false when the bytes
  * cannot be read. */
-bool tc_gather(const torc_schema_message *type, struct tc_slice bytes, struct tc_gathered *out);
+bool tc_gather(const torc_schema_message *type, const struct tc_content *content, struct tc_gathered *out);
 void tc_gathered_fini(struct tc_gathered *g);
 
-/* Joins the contents of a message that was sent in pieces: protobuf merges them. `n` entries of one field. */
-void tc_gather_merge(const struct tc_entry *entries, size_t n, struct tc_buf *out);
+/* Returns the item of an entry of a field that is not repeated. */
+struct tc_item tc_entry_item(const struct tc_entry *e);
 
 #endif

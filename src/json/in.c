@@ -302,6 +302,9 @@ enum tc_json_read tc_json_in_value(struct tc_json_in *in, const struct tc_schema
 {
     size_t before = in->out.len, payload;
     unsigned wire = tc_schema_wire(f->type);
+    if ((int64_t)before > in->options->max_bytes)
+        return tc_json_reader_fail_at(&in->r, in->r.at, TORC_ELIMIT, "the output is larger than max_bytes (%lld)",
+                                      (long long)in->options->max_bytes);
     if (tagged)
         tc_json_in_tag(in, f->number, wire);
     payload = in->out.len;
@@ -454,19 +457,32 @@ bool tc_json_in_map(struct tc_json_in *in, const struct tc_schema_field *f, unsi
 
 /* --- messages --- */
 
-/* Which fields and oneofs of a message were read: a bit for each, in the struct itself when they are few. */
+/* Which fields and oneofs of a message were read: a bit for each, in the struct itself when they are few, else in pages,
+ * so that a message costs what it has and not what its type might have. */
+enum { PAGE_WORDS = 64, PAGE_BITS = 64 * PAGE_WORDS, MOST_PAGES = 2 * TC_SCHEMA_MAX_FIELDS / PAGE_BITS };
+
 struct seen {
-    uint64_t few, *many;
+    uint64_t few, *pages[MOST_PAGES];
+    size_t required; /* how many required fields */
 };
 
 static bool seen_set(struct seen *s, size_t bits, size_t i)
 {
-    if (bits > 64 && !s->many)
-        s->many = tc_calloc((bits + 63) / 64, sizeof(*s->many));
-    uint64_t *word = bits > 64 ? &s->many[i / 64] : &s->few, bit = UINT64_C(1) << (i % 64);
+    uint64_t **page = &s->pages[i / PAGE_BITS], *word = &s->few, bit = UINT64_C(1) << (i % 64);
+    if (bits > 64) {
+        if (!*page)
+            *page = tc_calloc(PAGE_WORDS, sizeof(**page));
+        word = &(*page)[i % PAGE_BITS / 64];
+    }
     bool was = *word & bit;
     *word |= bit;
     return was;
+}
+
+static void seen_fini(struct seen *s)
+{
+    for (size_t i = 0; i < MOST_PAGES; i++)
+        tc_free(s->pages[i]);
 }
 
 static bool field_in(struct tc_json_in *in, const torc_schema_message *type, const struct tc_schema_field *f,
@@ -484,16 +500,22 @@ static bool field_in(struct tc_json_in *in, const torc_schema_message *type, con
         return tc_json_reader_fail_at(&in->r, at, TORC_EPARSE, "another field of the oneof %s is set", f->oneof->name);
     if (f->repeated)
         return f->map ? tc_json_in_map(in, f, depth) : list_in(in, f, depth);
-    return tc_json_in_value(in, f, true, depth) != TC_READ_FAILED;
+    enum tc_json_read rc = tc_json_in_value(in, f, true, depth);
+    seen->required += f->required;
+    if (rc == TC_READ_PASSED_OVER && f->required && !in->options->allow_partial)
+        return tc_json_reader_fail_at(&in->r, at, TORC_EPARSE, "is required, and its value is unknown");
+    return rc != TC_READ_FAILED;
 }
 
 static bool fields_are_there(struct tc_json_in *in, const torc_schema_message *type, struct seen *seen, const char *at)
 {
-    for (size_t i = 0; i < type->n_by_number && !in->options->allow_partial; i++)
-        if (type->by_number[i]->required && !seen_set(seen, type->n_by_number + type->oneofs.len, i))
-            return tc_json_reader_fail_at(&in->r, at, TORC_EPARSE, "the required field %s is missing",
-                                          type->by_number[i]->name);
-    return true;
+    if (seen->required == type->n_required || in->options->allow_partial)
+        return true;
+    size_t i = 0, bits = type->n_by_number + type->oneofs.len;
+    while (!type->by_number[i]->required || seen_set(seen, bits, i))
+        i++;
+    return tc_json_reader_fail_at(&in->r, at, TORC_EPARSE, "the required field %s is missing",
+                                  type->by_number[i]->name);
 }
 
 static bool member_in(struct tc_json_in *in, const torc_schema_message *type, struct tc_slice raw, struct seen *seen,
@@ -519,24 +541,28 @@ static bool fields_in(struct tc_json_in *in, const torc_schema_message *type, bo
 {
     struct seen seen = {0};
     struct tc_slice raw;
-    bool first = true, good = true, typed = false;
+    bool first = true, good = true, typed = false, valued = false;
     int more = 0;
     if (tc_json_reader_peek(&in->r) != '{')
         return want(in, "an object");
     const char *at = in->r.at++;
     while (good && (more = tc_json_reader_member(&in->r, &first, &in->text, &raw)) > 0) {
         struct tc_slice name = tc_buf_slice(&in->text);
-        if (within_any && tc_slice_eq_str(name, "value") && strcmp(type->full_name, "google.protobuf.Empty") == 0)
-            good = fields_in(in, type, false, depth); /* as some writers have it */
-        else if (!within_any || !tc_slice_eq_str(name, "@type"))
+        bool *given = !within_any                      ? NULL
+                      : tc_slice_eq_str(name, "@type") ? &typed
+                      : tc_slice_eq_str(name, "value") && strcmp(type->full_name, "google.protobuf.Empty") == 0
+                          ? &valued /* as some writers have it */
+                          : NULL;
+        if (!given)
             good = member_in(in, type, raw, &seen, depth);
-        else if (typed)
-            good = tc_json_reader_fail_at(&in->r, raw.data - 1, TORC_EPARSE, "@type is given twice");
+        else if (*given)
+            good =
+                tc_json_reader_fail_at(&in->r, raw.data - 1, TORC_EPARSE, "%s is given twice", tc_buf_cstr(&in->text));
         else
-            good = typed = tc_json_reader_skip(&in->r);
+            good = *given = given == &typed ? tc_json_reader_skip(&in->r) : fields_in(in, type, false, depth);
     }
     good = good && more == 0 && fields_are_there(in, type, &seen, at);
-    tc_free(seen.many);
+    seen_fini(&seen);
     return good;
 }
 

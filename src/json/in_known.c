@@ -42,7 +42,7 @@ static bool mask_in(struct tc_json_in *in)
     for (bool more = rest.len > 0; more && tc_slice_split(&rest, &more, ',', &part);) {
         tc_json_in_tag(in, 1, TC_WIRE_LENGTH);
         size_t begin = tc_json_in_begin(in);
-        if (!tc_name_append_snake(&in->out, part))
+        if (!part.len || !tc_name_append_snake(&in->out, part))
             return tc_json_reader_fail_at(&in->r, at, TORC_EPARSE, "must be paths in lowerCamelCase");
         tc_json_in_end(in, begin);
     }

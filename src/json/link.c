@@ -93,8 +93,10 @@ static bool field_link(torc_schema *s, struct tc_schema_field *f, torc_error **e
             return false;
         f->enumeration = is_enum ? found->of.enumeration : NULL;
         f->message = is_enum ? NULL : found->of.message;
-        if (f->type == TC_TYPE_GROUP && f->file->edition < 1000 && found->of.message->scope == f->scope)
-            found->of.message->within_field = true;
+        /* Of fields that share a group the first one has it: text of the schema has each message once. */
+        if (f->type == TC_TYPE_GROUP && f->file->edition < 1000 && found->of.message->scope == f->scope &&
+            found->of.message->file == f->file && !found->of.message->group_of)
+            found->of.message->group_of = f;
     }
     if (f->message && f->message->map_entry) {
         if (!f->repeated || f->message->scope != f->parent || f->extension)
@@ -152,13 +154,53 @@ static int alias_compare(const void *a, const void *b)
                           : (x->field->number > y->field->number) - (x->field->number < y->field->number);
 }
 
-static bool message_sort(torc_schema *s, torc_schema_message *m, torc_error **error)
+static int range_compare(const void *a, const void *b)
+{
+    int32_t x = ((const struct tc_schema_range *)a)->from, y = ((const struct tc_schema_range *)b)->from;
+    return (x > y) - (x < y);
+}
+
+/* Checks that extensions have numbers which the message leaves to them. */
+static bool extensions_check(torc_schema_message *m, torc_error **error)
+{
+    size_t r = 0;
+    if (m->ranges.len)
+        qsort(m->ranges.data, m->ranges.len, sizeof(m->ranges.data[0]), range_compare);
+    for (size_t i = 0; i < m->n_by_number; i++) {
+        const struct tc_schema_field *f = m->by_number[i];
+        while (r < m->ranges.len && m->ranges.data[r].to <= f->number)
+            r++;
+        if (f->extension && (r == m->ranges.len || m->ranges.data[r].from > f->number))
+            return link_fail(error, TORC_EPARSE, f->file, f->full_name,
+                             "has a number that its message does not leave to extensions");
+    }
+    return true;
+}
+
+/* Fills the tables that follow from by_number and by_name. */
+static void message_tables(torc_schema_message *m)
+{
+    m->implicit = m->by_number + m->n_by_number;
+    m->n_implicit = m->n_required = 0;
+    for (size_t i = 0; i < m->n_by_number; i++) {
+        struct tc_schema_field *f = m->by_number[i];
+        f->index = (unsigned)i;
+        /* "@type" is the type of a message within an Any. */
+        f->shadowed = !f->extension && (strcmp(f->json_name, "@type") == 0 ||
+                                        tc_schema_field_by_name(m, tc_slice_str(f->json_name)) != f);
+        m->n_required += f->required;
+        if (!f->extension && !f->has_presence)
+            m->implicit[m->n_implicit++] = f;
+    }
+}
+
+static bool message_sort(torc_schema_message *m, torc_error **error)
 {
     size_t n = m->fields.len + m->extensions.len;
     if (n > TC_SCHEMA_MAX_FIELDS)
         return link_fail(error, TORC_ELIMIT, m->file, m->full_name, "more than 65536 fields");
-    m->by_number = tc_schema_alloc(s, n + 1, sizeof(*m->by_number));
-    m->by_name = tc_schema_alloc(s, 2 * n + 1, sizeof(*m->by_name));
+    m->by_number = tc_reallocarray(m->by_number, 2 * n + 1, sizeof(*m->by_number));
+    m->by_name = tc_reallocarray(m->by_name, 2 * n + 1, sizeof(*m->by_name));
     m->n_by_number = m->n_by_name = 0;
     for (size_t i = 0; i < n; i++) {
         struct tc_schema_field *f = i < m->fields.len ? m->fields.data[i] : m->extensions.data[i - m->fields.len];
@@ -169,9 +211,8 @@ static bool message_sort(torc_schema *s, torc_schema_message *m, torc_error **er
     }
     qsort(m->by_number, n, sizeof(*m->by_number), number_compare);
     qsort(m->by_name, m->n_by_name, sizeof(*m->by_name), alias_compare);
-    for (size_t i = 0; i < n; i++) {
-        m->by_number[i]->index = (unsigned)i;
-        if (i && m->by_number[i - 1]->number == m->by_number[i]->number)
+    for (size_t i = 1; i < n; i++) {
+        if (m->by_number[i - 1]->number == m->by_number[i]->number)
             return tc_json_fail(error, TORC_EEXIST, "file " TC_SHOWN ": %s: fields %s and %s have one number",
                                 TC_SHOW(m->file->name), m->full_name, m->by_number[i - 1]->name, m->by_number[i]->name);
     }
@@ -181,7 +222,8 @@ static bool message_sort(torc_schema *s, torc_schema_message *m, torc_error **er
             strcmp(a->name, b->name) == 0)
             return link_fail(error, TORC_EEXIST, m->file, a->field->full_name, "is defined twice");
     }
-    return true;
+    message_tables(m);
+    return extensions_check(m, error);
 }
 
 struct enum_sort {
@@ -203,14 +245,14 @@ static int value_name_compare(const void *a, const void *b)
     return c ? c : (x->index > y->index) - (x->index < y->index);
 }
 
-static void enum_sort(torc_schema *s, torc_schema_enum *e)
+static void enum_sort(torc_schema_enum *e)
 {
     size_t n = e->values.len;
     struct enum_sort *order = tc_reallocarray(NULL, n, sizeof(*order));
     for (size_t i = 0; i < n; i++)
         order[i] = (struct enum_sort){(unsigned)i, &e->values.data[i]};
-    e->by_number = tc_schema_alloc(s, n, sizeof(*e->by_number));
-    e->by_name = tc_schema_alloc(s, n, sizeof(*e->by_name));
+    e->by_number = tc_reallocarray(NULL, n, 2 * sizeof(*e->by_number));
+    e->by_name = e->by_number + n;
     qsort(order, n, sizeof(*order), value_number_compare);
     for (size_t i = 0; i < n; i++)
         e->by_number[i] = order[i].index;
@@ -252,7 +294,7 @@ static bool symbol_link(torc_schema *s, struct tc_schema_symbol *symbol, torc_er
     case TC_SYMBOL_SERVICE:
         return service_link(s, symbol->of.service, error);
     case TC_SYMBOL_ENUM:
-        enum_sort(s, symbol->of.enumeration);
+        enum_sort(symbol->of.enumeration);
         return true;
     case TC_SYMBOL_MESSAGE:
         for (size_t i = 0; i < symbol->of.message->fields.len; i++)
@@ -271,7 +313,7 @@ bool tc_schema_resolve(torc_schema *s, torc_error **error)
     for (size_t i = 0; good && i < s->added.len; i++) {
         torc_schema_message *m = s->added.data[i].kind == TC_SYMBOL_MESSAGE ? s->added.data[i].of.message : NULL;
         if (m && m->changed)
-            good = message_sort(s, m, error);
+            good = message_sort(m, error);
     }
     for (size_t i = 0; good && i < s->added.len; i++) {
         torc_schema_message *m = s->added.data[i].kind == TC_SYMBOL_MESSAGE ? s->added.data[i].of.message : NULL;

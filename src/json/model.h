@@ -1,4 +1,4 @@
-/* The parts of a schema: the files, and what they define, as structs in the schema's arena. schema.c owns it,
+/* The parts of a schema: the files, and what they define, as structs in the arena of the file. schema.c owns them,
  * parse.c makes the structs, link.c connects them; all other files of this folder only read. Sources: descriptor.proto;
  * for features of editions, protobuf.dev's page of them. */
 #ifndef TC_JSON_MODEL_H
@@ -11,6 +11,7 @@
 
 enum {
     TC_SCHEMA_MAX_BYTES = 64 << 20,
+    TC_SCHEMA_MAX_MEMORY = 512 << 20, /* of the arenas of all files */
     TC_SCHEMA_MAX_ITEMS = 1000000,
     TC_SCHEMA_MAX_FILES = 16384,
     TC_SCHEMA_MAX_NESTING = 64,
@@ -62,6 +63,7 @@ struct tc_schema_features {
 };
 
 struct tc_schema_file {
+    struct tc_arena arena;
     const char *name;
     struct tc_slice bytes;
     const char *package; /* "" if there is none */
@@ -72,9 +74,9 @@ struct tc_schema_file {
 struct tc_schema_oneof {
     const char *name;
     unsigned index;
-    bool synthetic; /* of a proto3 optional field */
-    unsigned members;
-    size_t first; /* the index of its first member in the message's fields */
+    bool synthetic;   /* of a proto3 optional field */
+    unsigned members; /* one at least; they are next to one another in the message's fields */
+    size_t first;     /* the index of the first one */
 };
 
 struct tc_schema_field {
@@ -95,9 +97,9 @@ struct tc_schema_field {
     struct torc_schema_message *parent;        /* whose field it is: for an extension what it extends; set by link.c */
     const struct torc_schema_message *message; /* type GROUP and MESSAGE; set by link.c */
     const struct torc_schema_enum *enumeration;
-    unsigned index; /* in the parent's by_number; set by link.c */
-    bool map;       /* set by link.c */
-    bool linked;
+    unsigned index; /* in the parent's by_number; set by link.c as the next two */
+    bool map;
+    bool shadowed; /* json_name means another field, so that JSON has `name` */
 };
 
 /* A name by which JSON may call a field. */
@@ -106,13 +108,17 @@ struct tc_schema_alias {
     struct tc_schema_field *field;
 };
 
+struct tc_schema_range {
+    int32_t from, to; /* `to` is the first number behind it */
+};
+
 struct torc_schema_message {
     const char *full_name, *name;
     struct tc_schema_file *file;
     struct torc_schema_message *scope; /* within which it is defined, or NULL */
     struct tc_slice bytes;             /* its DescriptorProto */
     bool map_entry, message_set, changed;
-    bool within_field; /* a group of proto2, which its field defines; set by link.c */
+    const struct tc_schema_field *group_of; /* a group of proto2, which that field defines; set by link.c */
     enum tc_known known;
     struct tc_schema_features features;
     TC_VEC(struct tc_schema_field *) fields; /* in the order of the file, without extensions */
@@ -121,10 +127,11 @@ struct torc_schema_message {
     TC_VEC(struct torc_schema_enum *) enums;
     TC_VEC(struct tc_schema_field *) extends;    /* extensions that it defines */
     TC_VEC(struct tc_schema_field *) extensions; /* of it, which others define */
-    struct tc_schema_field **by_number;          /* with extensions; set by link.c as the next three */
-    size_t n_by_number;
+    TC_VEC(struct tc_schema_range) ranges;       /* numbers that it leaves to extensions */
+    struct tc_schema_field **by_number;          /* with extensions; set by link.c as all that follow */
+    struct tc_schema_field **implicit;           /* those that have no presence and are no extensions, in that order */
     struct tc_schema_alias *by_name;
-    size_t n_by_name;
+    size_t n_by_number, n_implicit, n_by_name, n_required;
 };
 
 struct tc_schema_value {
@@ -139,7 +146,7 @@ struct torc_schema_enum {
     struct tc_slice bytes;
     bool closed, null; /* null: google.protobuf.NullValue */
     TC_VEC(struct tc_schema_value) values;
-    unsigned *by_number, *by_name; /* indices of values, in order; set by link.c */
+    unsigned *by_number, *by_name; /* indices of values, in order, one behind the other; set by link.c */
 };
 
 struct torc_schema_method {
@@ -171,28 +178,25 @@ struct tc_schema_symbol {
     const struct tc_schema_file *file;
 };
 
+/* A file, or one that is imported and was not added. */
+struct tc_schema_named {
+    const char *name;
+    struct tc_schema_file *file; /* NULL: it was not added */
+};
+
 enum tc_schema_state { TC_SCHEMA_NEW, TC_SCHEMA_CHANGED, TC_SCHEMA_LINKED, TC_SCHEMA_FAILED };
 
 struct torc_schema {
     enum tc_schema_state state;
-    struct tc_arena arena;
-    size_t bytes, items; /* of TC_SCHEMA_MAX_BYTES and _ITEMS */
+    size_t bytes, items, memory; /* of TC_SCHEMA_MAX_BYTES, _ITEMS and _MEMORY */
     TC_VEC(struct tc_schema_file *) files;
     TC_VEC(struct tc_schema_symbol) added;   /* in the order of addition */
     TC_VEC(struct tc_schema_symbol) symbols; /* by name, of the last link */
-    TC_VEC(struct tc_schema_file *) by_name; /* the files in the order of names */
+    TC_VEC(struct tc_schema_named) by_name;  /* in the order of names */
+    TC_VEC(const char *) missing;            /* what by_name has without a file, in the order of the imports */
     TC_VEC(struct torc_schema_service *) services;
     size_t linked; /* how many of `added` are linked */
 };
-
-/* Returns zeroed memory that lives as long as the schema; never NULL. */
-static inline void *tc_schema_alloc(torc_schema *schema, size_t n, size_t size)
-{
-    void *p = tc_arena_calloc(&schema->arena, n, size);
-    if (!p)
-        tc_out_of_memory(n * size);
-    return p;
-}
 
 /* Returns the file of a name, NULL if there is none. */
 const struct tc_schema_file *tc_schema_file(const torc_schema *schema, struct tc_slice name);

@@ -38,8 +38,9 @@ size_t tc_number_length(struct tc_slice text)
     return at;
 }
 
-/* Splits off the exponent, which becomes at most a thousand: beyond that the outcome is the same. */
-static int number_exponent(struct tc_slice *number)
+/* Splits off the exponent, which becomes at most 10^12: no text has as many digits, so that beyond it the outcome is the
+ * same. */
+static int64_t number_exponent(struct tc_slice *number)
 {
     size_t at = 0;
     while (at < number->len && (number->data[at] | 0x20) != 'e')
@@ -47,10 +48,10 @@ static int number_exponent(struct tc_slice *number)
     if (at == number->len)
         return 0;
     bool negative = number->data[at + 1] == '-';
-    int v = 0;
+    int64_t v = 0;
     for (size_t i = at + 1; i < number->len; i++)
         if (number->data[i] >= '0' && number->data[i] <= '9')
-            v = TC_MIN(v * 10 + (number->data[i] - '0'), 1000);
+            v = TC_MIN(v * 10 + (number->data[i] - '0'), INT64_C(1000000000000));
     *number = tc_slice_of(number->data, at);
     return negative ? -v : v;
 }
@@ -59,12 +60,12 @@ static int number_exponent(struct tc_slice *number)
  * larger, one behind it must be 0. */
 static bool number_magnitude(struct tc_slice number, uint64_t *out)
 {
-    int exponent = number_exponent(&number);
+    int64_t exponent = number_exponent(&number);
     size_t point = 0;
     uint64_t v = 0;
     while (point < number.len && number.data[point] != '.')
         point++;
-    long place = (long)TC_MIN(point, (size_t)INT32_MAX) + exponent; /* how many digits are before the point */
+    int64_t place = (int64_t)point + exponent; /* how many digits are before the point */
     bool zero = true;
     for (size_t i = 0; i < number.len; i++) {
         if (i == point)

@@ -8,19 +8,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/mem.h"
 #include "base/parse.h"
 #include "json/number.h"
 #include "json/out_internal.h"
 
-bool tc_json_out_fail(struct tc_json_out *o, int code, const char *what)
+bool tc_json_out_fail(struct tc_json_out *o, int code, const char *fmt, ...)
 {
     struct tc_buf text = {0};
+    va_list ap;
     if (o->step) {
         tc_buf_append_str(&text, "field ");
         tc_json_append_way(&text, o->step);
         tc_buf_append_str(&text, ": ");
     }
-    tc_buf_append_str(&text, what);
+    va_start(ap, fmt);
+    tc_buf_vprintf(&text, fmt, ap);
+    va_end(ap);
     tc_json_fail_with(o->error, code, tc_buf_cstr(&text));
     tc_buf_fini(&text);
     return false;
@@ -112,7 +116,7 @@ bool tc_json_out_value(struct tc_json_out *o, const struct tc_schema_field *f, c
     switch (f->type) {
     case TC_TYPE_MESSAGE:
     case TC_TYPE_GROUP:
-        return tc_json_out_message(o, f->message, item->bytes, depth + 1);
+        return tc_json_out_message(o, f->message, &(struct tc_content){.bytes = item->bytes}, depth + 1);
     case TC_TYPE_STRING:
         return string_out(o, item->bytes);
     case TC_TYPE_BYTES:
@@ -143,8 +147,8 @@ static bool element_out(struct tc_json_out *o, const struct tc_schema_field *f, 
         !tc_schema_value_by_number(f->enumeration, (int32_t)(uint32_t)item->value))
         return true;
     tc_json_writer_next(&o->w, first);
-    if ((int64_t)o->w.out->len > o->options->max_bytes)
-        return tc_json_out_fail(o, TORC_ELIMIT, "the text is larger than max_bytes");
+    if (!tc_json_out_fits(o))
+        return false;
     o->step = step;
     if (!tc_json_out_value(o, f, item, depth))
         return false;
@@ -189,29 +193,31 @@ bool tc_json_out_list(struct tc_json_out *o, const struct tc_entry *entries, siz
 
 /* --- maps --- */
 
-/* A map entry: its key, and its value or what the default value is. */
+/* A map entry: its bytes, and its key, which is text or a number. */
 struct pair {
-    struct tc_item key;
-    struct tc_slice bytes; /* the entry */
-    size_t place;
-    bool is_text, is_unsigned;
+    struct tc_slice bytes;
+    union {
+        struct tc_slice text;
+        uint64_t number;
+    } key;
 };
 
-static int pair_compare(const void *a, const void *b)
+/* `key` is the key's type. */
+static int pair_compare(const struct pair *x, const struct pair *y, int key)
 {
-    const struct pair *x = a, *y = b;
-    if (x->is_text)
-        return tc_slice_cmp(x->key.bytes, y->key.bytes);
-    if (x->is_unsigned)
-        return (x->key.value > y->key.value) - (x->key.value < y->key.value);
-    return ((int64_t)x->key.value > (int64_t)y->key.value) - ((int64_t)x->key.value < (int64_t)y->key.value);
+    if (key == TC_TYPE_STRING)
+        return tc_slice_cmp(x->key.text, y->key.text);
+    if (key == TC_TYPE_UINT64 || key == TC_TYPE_FIXED64)
+        return (x->key.number > y->key.number) - (x->key.number < y->key.number);
+    return ((int64_t)x->key.number > (int64_t)y->key.number) - ((int64_t)x->key.number < (int64_t)y->key.number);
 }
 
-static int pair_order(const void *a, const void *b)
+/* Entries of one key are in the order of the message. */
+static int pair_order(const void *a, const void *b, void *key)
 {
     const struct pair *x = a, *y = b;
-    int c = pair_compare(a, b);
-    return c ? c : (x->place > y->place) - (x->place < y->place);
+    int c = pair_compare(x, y, *(const int *)key);
+    return c ? c : (x->bytes.data > y->bytes.data) - (x->bytes.data < y->bytes.data);
 }
 
 static uint64_t key_of(int type, uint64_t v)
@@ -220,33 +226,33 @@ static uint64_t key_of(int type, uint64_t v)
 }
 
 /* Finds the key of an entry. Returns false for an entry that cannot be read. */
-static bool pair_read(const struct tc_schema_field *f, struct tc_slice bytes, struct pair *out)
+static bool pair_read(int key, struct tc_slice bytes, struct pair *out)
 {
-    const struct tc_schema_field *key = f->message->by_number[0];
     struct tc_slice rest = bytes;
-    struct tc_item item;
+    struct tc_item item, found = {.bytes = tc_slice_of("", 0)};
     int more;
-    *out = (struct pair){.bytes = bytes, .is_text = key->type == TC_TYPE_STRING};
-    out->is_unsigned = key->type == TC_TYPE_UINT64 || key->type == TC_TYPE_FIXED64;
     while ((more = tc_item_next(&rest, &item)) > 0)
-        if (item.number == 1 && item.wire == tc_schema_wire(key->type))
-            out->key = item;
-    if (!out->is_text)
-        out->key.value = key_of(key->type, out->key.value);
+        if (item.number == 1 && item.wire == tc_schema_wire(key))
+            found = item;
+    *out = (struct pair){.bytes = bytes};
+    if (key == TC_TYPE_STRING)
+        out->key.text = found.bytes;
+    else
+        out->key.number = key_of(key, found.value);
     return more == 0;
 }
 
-static bool key_out(struct tc_json_out *o, const struct tc_schema_field *key, const struct pair *p, bool *first)
+static bool key_out(struct tc_json_out *o, int key, const struct pair *p, bool *first)
 {
     tc_json_writer_next(&o->w, first);
-    if (key->type == TC_TYPE_STRING && !string_out(o, p->key.bytes))
+    if (key == TC_TYPE_STRING && !string_out(o, p->key.text))
         return false;
-    if (key->type == TC_TYPE_BOOL)
-        tc_json_writer_text(&o->w, p->key.value ? "\"true\"" : "\"false\"");
-    else if (key->type != TC_TYPE_STRING && p->is_unsigned)
-        tc_buf_printf(o->w.out, "\"%" PRIu64 "\"", p->key.value);
-    else if (key->type != TC_TYPE_STRING)
-        tc_buf_printf(o->w.out, "\"%" PRId64 "\"", (int64_t)p->key.value);
+    if (key == TC_TYPE_BOOL)
+        tc_json_writer_text(&o->w, p->key.number ? "\"true\"" : "\"false\"");
+    else if (key == TC_TYPE_UINT64 || key == TC_TYPE_FIXED64)
+        tc_buf_printf(o->w.out, "\"%" PRIu64 "\"", p->key.number);
+    else if (key != TC_TYPE_STRING)
+        tc_buf_printf(o->w.out, "\"%" PRId64 "\"", (int64_t)p->key.number);
     tc_json_writer_text(&o->w, o->w.indent ? ": " : ":");
     return true;
 }
@@ -255,23 +261,23 @@ static bool pair_out(struct tc_json_out *o, const struct tc_schema_field *f, con
                      unsigned depth)
 {
     const struct tc_schema_field *value = f->message->by_number[1];
+    const struct tc_content content = {.bytes = p->bytes};
+    int key = f->message->by_number[0]->type;
     struct tc_gathered g = {0};
-    struct tc_buf scratch = {0};
-    struct tc_json_step step = {.up = o->step, .key = p->is_text ? p->key.bytes : tc_slice_of("", 0)};
+    struct tc_json_step step = {.up = o->step, .key = key == TC_TYPE_STRING ? p->key.text : tc_slice_of("", 0)};
     struct tc_item item = {.bytes = tc_slice_of("", 0)};
-    bool good = tc_json_out_begin(o, f->message, depth) && tc_gather(f->message, p->bytes, &g);
+    bool good = tc_json_out_begin(o, f->message, depth) && tc_gather(f->message, &content, &g);
     size_t at = 0;
     while (at < g.entries.len && g.entries.data[at].field != value)
         at++;
     if (value->type == TC_TYPE_ENUM)
         item.value = (uint64_t)value->enumeration->values.data[0].number;
-    if (at < g.entries.len)
-        tc_json_out_last(&g.entries.data[at], g.entries.len - at, &scratch, &item);
-    good = good && key_out(o, f->message->by_number[0], p, first);
+    good = good && key_out(o, key, p, first);
     o->step = &step;
-    good = good && tc_json_out_value(o, value, &item, depth);
+    if (good)
+        good = at < g.entries.len ? tc_json_out_single(o, &g.entries.data[at], g.entries.len - at, depth)
+                                  : tc_json_out_value(o, value, &item, depth);
     o->step = step.up;
-    tc_buf_fini(&scratch);
     tc_gathered_fini(&g);
     return good;
 }
@@ -291,30 +297,40 @@ static bool pair_is_unknown(const struct tc_schema_field *f, const struct pair *
     return unknown;
 }
 
+static size_t items_of(const struct tc_entry *entries, size_t n)
+{
+    size_t items = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct tc_slice rest = tc_slice_of(entries[i].data, entries[i].len);
+        for (struct tc_item item; tc_item_next(&rest, &item) > 0;)
+            items++;
+    }
+    return items;
+}
+
 bool tc_json_out_map(struct tc_json_out *o, const struct tc_entry *entries, size_t n, unsigned depth)
 {
-    TC_VEC(struct pair) pairs = {0};
+    struct pair *pairs = tc_reallocarray(NULL, items_of(entries, n) + 1, sizeof(*pairs));
     struct tc_item item;
+    size_t len = 0;
     bool first = true, good = true;
     const struct tc_schema_field *f = n ? entries->field : NULL;
+    int key = f ? f->message->by_number[0]->type : 0;
     for (size_t i = 0; i < n && good; i++) {
         struct tc_slice rest = tc_slice_of(entries[i].data, entries[i].len);
         while (good && tc_item_next(&rest, &item) > 0) {
-            struct pair p;
-            good = pair_read(f, item.bytes, &p) || tc_json_out_fail(o, TORC_EPARSE, "an entry that cannot be read");
-            p.place = pairs.len;
-            if (good && !pair_is_unknown(f, &p))
-                *tc_vec_push(&pairs) = p;
+            good = pair_read(key, item.bytes, &pairs[len]) ||
+                   tc_json_out_fail(o, TORC_EPARSE, "an entry that cannot be read");
+            len += !pair_is_unknown(f, &pairs[len]);
         }
     }
-    if (pairs.len)
-        qsort(pairs.data, pairs.len, sizeof(pairs.data[0]), pair_order);
+    qsort_r(pairs, len, sizeof(*pairs), pair_order, &key);
     tc_json_writer_open(&o->w, '{');
-    for (size_t i = 0; i < pairs.len && good; i++)
-        if (i + 1 == pairs.len || pair_compare(&pairs.data[i], &pairs.data[i + 1]) != 0)
-            good = pair_out(o, f, &pairs.data[i], &first, depth + 1);
+    for (size_t i = 0; i < len && good; i++)
+        if (i + 1 == len || pair_compare(&pairs[i], &pairs[i + 1], key) != 0)
+            good = pair_out(o, f, &pairs[i], &first, depth + 1);
     tc_json_writer_close(&o->w, '}', first);
-    tc_vec_fini(&pairs);
+    tc_free(pairs);
     return good;
 }
 
@@ -326,98 +342,107 @@ bool tc_json_out_begin(struct tc_json_out *o, const torc_schema_message *type, u
         return tc_json_out_fail(o, TORC_EUNSUPPORTED, "a message set, which has no JSON form");
     if ((int64_t)depth > o->options->max_depth)
         return tc_json_out_fail(o, TORC_ELIMIT, "messages within each other are more than max_depth");
+    return tc_json_out_fits(o);
+}
+
+bool tc_json_out_fits(struct tc_json_out *o)
+{
     return (int64_t)o->w.out->len <= o->options->max_bytes ||
            tc_json_out_fail(o, TORC_ELIMIT, "the text is larger than max_bytes");
 }
 
-void tc_json_out_last(const struct tc_entry *entries, size_t n, struct tc_buf *scratch, struct tc_item *item)
+bool tc_json_out_single(struct tc_json_out *o, const struct tc_entry *entries, size_t n, unsigned depth)
 {
-    struct tc_slice rest = tc_slice_of(entries[n - 1].data, entries[n - 1].len);
-    tc_item_next(&rest, item);
-    if (n == 1 || !tc_schema_is_message(entries->field))
-        return;
-    tc_gather_merge(entries, n, scratch);
-    item->bytes = tc_buf_slice(scratch);
+    const struct tc_schema_field *f = entries->field;
+    if (tc_schema_is_message(f))
+        return tc_json_out_message(o, f->message, &(struct tc_content){.pieces = entries, .n = n}, depth + 1);
+    const struct tc_item item = tc_entry_item(&entries[n - 1]);
+    return tc_json_out_value(o, f, &item, depth);
 }
 
 static struct tc_slice name_of(const struct tc_json_out *o, const struct tc_schema_field *f)
 {
-    return tc_slice_str(o->options->proto_names && !f->extension ? f->name : f->json_name);
+    return tc_slice_str((o->options->proto_names && !f->extension) || f->shadowed ? f->name : f->json_name);
+}
+
+static bool member_out(struct tc_json_out *o, const struct tc_schema_field *f, bool *first)
+{
+    tc_json_writer_member(&o->w, first, name_of(o, f));
+    return tc_json_out_fits(o);
 }
 
 /* Writes a field that was sent, unless it has no presence and its default value. */
 static bool field_out(struct tc_json_out *o, const struct tc_entry *entries, size_t n, bool *first, unsigned depth)
 {
     const struct tc_schema_field *f = entries->field;
-    struct tc_buf scratch = {0};
-    struct tc_item item = {0};
-    bool good = true;
-    if (!f->repeated)
-        tc_json_out_last(entries, n, &scratch, &item);
-    if (f->repeated || f->has_presence || o->options->emit_defaults || item.value || item.bytes.len) {
-        bool was_first = *first;
-        size_t before = o->w.out->len;
-        tc_json_writer_member(&o->w, first, name_of(o, f));
-        size_t value = o->w.out->len;
-        good = f->map        ? tc_json_out_map(o, entries, n, depth)
-               : f->repeated ? tc_json_out_list(o, entries, n, depth)
-                             : tc_json_out_value(o, f, &item, depth);
-        if (good && f->repeated && !o->options->emit_defaults && o->w.out->len == value + 2) { /* empty */
-            o->w.out->len = before;
-            *first = was_first;
-        }
+    bool was_first = *first, emits_all = f->has_presence || o->options->emit_defaults;
+    size_t before = o->w.out->len;
+    if (!f->repeated && !emits_all) {
+        struct tc_item item = tc_entry_item(&entries[n - 1]);
+        if (!item.value && !item.bytes.len)
+            return true;
     }
-    tc_buf_fini(&scratch);
+    if (!member_out(o, f, first))
+        return false;
+    size_t value = o->w.out->len;
+    bool good = f->map        ? tc_json_out_map(o, entries, n, depth)
+                : f->repeated ? tc_json_out_list(o, entries, n, depth)
+                              : tc_json_out_single(o, entries, n, depth);
+    if (good && f->repeated && !emits_all && o->w.out->len == value + 2) { /* empty */
+        o->w.out->len = before;
+        *first = was_first;
+    }
     return good;
 }
 
 /* Writes a field that was not sent, where the options ask for it. */
-static void absent_out(struct tc_json_out *o, const struct tc_schema_field *f, bool *first)
+static bool absent_out(struct tc_json_out *o, const struct tc_schema_field *f, bool *first)
 {
     const struct tc_item item = {.bytes = tc_slice_of("", 0)};
-    if (f->extension || f->has_presence)
-        return;
-    tc_json_writer_member(&o->w, first, name_of(o, f));
-    if (f->repeated)
-        tc_json_writer_text(&o->w, f->map ? "{}" : "[]");
-    else
-        tc_json_out_value(o, f, &item, 0);
+    if (!member_out(o, f, first))
+        return false;
+    if (!f->repeated)
+        return tc_json_out_value(o, f, &item, 0);
+    tc_json_writer_text(&o->w, f->map ? "{}" : "[]");
+    return true;
 }
 
-bool tc_json_out_fields(struct tc_json_out *o, const torc_schema_message *type, struct tc_slice bytes, bool *first,
-                        unsigned depth)
+bool tc_json_out_fields(struct tc_json_out *o, const torc_schema_message *type, const struct tc_content *content,
+                        bool *first, unsigned depth)
 {
     struct tc_gathered g = {0};
     struct tc_json_step step = {.up = o->step};
-    size_t next = 0; /* the first field that emit_defaults may have to write */
-    bool good = tc_gather(type, bytes, &g) || tc_json_out_fail(o, TORC_EPARSE, "bytes that are not a message");
+    /* Of type->implicit: the first field that emit_defaults may have to write, and the last one. */
+    size_t next = 0, end = o->options->emit_defaults ? type->n_implicit : 0;
+    bool good = tc_gather(type, content, &g) || tc_json_out_fail(o, TORC_EPARSE, "bytes that are not a message");
     for (size_t i = 0, n; i < g.entries.len && good; i += n) {
         const struct tc_schema_field *f = g.entries.data[i].field;
         for (n = 1; i + n < g.entries.len && g.entries.data[i + n].field == f;)
             n++;
-        for (; o->options->emit_defaults && next < f->index; next++)
-            absent_out(o, type->by_number[next], first);
-        next = f->index + 1;
+        for (; good && next < end && type->implicit[next]->index < f->index; next++)
+            good = absent_out(o, type->implicit[next], first);
+        next += next < end && type->implicit[next] == f;
         step.field = f->extension ? f->json_name : f->name;
         o->step = &step;
-        good = field_out(o, &g.entries.data[i], n, first, depth);
+        good = good && field_out(o, &g.entries.data[i], n, first, depth);
         o->step = step.up;
     }
-    for (; good && o->options->emit_defaults && next < type->n_by_number; next++)
-        absent_out(o, type->by_number[next], first);
+    for (; good && next < end; next++)
+        good = absent_out(o, type->implicit[next], first);
     tc_gathered_fini(&g);
     return good;
 }
 
-bool tc_json_out_message(struct tc_json_out *o, const torc_schema_message *type, struct tc_slice bytes, unsigned depth)
+bool tc_json_out_message(struct tc_json_out *o, const torc_schema_message *type, const struct tc_content *content,
+                         unsigned depth)
 {
     bool first = true;
     if (!tc_json_out_begin(o, type, depth))
         return false;
     if (type->known)
-        return tc_json_out_known(o, type, bytes, depth);
+        return tc_json_out_known(o, type, content, depth);
     tc_json_writer_open(&o->w, '{');
-    bool good = tc_json_out_fields(o, type, bytes, &first, depth);
+    bool good = tc_json_out_fields(o, type, content, &first, depth);
     tc_json_writer_close(&o->w, '}', first);
     return good;
 }
@@ -427,5 +452,5 @@ bool tc_json_write(const torc_schema *schema, const torc_schema_message *type, s
 {
     struct tc_json_out o = {
         .w = {.out = out, .indent = (unsigned)options->indent}, .schema = schema, .options = options, .error = error};
-    return tc_json_out_message(&o, type, bytes, 1) && tc_json_out_begin(&o, type, 1);
+    return tc_json_out_message(&o, type, &(struct tc_content){.bytes = bytes}, 1) && tc_json_out_fits(&o);
 }

@@ -17,22 +17,25 @@ struct tc_json_out {
 
 /* Each function writes one value; `depth` is that of the message which is written. They return false with an error. */
 
-bool tc_json_out_message(struct tc_json_out *o, const torc_schema_message *type, struct tc_slice bytes, unsigned depth);
+bool tc_json_out_message(struct tc_json_out *o, const torc_schema_message *type, const struct tc_content *content,
+                         unsigned depth);
 /* The members of a message that has no form of its own; *first as for tc_json_writer_next. */
-bool tc_json_out_fields(struct tc_json_out *o, const torc_schema_message *type, struct tc_slice bytes, bool *first,
-                        unsigned depth);
+bool tc_json_out_fields(struct tc_json_out *o, const torc_schema_message *type, const struct tc_content *content,
+                        bool *first, unsigned depth);
 /* A value of a field: an item's value or bytes. */
 bool tc_json_out_value(struct tc_json_out *o, const struct tc_schema_field *f, const struct tc_item *item,
                        unsigned depth);
 /* All of a list or map; n entries of one field. */
 bool tc_json_out_list(struct tc_json_out *o, const struct tc_entry *entries, size_t n, unsigned depth);
 bool tc_json_out_map(struct tc_json_out *o, const struct tc_entry *entries, size_t n, unsigned depth);
-/* Stores the value of a field that is not repeated: the last one, or the pieces of a message joined in `scratch`. */
-void tc_json_out_last(const struct tc_entry *entries, size_t n, struct tc_buf *scratch, struct tc_item *item);
+/* The value of a field that is not repeated: the last one, or a message of n pieces. */
+bool tc_json_out_single(struct tc_json_out *o, const struct tc_entry *entries, size_t n, unsigned depth);
 /* A message with a form of its own (json/out_known). */
-bool tc_json_out_known(struct tc_json_out *o, const torc_schema_message *type, struct tc_slice bytes, unsigned depth);
-/* Checks the depth of a message, and the size of the output. */
+bool tc_json_out_known(struct tc_json_out *o, const torc_schema_message *type, const struct tc_content *content,
+                       unsigned depth);
+/* Checks the depth of a message, and the size of the output; `fits` the size alone. */
 bool tc_json_out_begin(struct tc_json_out *o, const torc_schema_message *type, unsigned depth);
-bool tc_json_out_fail(struct tc_json_out *o, int code, const char *what);
+bool tc_json_out_fits(struct tc_json_out *o);
+bool tc_json_out_fail(struct tc_json_out *o, int code, const char *fmt, ...) TC_PRINTF(3, 4);
 
 #endif

@@ -5,6 +5,7 @@
  * come back as they were, NaN in a Value. */
 #include <math.h>
 
+#include "base/mem.h"
 #include "base/parse.h"
 #include "proto/time_text.h"
 #include "json/names.h"
@@ -19,7 +20,7 @@ static void take(const struct tc_gathered *g, struct tc_item items[MOST_FIELDS])
     for (size_t i = 0; i < g->entries.len; i++) {
         const struct tc_entry *e = &g->entries.data[i];
         if (!e->field->repeated && !tc_schema_is_message(e->field))
-            tc_json_out_last(e, 1, NULL, &items[e->field->number]);
+            items[e->field->number] = tc_entry_item(e);
     }
 }
 
@@ -34,17 +35,17 @@ static bool time_out(struct tc_json_out *o, const struct tc_item *items, bool du
     return true;
 }
 
-/* A path whose lowerCamelCase would not come back as the same path has no JSON form. */
+/* A path that would not come back as the same path has no JSON form. */
 static bool path_out(struct tc_json_out *o, struct tc_slice path, struct tc_buf *text)
 {
     struct tc_buf camel = {0}, back = {0};
     tc_name_append_camel(&camel, path);
-    bool good = tc_utf8_valid(path) && tc_name_append_snake(&back, tc_buf_slice(&camel)) &&
-                tc_slice_eq(tc_buf_slice(&back), path);
+    bool good = path.len && !memchr(path.data, ',', path.len) && tc_utf8_valid(path) &&
+                tc_name_append_snake(&back, tc_buf_slice(&camel)) && tc_slice_eq(tc_buf_slice(&back), path);
     tc_buf_append_slice(text, tc_buf_slice(&camel));
     tc_buf_fini(&camel);
     tc_buf_fini(&back);
-    return good || tc_json_out_fail(o, TORC_EPARSE, "a path that has no lowerCamelCase");
+    return good || tc_json_out_fail(o, TORC_EPARSE, "a path that is empty, has a comma, or has no lowerCamelCase");
 }
 
 static bool mask_out(struct tc_json_out *o, const struct tc_gathered *g)
@@ -70,14 +71,13 @@ static bool mask_out(struct tc_json_out *o, const struct tc_gathered *g)
 static bool unknown_any_out(struct tc_json_out *o, struct tc_slice url, struct tc_slice value)
 {
     bool first = false;
-    struct tc_buf text = {0};
-    tc_buf_append_slice(&text, url);
-    if (!o->options->unknown_any)
-        tc_json_fail(o->error, TORC_ENOTFOUND, "the type " TC_SHOWN " of a google.protobuf.Any is not known",
-                     TC_SHOW(tc_buf_cstr(&text)));
-    tc_buf_fini(&text);
-    if (!o->options->unknown_any)
+    if (!o->options->unknown_any) {
+        char *name = tc_strndup(url.len ? url.data : "", url.len);
+        tc_json_out_fail(o, TORC_ENOTFOUND, "the type " TC_SHOWN " of a google.protobuf.Any is not known",
+                         TC_SHOW(name));
+        tc_free(name);
         return false;
+    }
     tc_json_writer_member(&o->w, &first, tc_slice_str("@value"));
     tc_buf_append_char(o->w.out, '"');
     tc_base64_encode(o->w.out, value.data, value.len, true);
@@ -88,6 +88,7 @@ static bool unknown_any_out(struct tc_json_out *o, struct tc_slice url, struct t
 static bool any_out(struct tc_json_out *o, const struct tc_item *items, unsigned depth)
 {
     struct tc_slice url = items[1].bytes, value = items[2].bytes;
+    const struct tc_content content = {.bytes = value};
     bool first = true, good = true;
     tc_json_writer_open(&o->w, '{');
     if (url.len || value.len) {
@@ -100,9 +101,9 @@ static bool any_out(struct tc_json_out *o, const struct tc_item *items, unsigned
             good = unknown_any_out(o, url, value);
         } else if (type->known) {
             tc_json_writer_member(&o->w, &first, tc_slice_str("value"));
-            good = tc_json_out_message(o, type, value, depth + 1);
+            good = tc_json_out_message(o, type, &content, depth + 1);
         } else {
-            good = tc_json_out_begin(o, type, depth + 1) && tc_json_out_fields(o, type, value, &first, depth + 1);
+            good = tc_json_out_begin(o, type, depth + 1) && tc_json_out_fields(o, type, &content, &first, depth + 1);
         }
     }
     tc_json_writer_close(&o->w, '}', first);
@@ -115,8 +116,6 @@ static bool value_out(struct tc_json_out *o, const struct tc_gathered *g, unsign
 {
     const struct tc_entry *kind = g->entries.len ? &g->entries.data[g->entries.len - 1] : NULL;
     const struct tc_schema_field *f = kind ? kind->field : NULL;
-    struct tc_item item;
-    struct tc_buf scratch = {0};
     size_t n = 1;
     double number;
     if (!f || f->number == 1) {
@@ -125,13 +124,11 @@ static bool value_out(struct tc_json_out *o, const struct tc_gathered *g, unsign
     }
     while (n < g->entries.len && g->entries.data[g->entries.len - n - 1].field == f)
         n++;
-    tc_json_out_last(kind - (n - 1), n, &scratch, &item);
+    const struct tc_item item = tc_entry_item(kind);
     memcpy(&number, &item.value, sizeof(number));
-    bool good = f->number != 2 || isfinite(number)
-                    ? tc_json_out_value(o, f, &item, depth)
-                    : tc_json_out_fail(o, TORC_EPARSE, "a number that google.protobuf.Value cannot have in JSON");
-    tc_buf_fini(&scratch);
-    return good;
+    return f->number != 2 || isfinite(number)
+               ? tc_json_out_single(o, kind - (n - 1), n, depth)
+               : tc_json_out_fail(o, TORC_EPARSE, "a number that google.protobuf.Value cannot have in JSON");
 }
 
 static bool form_out(struct tc_json_out *o, const torc_schema_message *type, const struct tc_gathered *g,
@@ -163,11 +160,12 @@ static bool form_out(struct tc_json_out *o, const torc_schema_message *type, con
     return false;
 }
 
-bool tc_json_out_known(struct tc_json_out *o, const torc_schema_message *type, struct tc_slice bytes, unsigned depth)
+bool tc_json_out_known(struct tc_json_out *o, const torc_schema_message *type, const struct tc_content *content,
+                       unsigned depth)
 {
     struct tc_gathered g = {0};
-    bool good = tc_gather(type, bytes, &g) ? form_out(o, type, &g, depth)
-                                           : tc_json_out_fail(o, TORC_EPARSE, "bytes that are not a message");
+    bool good = tc_gather(type, content, &g) ? form_out(o, type, &g, depth)
+                                             : tc_json_out_fail(o, TORC_EPARSE, "bytes that are not a message");
     tc_gathered_fini(&g);
     return good;
 }

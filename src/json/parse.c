@@ -9,8 +9,6 @@
  * descriptors have limits. */
 #include "json/parse.h"
 
-#include <stdio.h>
-
 #include "base/parse.h"
 #include "json/fail.h"
 #include "json/item.h"
@@ -26,12 +24,31 @@ struct parse {
     torc_error **error;
 };
 
-static bool parse_fail(struct parse *p, int code, const char *scope, const char *what)
+static bool parse_fail(struct parse *p, int code, const char *scope, const char *fmt, ...) TC_PRINTF(4, 5);
+
+static bool parse_fail(struct parse *p, int code, const char *scope, const char *fmt, ...)
 {
-    const char *file = p->file && p->file->name ? p->file->name : "";
-    if (!*file)
-        return tc_json_fail(p->error, code, "not a FileDescriptorProto: %s", what);
-    return tc_json_fail(p->error, code, "file " TC_SHOWN ": %s%s%s", TC_SHOW(file), scope, *scope ? ": " : "", what);
+    struct tc_buf text = {0};
+    va_list ap;
+    if (p->file->name)
+        tc_buf_printf(&text, "file " TC_SHOWN ": %s%s", TC_SHOW(p->file->name), scope, *scope ? ": " : "");
+    else
+        tc_buf_append_str(&text, "not a FileDescriptorProto: ");
+    va_start(ap, fmt);
+    tc_buf_vprintf(&text, fmt, ap);
+    va_end(ap);
+    tc_json_fail_with(p->error, code, tc_buf_cstr(&text));
+    tc_buf_fini(&text);
+    return false;
+}
+
+/* Returns zeroed memory that lives as long as the file; never NULL. */
+static void *make(struct parse *p, size_t size)
+{
+    void *made = tc_arena_calloc(&p->file->arena, 1, size);
+    if (!made)
+        tc_out_of_memory(size);
+    return made;
 }
 
 static bool parse_next(struct parse *p, struct tc_slice *rest, struct tc_item *item, const char *scope, bool *good)
@@ -44,7 +61,7 @@ static bool parse_next(struct parse *p, struct tc_slice *rest, struct tc_item *i
 
 static const char *keep(struct parse *p, struct tc_slice text)
 {
-    char *copy = tc_schema_alloc(p->schema, text.len + 1, 1);
+    char *copy = make(p, text.len + 1);
     if (text.len)
         memcpy(copy, text.data, text.len);
     return copy;
@@ -59,7 +76,27 @@ static const char *keep_buf(struct parse *p, struct tc_buf *text)
 
 static bool is_text(struct tc_slice text)
 {
-    return text.len <= TC_SCHEMA_MAX_NAME && !(text.len && memchr(text.data, 0, text.len)) && tc_utf8_valid(text);
+    return !(text.len && memchr(text.data, 0, text.len)) && tc_utf8_valid(text);
+}
+
+/* Keeps a text that need not be an identifier. */
+static bool take_text(struct parse *p, const char *scope, struct tc_slice text, const char *what, const char **out)
+{
+    if (text.len > TC_SCHEMA_MAX_NAME)
+        return parse_fail(p, TORC_ELIMIT, scope, "%s of more than 4096 bytes", what);
+    if (!is_text(text))
+        return parse_fail(p, TORC_EPARSE, scope, "%s that is not text", what);
+    *out = keep(p, text);
+    return true;
+}
+
+/* Counts one descriptor. */
+static bool count(struct parse *p, const char *scope)
+{
+    if (++p->schema->items > TC_SCHEMA_MAX_ITEMS)
+        return parse_fail(p, TORC_ELIMIT, scope, "more than 1000000 descriptors");
+    return p->schema->memory + p->file->arena.used <= TC_SCHEMA_MAX_MEMORY ||
+           parse_fail(p, TORC_ELIMIT, scope, "the descriptors of the schema take more than 512 MiB of memory");
 }
 
 /* Counts one descriptor, and stores its name and full name. The name is field 1. */
@@ -67,8 +104,8 @@ static bool take_names(struct parse *p, struct tc_slice bytes, const char *scope
                        const char **full_name)
 {
     struct tc_slice own = tc_wire_find(bytes, 1);
-    if (++p->schema->items > TC_SCHEMA_MAX_ITEMS)
-        return parse_fail(p, TORC_ELIMIT, scope, "more than 1000000 descriptors");
+    if (!count(p, scope))
+        return false;
     if (!tc_name_is_good(own, false))
         return parse_fail(p, TORC_EPARSE, scope, "a name that is not an identifier");
     if (strlen(scope) + own.len + 1 > TC_SCHEMA_MAX_NAME)
@@ -85,11 +122,9 @@ static bool take_names(struct parse *p, struct tc_slice bytes, const char *scope
 /* A reference to a type: ".a.M". */
 static bool take_reference(struct parse *p, const char *scope, struct tc_slice text, const char **out)
 {
-    if (text.len < 2 || text.len > TC_SCHEMA_MAX_NAME || text.data[0] != '.' ||
-        !tc_name_is_good(tc_slice_of(text.data + 1, text.len - 1), true))
+    if (text.len < 2 || text.data[0] != '.' || !tc_name_is_good(tc_slice_of(text.data + 1, text.len - 1), true))
         return parse_fail(p, TORC_EPARSE, scope, "a reference that is not a full name with a dot in front");
-    *out = keep(p, tc_slice_of(text.data + 1, text.len - 1));
-    return true;
+    return take_text(p, scope, tc_slice_of(text.data + 1, text.len - 1), "a reference", out);
 }
 
 static struct tc_schema_symbol *add_symbol(struct parse *p, const char *name, enum tc_symbol_kind kind)
@@ -201,16 +236,18 @@ static bool field_read(struct parse *p, struct tc_schema_field *f, struct tc_sli
     return good;
 }
 
-static void field_name_json(struct parse *p, struct tc_schema_field *f, struct tc_slice given)
+static bool field_name_json(struct parse *p, struct tc_schema_field *f, struct tc_slice given)
 {
     struct tc_buf camel = {0};
+    if (!f->extension && given.len && given.data[0] == '[' && given.data[given.len - 1] == ']')
+        return parse_fail(p, TORC_EPARSE, f->full_name, "a json_name in brackets, as extensions have it");
     if (f->extension)
         tc_buf_printf(&camel, "[%s]", f->full_name);
     else
         tc_name_append_camel(&camel, tc_slice_str(f->name));
     f->has_json_name = !f->extension && given.len && !tc_slice_eq(given, tc_buf_slice(&camel));
-    f->json_name = f->has_json_name ? keep(p, given) : keep(p, tc_buf_slice(&camel));
-    tc_buf_fini(&camel);
+    f->json_name = keep_buf(p, &camel);
+    return !f->has_json_name || take_text(p, f->full_name, given, "a json_name", &f->json_name);
 }
 
 static bool is_packable(int type)
@@ -238,7 +275,7 @@ static void field_resolve(const struct parse *p, struct tc_schema_field *f, cons
 static bool field_parse(struct parse *p, struct tc_slice bytes, const char *scope, torc_schema_message *in,
                         bool extension, struct tc_schema_field **out)
 {
-    struct tc_schema_field *f = tc_schema_alloc(p->schema, 1, sizeof(*f));
+    struct tc_schema_field *f = make(p, sizeof(*f));
     struct raw_field raw = {0};
     *f = (struct tc_schema_field){.file = p->file, .scope = in, .extension = extension};
     if (!take_names(p, bytes, scope, &f->name, &f->full_name) || !field_read(p, f, bytes, &raw))
@@ -250,8 +287,6 @@ static bool field_parse(struct parse *p, struct tc_slice bytes, const char *scop
     bool refers = raw.type == TC_TYPE_MESSAGE || raw.type == TC_TYPE_GROUP || raw.type == TC_TYPE_ENUM;
     if (refers != (f->type_name != NULL) || extension != (f->extendee != NULL))
         return parse_fail(p, TORC_EPARSE, f->full_name, "a reference is missing, or there is one too many");
-    if (!is_text(raw.json_name))
-        return parse_fail(p, TORC_EPARSE, f->full_name, "a json_name that is not text");
     f->number = (int32_t)raw.number;
     f->type = (uint8_t)raw.type;
     if (raw.has_oneof) {
@@ -259,13 +294,16 @@ static bool field_parse(struct parse *p, struct tc_slice bytes, const char *scop
             return parse_fail(p, TORC_EPARSE, f->full_name, "a oneof that its message does not have");
         f->oneof = in->oneofs.data[raw.oneof];
         f->oneof->synthetic = f->proto3_optional;
-        if (f->oneof->members++ == 0)
+        if (f->oneof->members == 0)
             f->oneof->first = in->fields.len;
+        if (f->oneof->first + f->oneof->members++ != in->fields.len)
+            return parse_fail(p, TORC_EPARSE, f->full_name, "another field is between those of its oneof");
     }
-    field_name_json(p, f, raw.json_name);
     field_resolve(p, f, &raw, in && !extension ? in->features : p->features, in && in->map_entry);
+    if (extension && f->required)
+        return parse_fail(p, TORC_EPARSE, f->full_name, "an extension that is required");
     *out = f;
-    return true;
+    return field_name_json(p, f, raw.json_name);
 }
 
 static bool extension_parse(struct parse *p, struct tc_slice bytes, const char *scope, torc_schema_message *in)
@@ -298,7 +336,7 @@ static bool value_parse(struct parse *p, torc_schema_enum *e, struct tc_slice by
 
 static bool enum_parse(struct parse *p, struct tc_slice bytes, const char *scope, torc_schema_message *in)
 {
-    torc_schema_enum *e = tc_schema_alloc(p->schema, 1, sizeof(*e));
+    torc_schema_enum *e = make(p, sizeof(*e));
     struct tc_slice rest = bytes;
     struct tc_item item;
     bool good = true;
@@ -328,10 +366,25 @@ static bool message_parse(struct parse *p, struct tc_slice bytes, const char *sc
 
 static bool oneof_parse(struct parse *p, struct tc_slice bytes, torc_schema_message *m)
 {
-    struct tc_schema_oneof *o = tc_schema_alloc(p->schema, 1, sizeof(*o));
+    struct tc_schema_oneof *o = make(p, sizeof(*o));
     *o = (struct tc_schema_oneof){.index = (unsigned)m->oneofs.len};
     *tc_vec_push(&m->oneofs) = o;
     return take_names(p, bytes, m->full_name, &o->name, NULL);
+}
+
+static bool range_parse(struct parse *p, torc_schema_message *m, struct tc_slice bytes)
+{
+    struct tc_schema_range range = {0};
+    struct tc_item item;
+    bool good = count(p, m->full_name);
+    while (good && parse_next(p, &bytes, &item, m->full_name, &good)) {
+        if (item.wire == TC_WIRE_VARINT && item.number == 1)
+            range.from = (int32_t)(uint32_t)item.value;
+        else if (item.wire == TC_WIRE_VARINT && item.number == 2)
+            range.to = (int32_t)(uint32_t)item.value;
+    }
+    *tc_vec_push(&m->ranges) = range;
+    return good;
 }
 
 static bool member_parse(struct parse *p, torc_schema_message *m, const struct tc_item *item, unsigned depth)
@@ -348,6 +401,8 @@ static bool member_parse(struct parse *p, torc_schema_message *m, const struct t
         return message_parse(p, item->bytes, m->full_name, m, depth + 1);
     case 4:
         return enum_parse(p, item->bytes, m->full_name, m);
+    case 5:
+        return range_parse(p, m, item->bytes);
     case 6:
         return extension_parse(p, item->bytes, m->full_name, m);
     default:
@@ -359,7 +414,7 @@ static bool member_parse(struct parse *p, torc_schema_message *m, const struct t
 static bool message_parse(struct parse *p, struct tc_slice bytes, const char *scope, torc_schema_message *in,
                           unsigned depth)
 {
-    torc_schema_message *m = tc_schema_alloc(p->schema, 1, sizeof(*m));
+    torc_schema_message *m = make(p, sizeof(*m));
     struct tc_slice rest = bytes, options;
     struct tc_item item;
     bool good = true;
@@ -379,6 +434,9 @@ static bool message_parse(struct parse *p, struct tc_slice bytes, const char *sc
     for (rest = bytes; good && parse_next(p, &rest, &item, m->full_name, &good);)
         if (item.wire == TC_WIRE_LENGTH)
             good = member_parse(p, m, &item, depth);
+    for (size_t i = 0; good && i < m->oneofs.len; i++)
+        good = m->oneofs.data[i]->members ||
+               parse_fail(p, TORC_EPARSE, m->full_name, "the oneof %s has no field", m->oneofs.data[i]->name);
     if (good && in)
         *tc_vec_push(&in->nested) = m;
     return good;
@@ -388,7 +446,7 @@ static bool message_parse(struct parse *p, struct tc_slice bytes, const char *sc
 
 static bool method_parse(struct parse *p, torc_schema_service *s, struct tc_slice bytes)
 {
-    torc_schema_method *m = tc_schema_alloc(p->schema, 1, sizeof(*m));
+    torc_schema_method *m = make(p, sizeof(*m));
     struct tc_item item;
     struct tc_buf path = {0};
     bool good = true;
@@ -416,7 +474,7 @@ static bool method_parse(struct parse *p, torc_schema_service *s, struct tc_slic
 
 static bool service_parse(struct parse *p, struct tc_slice bytes, const char *scope)
 {
-    torc_schema_service *s = tc_schema_alloc(p->schema, 1, sizeof(*s));
+    torc_schema_service *s = make(p, sizeof(*s));
     struct tc_slice rest = bytes;
     struct tc_item item;
     bool good = true;
@@ -448,11 +506,9 @@ static bool file_read_edition(struct parse *p)
         edition = PROTO3;
     else if (!tc_slice_eq_str(syntax, "editions"))
         return parse_fail(p, TORC_EUNSUPPORTED, "", "a syntax that is not known");
-    if (edition < PROTO2 || edition > EDITION_2024) {
-        char text[64];
-        snprintf(text, sizeof(text), "edition %llu of descriptor.proto is not supported", (unsigned long long)edition);
-        return parse_fail(p, TORC_EUNSUPPORTED, "", text);
-    }
+    if (edition < PROTO2 || edition > EDITION_2024)
+        return parse_fail(p, TORC_EUNSUPPORTED, "", "edition %llu of descriptor.proto is not supported",
+                          (unsigned long long)edition);
     p->file->edition = (int32_t)edition;
     p->features = features_of(p, defaults[edition - PROTO2], tc_wire_find(p->file->bytes, 8), 50);
     return true;
@@ -460,12 +516,12 @@ static bool file_read_edition(struct parse *p)
 
 static bool definition_parse(struct parse *p, const struct tc_item *item)
 {
-    const char *package = p->file->package;
+    const char *package = p->file->package, *import;
     switch (item->number) {
     case 3:
-        if (!is_text(item->bytes))
-            return parse_fail(p, TORC_EPARSE, "", "an import that is not text");
-        *tc_vec_push(&p->file->imports) = keep(p, item->bytes);
+        if (!count(p, "") || !take_text(p, "", item->bytes, "an import", &import))
+            return false;
+        *tc_vec_push(&p->file->imports) = import;
         return true;
     case 4:
         return message_parse(p, item->bytes, package, NULL, 1);
@@ -482,23 +538,25 @@ static bool definition_parse(struct parse *p, const struct tc_item *item)
 
 bool tc_schema_parse(torc_schema *schema, struct tc_slice bytes, torc_error **error)
 {
-    struct tc_schema_file *file = tc_schema_alloc(schema, 1, sizeof(*file));
+    struct tc_schema_file *file = TC_NEW(struct tc_schema_file);
     struct parse p = {.schema = schema, .file = file, .error = error};
-    struct tc_slice name = tc_wire_find(bytes, 1), package = tc_wire_find(bytes, 2), rest = bytes;
     struct tc_item item;
     bool good = true;
-    *file = (struct tc_schema_file){.bytes = bytes};
     *tc_vec_push(&schema->files) = file;
-    if (!name.len || !is_text(name))
+    tc_arena_init(&file->arena, 0, 0);
+    file->bytes = bytes = tc_arena_copy(&file->arena, bytes);
+    struct tc_slice name = tc_wire_find(bytes, 1), package = tc_wire_find(bytes, 2), rest = bytes;
+    if (!name.len)
         return parse_fail(&p, TORC_EPARSE, "", "it has no name");
-    file->name = keep(&p, name);
-    if (package.len && (package.len > TC_SCHEMA_MAX_NAME || !tc_name_is_good(package, true)))
+    if (!take_text(&p, "", name, "a name", &file->name))
+        return false;
+    if (package.len && !tc_name_is_good(package, true))
         return parse_fail(&p, TORC_EPARSE, "", "a package that is not a name");
-    file->package = keep(&p, package);
-    if (!file_read_edition(&p))
+    if (!take_text(&p, "", package, "a package", &file->package) || !file_read_edition(&p))
         return false;
     while (good && parse_next(&p, &rest, &item, "", &good))
         if (item.wire == TC_WIRE_LENGTH)
             good = definition_parse(&p, &item);
+    schema->memory += good ? file->arena.used : 0;
     return good;
 }

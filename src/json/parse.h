@@ -4,8 +4,8 @@
 
 #include "json/model.h"
 
-/* Adds a file and its symbols, unlinked, to the schema, whose arena has `bytes`. Returns false with an error; the
- * schema may then have symbols of the file, which the caller takes off. */
+/* Adds a file with a copy of the bytes, and its symbols, unlinked, to the schema. Returns false with an error; the
+ * caller then takes the file and its symbols off again. */
 bool tc_schema_parse(torc_schema *schema, struct tc_slice bytes, torc_error **error);
 
 #endif

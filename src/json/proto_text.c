@@ -7,9 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/parse.h"
 #include "json/fail.h"
 #include "json/item.h"
 #include "json/model.h"
+#include "json/names.h"
 
 enum { EDITION_2023 = 1000, PROTO3 = 999, END_OF_NUMBERS = 1 << 29 };
 
@@ -23,14 +25,18 @@ static void line_begin(struct text *t)
     tc_buf_printf(&t->out, "%*s", (int)(2 * t->level), "");
 }
 
-static void literal(struct text *t, const char *s)
+/* Writes a string. `escaped`: the text has escapes already, as the default value of bytes has. */
+static void literal(struct text *t, struct tc_slice s, bool escaped)
 {
+    bool utf8 = tc_utf8_valid(s);
     tc_buf_append_char(&t->out, '"');
-    for (; *s; s++) {
-        unsigned char c = (unsigned char)*s;
-        if (c == '"' || c == '\\')
+    for (size_t i = 0; i < s.len; i++) {
+        unsigned char c = (unsigned char)s.data[i];
+        if (escaped && c == '\\' && i + 1 < s.len && s.data[i + 1] > ' ' && s.data[i + 1] < 0x7f)
+            tc_buf_append(&t->out, &s.data[i++], 2);
+        else if (c == '"' || c == '\\')
             tc_buf_printf(&t->out, "\\%c", c);
-        else if (c < 0x20 || c == 0x7f)
+        else if (c < 0x20 || c == 0x7f || (c >= 0x80 && !utf8))
             tc_buf_printf(&t->out, "\\%03o", c);
         else
             tc_buf_append_char(&t->out, (char)c);
@@ -131,7 +137,7 @@ static void default_write(struct text *t, const struct tc_schema_field *f, unsig
 {
     field_option(t, n, "default");
     if (f->type == TC_TYPE_STRING || f->type == TC_TYPE_BYTES)
-        literal(t, f->default_value);
+        literal(t, tc_slice_str(f->default_value), f->type == TC_TYPE_BYTES);
     else
         for (const char *p = f->default_value; *p; p++) /* a number or a name; nothing else belongs here */
             if (strchr("+-._", *p) || (*p >= '0' && *p <= '9') || (*p >= 'A' && *p <= 'Z') || (*p >= 'a' && *p <= 'z'))
@@ -143,10 +149,9 @@ static void message_body(struct text *t, const torc_schema_message *m);
 static void field_write(struct text *t, const struct tc_schema_field *f)
 {
     unsigned n = 0;
-    bool group = f->type == TC_TYPE_GROUP && f->message->within_field && f->message->scope == f->scope;
     line_begin(t);
     tc_buf_append_str(&t->out, label_of(f));
-    if (group) {
+    if (f->message && f->message->group_of == f) {
         tc_buf_printf(&t->out, "group %s = %" PRId32 " ", f->message->name, f->number);
         message_body(t, f->message);
         return;
@@ -157,7 +162,7 @@ static void field_write(struct text *t, const struct tc_schema_field *f)
         default_write(t, f, &n);
     if (f->has_json_name) {
         field_option(t, &n, "json_name");
-        literal(t, f->json_name);
+        literal(t, tc_slice_str(f->json_name), false);
     }
     if (f->explicit_packed) {
         field_option(t, &n, "packed");
@@ -188,13 +193,8 @@ static void oneof_write(struct text *t, const torc_schema_message *m, const stru
     line_begin(t);
     tc_buf_printf(&t->out, "oneof %s {\n", o->name);
     t->level++;
-    unsigned left = o->members;
-    for (size_t i = o->first; left > 0; i++) {
-        if (m->fields.data[i]->oneof != o)
-            continue;
-        field_write(t, m->fields.data[i]);
-        left--;
-    }
+    for (size_t i = 0; i < o->members; i++)
+        field_write(t, m->fields.data[o->first + i]);
     t->level--;
     line_begin(t);
     tc_buf_append_str(&t->out, "}\n");
@@ -239,16 +239,13 @@ static void range_write(struct text *t, struct tc_slice range, const char *what,
 
 static void reserved_name_write(struct text *t, struct tc_slice name, bool quoted)
 {
-    struct tc_buf copy = {0};
-    tc_buf_append_slice(&copy, name);
     line_begin(t);
     tc_buf_append_str(&t->out, "reserved ");
-    if (quoted)
-        literal(t, tc_buf_cstr(&copy));
+    if (quoted || !tc_name_is_good(name, false))
+        literal(t, name, false);
     else
-        tc_buf_append_str(&t->out, tc_buf_cstr(&copy));
+        tc_buf_append_slice(&t->out, name);
     tc_buf_append_str(&t->out, ";\n");
-    tc_buf_fini(&copy);
 }
 
 static void enum_write(struct text *t, const torc_schema_enum *e)
@@ -319,7 +316,7 @@ static void message_body(struct text *t, const torc_schema_message *m)
     for (size_t i = 0; i < m->enums.len; i++)
         enum_write(t, m->enums.data[i]);
     for (size_t i = 0; i < m->nested.len; i++)
-        if (!m->nested.data[i]->map_entry && !m->nested.data[i]->within_field)
+        if (!m->nested.data[i]->map_entry && !m->nested.data[i]->group_of)
             message_write(t, m->nested.data[i]);
     t->level--;
     line_begin(t);
@@ -370,7 +367,7 @@ static bool is_at_the_top(const struct tc_schema_symbol *symbol)
 {
     switch (symbol->kind) {
     case TC_SYMBOL_MESSAGE:
-        return !symbol->of.message->scope;
+        return !symbol->of.message->scope && !symbol->of.message->group_of;
     case TC_SYMBOL_ENUM:
         return !symbol->of.enumeration->scope;
     case TC_SYMBOL_EXTENSION:
@@ -390,7 +387,7 @@ static void file_write(struct text *t, const torc_schema *schema, const struct t
         tc_buf_printf(&t->out, "\npackage %s;\n", file->package);
     for (size_t i = 0; i < file->imports.len; i++) {
         tc_buf_append_str(&t->out, i ? "import " : "\nimport ");
-        literal(t, file->imports.data[i]);
+        literal(t, tc_slice_str(file->imports.data[i]), false);
         tc_buf_append_str(&t->out, ";\n");
     }
     struct tc_slice options = tc_wire_find(file->bytes, 8);

@@ -1,8 +1,8 @@
 /* The public face of schemas: adding files, and look-ups. json/parse reads files, json/link connects them.
  *
  * A schema is new, changed (files were added since the last link), linked, or failed. Look-ups find something in a
- * linked schema alone, which does not change: so any number of threads may look. Files that are refused are
- * taken off again; their memory stays in the arena until the schema ends. */
+ * linked schema alone, which does not change: so any number of threads may look. What a file defines is in the
+ * file's arena, which goes with a file that is refused. */
 #include <stdlib.h>
 
 #include "json/fail.h"
@@ -13,9 +13,7 @@
 
 torc_schema *torc_schema_new(void)
 {
-    torc_schema *s = TC_NEW(torc_schema);
-    tc_arena_init(&s->arena, 0, 0);
-    return s;
+    return TC_NEW(torc_schema);
 }
 
 static void symbol_fini(struct tc_schema_symbol *symbol)
@@ -28,20 +26,28 @@ static void symbol_fini(struct tc_schema_symbol *symbol)
         tc_vec_fini(&m->enums);
         tc_vec_fini(&m->extends);
         tc_vec_fini(&m->extensions);
+        tc_vec_fini(&m->ranges);
+        tc_free(m->by_number);
+        tc_free(m->by_name);
     } else if (symbol->kind == TC_SYMBOL_ENUM) {
         tc_vec_fini(&symbol->of.enumeration->values);
+        tc_free(symbol->of.enumeration->by_number);
     } else if (symbol->kind == TC_SYMBOL_SERVICE) {
         tc_vec_fini(&symbol->of.service->methods);
     }
 }
 
-/* Drops what was added behind these numbers; the arena keeps its memory until the schema ends. */
+/* Drops what was added behind these numbers. */
 static void schema_cut(torc_schema *s, size_t files, size_t symbols)
 {
     while (s->added.len > symbols)
         symbol_fini(&s->added.data[--s->added.len]);
-    for (; s->files.len > files; s->files.len--)
-        tc_vec_fini(&s->files.data[s->files.len - 1]->imports);
+    while (s->files.len > files) {
+        struct tc_schema_file *file = s->files.data[--s->files.len];
+        tc_vec_fini(&file->imports);
+        tc_arena_fini(&file->arena);
+        tc_free(file);
+    }
 }
 
 void torc_schema_free(torc_schema *s)
@@ -53,8 +59,8 @@ void torc_schema_free(torc_schema *s)
     tc_vec_fini(&s->added);
     tc_vec_fini(&s->symbols);
     tc_vec_fini(&s->by_name);
+    tc_vec_fini(&s->missing);
     tc_vec_fini(&s->services);
-    tc_arena_fini(&s->arena);
     tc_free(s);
 }
 
@@ -76,28 +82,13 @@ static int code_of(torc_error *const *error, int otherwise)
     return error && *error ? torc_error_code(*error) : otherwise;
 }
 
-static bool add_new(torc_schema *s, struct tc_slice bytes, torc_error **error)
-{
-    size_t files = s->files.len, symbols = s->added.len, items = s->items;
-    if (bytes.len > TC_SCHEMA_MAX_BYTES - s->bytes)
-        return tc_json_fail(error, TORC_ELIMIT, "the files of the schema have more than 64 MiB");
-    s->bytes += bytes.len;
-    if (tc_schema_parse(s, tc_arena_copy(&s->arena, bytes), error)) {
-        s->state = TC_SCHEMA_CHANGED;
-        return true;
-    }
-    schema_cut(s, files, symbols);
-    s->items = items;
-    return false;
-}
-
 /* Returns the place of a file's name in by_name, or where it belongs. */
 static size_t file_place(const torc_schema *s, struct tc_slice name)
 {
     size_t low = 0, high = s->by_name.len;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (tc_slice_cmp(tc_slice_str(s->by_name.data[middle]->name), name) < 0)
+        if (tc_slice_cmp(tc_slice_str(s->by_name.data[middle].name), name) < 0)
             low = middle + 1;
         else
             high = middle;
@@ -105,29 +96,77 @@ static size_t file_place(const torc_schema *s, struct tc_slice name)
     return low;
 }
 
-const struct tc_schema_file *tc_schema_file(const torc_schema *s, struct tc_slice name)
+static struct tc_schema_named *file_named(const torc_schema *s, struct tc_slice name)
 {
     size_t at = file_place(s, name);
-    return at < s->by_name.len && tc_slice_eq_str(name, s->by_name.data[at]->name) ? s->by_name.data[at] : NULL;
+    return at < s->by_name.len && tc_slice_eq_str(name, s->by_name.data[at].name) ? &s->by_name.data[at] : NULL;
+}
+
+const struct tc_schema_file *tc_schema_file(const torc_schema *s, struct tc_slice name)
+{
+    const struct tc_schema_named *found = file_named(s, name);
+    return found ? found->file : NULL;
+}
+
+/* Returns the place of a name in by_name, where it is put unless it is there. */
+static struct tc_schema_named *name_put(torc_schema *s, const char *name)
+{
+    struct tc_schema_named *found = file_named(s, tc_slice_str(name));
+    if (found)
+        return found;
+    size_t at = file_place(s, tc_slice_str(name));
+    tc_vec_push(&s->by_name);
+    found = &s->by_name.data[at];
+    memmove(found + 1, found, (s->by_name.len - 1 - at) * sizeof(*found));
+    *found = (struct tc_schema_named){.name = name};
+    return found;
+}
+
+/* Gives a file that has been parsed, and what it imports, their places in by_name and `missing`. Returns false when
+ * there are too many. */
+static bool names_put(torc_schema *s, struct tc_schema_file *file, torc_error **error)
+{
+    size_t n = s->by_name.len + !file_named(s, tc_slice_str(file->name));
+    for (size_t i = 0; i < file->imports.len; i++)
+        n += !file_named(s, tc_slice_str(file->imports.data[i]));
+    if (n > TC_SCHEMA_MAX_FILES)
+        return tc_json_fail(error, TORC_ELIMIT, "the schema has more than 16384 files, with those that are imported");
+    struct tc_schema_named *own = name_put(s, file->name);
+    own->file = file;
+    for (size_t i = 0; i < s->missing.len; i++) {
+        if (s->missing.data[i] == own->name) {
+            tc_vec_remove(&s->missing, i);
+            break;
+        }
+    }
+    for (size_t i = 0; i < file->imports.len; i++) {
+        n = s->by_name.len;
+        const char *name = name_put(s, file->imports.data[i])->name;
+        if (s->by_name.len > n)
+            *tc_vec_push(&s->missing) = name;
+    }
+    return true;
 }
 
 static int add_file(torc_schema *s, struct tc_slice bytes, torc_error **error)
 {
-    struct tc_slice name = bytes.len ? tc_wire_find(bytes, 1) : bytes;
-    const struct tc_schema_file *other = tc_schema_file(s, name);
+    size_t files = s->files.len, symbols = s->added.len, items = s->items, memory = s->memory;
+    const struct tc_schema_file *other = tc_schema_file(s, bytes.len ? tc_wire_find(bytes, 1) : bytes);
     if (other && tc_slice_eq(other->bytes, bytes))
         return TORC_OK;
     if (other)
         tc_json_fail(error, TORC_EEXIST, "another file has the name " TC_SHOWN, TC_SHOW(other->name));
-    else if (s->files.len >= TC_SCHEMA_MAX_FILES)
-        tc_json_fail(error, TORC_ELIMIT, "the schema has more than 16384 files");
-    if (other || s->files.len >= TC_SCHEMA_MAX_FILES || !add_new(s, bytes, error))
-        return code_of(error, TORC_EPARSE);
-    size_t at = file_place(s, name);
-    tc_vec_push(&s->by_name);
-    memmove(&s->by_name.data[at + 1], &s->by_name.data[at], (s->by_name.len - 1 - at) * sizeof(s->by_name.data[0]));
-    s->by_name.data[at] = s->files.data[s->files.len - 1];
-    return TORC_OK;
+    else if (bytes.len > TC_SCHEMA_MAX_BYTES - s->bytes)
+        tc_json_fail(error, TORC_ELIMIT, "the files of the schema have more than 64 MiB");
+    else if (tc_schema_parse(s, bytes, error) && names_put(s, s->files.data[files], error)) {
+        s->bytes += bytes.len;
+        s->state = TC_SCHEMA_CHANGED;
+        return TORC_OK;
+    }
+    schema_cut(s, files, symbols);
+    s->items = items;
+    s->memory = memory;
+    return code_of(error, TORC_EPARSE);
 }
 
 /* Gives the inner function an error where the caller wants none. */
@@ -192,20 +231,7 @@ const char *torc_schema_file_at(const torc_schema *schema, size_t i)
 
 const char *torc_schema_missing_at(const torc_schema *schema, size_t i)
 {
-    TC_VEC(const char *) missing = {0};
-    for (size_t k = 0; k < schema->files.len && missing.len <= i; k++) {
-        for (size_t m = 0; m < schema->files.data[k]->imports.len && missing.len <= i; m++) {
-            const char *name = schema->files.data[k]->imports.data[m];
-            size_t seen = 0;
-            while (seen < missing.len && strcmp(missing.data[seen], name) != 0)
-                seen++;
-            if (seen == missing.len && !tc_schema_file(schema, tc_slice_str(name)))
-                *tc_vec_push(&missing) = name;
-        }
-    }
-    const char *found = i < missing.len ? missing.data[i] : NULL;
-    tc_vec_fini(&missing);
-    return found;
+    return i < schema->missing.len ? schema->missing.data[i] : NULL;
 }
 
 /* --- look-ups --- */

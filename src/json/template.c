@@ -1,12 +1,12 @@
 /* JSON of a message with all its fields, to be filled in.
  *
  * A type within itself ends in {}, and so does every message once the text is large: types that refer to many others
- * would make a text without end. Of a oneof only the first field is written, since the text is to be one that
+ * would make a text without end. Fields of scalars are left out when it is larger still. Of a oneof only the first field is written, since the text is to be one that
  * torc_json_to_bytes takes as it is. */
 #include "json/model.h"
 #include "json/writer.h"
 
-enum { ENOUGH_BYTES = 64 << 10, MOST_FRAMES = 32 };
+enum { ENOUGH_BYTES = 64 << 10, MOST_BYTES = 1 << 20, MOST_FRAMES = 32 };
 
 /* A message that is being written, and those around it. */
 struct template_frame {
@@ -127,12 +127,11 @@ static void message_write(struct tc_json_writer *w, const torc_schema_message *t
     }
     tc_json_writer_open(w, '{');
     if (!is_within(up, type) && frame.depth <= MOST_FRAMES && w->out->len < ENOUGH_BYTES && !type->message_set) {
-        for (size_t i = 0; i < type->fields.len; i++) {
+        for (size_t i = 0; i < type->fields.len && w->out->len < MOST_BYTES;) {
             const struct tc_schema_field *f = type->fields.data[i];
-            if (f->oneof && f->oneof->first != i)
-                continue;
-            tc_json_writer_member(w, &first, tc_slice_str(f->json_name));
+            tc_json_writer_member(w, &first, tc_slice_str(f->shadowed ? f->name : f->json_name));
             field_write(w, f, &frame);
+            i += f->oneof ? f->oneof->members : 1;
         }
     }
     tc_json_writer_close(w, '}', first);

@@ -79,6 +79,42 @@ static void numbers(void **state)
     PLAY(rows, &plain);
 }
 
+/* Exponents and digits of any length: only the integer that both make has a range. */
+static void long_numbers(void **state)
+{
+    static const struct {
+        const char *before, *after, *want;
+    } rows[] = {
+        {"1", "e-1001", "{\"fInt64\":\"1\"}"},
+        {"12", "e-1000", "{\"fInt64\":\"120\"}"},
+        {"-12", "e-1001", "{\"fInt64\":\"-12\"}"},
+        {"0.", "7e1002", "{\"fInt64\":\"7\"}"},
+        {"1", "e-1002", "line 1, column 11: field f_int64: must be an integer of 64 bits"},
+        {"0e9", "", "{}"},
+        {"1e9", "", "line 1, column 11: field f_int64: must be an integer of 64 bits"},
+        {"1e-9", "", "line 1, column 11: field f_int64: must be an integer of 64 bits"},
+    };
+    char zeros[1002];
+    (void)state;
+    memset(zeros, '0', sizeof(zeros) - 1);
+    zeros[sizeof(zeros) - 1] = '\0';
+    for (size_t i = 0; i < TC_ARRAY_LEN(rows); i++) {
+        char json[1100];
+        snprintf(json, sizeof(json), "{\"fInt64\":%s%s%s}", rows[i].before, zeros, rows[i].after);
+        char *text = there_and_back(ALL, json, &plain);
+        assert_string_equal(text, rows[i].want);
+        torc_free(text);
+    }
+    for (int more = 0; more < 2; more++) { /* 1,099 characters and 1,100 */
+        char json[1200];
+        snprintf(json, sizeof(json), "{\"fDouble\":1%s.%.*se-1001}", zeros, 90 + more, zeros);
+        char *text = there_and_back(ALL, json, &plain);
+        assert_string_equal(text, more ? "line 1, column 12: field f_double: must be a number of 64 bits"
+                                       : "{\"fDouble\":1}");
+        torc_free(text);
+    }
+}
+
 static void texts(void **state)
 {
     static const struct row rows[] = {
@@ -126,6 +162,8 @@ static void fields(void **state)
         {ALL, "{\"fEnum\":\"BLUE\"}",
          "line 1, column 10: field f_enum: unknown value BLUE of enum torc.test.json.Color"},
         {ALL, "{\"fEnum\":1.5}", "line 1, column 10: field f_enum: must be the name or number of an enum value"},
+        {ALL, "{\"\\u001b[31m\\u009b\\u007f\\n\xc2\xa0\":1}",
+         "line 1, column 2: torc.test.json.All has no field ?[31m???\xc2\xa0"},
         {ALL, "{\n  \"nobody\": 1}", "line 2, column 3: torc.test.json.All has no field nobody"},
         {ALL, "{\"fMessage\":{\"nobody\":1}}",
          "line 1, column 14: field f_message: torc.test.json.All.Inner has no field nobody"},
@@ -194,6 +232,10 @@ static void well_known(void **state)
          NULL},
         {ALL, "{\"wAny\":{\"value\":{},\"@type\":\"google.protobuf.Empty\"}}",
          "{\"wAny\":{\"@type\":\"google.protobuf.Empty\"}}"},
+        {ALL, "{\"wAny\":{\"value\":{},\"@type\":\"google.protobuf.Empty\",\"value\":{}}}",
+         "line 1, column 53: field w_any: value is given twice"},
+        {ALL, "{\"wMask\":\"a,,b\"}", "line 1, column 10: field w_mask: must be paths in lowerCamelCase"},
+        {ALL, "{\"wMask\":\"a,\"}", "line 1, column 10: field w_mask: must be paths in lowerCamelCase"},
         {ALL, "{\"wDuration\":\"1\"}", "line 1, column 14: field w_duration: must be a duration such as \"1.5s\""},
         {ALL, "{\"wTimestamp\":\"2026-02-30T00:00:00Z\"}",
          "line 1, column 15: field w_timestamp: must be a time such as \"2026-01-02T03:04:05.006Z\""},
@@ -247,7 +289,16 @@ static void options(void **state)
         {ALL, "{\"nobody\":[1,]}", "line 1, column 14: must be a value"},
         {ALL, "{\"wAny\":{\"@type\":\"" URL "a.B\",\"@value\":\"AQI=\"}}", NULL},
         {"torc.test.json.Demanding", "{}", NULL},
+        {"torc.test.json.Picky", "{\"closed\":\"BLUE\"}", "{}"},
         {OLD, "{\"rClosed\":[9,\"CLOSED_ONE\"]}", "{\"rClosed\":[\"CLOSED_ONE\"]}"},
+    };
+    const struct torc_json_options known = {TORC_SIZE(torc_json_options), .allow_unknown = TORC_ON};
+    static const struct row required[] = {
+        {"torc.test.json.Picky", "{\"closed\":\"CLOSED_ONE\"}", NULL},
+        {"torc.test.json.Picky", "{\"closed\":\"BLUE\"}",
+         "line 1, column 2: field closed: is required, and its value is unknown"},
+        {"torc.test.json.Picky", "{\"closed\":9}",
+         "line 1, column 2: field closed: is required, and its value is unknown"},
     };
     const struct torc_json_options named = {TORC_SIZE(torc_json_options), .proto_names = TORC_ON,
                                             .enum_numbers = TORC_ON, .indent = 2};
@@ -264,6 +315,7 @@ static void options(void **state)
     };
     (void)state;
     PLAY(passed_over, &lenient);
+    PLAY(required, &known);
     PLAY(shown, &named);
     PLAY(whole, &defaults);
 }
@@ -338,18 +390,28 @@ static void bytes(void **state)
         ROW(ALL,
             "\xaa\x05\x05\x0a\x03"
             "a_B",
-            "field w_mask: a path that has no lowerCamelCase"),
+            "field w_mask: a path that is empty, has a comma, or has no lowerCamelCase"),
         ROW(ALL,
             "\xaa\x05\x06\x0a\x04"
             "a__b",
-            "field w_mask: a path that has no lowerCamelCase"),
+            "field w_mask: a path that is empty, has a comma, or has no lowerCamelCase"),
         ROW(ALL, "\xb2\x05\x09\x11\x00\x00\x00\x00\x00\x00\xf8\x7f",
             "field w_values[0]: a number that google.protobuf.Value cannot have in JSON"),
         ROW(ALL, "\xb2\x05\x00", "{\"wValues\":[null]}"),
         ROW(ALL,
             "\x8a\x05\x05\x0a\x03"
             "a/b",
-            "the type a/b of a google.protobuf.Any is not known"),
+            "field w_any: the type a/b of a google.protobuf.Any is not known"),
+        ROW(ALL, "\xaa\x05\x05\x0a\x03\x61,b",
+            "field w_mask: a path that is empty, has a comma, or has no lowerCamelCase"),
+        ROW(ALL, "\xaa\x05\x02\x0a\x00", "field w_mask: a path that is empty, has a comma, or has no lowerCamelCase"),
+        ROW(ALL, "\xca\x04\x04\x12\x02\x0a\x05", "field m_bool_message[\"\"]: bytes that are not a message"),
+        /* Of a oneof only the last run of members of one field counts, wherever others are. */
+        ROW(ALL, "\xe8\x03\x01\x18\x01\xf2\x03\x00\xe8\x03\x02\x20\x05\xf2\x03\x01x",
+            "{\"fInt32\":1,\"fInt64\":\"5\",\"cString\":\"x\"}"),
+        /* What a peer calls its keys and types is shown without its control characters. */
+        ROW(ALL, "\xfa\x04\x0d\x0a\x03\x1b[m\x12\x06\x11\xff\xff\xff\xff\xff",
+            "field m_string_value[\"?[m\"]: bytes that are not a message"),
         ROW("torc.test.json.Set", "", "a message set, which has no JSON form"),
 #undef ROW
     };
@@ -425,6 +487,24 @@ static void depth(void **state)
     assert_non_null(strstr(shown_text, "messages within each other are more than max_depth"));
     torc_free(shown_text);
     tc_buf_fini(&bytes);
+}
+
+/* An Any whose type is its last member is looked through first, as deep as messages may be. */
+static void type_behind_its_content(void **state)
+{
+    struct tc_buf text = {0}, first = {0}, inner = nested("{\"rMessage\":[{\"back\":[", "", 44),
+                  end = nested("", "]}]}", 44);
+    (void)state;
+    tc_buf_printf(&inner, "{}%s", tc_buf_cstr(&end));
+    tc_buf_fini(&end);
+    tc_buf_printf(&first, "{\"wAny\":{\"@type\":\"" URL ALL "\",\"rMessage\":[{\"back\":[%s]}]}}", tc_buf_cstr(&inner));
+    tc_buf_printf(&text, "{\"wAny\":{\"rMessage\":[{\"back\":[%s]}],\"@type\":\"" URL ALL "\"}}", tc_buf_cstr(&inner));
+    char *shown_text = there_and_back(ALL, tc_buf_cstr(&text), &plain);
+    assert_string_equal(shown_text, tc_buf_cstr(&first));
+    torc_free(shown_text);
+    tc_buf_fini(&text);
+    tc_buf_fini(&first);
+    tc_buf_fini(&inner);
 }
 
 static void sizes(void **state)
@@ -503,6 +583,9 @@ static void split(void **state)
         {"12 ", TORC_OK, 2},
         {"null{}", TORC_OK, 4},
         {"}", TORC_OK, 1},
+        {" }", TORC_OK, 2},
+        {"\n,1 ", TORC_OK, 2},
+        {" 1]", TORC_OK, 2},
     };
     (void)state;
     for (size_t i = 0; i < TC_ARRAY_LEN(rows); i++) {
@@ -530,9 +613,11 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers),    cmocka_unit_test(texts),  cmocka_unit_test(fields),    cmocka_unit_test(maps),
-        cmocka_unit_test(well_known), cmocka_unit_test(proto2), cmocka_unit_test(options),   cmocka_unit_test(bytes),
-        cmocka_unit_test(depth),      cmocka_unit_test(sizes),  cmocka_unit_test(arguments), cmocka_unit_test(split),
+        cmocka_unit_test(numbers),    cmocka_unit_test(long_numbers), cmocka_unit_test(type_behind_its_content),
+        cmocka_unit_test(texts),      cmocka_unit_test(fields),       cmocka_unit_test(maps),
+        cmocka_unit_test(well_known), cmocka_unit_test(proto2),       cmocka_unit_test(options),
+        cmocka_unit_test(bytes),      cmocka_unit_test(depth),        cmocka_unit_test(sizes),
+        cmocka_unit_test(arguments),  cmocka_unit_test(split),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "support/cmocka.h"
 #include "json/item.h"
+#include "json/model.h"
 
 #define ALL "torc.test.json.All"
 #define OLD "torc.test.json.Old"

@@ -2,7 +2,7 @@
 #include "kit.h"
 
 enum { OPTIONAL = 1, REQUIRED = 2, REPEATED = 3 };
-enum { A_STRING = 9, A_GROUP = 10, A_MESSAGE = 11, AN_ENUM = 14, AN_INT32 = 5 };
+enum { A_STRING = 9, A_BYTES = 12, A_GROUP = 10, A_MESSAGE = 11, AN_ENUM = 14, AN_INT32 = 5 };
 
 /* Adds the file and ends it. Returns the code; the error's text goes to *text (tc_free) unless that is NULL. */
 static int add(torc_schema *schema, struct tc_buf *file, char **text)
@@ -227,6 +227,62 @@ static void group_within_itself(void **state)
     torc_schema_free(s);
 }
 
+/* A file of the edition; `features` are those of the file. */
+static struct tc_buf edition_file(unsigned edition, struct tc_buf *features)
+{
+    struct tc_buf file = {0}, options = {0};
+    put_text(&file, 1, "e.proto");
+    put_text(&file, 12, "editions");
+    put_number(&file, 14, edition);
+    put_part(&options, 50, features);
+    put_part(&file, 8, &options);
+    return file;
+}
+
+/* A group of two fields of one message is written where the first one is; one of an extension of the file's only
+ * there. Default values of bytes have their escapes already, and reserved names of editions may not be names. */
+static void texts_that_lie(void **state)
+{
+    struct tc_buf file = {0}, m = {0}, group = {0}, f, none = {0}, range = {0};
+    torc_schema *s = torc_schema_new();
+    (void)state;
+    put_text(&file, 1, "x.proto");
+    put_text(&m, 1, "M");
+    put_text(&group, 1, "G");
+    put_field(&group, "x", 1, OPTIONAL, AN_INT32, NULL);
+    tc_wire_append(&m, 3, tc_buf_slice(&group));
+    put_field(&m, "g", 1, OPTIONAL, A_GROUP, ".M.G");
+    put_field(&m, "h", 2, OPTIONAL, A_GROUP, ".M.G");
+    f = field_of("b", 3, OPTIONAL, A_BYTES, NULL);
+    put_text(&f, 7, "\\001\\\"\\\\\"; evil\n\\");
+    put_part(&m, 2, &f);
+    put_number(&range, 1, 10);
+    put_number(&range, 2, 20);
+    put_part(&m, 5, &range);
+    put_part(&file, 4, &m);
+    put_part(&file, 4, &group);
+    f = field_of("g", 10, OPTIONAL, A_GROUP, ".G");
+    put_text(&f, 2, ".M");
+    put_part(&file, 7, &f);
+    assert_int_equal(add(s, &file, NULL), 0);
+    file = edition_file(1000, &none);
+    put_text(&m, 1, "N");
+    put_text(&m, 10, "name");
+    put_text(&m, 10, "x; } message Evil {");
+    put_text(&m, 10, "\xff\x1b");
+    put_part(&file, 4, &m);
+    assert_int_equal(add(s, &file, NULL), 0);
+    assert_int_equal(torc_schema_link(s, NULL), 0);
+    described(
+        s, "x.proto",
+        "syntax = \"proto2\";\n\nmessage M {\n  optional group G = 1 {\n    optional int32 x = 1;\n  }\n"
+        "  optional .M.G h = 2;\n  optional bytes b = 3 [default = \"\\001\\\"\\\\\\\"; evil\\012\\\\\"];\n"
+        "  extensions 10 to 19;\n}\n\nextend .M {\n  optional group G = 10 {\n    optional int32 x = 1;\n  }\n}\n");
+    described(s, "N",
+              "message N {\n  reserved name;\n  reserved \"x; } message Evil {\";\n  reserved \"\\377\\033\";\n}\n");
+    torc_schema_free(s);
+}
+
 static void templates(void **state)
 {
     torc_schema *s = kit_schema();
@@ -252,18 +308,6 @@ static void templates(void **state)
 }
 
 /* --- editions --- */
-
-/* A file of the edition; `features` are those of the file. */
-static struct tc_buf edition_file(unsigned edition, struct tc_buf *features)
-{
-    struct tc_buf file = {0}, options = {0};
-    put_text(&file, 1, "e.proto");
-    put_text(&file, 12, "editions");
-    put_number(&file, 14, edition);
-    put_part(&options, 50, features);
-    put_part(&file, 8, &options);
-    return file;
-}
 
 static void editions(void **state)
 {
@@ -450,6 +494,141 @@ static void two_files(void **state)
 }
 
 /* Imports in a circle, one that nobody has, and one whose type is used. */
+/* Names of two fields that are one in JSON: each field keeps a name that means it. */
+static void names_in_json(void **state)
+{
+    static const struct {
+        const char *name, *json_name;
+    } rows[] = {{"foo_bar", NULL}, {"fooBar", NULL}, {"a", "b"}, {"b", NULL}, {"c", "x"}, {"d", "x"}, {"e", "@type"}};
+    static const char json[] = "{\"foo_bar\":1,\"fooBar\":2,\"a\":3,\"b\":4,\"x\":5,\"d\":6,\"e\":7}";
+    torc_schema *s = torc_schema_new();
+    struct tc_buf fields = {0};
+    void *bytes;
+    char *text;
+    size_t size;
+    (void)state;
+    for (unsigned i = 0; i < TC_ARRAY_LEN(rows); i++) {
+        struct tc_buf f = field_of(rows[i].name, i + 1, OPTIONAL, AN_INT32, NULL);
+        if (rows[i].json_name)
+            put_text(&f, 10, rows[i].json_name);
+        put_part(&fields, 2, &f);
+    }
+    struct tc_buf file = file_with(&fields);
+    assert_int_equal(add(s, &file, NULL), 0);
+    assert_int_equal(torc_schema_link(s, NULL), 0);
+    const torc_schema_message *m = torc_schema_find_message(s, "p.M");
+    assert_int_equal(torc_json_to_bytes(s, m, json, strlen(json), NULL, &bytes, &size, NULL), 0);
+    static const char want[] = "\x08\x01\x10\x02\x18\x03\x20\x04\x28\x05\x30\x06\x38\x07";
+    assert_int_equal(size, sizeof(want) - 1);
+    assert_memory_equal(bytes, want, size);
+    assert_int_equal(torc_json_from_bytes(s, m, bytes, size, NULL, &text, NULL, NULL), 0);
+    assert_string_equal(text, json);
+    torc_free(text);
+    torc_free(bytes);
+    text = torc_schema_template(m);
+    assert_int_equal(torc_json_to_bytes(s, m, text, strlen(text), NULL, &bytes, &size, NULL), 0);
+    torc_free(bytes);
+    torc_free(text);
+    struct tc_buf f = field_of("f", 1, OPTIONAL, AN_INT32, NULL);
+    put_text(&f, 10, "[p.x]");
+    put_part(&fields, 2, &f);
+    file = file_with(&fields);
+    refused(&file, TORC_EPARSE, "file x.proto: p.M.f: a json_name in brackets, as extensions have it");
+    torc_schema_free(s);
+}
+
+/* Returns a file of proto2 with M, which leaves the numbers 100 to 199 and 10 to 149 to extensions, and an extension. */
+static struct tc_buf extended(unsigned number, unsigned label)
+{
+    static const unsigned ranges[][2] = {{100, 200}, {10, 150}, {5, 6}};
+    struct tc_buf file = {0}, m = {0}, f = field_of("e", number, label, AN_INT32, NULL);
+    put_text(&file, 1, "x.proto");
+    put_text(&m, 1, "M");
+    for (size_t i = 0; i < TC_ARRAY_LEN(ranges); i++) {
+        struct tc_buf range = {0};
+        put_number(&range, 1, ranges[i][0]);
+        put_number(&range, 2, ranges[i][1]);
+        put_part(&m, 5, &range);
+    }
+    put_field(&m, "own", 1000, OPTIONAL, AN_INT32, NULL);
+    put_part(&file, 4, &m);
+    put_text(&f, 2, ".M");
+    put_part(&file, 7, &f);
+    return file;
+}
+
+static void extensions(void **state)
+{
+    static const unsigned good[] = {5, 10, 99, 100, 149, 150, 199}, bad[] = {4, 6, 9, 200, 1001};
+    (void)state;
+    for (size_t i = 0; i < TC_ARRAY_LEN(good); i++) {
+        torc_schema *s = torc_schema_new();
+        struct tc_buf file = extended(good[i], OPTIONAL);
+        assert_int_equal(add(s, &file, NULL), 0);
+        assert_int_equal(torc_schema_link(s, NULL), 0);
+        torc_schema_free(s);
+    }
+    for (size_t i = 0; i < TC_ARRAY_LEN(bad); i++) {
+        struct tc_buf file = extended(bad[i], OPTIONAL);
+        refused(&file, TORC_EPARSE, "file x.proto: e: has a number that its message does not leave to extensions");
+    }
+    struct tc_buf file = extended(100, REQUIRED);
+    refused(&file, TORC_EPARSE, "file x.proto: e: an extension that is required");
+}
+
+static void oneofs(void **state)
+{
+    struct tc_buf fields = {0}, oneof = {0}, f;
+    (void)state;
+    put_text(&oneof, 1, "o");
+    put_part(&fields, 8, &oneof);
+    struct tc_buf file = file_with(&fields);
+    refused(&file, TORC_EPARSE, "file x.proto: p.M: the oneof o has no field");
+    put_text(&oneof, 1, "o");
+    put_part(&fields, 8, &oneof);
+    for (unsigned i = 0; i < 3; i++) {
+        f = field_of(i == 0 ? "a" : i == 1 ? "b" : "c", i + 1, OPTIONAL, AN_INT32, NULL);
+        if (i != 1)
+            put_number(&f, 9, 0);
+        put_part(&fields, 2, &f);
+    }
+    file = file_with(&fields);
+    refused(&file, TORC_EPARSE, "file x.proto: p.M.c: another field is between those of its oneof");
+}
+
+/* What is too long is TORC_ELIMIT, whatever it is. */
+static void long_texts(void **state)
+{
+    char text[4200];
+    struct tc_buf file, m = {0}, f;
+    (void)state;
+    memset(text, 'a', sizeof(text) - 1);
+    text[sizeof(text) - 1] = '\0';
+    file = file_of(text, NULL);
+    refused(&file, TORC_ELIMIT, "not a FileDescriptorProto: a name of more than 4096 bytes");
+    file = file_of("x.proto", text);
+    refused(&file, TORC_ELIMIT, "file x.proto: a package of more than 4096 bytes");
+    file = file_of("x.proto", NULL);
+    put_text(&file, 3, text);
+    refused(&file, TORC_ELIMIT, "file x.proto: an import of more than 4096 bytes");
+    f = field_of("f", 1, OPTIONAL, AN_INT32, NULL);
+    put_text(&f, 10, text);
+    put_part(&m, 2, &f);
+    file = file_with(&m);
+    refused(&file, TORC_ELIMIT, "file x.proto: p.M.f: a json_name of more than 4096 bytes");
+    text[0] = '.';
+    put_field(&m, "f", 1, OPTIONAL, A_MESSAGE, text);
+    file = file_with(&m);
+    refused(&file, TORC_ELIMIT, "file x.proto: p.M.f: a reference of more than 4096 bytes");
+    f = field_of("f", 1, OPTIONAL, AN_INT32, NULL);
+    put_text(&f, 10, "\xff");
+    put_part(&m, 2, &f);
+    file = file_with(&m);
+    refused(&file, TORC_EPARSE, "file x.proto: p.M.f: a json_name that is not text");
+    file = file_of("a\x1b[2J\n", "p..q");
+    refused(&file, TORC_EPARSE, "file a?[2J?: a package that is not a name");
+}
+
 static void imports(void **state)
 {
     torc_schema *s = torc_schema_new();
@@ -555,12 +734,17 @@ int main(void)
         cmocka_unit_test(later_files),
         cmocka_unit_test(describe),
         cmocka_unit_test(group_within_itself),
+        cmocka_unit_test(texts_that_lie),
         cmocka_unit_test(templates),
         cmocka_unit_test(editions),
         cmocka_unit_test(malformed_files),
         cmocka_unit_test(malformed_fields),
         cmocka_unit_test(false_forms),
         cmocka_unit_test(two_files),
+        cmocka_unit_test(names_in_json),
+        cmocka_unit_test(extensions),
+        cmocka_unit_test(oneofs),
+        cmocka_unit_test(long_texts),
         cmocka_unit_test(imports),
         cmocka_unit_test(limits),
     };
