@@ -348,7 +348,7 @@ static void memory_of_names(void **state)
     struct tc_buf file;
     size_t before = count();
     (void)state;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 2; i++) {
         torc_error *error = NULL;
         file = long_names("names.proto", 100000);
         assert_int_equal(torc_schema_add_file(s, file.data, file.len, &error), TORC_ELIMIT);
