@@ -107,7 +107,8 @@ TORC_JSON_API int torc_schema_merge(torc_schema *schema, const torc_schema *from
  * call has failed); TORC_ENOTFOUND when a type is not defined: the text names who refers to it, and the first import
  * that was not added; TORC_EEXIST when two files define one name, or one message has two fields of one number or name;
  * TORC_EPARSE for types that cannot be what they are used for (a map entry without a key, a google.protobuf.Timestamp
- * with other fields) and extensions whose number their message does not leave to extensions; TORC_ELIMIT. A schema whose link has failed can only be freed, or be merged into another.
+ * with other fields) and extensions whose number their message does not leave to extensions; TORC_ELIMIT. A schema
+ * whose link has failed can only be freed, or be merged into another.
  *
  * Files may be added and linked again later. Types that were found before stay valid, and messages get the new
  * extensions. A file may import what nobody added, as long as it uses no type of it; imports may go in a circle.

@@ -1,4 +1,8 @@
-/* The public conversions: arguments and options. */
+/* The public conversions: arguments and options.
+ *
+ * json/in and json/out convert. Here is what both have in common: options become complete, sizes are compared with
+ * max_bytes before and after, and an error is made also where the caller wants none, since its code is returned.
+ * torc_json_split knows brackets and strings alone. */
 #include "json/convert.h"
 
 #include "base/sized.h"

@@ -1,3 +1,4 @@
+/* Texts of errors have names that peers chose: they are cut, and have no control characters. */
 #include "json/fail.h"
 
 enum { MOST_STEPS = 16, MOST_KEY = 64 };

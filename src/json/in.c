@@ -457,8 +457,8 @@ bool tc_json_in_map(struct tc_json_in *in, const struct tc_schema_field *f, unsi
 
 /* --- messages --- */
 
-/* Which fields and oneofs of a message were read: a bit for each, in the struct itself when they are few, else in pages,
- * so that a message costs what it has and not what its type might have. */
+/* The fields and oneofs of a message that were read: a bit for each, in the struct itself when they are few, else in
+ * pages, so that a message costs what it has and not what its type might have. */
 enum { PAGE_WORDS = 64, PAGE_BITS = 64 * PAGE_WORDS, MOST_PAGES = 2 * TC_SCHEMA_MAX_FIELDS / PAGE_BITS };
 
 struct seen {

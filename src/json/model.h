@@ -129,7 +129,7 @@ struct torc_schema_message {
     TC_VEC(struct tc_schema_field *) extensions; /* of it, which others define */
     TC_VEC(struct tc_schema_range) ranges;       /* numbers that it leaves to extensions */
     struct tc_schema_field **by_number;          /* with extensions; set by link.c as all that follow */
-    struct tc_schema_field **implicit;           /* those that have no presence and are no extensions, in that order */
+    struct tc_schema_field **implicit;           /* without extensions and fields with presence, in that order */
     struct tc_schema_alias *by_name;
     size_t n_by_number, n_implicit, n_by_name, n_required;
 };

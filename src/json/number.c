@@ -38,8 +38,8 @@ size_t tc_number_length(struct tc_slice text)
     return at;
 }
 
-/* Splits off the exponent, which becomes at most 10^12: no text has as many digits, so that beyond it the outcome is the
- * same. */
+/* Splits off the exponent, which becomes at most 10^12: no text has as many digits, so that the outcome is the same
+ * beyond it. */
 static int64_t number_exponent(struct tc_slice *number)
 {
     size_t at = 0;

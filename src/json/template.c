@@ -1,8 +1,8 @@
 /* JSON of a message with all its fields, to be filled in.
  *
  * A type within itself ends in {}, and so does every message once the text is large: types that refer to many others
- * would make a text without end. Fields of scalars are left out when it is larger still. Of a oneof only the first field is written, since the text is to be one that
- * torc_json_to_bytes takes as it is. */
+ * would make a text without end. Scalars are left out when it is larger still. Of a oneof only the first field is
+ * written, since the text is to be one that torc_json_to_bytes takes as it is. */
 #include "json/model.h"
 #include "json/writer.h"
 

@@ -409,7 +409,7 @@ static void bytes(void **state)
         /* Of a oneof only the last run of members of one field counts, wherever others are. */
         ROW(ALL, "\xe8\x03\x01\x18\x01\xf2\x03\x00\xe8\x03\x02\x20\x05\xf2\x03\x01x",
             "{\"fInt32\":1,\"fInt64\":\"5\",\"cString\":\"x\"}"),
-        /* What a peer calls its keys and types is shown without its control characters. */
+        /* Names that a peer chose are shown without their control characters. */
         ROW(ALL, "\xfa\x04\x0d\x0a\x03\x1b[m\x12\x06\x11\xff\xff\xff\xff\xff",
             "field m_string_value[\"?[m\"]: bytes that are not a message"),
         ROW("torc.test.json.Set", "", "a message set, which has no JSON form"),

@@ -15,6 +15,10 @@
 #define ALL "torc.test.json.All"
 #define OLD "torc.test.json.Old"
 
+/* Labels and types of fields. */
+enum { OPTIONAL = 1, REQUIRED = 2, REPEATED = 3 };
+enum { AN_INT32 = 5, A_STRING = 9, A_GROUP = 10, A_MESSAGE = 11, A_BYTES = 12, AN_ENUM = 14 };
+
 /* Reads what protoc made of the files of test/json, with all that they import. */
 static inline struct tc_buf kit_set(void)
 {
@@ -89,6 +93,44 @@ static inline struct tc_buf file_of(const char *name, const char *package)
         put_text(&f, 2, package);
     put_text(&f, 12, "proto3");
     return f;
+}
+
+/* Adds the file and ends it. Returns the code; the error's text goes to *text (tc_free) unless that is NULL. */
+static inline int add(torc_schema *schema, struct tc_buf *file, char **text)
+{
+    torc_error *error = NULL;
+    int rc = torc_schema_add_file(schema, file->data, file->len, &error);
+    if (text)
+        *text = tc_strdup(torc_error_text(error));
+    torc_error_free(error);
+    tc_buf_fini(file);
+    return rc;
+}
+
+/* Adds one file to a new schema and links it; asserts the text of the error that one of the two gives. */
+static inline void refused(struct tc_buf *file, int code, const char *want)
+{
+    torc_schema *schema = torc_schema_new();
+    torc_error *error = NULL;
+    int rc = torc_schema_add_file(schema, file->data, file->len, &error);
+    if (rc == 0)
+        rc = torc_schema_link(schema, &error);
+    assert_string_equal(torc_error_text(error), want);
+    assert_int_equal(rc, code);
+    torc_error_free(error);
+    torc_schema_free(schema);
+    tc_buf_fini(file);
+}
+
+/* A file "x.proto" of package p with message M, which has these fields. */
+static inline struct tc_buf file_with(struct tc_buf *fields)
+{
+    struct tc_buf file = file_of("x.proto", "p"), m = {0};
+    put_text(&m, 1, "M");
+    tc_buf_append_slice(&m, tc_buf_slice(fields));
+    tc_buf_fini(fields);
+    put_part(&file, 4, &m);
+    return file;
 }
 
 #endif
