@@ -146,10 +146,8 @@ static int parse_args(struct args *a, int argc, char **argv)
     opterr = 0;
     optind = 1;
     while ((c = getopt_long(argc, argv, ":vh", options, NULL)) != -1) {
-        if (c == 'h') {
-            fputs(help, stdout);
-            return -1;
-        }
+        if (c == 'h')
+            return cli_help(help);
         if (c == '?' || c == ':')
             return cli_bad_option(NAME, c, argv);
         if ((rc = apply(a, c)) != 0)

@@ -80,6 +80,13 @@ void cli_left_out(void *arg, const char *file, const char *text)
 
 static int lost_output; /* errno of the first write that failed */
 
+int cli_help(const char *text)
+{
+    if (fputs(text, stdout) == EOF && !lost_output)
+        lost_output = errno;
+    return -1;
+}
+
 bool cli_flush(void)
 {
     if (fflush(stdout) == 0)
@@ -181,6 +188,15 @@ int cli_duration_ms(const char *command, const char *option, const char *text, u
     if (rc != 0)
         return cli_usage(command, "%s: '%s' is not a duration such as 250ms, 10s or 2m", option, text);
     *out = (ns + 999999) / 1000000;
+    return 0;
+}
+
+int cli_seconds_ms(const char *command, const char *option, const char *text, uint64_t *out)
+{
+    double seconds;
+    if (tc_parse_double(tc_slice_str(text), &seconds) != 0 || !(seconds >= 0 && seconds < 2500000.0 * 3600))
+        return cli_duration_ms(command, option, text, out);
+    *out = (uint64_t)(seconds * 1000 + 0.999999);
     return 0;
 }
 

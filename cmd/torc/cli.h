@@ -28,6 +28,8 @@ int cli_path(const char *command, const char *option, const char *path);
 int cli_u64(const char *command, const char *option, const char *text, uint64_t min, uint64_t max, uint64_t *out);
 int cli_size(const char *command, const char *option, const char *text, uint64_t *out);
 int cli_duration_ms(const char *command, const char *option, const char *text, uint64_t *out);
+/* cli_duration_ms that also takes a bare number, of seconds. */
+int cli_seconds_ms(const char *command, const char *option, const char *text, uint64_t *out);
 /* Reads a rate in calls per second, bounded so that times computed from it cannot overflow. */
 int cli_rate(const char *command, const char *option, const char *text, double *out);
 /* Parses -o text|json. */
@@ -41,6 +43,8 @@ int cli_read_regular(const char *command, const char *option, const char *path, 
  * file. */
 int cli_read_pem(const char *command, const char *option, const char *kind, const char *path, struct tc_buf *out);
 
+/* Prints the text of --help. Returns -1, which is neither a failure nor a success. */
+int cli_help(const char *text);
 /* Flushes standard output. Returns false with errno if that failed; cli_end_output reports it. */
 bool cli_flush(void);
 /* Returns true if output could not be written: the work has lost its reader. */
@@ -68,6 +72,8 @@ void cli_format_us(struct tc_buf *out, uint64_t us);
 /* Appends foreign text for people: control characters as \u001b, each byte that is not UTF-8 as U+FFFD. JSON stays
  * JSON. */
 void cli_append_shown(struct tc_buf *out, const char *data, size_t len);
+/* Appends foreign text of several lines, each as cli_append_shown shows it. */
+void cli_append_lines(struct tc_buf *out, const char *text);
 /* Returns foreign text as cli_append_shown shows it, in `scratch`, whose content it replaces. Valid until `scratch`
  * changes. */
 const char *cli_shown(struct tc_buf *scratch, const char *text);

@@ -43,6 +43,16 @@ void cli_append_shown(struct tc_buf *out, const char *data, size_t len)
     append(out, data, len, false);
 }
 
+void cli_append_lines(struct tc_buf *out, const char *text)
+{
+    struct tc_slice rest = tc_slice_str(text), line;
+    bool first = true;
+    for (bool more = true; tc_slice_split(&rest, &more, '\n', &line); first = false) {
+        tc_buf_append_str(out, first ? "" : "\n");
+        append(out, line.data, line.len, false);
+    }
+}
+
 const char *cli_shown(struct tc_buf *scratch, const char *text)
 {
     tc_buf_clear(scratch);

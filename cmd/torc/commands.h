@@ -3,6 +3,8 @@
 #define TORC_COMMANDS_H
 
 int cmd_call(int argc, char **argv);
+int cmd_list(int argc, char **argv);
+int cmd_describe(int argc, char **argv);
 int cmd_backend(int argc, char **argv);
 int cmd_serve_xds(int argc, char **argv);
 int cmd_xds(int argc, char **argv);

@@ -6,11 +6,34 @@
 #include "connect.h"
 
 #include <getopt.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
 #include "cli.h"
 #include "cli_tls.h"
+
+const struct cli_foreign connect_foreign[] = {
+    {"insecure", "ghz means plaintext by it and grpcurl unchecked TLS: say --plaintext or --skip-verify"},
+    {"alts", "Torc has no ALTS; --creds has the kinds of credentials"},
+    {"call", "write the method behind the target"},
+    {"config", "there is no file of options: write them on the command line"},
+    {"connections", "use --channels"},
+    {"format-error", "details of errors are always shown; -o json has them as JSON"},
+    {"import-paths", "use --import-path, once for each folder"},
+    {"lb-strategy", "use --service-config, such as '{\"loadBalancingConfig\":[{\"round_robin\":{}}]}'"},
+    {"max-msg-sz", "use --max-receive-bytes"},
+    {"max-time", "use --deadline"},
+    {"msg-template", "use torc describe TARGET SYMBOL --template"},
+    {"servername", "use --authority"},
+    {"skipTLS", "use --skip-verify"},
+    {"skipFirst", "torc bench connects before the clock starts"},
+    {"timeout", "use --deadline"},
+    {"total", "use --count"},
+    {"unix", "use the target unix:PATH"},
+    {"use-reflection", "use --reflect"},
+    {NULL, NULL},
+};
 
 static int set_service_config(const char *command, struct connect_args *a, const char *text)
 {
@@ -59,6 +82,19 @@ int connect_option(const char *command, struct connect_args *a, int code, const 
         return 0;
     case CONNECT_SERVICE_CONFIG:
         return set_service_config(command, a, value);
+    case CONNECT_PLAINTEXT:
+        a->plaintext = true;
+        return 0;
+    case CONNECT_SKIP_VERIFY:
+        a->skip_verify = true;
+        return 0;
+    case CONNECT_USER_AGENT:
+        a->user_agent = value;
+        return 0;
+    case CONNECT_CONNECT_TIMEOUT:
+        return cli_seconds_ms(command, "--connect-timeout", value, &a->connect_timeout_ms);
+    case CONNECT_KEEPALIVE_TIME:
+        return cli_seconds_ms(command, "--keepalive-time", value, &a->keepalive_time_ms);
     case CONNECT_MAX_RECEIVE:
         rc = cli_size(command, "--max-receive-bytes", value, &a->max_receive_bytes);
         if (rc == 0 && a->max_receive_bytes == 0)
@@ -69,10 +105,12 @@ int connect_option(const char *command, struct connect_args *a, int code, const 
     }
 }
 
-/* Accepts the methods that torc_unary accepts. */
-static int check_method(const char *command, const char *text)
+/* Stores the method in the form that torc_unary accepts: "Service.Method" becomes "Service/Method". */
+static int set_method(const char *command, struct connect_args *a, const char *text)
 {
     const char *method = text[0] == '/' ? text + 1 : text, *slash = strrchr(method, '/');
+    if (!slash)
+        slash = strrchr(method, '.');
     if (!slash || slash == method || !slash[1])
         return cli_usage(command, "METHOD '%s' does not have the form package.Service/Method", text);
     if (strlen(method) > 65535)
@@ -80,28 +118,38 @@ static int check_method(const char *command, const char *text)
     for (const char *p = method; *p; p++)
         if (*p <= ' ' || *p > '~')
             return cli_usage(command, "METHOD '%s' must be printable ASCII without spaces", text);
+    a->method = tc_asprintf("%.*s/%s", (int)(slash - method), method, slash + 1);
+    return 0;
+}
+
+int connect_settle(const char *command, struct connect_args *a)
+{
+    bool files = a->ca.len || a->cert.len || a->key.len;
+    if (a->plaintext && (files || a->skip_verify || (a->creds && strcmp(a->creds, "insecure") != 0)))
+        return cli_usage(command, "--plaintext goes with no option of TLS");
+    if (!a->creds)
+        a->creds = !a->plaintext && (files || a->skip_verify) ? "tls" : "insecure";
+    bool google = strcmp(a->creds, "google_default") == 0, insecure = strcmp(a->creds, "insecure") == 0;
+    if ((a->ca.len && insecure) || ((a->cert.len || a->key.len) && (insecure || google)))
+        return cli_usage(command, "--ca, --cert and --key go with --creds tls or xds; --ca with google_default too");
+    if (!a->cert.len != !a->key.len)
+        return cli_usage(command, "--cert and --key go together");
+    if (a->skip_verify && (strcmp(a->creds, "tls") != 0 || a->ca.len))
+        return cli_usage(command, "--skip-verify goes with --creds tls, and without --ca");
     return 0;
 }
 
 int connect_finish(const char *command, struct connect_args *a, int argc, char **argv)
 {
     int rc;
-    if (!a->creds)
-        a->creds = "insecure";
     if (argc - optind < 2)
         return cli_usage(command, "give a TARGET and a METHOD");
     if (argc - optind > 2)
         return cli_usage(command, "unexpected argument '%s'", argv[optind + 2]);
     a->target = argv[optind];
-    a->method = argv[optind + 1];
-    if ((rc = check_method(command, a->method)) != 0)
+    if ((rc = set_method(command, a, argv[optind + 1])) != 0)
         return rc;
-    bool google = strcmp(a->creds, "google_default") == 0, insecure = strcmp(a->creds, "insecure") == 0;
-    if ((a->ca.len && insecure) || ((a->cert.len || a->key.len) && (insecure || google)))
-        return cli_usage(command, "--ca, --cert and --key go with --creds tls or xds; --ca with google_default too");
-    if (!a->cert.len != !a->key.len)
-        return cli_usage(command, "--cert and --key go together");
-    return 0;
+    return connect_settle(command, a);
 }
 
 void connect_args_fini(struct connect_args *a)
@@ -110,6 +158,7 @@ void connect_args_fini(struct connect_args *a)
     tc_buf_fini(&a->cert);
     tc_buf_fini(&a->key);
     tc_buf_fini(&a->service_config);
+    tc_free(a->method);
 }
 
 /* Prints which file the credentials failed on or, if the files are good, which other setting. */
@@ -145,6 +194,7 @@ static int make_tls(const char *command, const struct connect_args *a, torc_cred
     o.roots_pem = ca.len ? tc_buf_cstr(&ca) : NULL;
     o.certificate_pem = cert.len ? tc_buf_cstr(&cert) : NULL;
     o.private_key_pem = key.len ? tc_buf_cstr(&key) : NULL;
+    o.skip_verify = a->skip_verify;
     torc_error *error = NULL;
     *out = torc_credentials_tls(&o, &error);
     tc_buf_fini(&ca);
@@ -176,10 +226,17 @@ int connect_channels(const char *command, struct connect_args *a, torc_runtime *
                      torc_channel ***channels)
 {
     torc_credentials *creds;
+    if (a->skip_verify)
+        fprintf(stderr, "torc %s: --skip-verify: anybody in between can read and change what is sent\n", command);
     int rc = make_credentials(command, a, &creds);
     if (rc != 0)
         return rc;
-    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = creds, .authority = a->authority};
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options),
+                                     .credentials = creds,
+                                     .authority = a->authority,
+                                     .user_agent = a->user_agent,
+                                     .connect_timeout_ms = (int64_t)a->connect_timeout_ms,
+                                     .keepalive_time_ms = (int64_t)a->keepalive_time_ms};
     if (a->service_config.len)
         o.service_config_json = tc_buf_cstr(&a->service_config);
     if (a->max_receive_bytes)

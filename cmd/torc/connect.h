@@ -5,11 +5,15 @@
 #include <torc/torc.h>
 
 #include "base/buf.h"
+#include "cli_options.h"
 
 struct connect_args {
-    const char *target, *method;
-    const char *creds, *authority;
-    uint64_t max_receive_bytes;  /* 0: the default */
+    const char *target;
+    char *method; /* "package.Service/Method", owned; NULL: not given */
+    const char *creds, *authority, *user_agent;
+    uint64_t max_receive_bytes;                     /* 0: the default */
+    uint64_t connect_timeout_ms, keepalive_time_ms; /* 0: the default */
+    bool plaintext, skip_verify;
     struct tc_buf ca, cert, key; /* PEM; empty: not given */
     const char *ca_path, *cert_path, *key_path;
     struct tc_buf service_config; /* JSON; empty: not given */
@@ -23,18 +27,32 @@ enum {
     CONNECT_AUTHORITY,
     CONNECT_SERVICE_CONFIG,
     CONNECT_MAX_RECEIVE,
+    CONNECT_PLAINTEXT,
+    CONNECT_SKIP_VERIFY,
+    CONNECT_USER_AGENT,
+    CONNECT_CONNECT_TIMEOUT,
+    CONNECT_KEEPALIVE_TIME,
     CONNECT_END,
 };
+
+/* Options of grpcurl and ghz that mean something else here, or nothing. */
+extern const struct cli_foreign connect_foreign[];
 
 /* Entries of a getopt_long table. */
 
 /* clang-format off */
 #define CONNECT_OPTIONS \
     {"creds", required_argument, NULL, CONNECT_CREDS}, \
+    {"plaintext", no_argument, NULL, CONNECT_PLAINTEXT}, \
     {"ca", required_argument, NULL, CONNECT_CA}, \
+    {"cacert", required_argument, NULL, CONNECT_CA}, \
     {"cert", required_argument, NULL, CONNECT_CERT}, \
     {"key", required_argument, NULL, CONNECT_KEY}, \
+    {"skip-verify", no_argument, NULL, CONNECT_SKIP_VERIFY}, \
     {"authority", required_argument, NULL, CONNECT_AUTHORITY}, \
+    {"user-agent", required_argument, NULL, CONNECT_USER_AGENT}, \
+    {"connect-timeout", required_argument, NULL, CONNECT_CONNECT_TIMEOUT}, \
+    {"keepalive-time", required_argument, NULL, CONNECT_KEEPALIVE_TIME}, \
     {"service-config", required_argument, NULL, CONNECT_SERVICE_CONFIG}, \
     {"max-receive-bytes", required_argument, NULL, CONNECT_MAX_RECEIVE}
 /* clang-format on */
@@ -44,16 +62,24 @@ enum {
     "for\n"                                                                                                            \
     "                             each cluster, by the bootstrap's certificate providers, and plaintext where it\n"    \
     "                             says nothing (with --ca and so on: tls)\n"                                           \
-    "      --ca, --cert, --key FILE   PEM files for tls\n"                                                             \
+    "      --plaintext            --creds insecure, in words\n"                                                        \
+    "      --ca, --cacert, --cert, --key FILE   PEM files, which imply --creds tls\n"                                  \
+    "      --skip-verify          TLS that checks neither the server's certificate nor its name; implies --creds "     \
+    "tls\n"                                                                                                            \
     "      --authority NAME       instead of the target's\n"                                                           \
+    "      --user-agent TEXT      before Torc's own\n"                                                                 \
     "      --service-config JSON|@FILE\n"                                                                              \
-    "      --max-receive-bytes N  largest response (4M)\n"
+    "      --max-receive-bytes N  largest response (4M)\n"                                                             \
+    "      --connect-timeout T    for a connection with its handshakes (20s)\n"                                        \
+    "      --keepalive-time T     pings after this time without data (off; 10s at least)\n"
 
 /* `command` names the subcommand in messages. All functions return 0, or an exit status with the message printed.
  *
  * connect_option takes one option, with a code of CONNECT_OPTIONS. */
 int connect_option(const char *command, struct connect_args *a, int code, const char *value);
-/* Takes TARGET and METHOD from the rest of the line (from getopt's optind) and checks that the options agree. */
+/* Checks that the options agree, and chooses the credentials that they imply. */
+int connect_settle(const char *command, struct connect_args *a);
+/* Takes TARGET and METHOD from the rest of the line (from getopt's optind), then connect_settle. */
 int connect_finish(const char *command, struct connect_args *a, int argc, char **argv);
 void connect_args_fini(struct connect_args *a);
 

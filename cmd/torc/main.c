@@ -13,7 +13,9 @@ static const struct {
     int (*run)(int argc, char **argv);
     const char *what;
 } commands[] = {
-    {"call", cmd_call, "send unary RPCs and show where each went"},
+    {"call", cmd_call, "send RPCs, as JSON or bytes, and show where each went"},
+    {"list", cmd_list, "show the services of a server or of .proto files, or the methods of one"},
+    {"describe", cmd_describe, "show a service, method or message as .proto text, or JSON to fill in"},
     {"backend", cmd_backend, "run an echo server for tries and tests"},
     {"serve-xds", cmd_serve_xds, "run the embedded xDS control plane from files"},
     {"xds", cmd_xds, "show what the control plane serves a client: every resource with its state"},

@@ -222,6 +222,10 @@ static void echo_begin(struct tc_backend *b, struct tc_server_call *call, enum k
 static void backend_on_call(void *arg, struct tc_server_call *call)
 {
     const struct backend_method *m = arg;
+    if (tc_slice_starts(tc_server_call_path(call), tc_slice_str("/grpc.reflection."))) {
+        tc_server_call_finish(call, TORC_STATUS_UNIMPLEMENTED, "an echo has no reflection", NULL);
+        return;
+    }
     echo_begin(m->backend, call, m->kind);
 }
 

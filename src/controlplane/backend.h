@@ -19,7 +19,7 @@ struct tc_backend_opts {
 /* Takes the server's default method and torc.test.Backend/Hang (answers nothing until cancelled), /Fail (ends with the
  * status whose number is the request's text), /Count (answers the number of requests so far as text),
  * /Headers (answers the request's header fields, a line for each), /Repeat (answers its first message with itself again
- * and again, as fast as the client takes it, until cancelled). */
+ * and again, as fast as the client takes it, until cancelled). Reflection is UNIMPLEMENTED, and not counted. */
 struct tc_backend *tc_backend_new(struct tc_server *server, const struct tc_backend_opts *opts);
 /* Call after tc_server_free. */
 void tc_backend_free(struct tc_backend *b);

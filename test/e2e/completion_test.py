@@ -24,7 +24,7 @@ def documented():
     commands = re.findall(r"^  ([\w-]+) ", output(TORC, "--help"), re.M)
     for name in commands:
         lines = [line for line in output(TORC, name, "--help").splitlines() if re.match(r" +-", line)]
-        yield name, {"--help", "--output" if name in ("call", "xds", "ring", "bench", "demo") else "--verbose"} | {
+        yield name, {"--help", "--output" if name in ("call", "list", "describe", "xds", "ring", "bench", "demo") else "--verbose"} | {
             option for line in lines for option in re.findall(r"(?:^|[ ,\[])(--[\w-]+)", line.strip().split("  ")[0])}
 
 
@@ -63,4 +63,17 @@ def test_values():
         check(output("bash", "-c", BASH, bash, "torc", "call", "-d", "").strip() == "", "a value of any kind")
 
 
-main(test_each_option, test_values)
+def test_man_page():
+    """Each option of each subcommand's table is in torc(1)."""
+    with open(os.path.join(SOURCE, "docs", "torc.1"), encoding="utf-8") as page, tempfile.TemporaryDirectory() as folder:
+        text = page.read().replace("\\-", "-")
+        _, zsh, _ = completions(folder)
+        with open(zsh, encoding="utf-8") as completion:
+            sections = re.findall(r"^    ([\w-]+)\)\n(.*?);;", completion.read(), re.M | re.S)
+        for name, section in sections:
+            check(f".SS torc {name}" in text, f"torc {name} is not in torc(1)")
+            for option in set(re.findall(r"'\*(--[\w-]+)\[", section)) - {"--help", "--verbose", "--output"}:
+                check(re.search(re.escape(option) + r"(?![\w-])", text), f"torc {name} {option} is not in torc(1)")
+
+
+main(test_each_option, test_values, test_man_page)

@@ -108,7 +108,7 @@ def test_usage():
     with tempfile.NamedTemporaryFile() as pem:
         pem.write(b"-----BEGIN CERTIFICATE-----\n-----BEGIN PRIVATE KEY-----\n")
         pem.flush()
-        for args in (["--ca", pem.name], ["--creds", "google_default", "--cert", pem.name, "--key", pem.name]):
+        for args in (["--creds", "insecure", "--ca", pem.name], ["--plaintext", "--ca", pem.name], ["--creds", "google_default", "--cert", pem.name, "--key", pem.name]):
             run("call", *args, "xds:///orders", "a.B/C", status=2)
 
 

@@ -45,10 +45,10 @@ def case(name):
 class Process:
     """A program that runs beside the test; its standard output comes as lines, and with `log` its standard error too."""
 
-    def __init__(self, *args, env=None, log=False):
+    def __init__(self, *args, env=None, log=False, program=TORC, stdin=subprocess.DEVNULL):
         self.args = args
         self.process = subprocess.Popen(
-            [TORC, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE if log else None, stdin=subprocess.DEVNULL,
+            [program, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE if log else None, stdin=stdin,
             text=True, env={**os.environ, **(env or {})})
         self.lines, self.log_lines = queue.Queue(), queue.Queue()
         self.seen, self.seen_log = [], []
@@ -114,8 +114,9 @@ class Process:
 
 
 @contextlib.contextmanager
-def running(*args, env=None, log=False):
-    process = Process(*args, env=env, log=log)
+def running(*args, **options):
+    """A Process, by its options."""
+    process = Process(*args, **options)
     try:
         yield process
     finally:

@@ -129,11 +129,11 @@ static int parse(struct bench_args *a, int argc, char **argv)
     *a = (struct bench_args){.duration_ms = 10000, .deadline_ms = 10000, .channels = 1};
     opterr = 0;
     optind = 1;
+    if ((rc = cli_long_options(NAME, argc, argv, ":c:o:vh", options, connect_foreign)) != 0)
+        return rc;
     while ((c = getopt_long(argc, argv, ":c:o:vh", options, NULL)) != -1) {
-        if (c == 'h') {
-            fputs(help, stdout);
-            return -1;
-        }
+        if (c == 'h')
+            return cli_help(help);
         if (c == '?' || c == ':')
             return cli_bad_option(NAME, c, argv);
         if (c == 'v')

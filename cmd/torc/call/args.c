@@ -6,7 +6,6 @@
 #include <getopt.h>
 #include <stdio.h>
 
-#include "base/headers.h"
 #include "base/mem.h"
 #include "base/parse.h"
 #include "call.h"
@@ -17,19 +16,24 @@
 
 static const char help[] =
     "usage: torc call [options] TARGET METHOD\n\n"
-    "Sends unary RPCs and shows where each went.\n\n"
+    "Sends RPCs and shows where each went. With types (--protoset, --proto, --reflect) messages are JSON, and methods\n"
+    "may be streams; a request that begins with { is JSON where the server has reflection.\n\n"
     "TARGET  xds:///name, dns:///host:port, ipv4:a:p,b:p, ipv6:[a]:p, unix:/path, vsock:CID:PORT,\n"
     "        fd:N (a connected socket), host:port\n"
     "METHOD  package.Service/Method\n\n"
-    "  -d, --data STRING          the request message, raw bytes (default empty)\n"
-    "      --data-hex HEX         the same in hexadecimal\n"
-    "      --data-file PATH       the same from a file (-: standard input)\n"
-    "  -H, --header 'NAME: VALUE' metadata, repeatable; {i} becomes the call's number; a -bin value is base64\n"
+    "  -d, --data STRING          the request message: JSON, or raw bytes (default empty); several JSON values are\n"
+    "                             several messages; @: JSON from standard input, each message sent when complete\n"
+    "      --data-hex HEX         raw bytes in hexadecimal\n"
+    "      --data-file PATH       what -d takes, from a file (-: standard input)\n"
+    "      --raw                  bytes, whatever they look like\n"
+    "      --format json          messages are JSON; asks the server for the types if no file has them\n"
+    "      --emit-defaults        JSON with the fields that have their default values\n"
+    "      --allow-unknown-fields JSON may have fields that the message has not\n" SCHEMA_HELP HEADERS_HELP
     "  -n, --count N              calls in all (1; without a limit when --duration is given)\n"
     "  -c, --concurrency C        calls at a time (1)\n"
     "      --rps R                calls a second at most\n"
     "      --duration T           stop starting calls after this time\n"
-    "      --deadline T           for each call\n"
+    "      --deadline T           for each call; a bare number is seconds\n"
     "      --wait-for-ready       wait through failures of connections\n"
     "      --channels K           channels, calls go round them (1)\n" CONNECT_HELP
     "      --cookies              keep and send cookies: calls are of one session\n"
@@ -39,11 +43,16 @@ static const char help[] =
     "      --explain              route, cluster, hash, ring entry and why that endpoint; at the end the tree of "
     "policies\n"
     "      --dry-run              explain without sending: where calls would go now, or why they would not\n"
+    "      --show-metadata        metadata of responses, as text\n"
+    "      --timing               when headers and the first message came\n"
+    "      --exit-status grpc     exit with 64 + the status of the first call that failed\n"
     "  -o text|json               form of the output (text)\n"
     "      --quiet                only the summary\n"
     "  -v, -vv                    log to standard error\n\n"
     "Examples:\n"
     "  torc call 127.0.0.1:50051 echo.Echo/Say -d hello\n"
+    "  torc call 127.0.0.1:50051 shop.Orders/Get -d '{\"id\": \"7\"}'\n"
+    "  torc call --proto chat.proto 127.0.0.1:50051 chat.Chat/Talk -d @\n"
     "  torc call xds:///orders shop.Orders/Get -H 'user: u{i}' -n 100 -c 8 --explain\n"
     "  torc call ipv4:127.0.0.1:1,127.0.0.1:2 a.B/C --service-config "
     "'{\"loadBalancingConfig\":[{\"round_robin\":{}}]}'\n";
@@ -63,13 +72,28 @@ enum {
     OPT_CSDS,
     OPT_DRY_RUN,
     OPT_QUIET,
+    OPT_RAW,
+    OPT_FORMAT,
+    OPT_EMIT_DEFAULTS,
+    OPT_ALLOW_UNKNOWN,
+    OPT_SHOW_METADATA,
+    OPT_TIMING,
+    OPT_EXIT_STATUS,
 };
 
 static const struct option options[] = {
     {"data", required_argument, NULL, 'd'},
     {"data-hex", required_argument, NULL, OPT_DATA_HEX},
     {"data-file", required_argument, NULL, OPT_DATA_FILE},
-    {"header", required_argument, NULL, 'H'},
+    {"raw", no_argument, NULL, OPT_RAW},
+    {"format", required_argument, NULL, OPT_FORMAT},
+    {"emit-defaults", no_argument, NULL, OPT_EMIT_DEFAULTS},
+    {"allow-unknown-fields", no_argument, NULL, OPT_ALLOW_UNKNOWN},
+    {"show-metadata", no_argument, NULL, OPT_SHOW_METADATA},
+    {"timing", no_argument, NULL, OPT_TIMING},
+    {"exit-status", required_argument, NULL, OPT_EXIT_STATUS},
+    SCHEMA_OPTIONS,
+    HEADERS_OPTIONS,
     {"count", required_argument, NULL, 'n'},
     {"concurrency", required_argument, NULL, 'c'},
     {"rps", required_argument, NULL, OPT_RPS},
@@ -91,35 +115,6 @@ static const struct option options[] = {
     {NULL, 0, NULL, 0},
 };
 
-static int add_header(struct call_args *a, const char *text)
-{
-    struct tc_slice s = tc_slice_str(text);
-    ptrdiff_t colon = tc_slice_find(s, tc_slice_str(":"));
-    if (colon <= 0)
-        return cli_usage(NAME, "-H: '%s' does not have the form 'name: value'", text);
-    struct tc_slice name = tc_slice_trim(tc_slice_of(s.data, (size_t)colon));
-    struct tc_slice value = tc_slice_trim(tc_slice_of(s.data + colon + 1, s.len - (size_t)colon - 1));
-    struct call_header *h = tc_vec_push(&a->headers);
-    h->name = tc_slice_dup(name);
-    for (char *p = h->name; *p; p++)
-        if (*p >= 'A' && *p <= 'Z')
-            *p = (char)(*p - 'A' + 'a');
-    if (!tc_header_is_binary(tc_slice_str(h->name))) {
-        tc_buf_append_slice(&h->value, value);
-        h->numbered = tc_slice_find(value, tc_slice_str("{i}")) >= 0;
-    } else if (tc_base64_decode(&h->value, value) != 0) {
-        return cli_usage(NAME, "-H: the value of '%s' is not base64", h->name);
-    }
-    /* Metadata that the library would reject on every call is rejected here once, with the option's name. */
-    torc_metadata *probe = torc_metadata_new();
-    int rc = torc_metadata_add(probe, h->name, h->value.data ? h->value.data : "", h->value.len);
-    torc_metadata_free(probe);
-    if (rc != 0)
-        return cli_usage(
-            NAME, "-H: '%s' is not allowed as metadata (reserved name, or characters outside printable ASCII)", text);
-    return 0;
-}
-
 static int set_csds(struct call_args *a, const char *text)
 {
     struct tc_addr addr;
@@ -132,10 +127,12 @@ static int set_csds(struct call_args *a, const char *text)
 
 static int apply_data(struct call_args *a, int c)
 {
-    if (a->has_data)
+    if (a->kind != CALL_NO_DATA)
         return cli_usage(NAME, "give one of -d, --data-hex and --data-file, once");
-    a->has_data = true;
+    a->kind = c == OPT_DATA_HEX ? CALL_HEX : CALL_TEXT;
     if (c == 'd') {
+        if (strcmp(optarg, "@") == 0)
+            a->kind = CALL_STDIN;
         tc_buf_append_str(&a->data, optarg);
         return 0;
     }
@@ -147,6 +144,14 @@ static int apply_data(struct call_args *a, int c)
     return rc ? rc : cli_read_file(NAME, optarg, &a->data);
 }
 
+static int set_format(struct call_args *a, const char *text)
+{
+    a->format = true;
+    if (strcmp(text, "json") == 0)
+        return 0;
+    return cli_usage(NAME, "--format: '%s' is not json, the one form that Torc has", text);
+}
+
 static int apply(struct call_args *a, int c)
 {
     uint64_t ms;
@@ -156,8 +161,11 @@ static int apply(struct call_args *a, int c)
     case OPT_DATA_HEX:
     case OPT_DATA_FILE:
         return apply_data(a, c);
-    case 'H':
-        return add_header(a, optarg);
+    case OPT_FORMAT:
+        return set_format(a, optarg);
+    case OPT_EXIT_STATUS:
+        a->exit_grpc = true;
+        return strcmp(optarg, "grpc") == 0 ? 0 : cli_usage(NAME, "--exit-status: '%s' is not grpc", optarg);
     case 'n':
         return cli_u64(NAME, "-n", optarg, 1, UINT64_MAX, &a->count);
     case 'c':
@@ -167,7 +175,7 @@ static int apply(struct call_args *a, int c)
     case OPT_DURATION:
         return cli_duration_ms(NAME, "--duration", optarg, &a->duration_ms);
     case OPT_DEADLINE:
-        if ((rc = cli_duration_ms(NAME, "--deadline", optarg, &ms)) == 0)
+        if ((rc = cli_seconds_ms(NAME, "--deadline", optarg, &ms)) == 0)
             a->timeout_ms = ms ? (int64_t)ms : -1;
         return rc;
     case OPT_WAIT:
@@ -182,6 +190,8 @@ static int apply(struct call_args *a, int c)
     case 'o':
         return cli_output(NAME, optarg, &a->json);
     default:
+        if (headers_option(&a->headers, c, optarg) || schema_option(&a->from, c, optarg))
+            return 0;
         return connect_option(NAME, &a->connect, c, optarg);
     }
 }
@@ -204,6 +214,21 @@ static bool apply_flag(struct call_args *a, int c, int *verbose)
     case OPT_QUIET:
         a->quiet = true;
         return true;
+    case OPT_RAW:
+        a->raw = true;
+        return true;
+    case OPT_EMIT_DEFAULTS:
+        a->emit_defaults = true;
+        return true;
+    case OPT_ALLOW_UNKNOWN:
+        a->allow_unknown = true;
+        return true;
+    case OPT_SHOW_METADATA:
+        a->show_metadata = true;
+        return true;
+    case OPT_TIMING:
+        a->timing = true;
+        return true;
     case 'v':
         (*verbose)++;
         return true;
@@ -212,37 +237,62 @@ static bool apply_flag(struct call_args *a, int c, int *verbose)
     }
 }
 
+bool call_args_typed(const struct call_args *a)
+{
+    return schema_args_offline(&a->from) || a->from.reflect || a->format || a->from.protoset_out ||
+           a->from.proto_out_dir;
+}
+
+bool call_args_want_types(const struct call_args *a)
+{
+    bool json = a->kind == CALL_STDIN || (a->kind == CALL_TEXT && a->data.len && a->data.data[0] == '{');
+    return !a->dry_run && (call_args_typed(a) || (json && !a->raw));
+}
+
+/* Checks that the options agree. */
+static int settle(struct call_args *a, int argc, char **argv)
+{
+    int rc;
+    if ((rc = connect_finish(NAME, &a->connect, argc, argv)) != 0 || (rc = headers_finish(NAME, &a->headers)) != 0 ||
+        (rc = schema_args_check(NAME, &a->from)) != 0)
+        return rc;
+    if (a->raw && a->format)
+        return cli_usage(NAME, "--raw and --format contradict");
+    if (a->kind == CALL_STDIN && a->raw)
+        a->kind = CALL_TEXT; /* the byte itself */
+    else if (a->kind == CALL_STDIN)
+        tc_buf_clear(&a->data);
+    if (a->count == 0 && a->duration_ms == 0)
+        a->count = 1;
+    return 0;
+}
+
 int call_args_parse(struct call_args *a, int argc, char **argv)
 {
+    static const char letters[] = ":d:H:n:c:o:vh";
     int c, rc, verbose = 0;
     *a = (struct call_args){.concurrency = 1, .channels = 1};
     opterr = 0;
     optind = 1;
-    while ((c = getopt_long(argc, argv, ":d:H:n:c:o:vh", options, NULL)) != -1) {
-        if (c == 'h') {
-            fputs(help, stdout);
-            return -1;
-        }
+    if ((rc = cli_long_options(NAME, argc, argv, letters, options, connect_foreign)) != 0)
+        return rc;
+    while ((c = getopt_long(argc, argv, letters, options, NULL)) != -1) {
+        if (c == 'h')
+            return cli_help(help);
         if (c == '?' || c == ':')
             return cli_bad_option(NAME, c, argv);
         if (!apply_flag(a, c, &verbose) && (rc = apply(a, c)) != 0)
             return rc;
     }
-    if ((rc = connect_finish(NAME, &a->connect, argc, argv)) != 0)
-        return rc;
-    if (a->count == 0 && a->duration_ms == 0)
-        a->count = 1;
-    cli_verbose(verbose);
-    return 0;
+    if ((rc = settle(a, argc, argv)) == 0)
+        cli_verbose(verbose);
+    return rc;
 }
 
 void call_args_fini(struct call_args *a)
 {
-    for (size_t i = 0; i < a->headers.len; i++) {
-        tc_free(a->headers.data[i].name);
-        tc_buf_fini(&a->headers.data[i].value);
-    }
-    tc_vec_fini(&a->headers);
+    headers_args_fini(&a->headers);
+    schema_args_fini(&a->from);
     tc_buf_fini(&a->data);
     connect_args_fini(&a->connect);
 }

@@ -1,40 +1,23 @@
-/* torc call: sends unary RPCs from one thread, which drives the runtime itself.
+/* torc call: sends RPCs from one thread, which drives the runtime itself.
  *
  * run_calls() starts what is due (--rps, -c, -n, --duration), turns the loop, and stops when every call has ended or
  * the reader of standard output is gone. Each result is printed when it comes (print.c). --hold keeps the channels
  * connected afterwards. */
+#include <poll.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "call.h"
+#include "call/run.h"
 #include "cli.h"
 #include "commands.h"
-#include "cookies.h"
 
 #define NAME "call"
 
-struct run {
-    struct call_args args;
-    torc_runtime *runtime;
-    torc_csds *csds;
-    torc_channel **channels;
-    struct call_totals totals;
-    struct cookie_jar jar;
-    uint64_t started, in_flight;
-    uint64_t begin_ns, last_progress_ns;
-    bool refused; /* the call could not be started */
-};
+enum { EXIT_GRPC = 64 }; /* --exit-status grpc: before the status */
 
-struct one_call {
-    struct run *run;
-    uint64_t i;
-    uint64_t begin_ns; /* the intended start, with --rps */
-};
-
-static uint64_t now_ns(void)
+uint64_t run_now_ns(void)
 {
     return tc_system_clock.monotonic_ns(NULL);
 }
@@ -51,15 +34,15 @@ static void keep_cookies(struct run *r, const torc_result *result)
 {
     struct tc_buf path = {0};
     path_of(&r->args, &path);
-    cookie_jar_take(&r->jar, torc_result_headers(result), tc_buf_cstr(&path), now_ns());
-    cookie_jar_take(&r->jar, torc_result_trailers(result), tc_buf_cstr(&path), now_ns());
+    cookie_jar_take(&r->jar, torc_result_headers(result), tc_buf_cstr(&path), run_now_ns());
+    cookie_jar_take(&r->jar, torc_result_trailers(result), tc_buf_cstr(&path), run_now_ns());
     tc_buf_fini(&path);
 }
 
 static void add_cookies(struct run *r, torc_metadata *md)
 {
     struct tc_buf path = {0}, cookies = {0};
-    cookie_jar_give(&r->jar, path_of(&r->args, &path), strcmp(r->args.connect.creds, "insecure") != 0, now_ns(),
+    cookie_jar_give(&r->jar, path_of(&r->args, &path), strcmp(r->args.connect.creds, "insecure") != 0, run_now_ns(),
                     &cookies);
     if (cookies.len)
         torc_metadata_add(md, "cookie", cookies.data, cookies.len);
@@ -67,55 +50,123 @@ static void add_cookies(struct run *r, torc_metadata *md)
     tc_buf_fini(&path);
 }
 
+void run_queue(struct one_call *c, const torc_message *message, const torc_result *result)
+{
+    *tc_vec_push(&c->run->queue) =
+        (struct run_item){c, torc_message_ref(message), torc_result_ref(result), (run_now_ns() - c->begin_ns) / 1000};
+}
+
 static void on_result(const torc_result *result, void *arg)
 {
-    struct one_call *c = arg;
+    run_queue(arg, NULL, result);
+}
+
+static void call_free(struct one_call *c)
+{
+    torc_message_unref(c->response);
+    tc_free(c->explain);
+    tc_free(c);
+}
+
+/* Returns the message as JSON, for torc_free; NULL if messages are bytes, or with the reason in *error. */
+static char *response_json(struct run *r, const torc_message *message, torc_error **error)
+{
+    if (!message || !r->method || r->args.raw || r->args.quiet)
+        return NULL;
+    char *json = run_json(r, torc_schema_method_response(r->method), message, error);
+    r->failed |= !json;
+    return json;
+}
+
+static void on_message_printed(struct one_call *c, const torc_message *message)
+{
     struct run *r = c->run;
-    uint64_t latency_us = (now_ns() - c->begin_ns) / 1000;
+    torc_error *error = NULL;
+    if (!r->method || !torc_schema_method_server_streams(r->method)) { /* printed with the result */
+        torc_message_unref(c->response);
+        c->response = torc_message_ref(message);
+    } else if (!cli_output_lost()) {
+        char *json = response_json(r, message, &error);
+        struct call_message m = {.i = c->i,
+                                 .n = c->received - 1,
+                                 .message = message,
+                                 .json = json,
+                                 .json_error = error ? torc_error_text(error) : NULL,
+                                 .explain = c->explain};
+        call_print_message(&r->args, &m);
+        torc_free(json);
+        torc_error_free(error);
+    }
+    if (c->stream)
+        torc_stream_want(c->stream, 1);
+}
+
+static void on_end(struct one_call *c, const torc_result *result, uint64_t latency_us)
+{
+    struct run *r = c->run;
+    torc_error *error = NULL;
     if (r->args.cookies)
         keep_cookies(r, result);
     call_totals_add(&r->totals, result, latency_us);
-    if (!cli_output_lost())
-        call_print_result(&r->args, c->i, result, latency_us);
+    if (torc_result_code(result) && !r->first_status)
+        r->first_status = torc_result_code(result);
+    struct call_outcome o = {.i = c->i,
+                             .latency_us = latency_us,
+                             .result = result,
+                             .sent = c->sent,
+                             .received = c->received,
+                             .schema_us = r->schema_us,
+                             .headers_us = c->headers_us,
+                             .first_us = c->first_us};
+    o.is_stream = r->method && run_uses_streams(r) &&
+                  (torc_schema_method_client_streams(r->method) || torc_schema_method_server_streams(r->method));
+    o.response = c->response ? c->response : torc_result_response(result);
+    if (!cli_output_lost()) {
+        char *json = response_json(r, o.response, &error), *details = run_details(r, result);
+        o.json = json;
+        o.json_error = error ? torc_error_text(error) : NULL;
+        if (r->method && !torc_schema_method_server_streams(r->method) && c->received > 1) {
+            o.json_error = "the method has one response, and the server sent more";
+            r->failed = true;
+        }
+        o.details = details;
+        call_print_result(&r->args, &o);
+        torc_free(json);
+        tc_free(details);
+        torc_error_free(error);
+    }
     r->in_flight--;
-    tc_free(c);
+    call_free(c);
+}
+
+/* Prints what callbacks have queued. Printing may wait for reflection, and so queue more. */
+static void drain(struct run *r)
+{
+    for (size_t i = 0; i < r->queue.len; i++) {
+        struct run_item item = r->queue.data[i];
+        if (item.message)
+            on_message_printed(item.call, item.message);
+        else
+            on_end(item.call, item.result, item.latency_us);
+        torc_message_unref(item.message);
+        torc_result_free(item.result);
+    }
+    r->queue.len = 0;
 }
 
 static void on_event(const char *kind, const char *detail, const char *reason, void *arg)
 {
     struct run *r = arg;
-    call_print_event(&r->args, (now_ns() - r->begin_ns) / TC_NS_PER_MS, kind, detail, reason);
-}
-
-/* Appends the header's value with each {i} replaced. */
-static void numbered_value(const struct call_header *h, uint64_t i, struct tc_buf *out)
-{
-    struct tc_slice rest = tc_buf_slice(&h->value);
-    ptrdiff_t at;
-    while ((at = tc_slice_find(rest, tc_slice_str("{i}"))) >= 0) {
-        tc_buf_append(out, rest.data, (size_t)at);
-        tc_buf_printf(out, "%llu", (unsigned long long)i);
-        rest = tc_slice_of(rest.data + at + 3, rest.len - (size_t)at - 3);
-    }
-    tc_buf_append_slice(out, rest);
+    call_print_event(&r->args, (run_now_ns() - r->begin_ns) / TC_NS_PER_MS, kind, detail, reason);
 }
 
 static torc_metadata *make_metadata(struct run *r, uint64_t i)
 {
-    const struct call_args *a = &r->args;
-    torc_metadata *md = torc_metadata_new();
-    for (size_t k = 0; k < a->headers.len; k++) {
-        const struct call_header *h = &a->headers.data[k];
-        struct tc_buf value = {0};
-        if (h->numbered)
-            numbered_value(h, i, &value);
-        else
-            tc_buf_append_slice(&value, tc_buf_slice(&h->value));
-        torc_metadata_add(md, h->name, tc_buf_cstr(&value), value.len);
-        tc_buf_fini(&value);
-    }
-    if (a->cookies)
+    torc_metadata *md = headers_make(&r->args.headers.rpc, i);
+    if (r->args.cookies) {
+        md = md ? md : torc_metadata_new();
         add_cookies(r, md);
+    }
     return md;
 }
 
@@ -124,18 +175,23 @@ static void start_call(struct run *r, uint64_t intended_ns)
     const struct call_args *a = &r->args;
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = a->timeout_ms,
                                   .wait_for_ready = a->wait_for_ready, .explain = a->explain};
-    torc_metadata *md = a->headers.len || a->cookies ? make_metadata(r, r->started) : NULL;
+    torc_metadata *md = make_metadata(r, r->started);
+    const struct tc_buf *request = r->messages.list.data; /* of a call without a stream, the only one */
     o.metadata = md;
     struct one_call *c = TC_NEW(struct one_call);
-    *c = (struct one_call){r, r->started, intended_ns ? intended_ns : now_ns()};
+    *c = (struct one_call){.run = r, .i = r->started, .begin_ns = intended_ns ? intended_ns : run_now_ns()};
     torc_channel *ch = r->channels[r->started % a->channels];
-    int rc = a->dry_run
-                 ? torc_explain_async(ch, a->connect.method, &o, on_result, c, NULL, NULL)
-                 : torc_unary_async(ch, a->connect.method, a->data.data, a->data.len, &o, on_result, c, NULL, NULL);
+    int rc;
+    if (a->dry_run)
+        rc = torc_explain_async(ch, a->connect.method, &o, on_result, c, NULL, NULL);
+    else if (run_uses_streams(r))
+        rc = run_start_stream(c, ch, &o);
+    else
+        rc = torc_unary_async(ch, a->connect.method, request->data, request->len, &o, on_result, c, NULL, NULL);
     torc_metadata_free(md);
     if (rc != 0) {
         connect_call_refused(NAME, a->connect.method, rc);
-        tc_free(c);
+        call_free(c);
         r->refused = true;
         return;
     }
@@ -149,7 +205,7 @@ static void start_call(struct run *r, uint64_t intended_ns)
 static int start_due(struct run *r, bool *all_started)
 {
     const struct call_args *a = &r->args;
-    uint64_t now = now_ns();
+    uint64_t now = run_now_ns();
     uint64_t end = a->duration_ms ? cli_end_ns(r->begin_ns, a->duration_ms) : UINT64_MAX;
     for (;;) {
         *all_started =
@@ -168,18 +224,38 @@ static int start_due(struct run *r, bool *all_started)
             return end == UINT64_MAX ? -1 : cli_wait_ms(now, end);
         start_call(r, due);
         if (r->started % 64 == 0)
-            now = now_ns();
+            now = run_now_ns();
     }
 }
 
 static void show_progress(struct run *r)
 {
-    uint64_t now = now_ns();
+    uint64_t now = run_now_ns();
     if (now - r->last_progress_ns < 2 * TC_NS_PER_S)
         return;
     r->last_progress_ns = now;
     fprintf(stderr, "torc call: %.0f s, %llu calls done, %llu OK\n", (double)(now - r->begin_ns) / 1e9,
             (unsigned long long)r->totals.calls, (unsigned long long)r->totals.ok);
+}
+
+/* One turn of the loop, which standard input ends too while its messages are wanted. */
+static void turn(struct run *r, int wait)
+{
+    struct one_call *c = r->live;
+    bool reads = c && !r->messages.ended && c->next == r->messages.list.len;
+    if (!reads) {
+        torc_runtime_poll(r->runtime, wait);
+        return;
+    }
+    struct pollfd fds[] = {{.fd = torc_runtime_fd(r->runtime), .events = POLLIN},
+                           {.fd = STDIN_FILENO, .events = POLLIN}};
+    int loop_wait = torc_runtime_timeout_ms(r->runtime);
+    poll(fds, 2, wait < 0 || (loop_wait >= 0 && loop_wait < wait) ? loop_wait : wait);
+    torc_runtime_poll(r->runtime, 0);
+    if (fds[1].revents && r->live) {
+        run_read_stdin(r);
+        run_push(c);
+    }
 }
 
 /* Runs until every call has ended, or nobody reads the output. */
@@ -192,7 +268,8 @@ static void run_calls(struct run *r, bool progress)
             break;
         if (progress && (wait < 0 || wait > 500))
             wait = 500;
-        torc_runtime_poll(r->runtime, wait);
+        turn(r, wait);
+        drain(r);
         if (progress)
             show_progress(r);
     }
@@ -200,8 +277,8 @@ static void run_calls(struct run *r, bool progress)
 
 static void hold(struct run *r)
 {
-    uint64_t end = cli_end_ns(now_ns(), r->args.hold_ms);
-    for (uint64_t now = now_ns(); now < end && !cli_output_lost(); now = now_ns())
+    uint64_t end = cli_end_ns(run_now_ns(), r->args.hold_ms);
+    for (uint64_t now = run_now_ns(); now < end && !cli_output_lost(); now = run_now_ns())
         torc_runtime_poll(r->runtime, cli_wait_ms(now, end));
 }
 
@@ -239,6 +316,19 @@ static int serve_csds(struct run *r)
     return rc;
 }
 
+/* Calls that ended after the output was lost. */
+static void forget_queue(struct run *r)
+{
+    for (size_t i = 0; i < r->queue.len; i++) {
+        struct run_item *item = &r->queue.data[i];
+        if (!item->message)
+            call_free(item->call);
+        torc_message_unref(item->message);
+        torc_result_free(item->result);
+    }
+    tc_vec_fini(&r->queue);
+}
+
 int cmd_call(int argc, char **argv)
 {
     struct run *r = TC_NEW(struct run);
@@ -252,12 +342,18 @@ int cmd_call(int argc, char **argv)
         rc = cli_fail_error(NAME, error);
         goto done;
     }
-    r->begin_ns = r->last_progress_ns = now_ns();
+    r->begin_ns = r->last_progress_ns = run_now_ns();
     rc = serve_csds(r);
     if (rc == 0)
         rc = make_channels(r);
+    if (rc == 0)
+        rc = run_find_method(r);
+    if (rc == 0)
+        rc = run_read_messages(r);
     if (rc != 0)
         goto done;
+    if (r->method)
+        r->begin_ns = r->last_progress_ns = run_now_ns(); /* reflection counts in no figure */
     run_calls(r, r->args.quiet && isatty(2));
     if (cli_output_lost()) {
         rc = CLI_FAILED; /* cli_end_output prints the reason */
@@ -265,15 +361,20 @@ int cmd_call(int argc, char **argv)
     }
     if (r->args.explain && !r->args.quiet)
         show_channels(r);
-    r->totals.seconds = (double)(now_ns() - r->begin_ns) / 1e9;
-    r->totals.cpu_seconds = cli_cpu_seconds();
+    r->totals.seconds = (double)(run_now_ns() - r->begin_ns) / 1e9;
+    r->totals.cpu_seconds = cli_cpu_seconds() - r->schema_cpu_seconds;
     call_print_summary(&r->args, &r->totals);
     hold(r);
-    rc = r->refused || r->totals.ok != r->totals.calls ? CLI_FAILED : CLI_OK;
+    rc = r->refused || r->failed || r->totals.ok != r->totals.calls ? CLI_FAILED : CLI_OK;
+    if (r->args.exit_grpc && r->first_status)
+        rc = EXIT_GRPC + r->first_status;
 done:
+    run_types_fini(r);
     connect_channels_free(r->channels, r->args.channels);
     torc_csds_free(r->csds);
     torc_runtime_free(r->runtime);
+    forget_queue(r);
+    run_messages_fini(r);
     call_totals_fini(&r->totals);
     cookie_jar_fini(&r->jar);
     call_args_fini(&r->args);

@@ -1,4 +1,5 @@
-/* torc call: args.c reads the command line, call.c sends the RPCs, print.c prints results. */
+/* torc call: args.c reads the command line, call.c sends the RPCs (run.h: types.c, messages.c, stream.c), print.c
+ * prints results. */
 #ifndef TORC_CALL_COMMAND_H
 #define TORC_CALL_COMMAND_H
 
@@ -8,33 +9,42 @@
 #include "base/vec.h"
 #include "bench/histogram.h"
 #include "connect.h"
+#include "headers.h"
+#include "schema/options.h"
 
-/* One -H. The value may hold {i}, which is replaced by the call's number. */
-struct call_header {
-    char *name;
-    struct tc_buf value; /* as given; decoded already for a -bin name */
-    bool numbered;       /* the value holds {i} */
+/* Where the request comes from. */
+enum call_data {
+    CALL_NO_DATA,
+    CALL_TEXT,  /* -d, --data-file */
+    CALL_HEX,   /* --data-hex: never JSON */
+    CALL_STDIN, /* -d @ */
 };
 
 struct call_args {
     struct connect_args connect;
-    struct tc_buf data;
-    TC_VEC(struct call_header) headers;
-    uint64_t count; /* 0: no limit; --duration ends the run */
+    struct headers_args headers;
+    struct schema_args from;
+    struct tc_buf data; /* the request as given; with CALL_STDIN empty */
+    uint64_t count;     /* 0: no limit; --duration ends the run */
     uint64_t concurrency;
     uint64_t channels;
     double rps;           /* 0: unlimited */
     uint64_t duration_ms; /* 0: no limit */
     int64_t timeout_ms;   /* as in torc_call_options */
     uint64_t hold_ms;
-    bool has_data;
+    enum call_data kind;
     bool wait_for_ready, json, quiet, events, explain, dry_run, cookies;
+    bool raw, format, emit_defaults, allow_unknown, show_metadata, timing, exit_grpc;
     const char *csds;
 };
 
 /* Returns 0 to go on; otherwise the exit status, with the error printed; -1 if --help was printed. */
 int call_args_parse(struct call_args *a, int argc, char **argv);
 void call_args_fini(struct call_args *a);
+/* Returns true if the command line asks for types by name, so that a server without them is an error. */
+bool call_args_typed(const struct call_args *a);
+/* Returns true if types are looked for: also for what looks like JSON. */
+bool call_args_want_types(const struct call_args *a);
 
 /* How many calls ended with one status, or went to one peer: a line of the summary. */
 struct call_count {
@@ -53,7 +63,28 @@ struct call_totals {
 void call_totals_add(struct call_totals *t, const torc_result *result, uint64_t latency_us);
 void call_totals_fini(struct call_totals *t);
 
-void call_print_result(const struct call_args *a, uint64_t i, const torc_result *result, uint64_t latency_us);
+/* A call that has ended, as it is printed. */
+struct call_outcome {
+    uint64_t i, latency_us;
+    const torc_result *result;
+    const torc_message *response; /* NULL: none, or printed before by call_print_message */
+    const char *json;             /* the response as JSON; NULL: bytes are printed */
+    const char *json_error;       /* why the response has no JSON form; NULL: it has */
+    const char *details;          /* of the status, a JSON array; NULL: none */
+    bool is_stream;
+    uint64_t sent, received;                  /* messages of a stream */
+    uint64_t schema_us, headers_us, first_us; /* --timing; 0: has not happened */
+};
+
+/* A message of a stream, the nth from 0. explain: JSON; NULL: not asked for. */
+struct call_message {
+    uint64_t i, n;
+    const torc_message *message;
+    const char *json, *json_error, *explain;
+};
+
+void call_print_result(const struct call_args *a, const struct call_outcome *o);
+void call_print_message(const struct call_args *a, const struct call_message *m);
 void call_print_event(const struct call_args *a, uint64_t t_ms, const char *kind, const char *detail,
                       const char *reason);
 /* Prints a description of the channel, a JSON object. */

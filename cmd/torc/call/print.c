@@ -117,26 +117,71 @@ static void put_line(struct tc_buf *b)
     tc_buf_fini(b);
 }
 
-static void print_result_json(uint64_t i, const torc_result *r, uint64_t latency_us)
+static void append_hex(struct tc_buf *b, const torc_message *message)
+{
+    tc_buf_append_str(b, ",\"response_hex\":\"");
+    tc_hex_encode(b, torc_message_data(message), torc_message_size(message));
+    tc_buf_append_char(b, '"');
+}
+
+/* Appends the members "response", or "response_error" when it has no JSON form. */
+static void append_response(struct tc_buf *b, const char *json, const char *error)
+{
+    if (json)
+        append_shown_after(b, ",\"response\":", json);
+    if (error) {
+        tc_buf_append_str(b, ",\"response_error\":");
+        cli_json_string(b, error, strlen(error));
+    }
+}
+
+static void append_explain_member(struct tc_buf *b, const char *explain)
+{
+    if (!explain)
+        return;
+    tc_buf_append_str(b, ",\"explain\":");
+    append_explanation(b, explain);
+}
+
+static void print_result_json(const struct call_args *a, const struct call_outcome *o)
 {
     struct tc_buf b = {0};
-    tc_buf_printf(&b, "{\"call\":{\"i\":%llu,\"code\":%d,\"status\":\"%s\",\"message\":", (unsigned long long)i,
+    const torc_result *r = o->result;
+    tc_buf_printf(&b, "{\"call\":{\"i\":%llu,\"code\":%d,\"status\":\"%s\",\"message\":", (unsigned long long)o->i,
                   torc_result_code(r), torc_status_code_name(torc_result_code(r)));
     cli_json_string(&b, torc_result_text(r), strlen(torc_result_text(r)));
     tc_buf_append_str(&b, ",\"peer\":");
     cli_json_string(&b, torc_result_peer(r), strlen(torc_result_peer(r)));
-    tc_buf_printf(&b, ",\"latency_us\":%llu,\"attempts\":%u,\"response_hex\":\"", (unsigned long long)latency_us,
+    tc_buf_printf(&b, ",\"latency_us\":%llu,\"attempts\":%u", (unsigned long long)o->latency_us,
                   torc_result_attempts(r));
-    if (torc_result_response(r))
-        tc_hex_encode(&b, torc_message_data(torc_result_response(r)), torc_message_size(torc_result_response(r)));
-    tc_buf_append_str(&b, "\",\"headers\":");
+    append_hex(&b, o->response);
+    append_response(&b, o->json, o->json_error);
+    tc_buf_append_str(&b, ",\"headers\":");
     append_metadata(&b, torc_result_headers(r));
     tc_buf_append_str(&b, ",\"trailers\":");
     append_metadata(&b, torc_result_trailers(r));
-    if (torc_result_explain(r)) {
-        tc_buf_append_str(&b, ",\"explain\":");
-        append_explanation(&b, torc_result_explain(r));
-    }
+    if (o->details)
+        append_shown_after(&b, ",\"details\":", o->details);
+    if (o->is_stream)
+        tc_buf_printf(&b, ",\"messages\":{\"sent\":%llu,\"received\":%llu}", (unsigned long long)o->sent,
+                      (unsigned long long)o->received);
+    if (a->timing)
+        tc_buf_printf(
+            &b, ",\"timing\":{\"schema_us\":%llu,\"headers_us\":%llu,\"first_message_us\":%llu,\"total_us\":%llu}",
+            (unsigned long long)o->schema_us, (unsigned long long)o->headers_us, (unsigned long long)o->first_us,
+            (unsigned long long)o->latency_us);
+    append_explain_member(&b, torc_result_explain(r));
+    tc_buf_append_str(&b, "}}");
+    put_line(&b);
+}
+
+static void print_message_json(const struct call_message *m)
+{
+    struct tc_buf b = {0};
+    tc_buf_printf(&b, "{\"message\":{\"i\":%llu,\"n\":%llu", (unsigned long long)m->i, (unsigned long long)m->n);
+    append_hex(&b, m->message);
+    append_response(&b, m->json, m->json_error);
+    append_explain_member(&b, m->explain);
     tc_buf_append_str(&b, "}}");
     put_line(&b);
 }
@@ -182,42 +227,128 @@ static void append_dry(struct tc_buf *b, const torc_result *r, uint64_t latency_
     json_decref(explain);
 }
 
-static void print_result_text(const struct call_args *a, uint64_t i, const torc_result *r, uint64_t latency_us)
+/* Appends a message: JSON on lines of its own, or bytes. */
+static void append_body(struct tc_buf *b, const torc_message *message, const char *json, const char *error)
+{
+    size_t size = torc_message_size(message);
+    struct tc_slice text = tc_slice_of(torc_message_data(message), size);
+    if (json) {
+        tc_buf_append_char(b, '\n');
+        cli_append_lines(b, json);
+    } else if (size && size <= 200 && tc_utf8_valid(text)) {
+        tc_buf_append_str(b, "  ");
+        cli_json_string(b, text.data, text.len);
+    } else if (size) {
+        tc_buf_printf(b, "  (%zu bytes)", size);
+    }
+    if (error)
+        append_shown_after(b, "\n       no JSON: ", error);
+}
+
+static void append_note(struct tc_buf *b, const char *explain)
+{
+    if (!explain)
+        return;
+    tc_buf_append_str(b, "\n       ");
+    append_explanation(b, explain);
+}
+
+static void append_fields(struct tc_buf *b, const char *kind, const torc_metadata *md)
+{
+    for (size_t i = 0; i < torc_metadata_count(md); i++) {
+        const char *name;
+        const void *value;
+        size_t len;
+        torc_metadata_at(md, i, &name, &value, &len);
+        tc_buf_printf(b, "\n       %s ", kind);
+        append_shown_after(b, name, ": ");
+        if (tc_header_is_binary(tc_slice_str(name)))
+            tc_base64_encode(b, value, len, true);
+        else
+            cli_append_shown(b, value, len);
+    }
+}
+
+static void append_time(struct tc_buf *b, const char *what, uint64_t us)
+{
+    if (!us)
+        return;
+    tc_buf_printf(b, "%s ", what);
+    cli_format_us(b, us);
+}
+
+static void append_details(struct tc_buf *b, const char *details)
+{
+    json_t *list = details ? json_loads(details, 0, NULL) : NULL, *item;
+    size_t i;
+    json_array_foreach(list, i, item)
+    {
+        char *text = tc_json_text(item, false);
+        append_shown_after(b, "\n       detail ", text);
+        tc_free(text);
+    }
+    json_decref(list);
+}
+
+static void print_result_text(const struct call_args *a, const struct call_outcome *o)
 {
     struct tc_buf b = {0};
-    tc_buf_printf(&b, "#%-5llu ", (unsigned long long)i);
+    const torc_result *r = o->result;
+    tc_buf_printf(&b, "#%-5llu ", (unsigned long long)o->i);
     if (a->dry_run)
-        append_dry(&b, r, latency_us);
+        append_dry(&b, r, o->latency_us);
     else
         append_status(&b, torc_status_code_name(torc_result_code(r)), torc_result_code(r) != 0, torc_result_peer(r),
-                      latency_us);
+                      o->latency_us);
     if (torc_result_attempts(r) > 1)
         tc_buf_printf(&b, "  %u attempts", torc_result_attempts(r));
+    if (o->is_stream)
+        tc_buf_printf(&b, "  %llu sent, %llu received", (unsigned long long)o->sent, (unsigned long long)o->received);
     if (torc_result_code(r))
         append_shown_after(&b, "  ", torc_result_text(r));
-    size_t size = torc_message_size(torc_result_response(r));
-    struct tc_slice text = tc_slice_of(torc_message_data(torc_result_response(r)), size);
-    if (size && size <= 200 && tc_utf8_valid(text)) {
-        tc_buf_append_str(&b, "  ");
-        cli_json_string(&b, text.data, text.len);
-    } else if (size) {
-        tc_buf_printf(&b, "  (%zu bytes)", size);
+    append_details(&b, o->details);
+    if (a->show_metadata) {
+        append_fields(&b, "header", torc_result_headers(r));
+        append_fields(&b, "trailer", torc_result_trailers(r));
     }
-    if (torc_result_explain(r)) {
-        tc_buf_append_str(&b, "\n       ");
-        append_explanation(&b, torc_result_explain(r));
+    if (a->timing) {
+        append_time(&b, "\n       types", o->schema_us);
+        append_time(&b, "\n       headers", o->headers_us);
+        append_time(&b, "\n       first message", o->first_us);
+        append_time(&b, "\n       end", o->latency_us);
     }
+    append_note(&b, torc_result_explain(r));
+    append_body(&b, o->response, o->json, o->json_error);
     put_line(&b);
 }
 
-void call_print_result(const struct call_args *a, uint64_t i, const torc_result *result, uint64_t latency_us)
+static void print_message_text(const struct call_message *m)
+{
+    struct tc_buf b = {0};
+    tc_buf_printf(&b, "#%-5llu message %llu", (unsigned long long)m->i, (unsigned long long)m->n);
+    append_note(&b, m->explain);
+    append_body(&b, m->message, m->json, m->json_error);
+    put_line(&b);
+}
+
+void call_print_result(const struct call_args *a, const struct call_outcome *o)
 {
     if (a->quiet)
         return;
     if (a->json)
-        print_result_json(i, result, latency_us);
+        print_result_json(a, o);
     else
-        print_result_text(a, i, result, latency_us);
+        print_result_text(a, o);
+}
+
+void call_print_message(const struct call_args *a, const struct call_message *m)
+{
+    if (a->quiet)
+        return;
+    if (a->json)
+        print_message_json(m);
+    else
+        print_message_text(m);
 }
 
 void call_print_event(const struct call_args *a, uint64_t t_ms, const char *kind, const char *detail,
@@ -245,23 +376,13 @@ void call_print_event(const struct call_args *a, uint64_t t_ms, const char *kind
     put_line(&b);
 }
 
-static void append_lines(struct tc_buf *b, const char *text)
-{
-    struct tc_slice rest = tc_slice_str(text), line;
-    bool first = true;
-    for (bool more = true; tc_slice_split(&rest, &more, '\n', &line); first = false) {
-        tc_buf_append_str(b, first ? "" : "\n");
-        cli_append_shown(b, line.data, line.len);
-    }
-}
-
 void call_print_channel(const struct call_args *a, const char *json)
 {
     struct tc_buf b = {0};
     json_t *o = a->json ? NULL : json_loads(json, 0, NULL);
     char *text = o ? tc_json_text(o, true) : NULL;
     if (text) {
-        append_lines(&b, text);
+        cli_append_lines(&b, text);
     } else {
         append_shown_after(&b, "{\"channel\":", json);
         tc_buf_append_char(&b, '}');

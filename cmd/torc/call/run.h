@@ -1,0 +1,108 @@
+/* A run of torc call. call.c starts calls and waits; types.c finds the types and makes JSON of messages; messages.c
+ * reads the requests; stream.c is a call on a torc_stream. One thread.
+ *
+ * Callbacks print nothing: they queue what has come (run_queue), and the run prints it behind the turn of the loop.
+ * There, a message may ask the server's reflection for the type of an Any, which waits and so cannot be done in a
+ * callback. A stream's next message is asked for when the last was printed. */
+#ifndef TORC_CALL_RUN_H
+#define TORC_CALL_RUN_H
+
+#include "call/call.h"
+#include "call/cookies.h"
+#include "schema/schema.h"
+
+/* The request messages, in wire format. */
+struct call_messages {
+    TC_VEC(struct tc_buf) list;
+    bool ended;         /* no further one comes */
+    bool shared;        /* several calls send them: they are kept */
+    struct tc_buf text; /* JSON that is not a whole value yet */
+};
+
+struct one_call;
+
+/* A message or an end that a callback has left for the run loop to print. */
+struct run_item {
+    struct one_call *call;
+    torc_message *message; /* NULL: the call has ended */
+    torc_result *result;
+    uint64_t latency_us;
+};
+
+struct run {
+    struct call_args args;
+    torc_runtime *runtime;
+    torc_csds *csds;
+    torc_channel **channels;
+    torc_metadata *reflect_metadata;
+    struct call_totals totals;
+    struct cookie_jar jar;
+
+    struct schema schema, details;    /* details: google.rpc, made when first needed */
+    const torc_schema_method *method; /* NULL: messages are bytes */
+    TC_VEC(char *) absent;            /* types that the server was asked for and does not have */
+    uint64_t schema_us;
+    double schema_cpu_seconds;
+    struct call_messages messages;
+    struct one_call *live; /* the only call, while it reads standard input */
+
+    TC_VEC(struct run_item) queue;
+    uint64_t started, in_flight;
+    uint64_t begin_ns, last_progress_ns;
+    bool refused;     /* the call could not be started */
+    bool failed;      /* a message could not be read or written as JSON, or standard input not be read */
+    int first_status; /* of the first call that failed */
+};
+
+struct one_call {
+    struct run *run;
+    uint64_t i;
+    uint64_t begin_ns; /* the intended start, with --rps */
+
+    /* On a torc_stream. */
+    torc_stream *stream; /* NULL: a unary call without, or the stream has ended */
+    size_t next;         /* the message to send next */
+    bool closed;
+    uint64_t sent, received;
+    uint64_t headers_us, first_us;
+    char *explain;
+    torc_message *response; /* of a method with one response */
+};
+
+uint64_t run_now_ns(void);
+
+/* --- types.c --- */
+
+/* Finds the method, if the command line asks for types. Returns 0 or the exit status, with the error printed. */
+int run_find_method(struct run *r);
+/* Returns JSON of a message, for torc_free; NULL with the reason in *error. */
+char *run_json(struct run *r, const torc_schema_message *type, const torc_message *message, torc_error **error);
+/* Returns the details of a status as a JSON array, for tc_free; NULL if there are none. */
+char *run_details(struct run *r, const torc_result *result);
+/* Reads one JSON value as a request. Returns 0, or CLI_FAILED with the error printed. */
+int run_read_json(struct run *r, struct tc_slice text, struct tc_buf *out);
+void run_types_fini(struct run *r);
+
+/* --- messages.c --- */
+
+/* Reads the requests of the command line; of standard input too, unless its messages are sent as they come. Returns 0
+ * or the exit status, with the error printed. */
+int run_read_messages(struct run *r);
+/* Reads what has come on standard input. */
+void run_read_stdin(struct run *r);
+void run_messages_fini(struct run *r);
+
+/* --- stream.c --- */
+
+/* Returns true if calls take a torc_stream: for streams of messages, and to see when each thing came. */
+bool run_uses_streams(const struct run *r);
+/* Starts a call. Returns 0 or an error of torc_stream_start, and then the call is the caller's. */
+int run_start_stream(struct one_call *c, torc_channel *channel, const struct torc_call_options *options);
+/* Sends what can be sent. */
+void run_push(struct one_call *c);
+
+/* --- call.c --- */
+
+void run_queue(struct one_call *c, const torc_message *message, const torc_result *result);
+
+#endif

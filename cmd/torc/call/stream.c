@@ -1,0 +1,91 @@
+/* torc call: a call on a torc_stream, of any of the four kinds of methods.
+ *
+ * A stream has one message in the queue of the run at a time. Messages are sent as flow control takes them, those of
+ * standard input as they come. */
+#include "api/call_object.h"
+#include "api/explain.h"
+#include "base/mem.h"
+#include "call/run.h"
+
+bool run_uses_streams(const struct run *r)
+{
+    return !r->args.dry_run && (r->args.timing || (r->method && (torc_schema_method_client_streams(r->method) ||
+                                                                 torc_schema_method_server_streams(r->method))));
+}
+
+void run_push(struct one_call *c)
+{
+    struct call_messages *m = &c->run->messages;
+    while (c->stream && !c->closed && c->next < m->list.len) {
+        struct tc_buf *message = &m->list.data[c->next];
+        bool last = m->ended && c->next + 1 == m->list.len;
+        if (torc_stream_send(c->stream, message->data, message->len, last ? TORC_SEND_LAST : 0, 0) != 0)
+            return; /* on_writable follows, or the end */
+        c->closed = last;
+        c->next++;
+        c->sent++;
+        if (!m->shared)
+            tc_buf_fini(message);
+    }
+    if (c->stream && !c->closed && m->ended && torc_stream_half_close(c->stream) == 0)
+        c->closed = true;
+}
+
+static uint64_t since_start_us(const struct one_call *c)
+{
+    return (run_now_ns() - c->begin_ns) / 1000;
+}
+
+static void on_headers(torc_stream *stream, const torc_metadata *headers, void *arg)
+{
+    struct one_call *c = arg;
+    (void)stream;
+    (void)headers;
+    c->headers_us = since_start_us(c);
+}
+
+static void on_message(torc_stream *stream, const torc_message *message, void *arg)
+{
+    struct one_call *c = arg;
+    if (!c->received++) {
+        c->first_us = since_start_us(c);
+        if (c->run->args.explain)
+            c->explain = tc_strdup(tc_call_explain(&stream->core));
+    }
+    run_queue(c, message, NULL);
+}
+
+static void on_writable(torc_stream *stream, void *arg)
+{
+    (void)stream;
+    run_push(arg);
+}
+
+static void on_done(torc_stream *stream, const torc_result *result, void *arg)
+{
+    struct one_call *c = arg;
+    (void)stream;
+    torc_stream_free(c->stream);
+    c->stream = NULL;
+    if (c->run->live == c)
+        c->run->live = NULL;
+    run_queue(c, NULL, result);
+}
+
+int run_start_stream(struct one_call *c, torc_channel *channel, const struct torc_call_options *options)
+{
+    static const struct torc_stream_events events = {TORC_SIZE(torc_stream_events), .on_headers = on_headers,
+                                                     .on_message = on_message, .on_writable = on_writable,
+                                                     .on_done = on_done};
+    torc_error *error = NULL;
+    c->stream = torc_stream_start(channel, c->run->args.connect.method, options, &events, c, &error);
+    int rc = c->stream ? 0 : torc_error_code(error);
+    torc_error_free(error);
+    if (rc != 0)
+        return rc;
+    if (!c->run->messages.ended)
+        c->run->live = c;
+    torc_stream_want(c->stream, 1);
+    run_push(c);
+    return 0;
+}

@@ -1,0 +1,46 @@
+#include "cli_options.h"
+
+#include <string.h>
+
+#include "cli.h"
+
+static const struct option *find_option(const struct option *options, struct tc_slice name)
+{
+    for (; options->name; options++)
+        if (tc_slice_eq_str(name, options->name))
+            return options;
+    return NULL;
+}
+
+/* Returns true if the last letter of a cluster such as "-vd" takes its value from the next argument. */
+static bool cluster_takes_next(const char *cluster, const char *letters)
+{
+    for (; *cluster; cluster++) {
+        const char *at = *cluster == ':' ? NULL : strchr(letters, *cluster);
+        if (at && at[1] == ':')
+            return !cluster[1];
+    }
+    return false;
+}
+
+int cli_long_options(const char *command, int argc, char **argv, const char *letters, const struct option *options,
+                     const struct cli_foreign *foreign)
+{
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        bool is_long = strncmp(argv[i], "--", 2) == 0;
+        if (argv[i][0] != '-' || !argv[i][1])
+            continue;
+        const char *text = argv[i] + (is_long ? 2 : 1);
+        struct tc_slice name = tc_slice_of(text, strcspn(text, "="));
+        const struct option *option = is_long || name.len > 1 ? find_option(options, name) : NULL;
+        for (const struct cli_foreign *f = foreign; f && f->name && !option; f++)
+            if (tc_slice_eq_str(name, f->name))
+                return cli_usage(command, "option '%s': %s", argv[i], f->hint);
+        if (!option && is_long)
+            return cli_usage(command, "unknown option '%s'", argv[i]);
+        if (option && !is_long)
+            argv[i] = tc_asprintf("-%s", argv[i]);
+        i += option ? option->has_arg == required_argument && !text[name.len] : cluster_takes_next(text, letters);
+    }
+    return 0;
+}

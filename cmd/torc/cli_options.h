@@ -1,0 +1,19 @@
+/* Long options as people of other tools write them, for getopt_long. */
+#ifndef TORC_CLI_OPTIONS_H
+#define TORC_CLI_OPTIONS_H
+
+#include <getopt.h>
+
+/* An option of another tool, and how to say it here. A table ends with a NULL name. */
+struct cli_foreign {
+    const char *name, *hint;
+};
+
+/* Rewrites argv for getopt_long: "-name" becomes "--name" where the table has such a long option. Abbreviations of long
+ * options, and those of the other tools (`foreign`, may be NULL), are usage errors. Values of options and everything
+ * behind "--" stay as they are. Returns 0, or CLI_USAGE with the error printed. What it allocates for argv lives as
+ * long as the process. */
+int cli_long_options(const char *command, int argc, char **argv, const char *letters, const struct option *options,
+                     const struct cli_foreign *foreign);
+
+#endif

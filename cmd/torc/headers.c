@@ -1,0 +1,135 @@
+/* Request metadata from the command line.
+ *
+ * Options are collected as they come and read at the end of the line, because --expand-headers counts wherever it
+ * stands. Metadata that the library would reject on every call is rejected here once, with the option's name. */
+#include "headers.h"
+
+#include <stdlib.h>
+
+#include "base/headers.h"
+#include "base/mem.h"
+#include "base/parse.h"
+#include "cli.h"
+
+bool headers_option(struct headers_args *a, int code, const char *value)
+{
+    if (code == HEADERS_EXPAND)
+        a->expand = true;
+    else if (code == 'H' || code == HEADERS_RPC || code == HEADERS_REFLECT)
+        *tc_vec_push(&a->given) = (struct header_text){code, value};
+    else
+        return false;
+    return true;
+}
+
+/* Replaces each ${NAME} by the value of that variable. */
+static int expand(const char *command, const char *text, struct tc_buf *out)
+{
+    const char *at, *end;
+    for (; (at = strstr(text, "${")) && (end = strchr(at, '}')); text = end + 1) {
+        char *name = tc_slice_dup(tc_slice_of(at + 2, (size_t)(end - at) - 2));
+        const char *value = getenv(name);
+        int rc = value ? 0 : cli_usage(command, "--expand-headers: the environment has no variable '%s'", name);
+        tc_free(name);
+        if (rc)
+            return rc;
+        tc_buf_append(out, text, (size_t)(at - text));
+        tc_buf_append_str(out, value);
+    }
+    tc_buf_append_str(out, text);
+    return 0;
+}
+
+static int add(const char *command, struct header_list *list, const char *option, const char *text)
+{
+    struct tc_slice s = tc_slice_str(text);
+    ptrdiff_t colon = tc_slice_find(s, tc_slice_str(":"));
+    if (colon <= 0)
+        return cli_usage(command, "%s: '%s' does not have the form 'name: value'", option, text);
+    struct tc_slice name = tc_slice_trim(tc_slice_of(s.data, (size_t)colon));
+    struct tc_slice value = tc_slice_trim(tc_slice_of(s.data + colon + 1, s.len - (size_t)colon - 1));
+    struct header *h = tc_vec_push(&list->list);
+    *h = (struct header){.name = tc_slice_dup(name)};
+    for (char *p = h->name; *p; p++)
+        if (*p >= 'A' && *p <= 'Z')
+            *p = (char)(*p - 'A' + 'a');
+    if (!tc_header_is_binary(tc_slice_str(h->name))) {
+        tc_buf_append_slice(&h->value, value);
+        h->numbered = tc_slice_find(value, tc_slice_str("{i}")) >= 0;
+    } else if (tc_base64_decode(&h->value, value) != 0) {
+        return cli_usage(command, "%s: the value of '%s' is not base64", option, h->name);
+    }
+    torc_metadata *probe = torc_metadata_new();
+    int rc = torc_metadata_add(probe, h->name, h->value.data ? h->value.data : "", h->value.len);
+    torc_metadata_free(probe);
+    if (rc != 0)
+        return cli_usage(command,
+                         "%s: '%s' is not allowed as metadata (reserved name, or characters outside printable ASCII)",
+                         option, text);
+    return 0;
+}
+
+int headers_finish(const char *command, struct headers_args *a)
+{
+    int rc = 0;
+    for (size_t i = 0; i < a->given.len && rc == 0; i++) {
+        int code = a->given.data[i].code;
+        const char *option = code == 'H' ? "-H" : code == HEADERS_RPC ? "--rpc-header" : "--reflect-header";
+        struct tc_buf text = {0};
+        if (a->expand)
+            rc = expand(command, a->given.data[i].text, &text);
+        else
+            tc_buf_append_str(&text, a->given.data[i].text);
+        if (rc == 0 && code != HEADERS_REFLECT)
+            rc = add(command, &a->rpc, option, tc_buf_cstr(&text));
+        if (rc == 0 && code != HEADERS_RPC)
+            rc = add(command, &a->reflect, option, tc_buf_cstr(&text));
+        tc_buf_fini(&text);
+    }
+    return rc;
+}
+
+/* Appends the header's value with each {i} replaced. */
+static void numbered_value(const struct header *h, uint64_t i, struct tc_buf *out)
+{
+    struct tc_slice rest = tc_buf_slice(&h->value);
+    ptrdiff_t at;
+    while ((at = tc_slice_find(rest, tc_slice_str("{i}"))) >= 0) {
+        tc_buf_append(out, rest.data, (size_t)at);
+        tc_buf_printf(out, "%llu", (unsigned long long)i);
+        rest = tc_slice_of(rest.data + at + 3, rest.len - (size_t)at - 3);
+    }
+    tc_buf_append_slice(out, rest);
+}
+
+torc_metadata *headers_make(const struct header_list *list, uint64_t i)
+{
+    torc_metadata *md = list->list.len ? torc_metadata_new() : NULL;
+    for (size_t k = 0; k < list->list.len; k++) {
+        const struct header *h = &list->list.data[k];
+        struct tc_buf value = {0};
+        if (h->numbered)
+            numbered_value(h, i, &value);
+        else
+            tc_buf_append_slice(&value, tc_buf_slice(&h->value));
+        torc_metadata_add(md, h->name, tc_buf_cstr(&value), value.len);
+        tc_buf_fini(&value);
+    }
+    return md;
+}
+
+static void list_fini(struct header_list *list)
+{
+    for (size_t i = 0; i < list->list.len; i++) {
+        tc_free(list->list.data[i].name);
+        tc_buf_fini(&list->list.data[i].value);
+    }
+    tc_vec_fini(&list->list);
+}
+
+void headers_args_fini(struct headers_args *a)
+{
+    list_fini(&a->rpc);
+    list_fini(&a->reflect);
+    tc_vec_fini(&a->given);
+}

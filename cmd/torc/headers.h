@@ -1,0 +1,56 @@
+/* Request metadata from the command line: -H, --rpc-header, --reflect-header. */
+#ifndef TORC_HEADERS_H
+#define TORC_HEADERS_H
+
+#include <torc/metadata.h>
+
+#include "base/buf.h"
+#include "base/vec.h"
+
+struct header {
+    char *name;
+    struct tc_buf value; /* as given; decoded already for a -bin name */
+    bool numbered;       /* the value holds {i}, which is replaced by the call's number */
+};
+
+struct header_list {
+    TC_VEC(struct header) list;
+};
+
+struct header_text {
+    int code;
+    const char *text;
+};
+
+struct headers_args {
+    TC_VEC(struct header_text) given;
+    bool expand;
+    struct header_list rpc, reflect;
+};
+
+enum { HEADERS_RPC = 640, HEADERS_REFLECT, HEADERS_EXPAND, HEADERS_END };
+
+/* Entries of a getopt_long table; the short option is 'H'. */
+
+/* clang-format off */
+#define HEADERS_OPTIONS \
+    {"header", required_argument, NULL, 'H'}, \
+    {"rpc-header", required_argument, NULL, HEADERS_RPC}, \
+    {"reflect-header", required_argument, NULL, HEADERS_REFLECT}, \
+    {"expand-headers", no_argument, NULL, HEADERS_EXPAND}
+/* clang-format on */
+
+#define HEADERS_HELP                                                                                                   \
+    "  -H, --header 'NAME: VALUE' metadata, repeatable; {i} becomes the call's number; a -bin value is base64\n"       \
+    "      --rpc-header, --reflect-header 'NAME: VALUE'   only for the RPC, only for reflection\n"                     \
+    "      --expand-headers       ${NAME} in a header becomes the value of that variable of the environment\n"
+
+/* Takes an option with a code of HEADERS_OPTIONS; returns false for any other. */
+bool headers_option(struct headers_args *a, int code, const char *value);
+/* Reads what was given into the lists. Returns 0, or CLI_USAGE with the error printed. */
+int headers_finish(const char *command, struct headers_args *a);
+/* Returns the metadata of call `i`, for torc_metadata_free; NULL for an empty list. */
+torc_metadata *headers_make(const struct header_list *list, uint64_t i);
+void headers_args_fini(struct headers_args *a);
+
+#endif

@@ -1,0 +1,234 @@
+/* Asks a server for its .proto files.
+ *
+ * Questions and answers alternate on one stream, which has a deadline for all of them. A server is not trusted: each
+ * answer must be of the kind that was asked for, hold the file that was asked for, and stay within the limits below.
+ * Imports are followed breadth first over the index of files, where each file has the depth at which it was found. */
+#include "schema/reflect.h"
+
+#include "base/mem.h"
+#include "base/vec.h"
+#include "proto/wire.h"
+
+enum {
+    MAX_FILES = 4096,
+    MAX_DEPTH = 128,
+    MAX_MESSAGE = 16 * 1024 * 1024,
+    MAX_BYTES = 64 * 1024 * 1024,
+};
+
+/* Fields of ServerReflectionRequest and ServerReflectionResponse. */
+enum { FILE_BY_FILENAME = 3, FILE_CONTAINING_SYMBOL = 4, LIST_SERVICES = 7 };
+enum { FILE_DESCRIPTORS = 4, SERVICES = 6, ERROR = 7 };
+
+static TC_PRINTF(3, 4) int fail(struct reflect *r, int code, const char *fmt, ...)
+{
+    va_list ap;
+    tc_buf_clear(&r->why);
+    tc_buf_printf(&r->why, "reflection of %s: ", torc_channel_target(r->channel));
+    va_start(ap, fmt);
+    tc_buf_vprintf(&r->why, fmt, ap);
+    va_end(ap);
+    return code;
+}
+
+void reflect_rest(struct reflect *r)
+{
+    torc_message_unref(r->kept);
+    r->kept = NULL;
+    torc_stream_free(r->stream);
+    r->stream = NULL;
+    r->answered = false;
+}
+
+void reflect_fini(struct reflect *r)
+{
+    reflect_rest(r);
+    tc_buf_fini(&r->why);
+}
+
+static const char *method_of(const struct reflect *r)
+{
+    return r->alpha ? "grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
+                    : "grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
+}
+
+static int open_stream(struct reflect *r)
+{
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = r->timeout_ms, .metadata = r->metadata,
+                                  .max_receive_message_bytes = MAX_MESSAGE, .wait_for_ready = r->wait_for_ready};
+    torc_error *error = NULL;
+    r->stream = torc_stream_open(r->channel, method_of(r), &o, &error);
+    int rc = r->stream ? REFLECT_OK : fail(r, REFLECT_UNAVAILABLE, "%s", torc_error_text(error));
+    torc_error_free(error);
+    return rc;
+}
+
+/* The stream has ended. Returns REFLECT_OK if the question is to be asked again, by v1alpha. */
+static int on_end(struct reflect *r)
+{
+    torc_result *result = torc_stream_finish(r->stream);
+    int code = torc_result_code(result), rc = REFLECT_FAILED;
+    bool answered = r->answered;
+    if (code == TORC_STATUS_UNIMPLEMENTED && !r->alpha && !answered) {
+        r->alpha = true;
+        rc = REFLECT_OK;
+    } else if (code == TORC_STATUS_UNIMPLEMENTED && !answered) {
+        rc = fail(r, REFLECT_UNAVAILABLE, "the server has neither grpc.reflection.v1 nor grpc.reflection.v1alpha");
+    } else if (code == TORC_STATUS_OK) {
+        fail(r, rc, "the server ended the stream without an answer");
+    } else {
+        rc = answered || code == TORC_STATUS_RESOURCE_EXHAUSTED ? REFLECT_FAILED : REFLECT_UNAVAILABLE;
+        fail(r, rc, "%s: %s", torc_status_code_name(code), torc_result_text(result));
+    }
+    torc_result_free(result);
+    reflect_rest(r);
+    return rc;
+}
+
+/* Asks, and stores the answer's message in r->kept. */
+static int exchange(struct reflect *r, const struct tc_buf *question)
+{
+    const torc_message *message;
+    int rc;
+    for (;;) {
+        if (!r->stream && (rc = open_stream(r)) != REFLECT_OK)
+            return rc;
+        rc = torc_stream_send(r->stream, question->data, question->len, 0, -1);
+        if (rc == 0)
+            rc = torc_stream_receive(r->stream, -1, &message);
+        if (rc == 1)
+            break;
+        if (rc != 0 && rc != TORC_ECLOSED)
+            return fail(r, REFLECT_FAILED, "%s", torc_strerror(rc));
+        if ((rc = on_end(r)) != REFLECT_OK)
+            return rc;
+    }
+    r->answered = true;
+    r->n_bytes += torc_message_size(message);
+    torc_message_unref(r->kept);
+    r->kept = torc_message_ref(message);
+    return r->n_bytes <= MAX_BYTES
+               ? REFLECT_OK
+               : fail(r, REFLECT_FAILED, "the server sent more than %d MiB", MAX_BYTES / 1024 / 1024);
+}
+
+/* Reads an ErrorResponse. */
+static int on_error(struct reflect *r, struct tc_slice error, const char *about, struct tc_slice name)
+{
+    struct tc_wire_field field;
+    uint64_t code = 0;
+    struct tc_slice text = tc_wire_find(error, 2);
+    while (tc_wire_next(&error, &field))
+        if (field.number == 1 && field.is_varint)
+            code = field.varint;
+    return fail(r, code == TORC_STATUS_NOT_FOUND ? REFLECT_NOT_FOUND : REFLECT_FAILED, "%s \"%.*s\": %s: %.*s", about,
+                (int)TC_MIN(name.len, (size_t)256), name.data,
+                code <= TORC_STATUS_UNAUTHENTICATED ? torc_status_code_name((int)code) : "an unknown status",
+                (int)TC_MIN(text.len, (size_t)1024), text.data ? text.data : "");
+}
+
+/* Asks one question and stores the answer of the wanted kind in *answer, which lives until the next one. */
+static int ask(struct reflect *r, unsigned question, struct tc_slice name, unsigned wanted, struct tc_slice *answer)
+{
+    const char *about = question == FILE_BY_FILENAME ? "file" : question == LIST_SERVICES ? "services" : "symbol";
+    struct tc_wire_field field;
+    struct tc_buf b = {0};
+    uint64_t kind = 0;
+    tc_wire_append(&b, question, name);
+    int rc = exchange(r, &b);
+    tc_buf_fini(&b);
+    if (rc != REFLECT_OK)
+        return rc;
+    struct tc_slice rest = tc_slice_of(torc_message_data(r->kept), torc_message_size(r->kept));
+    while (tc_wire_next(&rest, &field)) {
+        if (field.number >= FILE_DESCRIPTORS && field.number <= ERROR && field.is_bytes) {
+            kind = field.number;
+            *answer = field.value;
+        }
+    }
+    if (rest.len)
+        return fail(r, REFLECT_FAILED, "the answer to %s \"%.*s\" is not a ServerReflectionResponse", about,
+                    (int)TC_MIN(name.len, (size_t)256), name.data);
+    if (kind == ERROR)
+        return on_error(r, *answer, about, name);
+    if (kind != wanted)
+        return fail(r, REFLECT_FAILED, "the answer to %s \"%.*s\" is of another kind", about,
+                    (int)TC_MIN(name.len, (size_t)256), name.data);
+    return REFLECT_OK;
+}
+
+int reflect_services(struct reflect *r, struct tc_slice *answer)
+{
+    return ask(r, LIST_SERVICES, tc_slice_str("*"), SERVICES, answer);
+}
+
+/* The depth of each file of the index that this question brought, from `first` on. */
+struct walk {
+    size_t first;
+    TC_VEC(unsigned) depth;
+};
+
+/* Adds the files of an answer. *last: the name of the last one, NULL if there is none. */
+static int add_files(struct reflect *r, struct tc_descriptor_index *files, struct walk *w, unsigned depth,
+                     struct tc_slice answer, const char **last)
+{
+    struct tc_wire_field field;
+    *last = NULL;
+    while (tc_wire_next(&answer, &field)) {
+        struct tc_status why = {0};
+        if (field.number != 1 || !field.is_bytes)
+            continue;
+        if (files->files.len >= MAX_FILES)
+            return fail(r, REFLECT_FAILED, "the server has more than %d files", MAX_FILES);
+        if (tc_descriptor_index_add(files, field.value, &why) != 0) {
+            fail(r, REFLECT_FAILED, "a file of the answer: %s", tc_status_text(&why));
+            tc_status_fini(&why);
+            return REFLECT_FAILED;
+        }
+        if (files->files.len > w->first + w->depth.len)
+            *tc_vec_push(&w->depth) = depth;
+        *last = files->files.data[files->files.len - 1]->name;
+    }
+    return answer.len ? fail(r, REFLECT_FAILED, "a FileDescriptorResponse is malformed") : REFLECT_OK;
+}
+
+/* Fetches an import of file `i` of the walk. */
+static int follow(struct reflect *r, struct tc_descriptor_index *files, struct walk *w, size_t i, struct tc_slice name)
+{
+    struct tc_slice answer;
+    const char *last;
+    if (tc_descriptor_index_file(files, name))
+        return REFLECT_OK;
+    if (w->depth.data[i] >= MAX_DEPTH)
+        return fail(r, REFLECT_FAILED, "imports are more than %d deep, at \"%.*s\"", MAX_DEPTH,
+                    (int)TC_MIN(name.len, (size_t)256), name.data);
+    int rc = ask(r, FILE_BY_FILENAME, name, FILE_DESCRIPTORS, &answer);
+    if (rc == REFLECT_NOT_FOUND)
+        return REFLECT_OK;
+    if (rc == REFLECT_OK)
+        rc = add_files(r, files, w, w->depth.data[i] + 1, answer, &last);
+    if (rc == REFLECT_OK && !tc_descriptor_index_file(files, name))
+        rc = fail(r, REFLECT_FAILED, "asked for the file \"%.*s\", the server sent %s%s%s",
+                  (int)TC_MIN(name.len, (size_t)256), name.data, last ? "\"" : "none", last ? last : "",
+                  last ? "\"" : "");
+    return rc;
+}
+
+int reflect_symbol(struct reflect *r, struct tc_descriptor_index *files, struct tc_slice symbol)
+{
+    struct walk w = {.first = files->files.len};
+    struct tc_slice answer;
+    const char *last;
+    int rc = ask(r, FILE_CONTAINING_SYMBOL, symbol, FILE_DESCRIPTORS, &answer);
+    if (rc == REFLECT_OK)
+        rc = add_files(r, files, &w, 0, answer, &last);
+    if (rc == REFLECT_OK && !tc_descriptor_index_symbol(files, symbol))
+        rc = fail(r, REFLECT_FAILED, "asked for the file that defines \"%.*s\", the server sent %s%s%s",
+                  (int)TC_MIN(symbol.len, (size_t)256), symbol.data, last ? "\"" : "none", last ? last : "",
+                  last ? "\", which does not" : "");
+    for (size_t i = 0; rc == REFLECT_OK && i < w.depth.len; i++)
+        for (size_t k = 0; rc == REFLECT_OK && k < files->files.data[w.first + i]->imports.len; k++)
+            rc = follow(r, files, &w, i, files->files.data[w.first + i]->imports.data[k]);
+    tc_vec_fini(&w.depth);
+    return rc;
+}

@@ -1,0 +1,44 @@
+/* A client of grpc.reflection.v1, and of v1alpha where a server has nothing else. */
+#ifndef TORC_REFLECT_COMMAND_H
+#define TORC_REFLECT_COMMAND_H
+
+#include <torc/torc.h>
+
+#include "base/buf.h"
+#include "proto/descriptor_index.h"
+
+enum {
+    REFLECT_OK,
+    REFLECT_NOT_FOUND,   /* the server answered that it does not have that */
+    REFLECT_UNAVAILABLE, /* the RPC failed before any answer: the server has no reflection, or cannot be reached */
+    REFLECT_FAILED,      /* the server answers what cannot be */
+};
+
+/* All zero but `channel`, `metadata`, `timeout_ms` and `wait_for_ready`, which the caller sets. */
+struct reflect {
+    torc_channel *channel;         /* borrowed */
+    const torc_metadata *metadata; /* of the reflection's own RPC; borrowed; NULL: none */
+    int64_t timeout_ms;            /* of all that is asked between two reflect_rest */
+    bool wait_for_ready;
+
+    torc_stream *stream;
+    bool alpha;         /* the server has v1alpha alone */
+    bool answered;      /* the stream has had an answer */
+    size_t n_bytes;     /* of answers, ever */
+    struct tc_buf why;  /* the text of the last failure */
+    torc_message *kept; /* the last answer */
+};
+
+/* Both return a REFLECT_ code, with the text of a failure in r->why. They block, and must not be called inside a
+ * callback.
+ *
+ * reflect_symbol adds the file that defines a full name, and all files that it imports. A file that the server does not
+ * have is left out: linking tells whether it is needed. */
+int reflect_symbol(struct reflect *r, struct tc_descriptor_index *files, struct tc_slice symbol);
+/* Stores the grpc.reflection.v1.ListServiceResponse in *answer, which lives until the next question. */
+int reflect_services(struct reflect *r, struct tc_slice *answer);
+/* Ends the stream; the next question opens another. */
+void reflect_rest(struct reflect *r);
+void reflect_fini(struct reflect *r);
+
+#endif

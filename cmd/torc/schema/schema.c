@@ -1,0 +1,139 @@
+/* The pool of files and the types in them.
+ *
+ * Files are kept twice: in an index of descriptors, which finds the file of a name and knows imports, and in a
+ * torc_schema, which is linked whenever something is looked up. A server's files come by reflect_symbol, one symbol
+ * with all that its file imports at a time. */
+#include "schema/schema.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "cli.h"
+#include "proto/wire.h"
+#include "schema/protoc.h"
+
+void schema_init(struct schema *s, const char *command)
+{
+    *s = (struct schema){.command = command, .types = torc_schema_new()};
+}
+
+void schema_fini(struct schema *s)
+{
+    reflect_fini(&s->reflect);
+    torc_schema_free(s->types);
+    tc_descriptor_index_fini(&s->files);
+}
+
+/* Adds the files of a google.protobuf.FileDescriptorSet. */
+static int add_set(struct schema *s, struct tc_slice set, const char *option, const char *path)
+{
+    struct tc_wire_field field;
+    size_t before = s->files.files.len;
+    while (set.len && tc_wire_next(&set, &field)) {
+        struct tc_status why = {0};
+        if (field.number != 1 || !field.is_bytes)
+            continue;
+        if (tc_descriptor_index_add(&s->files, field.value, &why) != 0) {
+            cli_fail(s->command, "%s %s: %s", option, path, tc_status_text(&why));
+            tc_status_fini(&why);
+            return CLI_FAILED;
+        }
+    }
+    if (set.len || s->files.files.len == before)
+        return cli_fail(s->command,
+                        "%s %s: not a file of descriptors: protoc --include_imports --descriptor_set_out "
+                        "writes one",
+                        option, path);
+    return 0;
+}
+
+int schema_load(struct schema *s, const struct schema_args *a)
+{
+    int rc = 0;
+    for (size_t i = 0; i < a->protosets.len && rc == 0; i++) {
+        struct tc_buf set = {0};
+        rc = cli_read_regular(s->command, "--protoset", a->protosets.data[i], &set);
+        if (rc == 0)
+            rc = add_set(s, tc_buf_slice(&set), "--protoset", a->protosets.data[i]);
+        tc_buf_fini(&set);
+    }
+    if (rc == 0 && a->protos.len) {
+        struct tc_buf set = {0};
+        rc = protoc_run(s->command, a, &set);
+        if (rc == 0)
+            rc = add_set(s, tc_buf_slice(&set), "--proto", a->protos.data[0]);
+        tc_buf_fini(&set);
+    }
+    return rc ? rc : schema_link(s);
+}
+
+int schema_link(struct schema *s)
+{
+    torc_error *error = NULL;
+    for (; s->n_linked < s->files.files.len && !error; s->n_linked++) {
+        struct tc_slice bytes = s->files.files.data[s->n_linked]->bytes;
+        torc_schema_add_file(s->types, bytes.data, bytes.len, &error);
+    }
+    if (!error)
+        torc_schema_link(s->types, &error);
+    return error ? cli_fail_error(s->command, error) : 0;
+}
+
+int schema_need(struct schema *s, const char *symbol)
+{
+    struct tc_slice name = tc_slice_str(symbol);
+    if (tc_descriptor_index_symbol(&s->files, name))
+        return 0;
+    if (!s->reflect.channel)
+        return SCHEMA_ABSENT;
+    switch (reflect_symbol(&s->reflect, &s->files, name)) {
+    case REFLECT_OK:
+        return schema_link(s);
+    case REFLECT_NOT_FOUND:
+        return SCHEMA_ABSENT;
+    case REFLECT_UNAVAILABLE:
+        return SCHEMA_NO_REFLECTION;
+    default:
+        return cli_fail(s->command, "%s", tc_buf_cstr(&s->reflect.why));
+    }
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+int schema_services(struct schema *s, struct schema_names *names)
+{
+    const torc_schema_service *service;
+    struct tc_slice answer;
+    for (size_t i = 0; (service = torc_schema_service_at(s->types, i)); i++)
+        *tc_vec_push(&names->list) = tc_strdup(torc_schema_service_name(service));
+    if (s->reflect.channel) {
+        struct tc_wire_field field;
+        if (reflect_services(&s->reflect, &answer) != REFLECT_OK)
+            return cli_fail(s->command, "%s", tc_buf_cstr(&s->reflect.why));
+        while (tc_wire_next(&answer, &field))
+            if (field.number == 1 && field.is_bytes)
+                *tc_vec_push(&names->list) = tc_slice_dup(tc_wire_find(field.value, 1));
+    }
+    if (names->list.len)
+        qsort(names->list.data, names->list.len, sizeof(char *), compare_names);
+    size_t kept = 0;
+    for (size_t i = 0; i < names->list.len; i++) {
+        if (kept && strcmp(names->list.data[kept - 1], names->list.data[i]) == 0)
+            tc_free(names->list.data[i]);
+        else
+            names->list.data[kept++] = names->list.data[i];
+    }
+    names->list.len = kept;
+    return 0;
+}
+
+void schema_names_free(struct schema_names *names)
+{
+    for (size_t i = 0; i < names->list.len; i++)
+        tc_free(names->list.data[i]);
+    tc_vec_fini(&names->list);
+}

@@ -1,0 +1,45 @@
+/* The types that a subcommand knows: the .proto files of --protoset and --proto, and those that a server with
+ * reflection sends. options.c reads the command line, protoc.c runs protoc, reflect.c asks servers, write.c writes what
+ * is known. Functions that return an int return 0, or CLI_FAILED with the error printed. One thread. */
+#ifndef TORC_SCHEMA_H
+#define TORC_SCHEMA_H
+
+#include <torc/json.h>
+
+#include "proto/descriptor_index.h"
+#include "schema/options.h"
+#include "schema/reflect.h"
+
+struct schema {
+    const char *command; /* for messages */
+    struct tc_descriptor_index files;
+    torc_schema *types;     /* the files, linked up to n_linked */
+    size_t n_linked;        /* files */
+    struct reflect reflect; /* without a channel: reflection is not used */
+};
+
+void schema_init(struct schema *s, const char *command);
+void schema_fini(struct schema *s);
+
+/* Reads the files of the options. */
+int schema_load(struct schema *s, const struct schema_args *a);
+/* Links what was added since the last call. */
+int schema_link(struct schema *s);
+
+/* Looks for what defines a full name, in the files and then at the server, and links. Returns 0 when it is there,
+ * SCHEMA_ABSENT when nobody has it (nothing is printed then), SCHEMA_NO_REFLECTION when the server has no reflection or
+ * cannot be reached (the text is in s->reflect), CLI_FAILED. */
+enum { SCHEMA_ABSENT = 16, SCHEMA_NO_REFLECTION = 17 };
+int schema_need(struct schema *s, const char *symbol);
+
+/* Stores the names of all services, sorted and without repetition, in *names; free them with schema_names_free. */
+struct schema_names {
+    TC_VEC(char *) list;
+};
+int schema_services(struct schema *s, struct schema_names *names);
+void schema_names_free(struct schema_names *names);
+
+/* Writes the files as the options say. */
+int schema_write(const struct schema *s, const struct schema_args *a);
+
+#endif

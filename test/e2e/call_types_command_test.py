@@ -1,0 +1,233 @@
+"""torc call with types: JSON both ways, streams of all kinds, details of errors, and the options that go with them."""
+import contextlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
+from support.kit import (BUILD, SOURCE, TORC, WAIT, bootstrap, calls, check, cluster, endpoints, free_address, listener, main, routes, run, running,
+                         write_resources)
+
+SERVER, SET = os.path.join(BUILD, "test", "command_server"), os.path.join(BUILD, "test", "command_server.pb")
+ORDER = {"id": "7", "units": "12", "parts": [{"id": "8"}], "prices": {"eur": 1.5}, "at": "2026-01-02T03:04:05Z", "colour": "RED", "pickup": True}
+NOTE = {"id": "9", "extra": {"@type": "type.googleapis.com/shop.extra.Note", "text": "unheard of"}}
+
+
+@contextlib.contextmanager
+def server(mode="good"):
+    with running(mode, SET, program=SERVER) as process:
+        yield process.listening()
+
+
+def same(got, wanted):
+    check(got == wanted, f"{got!r}, wanted {wanted!r}")
+
+
+def refused(*args, says, status=1, **options):
+    said = run("call", *args, status=status, **options).stderr
+    check(says in said, f"torc call {args}: {said!r} and not {says!r}")
+
+
+def lines(*args, **options):
+    """What is printed with -o json: calls and messages in their order."""
+    return [json.loads(line) for line in run("call", "-o", "json", *args, **options).stdout.splitlines()]
+
+
+def messages(*args, **options):
+    """The messages of a stream, and its call."""
+    printed = lines(*args, **options)
+    return [line["message"]["response"] for line in printed if "message" in line], [line["call"] for line in printed if "call" in line][-1]
+
+
+def test_unary():
+    with server() as address:
+        text = json.dumps(ORDER)
+        for types in ((), ("--reflect",), ("--protoset", SET), ("--format", "json")):
+            (call,), _ = calls(address, "shop.Orders/Get", "-d", text, *types)
+            same(call["response"], ORDER)
+            check(call["response_hex"].startswith("0a0137"), call)
+        for spelling in ("shop.Orders.Get", "/shop.Orders/Get"):
+            same(calls(address, spelling, "-d", text)[0][0]["response"], ORDER)
+        same(calls(address, "shop.Orders/Get", "--reflect")[0][0]["response"], {})
+        same(calls(address, "shop.Orders/Get", "--reflect", "--emit-defaults")[0][0]["response"]["units"], "0")
+        shown = run("call", address, "shop.Orders/Get", "-d", text).stdout
+        check(shown.startswith("#0     OK ") and json.loads(shown.partition("\n")[2]) == ORDER, shown)
+        (call,), _ = calls(address, "shop.Orders/Get", "--reflect", "--data-hex", "0a0137")
+        same(call["response"], {"id": "7"})
+        results, summary = calls(address, "shop.Orders/Get", "-n", "20", "-c", "4", "-d", text, "-H", "x-user: u{i}")
+        same((summary["ok"], {r["headers"]["x-user"][0] for r in results}), (20, {f"u{i}" for i in range(20)}))
+
+
+def test_bytes_as_before():
+    with server("none") as address, running("backend") as backend:
+        for target, note in ((address, True), (backend.listening(), True)):
+            done = run("call", target, "shop.Orders/Get", "-d", "{not json", "-o", "json")
+            same(json.loads(done.stdout.splitlines()[0])["call"]["response_hex"], b"{not json".hex())
+            check(("has neither grpc.reflection.v1" in done.stderr) == note, done.stderr)
+            done = run("call", target, "shop.Orders/Get", "-d", "{", "--raw", "-o", "json")
+            same((json.loads(done.stdout.splitlines()[0])["call"]["response_hex"], done.stderr), ("7b", ""))
+            done = run("call", target, "shop.Orders/Get", "-d", "plain", "-o", "json")
+            same((json.loads(done.stdout.splitlines()[0])["call"]["response_hex"], done.stderr), (b"plain".hex(), ""))
+            same(calls(target, "shop.Orders/Get", "-d", "@", "--raw")[0][0]["response_hex"], "40")
+        refused(address, "shop.Orders/Get", "--reflect", says="the server has neither grpc.reflection.v1 nor grpc.reflection.v1alpha")
+        same(json.loads(run("call", address, "shop.Orders/Get", "-d", "@", "-o", "json", stdin="whole").stdout.splitlines()[0])["call"]["response_hex"],
+             b"whole".hex())
+    (call,), _ = calls(free_address(), "shop.Orders/Get", "-d", "{}", status=1)
+    same(call["status"], "UNAVAILABLE")
+
+
+def test_any():
+    """The type of an Any is asked for when a message has one."""
+    with server() as address:
+        same(calls(address, "shop.Orders/Get", "-d", json.dumps(NOTE))[0][0]["response"], NOTE)
+        (call,), _ = calls(address, "shop.Orders/Get", "--reflect", "--data-hex", "3a270a23" + b"type.googleapis.com/shop.extra.Note".hex() + "1200")
+        same(call["response"], {"extra": {"@type": "type.googleapis.com/shop.extra.Note"}})
+        unknown = {"extra": {"@type": "type.googleapis.com/shop.Unheard", "@value": "CAE="}}
+        same(calls(address, "shop.Orders/Get", "-d", json.dumps(unknown))[0][0]["response"], unknown)
+        same(calls(address, "shop.Orders/Get", "-d", json.dumps(NOTE), "--protoset", SET)[0][0]["response"], NOTE)
+
+
+def test_streams():
+    with server() as address:
+        text = "".join(json.dumps({"id": str(i)}) + "\n" for i in range(3))
+        ids = [{"id": str(i)} for i in range(3)]
+        got, call = messages(address, "shop.Orders/Watch", "-d", '{"id": "5"}')
+        same((got, call["messages"], call["response_hex"]), ([{"id": "5"}] * 3, {"sent": 1, "received": 3}, ""))
+        for given in (("-d", text), ("-d", "@"), ("--data-file", "-", "--reflect")):
+            got, call = messages(address, "shop.Orders/Chat", *given, stdin=text)
+            same((got, call["messages"]), (ids, {"sent": 3, "received": 3}))
+            got, call = messages(address, "shop.Orders/Load", *given, stdin=text)
+            same((got, call["response"], call["messages"]), ([], {"id": "2"}, {"sent": 3, "received": 1}))
+        same(messages(address, "shop.Orders/Chat", "--reflect")[1]["messages"], {"sent": 0, "received": 0})
+        same(messages(address, "shop.Orders/Get", "-d", "@", stdin=' {"id": "1"} ')[1]["response"], {"id": "1"})
+        printed = lines(address, "shop.Orders/Chat", "-d", text, "-n", "4", "-c", "2")
+        same(printed[-1]["summary"]["ok"], 4)
+        same(sorted((m["i"], m["n"]) for m in (line.get("message") for line in printed) if m), [(i, n) for i in range(4) for n in range(3)])
+        many = "".join(json.dumps({"id": "x" * 2000}) for _ in range(300))
+        same(messages(address, "shop.Orders/Chat", "-d", "@", stdin=many)[1]["messages"], {"sent": 300, "received": 300})
+        shown = run("call", address, "shop.Orders/Watch", "-d", '{"id": "5"}').stdout
+        check(shown.startswith('#0     message 0\n{\n  "id": "5"\n}\n#0     message 1') and "1 sent, 3 received" in shown, shown)
+
+
+def test_interactive():
+    """Each message is sent when its value is complete, and answered before the next."""
+    with server() as address:
+        command = [TORC, "call", "-o", "json", address, "shop.Orders/Chat", "-d", "@"]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as talk:
+            for part, whole in (('{"id":', False), (' "1"}', True), ('{"id": "2"}\n', True)):
+                talk.stdin.write(part)
+                talk.stdin.flush()
+                if whole:
+                    check("message" in json.loads(talk.stdout.readline()), "an answer to each")
+            talk.stdin.close()
+            last = [json.loads(line) for line in talk.stdout.read().splitlines()]
+            same((last[0]["call"]["messages"], talk.wait(WAIT)), ({"sent": 2, "received": 2}, 0))
+        done = run("call", address, "shop.Orders/Chat", "-d", "@", stdin='{"id": "1"} {"id": 2', status=1)
+        check("the request, a shop.Order: line 1" in done.stderr and "CANCELLED" in done.stdout, f"{done.stdout}{done.stderr}")
+
+
+def test_requests_that_do_not_fit():
+    with server() as address:
+        refused(address, "shop.Orders/Get", "-d", '{"di": 1}', says="the request, a shop.Order: line 1, column 2: shop.Order has no field di")
+        same(calls(address, "shop.Orders/Get", "-d", '{"di": 1}', "--allow-unknown-fields")[0][0]["response"], {})
+        refused(address, "shop.Orders/Get", "-d", '{"units": "x"}', says="field units")
+        refused(address, "shop.Orders/Get", "-d", '{"id": "1"} {"id": "2"}', says="shop.Orders/Get takes one message, and 2 were given")
+        refused(address, "shop.Orders/Nothing", "-d", "{}", says="the service shop.Orders has no method Nothing; it has Get, Watch, Load, Chat, Fail")
+        refused(address, "shop.Other/Get", "-d", "{}", says="NOT_FOUND")
+        refused(address, "shop.Other/Get", "--protoset", SET, says="no file has the service 'shop.Other'")
+
+
+def test_details():
+    with server() as address:
+        (call,), _ = calls(address, "shop.Orders/Fail", "-d", "{}", status=1)
+        same((call["code"], call["message"]), (9, "sold out"))
+        wanted = [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "SOLD_OUT", "domain": "shop.example"},
+                  {"@type": "type.googleapis.com/shop.Order", "id": "7"},
+                  {"@type": "type.googleapis.com/shop.Unheard", "@value": "CAE="}]
+        same(call["details"], wanted)
+        same(calls(address, "shop.Orders/Fail", status=1)[0][0]["details"][0], wanted[0])
+        same(run("call", "--exit-status", "grpc", address, "shop.Orders/Fail", status=64 + 9).stdout.count("detail {"), 3)
+        run("call", "--exit-status", "grpc", address, "shop.Orders/Get")
+        refused("--exit-status", "other", address, "shop.Orders/Get", says="--exit-status: 'other' is not grpc", status=2)
+
+
+def test_options():
+    with server() as address:
+        get = (address, "shop.Orders/Get")
+        env = {"SHOP_USER": "ann"}
+        (call,), _ = calls(*get, "-H", "x-a: 1", "--rpc-header", "x-b: ${SHOP_USER}", "--reflect-header", "x-c: 3", "--expand-headers",
+                           "-user-agent", "mine/1", "-max-receive-bytes", "1M", "--deadline", "30", "--connect-timeout", "5", "--keepalive-time=60",
+                           "--plaintext", env=env)
+        same([call["headers"].get(name) for name in ("x-a", "x-b", "x-c")], [["1"], ["ann"], None])
+        check(call["headers"]["x-user-agent"][0].startswith("mine/1 torc-c/"), call)
+        shown = run("call", *get, "-H", "x-a: 1", "--show-metadata").stdout
+        check("header x-a: 1" in shown, shown)
+        timing = calls(*get, "--timing", "--reflect")[0][0]["timing"]
+        check(0 < timing["first_message_us"] <= timing["total_us"] and timing["schema_us"] > 0, timing)
+        check("types " in run("call", *get, "--timing", "--reflect").stdout, "a line of times")
+        refused(*get, "-H", "x-a: ${NO_SUCH_NAME}", "--expand-headers", says="no variable 'NO_SUCH_NAME'", status=2)
+        same(calls(*get, "-H", "x-a: ${SHOP_USER}", env=env)[0][0]["headers"]["x-a"], ["${SHOP_USER}"])
+        for option, says in (("-insecure", "say --plaintext or --skip-verify"), ("--alts", "Torc has no ALTS"), ("-max-time=3", "use --deadline"),
+                             ("--config", "write them on the command line"), ("-lb-strategy", "use --service-config"),
+                             ("--dead=3", "unknown option '--dead=3'"), ("-msg-template", "--template")):
+            refused(*get, option, says=says, status=2)
+        refused(*get, "--plaintext", "--skip-verify", says="--plaintext goes with no option of TLS", status=2)
+        refused(*get, "--creds", "insecure", "--skip-verify", says="--skip-verify goes with --creds tls", status=2)
+        refused(*get, "--raw", "--format", "json", says="--raw and --format contradict", status=2)
+        refused(*get, "--format", "xml", says="--format: 'xml'", status=2)
+        same(calls(*get, "-d", "-raw")[0][0]["response_hex"], b"-raw".hex())  # the value of an option, whatever it looks like
+        done = run("call", *get, "--skip-verify", status=1)
+        check("--skip-verify: anybody in between" in done.stderr, done.stderr)
+
+
+def test_dry_run_asks_nobody():
+    with server("ends") as address:
+        same(run("call", "--dry-run", address, "shop.Orders/Get", "-d", "{}").stderr, "")
+
+
+def plain(text, address):
+    """A text without what differs from run to run: the address, times, and the width of columns."""
+    text = text.replace(address, "ADDRESS").replace("127.0.0.1:50051", "ADDRESS")
+    text = re.sub(r'"(latency_us|p50|p90|p99|max|seconds|cpu_seconds)":[0-9.]+', r'"\1":0', text)
+    return re.sub(r" +", " ", re.sub(r"[0-9.]+ (us|ms|s)\b", "TIME", text))
+
+
+def test_guide():
+    """The commands of docs/guide/command.md, and what they print."""
+    with open(os.path.join(SOURCE, "docs", "guide", "command.md"), encoding="utf-8") as page:
+        blocks = re.findall(r"^```\n(.*?)^```", page.read(), re.M | re.S)
+    commands = [part.partition("\n")[::2] for block in blocks for part in block.split("$ ") if part]
+    check(len(commands) > 10, commands)
+    with server() as address, tempfile.TemporaryDirectory() as folder:
+        shutil.copy(SET, os.path.join(folder, "shop.pb"))
+        run("list", "--protoset", SET, "--proto-out-dir", folder)
+        env = {**os.environ, "PATH": BUILD + ":" + os.environ["PATH"]}
+        for command, wanted in commands:
+            if "--proto " in command and not shutil.which("protoc"):
+                continue
+            done = subprocess.run(["sh", "-c", command.replace("localhost:50051", address)], cwd=folder, env=env, capture_output=True, text=True,
+                                  timeout=WAIT, check=False)
+            same(plain(done.stdout + done.stderr, address), plain(wanted, address))
+
+
+def test_mesh():
+    """Everything on xds:/// targets: reflection and streams, explained."""
+    with server() as address, tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "mesh.json")
+        write_resources(path, "1", listener("shop", "routes"), routes("routes", {"match": {"prefix": "/"}, "route": {"cluster": "shop"}}),
+                        cluster("shop", lb_policy="RING_HASH"), endpoints("shop", address))
+        with running("serve-xds", "--listen", "127.0.0.1:0", "--resources", path) as plane:
+            env = bootstrap(plane.listening())
+            printed = lines("xds:///shop", "shop.Orders/Watch", "-d", '{"id": "5"}', "--explain", env=env)
+            explained = [line["message"]["explain"] for line in printed if "message" in line]
+            same([(e["cluster"], e["policy"], e["endpoint"]) for e in explained], [("shop", "ring_hash", address)] * 3)
+            same([line["call"]["explain"]["cluster"] for line in printed if "call" in line], ["shop"])
+            check("shop.Orders" in run("list", "xds:///shop", env=env).stdout.splitlines(), "list")
+
+
+main(test_unary, test_bytes_as_before, test_any, test_streams, test_interactive, test_requests_that_do_not_fit, test_details, test_options,
+     test_dry_run_asks_nobody, test_guide, test_mesh)

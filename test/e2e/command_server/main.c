@@ -1,0 +1,472 @@
+/* A server for the tests of torc call, list and describe: shop.Orders, whose methods echo, and reflection that is good
+ * or hostile. usage: command_server MODE SET. SET: descriptors of shop.proto and extra.proto. Prints "listening ADDR"
+ * and serves until SIGTERM.
+ *
+ * MODE: good, none, alpha (v1alpha alone), or the name of a row of `modes`. A hostile mode answers questions about
+ * files by what its function writes. Handlers run on a pool, so that they may wait. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <torc/torc.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "proto/wire.h"
+
+enum { FILE_BY_FILENAME = 3, FILE_CONTAINING_SYMBOL = 4, FILES = 4, SERVICES = 6, ERROR = 7 };
+
+/* A question of a client, and the answer to it. */
+struct question {
+    unsigned kind;
+    struct tc_slice name;
+    uint64_t n; /* counted from 0 */
+};
+
+static struct tc_buf set;
+
+/* --- descriptors by hand --- */
+
+/* Appends a message "NAME" with no fields, or with a field `field_type` of that type. */
+static void add_message(struct tc_buf *file, const char *name, const char *field_type)
+{
+    struct tc_buf m = {0}, f = {0};
+    tc_wire_append(&m, 1, tc_slice_str(name));
+    if (field_type) {
+        tc_wire_append(&f, 1, tc_slice_str("it"));
+        tc_buf_append(&f, "\x18\x01\x20\x01\x28\x0b", 6); /* number 1, optional, a message */
+        tc_wire_append(&f, 6, tc_slice_str(field_type));
+        tc_wire_append(&m, 2, tc_buf_slice(&f));
+    }
+    tc_wire_append(file, 4, tc_buf_slice(&m));
+    tc_buf_fini(&f);
+    tc_buf_fini(&m);
+}
+
+/* Begins a file of package shop that imports another (NULL: none). */
+static void begin_file(struct tc_buf *file, const char *name, const char *import)
+{
+    tc_wire_append(file, 1, tc_slice_str(name));
+    tc_wire_append(file, 2, tc_slice_str("shop"));
+    if (import)
+        tc_wire_append(file, 3, tc_slice_str(import));
+}
+
+/* Appends the service shop.Orders with the method Get of a type. */
+static void add_service(struct tc_buf *file, const char *type)
+{
+    struct tc_buf s = {0}, m = {0};
+    tc_wire_append(&m, 1, tc_slice_str("Get"));
+    tc_wire_append(&m, 2, tc_slice_str(type));
+    tc_wire_append(&m, 3, tc_slice_str(type));
+    tc_wire_append(&s, 1, tc_slice_str("Orders"));
+    tc_wire_append(&s, 2, tc_buf_slice(&m));
+    tc_wire_append(file, 6, tc_buf_slice(&s));
+    tc_buf_fini(&m);
+    tc_buf_fini(&s);
+}
+
+/* Appends the answer with one file, and empties the file. */
+static void answer_file(struct tc_buf *answer, struct tc_buf *file)
+{
+    struct tc_buf r = {0};
+    tc_wire_append(&r, 1, tc_buf_slice(file));
+    tc_wire_append(answer, FILES, tc_buf_slice(&r));
+    tc_buf_fini(&r);
+    tc_buf_fini(file);
+}
+
+static void answer_error(struct tc_buf *answer, unsigned code, const char *text)
+{
+    struct tc_buf r = {0};
+    tc_buf_append_char(&r, 8);
+    tc_wire_append_varint(&r, code);
+    tc_wire_append(&r, 2, tc_slice_str(text));
+    tc_wire_append(answer, ERROR, tc_buf_slice(&r));
+    tc_buf_fini(&r);
+}
+
+/* --- hostile reflection. Each returns false to say nothing more. --- */
+
+static bool other(const struct question *q, struct tc_buf *answer)
+{
+    struct tc_buf file = {0};
+    (void)q;
+    begin_file(&file, "other.proto", NULL);
+    add_message(&file, "Other", NULL);
+    answer_file(answer, &file);
+    return true;
+}
+
+static bool same(const struct question *q, struct tc_buf *answer)
+{
+    struct tc_buf file = {0};
+    (void)q;
+    begin_file(&file, "a.proto", "b.proto");
+    add_message(&file, "M", NULL);
+    add_service(&file, ".shop.M");
+    answer_file(answer, &file);
+    return true;
+}
+
+/* Each file imports the next, for ever. */
+static bool chain(const struct question *q, struct tc_buf *answer)
+{
+    struct tc_buf file = {0};
+    char name[64], import[64];
+    snprintf(name, sizeof(name), "%llu.proto", (unsigned long long)q->n);
+    snprintf(import, sizeof(import), "%llu.proto", (unsigned long long)q->n + 1);
+    begin_file(&file, name, import);
+    if (q->n == 0) {
+        add_message(&file, "M", NULL);
+        add_service(&file, ".shop.M");
+    }
+    answer_file(answer, &file);
+    return true;
+}
+
+/* One file imports 5,000. */
+static bool wide(const struct question *q, struct tc_buf *answer)
+{
+    struct tc_buf file = {0};
+    char *name = tc_slice_dup(q->name), import[64];
+    begin_file(&file, q->n ? name : "a.proto", NULL);
+    tc_free(name);
+    for (int i = 0; i < 5000 && q->n == 0; i++) {
+        snprintf(import, sizeof(import), "%d.proto", i);
+        tc_wire_append(&file, 3, tc_slice_str(import));
+    }
+    if (q->n == 0) {
+        add_message(&file, "M", NULL);
+        add_service(&file, ".shop.M");
+    }
+    answer_file(answer, &file);
+    return true;
+}
+
+static void append_options(struct tc_buf *file, size_t size)
+{
+    tc_wire_append_head(file, 50000, size);
+    memset(tc_buf_reserve(file, size), 'x', size);
+    file->len += size;
+}
+
+static bool huge(const struct question *q, struct tc_buf *answer)
+{
+    struct tc_buf file = {0};
+    (void)q;
+    begin_file(&file, "a.proto", NULL);
+    append_options(&file, 64u << 20);
+    answer_file(answer, &file);
+    return true;
+}
+
+/* Files of 12 MiB, each of which imports the next. */
+static bool heavy(const struct question *q, struct tc_buf *answer)
+{
+    struct tc_buf file = {0};
+    char name[64], import[64];
+    snprintf(name, sizeof(name), "%llu.proto", (unsigned long long)q->n);
+    snprintf(import, sizeof(import), "%llu.proto", (unsigned long long)q->n + 1);
+    begin_file(&file, name, import);
+    if (q->n == 0) {
+        add_message(&file, "M", NULL);
+        add_service(&file, ".shop.M");
+    }
+    append_options(&file, 12u << 20);
+    answer_file(answer, &file);
+    return true;
+}
+
+static bool garbage(const struct question *q, struct tc_buf *answer)
+{
+    (void)q;
+    tc_buf_append(answer, "\xff\xff\xff\xff", 4);
+    return true;
+}
+
+static bool garbage_file(const struct question *q, struct tc_buf *answer)
+{
+    struct tc_buf file = {0};
+    (void)q;
+    tc_buf_append(&file, "\xff\xff\xff\xff", 4);
+    answer_file(answer, &file);
+    return true;
+}
+
+static bool other_kind(const struct question *q, struct tc_buf *answer)
+{
+    (void)q;
+    tc_wire_append(answer, SERVICES, tc_slice_str(""));
+    return true;
+}
+
+static bool no_file(const struct question *q, struct tc_buf *answer)
+{
+    (void)q;
+    tc_wire_append(answer, FILES, tc_slice_str(""));
+    return true;
+}
+
+static bool refuses(const struct question *q, struct tc_buf *answer)
+{
+    (void)q;
+    answer_error(answer, 13, "no\x1b[2J luck");
+    return true;
+}
+
+static bool silent(const struct question *q, struct tc_buf *answer)
+{
+    (void)q;
+    (void)answer;
+    return false;
+}
+
+/* The name of the file leads out of a folder. */
+static bool evil_name(const struct question *q, struct tc_buf *answer)
+{
+    struct tc_buf file = {0};
+    (void)q;
+    begin_file(&file, "../../evil.proto", NULL);
+    add_message(&file, "M", NULL);
+    add_service(&file, ".shop.M");
+    answer_file(answer, &file);
+    return true;
+}
+
+/* An import defines what the file defines. */
+static bool conflict(const struct question *q, struct tc_buf *answer)
+{
+    struct tc_buf file = {0};
+    begin_file(&file, q->n ? "b.proto" : "a.proto", q->n ? NULL : "b.proto");
+    add_message(&file, "M", NULL);
+    if (q->n == 0)
+        add_service(&file, ".shop.M");
+    answer_file(answer, &file);
+    return true;
+}
+
+/* An import that nobody has is needed. */
+static bool lacking(const struct question *q, struct tc_buf *answer)
+{
+    struct tc_buf file = {0};
+    begin_file(&file, "a.proto", "b.proto");
+    add_service(&file, ".shop.Lost");
+    if (q->n == 0)
+        answer_file(answer, &file);
+    else
+        answer_error(answer, TORC_STATUS_NOT_FOUND, "no such file");
+    tc_buf_fini(&file);
+    return true;
+}
+
+/* Two files import each other, and a message is within itself: not hostile. */
+static bool circle(const struct question *q, struct tc_buf *answer)
+{
+    struct tc_buf file = {0};
+    begin_file(&file, q->n ? "b.proto" : "a.proto", q->n ? "a.proto" : "b.proto");
+    add_message(&file, q->n ? "B" : "A", q->n ? ".shop.A" : ".shop.B");
+    if (q->n == 0)
+        add_service(&file, ".shop.A");
+    answer_file(answer, &file);
+    return true;
+}
+
+static const struct mode {
+    const char *name;
+    bool (*answer)(const struct question *q, struct tc_buf *answer);
+} modes[] = {
+    {"other", other},
+    {"same", same},
+    {"chain", chain},
+    {"wide", wide},
+    {"huge", huge},
+    {"heavy", heavy},
+    {"garbage", garbage},
+    {"garbage_file", garbage_file},
+    {"other_kind", other_kind},
+    {"no_file", no_file},
+    {"refuses", refuses},
+    {"silent", silent},
+    {"evil_name", evil_name},
+    {"conflict", conflict},
+    {"lacking", lacking},
+    {"circle", circle},
+    {"ends", NULL},
+};
+
+static void on_reflection(torc_server_call *call, void *arg)
+{
+    const struct mode *mode = arg;
+    const torc_message *message;
+    struct question q = {0};
+    while (mode->answer && torc_server_call_receive(call, -1, &message) == 1) {
+        struct tc_slice rest = tc_slice_of(torc_message_data(message), torc_message_size(message));
+        struct tc_wire_field field;
+        struct tc_buf answer = {0};
+        while (tc_wire_next(&rest, &field)) {
+            q.kind = (unsigned)field.number;
+            q.name = field.value;
+        }
+        bool more = mode->answer(&q, &answer);
+        if (more)
+            torc_server_call_send(call, answer.data, answer.len, 0, -1);
+        q.n += more;
+        tc_buf_fini(&answer);
+    }
+    torc_server_call_finish(call, TORC_STATUS_OK, NULL, NULL);
+}
+
+/* v1alpha alone: every file in answer to everything. */
+static bool all_files(const struct question *q, struct tc_buf *answer)
+{
+    struct tc_buf service = {0}, list = {0};
+    if (q->kind == FILE_CONTAINING_SYMBOL || q->kind == FILE_BY_FILENAME) {
+        tc_wire_append(answer, FILES, tc_buf_slice(&set)); /* both have the files in field 1 */
+        return true;
+    }
+    tc_wire_append(&service, 1, tc_slice_str("shop.Orders"));
+    tc_wire_append(&list, 1, tc_buf_slice(&service));
+    tc_wire_append(answer, SERVICES, tc_buf_slice(&list));
+    tc_buf_fini(&service);
+    tc_buf_fini(&list);
+    return true;
+}
+
+/* --- shop.Orders --- */
+
+static void append_any(struct tc_buf *status, const char *url, struct tc_slice value)
+{
+    struct tc_buf any = {0};
+    tc_wire_append(&any, 1, tc_slice_str(url));
+    tc_wire_append(&any, 2, value);
+    tc_wire_append(status, 3, tc_buf_slice(&any));
+    tc_buf_fini(&any);
+}
+
+static void fail_with_details(torc_server_call *call)
+{
+    struct tc_buf status = {0}, info = {0}, order = {0};
+    torc_metadata *trailers = torc_metadata_new();
+    tc_buf_append(&status, "\x08\x09", 2);
+    tc_wire_append(&status, 2, tc_slice_str("sold out"));
+    tc_wire_append(&info, 1, tc_slice_str("SOLD_OUT"));
+    tc_wire_append(&info, 2, tc_slice_str("shop.example"));
+    tc_wire_append(&order, 1, tc_slice_str("7"));
+    append_any(&status, "type.googleapis.com/google.rpc.ErrorInfo", tc_buf_slice(&info));
+    append_any(&status, "type.googleapis.com/shop.Order", tc_buf_slice(&order));
+    append_any(&status, "type.googleapis.com/shop.Unheard", tc_slice_str("\x08\x01"));
+    torc_metadata_add(trailers, "grpc-status-details-bin", status.data, status.len);
+    torc_server_call_finish(call, TORC_STATUS_FAILED_PRECONDITION, "sold out", trailers);
+    torc_metadata_free(trailers);
+    tc_buf_fini(&order);
+    tc_buf_fini(&info);
+    tc_buf_fini(&status);
+}
+
+/* Echoes: Get and Load the last message, Watch its message three times, Chat each. The request's metadata of names that
+ * begin with "x-" comes back as headers, and a user agent that is not Torc's alone as x-user-agent. */
+static void on_order(torc_server_call *call, void *arg)
+{
+    const char *method = strrchr(torc_server_call_method(call), '/') + 1, *name;
+    const torc_metadata *given = torc_server_call_metadata(call);
+    const torc_message *message;
+    struct tc_buf last = {0};
+    torc_metadata *headers = torc_metadata_new();
+    const void *value;
+    size_t size;
+    (void)arg;
+    for (size_t i = 0; torc_metadata_at(given, i, &name, &value, &size) == 0; i++)
+        if (strncmp(name, "x-", 2) == 0 ||
+            (strcmp(name, "user-agent") == 0 && size > 7 && memcmp(value, "torc-c/", 7) != 0))
+            torc_metadata_add(headers, strcmp(name, "user-agent") == 0 ? "x-user-agent" : name, value, size);
+    torc_server_call_send_headers(call, headers);
+    torc_metadata_free(headers);
+    while (torc_server_call_receive(call, -1, &message) == 1) {
+        tc_buf_clear(&last);
+        tc_buf_append(&last, torc_message_data(message), torc_message_size(message));
+        for (int i = 0; i < 3 && (strcmp(method, "Watch") == 0 || (strcmp(method, "Chat") == 0 && i == 0)); i++)
+            torc_server_call_send(call, last.data, last.len, 0, -1);
+    }
+    if (strcmp(method, "Fail") == 0)
+        fail_with_details(call);
+    else if (strcmp(method, "Get") == 0 || strcmp(method, "Load") == 0)
+        torc_server_call_reply(call, last.data, last.len);
+    else
+        torc_server_call_finish(call, TORC_STATUS_OK, NULL, NULL);
+    tc_buf_fini(&last);
+}
+
+/* Registers the reflection of a mode. */
+static bool add_reflection(torc_server *server, const char *name, torc_reflection **reflection, torc_error **error)
+{
+    static const struct mode alpha = {"alpha", all_files};
+    struct torc_handler h = {TORC_SIZE(torc_handler), .stream = on_reflection};
+    if (strcmp(name, "none") == 0)
+        return true;
+    if (strcmp(name, "good") == 0) {
+        *reflection = torc_reflection_new(server, error);
+        return *reflection && torc_reflection_add_set(*reflection, set.data, set.len, error) == 0;
+    }
+    h.arg = strcmp(name, "alpha") == 0 ? (void *)&alpha : NULL;
+    for (size_t i = 0; i < TC_ARRAY_LEN(modes); i++)
+        if (strcmp(modes[i].name, name) == 0)
+            h.arg = (void *)&modes[i];
+    return h.arg &&
+           torc_server_add_method(server,
+                                  h.arg == &alpha ? "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
+                                                  : "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+                                  &h, error) == 0;
+}
+
+static bool read_set(const char *path)
+{
+    FILE *in = fopen(path, "rb");
+    size_t n;
+    while (in && (n = fread(tc_buf_reserve(&set, 65536), 1, 65536, in)) > 0)
+        set.len += n;
+    return in && fclose(in) == 0 && set.len;
+}
+
+int main(int argc, char **argv)
+{
+    static const char *const methods[] = {"Get", "Watch", "Load", "Chat", "Fail"};
+    struct torc_handler orders = {TORC_SIZE(torc_handler), .stream = on_order};
+    torc_error *error = NULL;
+    torc_reflection *reflection = NULL;
+    sigset_t ends;
+    char *bound, path[64];
+    int number;
+    if (argc != 3 || !read_set(argv[2]))
+        return fprintf(stderr, "usage: command_server MODE SET\n"), 2;
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &ends, NULL);
+    torc_pool *pool = torc_pool_new(16, 64, &error);
+    torc_server *server = torc_server_new(NULL, &error);
+    for (size_t i = 0; i < TC_ARRAY_LEN(methods); i++) {
+        snprintf(path, sizeof(path), "/shop.Orders/%s", methods[i]);
+        torc_server_add_method(server, path, &orders, &error);
+    }
+    struct torc_method_options o = {TORC_SIZE(torc_method_options), .pool = pool};
+    bool added = add_reflection(server, argv[1], &reflection, &error);
+    torc_server_limit(server, "shop.Orders", &o, &error);
+    if (!reflection && strcmp(argv[1], "none") != 0)
+        torc_server_limit(server,
+                          strcmp(argv[1], "alpha") == 0 ? "grpc.reflection.v1alpha.ServerReflection"
+                                                        : "grpc.reflection.v1.ServerReflection",
+                          &o, &error);
+    torc_server_listen(server, "127.0.0.1:0", torc_credentials_insecure(), &bound, &error);
+    if (!added || torc_server_start(server, &error) != 0)
+        return fprintf(stderr, "command_server: %s\n", error ? torc_error_text(error) : "no such mode"), 1;
+    printf("listening %s\n", bound);
+    fflush(stdout);
+    sigwait(&ends, &number);
+    torc_server_free(server);
+    torc_reflection_free(reflection);
+    torc_pool_free(pool);
+    torc_free(bound);
+    tc_buf_fini(&set);
+    return 0;
+}
