@@ -15,6 +15,7 @@ import build_peers  # noqa: E402
 import programs  # noqa: E402
 import suite_agreement  # noqa: E402
 import suite_buf  # noqa: E402
+import suite_command  # noqa: E402
 import suite_control_plane  # noqa: E402
 import suite_corpora  # noqa: E402
 import suite_csds  # noqa: E402
@@ -33,7 +34,8 @@ import suite_stubs  # noqa: E402
 SUITES = {"published": suite_published.run, "protos": suite_protos.run, "rpc": suite_rpc.run, "serve": suite_serve.run, "probes": suite_probes.run_suite, "http2": suite_rpc.run_http2,
           "h2spec": suite_h2spec.run,
           "control_plane": suite_control_plane.run, "csds": suite_csds.run,
-          "psm": suite_psm.run, "stubs": suite_stubs.run, "json": suite_json.run, "buf": suite_buf.run, "corpora": suite_corpora.run, "etcd": suite_etcd.run, "otlp": suite_otlp.run, "agreement": suite_agreement.run}
+          "psm": suite_psm.run, "stubs": suite_stubs.run, "json": suite_json.run, "buf": suite_buf.run, "corpora": suite_corpora.run, "etcd": suite_etcd.run, "otlp": suite_otlp.run, "agreement": suite_agreement.run,
+          "command": suite_command.run}
 COLUMNS = ["suite", "peer", "version", "cases", "passed", "failed", "skipped"]
 
 

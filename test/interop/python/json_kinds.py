@@ -267,4 +267,5 @@ def main():
     return 1 if unequal or program.returncode else 0
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())
