@@ -11,6 +11,7 @@
 #include "lb/policies/weighted_target.h"
 #include "lb/registry.h"
 #include "lb/ring_hash/policy.h"
+#include "lb/weighted_round_robin/policy.h"
 #if TC_WITH_XDS
 #include "xds/domain/validation_context.h"
 #include "xds/filter/fault_filter.h"
@@ -23,11 +24,18 @@
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static const struct tc_lb_factory *factories[] = {
-    &tc_pick_first_factory,        &tc_round_robin_factory, &tc_ring_hash_factory,
+    &tc_pick_first_factory,
+    &tc_round_robin_factory,
+    &tc_ring_hash_factory,
     &tc_outlier_detection_factory,
+    &tc_weighted_round_robin_factory,
 #if TC_WITH_XDS
-    &tc_weighted_target_factory,   &tc_priority_factory,    &tc_override_host_factory,
-    &tc_cluster_manager_factory,   &tc_cds_factory,         &tc_cluster_impl_factory,
+    &tc_weighted_target_factory,
+    &tc_priority_factory,
+    &tc_override_host_factory,
+    &tc_cluster_manager_factory,
+    &tc_cds_factory,
+    &tc_cluster_impl_factory,
     &tc_wrr_locality_factory,
 #endif
 };

@@ -37,8 +37,10 @@ bool tc_wire_next(struct tc_slice *rest, struct tc_wire_field *out)
     uint64_t tag, n;
     if (!slice_take_varint(rest, &tag))
         return false;
-    *out = (struct tc_wire_field){
-        .number = tag >> 3, .is_bytes = (tag & 7) == TC_WIRE_LENGTH, .is_varint = (tag & 7) == TC_WIRE_VARINT};
+    *out = (struct tc_wire_field){.number = tag >> 3,
+                                  .is_bytes = (tag & 7) == TC_WIRE_LENGTH,
+                                  .is_varint = (tag & 7) == TC_WIRE_VARINT,
+                                  .is_64bit = (tag & 7) == TC_WIRE_64BIT};
     switch (tag & 7) {
     case TC_WIRE_VARINT:
         return slice_take_varint(rest, &out->varint);
@@ -57,7 +59,7 @@ bool tc_wire_next(struct tc_slice *rest, struct tc_wire_field *out)
     }
     if (n > rest->len)
         return false;
-    if (out->is_bytes)
+    if (out->is_bytes || out->is_64bit)
         out->value = tc_slice_of(rest->data, (size_t)n);
     *rest = tc_slice_of(rest->data + n, rest->len - (size_t)n);
     return true;

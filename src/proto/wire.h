@@ -52,7 +52,8 @@ struct tc_wire_field {
     uint64_t number;
     bool is_bytes; /* length-delimited: a string, bytes, a message */
     bool is_varint;
-    struct tc_slice value; /* the payload when is_bytes, borrowed */
+    bool is_64bit;         /* a double, or 64 bits of fixed width */
+    struct tc_slice value; /* the payload when is_bytes or is_64bit, borrowed */
     uint64_t varint;       /* the value when is_varint, else 0 */
 };
 

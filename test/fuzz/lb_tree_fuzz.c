@@ -1,4 +1,5 @@
-/* The policies of an xDS cluster (priority over outlier_detection over ring_hash) under a sequence of events: each
+/* The policies of an xDS cluster (priority over outlier_detection over ring_hash or
+ * weighted_round_robin) under a sequence of events: each
  * byte is an event, followed by its arguments.
  *
  * After each event: a picked endpoint is connected, and is not the only ejected one among the others. In the end,
@@ -7,6 +8,7 @@
 
 #include "base/mem.h"
 #include "fuzz.h"
+#include "lb/orca.h"
 #include "lb/policies/priority.h"
 #include "support/fakes/lb.h"
 
@@ -27,8 +29,12 @@ enum { ADDRESSES = 5, ZONES = 3 };
     "{'interval': '3s', 'failurePercentageEjection': {'threshold': 50, 'minimumHosts': 2, 'requestVolume': 2}, "       \
     "'childPolicy': [{'ring_hash_experimental': {'minRingSize': 1, 'maxRingSize': 64}}]}"
 #define NEVER "{'childPolicy': [{'ring_hash_experimental': {}}]}"
+#define WEIGHTED                                                                                                       \
+    "{'interval': '1s', 'failurePercentageEjection': {'threshold': 50, 'minimumHosts': 2, 'requestVolume': 2}, "       \
+    "'childPolicy': [{'weighted_round_robin': {'blackoutPeriod': '1s', 'weightExpirationPeriod': '5s'}}]}"
+#define OUT_OF_BAND "{'childPolicy': [{'weighted_round_robin': {'enableOobLoadReport': true}}]}"
 
-static const char *const configs[] = {KEEN, HALF, NEVER};
+static const char *const configs[] = {KEEN, HALF, NEVER, WEIGHTED, OUT_OF_BAND};
 
 struct tree {
     struct fake_lb *f;
@@ -75,12 +81,18 @@ static void update(struct tree *t, struct tc_fuzz_input *in)
         tc_free(texts[z]);
 }
 
+/* Ends an RPC, whose trailers have a report: a utilization of 1 and a QPS of `code` + 1. */
 static void finish(struct tc_call_tracker *tracker, int code)
 {
     struct tc_status status = tc_status_make(code, TORC_LAYER_LB, "%s", code ? "failed" : "");
+    char report[18] = {TC_ORCA_APPLICATION << 3 | 1, [9] = TC_ORCA_QPS << 3 | 1};
+    struct tc_header field = {tc_slice_str("endpoint-load-metrics-bin"), tc_slice_of(report, sizeof(report))};
+    struct tc_headers trailers = {.data = &field, .len = 1};
+    memcpy(report + 1, &(double){1}, sizeof(double));
+    memcpy(report + 10, &(double){code + 1}, sizeof(double));
     for (struct tc_call_tracker *next; tracker; tracker = next) {
         next = tracker->next;
-        tracker->on_done(tracker, &status, NULL);
+        tracker->on_done(tracker, &status, &trailers);
     }
     tc_status_fini(&status);
 }

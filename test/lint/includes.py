@@ -9,7 +9,7 @@ import re
 import sys
 
 # From the ground up.
-FLOORS = """base io proto json regex tls ring lb lb/policies lb/ring_hash lb/outlier_detection http2 creds/call creds resolver
+FLOORS = """base io proto json regex tls ring lb lb/policies lb/ring_hash lb/outlier_detection lb/weighted_round_robin http2 creds/call creds resolver
 subchannel runtime channel server xds/bootstrap xds/load xds/client xds/resource xds/filter xds/domain xds/lb xds/resolver
 api api/server stub controlplane testing""".split()
 # Who may see the generated protobuf messages.

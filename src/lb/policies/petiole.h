@@ -93,15 +93,19 @@ static inline uint32_t tc_petiole_turn(const struct tc_petiole_set *set)
     return i == TC_INDEX_NONE ? tc_index_set_next(&set->ready, 0) : i;
 }
 
-/* Completes the pick of a round robin, in O(log n) however many children are not READY. */
-static inline enum tc_pick_kind tc_petiole_pick_turn(struct tc_petiole_set *set, const char *policy,
-                                                     const struct tc_pick_args *args, struct tc_pick *out)
+/* Returns the child that a round robin picks, in O(log n) however many are not READY, and advances the turn. */
+static inline uint32_t tc_petiole_take_turn(struct tc_petiole_set *set, const struct tc_pick_args *args)
 {
     uint32_t i = tc_petiole_turn(set);
-    if (TC_UNLIKELY(i == TC_INDEX_NONE))
-        return TC_PICK_QUEUE;
-    if (!args->dry)
+    if (TC_LIKELY(i != TC_INDEX_NONE) && !args->dry)
         set->next = i + 1 == set->n ? 0 : i + 1;
+    return i;
+}
+
+/* Picks child i, which is READY, for the policy of that name. */
+static inline enum tc_pick_kind tc_petiole_pick_child(struct tc_petiole_set *set, uint32_t i, const char *policy,
+                                                      const struct tc_pick_args *args, struct tc_pick *out)
+{
     if (TC_UNLIKELY(args->trace != NULL))
         args->trace->policy = tc_slice_str(policy);
     return tc_picker_pick(set->at[i], args, out);

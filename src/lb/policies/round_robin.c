@@ -7,7 +7,9 @@
 
 static enum tc_pick_kind rr_pick(struct tc_picker *picker, const struct tc_pick_args *args, struct tc_pick *out)
 {
-    return tc_petiole_pick_turn(((struct tc_petiole_picker *)picker)->set, "round_robin", args, out);
+    struct tc_petiole_set *set = ((struct tc_petiole_picker *)picker)->set;
+    uint32_t i = tc_petiole_take_turn(set, args);
+    return TC_UNLIKELY(i == TC_INDEX_NONE) ? TC_PICK_QUEUE : tc_petiole_pick_child(set, i, "round_robin", args, out);
 }
 
 static const struct tc_petiole_ops rr_petiole_ops = {

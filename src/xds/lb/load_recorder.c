@@ -1,7 +1,7 @@
 /* The RPCs of a cluster, counted for load reports.
  *
  * tc_cluster_load_track finds the counts of the endpoint's locality, counts one started RPC and adds a tracker, which
- * counts the end. If the cluster wants metrics (A85), the tracker also decodes the ORCA report in the trailers. Counts
+ * counts the end. If the cluster wants metrics (A85), the tracker also reads the ORCA report in the trailers. Counts
  * belong to the xDS client's load store (xds/load), from which its LRS stream reports. */
 
 /* Every RPC searches the table of localities by pointer: one multiplication mixes pointers well enough. Defined in
@@ -14,12 +14,8 @@
 
 #include "base/mem.h"
 #include "base/table.h"
-#include "proto/unpack.h"
+#include "lb/orca.h"
 #include "xds/client/client.h"
-
-#include "pb/xds/data/orca/v3/orca_load_report.pb-c.h"
-
-#define ORCA_TRAILER "endpoint-load-metrics-bin" /* A51 */
 
 /* The counts of a locality, found by its shared object. The key's reference keeps its address from being reused. */
 struct known_locality {
@@ -110,16 +106,6 @@ static struct tc_load_locality *load_counts_of(struct tc_cluster_load *l, struct
 
 /* --- metrics --- */
 
-typedef Xds__Data__Orca__V3__OrcaLoadReport orca_report;
-
-static void orca_add_named(struct tc_load_locality *l, const char *key, double value)
-{
-    struct tc_buf name = {0};
-    tc_buf_printf(&name, "named_metrics.%s", key); /* A85 */
-    tc_load_locality_metric(l, TC_LOAD_NAMED, tc_buf_slice(&name), 1, value);
-    tc_buf_fini(&name);
-}
-
 static int compare_by_bytes(const void *a, const void *b)
 {
     return tc_slice_cmp(*(const struct tc_slice *)a, *(const struct tc_slice *)b);
@@ -132,32 +118,61 @@ static bool orca_is_wanted(const struct tc_cluster *c, struct tc_slice name)
            (c->n_lrs_names && bsearch(&name, c->lrs_names, c->n_lrs_names, sizeof(name), compare_by_bytes));
 }
 
-static void orca_add_report(struct tc_load_locality *l, const struct tc_cluster *c, orca_report *m)
+/* The values of one report that a cluster may want. */
+struct orca_values {
+    double fields[TC_ORCA_APPLICATION + 1]; /* by number, those without names */
+    TC_VEC(struct tc_orca_value) named;     /* of named_metrics */
+};
+
+/* By name; values of one name in the order of the report, in which one name lies behind the other. */
+static int compare_values(const void *pa, const void *pb)
 {
-    const struct tc_slice none = tc_slice_of(NULL, 0);
-    m->n_named_metrics = tc_proto_map_dedupe((void **)m->named_metrics, m->n_named_metrics);
-    if (c->lrs_metrics & TC_LRS_CPU)
-        tc_load_locality_metric(l, TC_LOAD_CPU, none, 1, m->cpu_utilization);
-    if (c->lrs_metrics & TC_LRS_MEM)
-        tc_load_locality_metric(l, TC_LOAD_MEM, none, 1, m->mem_utilization);
-    if (c->lrs_metrics & TC_LRS_APPLICATION)
-        tc_load_locality_metric(l, TC_LOAD_APPLICATION, none, 1, m->application_utilization);
-    for (size_t i = 0; i < m->n_named_metrics; i++)
-        if (orca_is_wanted(c, tc_slice_str(m->named_metrics[i]->key)))
-            orca_add_named(l, m->named_metrics[i]->key, m->named_metrics[i]->value);
+    const struct tc_orca_value *a = pa, *b = pb;
+    int order = tc_slice_cmp(a->name, b->name);
+    return order ? order : (a->name.data > b->name.data) - (a->name.data < b->name.data);
 }
 
-/* Ignores a report that cannot be decoded. */
-static void orca_add_metrics(struct tc_load_locality *l, const struct tc_cluster *c, struct tc_slice bytes)
+/* Returns false if the report is malformed. */
+static bool orca_collect(const struct tc_cluster *c, struct tc_slice report, struct orca_values *out)
 {
-    struct tc_arena arena;
-    struct tc_validation_errors errors = {0};
-    ProtobufCMessage *m = NULL;
-    tc_arena_init(&arena, 0, tc_unpack_budget(bytes.len));
-    if (tc_unpack(&xds__data__orca__v3__orca_load_report__descriptor, bytes, NULL, &arena, &m, &errors) == 0)
-        orca_add_report(l, c, (orca_report *)m);
-    tc_validation_fini(&errors);
-    tc_arena_fini(&arena);
+    struct tc_orca_value v;
+    while (tc_orca_next(&report, &v)) {
+        if (v.field == TC_ORCA_NAMED && orca_is_wanted(c, v.name))
+            *tc_vec_push(&out->named) = v;
+        else if (v.field <= TC_ORCA_APPLICATION)
+            out->fields[v.field] = v.value;
+    }
+    if (out->named.len)
+        qsort(out->named.data, out->named.len, sizeof(v), compare_values);
+    return report.len == 0;
+}
+
+static void orca_add_named(struct tc_load_locality *l, struct tc_slice key, double value)
+{
+    struct tc_buf name = {0};
+    tc_buf_append_str(&name, "named_metrics."); /* A85 */
+    tc_buf_append_slice(&name, key);
+    tc_load_locality_metric(l, TC_LOAD_NAMED, tc_buf_slice(&name), 1, value);
+    tc_buf_fini(&name);
+}
+
+/* Ignores a report that cannot be read. */
+static void orca_add_metrics(struct tc_load_locality *l, const struct tc_cluster *c, struct tc_slice report)
+{
+    const struct tc_slice none = tc_slice_of(NULL, 0);
+    struct orca_values all = {.named = {0}};
+    bool good = orca_collect(c, report, &all);
+    if (good && c->lrs_metrics & TC_LRS_CPU)
+        tc_load_locality_metric(l, TC_LOAD_CPU, none, 1, all.fields[TC_ORCA_CPU]);
+    if (good && c->lrs_metrics & TC_LRS_MEM)
+        tc_load_locality_metric(l, TC_LOAD_MEM, none, 1, all.fields[TC_ORCA_MEM]);
+    if (good && c->lrs_metrics & TC_LRS_APPLICATION)
+        tc_load_locality_metric(l, TC_LOAD_APPLICATION, none, 1, all.fields[TC_ORCA_APPLICATION]);
+    const struct tc_orca_value *v = all.named.data;
+    for (size_t i = 0; good && i < all.named.len; i++)
+        if (i + 1 == all.named.len || !tc_slice_eq(v[i].name, v[i + 1].name))
+            orca_add_named(l, v[i].name, v[i].value);
+    tc_vec_fini(&all.named);
 }
 
 /* --- RPCs --- */
@@ -173,10 +188,11 @@ static void tracker_on_done(struct tc_call_tracker *base, const struct tc_status
 {
     struct load_tracker *t = TC_CONTAINER_OF(base, struct load_tracker, base);
     const struct tc_cluster *c = t->load->cluster;
-    const struct tc_header *orca =
-        trailers && (c->lrs_metrics || c->n_lrs_names) ? tc_headers_find(trailers, tc_slice_str(ORCA_TRAILER)) : NULL;
-    if (orca)
-        orca_add_metrics(t->counts, c, orca->value);
+    struct tc_slice report = {0};
+    if (c->lrs_metrics || c->n_lrs_names)
+        report = tc_orca_of_trailers(trailers);
+    if (report.data)
+        orca_add_metrics(t->counts, c, report);
     if (status)
         tc_load_locality_finished(t->counts, tc_status_ok(status));
     else

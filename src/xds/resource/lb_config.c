@@ -12,7 +12,10 @@
 #include "xds/resource/lb_config.h"
 #include "xds/resource/registry.h"
 
+#include <math.h>
+
 #include "base/log.h"
+#include "pb/envoy/extensions/load_balancing_policies/client_side_weighted_round_robin/v3/client_side_weighted_round_robin.pb-c.h"
 #include "pb/envoy/extensions/load_balancing_policies/pick_first/v3/pick_first.pb-c.h"
 #include "pb/envoy/extensions/load_balancing_policies/ring_hash/v3/ring_hash.pb-c.h"
 #include "pb/envoy/extensions/load_balancing_policies/wrr_locality/v3/wrr_locality.pb-c.h"
@@ -111,6 +114,50 @@ static json_t *from_pick_first(struct tc_decoder *dec, struct tc_slice bytes, si
     return m ? policy_named("pick_first", json_pack("{s:b}", "shuffleAddressList", m->shuffle_address_list)) : NULL;
 }
 
+/* An absent duration leaves the policy's default. */
+static void put_duration(struct tc_decoder *dec, json_t *config, const char *key, const char *field,
+                         const Google__Protobuf__Duration *d)
+{
+    uint64_t ms;
+    if (d && tc_decode_duration_ms(dec, field, d, &ms))
+        json_object_set_new(config, key,
+                            json_sprintf("%llu.%03us", (unsigned long long)(ms / 1000), (unsigned)(ms % 1000)));
+}
+
+/* A58, A114. */
+static json_t *from_client_side_wrr(struct tc_decoder *dec, struct tc_slice bytes, size_t depth)
+{
+    typedef Envoy__Extensions__LoadBalancingPolicies__ClientSideWeightedRoundRobin__V3__ClientSideWeightedRoundRobin
+        ClientSideWrr;
+    (void)depth;
+    const ClientSideWrr *m = TC_DECODE(
+        dec,
+        &envoy__extensions__load_balancing_policies__client_side_weighted_round_robin__v3__client_side_weighted_round_robin__descriptor,
+        ClientSideWrr, bytes);
+    if (!m)
+        return NULL;
+    size_t errors = dec->errors->count;
+    json_t *config = json_object(), *names = json_array();
+    if (m->enable_oob_load_report)
+        json_object_set_new(config, "enableOobLoadReport", json_boolean(m->enable_oob_load_report->value));
+    put_duration(dec, config, "oobReportingPeriod", ".oob_reporting_period", m->oob_reporting_period);
+    put_duration(dec, config, "blackoutPeriod", ".blackout_period", m->blackout_period);
+    put_duration(dec, config, "weightExpirationPeriod", ".weight_expiration_period", m->weight_expiration_period);
+    put_duration(dec, config, "weightUpdatePeriod", ".weight_update_period", m->weight_update_period);
+    const Google__Protobuf__FloatValue *penalty = m->error_utilization_penalty;
+    if (penalty && isfinite(penalty->value) && penalty->value >= 0)
+        json_object_set_new(config, "errorUtilizationPenalty", json_real((double)penalty->value));
+    else if (penalty)
+        tc_validation_add_at(dec->errors, ".error_utilization_penalty.value", "must be non-negative");
+    for (size_t i = 0; i < m->n_metric_names_for_computing_utilization; i++)
+        json_array_append_new(names, json_string(m->metric_names_for_computing_utilization[i]));
+    json_object_set_new(config, "metricNamesForComputingUtilization", names);
+    if (dec->errors->count == errors)
+        return policy_named("weighted_round_robin", config);
+    json_decref(config);
+    return NULL;
+}
+
 static json_t *from_wrr_locality(struct tc_decoder *dec, struct tc_slice bytes, size_t depth)
 {
     typedef Envoy__Extensions__LoadBalancingPolicies__WrrLocality__V3__WrrLocality WrrLocality;
@@ -149,6 +196,8 @@ static const struct {
     {"envoy.extensions.load_balancing_policies.pick_first.v3.PickFirst", "pick_first", from_pick_first},
     {"envoy.extensions.load_balancing_policies.wrr_locality.v3.WrrLocality", "xds_wrr_locality_experimental",
      from_wrr_locality},
+    {"envoy.extensions.load_balancing_policies.client_side_weighted_round_robin.v3.ClientSideWeightedRoundRobin",
+     "weighted_round_robin", from_client_side_wrr},
     {"xds.type.v3.TypedStruct", NULL, from_struct},
     {"udpa.type.v1.TypedStruct", NULL, from_struct},
 };

@@ -95,8 +95,25 @@ static void sc_release(struct tc_subchannel *base)
     tc_free(sc);
 }
 
-static const struct tc_subchannel_ops sc_ops = {
-    .connect = sc_connect, .reset_backoff = sc_reset_backoff, .inner = sc_inner, .release = sc_release};
+static void side_watch_end(struct tc_side_watch *w)
+{
+    tc_list_remove(&w->link);
+    w->stream = NULL;
+}
+
+static void sc_watch_side(struct tc_subchannel *base, struct tc_side_watch *w)
+{
+    struct fake_sc *sc = (struct fake_sc *)base;
+    w->stream = (struct tc_side_stream *)sc;
+    w->end = side_watch_end;
+    tc_list_append(&sc->lb->side_watches, &w->link);
+}
+
+static const struct tc_subchannel_ops sc_ops = {.connect = sc_connect,
+                                                .reset_backoff = sc_reset_backoff,
+                                                .inner = sc_inner,
+                                                .release = sc_release,
+                                                .watch_side = sc_watch_side};
 
 /* --- the helper --- */
 
@@ -142,6 +159,7 @@ static const struct tc_lb_helper_ops helper_ops = {
 struct fake_lb *fake_lb_new(const char *policy)
 {
     struct fake_lb *f = TC_NEW(struct fake_lb);
+    tc_list_init(&f->side_watches);
     f->loop = tc_loop_new(&(struct tc_loop_opts){.manual = true, .seeded = true, .seed = 1});
     f->registry = tc_lb_registry_new();
     tc_builtin_add_policies(f->registry);
@@ -174,6 +192,7 @@ void fake_lb_free(struct fake_lb *f)
         f->policy->ops->shutdown(f->policy);
     }
     assert_int_equal(f->subchannels.len, 0);
+    assert_true(tc_list_empty(&f->side_watches));
     if (f->picker && f->args.headers) {
         /* A picker may outlive its policy. */
         f->args.has_hash = true;
@@ -385,6 +404,14 @@ void fake_lb_set_in(struct fake_lb *f, const char *addr, const char *zone, enum 
 static const struct fake_sc *own(struct tc_subchannel *sc)
 {
     return (const struct fake_sc *)tc_subchannel_innermost(sc);
+}
+
+struct tc_side_watch *fake_lb_side_watch(const struct fake_lb *f, const char *addr)
+{
+    for (struct tc_link *it = f->side_watches.next; it != &f->side_watches; it = it->next)
+        if (strcmp(((const struct fake_sc *)tc_side_watch_of(it)->stream)->text, addr) == 0)
+            return tc_side_watch_of(it);
+    return NULL;
 }
 
 const char *fake_lb_pick(struct fake_lb *f)

@@ -6,6 +6,7 @@
 #include "base/vec.h"
 #include "lb/connect_turns.h"
 #include "lb/policy.h"
+#include "lb/side_stream.h"
 
 struct fake_sc;
 
@@ -24,6 +25,7 @@ struct fake_lb {
     struct tc_buf history;  /* states in order, repeats joined: "CONNECTING READY " */
     struct tc_buf connects; /* addresses in the order of attempts: "1.1.1.1:1 2.2.2.2:2 " */
     unsigned reresolutions;
+    struct tc_link side_watches;          /* struct tc_side_watch, in the order of their starts */
     TC_VEC(struct fake_sc *) subchannels; /* that exist now */
     struct tc_arena arena;
     struct tc_headers headers;
@@ -60,6 +62,8 @@ void fake_lb_set_at(struct fake_lb *f, size_t i, enum torc_connectivity state);
 void fake_lb_queue_at(struct fake_lb *f, size_t i, enum torc_connectivity state);
 /* Returns the number of existing subchannels with that address, or with any address if NULL. */
 unsigned fake_lb_count(const struct fake_lb *f, const char *addr);
+/* Returns the watch of a side stream on the address's subchannel; NULL if there is none. */
+struct tc_side_watch *fake_lb_side_watch(const struct fake_lb *f, const char *addr);
 /* Returns the state of the address's subchannel; TORC_CONNECTIVITY_SHUTDOWN if there is none. */
 enum torc_connectivity fake_lb_state(const struct fake_lb *f, const char *addr);
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "support/case.h"
 #include "support/cmocka.h"
 #include "support/fakes/h2.h"
 
@@ -186,6 +187,7 @@ static void send_end(size_t i, uint32_t id, const char *status)
 
 static void one_stream_for_all_watches(void **state)
 {
+    TC_CASE(WR17);
     (void)state;
     watch(1);
     assert_int_equal(requested(0, "20"), 0); /* no transport yet */
@@ -236,6 +238,7 @@ static void keys_have_streams_of_their_own(void **state)
 /* The request starts again 1 s, 1.6 s, ... after the start of the stream that ended, with 20 % jitter. */
 static void an_end_backs_off(void **state)
 {
+    TC_CASE(WR17);
     (void)state;
     tc_side_streams_use(&set, transports[0]);
     watch(0);
@@ -270,6 +273,7 @@ static void an_end_backs_off(void **state)
 
 static void unimplemented_ends_it_for_the_connection(void **state)
 {
+    TC_CASE(WR17);
     (void)state;
     tc_side_streams_use(&set, transports[0]);
     watch(1);

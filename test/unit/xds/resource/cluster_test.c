@@ -244,15 +244,13 @@ static void extension_policies(void **state)
              "[{\"ring_hash_experimental\":{\"minRingSize\":3,\"maxRingSize\":7}}]");
     check_lb(NULL, POLICIES(POLICY("udpa.type.v1.TypedStruct", ",'type_url':'x/round_robin'")),
              "[{\"round_robin\":{}}]");
-    refused(
-        POLICIES(POLICY(LB "client_side_weighted_round_robin.v3.ClientSideWeightedRoundRobin", "")),
-        "field load_balancing_policy: no supported load balancing policy config found: "
-        "envoy.extensions.load_balancing_policies.client_side_weighted_round_robin.v3.ClientSideWeightedRoundRobin");
-    refused(
-        POLICIES(POLICY("xds.type.v3.TypedStruct", ",'type_url':'x/no_such_policy','value':{}") "," POLICY(
-            LB "client_side_weighted_round_robin.v3.ClientSideWeightedRoundRobin", "")),
-        "policy config found: no_such_policy, "
-        "envoy.extensions.load_balancing_policies.client_side_weighted_round_robin.v3.ClientSideWeightedRoundRobin");
+    refused(POLICIES(POLICY(LB "override_host.v3.OverrideHost", "")),
+            "field load_balancing_policy: no supported load balancing policy config found: "
+            "envoy.extensions.load_balancing_policies.override_host.v3.OverrideHost");
+    refused(POLICIES(POLICY("xds.type.v3.TypedStruct", ",'type_url':'x/no_such_policy','value':{}") "," POLICY(
+                LB "override_host.v3.OverrideHost", "")),
+            "policy config found: no_such_policy, "
+            "envoy.extensions.load_balancing_policies.override_host.v3.OverrideHost");
     check_lb(NULL,
              POLICIES(WRR(POLICY("xds.type.v3.TypedStruct", ",'type_url':'x/no_such_policy','value':{}") "," POLICY(
                  LB "least_request.v3.LeastRequest", ""))),
@@ -262,6 +260,34 @@ static void extension_policies(void **state)
         POLICIES(RING_POLICY(",'hash_function':'MURMUR_HASH_2'")),
         "field load_balancing_policy.policies[0].typed_extension_config.typed_config.hash_function: must be XX_HASH");
     refused(POLICIES(WRR("")), "endpoint_picking_policy: no supported load balancing policy config found");
+}
+
+#define CLIENT_WRR(config) POLICY(LB "client_side_weighted_round_robin.v3.ClientSideWeightedRoundRobin", config)
+
+/* A58: durations of 0 and a penalty of 0 are kept; what is absent has the policy's default. */
+static void client_side_weighted_round_robin(void **state)
+{
+    TC_CASE(WR19);
+    (void)state;
+    check_lb(NULL, POLICIES(CLIENT_WRR("")),
+             "[{\"weighted_round_robin\":{\"metricNamesForComputingUtilization\":[]}}]");
+    check_lb(
+        NULL,
+        POLICIES(WRR(CLIENT_WRR(",'enable_oob_load_report':true,'oob_reporting_period':'0.5s','blackout_period':'0s',"
+                                "'weight_expiration_period':'180s','weight_update_period':'0.0001s',"
+                                "'error_utilization_penalty':0,"
+                                "'metric_names_for_computing_utilization':['named_metrics.q']"))),
+        "[{\"xds_wrr_locality_experimental\":{\"childPolicy\":[{\"weighted_round_robin\":{"
+        "\"enableOobLoadReport\":true,\"oobReportingPeriod\":\"0.500s\",\"blackoutPeriod\":\"0.000s\","
+        "\"weightExpirationPeriod\":\"180.000s\",\"weightUpdatePeriod\":\"0.001s\","
+        "\"errorUtilizationPenalty\":0.0,\"metricNamesForComputingUtilization\":[\"named_metrics.q\"]}}]}}]");
+    refused(POLICIES(CLIENT_WRR(",'error_utilization_penalty':-0.5")),
+            "typed_config.error_utilization_penalty.value: must be non-negative");
+    refused(POLICIES(CLIENT_WRR(",'error_utilization_penalty':'NaN'")),
+            "typed_config.error_utilization_penalty.value: must be non-negative");
+    refused(POLICIES(CLIENT_WRR(",'error_utilization_penalty':'Infinity'")),
+            "typed_config.error_utilization_penalty.value: must be non-negative");
+    refused(POLICIES(CLIENT_WRR(",'blackout_period':'-1s'")), "typed_config.blackout_period");
 }
 
 static char *nested(size_t depth)
@@ -488,6 +514,7 @@ int main(void)
         cmocka_unit_test(lb_policy_becomes_json),
         cmocka_unit_test(ring_sizes_are_checked),
         cmocka_unit_test(extension_policies),
+        cmocka_unit_test(client_side_weighted_round_robin),
         cmocka_unit_test(policies_nest_sixteen_deep),
         cmocka_unit_test(registries_are_asked),
         cmocka_unit_test(load_reports_go_to_self),

@@ -1,0 +1,43 @@
+/* The config of weighted_round_robin (A58, A114). Immutable and counted, as all LB configs are; any thread. */
+#ifndef TC_LB_WEIGHTED_ROUND_ROBIN_CONFIG_H
+#define TC_LB_WEIGHTED_ROUND_ROBIN_CONFIG_H
+
+#include "lb/policy.h"
+
+enum {
+    TC_WRR_UPDATE_MIN_MS = 100,      /* A58: a shorter weightUpdatePeriod is raised to it */
+    TC_WRR_UPDATE_MAX_MS = 86400000, /* a longer one is a day, which timers can wait for */
+    TC_WRR_METRICS_MAX = 100,        /* of metricNamesForComputingUtilization */
+};
+
+/* A metric that may be the utilization (A114). */
+struct tc_wrr_metric {
+    uint64_t field;       /* enum tc_orca_field */
+    struct tc_rstr *name; /* empty for fields without names */
+};
+
+struct tc_wrr_config {
+    struct tc_lb_config base; /* first */
+    bool oob;
+    uint64_t oob_period_ms;
+    uint64_t blackout_ms;
+    uint64_t expiration_ms;
+    uint64_t update_ms;
+    double penalty;
+    size_t n_metrics;
+    struct tc_wrr_metric *metrics;
+};
+
+static inline const struct tc_wrr_config *tc_wrr_config(const struct tc_lb_config *config)
+{
+    return TC_CONTAINER_OF(config, const struct tc_wrr_config, base);
+}
+
+/* The operations of the factory that concern configs. */
+struct tc_lb_config *tc_wrr_config_parse(const struct tc_lb_factory *factory, const json_t *json,
+                                         const struct tc_lb_registry *registry, unsigned depth,
+                                         struct tc_validation_errors *errors);
+void tc_wrr_config_free(struct tc_lb_config *config);
+bool tc_wrr_config_equal(const struct tc_lb_config *a, const struct tc_lb_config *b);
+
+#endif

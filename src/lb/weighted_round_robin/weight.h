@@ -1,0 +1,25 @@
+/* The weight of an endpoint by its load reports (A58, A114). Counted: the policy has a reference, and each RPC whose
+ * trailers may bring a report. Loop thread only. */
+#ifndef TC_LB_WEIGHTED_ROUND_ROBIN_WEIGHT_H
+#define TC_LB_WEIGHTED_ROUND_ROBIN_WEIGHT_H
+
+#include "base/ref.h"
+#include "lb/weighted_round_robin/config.h"
+
+struct tc_wrr_weight {
+    struct tc_lref ref;
+    float weight;
+    uint64_t last_update_ns;
+    uint64_t non_empty_since_ns; /* UINT64_MAX: no report since the endpoint became READY, or since the last expired */
+};
+
+struct tc_wrr_weight *tc_wrr_weight_new(void);
+void tc_wrr_weight_unref(struct tc_wrr_weight *w);
+/* Takes a report. One that is malformed, or from which no positive finite weight follows, changes nothing. */
+void tc_wrr_weight_report(struct tc_wrr_weight *w, const struct tc_wrr_config *config, struct tc_slice report,
+                          uint64_t now_ns);
+/* Returns the weight; 0 while it cannot be used: there was no report, the last one has expired, or the blackout period
+ * is not over. */
+float tc_wrr_weight_get(struct tc_wrr_weight *w, const struct tc_wrr_config *config, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,181 @@
+/* weighted_round_robin against Torc's own servers, which report their load (torc/orca.h) at the end of RPCs and out of
+ * band, and against one that does not. */
+#include <stdio.h>
+#include <string.h>
+
+#include <torc/torc.h>
+
+#include "base/clock.h"
+#include "support/case.h"
+#include "support/cmocka.h"
+#include "support/kits/backends.h"
+
+enum { SERVERS = 2, BATCH = 110 };
+
+struct server {
+    torc_server *server;
+    torc_orca *orca;
+    int index;
+    _Atomic double load; /* what an RPC records; 0: nothing */
+};
+
+static torc_runtime *rt, *client_rt;
+static struct server servers[SERVERS];
+static char target[128];
+
+static void on_call(torc_server_call *call, const torc_message *request, void *arg)
+{
+    struct server *s = arg;
+    char text[2] = {(char)('0' + s->index), '\0'};
+    (void)request;
+    if (s->load > 0) {
+        torc_orca_record(call, TORC_ORCA_CPU, NULL, s->load);
+        torc_orca_record(call, TORC_ORCA_RPS, NULL, 10);
+    }
+    torc_server_call_reply(call, text, 1);
+}
+
+/* min_interval_ms: of reports out of band; -1: the servers have no such service. */
+static void start(int64_t min_interval_ms)
+{
+    size_t len = (size_t)snprintf(target, sizeof(target), "ipv4:");
+    rt = kit_backends_runtime(TORC_RUNTIME_THREAD);
+    client_rt = kit_backends_runtime(TORC_RUNTIME_THREAD);
+    for (int i = 0; i < SERVERS; i++) {
+        struct torc_server_options o = {TORC_SIZE(torc_server_options), .runtime = rt};
+        struct torc_handler h = {TORC_SIZE(torc_handler), .unary = on_call, .arg = &servers[i]};
+        char *bound = NULL;
+        servers[i].index = i;
+        servers[i].load = 0;
+        servers[i].server = torc_server_new(&o, NULL);
+        assert_int_equal(torc_server_add_method(servers[i].server, "a.B/C", &h, NULL), 0);
+        servers[i].orca = torc_orca_new(servers[i].server, min_interval_ms, NULL);
+        assert_int_equal(
+            torc_server_listen(servers[i].server, "127.0.0.1:0", torc_credentials_insecure(), &bound, NULL), 0);
+        assert_int_equal(torc_server_start(servers[i].server, NULL), 0);
+        len += (size_t)snprintf(target + len, sizeof(target) - len, "%s%s", i ? "," : "", bound);
+        torc_free(bound);
+    }
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    start(10);
+    return 0;
+}
+
+static int setup_without_service(void **state)
+{
+    (void)state;
+    start(-1);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    for (int i = 0; i < SERVERS; i++) {
+        torc_server_free(servers[i].server);
+        torc_orca_free(servers[i].orca);
+    }
+    assert_int_equal(torc_runtime_free(client_rt), 0);
+    return torc_runtime_free(rt);
+}
+
+static torc_channel *open_channel(const char *more)
+{
+    char config[512];
+    snprintf(config, sizeof(config),
+             "{\"loadBalancingConfig\": [{\"weighted_round_robin\": {\"blackoutPeriod\": \"0s\","
+             " \"weightUpdatePeriod\": \"0.1s\"%s}}]}",
+             more);
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                     .service_config_json = config};
+    torc_error *error = NULL;
+    torc_channel *ch = torc_channel_new(client_rt, target, &o, &error);
+    assert_string_equal(torc_error_text(error), "");
+    return ch;
+}
+
+/* Makes a batch of RPCs and returns how many of them the first server had. */
+static int batch(torc_channel *ch)
+{
+    int first = 0;
+    for (int i = 0; i < BATCH; i++) {
+        torc_result *r = torc_unary(ch, "a.B/C", "", 0, NULL);
+        assert_string_equal(torc_result_text(r), "");
+        first += *(const char *)torc_message_data(torc_result_response(r)) == '0';
+        torc_result_free(r);
+    }
+    return first;
+}
+
+/* Makes batches until the first server has between `least` and `most` RPCs of one. */
+static void assert_first_gets(torc_channel *ch, int least, int most)
+{
+    uint64_t end = tc_system_clock.monotonic_ns(NULL) + 20 * TC_NS_PER_S;
+    int first = 0;
+    do
+        first = batch(ch);
+    while ((first < least || first > most) && tc_system_clock.monotonic_ns(NULL) < end);
+    assert_in_range(first, least, most);
+}
+
+static void reports_with_rpcs(void **state)
+{
+    TC_CASE(WR20);
+    (void)state;
+    torc_channel *ch = open_channel("");
+    assert_first_gets(ch, 54, 56);
+    servers[0].load = 0.1;
+    servers[1].load = 1;
+    assert_first_gets(ch, 98, 102); /* 10:1 */
+    servers[0].load = 1;
+    servers[1].load = 0.1;
+    assert_first_gets(ch, 8, 12);
+    torc_channel_free(ch);
+}
+
+static void set_load(int i, double load)
+{
+    assert_int_equal(torc_orca_set(servers[i].orca, TORC_ORCA_CPU, NULL, load), 0);
+    assert_int_equal(torc_orca_set(servers[i].orca, TORC_ORCA_RPS, NULL, 10), 0);
+}
+
+static void reports_out_of_band(void **state)
+{
+    TC_CASE(WR20);
+    (void)state;
+    set_load(0, 1);
+    set_load(1, 0.1);
+    /* The reports of RPCs, which say the opposite, do not count. */
+    servers[0].load = 0.1;
+    servers[1].load = 1;
+    torc_channel *ch = open_channel(", \"enableOobLoadReport\": true, \"oobReportingPeriod\": \"0.05s\"");
+    assert_first_gets(ch, 8, 12);
+    set_load(0, 0.1);
+    set_load(1, 1);
+    assert_first_gets(ch, 98, 102);
+    torc_channel_free(ch);
+}
+
+/* The servers do not have the service: UNIMPLEMENTED, and round robin. */
+static void no_reports(void **state)
+{
+    (void)state;
+    torc_channel *ch = open_channel(", \"enableOobLoadReport\": true");
+    for (int i = 0; i < 5; i++)
+        assert_first_gets(ch, 54, 56);
+    torc_channel_free(ch);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(reports_with_rpcs, setup, teardown),
+        cmocka_unit_test_setup_teardown(reports_out_of_band, setup, teardown),
+        cmocka_unit_test_setup_teardown(no_reports, setup_without_service, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

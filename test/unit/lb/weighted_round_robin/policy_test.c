@@ -1,0 +1,345 @@
+/* weighted_round_robin on virtual time: weights from trailers and out of band, periods, updates, and what outlives the
+ * policy. The states are round_robin's (unit/lb/policies/round_robin_test.c). */
+#include "lb/weighted_round_robin/policy.h"
+
+#include "lb/orca.h"
+#include "support/case.h"
+#include "support/cmocka.h"
+#include "support/fakes/lb.h"
+#include "support/kits/orca.h"
+
+#define A "1.1.1.1:1"
+#define B "2.2.2.2:2"
+#define C "3.3.3.3:3"
+#define WRR "weighted_round_robin"
+#define NO_BLACKOUT "'blackoutPeriod': '0s'"
+
+static const char *const all[] = {A, B, C};
+
+static int setup(void **state)
+{
+    *state = fake_lb_new(WRR);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    fake_lb_free(*state);
+    return 0;
+}
+
+static void update(struct fake_lb *f, const char *endpoints, const char *config)
+{
+    assert_true(fake_lb_update(f, fake_lb_endpoints(endpoints), fake_lb_config(f, WRR, config, NULL), NULL));
+}
+
+static void ready(struct fake_lb *f, const char *addr)
+{
+    fake_lb_set(f, addr, TORC_CONNECTIVITY_READY);
+}
+
+static void run(struct fake_lb *f, uint64_t ms)
+{
+    tc_loop_advance(f->loop, ms);
+    tc_loop_drain(f->loop);
+}
+
+/* Ends the RPC of the last pick, whose trailers have `copies` of the report (NULL: none). */
+static void finish(struct fake_lb *f, const struct kit_orca *report, unsigned copies)
+{
+    struct tc_status ok = {0};
+    struct tc_headers trailers;
+    struct tc_buf bytes = {0};
+    tc_headers_init(&trailers, &f->arena);
+    for (unsigned i = 0; report && i < copies; i++)
+        tc_headers_add(&trailers, tc_slice_str("endpoint-load-metrics-bin"), kit_orca_pack(report, &bytes));
+    for (struct tc_call_tracker *t = f->pick.trackers, *next; t; t = next) {
+        next = t->next;
+        t->on_done(t, &ok, &trailers);
+    }
+    f->pick.trackers = NULL;
+    tc_buf_fini(&bytes);
+}
+
+/* Makes picks whose RPCs end without a report, and counts them by endpoint. */
+static void count(struct fake_lb *f, unsigned picks, unsigned counts[3])
+{
+    memset(counts, 0, 3 * sizeof(*counts));
+    for (unsigned i = 0; i < picks; i++) {
+        const char *at = fake_lb_pick(f);
+        for (size_t k = 0; k < 3; k++)
+            counts[k] += strcmp(at, all[k]) == 0;
+        finish(f, NULL, 0);
+    }
+}
+
+/* Each endpoint gets RPCs until it had one whose end brings its report. */
+static void report_all(struct fake_lb *f, const struct kit_orca reports[3])
+{
+    for (unsigned left = 7, i = 0; left && i < 1000; i++) {
+        const char *at = fake_lb_pick(f);
+        for (size_t k = 0; k < 3; k++)
+            if (strcmp(at, all[k]) == 0) {
+                finish(f, reports[k].qps > 0 ? &reports[k] : NULL, 1);
+                left &= ~(1u << k);
+            }
+    }
+}
+
+static void assert_shares(struct fake_lb *f, unsigned a, unsigned b, unsigned c)
+{
+    unsigned counts[3], round = a + b + c;
+    count(f, 100 * round, counts);
+    assert_in_range(counts[0], 100 * a - a, 100 * a + a);
+    assert_in_range(counts[1], 100 * b - b, 100 * b + b);
+    assert_in_range(counts[2], 100 * c - c, 100 * c + c);
+}
+
+static void three_ready(struct fake_lb *f, const char *config)
+{
+    update(f, A " " B " " C, config);
+    for (size_t i = 0; i < 3; i++)
+        ready(f, all[i]);
+}
+
+static void shares_follow_reports(void **state)
+{
+    TC_CASE(WR07);
+    struct fake_lb *f = *state;
+    three_ready(f, "{" NO_BLACKOUT "}");
+    assert_shares(f, 1, 1, 1);
+    report_all(f, (struct kit_orca[]){{.app = .9, .qps = 100}, {.app = .3, .qps = 100}, {.qps = 0}});
+    assert_shares(f, 1, 1, 1); /* until weightUpdatePeriod is over */
+    run(f, 1000);
+    assert_shares(f, 1, 3, 2); /* the third weight is the mean */
+    report_all(f, (struct kit_orca[]){{.qps = 0}, {.qps = 0}, {.app = .3, .qps = 100}});
+    run(f, 1000);
+    assert_shares(f, 1, 3, 3);
+}
+
+static void errors_are_a_penalty(void **state)
+{
+    TC_CASE(WR08);
+    struct fake_lb *f = *state;
+    const struct kit_orca reports[] = {
+        {.app = .1, .qps = 100, .eps = 50}, {.app = .1, .qps = 100, .eps = 20}, {.app = .1, .qps = 100, .eps = 10}};
+    three_ready(f, "{" NO_BLACKOUT "}");
+    report_all(f, reports);
+    run(f, 1000);
+    assert_shares(f, 1, 2, 3);
+    update(f, A " " B " " C, "{" NO_BLACKOUT ", 'errorUtilizationPenalty': 0}");
+    report_all(f, reports);
+    run(f, 1000);
+    assert_shares(f, 1, 1, 1);
+}
+
+static void weights_expire(void **state)
+{
+    TC_CASE(WR09);
+    struct fake_lb *f = *state;
+    const struct kit_orca reports[] = {{.app = .9, .qps = 1}, {.app = .3, .qps = 1}, {.app = .3, .qps = 1}};
+    three_ready(f, "{'blackoutPeriod': '1s', 'weightExpirationPeriod': '2s', 'weightUpdatePeriod': '0.5s'}");
+    report_all(f, reports);
+    run(f, 500);
+    assert_shares(f, 1, 1, 1);
+    run(f, 500);
+    assert_shares(f, 1, 3, 3);
+    run(f, 1000);
+    assert_shares(f, 1, 1, 1);
+    report_all(f, reports);
+    run(f, 500);
+    assert_shares(f, 1, 1, 1);
+    run(f, 500);
+    assert_shares(f, 1, 3, 3);
+}
+
+static void a_new_connection_begins_a_blackout(void **state)
+{
+    TC_CASE(WR10);
+    struct fake_lb *f = *state;
+    const char *config = "{'blackoutPeriod': '1s'}";
+    const struct kit_orca reports[] = {{.app = .9, .qps = 1}, {.app = .3, .qps = 1}, {.app = .3, .qps = 1}};
+    three_ready(f, config);
+    report_all(f, reports);
+    run(f, 1000);
+    assert_shares(f, 1, 3, 3);
+    update(f, A " " B " " C, config);
+    assert_shares(f, 1, 3, 3);
+    update(f, C " " A " " B, config);
+    assert_shares(f, 1, 3, 3);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_IDLE);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_CONNECTING);
+    ready(f, A);
+    assert_shares(f, 1, 1, 1); /* A counts as the mean of the others */
+    report_all(f, reports);
+    run(f, 1000);
+    assert_shares(f, 1, 3, 3);
+}
+
+static void send_oob(struct fake_lb *f, const char *addr, const struct kit_orca *report)
+{
+    struct tc_buf bytes = {0};
+    struct tc_side_watch *w = fake_lb_side_watch(f, addr);
+    assert_non_null(w);
+    assert_ptr_equal(w->kind, &tc_orca_reports);
+    w->on_message(w, kit_orca_pack(report, &bytes));
+    tc_buf_fini(&bytes);
+}
+
+static unsigned side_watches(const struct fake_lb *f)
+{
+    unsigned n = 0;
+    for (const struct tc_link *it = f->side_watches.next; it != &f->side_watches; it = it->next)
+        n++;
+    return n;
+}
+
+static void out_of_band_then_per_call(void **state)
+{
+    TC_CASE(WR12);
+    struct fake_lb *f = *state;
+    struct kit_orca low = {.cpu = .1, .qps = 10}, high = {.cpu = 1, .qps = 10};
+    update(f, A " " B, "{" NO_BLACKOUT ", 'enableOobLoadReport': true, 'oobReportingPeriod': '5s'}");
+    assert_int_equal(side_watches(f), 0);
+    ready(f, A);
+    ready(f, B);
+    assert_int_equal(side_watches(f), 2);
+    assert_int_equal(TC_CONTAINER_OF(fake_lb_side_watch(f, A), struct tc_orca_watch, side)->interval_ms, 5000);
+    send_oob(f, A, &high);
+    send_oob(f, B, &low);
+    run(f, 1000);
+    assert_shares(f, 1, 10, 0);
+    /* Trailers do not count meanwhile. */
+    fake_lb_pick(f);
+    assert_null(f->pick.trackers);
+    update(f, A " " B, "{" NO_BLACKOUT ", 'enableOobLoadReport': true, 'oobReportingPeriod': '7s'}");
+    assert_int_equal(side_watches(f), 2);
+    assert_int_equal(TC_CONTAINER_OF(fake_lb_side_watch(f, B), struct tc_orca_watch, side)->interval_ms, 7000);
+    fake_lb_set(f, B, TORC_CONNECTIVITY_IDLE);
+    assert_int_equal(side_watches(f), 1);
+    fake_lb_set(f, B, TORC_CONNECTIVITY_CONNECTING);
+    ready(f, B);
+    assert_int_equal(side_watches(f), 2);
+    update(f, A " " B, "{" NO_BLACKOUT "}");
+    assert_int_equal(side_watches(f), 0);
+    report_all(f, (struct kit_orca[]){low, high, {.qps = 0}});
+    run(f, 1000);
+    assert_shares(f, 10, 1, 0);
+    update(f, A " " B, "{" NO_BLACKOUT ", 'enableOobLoadReport': true}");
+    assert_int_equal(side_watches(f), 2);
+    update(f, A, "{" NO_BLACKOUT ", 'enableOobLoadReport': true}");
+    assert_int_equal(side_watches(f), 1);
+}
+
+static void shared_and_repeated_addresses(void **state)
+{
+    TC_CASE(WR14);
+    struct fake_lb *f = *state;
+    update(f, A "," B " " B " " B " " C, "{" NO_BLACKOUT "}");
+    assert_int_equal(fake_lb_count(f, B), 1); /* of the second endpoint; the first one tries A */
+    for (size_t i = 0; i < 3; i++)
+        ready(f, all[i]);
+    report_all(f, (struct kit_orca[]){{.app = .9, .qps = 1}, {.app = .3, .qps = 1}, {.app = .3, .qps = 1}});
+    run(f, 1000);
+    assert_shares(f, 1, 3, 3);
+}
+
+static void reports_that_do_not_count(void **state)
+{
+    struct fake_lb *f = *state;
+    struct kit_orca high = {.app = 1, .qps = 1}, low = {.app = .1, .qps = 1};
+    update(f, A " " B, "{" NO_BLACKOUT "}");
+    ready(f, A);
+    ready(f, B);
+    report_all(f, (struct kit_orca[]){high, high, {.qps = 0}});
+    while (strcmp(fake_lb_pick(f), A) != 0)
+        finish(f, NULL, 0);
+    finish(f, &low, 2); /* twice in the trailers */
+    run(f, 1000);
+    assert_shares(f, 1, 1, 0);
+    f->args.dry = true;
+    fake_lb_pick(f);
+    assert_null(f->pick.trackers);
+    f->args.dry = false;
+}
+
+/* The tracker of an RPC outlives the endpoint and the policy; a picker that was replaced finds nothing. */
+static void what_outlives_the_policy(void **state)
+{
+    struct fake_lb *f = *state;
+    struct kit_orca report = {.app = 1, .qps = 1};
+    update(f, A " " B, "{}");
+    ready(f, A);
+    ready(f, B);
+    fake_lb_pick(f);
+    struct tc_call_tracker *first = f->pick.trackers;
+    fake_lb_pick(f);
+    struct tc_call_tracker *second = f->pick.trackers;
+    struct tc_picker *picker = tc_picker_ref(f->picker);
+    update(f, C, "{}");
+    assert_int_equal(tc_picker_pick(picker, &f->args, &f->pick), TC_PICK_QUEUE);
+    f->pick.trackers = first;
+    finish(f, &report, 1);
+    assert_false(fake_lb_update(f, fake_lb_endpoints(""), fake_lb_config(f, WRR, "{}", NULL), NULL));
+    f->policy->ops->shutdown(f->policy);
+    run(f, 1);
+    f->policy = NULL;
+    assert_int_equal(tc_picker_pick(picker, &f->args, &f->pick), TC_PICK_QUEUE);
+    tc_picker_unref(picker);
+    f->pick.trackers = second;
+    finish(f, &report, 1);
+}
+
+/* An endpoint that is lost in this turn of the loop is passed over before the next picker comes. */
+static void a_lost_endpoint_is_passed_over(void **state)
+{
+    struct fake_lb *f = *state;
+    three_ready(f, "{" NO_BLACKOUT "}");
+    report_all(f, (struct kit_orca[]){{.app = .1, .qps = 1}, {.app = 1, .qps = 1}, {.app = 1, .qps = 1}});
+    run(f, 1000);
+    assert_shares(f, 10, 1, 1);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_IDLE);
+    assert_shares(f, 0, 1, 1);
+}
+
+static void many_endpoints(void **state)
+{
+    struct fake_lb *f = *state;
+    struct tc_buf list = {0};
+    enum { MANY = 5000 };
+    for (unsigned i = 0; i < MANY; i++)
+        tc_buf_printf(&list, "10.0.%u.%u:1 ", i / 250, i % 250);
+    update(f, tc_buf_cstr(&list), "{" NO_BLACKOUT "}");
+    while (f->subchannels.len < MANY)
+        run(f, 1);
+    for (size_t i = 0; i < MANY; i++)
+        fake_lb_set_at(f, i, TORC_CONNECTIVITY_READY);
+    struct kit_orca report = {.app = .5, .qps = 10};
+    for (unsigned i = 0; i < 3 * MANY; i++) {
+        fake_lb_pick(f);
+        report.qps = 1 + i % 7;
+        finish(f, &report, 1);
+        if (i % 1000 == 0)
+            run(f, 1000);
+    }
+    assert_int_equal(f->state, TORC_CONNECTIVITY_READY);
+    update(f, A, "{}");
+    tc_buf_fini(&list);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(shares_follow_reports, setup, teardown),
+        cmocka_unit_test_setup_teardown(errors_are_a_penalty, setup, teardown),
+        cmocka_unit_test_setup_teardown(weights_expire, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_new_connection_begins_a_blackout, setup, teardown),
+        cmocka_unit_test_setup_teardown(out_of_band_then_per_call, setup, teardown),
+        cmocka_unit_test_setup_teardown(shared_and_repeated_addresses, setup, teardown),
+        cmocka_unit_test_setup_teardown(reports_that_do_not_count, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_outlives_the_policy, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_lost_endpoint_is_passed_over, setup, teardown),
+        cmocka_unit_test_setup_teardown(many_endpoints, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
