@@ -1,4 +1,4 @@
-"""grpcurl, by reflection alone, and grpc_health_probe against a server of the public API (torc/server.h)."""
+"""grpcurl and ghz, by reflection alone, and grpc_health_probe against a server of the public API (torc/server.h)."""
 import json
 import pathlib
 import re
@@ -15,13 +15,20 @@ RPC_FAILED = 3
 
 
 class Probes:
-    """The two programs, with what makes them reach a server."""
+    """The programs, with what makes them reach a server."""
 
     def __init__(self, folder, address, tls):
         self.grpcurl = [folder / "grpcurl"] + (["-cacert", tls, "-authority", "interop.test"] if tls else ["-plaintext"])
         self.health = [folder / "grpc-health-probe", "-addr", address, "-connect-timeout", "30s", "-rpc-timeout", "30s"]
         self.health += ["-tls", "-tls-ca-cert", tls, "-tls-server-name", "interop.test"] if tls else []
+        self.ghz = [folder / "ghz", "-O", "json", *(["--cacert", tls, "--cname", "interop.test"] if tls else ["--insecure"])]
         self.address = address
+
+    def load(self, method, data, *flags):
+        """How many RPCs of a load ended with which status."""
+        status, text, errors = run([*self.ghz, "--call", f"{TEST}/{method}", "-d", json.dumps(data), *flags, self.address])
+        equal((status, errors), (0, ""))
+        return json.loads(text)["statusCodeDistribution"]
 
     def ask(self, *words, flags=()):
         return run([*self.grpcurl, *flags, self.address, *words])
@@ -105,10 +112,28 @@ def health_of_nothing(p):
     equal(run([*p.health, "-service", "none"])[0], RPC_FAILED)
 
 
+def load_of_unary_calls(p):
+    equal(p.load("UnaryCall", {"response_size": 1000}, "-n", "5000", "-c", "100", "--connections", "10"), {"OK": 5000})
+
+
+def load_of_streams(p):
+    messages = [{"response_parameters": [{"size": n}]} for n in (1, 100000)]
+    equal(p.load("FullDuplexCall", messages, "-n", "500", "-c", "50"), {"OK": 500})
+
+
+def load_at_a_rate(p):
+    equal(p.load("UnaryCall", {"payload": {"body": "AAAA"}}, "-n", "500", "-r", "1000", "--async"), {"OK": 500})
+
+
+def load_that_fails(p):
+    equal(p.load("UnaryCall", {"response_status": {"code": 9}}, "-n", "500", "-c", "20"), {"FailedPrecondition": 500})
+
+
 CASES = {"grpcurl": [list_services, list_methods, describe_everything, describe_a_method, describe_a_nested_message,
                      describe_unknown, call_unary, call_with_status, call_streams, call_built_in],
-         "grpc_health_probe": [health_of_the_server, health_of_a_service, health_of_nothing]}
-MODULES = {"grpcurl": "fullstorydev/grpcurl", "grpc_health_probe": "grpc-ecosystem/grpc-health-probe"}
+         "grpc_health_probe": [health_of_the_server, health_of_a_service, health_of_nothing],
+         "ghz": [load_of_unary_calls, load_of_streams, load_at_a_rate, load_that_fails]}
+MODULES = {"ghz": "bojand/ghz", "grpcurl": "fullstorydev/grpcurl", "grpc_health_probe": "grpc-ecosystem/grpc-health-probe"}
 
 
 def faults_of(paths, folder, cases, tls_files):
