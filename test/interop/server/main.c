@@ -1,12 +1,15 @@
 /* The server of gRPC's interop suite, on generated code.
  * usage: interop_server [--listen ADDR] [--tls-cert FILE --tls-key FILE]
- * Prints "listening ADDR", and serves until its standard input ends or SIGTERM comes. Exit 0, 1 with the reason on
- * stderr, 2 for wrong usage. */
+ * Prints "listening ADDR", and serves until its standard input ends, then stops gracefully. Exit 0, 1 with the reason
+ * on stderr, 2 for wrong usage. */
 #include <unistd.h>
 
 #include "grpc/testing/empty.torc.h"
 #include "grpc/testing/messages.torc.h"
 #include "service.h"
+
+/* For RPCs that run at the end. */
+enum { GRACE_MS = 10000 };
 
 struct flags {
     const char *listen, *cert, *key;
@@ -79,7 +82,7 @@ int main(int argc, char **argv)
     char byte;
     while (read(STDIN_FILENO, &byte, 1) > 0)
         continue;
-    torc_server_stop(server, 0);
+    torc_server_stop(server, GRACE_MS);
     torc_server_free(server);
     torc_pool_free(pool);
     torc_health_free(health);
