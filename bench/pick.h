@@ -9,6 +9,7 @@
 enum pick_level {
     PICK_LOOP,      /* the loop alone, without a pick */
     PICK_SEARCH,    /* the ring alone: tc_ring_find */
+    PICK_WEIGHTED,  /* weighted_round_robin over pick_first */
     PICK_RING_HASH, /* ring_hash over pick_first */
     PICK_PRIORITY,
     PICK_CLUSTER,

@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "lb/child_configs.h"
+#include "lb/orca.h"
 #include "lb/policies/priority.h"
 #include "lb/ring_hash/policy.h"
 #include "support/kits/config.h"
@@ -20,6 +21,8 @@ struct tree {
     struct fake_lb *f;
     size_t n;
     bool lrs;
+    bool weighted;
+    unsigned reports;   /* TREE_WEIGHTED: that were made */
     struct kit_xds xds; /* with lrs: the xDS client that stores the counts */
 };
 
@@ -127,6 +130,7 @@ static struct tc_lb_config *priority_config(size_t n)
 struct tree *tree_new(enum tree_kind kind, size_t n)
 {
     static const char *const roots[] = {
+        [TREE_WEIGHTED] = "weighted_round_robin",
         [TREE_RING] = "ring_hash_experimental",
         [TREE_PRIORITY] = "priority_experimental",
         [TREE_CLUSTER] = "cds_experimental",
@@ -142,6 +146,11 @@ struct tree *tree_new(enum tree_kind kind, size_t n)
     t->f->env.ring_size_cap = t->f->env.ring_inline_entries = RING_MOST;
     t->f->args.cluster = tc_slice_str("c");
     t->f->args.has_hash = true;
+    t->weighted = kind == TREE_WEIGHTED;
+    if (kind == TREE_WEIGHTED) {
+        fake_lb_update(t->f, endpoints(n), fake_lb_config(t->f, roots[kind], "{'blackoutPeriod': '0s'}", NULL), NULL);
+        return t;
+    }
     if (kind == TREE_RING) {
         fake_lb_update(t->f, endpoints(n), ring_config(n), NULL);
         return t;
@@ -171,9 +180,27 @@ struct fake_lb *tree_lb(struct tree *t)
     return t->f;
 }
 
-struct tc_subchannel *tree_pick(struct tree *t, uint64_t hash)
+static inline void end_rpc(struct tc_call_tracker *trackers, const struct tc_headers *trailers)
 {
     static const struct tc_status ok = {0};
+    for (struct tc_call_tracker *at = trackers, *next; at; at = next) {
+        next = at->next;
+        at->on_done(at, &ok, trailers);
+    }
+}
+
+/* With a utilization of 1 and a QPS of 1 to 7 in the trailers. */
+static void end_with_report(struct tree *t, struct tc_call_tracker *trackers)
+{
+    char report[18] = {TC_ORCA_APPLICATION << 3 | 1, [9] = TC_ORCA_QPS << 3 | 1};
+    struct tc_header field = {tc_slice_of("endpoint-load-metrics-bin", 25), tc_slice_of(report, sizeof(report))};
+    memcpy(report + 1, &(double){1}, sizeof(double));
+    memcpy(report + 10, &(double){1 + t->reports++ % 7}, sizeof(double));
+    end_rpc(trackers, &(struct tc_headers){.data = &field, .len = 1});
+}
+
+struct tc_subchannel *tree_pick(struct tree *t, uint64_t hash)
+{
     struct fake_lb *f = t->f;
     struct tc_pick out = {0};
     f->args.hash = hash;
@@ -185,10 +212,10 @@ struct tc_subchannel *tree_pick(struct tree *t, uint64_t hash)
         fprintf(stderr, "bench: a pick failed: %s\n", tc_status_text(&out.status));
         exit(1);
     }
-    for (struct tc_call_tracker *at = out.trackers, *next; at; at = next) {
-        next = at->next;
-        at->on_done(at, &ok, NULL);
-    }
+    if (t->weighted)
+        end_with_report(t, out.trackers);
+    else
+        end_rpc(out.trackers, NULL);
     tc_arena_reset(&f->arena);
     return out.subchannel;
 }
@@ -204,9 +231,24 @@ bool tree_connect(struct tree *t, size_t i)
     return tree_pick(t, hash) != NULL;
 }
 
+static bool connect_weighted(struct tree *t)
+{
+    bool good = true;
+    while (t->f->subchannels.len < t->n)
+        tc_loop_advance(t->f->loop, 1);
+    for (size_t i = 0; i < t->n; i++)
+        fake_lb_set_at(t->f, i, TORC_CONNECTIVITY_READY);
+    for (size_t i = 0; i < t->n; i++)
+        good = good && tree_pick(t, 0);
+    tc_loop_advance(t->f->loop, 1000); /* the weights are taken over */
+    return good;
+}
+
 bool tree_connect_all(struct tree *t)
 {
     bool good = true;
+    if (t->weighted)
+        return connect_weighted(t);
     for (size_t i = 0; good && i < t->n; i++)
         good = tree_connect(t, i);
     return good;

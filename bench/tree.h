@@ -7,6 +7,7 @@
 #include "support/fakes/lb.h"
 
 enum tree_kind {
+    TREE_WEIGHTED,    /* weighted_round_robin over pick_first; the end of each RPC brings a report */
     TREE_RING,        /* ring_hash over pick_first */
     TREE_PRIORITY,    /* priority over ring_hash */
     TREE_CLUSTER,     /* cds: cluster_impl (EDS drops, circuit breaking), override_host, priority, ring_hash */
@@ -41,7 +42,7 @@ struct tc_subchannel *tree_pick(struct tree *t, uint64_t hash);
 /* Connects endpoint i of a ring: an RPC asks for it, it becomes READY, and the next pick chooses it. Returns false if
  * anything else happens. */
 bool tree_connect(struct tree *t, size_t i);
-/* Connects all endpoints, one after another. */
+/* Connects all endpoints, one after another. Those of TREE_WEIGHTED have reported different loads then. */
 bool tree_connect_all(struct tree *t);
 
 #endif

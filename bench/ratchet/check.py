@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The ratchet: instructions of a ring's construction, its update, a pick, and a unary RPC, counted by valgrind's callgrind, must not
+"""The ratchet: instructions of a ring's construction, its update, picks, and a unary RPC, counted by valgrind's callgrind, must not
 grow by more than 5 % over figures.json. Of the RPC, Torc's own share counts: what libtorc.so executes, without nghttp2,
 libc and the kernel. Each figure is the difference of a long and a short run over the rounds between them, so that
 neither start nor end counts.
@@ -30,6 +30,7 @@ SUBJECTS = {
     "ring build, 66,000 entries": ("ratchet_ring", ["build", "66000"], 1, 3, "ratchet_ring"),
     "ring update, at its maximum": ("ratchet_ring", ["update", "65536"], 4, 12, "ratchet_ring"),
     "ring pick, 5,000 entries": ("ratchet_ring", ["pick", "5000"], 10000, 60000, ""),
+    "weighted round robin pick": ("ratchet_stride", ["1000"], 10000, 60000, ""),
     "unary RPC, Torc's share": ("ratchet_rpc", ["TARGET"], 200, 800, "libtorc.so"),
     "unary RPC, whole process": ("ratchet_rpc", ["TARGET"], 200, 800, ""),
 }

@@ -22,6 +22,7 @@ import suite_csds  # noqa: E402
 import suite_etcd  # noqa: E402
 import suite_h2spec  # noqa: E402
 import suite_json  # noqa: E402
+import suite_loads  # noqa: E402
 import suite_otlp  # noqa: E402
 import suite_probes  # noqa: E402
 import suite_protos  # noqa: E402
@@ -35,7 +36,7 @@ import suite_stubs  # noqa: E402
 SUITES = {"published": suite_published.run, "protos": suite_protos.run, "rpc": suite_rpc.run, "serve": suite_serve.run, "probes": suite_probes.run_suite, "rolling": suite_rolling.run, "http2": suite_rpc.run_http2,
           "h2spec": suite_h2spec.run,
           "control_plane": suite_control_plane.run, "csds": suite_csds.run,
-          "psm": suite_psm.run, "stubs": suite_stubs.run, "json": suite_json.run, "buf": suite_buf.run, "corpora": suite_corpora.run, "etcd": suite_etcd.run, "otlp": suite_otlp.run, "agreement": suite_agreement.run,
+          "psm": suite_psm.run, "stubs": suite_stubs.run, "json": suite_json.run, "loads": suite_loads.run, "buf": suite_buf.run, "corpora": suite_corpora.run, "etcd": suite_etcd.run, "otlp": suite_otlp.run, "agreement": suite_agreement.run,
           "command": suite_command.run}
 COLUMNS = ["suite", "peer", "version", "cases", "passed", "failed", "skipped"]
 
