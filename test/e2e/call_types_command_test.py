@@ -11,6 +11,7 @@ import tempfile
 sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
 from support.kit import (BUILD, SOURCE, TORC, WAIT, bootstrap, calls, check, cluster, endpoints, free_address, listener, main, routes, run, running,
                          write_resources)
+from support.pki import Pki
 
 SERVER, SET = os.path.join(BUILD, "test", "command_server"), os.path.join(BUILD, "test", "command_server.pb")
 ORDER = {"id": "7", "units": "12", "parts": [{"id": "8"}], "prices": {"eur": 1.5}, "at": "2026-01-02T03:04:05Z", "colour": "RED", "pickup": True}
@@ -130,6 +131,37 @@ def test_interactive():
         check("the request, a shop.Order: line 1" in done.stderr and "CANCELLED" in done.stdout, f"{done.stdout}{done.stderr}")
 
 
+def test_text():
+    """protobuf's text format, by protoc."""
+    with server() as address:
+        refused(address, "shop.Orders/Get", "--format", "text", "-d", "id: 1", says="protoc cannot be run (it is not in PATH)", env={"PATH": "/nonexistent"})
+        if not shutil.which("protoc"):
+            return
+        call = lines(address, "shop.Orders/Get", "--format", "text", "-d", 'id: "7" colour: RED')[0]["call"]
+        same((call["response_text"], call["response_hex"]), ('id: "7"\ncolour: RED', "0a01373001"))
+        shown = run("call", address, "shop.Orders/Chat", "--format", "text", "-d", "@", stdin='id: "1"\x1eid: "2"\x1e\n').stdout
+        check(shown.startswith('#0     message 0\nid: "1"\n#0     message 1\nid: "2"\n#0     OK'), shown)
+        refused(address, "shop.Orders/Get", "--format", "text", "-d", "di: 1", says='the request, a shop.Order: input:1:3: Message type "shop.Order" has no field')
+    with server("evil_name") as address:
+        refused(address, "shop.Orders/Get", "--format", "text", "-d", "it: 1", says="has a name that protoc does not take")
+
+
+def test_tls():
+    """Files imply TLS; --skip-verify asks nothing of the server, and says so."""
+    with tempfile.TemporaryDirectory() as folder:
+        cert, key = (pki := Pki(folder)).make("server", "DNS:shop.test")
+        with running("backend", "--tls-cert", cert, "--tls-key", key) as backend:
+            address = backend.listening()
+            for option in ("--ca", "--cacert", "-cacert"):
+                same(calls(address, "a.B/C", option, pki.ca, "--authority", "shop.test")[1]["ok"], 1)
+            same(calls(address, "a.B/C", "--cacert", pki.ca, "--authority", "other.test", status=1)[1]["ok"], 0)
+            done = run("call", address, "a.B/C", "-skip-verify")
+            check("--skip-verify: anybody in between" in done.stderr, done.stderr)
+            same(calls(address, "a.B/C", "--creds", "tls", status=1)[1]["ok"], 0)
+            same(calls(address, "a.B/C", status=1)[1]["ok"], 0)
+            refused(address, "a.B/C", "--skip-verify", "--ca", pki.ca, says="--skip-verify goes with --creds tls, and without --ca", status=2)
+
+
 def test_requests_that_do_not_fit():
     with server() as address:
         refused(address, "shop.Orders/Get", "-d", '{"di": 1}', says="the request, a shop.Order: line 1, column 2: shop.Order has no field di")
@@ -178,7 +210,7 @@ def test_options():
         refused(*get, "--plaintext", "--skip-verify", says="--plaintext goes with no option of TLS", status=2)
         refused(*get, "--creds", "insecure", "--skip-verify", says="--skip-verify goes with --creds tls", status=2)
         refused(*get, "--raw", "--format", "json", says="--raw and --format contradict", status=2)
-        refused(*get, "--format", "xml", says="--format: 'xml'", status=2)
+        refused(*get, "--format", "xml", says="--format: 'xml' is neither json nor text", status=2)
         same(calls(*get, "-d", "-raw")[0][0]["response_hex"], b"-raw".hex())  # the value of an option, whatever it looks like
         done = run("call", *get, "--skip-verify", status=1)
         check("--skip-verify: anybody in between" in done.stderr, done.stderr)
@@ -229,5 +261,5 @@ def test_mesh():
             check("shop.Orders" in run("list", "xds:///shop", env=env).stdout.splitlines(), "list")
 
 
-main(test_unary, test_bytes_as_before, test_any, test_streams, test_interactive, test_requests_that_do_not_fit, test_details, test_options,
+main(test_unary, test_bytes_as_before, test_any, test_streams, test_interactive, test_text, test_tls, test_requests_that_do_not_fit, test_details, test_options,
      test_dry_run_asks_nobody, test_guide, test_mesh)

@@ -90,7 +90,7 @@ def test_protoc():
         path = os.path.join(folder, "bad.proto")
         with open(path, "w", encoding="ascii") as out:
             out.write('syntax = "proto3";\nmessage X {\n  strin a = 1;\n}\n')
-        refused("list", "--proto", path, says='protoc: bad.proto:3:3: "strin" is not defined.')
+        refused("list", "--proto", path, says='--proto: bad.proto:3:3: "strin" is not defined.')
         with open(path, "w", encoding="ascii") as out:
             out.write('syntax = "proto3";\nmessage X {}\nservice S { rpc M(X) returns (X); }\n')
         same(run("list", "--proto", path).stdout, "S\n")

@@ -26,7 +26,9 @@ static const char help[] =
     "      --data-hex HEX         raw bytes in hexadecimal\n"
     "      --data-file PATH       what -d takes, from a file (-: standard input)\n"
     "      --raw                  bytes, whatever they look like\n"
-    "      --format json          messages are JSON; asks the server for the types if no file has them\n"
+    "      --format json|text     messages are JSON, or protobuf's text format, by protoc, which must be installed "
+    "(the\n"
+    "                             byte 0x1e between two); asks the server for the types if no file has them\n"
     "      --emit-defaults        JSON with the fields that have their default values\n"
     "      --allow-unknown-fields JSON may have fields that the message has not\n" SCHEMA_HELP HEADERS_HELP
     "  -n, --count N              calls in all (1; without a limit when --duration is given)\n"
@@ -147,9 +149,8 @@ static int apply_data(struct call_args *a, int c)
 static int set_format(struct call_args *a, const char *text)
 {
     a->format = true;
-    if (strcmp(text, "json") == 0)
-        return 0;
-    return cli_usage(NAME, "--format: '%s' is not json, the one form that Torc has", text);
+    a->text = strcmp(text, "text") == 0;
+    return a->text || strcmp(text, "json") == 0 ? 0 : cli_usage(NAME, "--format: '%s' is neither json nor text", text);
 }
 
 static int apply(struct call_args *a, int c)

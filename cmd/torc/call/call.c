@@ -68,34 +68,34 @@ static void call_free(struct one_call *c)
     tc_free(c);
 }
 
-/* Returns the message as JSON, for torc_free; NULL if messages are bytes, or with the reason in *error. */
-static char *response_json(struct run *r, const torc_message *message, torc_error **error)
+/* Returns the message as JSON or text, for torc_free; NULL if messages are bytes, or with the reason in *why. */
+static char *response_text(struct run *r, const torc_message *message, struct tc_buf *why)
 {
     if (!message || !r->method || r->args.raw || r->args.quiet)
         return NULL;
-    char *json = run_json(r, torc_schema_method_response(r->method), message, error);
-    r->failed |= !json;
-    return json;
+    char *text = run_show(r, torc_schema_method_response(r->method), message, why);
+    r->failed |= !text;
+    return text;
 }
 
 static void on_message_printed(struct one_call *c, const torc_message *message)
 {
     struct run *r = c->run;
-    torc_error *error = NULL;
+    struct tc_buf why = {0};
     if (!r->method || !torc_schema_method_server_streams(r->method)) { /* printed with the result */
         torc_message_unref(c->response);
         c->response = torc_message_ref(message);
     } else if (!cli_output_lost()) {
-        char *json = response_json(r, message, &error);
+        char *json = response_text(r, message, &why);
         struct call_message m = {.i = c->i,
                                  .n = c->received - 1,
                                  .message = message,
                                  .json = json,
-                                 .json_error = error ? torc_error_text(error) : NULL,
+                                 .json_error = why.len ? tc_buf_cstr(&why) : NULL,
                                  .explain = c->explain};
         call_print_message(&r->args, &m);
         torc_free(json);
-        torc_error_free(error);
+        tc_buf_fini(&why);
     }
     if (c->stream)
         torc_stream_want(c->stream, 1);
@@ -104,7 +104,7 @@ static void on_message_printed(struct one_call *c, const torc_message *message)
 static void on_end(struct one_call *c, const torc_result *result, uint64_t latency_us)
 {
     struct run *r = c->run;
-    torc_error *error = NULL;
+    struct tc_buf why = {0};
     if (r->args.cookies)
         keep_cookies(r, result);
     call_totals_add(&r->totals, result, latency_us);
@@ -122,9 +122,9 @@ static void on_end(struct one_call *c, const torc_result *result, uint64_t laten
                   (torc_schema_method_client_streams(r->method) || torc_schema_method_server_streams(r->method));
     o.response = c->response ? c->response : torc_result_response(result);
     if (!cli_output_lost()) {
-        char *json = response_json(r, o.response, &error), *details = run_details(r, result);
+        char *json = response_text(r, o.response, &why), *details = run_details(r, result);
         o.json = json;
-        o.json_error = error ? torc_error_text(error) : NULL;
+        o.json_error = why.len ? tc_buf_cstr(&why) : NULL;
         if (r->method && !torc_schema_method_server_streams(r->method) && c->received > 1) {
             o.json_error = "the method has one response, and the server sent more";
             r->failed = true;
@@ -133,7 +133,7 @@ static void on_end(struct one_call *c, const torc_result *result, uint64_t laten
         call_print_result(&r->args, &o);
         torc_free(json);
         tc_free(details);
-        torc_error_free(error);
+        tc_buf_fini(&why);
     }
     r->in_flight--;
     call_free(c);

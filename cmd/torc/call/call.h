@@ -34,7 +34,7 @@ struct call_args {
     uint64_t hold_ms;
     enum call_data kind;
     bool wait_for_ready, json, quiet, events, explain, dry_run, cookies;
-    bool raw, format, emit_defaults, allow_unknown, show_metadata, timing, exit_grpc;
+    bool raw, format, text, emit_defaults, allow_unknown, show_metadata, timing, exit_grpc;
     const char *csds;
 };
 
@@ -68,8 +68,8 @@ struct call_outcome {
     uint64_t i, latency_us;
     const torc_result *result;
     const torc_message *response; /* NULL: none, or printed before by call_print_message */
-    const char *json;             /* the response as JSON; NULL: bytes are printed */
-    const char *json_error;       /* why the response has no JSON form; NULL: it has */
+    const char *json;             /* the response as JSON, or as --format text; NULL: bytes are printed */
+    const char *json_error;       /* why the response has no such form; NULL: it has */
     const char *details;          /* of the status, a JSON array; NULL: none */
     bool is_stream;
     uint64_t sent, received;                  /* messages of a stream */

@@ -12,6 +12,7 @@
 
 #define NAME "call"
 
+enum { SEPARATOR = 0x1e };
 enum { MAX_MESSAGE_TEXT = 64 * 1024 * 1024, LARGE_TEXT = 1024 * 1024 };
 
 static void add_bytes(struct run *r, struct tc_slice bytes)
@@ -21,6 +22,19 @@ static void add_bytes(struct run *r, struct tc_slice bytes)
     tc_buf_append_slice(m, bytes);
 }
 
+/* torc_json_split for --format text, whose messages have the byte 0x1e between them. */
+static int split_text(const char *text, size_t size, size_t *used)
+{
+    const char *end = size ? memchr(text, SEPARATOR, size) : NULL;
+    size_t blank = 0;
+    while (blank < size && strchr(" \t\r\n", text[blank]) && text[blank])
+        blank++;
+    if (!end)
+        return blank < size ? TORC_EAGAIN : TORC_ENOTFOUND;
+    *used = (size_t)(end - text) + 1;
+    return 0;
+}
+
 /* Reads the whole values at the beginning of the text; at its end, also one that could go on (a number). */
 static int take_values(struct run *r, bool at_end)
 {
@@ -28,13 +42,14 @@ static int take_values(struct run *r, bool at_end)
     size_t used = 0;
     int rc = 0;
     while (rc == 0) {
-        int split = torc_json_split(text->data ? text->data : "", text->len, &used);
+        int split = (r->args.text ? split_text : torc_json_split)(text->data ? text->data : "", text->len, &used);
         if (split == TORC_ENOTFOUND || (split == TORC_EAGAIN && !at_end))
             return 0;
         if (split == TORC_EAGAIN)
             used = text->len;
         struct tc_buf message = {0};
-        rc = run_read_json(r, tc_slice_of(text->data, used), &message);
+        bool ends = r->args.text && text->data[used - 1] == SEPARATOR;
+        rc = run_read_request(r, tc_slice_of(text->data, used - ends), &message);
         if (rc == 0)
             *tc_vec_push(&r->messages.list) = message;
         else

@@ -124,11 +124,15 @@ static void append_hex(struct tc_buf *b, const torc_message *message)
     tc_buf_append_char(b, '"');
 }
 
-/* Appends the members "response", or "response_error" when it has no JSON form. */
-static void append_response(struct tc_buf *b, const char *json, const char *error)
+/* Appends the member "response" (--format text: "response_text"), or "response_error" when it has no such form. */
+static void append_response(struct tc_buf *b, const struct call_args *a, const char *json, const char *error)
 {
-    if (json)
+    if (json && a->text) {
+        tc_buf_append_str(b, ",\"response_text\":");
+        cli_json_string(b, json, strlen(json));
+    } else if (json) {
         append_shown_after(b, ",\"response\":", json);
+    }
     if (error) {
         tc_buf_append_str(b, ",\"response_error\":");
         cli_json_string(b, error, strlen(error));
@@ -155,7 +159,7 @@ static void print_result_json(const struct call_args *a, const struct call_outco
     tc_buf_printf(&b, ",\"latency_us\":%llu,\"attempts\":%u", (unsigned long long)o->latency_us,
                   torc_result_attempts(r));
     append_hex(&b, o->response);
-    append_response(&b, o->json, o->json_error);
+    append_response(&b, a, o->json, o->json_error);
     tc_buf_append_str(&b, ",\"headers\":");
     append_metadata(&b, torc_result_headers(r));
     tc_buf_append_str(&b, ",\"trailers\":");
@@ -175,12 +179,12 @@ static void print_result_json(const struct call_args *a, const struct call_outco
     put_line(&b);
 }
 
-static void print_message_json(const struct call_message *m)
+static void print_message_json(const struct call_args *a, const struct call_message *m)
 {
     struct tc_buf b = {0};
     tc_buf_printf(&b, "{\"message\":{\"i\":%llu,\"n\":%llu", (unsigned long long)m->i, (unsigned long long)m->n);
     append_hex(&b, m->message);
-    append_response(&b, m->json, m->json_error);
+    append_response(&b, a, m->json, m->json_error);
     append_explain_member(&b, m->explain);
     tc_buf_append_str(&b, "}}");
     put_line(&b);
@@ -242,7 +246,7 @@ static void append_body(struct tc_buf *b, const torc_message *message, const cha
         tc_buf_printf(b, "  (%zu bytes)", size);
     }
     if (error)
-        append_shown_after(b, "\n       no JSON: ", error);
+        append_shown_after(b, "\n       cannot be shown: ", error);
 }
 
 static void append_note(struct tc_buf *b, const char *explain)
@@ -346,7 +350,7 @@ void call_print_message(const struct call_args *a, const struct call_message *m)
     if (a->quiet)
         return;
     if (a->json)
-        print_message_json(m);
+        print_message_json(a, m);
     else
         print_message_text(m);
 }

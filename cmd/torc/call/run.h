@@ -41,6 +41,7 @@ struct run {
     struct schema schema, details;    /* details: google.rpc, made when first needed */
     const torc_schema_method *method; /* NULL: messages are bytes */
     TC_VEC(char *) absent;            /* types that the server was asked for and does not have */
+    struct tc_buf set;                /* the types, as protoc reads them */
     uint64_t schema_us;
     double schema_cpu_seconds;
     struct call_messages messages;
@@ -75,12 +76,13 @@ uint64_t run_now_ns(void);
 
 /* Finds the method, if the command line asks for types. Returns 0 or the exit status, with the error printed. */
 int run_find_method(struct run *r);
-/* Returns JSON of a message, for torc_free; NULL with the reason in *error. */
-char *run_json(struct run *r, const torc_schema_message *type, const torc_message *message, torc_error **error);
+/* Returns a message as JSON, or as --format text, for torc_free; NULL with the reason in *why. */
+char *run_show(struct run *r, const torc_schema_message *type, const torc_message *message, struct tc_buf *why);
 /* Returns the details of a status as a JSON array, for tc_free; NULL if there are none. */
 char *run_details(struct run *r, const torc_result *result);
-/* Reads one JSON value as a request. Returns 0, or CLI_FAILED with the error printed. */
-int run_read_json(struct run *r, struct tc_slice text, struct tc_buf *out);
+/* Reads one JSON value, or a message of --format text, as a request. Returns 0, or CLI_FAILED with the error
+ * printed. */
+int run_read_request(struct run *r, struct tc_slice text, struct tc_buf *out);
 void run_types_fini(struct run *r);
 
 /* --- messages.c --- */

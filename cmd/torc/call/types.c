@@ -1,4 +1,4 @@
-/* torc call: the types of messages, and JSON by them.
+/* torc call: the types of messages, and JSON and text by them.
  *
  * Types come from files, or from the server's reflection: by the method's service first, and then by the type of each
  * Any whose type nobody knows yet. A type that the server does not have is asked for once.
@@ -12,6 +12,7 @@
 #include "cli.h"
 #include "error_details.h" /* generated: error_details_set, a FileDescriptorSet */
 #include "proto/wire.h"
+#include "schema/protoc.h"
 
 #define NAME "call"
 
@@ -122,7 +123,8 @@ static bool fetch_types_of(struct run *r, struct tc_slice text)
     return came;
 }
 
-char *run_json(struct run *r, const torc_schema_message *type, const torc_message *message, torc_error **error)
+/* Returns JSON of a message; NULL with an error. */
+static char *json_of(struct run *r, const torc_schema_message *type, const torc_message *message, torc_error **error)
 {
     struct torc_json_options o = {TORC_SIZE(torc_json_options), .emit_defaults = r->args.emit_defaults,
                                   .unknown_any = TORC_ON, .indent = r->args.json ? 0 : 2};
@@ -141,7 +143,37 @@ char *run_json(struct run *r, const torc_schema_message *type, const torc_messag
     return text;
 }
 
-int run_read_json(struct run *r, struct tc_slice text, struct tc_buf *out)
+/* Returns the descriptors that protoc is to read. */
+static struct tc_slice set_of(struct run *r)
+{
+    tc_buf_clear(&r->set);
+    schema_append_set(&r->schema, &r->set);
+    return tc_buf_slice(&r->set);
+}
+
+char *run_show(struct run *r, const torc_schema_message *type, const torc_message *message, struct tc_buf *why)
+{
+    torc_error *error = NULL;
+    struct tc_buf text = {0};
+    if (r->args.text) {
+        struct tc_slice bytes = tc_slice_of(torc_message_data(message), torc_message_size(message));
+        int rc = protoc_decode(&r->schema.files, set_of(r), torc_schema_message_name(type), bytes, &text, why);
+        while (text.len && text.data[text.len - 1] == '\n')
+            text.len--;
+        tc_buf_cstr(&text);
+        if (rc == 0)
+            return tc_buf_take(&text);
+        tc_buf_fini(&text);
+        return NULL;
+    }
+    char *json = json_of(r, type, message, &error);
+    if (!json)
+        tc_buf_append_str(why, torc_error_text(error));
+    torc_error_free(error);
+    return json;
+}
+
+static int read_json(struct run *r, struct tc_slice text, struct tc_buf *out, struct tc_buf *why)
 {
     struct torc_json_options o = {TORC_SIZE(torc_json_options), .allow_unknown = r->args.allow_unknown,
                                   .unknown_any = TORC_ON};
@@ -149,16 +181,28 @@ int run_read_json(struct run *r, struct tc_slice text, struct tc_buf *out)
     void *bytes;
     size_t size;
     fetch_types_of(r, text);
-    if (torc_json_to_bytes(r->schema.types, torc_schema_method_request(r->method), text.data, text.len, &o, &bytes,
-                           &size, &error) != 0) {
-        cli_fail(NAME, "the request, a %s: %s", torc_schema_message_name(torc_schema_method_request(r->method)),
-                 torc_error_text(error));
-        torc_error_free(error);
-        return CLI_FAILED;
+    int rc = torc_json_to_bytes(r->schema.types, torc_schema_method_request(r->method), text.data, text.len, &o, &bytes,
+                                &size, &error);
+    if (rc == 0) {
+        tc_buf_append(out, bytes, size);
+        torc_free(bytes);
+    } else {
+        tc_buf_append_str(why, torc_error_text(error));
     }
-    tc_buf_append(out, bytes, size);
-    torc_free(bytes);
-    return 0;
+    torc_error_free(error);
+    return rc;
+}
+
+int run_read_request(struct run *r, struct tc_slice text, struct tc_buf *out)
+{
+    const char *type = torc_schema_message_name(torc_schema_method_request(r->method));
+    struct tc_buf why = {0};
+    int rc = r->args.text ? protoc_encode(&r->schema.files, set_of(r), type, text, out, &why)
+                          : read_json(r, text, out, &why);
+    if (rc != 0)
+        rc = cli_fail(NAME, "the request, a %s: %s", type, tc_buf_cstr(&why));
+    tc_buf_fini(&why);
+    return rc;
 }
 
 /* Makes the schema of google.rpc's details. */
@@ -238,4 +282,5 @@ void run_types_fini(struct run *r)
     for (size_t i = 0; i < r->absent.len; i++)
         tc_free(r->absent.data[i]);
     tc_vec_fini(&r->absent);
+    tc_buf_fini(&r->set);
 }

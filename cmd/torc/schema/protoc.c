@@ -1,7 +1,12 @@
-/* protoc writes the descriptors into an unlinked file that is its standard output, and its errors into another: neither
- * can fill up as a pipe does while nobody reads. */
+/* Runs of protoc: .proto files to descriptors (--proto), messages to text format and back (--format text).
+ *
+ * protoc reads and writes unlinked files, its standard input, output and errors: none fills up as a pipe does while
+ * nobody reads. Descriptors that it is to read are a fourth, SET_FD.
+ *
+ * Arguments that come from a server (the name of a file, of a type) must not be taken for options: is_plain_name. */
 #include "schema/protoc.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -14,30 +19,50 @@
 
 extern char **environ;
 
-static void append_argument(void *argv, char *owned)
+enum { SET_FD = 3 };
+
+/* One run of protoc. */
+struct protoc {
+    TC_VEC(char *) argv;
+    FILE *in, *out, *err, *set; /* set: read as /dev/fd/3 */
+};
+
+/* Takes over the argument. */
+static void protoc_add(struct protoc *p, char *argument)
 {
-    TC_VEC(char *) *v = argv;
-    *tc_vec_push(v) = owned;
+    *tc_vec_push(&p->argv) = argument;
 }
 
-/* Appends the folder of a file with an absolute path: protoc asks for a folder that has the file. */
-static void add_folder_of(void *argv, const char *path)
+static void protoc_begin(struct protoc *p)
 {
-    const char *slash = strrchr(path, '/');
-    if (path[0] == '/')
-        append_argument(argv, tc_asprintf("-I%.*s", slash == path ? 1 : (int)(slash - path), path));
+    *p = (struct protoc){.in = tmpfile(), .out = tmpfile(), .err = tmpfile(), .set = tmpfile()};
+    protoc_add(p, tc_strdup("protoc"));
+}
+
+static void protoc_end(struct protoc *p)
+{
+    FILE *files[] = {p->in, p->out, p->err, p->set};
+    for (size_t i = 0; i < TC_ARRAY_LEN(files); i++)
+        if (files[i])
+            fclose(files[i]);
+    for (size_t i = 0; i < p->argv.len; i++)
+        tc_free(p->argv.data[i]);
+    tc_vec_fini(&p->argv);
 }
 
 /* Returns the exit status of protoc, or -1 with errno. */
-static int spawn(char **argv, FILE *out, FILE *err)
+static int spawn(struct protoc *p)
 {
     posix_spawn_file_actions_t actions;
     pid_t pid;
     int status = 0, rc;
+    protoc_add(p, NULL);
     posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, fileno(out), STDOUT_FILENO);
-    posix_spawn_file_actions_adddup2(&actions, fileno(err), STDERR_FILENO);
-    rc = posix_spawnp(&pid, argv[0], &actions, NULL, argv, environ);
+    posix_spawn_file_actions_adddup2(&actions, fileno(p->in), STDIN_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, fileno(p->out), STDOUT_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, fileno(p->err), STDERR_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, fileno(p->set), SET_FD);
+    rc = posix_spawnp(&pid, p->argv.data[0], &actions, NULL, p->argv.data, environ);
     posix_spawn_file_actions_destroy(&actions);
     while (rc == 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
         continue;
@@ -53,61 +78,103 @@ static void read_back(FILE *file, struct tc_buf *out)
         out->len += n;
 }
 
-/* Prints what protoc says, a line for each of its lines. */
-static void show_errors(const char *command, FILE *err)
+/* Runs protoc and appends what it writes. Returns 0, or -1 with the reason in *why: lines of protoc's own. */
+static int protoc_wait(struct protoc *p, struct tc_buf *out, struct tc_buf *why)
 {
-    struct tc_buf text = {0};
-    read_back(err, &text);
-    struct tc_slice rest = tc_slice_trim(tc_buf_slice(&text)), line;
-    for (bool more = rest.len > 0; tc_slice_split(&rest, &more, '\n', &line);)
-        if (line.len)
-            cli_fail(command, "protoc: %.*s", (int)TC_MIN(line.len, (size_t)4096), line.data);
-    tc_buf_fini(&text);
+    int status = p->in && p->out && p->err && p->set ? spawn(p) : -2;
+    if (status == 0) {
+        read_back(p->out, out);
+        return 0;
+    }
+    if (status == -2)
+        tc_buf_printf(why, "cannot make a temporary file: %s", strerror(errno));
+    else if (status == -1 || status == 127)
+        tc_buf_printf(why, "protoc cannot be run (%s); install the protobuf compiler",
+                      status == -1 && errno != ENOENT ? strerror(errno) : "it is not in PATH");
+    else
+        read_back(p->err, why);
+    if (!why->len)
+        tc_buf_printf(why, "protoc ended with status %d", status);
+    return -1;
+}
+
+/* Adds the folder of a file with an absolute path: protoc asks for a folder that has the file. */
+static void add_folder_of(struct protoc *p, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    if (path[0] == '/')
+        protoc_add(p, tc_asprintf("-I%.*s", slash == path ? 1 : (int)(slash - path), path));
 }
 
 int protoc_run(const char *command, const struct schema_args *a, struct tc_buf *out)
 {
-    TC_VEC(char *) argv = {0};
-    FILE *set = tmpfile(), *err = tmpfile();
-    int rc = CLI_OK;
-    append_argument(&argv, tc_strdup("protoc"));
-    append_argument(&argv, tc_strdup("--include_imports"));
-    append_argument(&argv, tc_strdup("--descriptor_set_out=/dev/stdout"));
+    struct protoc p;
+    struct tc_buf why = {0};
+    protoc_begin(&p);
+    protoc_add(&p, tc_strdup("--include_imports"));
+    protoc_add(&p, tc_strdup("--descriptor_set_out=/dev/stdout"));
     for (size_t i = 0; i < a->import_paths.len; i++)
-        append_argument(&argv, tc_asprintf("-I%s", a->import_paths.data[i]));
+        protoc_add(&p, tc_asprintf("-I%s", a->import_paths.data[i]));
     for (size_t i = 0; i < a->protos.len && !a->import_paths.len; i++)
-        add_folder_of(&argv, a->protos.data[i]);
+        add_folder_of(&p, a->protos.data[i]);
     if (!a->import_paths.len)
-        append_argument(&argv, tc_strdup("-I."));
+        protoc_add(&p, tc_strdup("-I."));
     /* protoc knows no "--": a file that begins with a dash is given as ./-file. */
     for (size_t i = 0; i < a->protos.len; i++)
-        append_argument(&argv, tc_asprintf("%s%s", a->protos.data[i][0] == '-' ? "./" : "", a->protos.data[i]));
-    append_argument(&argv, NULL);
-    if (!set || !err) {
-        rc = cli_fail(command, "--proto: cannot make a temporary file: %s", strerror(errno));
-        goto done;
-    }
-    int status = spawn(argv.data, set, err);
-    if (status < 0 || status == 127) {
-        rc = cli_fail(command,
-                      "--proto: protoc cannot be run (%s); install the protobuf compiler, or use --protoset with what "
-                      "protoc --include_imports --descriptor_set_out wrote elsewhere",
-                      status < 0 && errno != ENOENT ? strerror(errno) : "it is not in PATH");
-        goto done;
-    }
-    if (status == 0) {
-        read_back(set, out);
-    } else {
-        show_errors(command, err);
-        rc = cli_fail(command, "--proto: protoc ended with status %d", status);
-    }
-done:
-    if (set)
-        fclose(set);
-    if (err)
-        fclose(err);
-    for (size_t i = 0; i < argv.len; i++)
-        tc_free(argv.data[i]);
-    tc_vec_fini(&argv);
+        protoc_add(&p, tc_asprintf("%s%s", a->protos.data[i][0] == '-' ? "./" : "", a->protos.data[i]));
+    int rc = protoc_wait(&p, out, &why) == 0 ? CLI_OK : CLI_FAILED;
+    struct tc_slice rest = tc_buf_slice(&why), line;
+    for (bool more = rest.len > 0; tc_slice_split(&rest, &more, '\n', &line);)
+        if (line.len)
+            cli_fail(command, "--proto: %.*s", (int)TC_MIN(line.len, (size_t)4096), line.data);
+    protoc_end(&p);
+    tc_buf_fini(&why);
     return rc;
+}
+
+static bool is_plain_name(const char *name)
+{
+    return isalnum((unsigned char)*name) || *name == '_';
+}
+
+/* Runs protoc with --encode or --decode. */
+static int convert(const struct tc_descriptor_index *files, struct tc_slice set, const char *option, const char *type,
+                   struct tc_slice in, struct tc_buf *out, struct tc_buf *why)
+{
+    struct protoc p;
+    const struct tc_descriptor_file *file = tc_descriptor_index_symbol(files, tc_slice_str(type));
+    if (!file || !is_plain_name(file->name) || !is_plain_name(type)) {
+        tc_buf_printf(why, "the file of %s has a name that protoc does not take", type);
+        return -1;
+    }
+    protoc_begin(&p);
+    protoc_add(&p, tc_asprintf("--descriptor_set_in=/dev/fd/%d", SET_FD));
+    protoc_add(&p, tc_asprintf("%s=%s", option, type));
+    protoc_add(&p, tc_strdup(file->name));
+    bool written = p.in && p.set && fwrite(in.data ? in.data : "", 1, in.len, p.in) == in.len &&
+                   fwrite(set.data ? set.data : "", 1, set.len, p.set) == set.len && fflush(p.set) == 0 &&
+                   fflush(p.in) == 0;
+    int rc = -1;
+    if (written) {
+        rewind(p.in);
+        rc = protoc_wait(&p, out, why);
+    } else {
+        tc_buf_printf(why, "cannot write a temporary file: %s", strerror(errno));
+    }
+    while (why->len && why->data[why->len - 1] == '\n')
+        why->len--;
+    protoc_end(&p);
+    return rc;
+}
+
+int protoc_encode(const struct tc_descriptor_index *files, struct tc_slice set, const char *type, struct tc_slice text,
+                  struct tc_buf *out, struct tc_buf *why)
+{
+    return convert(files, set, "--encode", type, text, out, why);
+}
+
+int protoc_decode(const struct tc_descriptor_index *files, struct tc_slice set, const char *type,
+                  struct tc_slice message, struct tc_buf *out, struct tc_buf *why)
+{
+    return convert(files, set, "--decode", type, message, out, why);
 }

@@ -39,6 +39,8 @@ struct schema_names {
 int schema_services(struct schema *s, struct schema_names *names);
 void schema_names_free(struct schema_names *names);
 
+/* Appends all files as a google.protobuf.FileDescriptorSet, each behind those that it imports. */
+void schema_append_set(const struct schema *s, struct tc_buf *set);
 /* Writes the files as the options say. */
 int schema_write(const struct schema *s, const struct schema_args *a);
 

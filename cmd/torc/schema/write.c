@@ -37,14 +37,19 @@ static int write_file(const struct schema *s, const char *option, const char *pa
     return good ? 0 : cli_fail(s->command, "%s: cannot write %s: %s", option, path, strerror(why));
 }
 
+void schema_append_set(const struct schema *s, struct tc_buf *set)
+{
+    bool *done = tc_calloc(s->files.files.len + 1, sizeof(bool));
+    for (size_t i = 0; i < s->files.files.len; i++)
+        append_file(&s->files, s->files.files.data[i], done, set);
+    tc_free(done);
+}
+
 static int write_set(const struct schema *s, const char *path)
 {
     struct tc_buf set = {0};
-    bool *done = tc_calloc(s->files.files.len + 1, sizeof(bool));
-    for (size_t i = 0; i < s->files.files.len; i++)
-        append_file(&s->files, s->files.files.data[i], done, &set);
+    schema_append_set(s, &set);
     int rc = write_file(s, "--protoset-out", path, tc_buf_slice(&set));
-    tc_free(done);
     tc_buf_fini(&set);
     return rc;
 }
