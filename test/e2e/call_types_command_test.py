@@ -92,6 +92,14 @@ def test_any():
         same(calls(address, "shop.Orders/Get", "-d", json.dumps(NOTE), "--protoset", SET)[0][0]["response"], NOTE)
 
 
+def test_extensions():
+    """An extension in a file that no import leads to is asked for by its message and number."""
+    ranked = {"item": {"name": "a", "[shop.rank.rank]": 3}}
+    with server() as address:
+        same(calls(address, "shop.Orders/Get", "-d", json.dumps(ranked))[0][0]["response"], ranked)
+        same(calls(address, "shop.Orders/Get", "--reflect", "--data-hex", "52060a0161a00603")[0][0]["response"], ranked)
+
+
 def test_streams():
     with server() as address:
         text = "".join(json.dumps({"id": str(i)}) + "\n" for i in range(3))
@@ -261,5 +269,5 @@ def test_mesh():
             check("shop.Orders" in run("list", "xds:///shop", env=env).stdout.splitlines(), "list")
 
 
-main(test_unary, test_bytes_as_before, test_any, test_streams, test_interactive, test_text, test_tls, test_requests_that_do_not_fit, test_details, test_options,
+main(test_unary, test_bytes_as_before, test_any, test_extensions, test_streams, test_interactive, test_text, test_tls, test_requests_that_do_not_fit, test_details, test_options,
      test_dry_run_asks_nobody, test_guide, test_mesh)

@@ -102,7 +102,7 @@ def test_written():
         run("describe", address, "shop.Orders", "--protoset-out", out, "--proto-out-dir", protos)
         same(run("describe", "--protoset", out, "shop.Order").stdout, run("describe", address, "shop.Order").stdout)
         found = sorted(os.path.relpath(os.path.join(at, name), protos) for at, _, names in os.walk(protos) for name in names)
-        same(found, ["google/protobuf/any.proto", "google/protobuf/timestamp.proto", "shop.proto"])
+        same(found, ["google/protobuf/any.proto", "google/protobuf/timestamp.proto", "legacy.proto", "rank.proto", "shop.proto"])
         if shutil.which("protoc"):
             same(run("list", "--proto", "shop.proto", "--import-path", protos, "shop.Orders").stdout.splitlines(), METHODS)
         refused("list", "--protoset", SET, "--protoset-out", os.path.join(folder, "no", "out"), says="--protoset-out: cannot write")
@@ -129,6 +129,7 @@ HOSTILE = [
     ("refuses", 'symbol "shop.Orders": INTERNAL: no\\u001b[2J luck'),
     ("conflict", "shop.M"),
     ("lacking", "shop.Lost"),
+    ("extended", "shop.M has more than 1024 extensions"),
     ("ends", "the server ended the stream without an answer"),
 ]
 

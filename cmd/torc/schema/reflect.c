@@ -12,13 +12,22 @@
 enum {
     MAX_FILES = 4096,
     MAX_DEPTH = 128,
+    MAX_NESTED = 64,
+    MAX_EXTENSIBLE = 64,
+    MAX_EXTENSIONS = 1024,
     MAX_MESSAGE = 16 * 1024 * 1024,
     MAX_BYTES = 64 * 1024 * 1024,
 };
 
 /* Fields of ServerReflectionRequest and ServerReflectionResponse. */
-enum { FILE_BY_FILENAME = 3, FILE_CONTAINING_SYMBOL = 4, LIST_SERVICES = 7 };
-enum { FILE_DESCRIPTORS = 4, SERVICES = 6, ERROR = 7 };
+enum {
+    FILE_BY_FILENAME = 3,
+    FILE_CONTAINING_SYMBOL = 4,
+    FILE_CONTAINING_EXTENSION = 5,
+    ALL_EXTENSION_NUMBERS = 6,
+    LIST_SERVICES = 7,
+};
+enum { FILE_DESCRIPTORS = 4, EXTENSION_NUMBERS = 5, SERVICES = 6, ERROR = 7 };
 
 static TC_PRINTF(3, 4) int fail(struct reflect *r, int code, const char *fmt, ...)
 {
@@ -112,8 +121,8 @@ static int exchange(struct reflect *r, const struct tc_buf *question)
                : fail(r, REFLECT_FAILED, "the server sent more than %d MiB", MAX_BYTES / 1024 / 1024);
 }
 
-/* Reads an ErrorResponse. */
-static int on_error(struct reflect *r, struct tc_slice error, const char *about, struct tc_slice name)
+/* Reads an ErrorResponse. optional: a server need not know of such questions. */
+static int on_error(struct reflect *r, struct tc_slice error, bool optional, const char *about, struct tc_slice name)
 {
     struct tc_wire_field field;
     uint64_t code = 0;
@@ -121,20 +130,29 @@ static int on_error(struct reflect *r, struct tc_slice error, const char *about,
     while (tc_wire_next(&error, &field))
         if (field.number == 1 && field.is_varint)
             code = field.varint;
-    return fail(r, code == TORC_STATUS_NOT_FOUND ? REFLECT_NOT_FOUND : REFLECT_FAILED, "%s \"%.*s\": %s: %.*s", about,
-                (int)TC_MIN(name.len, (size_t)256), name.data,
+    return fail(r, optional || code == TORC_STATUS_NOT_FOUND ? REFLECT_NOT_FOUND : REFLECT_FAILED,
+                "%s \"%.*s\": %s: %.*s", about, (int)TC_MIN(name.len, (size_t)256), name.data,
                 code <= TORC_STATUS_UNAUTHENTICATED ? torc_status_code_name((int)code) : "an unknown status",
                 (int)TC_MIN(text.len, (size_t)1024), text.data ? text.data : "");
 }
 
-/* Asks one question and stores the answer of the wanted kind in *answer, which lives until the next one. */
-static int ask(struct reflect *r, unsigned question, struct tc_slice name, unsigned wanted, struct tc_slice *answer)
+/* Asks one question and stores the answer of the wanted kind in *answer, which lives until the next one. name: what is
+ * asked for, in messages, too. */
+static int ask_about(struct reflect *r, unsigned question, struct tc_slice value, struct tc_slice name, unsigned wanted,
+                     struct tc_slice *answer)
 {
-    const char *about = question == FILE_BY_FILENAME ? "file" : question == LIST_SERVICES ? "services" : "symbol";
+    static const char *const about_what[] = {
+        [FILE_BY_FILENAME] = "file",
+        [FILE_CONTAINING_SYMBOL] = "symbol",
+        [FILE_CONTAINING_EXTENSION] = "extension of",
+        [ALL_EXTENSION_NUMBERS] = "extensions of",
+        [LIST_SERVICES] = "services",
+    };
+    const char *about = about_what[question];
     struct tc_wire_field field;
     struct tc_buf b = {0};
     uint64_t kind = 0;
-    tc_wire_append(&b, question, name);
+    tc_wire_append(&b, question, value);
     int rc = exchange(r, &b);
     tc_buf_fini(&b);
     if (rc != REFLECT_OK)
@@ -150,11 +168,17 @@ static int ask(struct reflect *r, unsigned question, struct tc_slice name, unsig
         return fail(r, REFLECT_FAILED, "the answer to %s \"%.*s\" is not a ServerReflectionResponse", about,
                     (int)TC_MIN(name.len, (size_t)256), name.data);
     if (kind == ERROR)
-        return on_error(r, *answer, about, name);
+        return on_error(r, *answer, question == ALL_EXTENSION_NUMBERS || question == FILE_CONTAINING_EXTENSION, about,
+                        name);
     if (kind != wanted)
         return fail(r, REFLECT_FAILED, "the answer to %s \"%.*s\" is of another kind", about,
                     (int)TC_MIN(name.len, (size_t)256), name.data);
     return REFLECT_OK;
+}
+
+static int ask(struct reflect *r, unsigned question, struct tc_slice name, unsigned wanted, struct tc_slice *answer)
+{
+    return ask_about(r, question, name, name, wanted, answer);
 }
 
 int reflect_services(struct reflect *r, struct tc_slice *answer)
@@ -214,6 +238,114 @@ static int follow(struct reflect *r, struct tc_descriptor_index *files, struct w
     return rc;
 }
 
+/* Fetches what the files of the walk import, from file `i` of it on. */
+static int follow_all(struct reflect *r, struct tc_descriptor_index *files, struct walk *w, size_t i)
+{
+    int rc = REFLECT_OK;
+    for (; rc == REFLECT_OK && i < w->depth.len; i++)
+        for (size_t k = 0; rc == REFLECT_OK && k < files->files.data[w->first + i]->imports.len; k++)
+            rc = follow(r, files, w, i, files->files.data[w->first + i]->imports.data[k]);
+    return rc;
+}
+
+enum { FILE_PACKAGE = 2, FILE_MESSAGES = 4 }; /* fields of FileDescriptorProto */
+
+/* Full names of messages that may have extensions. */
+struct extensible {
+    TC_VEC(char *) names;
+};
+
+/* Collects them from the messages in the fields `number` of a descriptor. */
+static void find_extensible(struct extensible *e, struct tc_slice descriptor, unsigned number, const char *scope,
+                            int depth)
+{
+    enum { NAME = 1, NESTED = 3, EXTENSION_RANGE = 5 };
+    struct tc_wire_field field, inner;
+    while (depth < MAX_NESTED && tc_wire_next(&descriptor, &field)) {
+        if (field.number != number || !field.is_bytes)
+            continue;
+        struct tc_slice name = tc_wire_find(field.value, NAME), rest = field.value;
+        char *full = tc_asprintf("%s%s%.*s", scope, *scope ? "." : "", (int)name.len, name.data ? name.data : "");
+        bool found = false;
+        while (!found && tc_wire_next(&rest, &inner))
+            found = inner.number == EXTENSION_RANGE && inner.is_bytes;
+        find_extensible(e, field.value, NESTED, full, depth + 1);
+        if (found && e->names.len < MAX_EXTENSIBLE)
+            *tc_vec_push(&e->names) = full;
+        else
+            tc_free(full);
+    }
+}
+
+/* Fetches the file of one extension. */
+static int fetch_extension(struct reflect *r, struct tc_descriptor_index *files, struct walk *w, struct tc_slice type,
+                           int32_t number)
+{
+    struct tc_buf request = {0};
+    struct tc_slice answer;
+    const char *last;
+    size_t before = w->depth.len;
+    tc_wire_append(&request, 1, type);
+    tc_buf_append_char(&request, 2 << 3);
+    tc_wire_append_varint(&request, (uint64_t)(int64_t)number);
+    int rc = ask_about(r, FILE_CONTAINING_EXTENSION, tc_buf_slice(&request), type, FILE_DESCRIPTORS, &answer);
+    tc_buf_fini(&request);
+    if (rc == REFLECT_OK)
+        rc = add_files(r, files, w, 0, answer, &last);
+    return rc == REFLECT_OK ? follow_all(r, files, w, before) : rc;
+}
+
+/* Fetches the extensions of a message. A server that has none of that message's may say so by an error. */
+static int fetch_extensions(struct reflect *r, struct tc_descriptor_index *files, struct walk *w, struct tc_slice type)
+{
+    TC_VEC(int32_t) numbers = {0};
+    struct tc_slice answer;
+    struct tc_wire_field field;
+    uint64_t value;
+    int rc = ask(r, ALL_EXTENSION_NUMBERS, type, EXTENSION_NUMBERS, &answer);
+    if (rc == REFLECT_NOT_FOUND)
+        return REFLECT_OK;
+    while (rc == REFLECT_OK && tc_wire_next(&answer, &field)) {
+        size_t width;
+        if (field.number == 2 && field.is_varint)
+            *tc_vec_push(&numbers) = (int32_t)field.varint;
+        for (struct tc_slice packed = field.value; field.number == 2 && field.is_bytes && packed.len;
+             packed = tc_slice_of(packed.data + width, packed.len - width)) {
+            if (!(width = tc_wire_varint(packed.data, packed.data + packed.len, 10, &value)))
+                break;
+            *tc_vec_push(&numbers) = (int32_t)value;
+        }
+    }
+    if (rc == REFLECT_OK && numbers.len > MAX_EXTENSIONS)
+        rc = fail(r, REFLECT_FAILED, "%.*s has more than %d extensions", (int)TC_MIN(type.len, (size_t)256), type.data,
+                  MAX_EXTENSIONS);
+    for (size_t i = 0; rc == REFLECT_OK && i < numbers.len; i++)
+        if (!tc_descriptor_index_extension(files, type, numbers.data[i]))
+            rc = fetch_extension(r, files, w, type, numbers.data[i]);
+    tc_vec_fini(&numbers);
+    return rc == REFLECT_NOT_FOUND ? REFLECT_OK : rc;
+}
+
+/* Fetches the extensions of all messages that the walk has found, but of the options of descriptor.proto. */
+static int follow_extensions(struct reflect *r, struct tc_descriptor_index *files, struct walk *w)
+{
+    struct extensible e = {0};
+    int rc = REFLECT_OK;
+    for (size_t i = 0; i < w->depth.len; i++) {
+        const struct tc_descriptor_file *file = files->files.data[w->first + i];
+        char *package = tc_slice_dup(tc_wire_find(file->bytes, FILE_PACKAGE));
+        if (strcmp(file->name, "google/protobuf/descriptor.proto") != 0)
+            find_extensible(&e, file->bytes, FILE_MESSAGES, package, 0);
+        tc_free(package);
+    }
+    for (size_t i = 0; rc == REFLECT_OK && i < e.names.len; i++)
+        rc = fetch_extensions(r, files, w, tc_slice_str(e.names.data[i]));
+    for (size_t i = 0; i < e.names.len; i++)
+        tc_free(e.names.data[i]);
+    tc_vec_fini(&e.names);
+    return rc;
+}
+
 int reflect_symbol(struct reflect *r, struct tc_descriptor_index *files, struct tc_slice symbol)
 {
     struct walk w = {.first = files->files.len};
@@ -226,9 +358,10 @@ int reflect_symbol(struct reflect *r, struct tc_descriptor_index *files, struct 
         rc = fail(r, REFLECT_FAILED, "asked for the file that defines \"%.*s\", the server sent %s%s%s",
                   (int)TC_MIN(symbol.len, (size_t)256), symbol.data, last ? "\"" : "none", last ? last : "",
                   last ? "\", which does not" : "");
-    for (size_t i = 0; rc == REFLECT_OK && i < w.depth.len; i++)
-        for (size_t k = 0; rc == REFLECT_OK && k < files->files.data[w.first + i]->imports.len; k++)
-            rc = follow(r, files, &w, i, files->files.data[w.first + i]->imports.data[k]);
+    if (rc == REFLECT_OK)
+        rc = follow_all(r, files, &w, 0);
+    if (rc == REFLECT_OK)
+        rc = follow_extensions(r, files, &w);
     tc_vec_fini(&w.depth);
     return rc;
 }

@@ -32,7 +32,8 @@ struct reflect {
 /* Both return a REFLECT_ code, with the text of a failure in r->why. They block, and must not be called inside a
  * callback.
  *
- * reflect_symbol adds the file that defines a full name, and all files that it imports. A file that the server does not
+ * reflect_symbol adds the file that defines a full name, all files that it imports, and those of the extensions of the
+ * messages in them. A file that the server does not
  * have is left out: linking tells whether it is needed. */
 int reflect_symbol(struct reflect *r, struct tc_descriptor_index *files, struct tc_slice symbol);
 /* Stores the grpc.reflection.v1.ListServiceResponse in *answer, which lives until the next question. */

@@ -1,5 +1,5 @@
 /* A server for the tests of torc call, list and describe: shop.Orders, whose methods echo, and reflection that is good
- * or hostile. usage: command_server MODE SET. SET: descriptors of shop.proto and extra.proto. Prints "listening ADDR"
+ * or hostile. usage: command_server MODE SET. SET: descriptors of shop.proto and the files beside it. Prints "listening ADDR"
  * and serves until SIGTERM.
  *
  * MODE: good, none, alpha (v1alpha alone), or the name of a row of `modes`. A hostile mode answers questions about
@@ -15,7 +15,15 @@
 #include "base/mem.h"
 #include "proto/wire.h"
 
-enum { FILE_BY_FILENAME = 3, FILE_CONTAINING_SYMBOL = 4, FILES = 4, SERVICES = 6, ERROR = 7 };
+enum {
+    FILE_BY_FILENAME = 3,
+    FILE_CONTAINING_SYMBOL = 4,
+    LIST_SERVICES = 7,
+    FILES = 4,
+    EXTENSION_NUMBERS = 5,
+    SERVICES = 6,
+    ERROR = 7
+};
 
 /* A question of a client, and the answer to it. */
 struct question {
@@ -273,6 +281,29 @@ static bool circle(const struct question *q, struct tc_buf *answer)
     return true;
 }
 
+/* A message that has 5,000 extensions, says the server. */
+static bool extended(const struct question *q, struct tc_buf *answer)
+{
+    struct tc_buf file = {0}, m = {0}, list = {0}, numbers = {0};
+    if (q->n == 0) {
+        begin_file(&file, "a.proto", NULL);
+        tc_wire_append(&m, 1, tc_slice_str("M"));
+        tc_wire_append(&m, 5, tc_slice_str("\x08\x64\x10\x80\x80\x04")); /* extensions 100 to 65535 */
+        tc_wire_append(&file, 4, tc_buf_slice(&m));
+        add_service(&file, ".shop.M");
+        answer_file(answer, &file);
+    } else {
+        for (unsigned i = 0; i < 5000; i++)
+            tc_wire_append_varint(&numbers, 100 + i);
+        tc_wire_append(&list, 2, tc_buf_slice(&numbers));
+        tc_wire_append(answer, EXTENSION_NUMBERS, tc_buf_slice(&list));
+    }
+    tc_buf_fini(&numbers);
+    tc_buf_fini(&list);
+    tc_buf_fini(&m);
+    return true;
+}
+
 static const struct mode {
     const char *name;
     bool (*answer)(const struct question *q, struct tc_buf *answer);
@@ -294,6 +325,7 @@ static const struct mode {
     {"lacking", lacking},
     {"circle", circle},
     {"ends", NULL},
+    {"extended", extended},
 };
 
 static void on_reflection(torc_server_call *call, void *arg)
@@ -324,6 +356,10 @@ static bool all_files(const struct question *q, struct tc_buf *answer)
     struct tc_buf service = {0}, list = {0};
     if (q->kind == FILE_CONTAINING_SYMBOL || q->kind == FILE_BY_FILENAME) {
         tc_wire_append(answer, FILES, tc_buf_slice(&set)); /* both have the files in field 1 */
+        return true;
+    }
+    if (q->kind != LIST_SERVICES) {
+        answer_error(answer, TORC_STATUS_UNIMPLEMENTED, "not known here");
         return true;
     }
     tc_wire_append(&service, 1, tc_slice_str("shop.Orders"));
