@@ -181,6 +181,20 @@ def test_requests_that_do_not_fit():
         refused(address, "shop.Other/Get", "--protoset", SET, says="no file has the service 'shop.Other'")
 
 
+def test_responses_that_do_not_fit():
+    with server() as address:
+        (call,), _ = calls(address, "shop.Orders/Get", "--reflect", "--data-hex", "0aff", status=1)
+        same((call["code"], call["response_hex"], "response" in call), (0, "0aff", False))
+        check(call["response_error"], call)
+        shown = run("call", address, "shop.Orders/Get", "--reflect", "--data-hex", "0aff", status=1).stdout
+        check("cannot be shown: " in shown, shown)
+        deep = b""
+        for _ in range(120):
+            deep = b"\x1a" + (bytes([len(deep)]) if len(deep) < 128 else bytes([len(deep) & 127 | 128, len(deep) >> 7])) + deep
+        (call,), _ = calls(address, "shop.Orders/Get", "--reflect", "--data-hex", deep.hex(), status=1)
+        check("max_depth" in call["response_error"], call["response_error"])
+
+
 def test_details():
     with server() as address:
         (call,), _ = calls(address, "shop.Orders/Fail", "-d", "{}", status=1)
@@ -269,5 +283,5 @@ def test_mesh():
             check("shop.Orders" in run("list", "xds:///shop", env=env).stdout.splitlines(), "list")
 
 
-main(test_unary, test_bytes_as_before, test_any, test_extensions, test_streams, test_interactive, test_text, test_tls, test_requests_that_do_not_fit, test_details, test_options,
-     test_dry_run_asks_nobody, test_guide, test_mesh)
+main(test_unary, test_bytes_as_before, test_any, test_extensions, test_streams, test_interactive, test_text, test_tls,
+     test_requests_that_do_not_fit, test_responses_that_do_not_fit, test_details, test_options, test_dry_run_asks_nobody, test_guide, test_mesh)
