@@ -9,6 +9,7 @@
 #include "support/case.h"
 #include "support/cmocka.h"
 #include "support/kits/backends.h"
+#include "support/kits/mesh.h"
 
 enum { SERVERS = 2, BATCH = 110 };
 
@@ -16,6 +17,7 @@ struct server {
     torc_server *server;
     torc_orca *orca;
     int index;
+    const char *port;    /* in `target` */
     _Atomic double load; /* what an RPC records; 0: nothing */
 };
 
@@ -54,6 +56,7 @@ static void start(int64_t min_interval_ms)
             torc_server_listen(servers[i].server, "127.0.0.1:0", torc_credentials_insecure(), &bound, NULL), 0);
         assert_int_equal(torc_server_start(servers[i].server, NULL), 0);
         len += (size_t)snprintf(target + len, sizeof(target) - len, "%s%s", i ? "," : "", bound);
+        servers[i].port = target + len - strlen(strrchr(bound, ':') + 1);
         torc_free(bound);
     }
 }
@@ -170,11 +173,62 @@ static void no_reports(void **state)
     torc_channel_free(ch);
 }
 
+#define LB "envoy.extensions.load_balancing_policies."
+#define POLICIES(of)                                                                                                   \
+    "{policies: [{typed_extension_config: {name: x, typed_config: {\"@type\": type.googleapis.com/" LB of "}}}]}"
+
+static void put_cluster(struct kit_mesh *k, const char *more)
+{
+    kit_mesh_put(k,
+                 "resources:\n"
+                 "- \"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\n"
+                 "  name: c\n"
+                 "  type: EDS\n"
+                 "  eds_cluster_config: {eds_config: {ads: {}}}\n"
+                 "  outlier_detection: {}\n"
+                 "  load_balancing_policy: " POLICIES("wrr_locality.v3.WrrLocality, endpoint_picking_policy: " POLICIES(
+                     "client_side_weighted_round_robin.v3.ClientSideWeightedRoundRobin, blackout_period: 0s, "
+                     "weight_update_period: 0.1s%s")) "\n",
+                 more);
+}
+
+/* As xds_wrr_locality's child, and below outlier_detection, which wraps the subchannels. */
+static void by_xds(void **state)
+{
+    TC_CASE(WR20);
+    (void)state;
+    struct kit_mesh *k = kit_mesh_new(1);
+    set_load(0, 1);
+    set_load(1, 0.1);
+    servers[0].load = 0.1;
+    servers[1].load = 1;
+    put_cluster(k, "");
+    kit_mesh_put(k,
+                 "resources:\n"
+                 "- \"@type\": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment\n"
+                 "  cluster_name: c\n"
+                 "  endpoints:\n"
+                 "  - load_balancing_weight: 1\n"
+                 "    locality: {sub_zone: a}\n"
+                 "    lb_endpoints:\n"
+                 "    - endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: %.*s}}}\n"
+                 "    - endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: %s}}}\n",
+                 (int)strcspn(servers[0].port, ","), servers[0].port, servers[1].port);
+    kit_mesh_put_listener(k, "svc", "c", NULL);
+    torc_channel *ch = kit_mesh_channel(k, "svc", NULL);
+    assert_first_gets(ch, 98, 102);
+    put_cluster(k, ", enable_oob_load_report: true, oob_reporting_period: 0.05s");
+    assert_first_gets(ch, 8, 12);
+    torc_channel_free(ch);
+    kit_mesh_free(k);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(reports_with_rpcs, setup, teardown),
         cmocka_unit_test_setup_teardown(reports_out_of_band, setup, teardown),
+        cmocka_unit_test_setup_teardown(by_xds, setup, teardown),
         cmocka_unit_test_setup_teardown(no_reports, setup_without_service, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
