@@ -6,7 +6,7 @@
  *
  * - The stream is open while the connection is READY and has watches. It sends one request, which the kind makes for
  *   all of the watches, and reads messages without end. When a watch comes or goes and the request is then another one,
- *   a new stream replaces the old one at once.
+ *   a new stream replaces the old one at once. A watch that joins a stream hears what comes from then on.
  * - When the server ends the stream, the next one starts after a backoff, which is counted from the start of the stream
  *   that ended (1 s, 1.6 times as long each time, at most 120 s) and which each message resets. After UNIMPLEMENTED
  *   there is no other stream on this connection, and a line in the log says so.

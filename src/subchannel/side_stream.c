@@ -1,8 +1,7 @@
 /* Side streams: one RPC for each kind and key that somebody watches, for as long as the connection is READY.
  *
- * A stream is in one of five phases: open (`rpc`), in line for MAX_CONCURRENT_STREAMS (`wait` is linked), in backoff
- * (`retry` runs), given up (`unimplemented`), or without a transport. side_stream_open leads out of the last one and of
- * the backoff, side_stream_close leads out of all of them.
+ * A stream is in one of four phases: open (`rpc`), in line for MAX_CONCURRENT_STREAMS (`wait` is linked), in backoff
+ * (`retry` runs), or none of these: there is no transport, or its server does not implement the method.
  *
  * A callback of a watch may end watches, and so the stream, and may even free the connection. So the watches that are
  * still to be told are on a list of their own (`due`), from which a watch leaves as from the other one, and the stream
@@ -24,7 +23,6 @@ struct tc_side_stream {
     bool changed;       /* watches came or went while `due` was not empty */
     struct tc_backoff backoff;
     struct tc_timer retry;
-    bool unimplemented; /* by the server of the present connection */
     struct tc_h2_stream *rpc;
     struct tc_capacity_wait wait;
     uint64_t began_ms;     /* when the RPC was started last */
@@ -97,8 +95,7 @@ static void on_done(void *arg, const struct tc_h2_outcome *outcome)
 {
     struct tc_side_stream *s = arg;
     s->rpc = NULL;
-    s->unimplemented = outcome->status.code == TORC_STATUS_UNIMPLEMENTED;
-    if (s->unimplemented) {
+    if (outcome->status.code == TORC_STATUS_UNIMPLEMENTED) {
         TC_LOG(TC_LOG_CHANNEL, TORC_LOG_WARN, "%s: the server does not implement %s: none on this connection",
                tc_transport_address(s->set->transport)->data, s->kind->name);
         side_stream_close(s);
@@ -224,7 +221,6 @@ void tc_side_streams_use(struct tc_side_streams *set, struct tc_transport *trans
     set->transport = transport;
     TC_LIST_FOREACH(it, &set->all)
     {
-        side_stream_at(it)->unimplemented = false;
         tc_backoff_reset(&side_stream_at(it)->backoff);
         if (transport)
             side_stream_open(side_stream_at(it));

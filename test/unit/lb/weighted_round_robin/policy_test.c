@@ -133,6 +133,21 @@ static void errors_are_a_penalty(void **state)
     assert_shares(f, 1, 1, 1);
 }
 
+/* A new weightUpdatePeriod counts from the update on. */
+static void a_shorter_period_counts_at_once(void **state)
+{
+    struct fake_lb *f = *state;
+    three_ready(f, "{" NO_BLACKOUT ", 'weightUpdatePeriod': '3600s'}");
+    report_all(f, (struct kit_orca[]){{.app = .9, .qps = 1}, {.app = .3, .qps = 1}, {.app = .3, .qps = 1}});
+    run(f, 10000);
+    assert_shares(f, 1, 1, 1);
+    update(f, A " " B " " C, "{" NO_BLACKOUT ", 'weightUpdatePeriod': '1s'}");
+    assert_shares(f, 1, 3, 3);
+    report_all(f, (struct kit_orca[]){{.app = .3, .qps = 1}, {.app = .3, .qps = 1}, {.app = .3, .qps = 1}});
+    run(f, 1000);
+    assert_shares(f, 1, 1, 1);
+}
+
 static void weights_expire(void **state)
 {
     TC_CASE(WR09);
@@ -257,10 +272,14 @@ static void reports_that_do_not_count(void **state)
     finish(f, &low, 2); /* twice in the trailers */
     run(f, 1000);
     assert_shares(f, 1, 1, 0);
-    f->args.dry = true;
-    fake_lb_pick(f);
-    assert_null(f->pick.trackers);
-    f->args.dry = false;
+    for (unsigned i = 0; i < 10; i++) { /* a dry pick tells what the next one takes */
+        f->args.dry = true;
+        const char *dry = fake_lb_pick(f);
+        assert_null(f->pick.trackers);
+        f->args.dry = false;
+        assert_string_equal(fake_lb_pick(f), dry);
+        finish(f, NULL, 0);
+    }
 }
 
 /* The tracker of an RPC outlives the endpoint and the policy; a picker that was replaced finds nothing. */
@@ -298,7 +317,13 @@ static void a_lost_endpoint_is_passed_over(void **state)
     report_all(f, (struct kit_orca[]){{.app = .1, .qps = 1}, {.app = 1, .qps = 1}, {.app = 1, .qps = 1}});
     run(f, 1000);
     assert_shares(f, 10, 1, 1);
-    fake_lb_set(f, A, TORC_CONNECTIVITY_IDLE);
+    struct tc_subchannel *lost = (struct tc_subchannel *)f->subchannels.data[0];
+    lost->on_state(lost->arg, TORC_CONNECTIVITY_IDLE, &(struct tc_status){0});
+    for (unsigned i = 0; i < 24; i++) { /* without a turn of the loop: by the old picker */
+        assert_int_equal(tc_picker_pick(f->picker, &f->args, &f->pick), TC_PICK_COMPLETE);
+        finish(f, NULL, 0);
+    }
+    tc_loop_drain(f->loop);
     assert_shares(f, 0, 1, 1);
 }
 
@@ -332,6 +357,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(shares_follow_reports, setup, teardown),
         cmocka_unit_test_setup_teardown(errors_are_a_penalty, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_shorter_period_counts_at_once, setup, teardown),
         cmocka_unit_test_setup_teardown(weights_expire, setup, teardown),
         cmocka_unit_test_setup_teardown(a_new_connection_begins_a_blackout, setup, teardown),
         cmocka_unit_test_setup_teardown(out_of_band_then_per_call, setup, teardown),
