@@ -3,6 +3,7 @@
 
 usage: run.py --build DIR [--strict] [--peers torc,go,python,node,buf,h2spec,probes,published,protojson] [--meshes N] [--keys N] [--messages N] [--seed S] [SUITE ...]
 
+TORC_INTEROP_MESSAGES is the number of messages whatever --messages says, also for the tests of `make check`.
 Exit 0 when all passed, 1 when a case failed (with --strict: or was skipped), 77 when everything was skipped."""
 import argparse
 import os
@@ -73,6 +74,7 @@ def main():
     parser.add_argument("--seed", default="torc")
     parser.add_argument("suites", nargs="*", metavar="SUITE", help=", ".join(SUITES))
     options = parser.parse_args()
+    options.messages = int(os.environ.get("TORC_INTEROP_MESSAGES", options.messages))
     if set(options.suites) - set(SUITES):
         parser.error(f"suites are {', '.join(SUITES)}")
     paths = programs.Paths(options.build)

@@ -2,17 +2,18 @@
 of Go's protojson have."""
 import re
 import subprocess
-import tempfile
 
 import build_peers
 from programs import HERE, Failure
+from suite_stubs import random_messages
 
-JSON, PROTO = HERE.parent / "json", HERE.parent.parent / "proto"
+JSON = HERE.parent / "json"
 
 
 def run(paths, options):
     if not options.peers or "python" in options.peers:
-        yield from run_random(paths, options)
+        yield random_messages(paths, options, "json_kinds.py", "interop_json", JSON, ["all.proto", "old.proto"], "--include_imports",
+                              "--descriptor_set_out={folder}/set.pb")
     if not options.peers or "protojson" in options.peers:
         yield from run_cases(paths)
 
@@ -31,24 +32,4 @@ def run_cases(paths):
     count, unequal = int(last[1]), int(last[2])
     yield {**row, "version": (folder / "version").read_text(encoding="ascii"), "cases": count, "passed": count - unequal, "failed": unequal,
            "notes": [f"{last[3]} cases differ where Go differs from others (EXPECTED in json_cases.py)"],
-           "why": [line for line in done.stdout.splitlines() if line.startswith("unequal")]}
-
-
-def run_random(paths, options):
-    row = {"peer": "protobuf (Python)", "version": ""}
-    try:
-        command, _ = paths.python("json_kinds.py")
-    except build_peers.Missing as missing:
-        yield {**row, "skipped": 1, "why": [str(missing)]}
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([command[0], "-m", "grpc_tools.protoc", f"-I{JSON}", f"-I{PROTO}", f"--python_out={folder}",
-                        "--include_imports", f"--descriptor_set_out={folder}/set.pb", "all.proto", "old.proto"], check=True)
-        done = subprocess.run([*command, paths.own("interop_json"), folder, str(options.messages), options.seed],
-                              capture_output=True, text=True, check=False)
-    last = re.search(r"^protobuf (\S+)\nmessages (\d+) bytes \d+ unequal (\d+)$", done.stdout, re.M)
-    if not last:
-        raise Failure(f"json_kinds.py: {done.stdout[-2000:]}{done.stderr[-2000:]}")
-    count, unequal = int(last[2]), int(last[3])
-    yield {**row, "version": last[1], "cases": count, "passed": count - unequal, "failed": unequal,
            "why": [line for line in done.stdout.splitlines() if line.startswith("unequal")]}

@@ -2,12 +2,12 @@
 
 usage: json_cases.py PROGRAM FOLDER. FOLDER has set.pb and cases.json of test/interop/protojson. Prints "cases N unequal N expected N"."""
 import json
-import struct
 import subprocess
 import sys
 
-import google.protobuf
+sys.dont_write_bytecode = True
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from random_messages import ask, conclude
 
 PROGRAM, FOLDER = sys.argv[1:3]
 JSON, NAMES, DEFAULTS, NUMBERS, UNKNOWN, PARTIAL = 1, 4, 8, 16, 32, 64
@@ -18,26 +18,12 @@ EXPECTED = {
         "repeated enum", "extensions of repeated fields", "proto2 enum set to", "UseEnumNumbers in repeated field"),
     "the JSON name of a group is that of its field, as in C++, Java and Python": ("proto group name", "UseProtoNames"),
     "durations have digits before the unit and behind the point, no plus sign, and may begin with 0": ("Duration ",),
-    "paths of a FieldMask are not checked beyond their lowerCamelCase": ("FieldMask ",),
+    "paths of a FieldMask need not be identifiers": ("FieldMask ",),
     "a Value without a kind is null, as in Python": ("Value empty", "empty Value"),
     "writing does not ask for required fields": ("required field", "Any with missing required"),
     "an Any without @type is an error also where unknown fields are passed over": ("DiscardUnknown: Any without type",),
 }
 MOST_EXPECTED = 40
-
-
-def read(stream, n):
-    data = stream.read(n)
-    if len(data) != n:
-        raise SystemExit("the program ended")
-    return data
-
-
-def ask(program, what, which, given):
-    program.stdin.write(struct.pack("<BBI", what, which, len(given)) + given)
-    program.stdin.flush()
-    kind, size = struct.unpack("<BI", read(program.stdout, 5))
-    return kind, read(program.stdout, size)
 
 
 def wrong(case, kind, answer, message):
@@ -82,7 +68,7 @@ def main():
             given = bytes.fromhex(case["Text" if case["Kind"] == "read" else "Wire"]) if case["Wire"] != "none" else b""
             if case["Wire"] == "none":
                 continue
-            kind, answer = ask(program, what_of(case), names.index(case["Type"]), given)
+            kind, answer = ask(program, given, what_of(case), names.index(case["Type"]))
             message = message_factory.GetMessageClass(pool.FindMessageTypeByName(case["Type"]))
             difference = wrong(case, kind, answer, message)
             if difference and any(words in case["Desc"] for group in EXPECTED.values() for words in group):
@@ -94,8 +80,7 @@ def main():
     if expected > MOST_EXPECTED:
         unequal += 1
         print(f"unequal: {expected} cases differ as expected, {MOST_EXPECTED} at most")
-    print(f"protobuf {google.protobuf.__version__}")
-    print(f"cases {len(cases)} unequal {unequal} expected {expected}")
+    conclude(f"cases {len(cases)} unequal {unequal} expected {expected}")
 
 
 main()

@@ -2,198 +2,113 @@
 
 usage: json_kinds.py PROGRAM FOLDER-OF-PB2-AND-SET COUNT SEED. Prints "messages N bytes N unequal N"."""
 import json
-import random
+import math
 import struct
 import subprocess
 import sys
 
+sys.dont_write_bytecode = True
 sys.path.insert(0, sys.argv[2])
 import all_pb2
-import google.protobuf
 import old_pb2
 from google.protobuf import any_pb2, json_format
 from google.protobuf.descriptor import FieldDescriptor as F
+from random_messages import Messages, ask, conclude
 
 PROGRAM, FOLDER, COUNT, SEED = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
-TYPES = (all_pb2.All, old_pb2.Old, old_pb2.Demanding)
-RANGES = {F.TYPE_INT32: (-2**31, 2**31 - 1), F.TYPE_SINT32: (-2**31, 2**31 - 1), F.TYPE_SFIXED32: (-2**31, 2**31 - 1),
-          F.TYPE_UINT32: (0, 2**32 - 1), F.TYPE_FIXED32: (0, 2**32 - 1),
-          F.TYPE_INT64: (-2**63, 2**63 - 1), F.TYPE_SINT64: (-2**63, 2**63 - 1), F.TYPE_SFIXED64: (-2**63, 2**63 - 1),
-          F.TYPE_UINT64: (0, 2**64 - 1), F.TYPE_FIXED64: (0, 2**64 - 1)}
-SPECIAL = [0.0, -0.0, 1.5, -2.25, 1e-40, 3.0e38, float("inf"), float("-inf"), float("nan")]
+TYPES = (all_pb2.All, old_pb2.Old, old_pb2.Demanding, old_pb2.Picky)
 JSON, INDENT, NAMES, DEFAULTS, NUMBERS = 1, 2, 4, 8, 16
-rng = random.Random(SEED)
 
 
-def text():
-    return "".join(rng.choice("aZ0 _\n\u00e4\u20ac\U0001f600\x00\x01\x7f\"\\/\u2028<") for _ in range(rng.choice((0, 1, 3, 20))))
+class Json(Messages):
+    """Well-known types have the values that have a JSON form, and Old has extensions."""
+    alphabet = "aZ0 _\n\u00e4\u20ac\U0001f600\x00\x01\x7f\"\\/\u2028<"
+    floats = [0.0, -0.0, 1.5, -2.25, 1e-40, 3.0e38, float("inf"), float("-inf"), float("nan")]
+
+    def real(self, field):
+        kind = self.rng.randrange(3)
+        if kind == 0:
+            value = self.rng.choice(self.floats)
+        elif kind == 1:
+            value = self.rng.uniform(-1e6, 1e6) if self.rng.random() < 0.5 else float(self.rng.randint(-2**53, 2**53))
+        else:
+            value = struct.unpack(*(("<f", self.rng.randbytes(4)) if field.type == F.TYPE_FLOAT else ("<d", self.rng.randbytes(8))))[0]
+        return float("nan") if value != value else value  # of many, which are one in JSON
+
+    def fill_value(self, value, depth):
+        kind = self.rng.randrange(6 if depth > 0 else 4)
+        if kind == 0:
+            value.null_value = 0
+        elif kind == 1:
+            number = self.real(value.DESCRIPTOR.fields_by_name["number_value"])
+            value.number_value = number if math.isfinite(number) else 0.5
+        elif kind == 2:
+            value.string_value = self.text()
+        elif kind == 3:
+            value.bool_value = self.rng.random() < 0.5
+        elif kind == 4:
+            value.struct_value.SetInParent()
+            self.fill_struct(value.struct_value, depth - 1)
+        else:
+            value.list_value.SetInParent()
+            self.fill_list(value.list_value, depth - 1)
+
+    def fill_struct(self, message, depth):
+        for _ in range(self.rng.randrange(4)):
+            self.fill_value(message.fields[self.text()], depth)
+
+    def fill_list(self, message, depth):
+        for _ in range(self.rng.randrange(4)):
+            self.fill_value(message.values.add(), depth)
+
+    def fill_any(self, message, depth):
+        if self.rng.randrange(4) == 0:
+            return
+        content = self.rng.choice((all_pb2.All, old_pb2.Old, all_pb2.All.Inner, any_pb2.Any, *WELL_KNOWN.values()))()
+        message.SetInParent()
+        self.fill(content, depth - 1)
+        message.Pack(content)
+
+    def nanos(self):
+        return self.rng.choice((0, 1, 999999999, 1000000 * self.rng.randrange(1000), 1000 * self.rng.randrange(1000000)))
+
+    def fill_duration(self, message, _depth):
+        sign = self.rng.choice((-1, 1))
+        message.seconds = sign * self.rng.choice((0, 1, 315576000000, self.rng.randrange(10**9)))
+        message.nanos = 0 if abs(message.seconds) == 315576000000 else sign * self.nanos()
+
+    def fill_timestamp(self, message, _depth):
+        message.seconds = self.rng.choice((0, -62135596800, 253402300799, self.rng.randint(-62135596800, 253402300799)))
+        message.nanos = self.nanos()
+
+    def fill_mask(self, message, _depth):
+        message.paths.extend(self.rng.choice(("a", "foo_bar", "a.b_c.d", "x1")) for _ in range(self.rng.randrange(4)))
+
+    def fill_extensions(self, message):
+        if self.rng.random() < 0.3:
+            message.Extensions[old_pb2.text_extension] = self.text()
+        if self.rng.random() < 0.3:
+            message.Extensions[old_pb2.list_extension].extend([1, -2**63])
+        if self.rng.random() < 0.3:
+            message.Extensions[old_pb2.closed_extension] = 2
+        if self.rng.random() < 0.3:
+            message.Extensions[old_pb2.Old.nested_extension].o_int32 = 3
+
+    def fill(self, message, depth):
+        special = FILLS.get(message.DESCRIPTOR.full_name)
+        if special:
+            special(self, message, depth)
+            return
+        super().fill(message, depth)
+        if isinstance(message, old_pb2.Old):
+            self.fill_extensions(message)
 
 
-def number(low, high):
-    kind = rng.randrange(4)
-    if kind == 0:
-        return rng.choice((low, high))
-    return rng.randint(low, high) if kind == 1 else max(low, min(high, rng.randint(-3, 130)))
-
-
-def real(field, finite=False):
-    kind = rng.randrange(3)
-    if kind == 0:
-        value = rng.choice(SPECIAL)
-    elif kind == 1:
-        value = rng.uniform(-1e6, 1e6) if rng.random() < 0.5 else float(rng.randint(-2**53, 2**53))
-    else:
-        value = struct.unpack("<d", rng.randbytes(8))[0]
-    if field is None or field.type == F.TYPE_DOUBLE:
-        pass
-    elif kind == 2:
-        value = struct.unpack("<f", rng.randbytes(4))[0]
-    if value != value:
-        value = float("nan")  # of many, which are one in JSON
-    return 0.5 if finite and (value != value or abs(value) == float("inf")) else value
-
-
-def scalar(field):
-    if field.type in RANGES:
-        return number(*RANGES[field.type])
-    if field.type in (F.TYPE_DOUBLE, F.TYPE_FLOAT):
-        return real(field)
-    if field.type == F.TYPE_BOOL:
-        return rng.random() < 0.5
-    if field.type == F.TYPE_STRING:
-        return text()
-    if field.type == F.TYPE_BYTES:
-        return rng.randbytes(rng.choice((0, 1, 2, 3, 5, 200)))
-    if field.enum_type.name == "NullValue":
-        return 0
-    values = [v.number for v in field.enum_type.values]
-    return rng.choice(values if field.enum_type.is_closed else values + [77, -1])
-
-
-def fill_value(value, depth):
-    kind = rng.randrange(6 if depth > 0 else 4)
-    if kind == 0:
-        value.null_value = 0
-    elif kind == 1:
-        value.number_value = real(None, True)
-    elif kind == 2:
-        value.string_value = text()
-    elif kind == 3:
-        value.bool_value = rng.random() < 0.5
-    elif kind == 4:
-        value.struct_value.SetInParent()
-        fill_struct(value.struct_value, depth - 1)
-    else:
-        value.list_value.SetInParent()
-        fill_list(value.list_value, depth - 1)
-
-
-def fill_struct(message, depth):
-    for _ in range(rng.randrange(4)):
-        fill_value(message.fields[text()], depth)
-
-
-def fill_list(message, depth):
-    for _ in range(rng.randrange(4)):
-        fill_value(message.values.add(), depth)
-
-
-def fill_any(message, depth):
-    kind = rng.randrange(4)
-    if kind == 0:
-        return
-    content = rng.choice((all_pb2.All, old_pb2.Old, all_pb2.All.Inner, any_pb2.Any, *WELL_KNOWN.values()))()
-    message.SetInParent()
-    fill(content, depth - 1)
-    message.Pack(content)
-
-
-def fill_duration(message, _depth):
-    sign = rng.choice((-1, 1))
-    message.seconds = sign * rng.choice((0, 1, 315576000000, rng.randrange(10**9)))
-    nanos = sign * rng.choice((0, 1, 999999999, 1000000 * rng.randrange(1000), 1000 * rng.randrange(1000000)))
-    message.nanos = 0 if abs(message.seconds) == 315576000000 else nanos
-
-
-def fill_timestamp(message, _depth):
-    message.seconds = rng.choice((0, -62135596800, 253402300799, rng.randint(-62135596800, 253402300799)))
-    message.nanos = rng.choice((0, 1, 999999999, 1000000 * rng.randrange(1000), 1000 * rng.randrange(1000000)))
-
-
-def fill_mask(message, _depth):
-    message.paths.extend(rng.choice(("a", "foo_bar", "a.b_c.d", "x1")) for _ in range(rng.randrange(4)))
-
-
-FILLS = {"google.protobuf.Any": fill_any, "google.protobuf.Duration": fill_duration,
-         "google.protobuf.Timestamp": fill_timestamp, "google.protobuf.FieldMask": fill_mask,
-         "google.protobuf.Struct": fill_struct, "google.protobuf.ListValue": fill_list, "google.protobuf.Value": fill_value}
+FILLS = {"google.protobuf.Any": Json.fill_any, "google.protobuf.Duration": Json.fill_duration,
+         "google.protobuf.Timestamp": Json.fill_timestamp, "google.protobuf.FieldMask": Json.fill_mask,
+         "google.protobuf.Struct": Json.fill_struct, "google.protobuf.ListValue": Json.fill_list, "google.protobuf.Value": Json.fill_value}
 WELL_KNOWN = {f.name: getattr(all_pb2.All(), f.name).__class__ for f in all_pb2.All.DESCRIPTOR.fields
               if f.name.startswith("w_") and not f.is_repeated and f.name != "w_empty"}
-
-
-def fill_map(message, field, depth):
-    entries, (key, value) = getattr(message, field.name), field.message_type.fields
-    for _ in range(rng.randrange(4)):
-        if value.type == F.TYPE_MESSAGE:
-            fill(entries[scalar(key)], depth)
-        else:
-            entries[scalar(key)] = scalar(value)
-
-
-def fill_field(message, field, depth):
-    many = field.is_repeated
-    name = field.name
-    if field.type in (F.TYPE_MESSAGE, F.TYPE_GROUP):
-        if field.message_type.GetOptions().map_entry:
-            fill_map(message, field, depth - 1)
-        elif depth > 0 and many:
-            for _ in range(rng.randrange(3)):
-                fill(getattr(message, name).add(), depth - 1)
-        elif depth > 0 or field.is_required:
-            getattr(message, name).SetInParent()
-            fill(getattr(message, name), depth - 1)
-    elif many:
-        getattr(message, name).extend(scalar(field) for _ in range(rng.randrange(5)))
-    else:
-        setattr(message, name, scalar(field))
-
-
-def fill_extensions(message):
-    if rng.random() < 0.3:
-        message.Extensions[old_pb2.text_extension] = text()
-    if rng.random() < 0.3:
-        message.Extensions[old_pb2.list_extension].extend([1, -2**63])
-    if rng.random() < 0.3:
-        message.Extensions[old_pb2.closed_extension] = 2
-    if rng.random() < 0.3:
-        message.Extensions[old_pb2.Old.nested_extension].o_int32 = 3
-
-
-def fill(message, depth):
-    special = FILLS.get(message.DESCRIPTOR.full_name)
-    if special:
-        special(message, depth)
-        return
-    dense = rng.choice((0.05, 0.3, 0.9))
-    for field in message.DESCRIPTOR.fields:
-        if field.is_required or rng.random() < dense:
-            fill_field(message, field, depth)
-    if isinstance(message, old_pb2.Old):
-        fill_extensions(message)
-
-
-def read(stream, n):
-    data = stream.read(n)
-    if len(data) != n:
-        raise SystemExit("the program ended")
-    return data
-
-
-def ask(program, what, which, given):
-    program.stdin.write(struct.pack("<BBI", what, which, len(given)) + given)
-    program.stdin.flush()
-    kind, size = struct.unpack("<BI", read(program.stdout, 5))
-    return kind, read(program.stdout, size)
 
 
 def same(a, b):
@@ -225,11 +140,11 @@ def difference(ours, theirs, path="$"):
     return None if ours == theirs and isinstance(ours, bool) == isinstance(theirs, bool) else f"{path}: {ours!r}, theirs {theirs!r}"
 
 
-def check(program, message, which):
+def check(program, rng, message, which):
     """Returns what is wrong, or None."""
     what = rng.choice((0, INDENT, NAMES, DEFAULTS, NUMBERS, NAMES | DEFAULTS | NUMBERS | INDENT))
     packed = message.SerializeToString()
-    kind, answer = ask(program, what, which, packed)
+    kind, answer = ask(program, packed, what, which)
     if not kind:
         return f"to JSON: {answer.decode()}"
     theirs = json_format.MessageToJson(message, **options_of(what))
@@ -238,7 +153,7 @@ def check(program, message, which):
         return f"JSON: {differs}"
     if not same(json_format.Parse(answer.decode(), TYPES[which](), max_recursion_depth=300), message):
         return f"read by Python: {answer.decode()}"
-    kind, back = ask(program, JSON, which, theirs.encode())
+    kind, back = ask(program, theirs.encode(), JSON, which)
     if not kind:
         return f"from JSON: {back.decode()}\n  {theirs}"
     if not same(TYPES[which].FromString(back), message):
@@ -248,22 +163,22 @@ def check(program, message, which):
 
 def main():
     total = unequal = 0
+    messages = Json(SEED)
     names = [t.DESCRIPTOR.full_name for t in TYPES]
     with subprocess.Popen([PROGRAM, f"{FOLDER}/set.pb", *names], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
         for i in range(COUNT):
-            which = rng.choice((0, 0, 0, 1, 2))
+            which = messages.rng.choice((0, 0, 0, 1, 2, 3))
             message = TYPES[which]()
-            fill(message, rng.choice((0, 1, 1, 2)))
+            messages.fill(message, messages.rng.choice((0, 1, 1, 2)))
             total += message.ByteSize()
-            wrong = check(program, message, which)
+            wrong = check(program, messages.rng, message, which)
             if wrong:
                 unequal += 1
                 print(f"unequal: message {i} of seed {SEED}: {wrong}"[:3000])
                 if unequal > 5:
                     break
         program.stdin.close()
-    print(f"protobuf {google.protobuf.__version__}")
-    print(f"messages {COUNT} bytes {total} unequal {unequal}")
+    conclude(f"messages {COUNT} bytes {total} unequal {unequal}")
     return 1 if unequal or program.returncode else 0
 
 
