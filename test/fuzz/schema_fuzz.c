@@ -11,11 +11,26 @@ static void describe_all(torc_schema *schema)
     for (size_t i = 0; torc_schema_file_at(schema, i); i++) {
         torc_error *error = NULL;
         char *text = torc_schema_describe(schema, torc_schema_file_at(schema, i), &error);
-        TC_FUZZ_CHECK(text != NULL || error != NULL);
+        TC_FUZZ_CHECK(text ? tc_utf8_valid(tc_slice_str(text)) : error != NULL);
         torc_free(text);
         torc_error_free(error);
         torc_schema_missing_at(schema, i);
     }
+}
+
+/* A text has each field by a name that means it: the text can be read, whatever the names are. */
+static void check_names(torc_schema *schema, const torc_schema_message *type, struct tc_slice in)
+{
+    const struct torc_json_options o = {TORC_SIZE(torc_json_options), .max_bytes = 1 << 20, .allow_partial = TORC_ON};
+    char *text = NULL;
+    void *bytes = NULL;
+    size_t size = 0;
+    if (torc_json_from_bytes(schema, type, in.data, in.len, &o, &text, &size, NULL) != 0)
+        return;
+    int rc = torc_json_to_bytes(schema, type, text, size, &o, &bytes, &size, NULL);
+    TC_FUZZ_CHECK(rc == 0 || rc == TORC_ELIMIT);
+    torc_free(bytes);
+    torc_free(text);
 }
 
 static void convert(torc_schema *schema, const torc_schema_message *type, struct tc_slice in)
@@ -35,6 +50,7 @@ static void convert(torc_schema *schema, const torc_schema_message *type, struct
     if (torc_json_to_bytes(schema, type, in.data, in.len, &o, &bytes, &size, NULL) == 0)
         torc_free(bytes);
     torc_free(text);
+    check_names(schema, type, in);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
