@@ -242,19 +242,18 @@ static bool pair_read(int key, struct tc_slice bytes, struct pair *out)
     return more == 0;
 }
 
-static bool key_out(struct tc_json_out *o, int key, const struct pair *p, bool *first)
+/* Returns the key as it is in JSON, without quotes; `number` has room for one. */
+static struct tc_slice key_text(int key, const struct pair *p, char number[24])
 {
-    tc_json_writer_next(&o->w, first);
-    if (key == TC_TYPE_STRING && !string_out(o, p->key.text))
-        return false;
+    if (key == TC_TYPE_STRING)
+        return p->key.text;
     if (key == TC_TYPE_BOOL)
-        tc_json_writer_text(&o->w, p->key.number ? "\"true\"" : "\"false\"");
-    else if (key == TC_TYPE_UINT64 || key == TC_TYPE_FIXED64)
-        tc_buf_printf(o->w.out, "\"%" PRIu64 "\"", p->key.number);
-    else if (key != TC_TYPE_STRING)
-        tc_buf_printf(o->w.out, "\"%" PRId64 "\"", (int64_t)p->key.number);
-    tc_json_writer_text(&o->w, o->w.indent ? ": " : ":");
-    return true;
+        return tc_slice_str(p->key.number ? "true" : "false");
+    if (key == TC_TYPE_UINT64 || key == TC_TYPE_FIXED64)
+        snprintf(number, 24, "%" PRIu64, p->key.number);
+    else
+        snprintf(number, 24, "%" PRId64, (int64_t)p->key.number);
+    return tc_slice_str(number);
 }
 
 static bool pair_out(struct tc_json_out *o, const struct tc_schema_field *f, const struct pair *p, bool *first,
@@ -262,9 +261,9 @@ static bool pair_out(struct tc_json_out *o, const struct tc_schema_field *f, con
 {
     const struct tc_schema_field *value = f->message->by_number[1];
     const struct tc_content content = {.bytes = p->bytes};
-    int key = f->message->by_number[0]->type;
+    char number[24];
     struct tc_gathered g = {0};
-    struct tc_json_step step = {.up = o->step, .key = key == TC_TYPE_STRING ? p->key.text : tc_slice_of("", 0)};
+    struct tc_json_step step = {.up = o->step, .key = key_text(f->message->by_number[0]->type, p, number)};
     struct tc_item item = {.bytes = tc_slice_of("", 0)};
     bool good = tc_json_out_begin(o, f->message, depth) && tc_gather(f->message, &content, &g);
     size_t at = 0;
@@ -272,7 +271,9 @@ static bool pair_out(struct tc_json_out *o, const struct tc_schema_field *f, con
         at++;
     if (value->type == TC_TYPE_ENUM)
         item.value = (uint64_t)value->enumeration->values.data[0].number;
-    good = good && key_out(o, key, p, first);
+    tc_json_writer_next(&o->w, first);
+    good = good && string_out(o, step.key);
+    tc_json_writer_text(&o->w, o->w.indent ? ": " : ":");
     o->step = &step;
     if (good)
         good = at < g.entries.len ? tc_json_out_single(o, &g.entries.data[at], g.entries.len - at, depth)

@@ -376,6 +376,8 @@ static void bytes(void **state)
             "\xba\x04\x05\x10\x07\x0a\x01"
             "b",
             "{\"mStringInt32\":{\"b\":7}}"),
+        ROW(ALL, "\xc2\x04\x05\x08\x87\x01\x12\x00", "{\"mInt64String\":{\"135\":\"\"}}"),
+        ROW(ALL, "\xc2\x04\x06\x08\x87\x01\x12\x01\xff", "field m_int64_string[\"135\"]: text that is not UTF-8"),
         ROW(ALL, "\xba\x04\x01\x0a", "field m_string_int32: an entry that cannot be read"),
         ROW(ALL, "\xba\x04\x03\x0a\x01\xff", "field m_string_int32: text that is not UTF-8"),
         /* Values that a closed enum does not have. */
@@ -405,7 +407,7 @@ static void bytes(void **state)
         ROW(ALL, "\xaa\x05\x05\x0a\x03\x61,b",
             "field w_mask: a path that is empty, has a comma, or has no lowerCamelCase"),
         ROW(ALL, "\xaa\x05\x02\x0a\x00", "field w_mask: a path that is empty, has a comma, or has no lowerCamelCase"),
-        ROW(ALL, "\xca\x04\x04\x12\x02\x0a\x05", "field m_bool_message[\"\"]: bytes that are not a message"),
+        ROW(ALL, "\xca\x04\x04\x12\x02\x0a\x05", "field m_bool_message[\"false\"]: bytes that are not a message"),
         /* Of a oneof only the last run of members of one field counts, wherever others are. */
         ROW(ALL, "\xe8\x03\x01\x18\x01\xf2\x03\x00\xe8\x03\x02\x20\x05\xf2\x03\x01x",
             "{\"fInt32\":1,\"fInt64\":\"5\",\"cString\":\"x\"}"),
