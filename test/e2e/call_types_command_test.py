@@ -2,6 +2,7 @@
 import contextlib
 import json
 import os
+import pty
 import re
 import shutil
 import subprocess
@@ -92,6 +93,16 @@ def test_any():
         same(calls(address, "shop.Orders/Get", "-d", json.dumps(NOTE), "--protoset", SET)[0][0]["response"], NOTE)
 
 
+def test_any_of_a_bad_type():
+    """Types that cannot be used, and come later, leave those that came before as they were."""
+    with server("bad_any") as address:
+        done = run("call", address, "shop.Orders/Get", "--reflect", "-n", "3", "-o", "json", "--data-hex",
+                   "3a270a23" + b"type.googleapis.com/shop.extra.Note".hex() + "1200")
+        got = [json.loads(line)["call"]["response"] for line in done.stdout.splitlines()[:3]]
+        same(got, [{"extra": {"@type": "type.googleapis.com/shop.extra.Note", "@value": ""}}] * 3)
+        check(done.stderr.count("shop.Lost") == 1, done.stderr)
+
+
 def test_extensions():
     """An extension in a file that no import leads to is asked for by its message and number."""
     ranked = {"item": {"name": "a", "[shop.rank.rank]": 3}}
@@ -137,6 +148,20 @@ def test_interactive():
             same((last[0]["call"]["messages"], talk.wait(WAIT)), ({"sent": 2, "received": 2}, 0))
         done = run("call", address, "shop.Orders/Chat", "-d", "@", stdin='{"id": "1"} {"id": 2', status=1)
         check("the request, a shop.Order: line 1" in done.stderr and "CANCELLED" in done.stdout, f"{done.stdout}{done.stderr}")
+
+
+def test_terminal():
+    """-d @ on a terminal: a message is sent by its line, and Ctrl-D ends the requests."""
+    ours, terminal = pty.openpty()
+    with server() as address, open(terminal, "rb") as stdin:
+        with subprocess.Popen([TORC, "call", "-o", "json", address, "shop.Orders/Chat", "-d", "@"], stdin=stdin, stdout=subprocess.PIPE,
+                              text=True) as talk:
+            os.write(ours, b'{"id": "1"}\n')
+            same(json.loads(talk.stdout.readline())["message"]["response"], {"id": "1"})
+            os.write(ours, b"\x04")
+            last = [json.loads(line) for line in talk.stdout.read().splitlines()]
+            same((last[0]["call"]["messages"], talk.wait(WAIT)), ({"sent": 1, "received": 1}, 0))
+    os.close(ours)
 
 
 def test_text():
@@ -283,5 +308,5 @@ def test_mesh():
             check("shop.Orders" in run("list", "xds:///shop", env=env).stdout.splitlines(), "list")
 
 
-main(test_unary, test_bytes_as_before, test_any, test_extensions, test_streams, test_interactive, test_text, test_tls,
+main(test_unary, test_bytes_as_before, test_any, test_any_of_a_bad_type, test_extensions, test_streams, test_interactive, test_terminal, test_text, test_tls,
      test_requests_that_do_not_fit, test_responses_that_do_not_fit, test_details, test_options, test_dry_run_asks_nobody, test_guide, test_mesh)

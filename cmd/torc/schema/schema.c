@@ -68,15 +68,28 @@ int schema_load(struct schema *s, const struct schema_args *a)
     return rc ? rc : schema_link(s);
 }
 
+/* Adds the files that came since the last link, and links. */
+static void link_new(const struct schema *s, torc_schema *types, torc_error **error)
+{
+    for (size_t i = s->n_linked; i < s->files.files.len && !*error; i++)
+        torc_schema_add_file(types, s->files.files.data[i]->bytes.data, s->files.files.data[i]->bytes.len, error);
+    if (!*error)
+        torc_schema_link(types, error);
+}
+
 int schema_link(struct schema *s)
 {
     torc_error *error = NULL;
-    for (; s->n_linked < s->files.files.len && !error; s->n_linked++) {
-        struct tc_slice bytes = s->files.files.data[s->n_linked]->bytes;
-        torc_schema_add_file(s->types, bytes.data, bytes.len, &error);
+    /* A schema whose link has failed is of no use: files that come later, from a server, are tried on a copy. */
+    if (s->n_linked) {
+        torc_schema *copy = torc_schema_new();
+        torc_schema_merge(copy, s->types, &error);
+        link_new(s, copy, &error);
+        torc_schema_free(copy);
     }
     if (!error)
-        torc_schema_link(s->types, &error);
+        link_new(s, s->types, &error);
+    s->n_linked = s->files.files.len;
     return error ? cli_fail_error(s->command, error) : 0;
 }
 

@@ -13,8 +13,8 @@
 struct schema {
     const char *command; /* for messages */
     struct tc_descriptor_index files;
-    torc_schema *types;     /* the files, linked up to n_linked */
-    size_t n_linked;        /* files */
+    torc_schema *types;     /* the files that could be linked */
+    size_t n_linked;        /* files that were tried */
     struct reflect reflect; /* without a channel: reflection is not used */
 };
 
@@ -23,7 +23,7 @@ void schema_fini(struct schema *s);
 
 /* Reads the files of the options. */
 int schema_load(struct schema *s, const struct schema_args *a);
-/* Links what was added since the last call. */
+/* Links what was added since the last call. If that fails, the files are left out, and what was linked before stays. */
 int schema_link(struct schema *s);
 
 /* Looks for what defines a full name, in the files and then at the server, and links. Returns 0 when it is there,

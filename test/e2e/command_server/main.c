@@ -304,6 +304,29 @@ static bool extended(const struct question *q, struct tc_buf *answer)
     return true;
 }
 
+/* The types are good, but that of an Any has a field of a type that nobody has. */
+static bool bad_any(const struct question *q, struct tc_buf *answer)
+{
+    struct tc_buf file = {0}, files = {0};
+    struct tc_slice rest = tc_buf_slice(&set);
+    struct tc_wire_field field;
+    if (q->kind != FILE_CONTAINING_SYMBOL) {
+        answer_error(answer, TORC_STATUS_NOT_FOUND, "not known here");
+    } else if (tc_slice_eq_str(q->name, "shop.extra.Note")) {
+        begin_file(&file, "extra.proto", NULL);
+        tc_wire_append(&file, 2, tc_slice_str("shop.extra"));
+        add_message(&file, "Note", ".shop.Lost");
+        answer_file(answer, &file);
+    } else {
+        while (tc_wire_next(&rest, &field))
+            if (!tc_slice_eq_str(tc_wire_find(field.value, 1), "extra.proto"))
+                tc_wire_append(&files, 1, field.value);
+        tc_wire_append(answer, FILES, tc_buf_slice(&files));
+    }
+    tc_buf_fini(&files);
+    return true;
+}
+
 static const struct mode {
     const char *name;
     bool (*answer)(const struct question *q, struct tc_buf *answer);
@@ -326,6 +349,7 @@ static const struct mode {
     {"circle", circle},
     {"ends", NULL},
     {"extended", extended},
+    {"bad_any", bad_any},
 };
 
 static void on_reflection(torc_server_call *call, void *arg)
