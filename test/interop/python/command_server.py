@@ -9,12 +9,14 @@ import grpc
 from google.protobuf import descriptor_pb2, descriptor_pool, json_format
 from grpc_reflection.v1alpha import reflection
 
-from json_kinds import COUNT, FOLDER, all_pb2, fill, old_pb2, rng
+from json_kinds import COUNT, FOLDER, SEED, Json, all_pb2, old_pb2
 
 SERVICE = "torc.test.json.Store"
 
 
 def requests():
+    messages = Json(SEED)
+    rng = messages.rng
     for i in range(COUNT):
         if rng.randrange(4):
             request = all_pb2.All.Inner()
@@ -23,7 +25,7 @@ def requests():
             request, method = all_pb2.All(), "Get"
             request.old.SetInParent()
             message = request.old
-        fill(message, rng.choice((0, 1, 1, 2)))
+        messages.fill(message, rng.choice((0, 1, 1, 2)))
         defaults = rng.randrange(4) == 0
         yield {"i": i, "method": f"{SERVICE}/{method}", "defaults": defaults,
                "request": json_format.MessageToJson(request, indent=None, ensure_ascii=True),
