@@ -369,7 +369,7 @@ struct tc_connection *tc_connection_new(struct tc_connection_env *env, struct tc
     tc_backoff_init(&c->backoff, &config->backoff);
     c->glitch_rate = tc_h2_glitch_rate_new();
     tc_timer_init(&c->timer, env->loop, on_timer);
-    tc_side_streams_init(&c->side_streams, env->loop, config->server_name);
+    tc_side_streams_init(&c->side_streams, env->loop, config->server_name->len ? config->server_name : c->address);
     return c;
 }
 

@@ -2,10 +2,13 @@
  * credentials and peers. */
 #include "subchannel/connection.h"
 
+#include <stdio.h>
+
 #include "base/mem.h"
 #include "creds/handshake.h"
 #include "subchannel/subchannel.h"
 #include "support/cmocka.h"
+#include "support/fakes/h2.h"
 #include "support/fakes/pipe.h"
 
 /* An empty SETTINGS frame, which makes a client's connection ready. */
@@ -207,6 +210,74 @@ static void a_connection_is_replaced(void **state)
     tc_subchannel_release(sc);
 }
 
+static void request_nothing(const struct tc_link *watches, struct tc_buf *out)
+{
+    (void)watches, (void)out;
+}
+
+static void ignore_message(struct tc_side_watch *w, struct tc_slice message)
+{
+    (void)w, (void)message;
+}
+
+/* Returns the number of requests on pipe i since the last call, each with this authority. */
+static size_t requests_on(struct fake_h2 **peers, size_t i, const char *authority)
+{
+    size_t n = 0;
+    char wanted[64];
+    const struct fake_h2_frame *f;
+    snprintf(wanted, sizeof(wanted), ":authority: %s\n", authority);
+    tc_loop_advance(loop, 1);
+    if (!peers[i])
+        peers[i] = fake_h2_new(pipes[i], 1, true);
+    tc_loop_drain(loop);
+    for (; (f = fake_h2_expect(peers[i], FAKE_H2_HEADERS, 0)); n++)
+        assert_non_null(strstr(f->headers, wanted));
+    return n;
+}
+
+/* A side stream moves to the new transport, without which the old one would drain for ever; and ends with the
+ * connection. */
+static void follow_the_transport(const char *name, const char *authority)
+{
+    static const struct tc_side_kind kind = {"/test.Side/Watch", "nothing", request_nothing};
+    struct tc_side_watch watch = {.kind = &kind, .on_message = ignore_message};
+    struct fake_h2 *peers[2] = {NULL};
+    tc_rstr_unref(config->server_name);
+    config->server_name = tc_rstr_str(name);
+    struct tc_subchannel *sc = open_first();
+    assert_int_equal(requests_on(peers, 0, authority), 0);
+    tc_subchannel_watch_side(sc, &watch);
+    assert_int_equal(requests_on(peers, 0, authority), 1);
+    epoch = 2;
+    tc_loop_advance(loop, 4100);
+    settle(grant());
+    assert_true(fake_pipe_closed(pipes[0], 0));
+    assert_int_equal(requests_on(peers, 1, authority), 1);
+    fake_h2_goaway(peers[1], 1, 0, "");
+    tc_loop_drain(loop);
+    tc_loop_advance(loop, 10000);
+    assert_int_equal(last, TORC_CONNECTIVITY_IDLE);
+    assert_true(fake_pipe_closed(pipes[1], 0));
+    tc_subchannel_release(sc);
+    tc_side_watch_end(&watch);
+    assert_null(watch.stream);
+    fake_h2_free(peers[0]);
+    fake_h2_free(peers[1]);
+}
+
+static void side_streams_follow_the_transport(void **state)
+{
+    (void)state;
+    follow_the_transport("name", "name");
+}
+
+static void without_a_name_the_authority_is_the_address(void **state)
+{
+    (void)state;
+    follow_the_transport("", "10.0.0.1:80");
+}
+
 /* A replacement that is refused, silent, or gone before it was ready: the old transport stays, and another is tried. */
 static void a_replacement_that_fails_harms_nothing(void **state)
 {
@@ -334,6 +405,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_connection_stays_while_its_credentials_do),
         TEST(a_connection_is_replaced),
+        TEST(side_streams_follow_the_transport),
+        TEST(without_a_name_the_authority_is_the_address),
         TEST(a_replacement_that_fails_harms_nothing),
         TEST(a_failed_replacement_makes_no_connection_young),
         TEST(the_old_connection_goes_first),
