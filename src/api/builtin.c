@@ -27,6 +27,7 @@ static const struct tc_lb_factory *factories[] = {
     &tc_pick_first_factory,
     &tc_round_robin_factory,
     &tc_ring_hash_factory,
+    &tc_maglev_factory,
     &tc_outlier_detection_factory,
     &tc_weighted_round_robin_factory,
 #if TC_WITH_XDS

@@ -1,6 +1,5 @@
-/* The policies of an xDS cluster (priority over outlier_detection over ring_hash or
- * weighted_round_robin) under a sequence of events: each
- * byte is an event, followed by its arguments.
+/* The policies of an xDS cluster (priority over outlier_detection over a policy of endpoints) under a sequence of
+ * events: each byte is an event, followed by its arguments.
  *
  * After each event: a picked endpoint is connected, and is not the only ejected one among the others. In the end,
  * when every attempt and every RPC succeeds, each hash reaches an endpoint. */
@@ -34,7 +33,9 @@ enum { ADDRESSES = 5, ZONES = 3 };
     "'childPolicy': [{'weighted_round_robin': {'blackoutPeriod': '1s', 'weightExpirationPeriod': '5s'}}]}"
 #define OUT_OF_BAND "{'childPolicy': [{'weighted_round_robin': {'enableOobLoadReport': true}}]}"
 
-static const char *const configs[] = {KEEN, HALF, NEVER, WEIGHTED, OUT_OF_BAND};
+#define TABLE "{'childPolicy': [{'maglev_experimental': {'tableSize': 13, 'hashBalanceFactor': 100}}]}"
+
+static const char *const configs[] = {KEEN, HALF, NEVER, WEIGHTED, OUT_OF_BAND, TABLE};
 
 struct tree {
     struct fake_lb *f;

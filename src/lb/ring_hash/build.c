@@ -3,7 +3,7 @@
 #include "lb/ring_hash/build.h"
 
 #include "base/mem.h"
-#include "ring/cache.h"
+#include "ring/maglev.h"
 #include "ring/update.h"
 
 struct tc_rh_build {
@@ -13,6 +13,8 @@ struct tc_rh_build {
     struct tc_ring *old; /* NULL: no ring to update */
     size_t n;
     uint64_t min, max, cap;
+    uint32_t table_size; /* 0: a ring */
+    double *weights;     /* of a table */
     struct tc_buf text, old_text;
 };
 
@@ -29,6 +31,8 @@ static struct tc_ring_item *build_items_of(const struct tc_rh_set *set, const bo
             continue;
         items[i].weight = set->at[i].weight;
         tc_buf_append_slice(text, tc_rstr_slice(e->hash_key));
+        if (text->len == start && set->config->use_hostname)
+            tc_buf_append_slice(text, tc_rstr_slice(e->hostname));
         if (text->len == start)
             tc_addr_format(&e->addrs[0], text); /* A76 */
         items[i].key.len = text->len - start;
@@ -64,16 +68,23 @@ static struct tc_ring_item *build_old_items_of(const struct tc_rh_set *old, cons
 }
 
 struct tc_rh_build *tc_rh_build_new(const struct tc_rh_set *set, const struct tc_rh_set *old, const uint32_t *from,
-                                    const struct tc_ring_hash_config *config, uint32_t cap)
+                                    uint32_t cap)
 {
     struct tc_rh_build *b = TC_NEW(struct tc_rh_build);
     b->n = set->n;
-    b->min = config->min_ring_size;
-    b->max = config->max_ring_size;
+    b->min = set->config->min_ring_size;
+    b->max = set->config->max_ring_size;
     b->cap = cap;
+    b->table_size = set->config->table_size;
     b->items = build_items_of(set, NULL, &b->text);
+    if (b->table_size) {
+        b->weights = tc_reallocarray(NULL, b->n, sizeof(*b->weights));
+        tc_rh_set_weights(set, b->weights);
+        b->id = tc_maglev_id(b->items, b->weights, b->n, b->table_size);
+        return b;
+    }
     b->id = tc_ring_id(b->items, b->n, b->min, b->max, b->cap);
-    if (old) {
+    if (old && old->config->use_hostname == set->config->use_hostname) {
         b->from = tc_reallocarray(NULL, set->n, sizeof(*b->from));
         memcpy(b->from, from, set->n * sizeof(*b->from));
         b->known = build_old_items_of(old, set, b->items, b->from, &b->old_text);
@@ -90,6 +101,7 @@ void tc_rh_build_free(struct tc_rh_build *b)
     tc_free(b->items);
     tc_free(b->known);
     tc_free(b->from);
+    tc_free(b->weights);
     tc_buf_fini(&b->text);
     tc_buf_fini(&b->old_text);
     tc_free(b);
@@ -102,12 +114,19 @@ struct tc_ring *tc_rh_build_find(const struct tc_rh_build *b)
 
 bool tc_rh_build_exceeds(const struct tc_rh_build *b, uint32_t entries)
 {
+    if (b->table_size)
+        return b->table_size > entries;
     return TC_MIN(b->max, b->cap) > entries && tc_ring_entries(b->items, b->n, b->min, b->max, b->cap) > entries;
 }
 
 struct tc_ring *tc_rh_build_run(const struct tc_rh_build *b)
 {
-    struct tc_ring *ring = b->old ? tc_ring_update(b->old, b->known, b->from, b->items, b->n, b->min, b->max, b->cap)
-                                  : tc_ring_new(b->items, b->n, b->min, b->max, b->cap);
+    struct tc_ring *ring;
+    if (b->table_size)
+        ring = tc_maglev_new(b->items, b->weights, b->n, b->table_size);
+    else if (b->old)
+        ring = tc_ring_update(b->old, b->known, b->from, b->items, b->n, b->min, b->max, b->cap);
+    else
+        ring = tc_ring_new(b->items, b->n, b->min, b->max, b->cap);
     return tc_ring_cache_add(&b->id, ring);
 }

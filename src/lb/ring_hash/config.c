@@ -1,7 +1,8 @@
-/* The config of ring_hash as JSON (A42, A76):
+/* The configs as JSON, in camel case or in snake case; all keys may be absent, and the numbers here are the defaults:
  *
- * {"minRingSize": 1024, "maxRingSize": 4096, "requestHashHeader": "x-key"}, in camel case or in snake case. All keys
- * may be absent; the sizes here are the defaults. */
+ *     ring_hash  {"minRingSize": 1024, "maxRingSize": 4096, ...}    (A42)
+ *     maglev     {"tableSize": 65537, "localityWeighted": false, ...}
+ *     both       {"requestHashHeader": "x-key" (A76), "useHostnameForHashing": false, "hashBalanceFactor": 125} */
 #include "lb/ring_hash/config.h"
 
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 #include "base/headers.h"
 #include "base/json.h"
 #include "base/mem.h"
-#include "ring/ring.h"
+#include "ring/maglev.h"
 
 bool tc_ring_hash_header_enabled(void)
 {
@@ -18,16 +19,15 @@ bool tc_ring_hash_header_enabled(void)
     return !(v && strcasecmp(v, "false") == 0);
 }
 
-struct tc_lb_config *tc_rh_config_new(const struct tc_lb_factory *factory, uint64_t min_ring_size,
-                                      uint64_t max_ring_size, struct tc_slice request_hash_header)
+struct tc_ring_hash_config *tc_rh_config_new(const struct tc_lb_factory *factory, struct tc_slice request_hash_header)
 {
     struct tc_ring_hash_config *c = TC_NEW(struct tc_ring_hash_config);
     tc_lb_config_init(&c->base, factory);
-    c->min_ring_size = min_ring_size;
-    c->max_ring_size = max_ring_size;
+    c->min_ring_size = TC_RING_DEFAULT_MIN;
+    c->max_ring_size = TC_RING_DEFAULT_MAX;
     if (request_hash_header.len && tc_ring_hash_header_enabled())
         c->request_hash_header = tc_rstr_new(request_hash_header.data, request_hash_header.len);
-    return &c->base;
+    return c;
 }
 
 void tc_rh_config_free(struct tc_lb_config *config)
@@ -36,11 +36,18 @@ void tc_rh_config_free(struct tc_lb_config *config)
     tc_free(config);
 }
 
+bool tc_rh_config_same_ring(const struct tc_ring_hash_config *a, const struct tc_ring_hash_config *b)
+{
+    return a->min_ring_size == b->min_ring_size && a->max_ring_size == b->max_ring_size &&
+           a->table_size == b->table_size && a->locality_weighted == b->locality_weighted &&
+           a->use_hostname == b->use_hostname;
+}
+
 bool tc_rh_config_equal(const struct tc_lb_config *pa, const struct tc_lb_config *pb)
 {
     const struct tc_ring_hash_config *a = (const struct tc_ring_hash_config *)pa;
     const struct tc_ring_hash_config *b = (const struct tc_ring_hash_config *)pb;
-    return a->min_ring_size == b->min_ring_size && a->max_ring_size == b->max_ring_size &&
+    return tc_rh_config_same_ring(a, b) && a->balance_factor == b->balance_factor &&
            tc_rstr_eq(a->request_hash_header, b->request_hash_header);
 }
 
@@ -82,6 +89,32 @@ static void config_parse_header(const json_t *json, struct tc_buf *out, struct t
     tc_validation_pop(errors);
 }
 
+/* Parses what both policies have, and makes the config of it. Returns NULL if there are more errors than `before`. */
+static struct tc_ring_hash_config *config_parse_common(const struct tc_lb_factory *factory, const json_t *json,
+                                                       size_t before, struct tc_validation_errors *errors)
+{
+    bool use_hostname = false;
+    uint64_t factor = 0;
+    struct tc_buf header = {0};
+    const char *key = config_key(json, "hashBalanceFactor", "hash_balance_factor");
+    if (tc_json_get_u64(json, key, UINT32_MAX, &factor, errors) && factor < TC_RH_BALANCE_MIN) {
+        tc_validation_push(errors, ".%s", key);
+        tc_validation_add(errors, "must be at least %d", TC_RH_BALANCE_MIN);
+        tc_validation_pop(errors);
+    }
+    tc_json_get_bool(json, config_key(json, "useHostnameForHashing", "use_hostname_for_hashing"), &use_hostname,
+                     errors);
+    config_parse_header(json, &header, errors);
+    struct tc_ring_hash_config *c = NULL;
+    if (errors->count == before) {
+        c = tc_rh_config_new(factory, tc_buf_slice(&header));
+        c->use_hostname = use_hostname;
+        c->balance_factor = (uint32_t)factor;
+    }
+    tc_buf_fini(&header);
+    return c;
+}
+
 struct tc_lb_config *tc_rh_config_parse(const struct tc_lb_factory *factory, const json_t *json,
                                         const struct tc_lb_registry *registry, unsigned depth,
                                         struct tc_validation_errors *errors)
@@ -89,15 +122,37 @@ struct tc_lb_config *tc_rh_config_parse(const struct tc_lb_factory *factory, con
     (void)registry, (void)depth;
     uint64_t min = TC_RING_DEFAULT_MIN, max = TC_RING_DEFAULT_MAX;
     size_t before = errors->count;
-    struct tc_buf header = {0};
     config_parse_size(json, "minRingSize", "min_ring_size", &min, errors);
     config_parse_size(json, "maxRingSize", "max_ring_size", &max, errors);
     if (errors->count == before && max < min)
         tc_validation_add_at(errors, ".maxRingSize", "must not be less than minRingSize");
-    config_parse_header(json, &header, errors);
-    struct tc_lb_config *config = NULL;
-    if (errors->count == before)
-        config = tc_rh_config_new(factory, min, max, tc_buf_slice(&header));
-    tc_buf_fini(&header);
-    return config;
+    struct tc_ring_hash_config *c = config_parse_common(factory, json, before, errors);
+    if (c) {
+        c->min_ring_size = min;
+        c->max_ring_size = max;
+    }
+    return (struct tc_lb_config *)c;
+}
+
+struct tc_lb_config *tc_maglev_config_parse(const struct tc_lb_factory *factory, const json_t *json,
+                                            const struct tc_lb_registry *registry, unsigned depth,
+                                            struct tc_validation_errors *errors)
+{
+    (void)registry, (void)depth;
+    uint64_t size = TC_MAGLEV_SIZE_DEFAULT;
+    bool locality_weighted = false;
+    size_t before = errors->count;
+    const char *key = config_key(json, "tableSize", "table_size");
+    if (tc_json_get_u64(json, key, UINT64_MAX, &size, errors) && !tc_maglev_size_valid(size)) {
+        tc_validation_push(errors, ".%s", key);
+        tc_validation_add(errors, TC_MAGLEV_SIZE_REFUSED);
+        tc_validation_pop(errors);
+    }
+    tc_json_get_bool(json, config_key(json, "localityWeighted", "locality_weighted"), &locality_weighted, errors);
+    struct tc_ring_hash_config *c = config_parse_common(factory, json, before, errors);
+    if (c) {
+        c->table_size = (uint32_t)size;
+        c->locality_weighted = locality_weighted;
+    }
+    return (struct tc_lb_config *)c;
 }

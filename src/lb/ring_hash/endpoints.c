@@ -1,7 +1,7 @@
 /* The endpoints of a ring and their states. Invariants between calls, once the set has its ring:
  *
  * - counts[] adds up to on_ring, and counts endpoints with an entry alone; `idle` holds those of them that are IDLE.
- * - ready[i] is the picker of endpoint i if its state is READY, else NULL.
+ * - ready[i] is the picker of endpoint i if its state is READY and loads do not count, else NULL.
  * - An endpoint without an entry is IDLE, and has neither child nor picker. */
 #include "lb/ring_hash/endpoints.h"
 
@@ -9,13 +9,27 @@
 
 /* One block: the set, its endpoints, and `ready` behind them, so that the pointers that picks read are close together.
  */
-struct tc_rh_set *tc_rh_set_new(size_t capacity)
+struct tc_rh_set *tc_rh_set_new(size_t capacity, struct tc_ring_hash_config *config)
 {
     struct tc_rh_set *set =
         tc_calloc(1, sizeof(*set) + capacity * (sizeof(struct tc_rh_endpoint) + sizeof(struct tc_picker *)));
     set->ready = (struct tc_picker **)(void *)&set->at[capacity];
+    set->config = (struct tc_ring_hash_config *)tc_lb_config_ref(&config->base);
     tc_lref_init(&set->ref);
     return set;
+}
+
+static void balance_free(struct tc_rh_balance *b, uint32_t n)
+{
+    if (!b)
+        return;
+    for (uint32_t i = 0; i < n; i++)
+        tc_active_requests_unref(b->active[i]);
+    tc_active_requests_unref(b->total);
+    tc_free(b->active);
+    tc_free(b->weights);
+    tc_free(b->order);
+    tc_free(b);
 }
 
 void tc_rh_set_unref(struct tc_rh_set *set)
@@ -29,7 +43,8 @@ void tc_rh_set_unref(struct tc_rh_set *set)
     tc_index_set_fini(&set->idle);
     tc_vec_fini(&set->wanted);
     tc_ring_unref(set->ring);
-    tc_rstr_unref(set->header);
+    balance_free(set->balance, set->n);
+    tc_lb_config_unref(&set->config->base);
     tc_rstr_unref(set->resolution_note);
     tc_free(set);
 }
@@ -53,6 +68,12 @@ void tc_rh_set_take_ring(struct tc_rh_set *set, struct tc_ring *ring)
             tc_index_set_add(&set->idle, i);
 }
 
+static void set_ready(struct tc_rh_set *set, uint32_t i)
+{
+    const struct tc_rh_endpoint *e = &set->at[i];
+    set->ready[i] = e->state == TORC_CONNECTIVITY_READY && !set->config->balance_factor ? e->picker : NULL;
+}
+
 void tc_rh_set_move(struct tc_rh_set *set, uint32_t i, struct tc_rh_endpoint *from)
 {
     struct tc_rh_endpoint *e = &set->at[i];
@@ -63,7 +84,7 @@ void tc_rh_set_move(struct tc_rh_set *set, uint32_t i, struct tc_rh_endpoint *fr
         set->counts[from->state]++;
         e->state = from->state;
     }
-    set->ready[i] = e->state == TORC_CONNECTIVITY_READY ? e->picker : NULL;
+    set_ready(set, i);
     e->child = from->child;
     from->child = NULL;
     if (e->child) {
@@ -74,7 +95,8 @@ void tc_rh_set_move(struct tc_rh_set *set, uint32_t i, struct tc_rh_endpoint *fr
 
 bool tc_rh_same_key(const struct tc_endpoint *a, const struct tc_endpoint *b)
 {
-    return a == b || (tc_rstr_eq(a->hash_key, b->hash_key) && tc_addr_eq(&a->addrs[0], &b->addrs[0]));
+    return a == b || (tc_rstr_eq(a->hash_key, b->hash_key) && tc_rstr_eq(a->hostname, b->hostname) &&
+                      tc_addr_eq(&a->addrs[0], &b->addrs[0]));
 }
 
 bool tc_rh_set_same_keys(const struct tc_rh_set *a, const struct tc_rh_set *b)
@@ -82,10 +104,33 @@ bool tc_rh_set_same_keys(const struct tc_rh_set *a, const struct tc_rh_set *b)
     if (a->n != b->n)
         return false;
     for (uint32_t i = 0; i < a->n; i++) {
-        if (a->at[i].weight != b->at[i].weight || !tc_rh_same_key(a->at[i].endpoint, b->at[i].endpoint))
+        const struct tc_endpoint *of_a = a->at[i].endpoint, *of_b = b->at[i].endpoint;
+        if (a->at[i].weight != b->at[i].weight || !tc_rh_same_key(of_a, of_b) ||
+            of_a->locality_weight != of_b->locality_weight || tc_locality_cmp(of_a->locality, of_b->locality) != 0)
             return false;
     }
     return true;
+}
+
+/* Envoy's operations, in its order. Sums of weights are whole numbers that doubles hold. */
+void tc_rh_set_weights(const struct tc_rh_set *set, double *weights)
+{
+    bool localities = set->config->locality_weighted;
+    double sum_of_localities = 0;
+    for (uint32_t i = 0; i < set->n; i++)
+        if (i == 0 || tc_locality_cmp(set->at[i - 1].endpoint->locality, set->at[i].endpoint->locality) != 0)
+            sum_of_localities += TC_MAX(set->at[i].endpoint->locality_weight, 1);
+    for (uint32_t first = 0, end; first < set->n; first = end) {
+        const struct tc_endpoint *e = set->at[first].endpoint;
+        double sum = 0, part = localities ? TC_MAX(e->locality_weight, 1) / sum_of_localities : 1;
+        for (end = first; end < set->n; end++) {
+            if (localities && tc_locality_cmp(e->locality, set->at[end].endpoint->locality) != 0)
+                break;
+            sum += (double)set->at[end].weight;
+        }
+        for (uint32_t i = first; i < end; i++)
+            weights[i] = (double)set->at[i].weight * part / sum;
+    }
 }
 
 void tc_rh_set_state(struct tc_rh_set *set, uint32_t i, enum torc_connectivity state, struct tc_picker *picker)
@@ -93,9 +138,12 @@ void tc_rh_set_state(struct tc_rh_set *set, uint32_t i, enum torc_connectivity s
     struct tc_rh_endpoint *e = &set->at[i];
     tc_picker_unref(e->picker);
     e->picker = picker;
-    set->ready[i] = state == TORC_CONNECTIVITY_READY ? picker : NULL;
-    if (e->state == state)
+    if (e->state == state) {
+        set_ready(set, i);
         return;
+    }
+    bool failed = state == TORC_CONNECTIVITY_TRANSIENT_FAILURE;
+    bool changed = failed || e->state == TORC_CONNECTIVITY_TRANSIENT_FAILURE;
     if (e->state == TORC_CONNECTIVITY_IDLE)
         tc_index_set_remove(&set->idle, i);
     if (state == TORC_CONNECTIVITY_IDLE)
@@ -103,6 +151,17 @@ void tc_rh_set_state(struct tc_rh_set *set, uint32_t i, enum torc_connectivity s
     set->counts[e->state]--;
     set->counts[state]++;
     e->state = (uint8_t)state;
+    set_ready(set, i);
+    if (set->balance && changed) {
+        set->balance->alive += failed ? -set->balance->weights[i] : set->balance->weights[i];
+        tc_rh_set_round_alive(set);
+    }
+}
+
+void tc_rh_set_round_alive(struct tc_rh_set *set)
+{
+    if (!set->counts[TORC_CONNECTIVITY_TRANSIENT_FAILURE] && set->on_ring == set->n)
+        set->balance->alive = 1;
 }
 
 /* A42 with A61: one endpoint in TRANSIENT_FAILURE does not fail a policy that has others to try. */

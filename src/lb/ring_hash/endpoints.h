@@ -1,4 +1,5 @@
-/* The endpoints of ring_hash with their states, and the ring over them: shared by the policy and its pickers.
+/* The endpoints of a consistent hashing policy with their states, and the look-up over them, a ring or a table (both
+ * are a struct tc_ring): shared by the policy and its pickers.
  *
  * The policy writes, pickers read, so the change of one endpoint costs the same whatever the number of the others. A
  * new list of endpoints makes a new set; the old one stays as it is for pickers that still hold it. Loop thread only.
@@ -8,8 +9,10 @@
 
 #include "base/random.h"
 #include "base/vec.h"
+#include "lb/active_requests.h"
 #include "lb/index_set.h"
 #include "lb/policies/endpoint_child.h"
+#include "lb/ring_hash/config.h"
 #include "ring/update.h"
 
 /* One endpoint. Small, since most endpoints of a large ring are never connected. An endpoint without an entry on the
@@ -24,14 +27,23 @@ struct tc_rh_endpoint {
     bool changed;  /* during an update: the child must get a new endpoint */
 };
 
+/* The counts of a set whose config bounds loads (balance.h), an element for each endpoint. */
+struct tc_rh_balance {
+    struct tc_active_requests *total;   /* RPCs of all endpoints of the policy, also of those that left */
+    struct tc_active_requests **active; /* RPCs of an endpoint; counts move to the next set */
+    double *weights;                    /* parts of the whole weight (tc_rh_set_weights) */
+    double alive;                       /* the part of the endpoints that are not in TRANSIENT_FAILURE */
+    uint32_t *order, *swaps;            /* between walks: 0, 1, 2, ...; any numbers */
+};
+
 struct tc_ring_hash;
 
 struct tc_rh_set {
     struct tc_lref ref;
     struct tc_ring_hash *owner; /* NULL before the set is in use, and after it was replaced */
     struct tc_ring *ring;
-    uint64_t min_ring_size, max_ring_size; /* as configured */
-    struct tc_rstr *header;                /* A76: request_hash_header; NULL: none */
+    struct tc_ring_hash_config *config;
+    struct tc_rh_balance *balance; /* bounded loads; NULL: loads do not count */
     struct tc_rstr *resolution_note;
     struct tc_loop *loop;
     struct tc_task want_task;                    /* the owner's; connects the endpoints in `wanted` */
@@ -40,15 +52,15 @@ struct tc_rh_set {
     uint32_t counts[TORC_CONNECTIVITY_SHUTDOWN]; /* endpoints with an entry, by state */
     struct tc_index_set idle; /* endpoints with an entry that are IDLE; empty before the set has its ring */
     uint32_t n;               /* all endpoints */
-    struct tc_picker **ready; /* ready[i]: the picker of endpoint i while it is READY (borrowed), else NULL. Most
-                                       picks read nothing else of an endpoint. */
+    struct tc_picker **ready; /* ready[i]: the picker of endpoint i while it is READY (borrowed), else NULL. Most picks
+                                 read nothing else of an endpoint. Always NULL where picks look at loads first. */
     struct tc_rh_endpoint at[];
 };
 
 /* --- construction --- */
 
-/* Returns a set without endpoints, with room for `capacity`, and one reference. */
-struct tc_rh_set *tc_rh_set_new(size_t capacity);
+/* Returns a set without endpoints, with room for `capacity`, and one reference. Takes a reference of the config. */
+struct tc_rh_set *tc_rh_set_new(size_t capacity, struct tc_ring_hash_config *config);
 void tc_rh_set_unref(struct tc_rh_set *set);
 /* Appends an endpoint in IDLE; takes a reference. */
 void tc_rh_set_add(struct tc_rh_set *set, struct tc_endpoint *endpoint, uint64_t weight);
@@ -62,6 +74,12 @@ void tc_rh_set_move(struct tc_rh_set *set, uint32_t i, struct tc_rh_endpoint *fr
  * TC_RING_ADDED if it is not in there; `was` has room for list->n. */
 void tc_rh_set_merge(struct tc_rh_set *set, const struct tc_rh_set *old, const struct tc_endpoints *list,
                      uint32_t *was);
+/* Writes the part of the whole weight that each endpoint has, as Envoy computes it, in doubles. With locality_weighted
+ * a locality has its part of the sum of localities' weights, which its endpoints divide among themselves. */
+void tc_rh_set_weights(const struct tc_rh_set *set, double *weights);
+/* Sets the part of the endpoints that can serve to 1 if all can: the sum has rounding errors, and then picks would not
+ * be Envoy's. */
+void tc_rh_set_round_alive(struct tc_rh_set *set);
 /* Returns a picker over the set, of which it takes a reference. The set must have its ring. */
 struct tc_picker *tc_rh_picker_new(struct tc_rh_set *set);
 
@@ -69,7 +87,7 @@ struct tc_picker *tc_rh_picker_new(struct tc_rh_set *set);
 
 /* Returns whether both endpoints have the same key on a ring. */
 bool tc_rh_same_key(const struct tc_endpoint *a, const struct tc_endpoint *b);
-/* Returns whether the endpoints of both sets give the same ring. */
+/* Returns whether the endpoints of both sets give the same look-up, if both configs ask for the same one. */
 bool tc_rh_set_same_keys(const struct tc_rh_set *a, const struct tc_rh_set *b);
 
 /* --- states --- */

@@ -10,16 +10,17 @@
 
 enum { STRANGERS_MAX = 4 }; /* endpoints of an update that the set lacks, up to which no map is needed */
 
-static uint64_t endpoint_weight(const struct tc_endpoint *e)
+/* A table is made of the weights in the EDS resource, which are not normalised (tc_rh_set_weights). */
+static uint64_t endpoint_weight(const struct tc_rh_set *set, const struct tc_endpoint *e)
 {
-    return TC_MAX(e->weight, 1);
+    return TC_MAX(set->config->table_size && e->locality_weight ? e->lb_weight : e->weight, 1);
 }
 
 /* Adds the weight of a further endpoint with the addresses of endpoint i, up to UINT64_MAX. */
 static void set_add_weight(struct tc_rh_set *set, uint32_t i, const struct tc_endpoint *e)
 {
     uint64_t *weight = &set->at[i].weight;
-    *weight = endpoint_weight(e) > UINT64_MAX - *weight ? UINT64_MAX : *weight + endpoint_weight(e);
+    *weight = endpoint_weight(set, e) > UINT64_MAX - *weight ? UINT64_MAX : *weight + endpoint_weight(set, e);
 }
 
 static void set_merge_by_maps(struct tc_rh_set *set, const struct tc_rh_set *old, const struct tc_endpoints *list,
@@ -35,7 +36,7 @@ static void set_merge_by_maps(struct tc_rh_set *set, const struct tc_rh_set *old
         uint32_t at = tc_endpoint_map_add(&seen, e, set->n), from;
         if (at == set->n) {
             was[at] = tc_endpoint_map_find(&before, e, &from) ? from : TC_RING_ADDED;
-            tc_rh_set_add(set, e, endpoint_weight(e));
+            tc_rh_set_add(set, e, endpoint_weight(set, e));
         } else {
             set_add_weight(set, at, e);
         }
@@ -97,7 +98,7 @@ static bool set_merge_in_order(struct tc_rh_set *set, const struct tc_rh_set *ol
         if (place == TC_RING_ADDED)
             strangers[n++] = set->n;
         was[set->n] = place == TC_RING_ADDED ? set_find_addrs(old, e) : place;
-        tc_rh_set_add(set, e, endpoint_weight(e));
+        tc_rh_set_add(set, e, endpoint_weight(set, e));
     }
     return true;
 }

@@ -1,16 +1,18 @@
-/* The pick of ring_hash.
+/* The pick of ring_hash and maglev, which differ in the look-up alone: set->ring is a ring or a table.
  *
  * - The hash comes with the pick, or by A76 from a header of the request. A request without the header gets a random
  *   hash.
  * - Fast path: the endpoint of the entry that the hash hits is READY, and its picker completes the pick. That reads one
  *   place of the ring and one pointer of `ready`.
+ * - With bounded loads (balance.h) the endpoint that the walk below ends at may be loaded beyond its bound, and passes
+ *   the RPC on.
  * - Otherwise the entries from there on are walked. With a given hash (A61) the first endpoint that is not in
  *   TRANSIENT_FAILURE decides: an IDLE one is connected and the pick queues. With a random hash (A76) the first READY
  *   endpoint takes the RPC, and one IDLE endpoint on the way is connected unless one is connecting already.
  *
  * A pick writes nothing but a request to connect an endpoint (tc_rh_set_want). Whatever explains a pick (`trace`) is
  * off the fast path. */
-#include "lb/ring_hash/endpoints.h"
+#include "lb/ring_hash/balance.h"
 
 #include "base/hash.h"
 #include "base/mem.h"
@@ -26,9 +28,9 @@ struct rh_picker {
 
 /* --- explanation --- */
 
-static void trace_start(struct tc_pick_trace *t, uint64_t hash, uint32_t first)
+static void trace_start(struct tc_pick_trace *t, const struct tc_rh_set *set, uint64_t hash, uint32_t first)
 {
-    t->policy = tc_slice_str("ring_hash");
+    t->policy = tc_slice_str(set->config->base.factory->name);
     t->has_hash = true;
     t->hash = hash;
     t->has_ring_index = true;
@@ -50,10 +52,10 @@ static struct tc_slice trace_failure(struct tc_arena *arena, struct tc_picker *p
 }
 
 /* Adds an endpoint that was passed over, each once. */
-static void trace_walked(struct tc_pick_trace *t, const struct tc_rh_endpoint *e)
+static void trace_walked(struct tc_pick_trace *t, const struct tc_rh_endpoint *e, const char *reason)
 {
     struct tc_slice text;
-    if (t->n_walked == WALKED_MAX || (text = tc_pick_trace_addr(t->arena, &e->endpoint->addrs[0])).len == 0)
+    if (!t || t->n_walked == WALKED_MAX || (text = tc_pick_trace_addr(t->arena, &e->endpoint->addrs[0])).len == 0)
         return;
     for (size_t i = 0; i < t->n_walked; i++)
         if (tc_slice_eq(t->walked[i].endpoint, text))
@@ -61,7 +63,7 @@ static void trace_walked(struct tc_pick_trace *t, const struct tc_rh_endpoint *e
     if (!t->walked && !(t->walked = tc_arena_calloc(t->arena, WALKED_MAX, sizeof(*t->walked))))
         return;
     t->walked[t->n_walked].endpoint = text;
-    t->walked[t->n_walked].reason = tc_slice_str(tc_connectivity_name(e->state));
+    t->walked[t->n_walked].reason = tc_slice_str(reason);
     if (e->state == TORC_CONNECTIVITY_TRANSIENT_FAILURE && e->picker)
         t->walked[t->n_walked].error = trace_failure(t->arena, e->picker);
     t->n_walked++;
@@ -91,65 +93,75 @@ static enum tc_pick_kind rh_pick_fail(const struct tc_rh_set *set, uint32_t firs
     enum tc_pick_kind kind = picker ? tc_picker_pick(picker, args, out) : TC_PICK_QUEUE;
     if (kind != TC_PICK_FAIL)
         return kind;
-    tc_status_set(&out->status, tc_lb_status_with_resolution_note(
-                                    "ring hash cannot find a connected endpoint; first failure:", &out->status,
-                                    set->resolution_note));
+    const char *text = set->config->table_size ? "maglev cannot find a connected endpoint; first failure:"
+                                               : "ring hash cannot find a connected endpoint; first failure:";
+    tc_status_set(&out->status, tc_lb_status_with_resolution_note(text, &out->status, set->resolution_note));
     return kind;
 }
 
-static inline uint32_t ring_next_entry(const struct tc_ring *ring, uint32_t entry)
+/* Picks by endpoint i, which has not failed. */
+static enum tc_pick_kind rh_pick_at(struct tc_rh_set *set, uint32_t i, const struct tc_pick_args *args,
+                                    struct tc_pick *out)
 {
-    return entry + 1 == tc_ring_size(ring) ? 0 : entry + 1;
+    const struct tc_rh_endpoint *e = &set->at[i];
+    if (e->state == TORC_CONNECTIVITY_READY) {
+        enum tc_pick_kind kind = tc_picker_pick(e->picker, args, out);
+        if (set->balance && kind == TC_PICK_COMPLETE)
+            tc_active_requests_track(set->balance->active[i], args, out);
+        return kind;
+    }
+    if (e->state == TORC_CONNECTIVITY_IDLE && !args->dry)
+        tc_rh_set_want(set, i);
+    trace_awaited(args, e);
+    return TC_PICK_QUEUE;
+}
+
+/* Picks by endpoint i, at which a walk ended, or by the endpoint to which that one passes the RPC on. */
+static enum tc_pick_kind rh_pick_balanced(struct tc_rh_set *set, uint32_t i, uint64_t hash, bool ready,
+                                          const struct tc_pick_args *args, struct tc_pick *out)
+{
+    uint32_t chosen = set->balance ? tc_rh_balance_choose(set, i, hash, ready) : i;
+    if (chosen != i)
+        trace_walked(args->trace, &set->at[i], "above its bound of loads");
+    return rh_pick_at(set, chosen, args, out);
 }
 
 /* A61: from `first` on, the first endpoint that is not in TRANSIENT_FAILURE decides. */
-static enum tc_pick_kind rh_pick_walk(struct tc_rh_set *set, uint32_t first, const struct tc_pick_args *args,
-                                      struct tc_pick *out)
+static enum tc_pick_kind rh_pick_walk(struct tc_rh_set *set, uint64_t hash, uint32_t first,
+                                      const struct tc_pick_args *args, struct tc_pick *out)
 {
     struct tc_picker *ready = set->ready[tc_ring_item_at(set->ring, first)];
     if (TC_LIKELY(ready != NULL))
         return tc_picker_pick(ready, args, out);
     bool any = set->counts[TORC_CONNECTIVITY_TRANSIENT_FAILURE] < set->on_ring;
-    uint32_t size = tc_ring_size(set->ring);
-    for (uint32_t k = 0, entry = first; any && k < size; k++, entry = ring_next_entry(set->ring, entry)) {
-        uint32_t i = tc_ring_item_at(set->ring, entry);
-        const struct tc_rh_endpoint *e = &set->at[i];
-        switch (e->state) {
-        case TORC_CONNECTIVITY_READY:
-            return tc_picker_pick(e->picker, args, out);
-        case TORC_CONNECTIVITY_IDLE:
-            if (!args->dry)
-                tc_rh_set_want(set, i);
-            trace_awaited(args, e);
-            return TC_PICK_QUEUE;
-        case TORC_CONNECTIVITY_CONNECTING:
-            trace_awaited(args, e);
-            return TC_PICK_QUEUE;
-        default:
-            if (TC_UNLIKELY(args->trace != NULL))
-                trace_walked(args->trace, e);
-        }
+    uint32_t steps = any ? tc_ring_walk_steps(set->ring) : 0;
+    for (uint32_t k = 0; k < steps; k++) {
+        uint32_t i = tc_ring_walk(set->ring, first, k);
+        if (set->at[i].state != TORC_CONNECTIVITY_TRANSIENT_FAILURE)
+            return rh_pick_balanced(set, i, hash, false, args, out);
+        if (TC_UNLIKELY(args->trace != NULL))
+            trace_walked(args->trace, &set->at[i], tc_connectivity_name(TORC_CONNECTIVITY_TRANSIENT_FAILURE));
     }
     return rh_pick_fail(set, first, args, out);
 }
 
 /* A76: the first READY endpoint from a random place takes the RPC. One IDLE endpoint on the way is connected, unless
  * one is connecting already. */
-static enum tc_pick_kind rh_pick_walk_random(struct tc_rh_set *set, uint32_t first, const struct tc_pick_args *args,
-                                             struct tc_pick *out)
+static enum tc_pick_kind rh_pick_walk_random(struct tc_rh_set *set, uint64_t hash, uint32_t first,
+                                             const struct tc_pick_args *args, struct tc_pick *out)
 {
     bool requested = set->counts[TORC_CONNECTIVITY_CONNECTING] > 0;
     bool any = set->counts[TORC_CONNECTIVITY_TRANSIENT_FAILURE] < set->on_ring;
-    uint32_t size = tc_ring_size(set->ring);
-    for (uint32_t k = 0, entry = first; any && k < size; k++, entry = ring_next_entry(set->ring, entry)) {
+    uint32_t steps = any ? tc_ring_walk_steps(set->ring) : 0;
+    for (uint32_t k = 0; k < steps; k++) {
         if (requested && !set->counts[TORC_CONNECTIVITY_READY])
             break;
-        uint32_t i = tc_ring_item_at(set->ring, entry);
+        uint32_t i = tc_ring_walk(set->ring, first, k);
         const struct tc_rh_endpoint *e = &set->at[i];
         if (e->state == TORC_CONNECTIVITY_READY)
-            return tc_picker_pick(e->picker, args, out);
+            return rh_pick_balanced(set, i, hash, true, args, out);
         if (TC_UNLIKELY(args->trace != NULL))
-            trace_walked(args->trace, e);
+            trace_walked(args->trace, e, tc_connectivity_name(e->state));
         if (!requested && e->state == TORC_CONNECTIVITY_IDLE) {
             if (!args->dry)
                 tc_rh_set_want(set, i);
@@ -165,7 +177,8 @@ static bool rh_header_hash(const struct tc_rh_set *set, const struct tc_pick_arg
     struct tc_buf scratch = {0};
     struct tc_slice value;
     /* A76: "has a non-empty value"; an empty one would send all such requests to one endpoint. */
-    bool found = args->headers && tc_headers_joined(args->headers, tc_rstr_slice(set->header), &scratch, &value) &&
+    bool found = args->headers &&
+                 tc_headers_joined(args->headers, tc_rstr_slice(set->config->request_hash_header), &scratch, &value) &&
                  value.len > 0;
     if (found)
         *hash = tc_xxh64_slice(value);
@@ -178,7 +191,7 @@ static enum tc_pick_kind rh_pick(struct tc_picker *picker, const struct tc_pick_
     struct tc_rh_set *set = ((struct rh_picker *)picker)->set;
     uint64_t hash = args->hash;
     bool random = false;
-    if (set->header) {
+    if (set->config->request_hash_header) {
         random = !rh_header_hash(set, args, &hash);
         if (random)
             hash = args->random;
@@ -188,8 +201,8 @@ static enum tc_pick_kind rh_pick(struct tc_picker *picker, const struct tc_pick_
     }
     uint32_t first = tc_ring_find(set->ring, hash);
     if (TC_UNLIKELY(args->trace != NULL))
-        trace_start(args->trace, hash, first);
-    return random ? rh_pick_walk_random(set, first, args, out) : rh_pick_walk(set, first, args, out);
+        trace_start(args->trace, set, hash, first);
+    return random ? rh_pick_walk_random(set, hash, first, args, out) : rh_pick_walk(set, hash, first, args, out);
 }
 
 static void rh_picker_free(struct tc_picker *picker)

@@ -1,5 +1,5 @@
-/* The policy of ring_hash: a set of endpoints with the ring over them, and a pick_first child for each endpoint that
- * was ever connected.
+/* The policy of ring_hash and maglev: a set of endpoints with the look-up over them, and a pick_first child for each
+ * endpoint that was ever connected.
  *
  * - update: the endpoints of the list are found again in the present set (endpoints_update.c). The new set takes the
  *   present ring if all keys are the same, a ring that the process has already (ring/cache), a ring built on the spot
@@ -24,8 +24,8 @@
 #include "lb/describe.h"
 #include "lb/policies/pick_first.h"
 #include "lb/resolution_note.h"
+#include "lb/ring_hash/balance.h"
 #include "lb/ring_hash/build.h"
-#include "lb/ring_hash/endpoints.h"
 
 enum { INLINE_ENTRIES = 32768 }; /* of the largest ring that is built on the loop's thread: half a millisecond */
 
@@ -84,7 +84,9 @@ static void rh_publish(struct tc_ring_hash *rh)
         return;
     }
     struct tc_status status = tc_lb_status_with_resolution_note(
-        "ring hash cannot find a connected endpoint; last failure:", &rh->last_error, rh->set->resolution_note);
+        rh->set->config->table_size ? "maglev cannot find a connected endpoint; last failure:"
+                                    : "ring hash cannot find a connected endpoint; last failure:",
+        &rh->last_error, rh->set->resolution_note);
     tc_lb_update_state(rh->base.helper, state, &status, picker);
     tc_status_fini(&status);
 }
@@ -171,11 +173,17 @@ static void rh_log_absence(struct tc_ring_hash *rh)
     if (absent == 0 || rh->absence_logged)
         return;
     rh->absence_logged = true;
-    TC_LOG(TC_LOG_LB, TORC_LOG_WARN,
-           "ring_hash of %.*s: %u of %u endpoints have no entry on a ring of %u and get no RPCs; "
-           "a larger ring size cap lets them in",
-           (int)rh->base.helper->env->target.len, rh->base.helper->env->target.data, absent, rh->set->n,
-           tc_ring_size(rh->set->ring));
+    struct tc_slice target = rh->base.helper->env->target;
+    if (rh->set->config->table_size)
+        TC_LOG(TC_LOG_LB, TORC_LOG_WARN,
+               "maglev of %.*s: %u of %u endpoints have no slot in a table of %u and get no RPCs; "
+               "a larger table_size lets them in",
+               (int)target.len, target.data, absent, rh->set->n, tc_ring_size(rh->set->ring));
+    else
+        TC_LOG(TC_LOG_LB, TORC_LOG_WARN,
+               "ring_hash of %.*s: %u of %u endpoints have no entry on a ring of %u and get no RPCs; "
+               "a larger ring size cap lets them in",
+               (int)target.len, target.data, absent, rh->set->n, tc_ring_size(rh->set->ring));
 }
 
 /* Puts the pending set in place. Children of endpoints that stay move over; children of endpoints that lost their
@@ -190,6 +198,7 @@ static void rh_install(struct tc_ring_hash *rh, struct rh_pending *pending)
     for (uint32_t i = 0; i < set->n; i++)
         if (pending->was[i] != TC_RING_ADDED && tc_ring_count_of(set->ring, i) > 0)
             tc_rh_set_move(set, i, &old->at[pending->was[i]]);
+    tc_rh_balance_start(set, old, pending->was);
     rh->set = set;
     rh_drop_set(old);
     rh_log_absence(rh);
@@ -261,14 +270,13 @@ static void rh_build_in_background(struct tc_ring_hash *rh, struct rh_pending *p
 }
 
 /* Returns the ring of the pending set if it exists or is small; NULL: the background thread must build it. */
-static struct tc_ring *pending_ring_at_once(struct tc_ring_hash *rh, struct rh_pending *pending,
-                                            const struct tc_ring_hash_config *config)
+static struct tc_ring *pending_ring_at_once(struct tc_ring_hash *rh, struct rh_pending *pending)
 {
     const struct tc_lb_env *env = rh->base.helper->env;
-    if (rh->set && rh->set->min_ring_size == config->min_ring_size && rh->set->max_ring_size == config->max_ring_size &&
+    if (rh->set && tc_rh_config_same_ring(rh->set->config, pending->set->config) &&
         tc_rh_set_same_keys(rh->set, pending->set))
         return tc_ring_ref(rh->set->ring);
-    pending->build = tc_rh_build_new(pending->set, rh->set, pending->was, config, env->ring_size_cap);
+    pending->build = tc_rh_build_new(pending->set, rh->set, pending->was, env->ring_size_cap);
     struct tc_ring *ring = tc_rh_build_find(pending->build);
     if (!ring &&
         !tc_rh_build_exceeds(pending->build, env->ring_inline_entries ? env->ring_inline_entries : INLINE_ENTRIES))
@@ -279,19 +287,16 @@ static struct tc_ring *pending_ring_at_once(struct tc_ring_hash *rh, struct rh_p
 /* Returns false if the background thread builds the ring first. */
 static bool rh_replace_set(struct tc_ring_hash *rh, const struct tc_lb_update *update)
 {
-    const struct tc_ring_hash_config *config = (const struct tc_ring_hash_config *)update->config;
+    struct tc_ring_hash_config *config = (struct tc_ring_hash_config *)update->config;
     struct rh_pending *pending = TC_NEW(struct rh_pending);
     rh_forget_pending(rh);
-    pending->set = tc_rh_set_new(update->endpoints->n);
+    pending->set = tc_rh_set_new(update->endpoints->n, config);
     pending->set->loop = rh->base.helper->env->loop;
     tc_task_init(&pending->set->want_task, rh_on_want_task);
-    pending->set->header = tc_rstr_ref(config->request_hash_header);
     pending->set->resolution_note = tc_rstr_ref(update->resolution_note);
     pending->was = tc_reallocarray(NULL, update->endpoints->n, sizeof(*pending->was));
     tc_rh_set_merge(pending->set, rh->set, update->endpoints, pending->was);
-    pending->ring = pending_ring_at_once(rh, pending, config);
-    pending->set->min_ring_size = config->min_ring_size;
-    pending->set->max_ring_size = config->max_ring_size;
+    pending->ring = pending_ring_at_once(rh, pending);
     if (!pending->ring) {
         rh_build_in_background(rh, pending);
         return false;
@@ -379,7 +384,9 @@ static void rh_describe(const struct tc_lb_policy *policy, struct tc_describe *d
     if (!set)
         return;
     tc_describe_state(d, "state", tc_rh_set_aggregate(set));
-    tc_describe_number(d, "ring_size", tc_ring_size(set->ring));
+    tc_describe_number(d, set->config->table_size ? "table_size" : "ring_size", tc_ring_size(set->ring));
+    if (set->balance)
+        tc_describe_number(d, "active", set->balance->total->n);
     tc_describe_open(d, "endpoints", '[');
     for (uint32_t i = 0; i < set->n; i++) {
         tc_describe_open(d, NULL, '{');
@@ -387,6 +394,8 @@ static void rh_describe(const struct tc_lb_policy *policy, struct tc_describe *d
         tc_describe_number(d, "weight", set->at[i].weight);
         tc_describe_state(d, "state", (enum torc_connectivity)set->at[i].state);
         tc_describe_flag(d, "wanted", set->at[i].wanted);
+        if (set->balance)
+            tc_describe_number(d, "active", set->balance->active[i]->n);
         tc_endpoint_child_describe(set->at[i].child, d);
         tc_describe_close(d, '}');
     }
@@ -434,8 +443,20 @@ const struct tc_lb_factory tc_ring_hash_factory = {
     .equal_config = tc_rh_config_equal,
 };
 
+const struct tc_lb_factory tc_maglev_factory = {
+    .name = "maglev",
+    .alias = "maglev_experimental",
+    .create = rh_create,
+    .parse_config = tc_maglev_config_parse,
+    .free_config = tc_rh_config_free,
+    .equal_config = tc_rh_config_equal,
+};
+
 struct tc_lb_config *tc_ring_hash_config_new(uint64_t min_ring_size, uint64_t max_ring_size,
                                              struct tc_slice request_hash_header)
 {
-    return tc_rh_config_new(&tc_ring_hash_factory, min_ring_size, max_ring_size, request_hash_header);
+    struct tc_ring_hash_config *c = tc_rh_config_new(&tc_ring_hash_factory, request_hash_header);
+    c->min_ring_size = min_ring_size;
+    c->max_ring_size = max_ring_size;
+    return &c->base;
 }

@@ -1,11 +1,13 @@
-/* ring_hash (A42 with the picker of A61, and A76): sends each RPC to the endpoint that its hash hits on the ring. Loop
- * thread only. */
+/* The consistent hashing policies. ring_hash (A42 with the picker of A61, and A76) sends each RPC to the endpoint that
+ * its hash hits on the ring; maglev to the endpoint that its hash hits in Envoy's Maglev table, with the same picker.
+ * Loop thread only. */
 #ifndef TC_LB_RING_HASH_POLICY_H
 #define TC_LB_RING_HASH_POLICY_H
 
 #include "lb/ring_hash/config.h"
 
 extern const struct tc_lb_factory tc_ring_hash_factory;
+extern const struct tc_lb_factory tc_maglev_factory;
 
 /* Returns a config with one reference. 1 <= min <= max <= TC_RING_SIZE_MAX; the channel's cap applies later. The
  * header's name must be valid and not end in "-bin"; empty: no header. */

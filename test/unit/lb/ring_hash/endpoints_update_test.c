@@ -1,5 +1,6 @@
 /* Finds the endpoints of updates in the old set, against a model that knows A61's identity alone. */
 #include "lb/ring_hash/endpoints.h"
+#include "lb/ring_hash/policy.h"
 #include "support/cmocka.h"
 
 #include <stdio.h>
@@ -86,10 +87,12 @@ static void any_update(void **state)
     struct tc_rng rng;
     struct tc_rh_set *old = NULL;
     struct tc_endpoints *last = NULL;
+    struct tc_ring_hash_config *config =
+        (struct tc_ring_hash_config *)tc_ring_hash_config_new(1024, 4096, tc_slice_of(NULL, 0));
     tc_rng_init_seed(&rng, 20261121);
     for (unsigned i = 0; i < ROUNDS; i++) {
         struct tc_endpoints *list = next_list(&rng, last, i == 0 ? 20 : (unsigned)tc_rng_below(&rng, i % 16 ? 4 : 12));
-        struct tc_rh_set *set = tc_rh_set_new(list->n);
+        struct tc_rh_set *set = tc_rh_set_new(list->n, config);
         uint32_t was[MOST];
         tc_rh_set_merge(set, old, list, was);
         check(set, old, list, was);
@@ -100,6 +103,7 @@ static void any_update(void **state)
     }
     tc_rh_set_unref(old);
     tc_endpoints_unref(last);
+    tc_lb_config_unref(&config->base);
 }
 
 int main(void)
