@@ -357,6 +357,11 @@ static void test_circles(void **state)
     expect_files(ask(s, BY_NAME, "one.proto"), "one.proto two.proto ");
     expect_files(ask(s, BY_NAME, "two.proto"), "two.proto ");
     expect_files(ask(s, BY_NAME, "self.proto"), "self.proto ");
+    add_file("well_known.proto", "google/protobuf/field_mask.proto", 0, 0);
+    expect_files(ask(s, BY_NAME, "well_known.proto"), "well_known.proto google/protobuf/field_mask.proto ");
+    expect_files(ask(s, BY_NAME, "google/protobuf/api.proto"),
+                 "google/protobuf/api.proto google/protobuf/source_context.proto google/protobuf/type.proto "
+                 "google/protobuf/any.proto ");
     finish(s, TORC_STATUS_OK, "");
 }
 

@@ -20,8 +20,12 @@ PACKAGE, VERSION = "@grpc/grpc-js-xds", "1.14.1"
 # Definitions that the pinned package does not carry: full name of a file, message, enum, field or enum value -> reason.
 NEWER = "newer than the package; held against go-control-plane"
 ABSENT = "not an Envoy API; held against google.golang.org/grpc and github.com/cncf/xds"
+KNOWN = "protobufjs does not have it; held against google.golang.org/protobuf"
 LB = "envoy.extensions.load_balancing_policies."
 ELSEWHERE = {
+    "google/protobuf/api.proto": KNOWN,
+    "google/protobuf/source_context.proto": KNOWN,
+    "google/protobuf/type.proto": KNOWN,
     "grpc/health/v1/health.proto": ABSENT,
     "grpc/reflection/v1/reflection.proto": ABSENT,
     "grpc/reflection/v1alpha/reflection.proto": ABSENT,
