@@ -433,11 +433,45 @@ static void test_never_read(void **state)
     attacks_play(12);
 }
 
+/* As many requests as one connection may have by the defaults, each of nearly the largest size, and none of them ended:
+ * the server holds them, and no more. */
+static void test_unfinished_requests(void **state)
+{
+    (void)state;
+    enum { STREAMS = 100, BYTES = (4 << 20) - 64, MOST_S = 60 };
+    static const char zeros[BYTES];
+    const struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure()};
+    long before_kb = serving_kb("VmRSS:"), held_kb = STREAMS * (long)(BYTES / 1024), grown_kb = 0;
+    double since_ms = ms_of(CLOCK_MONOTONIC);
+    torc_runtime *rt = torc_runtime_new(NULL, NULL);
+    torc_channel *ch = torc_channel_new(rt, serving.clear, &o, NULL);
+    torc_stream *streams[STREAMS];
+    struct witness w;
+    for (int i = 0; i < STREAMS; i++) {
+        streams[i] = torc_stream_open(ch, "a.B/Echo", NULL, NULL);
+        assert_int_equal(torc_stream_send(streams[i], zeros, BYTES, 0, -1), 0);
+    }
+    witness_begin(&w);
+    while (grown_kb < held_kb && ms_of(CLOCK_MONOTONIC) - since_ms < MOST_S * 1e3) {
+        witness_call(&w);
+        grown_kb = serving_kb("VmHWM:") - before_kb;
+    }
+    print_message("%u RPCs, the longest held up for %.1f ms; at most %ld kB more\n", w.rpcs, w.longest_ms, grown_kb);
+    if (FOOTPRINT_MEASURED)
+        assert_in_range(grown_kb, held_kb, 512 << 10);
+    witness_end(&w);
+    for (int i = 0; i < STREAMS; i++)
+        torc_stream_free(streams[i]);
+    torc_channel_free(ch);
+    assert_int_equal(torc_runtime_free(rt), 0);
+}
+
 int main(void)
 {
 #define T(fn) cmocka_unit_test_setup_teardown(fn, serving_begin, serving_end)
-    const struct CMUnitTest tests[] = {T(test_slow_and_silent), T(test_resets_and_garbage), T(test_never_read),
-                                       T(test_floods),          T(test_header_blocks),      T(test_messages)};
+    const struct CMUnitTest tests[] = {
+        T(test_slow_and_silent), T(test_resets_and_garbage), T(test_never_read),         T(test_floods),
+        T(test_header_blocks),   T(test_messages),           T(test_unfinished_requests)};
     signal(SIGPIPE, SIG_IGN);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
