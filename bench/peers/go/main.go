@@ -1,5 +1,5 @@
 // bench/rpc's client on grpc-go: a goroutine for each RPC or stream that is outstanding. Arguments and output are those
-// that bench/client.h describes.
+// that bench/client.h describes. With the argument "serve" it is the server of bench/server (serve.go).
 package main
 
 import (
@@ -221,6 +221,10 @@ func (r *run) start() error {
 }
 
 func main() {
+	if len(os.Args) == 2 && os.Args[1] == "serve" {
+		fmt.Fprintln(os.Stderr, "bench/grpc-go:", serve())
+		os.Exit(1)
+	}
 	err := pin()
 	var r run
 	if err == nil {

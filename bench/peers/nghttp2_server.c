@@ -1,0 +1,210 @@
+/* The server of bench/server on nghttp2 alone: one thread, epoll, one write for what a read caused. It echoes the body
+ * of every request, as unary RPCs. Its cost is about the least that a server on this library can have: it does without
+ * deadlines, limits and methods. Prints its port. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <nghttp2/nghttp2.h>
+
+enum { MAX_BODY = 4096, MAX_EVENTS = 64, BUFFER = 256 << 10 };
+
+struct conn {
+    nghttp2_session *session;
+    int fd;
+    uint8_t *unsent; /* what the socket did not take */
+    size_t unsent_len;
+};
+
+struct stream {
+    size_t len, at;
+    uint8_t body[MAX_BODY];
+};
+
+static int epoll;
+
+#define FIELD(n, v)                                                                                                    \
+    {                                                                                                                  \
+        (uint8_t *)(n), (uint8_t *)(v), sizeof(n) - 1, sizeof(v) - 1, NGHTTP2_NV_FLAG_NONE                             \
+    }
+
+static int on_begin(nghttp2_session *session, const nghttp2_frame *frame, void *arg)
+{
+    (void)arg;
+    struct stream *s = frame->hd.type == NGHTTP2_HEADERS ? malloc(sizeof(*s)) : NULL;
+    if (s) {
+        s->len = s->at = 0;
+        nghttp2_session_set_stream_user_data(session, frame->hd.stream_id, s);
+    }
+    return 0;
+}
+
+static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *data, size_t len, void *arg)
+{
+    (void)flags, (void)arg;
+    struct stream *s = nghttp2_session_get_stream_user_data(session, id);
+    if (!s || len > sizeof(s->body) - s->len)
+        return NGHTTP2_ERR_CALLBACK_FAILURE;
+    memcpy(s->body + s->len, data, len);
+    s->len += len;
+    return 0;
+}
+
+static ssize_t on_answer(nghttp2_session *session, int32_t id, uint8_t *to, size_t room, uint32_t *flags,
+                         nghttp2_data_source *source, void *arg)
+{
+    static const nghttp2_nv trailers[] = {FIELD("grpc-status", "0")};
+    (void)arg;
+    struct stream *s = source->ptr;
+    size_t n = s->len - s->at < room ? s->len - s->at : room;
+    memcpy(to, s->body + s->at, n);
+    s->at += n;
+    if (s->at == s->len) {
+        *flags |= NGHTTP2_DATA_FLAG_EOF | NGHTTP2_DATA_FLAG_NO_END_STREAM;
+        nghttp2_submit_trailer(session, id, trailers, 1);
+    }
+    return (ssize_t)n;
+}
+
+static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *arg)
+{
+    static const nghttp2_nv headers[] = {FIELD(":status", "200"), FIELD("content-type", "application/grpc")};
+    (void)arg;
+    struct stream *s = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
+    const nghttp2_data_provider body = {.source.ptr = s, .read_callback = on_answer};
+    if (s && (frame->hd.type == NGHTTP2_DATA || frame->hd.type == NGHTTP2_HEADERS) &&
+        frame->hd.flags & NGHTTP2_FLAG_END_STREAM)
+        nghttp2_submit_response(session, frame->hd.stream_id, headers, 2, &body);
+    return 0;
+}
+
+static int on_close(nghttp2_session *session, int32_t id, uint32_t error, void *arg)
+{
+    (void)error, (void)arg;
+    free(nghttp2_session_get_stream_user_data(session, id));
+    return 0;
+}
+
+static void conn_close(struct conn *c)
+{
+    nghttp2_session_del(c->session);
+    close(c->fd);
+    free(c->unsent);
+    free(c);
+}
+
+static void conn_accept(int listener)
+{
+    static const nghttp2_settings_entry settings[] = {{NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, 1000}};
+    const int one = 1;
+    nghttp2_session_callbacks *callbacks;
+    struct conn *c = calloc(1, sizeof(*c));
+    if (!c || (c->fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) < 0 ||
+        nghttp2_session_callbacks_new(&callbacks) != 0) {
+        free(c);
+        return;
+    }
+    setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+    nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, on_begin);
+    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
+    nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
+    nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_close);
+    nghttp2_session_server_new(&c->session, callbacks, c);
+    nghttp2_session_callbacks_del(callbacks);
+    nghttp2_submit_settings(c->session, NGHTTP2_FLAG_NONE, settings, 1);
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = c};
+    epoll_ctl(epoll, EPOLL_CTL_ADD, c->fd, &event);
+}
+
+/* Returns false if the connection is gone. */
+static bool conn_write(struct conn *c, const uint8_t *data, size_t len)
+{
+    ssize_t n = len ? send(c->fd, data, len, MSG_NOSIGNAL) : 0;
+    if (n < 0 && errno != EAGAIN)
+        return false;
+    size_t sent = n > 0 ? (size_t)n : 0;
+    uint8_t *rest = sent < len ? malloc(len - sent) : NULL;
+    if (rest)
+        memcpy(rest, data + sent, len - sent);
+    free(c->unsent);
+    c->unsent = rest;
+    c->unsent_len = rest ? len - sent : 0;
+    struct epoll_event event = {.events = EPOLLIN | (rest ? EPOLLOUT : 0u), .data.ptr = c};
+    return !rest || epoll_ctl(epoll, EPOLL_CTL_MOD, c->fd, &event) == 0;
+}
+
+static bool conn_send(struct conn *c)
+{
+    static uint8_t out[BUFFER];
+    size_t len = 0;
+    const uint8_t *frames;
+    while (!c->unsent) {
+        ssize_t n = nghttp2_session_mem_send(c->session, &frames);
+        if (n < 0)
+            return false;
+        if (n > 0) {
+            memcpy(out + len, frames, (size_t)n);
+            len += (size_t)n;
+        }
+        if (n > 0 && len < sizeof(out) - (32 << 10))
+            continue;
+        if (!conn_write(c, out, len))
+            return false;
+        if (n == 0)
+            break;
+        len = 0;
+    }
+    return true;
+}
+
+static bool conn_turn(struct conn *c, uint32_t events)
+{
+    static uint8_t in[BUFFER];
+    if (events & EPOLLOUT) {
+        struct epoll_event event = {.events = EPOLLIN, .data.ptr = c};
+        uint8_t *unsent = c->unsent;
+        c->unsent = NULL;
+        bool ok = epoll_ctl(epoll, EPOLL_CTL_MOD, c->fd, &event) == 0 && conn_write(c, unsent, c->unsent_len);
+        free(unsent);
+        if (!ok)
+            return false;
+    }
+    ssize_t n = recv(c->fd, in, sizeof(in), 0);
+    if (n == 0 || (n < 0 && errno != EAGAIN))
+        return false;
+    if (n > 0 && nghttp2_session_mem_recv(c->session, in, (size_t)n) != n)
+        return false;
+    return conn_send(c);
+}
+
+int main(void)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET};
+    socklen_t len = sizeof(at);
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    epoll = epoll_create1(EPOLL_CLOEXEC);
+    struct epoll_event events[MAX_EVENTS], event = {.events = EPOLLIN};
+    if (bind(listener, (struct sockaddr *)&at, sizeof(at)) != 0 || listen(listener, 4096) != 0 ||
+        getsockname(listener, (struct sockaddr *)&at, &len) != 0 ||
+        epoll_ctl(epoll, EPOLL_CTL_ADD, listener, &event) != 0)
+        return perror("bench_server_nghttp2"), 1;
+    printf("%d\n", ntohs(at.sin_port));
+    fflush(stdout);
+    for (;;) {
+        int n = epoll_wait(epoll, events, MAX_EVENTS, -1);
+        for (int i = 0; i < n; i++)
+            if (!events[i].data.ptr)
+                conn_accept(listener);
+            else if (!conn_turn(events[i].data.ptr, events[i].events))
+                conn_close(events[i].data.ptr);
+    }
+}
