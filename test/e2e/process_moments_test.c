@@ -223,6 +223,12 @@ static void *free_server(void *arg)
     return NULL;
 }
 
+static void *free_runtime_of_server(void *arg)
+{
+    torc_runtime_free(rt);
+    return arg;
+}
+
 static void exit_while_server_is_freed(void)
 {
     pthread_t freer;
@@ -237,7 +243,7 @@ static void exit_while_server_is_freed(void)
     wait_for(&began);
     if (!server || torc_runtime_free(first) != 0)
         _exit(WRONG);
-    pthread_create(&freer, NULL, free_runtime, NULL);
+    pthread_create(&freer, NULL, free_runtime_of_server, NULL);
     while (!atomic_load(&rt->closed))
         look_again();
     pthread_create(&other, NULL, free_server, NULL);
