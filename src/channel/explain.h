@@ -20,6 +20,7 @@ static inline struct tc_pick_args tc_call_pick_args(struct tc_call *c, struct tc
         .cluster = c->config.cluster,
         .has_hash = c->config.has_hash,
         .hash = c->config.hash,
+        .channel_id = c->config.channel_id,
         .random = c->attempt.random,
         .arena = &c->arena,
         .session = c->config.session,

@@ -55,6 +55,7 @@ struct tc_pick_args {
     struct tc_slice cluster;          /* attribute for xds_cluster_manager; empty outside xDS */
     bool has_hash;                    /* attribute for ring_hash (A42): set by the xDS config selector */
     uint64_t hash;
+    uint64_t channel_id;         /* for hash policies of a cluster: set by the xDS config selector */
     uint64_t random;             /* the attempt's: the same while its pick is queued, another for a retry or hedge */
     struct tc_arena *arena;      /* the call's, for trackers */
     struct tc_session *session;  /* the stateful session filter's (lb/session_affinity.h); NULL: there is none */

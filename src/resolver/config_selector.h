@@ -28,6 +28,7 @@ struct tc_call_config {
     bool auto_host_rewrite;     /* for pick args (A81) */
     bool has_hash;
     uint64_t hash;
+    uint64_t channel_id;        /* for pick args: random, the same for all RPCs of the channel */
     struct tc_slice route;      /* for explain: what matched */
     int wait_for_ready;         /* -1: not set */
     uint64_t max_request_bytes; /* UINT64_MAX: not set; 0: empty messages only */

@@ -148,7 +148,7 @@ def test_watch_and_files_that_change():
                 probe.until(TYPES[3], "orders", versionInfo="p2")
                 config, _ = xds_json(at)
                 check(config["genericXdsConfigs"][3]["versionInfo"] == "2", "the last good content stays in use")
-                write_resources(path, "3", *mesh("127.0.0.1:10003", lb_policy="MAGLEV"))
+                write_resources(path, "3", *mesh("127.0.0.1:10003", lb_policy="RANDOM"))
                 nacked = watch.until("Cluster", "orders", clientStatus="NACKED")
                 check(nacked["errorState"]["versionInfo"] == "3", str(nacked))
                 check(nacked["versionInfo"] == "1" and "xdsConfig" in nacked, "the last good value stays in use")
@@ -184,7 +184,7 @@ def test_watch_tells_of_a_control_plane_that_goes():
 def test_strict():
     with tempfile.TemporaryDirectory() as directory:
         path = os.path.join(directory, "mesh.json")
-        bad = mesh("127.0.0.1:10001", lb_policy="MAGLEV")
+        bad = mesh("127.0.0.1:10001", lb_policy="RANDOM")
         write_resources(path, "1", *bad)
         done = run("serve-xds", "--strict", "--listen", "127.0.0.1:0", "--resources", path, status=1)
         for part in (path, "resources[2]", 'Cluster "orders"', "lb_policy"):

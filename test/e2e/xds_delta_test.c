@@ -160,7 +160,7 @@ static void removal_and_nack(void **state)
     kit_mesh_put_endpoints(k, "c", "0/a: 1", NULL);
     kit_mesh_wait_backend(k, ch, NULL, 1);
     tc_free(kit_mesh_requests(k));
-    kit_mesh_put_cluster(k, "c", "lb_policy: MAGLEV");
+    kit_mesh_put_cluster(k, "c", "lb_policy: RANDOM");
     kit_mesh_wait_request(k, "NACK 3 resource index 0: Cluster \"c\": ");
     kit_mesh_put_cluster(k, "c", "lb_policy: ROUND_ROBIN");
     kit_mesh_wait_backend(k, ch, NULL, 1);

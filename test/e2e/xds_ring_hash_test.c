@@ -105,6 +105,42 @@ static void connects_on_demand(void **state)
     kit_mesh_world_close(&w);
 }
 
+/* Envoy's maglev: a table of three hosts, whose keys are given, and the hash policy of the LB policy instead of the
+ * route's. The header x-own hits the same endpoint whatever the route's header says. */
+#define MAGLEV                                                                                                         \
+    "load_balancing_policy: {policies: [{typed_extension_config: {name: x, typed_config: {"                            \
+    "\"@type\": type.googleapis.com/envoy.extensions.load_balancing_policies.maglev.v3.Maglev, table_size: 1021, "     \
+    "consistent_hashing_lb_config: {hash_balance_factor: 150, hash_policy: [{header: {header_name: x-own}}]}}}}]}"
+
+static void maglev_by_the_hash_policy_of_the_cluster(void **state)
+{
+    TC_CASE(CD23);
+    (void)state;
+    struct kit_mesh_world w = kit_mesh_world_open(3, "0/a: 0, 1, 2", MAGLEV, HEADER_HASH);
+    uint64_t served[3] = {0}, keys = 0;
+    for (unsigned i = 0; i < 30; i++) {
+        char *one = tc_asprintf("x-own: user-%u\naddress_hash: %u", i, i), *two = NULL;
+        kit_mesh_calls(w.ch, one, 1);
+        uint64_t first[3];
+        for (size_t b = 0; b < 3; b++)
+            first[b] = kit_mesh_take(w.k, b);
+        two = tc_asprintf("x-own: user-%u\naddress_hash: other-%u", i, i + 1000);
+        kit_mesh_calls(w.ch, two, 5);
+        for (size_t b = 0; b < 3; b++) {
+            uint64_t later = kit_mesh_take(w.k, b);
+            assert_int_equal(later, first[b] * 5);
+            served[b] += later + first[b];
+            keys += first[b];
+        }
+        tc_free(one);
+        tc_free(two);
+    }
+    assert_int_equal(keys, 30);
+    for (size_t b = 0; b < 3; b++)
+        assert_true(served[b] > 0); /* of 30 keys one backend in three lacks all with a probability of 10^-5 */
+    kit_mesh_world_close(&w);
+}
+
 static void header_reaches_its_backend(void **state)
 {
     TC_CASE(RH23);
@@ -540,6 +576,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(starts_lazily),
         cmocka_unit_test(connects_on_demand),
+        cmocka_unit_test(maglev_by_the_hash_policy_of_the_cluster),
         cmocka_unit_test(header_reaches_its_backend),
         cmocka_unit_test(channel_id_is_one_backend),
         cmocka_unit_test(channel_id_outlives_idleness),

@@ -60,7 +60,7 @@ static void refuse_inner(struct world *w)
 
 static void refuse_first(struct world *w)
 {
-    kit_mesh_put_cluster(w->k, "first", "lb_policy: MAGLEV");
+    kit_mesh_put_cluster(w->k, "first", "lb_policy: RANDOM");
 }
 
 static void refuse_endpoints(struct world *w)

@@ -144,7 +144,7 @@ def stalled(s):
 
 
 def bad_resources(s):
-    s.write("5", s.backends[1], lb_policy="MAGLEV")
+    s.write("5", s.backends[1], lb_policy="RANDOM")
     s.log('version "5" rejected: resource index 0: Cluster "orders": ')
     s.watched(" NACKED Cluster orders ")
     s.load.go_on(RPS)

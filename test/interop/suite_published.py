@@ -1,6 +1,6 @@
 """Torc against the numbers that Envoy and grpc-go publish in their unit tests (data/published.json): rings by `torc ring`, hash
 policies by `torc call --explain` over an xDS channel. The Maglev tables hold XXH64 of ring_model.py to account, by which the
-agreement suite judges every client; Torc itself has no Maglev policy (no gRFC has one)."""
+agreement suite judges every client; Torc's own tables are held against them by test/unit/ring/maglev_test.c."""
 import json
 import os
 import pathlib

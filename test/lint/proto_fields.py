@@ -36,6 +36,7 @@ ELSEWHERE = {
     "envoy/extensions/load_balancing_policies/override_host/v3/override_host.proto": NEWER,
     LB + "client_side_weighted_round_robin.v3.ClientSideWeightedRoundRobin.metric_names_for_computing_utilization":
         NEWER,
+    LB + "common.v3.ConsistentHashingLbConfig.hash_policy": NEWER,
     "envoy.admin.v3.ClientResourceStatus.RECEIVED_ERROR": NEWER,  # A88
     "envoy.admin.v3.ClientResourceStatus.TIMEOUT": NEWER,  # A88
     "envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext.auto_host_sni": NEWER,  # A101

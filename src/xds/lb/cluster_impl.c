@@ -59,7 +59,8 @@ struct cluster_limits {
     struct tc_lref ref;
     struct tc_rstr *cluster;
     struct tc_call_counter *counter;
-    struct tc_cluster_load *load; /* NULL: not reported */
+    struct tc_cluster_load *load;     /* NULL: not reported */
+    const struct tc_cluster *hashing; /* the cluster if its LB policy has hash policies of its own, a reference */
     uint32_t max_calls;
     bool full;                /* for tc_call_counter_begin */
     struct tc_status breaker; /* of the RPCs beyond max_calls */
@@ -84,6 +85,9 @@ static struct cluster_limits *cluster_limits_new(const struct tc_xds_config *xds
     l->cluster = tc_rstr_ref(cluster->name);
     l->counter = tc_call_counter_get(cluster->name, cluster->cluster->eds_service);
     l->load = tc_cluster_load_ref(load);
+    if (cluster->cluster->hash_policies)
+        l->hashing =
+            tc_cluster_of(tc_xds_resource_ref((struct tc_xds_resource *)(uintptr_t)&cluster->cluster->base.head));
     l->max_calls = cluster->cluster->max_concurrent_requests;
     struct tc_rstr *breaker =
         tc_rstr_printf("circuit breaker drop: cluster \"" TC_SHOWN "\" is at its limit of %u concurrent requests",
@@ -117,6 +121,8 @@ static void cluster_limits_unref(struct cluster_limits *l)
     tc_rstr_unref(l->cluster);
     tc_call_counter_unref(l->counter);
     tc_cluster_load_unref(l->load);
+    if (l->hashing)
+        tc_xds_resource_unref((struct tc_xds_resource *)(uintptr_t)&l->hashing->base.head);
     tc_free(l);
 }
 
@@ -186,6 +192,17 @@ static void rewrite_authority(const struct tc_pick_args *args, struct tc_pick *o
         args->trace->authority = out->authority;
 }
 
+/* Replaces the hash that the route's policies gave by the cluster's own, a random one if its policies have none. */
+static struct tc_pick_args rehash(const struct tc_cluster *cluster, const struct tc_pick_args *args)
+{
+    struct tc_pick_args own = *args;
+    own.has_hash = true;
+    if (!tc_hash_policies_compute(cluster->hash_policies, cluster->n_hash_policies, args->headers, args->channel_id,
+                                  &own.hash))
+        own.hash = args->random;
+    return own;
+}
+
 static enum tc_pick_kind impl_pick(struct tc_picker *base, const struct tc_pick_args *args, struct tc_pick *out)
 {
     struct impl_picker *p = TC_CONTAINER_OF(base, struct impl_picker, base);
@@ -204,6 +221,11 @@ static enum tc_pick_kind impl_pick(struct tc_picker *base, const struct tc_pick_
         if (!args->dry)
             tc_cluster_load_drop(l->load, NULL);
         return TC_PICK_DROP;
+    }
+    struct tc_pick_args own;
+    if (TC_UNLIKELY(l->hashing != NULL)) {
+        own = rehash(l->hashing, args);
+        args = &own;
     }
     enum tc_pick_kind kind = tc_picker_pick(p->child, args, out);
     if (kind == TC_PICK_COMPLETE && args->auto_host_rewrite)

@@ -105,6 +105,7 @@ static struct tc_status selector_select(struct tc_config_selector *base, const s
     out->timeout_ns = timeout_ns ? timeout_ns : UINT64_MAX; /* A31: 0 means no timeout */
     /* A42: without a result, a random number that stays the RPC's for all its picks. */
     out->has_hash = true;
+    out->channel_id = s->channel_id;
     if (!tc_hash_policies_compute(route->hash_policies, route->n_hash_policies, args->headers, s->channel_id,
                                   &out->hash))
         out->hash = tc_rng_u64(args->rng);

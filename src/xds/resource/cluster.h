@@ -7,6 +7,7 @@
 
 #include "lb/outlier_detection/config.h"
 #include "xds/client/resource_type.h"
+#include "xds/resource/hash_policy.h"
 #include "xds/resource/matchers.h"
 #include "xds/resource/resource_arena.h"
 
@@ -50,7 +51,10 @@ struct tc_cluster {
     size_t n_children;           /* AGGREGATE: >= 1, in order */
     struct tc_rstr *const *children;
     json_t *lb_config; /* a loadBalancingConfig list of one entry that Torc's policies parse; shared, never changed */
-    bool has_lrs;      /* load reports to the server that sent the resource (lrs_server self) */
+    /* Of the LB policy (Envoy's consistent_hashing_lb_config): instead of the routes'. NULL: the routes' count. */
+    const struct tc_hash_policy *hash_policies;
+    size_t n_hash_policies;
+    bool has_lrs;                     /* load reports to the server that sent the resource (lrs_server self) */
     const struct tc_rstr *lrs_server; /* with has_lrs: that server's key (xds/bootstrap/bootstrap.h) */
     unsigned lrs_metrics;             /* A85: lrs_report_endpoint_metrics, a sum of enum tc_lrs_metrics */
     size_t n_lrs_names;               /* and entries of named_metrics by name: sorted, each once */

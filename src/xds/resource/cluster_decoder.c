@@ -259,6 +259,8 @@ static void decode_cluster(struct tc_decoder *dec, const Cluster *m, struct tc_c
     bool aggregate = out->kind == TC_CLUSTER_AGGREGATE;
     if (!aggregate || dec->reg->aggregate_lb) /* A75: an aggregate's own policy is ignored, whatever it says */
         out->lb_config = tc_resource_arena_keep_json(dec->arena, tc_decode_cluster_lb(dec, m, aggregate));
+    out->hash_policies = dec->hash_policies;
+    out->n_hash_policies = dec->n_hash_policies;
     if (m->n_transport_socket_matches)
         tc_validation_add_at(dec->errors, ".transport_socket_matches", "feature unsupported");
     if (m->transport_socket)

@@ -16,6 +16,7 @@
 #include "pb/google/protobuf/struct.pb-c.h"
 #include "proto/json.h"
 #include "proto/unpack.h"
+#include "xds/resource/hash_policy.h"
 #include "xds/resource/matchers.h"
 #include "xds/resource/registry_types.h"
 #include "xds/resource/resource_arena.h"
@@ -30,6 +31,8 @@ struct tc_decoder {
     size_t errors_before;        /* errors->count at the beginning */
     struct tc_arena scratch;     /* unpacked messages; dies with the decoding */
     struct tc_scan_options scan; /* zeroed: defaults */
+    size_t n_hash_policies;      /* hash_policy of a Cluster's LB policy; hash_policies is NULL if it has none */
+    const struct tc_hash_policy *hash_policies;
     size_t regex_bytes; /* bytes of compiled regexes, when ctx does not count them; a refused regex counts as the
                            largest */
 };

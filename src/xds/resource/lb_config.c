@@ -3,7 +3,7 @@
  *
  *   load_balancing_policy   the first entry of the list that is known; converters[] has a row for each message. An
  *                           unknown entry is skipped, an invalid one is an error.
- *   lb_policy               ROUND_ROBIN or RING_HASH, when load_balancing_policy is absent
+ *   lb_policy               ROUND_ROBIN, RING_HASH or MAGLEV, when load_balancing_policy is absent
  *
  * A converter returns {"name": config}, or NULL: with errors, or without when the entry is to be skipped. The finished
  * list is checked by the LB policies themselves (registries.lb_check), so that a config which a policy would refuse is
@@ -16,16 +16,20 @@
 
 #include "base/log.h"
 #include "pb/envoy/extensions/load_balancing_policies/client_side_weighted_round_robin/v3/client_side_weighted_round_robin.pb-c.h"
+#include "pb/envoy/extensions/load_balancing_policies/maglev/v3/maglev.pb-c.h"
 #include "pb/envoy/extensions/load_balancing_policies/pick_first/v3/pick_first.pb-c.h"
 #include "pb/envoy/extensions/load_balancing_policies/ring_hash/v3/ring_hash.pb-c.h"
 #include "pb/envoy/extensions/load_balancing_policies/wrr_locality/v3/wrr_locality.pb-c.h"
 #include "pb/xds/type/v3/typed_struct.pb-c.h"
 #include "proto/wire.h"
+#include "ring/maglev.h"
+#include "xds/resource/route_config_decoder.h"
 
 typedef Envoy__Config__Cluster__V3__Cluster Cluster;
 typedef Envoy__Config__Cluster__V3__LoadBalancingPolicy LbPolicy;
 
 #define LB(x) ENVOY__CONFIG__CLUSTER__V3__CLUSTER__LB_POLICY__##x
+#define COMMON_LB(x) ENVOY__CONFIG__CLUSTER__V3__CLUSTER__COMMON_LB_CONFIG__LOCALITY_CONFIG_SPECIFIER_##x
 enum {
     MAX_NAMES = 8, /* in a text */
 };
@@ -71,6 +75,51 @@ static json_t *ring_hash(struct tc_decoder *dec, const Google__Protobuf__UInt64V
                                                             "maxRingSize", (json_int_t)max_size));
 }
 
+static json_t *maglev(struct tc_decoder *dec, const Google__Protobuf__UInt64Value *size, bool locality_weighted)
+{
+    if (size && !tc_maglev_size_valid(size->value)) {
+        tc_validation_add_at(dec->errors, ".table_size", TC_MAGLEV_SIZE_REFUSED);
+        return NULL;
+    }
+    json_t *config = json_pack("{s:I}", "tableSize", (json_int_t)(size ? size->value : TC_MAGLEV_SIZE_DEFAULT));
+    if (locality_weighted)
+        json_object_set_new(config, "localityWeighted", json_true());
+    return policy_named("maglev_experimental", config);
+}
+
+/* Adds to {"name": config} what Envoy's policies of consistent hashing have in common. Returns the entry, or NULL with
+ * errors; NULL stays NULL. */
+static json_t *hashing(struct tc_decoder *dec, json_t *entry, bool use_hostname,
+                       const Google__Protobuf__UInt32Value *factor)
+{
+    if (factor && factor->value < 100) {
+        tc_validation_add_at(dec->errors, ".consistent_hashing_lb_config.hash_balance_factor",
+                             "value must be greater than or equal to 100");
+        json_decref(entry);
+        return NULL;
+    }
+    json_t *config = entry ? json_object_iter_value(json_object_iter(entry)) : NULL;
+    if (config && use_hostname)
+        json_object_set_new(config, "useHostnameForHashing", json_true());
+    if (config && factor)
+        json_object_set_new(config, "hashBalanceFactor", json_integer(factor->value));
+    return entry;
+}
+
+typedef Envoy__Extensions__LoadBalancingPolicies__Common__V3__ConsistentHashingLbConfig ExtensionHashing;
+typedef Envoy__Config__Cluster__V3__Cluster__CommonLbConfig__ConsistentHashingLbConfig ClusterHashing;
+
+/* `c` may be NULL. Its hash policies are for the RPCs of the cluster, instead of the routes'. */
+static json_t *hashing_of_extension(struct tc_decoder *dec, json_t *entry, const ExtensionHashing *c)
+{
+    if (c && c->n_hash_policy) {
+        tc_validation_push(dec->errors, ".consistent_hashing_lb_config");
+        dec->n_hash_policies = tc_decode_hash_policies(dec, c->n_hash_policy, c->hash_policy, &dec->hash_policies);
+        tc_validation_pop(dec->errors);
+    }
+    return c ? hashing(dec, entry, c->use_hostname_for_hashing, c->hash_balance_factor) : entry;
+}
+
 /* The converters of extension messages (A52). Each gives an entry, or NULL: with errors, or without when it is to be
  * skipped. */
 
@@ -91,10 +140,27 @@ static json_t *from_ring_hash(struct tc_decoder *dec, struct tc_slice bytes, siz
             ENVOY__EXTENSIONS__LOAD_BALANCING_POLICIES__RING_HASH__V3__RING_HASH__HASH_FUNCTION__DEFAULT_HASH)
         tc_validation_add_at(dec->errors, ".hash_function", "must be XX_HASH");
     json_t *entry = ring_hash(dec, m->minimum_ring_size, m->maximum_ring_size);
+    const ExtensionHashing deprecated = {.use_hostname_for_hashing = m->use_hostname_for_hashing,
+                                         .hash_balance_factor = m->hash_balance_factor};
+    entry = hashing_of_extension(dec, entry,
+                                 m->consistent_hashing_lb_config ? m->consistent_hashing_lb_config : &deprecated);
     if (dec->errors->count == errors)
         return entry;
     json_decref(entry);
     return NULL;
+}
+
+static json_t *from_maglev(struct tc_decoder *dec, struct tc_slice bytes, size_t depth)
+{
+    typedef Envoy__Extensions__LoadBalancingPolicies__Maglev__V3__Maglev Maglev;
+    (void)depth;
+    if (dec->reg->ring_hash_off)
+        return NULL;
+    const Maglev *m =
+        TC_DECODE(dec, &envoy__extensions__load_balancing_policies__maglev__v3__maglev__descriptor, Maglev, bytes);
+    return m ? hashing_of_extension(dec, maglev(dec, m->table_size, m->locality_weighted_lb_config != NULL),
+                                    m->consistent_hashing_lb_config)
+             : NULL;
 }
 
 static json_t *from_round_robin(struct tc_decoder *dec, struct tc_slice bytes, size_t depth)
@@ -192,6 +258,7 @@ static const struct {
     json_t *(*convert)(struct tc_decoder *dec, struct tc_slice bytes, size_t depth);
 } converters[] = {
     {"envoy.extensions.load_balancing_policies.ring_hash.v3.RingHash", "ring_hash_experimental", from_ring_hash},
+    {"envoy.extensions.load_balancing_policies.maglev.v3.Maglev", "maglev_experimental", from_maglev},
     {"envoy.extensions.load_balancing_policies.round_robin.v3.RoundRobin", "round_robin", from_round_robin},
     {"envoy.extensions.load_balancing_policies.pick_first.v3.PickFirst", "pick_first", from_pick_first},
     {"envoy.extensions.load_balancing_policies.wrr_locality.v3.WrrLocality", "xds_wrr_locality_experimental",
@@ -299,17 +366,39 @@ static json_t *round_robin_of_localities(void)
         policy_named("xds_wrr_locality_experimental", json_pack("{s:[{s:{}}]}", "childPolicy", "round_robin")));
 }
 
+static json_t *hashing_of_cluster(struct tc_decoder *dec, const Cluster *m, json_t *entry)
+{
+    const ClusterHashing *c = m->common_lb_config ? m->common_lb_config->consistent_hashing_lb_config : NULL;
+    if (!c)
+        return policy_list(entry);
+    tc_validation_push(dec->errors, ".common_lb_config");
+    entry = hashing(dec, entry, c->use_hostname_for_hashing, c->hash_balance_factor);
+    tc_validation_pop(dec->errors);
+    return policy_list(entry);
+}
+
 static json_t *ring_hash_of_cluster(struct tc_decoder *dec, const Cluster *m)
 {
     if (m->lb_config_case != ENVOY__CONFIG__CLUSTER__V3__CLUSTER__LB_CONFIG_RING_HASH_LB_CONFIG)
-        return policy_list(ring_hash(dec, NULL, NULL));
+        return hashing_of_cluster(dec, m, ring_hash(dec, NULL, NULL));
     const Envoy__Config__Cluster__V3__Cluster__RingHashLbConfig *c = m->ring_hash_lb_config;
     tc_validation_push(dec->errors, ".ring_hash_lb_config");
     if (c->hash_function != ENVOY__CONFIG__CLUSTER__V3__CLUSTER__RING_HASH_LB_CONFIG__HASH_FUNCTION__XX_HASH)
         tc_validation_add_at(dec->errors, ".hash_function", "must be XX_HASH");
     json_t *entry = ring_hash(dec, c->minimum_ring_size, c->maximum_ring_size);
     tc_validation_pop(dec->errors);
-    return policy_list(entry);
+    return hashing_of_cluster(dec, m, entry);
+}
+
+static json_t *maglev_of_cluster(struct tc_decoder *dec, const Cluster *m)
+{
+    bool sized = m->lb_config_case == ENVOY__CONFIG__CLUSTER__V3__CLUSTER__LB_CONFIG_MAGLEV_LB_CONFIG;
+    bool weighted = m->common_lb_config &&
+                    m->common_lb_config->locality_config_specifier_case == COMMON_LB(LOCALITY_WEIGHTED_LB_CONFIG);
+    tc_validation_push(dec->errors, ".maglev_lb_config");
+    json_t *entry = maglev(dec, sized ? m->maglev_lb_config->table_size : NULL, weighted);
+    tc_validation_pop(dec->errors);
+    return hashing_of_cluster(dec, m, entry);
 }
 
 static json_t *decode_lb_policy(struct tc_decoder *dec, const Cluster *m, bool aggregate)
@@ -322,6 +411,8 @@ static json_t *decode_lb_policy(struct tc_decoder *dec, const Cluster *m, bool a
     }
     if (m->lb_policy == LB(RING_HASH) && !dec->reg->ring_hash_off)
         return ring_hash_of_cluster(dec, m);
+    if (m->lb_policy == LB(MAGLEV) && !dec->reg->ring_hash_off)
+        return maglev_of_cluster(dec, m);
     tc_validation_add_at(
         dec->errors, ".lb_policy", "unsupported value %s",
         tc_decode_enum_name(dec, &envoy__config__cluster__v3__cluster__lb_policy__descriptor, (int)m->lb_policy));

@@ -2,6 +2,7 @@
  * loadBalancingConfig list of one entry, as C-core and grpc-go make it:
  *     ROUND_ROBIN -> [{"xds_wrr_locality_experimental": {"childPolicy": [{"round_robin": {}}]}}]
  *     RING_HASH   -> [{"ring_hash_experimental": {"minRingSize": 1024, "maxRingSize": 8388608}}]
+ *     MAGLEV      -> [{"maglev_experimental": {"tableSize": 65537}}]
  *
  * Any thread decodes, each with a context of its own. */
 #ifndef TC_XDS_RESOURCE_LB_CONFIG_H

@@ -126,23 +126,23 @@ static bool decode_hash_policy(struct tc_decoder *dec, const HashPolicy *m, stru
     return out->kind != TC_HASH_NOTHING || out->terminal;
 }
 
-static void decode_hash_policies(struct tc_decoder *dec, const RouteAction *a, struct tc_route *out)
+size_t tc_decode_hash_policies(struct tc_decoder *dec, size_t n, HashPolicy *const *list,
+                               const struct tc_hash_policy **out)
 {
-    if (a->n_hash_policy > TC_HASH_POLICIES_MAX) {
-        tc_validation_add_at(dec->errors, ".hash_policy", "%zu hash policies, more than %d", a->n_hash_policy,
-                             TC_HASH_POLICIES_MAX);
-        return;
+    if (n > TC_HASH_POLICIES_MAX) {
+        tc_validation_add_at(dec->errors, ".hash_policy", "%zu hash policies, more than %d", n, TC_HASH_POLICIES_MAX);
+        return 0;
     }
-    struct tc_hash_policy *policies = TC_RESOURCE_ARRAY(dec->arena, a->n_hash_policy, struct tc_hash_policy);
-    size_t n = 0;
-    for (size_t i = 0; i < a->n_hash_policy && !dec->reg->ring_hash_off; i++) {
+    struct tc_hash_policy *policies = TC_RESOURCE_ARRAY(dec->arena, n, struct tc_hash_policy);
+    size_t used = 0;
+    for (size_t i = 0; i < n && !dec->reg->ring_hash_off; i++) {
         tc_validation_push(dec->errors, ".hash_policy[%zu]", i);
-        if (decode_hash_policy(dec, a->hash_policy[i], &policies[n]))
-            n++;
+        if (decode_hash_policy(dec, list[i], &policies[used]))
+            used++;
         tc_validation_pop(dec->errors);
     }
-    out->n_hash_policies = n;
-    out->hash_policies = policies;
+    *out = policies;
+    return used;
 }
 
 static void decode_weighted(struct tc_decoder *dec, const Envoy__Config__Route__V3__WeightedCluster *m,
@@ -238,7 +238,7 @@ bool tc_decode_route_action(struct tc_decoder *dec, const RouteConfiguration *m,
     if (!used)
         return false;
     decode_max_stream_duration(dec, a, out);
-    decode_hash_policies(dec, a, out);
+    out->n_hash_policies = tc_decode_hash_policies(dec, a->n_hash_policy, a->hash_policy, &out->hash_policies);
     if (a->retry_policy) {
         tc_validation_push(dec->errors, ".retry_policy");
         out->retry = tc_decode_retry_policy(dec, a->retry_policy);

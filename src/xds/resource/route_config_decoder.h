@@ -28,6 +28,11 @@ bool tc_decode_is_trusted(const struct tc_decoder *dec);
  * `m` is the whole configuration, for its cluster_specifier_plugins. */
 bool tc_decode_route_action(struct tc_decoder *dec, const Envoy__Config__Route__V3__RouteConfiguration *m,
                             const Envoy__Config__Route__V3__RouteAction *a, struct tc_route *out);
+/* Decodes the field hash_policy (A42) and stores its policies, kept by the arena, without those that can have no
+ * result; never NULL without errors. Returns their number. */
+size_t tc_decode_hash_policies(struct tc_decoder *dec, size_t n,
+                               Envoy__Config__Route__V3__RouteAction__HashPolicy *const *list,
+                               const struct tc_hash_policy **out);
 /* Returns a retry policy (A44), kept by the arena; NULL with errors. */
 const struct tc_route_retry *tc_decode_retry_policy(struct tc_decoder *dec,
                                                     const Envoy__Config__Route__V3__RetryPolicy *m);

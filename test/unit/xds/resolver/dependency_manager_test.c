@@ -292,12 +292,12 @@ static void ambient_errors(void **state)
     kit_dependency_open(&w, NULL, NULL);
     one_cluster(&w);
     respond(&w, KIT_CDS,
-            "{'@type': '" KIT_CDS "', 'name': 'c', 'type': 'EDS', 'lbPolicy': 'MAGLEV', 'edsClusterConfig': "
+            "{'@type': '" KIT_CDS "', 'name': 'c', 'type': 'EDS', 'lbPolicy': 'RANDOM', 'edsClusterConfig': "
             "{'edsConfig': {'ads': {}}}}");
     assert_int_equal(w.configs, 2);
     const char *note = cluster(&w, "c")->resolution_note->data;
     assert_non_null(strstr(note, "CDS resource \"c\": "));
-    assert_non_null(strstr(note, "MAGLEV"));
+    assert_non_null(strstr(note, "RANDOM"));
     assert_non_null(strstr(note, "node ID:n1"));
     assert_non_null(cluster(&w, "c")->cluster);
     respond(&w, KIT_CDS, CLUSTER("c"));

@@ -176,7 +176,7 @@ static void put_cluster(struct tc_buf *b, const struct resource *r)
                   cluster_names[r->number], v->requests);
     if (v->kind == BY_EDS) {
         tc_buf_printf(b, "'type': 'EDS', %s'edsClusterConfig': {'serviceName': '%s', 'edsConfig': {'ads': {}}}",
-                      r->refused ? "'lbPolicy': 'MAGLEV', " : "", eds_names[v->eds]);
+                      r->refused ? "'lbPolicy': 'RANDOM', " : "", eds_names[v->eds]);
     } else if (v->kind == BY_DNS) {
         tc_buf_printf(b,
                       "'type': 'LOGICAL_DNS', 'loadAssignment': {'clusterName': 'd', 'endpoints': [{'lbEndpoints': "

@@ -100,11 +100,11 @@ static void every_fault_is_named(void **state)
     (void)state;
     char *errors;
     assert_null(kit_resource_decode(&tc_cluster_type, NULL,
-                                    "{'name':'c','type':'EDS','lb_policy':'MAGLEV',"
+                                    "{'name':'c','type':'EDS','lb_policy':'RANDOM',"
                                     "'eds_cluster_config':{'eds_config':{'path':'x'}}}",
                                     &errors));
     assert_string_equal(errors, "field eds_cluster_config.eds_config: must be ads or self; "
-                                "field lb_policy: unsupported value MAGLEV");
+                                "field lb_policy: unsupported value RANDOM");
     tc_free(errors);
 }
 
@@ -138,7 +138,7 @@ static void policies_of_aggregates_are_ignored(void **state)
 #define EXTENSION(type)                                                                                                \
     "'load_balancing_policy':{'policies':[{'typed_extension_config':{'typed_config':{'@type':'" TYPE type "'}}}]}"
     static const char *const policies[] = {
-        AGGREGATE_WITH("'lb_policy':'MAGLEV'"),
+        AGGREGATE_WITH("'lb_policy':'RANDOM'"),
         AGGREGATE_WITH("'lb_policy':'LEAST_REQUEST'"),
         AGGREGATE_WITH("'lb_policy':77"),
         AGGREGATE_WITH("'lb_policy':'RING_HASH','ring_hash_lb_config':{'minimum_ring_size':0}"),
@@ -216,9 +216,94 @@ static void ring_sizes_are_checked(void **state)
 }
 
 #define POLICY(type, more) "{'typed_extension_config':{'typed_config':{'@type':'" TYPE type "'" more "}}}"
-#define POLICIES(list) CLUSTER("'lb_policy':'MAGLEV','load_balancing_policy':{'policies':[" list "]}")
+#define POLICIES(list) CLUSTER("'lb_policy':'RANDOM','load_balancing_policy':{'policies':[" list "]}")
 #define RING_POLICY(more) POLICY(LB "ring_hash.v3.RingHash", more)
 #define WRR(list) POLICY(LB "wrr_locality.v3.WrrLocality", ",'endpoint_picking_policy':{'policies':[" list "]}")
+
+#define MAGLEV_POLICY(more) POLICY(LB "maglev.v3.Maglev", more)
+#define MAGLEV(more) "[{\"maglev_experimental\":{" more "}}]"
+#define HASHING ",'consistent_hashing_lb_config':"
+
+static void maglev_of_the_cluster(void **state)
+{
+    TC_CASE(CD22);
+    (void)state;
+    check_lb(NULL, CLUSTER("'lb_policy':'MAGLEV'"), MAGLEV("\"tableSize\":65537"));
+    check_lb(NULL, CLUSTER("'lb_policy':'MAGLEV','maglev_lb_config':{'table_size':'5000011'}"),
+             MAGLEV("\"tableSize\":5000011"));
+    check_lb(NULL,
+             CLUSTER("'lb_policy':'MAGLEV','maglev_lb_config':{},'common_lb_config':{'locality_weighted_lb_config':{},"
+                     "'consistent_hashing_lb_config':{'use_hostname_for_hashing':true,'hash_balance_factor':100}}"),
+             MAGLEV("\"tableSize\":65537,\"localityWeighted\":true,\"useHostnameForHashing\":true,"
+                    "\"hashBalanceFactor\":100"));
+    check_lb(NULL,
+             CLUSTER("'lb_policy':'RING_HASH','common_lb_config':{'consistent_hashing_lb_config':"
+                     "{'use_hostname_for_hashing':true,'hash_balance_factor':4294967295}}"),
+             "[{\"ring_hash_experimental\":{\"minRingSize\":1024,\"maxRingSize\":8388608,"
+             "\"useHostnameForHashing\":true,\"hashBalanceFactor\":4294967295}}]");
+    static const char *const sizes[] = {"0", "1", "4", "8", "5000012", "'18446744073709551615'"};
+    for (size_t i = 0; i < TC_ARRAY_LEN(sizes); i++) {
+        char *text = tc_asprintf(CLUSTER("'lb_policy':'MAGLEV','maglev_lb_config':{'table_size':%s}"), sizes[i]);
+        refused(text, "field maglev_lb_config.table_size: The table size of maglev must be prime number");
+        tc_free(text);
+    }
+    refused(CLUSTER("'lb_policy':'MAGLEV','common_lb_config':{'consistent_hashing_lb_config':"
+                    "{'hash_balance_factor':99}}"),
+            "field common_lb_config.consistent_hashing_lb_config.hash_balance_factor: value must be greater than or "
+            "equal to 100");
+    struct tc_xds_registries off = {.ring_hash_off = true};
+    struct tc_xds_decode_context ctx = {.registries = &off};
+    kit_resource_refused(&tc_cluster_type, &ctx, CLUSTER("'lb_policy':'MAGLEV'"),
+                         "field lb_policy: unsupported value MAGLEV");
+}
+
+static void maglev_as_an_extension(void **state)
+{
+    TC_CASE(CD22);
+    (void)state;
+    check_lb(NULL, POLICIES(MAGLEV_POLICY("")), MAGLEV("\"tableSize\":65537"));
+    check_lb(NULL,
+             POLICIES(MAGLEV_POLICY(",'table_size':7,'locality_weighted_lb_config':{}" HASHING
+                                    "{'use_hostname_for_hashing':true,'hash_balance_factor':125}")),
+             MAGLEV("\"tableSize\":7,\"localityWeighted\":true,\"useHostnameForHashing\":true,"
+                    "\"hashBalanceFactor\":125"));
+    check_lb(NULL, POLICIES(RING_POLICY(",'use_hostname_for_hashing':true,'hash_balance_factor':200")),
+             "[{\"ring_hash_experimental\":{\"minRingSize\":1024,\"maxRingSize\":8388608,"
+             "\"useHostnameForHashing\":true,\"hashBalanceFactor\":200}}]");
+    check_lb(NULL, POLICIES(RING_POLICY(",'use_hostname_for_hashing':true,'hash_balance_factor':200" HASHING "{}")),
+             "[{\"ring_hash_experimental\":{\"minRingSize\":1024,\"maxRingSize\":8388608}}]");
+    refused(POLICIES(MAGLEV_POLICY(",'table_size':9")),
+            "field load_balancing_policy.policies[0].typed_extension_config.typed_config.table_size: The table size of "
+            "maglev must be prime number");
+    refused(POLICIES(MAGLEV_POLICY(HASHING "{'hash_balance_factor':0}")),
+            "field load_balancing_policy.policies[0].typed_extension_config.typed_config.consistent_hashing_lb_config."
+            "hash_balance_factor: value must be greater than or equal to 100");
+}
+
+static void hash_policies_of_the_policy(void **state)
+{
+    TC_CASE(CD22);
+    (void)state;
+    const char *const header = "{'header':{'header_name':'X-Key'},'terminal':true}";
+    char *text = tc_asprintf(POLICIES(MAGLEV_POLICY(HASHING "{'hash_policy':[%s,{'cookie':{'name':'c'}}]}")), header);
+    struct tc_xds_resource *r = kit_resource_valid(&tc_cluster_type, NULL, text);
+    tc_free(text);
+    assert_int_equal(tc_cluster_of(r)->n_hash_policies, 1); /* a cookie has no result (A42) */
+    assert_true(tc_cluster_of(r)->hash_policies[0].terminal);
+    assert_true(tc_slice_eq_str(tc_cluster_of(r)->hash_policies[0].header, "x-key"));
+    tc_xds_resource_unref(r);
+    r = kit_resource_valid(&tc_cluster_type, NULL,
+                           POLICIES(RING_POLICY(HASHING "{'hash_policy':[{'cookie':{'name':'c'}}]}")));
+    assert_int_equal(tc_cluster_of(r)->n_hash_policies, 0);
+    assert_non_null(tc_cluster_of(r)->hash_policies); /* the routes' policies are replaced by one without a result */
+    tc_xds_resource_unref(r);
+    r = kit_resource_valid(&tc_cluster_type, NULL, POLICIES(MAGLEV_POLICY(HASHING "{}")));
+    assert_null(tc_cluster_of(r)->hash_policies);
+    tc_xds_resource_unref(r);
+    refused(POLICIES(MAGLEV_POLICY(HASHING "{'hash_policy':[{'header':{}}]}")),
+            "field load_balancing_policy.policies[0].typed_extension_config.typed_config.consistent_hashing_lb_config."
+            "hash_policy[0].header.header_name: must be non-empty");
+}
 
 static void extension_policies(void **state)
 {
@@ -513,6 +598,9 @@ int main(void)
         cmocka_unit_test(least_request_becomes_round_robin),
         cmocka_unit_test(lb_policy_becomes_json),
         cmocka_unit_test(ring_sizes_are_checked),
+        cmocka_unit_test(maglev_of_the_cluster),
+        cmocka_unit_test(maglev_as_an_extension),
+        cmocka_unit_test(hash_policies_of_the_policy),
         cmocka_unit_test(extension_policies),
         cmocka_unit_test(client_side_weighted_round_robin),
         cmocka_unit_test(policies_nest_sixteen_deep),
