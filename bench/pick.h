@@ -19,6 +19,7 @@ enum pick_level {
     PICK_FILTERED, /* config selector with a fault filter, then the channel's picker: the whole path */
     PICK_OUTLIERS, /* the channel's picker with outlier detection */
     PICK_PEER,     /* binary search in a sorted vector (peers/vector_ring.h) */
+    PICK_SLOT,     /* Maglev's table instead of the ring: tc_ring_find */
     PICK_LEVELS,
 };
 

@@ -9,7 +9,7 @@
 #include "peers/vector_ring.h"
 #include "pick.h"
 #include "resolver/call_filter.h"
-#include "ring/ring.h"
+#include "ring/maglev.h"
 #include "support/kits/config.h"
 #include "tree.h"
 #include "xds/resolver/config_selector.h"
@@ -23,7 +23,7 @@ static const enum tree_kind trees[PICK_LEVELS] = {
 struct pick_world {
     size_t n;
     struct tree *trees[TREE_ROUND_ROBIN];
-    struct tc_ring *ring;
+    struct tc_ring *ring, *table;
     struct vector_ring *peer;
     struct tc_cluster_refs refs;
     struct tc_config_selector *plain, *filtered;
@@ -46,6 +46,7 @@ static void make_rings(struct pick_world *w)
 {
     struct tc_ring_item *ours = tc_calloc(w->n, sizeof(*ours));
     struct vector_ring_item *theirs = tc_calloc(w->n, sizeof(*theirs));
+    double *weights = tc_calloc(w->n, sizeof(*weights));
     struct tree_ring_size size = tree_ring_size(w->n);
     for (size_t i = 0; i < w->n; i++) {
         char text[TREE_ADDRESS_MAX];
@@ -53,10 +54,13 @@ static void make_rings(struct pick_world *w)
         const char *key = tc_arena_dup(&w->memory, tc_slice_of(text, len));
         ours[i] = (struct tc_ring_item){tc_slice_of(key, len), 1};
         theirs[i] = (struct vector_ring_item){key, len, 1};
+        weights[i] = 1.0 / (double)w->n;
     }
+    w->table = tc_maglev_new(ours, weights, w->n, TC_MAGLEV_SIZE_DEFAULT);
     w->ring = tc_ring_new(ours, w->n, size.least, size.most, TC_RING_SIZE_MAX);
     w->peer = vector_ring_new(theirs, w->n, size.least, size.most);
     tc_free(ours);
+    tc_free(weights);
     tc_free(theirs);
 }
 
@@ -120,6 +124,7 @@ void pick_world_free(struct pick_world *w)
     tc_config_selector_unref(w->filtered);
     tc_cluster_refs_fini(&w->refs);
     tc_ring_unref(w->ring);
+    tc_ring_unref(w->table);
     vector_ring_free(w->peer);
     tc_arena_fini(&w->memory);
     tc_free(w);
@@ -185,6 +190,8 @@ static inline uint64_t once(struct pick_world *w, struct tree *t, enum pick_leve
         return 0;
     case PICK_SEARCH:
         return tc_ring_item_at(w->ring, tc_ring_find(w->ring, h));
+    case PICK_SLOT:
+        return tc_ring_item_at(w->table, tc_ring_find(w->table, h));
     case PICK_PEER:
         return vector_ring_pick(w->peer, h);
     case PICK_SELECTED:

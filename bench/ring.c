@@ -7,7 +7,9 @@
 #include "base/common.h"
 #include "base/mem.h"
 #include "measure.h"
+#include "peers/modulo_maglev.h"
 #include "peers/vector_ring.h"
+#include "ring/maglev.h"
 #include "ring/ring_internal.h"
 #include "ring/update.h"
 
@@ -289,12 +291,51 @@ static void report_memory(void)
     set_fini(&s);
 }
 
+/* Builds tables, and compares them slot by slot. `uneven`: weights from 1 to 4. */
+static void bench_table(struct measure_row *row, size_t endpoints, uint32_t size, bool uneven, unsigned pairs)
+{
+    uint32_t *peer = tc_calloc(size, sizeof(*peer));
+    const char **keys = tc_calloc(endpoints, sizeof(*keys));
+    size_t *lengths = tc_calloc(endpoints, sizeof(*lengths));
+    double *weights = tc_calloc(endpoints, sizeof(*weights)), sum = 0;
+    for (unsigned p = 0; p < pairs; p++) {
+        struct set s;
+        set_init(&s, endpoints);
+        sum = 0;
+        for (size_t i = 0; i < endpoints; i++)
+            sum += weights[i] = uneven ? 1 + (double)(i % 4) : 1;
+        for (size_t i = 0; i < endpoints; i++) {
+            keys[i] = s.ours[i].key.data;
+            lengths[i] = s.ours[i].key.len;
+            weights[i] /= sum;
+        }
+        uint64_t t0 = measure_cpu_ns();
+        struct tc_ring *ours = tc_maglev_new(s.ours, weights, endpoints, size);
+        uint64_t t1 = measure_cpu_ns();
+        modulo_maglev(keys, lengths, weights, endpoints, peer, size);
+        uint64_t t2 = measure_cpu_ns();
+        for (uint32_t e = 0; e < size; e++)
+            if (tc_ring_item_at(ours, e) != peer[e]) {
+                fprintf(stderr, "bench/ring: the two tables differ\n");
+                exit(1);
+            }
+        if (p > 0) /* the first warms the allocator */
+            measure_add(row, (double)(t1 - t0) / 1e6, (double)(t2 - t1) / 1e6);
+        tc_ring_unref(ours);
+        set_fini(&s);
+    }
+    tc_free(peer);
+    tc_free(keys);
+    tc_free(lengths);
+    tc_free(weights);
+}
+
 int main(void)
 {
     static const uint64_t mins[] = {1024, 4096, 65536, TC_RING_SIZE_MAX};
     static const unsigned entries[] = {2000, 5000, 66000, 8388609};
     static const double pick_targets[] = {5, 5, 4, 3}, build_targets[] = {0, 5, 5, 3};
-    static struct measure_row rows[24];
+    static struct measure_row rows[26];
     size_t n = 0;
     bool large = !getenv("TORC_BENCH_SMALL");
     unsigned sizes = large ? 4 : 3;
@@ -323,6 +364,11 @@ int main(void)
                          add ? "add" : "remove", which[exact]);
             bench_update(&rows[n++], 10000, exact ? 65536 : TC_RING_SIZE_MAX, add, exact == 2, 42);
         }
+    for (unsigned uneven = 0; uneven < 2; uneven++) {
+        measure_init(&rows[n], "ms", "Maglev by divisions", 3, "Maglev table, 1,000 endpoints%s, 65,537 slots",
+                     uneven ? " of weights 1 to 4" : "");
+        bench_table(&rows[n++], 1000, 65537, uneven, 22);
+    }
     measure_report("ring", rows, n);
     report_memory();
     return 0;

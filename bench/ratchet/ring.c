@@ -1,9 +1,11 @@
-/* The ring's part of the ratchet: `ratchet_ring build|update|pick ENTRIES ROUNDS` repeats that ROUNDS times, on the
- * same keys in each run. Instructions are counted from outside (check.py). */
+/* The ring's part of the ratchet: `ratchet_ring build|update|pick|table|slot ENTRIES ROUNDS` repeats that ROUNDS times,
+ * on the same keys in each run; table and slot build a Maglev table of ENTRIES slots, and find slots in it.
+ * Instructions are counted from outside (check.py). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "ring/maglev.h"
 #include "ring/update.h"
 
 enum { ENDPOINTS = 1000, KEY_MAX = 32, UPDATED = 10000, PLACE = UPDATED / 3 };
@@ -51,9 +53,18 @@ static uint64_t update(unsigned entries, unsigned rounds)
     return sum;
 }
 
-static uint64_t pick(unsigned entries, unsigned rounds)
+static struct tc_ring *build_table(unsigned slots, unsigned round)
 {
-    struct tc_ring *ring = build(entries, 0);
+    static double weights[ENDPOINTS];
+    set_items(ENDPOINTS, round);
+    for (unsigned i = 0; i < ENDPOINTS; i++)
+        weights[i] = 1.0 / ENDPOINTS;
+    return tc_maglev_new(items, weights, ENDPOINTS, slots);
+}
+
+/* Takes over the ring's reference. */
+static uint64_t pick(struct tc_ring *ring, unsigned rounds)
+{
     uint64_t hash = 1, sum = 0;
     for (unsigned i = 0; i < rounds; i++) {
         uint32_t found = tc_ring_item_at(ring, tc_ring_find(ring, hash));
@@ -70,18 +81,21 @@ int main(int argc, char **argv)
     unsigned entries = argc == 4 ? (unsigned)strtoul(argv[2], NULL, 10) : 0;
     unsigned rounds = argc == 4 ? (unsigned)strtoul(argv[3], NULL, 10) : 0;
     uint64_t sum = 0;
-    if (entries && rounds && strcmp(argv[1], "build") == 0) {
+    bool table = argc == 4 && strcmp(argv[1], "table") == 0;
+    if (entries && rounds && (table || strcmp(argv[1], "build") == 0)) {
         for (unsigned i = 0; i < rounds; i++) {
-            struct tc_ring *ring = build(entries, i);
+            struct tc_ring *ring = (table ? build_table : build)(entries, i);
             sum += tc_ring_size(ring);
             tc_ring_unref(ring);
         }
     } else if (entries && rounds && strcmp(argv[1], "update") == 0) {
         sum = update(entries, rounds);
     } else if (entries && rounds && strcmp(argv[1], "pick") == 0) {
-        sum = pick(entries, rounds);
+        sum = pick(build(entries, 0), rounds);
+    } else if (entries && rounds && strcmp(argv[1], "slot") == 0) {
+        sum = pick(build_table(entries, 0), rounds);
     } else {
-        fprintf(stderr, "usage: %s build|update|pick ENTRIES ROUNDS\n", argv[0]);
+        fprintf(stderr, "usage: %s build|update|pick|table|slot ENTRIES ROUNDS\n", argv[0]);
         return 2;
     }
     printf("%llu\n", (unsigned long long)sum);

@@ -31,7 +31,9 @@ static const char help[] =
     "      --priority N             and this priority (0)\n"
     "      --min N                  smallest number of entries (1024)\n"
     "      --max N                  largest number of entries (4096, or --min when that is larger)\n"
-    "      --cap N                  the client's own limit on both (GRPC_RING_HASH_CAP's, or 4096; at most 8388608)\n\n"
+    "      --cap N                  the client's own limit on both (GRPC_RING_HASH_CAP's, or 4096; at most 8388608)\n"
+    "      --maglev                 instead of a ring, the Maglev table that the policy maglev builds, as Envoy does\n"
+    "      --table-size N           of so many slots, a prime up to 5000011 (65537)\n\n"
     "Without one of the following: a table of the endpoints and what each owns.\n"
     "      --dump                   one line per entry in ring order: hash and endpoint\n"
     "      --key K                  where the key goes, repeatable (-: keys from standard input, one a line)\n"
@@ -56,6 +58,8 @@ enum {
     OPT_MIN,
     OPT_MAX,
     OPT_CAP,
+    OPT_MAGLEV,
+    OPT_TABLE_SIZE,
     OPT_DUMP,
     OPT_KEY,
     OPT_WALK,
@@ -74,6 +78,8 @@ static const struct option options[] = {
     {"min", required_argument, NULL, OPT_MIN},
     {"max", required_argument, NULL, OPT_MAX},
     {"cap", required_argument, NULL, OPT_CAP},
+    {"maglev", no_argument, NULL, OPT_MAGLEV},
+    {"table-size", required_argument, NULL, OPT_TABLE_SIZE},
     {"dump", no_argument, NULL, OPT_DUMP},
     {"key", required_argument, NULL, OPT_KEY},
     {"walk", required_argument, NULL, OPT_WALK},
@@ -244,6 +250,14 @@ static int parse_option(struct ring_opts *o, int c, const char *value)
         return cli_u64(RING_COMMAND, "--max", value, 1, TC_RING_SIZE_MAX, &o->max);
     case OPT_CAP:
         return cli_u64(RING_COMMAND, "--cap", value, 1, TC_RING_SIZE_MAX, &o->cap);
+    case OPT_MAGLEV:
+        o->maglev = true;
+        return 0;
+    case OPT_TABLE_SIZE:
+        if ((rc = cli_u64(RING_COMMAND, "--table-size", value, 2, TC_MAGLEV_SIZE_MAX, &o->table_size)) == 0 &&
+            !tc_maglev_size_valid(o->table_size))
+            rc = cli_usage(RING_COMMAND, "--table-size: '%s' is not a prime", value);
+        return rc;
     case OPT_DUMP:
         return set_mode(o, RING_DUMP);
     case OPT_KEY:
@@ -280,10 +294,18 @@ static int finish(struct ring_opts *o)
         return cli_usage(RING_COMMAND, "--resources and --cluster go together");
     if (o->priority_given && !read)
         return cli_usage(RING_COMMAND, "--priority goes with --resources and --cluster");
+    if (o->maglev && (o->min || o->max || o->cap))
+        return cli_usage(RING_COMMAND, "--min, --max and --cap are for rings; --maglev has --table-size");
     merge_repeated(&o->endpoints);
     int rc = read ? ring_read_resources(o) : 0;
     if (rc)
         return rc;
+    if (o->table_size && !o->maglev)
+        return cli_usage(RING_COMMAND, "--table-size goes with --maglev");
+    if (o->maglev && !o->table_size)
+        o->table_size = TC_MAGLEV_SIZE_DEFAULT;
+    if (o->maglev && o->svg)
+        return cli_usage(RING_COMMAND, "--svg draws rings; a Maglev table has no picture");
     if (!o->min)
         o->min = TC_RING_DEFAULT_MIN;
     if (o->max && o->max < o->min)

@@ -85,6 +85,18 @@ static void add_move(struct move **moves, uint32_t from, uint32_t to, double sha
     m->share += share;
 }
 
+/* Both tables have the same number of slots, and each slot the same part of the hash space. */
+static struct move *compare_tables(const struct tc_ring *before, const struct tc_ring *after, const struct names *names)
+{
+    struct move *moves = NULL;
+    for (uint32_t e = 0; e < tc_ring_size(before); e++) {
+        uint32_t from = tc_ring_item_at(before, e), to = names->after_id.data[tc_ring_item_at(after, e)];
+        if (from != to)
+            add_move(&moves, from, to, 1.0 / tc_ring_size(before));
+    }
+    return moves;
+}
+
 /* Walks the boundaries of both rings: between two of them the owners are constant. */
 static struct move *compare(const struct tc_ring *before, const struct tc_ring *after, const struct names *names)
 {
@@ -161,6 +173,8 @@ int ring_show_change(const struct ring_opts *o, const struct tc_ring *before)
     struct tc_ring *after = NULL;
     double moved = 0;
     int rc = 0;
+    if (o->maglev && o->endpoints.at.data[0].part > 0)
+        return cli_usage(RING_COMMAND, "changes of a Maglev table with weights of localities cannot be shown");
     copy_list(&o->endpoints, &list);
     for (size_t i = 0; i < o->changes.len && rc == 0; i++)
         rc = apply(&o->changes.data[i], &list);
@@ -170,7 +184,7 @@ int ring_show_change(const struct ring_opts *o, const struct tc_ring *before)
         goto done;
     number(&names, &o->endpoints, &list);
     after = ring_build(&list, o);
-    moves = compare(before, after, &names);
+    moves = (o->maglev ? compare_tables : compare)(before, after, &names);
     HASH_SRT(hh, moves, by_share);
     for (m = moves; m; m = m->hh.next)
         moved += m->share;

@@ -1,4 +1,4 @@
-/* torc ring: the table, the dump, keys and walks.
+/* torc ring: the table, the dump, keys and walks of a ring, or of a Maglev table.
  *
  * args.c reads endpoints and sizes (resources.c takes them from xDS resources). The ring comes from src/ring, the
  * code of the policy. change.c compares two rings, svg.c draws one.
@@ -15,10 +15,17 @@
 struct tc_ring *ring_build(const struct ring_list *l, const struct ring_opts *o)
 {
     struct tc_ring_item *items = tc_reallocarray(NULL, l->at.len + 1, sizeof(*items));
-    for (size_t i = 0; i < l->at.len; i++)
+    double *weights = tc_reallocarray(NULL, l->at.len + 1, sizeof(*weights)), sum = 0;
+    for (size_t i = 0; i < l->at.len; i++) {
         items[i] = (struct tc_ring_item){tc_slice_str(l->at.data[i].key), l->at.data[i].weight};
-    struct tc_ring *r = tc_ring_new(items, l->at.len, o->min, o->max, o->cap);
+        sum += (double)l->at.data[i].weight;
+    }
+    for (size_t i = 0; i < l->at.len; i++)
+        weights[i] = l->at.data[i].part > 0 ? l->at.data[i].part : (double)l->at.data[i].weight / sum;
+    struct tc_ring *r = o->maglev ? tc_maglev_new(items, weights, l->at.len, (uint32_t)o->table_size)
+                                  : tc_ring_new(items, l->at.len, o->min, o->max, o->cap);
     tc_free(items);
+    tc_free(weights);
     return r;
 }
 
@@ -26,7 +33,8 @@ double *ring_shares(const struct tc_ring *r, size_t n)
 {
     double *shares = tc_calloc(n + 1, sizeof(*shares));
     for (uint32_t e = 0; e < tc_ring_size(r); e++)
-        shares[tc_ring_item_at(r, e)] += (double)ring_width(r, e) * 0x1p-64;
+        shares[tc_ring_item_at(r, e)] +=
+            tc_ring_is_table(r) ? 1.0 / tc_ring_size(r) : (double)ring_width(r, e) * 0x1p-64;
     if (tc_ring_size(r) == 1)
         shares[tc_ring_item_at(r, 0)] = 1;
     return shares;
@@ -45,8 +53,9 @@ static struct balance balance_of(const struct ring_opts *o, const double *shares
     for (size_t i = 0; i < n; i++)
         total += (double)o->endpoints.at.data[i].weight;
     for (size_t i = 0; i < n; i++) {
+        const struct ring_endpoint *e = &o->endpoints.at.data[i];
         b.over_mean = TC_MAX(b.over_mean, shares[i] * (double)n);
-        b.over_fair = TC_MAX(b.over_fair, shares[i] * total / (double)o->endpoints.at.data[i].weight);
+        b.over_fair = TC_MAX(b.over_fair, shares[i] / (e->part > 0 ? e->part : (double)e->weight / total));
     }
     return b;
 }
@@ -76,13 +85,14 @@ static void print_table_json(const struct ring_opts *o, const struct tc_ring *r,
         tc_buf_printf(&b, ",\"weight\":%llu,\"entries\":%u,\"entry_share\":%.9g,\"hash_share\":%.9g}",
                       (unsigned long long)e->weight, entries, (double)entries / tc_ring_size(r), shares[i]);
     }
-    tc_buf_printf(&b,
-                  "],\"entries\":%u,\"absent\":%u,\"min\":%llu,\"max\":%llu,\"cap\":%llu,\"largest_over_mean\":%.9g,"
-                  "\"largest_over_fair\":%.9g,"
-                  "\"fingerprint\":\"%016llx\"}\n",
-                  tc_ring_size(r), tc_ring_absent(r), (unsigned long long)o->min, (unsigned long long)o->max,
-                  (unsigned long long)o->cap, balance.over_mean, balance.over_fair,
-                  (unsigned long long)tc_ring_fingerprint(r));
+    tc_buf_printf(&b, "],\"entries\":%u,\"absent\":%u,", tc_ring_size(r), tc_ring_absent(r));
+    if (o->maglev)
+        tc_buf_printf(&b, "\"table_size\":%llu,", (unsigned long long)o->table_size);
+    else
+        tc_buf_printf(&b, "\"min\":%llu,\"max\":%llu,\"cap\":%llu,", (unsigned long long)o->min,
+                      (unsigned long long)o->max, (unsigned long long)o->cap);
+    tc_buf_printf(&b, "\"largest_over_mean\":%.9g,\"largest_over_fair\":%.9g,\"fingerprint\":\"%016llx\"}\n",
+                  balance.over_mean, balance.over_fair, (unsigned long long)tc_ring_fingerprint(r));
     fwrite(b.data, 1, b.len, stdout);
     tc_buf_fini(&b);
 }
@@ -110,10 +120,14 @@ static void print_table(const struct ring_opts *o, const struct tc_ring *r)
                    e->locality);
         putchar('\n');
     }
-    printf("\n%zu endpoints, %u entries (min %llu, max %llu, cap %llu)\n", n, tc_ring_size(r),
-           (unsigned long long)o->min, (unsigned long long)o->max, (unsigned long long)o->cap);
+    if (o->maglev)
+        printf("\n%zu endpoints, a Maglev table of %u slots\n", n, tc_ring_size(r));
+    else
+        printf("\n%zu endpoints, %u entries (min %llu, max %llu, cap %llu)\n", n, tc_ring_size(r),
+               (unsigned long long)o->min, (unsigned long long)o->max, (unsigned long long)o->cap);
     if (tc_ring_absent(r))
-        printf("%u endpoints have no entry: the ring is too small for them\n", tc_ring_absent(r));
+        printf("%u endpoints have no entry: the %s is too small for them\n", tc_ring_absent(r),
+               o->maglev ? "table" : "ring");
     struct balance balance = balance_of(o, shares);
     printf("largest part of the hashes over the mean: %.3f; over what its weight asks for: %.3f\n", balance.over_mean,
            balance.over_fair);
@@ -169,10 +183,10 @@ static void show_key(const struct ring_opts *o, const struct tc_ring *r, struct 
 static size_t walk_order(const struct ring_opts *o, const struct tc_ring *r, uint64_t hash, uint32_t *order)
 {
     bool *seen = tc_calloc(o->endpoints.at.len, sizeof(*seen));
-    uint32_t size = tc_ring_size(r), entry = tc_ring_find(r, hash);
+    uint32_t first = tc_ring_find(r, hash);
     size_t n = 0, present = o->endpoints.at.len - tc_ring_absent(r);
-    for (; n < present; entry = entry + 1 == size ? 0 : entry + 1) {
-        uint32_t i = tc_ring_item_at(r, entry);
+    for (uint32_t k = 0; n < present; k++) {
+        uint32_t i = tc_ring_walk(r, first, k);
         if (!seen[i])
             order[n++] = i;
         seen[i] = true;

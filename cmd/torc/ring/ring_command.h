@@ -5,13 +5,14 @@
 #include <stdint.h>
 
 #include "base/vec.h"
-#include "ring/ring.h"
+#include "ring/maglev.h"
 
 #define RING_COMMAND "ring"
 
 struct ring_endpoint {
     char *key;
     uint64_t weight; /* at least 1 */
+    double part;     /* of the whole weight, by weights of localities in resources; 0: the weight over the sum */
     /* from resources; else NULL */
     char *address, *locality;
 };
@@ -36,6 +37,8 @@ struct ring_opts {
     uint64_t priority;
     bool priority_given;
     uint64_t min, max, cap; /* 0 while options are read: not given */
+    bool maglev;            /* a Maglev table instead of a ring */
+    uint64_t table_size;    /* of the table; 0 while options are read: not given */
     enum ring_mode mode;
     TC_VEC(const char *) keys; /* of RING_KEYS and RING_WALK, borrowed from argv; "-": from standard input */
     TC_VEC(struct ring_change) changes;
@@ -54,10 +57,11 @@ int ring_read_resources(struct ring_opts *o);
 void ring_list_fini(struct ring_list *l);
 /* Returns the index of the key, or the length of the list. */
 size_t ring_list_find(const struct ring_list *l, const char *key);
-/* Builds the ring of the list, with the sizes of the options. */
+/* Builds the ring or table of the list, with the sizes of the options. */
 struct tc_ring *ring_build(const struct ring_list *l, const struct ring_opts *o);
 
-/* Returns the width of the hash space that an entry owns, in 2^-64. 0 means all of it: the ring has one entry. */
+/* Returns the width of the hash space that an entry of a ring owns, in 2^-64. 0 means all of it: the ring has one
+ * entry. */
 static inline uint64_t ring_width(const struct tc_ring *r, uint32_t entry)
 {
     uint32_t before = entry ? entry - 1 : tc_ring_size(r) - 1;
