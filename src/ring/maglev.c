@@ -19,10 +19,10 @@
  *     slot     0  1  2  3  4  5  6
  *     item     c  e  a  b  f  a  d
  *
- * What costs time is finding free slots: the table's last slots take many steps each. So a step is an addition instead
- * of a division, and what is taken is a bit, so that most tables fit the nearest cache. Items of one key have one
- * permutation, and share the place that they have come to: a control plane that gives one key to all endpoints would
- * otherwise have each of them pass all slots of the others.
+ * What costs time is finding free slots. A step is an addition instead of a division, and what is taken is a bit, so
+ * that most tables fit the nearest cache. The last slots take many steps each, so the last few are listed, and their
+ * distances on a path are computed. Items of one key have one permutation, and share the place that they have come to:
+ * a control plane that gives one key to all endpoints would otherwise have each of them pass all slots of the others.
  *
  * Where one weight is far above the mean, most items pass most rounds over. A heap of the rounds in which items claim
  * next then replaces the look at each item in each round. */
@@ -34,6 +34,7 @@
 #include <xxhash.h>
 
 #include "base/mem.h"
+#include "base/wide.h"
 #include "ring/ring_internal.h"
 
 enum { SKEW = 16 }; /* the largest weight over the mean, from which the heap is cheaper */
@@ -57,6 +58,8 @@ struct maglev_build {
     struct claimant *hosts;
     size_t n;
     double largest;
+    uint32_t few;   /* so many free slots are listed */
+    uint32_t *last; /* NULL: more are free */
 };
 
 bool tc_maglev_size_valid(uint64_t size)
@@ -109,22 +112,89 @@ static void build_sort_hosts(struct maglev_build *b, const struct tc_ring_item *
     tc_free(order);
 }
 
-static inline uint32_t path_next(const struct path *p, uint32_t at, uint32_t size)
+static inline uint32_t slot_add(uint32_t at, uint32_t step, uint32_t size)
 {
-    at += p->step;
-    return at >= size ? at - size : at;
+    uint32_t around = at + (step - size);
+    return (int32_t)around < 0 ? at + step : around;
+}
+
+static inline unsigned slot_taken(const uint64_t *taken, uint32_t at)
+{
+    return (unsigned)(taken[at / 64] >> (at % 64)) & 1;
+}
+
+/* Returns the first free slot of a path. Two walks take every other slot each: neither waits for the other. */
+static inline uint32_t path_find(const struct path *p, const uint64_t *taken, uint32_t size)
+{
+    uint32_t even = p->at, odd = slot_add(even, p->step, size), twice = slot_add(p->step, p->step, size);
+    for (;;) {
+        if (!slot_taken(taken, even))
+            return even;
+        even = slot_add(even, twice, size);
+        if (!slot_taken(taken, odd))
+            return odd;
+        odd = slot_add(odd, twice, size);
+    }
+}
+
+/* Returns the inverse of a step modulo the size, a prime. */
+static int64_t step_inverse(int64_t step, int64_t size)
+{
+    int64_t a = size, b = step, x = 0, y = 1;
+    while (b) {
+        int64_t quotient = a / b, rest = a - quotient * b, z = x - quotient * y;
+        a = b;
+        b = rest;
+        x = y;
+        y = z;
+    }
+    return x < 0 ? x + size : x;
+}
+
+/* Returns the first of the last free slots on a path, by their distances: the steps to slot s are (s - at) / step,
+ * modulo the size. Takes the slot from the list. */
+static uint32_t path_find_last(const struct path *p, struct maglev_build *b)
+{
+    const struct tc_ring *table = b->table;
+    uint64_t inverse = (uint64_t)step_inverse(p->step, table->size), least = UINT64_MAX;
+    uint32_t best = 0;
+    for (uint32_t i = 0; i < b->left; i++) {
+        uint64_t x = (b->last[i] < p->at ? b->last[i] + table->size - p->at : b->last[i] - p->at) * inverse;
+        uint64_t steps = x - tc_mul_high(x, table->inverse) * table->size;
+        steps = steps < table->size ? steps : steps - table->size;
+        if (steps < least) {
+            least = steps;
+            best = i;
+        }
+    }
+    uint32_t at = b->last[best];
+    b->last[best] = b->last[b->left - 1];
+    return at;
+}
+
+/* Lists the free slots. */
+static void build_list_last(struct maglev_build *b)
+{
+    uint32_t n = 0;
+    b->last = tc_reallocarray(NULL, b->left, sizeof(*b->last));
+    for (uint32_t word = 0; word <= b->table->size / 64; word++)
+        for (uint64_t rest = ~b->taken[word]; rest; rest &= rest - 1) {
+            uint32_t at = word * 64 + (uint32_t)__builtin_ctzll(rest);
+            if (at < b->table->size)
+                b->last[n++] = at;
+        }
 }
 
 static inline void build_claim(struct maglev_build *b, struct claimant *h)
 {
     struct path *p = &b->paths[h->path];
-    uint32_t at = p->at, size = b->table->size;
-    while (b->taken[at / 64] >> (at % 64) & 1)
-        at = path_next(p, at, size);
+    uint32_t size = b->table->size;
+    if (TC_UNLIKELY(b->left == b->few))
+        build_list_last(b);
+    uint32_t at = b->last ? path_find_last(p, b) : path_find(p, b->taken, size);
     b->taken[at / 64] |= (uint64_t)1 << (at % 64);
     b->table->item[at] = h->item;
-    b->table->counts[h->item]++;
-    p->at = path_next(p, at, size);
+    p->at = slot_add(at, p->step, size);
     h->target += b->largest;
     b->left--;
 }
@@ -182,12 +252,17 @@ struct tc_ring *tc_maglev_new(const struct tc_ring_item *items, const double *we
     b.paths = tc_reallocarray(NULL, n, sizeof(*b.paths));
     b.hosts = tc_reallocarray(NULL, n, sizeof(*b.hosts));
     b.table = tc_ring_alloc_table(b.left, n);
+    while (b.few * b.few < size / 2) /* where `few` distances cost as much as size / few steps */
+        b.few++;
     build_sort_hosts(&b, items, weights);
     if (b.largest * (double)n > SKEW * sum)
         build_by_heap(&b);
     else
         build_in_rounds(&b);
+    for (uint32_t e = 0; e < b.table->size; e++)
+        b.table->counts[b.table->item[e]]++;
     tc_ring_count_absent(b.table);
+    tc_free(b.last);
     tc_free(b.taken);
     tc_free(b.paths);
     tc_free(b.hosts);
