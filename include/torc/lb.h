@@ -68,6 +68,7 @@
 #include <stdint.h>
 
 #include <torc/connectivity.h>
+#include <torc/error.h>
 #include <torc/export.h>
 #include <torc/size.h>
 #include <torc/status.h>
@@ -80,6 +81,8 @@ typedef struct torc_lb_helper torc_lb_helper;     /* the policy's way up */
 typedef struct torc_lb_child torc_lb_child;       /* a child policy over some of the endpoints */
 typedef struct torc_lb_endpoint torc_lb_endpoint; /* an endpoint of an update */
 typedef struct torc_lb_pick torc_lb_pick;         /* one RPC that wants to be placed */
+typedef struct torc_lb_call_end torc_lb_call_end; /* the end of an RPC that the policy placed */
+typedef struct torc_lb_check torc_lb_check;       /* a config that is checked */
 
 /* Returns how many addresses the endpoint has, 1 at least. */
 TORC_API size_t torc_lb_endpoint_address_count(const torc_lb_endpoint *endpoint);
@@ -91,9 +94,19 @@ TORC_API uint64_t torc_lb_endpoint_weight(const torc_lb_endpoint *endpoint);
 TORC_API const char *torc_lb_endpoint_hash_key(const torc_lb_endpoint *endpoint);
 
 /* Returns a child with Torc's policy of that name ("pick_first", "round_robin", ...) in its default settings; it has no
- * endpoints yet. `arg` comes back in on_child_state. NULL when no policy of Torc's has the name (the application's own
- * cannot be children), or it demands settings (priority and weighted_target, say), or the policy is being destroyed. */
+ * endpoints yet. policy NULL: the child's policy is what torc_lb_child_set_config says, and endpoints that it is given
+ * before are ignored. `arg` comes back in on_child_state. NULL when no policy of Torc's has the name (the application's
+ * own are children by config alone), or it demands settings (priority and weighted_target, say), or the policy is being
+ * destroyed. */
 TORC_API torc_lb_child *torc_lb_child_create(torc_lb_helper *helper, const char *policy, void *arg);
+/* Gives the child a policy by config, from its next torc_lb_child_set_endpoints on: the first that is known in a list
+ * as service configs have it, [{"name": {...}}, ...], which is `config_json` itself, or its member `field`
+ * ("childPolicy") where that is not NULL. Torc's policies and those of the channel's lb_policies may be named, nested
+ * at most 16 deep. When another policy follows, the child keeps the old one until the new one is connected. Returns 0,
+ * or a code with an error, and the child keeps what it has: TORC_EINVAL (the text is not JSON, the list is missing or
+ * malformed, no policy is known, a setting is refused), TORC_ESTATE (the policy is being destroyed). */
+TORC_API int torc_lb_child_set_config(torc_lb_child *child, const char *config_json, const char *field,
+                                      torc_error **error);
 /* Gives the child its endpoints, n of them, which are borrowed for the call, instead of those that it had; a connection
  * to an endpoint that stays is kept. pick_first and round_robin connect by themselves. */
 TORC_API void torc_lb_child_set_endpoints(torc_lb_child *child, const torc_lb_endpoint *const *endpoints, size_t n);
@@ -112,6 +125,11 @@ TORC_API void torc_lb_update_state(torc_lb_helper *helper, enum torc_connectivit
 /* Asks the resolver for newer endpoints; `update` follows if there are any. Resolvers limit how often they ask. */
 TORC_API void torc_lb_request_reresolution(torc_lb_helper *helper);
 
+/* Returns the time of the runtime's clock, in milliseconds from an arbitrary start; it never goes back. */
+TORC_API int64_t torc_lb_now_ms(const torc_lb_helper *helper);
+/* Has on_timer called once, after delay_ms; a timer that was set before is replaced. A negative delay: no timer. */
+TORC_API void torc_lb_set_timer(torc_lb_helper *helper, int64_t delay_ms);
+
 /* The parts of an RPC that a pick may look at, borrowed until `pick` returns. Returns "/package.Service/Method". */
 TORC_API const char *torc_lb_pick_method(const torc_lb_pick *pick);
 /* Returns the value of a request header, by its name in lower case (several joined by ','), borrowed until `pick`
@@ -120,6 +138,24 @@ TORC_API const char *torc_lb_pick_header(torc_lb_pick *pick, const char *name);
 /* Returns a uniform random number. It stays the same while the RPC waits in the queue and is picked for again; each
  * retry and each hedge has a number of its own. */
 TORC_API uint64_t torc_lb_pick_random(const torc_lb_pick *pick);
+/* Returns 1 if the pick is for an explanation alone (torc_explain): no RPC follows, so nothing is to be
+ * counted; else 0. */
+TORC_API int torc_lb_pick_explains(const torc_lb_pick *pick);
+/* Has on_call_end called with call_arg, once, however the pick comes out. The last call_arg of a pick counts. Does
+ * nothing for a pick that only explains, and where the factory has no on_call_end. */
+TORC_API void torc_lb_pick_watch(torc_lb_pick *pick, void *call_arg);
+
+/* Returns the status code of the RPC's attempt (each retry and hedge is a pick of its own); -1 where the pick led to
+ * none: it returned NULL, the child let the RPC wait or fail, or the connection took no more RPCs. */
+TORC_API int torc_lb_call_end_code(const torc_lb_call_end *end);
+/* Returns the value of a trailer, by its name in lower case (several joined by ','), borrowed until on_call_end
+ * returns; NULL: absent. */
+TORC_API const char *torc_lb_call_end_trailer(torc_lb_call_end *end, const char *name);
+
+/* Refuses the config: `field` (NULL: the config as a whole) and `text` are copied into the error. */
+TORC_API void torc_lb_check_refuse(torc_lb_check *check, const char *field, const char *text);
+/* Refuses the config if torc_lb_child_set_config would refuse its `field`. */
+TORC_API void torc_lb_check_child(torc_lb_check *check, const char *field);
 
 /* Makes policies of one name. */
 struct torc_lb_factory {
@@ -147,6 +183,16 @@ struct torc_lb_factory {
      * freed, by the thread that frees the last of them or that drives the loop. Not called if torc_channel_new failed.
      * May be NULL. */
     void (*release)(void *arg);
+    /* An RPC ended that torc_lb_pick_watch asked for; not called after `destroy`. What call_arg points to must live
+     * until then. Must not call anything but the accessors of `end`, torc_lb_now_ms, torc_lb_set_timer,
+     * torc_lb_request_reresolution and torc_lb_update_state, which takes effect after it has returned. May be NULL. */
+    void (*on_call_end)(void *state, void *call_arg, torc_lb_call_end *end);
+    /* The time of torc_lb_set_timer has come (may be NULL). */
+    void (*on_timer)(void *state);
+    /* Looks at a config before it is used: one that it refuses makes the service config invalid, and the channel keeps
+     * the last that was good. Without it every JSON object is accepted. Called on any thread, also by several at once,
+     * before `create` as well; must not call anything but torc_lb_check_refuse and torc_lb_check_child. */
+    void (*check_config)(torc_lb_check *check, const char *config_json, void *arg);
 };
 
 #ifdef __cplusplus

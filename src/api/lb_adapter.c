@@ -21,12 +21,16 @@ struct torc_lb_helper {
     const struct torc_lb_factory *app;
     void *state;
     struct tc_link children;
+    unsigned depth; /* of the policy's config; its children's are one deeper */
     bool published;
     bool publishing; /* the application published from inside on_child_state */
+    bool ending;     /* the application is in on_call_end: what it publishes waits for `later` */
     enum torc_connectivity shown;
     struct tc_status status;
     struct tc_task exit_idle;
+    struct tc_task later; /* publishes */
     struct tc_task bye;
+    struct tc_timer timer;
 };
 
 struct torc_lb_child {
@@ -34,7 +38,7 @@ struct torc_lb_child {
     struct tc_lb_helper helper; /* of the child policy */
     torc_lb_helper *owner;
     struct tc_graceful_switch *slot; /* NULL after the policy's shutdown */
-    struct tc_lb_config *config;
+    struct tc_lb_config *config; /* NULL: torc_lb_child_set_config is still to come */
     struct tc_picker *picker;
     struct tc_status status; /* of the last state */
     void *arg;
@@ -48,12 +52,37 @@ struct torc_lb_endpoint {
 };
 
 struct torc_lb_pick {
+    const struct torc_lb_factory *app;
     const struct tc_pick_args *args;
+    bool watched;
+    void *call_arg;
+};
+
+struct torc_lb_call_end {
+    const struct tc_status *status;    /* NULL: there was no RPC */
+    const struct tc_headers *trailers; /* NULL: none */
+    struct tc_arena *arena;
+};
+
+struct torc_lb_check {
+    const struct tc_lb_registry *registry;
+    const json_t *json;
+    unsigned depth;
+    struct tc_validation_errors *errors;
 };
 
 struct app_config {
     struct tc_lb_config base;
+    unsigned depth;
     char *json;
+};
+
+/* In the call's arena. */
+struct app_tracker {
+    struct tc_call_tracker base;
+    torc_lb_helper *policy; /* a reference */
+    struct tc_arena *arena;
+    void *call_arg;
 };
 
 struct app_picker {
@@ -71,16 +100,52 @@ static void policy_unref(torc_lb_helper *p)
 
 /* --- picks --- */
 
+static void call_ended(torc_lb_helper *p, void *call_arg, torc_lb_call_end *end)
+{
+    if (!p->base.helper)
+        return;
+    p->ending = true;
+    p->app->on_call_end(p->state, call_arg, end);
+    p->ending = false;
+}
+
+static void on_tracked_call_done(struct tc_call_tracker *base, const struct tc_status *status,
+                                 const struct tc_headers *trailers)
+{
+    struct app_tracker *t = TC_CONTAINER_OF(base, struct app_tracker, base);
+    call_ended(t->policy, t->call_arg,
+               &(torc_lb_call_end){.status = status, .trailers = trailers, .arena = t->arena});
+    policy_unref(t->policy);
+}
+
+/* The application watches the RPC: it hears of the end, which is now if the RPC was not placed. */
+static void call_watch(torc_lb_helper *p, const torc_lb_pick *pick, enum tc_pick_kind kind, struct tc_pick *out)
+{
+    struct tc_arena *arena = pick->args->arena;
+    struct app_tracker *t = kind == TC_PICK_COMPLETE ? tc_arena_calloc(arena, 1, sizeof(*t)) : NULL;
+    if (!t) {
+        call_ended(p, pick->call_arg, &(torc_lb_call_end){.arena = arena});
+        return;
+    }
+    *t = (struct app_tracker){
+        .base.on_done = on_tracked_call_done, .policy = p, .arena = arena, .call_arg = pick->call_arg};
+    tc_lref_inc(&p->ref);
+    tc_pick_track(out, &t->base);
+}
+
 static enum tc_pick_kind app_pick(struct tc_picker *picker, const struct tc_pick_args *args, struct tc_pick *out)
 {
     torc_lb_helper *p = TC_CONTAINER_OF(picker, struct app_picker, base)->policy;
     /* The application is not asked after the shutdown, and not for the text of a deadline. */
     if (!p->base.helper || args->waiting)
         return TC_PICK_QUEUE;
-    struct torc_lb_pick pick = {.args = args};
+    struct torc_lb_pick pick = {.app = p->app, .args = args};
     torc_lb_child *child = p->app->pick(p->state, &pick);
+    enum tc_pick_kind kind = child ? tc_picker_pick(child->picker, args, out) : TC_PICK_QUEUE;
+    if (pick.watched)
+        call_watch(p, &pick, kind, out);
     if (child)
-        return tc_picker_pick(child->picker, args, out);
+        return kind;
     if (p->shown == TORC_CONNECTIVITY_TRANSIENT_FAILURE) {
         out->status = tc_status_ref(&p->status);
         return TC_PICK_FAIL;
@@ -121,7 +186,35 @@ void torc_lb_update_state(torc_lb_helper *p, enum torc_connectivity state, const
     else
         tc_status_set(&p->status, (struct tc_status){0});
     p->publishing = true;
-    policy_publish(p);
+    if (p->ending)
+        tc_loop_defer(p->base.helper->env->loop, &p->later);
+    else
+        policy_publish(p);
+}
+
+static void on_later(struct tc_task *task)
+{
+    policy_publish(TC_CONTAINER_OF(task, torc_lb_helper, later));
+}
+
+int64_t torc_lb_now_ms(const torc_lb_helper *p)
+{
+    return (int64_t)tc_loop_now_ms(p->timer.loop);
+}
+
+void torc_lb_set_timer(torc_lb_helper *p, int64_t delay_ms)
+{
+    if (p->base.helper && delay_ms >= 0)
+        tc_timer_start(&p->timer, (uint64_t)delay_ms);
+    else
+        tc_timer_stop(&p->timer);
+}
+
+static void on_timer(struct tc_timer *timer)
+{
+    torc_lb_helper *p = TC_CONTAINER_OF(timer, torc_lb_helper, timer);
+    if (p->app->on_timer)
+        p->app->on_timer(p->state);
 }
 
 void torc_lb_request_reresolution(torc_lb_helper *p)
@@ -135,20 +228,46 @@ const char *torc_lb_pick_method(const torc_lb_pick *pick)
     return tc_arena_dup(pick->args->arena, pick->args->path);
 }
 
-const char *torc_lb_pick_header(torc_lb_pick *pick, const char *name)
+static const char *header_joined(const struct tc_headers *headers, const char *name, struct tc_arena *arena)
 {
     struct tc_buf scratch = {0};
     struct tc_slice value;
     const char *out = NULL;
-    if (tc_headers_joined(pick->args->headers, tc_slice_str(name), &scratch, &value))
-        out = tc_arena_dup(pick->args->arena, value);
+    if (tc_headers_joined(headers, tc_slice_str(name), &scratch, &value))
+        out = tc_arena_dup(arena, value);
     tc_buf_fini(&scratch);
     return out;
+}
+
+const char *torc_lb_pick_header(torc_lb_pick *pick, const char *name)
+{
+    return header_joined(pick->args->headers, name, pick->args->arena);
 }
 
 uint64_t torc_lb_pick_random(const torc_lb_pick *pick)
 {
     return pick->args->random;
+}
+
+int torc_lb_pick_explains(const torc_lb_pick *pick)
+{
+    return pick->args->dry;
+}
+
+void torc_lb_pick_watch(torc_lb_pick *pick, void *call_arg)
+{
+    pick->watched = !pick->args->dry && pick->app->on_call_end;
+    pick->call_arg = call_arg;
+}
+
+int torc_lb_call_end_code(const torc_lb_call_end *end)
+{
+    return end->status ? (int)end->status->code : -1;
+}
+
+const char *torc_lb_call_end_trailer(torc_lb_call_end *end, const char *name)
+{
+    return end->trailers ? header_joined(end->trailers, name, end->arena) : NULL;
 }
 
 /* --- children --- */
@@ -198,10 +317,10 @@ torc_lb_child *torc_lb_child_create(torc_lb_helper *p, const char *policy, void 
 {
     if (!p->base.helper)
         return NULL;
-    struct tc_lb_config *config = tc_lb_default_config(p->base.helper->env->registry, policy);
-    if (!config)
+    struct tc_lb_config *config = policy ? tc_lb_default_config(p->base.helper->env->registry, policy) : NULL;
+    if (policy && !config)
         return NULL;
-    if (config->factory->create == app_create) { /* policies that are children of one another would not end */
+    if (config && config->factory->create == app_create) { /* children of one another would not end */
         tc_lb_config_unref(config);
         return NULL;
     }
@@ -217,9 +336,58 @@ torc_lb_child *torc_lb_child_create(torc_lb_helper *p, const char *policy, void 
     return c;
 }
 
+/* Returns NULL after an error. */
+static struct tc_lb_config *child_config_parse(const torc_lb_check *check, const char *field)
+{
+    if (!field)
+        return tc_lb_parse_list(check->registry, check->json, check->depth + 1, check->errors);
+    if (json_is_object(check->json))
+        return tc_lb_parse_child(check->registry, check->json, field, check->depth, check->errors);
+    tc_validation_add(check->errors, "must be an object");
+    return NULL;
+}
+
+int torc_lb_child_set_config(torc_lb_child *c, const char *config_json, const char *field, torc_error **error)
+{
+    if (tc_error_pending(error))
+        return TORC_EINVAL;
+    if (!c->slot) {
+        tc_error_set(error, TORC_ESTATE, TORC_LAYER_API, "the policy is being destroyed");
+        return TORC_ESTATE;
+    }
+    char *why = NULL;
+    struct tc_validation_errors errors = {0};
+    json_t *json = tc_json_parse(tc_slice_str(config_json), &why);
+    torc_lb_check check = {c->helper.env->registry, json, c->owner->depth, &errors};
+    struct tc_lb_config *config = json ? child_config_parse(&check, field) : NULL;
+    if (config) {
+        tc_lb_config_unref(c->config);
+        c->config = config;
+    } else {
+        tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "config of a child: %s",
+                     why ? why : tc_validation_text(&errors));
+    }
+    tc_validation_fini(&errors);
+    json_decref(json);
+    tc_free(why);
+    return config ? 0 : TORC_EINVAL;
+}
+
+void torc_lb_check_refuse(torc_lb_check *check, const char *field, const char *text)
+{
+    char *path = field ? tc_asprintf(".%s", field) : NULL;
+    tc_validation_add_at(check->errors, path ? path : "", "%s", text);
+    tc_free(path);
+}
+
+void torc_lb_check_child(torc_lb_check *check, const char *field)
+{
+    tc_lb_config_unref(child_config_parse(check, field));
+}
+
 void torc_lb_child_set_endpoints(torc_lb_child *c, const torc_lb_endpoint *const *endpoints, size_t n)
 {
-    if (!c->slot)
+    if (!c->slot || !c->config)
         return;
     struct tc_endpoint **at = n ? tc_calloc(n, sizeof(struct tc_endpoint *)) : NULL;
     for (size_t i = 0; i < n; i++)
@@ -303,8 +471,10 @@ static void endpoints_hand_over(torc_lb_helper *p, const struct tc_endpoints *li
 static struct tc_status app_update(struct tc_lb_policy *policy, const struct tc_lb_update *update)
 {
     torc_lb_helper *p = TC_CONTAINER_OF(policy, torc_lb_helper, base);
+    const struct app_config *config = TC_CONTAINER_OF(update->config, struct app_config, base);
     if (update->endpoints) {
-        endpoints_hand_over(p, update->endpoints, TC_CONTAINER_OF(update->config, struct app_config, base)->json);
+        p->depth = config->depth;
+        endpoints_hand_over(p, update->endpoints, config->json);
     } else if (!p->published) { /* no endpoints yet, since resolution failed: fails until the first list */
         p->shown = TORC_CONNECTIVITY_TRANSIENT_FAILURE;
         tc_status_set(&p->status, tc_status_ref(update->endpoints_error));
@@ -350,6 +520,8 @@ static void app_shutdown(struct tc_lb_policy *policy)
         return;
     struct tc_loop *loop = p->base.helper->env->loop;
     tc_task_cancel(&p->exit_idle);
+    tc_task_cancel(&p->later);
+    tc_timer_stop(&p->timer);
     /* Silent at once. The application may be up the stack, so its destroy is called by the serial queue. */
     TC_LIST_FOREACH(it, &p->children)
     {
@@ -395,23 +567,35 @@ static struct tc_lb_policy *app_create(const struct tc_lb_factory *factory, stru
     p->shown = TORC_CONNECTIVITY_CONNECTING;
     tc_list_init(&p->children);
     tc_task_init(&p->exit_idle, on_exit_idle);
+    tc_task_init(&p->later, on_later);
     tc_task_init(&p->bye, on_bye);
+    tc_timer_init(&p->timer, helper->env->loop, on_timer);
     p->state = p->app->create(p, p->app->arg);
     return &p->base;
 }
 
 static struct tc_lb_config *app_parse(const struct tc_lb_factory *factory, const json_t *json,
-                                      const struct tc_lb_registry *registry TC_UNUSED, unsigned depth TC_UNUSED,
+                                      const struct tc_lb_registry *registry, unsigned depth,
                                       struct tc_validation_errors *errors)
 {
     if (!json_is_object(json)) {
         tc_validation_add(errors, "must be an object");
         return NULL;
     }
+    const struct torc_lb_factory *app = factory->arg;
+    char *text = tc_json_text(json, false);
+    size_t before = errors->count;
+    if (app->check_config)
+        app->check_config(&(torc_lb_check){registry, json, depth, errors}, text, app->arg);
+    if (errors->count != before) {
+        tc_free(text);
+        return NULL;
+    }
     struct app_config *c = TC_NEW(struct app_config);
     c->base.factory = factory;
     tc_ref_init(&c->base.ref);
-    c->json = tc_json_text(json, false);
+    c->depth = depth;
+    c->json = text;
     return &c->base;
 }
 
