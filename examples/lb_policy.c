@@ -37,9 +37,11 @@ static void publish(struct fewest *f, const char *why)
     for (struct place *p = f->at; p < f->at + MOST; p++)
         if (p->child && n[p->state]++ < MOST && p->state == TORC_CONNECTIVITY_READY)
             f->ready[f->n_ready++] = p;
-    torc_lb_update_state(f->helper, f->n_ready                        ? TORC_CONNECTIVITY_READY
-                                    : n[TORC_CONNECTIVITY_CONNECTING] ? TORC_CONNECTIVITY_CONNECTING
-                                                                      : TORC_CONNECTIVITY_TRANSIENT_FAILURE, why);
+    torc_lb_update_state(f->helper,
+                         f->n_ready                        ? TORC_CONNECTIVITY_READY
+                         : n[TORC_CONNECTIVITY_CONNECTING] ? TORC_CONNECTIVITY_CONNECTING
+                                                           : TORC_CONNECTIVITY_TRANSIENT_FAILURE,
+                         why);
 }
 
 static struct place *place_of(struct fewest *f, const char *address)
@@ -116,10 +118,16 @@ static void destroy(void *state)
 
 int main(int argc, char **argv)
 {
-    static const struct torc_lb_factory fewest = {
-        TORC_SIZE(torc_lb_factory), .name = "fewest", .create = create, .update = update, .arg = &only,
-        .on_child_state = on_child_state, .pick = pick, .destroy = destroy, .on_call_end = on_call_end,
-        .check_config = check_config};
+    static const struct torc_lb_factory fewest = {TORC_SIZE(torc_lb_factory),
+                                                  .name = "fewest",
+                                                  .create = create,
+                                                  .update = update,
+                                                  .arg = &only,
+                                                  .on_child_state = on_child_state,
+                                                  .pick = pick,
+                                                  .destroy = destroy,
+                                                  .on_call_end = on_call_end,
+                                                  .check_config = check_config};
     static const struct torc_lb_factory *const policies[] = {&fewest, NULL};
     struct torc_channel_options o = {
         TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(), .lb_policies = policies,

@@ -38,7 +38,7 @@ struct torc_lb_child {
     struct tc_lb_helper helper; /* of the child policy */
     torc_lb_helper *owner;
     struct tc_graceful_switch *slot; /* NULL after the policy's shutdown */
-    struct tc_lb_config *config; /* NULL: torc_lb_child_set_config is still to come */
+    struct tc_lb_config *config;     /* NULL: torc_lb_child_set_config is still to come */
     struct tc_picker *picker;
     struct tc_status status; /* of the last state */
     void *arg;
@@ -113,8 +113,7 @@ static void on_tracked_call_done(struct tc_call_tracker *base, const struct tc_s
                                  const struct tc_headers *trailers)
 {
     struct app_tracker *t = TC_CONTAINER_OF(base, struct app_tracker, base);
-    call_ended(t->policy, t->call_arg,
-               &(torc_lb_call_end){.status = status, .trailers = trailers, .arena = t->arena});
+    call_ended(t->policy, t->call_arg, &(torc_lb_call_end){.status = status, .trailers = trailers, .arena = t->arena});
     policy_unref(t->policy);
 }
 

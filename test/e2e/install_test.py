@@ -155,11 +155,13 @@ def test_examples():
         check("/echo.Echo/Say to " + first + ": OK" in sh([f"{example}/interceptor", first]), "interceptor")
         lines = sh([f"{example}/ring_hash", first, second]).splitlines()
         check(len(lines) == 8 and lines[:4] == lines[4:], f"the same session, the same backend: {lines}")
+        lines = sh([f"{example}/lb_policy", f"ipv4:{first},{second}"]).splitlines()
+        check(len(lines) == 8 and set(lines) <= {f"{first} ", f"{second} "}, f"lb_policy: {lines}")
 
 
 def test_examples_say_why():
     closed = free_address()
-    for name in ("unary", "streaming", "async", "epoll_loop", "ring_hash", "interceptor"):
+    for name in ("unary", "streaming", "async", "epoll_loop", "ring_hash", "interceptor", "lb_policy"):
         for target in ("foo://x", "dns:", closed):
             done = subprocess.run([os.path.join(BUILD, "examples", name), target], capture_output=True, text=True,
                                   timeout=WAIT * 2, check=False)

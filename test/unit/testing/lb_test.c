@@ -317,7 +317,7 @@ static void test_ends_of_calls(void **state)
     assert_int_equal(w.tally.placed, 6);
     assert_true(w.tally.codes[TORC_STATUS_OK] >= 4);
     assert_true(w.tally.codes[TORC_STATUS_UNAVAILABLE] >= 1);
-    /* An explanation is no RPC. */
+    /* An explanation sends no RPC. */
     int unplaced = w.tally.unplaced;
     torc_result_free(torc_explain(w.channel, "t.Test/Say", NULL));
     assert_true(w.tally.explained > 0);
