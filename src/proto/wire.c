@@ -27,9 +27,11 @@ const struct tc_field_type tc_field_types[] = {
 
 static bool slice_take_varint(struct tc_slice *at, uint64_t *out)
 {
-    size_t width = tc_wire_varint(at->data, at->data + at->len, 10, out);
+    size_t width = at->len ? tc_wire_varint(at->data, at->data + at->len, 10, out) : 0; /* empty: maybe NULL */
+    if (!width)
+        return false;
     *at = tc_slice_of(at->data + width, at->len - width);
-    return width != 0;
+    return true;
 }
 
 bool tc_wire_next(struct tc_slice *rest, struct tc_wire_field *out)
