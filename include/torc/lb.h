@@ -102,9 +102,9 @@ TORC_API torc_lb_child *torc_lb_child_create(torc_lb_helper *helper, const char 
 /* Gives the child a policy by config, from its next torc_lb_child_set_endpoints on: the first that is known in a list
  * as service configs have it, [{"name": {...}}, ...], which is `config_json` itself, or its member `field`
  * ("childPolicy") where that is not NULL. Torc's policies and those of the channel's lb_policies may be named, nested
- * at most 16 deep. When another policy follows, the child keeps the old one until the new one is connected. Returns 0,
- * or a code with an error, and the child keeps what it has: TORC_EINVAL (the text is not JSON, the list is missing or
- * malformed, no policy is known, a setting is refused), TORC_ESTATE (the policy is being destroyed). */
+ * at most 16 deep. When another policy follows, the child keeps the old one until the new one has left CONNECTING.
+ * Returns 0, or a code with an error, and the child keeps what it has: TORC_EINVAL (the text is not JSON, the list is
+ * missing or malformed, no policy is known, a setting is refused), TORC_ESTATE (the policy is being destroyed). */
 TORC_API int torc_lb_child_set_config(torc_lb_child *child, const char *config_json, const char *field,
                                       torc_error **error);
 /* Gives the child its endpoints, n of them, which are borrowed for the call, instead of those that it had; a connection
@@ -120,7 +120,8 @@ TORC_API void torc_lb_child_connect(torc_lb_child *child);
 TORC_API void torc_lb_child_destroy(torc_lb_child *child);
 
 /* Publishes the policy's state, which is CONNECTING before, or TRANSIENT_FAILURE after name resolution failed; picks
- * that wait are tried again. message (copied, may be NULL): the reason of TRANSIENT_FAILURE. */
+ * that wait are tried again. SHUTDOWN and unknown numbers count as TRANSIENT_FAILURE. message (copied, may be NULL):
+ * the reason of TRANSIENT_FAILURE. */
 TORC_API void torc_lb_update_state(torc_lb_helper *helper, enum torc_connectivity state, const char *message);
 /* Asks the resolver for newer endpoints; `update` follows if there are any. Resolvers limit how often they ask. */
 TORC_API void torc_lb_request_reresolution(torc_lb_helper *helper);
@@ -141,12 +142,14 @@ TORC_API uint64_t torc_lb_pick_random(const torc_lb_pick *pick);
 /* Returns 1 if the pick is for an explanation alone (torc_explain): no RPC follows, so nothing is to be
  * counted; else 0. */
 TORC_API int torc_lb_pick_explains(const torc_lb_pick *pick);
-/* Has on_call_end called with call_arg, once, however the pick comes out. The last call_arg of a pick counts. Does
- * nothing for a pick that only explains, and where the factory has no on_call_end. */
+/* Has on_call_end called with call_arg, once, however the pick comes out, unless `destroy` comes before: call_arg is
+ * the policy's to free then. The last call_arg of a pick counts. Does nothing for a pick that only explains, and where
+ * the factory has no on_call_end. */
 TORC_API void torc_lb_pick_watch(torc_lb_pick *pick, void *call_arg);
 
 /* Returns the status code of the RPC's attempt (each retry and hedge is a pick of its own); -1 where the pick led to
- * none: it returned NULL, the child let the RPC wait or fail, or the connection took no more RPCs. */
+ * none: it returned NULL, the child let the RPC wait or fail, the connection took no more RPCs, or the RPC ended before
+ * it was sent (its deadline, its call credentials). */
 TORC_API int torc_lb_call_end_code(const torc_lb_call_end *end);
 /* Returns the value of a trailer, by its name in lower case (several joined by ','), borrowed until on_call_end
  * returns; NULL: absent. */
@@ -154,7 +157,7 @@ TORC_API const char *torc_lb_call_end_trailer(torc_lb_call_end *end, const char 
 
 /* Refuses the config: `field` (NULL: the config as a whole) and `text` are copied into the error. */
 TORC_API void torc_lb_check_refuse(torc_lb_check *check, const char *field, const char *text);
-/* Refuses the config if torc_lb_child_set_config would refuse its `field`. */
+/* Refuses the config if torc_lb_child_set_config would refuse its `field`, which must not be NULL. */
 TORC_API void torc_lb_check_child(torc_lb_check *check, const char *field);
 
 /* Makes policies of one name. */
@@ -185,7 +188,8 @@ struct torc_lb_factory {
     void (*release)(void *arg);
     /* An RPC ended that torc_lb_pick_watch asked for; not called after `destroy`. What call_arg points to must live
      * until then. Must not call anything but the accessors of `end`, torc_lb_now_ms, torc_lb_set_timer,
-     * torc_lb_request_reresolution and torc_lb_update_state, which takes effect after it has returned. May be NULL. */
+     * torc_lb_request_reresolution and torc_lb_update_state, which takes effect after it has returned; to publish at an
+     * end with code -1 has the RPC picked for again, without end if `pick` returns NULL each time. May be NULL. */
     void (*on_call_end)(void *state, void *call_arg, torc_lb_call_end *end);
     /* The time of torc_lb_set_timer has come (may be NULL). */
     void (*on_timer)(void *state);

@@ -33,6 +33,11 @@ struct torc_lb_helper {
     struct tc_timer timer;
 };
 
+struct child_state {
+    enum torc_connectivity state;
+    struct tc_status why; /* of TRANSIENT_FAILURE */
+};
+
 struct torc_lb_child {
     struct tc_link link;
     struct tc_lb_helper helper; /* of the child policy */
@@ -40,9 +45,9 @@ struct torc_lb_child {
     struct tc_graceful_switch *slot; /* NULL after the policy's shutdown */
     struct tc_lb_config *config;     /* NULL: torc_lb_child_set_config is still to come */
     struct tc_picker *picker;
-    struct tc_status status; /* of the last state */
+    struct tc_status status; /* of the last state that the application was told */
     void *arg;
-    TC_VEC(enum torc_connectivity) untold;
+    TC_VEC(struct child_state) untold;
     struct tc_task tell;
 };
 
@@ -178,6 +183,8 @@ void torc_lb_update_state(torc_lb_helper *p, enum torc_connectivity state, const
 {
     if (!p->base.helper)
         return;
+    if ((unsigned)state >= TORC_CONNECTIVITY_SHUTDOWN) /* not a policy's to publish */
+        state = TORC_CONNECTIVITY_TRANSIENT_FAILURE;
     p->shown = state;
     if (state == TORC_CONNECTIVITY_TRANSIENT_FAILURE)
         tc_status_set(&p->status, tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_LB, "LB policy %s: %s",
@@ -283,10 +290,9 @@ static void child_update_state(struct tc_lb_helper *h, enum torc_connectivity st
 {
     torc_lb_child *c = child_of(h);
     bool failed = state == TORC_CONNECTIVITY_TRANSIENT_FAILURE;
-    tc_status_set(&c->status, failed ? tc_status_ref(status) : (struct tc_status){0});
     tc_picker_unref(c->picker);
     c->picker = picker;
-    *tc_vec_push(&c->untold) = state;
+    *tc_vec_push(&c->untold) = (struct child_state){state, failed ? tc_status_ref(status) : (struct tc_status){0}};
     tc_loop_defer(h->env->loop, &c->tell);
 }
 
@@ -297,7 +303,8 @@ static void on_tell(struct tc_task *task)
 {
     torc_lb_child *c = TC_CONTAINER_OF(task, struct torc_lb_child, tell);
     torc_lb_helper *p = c->owner;
-    enum torc_connectivity state = c->untold.data[0];
+    enum torc_connectivity state = c->untold.data[0].state;
+    tc_status_set(&c->status, c->untold.data[0].why);
     tc_vec_remove(&c->untold, 0);
     if (c->untold.len)
         tc_loop_defer(c->helper.env->loop, &c->tell);
@@ -420,6 +427,8 @@ void torc_lb_child_destroy(torc_lb_child *c)
     tc_picker_unref(c->picker);
     tc_status_fini(&c->status);
     tc_lb_config_unref(c->config);
+    for (size_t i = 0; i < c->untold.len; i++)
+        tc_status_fini(&c->untold.data[i].why);
     tc_vec_fini(&c->untold);
     tc_free(c);
 }

@@ -176,7 +176,7 @@ static void call_on_written(void *arg)
 static void call_on_half_close(void *arg)
 {
     struct csds_core_call *c = arg;
-    tc_csds_call_finish(&c->base, TORC_STATUS_OK, "");
+    tc_csds_call_no_more(&c->base);
 }
 
 static void call_on_end(void *arg, const struct tc_status *why TC_UNUSED)

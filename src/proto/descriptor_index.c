@@ -202,6 +202,10 @@ static bool visit(struct walk *w, enum kind kind, struct tc_slice scope, struct 
     if (scope.len)
         tc_buf_append_char(&full, '.');
     tc_buf_append_slice(&full, name);
+    if (full.len > MAX_NAME) {
+        tc_buf_fini(&full);
+        return malformed(w, "a full name of more than 4096 bytes");
+    }
     bool good = symbol_visit(w, kind, &full) && (kind != EXTENSION || extension_visit(w, bytes)) &&
                 /* The values of an enum are named beside it, as in C++. */
                 (kind >= VALUE || children_visit(w, kind, kind == ENUM ? scope : tc_buf_slice(&full), bytes, depth));

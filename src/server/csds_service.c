@@ -114,6 +114,14 @@ void tc_csds_call_finish(struct tc_csds_call *c, int code, const char *text)
     c->ops->finish(c, code, text);
 }
 
+void tc_csds_call_no_more(struct tc_csds_call *c)
+{
+    if (tc_list_linked(&c->link) && !c->answer)
+        c->unary = true; /* the answer that it waits for ends it */
+    else
+        tc_csds_call_finish(c, TORC_STATUS_OK, "");
+}
+
 static void csds_call_send(struct tc_csds_call *c, struct csds_answer *a)
 {
     c->answer = a;

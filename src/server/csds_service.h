@@ -70,6 +70,8 @@ void tc_csds_call_ask(struct tc_csds_call *call, struct tc_slice request);
 bool tc_csds_call_sends(const struct tc_csds_call *call);
 /* The answer was written, or the call is over. */
 void tc_csds_call_release(struct tc_csds_call *call);
+/* The client has sent its last request: the call ends, after the answer that it waits for. */
+void tc_csds_call_no_more(struct tc_csds_call *call);
 /* Ends the call, once. */
 void tc_csds_call_finish(struct tc_csds_call *call, int code, const char *text);
 

@@ -292,6 +292,16 @@ static void streams_and_refusals(void **state)
     assert_int_equal(torc_result_code(end), TORC_STATUS_OK);
     torc_result_free(end);
     torc_stream_free(call);
+    /* A request with the end of the stream is answered, too. */
+    call = torc_stream_open(w.ask, SERVICE "StreamClientStatus", NULL, &error);
+    assert_int_equal(torc_stream_send(call, "", 0, TORC_SEND_LAST, -1), 0);
+    assert_int_equal(torc_stream_receive(call, -1, &m), 1);
+    assert_true(torc_message_size(m) > 0);
+    assert_int_equal(torc_stream_receive(call, -1, &m), 0);
+    end = torc_stream_finish(call);
+    assert_int_equal(torc_result_code(end), TORC_STATUS_OK);
+    torc_result_free(end);
+    torc_stream_free(call);
     /* Node matchers are meant for control planes. */
     end = fetch(&w, "\x0a\x00", 2);
     assert_int_equal(torc_result_code(end), TORC_STATUS_INVALID_ARGUMENT);

@@ -110,7 +110,7 @@ def test_written():
         inner = os.path.join(folder, "a", "b")
         os.makedirs(inner)
         refused("describe", address, "shop.Orders", "--proto-out-dir", inner,
-                says='the name of the file "../../evil.proto" is not a path inside of a folder')
+                says='the name of the file "../../evil.proto" is not the path of a .proto file inside of the folder')
         same(os.listdir(folder), ["a"])
 
 

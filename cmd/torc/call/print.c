@@ -283,7 +283,7 @@ static void append_time(struct tc_buf *b, const char *what, uint64_t us)
 
 static void append_details(struct tc_buf *b, const char *details)
 {
-    json_t *list = details ? json_loads(details, 0, NULL) : NULL, *item;
+    json_t *list = details ? json_loads(details, JSON_ALLOW_NUL, NULL) : NULL, *item;
     size_t i;
     json_array_foreach(list, i, item)
     {

@@ -269,6 +269,7 @@ char *run_details(struct run *r, const torc_result *result)
         tc_buf_append_char(&out, i ? ',' : '[');
         append_detail(r, url, bytes, size, &out);
     }
+    reflect_rest(&r->schema.reflect);
     if (out.len)
         tc_buf_append_char(&out, ']');
     return out.len ? tc_buf_take(&out) : NULL;

@@ -54,13 +54,16 @@ static int write_set(const struct schema *s, const char *path)
     return rc;
 }
 
-/* Returns true for a relative path without "." and ".." and control characters. */
+/* Returns true for the relative path of a .proto file, no part of which is hidden, "." or "..", without control
+ * characters. The names are a server's: no other file of the folder may be overwritten. */
 static bool is_safe(const char *name)
 {
     struct tc_slice rest = tc_slice_str(name), part;
     for (bool more = true; tc_slice_split(&rest, &more, '/', &part);)
-        if (!part.len || tc_slice_eq_str(part, ".") || tc_slice_eq_str(part, ".."))
+        if (!part.len || *part.data == '.')
             return false;
+    if (!tc_slice_ends(tc_slice_str(name), tc_slice_str(".proto")))
+        return false;
     for (const char *p = name; *p; p++)
         if ((unsigned char)*p < ' ' || *p == '\\' || *p == 0x7f)
             return false;
@@ -84,8 +87,9 @@ static int write_text(const struct schema *s, const char *folder, const char *na
 {
     torc_error *error = NULL;
     if (!is_safe(name))
-        return cli_fail(s->command, "--proto-out-dir: the name of the file \"%s\" is not a path inside of a folder",
-                        name);
+        return cli_fail(
+            s->command,
+            "--proto-out-dir: the name of the file \"%s\" is not the path of a .proto file inside of the folder", name);
     char *text = torc_schema_describe(s->types, name, &error);
     if (!text)
         return cli_fail_error(s->command, error);

@@ -220,7 +220,7 @@ static void note_writable(struct csds_call *c, struct tc_rstr *message TC_UNUSED
 
 static void note_half_closed(struct csds_call *c, struct tc_rstr *message TC_UNUSED)
 {
-    tc_csds_call_finish(&c->base, TORC_STATUS_OK, NULL);
+    tc_csds_call_no_more(&c->base);
 }
 
 static void note_cancelled(struct csds_call *c, struct tc_rstr *message TC_UNUSED)

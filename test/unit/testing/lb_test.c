@@ -401,6 +401,43 @@ static void test_an_end_lets_the_next_go(void **state)
     assert_int_equal(w.tally.destroyed, 1);
 }
 
+/* States that no policy has count as TRANSIENT_FAILURE, also below a policy that keeps a table by state. */
+static int shown;
+
+static void shows_update(void *state, const torc_lb_endpoint *const *endpoints, size_t n, const char *config_json)
+{
+    (void)endpoints, (void)n, (void)config_json;
+    torc_lb_update_state(state, (enum torc_connectivity)shown, "as it says");
+}
+
+static void test_states_that_are_none(void **state)
+{
+    (void)state;
+    static const struct torc_lb_factory factory = {.size = sizeof(factory),
+                                                   .name = "shows",
+                                                   .create = nested_create,
+                                                   .update = shows_update,
+                                                   .pick = nested_pick,
+                                                   .destroy = nested_destroy};
+    static const struct torc_lb_factory *const policies[] = {&factory, NULL};
+    static const int numbers[] = {TORC_CONNECTIVITY_SHUTDOWN, 5, 1000000, -1};
+    struct torc_channel_options o = {
+        TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(), .lb_policies = policies,
+        .service_config_json = "{\"loadBalancingConfig\":[{\"weighted_target_experimental\":{\"targets\":{\"t\":"
+                               "{\"weight\":1,\"childPolicy\":[{\"shows\":{}}]}}}}]}"};
+    char said[128];
+    torc_testing *world = torc_testing_new(1, NULL);
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        nested.made = 0;
+        shown = numbers[i];
+        torc_channel *channel = torc_channel_new(NULL, addresses[0], &o, NULL);
+        assert_int_equal(say(channel, NULL, said), TORC_STATUS_UNAVAILABLE);
+        assert_non_null(strstr(said, "as it says"));
+        torc_channel_free(channel);
+    }
+    assert_int_equal(torc_testing_free(world), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -408,6 +445,7 @@ int main(void)
         cmocka_unit_test(test_child_config_is_refused),
         cmocka_unit_test(test_policies_of_the_application_as_children),
         cmocka_unit_test(test_config_is_checked),
+        cmocka_unit_test(test_states_that_are_none),
         cmocka_unit_test(test_ends_of_calls),
         cmocka_unit_test(test_an_end_lets_the_next_go),
     };
