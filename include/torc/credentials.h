@@ -86,8 +86,11 @@ TORC_API torc_credentials *torc_credentials_tls_files(const struct torc_tls_file
 /* Uses the security that the control plane configures for each cluster of an "xds:" target, with the certificate
  * providers of the bootstrap; uses `fallback`, of which it takes a reference, for clusters without such a configuration
  * and for other targets. A cluster whose security cannot be set up fails its RPCs; nothing is sent to it as plaintext
- * instead. NULL with an error (TORC_EINVAL) when the fallback is NULL, for servers, itself xds, or a composite (call
- * credentials go around the xds credentials). Source: gRFCs A29, A82, A87, A101. */
+ * instead. No hook of the application (torc/tls_peer.h) is asked about the servers of a cluster that the control plane
+ * secures: whom to trust there is what the control plane says (roots, and matchers of names), for all clients alike;
+ * the hook of `fallback` is asked where the fallback is used. NULL with an error (TORC_EINVAL) when the fallback is
+ * NULL, for servers, itself xds, or a composite (call credentials go around the xds credentials). Source: gRFCs A29,
+ * A82, A87, A101. */
 TORC_API torc_credentials *torc_credentials_xds(torc_credentials *fallback, torc_error **error);
 /* --- of servers: for torc_server_listen ---
  *
@@ -106,6 +109,12 @@ struct torc_server_tls_options {
     const char *private_key_pem;  /* required */
     const char *client_roots_pem; /* trusted roots of clients, PEM; NULL: no certificate is asked of clients */
     int64_t client_certificates;  /* enum torc_client_certificates; must be 0 without client_roots_pem */
+    /* The application's own check of each client, after Torc's (torc/tls_peer.h), also of a client without a
+     * certificate where none is required. NULL: none. TORC_EINVAL without client_roots_pem: there is nothing to look
+     * at. */
+    torc_tls_verify_fn verify;
+    void (*verify_release)(void *arg); /* as in struct torc_tls_options; NULL: none */
+    void *verify_arg;                  /* handed to both; may be NULL */
 };
 
 /* Files in PEM form, which are watched as those of struct torc_tls_files: what has changed counts from the next
@@ -118,11 +127,16 @@ struct torc_server_tls_files {
     int64_t client_certificates; /* enum torc_client_certificates; must be 0 without client_ca_certificate_file */
     /* How often the files are read without a sign of a change. 0: 600000; -1: never. */
     int64_t refresh_interval_ms;
+    /* The application's own check of each client, as in struct torc_server_tls_options; NULL: none. TORC_EINVAL without
+     * client_ca_certificate_file. */
+    torc_tls_verify_fn verify;
+    void (*verify_release)(void *arg); /* as in struct torc_tls_options; NULL: none */
+    void *verify_arg;                  /* handed to both; may be NULL */
 };
 
-/* TLS 1.2 or newer, ALPN h2. The texts are copied. NULL with an error when a text is missing or malformed, or the key
- * is not the certificate's (TORC_EINVAL), OpenSSL is not there (TORC_EUNSUPPORTED), or the process is exiting
- * (TORC_EFORK). */
+/* TLS 1.2 or newer, ALPN h2. The texts are copied. NULL with an error when a text is missing or malformed, the key is
+ * not the certificate's, or fields contradict (TORC_EINVAL), OpenSSL is not there (TORC_EUNSUPPORTED), or the process
+ * is exiting (TORC_EFORK). */
 TORC_API torc_credentials *torc_server_credentials_tls(const struct torc_server_tls_options *options,
                                                        torc_error **error);
 /* torc_server_credentials_tls from files. Paths are copied. NULL with an error also when a file cannot be read

@@ -262,27 +262,20 @@ TORC_API const char *torc_server_call_peer(const torc_server_call *call);
 /* 1 when the connection has transport security, else 0; TORC_EINVAL for NULL. */
 TORC_API int torc_server_call_secure(const torc_server_call *call);
 
-/* The kinds of names in a certificate. Later versions may add numbers. */
-enum torc_name_kind {
-    TORC_NAME_DNS = 0,
-    TORC_NAME_URI = 1,
-    TORC_NAME_EMAIL = 2,
-    TORC_NAME_IP = 3, /* its text (RFC 5952) */
-};
+/* Stores subject alternative name `i` of the client's certificate, counted from 0 among those that are neither empty
+ * nor have a NUL inside: its enum torc_tls_name_kind and its text, which lives until the call is finished. Each output
+ * may be NULL. 0, or TORC_ENOTFOUND beyond the last, so also when the client showed no certificate; TORC_EINVAL for
+ * NULL. */
+TORC_API int torc_server_call_peer_name(const torc_server_call *call, size_t i, int32_t *kind, const char **name);
 
-/* Stores subject alternative name `i` of the client's certificate, counted from 0 among those of the kinds above that
- * are neither empty nor have a NUL inside: its enum torc_name_kind and its text, which lives until the call is
- * finished. Each output may be NULL. 0, or TORC_ENOTFOUND beyond the last, so also when the client showed no
- * certificate; TORC_EINVAL for NULL. */
-TORC_API int torc_server_call_peer_name(const torc_server_call *call, size_t i, int *kind, const char **name);
-
-/* The SPIFFE id of the client's certificate ("spiffe://domain/path"): its only URI, if it is one (gRFC A87; URIs that
- * are empty or have a NUL inside do not count). NULL: it has none. Lives until the call is finished. */
+/* The SPIFFE id of the client's certificate ("spiffe://domain/path"): its only URI, if it is one (gRFC A87). A
+ * certificate with two URIs has none, whatever the second is. NULL: it has none. Lives until the call is finished. */
 TORC_API const char *torc_server_call_spiffe_id(const torc_server_call *call);
 
-/* The client's certificate in DER; lives until the call is finished. 0, or TORC_ENOTFOUND when the client showed none;
- * TORC_EINVAL for NULL arguments. */
-TORC_API int torc_server_call_peer_certificate(const torc_server_call *call, const void **der, size_t *size);
+/* Stores certificate `i` of the client in DER, counted from 0, the client's own. They are the chain that was checked,
+ * up to its trusted root. Lives until the call is finished. Each output may be NULL. 0, or TORC_ENOTFOUND beyond the
+ * last, so also when the client showed none; TORC_EINVAL for NULL. */
+TORC_API int torc_server_call_peer_certificate(const torc_server_call *call, size_t i, const void **der, size_t *size);
 
 /* The time left of the client's deadline, or of the method's max_timeout_ms if that ends earlier, as
  * torc_call_options.timeout_ms of an RPC that is made on the call's behalf: milliseconds, 0 without either, -1 after

@@ -178,10 +178,10 @@ static const struct tc_option method_fields[] = {
 
 #define OF torc_server_tls_options
 static const struct tc_option server_tls_fields[] = {
-    {FIELD(certificate_pem)},
-    {FIELD(private_key_pem)},
-    {FIELD(client_roots_pem)},
-    {FIELD(client_certificates), RANGE(0, 0, TORC_CLIENT_CERTIFICATES_OPTIONAL)},
+    {FIELD(certificate_pem)},  {FIELD(private_key_pem)},
+    {FIELD(client_roots_pem)}, {FIELD(client_certificates), RANGE(0, 0, TORC_CLIENT_CERTIFICATES_OPTIONAL)},
+    {FIELD(verify)},           {FIELD(verify_release)},
+    {FIELD(verify_arg)},
 };
 #undef OF
 
@@ -192,6 +192,9 @@ static const struct tc_option server_tls_files_fields[] = {
     {FIELD(client_ca_certificate_file)},
     {FIELD(client_certificates), RANGE(0, 0, TORC_CLIENT_CERTIFICATES_OPTIONAL)},
     {FIELD(refresh_interval_ms), OR_MINUS_ONE(600000, 1, ANY, NO_LIMIT)},
+    {FIELD(verify)},
+    {FIELD(verify_release)},
+    {FIELD(verify_arg)},
 };
 #undef OF
 

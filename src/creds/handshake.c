@@ -72,7 +72,7 @@ static void handshake_end(struct tc_creds_handshake *h, struct tc_bytestream *bs
     fn(arg, bs, error);
 }
 
-/* Closes the byte stream and fails with `what` and `reason`: the server must not be trusted. */
+/* Closes the byte stream and fails with `what` and `reason`: the peer must not be trusted. */
 static void handshake_refuse(struct tc_creds_handshake *h, const char *what, const char *reason)
 {
     char *peer = tc_addr_text(&h->bs->peer);
@@ -89,7 +89,10 @@ static void handshake_on_verdict(void *arg, const char *refusal)
     struct tc_creds_handshake *h = arg;
     h->asked = NULL;
     if (refusal) {
-        handshake_refuse(h, "the application's check refused the server", refusal);
+        handshake_refuse(h,
+                         h->hook->owner->for_servers ? "the application's check refused the client"
+                                                     : "the application's check refused the server",
+                         refusal);
         return;
     }
     h->bs->ops->set_reading(h->bs, true);
@@ -144,6 +147,11 @@ struct tc_creds_handshake *tc_creds_handshake_source(struct tc_loop *loop, struc
     tc_free(text);
     tc_free(why);
     return h;
+}
+
+const char *tc_creds_handshake_stage(const struct tc_creds_handshake *h)
+{
+    return h->asked ? "the application's check of the peer (torc_tls_verify_fn)" : "the TLS handshake";
 }
 
 void tc_creds_handshake_cancel(struct tc_creds_handshake *h)

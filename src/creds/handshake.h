@@ -11,7 +11,7 @@
 /* Hands the byte stream on unchanged. */
 struct tc_creds_handshake *tc_creds_handshake_none(struct tc_loop *loop, struct tc_bytestream *bs, tc_creds_fn fn,
                                                    void *arg);
-/* TLS, and then the hook's verdict on the server. The hook (NULL, or its fn: none) must live until the end of the
+/* TLS, and then the hook's verdict on the peer. The hook (NULL, or its fn: none) must live until the end of the
  * handshake. */
 struct tc_creds_handshake *tc_creds_handshake_tls(struct tc_loop *loop, struct tc_tls_context *context,
                                                   const struct tc_tls_hook *hook, struct tc_bytestream *bs,
@@ -22,6 +22,8 @@ struct tc_creds_handshake *tc_creds_handshake_source(struct tc_loop *loop, struc
                                                      const struct tc_tls_hook *hook, const char *about,
                                                      struct tc_bytestream *bs, const struct tc_creds_peer *peer,
                                                      tc_creds_fn fn, void *arg);
+/* Returns what the handshake waits for: "the TLS handshake". */
+const char *tc_creds_handshake_stage(const struct tc_creds_handshake *h);
 /* The cancel of struct tc_creds_ops for each of these handshakes. */
 void tc_creds_handshake_cancel(struct tc_creds_handshake *h);
 

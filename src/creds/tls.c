@@ -19,34 +19,36 @@
 
 enum part { ROOTS, CERTIFICATE, KEY, PARTS };
 
-struct tls_credentials {
-    torc_credentials base;
-    struct tc_tls_context *fixed; /* from texts; NULL: the credentials are from files, and `source` has the context */
-    struct tc_tls_source source;
-    struct tc_tls_hook hook;
-};
-
 /* The application's own check of a server, and the parts of Torc's that it switches off. */
 struct server_check {
     struct tc_tls_hook hook;
     bool skip_verify, skip_name;
 };
 
-static struct tls_credentials *tls_of(torc_credentials *base)
+static struct tc_tls_credentials *tls_of(torc_credentials *base)
 {
-    return TC_CONTAINER_OF(base, struct tls_credentials, base);
+    return TC_CONTAINER_OF(base, struct tc_tls_credentials, base);
 }
 
 static struct tc_creds_handshake *tls_start(torc_credentials *base, struct tc_loop *loop, struct tc_bytestream *bs,
                                             const struct tc_creds_peer *peer, tc_creds_fn fn, void *arg)
 {
-    struct tls_credentials *c = tls_of(base);
-    return tc_creds_handshake_tls(loop, c->fixed, &c->hook, bs, peer, fn, arg);
+    struct tc_tls_credentials *c = tls_of(base);
+    return c->fixed ? tc_creds_handshake_tls(loop, c->fixed, &c->hook, bs, peer, fn, arg)
+                    : tc_creds_handshake_source(loop, &c->source, &c->hook, NULL, bs, peer, fn, arg);
+}
+
+static uint64_t tls_epoch(torc_credentials *base)
+{
+    uint64_t epoch = 0;
+    if (!tls_of(base)->fixed)
+        tc_tls_context_unref(tc_tls_source_context(&tls_of(base)->source, &epoch, NULL));
+    return epoch;
 }
 
 static void tls_free(torc_credentials *base)
 {
-    struct tls_credentials *c = tls_of(base);
+    struct tc_tls_credentials *c = tls_of(base);
     if (c->fixed)
         tc_tls_context_unref(c->fixed);
     else
@@ -57,40 +59,49 @@ static void tls_free(torc_credentials *base)
     tc_free(c);
 }
 
-static const struct tc_creds_ops text_ops = {
-    .type = "tls", .start = tls_start, .cancel = tc_creds_handshake_cancel, .free = tls_free};
-
-static struct tc_creds_handshake *files_start(torc_credentials *base, struct tc_loop *loop, struct tc_bytestream *bs,
-                                              const struct tc_creds_peer *peer, tc_creds_fn fn, void *arg)
+struct tc_tls_credentials *tc_tls_credentials_new(struct tc_rstr *key)
 {
-    struct tls_credentials *c = tls_of(base);
-    return tc_creds_handshake_source(loop, &c->source, &c->hook, NULL, bs, peer, fn, arg);
-}
-
-static uint64_t files_epoch(torc_credentials *base)
-{
-    uint64_t epoch;
-    tc_tls_context_unref(tc_tls_source_context(&tls_of(base)->source, &epoch, NULL));
-    return epoch;
-}
-
-static const struct tc_creds_ops files_ops = {
-    .type = "tls", .start = files_start, .cancel = tc_creds_handshake_cancel, .epoch = files_epoch, .free = tls_free};
-
-static struct tls_credentials *tls_new(const struct tc_creds_ops *ops, struct tc_rstr *key)
-{
-    struct tls_credentials *c = TC_NEW(struct tls_credentials);
+    static const struct tc_creds_ops ops = {
+        .type = "tls", .start = tls_start, .cancel = tc_creds_handshake_cancel, .epoch = tls_epoch, .free = tls_free};
+    struct tc_tls_credentials *c = TC_NEW(struct tc_tls_credentials);
     tc_ref_init(&c->base.ref);
-    c->base.ops = ops;
+    c->base.ops = &ops;
     c->base.scheme = "https";
     c->base.key = key;
     return c;
 }
 
-static void hook_set(struct tls_credentials *c, const struct tc_tls_hook *hook)
+void tc_tls_credentials_set_hook(struct tc_tls_credentials *c, const struct tc_tls_hook *hook)
 {
     c->hook = *hook;
     c->hook.owner = &c->base;
+}
+
+torc_credentials *tc_tls_credentials_refuse(torc_error **error, const char *why)
+{
+    if (tc_tls_check(error))
+        tc_error_set(error, TORC_EINVAL, TORC_LAYER_TLS, "%s", why);
+    return NULL;
+}
+
+uint64_t tc_tls_refresh_ns(int64_t refresh_interval_ms)
+{
+    uint64_t ms = (uint64_t)refresh_interval_ms;
+    return ms < UINT64_MAX / TC_NS_PER_MS ? ms * TC_NS_PER_MS : UINT64_MAX;
+}
+
+torc_credentials *tc_tls_credentials_of_files(struct tc_tls_credentials *c, torc_error **error)
+{
+    char *why = NULL;
+    struct tc_tls_context *context = tc_tls_source_context(&c->source, NULL, &why);
+    if (context) {
+        tc_tls_context_unref(context);
+        return &c->base;
+    }
+    torc_credentials_unref(&c->base);
+    tc_tls_credentials_refuse(error, why);
+    tc_free(why);
+    return NULL;
 }
 
 static struct tc_slice text_or_none(const char *text)
@@ -186,26 +197,25 @@ torc_credentials *torc_credentials_tls(const struct torc_tls_options *given, tor
     };
     struct tc_tls_context *context = tc_tls_context_new(&opts, &fault);
     if (!context) {
-        if (tc_tls_check(error))
-            tc_error_set(error, TORC_EINVAL, TORC_LAYER_TLS, "%s", tc_status_text(&fault));
+        tc_tls_credentials_refuse(error, tc_status_text(&fault));
         tc_status_fini(&fault);
         return NULL;
     }
     warn_of_skipping(&check);
-    struct tls_credentials *c = tls_new(&text_ops, texts_key(texts, &check));
+    struct tc_tls_credentials *c = tc_tls_credentials_new(texts_key(texts, &check));
     c->fixed = context;
-    hook_set(c, &check.hook);
+    tc_tls_credentials_set_hook(c, &check.hook);
     return &c->base;
 }
 
 /* Credentials that do not have the check's hook yet. */
-static torc_credentials *files_new(const struct tc_cert_paths *paths, const struct server_check *check)
+static struct tc_tls_credentials *files_new(const struct tc_cert_paths *paths, const struct server_check *check)
 {
     struct tc_cert_files *files = tc_cert_files_new(paths);
     struct tc_rstr *key = check->hook.fn ? unique_key()
                                          : tc_rstr_printf("tls-files%s:%s", check->skip_verify ? "-unverified" : "",
                                                           tc_cert_files_key(files)->data);
-    struct tls_credentials *c = tls_new(&files_ops, key);
+    struct tc_tls_credentials *c = tc_tls_credentials_new(key);
     struct tc_tls_source_opts opts = {
         .verify = check_verify(check),
         .one_name = check->hook.fn != NULL,
@@ -215,12 +225,12 @@ static torc_credentials *files_new(const struct tc_cert_paths *paths, const stru
     tc_tls_source_init(&c->source, &opts);
     c->base.refresh_ns = tc_tls_source_refresh_ns(&c->source);
     tc_cert_files_unref(files);
-    return &c->base;
+    return c;
 }
 
 torc_credentials *tc_credentials_tls_files(const struct tc_cert_paths *paths)
 {
-    return files_new(paths, &(struct server_check){0});
+    return &files_new(paths, &(struct server_check){0})->base;
 }
 
 /* Returns false with an error if the options cannot be used. */
@@ -244,29 +254,18 @@ torc_credentials *torc_credentials_tls_files(const struct torc_tls_files *given,
     TC_NO_CANCEL;
     struct torc_tls_files files;
     struct server_check check;
-    char *why = NULL;
     if (tc_error_pending(error) || !files_accept(&files, given, &check, error))
         return NULL;
-    uint64_t refresh_ms = (uint64_t)files.refresh_interval_ms;
     const struct tc_cert_paths paths = {
         .ca_certificate_file = files.ca_certificate_file,
         .certificate_file = files.certificate_file,
         .private_key_file = files.private_key_file,
-        .refresh_interval_ns =
-            refresh_ms < UINT64_MAX / TC_NS_PER_MS ? refresh_ms * TC_NS_PER_MS : UINT64_MAX /* never */,
+        .refresh_interval_ns = tc_tls_refresh_ns(files.refresh_interval_ms),
     };
-    torc_credentials *c = files_new(&paths, &check);
-    struct tc_tls_context *context = tc_tls_source_context(&tls_of(c)->source, NULL, &why);
-    if (!context) {
-        if (tc_tls_check(error))
-            tc_error_take(error, TORC_EINVAL, TORC_LAYER_TLS, why);
-        else
-            tc_free(why);
-        torc_credentials_unref(c);
-        return NULL;
+    torc_credentials *c = tc_tls_credentials_of_files(files_new(&paths, &check), error);
+    if (c) {
+        warn_of_skipping(&check);
+        tc_tls_credentials_set_hook(tls_of(c), &check.hook);
     }
-    tc_tls_context_unref(context);
-    warn_of_skipping(&check);
-    hook_set(tls_of(c), &check.hook);
     return c;
 }

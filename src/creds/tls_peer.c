@@ -1,6 +1,6 @@
-/* A TLS server that waits for the application's verdict. The object is a question (io/question.h): it outlives the
+/* A TLS peer that waits for the application's verdict. The object is a question (io/question.h): it outlives the
  * handshake if the application answers late, and then the answer changes nothing. Only the application
- * accepts a server: whatever else ends the question ends the connection. */
+ * accepts a peer: whatever else ends the question ends the connection. */
 #include "creds/tls_peer.h"
 
 #include "base/mem.h"
@@ -49,7 +49,7 @@ static const struct tc_question_ops peer_ops = {.ask = peer_ask, .deliver = peer
 struct torc_tls_peer *tc_tls_peer_ask(struct tc_loop *loop, const struct tc_tls_hook *hook, struct tc_bytestream *bs,
                                       tc_tls_verdict_fn fn, void *arg, struct tc_buf *why)
 {
-    struct tc_tls_identity *identity = tc_tls_identify(bs, why);
+    struct tc_tls_identity *identity = bs->tls_peer ? tc_tls_identity_ref(bs->tls_peer) : tc_tls_identify(bs, why);
     if (!identity)
         return NULL;
     torc_tls_peer *p = TC_NEW(torc_tls_peer);
@@ -82,31 +82,18 @@ const char *torc_tls_peer_address(const torc_tls_peer *p)
 
 int torc_tls_peer_certificate(const torc_tls_peer *p, size_t i, const void **der, size_t *size)
 {
-    if (!p)
-        return TORC_EINVAL;
-    if (i >= p->identity->certificates.len)
-        return TORC_ENOTFOUND;
-    const struct tc_rstr *cert = p->identity->certificates.data[i];
-    if (der)
-        *der = cert->data;
-    if (size)
-        *size = cert->len;
-    return 0;
+    return p ? tc_tls_identity_certificate(p->identity, i, der, size) : TORC_EINVAL;
 }
 
 int torc_tls_peer_name(const torc_tls_peer *p, size_t i, int32_t *kind, const char **name, size_t *size)
 {
-    static const int32_t kinds[] = {[TC_SAN_DNS] = TORC_TLS_NAME_DNS,
-                                    [TC_SAN_URI] = TORC_TLS_NAME_URI,
-                                    [TC_SAN_EMAIL] = TORC_TLS_NAME_EMAIL,
-                                    [TC_SAN_IP] = TORC_TLS_NAME_IP};
     if (!p)
         return TORC_EINVAL;
     if (i >= p->identity->names.len)
         return TORC_ENOTFOUND;
     const struct tc_tls_name *n = &p->identity->names.data[i];
     if (kind)
-        *kind = kinds[n->kind];
+        *kind = (int32_t)n->kind;
     if (name)
         *name = n->text->data;
     if (size)

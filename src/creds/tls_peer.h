@@ -1,4 +1,4 @@
-/* The application's hook that looks at TLS servers (torc/tls_peer.h), as a question of a handshake. Loop thread
+/* The application's hook that looks at TLS peers (torc/tls_peer.h), as a question of a handshake. Loop thread
  * only. */
 #ifndef TC_CREDS_TLS_PEER_H
 #define TC_CREDS_TLS_PEER_H
@@ -18,11 +18,11 @@ struct tc_tls_hook {
     void *arg;
 };
 
-/* Called once from the loop, never from inside tc_tls_peer_ask. NULL: the server was accepted. */
+/* Called once from the loop, never from inside tc_tls_peer_ask. NULL: the peer was accepted. */
 typedef void (*tc_tls_verdict_fn)(void *arg, const char *refusal);
 
 /* Asks the hook, which must live until the verdict or the cancel, about a byte stream that TLS was established on.
- * Returns NULL with the reason in `why` if the server's identity cannot be read: the caller must refuse the server. */
+ * Returns NULL with the reason in `why` if the peer's identity cannot be read: the caller must refuse the peer. */
 struct torc_tls_peer *tc_tls_peer_ask(struct tc_loop *loop, const struct tc_tls_hook *hook, struct tc_bytestream *bs,
                                       tc_tls_verdict_fn fn, void *arg, struct tc_buf *why);
 /* Withdraws the question: no verdict follows. Must not be called after the verdict. */

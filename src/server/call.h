@@ -50,8 +50,8 @@ void tc_server_call_take_places(struct tc_server_call *call, struct tc_server_pl
 void tc_server_places_give_back(struct tc_server_places *places);
 /* Returns the client's address, borrowed until on_end. */
 const char *tc_server_call_peer(const struct tc_server_call *call);
-/* Return whether the connection has transport security, and the certificate that the client showed (borrowed until
- * on_end; NULL: none). */
+/* Return whether the connection has transport security, and what the client showed (borrowed until on_end; NULL: it was
+ * not asked for a certificate). */
 bool tc_server_call_secure(const struct tc_server_call *call);
 struct tc_tls_identity *tc_server_call_tls_peer(const struct tc_server_call *call);
 /* Returns tc_server_opts.owner of the call's server. */

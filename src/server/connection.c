@@ -1,6 +1,7 @@
 /* The connections of a server: which are accepted, which give way to new ones, and how long an unused connection stays.
  *
- *   OPENING   TLS, then the client's preface and SETTINGS. Ends the connection handshake_timeout_ms after accept.
+ *   OPENING   TLS, the application's check, then the client's preface and SETTINGS. Ends the connection
+ *             handshake_timeout_ms after accept.
  *   SERVING   Without a call for idle_timeout_ms the connection gets a GOAWAY. A call may be silent for ever:
  *             an ADS stream is, for hours. Keepalive pings find the clients that are gone.
  *   LEAVING   Without a call for another handshake_timeout_ms the connection is closed: a client that has sent half a
@@ -10,6 +11,7 @@
  * calls, and the end of the last call starts it again. */
 #include "base/log.h"
 #include "base/mem.h"
+#include "creds/handshake.h"
 #include "http2/server_stream.h"
 #include "server/call.h"
 #include "server/server_internal.h"
@@ -230,6 +232,14 @@ void tc_server_conn_quiet(struct tc_server_conn *conn)
         conn_wait(conn, conn->phase == TC_SERVER_LEAVING ? opts->handshake_timeout_ms : opts->idle_timeout_ms);
 }
 
+/* Returns what a connection that opens waits for. */
+static const char *conn_stage(const struct tc_server_conn *conn)
+{
+    if (conn->h2)
+        return "the client's HTTP/2 settings";
+    return conn->creds_handshake ? tc_creds_handshake_stage(conn->creds_handshake) : "the TLS handshake";
+}
+
 /* The phase has lasted long enough, unless something moved meanwhile: then the timer starts for the rest. */
 static void conn_on_out_of_patience(struct tc_timer *timer)
 {
@@ -247,9 +257,11 @@ static void conn_on_out_of_patience(struct tc_timer *timer)
         tc_h2_conn_drain(conn->h2, "max_idle");
         conn_wait(conn, opts->handshake_timeout_ms);
     } else {
-        if (conn->phase == TC_SERVER_OPENING)
-            TC_LOG(TC_LOG_SERVER, TORC_LOG_INFO, "%s: no HTTP/2 settings within %llu ms", conn->addr_text,
-                   (unsigned long long)limit_ms);
+        if (conn->phase == TC_SERVER_OPENING) {
+            TC_LOG(TC_LOG_SERVER, TORC_LOG_INFO, "%s: timed out after %llu ms, waiting for %s", conn->addr_text,
+                   (unsigned long long)limit_ms, conn_stage(conn));
+            conn->server->counts.failed_handshakes += !conn->h2;
+        }
         tc_server_conn_end(conn, NULL);
     }
 }
@@ -324,9 +336,7 @@ static const struct tc_h2_conn_events conn_events = {
 static void conn_start_http2(struct tc_server_conn *conn, struct tc_bytestream *bs)
 {
     const struct tc_server *s = conn->server;
-    uint64_t taken_ms = tc_loop_now_ms(s->loop) - conn->moved_ms, limit_ms = s->opts.handshake_timeout_ms;
     conn->h2 = tc_h2_conn_new(s->loop, bs, &s->opts.http2, &conn_events, conn);
-    conn_wait(conn, limit_ms ? limit_ms - TC_MIN(taken_ms, limit_ms - 1) : 0);
     if (s->draining)
         tc_h2_conn_drain(conn->h2, "server is shutting down");
 }
@@ -352,12 +362,11 @@ static void conn_start(struct tc_server_conn *conn, struct tc_bytestream *bs)
 {
     struct tc_server *s = conn->server;
     if (conn->credentials) {
-        struct tc_creds_peer peer = {.addr = &bs->peer, .timeout_ms = s->opts.handshake_timeout_ms};
+        struct tc_creds_peer peer = {.addr = &bs->peer};
         conn->creds_handshake =
             conn->credentials->ops->start(conn->credentials, s->loop, bs, &peer, conn_on_handshake, conn);
     } else if (s->opts.tls) {
-        conn->handshake = tc_tls_handshake(s->loop, s->opts.tls, bs, tc_slice_of("", 0), s->opts.handshake_timeout_ms,
-                                           conn_on_handshake, conn);
+        conn->handshake = tc_tls_handshake(s->loop, s->opts.tls, bs, tc_slice_of("", 0), 0, conn_on_handshake, conn);
     } else {
         conn_start_http2(conn, bs);
     }
@@ -387,5 +396,6 @@ void tc_server_conn_new(struct tc_server *s, struct tc_bytestream *bs, torc_cred
     conn->addr_text = tc_addr_text(&bs->peer);
     TC_LOG(TC_LOG_SERVER, TORC_LOG_DEBUG, "%s: connection accepted", conn->addr_text);
     conn->credentials = credentials && credentials->for_servers ? torc_credentials_ref(credentials) : NULL;
+    conn_wait(conn, s->opts.handshake_timeout_ms);
     conn_start(conn, bs);
 }

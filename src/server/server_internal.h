@@ -46,7 +46,7 @@ struct tc_server_conn {
     struct tc_tls_handshake *handshake;         /* NULL after TLS, and without */
     struct tc_creds_handshake *creds_handshake; /* the same under credentials of the listener */
     torc_credentials *credentials;              /* a reference, or NULL */
-    struct tc_tls_identity *tls_peer;           /* a reference; NULL: the client showed no certificate */
+    struct tc_tls_identity *tls_peer;           /* a reference; NULL: the client was not asked for a certificate */
     bool secure;
     struct tc_link calls;
     struct tc_ref *handlers;     /* a reference for each that keeps its place, and the connection's; NULL: no limit */

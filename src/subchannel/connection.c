@@ -24,6 +24,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "creds/handshake.h"
 #include "http2/glitch_rate.h"
 #include "lb/connectivity.h"
 
@@ -69,7 +70,7 @@ const char *tc_connection_stage(const struct tc_connection *c)
         return c->addr.proxy_hop ? "the connection to the proxy" : "the connection";
     if (c->attempt.tunnel)
         return "the proxy's answer to CONNECT";
-    return c->attempt.handshake ? "the TLS handshake" : "the server's HTTP/2 settings";
+    return c->attempt.handshake ? tc_creds_handshake_stage(c->attempt.handshake) : "the server's HTTP/2 settings";
 }
 
 static void attempt_handshake_over(struct tc_connection *c)

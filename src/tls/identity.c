@@ -1,8 +1,7 @@
 /* Copies a peer's identity out of OpenSSL, so that any thread may read it after the connection has ended.
  *
- * Of a server, the verified chain is given instead of what the server sent: a server may send any certificate along
- * with its chain, and an application that looks for a pinned one among them must find only what vouches for the server.
- */
+ * The verified chain is given instead of what the peer sent: a peer may send any certificate along with its chain, and
+ * an application that looks for a pinned one among them must find only what vouches for the peer. */
 #include "tls/identity.h"
 
 #include "base/fork.h"
@@ -59,34 +58,20 @@ static bool identity_add_certificate(struct tc_tls_identity *id, X509 *cert)
     return ok;
 }
 
-static bool identity_add_plain_name(void *arg, enum tc_san_kind kind, struct tc_slice name)
-{
-    struct tc_tls_identity *id = arg;
-    if (name.len && !memchr(name.data, 0, name.len))
-        *tc_vec_push(&id->names) = (struct tc_tls_name){kind, tc_rstr_new(name.data, name.len)};
-    return false;
-}
-
-struct tc_tls_identity *tc_tls_identity_of_client(struct x509_st *leaf)
-{
-    struct tc_tls_identity *id = identity_new();
-    identity_add_certificate(id, leaf);
-    tc_san_find(leaf, identity_add_plain_name, id, NULL);
-    return id;
-}
-
-static bool identity_read(SSL *ssl, bool verified, struct tc_tls_identity *id, struct tc_buf *why)
+static bool identity_read(SSL *ssl, const struct tc_tls_context *ctx, struct tc_tls_identity *id, struct tc_buf *why)
 {
     ERR_clear_error();
+    bool verified = ctx->verify != TC_TLS_VERIFY_NONE;
     STACK_OF(X509) *chain = verified ? SSL_get0_verified_chain(ssl) : SSL_get_peer_cert_chain(ssl);
-    bool ok = chain && sk_X509_num(chain) > 0;
-    for (int i = 0; ok && i < sk_X509_num(chain); i++)
+    int n = chain ? sk_X509_num(chain) : 0;
+    bool ok = n > 0 || ctx->server; /* OpenSSL refused clients without a certificate where one is required */
+    for (int i = 0; ok && i < n; i++)
         ok = identity_add_certificate(id, sk_X509_value(chain, i));
-    bool many = ok && tc_san_find(sk_X509_value(chain, 0), identity_add_name, id, NULL);
+    bool many = ok && n > 0 && tc_san_find(sk_X509_value(chain, 0), identity_add_name, id, NULL);
     if (many)
         tc_buf_printf(why, "the certificate has more than %d names", TC_TLS_MAX_NAMES);
     else if (!ok)
-        tc_buf_append_str(why, "the server's certificates cannot be read");
+        tc_buf_append_str(why, "the peer's certificates cannot be read");
     ERR_clear_error();
     return ok && !many;
 }
@@ -101,7 +86,7 @@ struct tc_tls_identity *tc_tls_identify(struct tc_bytestream *bs, struct tc_buf 
         return NULL;
     }
     struct tc_tls_identity *id = identity_new();
-    bool ok = identity_read(ssl, ctx->verify != TC_TLS_VERIFY_NONE, id, why);
+    bool ok = identity_read(ssl, ctx, id, why);
     tc_foreign_leave();
     if (ok) {
         id->server_name = tc_strdup(name);

@@ -9,7 +9,7 @@
 #include "tls/san.h"
 #include "tls/tls.h"
 
-/* The most subject alternative names of a server's certificate: a server with more is refused. */
+/* The most subject alternative names of a certificate: a peer with more is refused. */
 enum { TC_TLS_MAX_NAMES = 4096 };
 
 struct tc_tls_name {
@@ -19,17 +19,26 @@ struct tc_tls_name {
 
 struct tc_tls_identity {
     struct tc_ref ref;
-    TC_VEC(struct tc_rstr *) certificates; /* DER, the peer's own first; of a client its own alone */
-    TC_VEC(struct tc_tls_name) names;      /* of the first certificate; of a client none that is empty or has a NUL */
+    TC_VEC(struct tc_rstr *) certificates; /* DER, the peer's own first; of a client perhaps none */
+    TC_VEC(struct tc_tls_name) names;      /* of the first certificate */
     char *server_name;                     /* of a server: the name that the handshake was for; "": none */
 };
 
-/* Returns the identity of the server behind a byte stream of tc_tls_fn on the client's side: the chain that was
- * verified, or what the server sent if verification is off. Returns NULL with the reason in `why`. Loop thread. */
+/* Returns the identity of the peer behind a byte stream of tc_tls_fn: the chain that was verified, or what a server
+ * sent if verification is off. Returns NULL with the reason in `why`. Loop thread. */
 struct tc_tls_identity *tc_tls_identify(struct tc_bytestream *bs, struct tc_buf *why);
-/* Returns the identity of a client that showed this certificate. Must be called inside a foreign section
- * (base/fork.h). */
-struct tc_tls_identity *tc_tls_identity_of_client(struct x509_st *leaf);
+/* Stores certificate `i` in DER. Returns 0, or TORC_ENOTFOUND beyond the last. Outputs may be NULL. */
+static inline int tc_tls_identity_certificate(const struct tc_tls_identity *id, size_t i, const void **der,
+                                              size_t *size)
+{
+    if (i >= id->certificates.len)
+        return TORC_ENOTFOUND;
+    if (der)
+        *der = id->certificates.data[i]->data;
+    if (size)
+        *size = id->certificates.data[i]->len;
+    return 0;
+}
 /* NULL stays NULL. */
 struct tc_tls_identity *tc_tls_identity_ref(struct tc_tls_identity *id);
 void tc_tls_identity_unref(struct tc_tls_identity *id);

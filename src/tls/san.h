@@ -3,11 +3,19 @@
 #ifndef TC_TLS_SAN_H
 #define TC_TLS_SAN_H
 
+#include <torc/tls_peer.h>
+
 #include "base/buf.h"
 
 struct x509_st; /* OpenSSL's X509 */
 
-enum tc_san_kind { TC_SAN_DNS, TC_SAN_URI, TC_SAN_EMAIL, TC_SAN_IP };
+/* The numbers of enum torc_tls_name_kind. */
+enum tc_san_kind {
+    TC_SAN_DNS = TORC_TLS_NAME_DNS,
+    TC_SAN_URI = TORC_TLS_NAME_URI,
+    TC_SAN_EMAIL = TORC_TLS_NAME_EMAIL,
+    TC_SAN_IP = TORC_TLS_NAME_IP,
+};
 
 /* Returns true to end the search. `name` is borrowed for the call; IP addresses come in their canonical text (RFC
  * 5952). */

@@ -144,16 +144,18 @@ static void handshake_fail_with_reason(struct tls_stream *t)
     tc_buf_fini(&reason);
 }
 
-/* Keeps the certificate of a client that showed one. */
-static void stream_note_peer(struct tls_stream *t)
+/* Keeps what clients show that are asked for a certificate. Returns false if it cannot be read, and the handshake has
+ * failed. */
+static bool stream_note_peer(struct tls_stream *t)
 {
-    if (!t->ctx->server || !tc_foreign_enter())
-        return;
-    X509 *leaf = SSL_get1_peer_certificate(t->ssl);
-    if (leaf)
-        t->bs.tls_peer = tc_tls_identity_of_client(leaf);
-    X509_free(leaf);
-    tc_foreign_leave();
+    struct tc_buf why = {0};
+    if (!t->ctx->server || t->ctx->verify == TC_TLS_VERIFY_NONE)
+        return true;
+    t->bs.tls_peer = tc_tls_identify(&t->bs, &why);
+    if (!t->bs.tls_peer)
+        handshake_fail(t, tc_buf_cstr(&why));
+    tc_buf_fini(&why);
+    return t->bs.tls_peer != NULL;
 }
 
 static void stream_establish(struct tls_stream *t)
@@ -165,7 +167,8 @@ static void stream_establish(struct tls_stream *t)
         handshake_fail(t, "peer did not negotiate h2 by ALPN");
         return;
     }
-    stream_note_peer(t);
+    if (!stream_note_peer(t))
+        return;
     t->established = true;
     t->wire.messages = 0;
     t->bs.alpn = "h2";

@@ -1,5 +1,8 @@
 /* Servers with TLS: each address has its credentials, the client's certificate reaches the handler, files are reloaded,
  * and neither side takes credentials that are the other's. */
+#include <openssl/x509.h>
+#include <pthread.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,21 +14,25 @@
 #include "support/kits/backends.h"
 #include "support/kits/cert.h"
 
-static struct kit_cert root, other_root, leaf, second_leaf, client, nobody;
+static struct kit_cert root, other_root, leaf, second_leaf, client, nobody, twice;
 static torc_runtime *rt;
 static torc_server *server;
 static char dir[] = "/tmp/torc-server-tls-XXXXXX";
 
-/* Answers with what the client's certificate says. */
+/* Answers with what the client's certificate says: whether the connection is secure, the SPIFFE id, the certificates of
+ * the chain, the names. */
 static void on_who(torc_server_call *call, const torc_message *request, void *arg)
 {
     const char *name, *id = torc_server_call_spiffe_id(call);
     const void *der = NULL;
     size_t size = 0;
-    int kind, rc = torc_server_call_peer_certificate(call, &der, &size);
+    int32_t kind;
+    int n = 0;
     (void)request, (void)arg;
-    const char *text =
-        torc_server_call_printf(call, "%d %s %d", torc_server_call_secure(call), id ? id : "-", rc == 0 && size > 100);
+    while (torc_server_call_peer_certificate(call, (size_t)n, &der, &size) == 0 && size > 100)
+        n++;
+    assert_int_equal(torc_server_call_peer_certificate(call, (size_t)n, NULL, NULL), TORC_ENOTFOUND);
+    const char *text = torc_server_call_printf(call, "%d %s %d", torc_server_call_secure(call), id ? id : "-", n);
     for (size_t i = 0; torc_server_call_peer_name(call, i, &kind, &name) == 0; i++)
         text = torc_server_call_printf(call, "%s %d:%s", text, kind, name);
     torc_server_call_reply(call, text, strlen(text));
@@ -42,6 +49,11 @@ static void make_certs(void)
         .common_name = "c", .sans = "URI:spiffe://example.org/web,DNS:web.example.org,IP:::1", .issuer = &root});
     nobody =
         kit_cert_make(&(struct kit_cert_opts){.common_name = "n", .sans = "URI:spiffe://x/y", .issuer = &other_root});
+    /* URI:spiffe://x/y, URI: (empty), DNS:a<NUL>b */
+    twice = kit_cert_make(
+        &(struct kit_cert_opts){.common_name = "t",
+                                .sans = "DER:30:15:86:0c:73:70:69:66:66:65:3a:2f:2f:78:2f:79:86:00:82:03:61:00:62",
+                                .issuer = &root});
 }
 
 static int setup(void **state)
@@ -61,7 +73,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     (void)state;
-    struct kit_cert *all[] = {&root, &other_root, &leaf, &second_leaf, &client, &nobody};
+    struct kit_cert *all[] = {&root, &other_root, &leaf, &second_leaf, &client, &nobody, &twice};
     char path[128];
     torc_server_free(server);
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
@@ -133,7 +145,7 @@ static void expect_at(int line, const char *address, const struct kit_cert *trus
 
 #define expect(...) expect_at(__LINE__, __VA_ARGS__)
 
-#define CLIENT "1 spiffe://example.org/web 1 1:spiffe://example.org/web 0:web.example.org 3:::1"
+#define CLIENT "1 spiffe://example.org/web 2 1:spiffe://example.org/web 0:web.example.org 3:::1"
 
 static void test_each_address_has_its_own(void **state)
 {
@@ -153,10 +165,105 @@ static void test_each_address_has_its_own(void **state)
     expect(optional, &root, NULL, "1 - 0");
     expect(optional, &root, &nobody, NULL);
     expect(optional, &root, &client, CLIENT);
+    expect(optional, &root, &twice, "1 - 2 1:spiffe://x/y"); /* an empty URI counts: there are two */
     torc_free(plain);
     torc_free(tls);
     torc_free(required);
     torc_free(optional);
+}
+
+/* --- the application's own check --- */
+
+enum how { ACCEPT, REFUSE, LATER };
+
+struct hook {
+    enum how how;
+    int asked, released;
+    torc_tls_peer *pending;
+    const struct kit_cert *expected; /* NULL: the client shows none */
+    sem_t changed;                   /* after each question, and the release */
+};
+
+static void look_at(const torc_tls_peer *peer, const struct hook *h)
+{
+    const struct kit_cert *chain[] = {h->expected, &root};
+    const void *got;
+    size_t size, n = h->expected ? 2 : 0;
+    for (size_t i = 0; i < n; i++) {
+        unsigned char *der = NULL;
+        int len = i2d_X509(chain[i]->x509, &der);
+        assert_int_equal(torc_tls_peer_certificate(peer, i, &got, &size), 0);
+        assert_int_equal(size, len);
+        assert_memory_equal(got, der, size);
+        OPENSSL_free(der);
+    }
+    assert_int_equal(torc_tls_peer_certificate(peer, n, NULL, NULL), TORC_ENOTFOUND);
+    assert_int_equal(torc_tls_peer_name(peer, 0, NULL, NULL, NULL), n ? 0 : TORC_ENOTFOUND);
+    assert_string_equal(torc_tls_peer_server_name(peer), "");
+    assert_int_equal(strncmp(torc_tls_peer_address(peer), "127.0.0.1:", 10), 0);
+}
+
+static void on_verify(torc_tls_peer *peer, void *arg)
+{
+    struct hook *h = arg;
+    h->asked++;
+    look_at(peer, h);
+    if (h->how == LATER)
+        h->pending = peer;
+    else if (h->how == ACCEPT)
+        torc_tls_peer_accept(peer);
+    else
+        torc_tls_peer_refuse(peer, "not on the list");
+    sem_post(&h->changed);
+}
+
+static void on_release(void *arg)
+{
+    struct hook *h = arg;
+    h->released++;
+    sem_post(&h->changed);
+}
+
+static torc_credentials *checked(struct hook *h, int64_t how)
+{
+    struct torc_server_tls_options o = {TORC_SIZE(torc_server_tls_options), .certificate_pem = leaf.cert_pem,
+                                        .private_key_pem = leaf.key_pem,    .client_certificates = how,
+                                        .client_roots_pem = root.cert_pem,  .verify = on_verify,
+                                        .verify_release = on_release,       .verify_arg = h};
+    sem_init(&h->changed, 0, 0);
+    torc_credentials *c = torc_server_credentials_tls(&o, NULL);
+    assert_non_null(c);
+    return c;
+}
+
+static void await(struct hook *h)
+{
+    while (sem_wait(&h->changed) != 0) {
+    }
+}
+
+static char last_line[512];
+
+static void on_line(enum torc_log_level level, const char *module, const char *message, void *arg)
+{
+    (void)level, (void)arg;
+    if (strcmp(module, "server") == 0 && strstr(message, "application's check"))
+        snprintf(last_line, sizeof(last_line), "%s", message);
+}
+
+/* A server of its own, which the test may free. Returns its address. */
+static char *server_with(torc_server **s, torc_credentials *c, int64_t handshake_timeout_ms)
+{
+    struct torc_handler who = {TORC_SIZE(torc_handler), .unary = on_who};
+    struct torc_server_options o = {TORC_SIZE(torc_server_options), .runtime = rt,
+                                    .handshake_timeout_ms = handshake_timeout_ms};
+    char *bound = NULL;
+    *s = torc_server_new(&o, NULL);
+    assert_int_equal(torc_server_add_method(*s, "a.B/Who", &who, NULL), 0);
+    assert_int_equal(torc_server_listen(*s, "127.0.0.1:0", c, &bound, NULL), 0);
+    assert_int_equal(torc_server_start(*s, NULL), 0);
+    torc_credentials_unref(c);
+    return bound;
 }
 
 static void put(const char *name, const char *text)
@@ -203,8 +310,117 @@ static void test_files_are_reloaded(void **state)
     expect(address, &other_root, &client, CLIENT);
     put("ca", other_root.cert_pem);
     expect(address, &other_root, &client, NULL);
-    expect(address, &other_root, &nobody, "1 spiffe://x/y 1 1:spiffe://x/y");
+    expect(address, &other_root, &nobody, "1 spiffe://x/y 2 1:spiffe://x/y");
     torc_free(address);
+    /* A hook of credentials from files. */
+    put("ca", root.cert_pem);
+    struct hook h = {.how = REFUSE, .expected = &client};
+    sem_init(&h.changed, 0, 0);
+    f.verify = on_verify;
+    f.verify_release = on_release;
+    f.verify_arg = &h;
+    torc_server *s;
+    address = server_with(&s, torc_server_credentials_tls_files(&f, NULL), 0);
+    expect(address, &other_root, &client, NULL);
+    assert_int_equal(h.asked, 1);
+    torc_server_free(s);
+    assert_int_equal(h.released, 1);
+    torc_free(address);
+}
+
+static void test_a_hook_sees_each_client(void **state)
+{
+    (void)state;
+    struct hook h = {.how = ACCEPT, .expected = &client};
+    torc_server *s;
+    char *address = server_with(&s, checked(&h, TORC_CLIENT_CERTIFICATES_OPTIONAL), 0);
+    torc_log_set_sink(on_line, NULL);
+    assert_int_equal(torc_log_set_levels("server=info"), 0);
+    expect(address, &root, &client, CLIENT);
+    assert_int_equal(h.asked, 1);
+    expect(address, &root, &nobody, NULL); /* Torc's check comes first */
+    assert_int_equal(h.asked, 1);
+    h.expected = NULL;
+    expect(address, &root, NULL, "1 - 0");
+    assert_int_equal(h.asked, 2);
+    h.how = REFUSE;
+    expect(address, &root, NULL, NULL);
+    assert_int_equal(h.asked, 3);
+    torc_server_free(s); /* the loop is done with the connections */
+    assert_non_null(strstr(last_line, "the application's check refused the client: not on the list"));
+    assert_int_equal(torc_log_set_levels("none"), 0);
+    torc_log_set_sink(NULL, NULL);
+    for (int i = 0; i < 4; i++)
+        await(&h);
+    assert_int_equal(h.released, 1);
+    torc_free(address);
+}
+
+/* The hook answers on another thread, after `ask` has begun. */
+static void *accept_later(void *arg)
+{
+    struct hook *h = arg;
+    await(h);
+    torc_tls_peer_accept(h->pending);
+    return NULL;
+}
+
+static void test_a_hook_answers_later(void **state)
+{
+    (void)state;
+    struct hook h = {.how = LATER, .expected = &client};
+    torc_server *s;
+    pthread_t thread;
+    char *address = server_with(&s, checked(&h, 0), 60000);
+    pthread_create(&thread, NULL, accept_later, &h);
+    expect(address, &root, &client, CLIENT);
+    pthread_join(thread, NULL);
+    torc_server_free(s);
+    await(&h);
+    assert_int_equal(h.released, 1);
+    torc_free(address);
+}
+
+/* A client that the hook does not answer about loses its connection, and an answer after that, or after the server's
+ * end, changes nothing. */
+static void test_a_hook_that_does_not_answer(void **state)
+{
+    (void)state;
+    for (int ends = 0; ends < 2; ends++) {
+        struct hook h = {.how = LATER, .expected = &client};
+        torc_server *s;
+        char *address = server_with(&s, checked(&h, 0), ends ? 60000 : 200);
+        pthread_t thread;
+        torc_log_set_sink(on_line, NULL);
+        assert_int_equal(torc_log_set_levels("server=info"), 0);
+        last_line[0] = '\0';
+        if (ends) {
+            struct torc_tls_options t = {TORC_SIZE(torc_tls_options), .roots_pem = root.cert_pem,
+                                         .certificate_pem = client.cert_pem, .private_key_pem = client.key_pem};
+            torc_credentials *c = torc_credentials_tls(&t, NULL);
+            struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = c};
+            torc_channel *ch = torc_channel_new(rt, address, &o, NULL);
+            torc_channel_state(ch, true);
+            await(&h);
+            torc_server_free(s);
+            torc_channel_free(ch);
+            torc_credentials_unref(c);
+        } else {
+            expect(address, &root, &client, NULL);
+            await(&h);
+            torc_server_free(s);
+            assert_non_null(strstr(last_line, "timed out after 200 ms, waiting for the application's check"));
+        }
+        assert_int_equal(h.released, 0); /* the application may still use it: it has a peer */
+        pthread_create(&thread, NULL, accept_later, &h);
+        sem_post(&h.changed);
+        pthread_join(thread, NULL);
+        await(&h);
+        assert_int_equal(h.released, 1);
+        assert_int_equal(torc_log_set_levels("none"), 0);
+        torc_log_set_sink(NULL, NULL);
+        torc_free(address);
+    }
 }
 
 static void expect_error(torc_credentials *c, torc_error **error, const char *part)
@@ -230,9 +446,18 @@ static void test_misuse(void **state)
     o.client_certificates = 2;
     expect_error(torc_server_credentials_tls(&o, &e), &e, "client_certificates");
     o.client_certificates = 0;
+    struct hook h = {.how = ACCEPT};
+    o.verify = on_verify;
+    o.verify_release = on_release;
+    o.verify_arg = &h;
+    expect_error(torc_server_credentials_tls(&o, &e), &e, "verify: there are no roots");
     o.client_roots_pem = "none";
     expect_error(torc_server_credentials_tls(&o, &e), &e, "root certificates");
+    assert_int_equal(h.released, 0);
+    struct torc_server_tls_files f = {TORC_SIZE(torc_server_tls_files), .certificate_file = "/none",
+                                      .private_key_file = "/none", .verify = on_verify};
     expect_error(torc_server_credentials_tls_files(NULL, &e), &e, "must be set");
+    expect_error(torc_server_credentials_tls_files(&f, &e), &e, "verify: there are no roots");
     /* Credentials of the other side. */
     torc_credentials *servers = texts(NULL, 0), *clients = torc_credentials_tls(NULL, NULL);
     struct torc_channel_options c = {TORC_SIZE(torc_channel_options), .credentials = servers};
@@ -247,16 +472,16 @@ static void test_misuse(void **state)
     size_t size;
     assert_int_equal(torc_server_call_secure(NULL), TORC_EINVAL);
     assert_int_equal(torc_server_call_peer_name(NULL, 0, NULL, NULL), TORC_EINVAL);
-    assert_int_equal(torc_server_call_peer_certificate(NULL, &der, &size), TORC_EINVAL);
+    assert_int_equal(torc_server_call_peer_certificate(NULL, 0, &der, &size), TORC_EINVAL);
     assert_null(torc_server_call_spiffe_id(NULL));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_address_has_its_own),
-        cmocka_unit_test(test_files_are_reloaded),
-        cmocka_unit_test(test_misuse),
+        cmocka_unit_test(test_each_address_has_its_own),    cmocka_unit_test(test_files_are_reloaded),
+        cmocka_unit_test(test_a_hook_sees_each_client),     cmocka_unit_test(test_a_hook_answers_later),
+        cmocka_unit_test(test_a_hook_that_does_not_answer), cmocka_unit_test(test_misuse),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -282,7 +282,8 @@ static void no_answer_is_a_refusal(void **state)
     torc_credentials *creds = credentials_with(&h, trusting(&ca));
     torc_channel *ch = channel_new(good, creds, 300);
     uint64_t before = kit_backends_counts(good, 0).requests;
-    kit_backends_expect(ch, false, 60000, TORC_STATUS_UNAVAILABLE, "timed out after 300 ms, waiting for the TLS");
+    kit_backends_expect(ch, false, 60000, TORC_STATUS_UNAVAILABLE,
+                        "timed out after 300 ms, waiting for the application's check of the peer (torc_tls_verify_fn)");
     assert_int_equal(h.asked, 1);
     assert_string_equal(torc_tls_peer_server_name(h.pending), "127.0.0.1");
     torc_channel_free(ch);
@@ -293,6 +294,22 @@ static void no_answer_is_a_refusal(void **state)
     torc_tls_peer_accept(h.pending);
     await_release(&h);
     assert_int_equal(kit_backends_counts(good, 0).requests, before);
+}
+
+/* An RPC whose time is over meanwhile says what it waited for. */
+static void a_deadline_meanwhile(void **state)
+{
+    (void)state;
+    struct hook h = {.how = LATER};
+    torc_credentials *creds = credentials_with(&h, trusting(&ca));
+    torc_channel *ch = channel_new(good, creds, 0);
+    kit_backends_expect(ch, false, 300, TORC_STATUS_DEADLINE_EXCEEDED,
+                        "waits for the application's check of the peer (torc_tls_verify_fn)");
+    torc_tls_peer_accept(h.pending);
+    kit_backends_expect(ch, false, 60000, TORC_STATUS_OK, "");
+    torc_channel_free(ch);
+    torc_credentials_unref(creds);
+    await_release(&h);
 }
 
 /* The channel or the runtime ends before the hook's verdict. */
@@ -609,6 +626,7 @@ int main(void)
         cmocka_unit_test(what_it_refuses_gets_nothing),
         cmocka_unit_test(it_accepts_nothing_that_torc_refuses),
         cmocka_unit_test(no_answer_is_a_refusal),
+        cmocka_unit_test(a_deadline_meanwhile),
         cmocka_unit_test(the_end_meanwhile),
         cmocka_unit_test(skip_name),
         cmocka_unit_test(skip_verify),

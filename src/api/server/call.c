@@ -607,47 +607,44 @@ int torc_server_call_secure(const torc_server_call *c)
     return c ? c->facts.secure : TORC_EINVAL;
 }
 
-_Static_assert((int)TC_SAN_DNS == TORC_NAME_DNS && (int)TC_SAN_URI == TORC_NAME_URI &&
-                   (int)TC_SAN_EMAIL == TORC_NAME_EMAIL && (int)TC_SAN_IP == TORC_NAME_IP,
-               "the kinds of names are the same");
-
-int torc_server_call_peer_name(const torc_server_call *c, size_t i, int *kind, const char **name)
+int torc_server_call_peer_name(const torc_server_call *c, size_t i, int32_t *kind, const char **name)
 {
     if (!c)
         return TORC_EINVAL;
-    if (!c->facts.tls_peer || i >= c->facts.tls_peer->names.len)
-        return TORC_ENOTFOUND;
-    if (kind)
-        *kind = (int)c->facts.tls_peer->names.data[i].kind;
-    if (name)
-        *name = c->facts.tls_peer->names.data[i].text->data;
-    return 0;
+    const struct tc_tls_identity *id = c->facts.tls_peer;
+    for (size_t k = 0; id && k < id->names.len; k++) {
+        const struct tc_rstr *text = id->names.data[k].text;
+        if (!text->len || memchr(text->data, 0, text->len) || i-- > 0)
+            continue;
+        if (kind)
+            *kind = (int32_t)id->names.data[k].kind;
+        if (name)
+            *name = text->data;
+        return 0;
+    }
+    return TORC_ENOTFOUND;
 }
 
 const char *torc_server_call_spiffe_id(const torc_server_call *c)
 {
-    const char *id = NULL, *name;
+    const struct tc_tls_identity *peer = c ? c->facts.tls_peer : NULL;
+    const struct tc_rstr *id = NULL;
     struct tc_slice domain;
-    int kind;
-    for (size_t i = 0; torc_server_call_peer_name(c, i, &kind, &name) == 0; i++) {
-        if (kind != TORC_NAME_URI)
+    for (size_t i = 0; peer && i < peer->names.len; i++) {
+        if (peer->names.data[i].kind != TC_SAN_URI)
             continue;
         if (id)
             return NULL;
-        id = name;
+        id = peer->names.data[i].text;
     }
-    return id && !tc_spiffe_id_parse(tc_slice_str(id), &domain) ? id : NULL;
+    return id && !tc_spiffe_id_parse(tc_rstr_slice(id), &domain) ? id->data : NULL;
 }
 
-int torc_server_call_peer_certificate(const torc_server_call *c, const void **der, size_t *size)
+int torc_server_call_peer_certificate(const torc_server_call *c, size_t i, const void **der, size_t *size)
 {
-    if (!c || !der || !size)
-        return TORC_EINVAL;
-    if (!c->facts.tls_peer || !c->facts.tls_peer->certificates.len)
-        return TORC_ENOTFOUND;
-    *der = c->facts.tls_peer->certificates.data[0]->data;
-    *size = c->facts.tls_peer->certificates.data[0]->len;
-    return 0;
+    return !c                   ? TORC_EINVAL
+           : !c->facts.tls_peer ? TORC_ENOTFOUND
+                                : tc_tls_identity_certificate(c->facts.tls_peer, i, der, size);
 }
 
 int64_t torc_server_call_time_left(const torc_server_call *c)

@@ -61,7 +61,7 @@ struct tc_call_facts {
     const char *path, *authority, *peer;
     const torc_metadata *metadata;
     uint64_t deadline_ns;             /* UINT64_MAX: none */
-    struct tc_tls_identity *tls_peer; /* a reference; NULL: the client showed no certificate */
+    struct tc_tls_identity *tls_peer; /* a reference; NULL: the client was not asked for a certificate */
     bool secure;
 };
 
