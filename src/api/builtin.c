@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "lb/outlier_detection/policy.h"
+#include "lb/policies/least_request.h"
 #include "lb/policies/pick_first.h"
 #include "lb/policies/priority.h"
 #include "lb/policies/round_robin.h"
@@ -30,6 +31,7 @@ static const struct tc_lb_factory *factories[] = {
     &tc_maglev_factory,
     &tc_outlier_detection_factory,
     &tc_weighted_round_robin_factory,
+    &tc_least_request_factory,
 #if TC_WITH_XDS
     &tc_weighted_target_factory,
     &tc_priority_factory,

@@ -30,13 +30,21 @@ void tc_active_requests_unref(struct tc_active_requests *a)
     tc_free(a);
 }
 
+static void active_add(struct tc_active_requests *a, uint32_t change)
+{
+    for (; a; a = a->total) {
+        a->n += change;
+        if (a->on_change)
+            a->on_change(a);
+    }
+}
+
 static void on_counted_call_done(struct tc_call_tracker *base, const struct tc_status *status,
                                  const struct tc_headers *trailers)
 {
     (void)status, (void)trailers;
     struct tc_active_requests *counted = TC_CONTAINER_OF(base, struct active_tracker, base)->counted;
-    for (struct tc_active_requests *a = counted; a; a = a->total)
-        a->n--;
+    active_add(counted, UINT32_MAX); /* one less */
     tc_active_requests_unref(counted);
 }
 
@@ -47,7 +55,6 @@ void tc_active_requests_track(struct tc_active_requests *a, const struct tc_pick
         return;
     t->base.on_done = on_counted_call_done;
     t->counted = tc_active_requests_ref(a);
-    for (; a; a = a->total)
-        a->n++;
+    active_add(a, 1);
     tc_pick_track(pick, &t->base);
 }

@@ -11,6 +11,9 @@ struct tc_active_requests {
     struct tc_lref ref;
     uint32_t n;                       /* RPCs at present */
     struct tc_active_requests *total; /* counts the same RPCs with those of other endpoints; NULL: nothing does */
+    /* Called when `n` has changed. The policy that sets it resets it before `arg` ends. NULL: nobody is told. */
+    void (*on_change)(struct tc_active_requests *a);
+    void *arg;
 };
 
 /* Returns a count of 0 with one reference. Takes a reference of `total` (NULL: there is no total). */

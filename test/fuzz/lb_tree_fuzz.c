@@ -35,7 +35,12 @@ enum { ADDRESSES = 5, ZONES = 3 };
 
 #define TABLE "{'childPolicy': [{'maglev_experimental': {'tableSize': 13, 'hashBalanceFactor': 100}}]}"
 
-static const char *const configs[] = {KEEN, HALF, NEVER, WEIGHTED, OUT_OF_BAND, TABLE};
+#define LEAST                                                                                                          \
+    "{'interval': '1s', 'failurePercentageEjection': {'threshold': 50, 'minimumHosts': 2, 'requestVolume': 2}, "       \
+    "'childPolicy': [{'least_request_experimental': {'selectionMethod': 'FULL_SCAN'}}]}"
+#define BIASED "{'childPolicy': [{'least_request_experimental': {'activeRequestBias': 300}}]}"
+
+static const char *const configs[] = {KEEN, HALF, NEVER, WEIGHTED, OUT_OF_BAND, TABLE, LEAST, BIASED};
 
 struct tree {
     struct fake_lb *f;
@@ -111,6 +116,7 @@ static void move(struct tree *t, const char *addr, const char *zone, bool well)
 /* Returns true if an endpoint is picked, which must be connected. Its RPC stays open in a free slot. */
 static bool pick(struct tree *t, uint64_t hash, int code)
 {
+    t->f->args.random = hash;
     const char *addr = fake_lb_pick_hash(t->f, hash);
     TC_FUZZ_CHECK(t->f->kind != TC_PICK_DROP);
     if (t->f->kind != TC_PICK_COMPLETE)

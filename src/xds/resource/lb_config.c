@@ -3,19 +3,19 @@
  *
  *   load_balancing_policy   the first entry of the list that is known; converters[] has a row for each message. An
  *                           unknown entry is skipped, an invalid one is an error.
- *   lb_policy               ROUND_ROBIN, RING_HASH or MAGLEV, when load_balancing_policy is absent
+ *   lb_policy               ROUND_ROBIN, LEAST_REQUEST, RING_HASH or MAGLEV, when load_balancing_policy is absent
  *
  * A converter returns {"name": config}, or NULL: with errors, or without when the entry is to be skipped. The finished
  * list is checked by the LB policies themselves (registries.lb_check), so that a config which a policy would refuse is
- * NACKed here. Nesting is limited to lb_depth. least_request alone is replaced by round_robin with a warning: refusing
- * the Cluster would leave its RPCs without endpoints. */
+ * NACKed here. Nesting is limited to lb_depth. */
 #include "xds/resource/lb_config.h"
 #include "xds/resource/registry.h"
 
+#include <float.h>
 #include <math.h>
 
-#include "base/log.h"
 #include "pb/envoy/extensions/load_balancing_policies/client_side_weighted_round_robin/v3/client_side_weighted_round_robin.pb-c.h"
+#include "pb/envoy/extensions/load_balancing_policies/least_request/v3/least_request.pb-c.h"
 #include "pb/envoy/extensions/load_balancing_policies/maglev/v3/maglev.pb-c.h"
 #include "pb/envoy/extensions/load_balancing_policies/pick_first/v3/pick_first.pb-c.h"
 #include "pb/envoy/extensions/load_balancing_policies/ring_hash/v3/ring_hash.pb-c.h"
@@ -33,7 +33,6 @@ typedef Envoy__Config__Cluster__V3__LoadBalancingPolicy LbPolicy;
 enum {
     MAX_NAMES = 8, /* in a text */
 };
-#define LEAST_REQUEST "envoy.extensions.load_balancing_policies.least_request.v3.LeastRequest"
 
 static json_t *decode_policies(struct tc_decoder *dec, const LbPolicy *m, size_t depth);
 
@@ -59,6 +58,23 @@ static uint64_t ring_size(struct tc_decoder *dec, const Google__Protobuf__UInt64
     if (v && (v->value == 0 || v->value > TC_XDS_RING_SIZE_MAX))
         tc_validation_add_at(dec->errors, field, "must be in the range of 1 to %u", TC_XDS_RING_SIZE_MAX);
     return v ? v->value : unset;
+}
+
+/* A48, and Envoy's choice by weight and by all endpoints. Of the bias only the value in the message counts. */
+static json_t *least_request(struct tc_decoder *dec, const Google__Protobuf__UInt32Value *choices,
+                             const Envoy__Config__Core__V3__RuntimeDouble *bias, bool full_scan)
+{
+    if (choices && choices->value < 2) {
+        tc_validation_add_at(dec->errors, ".choice_count", "value must be greater than or equal to 2");
+        return NULL;
+    }
+    json_t *config = json_pack("{s:I}", "choiceCount", (json_int_t)(choices ? choices->value : 2));
+    if (full_scan)
+        json_object_set_new(config, "selectionMethod", json_string("FULL_SCAN"));
+    if (bias) /* Envoy takes 1 for what is negative or not a number */
+        json_object_set_new(config, "activeRequestBias",
+                            json_real(bias->default_value >= 0 ? fmin(bias->default_value, DBL_MAX) : 1));
+    return policy_named("least_request_experimental", config);
 }
 
 static json_t *ring_hash(struct tc_decoder *dec, const Google__Protobuf__UInt64Value *min,
@@ -171,6 +187,26 @@ static json_t *from_round_robin(struct tc_decoder *dec, struct tc_slice bytes, s
     return policy_named("round_robin", json_object());
 }
 
+static json_t *from_least_request(struct tc_decoder *dec, struct tc_slice bytes, size_t depth)
+{
+    typedef Envoy__Extensions__LoadBalancingPolicies__LeastRequest__V3__LeastRequest LeastRequest;
+    (void)depth;
+    const LeastRequest *m =
+        TC_DECODE(dec, &envoy__extensions__load_balancing_policies__least_request__v3__least_request__descriptor,
+                  LeastRequest, bytes);
+    if (!m)
+        return NULL;
+    bool full_scan =
+        m->selection_method ==
+        ENVOY__EXTENSIONS__LOAD_BALANCING_POLICIES__LEAST_REQUEST__V3__LEAST_REQUEST__SELECTION_METHOD__FULL_SCAN;
+    if (full_scan ||
+        m->selection_method ==
+            ENVOY__EXTENSIONS__LOAD_BALANCING_POLICIES__LEAST_REQUEST__V3__LEAST_REQUEST__SELECTION_METHOD__N_CHOICES)
+        return least_request(dec, m->choice_count, m->active_request_bias, full_scan);
+    tc_validation_add_at(dec->errors, ".selection_method", "must be N_CHOICES or FULL_SCAN");
+    return NULL;
+}
+
 static json_t *from_pick_first(struct tc_decoder *dec, struct tc_slice bytes, size_t depth)
 {
     typedef Envoy__Extensions__LoadBalancingPolicies__PickFirst__V3__PickFirst PickFirst;
@@ -260,6 +296,8 @@ static const struct {
     {"envoy.extensions.load_balancing_policies.ring_hash.v3.RingHash", "ring_hash_experimental", from_ring_hash},
     {"envoy.extensions.load_balancing_policies.maglev.v3.Maglev", "maglev_experimental", from_maglev},
     {"envoy.extensions.load_balancing_policies.round_robin.v3.RoundRobin", "round_robin", from_round_robin},
+    {"envoy.extensions.load_balancing_policies.least_request.v3.LeastRequest", "least_request_experimental",
+     from_least_request},
     {"envoy.extensions.load_balancing_policies.pick_first.v3.PickFirst", "pick_first", from_pick_first},
     {"envoy.extensions.load_balancing_policies.wrr_locality.v3.WrrLocality", "xds_wrr_locality_experimental",
      from_wrr_locality},
@@ -313,25 +351,6 @@ static void names_append(struct tc_decoder *dec, struct tc_buf *list, size_t i, 
         tc_buf_printf(list, "%s%s", i ? ", " : "", i == MAX_NAMES ? "..." : tc_decode_clip(dec, name));
 }
 
-/* A48's policy is not built. A control plane that asks for it wants even load, which round_robin gives; a refused
- * Cluster would have no RPCs at all. */
-static void warn_of_round_robin(const struct tc_decoder *dec)
-{
-    TC_LOG(TC_LOG_RESOURCE, TORC_LOG_WARN,
-           "Cluster \"" TC_SHOWN "\": least_request is not supported, round_robin is used instead",
-           TC_SHOW(dec->name ? dec->name : ""));
-}
-
-static bool cluster_asks_for_least_request(const LbPolicy *m)
-{
-    for (size_t i = 0; i < m->n_policies; i++) {
-        const char *url = m->policies[i]->typed_extension_config->typed_config->type_url;
-        if (tc_slice_ends(tc_slice_str(url), tc_slice_str("/" LEAST_REQUEST)))
-            return true;
-    }
-    return false;
-}
-
 /* The first policy that is supported, as a list of one. */
 static json_t *decode_policies(struct tc_decoder *dec, const LbPolicy *m, size_t depth)
 {
@@ -349,10 +368,6 @@ static json_t *decode_policies(struct tc_decoder *dec, const LbPolicy *m, size_t
         if (!entry && dec->errors->count == errors)
             names_append(dec, &asked, i, m->policies[i]->typed_extension_config->typed_config);
     }
-    if (!entry && dec->errors->count == errors && m && cluster_asks_for_least_request(m)) {
-        warn_of_round_robin(dec);
-        entry = policy_named("round_robin", json_object());
-    }
     if (!entry && dec->errors->count == errors)
         tc_validation_add(dec->errors, "no supported load balancing policy config found%s%s", asked.len ? ": " : "",
                           tc_buf_cstr(&asked));
@@ -360,10 +375,23 @@ static json_t *decode_policies(struct tc_decoder *dec, const LbPolicy *m, size_t
     return policy_list(entry);
 }
 
-static json_t *round_robin_of_localities(void)
+/* The policy in each locality, chosen by weight. NULL stays NULL. */
+static json_t *in_localities(json_t *entry)
 {
-    return policy_list(
-        policy_named("xds_wrr_locality_experimental", json_pack("{s:[{s:{}}]}", "childPolicy", "round_robin")));
+    json_t *config = entry ? json_pack("{s:[o]}", "childPolicy", entry) : NULL;
+    return policy_list(policy_named("xds_wrr_locality_experimental", config));
+}
+
+static json_t *least_request_of_cluster(struct tc_decoder *dec, const Cluster *m)
+{
+    const Envoy__Config__Cluster__V3__Cluster__LeastRequestLbConfig *c =
+        m->lb_config_case == ENVOY__CONFIG__CLUSTER__V3__CLUSTER__LB_CONFIG_LEAST_REQUEST_LB_CONFIG
+            ? m->least_request_lb_config
+            : NULL;
+    tc_validation_push(dec->errors, ".least_request_lb_config");
+    json_t *entry = least_request(dec, c ? c->choice_count : NULL, c ? c->active_request_bias : NULL, false);
+    tc_validation_pop(dec->errors);
+    return in_localities(entry);
 }
 
 static json_t *hashing_of_cluster(struct tc_decoder *dec, const Cluster *m, json_t *entry)
@@ -404,11 +432,9 @@ static json_t *maglev_of_cluster(struct tc_decoder *dec, const Cluster *m)
 static json_t *decode_lb_policy(struct tc_decoder *dec, const Cluster *m, bool aggregate)
 {
     if (m->lb_policy == LB(ROUND_ROBIN) || (m->lb_policy == LB(CLUSTER_PROVIDED) && aggregate))
-        return round_robin_of_localities();
-    if (m->lb_policy == LB(LEAST_REQUEST)) {
-        warn_of_round_robin(dec);
-        return round_robin_of_localities();
-    }
+        return in_localities(policy_named("round_robin", json_object()));
+    if (m->lb_policy == LB(LEAST_REQUEST))
+        return least_request_of_cluster(dec, m);
     if (m->lb_policy == LB(RING_HASH) && !dec->reg->ring_hash_off)
         return ring_hash_of_cluster(dec, m);
     if (m->lb_policy == LB(MAGLEV) && !dec->reg->ring_hash_off)

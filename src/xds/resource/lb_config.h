@@ -1,6 +1,7 @@
 /* Converts the load balancing of a Cluster into the config that LB policies read (A42, A52): a JSON
  * loadBalancingConfig list of one entry, as C-core and grpc-go make it:
  *     ROUND_ROBIN -> [{"xds_wrr_locality_experimental": {"childPolicy": [{"round_robin": {}}]}}]
+ *     LEAST_REQUEST -> the same with "least_request_experimental": {"choiceCount": 2}
  *     RING_HASH   -> [{"ring_hash_experimental": {"minRingSize": 1024, "maxRingSize": 8388608}}]
  *     MAGLEV      -> [{"maglev_experimental": {"tableSize": 65537}}]
  *

@@ -238,9 +238,10 @@ static struct tc_endpoint *parse_endpoint(struct tc_slice text)
         while (end < text.len && !strchr("*#@!", text.data[end]))
             end++;
         struct tc_slice value = tc_slice_of(text.data + start, end - start);
-        if (kind == '*')
+        if (kind == '*') {
             assert_int_equal(tc_parse_u64(value, UINT64_MAX, &e->weight), 0);
-        else if (kind == '#')
+            e->lb_weight = (uint32_t)TC_MIN(e->weight, (uint64_t)UINT32_MAX);
+        } else if (kind == '#')
             e->hash_key = tc_rstr_new(value.data, value.len);
         else if (kind == '!')
             e->health = tc_slice_eq_str(value, "DRAINING")  ? TC_HEALTH_DRAINING

@@ -15,14 +15,6 @@
 #define TYPE "type.googleapis.com/"
 #define LB "envoy.extensions.load_balancing_policies."
 
-static unsigned warnings;
-
-static void count_warnings(enum torc_log_level level, const char *module, const char *message, void *arg)
-{
-    (void)module;
-    warnings += level == TORC_LOG_WARN && strstr(message, arg) != NULL;
-}
-
 static struct tc_xds_resource *valid(const char *json)
 {
     return kit_resource_valid(&tc_cluster_type, NULL, json);
@@ -159,20 +151,6 @@ static void policies_of_aggregates_are_ignored(void **state)
     }
     check_lb(&ctx, AGGREGATE_WITH("'lb_policy':'CLUSTER_PROVIDED'"),
              "[{\"xds_wrr_locality_experimental\":{\"childPolicy\":[{\"round_robin\":{}}]}}]");
-}
-
-/* A48 is not supported: round_robin replaces least_request, and one log line says so. */
-static void least_request_becomes_round_robin(void **state)
-{
-    (void)state;
-    warnings = 0;
-    torc_log_set_sink(count_warnings, "Cluster \"c\": least_request is not supported, round_robin is used instead");
-    check_lb(NULL, CLUSTER("'lb_policy':'LEAST_REQUEST'"),
-             "[{\"xds_wrr_locality_experimental\":{\"childPolicy\":[{\"round_robin\":{}}]}}]");
-    assert_int_equal(warnings, 1);
-    check_lb(NULL, CLUSTER(EXTENSION(LB "least_request.v3.LeastRequest")), "[{\"round_robin\":{}}]");
-    assert_int_equal(warnings, 2);
-    torc_log_set_sink(NULL, NULL);
 }
 
 static void aggregates_are_bounded(void **state)
@@ -318,7 +296,7 @@ static void extension_policies(void **state)
              "[{\"xds_wrr_locality_experimental\":{\"childPolicy\":[{\"round_robin\":{}}]}}]");
     /* Unknown policies are skipped, and the first supported one counts. */
     check_lb(NULL,
-             POLICIES(POLICY(LB "least_request.v3.LeastRequest", "") "," POLICY(
+             POLICIES(POLICY(LB "override_host.v3.OverrideHost", "") "," POLICY(
                  "xds.type.v3.TypedStruct",
                  ",'type_url':'x/no_such_policy','value':{}") "," POLICY(LB "round_robin.v3.RoundRobin",
                                                                          "") "," RING_POLICY("")),
@@ -336,15 +314,54 @@ static void extension_policies(void **state)
                 LB "override_host.v3.OverrideHost", "")),
             "policy config found: no_such_policy, "
             "envoy.extensions.load_balancing_policies.override_host.v3.OverrideHost");
-    check_lb(NULL,
-             POLICIES(WRR(POLICY("xds.type.v3.TypedStruct", ",'type_url':'x/no_such_policy','value':{}") "," POLICY(
-                 LB "least_request.v3.LeastRequest", ""))),
-             "[{\"xds_wrr_locality_experimental\":{\"childPolicy\":[{\"round_robin\":{}}]}}]");
     refused(POLICIES("{}"), "policies[0].typed_extension_config: field not present");
     refused(
         POLICIES(RING_POLICY(",'hash_function':'MURMUR_HASH_2'")),
         "field load_balancing_policy.policies[0].typed_extension_config.typed_config.hash_function: must be XX_HASH");
     refused(POLICIES(WRR("")), "endpoint_picking_policy: no supported load balancing policy config found");
+}
+
+/* A48, and Envoy's further settings. */
+static void least_request(void **state)
+{
+    TC_CASE(LQ09);
+    (void)state;
+#define LEGACY(config) CLUSTER("'lb_policy':'LEAST_REQUEST'" config)
+#define LEGACY_WITH(config) LEGACY(",'least_request_lb_config':{" config "}")
+#define LEAST(config) POLICIES(POLICY(LB "least_request.v3.LeastRequest", config))
+#define LR_OF(config) "{\"least_request_experimental\":{" config "}}"
+    static const struct {
+        const char *cluster, *config;
+    } taken[] = {
+        {LEGACY(""), LR_OF("\"choiceCount\":2")},
+        {LEGACY_WITH(""), LR_OF("\"choiceCount\":2")},
+        {LEGACY_WITH("'choice_count':3"), LR_OF("\"choiceCount\":3")},
+        {LEGACY_WITH("'choice_count':4294967295,'active_request_bias':{'default_value':1.5,'runtime_key':'k'}"),
+         LR_OF("\"choiceCount\":4294967295,\"activeRequestBias\":1.5")},
+        {LEGACY(",'ring_hash_lb_config':{'minimum_ring_size':0}"), LR_OF("\"choiceCount\":2")},
+        {LEAST(""), LR_OF("\"choiceCount\":2")},
+        {LEAST(",'choice_count':5,'selection_method':'FULL_SCAN'"),
+         LR_OF("\"choiceCount\":5,\"selectionMethod\":\"FULL_SCAN\"")},
+        {LEAST(",'active_request_bias':{}"), LR_OF("\"choiceCount\":2,\"activeRequestBias\":0.0")},
+        {LEAST(",'active_request_bias':{'default_value':-1}"), LR_OF("\"choiceCount\":2,\"activeRequestBias\":1.0")},
+        {LEAST(",'active_request_bias':{'default_value':'NaN'}"), LR_OF("\"choiceCount\":2,\"activeRequestBias\":1.0")},
+        {LEAST(",'active_request_bias':{'default_value':'Infinity'}"),
+         LR_OF("\"choiceCount\":2,\"activeRequestBias\":1.7976931348623157e308")},
+        {LEAST(",'locality_lb_config':{}"), LR_OF("\"choiceCount\":2")},
+    };
+    for (size_t i = 0; i < TC_ARRAY_LEN(taken); i++) {
+        char list[256];
+        snprintf(list, sizeof(list),
+                 strstr(taken[i].cluster, "LEAST_REQUEST")
+                     ? "[{\"xds_wrr_locality_experimental\":{\"childPolicy\":[%s]}}]"
+                     : "[%s]",
+                 taken[i].config);
+        check_lb(NULL, taken[i].cluster, list);
+    }
+    refused(LEGACY_WITH("'choice_count':1"),
+            "field least_request_lb_config.choice_count: value must be greater than or equal to 2");
+    refused(LEAST(",'choice_count':0"), "typed_config.choice_count: value must be greater than or equal to 2");
+    refused(LEAST(",'selection_method':2"), "typed_config.selection_method: must be N_CHOICES or FULL_SCAN");
 }
 
 #define CLIENT_WRR(config) POLICY(LB "client_side_weighted_round_robin.v3.ClientSideWeightedRoundRobin", config)
@@ -595,7 +612,7 @@ int main(void)
         cmocka_unit_test(cluster_types),
         cmocka_unit_test(aggregates_are_bounded),
         cmocka_unit_test(policies_of_aggregates_are_ignored),
-        cmocka_unit_test(least_request_becomes_round_robin),
+        cmocka_unit_test(least_request),
         cmocka_unit_test(lb_policy_becomes_json),
         cmocka_unit_test(ring_sizes_are_checked),
         cmocka_unit_test(maglev_of_the_cluster),

@@ -1,0 +1,29 @@
+/* Keys by place, of which the least is found in O(log n); of equal ones each is drawn alike. One thread at a time. */
+#ifndef TC_LB_MIN_TREE_H
+#define TC_LB_MIN_TREE_H
+
+#include "base/random.h"
+
+struct tc_min_node {
+    double key; /* the least of the places below */
+    uint32_t n; /* the places below that have it; 0: there is none, and the key is INFINITY */
+};
+
+/* Zero-initialised, it has no keys. */
+struct tc_min_tree {
+    uint32_t leaves;           /* a power of two, or 0 */
+    struct tc_min_node *nodes; /* the root is nodes[1], place i nodes[leaves + i] */
+};
+
+void tc_min_tree_fini(struct tc_min_tree *t);
+/* Sets the key of place i. INFINITY: the place has none. Costs O(n) when i is the first place beyond a power of two. */
+void tc_min_tree_set(struct tc_min_tree *t, uint32_t i, double key);
+/* Returns the key of a place that was set. */
+static inline double tc_min_tree_get(const struct tc_min_tree *t, uint32_t i)
+{
+    return t->nodes[t->leaves + i].key;
+}
+/* Returns a place with the least key; UINT32_MAX if no place has a key. */
+uint32_t tc_min_tree_draw(const struct tc_min_tree *t, struct tc_rng *rng);
+
+#endif

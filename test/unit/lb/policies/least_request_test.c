@@ -1,0 +1,601 @@
+/* least_request on virtual time: draws, counts of RPCs, Envoy's full scan and weights, updates, hostile settings, and
+ * what outlives the policy. The states are round_robin's (unit/lb/policies/round_robin_test.c). */
+#include "lb/policies/least_request.h"
+
+#include <math.h>
+
+#include "base/mem.h"
+#include "support/case.h"
+#include "support/cmocka.h"
+#include "support/fakes/lb.h"
+
+#define LR "least_request_experimental"
+#define FULL_SCAN "{'selectionMethod': 'FULL_SCAN'}"
+#define WEIGHTED "{'activeRequestBias': 1}"
+
+enum { PLACES = 5 };
+static const char *const all[PLACES] = {"1.1.1.1:1", "2.2.2.2:2", "3.3.3.3:3", "4.4.4.4:4", "5.5.5.5:5"};
+
+/* RPCs under way, by endpoint. */
+struct calls {
+    TC_VEC(struct tc_call_tracker *) open[PLACES];
+};
+
+static struct calls calls;
+
+static int setup(void **state)
+{
+    *state = fake_lb_new(LR);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    for (size_t i = 0; i < PLACES; i++)
+        tc_vec_fini(&calls.open[i]);
+    fake_lb_free(*state);
+    return 0;
+}
+
+static void update(struct fake_lb *f, const char *endpoints, const char *config)
+{
+    assert_true(fake_lb_update(f, fake_lb_endpoints(endpoints), fake_lb_config(f, LR, config, NULL), NULL));
+}
+
+/* The first n endpoints with a suffix for each ("*3"), READY. */
+static void open_policy(struct fake_lb *f, size_t n, const char *const *suffixes, const char *config)
+{
+    struct tc_buf list = {0};
+    for (size_t i = 0; i < n; i++)
+        tc_buf_printf(&list, "%s%s%s", i ? " " : "", all[i], suffixes ? suffixes[i] : "");
+    update(f, tc_buf_cstr(&list), config);
+    for (size_t i = 0; i < n; i++)
+        fake_lb_set(f, all[i], TORC_CONNECTIVITY_READY);
+    tc_buf_fini(&list);
+}
+
+static void end_call(struct tc_call_tracker *tracker)
+{
+    struct tc_status ok = {0};
+    for (struct tc_call_tracker *next; tracker; tracker = next) {
+        next = tracker->next;
+        tracker->on_done(tracker, &ok, NULL);
+    }
+}
+
+/* Returns the place of the endpoint that the next pick takes. */
+static unsigned pick(struct fake_lb *f)
+{
+    const char *at = fake_lb_pick(f);
+    for (unsigned i = 0; i < PLACES; i++)
+        if (strcmp(at, all[i]) == 0)
+            return i;
+    fail_msg("a pick gave %s", at);
+    return PLACES;
+}
+
+/* Makes an RPC that stays. */
+static unsigned pick_open(struct fake_lb *f)
+{
+    unsigned i = pick(f);
+    *tc_vec_push(&calls.open[i]) = f->pick.trackers;
+    f->pick.trackers = NULL;
+    return i;
+}
+
+/* Makes an RPC that ends. */
+static unsigned pick_end(struct fake_lb *f)
+{
+    unsigned i = pick(f);
+    end_call(f->pick.trackers);
+    f->pick.trackers = NULL;
+    return i;
+}
+
+static void close_one(unsigned i)
+{
+    end_call(calls.open[i].data[--calls.open[i].len]);
+}
+
+/* Finds the random number of an RPC that draws these places of n. */
+static void draw(struct fake_lb *f, size_t n, const char *places)
+{
+    for (f->args.random = 0;; f->args.random++) {
+        struct tc_rng rng;
+        const char *at = places;
+        tc_rng_init_seed(&rng, f->args.random);
+        while (*at && tc_rng_below(&rng, n) == (uint64_t)(*at - '0'))
+            at++;
+        if (!*at)
+            return;
+    }
+}
+
+/* Opens RPCs by N_CHOICES until each of n endpoints has as many as the text says. */
+static void open_calls(struct fake_lb *f, size_t n, const char *counts)
+{
+    for (unsigned i = 0; i < n; i++) {
+        draw(f, n, (char[]){(char)('0' + i), (char)('0' + i), 0});
+        while (calls.open[i].len < (size_t)(counts[i] - '0'))
+            assert_int_equal(pick_open(f), i);
+    }
+}
+
+static void refuse(struct fake_lb *f, const char *config, const char *expected)
+{
+    char *why = NULL;
+    assert_null(fake_lb_config(f, LR, config, &why));
+    if (!strstr(why, expected))
+        fail_msg("%s: %s", config, why);
+    tc_free(why);
+}
+
+/* The number of choices is seen by what it does: of two endpoints the busy one is picked when all draws are it, which
+ * has the probability 2^-choices. */
+static void assert_choices(struct fake_lb *f, const char *config, unsigned choices)
+{
+    open_policy(f, 2, NULL, config);
+    draw(f, 2, "11");
+    while (calls.open[1].len < 1)
+        pick_open(f);
+    unsigned found = 0;
+    enum { TRIES = 20000 };
+    for (unsigned i = 0; i < TRIES; i++) {
+        f->args.random = i;
+        found += pick_end(f) == 1;
+    }
+    assert_in_range(found, TRIES / (1 << choices) * 0.7, TRIES / (1 << choices) * 1.3 + 1);
+}
+
+static void configs(void **state)
+{
+    TC_CASE(LQ01);
+    struct fake_lb *f = *state;
+    assert_choices(f, "{}", 2);
+    assert_choices(f, "{'choiceCount': 3}", 3);
+    assert_choices(f, "{'choiceCount': 11}", 10);
+    assert_choices(f, "{'choiceCount': 4294967295}", 10);
+    close_one(1);
+    refuse(f, "{'choiceCount': 0}", "choiceCount: must be at least 2");
+    refuse(f, "{'choiceCount': 1}", "choiceCount: must be at least 2");
+    refuse(f, "{'choiceCount': -1}", "choiceCount");
+    refuse(f, "{'choiceCount': 4294967296}", "choiceCount");
+    refuse(f, "{'choiceCount': []}", "choiceCount");
+    refuse(f, "{'selectionMethod': 'SCAN'}", "selectionMethod: must be N_CHOICES or FULL_SCAN");
+    refuse(f, "{'selectionMethod': 1}", "selectionMethod");
+    refuse(f, "{'activeRequestBias': -0.5}", "activeRequestBias: must be a number that is not negative");
+    refuse(f, "{'activeRequestBias': 'x'}", "activeRequestBias");
+}
+
+static void equal_counts_follow_the_draws(void **state)
+{
+    TC_CASE(LQ02);
+    struct fake_lb *f = *state;
+    open_policy(f, 3, NULL, "{}");
+    for (unsigned i = 0; i < 3; i++) {
+        draw(f, 3, (char[]){(char)('0' + i), (char)('0' + i), 0});
+        assert_int_equal(pick_end(f), i);
+    }
+}
+
+static void fewest_of_two(void **state)
+{
+    TC_CASE(LQ03);
+    struct fake_lb *f = *state;
+    open_policy(f, 3, NULL, "{}");
+    draw(f, 3, "02");
+    f->args.dry = true; /* a dry pick tells the same and counts nothing */
+    assert_int_equal(pick(f), 0);
+    assert_null(f->pick.trackers);
+    assert_int_equal(pick(f), 0);
+    f->args.dry = false;
+    assert_int_equal(pick_open(f), 0);
+    assert_int_equal(pick_open(f), 2);
+    draw(f, 3, "11");
+    assert_int_equal(pick_open(f), 1);
+    for (unsigned i = 0; i < 3; i++)
+        close_one(i);
+}
+
+static void counts_survive_updates(void **state)
+{
+    TC_CASE(LQ04);
+    struct fake_lb *f = *state;
+    open_policy(f, 2, NULL, "{}");
+    open_calls(f, 2, "30");
+    update(f, "3.3.3.3:3 1.1.1.1:1#other!DRAINING 2.2.2.2:2", "{'choiceCount': 2}");
+    fake_lb_set(f, all[2], TORC_CONNECTIVITY_READY); /* 0, 1, 2 by the time of READY */
+    for (unsigned n = 0; n < 3; n++) {
+        draw(f, 3, "01");
+        assert_int_equal(pick_open(f), 1);
+    }
+    assert_int_equal(pick_open(f), 0); /* 3 and 3: the first draw */
+    while (calls.open[0].len)
+        close_one(0);
+    assert_int_equal(pick_end(f), 0);
+    while (calls.open[1].len)
+        close_one(1);
+}
+
+/* RPCs of an endpoint that lost its connection count on, until each ends. */
+static void counts_survive_a_lost_connection(void **state)
+{
+    struct fake_lb *f = *state;
+    open_policy(f, 2, NULL, FULL_SCAN);
+    pick_open(f);
+    pick_open(f);
+    fake_lb_set(f, all[0], TORC_CONNECTIVITY_IDLE);
+    assert_int_equal(pick_end(f), 1);
+    fake_lb_set(f, all[0], TORC_CONNECTIVITY_READY);
+    close_one(1);
+    for (f->args.random = 0; f->args.random < 20; f->args.random++)
+        assert_int_equal(pick_end(f), 1);
+    close_one(0);
+    open_calls(f, 0, "");
+    assert_int_equal(pick_open(f) + pick_open(f), 1);
+    close_one(0);
+    close_one(1);
+}
+
+static void fewer_replaces_the_candidate(void **state)
+{
+    TC_CASE(LQ05);
+    struct fake_lb *f = *state;
+    open_policy(f, 2, NULL, "{}");
+    open_calls(f, 2, "12");
+    draw(f, 2, "01");
+    assert_int_equal(pick_end(f), 0);
+    open_calls(f, 2, "22");
+    close_one(1);
+    draw(f, 2, "01");
+    assert_int_equal(pick_end(f), 1);
+    close_one(0), close_one(0), close_one(1);
+}
+
+static void five_choices(void **state)
+{
+    TC_CASE(LQ06);
+    struct fake_lb *f = *state;
+    open_policy(f, 4, NULL, "{'choiceCount': 5}");
+    draw(f, 4, "30321");
+    assert_int_equal(pick_end(f), 3); /* all have none: the first draw */
+    draw(f, 4, "00000");
+    while (calls.open[0].len < 4)
+        pick_open(f);
+    draw(f, 4, "11111");
+    while (calls.open[1].len < 3)
+        pick_open(f);
+    draw(f, 4, "22222");
+    while (calls.open[2].len < 2)
+        pick_open(f);
+    draw(f, 4, "33333");
+    pick_open(f);
+    draw(f, 4, "30321");
+    assert_int_equal(pick_end(f), 3);
+    draw(f, 4, "00000");
+    assert_int_equal(pick_end(f), 0);
+    for (unsigned i = 0; i < 4; i++)
+        while (calls.open[i].len)
+            close_one(i);
+}
+
+static void full_scan(void **state)
+{
+    TC_CASE(LQ07);
+    struct fake_lb *f = *state;
+    enum { PICKS = 200000 };
+    unsigned counts[PLACES] = {0};
+    open_policy(f, 5, NULL, "{}");
+    open_calls(f, 5, "43215");
+    update(f, "1.1.1.1:1 2.2.2.2:2 3.3.3.3:3 4.4.4.4:4 5.5.5.5:5", FULL_SCAN);
+    for (f->args.random = 0; f->args.random < 100; f->args.random++)
+        assert_int_equal(pick_end(f), 3);
+    close_one(0);
+    close_one(2);
+    for (unsigned i = 0; i < 4; i++)
+        close_one(4);
+    /* 3, 3, 1, 1, 1 */
+    for (f->args.random = 0; f->args.random < PICKS; f->args.random++)
+        counts[pick_end(f)]++;
+    assert_int_equal(counts[0] + counts[1], 0);
+    for (unsigned i = 2; i < 5; i++)
+        assert_in_range(counts[i], PICKS * (1.0 / 3 - 0.005), PICKS * (1.0 / 3 + 0.005));
+    for (unsigned i = 0; i < PLACES; i++)
+        while (calls.open[i].len)
+            close_one(i);
+}
+
+/* The picks repeat after three; where they begin is chance. */
+static void assert_turns(struct fake_lb *f, const char *period)
+{
+    char seen[16] = "";
+    for (unsigned i = 0; i < 9; i++)
+        seen[i] = (char)('0' + pick_end(f));
+    assert_memory_equal(seen + 3, seen, 6);
+    char doubled[16];
+    snprintf(doubled, sizeof(doubled), "%s%s", period, period);
+    seen[3] = 0;
+    if (!strstr(doubled, seen))
+        fail_msg("%s is no turn of %s", seen, period);
+}
+
+static void count(struct fake_lb *f, unsigned picks, unsigned *counts)
+{
+    memset(counts, 0, PLACES * sizeof(*counts));
+    for (unsigned i = 0; i < picks; i++, f->args.random++)
+        counts[pick_end(f)]++;
+}
+
+static void weights_shrink_with_calls(void **state)
+{
+    TC_CASE(LQ08);
+    struct fake_lb *f = *state;
+    unsigned counts[PLACES];
+    open_policy(f, 2, (const char *const[]){"*1", "*2"}, WEIGHTED);
+    f->args.random = 1;
+    assert_turns(f, "101");
+    while (pick_open(f) != 1)
+        close_one(0);
+    count(f, 10, counts); /* the deadlines of before */
+    count(f, 100, counts);
+    assert_in_range(counts[1], 49, 51);
+    close_one(1);
+    while (pick_open(f) != 0)
+        close_one(1);
+    count(f, 10, counts);
+    count(f, 100, counts);
+    assert_in_range(counts[1], 79, 81);
+    close_one(0);
+    /* Weights that change with an update count for the next picks. */
+    update(f, "1.1.1.1:1*9 2.2.2.2:2*1", WEIGHTED);
+    count(f, 100, counts);
+    assert_in_range(counts[0], 89, 91);
+    /* N_CHOICES and FULL_SCAN take no notice of weights. */
+    update(f, "1.1.1.1:1*9 2.2.2.2:2*1", "{}");
+    count(f, 2000, counts);
+    assert_in_range(counts[0], 900, 1100);
+    update(f, "1.1.1.1:1*9 2.2.2.2:2*1", FULL_SCAN);
+    count(f, 2000, counts);
+    assert_in_range(counts[0], 900, 1100);
+    /* With a bias of 0 RPCs do not count. */
+    update(f, "1.1.1.1:1*2 2.2.2.2:2*1", "{'activeRequestBias': 0}");
+    while (pick_open(f) != 0)
+        close_one(1);
+    count(f, 300, counts);
+    assert_in_range(counts[0], 199, 201);
+    close_one(0);
+}
+
+/* Deadlines neither overflow nor stand still, whatever bias and weights are. */
+static void hostile_weights(void **state)
+{
+    static const char *const configs_of[] = {"{'activeRequestBias': 0}", "{'activeRequestBias': 1e308}",
+                                             "{'activeRequestBias': 1e-308}", "{'activeRequestBias': 1000}"};
+    struct fake_lb *f = *state;
+    unsigned counts[PLACES];
+    for (size_t i = 0; i < TC_ARRAY_LEN(configs_of); i++) {
+        open_policy(f, 3, (const char *const[]){"*4294967295", "*1", "*0"}, configs_of[i]);
+        pick_open(f);
+        count(f, 3000, counts);
+        assert_int_equal(counts[0] + counts[1] + counts[2], 3000);
+        for (unsigned k = 0; k < 3; k++)
+            while (calls.open[k].len)
+                close_one(k);
+        /* After steps of 2^32 equal weights are equal again, beyond the moment at which virtual time begins again. */
+        open_policy(f, 3, (const char *const[]){"*1", "*1", "*1"}, "{'activeRequestBias': 1e308}");
+        unsigned at[3] = {0};
+        for (unsigned n = 0; n < 6; n++)
+            at[pick_open(f)]++;
+        assert_true(at[0] == 2 && at[1] == 2 && at[2] == 2);
+        for (unsigned n = 0; n < 3000; n++)
+            at[pick_end(f)]++;
+        for (unsigned k = 0; k < 3; k++)
+            assert_in_range(at[k], 1001, 1003);
+        for (unsigned k = 0; k < 3; k++)
+            while (calls.open[k].len)
+                close_one(k);
+    }
+}
+
+static void repeated_addresses_are_one(void **state)
+{
+    struct fake_lb *f = *state;
+    unsigned counts[PLACES];
+    update(f, "1.1.1.1:1 2.2.2.2:2 1.1.1.1:1 1.1.1.1:1", "{}");
+    assert_int_equal(fake_lb_count(f, all[0]), 1);
+    fake_lb_set(f, all[0], TORC_CONNECTIVITY_READY);
+    fake_lb_set(f, all[1], TORC_CONNECTIVITY_READY);
+    count(f, 2000, counts);
+    assert_in_range(counts[0], 900, 1100);
+}
+
+/* Endpoints leave and the policy ends while RPCs are under way, in each mode; an old picker finds nothing. */
+static void what_outlives_the_policy(void **state)
+{
+    static const char *const configs_of[] = {"{}", FULL_SCAN, WEIGHTED};
+    (void)state;
+    for (size_t i = 0; i < TC_ARRAY_LEN(configs_of); i++) {
+        struct fake_lb *f = fake_lb_new(LR);
+        open_policy(f, 3, NULL, configs_of[i]);
+        while (!calls.open[0].len || !calls.open[1].len) {
+            f->args.random++;
+            pick_open(f);
+        }
+        struct tc_picker *picker = tc_picker_ref(f->picker);
+        update(f, "2.2.2.2:2 3.3.3.3:3", configs_of[i]);
+        assert_int_equal(tc_picker_pick(picker, &f->args, &f->pick), TC_PICK_QUEUE);
+        close_one(0);
+        assert_int_not_equal(pick_end(f), 0);
+        update(f, "1.1.1.1:1 2.2.2.2:2 3.3.3.3:3", configs_of[i]);
+        fake_lb_set(f, all[0], TORC_CONNECTIVITY_READY);
+        while (calls.open[0].len) /* of the endpoint that left, not of the one that came */
+            close_one(0);
+        pick_end(f);
+        assert_false(fake_lb_update(f, fake_lb_endpoints(""), fake_lb_config(f, LR, configs_of[i], NULL), NULL));
+        close_one(1);
+        open_policy(f, 2, NULL, configs_of[i]);
+        pick_open(f);
+        f->policy->ops->shutdown(f->policy);
+        tc_loop_drain(f->loop);
+        f->policy = NULL;
+        assert_int_equal(tc_picker_pick(picker, &f->args, &f->pick), TC_PICK_QUEUE);
+        tc_picker_unref(picker);
+        for (unsigned k = 0; k < PLACES; k++)
+            while (calls.open[k].len)
+                close_one(k);
+        fake_lb_free(f);
+    }
+    for (size_t i = 0; i < PLACES; i++)
+        tc_vec_fini(&calls.open[i]);
+}
+
+/* Endpoints that are lost in this turn of the loop get no RPC by the old picker, and all of them queue it. */
+static void lost_endpoints_are_passed_over(void **state)
+{
+    static const char *const configs_of[] = {"{}", FULL_SCAN, WEIGHTED};
+    struct fake_lb *f = *state;
+    struct tc_status ok = {0};
+    for (size_t i = 0; i < TC_ARRAY_LEN(configs_of); i++) {
+        open_policy(f, 3, NULL, configs_of[i]);
+        for (unsigned lost = 0; lost < 3; lost++) {
+            assert_int_equal(tc_picker_pick(f->picker, &f->args, &f->pick), TC_PICK_COMPLETE);
+            end_call(f->pick.trackers);
+            f->pick.trackers = NULL;
+            f->pick.subchannel->on_state(f->pick.subchannel->arg, TORC_CONNECTIVITY_IDLE, &ok);
+            for (f->args.random = 0; f->args.random < 50; f->args.random++) {
+                enum tc_pick_kind kind = tc_picker_pick(f->picker, &f->args, &f->pick);
+                assert_int_equal(kind, lost == 2 ? TC_PICK_QUEUE : TC_PICK_COMPLETE);
+                end_call(f->pick.trackers);
+                f->pick.trackers = NULL;
+            }
+        }
+        tc_loop_drain(f->loop);
+    }
+}
+
+/* --- 10,000 endpoints --- */
+
+enum { MANY = 10000 };
+
+struct many {
+    struct fake_lb *f;
+    unsigned counts[MANY];
+    TC_VEC(struct tc_call_tracker *) open;
+};
+
+static struct many *many_new(const char *suffix, const char *config)
+{
+    struct many *m = TC_NEW(struct many);
+    struct tc_buf list = {0};
+    m->f = fake_lb_new(LR);
+    for (unsigned i = 0; i < MANY; i++) {
+        tc_buf_printf(&list, "10.0.%u.%u:1", i / 250, i % 250);
+        if (*suffix)
+            tc_buf_printf(&list, "*%u", i % 4 + 1);
+        tc_buf_append_char(&list, ' ');
+    }
+    update(m->f, tc_buf_cstr(&list), config);
+    while (m->f->subchannels.len < MANY) {
+        tc_loop_advance(m->f->loop, 1);
+        tc_loop_drain(m->f->loop);
+    }
+    for (size_t i = 0; i < MANY; i++)
+        fake_lb_set_at(m->f, i, TORC_CONNECTIVITY_READY);
+    tc_buf_fini(&list);
+    return m;
+}
+
+static void many_free(struct many *m)
+{
+    for (size_t i = 0; i < m->open.len; i++)
+        end_call(m->open.data[i]);
+    tc_vec_fini(&m->open);
+    fake_lb_free(m->f);
+    tc_free(m);
+}
+
+static void many_pick(struct many *m, bool stays)
+{
+    unsigned a, b;
+    m->f->args.random = m->f->args.random * UINT64_C(6364136223846793005) + 1;
+    assert_int_equal(sscanf(fake_lb_pick(m->f), "10.0.%u.%u", &a, &b), 2);
+    m->counts[a * 250 + b]++;
+    if (stays)
+        *tc_vec_push(&m->open) = m->f->pick.trackers;
+    else
+        end_call(m->f->pick.trackers);
+    m->f->pick.trackers = NULL;
+}
+
+/* Of ten RPCs an endpoint the busiest has few more than ten with two choices (20 and more with one), fewer still with
+ * ten choices, and ten with all. */
+static void loads_of_many(void **state)
+{
+    static const struct {
+        const char *config;
+        unsigned least, most;
+    } rows[] = {{"{}", 1, 14}, {"{'choiceCount': 10}", 5, 11}, {FULL_SCAN, 10, 10}, {WEIGHTED, 10, 10}};
+    (void)state;
+    for (size_t r = 0; r < TC_ARRAY_LEN(rows); r++) {
+        struct many *m = many_new("", rows[r].config);
+        for (unsigned i = 0; i < 10 * MANY; i++)
+            many_pick(m, true);
+        for (unsigned i = 0; i < MANY; i++)
+            assert_in_range(m->counts[i], rows[r].least, rows[r].most);
+        many_free(m);
+    }
+}
+
+/* Idle endpoints are drawn alike: chi squared within four standard deviations. */
+static void draws_of_many(void **state)
+{
+    static const char *const configs_of[] = {"{}", FULL_SCAN};
+    (void)state;
+    for (size_t r = 0; r < TC_ARRAY_LEN(configs_of); r++) {
+        struct many *m = many_new("", configs_of[r]);
+        double chi2 = 0;
+        for (unsigned i = 0; i < 10 * MANY; i++)
+            many_pick(m, false);
+        for (unsigned i = 0; i < MANY; i++)
+            chi2 += ((double)m->counts[i] - 10) * ((double)m->counts[i] - 10) / 10;
+        assert_true(fabs(chi2 - MANY) < 4 * sqrt(2 * MANY));
+        many_free(m);
+    }
+}
+
+/* Weights 1 to 4: after 10 rounds each endpoint has its part of the picks, one more or less. */
+static void weights_of_many(void **state)
+{
+    struct many *m = many_new("*", WEIGHTED);
+    (void)state;
+    for (unsigned i = 0; i < 10 * MANY / 4 * 10; i++)
+        many_pick(m, false);
+    for (unsigned i = 0; i < MANY; i++)
+        assert_in_range(m->counts[i], 10 * (i % 4 + 1) - 1, 10 * (i % 4 + 1) + 1);
+    many_free(m);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(configs),
+        TEST(equal_counts_follow_the_draws),
+        TEST(fewest_of_two),
+        TEST(counts_survive_updates),
+        TEST(counts_survive_a_lost_connection),
+        TEST(fewer_replaces_the_candidate),
+        TEST(five_choices),
+        TEST(full_scan),
+        TEST(weights_shrink_with_calls),
+        TEST(hostile_weights),
+        TEST(repeated_addresses_are_one),
+        cmocka_unit_test(what_outlives_the_policy),
+        TEST(lost_endpoints_are_passed_over),
+        cmocka_unit_test(loads_of_many),
+        cmocka_unit_test(draws_of_many),
+        cmocka_unit_test(weights_of_many),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
