@@ -40,7 +40,7 @@ static int expand(const char *command, const char *text, struct tc_buf *out)
     return 0;
 }
 
-static int add(const char *command, struct header_list *list, const char *option, const char *text)
+static int add(const char *command, struct header_list *list, const char *option, const char *text, bool all)
 {
     struct tc_slice s = tc_slice_str(text);
     ptrdiff_t colon = tc_slice_find(s, tc_slice_str(":"));
@@ -55,7 +55,10 @@ static int add(const char *command, struct header_list *list, const char *option
             *p = (char)(*p - 'A' + 'a');
     if (!tc_header_is_binary(tc_slice_str(h->name))) {
         tc_buf_append_slice(&h->value, value);
-        h->numbered = tc_slice_find(value, tc_slice_str("{i}")) >= 0;
+        int rc = placeholders_parse(command, option, tc_buf_slice(&h->value), all, &h->parts);
+        list->differ |= h->parts.any;
+        if (rc != 0)
+            return rc;
     } else if (tc_base64_decode(&h->value, value) != 0) {
         return cli_usage(command, "%s: the value of '%s' is not base64", option, h->name);
     }
@@ -81,35 +84,22 @@ int headers_finish(const char *command, struct headers_args *a)
         else
             tc_buf_append_str(&text, a->given.data[i].text);
         if (rc == 0 && code != HEADERS_REFLECT)
-            rc = add(command, &a->rpc, option, tc_buf_cstr(&text));
+            rc = add(command, &a->rpc, option, tc_buf_cstr(&text), a->all_placeholders);
         if (rc == 0 && code != HEADERS_RPC)
-            rc = add(command, &a->reflect, option, tc_buf_cstr(&text));
+            rc = add(command, &a->reflect, option, tc_buf_cstr(&text), a->all_placeholders);
         tc_buf_fini(&text);
     }
     return rc;
 }
 
-/* Appends the header's value with each {i} replaced. */
-static void numbered_value(const struct header *h, uint64_t i, struct tc_buf *out)
-{
-    struct tc_slice rest = tc_buf_slice(&h->value);
-    ptrdiff_t at;
-    while ((at = tc_slice_find(rest, tc_slice_str("{i}"))) >= 0) {
-        tc_buf_append(out, rest.data, (size_t)at);
-        tc_buf_printf(out, "%llu", (unsigned long long)i);
-        rest = tc_slice_of(rest.data + at + 3, rest.len - (size_t)at - 3);
-    }
-    tc_buf_append_slice(out, rest);
-}
-
-torc_metadata *headers_make(const struct header_list *list, uint64_t i)
+torc_metadata *headers_make(const struct header_list *list, uint64_t i, struct tc_rng *rng)
 {
     torc_metadata *md = list->list.len ? torc_metadata_new() : NULL;
     for (size_t k = 0; k < list->list.len; k++) {
         const struct header *h = &list->list.data[k];
         struct tc_buf value = {0};
-        if (h->numbered)
-            numbered_value(h, i, &value);
+        if (h->parts.any)
+            placeholders_append(&h->parts, i, rng, &value);
         else
             tc_buf_append_slice(&value, tc_buf_slice(&h->value));
         torc_metadata_add(md, h->name, tc_buf_cstr(&value), value.len);
@@ -123,6 +113,7 @@ static void list_fini(struct header_list *list)
     for (size_t i = 0; i < list->list.len; i++) {
         tc_free(list->list.data[i].name);
         tc_buf_fini(&list->list.data[i].value);
+        placeholders_fini(&list->list.data[i].parts);
     }
     tc_vec_fini(&list->list);
 }

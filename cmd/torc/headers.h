@@ -6,15 +6,17 @@
 
 #include "base/buf.h"
 #include "base/vec.h"
+#include "request/placeholders.h"
 
 struct header {
     char *name;
-    struct tc_buf value; /* as given; decoded already for a -bin name */
-    bool numbered;       /* the value holds {i}, which is replaced by the call's number */
+    struct tc_buf value;       /* as given; decoded already for a -bin name */
+    struct placeholders parts; /* of the value; empty for a -bin name */
 };
 
 struct header_list {
     TC_VEC(struct header) list;
+    bool differ; /* a value has a placeholder, so that each call has metadata of its own */
 };
 
 struct header_text {
@@ -25,6 +27,7 @@ struct header_text {
 struct headers_args {
     TC_VEC(struct header_text) given;
     bool expand;
+    bool all_placeholders; /* set by the subcommand: {i} is not the only one */
     struct header_list rpc, reflect;
 };
 
@@ -49,8 +52,9 @@ enum { HEADERS_RPC = 640, HEADERS_REFLECT, HEADERS_EXPAND, HEADERS_END };
 bool headers_option(struct headers_args *a, int code, const char *value);
 /* Reads what was given into the lists. Returns 0, or CLI_USAGE with the error printed. */
 int headers_finish(const char *command, struct headers_args *a);
-/* Returns the metadata of call `i`, for torc_metadata_free; NULL for an empty list. */
-torc_metadata *headers_make(const struct header_list *list, uint64_t i);
+/* Returns the metadata of call `i`, for torc_metadata_free; NULL for an empty list. `rng` may be NULL unless all
+ * placeholders are allowed. */
+torc_metadata *headers_make(const struct header_list *list, uint64_t i, struct tc_rng *rng);
 void headers_args_fini(struct headers_args *a);
 
 #endif

@@ -1,8 +1,8 @@
 /* torc call: reads the command line into struct call_args.
  *
- * The table of options covers the subcommand's own and CONNECT_OPTIONS, which connect.c handles. Headers (-H) and
- * message data are decoded here, so that bad ones are usage errors before anything connects. call_args_parse checks at
- * its end that the options fit together. */
+ * The table of options covers the subcommand's own, REQUEST_OPTIONS and the like, which request/options.c handles, and
+ * CONNECT_OPTIONS, which connect.c handles. Bad headers and message data are usage errors before anything connects.
+ * call_args_parse checks at its end that the options fit together. */
 #include <getopt.h>
 #include <stdio.h>
 
@@ -22,15 +22,9 @@ static const char help[] =
     "        fd:N (a connected socket), host:port\n"
     "METHOD  package.Service/Method\n\n"
     "  -d, --data STRING          the request message: JSON, or raw bytes (default empty); several JSON values are\n"
-    "                             several messages; @: JSON from standard input, each message sent when complete\n"
-    "      --data-hex HEX         raw bytes in hexadecimal\n"
-    "      --data-file PATH       what -d takes, from a file (-: standard input)\n"
-    "      --raw                  bytes, whatever they look like\n"
-    "      --format json|text     messages are JSON, or protobuf's text format, by protoc, which must be installed "
-    "(the\n"
-    "                             byte 0x1e between two); asks the server for the types if no file has them\n"
-    "      --emit-defaults        JSON with the fields that have their default values\n"
-    "      --allow-unknown-fields JSON may have fields that the message has not\n" SCHEMA_HELP HEADERS_HELP
+    "                             several messages; @: JSON from standard input, each message sent when "
+    "complete\n" REQUEST_HELP
+    "      --emit-defaults        JSON with the fields that have their default values\n" SCHEMA_HELP HEADERS_HELP
     "  -n, --count N              calls in all (1; without a limit when --duration is given)\n"
     "  -c, --concurrency C        calls at a time (1)\n"
     "      --rps R                calls a second at most\n"
@@ -60,9 +54,7 @@ static const char help[] =
     "'{\"loadBalancingConfig\":[{\"round_robin\":{}}]}'\n";
 
 enum {
-    OPT_DATA_HEX = 256,
-    OPT_DATA_FILE,
-    OPT_RPS,
+    OPT_RPS = 256,
     OPT_DURATION,
     OPT_DEADLINE,
     OPT_WAIT,
@@ -74,23 +66,14 @@ enum {
     OPT_CSDS,
     OPT_DRY_RUN,
     OPT_QUIET,
-    OPT_RAW,
-    OPT_FORMAT,
-    OPT_EMIT_DEFAULTS,
-    OPT_ALLOW_UNKNOWN,
     OPT_SHOW_METADATA,
     OPT_TIMING,
     OPT_EXIT_STATUS,
 };
 
 static const struct option options[] = {
-    {"data", required_argument, NULL, 'd'},
-    {"data-hex", required_argument, NULL, OPT_DATA_HEX},
-    {"data-file", required_argument, NULL, OPT_DATA_FILE},
-    {"raw", no_argument, NULL, OPT_RAW},
-    {"format", required_argument, NULL, OPT_FORMAT},
-    {"emit-defaults", no_argument, NULL, OPT_EMIT_DEFAULTS},
-    {"allow-unknown-fields", no_argument, NULL, OPT_ALLOW_UNKNOWN},
+    REQUEST_OPTIONS,
+    {"emit-defaults", no_argument, NULL, REQUEST_EMIT_DEFAULTS},
     {"show-metadata", no_argument, NULL, OPT_SHOW_METADATA},
     {"timing", no_argument, NULL, OPT_TIMING},
     {"exit-status", required_argument, NULL, OPT_EXIT_STATUS},
@@ -127,43 +110,11 @@ static int set_csds(struct call_args *a, const char *text)
     return 0;
 }
 
-static int apply_data(struct call_args *a, int c)
-{
-    if (a->kind != CALL_NO_DATA)
-        return cli_usage(NAME, "give one of -d, --data-hex and --data-file, once");
-    a->kind = c == OPT_DATA_HEX ? CALL_HEX : CALL_TEXT;
-    if (c == 'd') {
-        if (strcmp(optarg, "@") == 0)
-            a->kind = CALL_STDIN;
-        tc_buf_append_str(&a->data, optarg);
-        return 0;
-    }
-    if (c == OPT_DATA_HEX)
-        return tc_hex_decode(&a->data, tc_slice_str(optarg)) == 0
-                   ? 0
-                   : cli_usage(NAME, "--data-hex: '%s' is not hexadecimal", optarg);
-    int rc = cli_path(NAME, "--data-file", optarg);
-    return rc ? rc : cli_read_file(NAME, optarg, &a->data);
-}
-
-static int set_format(struct call_args *a, const char *text)
-{
-    a->format = true;
-    a->text = strcmp(text, "text") == 0;
-    return a->text || strcmp(text, "json") == 0 ? 0 : cli_usage(NAME, "--format: '%s' is neither json nor text", text);
-}
-
 static int apply(struct call_args *a, int c)
 {
     uint64_t ms;
     int rc;
     switch (c) {
-    case 'd':
-    case OPT_DATA_HEX:
-    case OPT_DATA_FILE:
-        return apply_data(a, c);
-    case OPT_FORMAT:
-        return set_format(a, optarg);
     case OPT_EXIT_STATUS:
         a->exit_grpc = true;
         return strcmp(optarg, "grpc") == 0 ? 0 : cli_usage(NAME, "--exit-status: '%s' is not grpc", optarg);
@@ -191,9 +142,8 @@ static int apply(struct call_args *a, int c)
     case 'o':
         return cli_output(NAME, optarg, &a->json);
     default:
-        if (headers_option(&a->headers, c, optarg) || schema_option(&a->from, c, optarg))
-            return 0;
-        return connect_option(NAME, &a->connect, c, optarg);
+        rc = request_option(NAME, &a->request, c, optarg);
+        return rc < 0 ? connect_option(NAME, &a->connect, c, optarg) : rc;
     }
 }
 
@@ -215,15 +165,6 @@ static bool apply_flag(struct call_args *a, int c, int *verbose)
     case OPT_QUIET:
         a->quiet = true;
         return true;
-    case OPT_RAW:
-        a->raw = true;
-        return true;
-    case OPT_EMIT_DEFAULTS:
-        a->emit_defaults = true;
-        return true;
-    case OPT_ALLOW_UNKNOWN:
-        a->allow_unknown = true;
-        return true;
     case OPT_SHOW_METADATA:
         a->show_metadata = true;
         return true;
@@ -238,31 +179,12 @@ static bool apply_flag(struct call_args *a, int c, int *verbose)
     }
 }
 
-bool call_args_typed(const struct call_args *a)
-{
-    return schema_args_offline(&a->from) || a->from.reflect || a->format || a->from.protoset_out ||
-           a->from.proto_out_dir;
-}
-
-bool call_args_want_types(const struct call_args *a)
-{
-    bool json = a->kind == CALL_STDIN || (a->kind == CALL_TEXT && a->data.len && a->data.data[0] == '{');
-    return !a->dry_run && (call_args_typed(a) || (json && !a->raw));
-}
-
 /* Checks that the options agree. */
 static int settle(struct call_args *a, int argc, char **argv)
 {
     int rc;
-    if ((rc = connect_finish(NAME, &a->connect, argc, argv)) != 0 || (rc = headers_finish(NAME, &a->headers)) != 0 ||
-        (rc = schema_args_check(NAME, &a->from)) != 0)
+    if ((rc = connect_finish(NAME, &a->connect, argc, argv)) != 0 || (rc = request_settle(NAME, &a->request)) != 0)
         return rc;
-    if (a->raw && a->format)
-        return cli_usage(NAME, "--raw and --format contradict");
-    if (a->kind == CALL_STDIN && a->raw)
-        a->kind = CALL_TEXT; /* the byte itself */
-    else if (a->kind == CALL_STDIN)
-        tc_buf_clear(&a->data);
     if (a->count == 0 && a->duration_ms == 0)
         a->count = 1;
     return 0;
@@ -292,8 +214,6 @@ int call_args_parse(struct call_args *a, int argc, char **argv)
 
 void call_args_fini(struct call_args *a)
 {
-    headers_args_fini(&a->headers);
-    schema_args_fini(&a->from);
-    tc_buf_fini(&a->data);
+    request_args_fini(&a->request);
     connect_args_fini(&a->connect);
 }

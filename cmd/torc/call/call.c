@@ -71,9 +71,9 @@ static void call_free(struct one_call *c)
 /* Returns the message as JSON or text, for torc_free; NULL if messages are bytes, or with the reason in *why. */
 static char *response_text(struct run *r, const torc_message *message, struct tc_buf *why)
 {
-    if (!message || !r->method || r->args.raw || r->args.quiet)
+    if (!message || !r->types.method || r->args.request.raw || r->args.quiet)
         return NULL;
-    char *text = run_show(r, torc_schema_method_response(r->method), message, why);
+    char *text = request_show(&r->types, torc_schema_method_response(r->types.method), message, why);
     r->failed |= !text;
     return text;
 }
@@ -82,7 +82,7 @@ static void on_message_printed(struct one_call *c, const torc_message *message)
 {
     struct run *r = c->run;
     struct tc_buf why = {0};
-    if (!r->method || !torc_schema_method_server_streams(r->method)) { /* printed with the result */
+    if (!r->types.method || !torc_schema_method_server_streams(r->types.method)) { /* printed with the result */
         torc_message_unref(c->response);
         c->response = torc_message_ref(message);
     } else if (!cli_output_lost()) {
@@ -115,17 +115,18 @@ static void on_end(struct one_call *c, const torc_result *result, uint64_t laten
                              .result = result,
                              .sent = c->sent,
                              .received = c->received,
-                             .schema_us = r->schema_us,
+                             .schema_us = r->types.us,
                              .headers_us = c->headers_us,
                              .first_us = c->first_us};
-    o.is_stream = r->method && run_uses_streams(r) &&
-                  (torc_schema_method_client_streams(r->method) || torc_schema_method_server_streams(r->method));
+    o.is_stream =
+        r->types.method && run_uses_streams(r) &&
+        (torc_schema_method_client_streams(r->types.method) || torc_schema_method_server_streams(r->types.method));
     o.response = c->response ? c->response : torc_result_response(result);
     if (!cli_output_lost()) {
-        char *json = response_text(r, o.response, &why), *details = run_details(r, result);
+        char *json = response_text(r, o.response, &why), *details = request_details(&r->types, result);
         o.json = json;
         o.json_error = why.len ? tc_buf_cstr(&why) : NULL;
-        if (r->method && !torc_schema_method_server_streams(r->method) && c->received > 1) {
+        if (r->types.method && !torc_schema_method_server_streams(r->types.method) && c->received > 1) {
             o.json_error = "the method has one response, and the server sent more";
             r->failed = true;
         }
@@ -162,7 +163,7 @@ static void on_event(const char *kind, const char *detail, const char *reason, v
 
 static torc_metadata *make_metadata(struct run *r, uint64_t i)
 {
-    torc_metadata *md = headers_make(&r->args.headers.rpc, i);
+    torc_metadata *md = headers_make(&r->args.request.headers.rpc, i, NULL);
     if (r->args.cookies) {
         md = md ? md : torc_metadata_new();
         add_cookies(r, md);
@@ -329,6 +330,18 @@ static void forget_queue(struct run *r)
     tc_vec_fini(&r->queue);
 }
 
+static int find_method(struct run *r)
+{
+    const struct call_args *a = &r->args;
+    r->types = (struct request_types){.command = NAME,
+                                      .args = &a->request,
+                                      .path = a->connect.method,
+                                      .one_line = a->json,
+                                      .timeout_ms = a->timeout_ms,
+                                      .wait_for_ready = a->wait_for_ready};
+    return a->dry_run ? 0 : request_find_method(&r->types, r->channels[0]);
+}
+
 int cmd_call(int argc, char **argv)
 {
     struct run *r = TC_NEW(struct run);
@@ -347,12 +360,12 @@ int cmd_call(int argc, char **argv)
     if (rc == 0)
         rc = make_channels(r);
     if (rc == 0)
-        rc = run_find_method(r);
+        rc = find_method(r);
     if (rc == 0)
         rc = run_read_messages(r);
     if (rc != 0)
         goto done;
-    if (r->method)
+    if (r->types.method)
         r->begin_ns = r->last_progress_ns = run_now_ns(); /* reflection counts in no figure */
     run_calls(r, r->args.quiet && isatty(2));
     if (cli_output_lost()) {
@@ -362,14 +375,14 @@ int cmd_call(int argc, char **argv)
     if (r->args.explain && !r->args.quiet)
         show_channels(r);
     r->totals.seconds = (double)(run_now_ns() - r->begin_ns) / 1e9;
-    r->totals.cpu_seconds = cli_cpu_seconds() - r->schema_cpu_seconds;
+    r->totals.cpu_seconds = cli_cpu_seconds() - r->types.cpu_seconds;
     call_print_summary(&r->args, &r->totals);
     hold(r);
     rc = r->refused || r->failed || r->totals.ok != r->totals.calls ? CLI_FAILED : CLI_OK;
     if (r->args.exit_grpc && r->first_status)
         rc = EXIT_GRPC + r->first_status;
 done:
-    run_types_fini(r);
+    request_types_fini(&r->types);
     connect_channels_free(r->channels, r->args.channels);
     torc_csds_free(r->csds);
     torc_runtime_free(r->runtime);

@@ -1,5 +1,5 @@
-/* torc call: args.c reads the command line, call.c sends the RPCs (run.h: types.c, messages.c, stream.c), print.c
- * prints results. */
+/* torc call: args.c reads the command line, call.c sends the RPCs (run.h: messages.c, stream.c), print.c prints
+ * results. */
 #ifndef TORC_CALL_COMMAND_H
 #define TORC_CALL_COMMAND_H
 
@@ -9,43 +9,26 @@
 #include "base/vec.h"
 #include "bench/histogram.h"
 #include "connect.h"
-#include "headers.h"
-#include "schema/options.h"
-
-/* Where the request comes from. */
-enum call_data {
-    CALL_NO_DATA,
-    CALL_TEXT,  /* -d, --data-file */
-    CALL_HEX,   /* --data-hex: never JSON */
-    CALL_STDIN, /* -d @ */
-};
+#include "request/request.h"
 
 struct call_args {
     struct connect_args connect;
-    struct headers_args headers;
-    struct schema_args from;
-    struct tc_buf data; /* the request as given; with CALL_STDIN empty */
-    uint64_t count;     /* 0: no limit; --duration ends the run */
+    struct request_args request;
+    uint64_t count; /* 0: no limit; --duration ends the run */
     uint64_t concurrency;
     uint64_t channels;
     double rps;           /* 0: unlimited */
     uint64_t duration_ms; /* 0: no limit */
     int64_t timeout_ms;   /* as in torc_call_options */
     uint64_t hold_ms;
-    enum call_data kind;
     bool wait_for_ready, json, quiet, events, explain, dry_run, cookies;
-    bool raw, format, text, emit_defaults, allow_unknown, show_metadata, timing, exit_grpc;
+    bool show_metadata, timing, exit_grpc;
     const char *csds;
 };
 
 /* Returns 0 to go on; otherwise the exit status, with the error printed; -1 if --help was printed. */
 int call_args_parse(struct call_args *a, int argc, char **argv);
 void call_args_fini(struct call_args *a);
-/* Returns true if the command line asks for types by name, so that a server without them is an error. */
-bool call_args_typed(const struct call_args *a);
-/* Returns true if types are looked for: also for what looks like JSON. */
-bool call_args_want_types(const struct call_args *a);
-
 /* How many calls ended with one status, or went to one peer: a line of the summary. */
 struct call_count {
     char *name;

@@ -12,7 +12,6 @@
 
 #define NAME "call"
 
-enum { SEPARATOR = 0x1e };
 enum { MAX_MESSAGE_TEXT = 64 * 1024 * 1024, LARGE_TEXT = 1024 * 1024 };
 
 static void add_bytes(struct run *r, struct tc_slice bytes)
@@ -22,34 +21,16 @@ static void add_bytes(struct run *r, struct tc_slice bytes)
     tc_buf_append_slice(m, bytes);
 }
 
-/* torc_json_split for --format text, whose messages have the byte 0x1e between them. */
-static int split_text(const char *text, size_t size, size_t *used)
-{
-    const char *end = size ? memchr(text, SEPARATOR, size) : NULL;
-    size_t blank = 0;
-    while (blank < size && strchr(" \t\r\n", text[blank]) && text[blank])
-        blank++;
-    if (!end)
-        return blank < size ? TORC_EAGAIN : TORC_ENOTFOUND;
-    *used = (size_t)(end - text) + 1;
-    return 0;
-}
-
 /* Reads the whole values at the beginning of the text; at its end, also one that could go on (a number). */
 static int take_values(struct run *r, bool at_end)
 {
     struct tc_buf *text = &r->messages.text;
+    struct tc_slice value;
     size_t used = 0;
     int rc = 0;
-    while (rc == 0) {
-        int split = (r->args.text ? split_text : torc_json_split)(text->data ? text->data : "", text->len, &used);
-        if (split == TORC_ENOTFOUND || (split == TORC_EAGAIN && !at_end))
-            return 0;
-        if (split == TORC_EAGAIN)
-            used = text->len;
+    while (rc == 0 && request_next_value(&r->args.request, tc_buf_slice(text), at_end, &used, &value) == 0) {
         struct tc_buf message = {0};
-        bool ends = r->args.text && text->data[used - 1] == SEPARATOR;
-        rc = run_read_request(r, tc_slice_of(text->data, used - ends), &message);
+        rc = request_read(&r->types, value, &message);
         if (rc == 0)
             *tc_vec_push(&r->messages.list) = message;
         else
@@ -63,35 +44,36 @@ static int take_values(struct run *r, bool at_end)
 static int check_count(struct run *r)
 {
     size_t n = r->messages.list.len;
-    if (torc_schema_method_client_streams(r->method))
+    if (torc_schema_method_client_streams(r->types.method))
         return 0;
     if (n == 0)
         add_bytes(r, tc_slice_str(""));
     if (n > 1)
-        return cli_fail(NAME, "%s takes one message, and %zu were given", torc_schema_method_path(r->method) + 1, n);
+        return cli_fail(NAME, "%s takes one message, and %zu were given", torc_schema_method_path(r->types.method) + 1,
+                        n);
     return 0;
 }
 
 int run_read_messages(struct run *r)
 {
-    struct call_args *a = &r->args;
+    struct request_args *a = &r->args.request;
     struct call_messages *m = &r->messages;
-    bool json = r->method && !a->raw && a->kind != CALL_HEX;
+    bool json = request_is_typed_data(a, r->types.method);
     int rc = 0;
-    m->shared = a->count != 1;
-    if (a->kind == CALL_STDIN && json && !m->shared && torc_schema_method_client_streams(r->method))
+    m->shared = r->args.count != 1;
+    if (a->kind == REQUEST_STDIN && json && !m->shared && torc_schema_method_client_streams(r->types.method))
         return 0; /* run_read_stdin reads it */
     m->ended = true;
-    if (a->kind == CALL_STDIN && !a->dry_run && (rc = cli_read_file(NAME, "-", &a->data)) != 0)
+    if (a->kind == REQUEST_STDIN && !r->args.dry_run && (rc = cli_read_file(NAME, "-", &a->data)) != 0)
         return rc;
     if (json) {
         m->text = a->data;
         a->data = (struct tc_buf){0};
         rc = take_values(r, true);
-    } else if (!r->method || a->kind != CALL_NO_DATA) {
+    } else if (!r->types.method || a->kind != REQUEST_NONE) {
         add_bytes(r, tc_buf_slice(&a->data));
     }
-    return rc == 0 && r->method ? check_count(r) : rc;
+    return rc == 0 && r->types.method ? check_count(r) : rc;
 }
 
 void run_read_stdin(struct run *r)

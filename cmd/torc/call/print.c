@@ -45,6 +45,7 @@ void call_totals_fini(struct call_totals *t)
         tc_free(t->by_peer.data[i].name);
     tc_vec_fini(&t->by_status);
     tc_vec_fini(&t->by_peer);
+    histogram_fini(&t->latency_us);
 }
 
 /* Appends {"name":["value",...]}: fields of the same name together, in order; -bin values as base64. */
@@ -127,7 +128,7 @@ static void append_hex(struct tc_buf *b, const torc_message *message)
 /* Appends the member "response" (--format text: "response_text"), or "response_error" when it has no such form. */
 static void append_response(struct tc_buf *b, const struct call_args *a, const char *json, const char *error)
 {
-    if (json && a->text) {
+    if (json && a->request.text) {
         tc_buf_append_str(b, ",\"response_text\":");
         cli_json_string(b, json, strlen(json));
     } else if (json) {

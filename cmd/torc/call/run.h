@@ -1,5 +1,5 @@
-/* A run of torc call. call.c starts calls and waits; types.c finds the types and makes JSON of messages; messages.c
- * reads the requests; stream.c is a call on a torc_stream. One thread.
+/* A run of torc call. call.c starts calls and waits; messages.c reads the requests; stream.c is a call on a
+ * torc_stream. One thread.
  *
  * Callbacks print nothing: they queue what has come (run_queue), and the run prints it behind the turn of the loop.
  * There, a message may ask the server's reflection for the type of an Any, which waits and so cannot be done in a
@@ -9,7 +9,6 @@
 
 #include "call/call.h"
 #include "call/cookies.h"
-#include "schema/schema.h"
 
 /* The request messages, in wire format. */
 struct call_messages {
@@ -34,16 +33,10 @@ struct run {
     torc_runtime *runtime;
     torc_csds *csds;
     torc_channel **channels;
-    torc_metadata *reflect_metadata;
     struct call_totals totals;
     struct cookie_jar jar;
 
-    struct schema schema, details;    /* details: google.rpc, made when first needed */
-    const torc_schema_method *method; /* NULL: messages are bytes */
-    TC_VEC(char *) absent;            /* types that the server was asked for and does not have */
-    struct tc_buf set;                /* the types, as protoc reads them */
-    uint64_t schema_us;
-    double schema_cpu_seconds;
+    struct request_types types;
     struct call_messages messages;
     struct one_call *live; /* the only call, while it reads standard input */
 
@@ -71,19 +64,6 @@ struct one_call {
 };
 
 uint64_t run_now_ns(void);
-
-/* --- types.c --- */
-
-/* Finds the method, if the command line asks for types. Returns 0 or the exit status, with the error printed. */
-int run_find_method(struct run *r);
-/* Returns a message as JSON, or as --format text, for torc_free; NULL with the reason in *why. */
-char *run_show(struct run *r, const torc_schema_message *type, const torc_message *message, struct tc_buf *why);
-/* Returns the details of a status as a JSON array, for tc_free; NULL if there are none. */
-char *run_details(struct run *r, const torc_result *result);
-/* Reads one JSON value, or a message of --format text, as a request. Returns 0, or CLI_FAILED with the error
- * printed. */
-int run_read_request(struct run *r, struct tc_slice text, struct tc_buf *out);
-void run_types_fini(struct run *r);
 
 /* --- messages.c --- */
 

@@ -9,8 +9,9 @@
 
 bool run_uses_streams(const struct run *r)
 {
-    return !r->args.dry_run && (r->args.timing || (r->method && (torc_schema_method_client_streams(r->method) ||
-                                                                 torc_schema_method_server_streams(r->method))));
+    return !r->args.dry_run &&
+           (r->args.timing || (r->types.method && (torc_schema_method_client_streams(r->types.method) ||
+                                                   torc_schema_method_server_streams(r->types.method))));
 }
 
 void run_push(struct one_call *c)

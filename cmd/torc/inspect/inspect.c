@@ -58,7 +58,7 @@ static int open_channel(struct inspect *a)
     int rc = connect_channels(a->name, &a->connect, a->runtime, 1, &a->channels);
     if (rc != 0)
         return rc;
-    a->metadata = headers_make(&a->headers.reflect, 0);
+    a->metadata = headers_make(&a->headers.reflect, 0, NULL);
     a->schema.reflect.channel = a->channels[0];
     a->schema.reflect.metadata = a->metadata;
     a->schema.reflect.timeout_ms = a->deadline_ms ? (int64_t)a->deadline_ms : -1;

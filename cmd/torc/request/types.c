@@ -1,0 +1,295 @@
+/* The types of messages, and JSON and text by them.
+ *
+ * Types come from files, or from the server's reflection: by the method's service first, and then by the type of each
+ * Any whose type nobody knows yet. A type that the server does not have is asked for once.
+ *
+ * Details of errors have types of their own, those of google.rpc, which the command knows without asking. */
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "cli.h"
+#include "error_details.h" /* generated: error_details_set, a FileDescriptorSet */
+#include "proto/wire.h"
+#include "request/request.h"
+#include "schema/protoc.h"
+
+enum { MAX_ANY_TYPES = 16, MAX_ANY_DEPTH = 100 };
+
+static int no_method(const struct request_types *t, const char *service)
+{
+    const torc_schema_service *s = torc_schema_find_service(t->schema.types, service);
+    const torc_schema_method *m;
+    struct tc_buf names = {0};
+    if (!s)
+        return cli_fail(t->command, "'%s' is not a service", service);
+    for (size_t i = 0; i < 16 && (m = torc_schema_method_at(s, i)); i++)
+        tc_buf_printf(&names, "%s%s", i ? ", " : "", torc_schema_method_name(m));
+    cli_fail(t->command, "the service %s has no method %s; it has %s", service, t->path + strlen(service) + 1,
+             tc_buf_cstr(&names));
+    tc_buf_fini(&names);
+    return CLI_FAILED;
+}
+
+static int look_up(struct request_types *t, const char *service)
+{
+    int rc = schema_need(&t->schema, service);
+    const char *why = tc_buf_cstr(&t->schema.reflect.why);
+    if (rc == SCHEMA_NO_REFLECTION && !request_typed(t->args)) {
+        fprintf(stderr, "torc %s: the request is sent as bytes (--raw does that without asking): ", t->command);
+        struct tc_buf shown = {0};
+        fprintf(stderr, "%s\n", cli_shown(&shown, why));
+        tc_buf_fini(&shown);
+        return 0;
+    }
+    if (rc == SCHEMA_ABSENT && !*why)
+        return cli_fail(t->command, "no file has the service '" TC_SHOWN "'", TC_SHOW(service));
+    if (rc == SCHEMA_NO_REFLECTION || rc == SCHEMA_ABSENT)
+        return cli_fail(t->command, "%s%s", why, request_typed(t->args) ? "" : " (--raw sends the request as bytes)");
+    if (rc != 0)
+        return rc;
+    t->method = torc_schema_find_method(t->schema.types, t->path);
+    return t->method ? schema_write(&t->schema, &t->args->from) : no_method(t, service);
+}
+
+static uint64_t now_ns(void)
+{
+    return tc_system_clock.monotonic_ns(NULL);
+}
+
+int request_find_method(struct request_types *t, torc_channel *channel)
+{
+    const struct request_args *a = t->args;
+    schema_init(&t->schema, t->command);
+    if (!request_want_types(a))
+        return 0;
+    uint64_t begin = now_ns();
+    double cpu = cli_cpu_seconds();
+    struct tc_rng rng;
+    tc_rng_init_system(&rng);
+    int rc = schema_load(&t->schema, &a->from);
+    if (!schema_args_offline(&a->from) || a->from.reflect) {
+        t->metadata = headers_make(&a->headers.reflect, 0, &rng);
+        t->schema.reflect.channel = channel;
+        t->schema.reflect.metadata = t->metadata;
+        t->schema.reflect.timeout_ms = t->timeout_ms ? t->timeout_ms : 10000;
+        t->schema.reflect.wait_for_ready = t->wait_for_ready;
+    }
+    char *service = tc_slice_dup(tc_slice_of(t->path, strcspn(t->path, "/")));
+    if (rc == 0)
+        rc = look_up(t, service);
+    tc_free(service);
+    reflect_rest(&t->schema.reflect);
+    t->us = (now_ns() - begin) / 1000;
+    t->cpu_seconds = cli_cpu_seconds() - cpu;
+    return rc;
+}
+
+/* Asks the server for the type of a URL, unless it is known or was asked for. Returns true if it has come. */
+static bool fetch_type(struct request_types *t, const char *url)
+{
+    const char *slash = strrchr(url, '/'), *name = slash ? slash + 1 : url;
+    if (!*name || t->absent.len >= MAX_ANY_TYPES || torc_schema_find_message(t->schema.types, name))
+        return false;
+    for (size_t i = 0; i < t->absent.len; i++)
+        if (strcmp(t->absent.data[i], name) == 0)
+            return false;
+    if (schema_need(&t->schema, name) == 0 && torc_schema_find_message(t->schema.types, name))
+        return true;
+    *tc_vec_push(&t->absent) = tc_strdup(name);
+    return false;
+}
+
+/* Fetches the types of the Any messages in a JSON value. Returns true if one has come. */
+static bool fetch_types(struct request_types *t, const json_t *value, int depth)
+{
+    const char *key, *url = json_string_value(json_object_get(value, "@type"));
+    bool came = url && fetch_type(t, url);
+    json_t *item;
+    size_t i;
+    if (depth == MAX_ANY_DEPTH)
+        return came;
+    json_object_foreach((json_t *)value, key, item) came |= fetch_types(t, item, depth + 1);
+    json_array_foreach(value, i, item) came |= fetch_types(t, item, depth + 1);
+    return came;
+}
+
+/* Fetches the types that a text names. Returns true if it is to be read or written again. */
+static bool fetch_types_of(struct request_types *t, struct tc_slice text)
+{
+    char *why = NULL;
+    if (!t->schema.reflect.channel || tc_slice_find(text, tc_slice_str("\"@type\"")) < 0)
+        return false;
+    json_t *value = tc_json_parse(text, &why);
+    bool came = value && fetch_types(t, value, 0);
+    reflect_rest(&t->schema.reflect);
+    json_decref(value);
+    tc_free(why);
+    return came;
+}
+
+/* Returns JSON of a message; NULL with an error. */
+static char *json_of(struct request_types *t, const torc_schema_message *type, const torc_message *message,
+                     torc_error **error)
+{
+    struct torc_json_options o = {TORC_SIZE(torc_json_options), .emit_defaults = t->args->emit_defaults,
+                                  .unknown_any = TORC_ON, .indent = t->one_line ? 0 : 2};
+    char *text = NULL;
+    size_t size;
+    for (int i = 0; i <= MAX_ANY_TYPES; i++) {
+        torc_free(text);
+        text = NULL;
+        if (torc_json_from_bytes(t->schema.types, type, torc_message_data(message), torc_message_size(message), &o,
+                                 &text, &size, error) != 0)
+            return NULL;
+        if (tc_slice_find(tc_slice_of(text, size), tc_slice_str("\"@value\"")) < 0 ||
+            !fetch_types_of(t, tc_slice_of(text, size)))
+            break;
+    }
+    return text;
+}
+
+/* Returns the descriptors that protoc is to read. */
+static struct tc_slice set_of(struct request_types *t)
+{
+    tc_buf_clear(&t->set);
+    schema_append_set(&t->schema, &t->set);
+    return tc_buf_slice(&t->set);
+}
+
+char *request_show(struct request_types *t, const torc_schema_message *type, const torc_message *message,
+                   struct tc_buf *why)
+{
+    torc_error *error = NULL;
+    struct tc_buf text = {0};
+    if (t->args->text) {
+        struct tc_slice bytes = tc_slice_of(torc_message_data(message), torc_message_size(message));
+        int rc = protoc_decode(&t->schema.files, set_of(t), torc_schema_message_name(type), bytes, &text, why);
+        while (text.len && text.data[text.len - 1] == '\n')
+            text.len--;
+        tc_buf_cstr(&text);
+        if (rc == 0)
+            return tc_buf_take(&text);
+        tc_buf_fini(&text);
+        return NULL;
+    }
+    char *json = json_of(t, type, message, &error);
+    if (!json)
+        tc_buf_append_str(why, torc_error_text(error));
+    torc_error_free(error);
+    return json;
+}
+
+static int read_json(struct request_types *t, struct tc_slice text, struct tc_buf *out, struct tc_buf *why)
+{
+    struct torc_json_options o = {TORC_SIZE(torc_json_options), .allow_unknown = t->args->allow_unknown,
+                                  .unknown_any = TORC_ON};
+    torc_error *error = NULL;
+    void *bytes;
+    size_t size;
+    fetch_types_of(t, text);
+    int rc = torc_json_to_bytes(t->schema.types, torc_schema_method_request(t->method), text.data, text.len, &o, &bytes,
+                                &size, &error);
+    if (rc == 0) {
+        tc_buf_append(out, bytes, size);
+        torc_free(bytes);
+    } else {
+        tc_buf_append_str(why, torc_error_text(error));
+    }
+    torc_error_free(error);
+    return rc;
+}
+
+int request_read(struct request_types *t, struct tc_slice text, struct tc_buf *out)
+{
+    const char *type = torc_schema_message_name(torc_schema_method_request(t->method));
+    struct tc_buf why = {0};
+    int rc = t->args->text ? protoc_encode(&t->schema.files, set_of(t), type, text, out, &why)
+                           : read_json(t, text, out, &why);
+    if (rc != 0)
+        rc = cli_fail(t->command, "the request, a %s: %s", type, tc_buf_cstr(&why));
+    tc_buf_fini(&why);
+    return rc;
+}
+
+/* Makes the schema of google.rpc's details. */
+static void load_details(struct request_types *t)
+{
+    torc_error *error = NULL;
+    if (t->details.types)
+        return;
+    schema_init(&t->details, t->command);
+    torc_schema_add_set(t->details.types, error_details_set, sizeof(error_details_set), &error);
+    torc_schema_link(t->details.types, &error);
+    if (error)
+        cli_fail_error(t->command, error);
+}
+
+/* Appends a detail by the schema that has its type: {"@type": URL, and the fields}, or as an Any whose type nobody has,
+ * {"@type": URL, "@value": base64}. */
+static void append_detail(struct request_types *t, const char *url, const void *bytes, size_t size, struct tc_buf *out)
+{
+    struct torc_json_options o = {TORC_SIZE(torc_json_options), .unknown_any = TORC_ON};
+    const torc_schema_message *own = torc_schema_find_message(t->details.types, url) || !t->method
+                                         ? NULL
+                                         : torc_schema_find_message(t->schema.types, url);
+    struct tc_buf any = {0};
+    char *text = NULL;
+    if (own && torc_json_from_bytes(t->schema.types, own, bytes, size, &o, &text, NULL, NULL) == 0) {
+        tc_buf_append_str(out, "{\"@type\":");
+        cli_json_string(out, url, strlen(url));
+        if (text[0] == '{')
+            tc_buf_printf(out, "%s%s", strcmp(text, "{}") == 0 ? "" : ",", text + 1);
+        else
+            tc_buf_printf(out, ",\"value\":%s}", text);
+        torc_free(text);
+        return;
+    }
+    tc_wire_append(&any, 1, tc_slice_str(url));
+    tc_wire_append(&any, 2, tc_slice_of(bytes, size));
+    torc_error *error = NULL;
+    if (torc_json_from_bytes(t->details.types, torc_schema_find_message(t->details.types, "google.protobuf.Any"),
+                             any.data, any.len, &o, &text, NULL, &error) == 0) {
+        tc_buf_append_str(out, text);
+    } else {
+        tc_buf_append_str(out, "{\"@type\":");
+        cli_json_string(out, url, strlen(url));
+        tc_buf_append_str(out, ",\"@error\":");
+        cli_json_string(out, torc_error_text(error), strlen(torc_error_text(error)));
+        tc_buf_append_char(out, '}');
+    }
+    torc_free(text);
+    torc_error_free(error);
+    tc_buf_fini(&any);
+}
+
+char *request_details(struct request_types *t, const torc_result *result)
+{
+    struct tc_buf out = {0};
+    const char *url;
+    const void *bytes;
+    size_t size;
+    for (size_t i = 0; torc_result_detail(result, i, &url, &bytes, &size) == 0; i++) {
+        load_details(t);
+        if (t->schema.reflect.channel && t->method && !torc_schema_find_message(t->details.types, url))
+            fetch_type(t, url);
+        tc_buf_append_char(&out, i ? ',' : '[');
+        append_detail(t, url, bytes, size, &out);
+    }
+    reflect_rest(&t->schema.reflect);
+    if (out.len)
+        tc_buf_append_char(&out, ']');
+    return out.len ? tc_buf_take(&out) : NULL;
+}
+
+void request_types_fini(struct request_types *t)
+{
+    schema_fini(&t->schema);
+    schema_fini(&t->details);
+    torc_metadata_free(t->metadata);
+    for (size_t i = 0; i < t->absent.len; i++)
+        tc_free(t->absent.data[i]);
+    tc_vec_fini(&t->absent);
+    tc_buf_fini(&t->set);
+}

@@ -1,0 +1,30 @@
+/* Divides a text into requests. */
+#include "request/request.h"
+
+enum { SEPARATOR = 0x1e };
+
+/* torc_json_split for --format text, whose messages have the byte 0x1e between them. */
+static int split_text(const char *text, size_t size, size_t *used)
+{
+    const char *end = size ? memchr(text, SEPARATOR, size) : NULL;
+    size_t blank = 0;
+    while (blank < size && strchr(" \t\r\n", text[blank]) && text[blank])
+        blank++;
+    if (!end)
+        return blank < size ? TORC_EAGAIN : TORC_ENOTFOUND;
+    *used = (size_t)(end - text) + 1;
+    return 0;
+}
+
+int request_next_value(const struct request_args *a, struct tc_slice text, bool at_end, size_t *used,
+                       struct tc_slice *value)
+{
+    int rc = (a->text ? split_text : torc_json_split)(text.data ? text.data : "", text.len, used);
+    if (rc == TORC_EAGAIN && at_end) {
+        *used = text.len;
+        rc = 0;
+    }
+    if (rc == 0)
+        *value = tc_slice_of(text.data, *used - (a->text && text.data[*used - 1] == SEPARATOR));
+    return rc;
+}
