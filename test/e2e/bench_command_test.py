@@ -1,13 +1,23 @@
-"""torc bench: closed and open loop against the echo backend, latency from the intended start, errors by status."""
+"""torc bench: closed and open loop against the echo backend, latency from the intended start, errors by status; what it sends, its
+reports, and what it prints when it is interrupted."""
+import contextlib
+import csv
 import json
 import os
+import pty
+import signal
 import socket
+import subprocess
 import sys
+import tempfile
+import threading
 import time
 
 sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
-from support.kit import bootstrap, calls, check, free_address, main, run, running, with_time
+from support.kit import (BUILD, TORC, WAIT, bootstrap, calls, check, cluster, endpoints, free_address, listener, main, routes, run, running,
+                         with_time, write_resources)
 
+SERVER, SET = os.path.join(BUILD, "test", "command_server"), os.path.join(BUILD, "test", "command_server.pb")
 METHOD = "torc.test.Backend/Echo"
 
 
@@ -129,5 +139,312 @@ def test_wrong_usage():
     check("open loop" in run("bench", "--help").stdout, "--help explains")
 
 
+class Recorder:
+    """Stands between the command and a server, and keeps the bytes that the command sent."""
+
+    def __init__(self, address):
+        host, port = address.rsplit(":", 1)
+        self.server, self.listener, self.sent = (host, int(port)), socket.create_server(("127.0.0.1", 0)), bytearray()
+        self.address = f"127.0.0.1:{self.listener.getsockname()[1]}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while True:
+            client = self.listener.accept()[0]
+            server = socket.create_connection(self.server)
+            threading.Thread(target=self._copy, args=(client, server, self.sent), daemon=True).start()
+            threading.Thread(target=self._copy, args=(server, client, bytearray()), daemon=True).start()
+
+    @staticmethod
+    def _copy(source, target, kept):
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                kept += data
+                target.sendall(data)
+            target.shutdown(socket.SHUT_WR)
+
+    def wait(self, part):
+        """Waits until the command has sent this."""
+        deadline = time.monotonic() + WAIT
+        while part not in self.sent:
+            check(time.monotonic() < deadline, f"{part} was not sent")
+            time.sleep(0.001)
+
+    def take(self):
+        sent = bytes(self.sent)
+        self.sent.clear()
+        return sent
+
+
+@contextlib.contextmanager
+def recorded(*server, **options):
+    with running(*server, **options) as process:
+        recorder = Recorder(process.listening())
+        recorder.process = process.process
+        yield recorder
+
+
+def test_count_and_warmup():
+    with running("backend", "--count-log") as backend:
+        address = backend.listening()
+        figures = bench("-n", "100", "-c", "7", address, METHOD)
+        check(figures["calls"] == 100 and figures["ok"] == 100 and not figures["interrupted"], str(figures))
+        check(bench("-n", "50", "--rps", "5000", address, METHOD)["calls"] == 50, "open loop")
+        figures = bench("-n", "1000000000", "--duration", "100ms", address, METHOD)
+        check(0 < figures["calls"] < 1000000000 and figures["seconds"] < WAIT, f"--duration ends it first: {figures}")
+        counted = 150 + figures["calls"]
+        figures = [bench("-n", "100", "--warmup", "200ms", *more, address, METHOD) for more in (("-c", "3"), ("--rps", "200"))]
+        check([f["calls"] for f in figures] == [100, 100], str(figures))
+        check(backend.stop() == 0, "the backend ends well")
+        requests = json.loads([line for line in backend.rest() if line.startswith("{")][0])["backend"]["requests"]
+        check(requests >= counted + 200 + 30, f"the warm-up is load that does not count: {requests} of {counted}")
+
+
+def test_bytes_that_are_sent():
+    with recorded("backend") as server, tempfile.TemporaryDirectory() as folder:
+        def sent(*args):
+            check(bench("-n", "10", *args, server.address, METHOD)["ok"] == 10, str(args))
+            return server.take()
+
+        got = sent("-d", "<{i}>")
+        check(all(f"<{i}>".encode() in got for i in range(10)), str(got))
+        check(sent("-d", "<{i}>", "--raw").count(b"<{i}>") == 10, "--raw")
+        check(sent("--data-hex", b"<{i}>".hex()).count(b"<{i}>") == 10, "--data-hex")
+        check(sent("-d", "a { b } {} {\"x\":1}", "--raw").count(b'a { b } {} {"x":1}') == 10, "other braces")
+        check(sent("-d", "a { b } {} {\"x\":1}").count(b'a { b } {} {"x":1}') == 10, "other braces are no placeholders")
+        got = sent("-d", "<{int:-3:-3}{int:-9223372036854775808:9223372036854775807}|{uuid}|{str:5}>")
+        words = [part.split(b">")[0].decode() for part in got.split(b"<-3")[1:]]
+        check(len(words) == 10 and len(set(words)) == 10, str(words))
+        check(all([len(part) for part in word.split("|")][1:] == [36, 5] for word in words), str(words))
+        path = os.path.join(folder, "requests")
+        with open(path, "w", encoding="ascii", newline="") as out:
+            out.write("[first]\r\n\n[second {i}]\n")
+        got = sent("-d", "@" + path)
+        check(got.count(b"[first]") == 5 and all(f"[second {i}]".encode() in got for i in range(1, 10, 2)), str(got))
+        done = run("bench", "-n", "4", "-d", "@", server.address, METHOD, stdin="[one]\n[two]\n")
+        got = server.take()
+        check(got.count(b"[one]") == 2 and got.count(b"[two]") == 2, f"{done}: {got}")
+        check(sent("--data-file", path).count(b"[first]\r\n\n[second ") == 10, "--data-file is one request")
+
+
+def test_json_that_is_sent():
+    with recorded("good", SET, program=SERVER) as server:
+        def sent(*args, method="shop.Orders/Get"):
+            figures = bench("-n", "6", *args, server.address, method)
+            check(figures["ok"] == 6, str(figures))
+            return server.take(), figures.get("messages")
+
+        for types in ((), ("--reflect",), ("--protoset", SET)):
+            got, _ = sent("-d", '{"id": "k{i}", "units": {i}}', *types)
+            check(all(b"\x0a\x02k%d" % i + (b"\x10%c" % i if i else b"") in got for i in range(6)), str(got))
+        got, _ = sent("-d", '{"id": "ka"} {"id": "kb"}')
+        check(got.count(b"\x0a\x02ka") == 3 and got.count(b"\x0a\x02kb") == 3, f"in turn: {got}")
+        got, messages = sent("-d", '{"id": "ka"} {"id": "kb"}', method="shop.Orders/Load")
+        check(got.count(b"\x0a\x02ka") == 6 and got.count(b"\x0a\x02kb") == 6, f"all of them: {got}")
+        check(messages == {"sent": 12, "received": 6}, str(messages))
+        _, messages = sent("-d", '{"id": "ka"} {"id": "kb"} {"id": "kc"}', method="shop.Orders/Watch")
+        check(messages["sent"] == 6 and messages["received"] > 6, str(messages))
+        got, messages = sent("-d", '{"id": "ka"} {"id": "kb{i}"}', "--call-count", "5", "-c", "3", method="shop.Orders/Chat")
+        check(messages == {"sent": 30, "received": 30}, str(messages))
+        check(got.count(b"\x0a\x02ka") == 15 and all(b"\x0a\x03kb%d" % i in got for i in range(6)), f"in turn: {got}")
+        for args, says in ((("-d", '{"di": 1}'), "no field di"), (("-d", '{"units": "{str:3}"}'), "units"),
+                           (("--reflect", "-d", ""), "there is no request in it"), (("--reflect", "--payload", "5"), "--payload"),
+                           (("--reflect", "--call-count", "2"), "--call-count"), (("--reflect", "--format", "text"), "--format text")):
+            said = run("bench", *args, server.address, "shop.Orders/Get", status=None)
+            check(said.returncode in (1, 2) and says in said.stderr and not said.stdout, str(said))
+
+
+def test_files_that_cannot_be():
+    with tempfile.TemporaryDirectory() as folder:
+        empty = os.path.join(folder, "empty")
+        with open(empty, "w", encoding="ascii") as out:
+            out.write("\n\n")
+        with running("backend") as backend:
+            said = run("bench", "-d", "@" + empty, backend.listening(), METHOD, status=2).stderr
+            check("-d: there is no request in it" in said, said)
+        for path, says in ((os.path.join(folder, "none"), "cannot open"), (folder, "cannot read"),
+                           ("/dev/zero", "is larger than 64 MiB")):
+            said = run("bench", "-d", "@" + path, "127.0.0.1:1", METHOD, status=1).stderr
+            check(path in said and says in said and said.count("\n") == 1, said)
+        for report, says, status in (("hdr=" + folder, "cannot write", 1), (f"csv={folder}/no/file", "No such file", 1),
+                                     ("html=x", "'html=x' is not csv=FILE or hdr=FILE", 2), ("hdr=", "the path is empty", 2),
+                                     ("hdr", "is not csv=FILE", 2), (f"hdr={folder}/a,csv=", "the path is empty", 2)):
+            said = run("bench", "--report", report, "127.0.0.1:1", METHOD, status=status).stderr
+            check(said.startswith("torc bench: --report: ") and says in said and said.count("\n") == 1, said)
+
+
+def test_reports():
+    with running("backend", "--fail", "ABORTED:20") as backend, tempfile.TemporaryDirectory() as folder:
+        hdr, table = os.path.join(folder, "hdr,1"), os.path.join(folder, "csv")
+        figures = json.loads(run("bench", "-n", "1000", "-o", "json", "--report", f"hdr={hdr},csv={table}", backend.listening(), METHOD,
+                                 status=1).stdout)["bench"]
+        with open(hdr, encoding="ascii") as text:
+            lines = text.read().splitlines()
+        check(lines[0].split() == ["Value", "Percentile", "TotalCount", "1/(1-Percentile)"] and not lines[1], str(lines[:2]))
+        rows = [[float(word) for word in line.split()] for line in lines[2:-3]]
+        check(rows == sorted(rows) and rows[0][1] == 0 and rows[-1][1:] == [1.0, 1000.0], str(rows))
+        for value, quantile, seen, *inverse in rows[:-1]:
+            check(seen >= quantile * 1000 and abs(inverse[0] - 1 / (1 - quantile)) < 0.01 * inverse[0], str((value, quantile, seen, inverse)))
+        at = {quantile: value for value, quantile, *_ in rows}
+        check(all(abs(at[q] * 1000 - figures["latency_us"][name]) < 1 for q, name in ((0.5, "p50"), (0.9, "p90"), (1, "max"))), str(figures))
+        check(lines[-3].startswith("#[Mean    =") and lines[-2].split("=")[2].strip(" ]") == "1000" and "SubBuckets" in lines[-1], str(lines[-3:]))
+        with open(table, encoding="ascii", newline="") as text:
+            rows = list(csv.DictReader(text))
+        check([row["scope"] for row in rows] == ["all", "status", "status", "backend"], str(rows))
+        by_status = {row["name"]: int(row["calls"]) for row in rows if row["scope"] == "status"}
+        check(by_status == figures["by_status"] and by_status["ABORTED"] == int(rows[0]["errors"]) == int(rows[3]["errors"]), str(rows))
+        check(rows[0]["p99_us"] == str(figures["latency_us"]["p99"]) and rows[3]["p99_us"] == rows[0]["p99_us"], str(rows))
+        shown = run("bench", "-n", "10", "--report", "hdr=-", backend.seen[0].split()[1], METHOD, status=None).stdout
+        check("backend " in shown and "#[Mean " in shown, shown)
+    if os.path.exists("/dev/full"):
+        with running("backend") as backend:
+            said = run("bench", "-n", "1", "--report", "hdr=/dev/full", backend.listening(), METHOD, status=1).stderr
+            check("--report: cannot write /dev/full: No space left" in said, said)
+
+
+def wait_load(address, requests):
+    """Waits until the backend has had so many more requests than now; those of this function count, too, and are few."""
+    def so_far():
+        return int(bytes.fromhex(calls(address, "torc.test.Backend/Count")[0][0]["response_hex"]))
+
+    wanted, deadline = so_far() + requests, time.monotonic() + WAIT
+    while so_far() < wanted:
+        check(time.monotonic() < deadline, f"no {requests} requests came")
+
+
+def test_backend_that_dies():
+    """Errors by status, and an end in time."""
+    for more in ((), ("--rps", "500")):
+        with running("backend") as backend:
+            address = backend.listening()
+            process = subprocess.Popen([TORC, "bench", "-c", "4", "--duration", "4s", *more, "-o", "json", address, METHOD],
+                                       stdout=subprocess.PIPE, text=True)
+            wait_load(address, 300)
+            backend.kill()
+            figures = json.loads(process.communicate(timeout=WAIT)[0])["bench"]
+            check(process.returncode == 1 and figures["ok"] > 0 and figures["by_status"]["UNAVAILABLE"] > 0, str(figures))
+            check_sums(figures)
+            check(sum(row["calls"] for row in figures["backends"]) == figures["calls"], str(figures))
+
+
+def test_stall_of_a_server():
+    """A server that stands still for 0.5 s of 1.5 s, at 200 RPCs a second: each of the 100 RPCs that were to begin meanwhile waited for the
+    rest of it, though -c lets one alone be under way."""
+    with recorded("backend") as server:
+        process = subprocess.Popen([TORC, "bench", "-c", "1", "--rps", "200", "--duration", "1500ms", "-d", "<{i}>", "-o", "json", server.address,
+                                    METHOD], stdout=subprocess.PIPE, text=True)
+        server.wait(b"<80>")
+        server.process.send_signal(signal.SIGSTOP)
+        time.sleep(0.5)  # the stall itself
+        server.process.send_signal(signal.SIGCONT)
+        figures = json.loads(process.communicate(timeout=WAIT)[0])["bench"]
+        check(figures["calls"] + figures["not_started"] == 300, str(figures))
+        check(figures["latency_us"]["p90"] > 250_000 and figures["latency_us"]["max"] > 400_000, f"the stall shows: {figures}")
+
+
+def interrupted(server, part, *args):
+    """Runs the command until it has sent `part`, and interrupts it."""
+    server.take()
+    process = subprocess.Popen([TORC, "bench", "-o", "json", "--deadline", "1h", "-d", '{"id": "<{i}>"}', *args],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    server.wait(part)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=WAIT)
+    return process.returncode, json.loads(out)["bench"], err
+
+
+def test_interrupt():
+    with recorded("good", SET, program=SERVER) as server:
+        for more in ((), ("--rps", "100"), ("-n", "1000000000"), ("--warmup", "1h")):
+            status, figures, err = interrupted(server, b"<20>", "--duration", "1h", *more, server.address, "shop.Orders/Get")
+            check(status == 0 and figures["interrupted"] and (figures["calls"] > 0) == ("--warmup" not in more), f"{more}: {figures} {err}")
+            check(figures["unfinished"] <= 1 and err == "", f"{figures} {err}")
+        status, figures, err = interrupted(server, b"<2>", "-c", "3", "--call-count", "4000000000", server.address, "shop.Orders/Chat")
+        check((status, figures["calls"], figures["unfinished"]) == (0, 0, 3) and figures["messages"]["sent"] > 3, f"{figures} {err}")
+    with recorded("backend") as server:
+        status, figures, err = interrupted(server, b"<2>", "-c", "3", server.address, "torc.test.Backend/Hang")
+        check((status, figures["calls"], figures["unfinished"]) == (0, 0, 3), f"{figures} {err}")
+
+
+def on_a_terminal(*args):
+    """What the command prints on a standard error that is a terminal."""
+    master, slave = pty.openpty()
+    done = subprocess.run([TORC, "bench", *args], stdout=subprocess.PIPE, stderr=slave, timeout=WAIT, check=False)
+    os.close(slave)
+    shown = b""
+    with contextlib.suppress(OSError):
+        while data := os.read(master, 65536):
+            shown += data
+    os.close(master)
+    check(done.returncode == 0 and b"calls in" in done.stdout, str(done))
+    return shown.decode()
+
+
+def test_live_line():
+    with running("backend") as backend:
+        address = backend.listening()
+        shown = on_a_terminal("--duration", "1500ms", "--warmup", "600ms", address, METHOD)
+        check("of the warm-up" in shown and " a second, 0 errors, p99" in shown, repr(shown))
+        check(shown.endswith("\r\x1b[K") and "\n" not in shown, repr(shown))
+        check(on_a_terminal("--duration", "700ms", "--quiet", address, METHOD) == "", "--quiet")
+        check(run("bench", "--duration", "700ms", address, METHOD).stderr == "", "no terminal")
+
+
+def hashed(name, service_cluster, *more):
+    route = {"match": {"prefix": ""}, "route": {"cluster": service_cluster, "hash_policy": [{"header": {"header_name": "user"}}]}}
+    return [listener(name, name + "-routes"), routes(name + "-routes", route), *more]
+
+
+def test_spread_over_a_ring():
+    """RPCs that are hashed by a header go to the backends that `torc ring` names for the values, and to their localities."""
+    with contextlib.ExitStack() as stack, tempfile.TemporaryDirectory() as folder:
+        addresses = [stack.enter_context(running("backend")).listening() for _ in range(5)]
+        path = os.path.join(folder, "mesh.json")
+        assignment = endpoints("orders", *addresses[:3])
+        assignment["endpoints"] += [{**place, "locality": {"region": "far", "zone": "z"}} for place in endpoints("orders", *addresses[3:])["endpoints"]]
+        write_resources(path, "1", *hashed("shop", "orders", cluster("orders", lb_policy="RING_HASH"), assignment))
+        control = stack.enter_context(running("serve-xds", "--listen", "127.0.0.1:0", "--resources", path))
+        n, env = 20000, bootstrap(control.listening())
+        done = run("bench", "-n", str(n), "-c", "16", "-H", "user: u{i}", "-o", "json", "xds:///shop", METHOD, env=env)
+        figures = json.loads(done.stdout)["bench"]
+        check_sums(figures)
+        predicted = dict.fromkeys(addresses, 0)
+        for line in run("ring", "--resources", path, "--cluster", "orders", "--key", "-", stdin="".join(f"u{i}\n" for i in range(n))).stdout.splitlines():
+            predicted[line.split()[2]] += 1
+        got = {row["address"]: row["calls"] for row in figures["backends"]}
+        for address, calls_ in predicted.items():
+            check(abs(got.get(address, 0) - calls_) <= 0.01 * calls_, f"{address}: {got}, torc ring says {predicted}")
+        far = sum(row["calls"] for row in figures["backends"] if row["address"] in addresses[3:])
+        by_locality = {row["locality"]: row["calls"] for row in figures["localities"]}
+        check(sorted(by_locality.values()) == sorted((far, n - far)) and by_locality[[name for name in by_locality if "far" in name][0]] == far,
+              str(figures["localities"]))
+        check(all(row["latency_us"]["p50"] <= row["latency_us"]["p99"] and row["ok"] == row["calls"] and row["locality"] in by_locality
+                  for row in figures["backends"]), str(figures["backends"]))
+        text = run("bench", "-n", "500", "-H", "user: u{i}", "xds:///shop", METHOD, env=env).stdout
+        check("locality" in text and all(address in text for address in addresses), text)
+
+
+def test_wrong_requests():
+    for args, what in ((("-n", "0"), "-n: '0' is not a whole number from 1"), (("-n", "-1"), "-n: '-1'"),
+                       (("-n", "18446744073709551616"), "-n: '18446744073709551616'"), (("-n", "x"), "-n: 'x'"),
+                       (("--warmup", "5"), "--warmup: '5' is not a duration"), (("--warmup", "5y"), "--warmup: '5y'"),
+                       (("--duration", "9x"), "--duration: '9x'"), (("--max-duration", "0s"), "--duration"),
+                       (("--deadline", "x"), "--deadline: 'x'"), (("--call-count", "0"), "--call-count"),
+                       (("-d", "a", "--payload", "0"), "--payload goes with none of"), (("-d", "a", "-d", "b"), "once"),
+                       (("--data-hex", "0"), "--data-hex"), (("--format", "xml"), "--format"), (("--raw", "--format", "json"), "contradict"),
+                       (("-H", "user"), "-H: 'user' does not have the form"), (("-H", "user: {x}"), "-H: '{x}' is not a placeholder"),
+                       (("-H", "user: {int:2:1}"), "'{int:2:1}'"), (("-H", "user: {int:1}"), "'{int:1}'"), (("-H", "user: {str:0}"), "'{str:0}'"),
+                       (("-H", "user: {str:65537}"), "'{str:65537}'"), (("-H", "user: {i:1}"), "'{i:1}'"), (("-H", "user: {i"), "'{i'"),
+                       (("-H", "user: {int:1:99999999999999999999}"), "'{int:1:"), (("-H", "user: {uuid:4}"), "'{uuid:4}'"),
+                       (("--total", "3"), "use --count"), (("--insecure",), "--plaintext")):
+        done = run("bench", *args, "127.0.0.1:1", METHOD, status=2)
+        check(what in done.stderr and done.stderr.count("\n") == 1 and not done.stdout, f"{args}: {done}")
+    with running("backend") as backend:
+        said = run("bench", "-d", "<{str:}>", backend.listening(), METHOD, status=2).stderr
+        check("-d: '{str:}' is not a placeholder" in said, said)
+
+
 main(test_closed_loop, test_open_loop, test_extreme_rates, test_latency_from_the_intended_start, test_failures,
-     test_why_it_cannot_connect, test_wrong_usage)
+     test_why_it_cannot_connect, test_wrong_usage, test_count_and_warmup, test_bytes_that_are_sent, test_json_that_is_sent,
+     test_files_that_cannot_be, test_reports, test_backend_that_dies, test_stall_of_a_server, test_interrupt, test_live_line,
+     test_spread_over_a_ring, test_wrong_requests)

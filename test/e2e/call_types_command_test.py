@@ -272,6 +272,7 @@ def plain(text, address):
     """A text without what differs from run to run: the address, times, and the width of columns."""
     text = text.replace(address, "ADDRESS").replace("127.0.0.1:50051", "ADDRESS")
     text = re.sub(r'"(latency_us|p50|p90|p99|max|seconds|cpu_seconds)":[0-9.]+', r'"\1":0', text)
+    text = re.sub(r"[0-9]+ a second", "RATE", text)
     return re.sub(r" +", " ", re.sub(r"[0-9.]+ (us|ms|s)\b", "TIME", text))
 
 

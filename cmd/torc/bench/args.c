@@ -1,0 +1,210 @@
+/* torc bench: reads the command line into struct bench_args.
+ *
+ * Options of requests and of channels are those of torc call (request/options.c, connect.c); what is read here is the
+ * load itself and its reports. bench_args_parse checks at its end that the options fit together. A request is read only
+ * when the channel is connected: reflection may have its type. */
+#include <stdio.h>
+
+#include "bench/bench.h"
+#include "cli.h"
+
+#define NAME BENCH_NAME
+
+/* clang-format off */
+static const char help[] =
+    "usage: torc bench [options] TARGET METHOD\n\n"
+    "Sends RPCs as load: rate, latency, CPU time of each RPC, errors by status, each backend's share. With types\n"
+    "(--protoset, --proto, --reflect) requests are JSON, and methods may be streams.\n\n"
+    "TARGET  xds:///name, dns:///host:port, ipv4:a:p,b:p, ipv6:[a]:p, unix:/path, vsock:CID:PORT,\n"
+    "        fd:N (a connected socket), host:port\n"
+    "METHOD  package.Service/Method\n\n"
+    "  -n, --count N              RPCs in all, counted ones (without a limit)\n"
+    "  -c, --concurrency C        RPCs at a time (1; with --rps the most at a time, 100000)\n"
+    "      --duration T           stop starting RPCs after this time (10s; without a limit when -n is given)\n"
+    "      --max-duration T       --duration, in ghz's words\n"
+    "      --rps R                RPCs a second, begun by the clock (open loop); latency counts from when an RPC was\n"
+    "                             to begin. Without it: as fast as the RPCs at a time go (closed loop)\n"
+    "      --warmup T             load of this time before the clock starts, which counts in no figure\n"
+    "      --channels K           channels, RPCs go round them (1)\n"
+    "      --deadline T           for each RPC, and to connect, which takes 10s at most (10s); a bare number is seconds\n"
+    "  -d, --data STRING          the request: JSON, or raw bytes (default empty). Several JSON values are requests that\n"
+    "                             RPCs send in turn; the messages of an RPC where the method takes a stream\n"
+    "                             @FILE: a file of them (bytes: one a line); @: standard input\n"
+    "                             {i} becomes the RPC's number from 0, {uuid}, {int:A:B} and {str:N} something random\n"
+    REQUEST_HELP
+    "      --payload BYTES        size of each request, instead of -d (0)\n"
+    "      --call-count N         messages of an RPC that takes a stream, the requests in turn (each of them once)\n"
+    SCHEMA_HELP HEADERS_HELP
+    "      --wait-for-ready       wait through failures of connections\n"
+    CONNECT_HELP
+    "  -o text|json               form of the output (text)\n"
+    "      --report KIND=FILE     hdr: the distribution of latency, in milliseconds, as HdrHistogram's plotters read it;\n"
+    "                             csv: a row for all RPCs, each status, backend and locality. -: standard output\n"
+    "      --quiet                no live line on standard error, which a terminal has else\n"
+    "  -v, -vv                    log to standard error\n\n"
+    "Examples:\n"
+    "  torc bench 127.0.0.1:50051 echo.Echo/Say -c 64 --duration 5s\n"
+    "  torc bench 127.0.0.1:50051 shop.Orders/Get -d '{\"id\": \"{i}\"}' -n 10000 --warmup 1s\n"
+    "  torc bench xds:///orders shop.Orders/Get -H 'user: u{i}' --rps 2000 --report hdr=orders.hgrm,csv=orders.csv\n";
+/* clang-format on */
+
+enum {
+    OPT_DURATION = 256,
+    OPT_PAYLOAD,
+    OPT_CHANNELS,
+    OPT_RPS,
+    OPT_DEADLINE,
+    OPT_WARMUP,
+    OPT_CALL_COUNT,
+    OPT_REPORT,
+    OPT_QUIET,
+    OPT_WAIT,
+};
+
+static const struct option options[] = {
+    {"count", required_argument, NULL, 'n'},
+    {"concurrency", required_argument, NULL, 'c'},
+    {"duration", required_argument, NULL, OPT_DURATION},
+    {"max-duration", required_argument, NULL, OPT_DURATION},
+    {"rps", required_argument, NULL, OPT_RPS},
+    {"warmup", required_argument, NULL, OPT_WARMUP},
+    {"channels", required_argument, NULL, OPT_CHANNELS},
+    {"deadline", required_argument, NULL, OPT_DEADLINE},
+    REQUEST_OPTIONS,
+    {"payload", required_argument, NULL, OPT_PAYLOAD},
+    {"call-count", required_argument, NULL, OPT_CALL_COUNT},
+    SCHEMA_OPTIONS,
+    HEADERS_OPTIONS,
+    {"wait-for-ready", no_argument, NULL, OPT_WAIT},
+    CONNECT_OPTIONS,
+    {"output", required_argument, NULL, 'o'},
+    {"report", required_argument, NULL, OPT_REPORT},
+    {"quiet", no_argument, NULL, OPT_QUIET},
+    {"verbose", no_argument, NULL, 'v'},
+    {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0},
+};
+
+static const char *const report_kinds[BENCH_REPORTS] = {[BENCH_CSV] = "csv", [BENCH_HDR] = "hdr"};
+
+/* Returns the kind of report that a text begins with, KIND=, or BENCH_REPORTS. */
+static size_t report_kind(const char *text)
+{
+    size_t i = 0, len = strcspn(text, "=");
+    while (i < BENCH_REPORTS &&
+           !(text[len] == '=' && strlen(report_kinds[i]) == len && strncmp(text, report_kinds[i], len) == 0))
+        i++;
+    return i;
+}
+
+/* Reads KIND=FILE,KIND=FILE. A comma in front of anything but a kind is the file's. */
+static int set_report(struct bench_args *a, char *text)
+{
+    while (text) {
+        size_t kind = report_kind(text);
+        if (kind == BENCH_REPORTS)
+            return cli_usage(NAME, "--report: '%s' is not csv=FILE or hdr=FILE", text);
+        char *next = strchr(text, ',');
+        while (next && report_kind(next + 1) == BENCH_REPORTS)
+            next = strchr(next + 1, ',');
+        if (next)
+            *next++ = '\0';
+        a->report[kind] = text + strlen(report_kinds[kind]) + 1;
+        int rc = cli_path(NAME, "--report", a->report[kind]);
+        if (rc != 0)
+            return rc;
+        text = next;
+    }
+    return 0;
+}
+
+static int apply(struct bench_args *a, int c)
+{
+    int rc;
+    switch (c) {
+    case 'n':
+        return cli_u64(NAME, "-n", optarg, 1, UINT64_MAX, &a->count);
+    case 'c':
+        return cli_u64(NAME, "-c", optarg, 1, BENCH_MOST_CONCURRENT, &a->concurrency);
+    case OPT_DURATION:
+        a->has_duration = true;
+        return cli_duration_ms(NAME, "--duration", optarg, &a->duration_ms);
+    case OPT_WARMUP:
+        return cli_duration_ms(NAME, "--warmup", optarg, &a->warmup_ms);
+    case OPT_PAYLOAD:
+        a->has_payload = true;
+        return cli_size(NAME, "--payload", optarg, &a->payload);
+    case OPT_CHANNELS:
+        return cli_u64(NAME, "--channels", optarg, 1, 10000, &a->channels);
+    case OPT_RPS:
+        return cli_rate(NAME, "--rps", optarg, &a->rps);
+    case OPT_DEADLINE:
+        return cli_seconds_ms(NAME, "--deadline", optarg, &a->deadline_ms);
+    case OPT_CALL_COUNT:
+        return cli_u64(NAME, "--call-count", optarg, 1, UINT32_MAX, &a->call_count);
+    case OPT_REPORT:
+        return set_report(a, optarg);
+    case OPT_QUIET:
+        a->quiet = true;
+        return 0;
+    case OPT_WAIT:
+        a->wait_for_ready = true;
+        return 0;
+    case 'o':
+        return cli_output(NAME, optarg, &a->json);
+    default:
+        rc = request_option(NAME, &a->request, c, optarg);
+        return rc < 0 ? connect_option(NAME, &a->connect, c, optarg) : rc;
+    }
+}
+
+static int settle(struct bench_args *a, int argc, char **argv)
+{
+    int rc;
+    if ((rc = connect_finish(NAME, &a->connect, argc, argv)) != 0 || (rc = request_settle(NAME, &a->request)) != 0)
+        return rc;
+    if (a->duration_ms == 0 || a->deadline_ms == 0)
+        return cli_usage(NAME, "--duration and --deadline must be more than 0");
+    if (a->payload > UINT32_MAX)
+        return cli_usage(NAME, "--payload: a message has at most 4294967295 bytes");
+    if (a->has_payload && a->request.kind != REQUEST_NONE)
+        return cli_usage(NAME, "--payload goes with none of -d, --data-hex and --data-file");
+    if (a->request.text)
+        return cli_usage(NAME, "--format text is not for load: protoc would read each message");
+    if (a->count && !a->has_duration)
+        a->duration_ms = UINT64_MAX;
+    if (!a->concurrency)
+        a->concurrency = a->rps > 0 ? BENCH_MOST_CONCURRENT : 1;
+    return 0;
+}
+
+int bench_args_parse(struct bench_args *a, int argc, char **argv)
+{
+    static const char letters[] = ":n:c:d:H:o:vh";
+    int c, rc, verbose = 0;
+    *a = (struct bench_args){.duration_ms = 10000, .deadline_ms = 10000, .channels = 1};
+    a->request.lines = a->request.headers.all_placeholders = true;
+    opterr = 0;
+    optind = 1;
+    if ((rc = cli_long_options(NAME, argc, argv, letters, options, connect_foreign)) != 0)
+        return rc;
+    while ((c = getopt_long(argc, argv, letters, options, NULL)) != -1) {
+        if (c == 'h')
+            return cli_help(help);
+        if (c == '?' || c == ':')
+            return cli_bad_option(NAME, c, argv);
+        if (c == 'v')
+            verbose++;
+        else if ((rc = apply(a, c)) != 0)
+            return rc;
+    }
+    if ((rc = settle(a, argc, argv)) == 0)
+        cli_verbose(verbose);
+    return rc;
+}
+
+void bench_args_fini(struct bench_args *a)
+{
+    request_args_fini(&a->request);
+    connect_args_fini(&a->connect);
+}

@@ -1,0 +1,144 @@
+/* torc bench: args.c reads the command line, bench.c connects and keeps the clock, calls.c sends RPCs and counts them,
+ * requests.c has what they send, localities.c finds where backends are, report.c prints. One thread.
+ *
+ * Closed loop: each RPC that ends starts the next. Open loop (--rps): RPCs start by the clock, whether or not earlier
+ * ones have ended, and latency counts from the intended start, so that a stall of the server (or of this program) shows
+ * in the latencies (no coordinated omission). */
+#ifndef TORC_BENCH_H
+#define TORC_BENCH_H
+
+#include <stdio.h>
+
+#include "base/table.h"
+#include "bench/histogram.h"
+#include "request/request.h"
+
+#define BENCH_NAME "bench"
+
+enum { BENCH_CODES = 17 /* gRPC has 17 status codes */, BENCH_MOST_CONCURRENT = 100000 };
+
+enum bench_report { BENCH_CSV, BENCH_HDR, BENCH_REPORTS };
+
+struct bench_args {
+    struct connect_args connect;
+    struct request_args request;
+    uint64_t count;       /* 0: not given */
+    uint64_t concurrency; /* 0: not given */
+    uint64_t call_count;  /* messages of a stream; 0: each request once */
+    uint64_t duration_ms; /* UINT64_MAX: until `count` RPCs were sent */
+    uint64_t warmup_ms, deadline_ms, payload, channels;
+    double rps;                        /* 0: closed loop */
+    const char *report[BENCH_REPORTS]; /* files; NULL: none; "-": standard output */
+    bool json, quiet, wait_for_ready, has_duration, has_payload;
+};
+
+/* Returns 0 to go on; otherwise the exit status, with the error printed; -1 if --help was printed. */
+int bench_args_parse(struct bench_args *a, int argc, char **argv);
+void bench_args_fini(struct bench_args *a);
+
+/* --- requests.c --- */
+
+/* A request: bytes, or a text that each RPC makes its bytes of. */
+struct bench_request {
+    struct tc_buf bytes;
+    struct tc_buf text;        /* JSON or bytes with placeholders; what `parts` borrows from */
+    struct placeholders parts; /* empty unless the text differs from RPC to RPC */
+};
+
+struct bench_requests {
+    TC_VEC(struct bench_request) list;
+    bool json;             /* texts are read by the method's type */
+    uint64_t each;         /* messages of an RPC */
+    struct tc_buf scratch; /* the text of the last request */
+    struct tc_buf made;    /* its bytes */
+};
+
+struct bench;
+
+/* Reads the requests of the command line. */
+int bench_requests_read(struct bench *b);
+/* Stores request `n` of the list as RPC `i` sends it, valid until the next call. Returns false, with the error printed,
+ * if a placeholder made JSON that the method's type refuses. */
+bool bench_request_of(struct bench *b, uint64_t i, uint64_t n, struct tc_slice *out);
+void bench_requests_fini(struct bench_requests *q);
+
+/* --- counting --- */
+
+/* The RPCs that ended, all of them or those of one backend. */
+struct bench_counts {
+    uint64_t calls, by_code[BENCH_CODES];
+    struct histogram latency_ns;
+};
+
+struct bench_backend {
+    char *address;  /* "": none was reached */
+    char *locality; /* NULL: not known */
+    struct bench_counts counts;
+    UT_hash_handle hh;
+};
+
+enum bench_phase { BENCH_WARMUP, BENCH_COUNTED, BENCH_OVER };
+
+struct bench_call {
+    struct bench *bench;
+    uint64_t i;
+    uint64_t begin_ns; /* with --rps: the intended start */
+    enum bench_phase phase;
+    torc_stream *stream; /* of methods with streams */
+    uint64_t sent;
+    bool half_closed;
+    struct bench_call *next, *prev; /* those under way; `next`: in the free list */
+};
+
+struct bench {
+    struct bench_args args;
+    torc_runtime *runtime;
+    torc_channel **channels;
+    struct request_types types;
+    struct bench_requests requests;
+    struct torc_call_options call_options;
+    torc_metadata *metadata; /* of all RPCs; NULL: none, or each has its own */
+    struct tc_rng rng;
+    bool streams; /* the method has a stream of requests or responses */
+
+    struct bench_call *free_calls;
+    struct bench_call *streaming; /* RPCs under way that have a stream */
+    enum bench_phase phase;
+    uint64_t begin_ns, end_ns, over_ns, shown_ns, shown_calls;
+    uint64_t count; /* RPCs that the phase starts at most */
+    uint64_t started, in_flight, most_in_flight, not_started, unfinished;
+    uint64_t sent, received; /* messages of streams */
+    struct bench_counts counts;
+    struct bench_backend *backends; /* by address */
+    double cpu_seconds;
+    bool shows; /* the live line */
+    bool refused, interrupted;
+    FILE *reports[BENCH_REPORTS];
+};
+
+uint64_t bench_now_ns(void);
+
+/* --- calls.c --- */
+
+/* Returns the backend of this address, a new one where it is not known. */
+struct bench_backend *bench_backend_of(struct bench *b, const char *address);
+/* Starts an RPC; b->refused when it could not. */
+void bench_start_call(struct bench *b, uint64_t begin_ns);
+/* Frees what RPCs had, behind the end of the runtime. */
+void bench_calls_fini(struct bench *b);
+
+/* --- localities.c --- */
+
+/* Takes the addresses of backends and their localities from what the control plane says at this moment. */
+void bench_find_localities(struct bench *b);
+
+/* --- report.c --- */
+
+/* Opens the files of --report. */
+int bench_open_reports(struct bench *b);
+/* Prints the figures, and writes the reports. */
+int bench_report(struct bench *b);
+void bench_show_line(struct bench *b);
+void bench_clear_line(struct bench *b);
+
+#endif

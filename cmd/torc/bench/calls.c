@@ -1,0 +1,199 @@
+/* torc bench: sends RPCs and counts them.
+ *
+ * bench_start_call starts one RPC, unary or on a torc_stream; on_end counts it, for all RPCs and for its backend, and
+ * starts the next one in closed loop. bench_call objects are reused through a free list. Metadata with placeholders is
+ * all that this file allocates for each RPC. */
+#include "api/call_object.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "bench/bench.h"
+#include "cli.h"
+
+#define NAME BENCH_NAME
+
+enum { WANTED_MESSAGES = 64 }; /* of a stream of responses, asked for ahead */
+
+uint64_t bench_now_ns(void)
+{
+    return tc_system_clock.monotonic_ns(NULL);
+}
+
+/* --- counting --- */
+
+struct bench_backend *bench_backend_of(struct bench *b, const char *address)
+{
+    struct bench_backend *at = NULL;
+    HASH_FIND_STR(b->backends, address, at);
+    if (!at) {
+        at = TC_NEW(struct bench_backend);
+        at->address = tc_strdup(address);
+        HASH_ADD_KEYPTR(hh, b->backends, at->address, strlen(at->address), at);
+    }
+    return at;
+}
+
+/* An RPC of the warm-up that ends behind it is in no figure, nor is one that ends behind the counted phase. */
+static bool is_counted(const struct bench_call *c)
+{
+    return c->phase == BENCH_COUNTED && c->bench->phase == BENCH_COUNTED;
+}
+
+static void count(struct bench_counts *counts, int code, uint64_t latency_ns)
+{
+    counts->calls++;
+    counts->by_code[code >= 0 && code < BENCH_CODES ? code : TORC_STATUS_UNKNOWN]++;
+    histogram_add(&counts->latency_ns, latency_ns);
+}
+
+static void on_end(struct bench_call *c, const torc_result *result)
+{
+    struct bench *b = c->bench;
+    uint64_t now = bench_now_ns();
+    if (is_counted(c)) {
+        uint64_t latency = now > c->begin_ns ? now - c->begin_ns : 0;
+        count(&b->counts, torc_result_code(result), latency);
+        count(&bench_backend_of(b, torc_result_peer(result))->counts, torc_result_code(result), latency);
+        b->over_ns = now;
+    }
+    b->in_flight--;
+    c->next = b->free_calls;
+    b->free_calls = c;
+    if (b->args.rps <= 0 && now < b->end_ns && b->started < b->count && !b->refused && !b->interrupted)
+        bench_start_call(b, now);
+}
+
+static void on_result(const torc_result *result, void *arg)
+{
+    on_end(arg, result);
+}
+
+/* --- streams --- */
+
+/* Sends what flow control takes. */
+static void push(struct bench_call *c)
+{
+    struct bench *b = c->bench;
+    const struct bench_requests *q = &b->requests;
+    while (c->stream && c->sent < q->each) {
+        struct tc_slice message;
+        uint64_t n = (c->i % q->list.len * (q->each % q->list.len) + c->sent) % q->list.len;
+        if (!bench_request_of(b, c->i, n, &message)) {
+            b->refused = true;
+            torc_stream_cancel(c->stream);
+            return;
+        }
+        bool last = c->sent + 1 == q->each;
+        if (torc_stream_send(c->stream, message.data, message.len, last ? TORC_SEND_LAST : 0, 0) != 0)
+            return; /* on_writable follows, or the end */
+        c->sent++;
+        if (is_counted(c))
+            b->sent++;
+    }
+}
+
+static void on_message(torc_stream *stream, const torc_message *message, void *arg)
+{
+    struct bench_call *c = arg;
+    (void)message;
+    if (is_counted(c))
+        c->bench->received++;
+    torc_stream_want(stream, 1);
+}
+
+static void on_writable(torc_stream *stream, void *arg)
+{
+    (void)stream;
+    push(arg);
+}
+
+static void on_done(torc_stream *stream, const torc_result *result, void *arg)
+{
+    struct bench_call *c = arg;
+    (void)stream;
+    torc_stream_free(c->stream);
+    c->stream = NULL;
+    if (c->prev)
+        c->prev->next = c->next;
+    else
+        c->bench->streaming = c->next;
+    if (c->next)
+        c->next->prev = c->prev;
+    on_end(c, result);
+}
+
+static int start_stream(struct bench_call *c, torc_channel *channel)
+{
+    static const struct torc_stream_events events = {TORC_SIZE(torc_stream_events), .on_message = on_message,
+                                                     .on_writable = on_writable, .on_done = on_done};
+    struct bench *b = c->bench;
+    torc_error *error = NULL;
+    c->stream = torc_stream_start(channel, b->types.path, &b->call_options, &events, c, &error);
+    int rc = c->stream ? 0 : torc_error_code(error);
+    torc_error_free(error);
+    if (rc != 0)
+        return rc;
+    c->next = b->streaming;
+    if (c->next)
+        c->next->prev = c;
+    b->streaming = c;
+    torc_stream_want(c->stream, WANTED_MESSAGES);
+    push(c);
+    return 0;
+}
+
+/* --- RPCs --- */
+
+static int start_unary(struct bench_call *c, torc_channel *channel)
+{
+    struct bench *b = c->bench;
+    struct tc_slice request;
+    if (!bench_request_of(b, c->i, c->i % b->requests.list.len, &request))
+        return CLI_FAILED;
+    return torc_unary_async(channel, b->types.path, request.data, request.len, &b->call_options, on_result, c, NULL,
+                            NULL);
+}
+
+void bench_start_call(struct bench *b, uint64_t begin_ns)
+{
+    struct bench_call *c = b->free_calls;
+    torc_metadata *own = NULL;
+    if (c)
+        b->free_calls = c->next;
+    else
+        c = TC_NEW(struct bench_call);
+    *c = (struct bench_call){.bench = b, .i = b->started, .begin_ns = begin_ns, .phase = b->phase};
+    if (b->args.request.headers.rpc.differ)
+        b->call_options.metadata = own = headers_make(&b->args.request.headers.rpc, c->i, &b->rng);
+    torc_channel *channel = b->channels[b->started % b->args.channels];
+    int rc = b->streams ? start_stream(c, channel) : start_unary(c, channel);
+    torc_metadata_free(own);
+    if (rc != 0) {
+        if (rc < 0)
+            connect_call_refused(NAME, b->types.path, rc);
+        b->refused = true;
+        tc_free(c);
+        return;
+    }
+    b->started++;
+    if (++b->in_flight > b->most_in_flight)
+        b->most_in_flight = b->in_flight;
+}
+
+void bench_calls_fini(struct bench *b)
+{
+    struct bench_backend *at, *next;
+    while (b->free_calls) {
+        struct bench_call *c = b->free_calls;
+        b->free_calls = c->next;
+        tc_free(c);
+    }
+    HASH_ITER(hh, b->backends, at, next)
+    {
+        HASH_DELETE(hh, b->backends, at);
+        histogram_fini(&at->counts.latency_ns);
+        tc_free(at->address);
+        tc_free(at->locality);
+        tc_free(at);
+    }
+    histogram_fini(&b->counts.latency_ns);
+}

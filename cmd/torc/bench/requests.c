@@ -1,0 +1,134 @@
+/* torc bench: what RPCs send.
+ *
+ * The bytes of a request without placeholders are made once, before the clock starts. For a request with placeholders
+ * each RPC makes its own bytes, which counts in its CPU time: the text is filled in and, with types, read as JSON. */
+#include "base/mem.h"
+#include "bench/bench.h"
+#include "cli.h"
+
+#define NAME BENCH_NAME
+
+/* Adds a request of this text. Checks it as RPC 0 would send it. */
+static int add_text(struct bench *b, struct tc_slice text)
+{
+    struct bench_requests *q = &b->requests;
+    struct bench_request *r = tc_vec_push(&q->list);
+    bool all = !b->args.request.raw && b->args.request.kind != REQUEST_HEX;
+    struct tc_slice first;
+    *r = (struct bench_request){0};
+    tc_buf_append_slice(&r->text, text);
+    if (all) {
+        int rc = placeholders_parse(NAME, "-d", tc_buf_slice(&r->text), true, &r->parts);
+        if (rc != 0)
+            return rc;
+    }
+    size_t at = q->list.len - 1;
+    if (r->parts.any)
+        return bench_request_of(b, 0, at, &first) ? 0 : CLI_FAILED;
+    if (q->json)
+        return request_read(&b->types, text, &r->bytes);
+    tc_buf_append_slice(&r->bytes, text);
+    return 0;
+}
+
+static int add_values(struct bench *b, struct tc_slice rest)
+{
+    struct tc_slice value;
+    size_t used;
+    int rc = 0;
+    while (rc == 0 && request_next_value(&b->args.request, rest, true, &used, &value) == 0) {
+        rc = add_text(b, value);
+        rest = tc_slice_of(rest.data + used, rest.len - used);
+    }
+    return rc;
+}
+
+/* Adds a request of bytes for each line that is not empty. */
+static int add_lines(struct bench *b, struct tc_slice rest)
+{
+    struct tc_slice line;
+    int rc = 0;
+    for (bool more = true; rc == 0 && tc_slice_split(&rest, &more, '\n', &line);) {
+        if (line.len && line.data[line.len - 1] == '\r')
+            line.len--;
+        if (line.len)
+            rc = add_text(b, line);
+    }
+    return rc;
+}
+
+static int add_payload(struct bench *b)
+{
+    struct tc_buf bytes = {0};
+    memset(tc_buf_reserve(&bytes, b->args.payload + 1), 'x', b->args.payload);
+    bytes.len = b->args.payload;
+    *tc_vec_push(&b->requests.list) = (struct bench_request){.bytes = bytes};
+    return 0;
+}
+
+/* Chooses how many messages an RPC has. */
+static int set_each(struct bench *b)
+{
+    const torc_schema_method *m = b->types.method;
+    bool takes_stream = m && torc_schema_method_client_streams(m);
+    uint64_t given = b->args.call_count;
+    b->streams = m && (takes_stream || torc_schema_method_server_streams(m));
+    b->requests.each = !takes_stream ? 1 : given ? given : b->requests.list.len;
+    return given && !takes_stream ? cli_usage(NAME, "--call-count: %s does not take a stream%s", b->types.path,
+                                              m ? "" : ", as far as is known without types (--reflect, --proto)")
+                                  : 0;
+}
+
+int bench_requests_read(struct bench *b)
+{
+    struct request_args *a = &b->args.request;
+    struct bench_requests *q = &b->requests;
+    bool file = a->kind == REQUEST_LINES || a->kind == REQUEST_STDIN;
+    int rc = 0;
+    if (a->kind == REQUEST_STDIN && (rc = cli_read_file(NAME, "-", &a->data)) != 0)
+        return rc;
+    q->json = request_is_typed_data(a, b->types.method);
+    if (b->args.has_payload && q->json)
+        return cli_usage(NAME, "--payload goes with bytes: with types use -d");
+    if (a->kind == REQUEST_NONE)
+        rc = add_payload(b);
+    else if (q->json)
+        rc = add_values(b, tc_buf_slice(&a->data));
+    else if (file)
+        rc = add_lines(b, tc_buf_slice(&a->data));
+    else
+        rc = add_text(b, tc_buf_slice(&a->data));
+    if (rc == 0 && q->list.len == 0)
+        rc = cli_usage(NAME, "-d: there is no request in it");
+    return rc ? rc : set_each(b);
+}
+
+bool bench_request_of(struct bench *b, uint64_t i, uint64_t n, struct tc_slice *out)
+{
+    struct bench_requests *q = &b->requests;
+    const struct bench_request *r = &q->list.data[n];
+    *out = tc_buf_slice(&r->bytes);
+    if (!r->parts.any)
+        return true;
+    tc_buf_clear(&q->scratch);
+    tc_buf_clear(&q->made);
+    placeholders_append(&r->parts, i, &b->rng, &q->scratch);
+    *out = tc_buf_slice(&q->scratch);
+    if (!q->json)
+        return true;
+    bool ok = request_read(&b->types, *out, &q->made) == 0;
+    *out = tc_buf_slice(&q->made);
+    return ok;
+}
+
+void bench_requests_fini(struct bench_requests *q)
+{
+    for (size_t i = 0; i < q->list.len; i++) {
+        tc_buf_fini(&q->list.data[i].bytes);
+        tc_buf_fini(&q->list.data[i].text);
+        placeholders_fini(&q->list.data[i].parts);
+    }
+    tc_vec_fini(&q->list);
+    tc_buf_fini(&q->scratch);
+    tc_buf_fini(&q->made);
+}
