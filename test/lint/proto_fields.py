@@ -253,11 +253,25 @@ def compare(mine, theirs):
     return found, compared
 
 
+def unheard(source):
+    """The folders of Envoy's .proto files that test/interop/go/protofields does not import: it would know none of their
+    messages, and it runs in `make check` alone."""
+    with open(os.path.join(source, "test/interop/go/protofields/main.go")) as f:
+        imported = set(re.findall(r'"github.com/envoyproxy/go-control-plane/(envoy/[^"]+)"', f.read()))
+    root = os.path.join(source, "proto")
+    folders = {os.path.relpath(d, root) for d, _, files in os.walk(os.path.join(root, "envoy")) if files}
+    return [f"test/interop/go/protofields/main.go does not import {f}" for f in sorted(folders - imported)]
+
+
 def main():
     args = argparse.ArgumentParser()
     args.add_argument("--source", required=True)
     args.add_argument("--build", required=True)
     args = args.parse_args()
+    found = unheard(args.source)
+    if found:
+        print("\n".join(found))
+        return 1
     for tool in ("protoc", "npm", "node"):
         if shutil.which(tool) is None:
             skip(f"{tool} is not installed")
