@@ -189,7 +189,7 @@ static struct tc_status status_of_nothing(bool trailers)
 static void response_conclude(struct tc_h2_client_stream *s, bool trailers)
 {
     uint64_t code = 0;
-    s->stream.c->answered |= s->grpc_status != TC_H2_STATUS_NONE;
+    s->stream.c->answered |= s->grpc_status != TC_H2_STATUS_NONE && !s->aside;
     if (s->grpc_status >= 0 && status_details_contradict(s, &code))
         tc_h2_client_stream_finish(s,
                                    tc_status_make(TORC_STATUS_INTERNAL, TORC_LAYER_HTTP2,

@@ -50,6 +50,7 @@ struct tc_h2_stream *tc_h2_client_stream_open(struct tc_h2_conn *c, const struct
     s->events = &events->stream;
     s->arg = arg;
     s->send.encoding = request->encoding;
+    client->aside = request->aside;
     if (request->has_limits) {
         s->recv.decoder.max_bytes = request->max_receive_message_bytes;
         s->send.max_bytes = request->max_send_message_bytes;

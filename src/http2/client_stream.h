@@ -41,6 +41,7 @@ struct tc_h2_request {
     /* The call's limits of messages instead of the connection's; 0 allows nothing. The limit of messages to send is for
      * their size after compression. */
     bool has_limits;
+    bool aside; /* not an RPC of the application: its end does not count for tc_h2_conn_answered */
     size_t max_receive_message_bytes, max_send_message_bytes;
 };
 

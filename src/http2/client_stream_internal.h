@@ -24,6 +24,7 @@ struct tc_h2_client_stream {
     bool trailers_only;
     bool from_server, unprocessed; /* of the outcome */
     bool unsendable;               /* a limit on this side rejected the request's headers */
+    bool aside;                    /* as in the request */
 };
 
 static inline struct tc_h2_client_stream *tc_h2_client_stream_of(struct tc_h2_stream *s)

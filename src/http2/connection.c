@@ -131,10 +131,15 @@ bool tc_h2_conn_answered(const struct tc_h2_conn *c)
     return c->answered;
 }
 
+uint32_t tc_h2_conn_max_streams(const struct tc_h2_conn *c)
+{
+    return c->ng ? nghttp2_session_get_remote_settings(c->ng, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS) : 0;
+}
+
 bool tc_h2_conn_has_capacity(const struct tc_h2_conn *c)
 {
-    return c->ng && c->settings_seen && !c->ending.draining && !c->ending.failed &&
-           c->streams.active < nghttp2_session_get_remote_settings(c->ng, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS);
+    return c->settings_seen && !c->ending.draining && !c->ending.failed &&
+           c->streams.active < tc_h2_conn_max_streams(c);
 }
 
 void tc_h2_conn_stream_gone(struct tc_h2_conn *c)

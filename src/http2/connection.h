@@ -95,9 +95,11 @@ size_t tc_h2_conn_held(const struct tc_h2_conn *c);
 /* Server: the windows of streams go back to their first size and do not grow, while `squeezed`. What a stream was given
  * beyond its window, for a message that was announced, stays: HTTP/2 has no frame that takes it back. */
 void tc_h2_conn_squeeze(struct tc_h2_conn *c, bool squeezed);
-/* Client: returns whether the server has ended any RPC with a grpc-status. */
+/* Client: returns whether the server has ended any RPC with a grpc-status (but those that are aside). */
 bool tc_h2_conn_answered(const struct tc_h2_conn *c);
 /* Client: returns true if a stream can be opened now: ready, not draining, below the peer's MAX_CONCURRENT_STREAMS. */
 bool tc_h2_conn_has_capacity(const struct tc_h2_conn *c);
+/* Client: returns the peer's MAX_CONCURRENT_STREAMS; 0 when the connection has failed. */
+uint32_t tc_h2_conn_max_streams(const struct tc_h2_conn *c);
 
 #endif

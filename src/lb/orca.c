@@ -81,5 +81,6 @@ static void orca_append_request(const struct tc_link *watches, struct tc_buf *ou
 const struct tc_side_kind tc_orca_reports = {
     .path = "/xds.service.orca.v3.OpenRcaService/StreamCoreMetrics",
     .name = "out-of-band load reports",
+    .max_message_bytes = 8 << 10,
     .request = orca_append_request,
 };

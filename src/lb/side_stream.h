@@ -6,12 +6,17 @@
  *
  * - The stream is open while the connection is READY and has watches. It sends one request, which the kind makes for
  *   all of the watches, and reads messages without end. When a watch comes or goes and the request is then another one,
- *   a new stream replaces the old one at once. A watch that joins a stream hears what comes from then on.
+ *   a new stream replaces the old one at once. A watch that joins hears the newest message or end of this connection.
+ * - Messages are read at the pace of TC_SIDE_PACE_MS: of those that come within it the watches hear the first and the
+ *   newest, and beyond TC_SIDE_MESSAGES flow control holds the server. A message of more than the kind's
+ *   max_message_bytes ends the stream.
  * - When the server ends the stream, the next one starts after a backoff, which is counted from the start of the stream
  *   that ended (1 s, 1.6 times as long each time, at most 120 s) and which each message resets. After UNIMPLEMENTED
- *   there is no other stream on this connection, and a line in the log says so.
- * - The stream has no deadline, no metadata, and no call credentials. It counts against MAX_CONCURRENT_STREAMS, and
- *   waits in line as RPCs do. A message of more than TC_SIDE_MESSAGE_MAX bytes ends it.
+ *   there is no other stream of the kind on this connection, and a line in the log says so. Both hold for watches that
+ *   come later, too.
+ * - The stream has no deadline, no metadata, and no call credentials, and its end does not count as an RPC's. It counts
+ *   against MAX_CONCURRENT_STREAMS and waits in line as RPCs do. Side streams leave RPCs one stream of that limit: one
+ *   that does not fit tells its watches UNIMPLEMENTED and the log the limit, and tries again after a backoff.
  *
  * Loop thread only. */
 #ifndef TC_LB_SIDE_STREAM_H
@@ -22,7 +27,7 @@
 #include "base/status.h"
 #include "lb/subchannel.h"
 
-enum { TC_SIDE_MESSAGE_MAX = 64 << 10 };
+enum { TC_SIDE_PACE_MS = 100, TC_SIDE_MESSAGES = 16 };
 
 struct tc_side_stream;
 struct tc_side_watch;
@@ -31,11 +36,12 @@ struct tc_side_watch;
 struct tc_side_kind {
     const char *path; /* "/package.Service/Method" */
     const char *name; /* for logs: "out-of-band load reports" */
+    size_t max_message_bytes;
     /* Appends the request for all watches of the list (tc_side_watch_of), of which there is at least one. */
     void (*request)(const struct tc_link *watches, struct tc_buf *out);
 };
 
-/* Embedded in the object of its owner, who sets all members but the last three. A watch lasts until tc_side_watch_end;
+/* Embedded in the object of its owner, who sets all members but the last four. A watch lasts until tc_side_watch_end;
  * it may outlive its subchannel, and is silent while there is no connection. The callbacks may end any watch and
  * release any subchannel. */
 struct tc_side_watch {
@@ -43,10 +49,11 @@ struct tc_side_watch {
     struct tc_slice key; /* tells streams of one kind apart: the service whose health is asked for; borrowed */
     /* A message came; borrowed for the call. */
     void (*on_message)(struct tc_side_watch *w, struct tc_slice message);
-    /* The server, or the loss of the connection, ended the stream; `status` is borrowed. Does not come when this side
-     * ends the stream, because the connection drains or the request changed. NULL: nothing to do. */
+    /* The server ended the stream, or there is no room for it; `status` is borrowed. Does not come when the connection
+     * ends or drains, or the request changed. NULL: nothing to do. */
     void (*on_end)(struct tc_side_watch *w, const struct tc_status *status);
     struct tc_link link;
+    bool behind;                   /* the newest message or end is still to be told */
     struct tc_side_stream *stream; /* NULL: not started, or the connection is gone for good */
     void (*end)(struct tc_side_watch *w);
 };

@@ -193,9 +193,14 @@ static void on_next_gone(void *arg, const struct tc_status *why, bool too_many_p
                                    tc_status_text(why)));
 }
 
+static void on_wait(void *arg)
+{
+    tc_side_streams_make_room(&((struct tc_connection *)arg)->side_streams);
+}
+
 static void on_next_ready(void *arg)
 {
-    static const struct tc_transport_events events = {.on_gone = on_gone};
+    static const struct tc_transport_events events = {.on_gone = on_gone, .on_wait = on_wait};
     struct tc_connection *c = arg;
     struct tc_transport *old = c->transport;
     tc_connect_queue_over(&c->env->queue, &c->attempt.entry);

@@ -20,6 +20,8 @@ void tc_side_streams_fini(struct tc_side_streams *set);
 /* Ends the streams on the present transport, and starts others on this one. NULL: the connection is no longer READY.
  * Called before the present transport drains or closes: a stream would keep a draining transport for ever. */
 void tc_side_streams_use(struct tc_side_streams *set, struct tc_transport *transport);
+/* Ends streams that leave RPCs no stream of the peer's limit, which may have become smaller. */
+void tc_side_streams_make_room(struct tc_side_streams *set);
 /* Starts a watch. */
 void tc_side_streams_watch(struct tc_side_streams *set, struct tc_side_watch *w);
 

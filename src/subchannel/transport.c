@@ -185,4 +185,6 @@ void tc_transport_wait(struct tc_transport *t, struct tc_capacity_wait *wait)
         tc_list_prepend(&t->waiting, &wait->link);
     else
         tc_list_append(&t->waiting, &wait->link);
+    if (t->events && t->events->on_wait)
+        t->events->on_wait(t->arg);
 }

@@ -29,6 +29,8 @@ struct tc_transport_events {
     void (*on_ready)(void *arg);
     /* No new streams from now on. The owner forgets the transport, which ends by itself. `why` is borrowed. */
     void (*on_gone)(void *arg, const struct tc_status *why, bool too_many_pings);
+    /* A call waits for a stream; called from inside tc_transport_wait. NULL: nothing to do. */
+    void (*on_wait)(void *arg);
 };
 
 /* Takes over the byte stream. `list` is the owner's list of all its transports. */

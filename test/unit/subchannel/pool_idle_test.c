@@ -366,6 +366,42 @@ static void test_ended_with_a_request(void **state)
     }
 }
 
+static void ask_nothing(const struct tc_link *watches, struct tc_buf *out)
+{
+    (void)watches, (void)out;
+}
+
+static void ignore_message(struct tc_side_watch *w, struct tc_slice message)
+{
+    (void)w, (void)message;
+}
+
+/* The same ends with a side stream instead of the request: none of them counts as an answer. */
+static void test_ended_with_a_side_stream(void **state)
+{
+    static const struct tc_side_kind kind = {"/test.Side/Watch", "nothing", 100, ask_nothing};
+    (void)state;
+    for (int how = 0; how < N_WAYS; how++) {
+        struct tc_side_watch watch = {.kind = &kind, .on_message = ignore_message};
+        init(30000, 1000, 1);
+        connect_place(0);
+        tc_subchannel_watch_side(places[0].sc, &watch);
+        for (unsigned attempt = 1; attempt <= 33; attempt++) {
+            tc_subchannel_connect(places[0].sc);
+            tc_loop_drain(loop);
+            if (places[0].state != TORC_CONNECTIVITY_READY || places[0].attempts != attempt)
+                fail_msg("way %d: state %d at attempt %u", how, places[0].state, attempt);
+            serve_one(&places[0], how);
+            assert_int_equal(places[0].state, TORC_CONNECTIVITY_IDLE);
+        }
+        tc_subchannel_connect(places[0].sc);
+        tc_loop_drain(loop);
+        assert_int_equal(places[0].state, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
+        tc_side_watch_end(&watch);
+        fini();
+    }
+}
+
 /* A private channel's connection goes with the channel (A71), in either order. Another channel's connection stays. */
 static void test_private_channels(void **state)
 {
@@ -562,12 +598,19 @@ static void test_keepalive_timeout(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kept_for_a_while),  cmocka_unit_test(test_lost_while_kept),
-        cmocka_unit_test(test_ended_unused),      cmocka_unit_test(test_ended_with_a_request),
-        cmocka_unit_test(test_private_channels),  cmocka_unit_test(test_cap),
-        cmocka_unit_test(test_none_kept),         cmocka_unit_test(test_left_close_first),
-        cmocka_unit_test(test_too_many_pings),    cmocka_unit_test(test_too_many_pings_for_a_server),
-        cmocka_unit_test(test_keepalive_timeout), cmocka_unit_test(test_connected_again_beside_silent_ones),
+        cmocka_unit_test(test_kept_for_a_while),
+        cmocka_unit_test(test_lost_while_kept),
+        cmocka_unit_test(test_ended_unused),
+        cmocka_unit_test(test_ended_with_a_request),
+        cmocka_unit_test(test_ended_with_a_side_stream),
+        cmocka_unit_test(test_private_channels),
+        cmocka_unit_test(test_cap),
+        cmocka_unit_test(test_none_kept),
+        cmocka_unit_test(test_left_close_first),
+        cmocka_unit_test(test_too_many_pings),
+        cmocka_unit_test(test_too_many_pings_for_a_server),
+        cmocka_unit_test(test_keepalive_timeout),
+        cmocka_unit_test(test_connected_again_beside_silent_ones),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

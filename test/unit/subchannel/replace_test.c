@@ -240,7 +240,7 @@ static size_t requests_on(struct fake_h2 **peers, size_t i, const char *authorit
  * connection. */
 static void follow_the_transport(const char *name, const char *authority)
 {
-    static const struct tc_side_kind kind = {"/test.Side/Watch", "nothing", request_nothing};
+    static const struct tc_side_kind kind = {"/test.Side/Watch", "nothing", 100, request_nothing};
     struct tc_side_watch watch = {.kind = &kind, .on_message = ignore_message};
     struct fake_h2 *peers[2] = {NULL};
     tc_rstr_unref(config->server_name);

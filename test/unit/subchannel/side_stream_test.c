@@ -9,7 +9,7 @@
 #include "support/cmocka.h"
 #include "support/fakes/h2.h"
 
-enum { PEERS = 3, WATCHES = 4 };
+enum { PEERS = 3, WATCHES = 4, MESSAGE_MAX = 8 << 10 };
 
 /* A watch that notes what it hears, and ends other watches when it does. */
 struct noted {
@@ -37,7 +37,7 @@ static void least_number(const struct tc_link *list, struct tc_buf *out)
     tc_buf_printf(out, "%u", least);
 }
 
-static const struct tc_side_kind kind = {"/test.Side/Watch", "numbers", least_number};
+static const struct tc_side_kind kind = {"/test.Side/Watch", "numbers", MESSAGE_MAX, least_number};
 
 static void on_heard(struct noted *w)
 {
@@ -81,10 +81,16 @@ static void on_gone(void *arg, const struct tc_status *why, bool too_many_pings)
     (void)arg, (void)why, (void)too_many_pings;
 }
 
+static void on_wait(void *arg)
+{
+    (void)arg;
+    tc_side_streams_make_room(&set);
+}
+
 /* Connects to peer i, which allows so many streams. */
 static void connect_to(size_t i, uint32_t streams)
 {
-    static const struct tc_transport_events events = {on_ready, on_gone};
+    static const struct tc_transport_events events = {.on_ready = on_ready, .on_gone = on_gone, .on_wait = on_wait};
     struct tc_h2_opts opts;
     struct tc_rstr *address = tc_rstr_str("10.0.0.1:80");
     tc_h2_opts_init(&opts, false);
@@ -147,6 +153,11 @@ static void assert_heard(unsigned i, const char *text)
     tc_buf_clear(&watches[i].heard);
 }
 
+static size_t side_streams_open(void)
+{
+    return tc_h2_conn_open_streams(tc_transport_h2(transports[0]));
+}
+
 /* Returns the stream's id if the peer has got a request with that message, else 0. */
 static uint32_t requested(size_t i, const char *message)
 {
@@ -200,6 +211,7 @@ static void one_stream_for_all_watches(void **state)
     send_headers(0, id);
     send_message(0, id, "a");
     send_message(0, id, "b");
+    run(TC_SIDE_PACE_MS);
     assert_heard(1, "a b ");
     assert_heard(2, "a b ");
     watch(0); /* a smaller number: a new stream */
@@ -303,36 +315,207 @@ static void a_stream_moves_to_the_next_transport(void **state)
     assert_int_equal(tc_h2_conn_open_streams(tc_transport_h2(transports[1])), 0);
 }
 
+static struct tc_h2_stream *open_rpc(size_t i, struct tc_arena *arena, int *error)
+{
+    static const struct tc_h2_client_events events = {.on_done = NULL};
+    static const struct tc_h2_request request = {.path = {"/a/b", 4}, .authority = {"orders", 6}};
+    struct tc_h2_stream *s = tc_transport_open(transports[i], &request, arena, &events, NULL, error);
+    run(1);
+    return s;
+}
+
+static void on_rpc_capacity(struct tc_capacity_wait *wait, bool gone)
+{
+    (void)wait, (void)gone;
+}
+
 static void a_stream_waits_in_line(void **state)
 {
     (void)state;
-    connect_to(1, 1);
+    struct tc_arena arena;
+    int error = 0;
+    tc_arena_init(&arena, 0, 0);
+    connect_to(1, 2);
+    struct tc_h2_stream *first = open_rpc(1, &arena, &error), *second = open_rpc(1, &arena, &error);
+    assert_true(first && second && fake_h2_count(peers[1], FAKE_H2_HEADERS, 0) == 2);
     tc_side_streams_use(&set, transports[1]);
-    watches[1].base.key = tc_slice_str("b");
     watch(0);
-    watch(1);
     watch(2); /* of watch 0's stream, which needs no other request */
-    uint32_t id = requested(1, "10");
-    assert_int_equal(requested(1, "20"), 0);
-    tc_side_watch_end(&watches[0].base);
+    assert_int_equal(requested(1, "10"), 0);
     tc_side_watch_end(&watches[2].base);
-    assert_true(requested(1, "20") > id);
+    tc_h2_stream_cancel(first, TC_H2_CANCEL);
+    assert_true(requested(1, "10") != 0);
     tc_side_streams_use(&set, NULL);
     tc_side_streams_use(&set, transports[1]);
-    tc_side_watch_end(&watches[1].base);
+    tc_side_watch_end(&watches[0].base);
+    tc_h2_stream_cancel(second, TC_H2_CANCEL);
+    run(1);
+    tc_arena_fini(&arena);
+}
+
+/* Side streams leave RPCs one stream of the peer's limit, also when the limit becomes smaller while an RPC waits. */
+static void side_streams_leave_room_for_rpcs(void **state)
+{
+    static const struct {
+        uint32_t limit;
+        unsigned open;
+    } rows[] = {{0, 0}, {1, 0}, {2, 1}, {3, 2}, {4, 3}, {UINT32_MAX, 3}};
+    struct tc_capacity_wait wait = {.fn = on_rpc_capacity};
+    struct tc_arena arena;
+    int error = 0;
+    (void)state;
+    tc_arena_init(&arena, 0, 0);
+    watches[0].base.key = tc_slice_str("a");
+    watches[1].base.key = tc_slice_str("b");
+    watches[2].base.key = tc_slice_str("c");
+    for (size_t i = 0; i < TC_ARRAY_LEN(rows); i++) {
+        fake_h2_setting(peers[0], 3, rows[i].limit);
+        run(1);
+        tc_side_streams_use(&set, transports[0]);
+        for (unsigned k = 0; k < 3; k++) {
+            if (i == 0)
+                watch(k);
+            tc_buf_clear(&watches[k].heard);
+        }
+        if (i == 0)
+            assert_heard(0, ""); /* never from inside tc_side_streams_watch */
+        run(1);
+        assert_int_equal(fake_h2_count(peers[0], FAKE_H2_HEADERS, 0), rows[i].open);
+        for (unsigned k = 0; k < 3; k++)
+            assert_heard(k, k < rows[i].open ? "" : "end:12 ");
+    }
+    fake_h2_setting(peers[0], 3, 1);
+    run(1);
+    assert_null(open_rpc(0, &arena, &error));
+    assert_int_equal(error, TORC_EAGAIN);
+    tc_transport_wait(transports[0], &wait);
+    assert_heard(0, "");
+    run(1);
+    for (unsigned k = 0; k < 3; k++)
+        assert_heard(k, "end:12 ");
+    assert_int_equal(fake_h2_count(peers[0], FAKE_H2_RST_STREAM, 0), 3);
+    tc_list_remove(&wait.link);
+    struct tc_h2_stream *rpc = open_rpc(0, &arena, &error);
+    assert_non_null(rpc);
+    tc_h2_stream_cancel(rpc, TC_H2_CANCEL);
+    /* The limit rises: the streams come back after their backoffs. */
+    fake_h2_setting(peers[0], 3, 100);
+    run(3000);
+    assert_int_equal(side_streams_open(), 3);
+    tc_arena_fini(&arena);
+}
+
+/* A server that sends as fast as it can costs a callback for each TC_SIDE_PACE_MS, and a few messages. */
+static void messages_are_read_at_a_pace(void **state)
+{
+    (void)state;
+    tc_side_streams_use(&set, transports[0]);
+    watch(0);
+    uint32_t id = requested(0, "10");
+    char text[16];
+    send_headers(0, id);
+    for (unsigned i = 0; i < 2 * TC_SIDE_MESSAGES; i++) {
+        snprintf(text, sizeof(text), "%u", i);
+        fake_h2_message(peers[0], id, text, strlen(text), false);
+    }
+    run(1);
+    assert_heard(0, "0 ");
+    run(TC_SIDE_PACE_MS);
+    assert_heard(0, "16 "); /* those that were read */
+    run(TC_SIDE_PACE_MS);
+    assert_heard(0, "31 ");
+    run(10 * TC_SIDE_PACE_MS);
+    assert_heard(0, "");
+    send_message(0, id, "a");
+    assert_heard(0, "a ");
+    send_message(0, id, "b");
+    fake_h2_headers(peers[0], id, "grpc-status: 14\n", true);
+    run(1);
+    assert_heard(0, "end:14 ");
+}
+
+/* A watch that joins hears the newest message or end, by a task. */
+static void a_watch_that_joins_hears_the_newest(void **state)
+{
+    (void)state;
+    tc_side_streams_use(&set, transports[0]);
+    watch(0);
+    uint32_t id = requested(0, "10");
+    watch(1);
+    run(1);
+    assert_heard(1, "");
+    send_headers(0, id);
+    send_message(0, id, "a");
+    watch(2);
+    assert_heard(2, "");
+    run(1);
+    assert_heard(2, "a ");
+    assert_heard(0, "a ");
+    fake_h2_headers(peers[0], id, "grpc-status: 14\n", true);
+    run(1);
+    tc_side_watch_end(&watches[2].base);
+    tc_buf_clear(&watches[2].heard);
+    watch(2);
+    run(1);
+    assert_heard(2, "end:14 ");
+    connect_to(1, 100);
+    tc_side_watch_end(&watches[2].base);
+    tc_side_streams_use(&set, transports[1]);
+    watch(2); /* nothing came on this transport */
+    run(1);
+    assert_heard(2, "");
+}
+
+/* Backoff and UNIMPLEMENTED bind watches that come after the last one has ended. */
+static void an_end_outlives_its_watches(void **state)
+{
+    (void)state;
+    tc_side_streams_use(&set, transports[0]);
+    watch(0);
+    send_end(0, requested(0, "10"), "14");
+    tc_side_watch_end(&watches[0].base);
+    watch(0);
+    run(700);
+    assert_int_equal(fake_h2_count(peers[0], FAKE_H2_HEADERS, 0), 0);
+    tc_buf_clear(&watches[0].heard);
+    run(600);
+    uint32_t id = requested(0, "10");
+    send_end(0, id, "14");
+    tc_side_watch_end(&watches[0].base);
+    run(3000);
+    assert_true(tc_list_empty(&set.all)); /* the backoff is over */
+    watch(0);
+    send_end(0, requested(0, "10"), "12");
+    tc_buf_clear(&watches[0].heard);
+    for (unsigned round = 0; round < 3; round++) { /* of any key */
+        tc_side_watch_end(&watches[0].base);
+        watches[0].base.key = tc_slice_str(round == 1 ? "other" : "");
+        watch(0);
+        run(300000);
+        assert_heard(0, "end:12 ");
+        assert_int_equal(fake_h2_count(peers[0], FAKE_H2_HEADERS, 0), 0);
+    }
+    tc_side_watch_end(&watches[0].base);
+    assert_true(!tc_list_empty(&set.all) && set.all.next->next == &set.all);
+    connect_to(1, 100);
+    tc_side_streams_use(&set, transports[1]);
+    assert_true(tc_list_empty(&set.all));
+    watch(0);
+    assert_true(requested(1, "10") != 0);
 }
 
 static void a_large_message_ends_it(void **state)
 {
     (void)state;
-    static char large[TC_SIDE_MESSAGE_MAX + 1];
+    static char large[MESSAGE_MAX + 1];
     tc_side_streams_use(&set, transports[0]);
     watch(0);
     uint32_t id = requested(0, "10");
     send_headers(0, id);
-    fake_h2_message(peers[0], id, large, TC_SIDE_MESSAGE_MAX, false);
+    fake_h2_message(peers[0], id, large, MESSAGE_MAX, false);
     run(1);
-    assert_int_equal(watches[0].heard.len, TC_SIDE_MESSAGE_MAX + 1);
+    assert_int_equal(watches[0].heard.len, MESSAGE_MAX + 1);
+    run(TC_SIDE_PACE_MS);
     tc_buf_clear(&watches[0].heard);
     fake_h2_message(peers[0], id, large, sizeof(large), false);
     run(1);
@@ -372,7 +555,7 @@ static void callbacks_may_end_anything(void **state)
                     tc_side_watch_end(&watches[i].base);
                     tc_buf_clear(&watches[i].heard);
                 }
-                run(1);
+                run(2000); /* a backoff outlives its watches */
                 while (fake_h2_next(peers[0])) {
                 }
                 assert_true(tc_list_empty(&set.all));
@@ -393,6 +576,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(unimplemented_ends_it_for_the_connection, setup, teardown),
         cmocka_unit_test_setup_teardown(a_stream_moves_to_the_next_transport, setup, teardown),
         cmocka_unit_test_setup_teardown(a_stream_waits_in_line, setup, teardown),
+        cmocka_unit_test_setup_teardown(side_streams_leave_room_for_rpcs, setup, teardown),
+        cmocka_unit_test_setup_teardown(messages_are_read_at_a_pace, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_watch_that_joins_hears_the_newest, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_end_outlives_its_watches, setup, teardown),
         cmocka_unit_test_setup_teardown(a_large_message_ends_it, setup, teardown),
         cmocka_unit_test_setup_teardown(callbacks_may_end_anything, setup, teardown),
     };
