@@ -3,6 +3,8 @@
  *
  * A route whose cluster specifier gRPC does not support is left out without an error (A28), so that a route table which
  * serves other clients, too, can be used. A specifier that is a plugin must be one that the table lists. */
+#include <stdlib.h>
+
 #include <torc/status.h>
 
 #include "xds/resource/http_filter_decoder.h"
@@ -13,6 +15,7 @@ typedef Envoy__Config__Route__V3__RouteAction RouteAction;
 typedef Envoy__Config__Route__V3__RouteAction__HashPolicy HashPolicy;
 typedef Envoy__Config__Route__V3__RetryPolicy RetryPolicy;
 typedef Envoy__Config__Route__V3__WeightedCluster__ClusterWeight ClusterWeight;
+typedef Envoy__Config__Route__V3__ClusterSpecifierPlugin ClusterSpecifierPlugin;
 
 #define CLUSTER(x) ENVOY__CONFIG__ROUTE__V3__ROUTE_ACTION__CLUSTER_SPECIFIER_##x
 #define HASH(x) ENVOY__CONFIG__ROUTE__V3__ROUTE_ACTION__HASH_POLICY__POLICY_SPECIFIER_##x
@@ -177,14 +180,25 @@ static void decode_weighted(struct tc_decoder *dec, const Envoy__Config__Route__
     out->weighted = clusters;
 }
 
-static bool plugin_known(const RouteConfiguration *m, const char *name)
+static int compare_plugins(const void *a, const void *b)
 {
-    for (size_t i = 0; i < m->n_cluster_specifier_plugins; i++) {
-        const Envoy__Config__Core__V3__TypedExtensionConfig *e = m->cluster_specifier_plugins[i]->extension;
-        if (e && strcmp(e->name, name) == 0)
-            return true;
-    }
-    return false;
+    const ClusterSpecifierPlugin *const *x = a, *const *y = b;
+    return strcmp((*x)->extension ? (*x)->extension->name : "", (*y)->extension ? (*y)->extension->name : "");
+}
+
+static bool plugin_known(const RouteConfiguration *m, char *name)
+{
+    Envoy__Config__Core__V3__TypedExtensionConfig extension = {.name = name};
+    ClusterSpecifierPlugin plugin = {.extension = &extension}, *key = &plugin;
+    return m->n_cluster_specifier_plugins &&
+           bsearch(&key, m->cluster_specifier_plugins, m->n_cluster_specifier_plugins, sizeof(key), compare_plugins);
+}
+
+void tc_decode_sort_plugins(const RouteConfiguration *m)
+{
+    if (m->n_cluster_specifier_plugins)
+        qsort(m->cluster_specifier_plugins, m->n_cluster_specifier_plugins, sizeof(*m->cluster_specifier_plugins),
+              compare_plugins);
 }
 
 /* Returns false when the route is left out. */

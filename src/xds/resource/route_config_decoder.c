@@ -100,12 +100,14 @@ static void decode_plugins(struct tc_decoder *dec, const RouteConfiguration *m)
             tc_decode_nonempty(dec, plugin->extension->name, ".name");
             tc_validation_push(dec->errors, ".typed_config");
             if (tc_decode_any(dec, plugin->extension->typed_config, &any) && !plugin->is_optional)
-                tc_validation_add(dec->errors, "unsupported cluster specifier plugin type %s",
-                                  tc_decode_clip(dec, any.name));
+                tc_validation_add(dec->errors, "unsupported cluster specifier plugin type %s of plugin \"%s\"",
+                                  tc_decode_clip(dec, any.name),
+                                  tc_decode_clip(dec, tc_slice_str(plugin->extension->name)));
             tc_validation_pop(dec->errors);
         }
         tc_validation_pop(dec->errors);
     }
+    tc_decode_sort_plugins(m);
 }
 
 static bool within_limits(struct tc_decoder *dec, const RouteConfiguration *m)

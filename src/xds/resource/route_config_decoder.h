@@ -24,6 +24,8 @@ struct tc_slice tc_decode_header_name(struct tc_decoder *dec, const char *name);
 
 /* Returns whether the bootstrap trusts the server that sent the resource (A81, trusted_xds_server). */
 bool tc_decode_is_trusted(const struct tc_decoder *dec);
+/* Sorts cluster_specifier_plugins by name, for tc_decode_route_action. */
+void tc_decode_sort_plugins(const Envoy__Config__Route__V3__RouteConfiguration *m);
 /* Decodes the action of a route. Returns false when the route is to be left out (A28: unsupported cluster specifiers).
  * `m` is the whole configuration, for its cluster_specifier_plugins. */
 bool tc_decode_route_action(struct tc_decoder *dec, const Envoy__Config__Route__V3__RouteConfiguration *m,

@@ -71,6 +71,7 @@ static void lists(void **state)
         {"[{\"round_robin\": null}]", ""},
         {"[]", "no supported LB policy in the list"},
         {"[{\"x\": {}}, {\"y\": {}}]", "no supported LB policy in the list: x, y"},
+        {"[{\"rls_experimental\": {\"routeLookupConfig\": {}}}]", "in the list: rls_experimental"},
         {"{}", "must be an array"},
         {"[7]", "field [0]: must be an object"},
         {"[{}]", "field [0]: must have exactly one member, the policy's name"},

@@ -3,6 +3,8 @@
 #include "xds/resource/route_config.h"
 #include "xds/resource/route_match.h"
 
+#include <time.h>
+
 #include <torc/status.h>
 
 #include "support/case.h"
@@ -201,10 +203,6 @@ static void actions_are_checked(void **state)
     refused(ACTION("'cluster':''"), AT ".route.cluster: must be non-empty");
     assert_routes(ACTION("'cluster_header':'x'"), 0);
     assert_routes(ACTION(""), 0);
-    refused(ACTION("'cluster_specifier_plugin':'x'"), "unknown cluster specifier plugin name \"x\"");
-    refused("{'name':'rc','cluster_specifier_plugins':[{'extension':{'name':'x','typed_config':{'@type':"
-            "'type.googleapis.com/envoy.config.cluster.v3.Cluster'}}}]}",
-            "field cluster_specifier_plugins[0].extension.typed_config: unsupported cluster specifier plugin type");
     struct tc_xds_resource *r = valid(VHOST("{'match':{'prefix':''},'redirect':{}},{'match':{'prefix':''}},"
                                             "{'match':{'prefix':''},'non_forwarding_action':{}}"));
     const struct tc_virtual_host *v = &tc_route_config_of(r)->table.vhosts[0];
@@ -213,6 +211,80 @@ static void actions_are_checked(void **state)
     assert_int_equal(v->routes[1].kind, TC_ROUTE_UNSUPPORTED);
     assert_int_equal(v->routes[2].kind, TC_ROUTE_NON_FORWARDING);
     tc_xds_resource_unref(r);
+}
+
+/* --- cluster specifier plugins --- */
+
+#define PLUGIN(name, more) "{'extension':{'name':'" name "'" more "}"
+#define TYPED ",'typed_config':{'@type':'type.googleapis.com/envoy.config.cluster.v3.Cluster'}}"
+#define BY_PLUGIN(name) "{'match':{'prefix':''},'route':{'cluster_specifier_plugin':'" name "'}}"
+#define PLUGINS(plugins, routes)                                                                                       \
+    "{'name':'rc','cluster_specifier_plugins':[" plugins "],'virtual_hosts':[{'domains':['*'],'routes':[" routes "]}]" \
+    "}"
+#define PLUGIN_AT(i) "field cluster_specifier_plugins[" i "].extension"
+
+static void plugins_are_refused_unless_optional(void **state)
+{
+    TC_CASE(LR24);
+    (void)state;
+    static const struct {
+        const char *json, *fault;
+    } bad[] = {
+        {ACTION("'cluster_specifier_plugin':'x'"),
+         AT ".route.cluster_specifier_plugin: unknown cluster specifier plugin name \"x\""},
+        {PLUGINS(PLUGIN("rls", TYPED), ""), PLUGIN_AT("0") ".typed_config: unsupported cluster specifier plugin type "
+                                                           "envoy.config.cluster.v3.Cluster of plugin \"rls\""},
+        {PLUGINS(PLUGIN("b", TYPED ",'is_optional':true") "," PLUGIN("a", TYPED ",'is_optional':false"), ""),
+         PLUGIN_AT("1") ".typed_config: unsupported cluster specifier plugin type envoy.config.cluster.v3.Cluster of "
+                        "plugin \"a\""},
+        {PLUGINS("{'is_optional':true}", ""), PLUGIN_AT("0") ": field not present"},
+        {PLUGINS(PLUGIN("x", "},'is_optional':true"), ""), PLUGIN_AT("0") ".typed_config: field not present"},
+        {PLUGINS(PLUGIN("", TYPED ",'is_optional':true"), ""), PLUGIN_AT("0") ".name: must be non-empty"},
+        {PLUGINS(PLUGIN("x", TYPED ",'is_optional':true"), BY_PLUGIN("y")), "plugin name \"y\""},
+        {PLUGINS("", BY_PLUGIN("")), "plugin name \"\""},
+    };
+    for (size_t i = 0; i < TC_ARRAY_LEN(bad); i++)
+        refused(bad[i].json, bad[i].fault);
+}
+
+static void routes_of_optional_plugins_are_left_out(void **state)
+{
+    TC_CASE(LR24);
+    (void)state;
+    struct tc_xds_resource *r = valid(
+        PLUGINS(PLUGIN("z", TYPED ",'is_optional':true") "," PLUGIN("a", TYPED ",'is_optional':true") "," PLUGIN(
+                    "z", TYPED ",'is_optional':true"),
+                BY_PLUGIN("z") "," BY_PLUGIN("a") ",{'match':{'prefix':''},'route':{'cluster':'c'}}," BY_PLUGIN("z")));
+    assert_string_equal(route_of(r)->cluster->data, "c");
+    tc_xds_resource_unref(r);
+}
+
+/* Each route's name is searched, not compared with every plugin's: 400 million comparisons would take seconds. */
+static void many_plugins_and_routes(void **state)
+{
+    (void)state;
+    enum { N = 20000 };
+    struct tc_buf b = {0};
+    char *errors = NULL;
+    tc_buf_append_str(&b, "{'name':'rc','cluster_specifier_plugins':[");
+    for (int i = 0; i < N; i++)
+        tc_buf_printf(&b, "%s" PLUGIN("a common beginning of names %d", TYPED ",'is_optional':true"), i ? "," : "", i);
+    tc_buf_append_str(&b, "],'virtual_hosts':[{'domains':['*'],'routes':[");
+    for (int i = 0; i < N; i++)
+        tc_buf_printf(&b, "%s" BY_PLUGIN("a common beginning of names"), i ? "," : "");
+    tc_buf_append_str(&b, "]}]}");
+    struct tc_buf bytes = kit_resource_message("envoy.config.route.v3.RouteConfiguration", tc_buf_cstr(&b));
+    struct tc_validation_errors f = {.max_text_bytes = 1024};
+    struct tc_rstr *name = NULL;
+    clock_t before = clock();
+    assert_null(tc_route_config_type.decode(&tc_route_config_type, NULL, tc_buf_slice(&bytes), &name, &f));
+    assert_true(clock() - before < CLOCKS_PER_SEC);
+    assert_int_equal(f.count, N);
+    tc_validation_fini(&f);
+    tc_rstr_unref(name);
+    tc_free(errors);
+    tc_buf_fini(&bytes);
+    tc_buf_fini(&b);
 }
 
 #define WEIGHTED(clusters) ACTION("'weighted_clusters':{'clusters':[" clusters "]}")
@@ -460,6 +532,9 @@ int main(void)
         cmocka_unit_test(retry_policies),
         cmocka_unit_test(durations_of_streams),
         cmocka_unit_test(actions_are_checked),
+        cmocka_unit_test(plugins_are_refused_unless_optional),
+        cmocka_unit_test(routes_of_optional_plugins_are_left_out),
+        cmocka_unit_test(many_plugins_and_routes),
         cmocka_unit_test(weighted_clusters),
         cmocka_unit_test(filter_overrides),
         cmocka_unit_test(hash_policies),
