@@ -132,6 +132,40 @@ static void all_clusters_and_named_ones(void **state)
     close_world(w);
 }
 
+/* The server asks for endpoints and no longer: only calls that began while it asked are counted by endpoint. */
+static void by_endpoint(void **state)
+{
+    TC_CASE(LS11);
+    (void)state;
+    struct world *w = open_world(2);
+    kit_mesh_put_endpoints(w->k, "c", "0/a: 0", NULL);
+    kit_mesh_put_cluster(w->k, "c", REPORTED);
+    w->ch = kit_mesh_channel(w->k, "svc", NULL);
+    kit_lrs_calls(w->ch, 8, &w->seen);
+    struct kit_lrs_cluster c = told_all(w);
+    assert_int_equal(c.a.endpoint_reports, 0);
+    kit_lrs_ask_endpoints(w->lrs, true);
+    while (c.a.endpoint_reports == 0) {
+        kit_lrs_calls(w->ch, 4, &w->seen);
+        c = told_all(w);
+    }
+    struct kit_lrs_cluster before = c;
+    kit_lrs_calls(w->ch, 40, &w->seen);
+    c = told_all(w);
+    assert_int_equal(c.a.endpoint_success - before.a.endpoint_success, 30);
+    assert_int_equal(c.a.endpoint_error - before.a.endpoint_error, 10);
+    assert_int_equal(c.a.endpoint_issued - before.a.endpoint_issued, 40);
+    assert_int_equal(c.a.port, kit_lrs_backend_port(w->lrs, 0));
+    kit_lrs_ask_endpoints(w->lrs, false);
+    uint64_t reports;
+    do {
+        reports = c.a.endpoint_reports;
+        kit_lrs_calls(w->ch, 4, &w->seen);
+        c = told_all(w);
+    } while (c.a.endpoint_reports != reports);
+    close_world(w);
+}
+
 static void route_moves_to_another_cluster(void **state)
 {
     TC_CASE(LS05);
@@ -418,6 +452,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_report_by_locality),
         cmocka_unit_test(all_clusters_and_named_ones),
+        cmocka_unit_test(by_endpoint),
         cmocka_unit_test(route_moves_to_another_cluster),
         cmocka_unit_test(breaker_drops_without_a_category),
         cmocka_unit_test(a_stream_that_breaks),

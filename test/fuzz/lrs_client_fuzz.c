@@ -9,6 +9,7 @@
 #include "xds/load/load_store.h"
 
 #define CLUSTERS 4
+#define MAX_OPEN 64
 #define FEATURE "envoy.lrs.supports_send_all_clusters"
 
 typedef Envoy__Service__LoadStats__V3__LoadStatsRequest load_request;
@@ -21,7 +22,8 @@ static const char *const names[CLUSTERS] = {"a", "b", "", "xdstp://x/y"};
 struct cluster {
     struct tc_load_cluster *load; /* NULL: not in use */
     struct tc_load_locality *locality;
-    uint64_t open;
+    size_t open;
+    struct tc_load_locality *calls[MAX_OPEN]; /* what each open call counts for */
 };
 
 struct counts {
@@ -54,8 +56,9 @@ static void finish(struct run *r, struct cluster *c, bool good)
 {
     if (!c->load || !c->open)
         return;
-    tc_load_locality_finished(c->locality, good);
-    c->open--;
+    struct tc_load_locality *l = c->calls[--c->open];
+    tc_load_locality_finished(l, good);
+    tc_load_locality_unref(l);
     r->all.ended++;
 }
 
@@ -90,10 +93,16 @@ static void count(struct run *r, struct cluster *c, uint8_t how)
     if (how & 0x40) {
         tc_load_cluster_drop(c->load, NULL, 1);
         r->all.dropped++;
-    } else {
-        tc_load_locality_started(c->locality);
-        c->open++;
+    } else if (c->open < MAX_OPEN) {
+        static const char *const addresses[] = {"10.0.0.1:80", "[::1]:80", "unix:/x", "unix-abstract:x"};
+        struct tc_load_locality *l =
+            c->load->by_endpoint
+                ? tc_load_endpoint_get(c->load, c->locality, tc_slice_str(addresses[(how >> 3 & 1) | (r->in.len & 2)]))
+                : tc_load_locality_ref(c->locality);
+        tc_load_locality_started(l);
+        c->calls[c->open++] = l;
         r->all.issued++;
+        tc_load_locality_metric(l, TC_LOAD_NAMED, tc_slice_str("m"), 1, 1);
     }
     if (how & 0x80)
         finish(r, c, how & 8);
@@ -111,6 +120,7 @@ static void respond(struct run *r, uint8_t how)
     interval.nanos = (int32_t)tc_fuzz_uint(&r->in, how & 0x80 ? 4 : 1);
     m.load_reporting_interval = how & 8 ? NULL : &interval;
     m.send_all_clusters = how & 0x10;
+    m.report_endpoint_granularity = which & 0x10;
     m.clusters = wanted;
     for (size_t i = 0; i < CLUSTERS; i++)
         if (which & (1u << i))
@@ -138,6 +148,17 @@ static void add_cluster(struct run *r, const Envoy__Config__Endpoint__V3__Cluste
         r->waiting.issued += l->total_issued_requests;
         r->waiting.ended += l->total_successful_requests + l->total_error_requests;
         TC_FUZZ_CHECK(strcmp(l->locality->region, "r") == 0 && strcmp(l->locality->zone, "z") == 0);
+        struct counts by_endpoint = {0};
+        uint64_t open = 0;
+        for (size_t k = 0; k < l->n_upstream_endpoint_stats; k++) {
+            const Envoy__Config__Endpoint__V3__UpstreamEndpointStats *e = l->upstream_endpoint_stats[k];
+            by_endpoint.issued += e->total_issued_requests;
+            by_endpoint.ended += e->total_successful_requests + e->total_error_requests;
+            open += e->total_requests_in_progress;
+            TC_FUZZ_CHECK(e->address->address_case);
+        }
+        TC_FUZZ_CHECK(by_endpoint.issued <= l->total_issued_requests && open <= l->total_requests_in_progress &&
+                      by_endpoint.ended <= l->total_successful_requests + l->total_error_requests);
     }
 }
 

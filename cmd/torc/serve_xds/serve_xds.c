@@ -32,6 +32,7 @@ static const char help[] =
     "                               bootstrap of the environment, if any, says which certificate providers there are\n"
     "      --lrs-interval T         how often clients are to report load (10s)\n"
     "      --lrs-cluster NAME       of which cluster, repeatable (all)\n"
+    "      --lrs-endpoints          by endpoint, too\n"
     "      --log json               one line for each request and each load report of a client\n"
     "  -v, -vv                      log to standard error\n\n"
     "A file holds resources in the shape of Envoy's filesystem xDS:\n"
@@ -45,7 +46,16 @@ static const char help[] =
     "  torc serve-xds --resources mesh.yaml --log json\n"
     "  torc serve-xds --strict --resources mesh/ --node-id canary=canary.yaml\n";
 
-enum { OPT_LISTEN = 256, OPT_RESOURCES, OPT_NODE, OPT_STRICT, OPT_LRS_INTERVAL, OPT_LRS_CLUSTER, OPT_LOG };
+enum {
+    OPT_LISTEN = 256,
+    OPT_RESOURCES,
+    OPT_NODE,
+    OPT_STRICT,
+    OPT_LRS_INTERVAL,
+    OPT_LRS_CLUSTER,
+    OPT_LRS_ENDPOINTS,
+    OPT_LOG
+};
 
 static const struct option options[] = {
     {"listen", required_argument, NULL, OPT_LISTEN},
@@ -54,6 +64,7 @@ static const struct option options[] = {
     {"strict", no_argument, NULL, OPT_STRICT},
     {"lrs-interval", required_argument, NULL, OPT_LRS_INTERVAL},
     {"lrs-cluster", required_argument, NULL, OPT_LRS_CLUSTER},
+    {"lrs-endpoints", no_argument, NULL, OPT_LRS_ENDPOINTS},
     {"log", required_argument, NULL, OPT_LOG},
     {"verbose", no_argument, NULL, 'v'},
     {"help", no_argument, NULL, 'h'},
@@ -73,6 +84,7 @@ struct serve {
     bool log, check;
     uint64_t lrs_interval_ms;
     TC_VEC(const char *) lrs_clusters;
+    bool lrs_endpoints;
     struct strict strict;
     struct tc_loop *loop;
     struct tc_server *server;
@@ -134,6 +146,9 @@ static int parse_args(struct serve *s, int argc, char **argv)
             break;
         case OPT_LRS_CLUSTER:
             *tc_vec_push(&s->lrs_clusters) = optarg;
+            break;
+        case OPT_LRS_ENDPOINTS:
+            s->lrs_endpoints = true;
             break;
         case OPT_LOG:
             if (strcmp(optarg, "json") != 0)
@@ -214,7 +229,8 @@ static int run(struct serve *s)
     tc_lrs_set(s->lrs, &(struct tc_lrs_config){.interval_ms = s->lrs_interval_ms,
                                                .send_all_clusters = s->lrs_clusters.len == 0,
                                                .clusters = s->lrs_clusters.data,
-                                               .n_clusters = s->lrs_clusters.len});
+                                               .n_clusters = s->lrs_clusters.len,
+                                               .endpoint_granularity = s->lrs_endpoints});
     if (s->log) {
         tc_control_plane_observe(s->cp, serve_log_ads, s);
         tc_lrs_observe(s->lrs, serve_log_lrs, s);

@@ -47,6 +47,7 @@ struct tc_xds_lrs {
     bool last;                    /* the report under way is the last */
     bool ended;                   /* this side of the stream is closed; the server's status is awaited */
     bool all;
+    bool endpoints;                /* endpoints are asked for, too */
     struct tc_load_name *clusters; /* that are asked for */
     uint64_t interval_ms;
     uint64_t opened_ms;
@@ -68,7 +69,7 @@ static struct tc_loop *lrs_loop(const struct tc_xds_lrs *l)
 
 static struct tc_load_filter lrs_filter(const struct tc_xds_lrs *l)
 {
-    return (struct tc_load_filter){l->all, l->clusters};
+    return (struct tc_load_filter){.all = l->all, .endpoints = l->endpoints, .names = l->clusters};
 }
 
 /* --- requests --- */
@@ -213,7 +214,6 @@ static bool response_interval(const load_response *m, uint64_t *ms)
     return true;
 }
 
-/* report_endpoint_granularity is ignored: gRPC clients report by locality. */
 static bool lrs_apply_response(struct tc_xds_lrs *l, const load_response *m)
 {
     uint64_t interval_ms;
@@ -222,11 +222,14 @@ static bool lrs_apply_response(struct tc_xds_lrs *l, const load_response *m)
         return false;
     }
     lrs_drop_clusters(l);
+    l->endpoints = m->report_endpoint_granularity;
+    tc_load_store_by_endpoint(l->store, l->endpoints);
     l->all = m->send_all_clusters;
     for (size_t i = 0; i < m->n_clusters && !l->all; i++)
         lrs_add_cluster(l, m->clusters[i]);
-    TC_XDS_LOG(INFO, "xds %s: load reports every %llu ms of %s%u clusters", lrs_uri(l), (unsigned long long)interval_ms,
-               l->all ? "all, not of " : "", HASH_COUNT(l->clusters));
+    TC_XDS_LOG(INFO, "xds %s: load reports every %llu ms of %s%u clusters%s", lrs_uri(l),
+               (unsigned long long)interval_ms, l->all ? "all, not of " : "", HASH_COUNT(l->clusters),
+               l->endpoints ? ", by endpoint" : "");
     /* An equal response does not restart the interval. */
     if (!l->ended && (!l->answered || l->interval_ms != interval_ms))
         tc_timer_start(&l->report, interval_ms);

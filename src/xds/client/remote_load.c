@@ -32,10 +32,12 @@ struct load_share {
     struct tc_load_store *store; /* NULL: the remote client ended */
     struct tc_link unused;       /* of use: to be reported after the counts */
     struct tc_task flush;
+    bool answering; /* the next counts answer the origin's question */
     /* The origin's loop. */
     TC_VEC(struct load_used) used;
     struct tc_load_source source;
-    bool asked;
+    bool asked; /* until the answer, `ask` and by_endpoint belong to the other loop */
+    bool by_endpoint;
     /* For both loops; constant. */
     struct tc_rstr *server_key;
     struct tc_xds_client *const *origin;
@@ -48,6 +50,7 @@ struct load_share {
 struct load_counts {
     struct tc_mail mail;
     struct load_share *share;
+    bool answer;         /* the origin asked */
     struct tc_buf bytes; /* a LoadStatsRequest */
 };
 
@@ -80,7 +83,8 @@ static void counts_arrive(struct tc_mail *mail)
     struct load_share *s = c->share;
     if (s->source.store)
         counts_add(&s->source, tc_buf_slice(&c->bytes), tc_loop_now_ns((*s->origin)->loop));
-    s->asked = false;
+    if (c->answer)
+        s->asked = false;
     tc_load_source_answered(&s->source);
     counts_free(c);
 }
@@ -94,11 +98,13 @@ static void counts_dropped(struct tc_mail *mail)
 static void share_send_counts(struct load_share *s, bool last)
 {
     load_request m = ENVOY__SERVICE__LOAD_STATS__V3__LOAD_STATS_REQUEST__INIT;
-    const struct tc_load_filter all = {.all = true};
+    const struct tc_load_filter all = {.all = true, .endpoints = true};
     struct tc_arena arena;
     struct load_counts *c = TC_NEW(struct load_counts);
     c->mail = (struct tc_mail){.run = counts_arrive, .drop = counts_dropped};
     c->share = s;
+    c->answer = s->answering;
+    s->answering = false;
     tc_arena_init(&arena, 0, 0);
     m.n_cluster_stats = tc_load_store_take(s->store, &all, tc_loop_now_ns(s->loop), &arena, &m.cluster_stats);
     if (!last)
@@ -214,14 +220,18 @@ static void share_ask(struct tc_load_source *source)
     if (s->asked)
         return; /* a loop that nobody turns may still hold the mail of the last time */
     s->asked = true;
+    s->by_endpoint = source->by_endpoint;
     tc_mailbox_send(s->here, &s->ask);
 }
 
 static void ask_arrives(struct tc_mail *mail)
 {
     struct load_share *s = TC_CONTAINER_OF(mail, struct load_share, ask);
-    if (s->store)
-        tc_loop_at_turn_end(s->loop, &s->flush);
+    if (!s->store)
+        return;
+    s->answering = true;
+    tc_load_store_by_endpoint(s->store, s->by_endpoint);
+    tc_loop_at_turn_end(s->loop, &s->flush);
 }
 
 /* --- life --- */

@@ -1,8 +1,9 @@
 /* The RPCs of a cluster, counted for load reports.
  *
- * tc_cluster_load_track finds the counts of the endpoint's locality, counts one started RPC and adds a tracker, which
- * counts the end. If the cluster wants metrics (A85), the tracker also reads the ORCA report in the trailers. Counts
- * belong to the xDS client's load store (xds/load), from which its LRS stream reports. */
+ * tc_cluster_load_track finds the counts of the endpoint's locality (of the endpoint, if the server asks for these),
+ * counts one started RPC and adds a tracker, which counts the end. If the cluster wants metrics (A85), the tracker also
+ * reads the ORCA report in the trailers. Counts belong to the xDS client's load store (xds/load), from which its LRS
+ * stream reports. */
 
 /* Every RPC searches the table of localities by pointer: one multiplication mixes pointers well enough. Defined in
  * front of all headers, since some include uthash.h. */
@@ -102,6 +103,16 @@ static struct tc_load_locality *load_counts_of(struct tc_cluster_load *l, struct
                          : tc_load_locality_get(l->counts, none, none, none);
     HASH_ADD_PTR(l->known, key, k);
     return k->counts;
+}
+
+static struct tc_load_locality *endpoint_counts(struct tc_cluster_load *l, struct tc_load_locality *locality,
+                                                const struct tc_addr *addr)
+{
+    struct tc_buf text = {0};
+    tc_addr_format(addr, &text);
+    struct tc_load_locality *counts = tc_load_endpoint_get(l->counts, locality, tc_buf_slice(&text));
+    tc_buf_fini(&text);
+    return counts;
 }
 
 /* --- metrics --- */
@@ -208,7 +219,9 @@ void tc_cluster_load_track(struct tc_cluster_load *l, const struct tc_pick_args 
         return;
     t->base.on_done = tracker_on_done;
     t->load = tc_cluster_load_ref(l);
-    t->counts = tc_load_locality_ref(load_counts_of(l, out->subchannel->endpoint->locality));
+    t->counts = load_counts_of(l, out->subchannel->endpoint->locality);
+    t->counts = TC_UNLIKELY(l->counts->by_endpoint) ? endpoint_counts(l, t->counts, &out->subchannel->addr)
+                                                    : tc_load_locality_ref(t->counts);
     tc_load_locality_started(t->counts);
     tc_pick_track(out, &t->base);
 }

@@ -5,7 +5,10 @@
  * that say nothing more go with them), or not (the counts go back). A locality is left out while all its numbers are
  * zero; RPCs in progress are reported again each time. The interval of a report starts where the last one that was
  * handed over ended. */
+#include <arpa/inet.h>
+
 #include "base/mem.h"
+#include "io/addr.h"
 #include "xds/load/load_store_internal.h"
 
 #include "pb/envoy/config/endpoint/v3/load_report.pb-c.h"
@@ -14,6 +17,7 @@
 
 typedef Envoy__Config__Endpoint__V3__ClusterStats cluster_stats;
 typedef Envoy__Config__Endpoint__V3__UpstreamLocalityStats locality_stats;
+typedef Envoy__Config__Endpoint__V3__UpstreamEndpointStats endpoint_stats;
 typedef Envoy__Config__Endpoint__V3__UnnamedEndpointLoadMetricStats unnamed_stats;
 typedef Envoy__Config__Endpoint__V3__EndpointLoadMetricStats named_stats;
 
@@ -38,30 +42,77 @@ static void settle_count(struct tc_load_count *n, bool handed_over)
 
 /* --- out --- */
 
-static void take_metric(struct tc_load_metric_sum *m, struct tc_arena *arena, locality_stats *out)
+/* Takes the named metrics, into an array that has room for all metrics, and returns their number. The sums of the
+ * others go to unnamed[] by kind. */
+static size_t take_metrics(struct tc_load_locality *l, struct tc_arena *arena, named_stats ***named,
+                           unnamed_stats *unnamed[TC_LOAD_NAMED])
 {
-    if (m->requests.now == 0)
-        return;
-    uint64_t n = take_count(&m->requests);
-    m->reported_sum = m->sum;
-    m->sum = 0;
-    if (m->kind == TC_LOAD_NAMED) {
-        MAKE(arena, named_stats, s, envoy__config__endpoint__v3__endpoint_load_metric_stats);
-        s->metric_name = m->name->data;
-        s->num_requests_finished_with_metric = n;
-        s->total_metric_value = m->reported_sum;
-        out->load_metric_stats[out->n_load_metric_stats++] = s;
-        return;
+    size_t n = 0;
+    *named = tc_arena_calloc(arena, l->metrics.len, sizeof(**named));
+    for (size_t i = 0; i < l->metrics.len; i++) {
+        struct tc_load_metric_sum *m = &l->metrics.data[i];
+        if (m->requests.now == 0)
+            continue;
+        m->reported_sum = m->sum;
+        m->sum = 0;
+        if (m->kind == TC_LOAD_NAMED) {
+            MAKE(arena, named_stats, s, envoy__config__endpoint__v3__endpoint_load_metric_stats);
+            s->metric_name = m->name->data;
+            s->num_requests_finished_with_metric = take_count(&m->requests);
+            s->total_metric_value = m->reported_sum;
+            (*named)[n++] = s;
+        } else {
+            MAKE(arena, unnamed_stats, s, envoy__config__endpoint__v3__unnamed_endpoint_load_metric_stats);
+            s->num_requests_finished_with_metric = take_count(&m->requests);
+            s->total_metric_value = m->reported_sum;
+            unnamed[m->kind] = s;
+        }
     }
-    MAKE(arena, unnamed_stats, s, envoy__config__endpoint__v3__unnamed_endpoint_load_metric_stats);
-    s->num_requests_finished_with_metric = n;
-    s->total_metric_value = m->reported_sum;
-    *(m->kind == TC_LOAD_CPU   ? &out->cpu_utilization
-      : m->kind == TC_LOAD_MEM ? &out->mem_utilization
-                               : &out->application_utilization) = s;
+    return n;
 }
 
-static locality_stats *take_locality(struct tc_load_locality *l, struct tc_arena *arena)
+/* The address as tc_addr_format wrote it. One that is neither IP nor a Unix socket is left empty. */
+static Envoy__Config__Core__V3__Address *make_address(struct tc_slice text, struct tc_arena *arena)
+{
+    struct tc_addr addr;
+    struct tc_slice host, port;
+    MAKE(arena, Envoy__Config__Core__V3__Address, out, envoy__config__core__v3__address);
+    if (tc_addr_parse(&addr, text) != 0)
+        return out;
+    if (tc_addr_family(&addr) == AF_UNIX) {
+        MAKE(arena, Envoy__Config__Core__V3__Pipe, pipe, envoy__config__core__v3__pipe);
+        pipe->path = tc_arena_dup(arena, tc_rstr_slice(addr.unix_path));
+        if (!*pipe->path)
+            *pipe->path = '@';
+        out->address_case = ENVOY__CONFIG__CORE__V3__ADDRESS__ADDRESS_PIPE;
+        out->pipe = pipe;
+    } else if (tc_addr_split(text, &host, &port)) {
+        MAKE(arena, Envoy__Config__Core__V3__SocketAddress, ip, envoy__config__core__v3__socket_address);
+        ip->address = tc_arena_dup(arena, host);
+        ip->port_specifier_case = ENVOY__CONFIG__CORE__V3__SOCKET_ADDRESS__PORT_SPECIFIER_PORT_VALUE;
+        ip->port_value = ntohs(addr.sa.in.sin_port); /* which stands at the same place for IPv6 */
+        out->address_case = ENVOY__CONFIG__CORE__V3__ADDRESS__ADDRESS_SOCKET_ADDRESS;
+        out->socket_address = ip;
+    }
+    tc_addr_fini(&addr);
+    return out;
+}
+
+static void take_endpoint(struct tc_load_locality *e, struct tc_arena *arena, bool wanted, locality_stats *out)
+{
+    MAKE(arena, endpoint_stats, s, envoy__config__endpoint__v3__upstream_endpoint_stats);
+    wanted = wanted && !tc_load_locality_is_zero(e);
+    s->address = make_address(tc_rstr_slice(e->address), arena);
+    s->total_issued_requests = take_count(&e->issued);
+    s->total_successful_requests = take_count(&e->succeeded);
+    s->total_error_requests = take_count(&e->failed);
+    s->total_requests_in_progress = e->in_progress;
+    s->n_load_metric_stats = take_metrics(e, arena, &s->load_metric_stats, NULL);
+    if (wanted)
+        out->upstream_endpoint_stats[out->n_upstream_endpoint_stats++] = s;
+}
+
+static locality_stats *take_locality(struct tc_load_locality *l, struct tc_arena *arena, bool endpoints)
 {
     MAKE(arena, locality_stats, out, envoy__config__endpoint__v3__upstream_locality_stats);
     MAKE(arena, Envoy__Config__Core__V3__Locality, names, envoy__config__core__v3__locality);
@@ -73,9 +124,15 @@ static locality_stats *take_locality(struct tc_load_locality *l, struct tc_arena
     out->total_successful_requests = take_count(&l->succeeded);
     out->total_error_requests = take_count(&l->failed);
     out->total_requests_in_progress = l->in_progress;
-    out->load_metric_stats = tc_arena_calloc(arena, l->metrics.len, sizeof(*out->load_metric_stats));
-    for (size_t i = 0; i < l->metrics.len; i++)
-        take_metric(&l->metrics.data[i], arena, out);
+    unnamed_stats *unnamed[TC_LOAD_NAMED] = {NULL};
+    out->n_load_metric_stats = take_metrics(l, arena, &out->load_metric_stats, unnamed);
+    out->cpu_utilization = unnamed[TC_LOAD_CPU];
+    out->mem_utilization = unnamed[TC_LOAD_MEM];
+    out->application_utilization = unnamed[TC_LOAD_APPLICATION];
+    out->upstream_endpoint_stats =
+        tc_arena_calloc(arena, HASH_COUNT(l->endpoints), sizeof(*out->upstream_endpoint_stats));
+    for (struct tc_load_locality *e = l->endpoints; e; e = e->hh.next)
+        take_endpoint(e, arena, endpoints, out);
     return out;
 }
 
@@ -96,7 +153,7 @@ static void take_drops(struct tc_load_cluster *c, struct tc_arena *arena, cluste
 }
 
 /* Returns NULL if there is nothing to report. Its interval then counts as reported. */
-static cluster_stats *take_cluster(struct tc_load_cluster *c, uint64_t now_ns, struct tc_arena *arena)
+static cluster_stats *take_cluster(struct tc_load_cluster *c, uint64_t now_ns, struct tc_arena *arena, bool endpoints)
 {
     MAKE(arena, cluster_stats, out, envoy__config__endpoint__v3__cluster_stats);
     MAKE(arena, Google__Protobuf__Duration, interval, google__protobuf__duration);
@@ -112,7 +169,7 @@ static cluster_stats *take_cluster(struct tc_load_cluster *c, uint64_t now_ns, s
     for (size_t i = 0; i < c->localities.len; i++)
         if (!tc_load_locality_is_zero(c->localities.data[i]))
             out->upstream_locality_stats[out->n_upstream_locality_stats++] =
-                take_locality(c->localities.data[i], arena);
+                take_locality(c->localities.data[i], arena, endpoints);
     take_drops(c, arena, out);
     return out->n_upstream_locality_stats || out->total_dropped_requests ? out : NULL;
 }
@@ -134,7 +191,7 @@ size_t tc_load_store_take(struct tc_load_store *s, const struct tc_load_filter *
     for (struct tc_link *it = s->clusters.next, *next; it != &s->clusters; it = next) {
         struct tc_load_cluster *c = TC_CONTAINER_OF(it, struct tc_load_cluster, link);
         next = it->next;
-        cluster_stats *stats = cluster_is_wanted(filter, c) ? take_cluster(c, now_ns, arena) : NULL;
+        cluster_stats *stats = cluster_is_wanted(filter, c) ? take_cluster(c, now_ns, arena, filter->endpoints) : NULL;
         if (stats)
             (*out)[n++] = stats;
         else if (!c->in_report)
@@ -161,6 +218,8 @@ static void settle_locality(struct tc_load_locality *l, bool handed_over)
             tc_vec_remove(&l->metrics, i);
         }
     }
+    for (struct tc_load_locality *e = l->endpoints; e; e = e->hh.next)
+        settle_locality(e, handed_over); /* endpoints have no endpoints */
 }
 
 static void settle_cluster(struct tc_load_cluster *c, bool handed_over)

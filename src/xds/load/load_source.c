@@ -4,13 +4,16 @@
  * that nobody turns must not hold up a report. A source hands over a message as a server would get it, and
  * tc_load_store_add adds its counts to the store. */
 #include "base/mem.h"
+#include "io/addr.h"
 #include "xds/load/load_store_internal.h"
 
 #include "pb/envoy/config/endpoint/v3/load_report.pb-c.h"
 
 typedef Envoy__Config__Endpoint__V3__ClusterStats cluster_stats;
 typedef Envoy__Config__Endpoint__V3__UpstreamLocalityStats locality_stats;
+typedef Envoy__Config__Endpoint__V3__UpstreamEndpointStats endpoint_stats;
 typedef Envoy__Config__Endpoint__V3__UnnamedEndpointLoadMetricStats unnamed_stats;
+typedef Envoy__Config__Endpoint__V3__EndpointLoadMetricStats named_stats;
 
 void tc_load_store_on_use(struct tc_load_store *s,
                           void (*on_use)(void *arg, const struct tc_load_cluster *cluster, bool used), void *arg)
@@ -33,7 +36,10 @@ void tc_load_source_add(struct tc_load_store *s, struct tc_load_source *source)
 {
     source->store = s;
     source->pending = false;
+    source->by_endpoint = s->by_endpoint;
     tc_list_append(&s->sources, &source->link);
+    if (s->by_endpoint)
+        source->ask(source);
 }
 
 void tc_load_source_answered(struct tc_load_source *source)
@@ -79,6 +85,48 @@ static void locality_add_unnamed(struct tc_load_locality *l, enum tc_load_metric
                                 m->total_metric_value);
 }
 
+static void add_named(struct tc_load_locality *l, named_stats *const *from, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        tc_load_locality_add_metric(l, TC_LOAD_NAMED, tc_slice_str(from[i]->metric_name),
+                                    from[i]->num_requests_finished_with_metric, from[i]->total_metric_value);
+}
+
+static bool address_read(const Envoy__Config__Core__V3__Address *from, struct tc_addr *out)
+{
+    if (from->address_case == ENVOY__CONFIG__CORE__V3__ADDRESS__ADDRESS_PIPE) {
+        bool abstract = *from->pipe->path == '@';
+        return tc_addr_from_unix(out, tc_slice_str(from->pipe->path + abstract), abstract) == 0;
+    }
+    return from->address_case == ENVOY__CONFIG__CORE__V3__ADDRESS__ADDRESS_SOCKET_ADDRESS &&
+           tc_addr_from_ip(out, tc_slice_str(from->socket_address->address),
+                           (uint16_t)from->socket_address->port_value) == 0;
+}
+
+/* An endpoint's RPCs are among its locality's already. */
+static void locality_add_endpoint(struct tc_load_cluster *c, struct tc_load_locality *l, const endpoint_stats *in)
+{
+    struct tc_addr addr;
+    struct tc_buf text = {0};
+    if (!address_read(in->address, &addr))
+        return;
+    tc_addr_format(&addr, &text);
+    struct tc_load_locality *e = tc_load_endpoint_get(c, l, tc_buf_slice(&text));
+    if (e != l) {
+        uint64_t ended = in->total_successful_requests + in->total_error_requests + in->total_requests_in_progress;
+        uint64_t open = e->in_progress + in->total_issued_requests;
+        /* Smaller where there was no room for the endpoint when the RPC started. */
+        e->in_progress = open > ended ? open - ended : 0;
+        e->issued.now += in->total_issued_requests;
+        e->succeeded.now += in->total_successful_requests;
+        e->failed.now += in->total_error_requests;
+        add_named(e, in->load_metric_stats, in->n_load_metric_stats);
+    }
+    tc_load_locality_unref(e);
+    tc_addr_fini(&addr);
+    tc_buf_fini(&text);
+}
+
 static void cluster_add_locality(struct tc_load_cluster *c, const locality_stats *in)
 {
     const Envoy__Config__Core__V3__Locality *names = in->locality;
@@ -92,11 +140,9 @@ static void cluster_add_locality(struct tc_load_cluster *c, const locality_stats
     locality_add_unnamed(l, TC_LOAD_CPU, in->cpu_utilization);
     locality_add_unnamed(l, TC_LOAD_MEM, in->mem_utilization);
     locality_add_unnamed(l, TC_LOAD_APPLICATION, in->application_utilization);
-    for (size_t i = 0; i < in->n_load_metric_stats; i++) {
-        const Envoy__Config__Endpoint__V3__EndpointLoadMetricStats *m = in->load_metric_stats[i];
-        tc_load_locality_metric(l, TC_LOAD_NAMED, tc_slice_str(m->metric_name), m->num_requests_finished_with_metric,
-                                m->total_metric_value);
-    }
+    add_named(l, in->load_metric_stats, in->n_load_metric_stats);
+    for (size_t i = 0; i < in->n_upstream_endpoint_stats; i++)
+        locality_add_endpoint(c, l, in->upstream_endpoint_stats[i]);
     tc_load_locality_unref(l);
 }
 
@@ -128,9 +174,16 @@ void tc_load_store_add(struct tc_load_store *s, cluster_stats **stats, size_t n,
     }
 }
 
+static void locality_none_in_progress(locality_stats *l)
+{
+    l->total_requests_in_progress = 0;
+    for (size_t i = 0; i < l->n_upstream_endpoint_stats; i++)
+        l->upstream_endpoint_stats[i]->total_requests_in_progress = 0;
+}
+
 void tc_load_stats_none_in_progress(cluster_stats **stats, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < stats[i]->n_upstream_locality_stats; k++)
-            stats[i]->upstream_locality_stats[k]->total_requests_in_progress = 0;
+            locality_none_in_progress(stats[i]->upstream_locality_stats[k]);
 }

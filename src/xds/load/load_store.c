@@ -3,6 +3,7 @@
  *   store      clusters by {cluster, EDS service}
  *   cluster    drops by category; localities
  *   locality   RPCs in progress, issued, succeeded, failed; metrics of backends
+ *   endpoint   the same counts for one address of a locality, while the server asks for them
  *
  * Every count has two numbers: `now` grows, `reported` is in the report under way. load_report.c moves one into the
  * other when it takes a report out, and back when the report was not handed over: no count is lost or sent twice.
@@ -21,6 +22,8 @@
 
 enum {
     MAX_METRICS = 256,
+    MAX_ENDPOINT_METRICS = 16,
+    MAX_ENDPOINTS = 65536, /* of a cluster */
     /* Clusters without users whose counts were not reported yet. */
     MAX_IDLE_CLUSTERS = 4096,
 };
@@ -37,6 +40,21 @@ struct tc_load_store *tc_load_store_new(void (*on_users)(void *arg), void *arg)
     return s;
 }
 
+void tc_load_store_by_endpoint(struct tc_load_store *s, bool by_endpoint)
+{
+    if (s->by_endpoint == by_endpoint)
+        return;
+    s->by_endpoint = by_endpoint;
+    TC_LIST_FOREACH(it, &s->clusters)
+    TC_CONTAINER_OF(it, struct tc_load_cluster, link)->by_endpoint = by_endpoint;
+    TC_LIST_FOREACH(it, &s->sources)
+    {
+        struct tc_load_source *source = TC_CONTAINER_OF(it, struct tc_load_source, link);
+        source->by_endpoint = by_endpoint;
+        source->ask(source);
+    }
+}
+
 bool tc_load_store_in_use(const struct tc_load_store *s)
 {
     return s->n_used != 0;
@@ -51,6 +69,7 @@ static void cluster_detach(struct tc_load_cluster *c)
     else
         s->n_idle--;
     c->store = NULL;
+    c->by_endpoint = false;
     tc_list_remove(&c->link);
     HASH_DEL(s->by_name, c);
     tc_load_cluster_unref(c);
@@ -90,6 +109,7 @@ struct tc_load_cluster *tc_load_cluster_find(struct tc_load_store *s, struct tc_
     c->cluster = tc_rstr_ref(cluster);
     c->service = tc_rstr_ref(service);
     c->since_ns = now_ns;
+    c->by_endpoint = s->by_endpoint;
     c->key = key;
     tc_list_append(&s->clusters, &c->link);
     HASH_ADD_KEYPTR(hh, s->by_name, key->data, key->len, c);
@@ -126,12 +146,26 @@ void tc_load_cluster_unuse(struct tc_load_cluster *c)
         s->on_use(s->on_use_arg, c, false);
 }
 
+/* Removes the endpoints without counts that no RPC holds, or all of them. */
+static void sweep_endpoints(struct tc_load_cluster *c, struct tc_load_locality *l, bool all)
+{
+    struct tc_load_locality *e, *next;
+    HASH_ITER(hh, l->endpoints, e, next)
+    if (all || (e->ref.n == 1 && tc_load_locality_is_zero(e))) {
+        HASH_DEL(l->endpoints, e);
+        c->n_endpoints--;
+        tc_load_locality_unref(e);
+    }
+}
+
 void tc_load_cluster_unref(struct tc_load_cluster *c)
 {
     if (!c || !tc_lref_dec(&c->ref))
         return;
-    for (size_t i = 0; i < c->localities.len; i++)
+    for (size_t i = 0; i < c->localities.len; i++) {
+        sweep_endpoints(c, c->localities.data[i], true);
         tc_load_locality_unref(c->localities.data[i]);
+    }
     for (size_t i = 0; i < c->drops.len; i++)
         tc_rstr_unref(c->drops.data[i].category);
     tc_vec_fini(&c->localities);
@@ -170,6 +204,7 @@ void tc_load_cluster_sweep(struct tc_load_cluster *c, bool unasked)
 {
     for (size_t i = c->localities.len; i-- > 0;) {
         struct tc_load_locality *l = c->localities.data[i];
+        sweep_endpoints(c, l, false);
         if (l->ref.n == 1 && tc_load_locality_is_zero(l)) {
             tc_load_locality_unref(l);
             tc_vec_remove(&c->localities, i);
@@ -199,6 +234,24 @@ struct tc_load_locality *tc_load_locality_get(struct tc_load_cluster *c, struct 
     return tc_load_locality_ref(l);
 }
 
+struct tc_load_locality *tc_load_endpoint_get(struct tc_load_cluster *c, struct tc_load_locality *l,
+                                              struct tc_slice address)
+{
+    struct tc_load_locality *e;
+    HASH_FIND(hh, l->endpoints, address.data, address.len, e);
+    if (!e && c->n_endpoints == MAX_ENDPOINTS)
+        return tc_load_locality_ref(l);
+    if (!e) {
+        e = TC_NEW(struct tc_load_locality);
+        tc_lref_init(&e->ref);
+        e->of = tc_load_locality_ref(l);
+        e->address = tc_rstr_new(address.data, address.len);
+        HASH_ADD_KEYPTR(hh, l->endpoints, e->address->data, e->address->len, e);
+        c->n_endpoints++;
+    }
+    return tc_load_locality_ref(e);
+}
+
 struct tc_load_locality *tc_load_locality_ref(struct tc_load_locality *l)
 {
     tc_lref_inc(&l->ref);
@@ -215,6 +268,8 @@ void tc_load_locality_unref(struct tc_load_locality *l)
     tc_rstr_unref(l->region);
     tc_rstr_unref(l->zone);
     tc_rstr_unref(l->sub_zone);
+    tc_rstr_unref(l->address);
+    tc_load_locality_unref(l->of);
     tc_free(l);
 }
 
@@ -222,6 +277,8 @@ void tc_load_locality_started(struct tc_load_locality *l)
 {
     l->in_progress++;
     l->issued.now++;
+    if (l->of)
+        tc_load_locality_started(l->of);
 }
 
 void tc_load_locality_finished(struct tc_load_locality *l, bool success)
@@ -231,6 +288,8 @@ void tc_load_locality_finished(struct tc_load_locality *l, bool success)
         l->succeeded.now++;
     else
         l->failed.now++;
+    if (l->of)
+        tc_load_locality_finished(l->of, success);
 }
 
 void tc_load_locality_revoked(struct tc_load_locality *l)
@@ -238,25 +297,45 @@ void tc_load_locality_revoked(struct tc_load_locality *l)
     l->in_progress--;
     if (l->issued.now)
         l->issued.now--;
+    if (l->of)
+        tc_load_locality_revoked(l->of);
+}
+
+static struct tc_load_metric_sum *metric_find(struct tc_load_locality *l, enum tc_load_metric kind,
+                                              struct tc_slice name)
+{
+    for (size_t i = 0; i < l->metrics.len; i++) {
+        struct tc_load_metric_sum *m = &l->metrics.data[i];
+        if (m->kind == kind && (kind != TC_LOAD_NAMED || tc_slice_eq(tc_rstr_slice(m->name), name)))
+            return m;
+    }
+    return NULL;
+}
+
+/* An endpoint's metric has the name object of its locality's, so that many endpoints cost no memory for names. */
+void tc_load_locality_add_metric(struct tc_load_locality *l, enum tc_load_metric kind, struct tc_slice name, uint64_t n,
+                                 double value)
+{
+    if (!isfinite(value))
+        return;
+    struct tc_load_metric_sum *m = metric_find(l, kind, name);
+    if (!m) {
+        const struct tc_load_metric_sum *whole = l->of ? metric_find(l->of, kind, name) : NULL;
+        if (l->metrics.len == (l->of ? MAX_ENDPOINT_METRICS : MAX_METRICS) || (l->of && !whole))
+            return;
+        m = tc_vec_push(&l->metrics);
+        m->kind = kind;
+        m->name = whole ? tc_rstr_ref(whole->name) : kind == TC_LOAD_NAMED ? tc_rstr_new(name.data, name.len) : NULL;
+    }
+    m->requests.now += n;
+    m->sum += value;
 }
 
 void tc_load_locality_metric(struct tc_load_locality *l, enum tc_load_metric kind, struct tc_slice name, uint64_t n,
                              double value)
 {
-    struct tc_load_metric_sum *m = NULL;
-    if (!isfinite(value))
-        return;
-    for (size_t i = 0; i < l->metrics.len && !m; i++)
-        if (l->metrics.data[i].kind == kind &&
-            (kind != TC_LOAD_NAMED || tc_slice_eq(tc_rstr_slice(l->metrics.data[i].name), name)))
-            m = &l->metrics.data[i];
-    if (!m) {
-        if (l->metrics.len == MAX_METRICS)
-            return;
-        m = tc_vec_push(&l->metrics);
-        m->kind = kind;
-        m->name = kind == TC_LOAD_NAMED ? tc_rstr_new(name.data, name.len) : NULL;
-    }
-    m->requests.now += n;
-    m->sum += value;
+    if (l->of)
+        tc_load_locality_add_metric(l->of, kind, name, n, value);
+    if (!l->of || kind == TC_LOAD_NAMED)
+        tc_load_locality_add_metric(l, kind, name, n, value);
 }

@@ -1,5 +1,6 @@
-/* Counts of RPCs for one LRS server: drops by {cluster, EDS service}, outcomes by locality. Knows nothing of streams: a
- * report is taken out, and settled once it is known whether it was handed over.
+/* Counts of RPCs for one LRS server: drops by {cluster, EDS service}, outcomes by locality and, where the server asks
+ * for it, by endpoint. Knows nothing of streams: a report is taken out, and settled once it is known whether it was
+ * handed over.
  * Loop thread only. */
 #ifndef TC_XDS_LOAD_LOAD_STORE_H
 #define TC_XDS_LOAD_LOAD_STORE_H
@@ -31,9 +32,14 @@ struct tc_load_metric_sum {
     double sum, reported_sum;
 };
 
+/* The counts of a locality, or of one endpoint of a locality. */
 struct tc_load_locality {
     struct tc_lref ref;
-    struct tc_rstr *region, *zone, *sub_zone;
+    struct tc_rstr *region, *zone, *sub_zone; /* NULL for an endpoint */
+    struct tc_load_locality *of;              /* an endpoint's locality, a reference; NULL for a locality */
+    struct tc_rstr *address;                  /* an endpoint's, as tc_addr_format writes it */
+    struct tc_load_locality *endpoints;       /* of a locality, by address; a reference each */
+    UT_hash_handle hh;
     uint64_t in_progress;
     struct tc_load_count issued, succeeded, failed;
     TC_VEC(struct tc_load_metric_sum) metrics;
@@ -56,7 +62,9 @@ struct tc_load_cluster {
     TC_VEC(struct tc_load_drop) drops;
     struct tc_load_count dropped;         /* with and without a category */
     uint64_t since_ns, reported_until_ns; /* the next report covers the time from since_ns on */
+    size_t n_endpoints;                   /* of all localities */
     bool in_report;
+    bool by_endpoint; /* RPCs are to be counted by endpoint */
 };
 
 /* Calls `on_users` when the first cluster comes into use and when the last one goes out of use. It may be NULL. */
@@ -64,6 +72,8 @@ struct tc_load_store *tc_load_store_new(void (*on_users)(void *arg), void *arg);
 /* Clusters with references stay; their counts go nowhere. */
 void tc_load_store_free(struct tc_load_store *s);
 bool tc_load_store_in_use(const struct tc_load_store *s);
+/* Decides whether RPCs that start from now on are counted by endpoint, here and on other loops. */
+void tc_load_store_by_endpoint(struct tc_load_store *s, bool by_endpoint);
 /* Calls on_use for each cluster that gets its first user (`used`) or loses its last, whose counts are still there. */
 void tc_load_store_on_use(struct tc_load_store *s,
                           void (*on_use)(void *arg, const struct tc_load_cluster *cluster, bool used), void *arg);
@@ -73,6 +83,7 @@ struct tc_load_source {
     struct tc_link link;
     struct tc_load_store *store; /* NULL: in no store, or the store is gone */
     bool pending;
+    bool by_endpoint; /* the store's, see tc_load_store_by_endpoint */
     /* Asks for the counts. tc_load_source_answered must follow, but not from inside. */
     void (*ask)(struct tc_load_source *source);
 };
@@ -108,13 +119,17 @@ struct tc_load_locality *tc_load_locality_get(struct tc_load_cluster *c, struct 
                                               struct tc_slice sub_zone);
 struct tc_load_locality *tc_load_locality_ref(struct tc_load_locality *l);
 void tc_load_locality_unref(struct tc_load_locality *l);
+/* Returns the counts of an endpoint of the locality, with one more reference; the locality itself if the cluster has
+ * 65,536 endpoints already. What is counted for an endpoint counts for its locality, too. */
+struct tc_load_locality *tc_load_endpoint_get(struct tc_load_cluster *c, struct tc_load_locality *l,
+                                              struct tc_slice address);
 void tc_load_locality_started(struct tc_load_locality *l);
 /* The RPC ended. */
 void tc_load_locality_finished(struct tc_load_locality *l, bool success);
 /* The RPC never began, and is revoked in the turn that it was counted in: its counts are undone. */
 void tc_load_locality_revoked(struct tc_load_locality *l);
-/* Adds the sum of some RPCs' values of a metric. Leaves out a sum that is not finite, and names beyond 256 in one
- * locality. */
+/* Adds the sum of some RPCs' values of a metric. Leaves out a sum that is not finite, names beyond 256 in one locality
+ * and beyond 16 for one endpoint. Endpoints have metrics by name alone. */
 void tc_load_locality_metric(struct tc_load_locality *l, enum tc_load_metric kind, struct tc_slice name, uint64_t rpcs,
                              double sum);
 
@@ -127,6 +142,7 @@ struct tc_load_name {
 /* The clusters that a report has. */
 struct tc_load_filter {
     bool all;
+    bool endpoints;                   /* endpoints, too */
     const struct tc_load_name *names; /* the table */
 };
 

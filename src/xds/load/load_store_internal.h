@@ -14,6 +14,7 @@ struct tc_load_store {
     void (*on_users)(void *arg);    /* n_used has changed: the LRS stream begins or ends */
     void (*on_gathered)(void *arg); /* all sources have handed in their counts; NULL: nobody waits */
     void *arg;                      /* of on_users and on_gathered */
+    bool by_endpoint;               /* for clusters that come */
     /* A cluster got its first user (`used`), or lost its last one. NULL: nobody asks. */
     void (*on_use)(void *arg, const struct tc_load_cluster *cluster, bool used);
     void *on_use_arg;
@@ -26,7 +27,10 @@ void tc_load_cluster_sweep(struct tc_load_cluster *c, bool unasked);
 /* Returns the cluster, borrowed. It is made, without a user, if it does not exist. */
 struct tc_load_cluster *tc_load_cluster_find(struct tc_load_store *s, struct tc_rstr *cluster, struct tc_rstr *service,
                                              uint64_t now_ns);
-/* Returns true if a report would say nothing about the locality. */
+/* Adds to the sums of this locality or endpoint alone. */
+void tc_load_locality_add_metric(struct tc_load_locality *l, enum tc_load_metric kind, struct tc_slice name, uint64_t n,
+                                 double sum);
+/* Returns true if a report would say nothing about the locality or endpoint. */
 bool tc_load_locality_is_zero(const struct tc_load_locality *l);
 
 #endif

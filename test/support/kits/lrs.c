@@ -5,6 +5,7 @@
  * came before the crash. */
 #include "support/kits/lrs.h"
 
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -26,6 +27,7 @@ struct kit_lrs {
     /* the settings to request */
     uint64_t interval_ms;
     const char *cluster;
+    bool endpoints;
     bool hold;
 };
 
@@ -67,6 +69,14 @@ static void add_locality(struct kit_lrs_cluster *c, const locality_stats *s)
     to->error += s->total_error_requests;
     to->issued += s->total_issued_requests;
     to->in_progress = s->total_requests_in_progress;
+    for (size_t i = 0; i < s->n_upstream_endpoint_stats; i++) {
+        const Envoy__Config__Endpoint__V3__UpstreamEndpointStats *e = s->upstream_endpoint_stats[i];
+        to->endpoint_success += e->total_successful_requests;
+        to->endpoint_error += e->total_error_requests;
+        to->endpoint_issued += e->total_issued_requests;
+        to->endpoint_reports++;
+        to->port = e->address->socket_address->port_value;
+    }
     add_unnamed(to, "cpu", s->cpu_utilization);
     add_unnamed(to, "mem", s->mem_utilization);
     add_unnamed(to, "application", s->application_utilization);
@@ -134,7 +144,8 @@ static void ask(struct tc_control_plane *cp, void *arg)
     tc_lrs_set(kit_mesh_lrs(l->k), &(struct tc_lrs_config){.interval_ms = l->interval_ms,
                                                            .send_all_clusters = !l->cluster,
                                                            .clusters = &l->cluster,
-                                                           .n_clusters = l->cluster ? 1 : 0});
+                                                           .n_clusters = l->cluster ? 1 : 0,
+                                                           .endpoint_granularity = l->endpoints});
 }
 
 static void observe(struct tc_control_plane *cp, void *arg)
@@ -199,6 +210,17 @@ void kit_lrs_ask(struct kit_lrs *l, uint64_t interval_ms, const char *cluster)
     l->interval_ms = interval_ms;
     l->cluster = cluster;
     kit_mesh_do(l->k, ask, l);
+}
+
+void kit_lrs_ask_endpoints(struct kit_lrs *l, bool endpoints)
+{
+    l->endpoints = endpoints;
+    kit_mesh_do(l->k, ask, l);
+}
+
+uint16_t kit_lrs_backend_port(const struct kit_lrs *l, size_t backend)
+{
+    return ntohs(l->k->backends[backend].addr.sa.in.sin_port);
 }
 
 void kit_lrs_hold(struct kit_lrs *l, bool held)

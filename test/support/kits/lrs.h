@@ -16,6 +16,9 @@ struct kit_lrs_metric {
 /* Sums over all reports; in_progress is from the last report. */
 struct kit_lrs_locality {
     uint64_t success, error, issued, in_progress;
+    uint64_t endpoint_success, endpoint_error, endpoint_issued; /* the sums by endpoint */
+    uint64_t endpoint_reports;
+    uint32_t port; /* of the last endpoint */
     size_t n_metrics;
     struct kit_lrs_metric metrics[8];
 };
@@ -44,6 +47,10 @@ struct kit_lrs *kit_lrs_new(struct kit_mesh *k, uint64_t interval_ms);
 void kit_lrs_free(struct kit_lrs *l);
 /* Asks for one cluster only; NULL: for all. */
 void kit_lrs_ask(struct kit_lrs *l, uint64_t interval_ms, const char *cluster);
+/* Asks for counts by endpoint, too, or no longer. */
+void kit_lrs_ask_endpoints(struct kit_lrs *l, bool endpoints);
+/* Returns the port of a backend. */
+uint16_t kit_lrs_backend_port(const struct kit_lrs *l, size_t backend);
 /* While true, ends every stream with UNAVAILABLE and answers no new stream. */
 void kit_lrs_hold(struct kit_lrs *l, bool hold);
 /* Closes the control plane (port and connections) in the loop turn in which it receives the next report. Returns when

@@ -39,6 +39,7 @@ struct kit_xds {
     struct tc_xds_client *client;
     struct fake_xds_server *server; /* the first server of the bootstrap */
     char *text;                     /* of the last kit_xds_request */
+    bool lrs_endpoints;             /* see kit_xds_lrs_answer */
 };
 
 /* Makes a client on a manual loop. NULL: one server "s1", node id "node1". */

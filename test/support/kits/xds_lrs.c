@@ -11,18 +11,42 @@ typedef Envoy__Service__LoadStats__V3__LoadStatsRequest load_request;
 typedef Envoy__Config__Endpoint__V3__ClusterStats cluster_stats;
 typedef Envoy__Config__Endpoint__V3__UpstreamLocalityStats locality_stats;
 
+static void print_counts(struct tc_buf *b, uint64_t good, uint64_t bad, uint64_t issued, uint64_t open)
+{
+    tc_buf_printf(b, "%llu+%llu/%llu~%llu", (unsigned long long)good, (unsigned long long)bad,
+                  (unsigned long long)issued, (unsigned long long)open);
+}
+
+static void print_metrics(struct tc_buf *b, Envoy__Config__Endpoint__V3__EndpointLoadMetricStats **m, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        tc_buf_printf(b, " %s=%g/%llu", m[i]->metric_name, m[i]->total_metric_value,
+                      (unsigned long long)m[i]->num_requests_finished_with_metric);
+}
+
+static void print_endpoint(struct tc_buf *b, const Envoy__Config__Endpoint__V3__UpstreamEndpointStats *s)
+{
+    if (s->address->address_case == ENVOY__CONFIG__CORE__V3__ADDRESS__ADDRESS_PIPE)
+        tc_buf_printf(b, " [%s ", s->address->pipe->path);
+    else
+        tc_buf_printf(b, " [%s:%u ", s->address->socket_address->address, s->address->socket_address->port_value);
+    print_counts(b, s->total_successful_requests, s->total_error_requests, s->total_issued_requests,
+                 s->total_requests_in_progress);
+    print_metrics(b, s->load_metric_stats, s->n_load_metric_stats);
+    tc_buf_append_str(b, "]");
+}
+
 static void print_locality(struct tc_buf *b, const locality_stats *s)
 {
-    tc_buf_printf(b, " %s:%llu+%llu/%llu~%llu", s->locality->zone, (unsigned long long)s->total_successful_requests,
-                  (unsigned long long)s->total_error_requests, (unsigned long long)s->total_issued_requests,
-                  (unsigned long long)s->total_requests_in_progress);
-    for (size_t i = 0; i < s->n_load_metric_stats; i++)
-        tc_buf_printf(b, " %s=%g/%llu", s->load_metric_stats[i]->metric_name,
-                      s->load_metric_stats[i]->total_metric_value,
-                      (unsigned long long)s->load_metric_stats[i]->num_requests_finished_with_metric);
+    tc_buf_printf(b, " %s:", s->locality->zone);
+    print_counts(b, s->total_successful_requests, s->total_error_requests, s->total_issued_requests,
+                 s->total_requests_in_progress);
+    print_metrics(b, s->load_metric_stats, s->n_load_metric_stats);
     if (s->cpu_utilization)
         tc_buf_printf(b, " cpu=%g/%llu", s->cpu_utilization->total_metric_value,
                       (unsigned long long)s->cpu_utilization->num_requests_finished_with_metric);
+    for (size_t i = 0; i < s->n_upstream_endpoint_stats; i++)
+        print_endpoint(b, s->upstream_endpoint_stats[i]);
 }
 
 static void print_cluster(struct tc_buf *b, const cluster_stats *c)
@@ -70,6 +94,7 @@ void kit_xds_lrs_answer(struct kit_xds *k, int64_t seconds, char *name)
     interval.seconds = seconds;
     m.load_reporting_interval = &interval;
     m.send_all_clusters = name == NULL;
+    m.report_endpoint_granularity = k->lrs_endpoints;
     m.n_clusters = name ? 1 : 0;
     m.clusters = &name;
     assert_true(envoy__service__load_stats__v3__load_stats_response__get_packed_size(&m) <= sizeof(bytes));

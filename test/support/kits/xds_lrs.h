@@ -4,10 +4,12 @@
 
 #include "support/kits/xds.h"
 
-/* Returns the next message as "cluster/service SECONDS ZONE:good+bad/issued~open ... dropped n category=n;"; "node" for
- * the first; "empty"; or "" if there is no message. Borrowed until the next call or request. */
+/* Returns the next message as "cluster/service SECONDS ZONE:good+bad/issued~open [ADDRESS:PORT good+bad/issued~open]...
+ * dropped n category=n;"; "node" for the first; "empty"; or "" if there is no message. Borrowed until the next call or
+ * request. */
 const char *kit_xds_report(struct kit_xds *k);
-/* Tells the client how often to report. `name`: the cluster to report; NULL: all. */
+/* Tells the client how often to report, and by endpoint if k->lrs_endpoints. `name`: the cluster to report; NULL: all.
+ */
 void kit_xds_lrs_answer(struct kit_xds *k, int64_t seconds, char *name);
 
 #endif

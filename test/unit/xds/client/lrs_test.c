@@ -556,6 +556,111 @@ static void metrics(void **state)
     unload(c);
 }
 
+/* --- by endpoint --- */
+
+static struct tc_load_locality *endpoint(struct tc_load_cluster *c, struct tc_load_locality *l, const char *address)
+{
+    return tc_load_endpoint_get(c, l, tc_slice_str(address));
+}
+
+static void counts_by_endpoint(void **state)
+{
+    TC_CASE(LS11);
+    (void)state;
+    struct tc_load_cluster *c = load(one, NULL);
+    struct tc_load_locality *a = locality(c, "a");
+    tc_loop_drain(k.loop);
+    assert_report("node node1;");
+    assert_false(c->by_endpoint);
+    k.lrs_endpoints = true;
+    answer(1, NULL);
+    struct tc_load_cluster *later = load(two, NULL);
+    assert_true(c->by_endpoint && later->by_endpoint);
+    unload(later);
+    calls(a, 0, 0, 1); /* which nobody counts by endpoint */
+    struct tc_load_locality *v4 = endpoint(c, a, "10.0.0.1:80"), *v6 = endpoint(c, a, "[2001:db8::1]:443");
+    struct tc_load_locality *path = endpoint(c, a, "unix:/run/x"), *name = endpoint(c, a, "unix-abstract:x");
+    struct tc_load_locality *silent = endpoint(c, a, "10.0.0.9:9");
+    calls(v4, 2, 1, 1);
+    calls(v6, 0, 1, 0);
+    calls(path, 1, 0, 0);
+    calls(name, 1, 0, 0);
+    tc_load_locality_started(silent);
+    tc_load_locality_revoked(silent);
+    tc_load_locality_metric(v4, TC_LOAD_NAMED, tc_slice_str("m"), 1, 2);
+    tc_load_locality_metric(v6, TC_LOAD_NAMED, tc_slice_str("m"), 1, 3);
+    tc_load_locality_metric(v6, TC_LOAD_NAMED, tc_slice_str("m"), 1, INFINITY);
+    tc_load_locality_metric(v6, TC_LOAD_CPU, tc_slice_of(NULL, 0), 1, 0.5); /* by locality alone */
+    tc_loop_advance(k.loop, 1000);
+    assert_report("one 1.000s a:4+2/8~2 m=5/2 cpu=0.5/1 [10.0.0.1:80 2+1/4~1 m=2/1] [2001:db8::1:443 0+1/1~0 m=3/1] "
+                  "[/run/x 1+0/1~0] [@x 1+0/1~0];");
+    /* An endpoint without counts is left out; RPCs under way are said again. */
+    tc_load_locality_unref(v6);
+    tc_load_locality_unref(path);
+    tc_load_locality_unref(name);
+    tc_load_locality_unref(silent);
+    tc_loop_advance(k.loop, 1000);
+    assert_report("one 1.000s a:0+0/0~2 [10.0.0.1:80 0+0/0~1];");
+    /* A report that is lost with its stream is in the next one. */
+    calls(v4, 1, 0, 0);
+    k.server->connected = false;
+    tc_loop_advance(k.loop, 1000);
+    assert_report("one 1.000s a:1+0/1~2 [10.0.0.1:80 1+0/1~1];"); /* was not handed over */
+    fake_xds_lrs_end(k.server, TORC_STATUS_UNAVAILABLE, "");
+    tc_loop_drain(k.loop);
+    fake_xds_connect(k.server);
+    tc_loop_drain(k.loop);
+    assert_report("node node1;");
+    answer(1, NULL);
+    tc_load_locality_finished(v4, false);
+    tc_loop_advance(k.loop, 1000);
+    assert_report("one 2.000s a:1+1/1~1 [10.0.0.1:80 1+1/1~0];");
+    tc_load_locality_unref(v4);
+    tc_load_locality_finished(a, true);
+    tc_load_locality_unref(a);
+    unload(c);
+}
+
+/* An endpoint that is gone is reported once more; nothing of it stays. */
+static void endpoints_that_go(void **state)
+{
+    TC_CASE(LS12);
+    (void)state;
+    struct tc_load_cluster *c = load(one, NULL);
+    struct tc_load_locality *a = locality(c, "a");
+    tc_loop_drain(k.loop);
+    assert_report("node node1;");
+    k.lrs_endpoints = true;
+    answer(1, NULL);
+    for (int i = 0; i < 3; i++) {
+        struct tc_load_locality *e = endpoint(c, a, i ? "10.0.0.2:80" : "10.0.0.1:80");
+        calls(e, 1, 0, 0);
+        tc_load_locality_unref(e);
+    }
+    assert_int_equal(c->n_endpoints, 2);
+    tc_loop_advance(k.loop, 1000);
+    assert_report("one 1.000s a:3+0/3~0 [10.0.0.1:80 1+0/1~0] [10.0.0.2:80 2+0/2~0];");
+    assert_int_equal(c->n_endpoints, 0);
+    tc_loop_advance(k.loop, 1000);
+    assert_report("empty");
+    /* Not asked any longer: RPCs that were counted by endpoint end, and the reports have localities alone. */
+    struct tc_load_locality *e = endpoint(c, a, "10.0.0.3:80");
+    calls(e, 1, 0, 1);
+    k.lrs_endpoints = false;
+    answer(1, NULL);
+    assert_false(c->by_endpoint);
+    tc_loop_advance(k.loop, 1000);
+    assert_report("one 1.000s a:1+0/2~1;");
+    k.lrs_endpoints = true;
+    answer(1, NULL);
+    tc_load_locality_finished(e, true);
+    tc_loop_advance(k.loop, 1000);
+    assert_report("one 1.000s a:1+0/0~0 [10.0.0.3:80 1+0/0~0];");
+    tc_load_locality_unref(e);
+    tc_load_locality_unref(a);
+    unload(c);
+}
+
 static void servers_by_key(void **state)
 {
     (void)state;
@@ -574,7 +679,7 @@ int main(void)
         TEST(intervals_are_measured),   TEST(ends_with_its_last_user), TEST(streams_that_linger),
         TEST(loads_outlive_the_client), TEST(until_the_last_rpc),      TEST(metrics),
         TEST(servers_by_key),           TEST(thousands_of_clusters),   TEST(names_do_not_run_together),
-        TEST(thousands_of_names),
+        TEST(thousands_of_names),       TEST(counts_by_endpoint),      TEST(endpoints_that_go),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
  * client; its loop and the remotes' turn when the test says so. */
 #include "xds/client/remote_client.h"
 
+#include "support/case.h"
 #include "support/cmocka.h"
 #include "support/kits/xds_lrs.h"
 
@@ -345,6 +346,101 @@ static void a_remote_client_ends_while_calls_run(void **state)
     assert_report("one 0.000s z:1+0/0~0;");
 }
 
+/* A remote client counts by endpoint from the moment that it heard of the wish, and the report has its counts. */
+static void loads_by_endpoint(void **state)
+{
+    TC_CASE(LS13);
+    (void)state;
+    struct tc_load_cluster *a = load(&r[0]);
+    settle();
+    assert_report("node node1;");
+    k.lrs_endpoints = true;
+    kit_xds_lrs_answer(&k, 10, NULL);
+    settle();
+    struct tc_load_cluster *b = load(&r[1]); /* comes later */
+    settle();
+    assert_true(a->by_endpoint && b->by_endpoint);
+    struct tc_load_locality *l = zone(b), *e = tc_load_endpoint_get(b, l, tc_slice_str("1.1.1.1:1"));
+    tc_load_locality_started(e);
+    tc_load_locality_started(e);
+    tc_load_locality_finished(e, true);
+    calls(a, 1, 0);
+    report_time();
+    assert_report("one 10.000s z:2+0/3~1 [1.1.1.1:1 1+0/2~1];");
+    report_time();
+    assert_report("one 10.000s z:0+0/0~1 [1.1.1.1:1 0+0/0~1];");
+    k.lrs_endpoints = false;
+    kit_xds_lrs_answer(&k, 10, NULL);
+    settle();
+    assert_false(a->by_endpoint || b->by_endpoint);
+    report_time();
+    assert_report("one 10.000s z:0+0/0~1;");
+    /* The loop ends: nobody hears of the end of its RPC. */
+    k.lrs_endpoints = true;
+    kit_xds_lrs_answer(&k, 10, NULL);
+    tc_load_locality_started(e);
+    tc_load_locality_finished(e, false);
+    end(&r[1]);
+    settle();
+    report_time();
+    assert_report("one 10.000s z:0+1/1~0 [1.1.1.1:1 0+1/1~0];");
+    tc_load_locality_unref(e);
+    tc_load_locality_unref(l);
+    unload(b);
+    unload(a);
+}
+
+struct unasked {
+    struct tc_task ask, again;
+    struct tc_load_cluster *load;
+};
+
+static void on_ask_again(struct tc_task *task)
+{
+    (void)task;
+    tc_loop_advance(k.loop, 10000);
+}
+
+static void on_ask_and_unload(struct tc_task *task)
+{
+    struct unasked *u = TC_CONTAINER_OF(task, struct unasked, ask);
+    tc_loop_advance(k.loop, 10000);
+    /* Its news stands in the mailbox behind the question. */
+    kit_xds_respond(&k, k.server, &kit_xds_eds, "1", "n1", "a|v1", NULL);
+    unload(u->load);
+    tc_loop_at_turn_end(r[0].loop, &u->again); /* behind the counts */
+}
+
+/* The origin asks, and before its question is read counts come, since a cluster goes out of use. They are not an
+ * answer: the origin must not send its question, which still waits in the mailbox, once more. */
+static void a_question_is_sent_once(void **state)
+{
+    (void)state;
+    struct tc_load_cluster *a = load(&r[0]), *b = load(&r[1]);
+    struct unasked u = {.load = a};
+    both_watch_a();
+    assert_report("node node1;");
+    kit_xds_lrs_answer(&k, 10, NULL);
+    calls(a, 1, 0);
+    tc_task_init(&u.ask, on_ask_and_unload);
+    tc_task_init(&u.again, on_ask_again);
+    tc_loop_defer(r[0].loop, &u.ask);
+    settle();
+    assert_string_equal(kit_xds_told(&r[0].w), "value v1;");
+    report_time();
+    uint64_t good = 0;
+    for (const char *text; *(text = kit_xds_report(&k));)
+        good += strstr(text, "z:1+0/1~0") != NULL;
+    assert_int_equal(good, 1);
+    a = load(&r[0]);
+    calls(a, 1, 0);
+    settle();
+    report_time();
+    assert_report("one 10.000s z:1+0/1~0;");
+    unload(a);
+    unload(b);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
 
 int main(void)
@@ -359,6 +455,8 @@ int main(void)
         TEST(loads_add_up),
         TEST(a_report_waits_for_nobody),
         TEST(a_remote_client_ends_while_calls_run),
+        TEST(loads_by_endpoint),
+        TEST(a_question_is_sent_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

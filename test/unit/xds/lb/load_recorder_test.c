@@ -132,6 +132,43 @@ static void by_locality_of_the_pick(void **state)
     close_world(&w);
 }
 
+/* Asked for, RPCs count by the address that was picked; RPCs that started before do not. */
+static void by_endpoint_of_the_pick(void **state)
+{
+    TC_CASE(LS11);
+    (void)state;
+    struct world w = open_world("c");
+    update(&w, LRS, kit_config_eds("0/a: 1.1.1.1:1", NULL), NULL);
+    ready(w.f, "1.1.1.1:1");
+    struct tc_call_tracker *before = pick(&w, "1.1.1.1:1");
+    finish(pick(&w, "1.1.1.1:1"), TORC_STATUS_OK, NULL);
+    assert_null(locality(&w, "a")->endpoints); /* nobody asked */
+    tc_load_store_by_endpoint(w.counts->store, true);
+    struct tc_call_tracker *open = pick(&w, "1.1.1.1:1");
+    finish(pick(&w, "1.1.1.1:1"), TORC_STATUS_OK, NULL);
+    finish(pick(&w, "1.1.1.1:1"), TORC_STATUS_INTERNAL, NULL);
+    finish(pick(&w, "1.1.1.1:1"), -1, NULL);
+    finish(before, TORC_STATUS_OK, NULL);
+    assert_counts(&w, "a", 5, 3, 1, 1);
+    struct tc_load_locality *e = locality(&w, "a")->endpoints;
+    assert_int_equal(HASH_COUNT(e), 1);
+    assert_string_equal(e->address->data, "1.1.1.1:1");
+    assert_int_equal(e->issued.now, 3);
+    assert_int_equal(e->succeeded.now, 1);
+    assert_int_equal(e->failed.now, 1);
+    assert_int_equal(e->in_progress, 1);
+    /* The endpoint goes while its RPC is under way. */
+    update(&w, LRS, kit_config_eds("0/b: 2.2.2.2:2", NULL), NULL);
+    tc_load_store_by_endpoint(w.counts->store, false);
+    finish(open, TORC_STATUS_OK, NULL);
+    assert_int_equal(e->succeeded.now, 2);
+    assert_counts(&w, "a", 5, 4, 1, 0);
+    ready(w.f, "2.2.2.2:2");
+    finish(pick(&w, "2.2.2.2:2"), TORC_STATUS_OK, NULL);
+    assert_null(locality(&w, "b")->endpoints);
+    close_world(&w);
+}
+
 static void drops(void **state)
 {
     TC_CASE(LS06);
@@ -264,7 +301,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(by_locality_of_the_pick), cmocka_unit_test(drops),
         cmocka_unit_test(dns_has_no_locality),     cmocka_unit_test(metrics_as_listed),
-        cmocka_unit_test(unreadable_metrics),
+        cmocka_unit_test(unreadable_metrics),      cmocka_unit_test(by_endpoint_of_the_pick),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,7 @@
-/* Unused clusters in the store of loads are bounded. */
+/* The store of loads: its bounds, and counts of other loops. */
+#include <stdio.h>
+
+#include "support/case.h"
 #include "support/cmocka.h"
 
 #include "xds/load/load_store_internal.h"
@@ -22,8 +25,127 @@ static void idle_clusters_are_bounded(void **state)
     tc_load_store_free(s);
 }
 
+/* A cluster has counts for 65,536 endpoints, each with 16 names of metrics that it shares with its locality. What is
+ * beyond counts for the locality. */
+static void endpoints_are_bounded(void **state)
+{
+    TC_CASE(LS12);
+    (void)state;
+    enum { N = 65536, NAMES = 20 };
+    struct tc_load_store *s = tc_load_store_new(NULL, NULL);
+    struct tc_rstr *name = tc_rstr_str("c");
+    tc_load_store_by_endpoint(s, true);
+    struct tc_load_cluster *c = tc_load_cluster_get(s, name, NULL, 0);
+    const struct tc_slice none = tc_slice_of(NULL, 0);
+    struct tc_load_locality *l = tc_load_locality_get(c, none, none, none);
+    char text[32];
+    for (unsigned i = 0; i < N + 2; i++) {
+        int n = snprintf(text, sizeof(text), "10.0.%u.%u:%u", i >> 8 & 255, i & 255, 80 + (i >> 16));
+        struct tc_load_locality *e = tc_load_endpoint_get(c, l, tc_slice_of(text, (size_t)n));
+        assert_true((e == l) == (i >= N));
+        tc_load_locality_started(e);
+        tc_load_locality_finished(e, true);
+        for (int k = 0; i == 0 && k < NAMES; k++) {
+            struct tc_slice metric = tc_slice_of(text, (size_t)snprintf(text, sizeof(text), "m%d", k));
+            tc_load_locality_metric(e, TC_LOAD_NAMED, metric, 1, 1);
+        }
+        assert_int_equal(e->metrics.len, e == l ? NAMES : i == 0 ? 16 : 0);
+        if (i == 0)
+            assert_ptr_equal(e->metrics.data[3].name, l->metrics.data[3].name);
+        tc_load_locality_unref(e);
+    }
+    assert_int_equal(c->n_endpoints, N);
+    assert_int_equal(l->succeeded.now, N + 2);
+    /* An RPC of an endpoint may end after the store. */
+    struct tc_load_locality *e = tc_load_endpoint_get(c, l, tc_slice_str("10.0.0.0:80"));
+    tc_load_locality_started(e);
+    tc_load_store_free(s);
+    assert_false(c->by_endpoint);
+    tc_load_locality_unref(l);
+    tc_load_cluster_unref(c);
+    tc_load_locality_finished(e, true);
+    tc_load_locality_unref(e);
+    tc_rstr_unref(name);
+}
+
+/* A report with every kind of address that another loop may send; addresses that cannot be read are left out. */
+static void counts_of_another_loop(void **state)
+{
+    TC_CASE(LS13);
+    (void)state;
+    static const char *const addresses[] = {"10.0.0.1:80", "[2001:db8::1]:443", "unix:/run/x", "unix-abstract:x",
+                                            "vsock:3:5"};
+    struct tc_load_store *from = tc_load_store_new(NULL, NULL), *to = tc_load_store_new(NULL, NULL);
+    struct tc_rstr *name = tc_rstr_str("c");
+    struct tc_load_cluster *a = tc_load_cluster_get(from, name, NULL, 0), *b = tc_load_cluster_get(to, name, NULL, 0);
+    const struct tc_slice none = tc_slice_of(NULL, 0);
+    struct tc_load_locality *l = tc_load_locality_get(a, none, none, none);
+    for (size_t i = 0; i < TC_ARRAY_LEN(addresses); i++) {
+        struct tc_load_locality *e = tc_load_endpoint_get(a, l, tc_slice_str(addresses[i]));
+        tc_load_locality_started(e);
+        tc_load_locality_metric(e, TC_LOAD_NAMED, tc_slice_str("m"), 1, 2);
+        tc_load_locality_unref(e);
+    }
+    struct tc_arena arena;
+    Envoy__Config__Endpoint__V3__ClusterStats **stats;
+    tc_arena_init(&arena, 0, 0);
+    const struct tc_load_filter all = {.all = true, .endpoints = true};
+    size_t n = tc_load_store_take(from, &all, 0, &arena, &stats);
+    tc_load_stats_none_in_progress(stats, n);
+    tc_load_store_add(to, stats, n, 0);
+    tc_load_store_settle(from, true);
+    tc_arena_fini(&arena);
+    struct tc_load_locality *sum = b->localities.data[0];
+    assert_int_equal(sum->in_progress, TC_ARRAY_LEN(addresses));
+    assert_int_equal(sum->metrics.data[0].requests.now, TC_ARRAY_LEN(addresses));
+    assert_int_equal(b->n_endpoints, TC_ARRAY_LEN(addresses) - 1);
+    for (size_t i = 0; i < b->n_endpoints; i++) {
+        struct tc_load_locality *e = tc_load_endpoint_get(b, sum, tc_slice_str(addresses[i]));
+        assert_int_equal(e->in_progress, 1);
+        assert_int_equal(e->issued.now, 1);
+        assert_true(e->metrics.data[0].sum == 2);
+        tc_load_locality_unref(e);
+    }
+    /* The end of an RPC whose start had no room. */
+    Envoy__Config__Endpoint__V3__UpstreamEndpointStats endpoint =
+                                                           ENVOY__CONFIG__ENDPOINT__V3__UPSTREAM_ENDPOINT_STATS__INIT,
+                                                       *endpoints = &endpoint;
+    Envoy__Config__Endpoint__V3__UpstreamLocalityStats locality =
+                                                           ENVOY__CONFIG__ENDPOINT__V3__UPSTREAM_LOCALITY_STATS__INIT,
+                                                       *localities = &locality;
+    Envoy__Config__Endpoint__V3__ClusterStats cluster = ENVOY__CONFIG__ENDPOINT__V3__CLUSTER_STATS__INIT,
+                                              *clusters = &cluster;
+    Envoy__Config__Core__V3__Locality names = ENVOY__CONFIG__CORE__V3__LOCALITY__INIT;
+    Envoy__Config__Core__V3__Address address = ENVOY__CONFIG__CORE__V3__ADDRESS__INIT;
+    Envoy__Config__Core__V3__SocketAddress ip = ENVOY__CONFIG__CORE__V3__SOCKET_ADDRESS__INIT;
+    ip.address = (char *)(uintptr_t) "10.0.0.2";
+    address.address_case = ENVOY__CONFIG__CORE__V3__ADDRESS__ADDRESS_SOCKET_ADDRESS;
+    address.socket_address = &ip;
+    endpoint.address = &address;
+    endpoint.total_error_requests = locality.total_error_requests = 1;
+    locality.locality = &names;
+    locality.upstream_endpoint_stats = &endpoints;
+    locality.n_upstream_endpoint_stats = 1;
+    cluster.cluster_name = name->data;
+    cluster.upstream_locality_stats = &localities;
+    cluster.n_upstream_locality_stats = 1;
+    tc_load_store_add(to, &clusters, 1, 0);
+    struct tc_load_locality *e = tc_load_endpoint_get(b, sum, tc_slice_str("10.0.0.2:0"));
+    assert_int_equal(e->failed.now, 1);
+    assert_int_equal(e->in_progress, 0);
+    tc_load_locality_unref(e);
+    tc_load_locality_unref(l);
+    tc_load_cluster_unref(a);
+    tc_load_cluster_unref(b);
+    tc_load_store_free(from);
+    tc_load_store_free(to);
+    tc_rstr_unref(name);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(idle_clusters_are_bounded)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(idle_clusters_are_bounded),
+                                       cmocka_unit_test(endpoints_are_bounded),
+                                       cmocka_unit_test(counts_of_another_loop)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
