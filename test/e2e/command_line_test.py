@@ -13,7 +13,7 @@ def refused(*args, says, status=2):
     check(len(said.splitlines()) == 1 and says in said, f"torc {args}: {said!r} and not {says!r}")
 
 
-COMMANDS = ("call", "backend", "serve-xds", "xds", "ring", "bench", "demo")
+COMMANDS = ("call", "backend", "serve-xds", "xds", "bootstrap", "ring", "bench", "demo")
 
 
 def test_help_and_version():

@@ -1,0 +1,43 @@
+/* torc bootstrap: bootstrap.c reads the command line, write.c makes a bootstrap, check.c finds faults in one. */
+#ifndef TORC_BOOTSTRAP_COMMAND_H
+#define TORC_BOOTSTRAP_COMMAND_H
+
+#include <jansson.h>
+
+#include "base/buf.h"
+#include "base/vec.h"
+
+#define BOOTSTRAP_NAME "bootstrap"
+
+struct bootstrap_args {
+    TC_VEC(const char *) servers, features, metadata;
+    bool istio, gke, json;
+    const char *creds, *ca, *cert, *key; /* NULL: not given */
+    const char *node_id, *node_cluster, *locality;
+    const char *project, *network;
+    const char *check; /* a file; NULL: a bootstrap is written */
+};
+
+/* --- write.c --- */
+
+/* Makes the bootstrap that the options describe. Returns 0 or CLI_USAGE, with the error printed. The caller frees *out
+ * with json_decref. */
+int bootstrap_make(const struct bootstrap_args *a, json_t **out);
+
+/* --- check.c --- */
+
+struct bootstrap_finding {
+    char *path; /* "xds_servers[0].server_uri"; "": the whole text */
+    char *text;
+};
+
+struct bootstrap_findings {
+    TC_VEC(struct bootstrap_finding) faults;   /* a channel refuses the bootstrap */
+    TC_VEC(struct bootstrap_finding) warnings; /* it does not, and passes the member over */
+    char *summary;                             /* what a channel would use; NULL with faults */
+};
+
+void bootstrap_check(struct tc_slice text, struct bootstrap_findings *out);
+void bootstrap_findings_fini(struct bootstrap_findings *f);
+
+#endif
