@@ -8,6 +8,7 @@
 #include "lb/policies/least_request.h"
 #include "lb/policies/pick_first.h"
 #include "lb/policies/priority.h"
+#include "lb/policies/random_subsetting.h"
 #include "lb/policies/round_robin.h"
 #include "lb/policies/weighted_target.h"
 #include "lb/registry.h"
@@ -32,6 +33,7 @@ static const struct tc_lb_factory *factories[] = {
     &tc_outlier_detection_factory,
     &tc_weighted_round_robin_factory,
     &tc_least_request_factory,
+    &tc_random_subsetting_factory,
 #if TC_WITH_XDS
     &tc_weighted_target_factory,
     &tc_priority_factory,

@@ -1,10 +1,15 @@
-/* XXH64, seed 0: the hash of A42 for requests and ring entries alike. Pure functions, any thread. */
+/* XXH64; with seed 0 the hash of A42 for requests and ring entries alike. Pure functions, any thread. */
 #ifndef TC_BASE_HASH_H
 #define TC_BASE_HASH_H
 
 #include "base/slice.h"
 
-uint64_t tc_xxh64(const void *data, size_t len);
+uint64_t tc_xxh64_seeded(const void *data, size_t len, uint64_t seed);
+
+static inline uint64_t tc_xxh64(const void *data, size_t len)
+{
+    return tc_xxh64_seeded(data, len, 0);
+}
 
 static inline uint64_t tc_xxh64_slice(struct tc_slice s)
 {

@@ -1,5 +1,5 @@
 /* The config of a policy with children and nothing else of its own: priority, weighted_target, xds_cluster_manager;
- * with one child, cds, xds_cluster_impl and xds_wrr_locality. Immutable and counted, any thread. */
+ * with one child, cds, xds_cluster_impl, xds_wrr_locality and random_subsetting. Immutable and counted, any thread. */
 #ifndef TC_LB_CHILD_CONFIGS_H
 #define TC_LB_CHILD_CONFIGS_H
 
@@ -8,7 +8,7 @@
 struct tc_child_config {
     struct tc_rstr *name;
     struct tc_lb_config *config;
-    uint32_t weight;                   /* weighted_target's, >= 1; 0 for the others */
+    uint32_t weight;                   /* weighted_target's, >= 1; random_subsetting's size; 0 for the others */
     bool ignore_reresolution_requests; /* priority's (A37) */
 };
 

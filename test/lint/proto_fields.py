@@ -34,6 +34,7 @@ ELSEWHERE = {
     "xds/data/orca/v3/orca_load_report.proto": ABSENT,
     "xds/service/orca/v3/orca.proto": ABSENT,
     "envoy/extensions/load_balancing_policies/override_host/v3/override_host.proto": NEWER,
+    "envoy/extensions/load_balancing_policies/random_subsetting/v3/random_subsetting.proto": NEWER,
     LB + "client_side_weighted_round_robin.v3.ClientSideWeightedRoundRobin.metric_names_for_computing_utilization":
         NEWER,
     LB + "common.v3.ConsistentHashingLbConfig.hash_policy": NEWER,

@@ -18,6 +18,7 @@
 #include "pb/envoy/extensions/load_balancing_policies/least_request/v3/least_request.pb-c.h"
 #include "pb/envoy/extensions/load_balancing_policies/maglev/v3/maglev.pb-c.h"
 #include "pb/envoy/extensions/load_balancing_policies/pick_first/v3/pick_first.pb-c.h"
+#include "pb/envoy/extensions/load_balancing_policies/random_subsetting/v3/random_subsetting.pb-c.h"
 #include "pb/envoy/extensions/load_balancing_policies/ring_hash/v3/ring_hash.pb-c.h"
 #include "pb/envoy/extensions/load_balancing_policies/wrr_locality/v3/wrr_locality.pb-c.h"
 #include "pb/xds/type/v3/typed_struct.pb-c.h"
@@ -274,6 +275,25 @@ static json_t *from_wrr_locality(struct tc_decoder *dec, struct tc_slice bytes, 
     return child ? policy_named("xds_wrr_locality_experimental", json_pack("{s:o}", "childPolicy", child)) : NULL;
 }
 
+/* A68. */
+static json_t *from_random_subsetting(struct tc_decoder *dec, struct tc_slice bytes, size_t depth)
+{
+    typedef Envoy__Extensions__LoadBalancingPolicies__RandomSubsetting__V3__RandomSubsetting RandomSubsetting;
+    const RandomSubsetting *m = TC_DECODE(
+        dec, &envoy__extensions__load_balancing_policies__random_subsetting__v3__random_subsetting__descriptor,
+        RandomSubsetting, bytes);
+    if (!m)
+        return NULL;
+    uint32_t size = m->subset_size ? m->subset_size->value : 0;
+    if (size == 0)
+        tc_validation_add_at(dec->errors, ".subset_size", "must be greater than 0");
+    tc_validation_push(dec->errors, ".child_policy");
+    json_t *child = decode_policies(dec, m->child_policy, depth + 1);
+    tc_validation_pop(dec->errors);
+    return policy_named("random_subsetting_experimental",
+                        child ? json_pack("{s:I,s:o}", "subsetSize", (json_int_t)size, "childPolicy", child) : NULL);
+}
+
 static json_t *from_struct(struct tc_decoder *dec, struct tc_slice bytes, size_t depth)
 {
     (void)depth;
@@ -303,6 +323,8 @@ static const struct {
      from_wrr_locality},
     {"envoy.extensions.load_balancing_policies.client_side_weighted_round_robin.v3.ClientSideWeightedRoundRobin",
      "weighted_round_robin", from_client_side_wrr},
+    {"envoy.extensions.load_balancing_policies.random_subsetting.v3.RandomSubsetting", "random_subsetting_experimental",
+     from_random_subsetting},
     {"xds.type.v3.TypedStruct", NULL, from_struct},
     {"udpa.type.v1.TypedStruct", NULL, from_struct},
 };

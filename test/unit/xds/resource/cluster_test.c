@@ -364,6 +364,31 @@ static void least_request(void **state)
     refused(LEAST(",'selection_method':2"), "typed_config.selection_method: must be N_CHOICES or FULL_SCAN");
 }
 
+/* A68. */
+static void random_subsetting(void **state)
+{
+    TC_CASE(SB08);
+    (void)state;
+#define SUBSET(config) POLICY(LB "random_subsetting.v3.RandomSubsetting", config)
+#define CHILD_OF(child) ",'child_policy':{'policies':[" child "]}"
+    check_lb(NULL, POLICIES(SUBSET(",'subset_size':7" CHILD_OF(WRR(POLICY(LB "round_robin.v3.RoundRobin", ""))))),
+             "[{\"random_subsetting_experimental\":{\"subsetSize\":7,\"childPolicy\":["
+             "{\"xds_wrr_locality_experimental\":{\"childPolicy\":[{\"round_robin\":{}}]}}]}}]");
+    check_lb(NULL,
+             POLICIES(SUBSET(",'subset_size':4294967295" CHILD_OF(POLICY(
+                 "xds.type.v3.TypedStruct", ",'type_url':'x/none'") "," POLICY(LB "pick_first.v3.PickFirst", "")))),
+             "[{\"random_subsetting_experimental\":{\"subsetSize\":4294967295,\"childPolicy\":["
+             "{\"pick_first\":{\"shuffleAddressList\":false}}]}}]");
+    refused(POLICIES(SUBSET(CHILD_OF(POLICY(LB "round_robin.v3.RoundRobin", "")))),
+            "typed_config.subset_size: must be greater than 0");
+    refused(POLICIES(SUBSET(",'subset_size':0" CHILD_OF(POLICY(LB "round_robin.v3.RoundRobin", "")))),
+            "typed_config.subset_size: must be greater than 0");
+    refused(POLICIES(SUBSET(",'subset_size':1")),
+            "typed_config.child_policy: no supported load balancing policy config found");
+    refused(POLICIES(SUBSET(",'subset_size':1" CHILD_OF(POLICY(LB "override_host.v3.OverrideHost", "")))),
+            "typed_config.child_policy: no supported load balancing policy config found");
+}
+
 #define CLIENT_WRR(config) POLICY(LB "client_side_weighted_round_robin.v3.ClientSideWeightedRoundRobin", config)
 
 /* A58: durations of 0 and a penalty of 0 are kept; what is absent has the policy's default. */
@@ -613,6 +638,7 @@ int main(void)
         cmocka_unit_test(aggregates_are_bounded),
         cmocka_unit_test(policies_of_aggregates_are_ignored),
         cmocka_unit_test(least_request),
+        cmocka_unit_test(random_subsetting),
         cmocka_unit_test(lb_policy_becomes_json),
         cmocka_unit_test(ring_sizes_are_checked),
         cmocka_unit_test(maglev_of_the_cluster),

@@ -1,0 +1,15 @@
+/* random_subsetting (A68): gives its child some of the endpoints, chosen at random once and for all, so that neither
+ * clients nor backends have a connection for each of the others. Loop thread only. */
+#ifndef TC_LB_POLICIES_RANDOM_SUBSETTING_H
+#define TC_LB_POLICIES_RANDOM_SUBSETTING_H
+
+#include "lb/policy.h"
+
+extern const struct tc_lb_factory tc_random_subsetting_factory;
+
+/* Returns the list of the `size` endpoints with the least hashes of their first address, in the order of the hashes, a
+ * new reference; the same list if it has no more than `size`. Lists of named children keep the endpoints that were
+ * chosen. */
+struct tc_endpoints *tc_random_subset(struct tc_endpoints *all, uint32_t size, uint64_t seed);
+
+#endif
