@@ -184,6 +184,18 @@ def recorded(*server, **options):
         yield recorder
 
 
+def test_wait_for_ready():
+    """A backend that comes after the command."""
+    address = free_address()
+    process = subprocess.Popen([TORC, "bench", "-n", "10", "--wait-for-ready", "--deadline", "60s", "-vv", address, METHOD],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    check(any("refused" in line for line in iter(process.stderr.readline, "")), "the first connection is refused")
+    with running("backend", "--listen", address) as backend:
+        backend.listening()
+        out, err = process.communicate(timeout=WAIT)
+        check(process.returncode == 0 and out.startswith("10 calls in "), f"{out} {err}")
+
+
 def test_count_and_warmup():
     with running("backend", "--count-log") as backend:
         address = backend.listening()
@@ -429,7 +441,8 @@ def test_wrong_requests():
                        (("-n", "18446744073709551616"), "-n: '18446744073709551616'"), (("-n", "x"), "-n: 'x'"),
                        (("--warmup", "5"), "--warmup: '5' is not a duration"), (("--warmup", "5y"), "--warmup: '5y'"),
                        (("--duration", "9x"), "--duration: '9x'"), (("--max-duration", "0s"), "--duration"),
-                       (("--deadline", "x"), "--deadline: 'x'"), (("--call-count", "0"), "--call-count"),
+                       (("--deadline", "x"), "--deadline: 'x'"), (("--call-count", "0"), "--call-count"), (("--call-count", "4294967296"), "--call-count"),
+                       (("-c", "100001"), "-c: '100001'"),
                        (("-d", "a", "--payload", "0"), "--payload goes with none of"), (("-d", "a", "-d", "b"), "once"),
                        (("--data-hex", "0"), "--data-hex"), (("--format", "xml"), "--format"), (("--raw", "--format", "json"), "contradict"),
                        (("-H", "user"), "-H: 'user' does not have the form"), (("-H", "user: {x}"), "-H: '{x}' is not a placeholder"),
@@ -445,6 +458,6 @@ def test_wrong_requests():
 
 
 main(test_closed_loop, test_open_loop, test_extreme_rates, test_latency_from_the_intended_start, test_failures,
-     test_why_it_cannot_connect, test_wrong_usage, test_count_and_warmup, test_bytes_that_are_sent, test_json_that_is_sent,
+     test_why_it_cannot_connect, test_wrong_usage, test_wait_for_ready, test_count_and_warmup, test_bytes_that_are_sent, test_json_that_is_sent,
      test_files_that_cannot_be, test_reports, test_backend_that_dies, test_stall_of_a_server, test_interrupt, test_live_line,
      test_spread_over_a_ring, test_wrong_requests)

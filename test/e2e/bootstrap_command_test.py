@@ -97,6 +97,8 @@ def test_texts():
                        (json.dumps({"xds_servers": [{}] * 5000}), "has 5000 entries, at most 32")):
         faults, _ = findings(text)
         check(any(says in text for text in faults.values()), f"{text[:50]!r}: {faults}")
+    done = run("bootstrap", "--check", "-", stdin=json.dumps({**GOOD, **{f"member{i}{'x' * 50}": i for i in range(50000)}}))
+    check(1000 < done.stdout.count("\n") and len(done.stdout) < 4 << 20, f"{len(done.stdout)} bytes of warnings")
     text = run("bootstrap", "--check", "-", stdin=json.dumps(GOOD)).stdout
     check(text == 'standard input: good: 1 server, the first 127.0.0.1:1 (insecure), node "n1"\n', text)
     _, warnings = findings({"xds_servers": [{"server_uri": "xds:a"}, {"server_uri": "a:1"}]}, 0)

@@ -3,6 +3,7 @@
  * run_phase() runs twice, for the warm-up and for what counts. It alternates between starting what is due and waiting
  * for the loop. The counted phase ends with -n, with --duration or by a signal; run() then waits for what is under way,
  * unless there was a signal: what has ended is printed, and the rest is counted in `unfinished` alone. */
+#include <math.h>
 #include <poll.h>
 #include <stdio.h>
 #include <sys/prctl.h>
@@ -68,9 +69,8 @@ static void run_open(struct bench *b)
         wait_until(b, b->in_flight < b->args.concurrency ? due : b->end_ns);
     }
     uint64_t end = b->interrupted ? TC_MIN(bench_now_ns(), b->end_ns) : b->end_ns;
-    b->not_started = 0;
-    for (uint64_t n = b->started; !b->refused && n < b->count && due_ns(b, n) < end; n++)
-        b->not_started++;
+    double due_calls = TC_MIN(ceil((double)(end - b->begin_ns) * b->args.rps / 1e9), (double)b->count);
+    b->not_started = !b->refused && due_calls > (double)b->started ? (uint64_t)due_calls - b->started : 0;
 }
 
 static void run_closed(struct bench *b)
@@ -122,7 +122,8 @@ static uint64_t connect_ms(const struct bench *b)
 /* Returns the status that a call of the method would fail with now, or 0 if it would wait or be sent. */
 static int why_not(struct bench *b, torc_channel *channel)
 {
-    struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 1};
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 1,
+                                  .wait_for_ready = b->args.wait_for_ready};
     torc_result *result = torc_explain(channel, b->types.path, &o);
     int rc = torc_result_code(result) == TORC_STATUS_OK
                  ? 0
