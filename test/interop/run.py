@@ -15,6 +15,7 @@ sys.dont_write_bytecode = True
 import build_peers  # noqa: E402
 import programs  # noqa: E402
 import suite_agreement  # noqa: E402
+import suite_bench  # noqa: E402
 import suite_buf  # noqa: E402
 import suite_command  # noqa: E402
 import suite_control_plane  # noqa: E402
@@ -38,7 +39,7 @@ SUITES = {"published": suite_published.run, "protos": suite_protos.run, "rpc": s
           "h2spec": suite_h2spec.run,
           "control_plane": suite_control_plane.run, "csds": suite_csds.run,
           "psm": suite_psm.run, "stubs": suite_stubs.run, "json": suite_json.run, "loads": suite_loads.run, "buf": suite_buf.run, "corpora": suite_corpora.run, "etcd": suite_etcd.run, "otlp": suite_otlp.run, "agreement": suite_agreement.run,
-          "command": suite_command.run}
+          "command": suite_command.run, "bench": suite_bench.run}
 COLUMNS = ["suite", "peer", "version", "cases", "passed", "failed", "skipped"]
 
 
