@@ -54,8 +54,8 @@ struct torc_channel_options {
     const char *authority;           /* :authority and TLS name; NULL: from the target */
     const char *user_agent;          /* put before "torc-c/VERSION"; NULL: none */
     const char *service_config_json; /* used when the resolver gives none; NULL: none. Of gRPC's service config count
-                                        loadBalancingConfig, loadBalancingPolicy, methodConfig and retryThrottling;
-                                        healthCheckConfig does not */
+                                        loadBalancingConfig, loadBalancingPolicy, methodConfig, retryThrottling
+                                        and healthCheckConfig (not for xds: targets) */
     const char *xds_bootstrap_json;  /* instead of GRPC_XDS_BOOTSTRAP and GRPC_XDS_BOOTSTRAP_CONFIG; NULL: those */
     const char *http_proxy; /* "http://[user:password@]host[:port]", by HTTP CONNECT (A1), for dns: targets, and ipv4:
                                and ipv6: targets of one address; "http://" may be left out, the port is 443 unless
@@ -99,6 +99,7 @@ struct torc_channel_options {
     const struct torc_interceptor *const *interceptors; /* the application's, outermost first, at most 64
                                                            (torc/interceptor.h); NULL-terminated, NULL: none; copied */
     const struct torc_dialer *dialer; /* opens the channel's connections (torc/dialer.h); copied; NULL: Torc does */
+    int64_t health_checks; /* obey healthCheckConfig of the service config (A17), TORC_ON or TORC_OFF; 0: on */
 };
 
 /* Makes a channel; nothing connects before the first RPC, torc_channel_connect, or torc_channel_state with

@@ -26,7 +26,7 @@ typedef struct torc_health torc_health;
 /* The state of a service, by the numbers of grpc.health.v1. */
 enum torc_health_status {
     TORC_HEALTH_UNKNOWN =
-        0, /* the server does not know; clients that check health send no RPCs (Torc's do not check) */
+        0, /* the server does not know; clients that check health (torc/channel.h: health_checks) send no RPCs */
     TORC_HEALTH_SERVING = 1,     /* RPCs are welcome */
     TORC_HEALTH_NOT_SERVING = 2, /* RPCs would fail */
 };

@@ -75,6 +75,7 @@ static const struct tc_option channel_fields[] = {
     {FIELD(ring_size_cap), RANGE(0, 1, 8388608)},
     {FIELD(interceptors)},
     {FIELD(dialer)},
+    {FIELD(health_checks), OR_MINUS_ONE(1, 1, 1, 0)},
 };
 #undef OF
 

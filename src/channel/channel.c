@@ -20,6 +20,7 @@
 #include "lb/registry.h"
 #include "runtime/runtime.h"
 #include "subchannel/endpoint_security.h"
+#include "subchannel/health.h"
 #include "subchannel/subchannel.h"
 
 static void on_idle_timer(struct tc_timer *timer);
@@ -356,6 +357,9 @@ bool tc_channel_on_result(void *arg, struct tc_resolver_result *r)
         }
         tc_service_config_unref(ch->resolution.service_config);
         ch->resolution.service_config = config;
+        /* Resolvers that choose the policy themselves (xDS) have no service config that could ask for health checks. */
+        tc_health_checks_set(ch->conn_config->health,
+                             config && !r->lb_config ? tc_service_config_health(config) : NULL);
     }
     ok = update_policy(ch, r) && !refused;
     if (!only_error) {
@@ -382,6 +386,7 @@ static void channel_end_connections(torc_channel *ch)
 {
     tc_pool_channel_gone(tc_runtime_pool(ch->rt), ch->conn_config);
     tc_dialer_end(ch->conn_config->dialer, ch->loop);
+    tc_health_checks_end(ch->conn_config->health);
 }
 
 void tc_channel_end(torc_channel *ch, const struct tc_status *status, bool tell)

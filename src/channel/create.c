@@ -16,6 +16,7 @@
 #include "creds/xds.h"
 #include "resolver/builtin.h"
 #include "runtime/runtime.h"
+#include "subchannel/health.h"
 
 static const struct tc_resolver_class *resolver_find(const struct tc_channel_plugins *p, struct tc_slice scheme)
 {
@@ -114,6 +115,7 @@ static struct tc_conn_config *conn_config_make(const torc_channel *ch, struct tc
     c->max_header_list_bytes = (uint64_t)o->max_header_list_bytes;
     c->max_request_header_bytes = (uint64_t)o->max_request_header_bytes;
     c->is_private = ch->is_private;
+    c->health = o->health_checks ? tc_health_checks_new(ch->loop) : NULL;
     c->dialer = dialer;
     if (dialer)
         tc_dialer_accept(dialer);

@@ -6,10 +6,7 @@
  * names. */
 #include "channel/service_config.h"
 
-#include <stdatomic.h>
-
 #include "base/json.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/table.h"
@@ -29,6 +26,7 @@ struct tc_service_config {
     struct name_entry *names;
     TC_VEC(struct tc_method_config *) methods;
     struct tc_retry_throttle throttle;
+    struct tc_rstr *health; /* healthCheckConfig.serviceName; NULL: not set */
 };
 
 /* proto3 JSON's Duration at a key. Returns false if it is absent, or malformed; then an error is added. */
@@ -236,21 +234,15 @@ static void lb_parse(struct tc_service_config *c, const struct tc_lb_registry *r
     tc_free(lower);
 }
 
-/* A17 is not supported. Logged once, because resolvers bring the same config again and again. */
-static void health_check_parse(const json_t *root, struct tc_validation_errors *f)
+static void health_check_parse(struct tc_service_config *c, const json_t *root, struct tc_validation_errors *f)
 {
-    static atomic_flag told = ATOMIC_FLAG_INIT;
     const json_t *health;
     const char *service;
     if (!tc_json_get_obj(root, "healthCheckConfig", &health, f))
         return;
     tc_validation_push(f, ".healthCheckConfig");
-    if (tc_json_get_str(health, "serviceName", &service, f) && tc_log_enabled(TC_LOG_CHANNEL, TORC_LOG_WARN) &&
-        !atomic_flag_test_and_set(&told))
-        TC_LOG(TC_LOG_CHANNEL, TORC_LOG_WARN,
-               "a service config asks for health checks (healthCheckConfig, service \"" TC_SHOWN
-               "\"), which Torc does not support: endpoints count as healthy while they are connected",
-               TC_SHOW(service));
+    if (tc_json_get_str(health, "serviceName", &service, f))
+        c->health = tc_rstr_str(service);
     tc_validation_pop(f);
 }
 
@@ -272,7 +264,7 @@ struct tc_service_config *tc_service_config_parse(const struct tc_lb_registry *r
         tc_validation_add(&f, "must be an object");
     } else {
         lb_parse(c, registry, root, &f);
-        health_check_parse(root, &f);
+        health_check_parse(c, root, &f);
         if (tc_json_get_obj(root, "retryThrottling", &throttling, &f)) {
             tc_validation_push(&f, ".retryThrottling");
             retry_throttle_parse(&c->throttle, throttling, &f);
@@ -319,12 +311,18 @@ void tc_service_config_unref(struct tc_service_config *c)
     tc_vec_fini(&c->methods);
     if (c->lb)
         tc_lb_config_unref(c->lb);
+    tc_rstr_unref(c->health);
     tc_free(c);
 }
 
 struct tc_lb_config *tc_service_config_lb(const struct tc_service_config *c)
 {
     return c->lb;
+}
+
+struct tc_rstr *tc_service_config_health(const struct tc_service_config *c)
+{
+    return c->health;
 }
 
 const struct tc_retry_throttle *tc_service_config_throttle(const struct tc_service_config *c)

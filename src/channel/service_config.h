@@ -25,6 +25,8 @@ struct tc_service_config *tc_service_config_ref(struct tc_service_config *c);
 void tc_service_config_unref(struct tc_service_config *c);
 /* Returns the LB policy; NULL if the config does not name one. Borrowed. */
 struct tc_lb_config *tc_service_config_lb(const struct tc_service_config *c);
+/* Returns the service whose health is checked (A17), "" for the whole server; NULL: none. Borrowed. */
+struct tc_rstr *tc_service_config_health(const struct tc_service_config *c);
 /* retryThrottling (A6); max 0: none. */
 const struct tc_retry_throttle *tc_service_config_throttle(const struct tc_service_config *c);
 /* Returns the config of "/package.Service/Method": by method, else by service, else the default; NULL: none.

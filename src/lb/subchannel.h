@@ -19,8 +19,12 @@ struct tc_subchannel;
 /* status: why, in TRANSIENT_FAILURE (and, in IDLE, why the connection was lost, or OK). Borrowed for the call. */
 typedef void (*tc_subchannel_state_fn)(void *arg, enum torc_connectivity state, const struct tc_status *status);
 
-/* health: OK, or why the endpoint must not be used although it is connected. Borrowed for the call. */
+/* health: OK, TC_HEALTH_PENDING, or why the endpoint must not be used although it is connected. Borrowed for the
+ * call. */
 typedef void (*tc_subchannel_health_fn)(void *arg, const struct tc_status *health);
+
+/* The code of a health that is not known yet. */
+enum { TC_HEALTH_PENDING = -1 };
 
 struct tc_subchannel_ops {
     /* Starts connecting when IDLE; otherwise does nothing. */
@@ -63,7 +67,7 @@ static inline void tc_subchannel_release(struct tc_subchannel *sc)
 }
 
 /* Starts A61's generic health report, for the pick_first of one endpoint that has chosen its subchannel. Returns the
- * present health (OK: fit; borrowed, valid for the present call); from then on on_health is called through the serial
+ * present health (borrowed, valid for the present call); from then on on_health is called through the serial
  * queue with each change. A later call replaces on_health. Policies that eject endpoints or check their health wrap
  * this report, never the connectivity: an unfit endpoint keeps its connection. */
 static inline const struct tc_status *tc_subchannel_watch_health(struct tc_subchannel *sc,

@@ -1,6 +1,7 @@
 #include "subchannel/conn_config.h"
 
 #include "base/mem.h"
+#include "subchannel/health.h"
 
 struct tc_conn_config *tc_conn_config_secured(const struct tc_conn_config *c, torc_credentials *creds,
                                               struct tc_rstr *server_name)
@@ -28,6 +29,8 @@ void tc_conn_config_unref(struct tc_conn_config *c)
     torc_credentials_unref(c->creds);
     tc_rstr_unref(c->server_name);
     tc_dialer_unref(c->dialer);
+    if (!c->channel)
+        tc_health_checks_free(c->health);
     tc_conn_config_unref(c->channel);
     tc_free(c);
 }

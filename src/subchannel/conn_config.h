@@ -9,6 +9,8 @@
 #include "io/backoff.h"
 #include "io/dialer.h"
 
+struct tc_health_checks;
+
 struct tc_conn_config {
     struct tc_ref ref;
     torc_credentials *creds;     /* a reference */
@@ -22,9 +24,10 @@ struct tc_conn_config {
     uint64_t max_request_header_bytes;
     struct tc_dialer *dialer; /* opens the connections (io/dialer.h), a reference; NULL: connect(2) */
     /* Not compared: */
-    bool gone;                      /* the channel of the config has ended */
-    bool is_private;                /* the config's channel is private (to an xDS server, say) */
-    struct tc_conn_config *channel; /* of tc_conn_config_secured: the channel's own config (a reference); else NULL */
+    bool gone;                       /* the channel of the config has ended */
+    bool is_private;                 /* the config's channel is private (to an xDS server, say) */
+    struct tc_health_checks *health; /* of the channel, whose own config owns it; NULL: off */
+    struct tc_conn_config *channel;  /* of tc_conn_config_secured: the channel's own config (a reference); else NULL */
 };
 
 /* Returns a copy with other credentials and another name for their handshake. Takes references of its own. */

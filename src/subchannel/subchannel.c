@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "subchannel/connection.h"
+#include "subchannel/health.h"
 
 /* A state that the policy has not heard of yet. */
 struct note {
@@ -23,6 +24,7 @@ struct handle {
     struct tc_connection *connection;
     struct tc_conn_config *config; /* of the channel that made the subchannel; a reference */
     struct tc_connection_watch watch;
+    struct tc_health_watch health;
     struct tc_task deliver;
     struct note *first, **last;
     enum torc_connectivity shown; /* the last state that was queued for the policy */
@@ -113,12 +115,20 @@ static void handle_watch_side(struct tc_subchannel *sc, struct tc_side_watch *w)
     tc_side_streams_watch(&TC_CONTAINER_OF(sc, struct handle, base)->connection->side_streams, w);
 }
 
+static const struct tc_status *handle_watch_health(struct tc_subchannel *sc, tc_subchannel_health_fn on_health,
+                                                   void *arg)
+{
+    struct handle *h = TC_CONTAINER_OF(sc, struct handle, base);
+    return tc_health_watch_start(&h->health, h->config->health, &h->connection->side_streams, on_health, arg);
+}
+
 static void handle_release(struct tc_subchannel *sc)
 {
     struct handle *h = TC_CONTAINER_OF(sc, struct handle, base);
     struct tc_connection *c = h->connection;
     struct tc_conn_config *config = h->config;
     tc_list_remove(&h->watch.link);
+    tc_health_watch_end(&h->health);
     tc_task_cancel(&h->deliver);
     while (h->first) {
         struct note *n = h->first;
@@ -139,6 +149,7 @@ static const struct tc_subchannel_ops handle_ops = {
     .reset_backoff = handle_reset_backoff,
     .inner = handle_inner,
     .release = handle_release,
+    .watch_health = handle_watch_health,
     .watch_side = handle_watch_side,
 };
 
@@ -170,8 +181,10 @@ const char *tc_subchannel_stage(const struct tc_subchannel *sc)
 {
     if (sc->ops != &handle_ops)
         return NULL;
-    const struct tc_connection *c = TC_CONTAINER_OF(sc, struct handle, base)->connection;
-    return c->state == TORC_CONNECTIVITY_CONNECTING ? tc_connection_stage(c) : NULL;
+    const struct handle *h = TC_CONTAINER_OF(sc, const struct handle, base);
+    if (h->connection->state == TORC_CONNECTIVITY_CONNECTING)
+        return tc_connection_stage(h->connection);
+    return tc_health_watch_pending(&h->health) ? "the answer to its health check" : NULL;
 }
 
 struct tc_transport *tc_subchannel_transport(struct tc_subchannel *sc)

@@ -17,8 +17,8 @@ struct tc_subchannel *tc_subchannel_new(struct tc_pool *p, struct tc_conn_config
                                         const struct tc_addr *addr, tc_subchannel_state_fn on_state, void *arg,
                                         tc_conn_observer_fn observer, void *observer_arg);
 
-/* Returns the event that the connection waits for, for people: "the TLS handshake". NULL if it is not CONNECTING or
- * `sc` was not made by tc_subchannel_new. */
+/* Returns the event that the connection waits for, for people: "the TLS handshake". NULL if it waits for nothing
+ * or `sc` was not made by tc_subchannel_new. */
 const char *tc_subchannel_stage(const struct tc_subchannel *sc);
 /* Returns the connected transport; NULL if there is none now or `sc` was not made by tc_subchannel_new. */
 struct tc_transport *tc_subchannel_transport(struct tc_subchannel *sc);

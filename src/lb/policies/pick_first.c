@@ -84,9 +84,12 @@ static enum tc_pick_kind pf_pick_unconnected(struct pick_first *p, const struct 
 {
     if (p && p->state == TORC_CONNECTIVITY_IDLE && !args->dry)
         tc_loop_defer(p->base.helper->env->loop, &p->exit_idle_task);
-    if (TC_UNLIKELY(args->trace != NULL) && p && p->state == TORC_CONNECTIVITY_CONNECTING && p->next > 0 &&
-        p->next <= p->n)
-        args->trace->awaited = p->addresses[p->next - 1]->sc;
+    if (TC_UNLIKELY(args->trace != NULL) && p && p->state == TORC_CONNECTIVITY_CONNECTING) {
+        if (p->selected)
+            args->trace->awaited = p->selected->sc;
+        else if (p->next > 0 && p->next <= p->n)
+            args->trace->awaited = p->addresses[p->next - 1]->sc;
+    }
     return TC_PICK_QUEUE;
 }
 
@@ -129,7 +132,7 @@ static struct tc_picker *pf_picker_new(struct pick_first *p)
     struct pf_picker *pp = TC_NEW(struct pf_picker);
     tc_picker_init(&pp->base, &pf_picker_ops);
     pp->owner = p;
-    pp->sc = p->selected ? p->selected->sc : NULL;
+    pp->sc = p->selected && p->state == TORC_CONNECTIVITY_READY ? p->selected->sc : NULL;
     p->published = pp;
     return &pp->base;
 }
@@ -284,15 +287,17 @@ static void pf_set_last_error(struct pick_first *p, const struct pf_address *s, 
     tc_buf_fini(&addr);
 }
 
-/* The selected connection is READY: reports READY, unless a wrapping policy says that the endpoint is unfit. */
+/* The selected connection is READY: reports READY, unless the endpoint is unfit or its health is not known yet. */
 static void pf_report_health(struct pick_first *p, const struct tc_status *health)
 {
     if (tc_status_ok(health)) {
         pf_report(p, TORC_CONNECTIVITY_READY, NULL);
-        return;
+    } else if (health->code != TC_HEALTH_PENDING) {
+        pf_set_last_error(p, p->selected, health);
+        pf_report_failure(p);
+    } else if (p->state != TORC_CONNECTIVITY_CONNECTING) {
+        pf_report(p, TORC_CONNECTIVITY_CONNECTING, NULL);
     }
-    pf_set_last_error(p, p->selected, health);
-    pf_report_failure(p);
 }
 
 static void on_health(void *arg, const struct tc_status *health)
@@ -312,7 +317,10 @@ static void pf_address_connected(struct pick_first *p, struct pf_address *s)
             pf_address_release(p->addresses[i]);
     p->selected = s;
     /* A61: health counts below a petiole policy only. An unfit endpoint keeps its connection. */
-    pf_report_health(p, p->petiole ? tc_subchannel_watch_health(s->sc, on_health, s) : &fit);
+    const struct tc_status *health = p->petiole ? tc_subchannel_watch_health(s->sc, on_health, s) : &fit;
+    /* A62: TRANSIENT_FAILURE sticks until a connection can be used. */
+    if (health->code != TC_HEALTH_PENDING || p->state != TORC_CONNECTIVITY_TRANSIENT_FAILURE)
+        pf_report_health(p, health);
 }
 
 /* In the pass the next address is tried at once, if this was the last one tried. */

@@ -28,6 +28,9 @@ struct fake_sc {
     } pending[MAX_PENDING]; /* reported later through the serial queue */
     size_t n_pending;
     struct tc_task task;
+    struct tc_status health;
+    tc_subchannel_health_fn on_health; /* NULL: not watched */
+    void *health_arg;
 };
 
 /* --- subchannels --- */
@@ -91,6 +94,7 @@ static void sc_release(struct tc_subchannel *base)
         tc_status_fini(&sc->pending[i].status);
     tc_endpoint_unref(sc->base.endpoint);
     tc_addr_fini(&sc->base.addr);
+    tc_status_fini(&sc->health);
     tc_free(sc->text);
     tc_free(sc);
 }
@@ -109,10 +113,19 @@ static void sc_watch_side(struct tc_subchannel *base, struct tc_side_watch *w)
     tc_list_append(&sc->lb->side_watches, &w->link);
 }
 
+static const struct tc_status *sc_watch_health(struct tc_subchannel *base, tc_subchannel_health_fn on_health, void *arg)
+{
+    struct fake_sc *sc = (struct fake_sc *)base;
+    sc->on_health = on_health;
+    sc->health_arg = arg;
+    return &sc->health;
+}
+
 static const struct tc_subchannel_ops sc_ops = {.connect = sc_connect,
                                                 .reset_backoff = sc_reset_backoff,
                                                 .inner = sc_inner,
                                                 .release = sc_release,
+                                                .watch_health = sc_watch_health,
                                                 .watch_side = sc_watch_side};
 
 /* --- the helper --- */
@@ -124,6 +137,7 @@ static struct tc_subchannel *on_create(struct tc_lb_helper *h, struct tc_endpoin
     struct fake_sc *sc = TC_NEW(struct fake_sc);
     sc->base = (struct tc_subchannel){&sc_ops, tc_endpoint_ref(endpoint), tc_addr_ref(addr), on_state, arg};
     sc->lb = f;
+    sc->health.code = f->health;
     sc->text = tc_addr_text(addr);
     tc_task_init(&sc->task, on_deliver);
     queue_state(sc, TORC_CONNECTIVITY_IDLE, NULL);
@@ -405,6 +419,19 @@ void fake_lb_set_in(struct fake_lb *f, const char *addr, const char *zone, enum 
 static const struct fake_sc *own(struct tc_subchannel *sc)
 {
     return (const struct fake_sc *)tc_subchannel_innermost(sc);
+}
+
+void fake_lb_set_health(struct fake_lb *f, const char *addr, int code, const char *text)
+{
+    for (size_t i = 0; i < f->subchannels.len; i++) {
+        struct fake_sc *sc = f->subchannels.data[i];
+        if (strcmp(sc->text, addr) != 0)
+            continue;
+        tc_status_set(&sc->health, tc_status_make(code, TORC_LAYER_LB, "%s", text));
+        if (sc->on_health)
+            sc->on_health(sc->health_arg, &sc->health);
+    }
+    tc_loop_drain(f->loop);
 }
 
 struct tc_side_watch *fake_lb_side_watch(const struct fake_lb *f, const char *addr)

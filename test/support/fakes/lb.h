@@ -25,6 +25,7 @@ struct fake_lb {
     struct tc_buf history;  /* states in order, repeats joined: "CONNECTING READY " */
     struct tc_buf connects; /* addresses in the order of attempts: "1.1.1.1:1 2.2.2.2:2 " */
     unsigned reresolutions;
+    int health;                           /* the code of a new subchannel's health */
     struct tc_link side_watches;          /* struct tc_side_watch, in the order of their starts */
     TC_VEC(struct fake_sc *) subchannels; /* that exist now */
     struct tc_arena arena;
@@ -60,6 +61,8 @@ void fake_lb_set_failed(struct fake_lb *f, const char *addr, const char *why);
 void fake_lb_set_at(struct fake_lb *f, size_t i, enum torc_connectivity state);
 /* Sets f->subchannels.data[i] without running the loop: the policy is told in the next turn. */
 void fake_lb_queue_at(struct fake_lb *f, size_t i, enum torc_connectivity state);
+/* Sets the health of all subchannels of the address, in use or not, and runs the loop. */
+void fake_lb_set_health(struct fake_lb *f, const char *addr, int code, const char *text);
 /* Returns the number of existing subchannels with that address, or with any address if NULL. */
 unsigned fake_lb_count(const struct fake_lb *f, const char *addr);
 /* Returns the watch of a side stream on the address's subchannel; NULL if there is none. */

@@ -35,6 +35,36 @@ static void by_success_rate(void **state)
     assert_string_equal(tc_buf_cstr(&f->history), "CONNECTING READY ");
 }
 
+/* An ejected endpoint is unfit whatever its server says, and then as its server says. */
+static void health_below(void **state)
+{
+    TC_CASE(CH11);
+    static const struct {
+        int code;
+        const char *text;
+        bool used;
+    } rows[] = {
+        {TORC_STATUS_OK, "", true}, {TORC_STATUS_UNAVAILABLE, "not serving", false}, {TC_HEALTH_PENDING, "", false}};
+    (void)state;
+    for (size_t i = 0; i < TC_ARRAY_LEN(rows); i++) {
+        struct fake_lb *f = fake_lb_new("outlier_detection");
+        kit_outlier_start(f, ALL, KEEN ", " RR);
+        kit_outlier_run(f, 40, A);
+        tc_loop_advance(f->loop, 10 * SECOND);
+        assert_int_equal(kit_outlier_run(f, 30, "").at[0], 0);
+        fake_lb_set_health(f, A, rows[i].code, rows[i].text);
+        fake_lb_set_health(f, B, TORC_STATUS_UNAVAILABLE, "not serving");
+        struct kit_outlier_counts counts = kit_outlier_run(f, 30, "");
+        assert_true(counts.at[0] == 0 && counts.at[1] == 0 && counts.none == 0);
+        tc_loop_advance(f->loop, 40 * SECOND);
+        counts = kit_outlier_run(f, 30, "");
+        assert_true(counts.at[0] == (rows[i].used ? 10 : 0) && counts.at[1] == 0 && counts.none == 0);
+        fake_lb_set_health(f, A, TORC_STATUS_OK, "");
+        assert_int_equal(kit_outlier_run(f, 30, "").at[0], 10);
+        fake_lb_free(f);
+    }
+}
+
 static uint64_t hash_of(const char *key)
 {
     char *text = tc_asprintf("%s_0", key);
@@ -386,6 +416,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         OUTLIER_TEST(by_success_rate),
+        OUTLIER_TEST(health_below),
         OUTLIER_TEST(max_ejection_percent),
         cmocka_unit_test(max_ejection_percent_bounds),
         cmocka_unit_test(large_stdev_factor),

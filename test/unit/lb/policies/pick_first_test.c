@@ -473,10 +473,40 @@ static void trace_names_policy_and_address(void **state)
     f->args.trace = NULL;
 }
 
+/* Below a petiole policy the selected address is not picked before its health is known. */
+static void health_is_waited_for(void **state)
+{
+    TC_CASE(CH10);
+    (void)state;
+    struct fake_lb *f = fake_lb_new("pick_first");
+    f->health = TC_HEALTH_PENDING;
+    fake_lb_update(f, fake_lb_endpoints("1.1.1.1:1,2.2.2.2:2"), tc_pick_first_config_new_petiole(), NULL);
+    tc_loop_advance(f->loop, 250); /* the second address is tried, too */
+    fake_lb_set(f, "1.1.1.1:1", TORC_CONNECTIVITY_READY);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_CONNECTING);
+    assert_string_equal(fake_lb_pick(f), "QUEUE");
+    /* A trace names the connection whose health is waited for. */
+    struct tc_pick_trace trace = {.arena = &f->arena};
+    struct tc_pick_args args = {.dry = true, .trace = &trace};
+    struct tc_pick pick = {0};
+    assert_int_equal(tc_picker_pick(f->picker, &args, &pick), TC_PICK_QUEUE);
+    assert_non_null(trace.awaited);
+    fake_lb_set_health(f, "1.1.1.1:1", TORC_STATUS_OK, "");
+    assert_string_equal(fake_lb_pick(f), "1.1.1.1:1");
+    /* An endpoint with new attributes is connected again beside the old connection. */
+    fake_lb_update(f, fake_lb_endpoints("1.1.1.1:1,2.2.2.2:2!DRAINING"), tc_pick_first_config_new_petiole(), NULL);
+    fake_lb_set(f, "1.1.1.1:1", TORC_CONNECTIVITY_READY);
+    assert_string_equal(fake_lb_pick(f), "QUEUE");
+    fake_lb_set_health(f, "1.1.1.1:1", TORC_STATUS_OK, "");
+    assert_string_equal(fake_lb_pick(f), "1.1.1.1:1");
+    fake_lb_free(f);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(health_is_waited_for),
         TEST(first_address_serves),
         TEST(next_at_once_after_a_failure),
         TEST(second_beside_a_hanging_first),

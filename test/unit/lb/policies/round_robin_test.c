@@ -258,12 +258,54 @@ static void an_update_overtakes_another(void **state)
     f->policy->ops->reset_backoff(f->policy);
 }
 
+static void unhealthy_ones_are_skipped(void **state)
+{
+    TC_CASE(CH10);
+    struct fake_lb *f = *state;
+    unsigned counts[4];
+    f->health = TC_HEALTH_PENDING;
+    update(f, A " " B);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
+    fake_lb_set(f, B, TORC_CONNECTIVITY_READY);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_CONNECTING);
+    assert_string_equal(fake_lb_pick(f), "QUEUE");
+    fake_lb_set_health(f, A, TORC_STATUS_UNAVAILABLE, "not serving");
+    assert_int_equal(f->state, TORC_CONNECTIVITY_CONNECTING);
+    fake_lb_set_health(f, B, TORC_STATUS_OK, "");
+    assert_string_equal(fake_lb_pick(f), B);
+    fake_lb_set_health(f, A, TORC_STATUS_OK, "");
+    count(f, 100, counts);
+    assert_true(counts[0] == 50 && counts[1] == 50);
+    fake_lb_set_health(f, A, TORC_STATUS_UNAVAILABLE, "not serving");
+    fake_lb_set_health(f, B, TORC_STATUS_UNAVAILABLE, "gone fishing");
+    assert_string_equal(fake_lb_pick(f), "FAIL");
+    assert_non_null(strstr(fake_lb_pick_error(f), B ": gone fishing"));
+    /* Another service is asked about: its answer is waited for. */
+    fake_lb_set_health(f, A, TC_HEALTH_PENDING, "");
+    assert_string_equal(fake_lb_pick(f), "QUEUE");
+    fake_lb_set_health(f, A, TORC_STATUS_OK, "");
+    assert_string_equal(fake_lb_pick(f), A);
+    assert_string_equal(tc_buf_cstr(&f->history), "CONNECTING READY TF CONNECTING READY ");
+    assert_connects(f, A " " B " ");
+    /* A62: TRANSIENT_FAILURE sticks, also while the health of a new connection is not known. */
+    fake_lb_set(f, A, TORC_CONNECTIVITY_IDLE);
+    fake_lb_set_failed(f, A, "refused");
+    fake_lb_set(f, A, TORC_CONNECTIVITY_IDLE);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
+    assert_string_equal(fake_lb_pick(f), "FAIL");
+    fake_lb_set_health(f, A, TORC_STATUS_OK, "");
+    assert_string_equal(fake_lb_pick(f), A);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(each_in_turn),
         TEST(failing_ones_are_skipped),
+        TEST(unhealthy_ones_are_skipped),
         TEST(updates_fail_nothing),
         TEST(an_equal_update_keeps_the_turn),
         TEST(empty_and_errors),
