@@ -17,6 +17,10 @@
 #include "pb/envoy/service/discovery/v3/discovery.pb-c.h"
 #include "proto/pack.h"
 
+#define WRAPPER_URL "type.googleapis.com/envoy.service.discovery.v3.Resource"
+/* The resources of this type have no names of their own. */
+#define COLLECTION_URL "type.googleapis.com/envoy.config.endpoint.v3.LbEndpointCollection"
+
 /* A client's resources of one type. */
 struct ads_type {
     struct tc_rstr *type_url;
@@ -105,8 +109,9 @@ static bool type_is_full_state(struct tc_slice type_url)
            tc_slice_eq_str(type_url, "type.googleapis.com/envoy.config.cluster.v3.Cluster");
 }
 
-void tc_ads_send(struct tc_ads *a, struct tc_slice type_url, struct tc_slice version, const struct tc_slice *resources,
-                 size_t n)
+/* `wrapped`: the resources are of that type, but stand in Resource messages. */
+static void ads_send(struct tc_ads *a, struct tc_slice type_url, struct tc_slice version,
+                     const struct tc_slice *resources, size_t n, bool wrapped)
 {
     struct ads_type *t = ads_type(a, type_url);
     Envoy__Service__Discovery__V3__DiscoveryResponse response = ENVOY__SERVICE__DISCOVERY__V3__DISCOVERY_RESPONSE__INIT;
@@ -122,7 +127,7 @@ void tc_ads_send(struct tc_ads *a, struct tc_slice type_url, struct tc_slice ver
     t->answered = false;
     for (size_t i = 0; i < n; i++) {
         google__protobuf__any__init(&anys[i]);
-        anys[i].type_url = t->type_url->data;
+        anys[i].type_url = wrapped ? (char *)(uintptr_t)WRAPPER_URL : t->type_url->data;
         anys[i].value.data = (uint8_t *)(uintptr_t)resources[i].data;
         anys[i].value.len = resources[i].len;
         list[i] = &anys[i];
@@ -137,6 +142,12 @@ void tc_ads_send(struct tc_ads *a, struct tc_slice type_url, struct tc_slice ver
     tc_buf_fini(&out);
     tc_free(anys);
     tc_free(list);
+}
+
+void tc_ads_send(struct tc_ads *a, struct tc_slice type_url, struct tc_slice version, const struct tc_slice *resources,
+                 size_t n)
+{
+    ads_send(a, type_url, version, resources, n, false);
 }
 
 static int compare_names(const void *a, const void *b)
@@ -197,6 +208,19 @@ static bool type_up_to_date(const struct ads_type *t, const struct tc_set_resour
     return true;
 }
 
+/* Writes a Resource message, which names what it holds. */
+static void resource_wrap(const struct ads_type *t, const struct tc_set_resource *from, struct tc_buf *out)
+{
+    Envoy__Service__Discovery__V3__Resource resource = ENVOY__SERVICE__DISCOVERY__V3__RESOURCE__INIT;
+    Google__Protobuf__Any any = GOOGLE__PROTOBUF__ANY__INIT;
+    any.type_url = t->type_url->data;
+    any.value.data = (uint8_t *)(uintptr_t)from->value->data;
+    any.value.len = from->value->len;
+    resource.name = from->name->data;
+    resource.resource = &any;
+    tc_pack(&resource.base, out);
+}
+
 /* Sends a response of the type if the client should have something else than it has, or if its first request is due. */
 static void type_respond(struct tc_ads *a, struct ads_type *t)
 {
@@ -218,14 +242,21 @@ static void type_respond(struct tc_ads *a, struct ads_type *t)
         return;
     }
     struct tc_slice *values = tc_calloc(n, sizeof(*values));
+    struct tc_buf *wrappers = tc_calloc(n, sizeof(*wrappers));
+    bool wrapped = tc_slice_eq_str(tc_rstr_slice(t->type_url), COLLECTION_URL);
     type_clear_sent(t);
     for (size_t i = 0; i < n; i++) {
-        values[i] = tc_rstr_slice(want[i]->value);
+        if (wrapped)
+            resource_wrap(t, want[i], &wrappers[i]);
+        values[i] = wrapped ? tc_buf_slice(&wrappers[i]) : tc_rstr_slice(want[i]->value);
         *tc_vec_push(&t->has) =
             (struct tc_set_resource){.name = tc_rstr_ref(want[i]->name), .value = tc_rstr_ref(want[i]->value)};
     }
-    tc_ads_send(a, tc_rstr_slice(t->type_url), have->version ? tc_rstr_slice(have->version) : tc_slice_str("0"), values,
-                n);
+    ads_send(a, tc_rstr_slice(t->type_url), have->version ? tc_rstr_slice(have->version) : tc_slice_str("0"), values, n,
+             wrapped);
+    for (size_t i = 0; i < n; i++)
+        tc_buf_fini(&wrappers[i]);
+    tc_free(wrappers);
     tc_free(values);
     tc_free(want);
 }

@@ -1,6 +1,18 @@
-/* ClusterLoadAssignments. */
+/* ClusterLoadAssignments, and the same bytes as LbEndpointCollections. */
 #include "resource.h"
 #include "xds/resource/endpoints.h"
+
+static void check_endpoints(const struct tc_eds_endpoint *list, size_t n)
+{
+    struct tc_buf text = {0};
+    for (size_t i = 0; i < n; i++) {
+        const struct tc_eds_endpoint *e = &list[i];
+        TC_FUZZ_CHECK(e->weight > 0 && e->n_addrs > 0);
+        for (size_t k = 0; k < e->n_addrs; k++)
+            tc_addr_format(&e->addrs[k], &text);
+    }
+    tc_buf_fini(&text);
+}
 
 static void check_locality(const struct tc_eds_locality *l)
 {
@@ -8,13 +20,22 @@ static void check_locality(const struct tc_eds_locality *l)
     TC_FUZZ_CHECK(l->weight > 0);
     tc_eds_locality_format(l, &text);
     TC_FUZZ_CHECK(text.len > 0);
-    for (size_t i = 0; i < l->n; i++) {
-        const struct tc_eds_endpoint *e = &l->endpoints[i];
-        TC_FUZZ_CHECK(e->weight > 0 && e->n_addrs > 0);
-        for (size_t k = 0; k < e->n_addrs; k++)
-            tc_addr_format(&e->addrs[k], &text);
-    }
+    TC_FUZZ_CHECK(!l->collection || (l->n == 0 && l->collection->len > 0));
+    check_endpoints(l->endpoints, l->n);
     tc_buf_fini(&text);
+}
+
+static void check_collection(const uint8_t *data, size_t size)
+{
+    struct tc_buf bytes = {0};
+    struct tc_xds_resource *r = tc_fuzz_decode(&tc_eds_collection_type, data, size, &bytes);
+    if (r) {
+        const struct tc_eds_collection *c = tc_eds_collection_of(r);
+        TC_FUZZ_CHECK(c->n <= c->n_addrs);
+        check_endpoints(c->endpoints, c->n);
+    }
+    tc_xds_resource_unref(r);
+    tc_buf_fini(&bytes);
 }
 
 static int compare(const struct tc_rstr *a, const struct tc_rstr *b)
@@ -50,5 +71,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         TC_FUZZ_CHECK(e->drops[i].category && e->drops[i].millionths <= 1000000);
     tc_xds_resource_unref(r);
     tc_buf_fini(&bytes);
+    check_collection(data, size);
     return 0;
 }

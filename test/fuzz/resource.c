@@ -63,7 +63,8 @@ static struct tc_xds_resource *decode(const struct tc_xds_resource_type *type, s
     TC_FUZZ_CHECK((r == NULL) == tc_validation_any(&errors));
     TC_FUZZ_CHECK(errors.path.len == 0);
     TC_FUZZ_CHECK(tc_utf8_valid(tc_slice_str(tc_validation_text(&errors)))); /* it goes into a NACK */
-    TC_FUZZ_CHECK(!r || (name && r->type == type));
+    bool nameless = type->peek_name(bytes).len == 0;                         /* LbEndpointCollection */
+    TC_FUZZ_CHECK(!r || ((name || nameless) && r->type == type));
     tc_rstr_unref(name);
     tc_validation_fini(&errors);
     return r;

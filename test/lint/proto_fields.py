@@ -39,6 +39,7 @@ ELSEWHERE = {
         NEWER,
     LB + "common.v3.ConsistentHashingLbConfig.hash_policy": NEWER,
     "envoy.admin.v3.ClientResourceStatus.RECEIVED_ERROR": NEWER,  # A88
+    "envoy.config.endpoint.v3.LbEndpointCollection.entries": NEWER,  # A95
     "envoy.admin.v3.ClientResourceStatus.TIMEOUT": NEWER,  # A88
     "envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext.auto_host_sni": NEWER,  # A101
     "envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext.auto_sni_san_validation": NEWER,  # A101

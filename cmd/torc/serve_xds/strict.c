@@ -45,7 +45,7 @@ void strict_check(void *arg, struct tc_slice type_url, struct tc_slice name, str
                   struct tc_validation_errors *errors)
 {
     static const struct tc_xds_resource_type *const types[] = {&tc_listener_type, &tc_route_config_type,
-                                                               &tc_cluster_type, &tc_eds_type};
+                                                               &tc_cluster_type, &tc_eds_type, &tc_eds_collection_type};
     const struct strict *s = arg;
     const struct tc_xds_resource_type *type = NULL;
     for (size_t i = 0; i < TC_ARRAY_LEN(types); i++)
@@ -67,7 +67,7 @@ void strict_check(void *arg, struct tc_slice type_url, struct tc_slice name, str
     if (!resource)
         tc_validation_add(errors, "%s \"%.*s\": %s", type->short_name, (int)name.len, name.data,
                           tc_validation_text(&found));
-    else if (!tc_slice_eq(tc_rstr_slice(own_name), name))
+    else if (own_name && !tc_slice_eq(tc_rstr_slice(own_name), name)) /* collections have none */
         tc_validation_add(errors, "%s \"%.*s\": the resource itself has the name \"%s\"", type->short_name,
                           (int)name.len, name.data, tc_rstr_cstr(own_name));
     tc_xds_resource_unref(resource);

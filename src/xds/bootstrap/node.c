@@ -12,8 +12,8 @@
 
 /* The client features that servers may rely on (Envoy's list; the second is A47's wrapper of resources). */
 static char *const client_features[] = {
-    "envoy.lb.does_not_support_overprovisioning",
-    "xds.config.resource-in-sotw",
+    "envoy.lb.does_not_support_overprovisioning", "xds.config.resource-in-sotw",
+    "xds.endpoint.supports_lb_endpoint_collection", /* A95 */
 };
 
 static struct tc_rstr *node_serialise(Envoy__Config__Core__V3__Node *node)

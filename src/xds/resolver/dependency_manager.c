@@ -3,8 +3,8 @@
  * Keeps one watch per resource the channel needs (a "node", dependency_nodes.c) and publishes an immutable XdsConfig
  * once all of them are known. Two ways to produce a config, both run by on_reconcile, which comes once a turn:
  *
- *   full round     listener -> route config -> virtual host -> clusters -> EDS or DNS, watches are created on the way
- *                  (dependency_walk.c). Every node that is reached gets the round's number in `mark`.
+ *   full round     listener -> route config -> virtual host -> clusters -> EDS (-> LEDS) or DNS, creating
+ *                  watches (dependency_walk.c). Every node that is reached gets the round's number in `mark`.
  *   quick update   only contents changed (an EDS update, an error beside a value), not which resources are needed: new
  *                  snapshots of those clusters go into a copy of the last config. Used unless `reshape` is set.
  *
@@ -157,10 +157,14 @@ static void manager_forget_fresh(struct tc_dependency_manager *m)
     m->fresh.len = 0;
 }
 
-/* Returns the cluster of a fresh node: the node itself, or the cluster that gets its endpoints from the node. */
+/* Returns the cluster of a fresh node: the node itself, or the cluster that gets its endpoints from the node. NULL if
+ * there are several. */
 static struct tc_dep_node *cluster_of_node(struct tc_dep_node *fresh)
 {
-    return fresh->type == &tc_eds_type ? fresh->user : fresh;
+    struct tc_dep_node *n = fresh;
+    while (n && (n->type == &tc_eds_type || n->type == &tc_eds_collection_type))
+        n = n->shared ? NULL : n->user;
+    return n;
 }
 
 /* Reports the last config with the fresh nodes' new content; its cost grows with these nodes alone. Returns false if a
@@ -171,10 +175,12 @@ static bool quick_update(struct tc_dependency_manager *m)
     if (m->reshape || !m->config)
         return false;
     for (size_t i = 0; i < m->fresh.len; i++)
-        if (m->fresh.data[i]->type == &tc_eds_type && m->fresh.data[i]->shared)
+        if (!cluster_of_node(m->fresh.data[i]))
             return false;
     for (size_t i = 0; i < m->fresh.len; i++) {
         struct tc_dep_node *n = cluster_of_node(m->fresh.data[i]);
+        if (m->fresh.data[i]->type == &tc_eds_collection_type)
+            m->fresh.data[i]->user->merged_mark = 0; /* to be looked at again */
         const struct tc_cluster_config *before = n->config;
         tc_dep_refresh_content(m, n);
         differs |= n->config != before;
@@ -197,7 +203,7 @@ static void full_round(struct tc_dependency_manager *m)
 {
     struct tc_status error = {0};
     m->mark++;
-    m->leaf_clusters = m->names = 0;
+    m->leaf_clusters = m->names = m->n_collections = 0;
     const struct tc_virtual_host *vhost = find_virtual_host(m, &error);
     bool complete = tc_dep_walk(m, vhost);
     enum tc_dep_outcome outcome = !tc_status_ok(&error) ? TC_DEP_FAILED
@@ -206,6 +212,7 @@ static void full_round(struct tc_dependency_manager *m)
     manager_forget_fresh(m);
     tc_dep_nodes_sweep(&m->clusters, m->mark, outcome);
     tc_dep_nodes_sweep(&m->eds, m->mark, outcome);
+    tc_dep_nodes_sweep(&m->collections, m->mark, outcome);
     route_config_sweep(m, outcome);
     m->reshape = true;
     if (outcome == TC_DEP_FAILED) {
@@ -256,6 +263,7 @@ static void manager_destroy(struct tc_dependency_manager *m)
     m->mark++;
     tc_dep_nodes_sweep(&m->clusters, m->mark, TC_DEP_FAILED);
     tc_dep_nodes_sweep(&m->eds, m->mark, TC_DEP_FAILED);
+    tc_dep_nodes_sweep(&m->collections, m->mark, TC_DEP_FAILED);
     tc_dep_node_free(m->routes);
     tc_dep_node_free(m->former_routes);
     tc_dep_node_free(m->listener);
@@ -318,6 +326,8 @@ void tc_dependency_manager_pending(const struct tc_dependency_manager *m, struct
     for (const struct tc_dep_node *n = m->clusters; n; n = n->hh.next)
         tc_dep_append_pending(out, n, &count);
     for (const struct tc_dep_node *n = m->eds; n; n = n->hh.next)
+        tc_dep_append_pending(out, n, &count);
+    for (const struct tc_dep_node *n = m->collections; n; n = n->hh.next)
         tc_dep_append_pending(out, n, &count);
     if (count > TC_DEP_MAX_NAMED_PENDING)
         tc_buf_printf(out, " and %zu more", count - TC_DEP_MAX_NAMED_PENDING);

@@ -25,8 +25,10 @@ struct tc_dep_node {
     bool fresh;               /* its content has changed since the last report, and nothing else about it */
     /* EDS. */
     struct tc_rstr *note;     /* the error of the value; NULL: none */
-    struct tc_dep_node *user; /* a cluster that has these endpoints */
-    bool shared;              /* more than one cluster has these endpoints */
+    struct tc_dep_node *user; /* a cluster that has these endpoints, or an EDS resource that has this collection */
+    bool shared, complete;    /* more than one has them; all is known, its collections too */
+    struct tc_eds *merged;    /* with the endpoints of its collections (dependency_collections.c); NULL: not yet */
+    uint64_t merged_mark;     /* of the round that last looked at these */
     /* Clusters. */
     unsigned subscriptions;
     uint64_t route_mark;              /* of the round in which a route had it */
@@ -48,16 +50,17 @@ struct tc_dependency_manager {
     const struct tc_dependency_events *events;
     void *arg;
     struct tc_dep_node *listener;
-    struct tc_dep_node *routes;           /* NULL: not by RDS */
-    struct tc_dep_node *former_routes;    /* of the config in use, while a round waits for other ones; NULL: none */
-    struct tc_dep_node *clusters;         /* uthash by name */
-    struct tc_dep_node *eds;              /* uthash by name */
-    TC_VEC(struct tc_xds_token *) tokens; /* of responses whose consequences were not drawn yet */
-    TC_VEC(struct tc_dep_node *) fresh;   /* nodes whose `fresh` is set */
-    bool reshape;                         /* more has changed than the fresh nodes' content */
-    struct tc_link answered;              /* LOGICAL_DNS nodes whose last query has an answer */
-    size_t unanswered;                    /* LOGICAL_DNS nodes that are `awaited` */
-    struct tc_task task;                  /* reconcile */
+    struct tc_dep_node *routes;            /* NULL: not by RDS */
+    struct tc_dep_node *former_routes;     /* of the config in use, while a round waits for other ones; NULL: none */
+    struct tc_dep_node *clusters;          /* uthash by name */
+    struct tc_dep_node *eds, *collections; /* uthash by name */
+    size_t n_collections;                  /* marked in this round */
+    TC_VEC(struct tc_xds_token *) tokens;  /* of responses whose consequences were not drawn yet */
+    TC_VEC(struct tc_dep_node *) fresh;    /* nodes whose `fresh` is set */
+    bool reshape;                          /* more has changed than the fresh nodes' content */
+    struct tc_link answered;               /* LOGICAL_DNS nodes whose last query has an answer */
+    size_t unanswered;                     /* LOGICAL_DNS nodes that are `awaited` */
+    struct tc_task task;                   /* reconcile */
     uint64_t mark, seen;
     size_t leaf_clusters, names;  /* of the aggregates that this round has walked: leaf clusters of the good ones, names
                                      in all */
@@ -107,6 +110,13 @@ void tc_dep_need_round(struct tc_dependency_manager *m);
  * snapshots of the roots whose trees are complete. Returns whether all of them are. */
 bool tc_dep_walk(struct tc_dependency_manager *m, const struct tc_virtual_host *vhost);
 
+/* --- collections of endpoints (dependency_collections.c) --- */
+
+/* Marks the collections of an EDS resource. Returns whether it and all of them are known. */
+bool tc_dep_eds_walk(struct tc_dependency_manager *m, struct tc_dep_node *eds);
+/* Returns a node's EDS resource with the endpoints of its collections, borrowed, and makes the node's note. */
+const struct tc_eds *tc_dep_eds_complete(const struct tc_dependency_manager *m, struct tc_dep_node *eds);
+
 /* --- snapshots (dependency_snapshot.c) and texts (dependency_status.c) --- */
 
 /* Give a cluster's node a new snapshot, or leave the one it has where nothing differs (dependency_snapshot.c). root:
@@ -129,9 +139,10 @@ struct tc_status tc_dep_no_vhost(const struct tc_dependency_manager *m, const st
                                  const struct tc_rstr *routes_name);
 /* UNAVAILABLE, with the node's id: why an aggregate has no leaves to use. */
 struct tc_status tc_dep_leaf_error(const struct tc_dep_node *n, enum tc_dep_excess excess, size_t limit);
-/* Returns the text for an EDS resource that lacks localities or endpoints ("EDS resource n contains no localities"),
- * else NULL. */
+/* Return the text for an EDS resource that lacks localities or endpoints ("EDS resource n contains no localities"), or
+ * NULL; with the errors of its collections behind it. */
 struct tc_rstr *tc_dep_eds_note(const struct tc_eds *eds);
+struct tc_rstr *tc_dep_collections_note(const struct tc_dependency_manager *m, const struct tc_eds *merged);
 /* Returns the text for failures of one cluster's RPCs (A74, A88). `eds` is the node of its endpoints or NULL. */
 struct tc_rstr *tc_dep_resolution_note(const struct tc_dependency_manager *m, const struct tc_dep_node *cluster,
                                        const struct tc_dep_node *eds);

@@ -37,12 +37,22 @@ static bool value_keeps_shape(const struct tc_dep_node *n, const struct tc_xds_r
 {
     if (!n->value || !value)
         return false;
-    if (n->type == &tc_eds_type)
+    if (n->type == &tc_eds_collection_type)
         return true;
+    if (n->type == &tc_eds_type)
+        return !tc_eds_of(n->value)->n_collections && !tc_eds_of(value)->n_collections;
     if (n->type != &tc_cluster_type)
         return false;
     const struct tc_cluster *before = tc_cluster_of(n->value), *now = tc_cluster_of(value);
     return before->kind == TC_CLUSTER_EDS && now->kind == TC_CLUSTER_EDS && tc_rstr_eq(before->eds_name, now->eds_name);
+}
+
+static void node_drop_merged(struct tc_dep_node *n)
+{
+    if (n->merged)
+        tc_xds_resource_unref(&n->merged->base.head);
+    n->merged = NULL;
+    n->merged_mark = 0;
 }
 
 static void on_node_changed(struct tc_xds_watcher *w, struct tc_xds_resource *resource, const struct tc_status *error,
@@ -53,6 +63,7 @@ static void on_node_changed(struct tc_xds_watcher *w, struct tc_xds_resource *re
         node_content_changed(n);
     else
         n->manager->reshape = true;
+    node_drop_merged(n);
     tc_xds_resource_unref(n->value);
     n->value = tc_xds_resource_ref(resource);
     tc_status_set(&n->error, error ? tc_status_ref(error) : (struct tc_status){0});
@@ -66,7 +77,7 @@ static void on_node_ambient_error(struct tc_xds_watcher *w, const struct tc_stat
 {
     struct tc_dep_node *n = TC_CONTAINER_OF(w, struct tc_dep_node, watcher);
     tc_status_set(&n->ambient, tc_status_ref(error));
-    if (n->value && (n->type == &tc_eds_type || n->type == &tc_cluster_type))
+    if (n->value && n->type != &tc_listener_type && n->type != &tc_route_config_type)
         node_content_changed(n);
     else
         n->manager->reshape = true; /* the error is reported with every cluster */
@@ -109,6 +120,7 @@ void tc_dep_node_free(struct tc_dep_node *n)
     tc_xds_client_unwatch(n->manager->client, &n->watcher);
     tc_dep_node_stop_dns(n);
     tc_cluster_config_unref(n->config);
+    node_drop_merged(n);
     tc_xds_resource_unref(n->value);
     tc_status_fini(&n->error);
     tc_status_fini(&n->ambient);

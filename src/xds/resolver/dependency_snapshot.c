@@ -19,7 +19,8 @@ static struct tc_cluster_config *cluster_snapshot(const struct tc_dependency_man
         if (c->cluster->kind == TC_CLUSTER_EDS)
             HASH_FIND(hh, m->eds, c->cluster->eds_name->data, c->cluster->eds_name->len, eds);
         if (eds && eds->value)
-            c->eds = tc_eds_of(tc_xds_resource_ref(eds->value));
+            c->eds = tc_eds_of(
+                tc_xds_resource_ref((struct tc_xds_resource *)(uintptr_t)&tc_dep_eds_complete(m, eds)->base.head));
         if (c->cluster->kind == TC_CLUSTER_LOGICAL_DNS)
             c->dns = node_dns_endpoints(n);
     } else {

@@ -13,7 +13,8 @@ static const char *discovery_service(const struct tc_xds_resource_type *type)
     return type == &tc_listener_type       ? "LDS"
            : type == &tc_route_config_type ? "RDS"
            : type == &tc_cluster_type      ? "CDS"
-                                           : "EDS";
+           : type == &tc_eds_type          ? "EDS"
+                                           : "LEDS";
 }
 
 static void describe_node(struct tc_buf *out, const struct tc_dep_node *n, const struct tc_status *error)
@@ -112,6 +113,42 @@ struct tc_rstr *tc_dep_eds_note(const struct tc_eds *eds)
     if (n)
         note = tc_rstr_printf("EDS resource %s contains empty localities: [%s]", eds->name->data, tc_buf_cstr(&list));
     tc_buf_fini(&list);
+    return note;
+}
+
+/* Returns whether there is something to say about the locality's collection. */
+static bool append_collection(const struct tc_dependency_manager *m, const struct tc_eds_locality *l,
+                              struct tc_buf *out)
+{
+    const struct tc_dep_node *n = NULL;
+    if (!l->collection)
+        return false;
+    HASH_FIND(hh, m->collections, l->collection->data, l->collection->len, n);
+    const struct tc_status *error = n && tc_status_ok(&n->ambient) ? &n->error : n ? &n->ambient : NULL;
+    bool left_out = !n || (l->from && l->n != l->from->n);
+    if (!left_out && tc_status_ok(error))
+        return false;
+    tc_buf_append_str(out, out->len ? "; " : "");
+    if (left_out)
+        tc_buf_printf(out, "LEDS resource \"" TC_SHOWN "\" is beyond the limit of endpoints or of collections",
+                      TC_SHOW(l->collection->data));
+    else
+        describe_node(out, n, error);
+    return true;
+}
+
+struct tc_rstr *tc_dep_collections_note(const struct tc_dependency_manager *m, const struct tc_eds *merged)
+{
+    struct tc_buf text = {0};
+    struct tc_rstr *note = tc_dep_eds_note(merged);
+    size_t named = 0;
+    tc_buf_append_slice(&text, tc_rstr_slice(note));
+    tc_rstr_unref(note);
+    for (size_t p = 0; p < merged->n_priorities; p++)
+        for (size_t i = 0; i < merged->priorities[p].n && named < TC_DEP_MAX_NAMED_PENDING; i++)
+            named += append_collection(m, &merged->priorities[p].localities[i], &text);
+    note = text.len ? tc_rstr_new(text.data, text.len) : NULL;
+    tc_buf_fini(&text);
     return note;
 }
 

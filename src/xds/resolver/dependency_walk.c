@@ -63,8 +63,10 @@ static bool walk_cluster(struct tc_dependency_manager *m, struct tc_slice name, 
         eds = tc_dep_node_get(m, &m->eds, &tc_eds_type, tc_rstr_slice(cluster->eds_name));
         eds->shared = eds->mark == m->mark && (eds->shared || eds->user != n);
         eds->user = n;
+        if (eds->mark != m->mark)
+            eds->complete = tc_dep_eds_walk(m, eds);
         eds->mark = m->mark;
-        complete = !tc_dep_node_pending(eds);
+        complete = eds->complete;
         break;
     case TC_CLUSTER_LOGICAL_DNS:
         complete = tc_dep_node_resolve(m, n, cluster);

@@ -1,5 +1,5 @@
-/* ClusterLoadAssignment (A27, A55, A61, A76, A81): data. Immutable; everything lives as long as the resource. Any
- * thread. */
+/* ClusterLoadAssignment (A27, A55, A61, A76, A81) and LbEndpointCollection (A95): data. Immutable; everything lives as
+ * long as the resource. Any thread. */
 #ifndef TC_XDS_RESOURCE_ENDPOINTS_H
 #define TC_XDS_RESOURCE_ENDPOINTS_H
 
@@ -25,6 +25,9 @@ struct tc_eds_locality {
     uint32_t weight;                          /* > 0; localities without weight are left out */
     size_t n;                                 /* endpoints; 0 is allowed */
     const struct tc_eds_endpoint *endpoints;
+    struct tc_rstr *collection;  /* the name of the collection that has the endpoints (A95); NULL: they stand here */
+    const struct tc_addr *proxy; /* A86: of the locality's metadata, for endpoints of the collection */
+    const struct tc_eds_collection *from; /* the collection, in a resource that the dependency manager completed */
 };
 
 /* Localities in order of region, zone and sub_zone, bytewise: the ring's entries depend on it. */
@@ -47,13 +50,28 @@ struct tc_eds {
     size_t n_drops;
     const struct tc_eds_drop *drops; /* in the order in which random numbers are drawn for them */
     bool drops_all;                  /* a category drops every RPC */
+    size_t n_collections;            /* localities whose endpoints are in a collection */
+    size_t room;                     /* for so many addresses of collections */
 };
 
-extern const struct tc_xds_resource_type tc_eds_type;
+/* The endpoints of a locality as a resource of their own (LEDS, A95). Its name is in the Resource around it alone. */
+struct tc_eds_collection {
+    struct tc_decoded base; /* first */
+    size_t n;
+    size_t n_addrs; /* of all endpoints */
+    const struct tc_eds_endpoint *endpoints;
+};
+
+extern const struct tc_xds_resource_type tc_eds_type, tc_eds_collection_type;
 
 static inline const struct tc_eds *tc_eds_of(const struct tc_xds_resource *r)
 {
     return (const struct tc_eds *)(const void *)r;
+}
+
+static inline const struct tc_eds_collection *tc_eds_collection_of(const struct tc_xds_resource *r)
+{
+    return (const struct tc_eds_collection *)(const void *)r;
 }
 
 /* {region="r", zone="z", sub_zone="s"} */

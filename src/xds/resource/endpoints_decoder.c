@@ -1,4 +1,5 @@
-/* Decodes ClusterLoadAssignment resources (EDS) into struct tc_eds: priorities, localities, endpoints.
+/* Decodes ClusterLoadAssignment resources (EDS) into struct tc_eds: priorities, localities, endpoints; and
+ * LbEndpointCollections, whose endpoints are decoded in the same way.
  *
  * The largest resources there are: 262,144 endpoints. So the endpoints' bytes are lifted out of the message
  * (endpoints_split.h) and unpacked one at a time into a scratch arena that is reset after each. Order of work:
@@ -16,6 +17,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "pb/envoy/config/endpoint/v3/endpoint.pb-c.h"
+#include "proto/wire.h"
 #include "xds/resource/decoded.h"
 #include "xds/resource/endpoints.h"
 #include "xds/resource/endpoints_split.h"
@@ -250,6 +252,22 @@ static const LbEndpoint *unpack_endpoint(struct eds_decoder *e, struct tc_slice 
     return (const LbEndpoint *)m;
 }
 
+/* A95: a list collection, asked for on the same stream. */
+static struct tc_rstr *decode_collection_name(struct tc_decoder *dec,
+                                              const Envoy__Config__Endpoint__V3__LedsClusterLocalityConfig *m)
+{
+    struct tc_slice name = tc_slice_str(m->leds_collection_name);
+    tc_validation_push_field(dec->errors, ".leds_cluster_locality_config");
+    if (!m->leds_config || m->leds_config->config_source_specifier_case !=
+                               ENVOY__CONFIG__CORE__V3__CONFIG_SOURCE__CONFIG_SOURCE_SPECIFIER_SELF)
+        tc_validation_add_at(dec->errors, ".leds_config", "must be self");
+    if (tc_decode_nonempty(dec, name.data, ".leds_collection_name") && tc_slice_ends(name, tc_slice_str("/*")))
+        tc_validation_add_at(dec->errors, ".leds_collection_name", "glob collection \"%s\" unsupported",
+                             tc_decode_clip(dec, name));
+    tc_validation_pop(dec->errors);
+    return tc_resource_arena_rstr(dec->arena, name.data);
+}
+
 /* Decodes a locality, whose endpoints are in `lifted`. */
 static void decode_locality(struct eds_decoder *e, const Locality *from, struct tc_slice lifted)
 {
@@ -271,14 +289,16 @@ static void decode_locality(struct eds_decoder *e, const Locality *from, struct 
     out->region = locality_name(e, from->locality ? from->locality->region : "");
     out->zone = locality_name(e, from->locality ? from->locality->zone : "");
     out->sub_zone = locality_name(e, from->locality ? from->locality->sub_zone : "");
-    const struct tc_addr *proxy = metadata_proxy(&e->r, from->metadata);
-    if (from->lb_config_case == LB_CONFIG(LEDS_CLUSTER_LOCALITY_CONFIG) && tc_endpoints_of(lifted) == 0)
-        tc_validation_add_at(f, ".leds_cluster_locality_config", "feature unsupported");
+    out->proxy = metadata_proxy(&e->r, from->metadata);
+    if (from->lb_config_case == LB_CONFIG(LEDS_CLUSTER_LOCALITY_CONFIG)) {
+        out->collection = decode_collection_name(&e->r, from->leds_cluster_locality_config);
+        return;
+    }
     struct tc_eds_endpoint *endpoints = TC_RESOURCE_ARRAY(e->r.arena, tc_endpoints_of(lifted), struct tc_eds_endpoint);
     for (size_t i = 0; tc_endpoints_next(&lifted, &bytes); i++) {
         tc_validation_push_index(f, ".lb_endpoints", i);
         const LbEndpoint *endpoint = unpack_endpoint(e, bytes);
-        if (endpoint && decode_endpoint(e, endpoint, proxy, &endpoints[out->n]))
+        if (endpoint && decode_endpoint(e, endpoint, out->proxy, &endpoints[out->n]))
             out->n++;
         tc_validation_pop(f);
     }
@@ -332,6 +352,7 @@ static void group_priorities(struct eds_decoder *e, struct tc_eds *eds)
         size_t end = i;
         while (end < n && all[end].priority == all[i].priority) {
             localities[end] = all[end].locality;
+            eds->n_collections += all[end].locality.collection != NULL;
             end++;
         }
         priority_check(e, &all[i], end - i);
@@ -410,18 +431,16 @@ static void decode_drops(struct tc_decoder *dec, const Assignment *m, struct tc_
 }
 
 /* One line in the log for each kind of error that is not worth a refusal. */
-static void warn_of_faulty_endpoints(const struct eds_decoder *e, const char *name)
+static void warn_of_faulty_endpoints(const struct eds_decoder *e, const char *type, const char *name)
 {
     if (e->portless)
-        TC_LOG(TC_LOG_RESOURCE, TORC_LOG_WARN,
-               "ClusterLoadAssignment \"" TC_SHOWN "\": %zu endpoints without port_value left out", TC_SHOW(name),
-               e->portless);
+        TC_LOG(TC_LOG_RESOURCE, TORC_LOG_WARN, "%s \"" TC_SHOWN "\": %zu endpoints without port_value left out", type,
+               TC_SHOW(name), e->portless);
     if (e->bad_hostnames)
         TC_LOG(TC_LOG_RESOURCE, TORC_LOG_WARN,
-               "ClusterLoadAssignment \"" TC_SHOWN
-               "\": %zu endpoints with a hostname that no :authority can have: the hostname is "
+               "%s \"" TC_SHOWN "\": %zu endpoints with a hostname that no :authority can have: the hostname is "
                "ignored",
-               TC_SHOW(name), e->bad_hostnames);
+               type, TC_SHOW(name), e->bad_hostnames);
 }
 
 static void decode_assignment(struct eds_decoder *e, const Assignment *m, struct tc_eds *eds)
@@ -438,8 +457,9 @@ static void decode_assignment(struct eds_decoder *e, const Assignment *m, struct
     group_priorities(e, eds);
     check_duplicates(e);
     tc_validation_pop(e->r.errors);
+    eds->room = e->r.limits.eds_endpoints - TC_MIN(e->seen.len, e->r.limits.eds_endpoints);
     decode_drops(&e->r, m, eds);
-    warn_of_faulty_endpoints(e, m->cluster_name);
+    warn_of_faulty_endpoints(e, "ClusterLoadAssignment", m->cluster_name);
 }
 
 /* Unpacks into `arena` everything but the endpoints. NULL with an error. */
@@ -454,6 +474,14 @@ static const Assignment *unpack_assignment(struct eds_decoder *e, struct tc_slic
     return (const Assignment *)m;
 }
 
+/* The scan's bounds for as many endpoints as the limits allow. */
+static void scan_bounds(struct tc_decoder *dec)
+{
+    dec->scan.max_repeated = TC_MAX(dec->limits.eds_endpoints, dec->limits.eds_localities);
+    if (dec->limits.eds_endpoints > ENDPOINTS_OF_SCAN) /* each has some messages and fields */
+        dec->scan.max_elements = 16 * dec->limits.eds_endpoints;
+}
+
 static struct tc_xds_resource *eds_decode(const struct tc_xds_resource_type *type,
                                           const struct tc_xds_decode_context *ctx, struct tc_slice bytes,
                                           struct tc_rstr **name, struct tc_validation_errors *errors)
@@ -461,9 +489,7 @@ static struct tc_xds_resource *eds_decode(const struct tc_xds_resource_type *typ
     struct tc_eds *eds = TC_NEW(struct tc_eds);
     struct eds_decoder e = {0};
     tc_decode_begin(&e.r, &eds->base, type, ctx, bytes, errors);
-    e.r.scan.max_repeated = TC_MAX(e.r.limits.eds_endpoints, e.r.limits.eds_localities);
-    if (e.r.limits.eds_endpoints > ENDPOINTS_OF_SCAN) /* each has some messages and fields */
-        e.r.scan.max_elements = 16 * e.r.limits.eds_endpoints;
+    scan_bounds(&e.r);
     struct tc_slice clean_bytes = bytes;
     struct tc_buf clean = {0};
     struct tc_arena arena;
@@ -490,6 +516,97 @@ const struct tc_xds_resource_type tc_eds_type = {
     .all_resources_required_in_sotw = false,
     .decode = eds_decode,
     .peek_name = tc_decode_peek_name,
+    .equal = tc_decoded_equal,
+    .free = tc_decoded_free,
+};
+
+/* --- LbEndpointCollection (A95) --- */
+
+/* Decodes one entry, which stands in `bytes`; its messages live until the next one. */
+static void decode_entry(struct eds_decoder *e, struct tc_slice bytes, struct tc_eds_collection *c,
+                         struct tc_eds_endpoint *out)
+{
+    tc_arena_reset(&e->r.scratch);
+    const Xds__Core__V3__CollectionEntry *entry =
+        TC_DECODE(&e->r, &xds__core__v3__collection_entry__descriptor, Xds__Core__V3__CollectionEntry, bytes);
+    if (!entry)
+        return;
+    tc_validation_push_field(e->r.errors, ".inline_entry");
+    if (entry->resource_specifier_case != XDS__CORE__V3__COLLECTION_ENTRY__RESOURCE_SPECIFIER_INLINE_ENTRY) {
+        tc_validation_add(e->r.errors, "field not present");
+    } else {
+        tc_validation_push_field(e->r.errors, ".resource");
+        const LbEndpoint *endpoint =
+            TC_DECODE_ANY(&e->r, entry->inline_entry->resource, &envoy__config__endpoint__v3__lb_endpoint__descriptor,
+                          LbEndpoint, "unsupported type");
+        if (endpoint && decode_endpoint(e, endpoint, NULL, out))
+            c->n++;
+        tc_validation_pop(e->r.errors);
+    }
+    tc_validation_pop(e->r.errors);
+}
+
+static void decode_collection(struct eds_decoder *e, struct tc_slice bytes, struct tc_eds_collection *c)
+{
+    enum { ENTRIES = 1 };
+    struct tc_slice rest = bytes;
+    struct tc_wire_field f;
+    size_t n = 0;
+    while (tc_wire_next(&rest, &f))
+        n += f.is_bytes && f.number == ENTRIES;
+    if (n > e->r.limits.eds_endpoints) {
+        tc_validation_add_at(e->r.errors, ".entries", "%zu endpoints, more than %zu", n, e->r.limits.eds_endpoints);
+        return;
+    }
+    struct tc_eds_endpoint *endpoints = TC_RESOURCE_ARRAY(e->r.arena, n, struct tc_eds_endpoint);
+    for (size_t i = 0; tc_wire_next(&bytes, &f);) {
+        if (!f.is_bytes || f.number != ENTRIES)
+            continue;
+        tc_validation_push_index(e->r.errors, ".entries", i++);
+        decode_entry(e, f.value, c, &endpoints[c->n]);
+        tc_validation_pop(e->r.errors);
+    }
+    c->endpoints = endpoints;
+    c->n_addrs = e->seen.len;
+    if (c->n_addrs > e->r.limits.eds_endpoints)
+        tc_validation_add_at(e->r.errors, ".entries", "%zu endpoints and additional addresses, more than %zu",
+                             c->n_addrs, e->r.limits.eds_endpoints);
+    check_duplicates(e);
+    warn_of_faulty_endpoints(e, "LbEndpointCollection", "");
+}
+
+static struct tc_xds_resource *collection_decode(const struct tc_xds_resource_type *type,
+                                                 const struct tc_xds_decode_context *ctx, struct tc_slice bytes,
+                                                 struct tc_rstr **name, struct tc_validation_errors *errors)
+{
+    struct tc_eds_collection *c = TC_NEW(struct tc_eds_collection);
+    struct eds_decoder e = {0};
+    tc_decode_begin(&e.r, &c->base, type, ctx, bytes, errors);
+    *name = NULL;
+    scan_bounds(&e.r);
+    struct tc_slice clean_bytes = bytes;
+    struct tc_buf clean = {0};
+    if (tc_scan(&envoy__config__endpoint__v3__lb_endpoint_collection__descriptor, bytes, &e.r.scan, &clean,
+                &clean_bytes, errors) == 0)
+        decode_collection(&e, clean_bytes, c);
+    tc_vec_fini(&e.seen);
+    tc_buf_fini(&clean);
+    return tc_decode_end(&e.r, &c->base, bytes);
+}
+
+static struct tc_slice collection_peek_name(struct tc_slice bytes)
+{
+    (void)bytes;
+    return tc_slice_of(NULL, 0);
+}
+
+const struct tc_xds_resource_type tc_eds_collection_type = {
+    .type_url = "type.googleapis.com/envoy.config.endpoint.v3.LbEndpointCollection",
+    .short_name = "LbEndpointCollection",
+    .any_thread = true,
+    .all_resources_required_in_sotw = false,
+    .decode = collection_decode,
+    .peek_name = collection_peek_name,
     .equal = tc_decoded_equal,
     .free = tc_decoded_free,
 };

@@ -11,6 +11,7 @@
 #define KIT_LDS KIT_CONFIG_TYPE("listener", "Listener")
 #define KIT_RDS KIT_CONFIG_TYPE("route", "RouteConfiguration")
 #define KIT_CDS KIT_CONFIG_TYPE("cluster", "Cluster")
+#define KIT_LEDS KIT_CONFIG_TYPE("endpoint", "LbEndpointCollection")
 #define KIT_EDS KIT_CONFIG_TYPE("endpoint", "ClusterLoadAssignment")
 #define KIT_LISTENER(routes)                                                                                           \
     "{'@type': '" KIT_LDS "', 'name': 'l', 'apiListener': {'apiListener': {'@type': "                                  \

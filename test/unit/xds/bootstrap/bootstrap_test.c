@@ -66,9 +66,10 @@ static void node(void **state)
     assert_int_equal(n->metadata->fields[0]->value->list_value->n_values, 3);
     assert_string_equal(n->user_agent_name, "torc");
     assert_string_equal(n->user_agent_version, torc_version());
-    assert_int_equal(n->n_client_features, 2);
+    assert_int_equal(n->n_client_features, 3);
     assert_string_equal(n->client_features[0], "envoy.lb.does_not_support_overprovisioning");
     assert_string_equal(n->client_features[1], "xds.config.resource-in-sotw");
+    assert_string_equal(n->client_features[2], "xds.endpoint.supports_lb_endpoint_collection");
     envoy__config__core__v3__node__free_unpacked(n, NULL);
     tc_xds_bootstrap_unref(b);
 

@@ -1,5 +1,6 @@
 /* Clusters that are small as resources and could cost much: graphs of aggregates, which are flattened, and many
  * LOGICAL_DNS clusters, whose resolvers are the test's. */
+#include "support/case.h"
 #include "support/cmocka.h"
 
 #include <string.h>
@@ -341,12 +342,66 @@ static void requests_of_many_clusters(void **state)
     close_world(&w);
 }
 
+/* 5 clusters of 16,384 localities, each locality with a collection of its own: 65,536 are asked for. */
+static void collections_of_a_channel(void **state)
+{
+    TC_CASE(ED28);
+    (void)state;
+    enum { N = 5, LOCALITIES = 16384, MOST = 65536 };
+    struct kit_dependency w;
+    struct tc_buf routes = {0}, clusters = {0};
+    kit_dependency_open(&w, NULL, NULL);
+    for (int i = 0; i < N; i++) {
+        tc_buf_printf(&routes, "%s{'match': {'prefix': '/%d'}, 'route': {'cluster': 'c%d'}}", i ? ", " : "", i, i);
+        tc_buf_printf(&clusters,
+                      "%s{'@type': '" KIT_CDS "', 'name': 'c%d', 'type': 'EDS', 'edsClusterConfig': {'edsConfig': "
+                      "{'ads': {}}}}",
+                      i ? ", " : "", i);
+    }
+    kit_dependency_respond(&w, w.server, KIT_LDS,
+                           KIT_LISTENER("'rds': {'routeConfigName': 'r', 'configSource': {'ads': {}}}"));
+    char *table = tc_asprintf("{'@type': '" KIT_RDS "', 'name': 'r', 'virtualHosts': [{'name': 'v', 'domains': ['*'], "
+                              "'routes': [%s]}]}",
+                              tc_buf_cstr(&routes));
+    kit_dependency_respond(&w, w.server, KIT_RDS, table);
+    kit_dependency_respond(&w, w.server, KIT_CDS, tc_buf_cstr(&clusters));
+    for (int i = 0; i < N; i++) {
+        struct tc_buf eds = {0};
+        tc_buf_printf(&eds, "{'@type': '" KIT_EDS "', 'clusterName': 'c%d', 'endpoints': [", i);
+        for (int k = 0; k < LOCALITIES; k++)
+            tc_buf_printf(&eds,
+                          "%s{'loadBalancingWeight': 1, 'locality': {'region': '%d'}, 'ledsClusterLocalityConfig': "
+                          "{'ledsConfig': {'self': {}}, 'ledsCollectionName': 'l%d-%d'}}",
+                          k ? "," : "", k, i, k);
+        tc_buf_append_str(&eds, "]}");
+        kit_dependency_respond(&w, w.server, KIT_EDS, tc_buf_cstr(&eds));
+        tc_buf_fini(&eds);
+    }
+    struct tc_buf pending = {0}, more = {0};
+    tc_dependency_manager_pending(w.manager, &pending);
+    tc_buf_printf(&more, " and %d more", MOST - 4);
+    assert_non_null(strstr(tc_buf_cstr(&pending), tc_buf_cstr(&more)));
+    tc_loop_advance(w.loop, 15000);
+    const struct tc_cluster_config *c = tc_xds_config_cluster(w.config, tc_slice_str("c4"));
+    assert_non_null(
+        strstr(c->resolution_note->data, "LEDS resource \"l4-0\" is beyond the limit of endpoints or of collections"));
+    c = tc_xds_config_cluster(w.config, tc_slice_str("c3"));
+    assert_non_null(strstr(c->resolution_note->data, "LEDS resource \"l3-0\" does not exist"));
+    tc_free(table);
+    tc_buf_fini(&routes);
+    tc_buf_fini(&clusters);
+    tc_buf_fini(&pending);
+    tc_buf_fini(&more);
+    kit_dependency_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(leaves_of_an_aggregate),         cmocka_unit_test(leaves_of_all_aggregates),
         cmocka_unit_test(names_of_all_aggregates),        cmocka_unit_test(answers_of_many_names),
         cmocka_unit_test(answer_that_is_awaited_no_more), cmocka_unit_test(requests_of_many_clusters),
+        cmocka_unit_test(collections_of_a_channel),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,50 +12,16 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "support/kits/dependency.h"
+#include "support/kits/dependency_steps.h"
 #include "support/kits/resource.h"
 
 #include "base/mem.h"
 #include "base/random.h"
 
-#define OF_A "xdstp://a/envoy.config."
-
-enum { CLUSTERS = 7, AT_TOP = 5, MAX_CHILDREN = 3, STEPS = 100, SEQUENCES = 200 };
-enum { LDS, RDS, CDS, EDS, TYPES };
+enum { STEPS = 100, SEQUENCES = 200 };
 enum { TOP, OF_AUTHORITY, SERVERS };
 
-static const char *const type_urls[TYPES] = {KIT_LDS, KIT_RDS, KIT_CDS, KIT_EDS};
 static const char *const uris[SERVERS] = {"s1", "s2"};
-/* The last two of each are of the authority's server. */
-static const char *const cluster_names[CLUSTERS] = {
-    "c0", "c1", "c2", "c3", "c4", OF_A "cluster.v3.Cluster/c5", OF_A "cluster.v3.Cluster/c6"};
-static const char *const eds_names[CLUSTERS] = {"e0",
-                                                "e1",
-                                                "e2",
-                                                "e3",
-                                                "e4",
-                                                OF_A "endpoint.v3.ClusterLoadAssignment/e5",
-                                                OF_A "endpoint.v3.ClusterLoadAssignment/e6"};
-
-/* The parts of a resource that the test distinguishes. */
-struct value {
-    unsigned roots; /* routes: a bit for each cluster that they name; 0: no virtual host is ours */
-    enum { BY_EDS, BY_DNS, AGGREGATE } kind;
-    unsigned eds, requests; /* clusters: the endpoints' number, the limit of RPCs */
-    unsigned n_children, children[MAX_CHILDREN];
-    unsigned port; /* endpoints; 0: there are none */
-};
-
-struct resource {
-    unsigned type, number;
-    /* The server's side. */
-    bool deleted, refused; /* refused: the client refuses the form that is served */
-    struct value served;
-    /* The model's. */
-    bool needed, good, marked;
-    struct value held; /* when good */
-};
-
 /* The last report of one manager. */
 struct view {
     struct tc_dependency_manager *manager;
@@ -81,7 +47,8 @@ struct world {
     struct view steps;
     bool fail_on_data_errors, incremental;
     int version;
-    struct resource resources[2 + 2 * CLUSTERS]; /* the listener, the routes, the clusters, the endpoints */
+    /* The listener, the routes, the clusters, the endpoints, the collections. */
+    struct kit_steps_resource resources[2 + 3 * CLUSTERS];
     unsigned refusals, configs;
 };
 
@@ -134,92 +101,14 @@ static unsigned below(struct world *w, unsigned n)
 #define ROUTES(w) (&(w)->resources[1])
 #define CLUSTER(w, i) (&(w)->resources[2 + (i)])
 #define ENDPOINTS(w, i) (&(w)->resources[2 + CLUSTERS + (i)])
+#define COLLECTION(w, i) (&(w)->resources[2 + 2 * CLUSTERS + (i)])
 
-static unsigned server_of(const struct resource *r)
+static unsigned server_of(const struct kit_steps_resource *r)
 {
     return r->number < AT_TOP ? TOP : OF_AUTHORITY;
 }
 
-/* --- resources as JSON --- */
-
-static void put_listener(struct tc_buf *b, const struct resource *r)
-{
-    tc_buf_printf(b,
-                  "'name': 'l', 'apiListener': {'apiListener': {'@type': 'type.googleapis.com/"
-                  "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager', "
-                  "'httpFilters': [%s], 'rds': {'routeConfigName': 'r', 'configSource': {'ads': {}}}}}",
-                  r->refused ? ""
-                             : "{'name': 'router', 'typedConfig': {'@type': "
-                               "'type.googleapis.com/envoy.extensions.filters.http.router.v3.Router'}}");
-}
-
-static void put_routes(struct tc_buf *b, const struct resource *r)
-{
-    tc_buf_printf(b, "'name': 'r', 'virtualHosts': [{'name': 'v', 'domains': ['%s'], 'routes': [",
-                  r->refused        ? "a*b"
-                  : r->served.roots ? "*"
-                                    : "elsewhere");
-    bool first = true;
-    for (unsigned i = 0; i < CLUSTERS; i++)
-        if (r->served.roots & 1U << i) {
-            tc_buf_printf(b, "%s{'match': {'prefix': '/%u'}, 'route': {'cluster': '%s'}}", first ? "" : ", ", i,
-                          cluster_names[i]);
-            first = false;
-        }
-    tc_buf_append_str(b, "]}]");
-}
-
-static void put_cluster(struct tc_buf *b, const struct resource *r)
-{
-    const struct value *v = &r->served;
-    tc_buf_printf(b, "'name': '%s', 'circuitBreakers': {'thresholds': [{'maxRequests': %u}]}, ",
-                  cluster_names[r->number], v->requests);
-    if (v->kind == BY_EDS) {
-        tc_buf_printf(b, "'type': 'EDS', %s'edsClusterConfig': {'serviceName': '%s', 'edsConfig': {'ads': {}}}",
-                      r->refused ? "'lbPolicy': 'RANDOM', " : "", eds_names[v->eds]);
-    } else if (v->kind == BY_DNS) {
-        tc_buf_printf(b,
-                      "'type': 'LOGICAL_DNS', 'loadAssignment': {'clusterName': 'd', 'endpoints': [{'lbEndpoints': "
-                      "[{'endpoint': {'address': {'socketAddress': {'address': '%s', 'portValue': 1}}}}]}]}",
-                      r->refused ? "" : "h.test");
-    } else {
-        tc_buf_append_str(b, "'clusterType': {'name': 'a', 'typedConfig': {'@type': 'type.googleapis.com/"
-                             "envoy.extensions.clusters.aggregate.v3.ClusterConfig', 'clusters': [");
-        for (unsigned i = 0; i < v->n_children && !r->refused; i++)
-            tc_buf_printf(b, "%s'%s'", i ? ", " : "", cluster_names[v->children[i]]);
-        tc_buf_append_str(b, "]}}");
-    }
-}
-
-static void put_endpoints(struct tc_buf *b, const struct resource *r)
-{
-    unsigned port = r->refused ? 99999 : r->served.port;
-    tc_buf_printf(b, "'clusterName': '%s'", eds_names[r->number]);
-    if (port)
-        tc_buf_printf(b,
-                      ", 'endpoints': [{'loadBalancingWeight': 1, 'locality': {'region': 'r'}, 'lbEndpoints': "
-                      "[{'endpoint': {'address': {'socketAddress': {'address': '1.1.1.1', 'portValue': %u}}}}]}]",
-                      port);
-}
-
 /* --- the servers --- */
-
-static const char *name_of(const struct resource *r)
-{
-    return r->type == LDS   ? "l"
-           : r->type == RDS ? "r"
-           : r->type == CDS ? cluster_names[r->number]
-                            : eds_names[r->number];
-}
-
-static void put_resource(struct tc_buf *b, const struct resource *r)
-{
-    static void (*const put[TYPES])(struct tc_buf *, const struct resource *) = {put_listener, put_routes, put_cluster,
-                                                                                 put_endpoints};
-    tc_buf_printf(b, "{'@type': '%s', ", type_urls[r->type]);
-    put[r->type](b, r);
-    tc_buf_append_str(b, "}");
-}
 
 static void send_json(struct world *w, unsigned server, const char *message, struct tc_buf *json)
 {
@@ -235,13 +124,19 @@ static void respond(struct world *w, unsigned server, unsigned type)
     struct tc_buf b = {0};
     const char *comma = "";
     tc_buf_printf(&b, "{'versionInfo': '%d', 'nonce': '%d', 'typeUrl': '%s', 'resources': [", w->version, w->version,
-                  type_urls[type]);
+                  kit_steps_types[type]);
     for (unsigned i = 0; i < TC_ARRAY_LEN(w->resources); i++) {
-        const struct resource *r = &w->resources[i];
+        const struct kit_steps_resource *r = &w->resources[i];
         if (r->type != type || server_of(r) != server || r->deleted)
             continue;
         tc_buf_append_str(&b, comma);
-        put_resource(&b, r);
+        if (type == LEDS) /* whose name stands nowhere else */
+            tc_buf_printf(&b,
+                          "{'@type': 'type.googleapis.com/envoy.service.discovery.v3.Resource', 'name': '%s', "
+                          "'resource': ",
+                          kit_steps_name(r));
+        kit_steps_put(&b, r);
+        tc_buf_append_str(&b, type == LEDS ? "}" : "");
         comma = ", ";
     }
     tc_buf_append_str(&b, "]}");
@@ -264,17 +159,17 @@ static void respond_delta(struct world *w, unsigned server, unsigned type, const
 {
     struct tc_buf b = {0}, removed = {0};
     const char *comma = "";
-    tc_buf_printf(&b, "{'nonce': '%d', 'typeUrl': '%s', 'resources': [", w->version, type_urls[type]);
+    tc_buf_printf(&b, "{'nonce': '%d', 'typeUrl': '%s', 'resources': [", w->version, kit_steps_types[type]);
     for (unsigned i = 0; i < TC_ARRAY_LEN(w->resources); i++) {
-        const struct resource *r = &w->resources[i];
-        if (r->type != type || server_of(r) != server || !listed(names, name_of(r)))
+        const struct kit_steps_resource *r = &w->resources[i];
+        if (r->type != type || server_of(r) != server || !listed(names, kit_steps_name(r)))
             continue;
         if (r->deleted) {
-            tc_buf_printf(&removed, "%s'%s'", removed.len ? ", " : "", name_of(r));
+            tc_buf_printf(&removed, "%s'%s'", removed.len ? ", " : "", kit_steps_name(r));
             continue;
         }
-        tc_buf_printf(&b, "%s{'name': '%s', 'version': '%d', 'resource': ", comma, name_of(r), w->version);
-        put_resource(&b, r);
+        tc_buf_printf(&b, "%s{'name': '%s', 'version': '%d', 'resource': ", comma, kit_steps_name(r), w->version);
+        kit_steps_put(&b, r);
         tc_buf_append_str(&b, "}");
         comma = ", ";
     }
@@ -287,7 +182,7 @@ static void respond_delta(struct world *w, unsigned server, unsigned type, const
 static unsigned type_of(const char *url)
 {
     unsigned t = 0;
-    while (strcmp(type_urls[t], url) != 0)
+    while (strcmp(kit_steps_types[t], url) != 0)
         t++;
     return t;
 }
@@ -364,13 +259,13 @@ static void settle(struct world *w)
     }
 }
 
-static void push(struct world *w, const struct resource *r)
+static void push(struct world *w, const struct kit_steps_resource *r)
 {
     const struct server *s = &w->servers[server_of(r)];
     if (s->down || !s->asked[r->type][0] || !fake_xds_streaming(s->fake))
         return;
     if (w->incremental)
-        respond_delta(w, server_of(r), r->type, name_of(r));
+        respond_delta(w, server_of(r), r->type, kit_steps_name(r));
     else
         respond(w, server_of(r), r->type);
 }
@@ -392,10 +287,10 @@ static void come_up(struct server *s)
 
 /* --- steps --- */
 
-static void change_cluster(struct world *w, struct resource *r)
+static void change_cluster(struct world *w, struct kit_steps_resource *r)
 {
     unsigned i = r->number, above = CLUSTERS - 1 - i; /* aggregates name later clusters only: no cycles */
-    struct value *v = &r->served;
+    struct kit_steps_value *v = &r->served;
     unsigned what = below(w, 10);
     v->requests = 1 + below(w, 1000);
     if (what < 3)
@@ -413,8 +308,20 @@ static void change_cluster(struct world *w, struct resource *r)
     }
 }
 
+/* Gives the endpoints other ones, or none, here and in collections. */
+static void change_endpoints(struct world *w, struct kit_steps_resource *r)
+{
+    struct kit_steps_value *v = &r->served;
+    v->port = below(w, 6) ? 1 + below(w, 60000) : 0;
+    if (r->type != EDS || below(w, 2))
+        return;
+    v->n_collections = below(w, MAX_CHILDREN + 1);
+    for (unsigned k = 0; k < v->n_collections; k++)
+        v->collections[k] = below(w, CLUSTERS);
+}
+
 /* Gives the resource a new form, a refused form, or the last good one again, or deletes it. */
-static void change(struct world *w, struct resource *r)
+static void change(struct world *w, struct kit_steps_resource *r)
 {
     unsigned what = below(w, 8);
     bool may_be_deleted = r->type == LDS || r->type == CDS; /* state of the world */
@@ -429,8 +336,8 @@ static void change(struct world *w, struct resource *r)
         r->deleted = r->refused = false;
         if (r->type == CDS)
             change_cluster(w, r);
-        else if (r->type == EDS)
-            r->served.port = below(w, 6) ? 1 + below(w, 60000) : 0;
+        else if (r->type == EDS || r->type == LEDS)
+            change_endpoints(w, r);
         else if (r->type == RDS)
             r->served.roots = below(w, 12) ? 1 + below(w, (1U << CLUSTERS) - 1) : 0;
     }
@@ -453,13 +360,15 @@ static void step(struct world *w)
         go_down(s);
     else if (what < 26)
         change(w, CLUSTER(w, below(w, CLUSTERS)));
-    else
+    else if (what < 33)
         change(w, ENDPOINTS(w, below(w, CLUSTERS)));
+    else
+        change(w, COLLECTION(w, below(w, CLUSTERS)));
 }
 
 /* --- the model --- */
 
-static void receive(struct world *w, struct resource *r)
+static void receive(struct world *w, struct kit_steps_resource *r)
 {
     if (w->servers[server_of(r)].down)
         return;
@@ -472,7 +381,7 @@ static void receive(struct world *w, struct resource *r)
 }
 
 /* Requests the resources that are needed for the first time. */
-static void mark(struct world *w, struct resource *r)
+static void mark(struct world *w, struct kit_steps_resource *r)
 {
     if (r->marked)
         return;
@@ -490,6 +399,8 @@ static void mark(struct world *w, struct resource *r)
             mark(w, CLUSTER(w, i));
     if (r->type == CDS && r->held.kind == BY_EDS)
         mark(w, ENDPOINTS(w, r->held.eds));
+    for (unsigned i = 0; r->type == EDS && i < r->held.n_collections; i++)
+        mark(w, COLLECTION(w, r->held.collections[i]));
     for (unsigned i = 0; r->type == CDS && r->held.kind == AGGREGATE && i < r->held.n_children; i++)
         mark(w, CLUSTER(w, r->held.children[i]));
 }
@@ -509,12 +420,12 @@ static void model_step(struct world *w)
 
 static void model_leaves(struct world *w, unsigned i, unsigned *seen, struct tc_buf *out)
 {
-    const struct resource *r = CLUSTER(w, i);
+    const struct kit_steps_resource *r = CLUSTER(w, i);
     if (*seen & 1U << i)
         return;
     *seen |= 1U << i;
     if (!r->good || r->held.kind != AGGREGATE)
-        tc_buf_printf(out, "%s ", cluster_names[i]);
+        tc_buf_printf(out, "%s ", kit_steps_clusters[i]);
     for (unsigned k = 0; r->good && r->held.kind == AGGREGATE && k < r->held.n_children; k++)
         model_leaves(w, r->held.children[k], seen, out);
 }
@@ -531,10 +442,31 @@ static void assert_leaves(struct world *w, unsigned i, const struct tc_cluster_c
     tc_buf_fini(&got);
 }
 
+/* Localities "r", of the resource itself, and "s0" and so on, of collections. */
+static void assert_endpoints(struct world *w, const struct kit_steps_value *held, const struct tc_eds *eds)
+{
+    const struct tc_eds_locality *l = eds->n_priorities ? eds->priorities[0].localities : NULL;
+    size_t n = (held->port != 0) + held->n_collections;
+    assert_int_equal(eds->n_priorities, n != 0);
+    assert_int_equal(eds->n_priorities ? eds->priorities[0].n : 0, n);
+    if (held->port) {
+        assert_int_equal(l->n, 1);
+        assert_int_equal(ntohs(l->endpoints[0].addrs[0].sa.in.sin_port), held->port);
+        l++;
+    }
+    for (unsigned i = 0; i < held->n_collections; i++, l++) {
+        const struct kit_steps_resource *c = COLLECTION(w, held->collections[i]);
+        unsigned port = c->good ? c->held.port : 0;
+        assert_int_equal(l->n, port != 0);
+        if (port)
+            assert_int_equal(ntohs(l->endpoints[0].addrs[0].sa.in.sin_port), port);
+    }
+}
+
 static void assert_cluster(struct world *w, unsigned i)
 {
-    const struct resource *r = CLUSTER(w, i);
-    const struct tc_cluster_config *c = tc_xds_config_cluster(w->steps.config, tc_slice_str(cluster_names[i]));
+    const struct kit_steps_resource *r = CLUSTER(w, i);
+    const struct tc_cluster_config *c = tc_xds_config_cluster(w->steps.config, tc_slice_str(kit_steps_clusters[i]));
     assert_non_null(c);
     assert_int_equal(c->status.code, r->good ? TORC_STATUS_OK : TORC_STATUS_UNAVAILABLE);
     if (!r->good) {
@@ -549,15 +481,13 @@ static void assert_cluster(struct world *w, unsigned i)
     }
     assert_int_equal(c->cluster->kind, r->held.kind == BY_EDS ? TC_CLUSTER_EDS : TC_CLUSTER_LOGICAL_DNS);
     assert_int_equal(c->cluster->max_concurrent_requests, r->held.requests);
-    const struct resource *e = ENDPOINTS(w, r->held.eds);
+    const struct kit_steps_resource *e = ENDPOINTS(w, r->held.eds);
     if (r->held.kind != BY_EDS || !e->good) {
         assert_null(c->eds);
         return;
     }
     assert_non_null(c->eds);
-    assert_int_equal(c->eds->n_priorities, e->held.port != 0);
-    if (e->held.port)
-        assert_int_equal(ntohs(c->eds->priorities[0].localities[0].endpoints[0].addrs[0].sa.in.sin_port), e->held.port);
+    assert_endpoints(w, &e->held, c->eds);
 }
 
 static void assert_model(struct world *w)
@@ -581,6 +511,21 @@ static void assert_model(struct world *w)
 
 /* --- the other manager --- */
 
+/* Each manager completes EDS resources by itself: the copies must be of the same collections. */
+static void assert_same_cluster(const struct tc_cluster_config *a, const struct tc_cluster_config *b)
+{
+    const struct tc_eds *x = a->eds, *y = b->eds;
+    struct tc_cluster_config other = *b;
+    if (x && y && x->n_collections) {
+        assert_int_equal(x->n_priorities, y->n_priorities);
+        assert_int_equal(x->priorities[0].n, y->priorities[0].n);
+        for (size_t i = 0; i < x->priorities[0].n; i++)
+            assert_ptr_equal(x->priorities[0].localities[i].endpoints, y->priorities[0].localities[i].endpoints);
+        other.eds = x;
+    }
+    assert_true(tc_cluster_config_eq(a, &other));
+}
+
 static void assert_same(const struct view *a, const struct view *b)
 {
     struct tc_buf pending = {0};
@@ -595,7 +540,7 @@ static void assert_same(const struct view *a, const struct view *b)
     assert_true(tc_xds_config_same_routing(a->config, b->config));
     assert_int_equal(a->config->n_clusters, b->config->n_clusters);
     for (size_t i = 0; i < a->config->n_clusters; i++)
-        assert_true(tc_cluster_config_eq(a->config->clusters[i], b->config->clusters[i]));
+        assert_same_cluster(a->config->clusters[i], b->config->clusters[i]);
 }
 
 /* --- sequences --- */
@@ -606,8 +551,9 @@ static void world_resources(struct world *w)
     ROUTES(w)->type = RDS;
     ROUTES(w)->served.roots = 1;
     for (unsigned i = 0; i < CLUSTERS; i++) {
-        *CLUSTER(w, i) = (struct resource){.type = CDS, .number = i, .served = {.eds = i, .requests = 1}};
-        *ENDPOINTS(w, i) = (struct resource){.type = EDS, .number = i, .served = {.port = 1 + i}};
+        *CLUSTER(w, i) = (struct kit_steps_resource){.type = CDS, .number = i, .served = {.eds = i, .requests = 1}};
+        *ENDPOINTS(w, i) = (struct kit_steps_resource){.type = EDS, .number = i, .served = {.port = 1 + i}};
+        *COLLECTION(w, i) = (struct kit_steps_resource){.type = LEDS, .number = i, .served = {.port = 101 + i}};
     }
 }
 

@@ -6,6 +6,7 @@
 #include "support/cmocka.h"
 #include "support/kits/resource.h"
 
+#include "api/builtin.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "xds/bootstrap/bootstrap.h"
@@ -277,13 +278,128 @@ static void endpoints_without_port_are_left_out(void **state)
     tc_xds_resource_unref(r);
 }
 
-/* A95's second half is not built. A resource that leaves its endpoints to a list collection would have no endpoints. */
-static void list_collections_are_refused(void **state)
+/* --- collections (A95) --- */
+
+#define LEDS(config, name) ",'leds_cluster_locality_config':{" config "'leds_collection_name':'" name "'}"
+#define SELF "'leds_config':{'self':{}},"
+#define LB_ENDPOINT(more) "{'@type':'type.googleapis.com/envoy.config.endpoint.v3.LbEndpoint'," more "}"
+#define ENTRY(more) "{'inline_entry':{'name':'n','version':'1','resource':" LB_ENDPOINT(more) "}}"
+#define AT_PORT(port) ENTRY("'endpoint':{'address':" ADDRESS("127.0.0.1", port) "}")
+#define ENTRIES(list) "{'entries':[" list "]}"
+
+static void localities_may_name_a_collection(void **state)
+{
+    TC_CASE(ED25);
+    (void)state;
+    static const struct {
+        const char *json, *fault;
+    } bad[] = {
+        {EDS(LOCALITY("a", 1, LEDS("", "l"), "")), ".leds_config: must be self"},
+        {EDS(LOCALITY("a", 1, LEDS("'leds_config':{'ads':{}},", "l"), "")), ".leds_config: must be self"},
+        {EDS(LOCALITY("a", 1, LEDS(SELF, ""), ENDPOINT(1, ""))), ".leds_collection_name: must be non-empty"},
+        {EDS(LOCALITY("a", 1, LEDS(SELF, "xdstp://x/y/*"), "")),
+         "field endpoints[0].leds_cluster_locality_config.leds_collection_name: glob collection \"xdstp://x/y/*\" "
+         "unsupported"},
+    };
+    for (size_t i = 0; i < TC_ARRAY_LEN(bad); i++)
+        refused(bad[i].json, bad[i].fault);
+    /* Endpoints beside it are ignored, whatever they are; a locality without a weight is left out as ever. */
+    struct tc_xds_resource *r = valid(EDS(LOCALITY("a", 1, LEDS(SELF, "l/*x"), ENDPOINT(99999, "") ",{}") "," LOCALITY(
+        "b", 1, "", ENDPOINT(1, "")) "," LOCALITY("c", 0, LEDS(SELF, "m"), "")));
+    const struct tc_eds *eds = tc_eds_of(r);
+    assert_int_equal(eds->n_collections, 1);
+    assert_int_equal(eds->priorities[0].n, 2);
+    assert_string_equal(eds->priorities[0].localities[0].collection->data, "l/*x");
+    assert_int_equal(eds->priorities[0].localities[0].n, 0);
+    assert_null(eds->priorities[0].localities[1].collection);
+    assert_int_equal(eds->room, 262144 - 1);
+    tc_xds_resource_unref(r);
+}
+
+static void collections_are_checked_as_endpoints(void **state)
+{
+    TC_CASE(ED26);
+    (void)state;
+    static const struct {
+        const char *json, *fault;
+    } bad[] = {
+        {ENTRIES("{}"), "field entries[0].inline_entry: field not present"},
+        {ENTRIES(AT_PORT(1) ",{'inline_entry':{}}"), "field entries[1].inline_entry.resource: field not present"},
+        {ENTRIES("{'inline_entry':{'resource':{'@type':'type.googleapis.com/envoy.config.endpoint.v3.Endpoint'}}}"),
+         "field entries[0].inline_entry.resource: unsupported type envoy.config.endpoint.v3.Endpoint"},
+        {ENTRIES(ENTRY("'endpoint_name':'x'")), "field entries[0].inline_entry.resource.endpoint: field not present"},
+        {ENTRIES(AT_PORT(99999)), ".resource.endpoint.address.socket_address.port_value: invalid port"},
+        {ENTRIES(AT_PORT(1) "," AT_PORT(1)), "duplicate endpoint address \"127.0.0.1:1\""},
+        {ENTRIES(ENTRY("'load_balancing_weight':0,'endpoint':{'address':" ADDRESS("127.0.0.1", 1) "}")),
+         ".load_balancing_weight: must be greater than 0"},
+    };
+    for (size_t i = 0; i < TC_ARRAY_LEN(bad); i++)
+        kit_resource_refused(&tc_eds_collection_type, NULL, bad[i].json, bad[i].fault);
+    static const struct {
+        const char *json;
+        size_t n, addrs;
+    } good[] = {
+        {ENTRIES(""), 0, 0},
+        {ENTRIES(AT_PORT(1) "," AT_PORT(2)), 2, 2},
+        {ENTRIES(AT_PORT(0) "," AT_PORT(2)), 1, 1}, /* without a port */
+        {ENTRIES(ENTRY("'health_status':'UNHEALTHY'")), 0, 0},
+        {ENTRIES(ENTRY("'endpoint':{'address':" ADDRESS("::1", 1) ",'additional_addresses':[{'address':" ADDRESS(
+             "127.0.0.1", 1) "}]}")),
+         1, 2},
+    };
+    for (size_t i = 0; i < TC_ARRAY_LEN(good); i++) {
+        struct tc_xds_resource *r = kit_resource_valid(&tc_eds_collection_type, NULL, good[i].json);
+        assert_int_equal(tc_eds_collection_of(r)->n, good[i].n);
+        assert_int_equal(tc_eds_collection_of(r)->n_addrs, good[i].addrs);
+        tc_xds_resource_unref(r);
+    }
+}
+
+/* 5,000 endpoints; the bootstrap's cap holds for the entries, and for their addresses. */
+static void collections_have_the_cap_of_assignments(void **state)
+{
+    TC_CASE(ED26);
+    (void)state;
+    struct tc_xds_bootstrap bootstrap = {0};
+    const struct tc_xds_decode_context ctx = {.bootstrap = &bootstrap, .registries = tc_builtin_validation_context()};
+    struct tc_buf b = {0};
+    tc_buf_append_str(&b, "{'entries':[");
+    for (int i = 0; i < 5000; i++)
+        tc_buf_printf(&b,
+                      "%s" ENTRY("'endpoint':{'address':{'socket_address':{'address':'127.0.0.1','port_value':%d}}}"),
+                      i ? "," : "", i + 1);
+    tc_buf_append_str(&b, "]}");
+    bootstrap.limits.eds_endpoints = 5000;
+    struct tc_xds_resource *r = kit_resource_valid(&tc_eds_collection_type, &ctx, tc_buf_cstr(&b));
+    assert_int_equal(tc_eds_collection_of(r)->n, 5000);
+    assert_int_equal(ntohs(tc_eds_collection_of(r)->endpoints[4999].addrs[0].sa.in.sin_port), 5000);
+    tc_xds_resource_unref(r);
+    bootstrap.limits.eds_endpoints = 4999;
+    kit_resource_refused(&tc_eds_collection_type, &ctx, tc_buf_cstr(&b),
+                         "field entries: 5000 endpoints, more than 4999");
+    bootstrap.limits.eds_endpoints = 1;
+    kit_resource_refused(&tc_eds_collection_type, &ctx,
+                         ENTRIES(ENTRY("'endpoint':{'address':" ADDRESS(
+                             "::1", 1) ",'additional_addresses':[{'address':" ADDRESS("127.0.0.1", 1) "}]}")),
+                         "field entries: 2 endpoints and additional addresses, more than 1");
+    tc_buf_fini(&b);
+}
+
+/* Bytes that are not a collection, or end early, are refused. */
+static void broken_collections(void **state)
 {
     (void)state;
-#define LEDS ",'leds_cluster_locality_config':{'leds_collection_name':'l'}"
-    refused(EDS(LOCALITY("a", 1, LEDS, "")), "field endpoints[0].leds_cluster_locality_config: feature unsupported");
-    tc_xds_resource_unref(valid(EDS(LOCALITY("a", 1, LEDS, ENDPOINT(1, "")))));
+    static const struct tc_slice bad[] = {
+        {"\x0a\x02\x12", 3}, {"\x0a\x02\x12\x05", 4}, {"\x0a", 1}, {"\xff\xff", 2}, {"\x0a\x04\x12\x02\x1a\x7f", 6}};
+    const struct tc_xds_decode_context ctx = {.registries = tc_builtin_validation_context()};
+    for (size_t i = 0; i < TC_ARRAY_LEN(bad); i++) {
+        struct tc_validation_errors f = {0};
+        struct tc_rstr *name = NULL;
+        assert_null(tc_eds_collection_type.decode(&tc_eds_collection_type, &ctx, bad[i], &name, &f));
+        assert_true(tc_validation_any(&f));
+        assert_null(name);
+        tc_validation_fini(&f);
+    }
 }
 
 static void an_endpoint_may_have_several_addresses(void **state)
@@ -555,7 +671,10 @@ int main(void)
         cmocka_unit_test(hostnames_are_checked),
         cmocka_unit_test(endpoints_may_be_unix_sockets),
         cmocka_unit_test(endpoints_without_port_are_left_out),
-        cmocka_unit_test(list_collections_are_refused),
+        cmocka_unit_test(localities_may_name_a_collection),
+        cmocka_unit_test(collections_are_checked_as_endpoints),
+        cmocka_unit_test(collections_have_the_cap_of_assignments),
+        cmocka_unit_test(broken_collections),
         cmocka_unit_test(caps_hold),
         cmocka_unit_test(hostile_bytes_are_refused),
     };

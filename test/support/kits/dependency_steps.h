@@ -1,0 +1,38 @@
+/* The resources of dependency_steps_test: which parts of them it distinguishes, and how they look in proto3 JSON. */
+#ifndef TC_SUPPORT_KITS_DEPENDENCY_STEPS_H
+#define TC_SUPPORT_KITS_DEPENDENCY_STEPS_H
+
+#include "support/kits/dependency.h"
+
+/* Of the clusters, their endpoints and the collections those from AT_TOP on are of the authority's server. */
+enum { CLUSTERS = 7, AT_TOP = 5, MAX_CHILDREN = 3 };
+enum { LDS, RDS, CDS, EDS, LEDS, TYPES };
+
+/* The parts of a resource that the test distinguishes. */
+struct kit_steps_value {
+    unsigned roots; /* routes: a bit for each cluster that they name; 0: no virtual host is ours */
+    enum { BY_EDS, BY_DNS, AGGREGATE } kind;
+    unsigned eds, requests; /* clusters: the endpoints' number, the limit of RPCs */
+    unsigned n_children, children[MAX_CHILDREN];
+    unsigned port;                                     /* endpoints and collections; 0: there are none */
+    unsigned n_collections, collections[MAX_CHILDREN]; /* endpoints: of further localities */
+};
+
+struct kit_steps_resource {
+    unsigned type, number;
+    /* The server's side. */
+    bool deleted, refused; /* refused: the client refuses the form that is served */
+    struct kit_steps_value served;
+    /* The model's. */
+    bool needed, good, marked;
+    struct kit_steps_value held; /* when good */
+};
+
+extern const char *const kit_steps_types[TYPES]; /* type URLs */
+extern const char *const kit_steps_clusters[CLUSTERS];
+
+const char *kit_steps_name(const struct kit_steps_resource *r);
+/* Appends the resource as the server has it. */
+void kit_steps_put(struct tc_buf *b, const struct kit_steps_resource *r);
+
+#endif

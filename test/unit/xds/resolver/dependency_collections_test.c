@@ -1,0 +1,256 @@
+/* EDS resources whose endpoints are in collections (A95). */
+#include <stdio.h>
+#include <string.h>
+
+#include "support/case.h"
+#include "support/cmocka.h"
+#include "support/kits/dependency.h"
+
+#include "base/mem.h"
+
+#define BY_RDS(name) KIT_LISTENER("'rds': {'routeConfigName': '" name "', 'configSource': {'ads': {}}}")
+#define ROUTES(name, domain, routes)                                                                                   \
+    "{'@type': '" KIT_RDS "', 'name': '" name "', 'virtualHosts': [{'name': 'v', 'domains': ['" domain                 \
+    "'], 'routes': [" routes "]}]}"
+#define TO(cluster) "{'match': {'prefix': '/" cluster "'}, 'route': {'cluster': '" cluster "'}}"
+#define CLUSTER(name)                                                                                                  \
+    "{'@type': '" KIT_CDS "', 'name': '" name "', 'type': 'EDS', 'edsClusterConfig': {'edsConfig': {'ads': {}}}}"
+#define ENDPOINTS(name, port)                                                                                          \
+    "{'@type': '" KIT_EDS "', 'clusterName': '" name                                                                   \
+    "', 'endpoints': [{'loadBalancingWeight': 1, 'locality': {'region': "                                              \
+    "'r'}, 'lbEndpoints': [{'endpoint': {'address': {'socketAddress': {'address': '1.1.1.1', 'portValue': " port       \
+    "}}}}]}]}"
+
+static void respond(struct kit_dependency *w, const char *type, const char *resources)
+{
+    kit_dependency_respond(w, w->server, type, resources);
+}
+
+/* Takes all requests. Returns the names of the last one for the type; "": there was none. */
+static const char *asked(struct kit_dependency *w, const char *type)
+{
+    static char names[256];
+    struct fake_xds_request *r;
+    names[0] = '\0';
+    while ((r = fake_xds_take(w->server))) {
+        if (strcmp(r->type_url, type) == 0)
+            snprintf(names, sizeof(names), "%s", r->names);
+        fake_xds_request_free(r);
+    }
+    return names;
+}
+
+static struct tc_cluster_config *cluster(const struct kit_dependency *w, const char *name)
+{
+    assert_non_null(w->config);
+    struct tc_cluster_config *c = tc_xds_config_cluster(w->config, tc_slice_str(name));
+    assert_non_null(c);
+    return c;
+}
+
+/* Asserts the text that names the resources which the config waits for. */
+static void assert_pending(const struct kit_dependency *w, const char *text)
+{
+    struct tc_buf b = {0};
+    tc_dependency_manager_pending(w->manager, &b);
+    assert_string_equal(tc_buf_cstr(&b), text);
+    tc_buf_fini(&b);
+}
+
+#define OUT_OF(name, region, more)                                                                                     \
+    "{'loadBalancingWeight': 1, 'locality': {'region': '" region "'}, 'ledsClusterLocalityConfig': {'ledsConfig': "    \
+    "{'self': {}}, 'ledsCollectionName': '" name "'}" more "}"
+#define WITH(name, localities) "{'@type': '" KIT_EDS "', 'clusterName': '" name "', 'endpoints': [" localities "]}"
+#define AT(ip, port) "{'socketAddress': {'address': '" ip "', 'portValue': " port "}}"
+#define PROXY                                                                                                          \
+    "'metadata': {'typedFilterMetadata': {'envoy.http11_proxy_transport_socket.proxy_address': {'@type': "             \
+    "'type.googleapis.com/envoy.config.core.v3.Address', "
+#define ENTRY(ip, port, more)                                                                                          \
+    "{'inlineEntry': {'resource': {'@type': 'type.googleapis.com/envoy.config.endpoint.v3.LbEndpoint', 'endpoint': "   \
+    "{'address': " AT(ip, port) "}" more "}}}"
+#define COLLECTION(name, entries)                                                                                      \
+    "{'@type': 'type.googleapis.com/envoy.service.discovery.v3.Resource', 'name': '" name "', 'resource': {'@type': "  \
+    "'" KIT_LEDS "', 'entries': [" entries "]}}"
+
+static const struct tc_eds_locality *locality(const struct kit_dependency *w, const char *name, size_t i)
+{
+    const struct tc_eds *eds = cluster(w, name)->eds;
+    assert_non_null(eds);
+    assert_in_range(i, 0, eds->priorities[0].n - 1);
+    return &eds->priorities[0].localities[i];
+}
+
+static void assert_ports(const struct kit_dependency *w, const char *name, size_t i, const char *ports)
+{
+    struct tc_buf b = {0};
+    const struct tc_eds_locality *l = locality(w, name, i);
+    for (size_t k = 0; k < l->n; k++)
+        tc_buf_printf(&b, "%d ", ntohs(l->endpoints[k].addrs[0].sa.in.sin_port));
+    assert_string_equal(tc_buf_cstr(&b), ports);
+    tc_buf_fini(&b);
+}
+
+static void open_with_collections(struct kit_dependency *w, const char *endpoints)
+{
+    kit_dependency_open(w, NULL, NULL);
+    respond(w, KIT_LDS, BY_RDS("r"));
+    respond(w, KIT_RDS, ROUTES("r", "*", TO("c")));
+    respond(w, KIT_CDS, CLUSTER("c"));
+    respond(w, KIT_EDS, endpoints);
+}
+
+/* The config waits for collections; each one changes, is refused, is missing for its locality alone. */
+static void collections(void **state)
+{
+    TC_CASE(ED27);
+    (void)state;
+    struct kit_dependency w;
+    open_with_collections(&w, WITH("c", OUT_OF("l", "a", "") ", " OUT_OF("m", "b", "")));
+    assert_string_equal(asked(&w, KIT_LEDS), "l,m");
+    assert_pending(&w, "LEDS resource \"l\", LEDS resource \"m\"");
+    respond(&w, KIT_LEDS, COLLECTION("l", ENTRY("1.1.1.1", "1", "")));
+    assert_int_equal(w.configs, 0);
+    assert_pending(&w, "LEDS resource \"m\"");
+    respond(&w, KIT_LEDS, COLLECTION("m", ENTRY("1.1.1.1", "2", "") ", " ENTRY("1.1.1.1", "3", "")));
+    assert_int_equal(w.configs, 1);
+    assert_ports(&w, "c", 0, "1 ");
+    assert_ports(&w, "c", 1, "2 3 ");
+    assert_string_equal(cluster(&w, "c")->resolution_note->data, "xDS node ID:n1");
+    /* An update of one locality leaves the other's endpoints where they are; what is equal changes nothing. */
+    const struct tc_eds_endpoint *before = locality(&w, "c", 1)->endpoints;
+    const struct tc_eds *eds = cluster(&w, "c")->eds;
+    respond(&w, KIT_LEDS, COLLECTION("l", ENTRY("1.1.1.1", "4", "")));
+    assert_ports(&w, "c", 0, "4 ");
+    assert_ptr_equal(locality(&w, "c", 1)->endpoints, before);
+    assert_ptr_not_equal(cluster(&w, "c")->eds, eds);
+    assert_int_equal(w.configs, 2);
+    respond(&w, KIT_LEDS, COLLECTION("l", ENTRY("1.1.1.1", "4", "")));
+    respond(&w, KIT_CDS, CLUSTER("c"));
+    assert_int_equal(w.configs, 2);
+    /* Refused: the last good one stays, with a note. */
+    respond(&w, KIT_LEDS, COLLECTION("l", "{}"));
+    assert_ports(&w, "c", 0, "4 ");
+    const char *note = cluster(&w, "c")->resolution_note->data;
+    assert_non_null(strstr(note, "LEDS resource \"l\": "));
+    assert_non_null(strstr(note, "field entries[0].inline_entry: field not present"));
+    /* Empty: the locality has no endpoints. */
+    respond(&w, KIT_LEDS, COLLECTION("l", ""));
+    assert_ports(&w, "c", 0, "");
+    assert_string_equal(cluster(&w, "c")->resolution_note->data,
+                        "EDS resource c contains empty localities: [{region=\"a\", zone=\"\", sub_zone=\"\"}] "
+                        "(node ID:n1)");
+    /* Another one that never comes: the old config stays for 15 s, then the locality has no endpoints. */
+    unsigned configs = w.configs;
+    respond(&w, KIT_EDS, WITH("c", OUT_OF("none", "a", "") ", " OUT_OF("m", "b", "")));
+    assert_string_equal(asked(&w, KIT_LEDS), "l,m,none");
+    assert_int_equal(w.configs, configs);
+    tc_loop_advance(w.loop, 15000);
+    assert_int_equal(w.configs, configs + 1);
+    assert_ports(&w, "c", 0, "");
+    assert_ptr_equal(locality(&w, "c", 1)->endpoints, before);
+    assert_non_null(strstr(cluster(&w, "c")->resolution_note->data, "; LEDS resource \"none\" does not exist"));
+    /* Back to endpoints of its own: nobody asks for collections any longer. */
+    respond(&w, KIT_EDS, ENDPOINTS("c", "9"));
+    assert_ports(&w, "c", 0, "9 ");
+    assert_string_equal(asked(&w, KIT_LEDS), "");
+    assert_string_equal(cluster(&w, "c")->resolution_note->data, "xDS node ID:n1");
+    kit_dependency_close(&w);
+}
+
+/* Two clusters, and two localities of one, share a collection: all of them see its changes. */
+static void shared_collections(void **state)
+{
+    TC_CASE(ED27);
+    (void)state;
+    struct kit_dependency w;
+    kit_dependency_open(&w, NULL, NULL);
+    respond(&w, KIT_LDS, BY_RDS("r"));
+    respond(&w, KIT_RDS, ROUTES("r", "*", TO("c") ", " TO("d")));
+    respond(&w, KIT_CDS, CLUSTER("c") ", " CLUSTER("d"));
+    respond(&w, KIT_EDS,
+            WITH("c", OUT_OF("l", "a", "") ", " OUT_OF("l", "b", "")) ", " WITH("d", OUT_OF("l", "a", "")));
+    respond(&w, KIT_LEDS, COLLECTION("l", ENTRY("1.1.1.1", "1", "")));
+    for (int port = 1; port <= 2; port++) {
+        const char *want = port == 1 ? "1 " : "2 ";
+        assert_ports(&w, "c", 0, want);
+        assert_ports(&w, "c", 1, want);
+        assert_ports(&w, "d", 0, want);
+        respond(&w, KIT_LEDS, COLLECTION("l", ENTRY("1.1.1.1", "2", "")));
+    }
+    kit_dependency_close(&w);
+}
+
+/* A86: endpoints of a collection have their own proxy, or their locality's; Unix sockets have none. */
+static void proxies_of_collections(void **state)
+{
+    TC_CASE(ED28);
+    (void)state;
+    struct kit_dependency w;
+    open_with_collections(&w, WITH("c", OUT_OF("l", "a",
+                                               ", " PROXY "'socketAddress': {'address': '9.9.9.9', "
+                                               "'portValue': 9}}}}") ", " OUT_OF("l", "b", "")));
+    respond(&w, KIT_LEDS,
+            COLLECTION("l", ENTRY("1.1.1.1", "1", "") ", " ENTRY("1.1.1.1", "2",
+                                                                 ", " PROXY
+                                                                 "'socketAddress': {'address': '8.8.8.8', 'portValue': "
+                                                                 "8}}}}") ", {'inlineEntry': {'resource': {'@type': "
+                                                                          "'type.googleapis.com/"
+                                                                          "envoy.config.endpoint.v3.LbEndpoint', "
+                                                                          "'endpoint': {'address': "
+                                                                          "{'pipe': {'path': '/x'}}}}}}"));
+    const struct tc_eds_endpoint *a = locality(&w, "c", 0)->endpoints, *b = locality(&w, "c", 1)->endpoints;
+    assert_int_equal(locality(&w, "c", 0)->n, 3);
+    assert_int_equal(ntohs(a[0].proxy->sa.in.sin_port), 9);
+    assert_int_equal(ntohs(a[1].proxy->sa.in.sin_port), 8);
+    assert_null(a[2].proxy);
+    assert_null(b[0].proxy);
+    assert_int_equal(ntohs(b[1].proxy->sa.in.sin_port), 8);
+    kit_dependency_close(&w);
+}
+
+/* 5,000 localities that name the same collection have together no more endpoints than the cap of a resource. */
+static void collections_are_bounded(void **state)
+{
+    TC_CASE(ED28);
+    (void)state;
+    enum { N = 5000, EACH = 100, CAP = 1000 };
+    struct kit_dependency w;
+    struct tc_buf eds = {0}, leds = {0};
+    kit_dependency_open(&w,
+                        "{\"xds_servers\": [{\"server_uri\": \"s1\", \"channel_creds\": [{\"type\": \"insecure\"}]}], "
+                        "\"node\": {\"id\": \"n1\"}, \"torc.limits\": {\"eds_endpoints\": 1000}}",
+                        NULL);
+    respond(&w, KIT_LDS, BY_RDS("r"));
+    respond(&w, KIT_RDS, ROUTES("r", "*", TO("c")));
+    respond(&w, KIT_CDS, CLUSTER("c"));
+    tc_buf_append_str(&eds, "{'@type': '" KIT_EDS "', 'clusterName': 'c', 'endpoints': [");
+    for (int i = 0; i < N; i++)
+        tc_buf_printf(&eds, "%s" OUT_OF("l", "r%d", ""), i ? ", " : "", i);
+    tc_buf_append_str(&eds, "]}");
+    respond(&w, KIT_EDS, tc_buf_cstr(&eds));
+    for (int i = 0; i < EACH; i++)
+        tc_buf_printf(&leds, "%s" ENTRY("1.1.1.1", "%d", ""), i ? ", " : "", i + 1);
+    char *collection = tc_asprintf(COLLECTION("l", "%s"), tc_buf_cstr(&leds));
+    respond(&w, KIT_LEDS, collection);
+    size_t full = 0;
+    for (size_t i = 0; i < N; i++)
+        full += locality(&w, "c", i)->n == EACH;
+    assert_int_equal(full, CAP / EACH);
+    assert_non_null(strstr(cluster(&w, "c")->resolution_note->data,
+                           "LEDS resource \"l\" is beyond the limit of endpoints or of collections"));
+    tc_free(collection);
+    tc_buf_fini(&eds);
+    tc_buf_fini(&leds);
+    kit_dependency_close(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(collections),
+        cmocka_unit_test(shared_collections),
+        cmocka_unit_test(proxies_of_collections),
+        cmocka_unit_test(collections_are_bounded),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
