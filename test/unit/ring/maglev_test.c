@@ -215,6 +215,7 @@ static void tables_of_an_independent_construction(void **state)
 static void the_order_of_the_list_does_not_count(void **state)
 {
     TC_CASE(MG07);
+    TC_CASE(PD06);
     (void)state;
     struct hosts h = {0}, shuffled = {0};
     struct tc_rng rng;
@@ -316,6 +317,7 @@ static void slots_of_hashes(void **state)
 /* One key for all: each endpoint has its share, in the order of the list, and the build does not take forever. */
 static void equal_keys(void **state)
 {
+    TC_CASE(PD07);
     (void)state;
     enum { N = 5000 };
     struct tc_ring_item *items = tc_calloc(N, sizeof(*items));

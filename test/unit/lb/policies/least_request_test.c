@@ -181,6 +181,7 @@ static void equal_counts_follow_the_draws(void **state)
 static void fewest_of_two(void **state)
 {
     TC_CASE(LQ03);
+    TC_CASE(PD10);
     struct fake_lb *f = *state;
     open_policy(f, 3, NULL, "{}");
     draw(f, 3, "02");

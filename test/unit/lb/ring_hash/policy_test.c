@@ -558,6 +558,7 @@ static void without_a_hash_the_pick_fails(void **state)
 
 static void a_random_start_connects_one_when_asked(void **state)
 {
+    TC_CASE(PD09);
     struct fake_lb *f = *state;
     update(f, E0 " " E1 " " E2);
     f->policy->ops->exit_idle(f->policy);

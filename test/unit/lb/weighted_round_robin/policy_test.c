@@ -151,6 +151,7 @@ static void a_shorter_period_counts_at_once(void **state)
 static void weights_expire(void **state)
 {
     TC_CASE(WR09);
+    TC_CASE(PD05);
     struct fake_lb *f = *state;
     const struct kit_orca reports[] = {{.app = .9, .qps = 1}, {.app = .3, .qps = 1}, {.app = .3, .qps = 1}};
     three_ready(f, "{'blackoutPeriod': '1s', 'weightExpirationPeriod': '2s', 'weightUpdatePeriod': '0.5s'}");

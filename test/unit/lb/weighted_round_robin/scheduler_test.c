@@ -84,6 +84,23 @@ static void nothing_to_weigh(void **state)
     assert_null(tc_wrr_scheduler_new(unknown, 3));
 }
 
+/* Equal weights, whatever they are, give plain round robin. */
+static void equal_weights(void **state)
+{
+    TC_CASE(PD03);
+    (void)state;
+    static const float each[] = {1e-30f, 1, 3, 65535, 1e30f};
+    for (size_t i = 0; i < TC_ARRAY_LEN(each); i++) {
+        const float weights[5] = {each[i], each[i], each[i], each[i], each[i]};
+        struct tc_wrr_scheduler *s = tc_wrr_scheduler_new(weights, 5);
+        uint32_t sequence = 0;
+        assert_non_null(s);
+        for (unsigned k = 0; k < 1000; k++)
+            assert_int_equal(tc_wrr_scheduler_pick(s, &sequence), k % 5);
+        tc_free(s);
+    }
+}
+
 /* Checks how often each place is among the first picks of a sequence. */
 static void assert_counts(const float *weights, size_t n, uint32_t sequence, unsigned picks, const unsigned *counts)
 {
@@ -101,6 +118,7 @@ static void counts_of_picks(void **state)
     TC_CASE(WR02);
     TC_CASE(WR03);
     TC_CASE(WR04);
+    TC_CASE(PD04);
     (void)state;
     assert_counts((float[]){1, 2, 3}, 3, 0, 6, (unsigned[]){1, 2, 3});
     assert_counts((float[]){3, 0, 1}, 3, 0, 6, (unsigned[]){3, 2, 1});
@@ -187,9 +205,13 @@ static void shares_of_many_endpoints(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_sequences_of_c_core),  cmocka_unit_test(nothing_to_weigh),
-        cmocka_unit_test(counts_of_picks),          cmocka_unit_test(unknown_weights_are_the_mean),
-        cmocka_unit_test(the_sequence_wraps),       cmocka_unit_test(extreme_weights),
+        cmocka_unit_test(the_sequences_of_c_core),
+        cmocka_unit_test(nothing_to_weigh),
+        cmocka_unit_test(equal_weights),
+        cmocka_unit_test(counts_of_picks),
+        cmocka_unit_test(unknown_weights_are_the_mean),
+        cmocka_unit_test(the_sequence_wraps),
+        cmocka_unit_test(extreme_weights),
         cmocka_unit_test(shares_of_many_endpoints),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

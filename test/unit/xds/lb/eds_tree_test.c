@@ -101,6 +101,7 @@ static void expect_weights(const struct tc_eds_tree *t, const uint64_t *want, si
 static void weights_as_shares(void **state)
 {
     TC_CASE(RC15);
+    TC_CASE(PD08);
     (void)state;
     static const char example[] = "0/l1=3: 1.1.1.1:1*2 1.1.1.1:2*1; 0/l2=2: 1.1.1.1:3*3 1.1.1.1:4*1";
     static const uint64_t shares[] = {858993458, 429496728, 644245094, 214748364}, products[] = {6, 3, 6, 2};
