@@ -63,7 +63,11 @@ static enum sim_policy policy_choose(const struct sim_client *c, struct tc_rng *
 {
     if (sim_feature_on(c, SIM_FEATURE_RING_HASH) && below(rng, 2))
         return SIM_RING_HASH;
-    return sim_feature_on(c, SIM_FEATURE_PICK_FIRST) && below(rng, 2) ? SIM_PICK_FIRST : SIM_ROUND_ROBIN;
+    if (sim_feature_on(c, SIM_FEATURE_PICK_FIRST) && below(rng, 2))
+        return SIM_PICK_FIRST;
+    return sim_feature_on(c, SIM_FEATURE_BALANCERS) && below(rng, 2)
+               ? (enum sim_policy)(SIM_LEAST_REQUEST + below(rng, SIM_POLICIES - SIM_LEAST_REQUEST))
+               : SIM_ROUND_ROBIN;
 }
 
 static void leaf_choose(const struct sim_client *c, struct sim_cluster *cluster, struct tc_rng *rng)

@@ -4,6 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+const char *const sim_policy_names[SIM_POLICIES] = {"round_robin", "ring_hash", "pick_first",          "least_request",
+                                                    "full scan",   "biased",    "weighted_round_robin"};
+
 const char *sim_host_address(unsigned host)
 {
     static char texts[SIM_HOSTS][24];
@@ -22,11 +25,7 @@ int sim_host_of(const char *address)
 
 void sim_cluster_text(const struct sim_cluster *c, char *text, size_t size)
 {
-    size_t n = (size_t)snprintf(text, size, "%s",
-                                c->is_aggregate               ? "of"
-                                : c->policy == SIM_RING_HASH  ? "ring_hash"
-                                : c->policy == SIM_PICK_FIRST ? "pick_first"
-                                                              : "round_robin");
+    size_t n = (size_t)snprintf(text, size, "%s", c->is_aggregate ? "of" : sim_policy_names[c->policy]);
     if (!c->is_aggregate && n < size)
         n += (size_t)snprintf(text + n, size - n, "%s%s", c->dns ? " by DNS" : "",
                               c->outliers ? " without outliers" : "");

@@ -17,8 +17,21 @@ enum {
     SIM_ENDPOINTS = 4, /* of a locality */
 };
 
-/* SIM_PICK_FIRST: in each locality, chosen by weight (A42, A52: wrr_locality over pick_first). */
-enum sim_policy { SIM_ROUND_ROBIN, SIM_RING_HASH, SIM_PICK_FIRST };
+/* All but SIM_RING_HASH stand in each locality, which is chosen by weight (A42, A52: below wrr_locality). Those from
+ * SIM_LEAST_REQUEST on have the states of round_robin. */
+enum sim_policy {
+    SIM_ROUND_ROBIN,
+    SIM_RING_HASH,
+    SIM_PICK_FIRST,
+    SIM_LEAST_REQUEST,
+    SIM_FULL_SCAN, /* least_request over all endpoints */
+    SIM_BIASED,    /* least_request by weights */
+    SIM_WEIGHTED,  /* weighted_round_robin, whose backends report nothing */
+    SIM_POLICIES,
+};
+
+/* "round_robin". */
+extern const char *const sim_policy_names[SIM_POLICIES];
 
 struct sim_endpoint {
     unsigned host, weight;

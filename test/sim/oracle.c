@@ -255,12 +255,14 @@ static void count_outcome(const struct oracle_call *call, const struct oracle_ou
     const struct sim_cluster *c = &oracle.mesh.clusters[service->cluster];
     if (c->outliers)
         sim_count(SIM_COUNT_POLICY_OUTLIERS);
-    sim_count(service->hedged               ? SIM_COUNT_POLICY_HEDGING
-              : c->is_aggregate             ? SIM_COUNT_POLICY_AGGREGATE
-              : c->dns                      ? SIM_COUNT_POLICY_DNS
-              : c->policy == SIM_RING_HASH  ? SIM_COUNT_POLICY_RING_HASH
-              : c->policy == SIM_PICK_FIRST ? SIM_COUNT_POLICY_PICK_FIRST
-                                            : SIM_COUNT_POLICY_ROUND_ROBIN);
+    sim_count(service->hedged                  ? SIM_COUNT_POLICY_HEDGING
+              : c->is_aggregate                ? SIM_COUNT_POLICY_AGGREGATE
+              : c->dns                         ? SIM_COUNT_POLICY_DNS
+              : c->policy == SIM_RING_HASH     ? SIM_COUNT_POLICY_RING_HASH
+              : c->policy == SIM_PICK_FIRST    ? SIM_COUNT_POLICY_PICK_FIRST
+              : c->policy == SIM_WEIGHTED      ? SIM_COUNT_POLICY_WEIGHTED
+              : c->policy >= SIM_LEAST_REQUEST ? SIM_COUNT_POLICY_LEAST_REQUEST
+                                               : SIM_COUNT_POLICY_ROUND_ROBIN);
     sim_count(r->code == TORC_STATUS_OK                  ? SIM_COUNT_CALLS_OK
               : r->code == TORC_STATUS_CANCELLED         ? SIM_COUNT_CALLS_CANCELLED
               : r->code == TORC_STATUS_DEADLINE_EXCEEDED ? SIM_COUNT_CALLS_DEADLINE

@@ -410,11 +410,19 @@ static void put_listener(const struct sim_mesh *mesh, unsigned which, bool good)
     "enforcing_success_rate: 0, enforcing_failure_percentage: 100, failure_percentage_threshold: 99, "                 \
     "failure_percentage_minimum_hosts: 1, failure_percentage_request_volume: 1}\n"
 
-#define PICK_FIRST                                                                                                     \
-    "  load_balancing_policy: {policies: [{typed_extension_config: {name: wrr, typed_config: {\"@type\": "             \
-    "type.googleapis.com/envoy.extensions.load_balancing_policies.wrr_locality.v3.WrrLocality, "                       \
-    "endpoint_picking_policy: {policies: [{typed_extension_config: {name: first, typed_config: {\"@type\": "           \
-    "type.googleapis.com/envoy.extensions.load_balancing_policies.pick_first.v3.PickFirst}}}]}}}}]}\n"
+#define LB "type.googleapis.com/envoy.extensions.load_balancing_policies."
+#define IN_LOCALITIES                                                                                                  \
+    "  load_balancing_policy: {policies: [{typed_extension_config: {name: wrr, typed_config: {\"@type\": " LB          \
+    "wrr_locality.v3.WrrLocality, endpoint_picking_policy: {policies: [{typed_extension_config: {name: x, "            \
+    "typed_config: {\"@type\": " LB "%s}}}]}}}}]}\n"
+
+/* NULL: lb_policy says it. */
+static const char *const extensions[SIM_POLICIES] = {
+    [SIM_PICK_FIRST] = "pick_first.v3.PickFirst",
+    [SIM_LEAST_REQUEST] = "least_request.v3.LeastRequest",
+    [SIM_FULL_SCAN] = "least_request.v3.LeastRequest, selection_method: FULL_SCAN",
+    [SIM_BIASED] = "least_request.v3.LeastRequest, active_request_bias: {default_value: 1}",
+    [SIM_WEIGHTED] = "client_side_weighted_round_robin.v3.ClientSideWeightedRoundRobin"};
 
 /* A bad LOGICAL_DNS cluster has no endpoint. */
 static void append_leaf(struct tc_buf *b, const struct sim_cluster *c, unsigned which, bool good)
@@ -431,8 +439,8 @@ static void append_leaf(struct tc_buf *b, const struct sim_cluster *c, unsigned 
     }
     tc_buf_printf(b, "  lb_policy: %s\n  lrs_server: {self: {}}\n",
                   c->policy == SIM_RING_HASH && !c->dns ? "RING_HASH" : "ROUND_ROBIN");
-    if (c->policy == SIM_PICK_FIRST)
-        tc_buf_append_str(b, PICK_FIRST);
+    if (extensions[c->policy])
+        tc_buf_printf(b, IN_LOCALITIES, extensions[c->policy]);
     if (c->max_requests)
         tc_buf_printf(b, "  circuit_breakers: {thresholds: [{max_requests: %u}]}\n", c->max_requests);
     if (c->outliers)

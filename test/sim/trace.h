@@ -56,6 +56,8 @@ extern const struct tc_world_observer sim_observer;
     X(POLICY_ROUND_ROBIN, "calls: round_robin")                                                                        \
     X(POLICY_RING_HASH, "calls: ring_hash")                                                                            \
     X(POLICY_PICK_FIRST, "calls: pick_first in each locality")                                                         \
+    X(POLICY_LEAST_REQUEST, "calls: least_request, in its three ways")                                                 \
+    X(POLICY_WEIGHTED, "calls: weighted_round_robin")                                                                  \
     X(POLICY_AGGREGATE, "calls: aggregate cluster")                                                                    \
     X(POLICY_DNS, "calls: logical DNS cluster")                                                                        \
     X(POLICY_OUTLIERS, "calls: outlier detection")                                                                     \

@@ -45,7 +45,8 @@
     X(REFUSALS, "refusals")                                                                                            \
     X(ROUTES_GO, "routes-go")                                                                                          \
     X(DATA_ERRORS, "data-errors")                                                                                      \
-    X(SCENES, "scenes")
+    X(SCENES, "scenes")                                                                                                \
+    X(BALANCERS, "balancers")
 
 enum sim_feature {
 #define X(name, text) SIM_FEATURE_##name,
