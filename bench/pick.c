@@ -29,6 +29,8 @@ static const struct {
     {"whole pick", PICK_FILTERED, PICK_LOOP},
     {"outlier_detection, where it is configured, besides", PICK_OUTLIERS, PICK_MANAGER},
     {"weighted_round_robin and pick_first, with the report at the RPC's end", PICK_WEIGHTED, PICK_LOOP},
+    {"least_request and pick_first, two choices, with the RPC's end", PICK_LEAST, PICK_LOOP},
+    {"least_request and pick_first, all endpoints, with the RPC's end", PICK_SCAN, PICK_LOOP},
     {"Maglev's table instead of the ring: search", PICK_SLOT, PICK_LOOP},
     {"peer: search in a sorted vector, as C-core's ring", PICK_PEER, PICK_LOOP},
 };

@@ -10,6 +10,8 @@ enum pick_level {
     PICK_LOOP,      /* the loop alone, without a pick */
     PICK_SEARCH,    /* the ring alone: tc_ring_find */
     PICK_WEIGHTED,  /* weighted_round_robin over pick_first */
+    PICK_LEAST,     /* least_request over pick_first */
+    PICK_SCAN,      /* least_request over all endpoints */
     PICK_RING_HASH, /* ring_hash over pick_first */
     PICK_PRIORITY,
     PICK_CLUSTER,

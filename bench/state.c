@@ -2,10 +2,12 @@
  * channel. Without arguments it prints a report, 10,000 endpoints against 100: one endpoint that is lost, asked for by
  * a pick, connected and picked, again and again; and endpoints that become READY one after another.
  *
- * `bench_state N CHANGES` makes the first kind of change alone, with ring_hash over N endpoints. To count instructions,
- * run it under valgrind --tool=callgrind with two numbers of changes and take the difference (ratchet/state.py). */
+ * `bench_state WHAT ENDPOINTS ROUNDS` makes one thing alone: the first kind of change with WHAT as the policy, or, with
+ * "pick:" before the policy, picks among READY endpoints. To count instructions, run it under valgrind --tool=callgrind
+ * with two numbers of rounds and take the difference (ratchet/). */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "measure.h"
 #include "tree.h"
@@ -18,7 +20,9 @@ enum { FEW = 100, SOME = 1000, MANY = 10000, CHANGES = 20000, RUNS = 11 };
 static const struct {
     const char *name;
     enum tree_kind kind;
-} policies[] = {{"ring_hash", TREE_MANAGER}, {"round_robin", TREE_ROUND_ROBIN}};
+} policies[] = {
+    {"ring_hash", TREE_MANAGER}, {"round_robin", TREE_ROUND_ROBIN}, {"least_request, all endpoints", TREE_SCAN}};
+enum { POLICIES = sizeof(policies) / sizeof(policies[0]) };
 
 static void check(bool good)
 {
@@ -29,7 +33,7 @@ static void check(bool good)
 }
 
 /* Nanoseconds of a change and the pick after it. The subchannel is the newest one: a lost endpoint gets a new
- * subchannel. With round_robin other endpoints serve meanwhile. */
+ * subchannel. Without a ring other endpoints serve meanwhile. */
 static double toggle(struct tree *t, unsigned changes)
 {
     struct fake_lb *f = tree_lb(t);
@@ -47,23 +51,24 @@ static double toggle(struct tree *t, unsigned changes)
     return (double)(measure_cpu_ns() - began) / (2.0 * (changes ? changes : 1));
 }
 
-/* Makes a tree with one connected endpoint (ring) or all connected (round_robin). */
+static bool has_ring(enum tree_kind kind)
+{
+    return kind >= TREE_RING && kind != TREE_ROUND_ROBIN;
+}
+
+/* Makes a tree with one connected endpoint (ring) or all connected. */
 static struct tree *connected(enum tree_kind kind, size_t n)
 {
     struct tree *t = tree_new(kind, n);
-    if (kind == TREE_ROUND_ROBIN)
-        for (size_t i = 0; i < n; i++)
-            fake_lb_set_at(tree_lb(t), i, TORC_CONNECTIVITY_READY);
-    else
-        check(tree_connect(t, 0));
+    check(has_ring(kind) ? tree_connect(t, 0) : tree_connect_all(t));
     return t;
 }
 
 static void bench_toggle(struct measure_row *row, size_t policy)
 {
     struct tree *few = connected(policies[policy].kind, FEW), *many = connected(policies[policy].kind, MANY);
-    /* Each pick of round_robin goes to another endpoint, which with many endpoints is in no cache: no target. */
-    measure_init(row, "ns", "among 100", policies[policy].kind == TREE_ROUND_ROBIN ? 0 : INDEPENDENT,
+    /* Without a ring each pick goes to another endpoint, which with many endpoints is in no cache: no target. */
+    measure_init(row, "ns", "among 100", has_ring(policies[policy].kind) ? INDEPENDENT : 0,
                  "%s: one endpoint's change of state and the next pick, among 10,000", policies[policy].name);
     for (int i = -1; i < RUNS; i++) { /* the first warms up */
         double ours = toggle(many, CHANGES), peer = toggle(few, CHANGES);
@@ -79,8 +84,10 @@ static double become_ready(enum tree_kind kind, size_t n)
 {
     struct tree *t = tree_new(kind, n);
     uint64_t began = measure_cpu_ns();
-    if (kind == TREE_ROUND_ROBIN)
+    if (!has_ring(kind))
         for (size_t i = 0; i < n; i++) {
+            while (tree_lb(t)->subchannels.len <= i)
+                tc_loop_advance(tree_lb(t)->loop, 1);
             fake_lb_set_at(tree_lb(t), i, TORC_CONNECTIVITY_READY);
             check(tree_pick(t, 0) != NULL);
         }
@@ -103,9 +110,9 @@ static void report(void)
 {
     static struct measure_row rows[16];
     size_t n = 0;
-    for (size_t p = 0; p < 2; p++)
+    for (size_t p = 0; p < POLICIES; p++)
         bench_toggle(&rows[n++], p);
-    for (size_t p = 0; p < 2; p++) {
+    for (size_t p = 0; p < POLICIES; p++) {
         bench_ready(&rows[n++], p, FEW);
         bench_ready(&rows[n++], p, SOME);
         bench_ready(&rows[n++], p, MANY);
@@ -113,19 +120,39 @@ static void report(void)
     measure_report("state", rows, n);
 }
 
+static void make_picks(struct tree *t, unsigned picks)
+{
+    uint64_t h = 1;
+    for (unsigned i = 0; i < picks; i++) {
+        h = (h ^ i) * UINT64_C(0x9e3779b97f4a7c15);
+        check(tree_pick(t, h) != NULL);
+    }
+}
+
 int main(int argc, char **argv)
 {
+    static const struct {
+        const char *name;
+        enum tree_kind kind;
+    } alone[] = {{"ring_hash", TREE_RING}, {"least_request", TREE_LEAST}, {"full_scan", TREE_SCAN}};
     if (argc == 1) {
         measure_pin(0);
         report();
         return 0;
     }
-    if (argc != 3) {
-        fprintf(stderr, "usage: %s [ENDPOINTS CHANGES]\n", argv[0]);
-        return 2;
+    bool picks = argc == 4 && strncmp(argv[1], "pick:", 5) == 0;
+    for (size_t i = 0; argc == 4 && i < sizeof(alone) / sizeof(alone[0]); i++) {
+        if (strcmp(argv[1] + (picks ? 5 : 0), alone[i].name) != 0)
+            continue;
+        struct tree *t = connected(alone[i].kind, strtoul(argv[2], NULL, 10));
+        unsigned rounds = (unsigned)strtoul(argv[3], NULL, 10);
+        if (picks)
+            make_picks(t, rounds);
+        else
+            printf("%s endpoints: %.0f ns a change and its pick\n", argv[2], toggle(t, rounds));
+        tree_free(t);
+        return 0;
     }
-    struct tree *t = connected(TREE_RING, strtoul(argv[1], NULL, 10));
-    printf("%s endpoints: %.0f ns a change and its pick\n", argv[1], toggle(t, (unsigned)strtoul(argv[2], NULL, 10)));
-    tree_free(t);
-    return 0;
+    fprintf(stderr, "usage: %s [[pick:](ring_hash|least_request|full_scan) ENDPOINTS ROUNDS]\n", argv[0]);
+    return 2;
 }

@@ -21,7 +21,7 @@ struct tree {
     struct fake_lb *f;
     size_t n;
     bool lrs;
-    bool weighted;
+    enum tree_kind kind;
     unsigned reports;   /* TREE_WEIGHTED: that were made */
     struct kit_xds xds; /* with lrs: the xDS client that stores the counts */
 };
@@ -131,6 +131,8 @@ struct tree *tree_new(enum tree_kind kind, size_t n)
 {
     static const char *const roots[] = {
         [TREE_WEIGHTED] = "weighted_round_robin",
+        [TREE_LEAST] = "least_request_experimental",
+        [TREE_SCAN] = "least_request_experimental",
         [TREE_RING] = "ring_hash_experimental",
         [TREE_PRIORITY] = "priority_experimental",
         [TREE_CLUSTER] = "cds_experimental",
@@ -146,9 +148,12 @@ struct tree *tree_new(enum tree_kind kind, size_t n)
     t->f->env.ring_size_cap = t->f->env.ring_inline_entries = RING_MOST;
     t->f->args.cluster = tc_slice_str("c");
     t->f->args.has_hash = true;
-    t->weighted = kind == TREE_WEIGHTED;
-    if (kind == TREE_WEIGHTED) {
-        fake_lb_update(t->f, endpoints(n), fake_lb_config(t->f, roots[kind], "{'blackoutPeriod': '0s'}", NULL), NULL);
+    t->kind = kind;
+    if (kind < TREE_RING) {
+        const char *config = kind == TREE_WEIGHTED ? "{'blackoutPeriod': '0s'}"
+                             : kind == TREE_SCAN   ? "{'selectionMethod': 'FULL_SCAN'}"
+                                                   : "{}";
+        fake_lb_update(t->f, endpoints(n), fake_lb_config(t->f, roots[kind], config, NULL), NULL);
         return t;
     }
     if (kind == TREE_RING) {
@@ -212,7 +217,7 @@ struct tc_subchannel *tree_pick(struct tree *t, uint64_t hash)
         fprintf(stderr, "bench: a pick failed: %s\n", tc_status_text(&out.status));
         exit(1);
     }
-    if (t->weighted)
+    if (t->kind == TREE_WEIGHTED)
         end_with_report(t, out.trackers);
     else
         end_rpc(out.trackers, NULL);
@@ -231,7 +236,8 @@ bool tree_connect(struct tree *t, size_t i)
     return tree_pick(t, hash) != NULL;
 }
 
-static bool connect_weighted(struct tree *t)
+/* A policy without a ring connects to all by itself. */
+static bool connect_at_once(struct tree *t)
 {
     bool good = true;
     while (t->f->subchannels.len < t->n)
@@ -239,16 +245,16 @@ static bool connect_weighted(struct tree *t)
     for (size_t i = 0; i < t->n; i++)
         fake_lb_set_at(t->f, i, TORC_CONNECTIVITY_READY);
     for (size_t i = 0; i < t->n; i++)
-        good = good && tree_pick(t, 0);
-    tc_loop_advance(t->f->loop, 1000); /* the weights are taken over */
+        good = good && tree_pick(t, i);
+    tc_loop_advance(t->f->loop, 1000); /* weights are taken over */
     return good;
 }
 
 bool tree_connect_all(struct tree *t)
 {
     bool good = true;
-    if (t->weighted)
-        return connect_weighted(t);
+    if (t->kind < TREE_RING || t->kind == TREE_ROUND_ROBIN)
+        return connect_at_once(t);
     for (size_t i = 0; good && i < t->n; i++)
         good = tree_connect(t, i);
     return good;

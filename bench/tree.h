@@ -8,6 +8,8 @@
 
 enum tree_kind {
     TREE_WEIGHTED,    /* weighted_round_robin over pick_first; the end of each RPC brings a report */
+    TREE_LEAST,       /* least_request over pick_first */
+    TREE_SCAN,        /* least_request with FULL_SCAN over pick_first */
     TREE_RING,        /* ring_hash over pick_first */
     TREE_PRIORITY,    /* priority over ring_hash */
     TREE_CLUSTER,     /* cds: cluster_impl (EDS drops, circuit breaking), override_host, priority, ring_hash */

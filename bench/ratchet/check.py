@@ -31,6 +31,8 @@ SUBJECTS = {
     "ring update, at its maximum": ("ratchet_ring", ["update", "65536"], 4, 12, "ratchet_ring"),
     "ring pick, 5,000 entries": ("ratchet_ring", ["pick", "5000"], 10000, 60000, ""),
     "weighted round robin pick": ("ratchet_stride", ["1000"], 10000, 60000, ""),
+    "least_request pick, two choices": ("bench_state", ["pick:least_request", "1000"], 10000, 60000, ""),
+    "least_request pick, full scan": ("bench_state", ["pick:full_scan", "1000"], 10000, 60000, ""),
     "Maglev table, 65,537 slots": ("ratchet_ring", ["table", "65537"], 1, 3, "ratchet_ring"),
     "Maglev pick, 65,537 slots": ("ratchet_ring", ["slot", "65537"], 10000, 60000, ""),
     "unary RPC, Torc's share": ("ratchet_rpc", ["TARGET"], 200, 800, "libtorc.so"),
