@@ -238,6 +238,25 @@ static void counts_survive_a_lost_connection(void **state)
     close_one(1);
 }
 
+/* RPCs of an endpoint that is not connected end: the endpoint that has its place in the tree keeps its own count. */
+static void ends_of_lost_endpoints_change_no_other(void **state)
+{
+    struct fake_lb *f = *state;
+    unsigned seen = 0;
+    open_policy(f, 3, NULL, FULL_SCAN);
+    for (f->args.random = 0; f->args.random < 6; f->args.random++)
+        pick_open(f);
+    fake_lb_set(f, all[0], TORC_CONNECTIVITY_IDLE);
+    close_one(0);
+    f->args.dry = true; /* counts stay as they are */
+    for (; f->args.random < 40; f->args.random++)
+        seen |= 1u << pick(f);
+    assert_int_equal(seen, 6);
+    for (unsigned i = 0; i < 3; i++)
+        while (calls.open[i].len)
+            close_one(i);
+}
+
 static void fewer_replaces_the_candidate(void **state)
 {
     TC_CASE(LQ05);
@@ -396,6 +415,33 @@ static void hostile_weights(void **state)
             while (calls.open[k].len)
                 close_one(k);
     }
+}
+
+/* After steps of 2^32 up to 2^53 of virtual time, where steps of 1 would be lost, endpoints still take turns. */
+static void virtual_time_begins_again(void **state)
+{
+    struct fake_lb *f = *state;
+    open_policy(f, 2, NULL, "{'activeRequestBias': 1e308}");
+    while (!calls.open[0].len || !calls.open[1].len)
+        pick_open(f);
+    struct tc_arena arena, *before = f->args.arena;
+    tc_arena_init(&arena, 0, 0);
+    f->args.arena = &arena;
+    for (unsigned i = 0; i < 1u << 22; i++) {
+        assert_int_equal(tc_picker_pick(f->picker, &f->args, &f->pick), TC_PICK_COMPLETE);
+        end_call(f->pick.trackers);
+        f->pick.trackers = NULL;
+        tc_arena_reset(&arena);
+    }
+    f->args.arena = before;
+    tc_arena_fini(&arena);
+    for (unsigned i = 0; i < 2; i++)
+        while (calls.open[i].len)
+            close_one(i);
+    unsigned counts[PLACES];
+    count(f, 2, counts); /* the deadlines of before */
+    count(f, 100, counts);
+    assert_in_range(counts[0], 49, 51);
 }
 
 static void repeated_addresses_are_one(void **state)
@@ -586,11 +632,13 @@ int main(void)
         TEST(fewest_of_two),
         TEST(counts_survive_updates),
         TEST(counts_survive_a_lost_connection),
+        TEST(ends_of_lost_endpoints_change_no_other),
         TEST(fewer_replaces_the_candidate),
         TEST(five_choices),
         TEST(full_scan),
         TEST(weights_shrink_with_calls),
         TEST(hostile_weights),
+        TEST(virtual_time_begins_again),
         TEST(repeated_addresses_are_one),
         cmocka_unit_test(what_outlives_the_policy),
         TEST(lost_endpoints_are_passed_over),
