@@ -7,11 +7,11 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "controlplane/backend.h"
 #include "controlplane/control_plane.h"
 #include "controlplane/resource_load.h"
 #include "controlplane/yaml.h"
 #include "measure.h"
+#include "support/kits/echo.h"
 
 struct push {
     struct tc_task task;
@@ -24,7 +24,7 @@ struct push {
 /* A backend and its port. */
 struct answerer {
     struct tc_server *server;
-    struct tc_backend *backend;
+    struct kit_echo *backend;
     unsigned port;
 };
 
@@ -75,14 +75,14 @@ static void answerer_init(struct answerer *a, struct tc_loop *loop, const char *
     struct tc_server_opts opts;
     tc_server_opts_init(&opts);
     a->server = tc_server_new(loop, &opts);
-    a->backend = tc_backend_new(a->server, &(struct tc_backend_opts){.name = name});
+    a->backend = kit_echo_new(a->server, &(struct kit_echo_opts){.name = name});
     a->port = listen_at(a->server, "0.0.0.0:0");
 }
 
 static void answerer_fini(struct answerer *a)
 {
     tc_server_free(a->server);
-    tc_backend_free(a->backend);
+    kit_echo_free(a->backend);
 }
 
 struct world *world_new(void)

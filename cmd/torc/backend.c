@@ -1,12 +1,12 @@
-/* torc backend: an echo server for tries and tests.
+/* torc backend: an echo server for tries and tests, a program on the public API.
  *
- * One thread, one loop: a tc_backend behind a tc_server on each --listen address. SIGINT and SIGTERM end the loop, and
- * calls in progress get DRAIN_MS to end. --count-log prints the counts afterwards, when no connection can change
- * them. */
-#include "controlplane/backend.h"
-
+ * One thread drives one runtime, and answers what waits for --delay between its turns (echo.h). SIGINT and SIGTERM end
+ * the loop, and calls in progress get DRAIN_MS to end. --count-log prints the counts afterwards, when no connection can
+ * change them. */
 #include <getopt.h>
 #include <stdio.h>
+
+#include <torc/torc.h>
 
 #include "base/headers.h"
 #include "base/mem.h"
@@ -15,13 +15,13 @@
 #include "cli.h"
 #include "cli_tls.h"
 #include "commands.h"
-#include "serve.h"
+#include "echo.h"
+#include "runtime/runtime.h"
 #include "signals.h"
-#include "tls/san.h"
-#include "tls/tls.h"
 
 #define NAME "backend"
-#define DRAIN_MS 1000u
+#define DRAIN_MS 1000
+#define QUIET_MS 300000 /* before a PING, and before a connection without calls is told to go */
 
 static const char help[] =
     "usage: torc backend [options]\n\n"
@@ -62,7 +62,7 @@ static const struct option options[] = {
 
 struct args {
     TC_VEC(const char *) listen;
-    struct tc_backend_opts backend;
+    struct echo_opts echo;
     uint64_t max_streams, max_age_ms;
     struct tc_buf cert, key, ca;
     const char *ca_path, *cert_path, *key_path;
@@ -89,13 +89,13 @@ static int set_fail(struct args *a, const char *text)
     char *name = tc_slice_dup(code_text);
     int code = tc_parse_u64(code_text, 16, &number) == 0 ? (int)number : torc_status_code_from_name(name);
     tc_free(name);
-    a->backend.fail_percent = 100;
+    a->echo.fail_percent = 100;
     if (code <= 0)
         return cli_usage(NAME, "--fail: '%s' does not begin with a status such as UNAVAILABLE or 14", text);
-    if (more && (tc_parse_double(rest, &a->backend.fail_percent) != 0 || a->backend.fail_percent > 100 ||
-                 a->backend.fail_percent < 0))
+    if (more &&
+        (tc_parse_double(rest, &a->echo.fail_percent) != 0 || a->echo.fail_percent > 100 || a->echo.fail_percent < 0))
         return cli_usage(NAME, "--fail: '%s' does not end with a percentage from 0 to 100", text);
-    a->backend.fail_code = code;
+    a->echo.fail_code = code;
     return 0;
 }
 
@@ -107,12 +107,12 @@ static int apply(struct args *a, int c)
         *tc_vec_push(&a->listen) = optarg;
         return 0;
     case OPT_NAME:
-        a->backend.name = optarg;
+        a->echo.name = optarg;
         if (!tc_header_value_valid(tc_slice_str(optarg)))
             return cli_usage(NAME, "--name: '%s' is not printable ASCII, as the header x-backend must be", optarg);
         return 0;
     case OPT_DELAY:
-        return cli_duration_ms(NAME, "--delay", optarg, &a->backend.delay_ms);
+        return cli_duration_ms(NAME, "--delay", optarg, &a->echo.delay_ms);
     case OPT_FAIL:
         return set_fail(a, optarg);
     case OPT_STREAMS:
@@ -163,79 +163,139 @@ static int parse_args(struct args *a, int argc, char **argv)
     return 0;
 }
 
-static bool on_client(void *arg, struct x509_st *leaf, const char *name, struct tc_buf *why)
+/* Takes one value of DER with this tag off `in`. Returns false if there is none. */
+static bool der_take(struct tc_slice *in, unsigned char tag, struct tc_slice *value)
+{
+    const unsigned char *at = (const unsigned char *)in->data;
+    if (in->len < 2 || at[0] != tag)
+        return false;
+    size_t head = 2, len = at[1];
+    if (len >= 0x80) {
+        size_t n = len & 0x7f;
+        head += n;
+        if (n > sizeof(uint32_t) || in->len < head)
+            return false;
+        len = 0;
+        for (size_t i = 2; i < head; i++)
+            len = len << 8 | at[i];
+    }
+    if (len > in->len - head)
+        return false;
+    *value = tc_slice_of(in->data + head, len);
+    *in = tc_slice_of(in->data + head + len, in->len - head - len);
+    return true;
+}
+
+/* Appends a certificate's serial number as OpenSSL's commands print it (RFC 5280, 4.1). */
+static void serial_append(struct tc_buf *out, struct tc_slice der)
+{
+    struct tc_slice certificate, fields, version, serial = {0};
+    if (der_take(&der, 0x30, &certificate) && der_take(&certificate, 0x30, &fields)) {
+        der_take(&fields, 0xa0, &version);
+        der_take(&fields, 0x02, &serial);
+    }
+    size_t sign = serial.len > 1 && serial.data[0] == 0;
+    for (size_t i = sign; i < serial.len; i++)
+        tc_buf_printf(out, "%02X", (unsigned char)serial.data[i]);
+}
+
+static void on_client(torc_tls_peer *peer, void *arg)
 {
     struct clients *c = arg;
     struct tc_buf serial = {0};
-    size_t i = 0;
-    (void)name, (void)why;
-    tc_cert_serial(leaf, &serial);
+    const void *der;
+    size_t size, i = 0;
+    if (torc_tls_peer_certificate(peer, 0, &der, &size) == 0)
+        serial_append(&serial, tc_slice_of(der, size));
     while (i < c->seen.len && strcmp(c->seen.data[i].serial, tc_buf_cstr(&serial)) != 0)
         i++;
     if (i == c->seen.len)
         tc_vec_push(&c->seen)->serial = tc_strdup(tc_buf_cstr(&serial));
     c->seen.data[i].connections++;
     tc_buf_fini(&serial);
-    return true;
+    torc_tls_peer_accept(peer);
 }
 
-static struct tc_tls_context *make_tls(const struct args *a, struct clients *clients, struct tc_status *error)
+/* Returns NULL with an error if TLS rejects the files. */
+static torc_credentials *make_credentials(struct args *a, struct clients *clients, torc_error **error)
 {
-    struct tc_tls_opts o = {
-        .server = true,
-        .verify = a->ca.len ? TC_TLS_VERIFY_FULL : TC_TLS_VERIFY_NONE,
-        .roots_pem = tc_buf_slice(&a->ca),
-        .certificate_pem = tc_buf_slice(&a->cert),
-        .private_key_pem = tc_buf_slice(&a->key),
-        .verify_fn = a->ca.len ? on_client : NULL,
-        .verify_arg = clients,
+    struct torc_server_tls_options o = {
+        TORC_SIZE(torc_server_tls_options),      .certificate_pem = tc_buf_cstr(&a->cert),
+        .private_key_pem = tc_buf_cstr(&a->key), .client_roots_pem = a->ca.len ? tc_buf_cstr(&a->ca) : NULL,
+        .verify = a->ca.len ? on_client : NULL,  .verify_arg = clients,
     };
-    return tc_tls_context_new(&o, error);
+    return a->cert.len ? torc_server_credentials_tls(&o, error) : torc_credentials_insecure();
 }
 
-static int refused(const struct args *a, const char *why)
+static int refused(const struct args *a, torc_error *error)
 {
     struct cli_pem ca = {"--client-ca", a->ca_path, &a->ca}, cert = {"--tls-cert", a->cert_path, &a->cert};
     struct cli_pem key = {"--tls-key", a->key_path, &a->key};
     int rc = cli_check_tls(NAME, ca, cert, key);
-    return rc ? rc : cli_fail(NAME, "%s", why);
-}
-
-static int serve(struct tc_loop *loop, struct tc_server *server, const struct args *a)
-{
-    int rc = 0;
-    signals_catch(loop); /* before a caller can know that this process listens, and end it */
-    for (size_t i = 0; i < a->listen.len && rc == 0; i++)
-        rc = cli_listen(NAME, server, a->listen.data[i]);
-    while (rc == 0 && !signals_stop())
-        tc_loop_turn(loop, -1);
-    signals_release();
+    if (rc == 0)
+        return cli_fail_error(NAME, error);
+    torc_error_free(error);
     return rc;
 }
 
-static void on_drained(void *arg)
+/* Listens, and prints where. A caller that waits for the line would wait for ever if it cannot be written. */
+static int listen_at(torc_server *server, const char *address, torc_credentials *credentials)
+{
+    torc_error *error = NULL;
+    char *bound = NULL;
+    if (torc_server_listen(server, address, credentials, &bound, &error) == 0) {
+        printf("listening %s\n", bound);
+        torc_free(bound);
+        return cli_flush() ? 0 : CLI_FAILED;
+    }
+    int rc =
+        torc_error_code(error) == TORC_EINVAL
+            ? cli_usage(NAME, "--listen: '%s' is not an address such as 127.0.0.1:0, [::1]:80 or unix:/path", address)
+            : cli_fail(NAME, "cannot listen on %s: %s", address, torc_error_text(error));
+    torc_error_free(error);
+    return rc;
+}
+
+static void on_stopped(void *arg)
 {
     *(bool *)arg = true;
 }
 
-/* Gives calls in progress a moment to end. */
-static void drain(struct tc_loop *loop, struct tc_server *server)
+static void turn(torc_runtime *rt, struct echo *echo)
 {
-    bool drained = false;
-    tc_server_drain(server, DRAIN_MS, on_drained, &drained);
-    while (!drained)
-        tc_loop_turn(loop, -1);
+    torc_runtime_poll(rt, echo_timeout_ms(echo));
+    echo_run_due(echo);
 }
 
-static void print_counts(const struct args *a, struct tc_server *server, const struct clients *clients)
+/* Serves until a signal comes, and gives calls in progress a moment to end. */
+static int serve(torc_runtime *rt, torc_server *server, struct echo *echo, const struct args *a,
+                 torc_credentials *credentials)
 {
-    struct tc_server_counts counts;
+    torc_error *error = NULL;
+    bool stopped = false;
+    int rc = 0;
+    signals_catch(tc_runtime_loop(rt)); /* before a caller can know that this process listens, and end it */
+    for (size_t i = 0; i < a->listen.len && rc == 0; i++)
+        rc = listen_at(server, a->listen.data[i], credentials);
+    if (rc == 0 && torc_server_start(server, &error) != 0)
+        rc = cli_fail_error(NAME, error);
+    while (rc == 0 && !signals_stop())
+        turn(rt, echo);
+    signals_release();
+    if (rc == 0 && torc_server_stop_async(server, DRAIN_MS, on_stopped, &stopped) == 0)
+        while (!stopped)
+            turn(rt, echo);
+    return rc;
+}
+
+static void print_counts(const struct args *a, const torc_server *server, const struct clients *clients)
+{
     struct tc_buf b = {0};
-    tc_server_counts(server, &counts);
     tc_buf_append_str(&b, "{\"backend\":{\"name\":");
-    cli_json_string(&b, a->backend.name, strlen(a->backend.name));
-    tc_buf_printf(&b, ",\"requests\":%llu,\"connections\":%llu", (unsigned long long)counts.requests,
-                  (unsigned long long)counts.connections);
+    cli_json_string(&b, a->echo.name, strlen(a->echo.name));
+    tc_buf_printf(&b, ",\"requests\":%lld,\"connections\":%lld",
+                  (long long)torc_server_count(server, TORC_SERVER_CALLS),
+                  (long long)torc_server_count(server, TORC_SERVER_CONNECTIONS));
     for (size_t i = 0; i < clients->seen.len; i++)
         tc_buf_printf(&b, "%s{\"serial\":\"%s\",\"connections\":%llu}", i ? "," : ",\"client_certificates\":[",
                       clients->seen.data[i].serial, (unsigned long long)clients->seen.data[i].connections);
@@ -245,42 +305,41 @@ static void print_counts(const struct args *a, struct tc_server *server, const s
     tc_buf_fini(&b);
 }
 
-static int run(const struct args *a)
+static int run_with(torc_runtime *rt, const struct args *a, torc_credentials *credentials, struct clients *clients)
 {
-    struct tc_server_opts opts;
-    struct tc_status error = {0};
-    struct tc_tls_context *tls = NULL;
-    struct clients clients = {0};
-    tc_server_opts_init(&opts);
-    cli_guard_server(&opts);
-    if (a->max_streams)
-        opts.http2.limits.max_concurrent_streams = (uint32_t)a->max_streams;
-    opts.http2.keepalive.max_age_ms = a->max_age_ms;
-    if (a->cert.len) {
-        tls = make_tls(a, &clients, &error);
-        if (!tls) {
-            int rc = refused(a, tc_status_text(&error));
-            tc_status_fini(&error);
-            return rc;
-        }
-        opts.tls = tls;
-    }
-    struct tc_loop *loop = tc_loop_new(NULL);
-    if (!loop) {
-        tc_tls_context_unref(tls);
-        return cli_fail(NAME, "cannot make an event loop: %m");
-    }
-    struct tc_server *server = tc_server_new(loop, &opts);
-    struct tc_backend *backend = tc_backend_new(server, &a->backend);
-    int rc = serve(loop, server, a);
-    if (rc == 0)
-        drain(loop, server);
+    const struct torc_server_options o = {
+        TORC_SIZE(torc_server_options),
+        .runtime = rt,
+        .max_concurrent_streams = (int64_t)a->max_streams,
+        .max_connection_age_ms = (int64_t)TC_MIN(a->max_age_ms, (uint64_t)INT64_MAX),
+        .max_connection_idle_ms = QUIET_MS,
+        .keepalive_time_ms = QUIET_MS,
+        .max_header_list_bytes = 16384,
+    };
+    torc_error *error = NULL;
+    torc_server *server = torc_server_new(&o, &error);
+    struct echo *echo = echo_new(&a->echo);
+    int rc = server && echo_add(echo, server, &error) == 0 ? serve(rt, server, echo, a, credentials)
+                                                           : cli_fail_error(NAME, error);
     if (rc == 0 && a->count_log)
-        print_counts(a, server, &clients);
-    tc_server_free(server);
-    tc_backend_free(backend);
-    tc_loop_free(loop);
-    tc_tls_context_unref(tls);
+        print_counts(a, server, clients);
+    torc_server_free(server);
+    torc_runtime_free(rt);
+    echo_free(echo);
+    return rc;
+}
+
+static int run(struct args *a)
+{
+    struct torc_runtime_options o = {TORC_SIZE(torc_runtime_options), .mode = TORC_RUNTIME_CALLER};
+    struct clients clients = {0};
+    torc_error *error = NULL;
+    torc_credentials *credentials = make_credentials(a, &clients, &error);
+    if (!credentials)
+        return refused(a, error);
+    torc_runtime *rt = torc_runtime_new(&o, &error);
+    int rc = rt ? run_with(rt, a, credentials, &clients) : cli_fail_error(NAME, error);
+    torc_credentials_unref(credentials);
     for (size_t i = 0; i < clients.seen.len; i++)
         tc_free(clients.seen.data[i].serial);
     tc_vec_fini(&clients.seen);
@@ -289,7 +348,7 @@ static int run(const struct args *a)
 
 int cmd_backend(int argc, char **argv)
 {
-    struct args a = {.backend = {.name = "backend"}};
+    struct args a = {.echo = {.name = "backend"}};
     int rc = parse_args(&a, argc, argv);
     if (rc == 0)
         rc = run(&a);

@@ -237,6 +237,20 @@ TORC_API int torc_server_stop_async(torc_server *server, int64_t grace_ms, void 
  * while calls that are not finished hold the server; afterwards the handle is gone. */
 TORC_API void torc_server_free(torc_server *server);
 
+/* The counts of a server, of all its runtimes together. Later versions add numbers. */
+enum torc_server_counter {
+    TORC_SERVER_CONNECTIONS = 0,       /* accepted so far, without those that were closed at once for want of room */
+    TORC_SERVER_OPEN_CONNECTIONS = 1,  /* now, also during their handshake */
+    TORC_SERVER_FAILED_HANDSHAKES = 2, /* TLS that failed so far, took too long, or was refused by the application */
+    TORC_SERVER_CALLS = 3,      /* RPCs so far, also of unknown methods and beyond limits; what is malformed or is
+                                          not gRPC does not count */
+    TORC_SERVER_OPEN_CALLS = 4, /* RPCs that run now; not calls whose RPC is over and that are not finished */
+};
+
+/* Returns a count, 0 at the beginning. TORC_EINVAL: NULL, or a number that is not in enum torc_server_counter. Any
+ * thread, also after the server was stopped or its runtime freed. Several counts are not of one moment. */
+TORC_API int64_t torc_server_count(const torc_server *server, int counter);
+
 /* --- calls: the request --- */
 
 /* "/package.Service/Method", as the client sent it; lives until the call is finished. */

@@ -165,7 +165,7 @@ void tc_server_call_end(struct tc_server_call *call, const struct tc_status *why
     tc_list_remove(&call->link);
     tc_timer_stop(&call->deadline);
     tc_task_cancel(&call->end);
-    conn->server->counts.open_calls--;
+    tc_server_tally_add(conn->server->tally, TORC_SERVER_OPEN_CALLS, -1ULL);
     call->method->calls--;
     tc_server_places_give_back(&call->places);
     call_unqueue(call, call->queued_bytes);
@@ -328,7 +328,7 @@ void tc_server_call_begin(struct tc_server_conn *conn, struct tc_h2_stream *stre
     tc_list_append(&conn->calls, &call->link);
     tc_timer_init(&call->deadline, loop, call_on_deadline);
     tc_task_init(&call->end, call_on_end_task);
-    conn->server->counts.open_calls++;
+    tc_server_tally_add(conn->server->tally, TORC_SERVER_OPEN_CALLS, 1);
     tc_h2_server_stream_set_events(stream, &stream_events, call);
     uint64_t timeout_ns = call_timeout_ns(call);
     if (method->limits.max_receive_message_bytes)

@@ -197,7 +197,7 @@ void tc_server_conn_end(struct tc_server_conn *conn, const struct tc_status *why
     tc_free(conn->addr_text);
     tc_free(conn);
     server_unload(s);
-    s->counts.open_connections--;
+    tc_server_tally_add(s->tally, TORC_SERVER_OPEN_CONNECTIONS, -1ULL);
     tc_server_check_drained(s);
 }
 
@@ -260,7 +260,7 @@ static void conn_on_out_of_patience(struct tc_timer *timer)
         if (conn->phase == TC_SERVER_OPENING) {
             TC_LOG(TC_LOG_SERVER, TORC_LOG_INFO, "%s: timed out after %llu ms, waiting for %s", conn->addr_text,
                    (unsigned long long)limit_ms, conn_stage(conn));
-            conn->server->counts.failed_handshakes += !conn->h2;
+            tc_server_tally_add(conn->server->tally, TORC_SERVER_FAILED_HANDSHAKES, !conn->h2);
         }
         tc_server_conn_end(conn, NULL);
     }
@@ -309,7 +309,7 @@ static void conn_on_stream(void *arg, struct tc_h2_stream *stream)
     struct tc_server *s = conn->server;
     const struct tc_header *path = tc_headers_find(tc_h2_server_stream_request(stream), tc_slice_str(":path"));
     struct tc_server_method *m = NULL;
-    s->counts.requests++;
+    tc_server_tally_add(s->tally, TORC_SERVER_CALLS, 1);
     if (conn->handlers && atomic_load(&conn->handlers->n) > s->opts.max_handlers) {
         tc_h2_stream_cancel(stream, TC_H2_REFUSED_STREAM);
         return;
@@ -353,7 +353,7 @@ static void conn_on_handshake(void *arg, struct tc_bytestream *bs, const struct 
         return;
     }
     TC_LOG(TC_LOG_SERVER, TORC_LOG_INFO, "%s: %s", conn->addr_text, tc_status_text(error));
-    conn->server->counts.failed_handshakes++;
+    tc_server_tally_add(conn->server->tally, TORC_SERVER_FAILED_HANDSHAKES, 1);
     tc_server_conn_end(conn, NULL);
 }
 
@@ -391,8 +391,8 @@ void tc_server_conn_new(struct tc_server *s, struct tc_bytestream *bs, torc_cred
     tc_list_append(&s->conns, &conn->link);
     if (s->opts.max_handlers)
         tc_ref_init(conn->handlers = TC_NEW(struct tc_ref));
-    s->counts.connections++;
-    s->counts.open_connections++;
+    tc_server_tally_add(s->tally, TORC_SERVER_CONNECTIONS, 1);
+    tc_server_tally_add(s->tally, TORC_SERVER_OPEN_CONNECTIONS, 1);
     conn->addr_text = tc_addr_text(&bs->peer);
     TC_LOG(TC_LOG_SERVER, TORC_LOG_DEBUG, "%s: connection accepted", conn->addr_text);
     conn->credentials = credentials && credentials->for_servers ? torc_credentials_ref(credentials) : NULL;

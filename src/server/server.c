@@ -85,6 +85,7 @@ struct tc_server *tc_server_new(struct tc_loop *loop, const struct tc_server_opt
     else
         tc_server_opts_init(&s->opts);
     s->opts.http2.server = true;
+    s->tally = s->opts.tally ? s->opts.tally : &s->own_tally;
     if (s->opts.tls)
         tc_tls_context_ref(s->opts.tls);
     tc_list_init(&s->listeners);
@@ -274,9 +275,15 @@ void tc_server_free(struct tc_server *s)
 
 void tc_server_counts(const struct tc_server *s, struct tc_server_counts *out)
 {
-    *out = s->counts;
-    out->queued_bytes = s->holds[TC_SERVER_UNSENT];
-    out->unread_bytes = s->holds[TC_SERVER_UNREAD];
+    *out = (struct tc_server_counts){
+        .connections = s->tally->n[TORC_SERVER_CONNECTIONS],
+        .requests = s->tally->n[TORC_SERVER_CALLS],
+        .open_connections = (size_t)s->tally->n[TORC_SERVER_OPEN_CONNECTIONS],
+        .open_calls = (size_t)s->tally->n[TORC_SERVER_OPEN_CALLS],
+        .failed_handshakes = s->tally->n[TORC_SERVER_FAILED_HANDSHAKES],
+        .queued_bytes = s->holds[TC_SERVER_UNSENT],
+        .unread_bytes = s->holds[TC_SERVER_UNREAD],
+    };
 }
 
 struct tc_loop *tc_server_loop(const struct tc_server *s)

@@ -5,6 +5,7 @@
 #define TC_SERVER_SERVER_H
 
 #include <torc/credentials.h>
+#include <torc/server.h>
 
 #include <stdatomic.h>
 
@@ -25,6 +26,18 @@ struct tc_server_share {
     size_t n; /* servers */
 };
 
+/* The counts of enum torc_server_counter. The server's loop writes, any thread reads. */
+enum { TC_SERVER_COUNTERS = TORC_SERVER_OPEN_CALLS + 1 };
+struct tc_server_tally {
+    atomic_ullong n[TC_SERVER_COUNTERS];
+};
+/* Adds to a count; below 0 it wraps. There is one writer, so that no locked instruction is needed. */
+static inline void tc_server_tally_add(struct tc_server_tally *t, enum torc_server_counter what, unsigned long long n)
+{
+    unsigned long long old = atomic_load_explicit(&t->n[what], memory_order_relaxed);
+    atomic_store_explicit(&t->n[what], old + n, memory_order_relaxed);
+}
+
 /* The places that a call has from its beginning, and that its owner keeps while a handler works: an RPC that ends
  * before does not free them for the next one. */
 struct tc_server_places {
@@ -42,6 +55,7 @@ struct tc_server_opts {
     bool calls_give_way; /* at the limit a connection with calls may be closed for a new one, too: REFUSED_STREAM */
     bool status_at_end;  /* calls that the server cuts off end with UNAVAILABLE for the client too, not with a reset */
     void *owner;         /* for tc_server_call_owner and `route` */
+    struct tc_server_tally *tally; /* where the server counts; NULL: in memory of its own */
     atomic_size_t *load; /* counts connections: those that listeners accept, until they end; NULL: nobody wants it */
     /* Takes over a connection that a listener accepted, for another server, or returns false. NULL: all are served
      * here. */

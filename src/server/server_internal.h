@@ -69,7 +69,7 @@ struct tc_server {
     struct tc_server_peer *peers; /* by key */
     size_t n_held;                /* connections that have a peer */
     struct tc_link unsent;        /* of calls with queued messages, the longest waiting first */
-    struct tc_server_counts counts;
+    struct tc_server_tally *tally, own_tally;
     size_t holds[TC_SERVER_HELD], shared[TC_SERVER_HELD]; /* shared: as opts.share has it */
     bool draining;
     bool held; /* no listener accepts */

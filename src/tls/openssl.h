@@ -121,7 +121,6 @@
     X(X509_check_host)                                                                                                 \
     X(X509_check_ip_asc)                                                                                               \
     X(X509_free)                                                                                                       \
-    X(X509_get0_serialNumber)                                                                                          \
     X(X509_get_ext_d2i)                                                                                                \
     X(X509_get_issuer_name)                                                                                            \
     X(X509_verify_cert)                                                                                                \

@@ -122,11 +122,3 @@ bool tc_san_covers(struct tc_slice pattern, struct tc_slice host)
     size_t label = (size_t)(dot - host.data);
     return tc_slice_ieq(tc_slice_of(pattern.data + 1, pattern.len - 1), tc_slice_of(dot, host.len - label));
 }
-
-void tc_cert_serial(struct x509_st *cert, struct tc_buf *out)
-{
-    const ASN1_INTEGER *serial = X509_get0_serialNumber(cert);
-    const unsigned char *bytes = ASN1_STRING_get0_data(serial);
-    for (int i = 0; i < ASN1_STRING_length(serial); i++)
-        tc_buf_printf(out, "%02X", bytes[i]);
-}

@@ -34,7 +34,4 @@ bool tc_san_is_host(struct tc_slice host);
  * empty label or a NUL covers nothing, and nothing covers it. */
 bool tc_san_covers(struct tc_slice pattern, struct tc_slice host);
 
-/* Appends the certificate's serial number in hexadecimal, as OpenSSL's commands print it. */
-void tc_cert_serial(struct x509_st *cert, struct tc_buf *out);
-
 #endif

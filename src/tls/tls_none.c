@@ -54,8 +54,6 @@ bool tc_san_covers(struct tc_slice pattern TC_UNUSED, struct tc_slice host TC_UN
     return false;
 }
 
-void tc_cert_serial(struct x509_st *cert TC_UNUSED, struct tc_buf *out TC_UNUSED) {}
-
 struct tc_tls_identity *tc_tls_identity_ref(struct tc_tls_identity *id)
 {
     return id;

@@ -2,6 +2,7 @@
  * and neither side takes credentials that are the other's. */
 #include <openssl/x509.h>
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -346,6 +347,8 @@ static void test_a_hook_sees_each_client(void **state)
     h.how = REFUSE;
     expect(address, &root, NULL, NULL);
     assert_int_equal(h.asked, 3);
+    while (torc_server_count(s, TORC_SERVER_FAILED_HANDSHAKES) != 2)
+        sched_yield();
     torc_server_free(s); /* the loop is done with the connections */
     assert_non_null(strstr(last_line, "the application's check refused the client: not on the list"));
     assert_int_equal(torc_log_set_levels("none"), 0);
@@ -408,6 +411,8 @@ static void test_a_hook_that_does_not_answer(void **state)
         } else {
             expect(address, &root, &client, NULL);
             await(&h);
+            while (torc_server_count(s, TORC_SERVER_FAILED_HANDSHAKES) != 1)
+                sched_yield();
             torc_server_free(s);
             assert_non_null(strstr(last_line, "timed out after 200 ms, waiting for the application's check"));
         }

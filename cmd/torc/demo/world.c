@@ -1,150 +1,134 @@
-/* torc demo: the servers, on a thread with its own loop.
+/* torc demo: the servers, on the thread of a runtime.
  *
- * The main thread never touches servers: world_* functions post a job to the loop and wait until it is done. Backends
- * keep their ports, so that a stopped backend comes back at the same address. Resources live in one set; world_put
- * replaces parts of it and pushes. */
+ * The control plane belongs to that thread: world_put hands over its work and waits until it is done. The backends are
+ * servers of the public API (torc/server.h), which any thread may stop and start. A stopped backend comes back at the
+ * same address, with its counts. */
 #include "world.h"
 
-#include <pthread.h>
 #include <stdio.h>
 
-#include "base/mem.h"
-#include "controlplane/backend.h"
-#include "controlplane/control_plane.h"
+#include <torc/torc.h>
 
-struct node {
-    struct tc_server *server;
-    struct tc_backend *backend; /* NULL for the control plane's server */
-    struct tc_addr addr;
-    char *text;
+#include "base/mem.h"
+#include "controlplane/control_plane.h"
+#include "echo.h"
+#include "runtime/blocking.h"
+#include "runtime/runtime.h"
+
+struct backend {
+    torc_server *server; /* NULL while it is stopped */
+    struct echo *echo;
+    char name[3];
+    char *address;
 };
 
 struct world {
-    pthread_t thread;
-    struct tc_loop *loop;
-    struct node control_plane, backends[WORLD_BACKENDS];
+    torc_runtime *runtime;
+    struct tc_server *server; /* the control plane's */
     struct tc_control_plane *cp;
-    bool stop;
+    char *control_plane;
+    struct backend backends[WORLD_BACKENDS];
 };
 
-/* Work for the servers' thread. The main thread waits until it is done. */
+static char *error_take(torc_error *error)
+{
+    char *why = tc_strdup(torc_error_text(error));
+    torc_error_free(error);
+    return why;
+}
+
+static bool backend_start(struct world *w, struct backend *b, char **why)
+{
+    const struct torc_server_options o = {TORC_SIZE(torc_server_options), .runtime = w->runtime};
+    torc_error *error = NULL;
+    char *bound = NULL;
+    b->server = torc_server_new(&o, &error);
+    if (b->server && echo_add(b->echo, b->server, &error) == 0 &&
+        torc_server_listen(b->server, b->address ? b->address : "127.0.0.1:0", torc_credentials_insecure(), &bound,
+                           &error) == 0 &&
+        torc_server_start(b->server, &error) == 0) {
+        torc_free(b->address);
+        b->address = bound;
+        return true;
+    }
+    torc_free(bound);
+    *why = error_take(error);
+    return false;
+}
+
+/* Work of the control plane, for the servers' thread. */
 struct job {
-    struct tc_task task;
     struct world *world;
     void (*fn)(struct job *job);
-    int index;
     const char *yaml;
-    uint64_t count;
     bool ok;
     char *why;
-    pthread_mutex_t lock;
-    pthread_cond_t done_cond;
-    bool done;
 };
 
-static void run_job(struct tc_task *task)
+static void run_job(void *arg)
 {
-    struct job *job = TC_CONTAINER_OF(task, struct job, task);
+    struct job *job = arg;
     job->fn(job);
-    pthread_mutex_lock(&job->lock);
-    job->done = true;
-    pthread_cond_signal(&job->done_cond);
-    pthread_mutex_unlock(&job->lock);
 }
 
 static void do_job(struct world *w, struct job *job, void (*fn)(struct job *job))
 {
     job->world = w;
     job->fn = fn;
-    tc_task_init(&job->task, run_job);
-    pthread_mutex_init(&job->lock, NULL);
-    pthread_cond_init(&job->done_cond, NULL);
-    tc_loop_post(w->loop, &job->task);
-    pthread_mutex_lock(&job->lock);
-    while (!job->done)
-        pthread_cond_wait(&job->done_cond, &job->lock);
-    pthread_mutex_unlock(&job->lock);
-    pthread_mutex_destroy(&job->lock);
-    pthread_cond_destroy(&job->done_cond);
+    tc_runtime_do(w->runtime, run_job, job);
 }
 
-static bool node_listen(struct node *n, char **why)
+static void start_job(struct job *job)
 {
-    struct tc_status error = {0};
-    struct tc_addr bound;
-    bool ok = tc_server_listen(n->server, &n->addr, &bound, &error) == 0;
-    if (ok) {
-        tc_addr_fini(&n->addr);
-        n->addr = bound;
-        tc_free(n->text);
-        n->text = tc_addr_text(&n->addr);
-    } else {
-        *why = tc_strdup(tc_status_text(&error));
-    }
-    tc_status_fini(&error);
-    return ok;
-}
-
-static bool node_init(struct world *w, struct node *n, const char *name, char **why)
-{
+    struct world *w = job->world;
     struct tc_server_opts opts;
+    struct tc_addr any, bound;
+    struct tc_status error = {0};
     tc_server_opts_init(&opts);
-    n->server = tc_server_new(w->loop, &opts);
-    if (name)
-        n->backend = tc_backend_new(n->server, &(struct tc_backend_opts){.name = name});
-    tc_addr_parse(&n->addr, tc_slice_str("127.0.0.1:0"));
-    return node_listen(n, why);
+    w->server = tc_server_new(tc_runtime_loop(w->runtime), &opts);
+    w->cp = tc_control_plane_new(w->server);
+    tc_addr_parse(&any, tc_slice_str("127.0.0.1:0"));
+    job->ok = tc_server_listen(w->server, &any, &bound, &error) == 0;
+    if (job->ok) {
+        w->control_plane = tc_addr_text(&bound);
+        tc_addr_fini(&bound);
+    } else {
+        job->why = tc_strdup(tc_status_text(&error));
+    }
+    tc_addr_fini(&any);
+    tc_status_fini(&error);
 }
 
-static void node_fini(struct node *n)
+static void stop_job(struct job *job)
 {
-    if (n->server)
-        tc_server_free(n->server);
-    tc_backend_free(n->backend);
-    tc_addr_fini(&n->addr);
-    tc_free(n->text);
-}
-
-static void *serve(void *arg)
-{
-    struct world *w = arg;
-    while (!w->stop)
-        tc_loop_turn(w->loop, -1);
-    return NULL;
+    if (job->world->server)
+        tc_server_free(job->world->server);
+    tc_control_plane_free(job->world->cp);
 }
 
 struct world *world_new(char **why)
 {
     struct world *w = TC_NEW(struct world);
-    w->loop = tc_loop_new(NULL);
-    if (!w->loop) {
-        *why = tc_strdup("cannot make an event loop");
+    torc_error *error = NULL;
+    w->runtime = torc_runtime_new(NULL, &error);
+    if (!w->runtime) {
+        *why = error_take(error);
         tc_free(w);
         return NULL;
     }
-    bool ok = node_init(w, &w->control_plane, NULL, why);
-    w->cp = tc_control_plane_new(w->control_plane.server);
-    for (int i = 0; i < WORLD_BACKENDS && ok; i++) {
-        char name[3] = {'b', (char)('1' + i), '\0'};
-        ok = node_init(w, &w->backends[i], name, why);
+    struct job job = {0};
+    do_job(w, &job, start_job);
+    *why = job.why;
+    for (int i = 0; i < WORLD_BACKENDS; i++) {
+        struct backend *b = &w->backends[i];
+        snprintf(b->name, sizeof(b->name), "b%d", i + 1);
+        b->echo = echo_new(&(struct echo_opts){.name = b->name});
+        job.ok = job.ok && backend_start(w, b, why);
     }
-    if (ok && pthread_create(&w->thread, NULL, serve, w) == 0)
+    if (job.ok)
         return w;
-    if (ok)
-        *why = tc_strdup("cannot start a thread");
-    w->stop = true;
-    for (int i = 0; i < WORLD_BACKENDS; i++)
-        node_fini(&w->backends[i]);
-    node_fini(&w->control_plane);
-    tc_control_plane_free(w->cp);
-    tc_loop_free(w->loop);
-    tc_free(w);
+    world_free(w);
     return NULL;
-}
-
-static void stop_job(struct job *job)
-{
-    job->world->stop = true;
 }
 
 void world_free(struct world *w)
@@ -153,23 +137,25 @@ void world_free(struct world *w)
         return;
     struct job job = {0};
     do_job(w, &job, stop_job);
-    pthread_join(w->thread, NULL);
     for (int i = 0; i < WORLD_BACKENDS; i++)
-        node_fini(&w->backends[i]);
-    node_fini(&w->control_plane);
-    tc_control_plane_free(w->cp);
-    tc_loop_free(w->loop);
+        torc_server_free(w->backends[i].server);
+    torc_runtime_free(w->runtime);
+    for (int i = 0; i < WORLD_BACKENDS; i++) {
+        echo_free(w->backends[i].echo);
+        torc_free(w->backends[i].address);
+    }
+    tc_free(w->control_plane);
     tc_free(w);
 }
 
 const char *world_control_plane(const struct world *w)
 {
-    return w->control_plane.text;
+    return w->control_plane;
 }
 
 const char *world_backend(const struct world *w, int i)
 {
-    return w->backends[i].text;
+    return w->backends[i].address;
 }
 
 static void put_job(struct job *job)
@@ -185,40 +171,18 @@ bool world_put(struct world *w, const char *yaml, char **why)
     return job.ok;
 }
 
-static void stop_backend_job(struct job *job)
-{
-    struct node *n = &job->world->backends[job->index];
-    tc_server_stop_listening(n->server);
-    tc_server_close_connections(n->server);
-}
-
 void world_stop_backend(struct world *w, int i)
 {
-    struct job job = {.index = i};
-    do_job(w, &job, stop_backend_job);
-}
-
-static void start_backend_job(struct job *job)
-{
-    job->ok = node_listen(&job->world->backends[job->index], &job->why);
+    torc_server_free(w->backends[i].server);
+    w->backends[i].server = NULL;
 }
 
 bool world_start_backend(struct world *w, int i, char **why)
 {
-    struct job job = {.index = i};
-    do_job(w, &job, start_backend_job);
-    *why = job.why;
-    return job.ok;
-}
-
-static void count_job(struct job *job)
-{
-    job->count = tc_backend_requests(job->world->backends[job->index].backend);
+    return backend_start(w, &w->backends[i], why);
 }
 
 uint64_t world_requests(struct world *w, int i)
 {
-    struct job job = {.index = i};
-    do_job(w, &job, count_job);
-    return job.count;
+    return echo_requests(w->backends[i].echo);
 }

@@ -261,6 +261,16 @@ int torc_server_add_method(torc_server *s, const char *method, const struct torc
     return rc;
 }
 
+int64_t torc_server_count(const torc_server *s, int counter)
+{
+    unsigned long long n = 0;
+    if (!s || counter < 0 || counter >= TC_SERVER_COUNTERS)
+        return TORC_EINVAL;
+    for (size_t i = 0; i < s->n_shards; i++)
+        n += atomic_load_explicit(&s->shards[i].tally.n[counter], memory_order_relaxed);
+    return (int64_t)n;
+}
+
 /* --- limits of methods --- */
 
 /* Returns a copy of the name with a leading slash; NULL if it is neither a method, nor a service, nor "*". */

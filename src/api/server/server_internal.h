@@ -55,8 +55,9 @@ struct tc_server_shard {
     torc_server *server; /* holds the shards, and each shard's loop holds the server */
     torc_runtime *rt;    /* a reference */
     size_t max;          /* connections; 0: no limit */
-    atomic_size_t load;  /* connections that it has, or that are on their way to it */
-    atomic_bool closed;  /* takes no connection: it has ended, or could not be made */
+    struct tc_server_tally tally;
+    atomic_size_t load; /* connections that it has, or that are on their way to it */
+    atomic_bool closed; /* takes no connection: it has ended, or could not be made */
     atomic_bool end_asked;
     struct tc_task make; /* each once */
     struct tc_task start;

@@ -208,6 +208,7 @@ static void opts_fill(struct tc_server_opts *to, struct tc_server_shard *shard)
     to->share = &shard->server->share;
     to->owner = shard;
     to->load = &shard->load;
+    to->tally = &shard->tally;
     to->route = is_home(shard) && shard->server->n_shards > 1 ? on_route : NULL;
     if (shard->server->adjust)
         shard->server->adjust(to);

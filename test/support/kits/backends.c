@@ -1,7 +1,7 @@
 /* Echo servers on a runtime with its own thread.
  *
  * The runtime's loop runs the servers; functions of the test's thread post a job and wait for it. Servers keep their
- * addresses over stop and restart. Connections are counted by the server, requests by its tc_backend. A client's
+ * addresses over stop and restart. Connections are counted by the server, requests by its kit_echo. A client's
  * runtime is separate: kit_backends_runtime makes one in either mode. */
 #include "support/kits/backends.h"
 
@@ -23,7 +23,7 @@ struct kit_backends {
     size_t n;
     struct tc_server_opts opts;
     struct tc_server *servers[KIT_BACKENDS_MAX];
-    struct tc_backend *backends[KIT_BACKENDS_MAX];
+    struct kit_echo *backends[KIT_BACKENDS_MAX];
     struct tc_addr addrs[KIT_BACKENDS_MAX];
     int ports[KIT_BACKENDS_MAX]; /* hold the ports while no servers listen there */
     char *texts[KIT_BACKENDS_MAX];
@@ -72,7 +72,7 @@ static void start(struct kit_backends *kit, struct job *job)
     struct tc_addr bound;
     struct tc_status error = {0};
     kit->servers[i] = tc_server_new(tc_runtime_loop(kit->runtime), &kit->opts);
-    kit->backends[i] = tc_backend_new(kit->servers[i], &(struct tc_backend_opts){.name = name});
+    kit->backends[i] = kit_echo_new(kit->servers[i], &(struct kit_echo_opts){.name = name});
     if (tc_server_listen(kit->servers[i], &kit->addrs[i], &bound, &error) != 0)
         abort();
     tc_addr_fini(&kit->addrs[i]);
@@ -83,7 +83,7 @@ static void stop(struct kit_backends *kit, struct job *job)
 {
     if (kit->servers[job->i]) {
         tc_server_free(kit->servers[job->i]);
-        tc_backend_free(kit->backends[job->i]);
+        kit_echo_free(kit->backends[job->i]);
     }
     kit->servers[job->i] = NULL;
     kit->backends[job->i] = NULL;

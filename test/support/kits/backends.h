@@ -5,9 +5,9 @@
 #include <torc/channel.h>
 #include <torc/runtime.h>
 
-#include "controlplane/backend.h"
 #include "server/call.h"
 #include "server/server.h"
+#include "support/kits/echo.h"
 
 #define KIT_BACKENDS_MAX 8
 

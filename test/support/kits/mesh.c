@@ -15,7 +15,6 @@
 
 #include "base/mem.h"
 #include "base/parse.h"
-#include "controlplane/backend.h"
 #include "support/kits/mesh_internal.h"
 #include "support/net/port.h"
 
@@ -84,7 +83,7 @@ static char *node_listen(struct kit_mesh_node *n)
 }
 
 /* Makes the node's server, which does not listen yet. backend: NULL for the control plane. */
-static void node_serve(struct kit_mesh *k, struct kit_mesh_node *n, const struct tc_backend_opts *backend,
+static void node_serve(struct kit_mesh *k, struct kit_mesh_node *n, const struct kit_echo_opts *backend,
                        const struct tc_tls_opts *tls)
 {
     struct tc_server_opts opts;
@@ -98,10 +97,10 @@ static void node_serve(struct kit_mesh *k, struct kit_mesh_node *n, const struct
     tc_tls_context_unref(opts.tls);
     n->taken = 0;
     if (backend)
-        n->backend = tc_backend_new(n->server, backend);
+        n->backend = kit_echo_new(n->server, backend);
 }
 
-static void node_init(struct kit_mesh *k, struct kit_mesh_node *n, const struct tc_backend_opts *backend,
+static void node_init(struct kit_mesh *k, struct kit_mesh_node *n, const struct kit_echo_opts *backend,
                       const struct tc_tls_opts *tls)
 {
     uint16_t port;
@@ -121,7 +120,7 @@ static void node_fini(struct kit_mesh_node *n)
         close(n->hole);
     close(n->port);
     tc_server_free(n->server);
-    tc_backend_free(n->backend);
+    kit_echo_free(n->backend);
     tc_addr_fini(&n->addr);
     tc_free(n->text);
 }
@@ -183,7 +182,7 @@ static struct kit_mesh *kit_new(size_t n, uint64_t delay_ms, const struct tc_tls
     for (k->n = 0; k->n < n; k->n++) {
         char name[3];
         backend_name(k->n, name);
-        node_init(k, &k->backends[k->n], &(struct tc_backend_opts){.name = name, .delay_ms = delay_ms}, NULL);
+        node_init(k, &k->backends[k->n], &(struct kit_echo_opts){.name = name, .delay_ms = delay_ms}, NULL);
     }
     assert_int_equal(pthread_create(&k->thread, NULL, serve, k), 0);
     make_bootstrap(k);
@@ -277,8 +276,8 @@ static void serve_again_job(struct job *job)
     backend_name(job->i, name);
     node_stop(n);
     tc_server_free(n->server);
-    tc_backend_free(n->backend);
-    node_serve(job->kit, n, &(struct tc_backend_opts){.name = name, .fail_code = (int)job->count, .fail_percent = 100},
+    kit_echo_free(n->backend);
+    node_serve(job->kit, n, &(struct kit_echo_opts){.name = name, .fail_code = (int)job->count, .fail_percent = 100},
                job->arg);
     job->why = node_listen(n);
 }
@@ -354,7 +353,7 @@ void kit_mesh_hold(struct kit_mesh *k, size_t i)
 static void take_job(struct job *job)
 {
     struct kit_mesh_node *n = &job->kit->backends[job->i];
-    uint64_t now = tc_backend_requests(n->backend);
+    uint64_t now = kit_echo_requests(n->backend);
     job->count = now - n->taken;
     n->taken = now;
 }
@@ -368,7 +367,7 @@ uint64_t kit_mesh_take(struct kit_mesh *k, size_t i)
 
 static void handled_job(struct job *job)
 {
-    job->count = tc_backend_requests(job->kit->backends[job->i].backend);
+    job->count = kit_echo_requests(job->kit->backends[job->i].backend);
 }
 
 uint64_t kit_mesh_handled(struct kit_mesh *k, size_t i)

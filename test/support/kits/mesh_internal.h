@@ -4,13 +4,14 @@
 
 #include <pthread.h>
 
+#include "support/kits/echo.h"
 #include "support/kits/mesh.h"
 
 #define KIT_MESH_NODE "test-node"
 
 struct kit_mesh_node {
     struct tc_server *server;
-    struct tc_backend *backend; /* NULL for the control plane */
+    struct kit_echo *backend; /* NULL for the control plane */
     struct tc_addr addr;
     char *text;
     uint64_t taken;

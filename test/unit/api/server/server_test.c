@@ -62,6 +62,81 @@ static int teardown(void **state)
     return torc_runtime_free(rt);
 }
 
+/* --- counts --- */
+
+static atomic_int hanging;
+
+static void on_hang(torc_server_call *call, void *arg)
+{
+    (void)arg;
+    while (!torc_server_call_cancelled(call) && atomic_load(&hanging))
+        sched_yield();
+    torc_server_call_finish(call, TORC_STATUS_OK, NULL, NULL);
+}
+
+static void await_count(const torc_server *s, int counter, int64_t n)
+{
+    while (torc_server_count(s, counter) != n)
+        sched_yield();
+}
+
+static void test_counts(void **state)
+{
+    (void)state;
+    enum { CONNECTIONS = 6 };
+    torc_runtime *home = kit_backends_runtime(TORC_RUNTIME_THREAD), *other = kit_backends_runtime(TORC_RUNTIME_THREAD);
+    torc_runtime *const more[] = {other, NULL};
+    struct torc_server_options o = {TORC_SIZE(torc_server_options), .runtime = home, .runtimes = more};
+    torc_pool *pool = torc_pool_new(1, 1, NULL);
+    struct torc_method_options in_pool = {TORC_SIZE(torc_method_options), .pool = pool};
+    struct torc_handler hang = {TORC_SIZE(torc_handler), .stream = on_hang};
+    torc_server *s = torc_server_new(&o, NULL);
+    char *address = NULL;
+    for (int counter = 0; counter <= TORC_SERVER_OPEN_CALLS; counter++)
+        assert_int_equal(torc_server_count(s, counter), 0);
+    assert_int_equal(torc_server_count(s, TORC_SERVER_OPEN_CALLS + 1), TORC_EINVAL);
+    assert_int_equal(torc_server_count(s, -1), TORC_EINVAL);
+    assert_int_equal(torc_server_count(NULL, 0), TORC_EINVAL);
+    assert_int_equal(torc_server_add_method(s, "a.B/Hang", &hang, NULL), 0);
+    assert_int_equal(torc_server_limit(s, "a.B/Hang", &in_pool, NULL), 0);
+    assert_int_equal(torc_server_listen(s, "127.0.0.1:0", torc_credentials_insecure(), &address, NULL), 0);
+    assert_int_equal(torc_server_start(s, NULL), 0);
+    atomic_store(&hanging, 1);
+    for (int i = 0; i < CONNECTIONS; i++) { /* on both runtimes; each has an RPC of an unknown method */
+        torc_runtime *client = kit_backends_runtime(TORC_RUNTIME_CALLER);
+        torc_channel *ch = torc_channel_new(client, address, NULL, NULL);
+        torc_result *r = torc_unary(ch, "a.B/None", NULL, 0, NULL);
+        assert_int_equal(torc_result_code(r), TORC_STATUS_UNIMPLEMENTED);
+        assert_true(torc_server_count(s, TORC_SERVER_OPEN_CONNECTIONS) >= 1);
+        torc_result_free(r);
+        if (i == 0) {
+            torc_stream *stream = torc_stream_open(ch, "a.B/Hang", NULL, NULL);
+            assert_int_equal(torc_stream_send(stream, NULL, 0, TORC_SEND_LAST, -1), 0);
+            while (torc_server_count(s, TORC_SERVER_OPEN_CALLS) != 1)
+                torc_runtime_poll(client, 1);
+            atomic_store(&hanging, 0);
+            torc_result_free(torc_stream_finish(stream));
+            torc_stream_free(stream);
+            await_count(s, TORC_SERVER_OPEN_CALLS, 0);
+        }
+        torc_channel_free(ch);
+        torc_runtime_free(client);
+    }
+    await_count(s, TORC_SERVER_OPEN_CONNECTIONS, 0);
+    for (int end = 0; end < 2; end++) {
+        assert_int_equal(torc_server_count(s, TORC_SERVER_CONNECTIONS), CONNECTIONS);
+        assert_int_equal(torc_server_count(s, TORC_SERVER_CALLS), CONNECTIONS + 1);
+        assert_int_equal(torc_server_count(s, TORC_SERVER_FAILED_HANDSHAKES), 0);
+        if (end == 0) { /* the counts stay */
+            torc_runtime_free(home);
+            torc_runtime_free(other);
+        }
+    }
+    torc_server_free(s);
+    assert_int_equal(torc_pool_free(pool), 0);
+    torc_free(address);
+}
+
 /* --- addresses --- */
 
 static void test_any_method(void **state)
@@ -269,11 +344,9 @@ static void test_free_inside_a_handler(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_any_method),
-        cmocka_unit_test(test_addresses),
-        cmocka_unit_test(test_misuse),
-        cmocka_unit_test(test_pushback),
-        cmocka_unit_test(test_free_inside_a_handler),
+        cmocka_unit_test(test_any_method), cmocka_unit_test(test_counts),
+        cmocka_unit_test(test_addresses),  cmocka_unit_test(test_misuse),
+        cmocka_unit_test(test_pushback),   cmocka_unit_test(test_free_inside_a_handler),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

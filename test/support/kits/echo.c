@@ -1,4 +1,4 @@
-/* The echo backend, for `torc backend` and the e2e tests.
+/* An echo on the internal server (server/server.h), which the kits' backends are. `torc backend` has its own.
  *
  * Each call is a struct echo, whose kind follows from the method. Every method that has no kind of its own is an echo.
  * Messages are answered one after the other. The next message is read when the last one was answered and the client has
@@ -6,7 +6,7 @@
  *
  * A struct echo stays in backend->calls from echo_begin until on_end, also after echo_finish: the server reports the
  * end of each call exactly once. All functions run on the server's loop thread. */
-#include "controlplane/backend.h"
+#include "support/kits/echo.h"
 
 #include "base/mem.h"
 #include "base/parse.h"
@@ -16,14 +16,14 @@ enum { MAX_QUEUED_BYTES = 65536, REPEAT_AT_ONCE = 1024 };
 enum kind { ECHO, HANG, FAIL, COUNT, HEADERS, REPEAT, KINDS };
 
 struct backend_method {
-    struct tc_backend *backend;
+    struct kit_echo *backend;
     enum kind kind;
 };
 
-struct tc_backend {
+struct kit_echo {
     struct tc_server *server;
     char *name;
-    struct tc_backend_opts opts;
+    struct kit_echo_opts opts;
     uint64_t requests;
     struct tc_link calls;
     struct backend_method methods[KINDS];
@@ -31,7 +31,7 @@ struct tc_backend {
 
 struct echo {
     struct tc_link link;
-    struct tc_backend *backend;
+    struct kit_echo *backend;
     struct tc_server_call *call;
     enum kind kind;
     struct tc_timer timer;
@@ -186,14 +186,14 @@ static const struct tc_server_call_events events = {.on_message = echo_on_messag
                                                     .on_written = echo_on_written,
                                                     .on_end = echo_on_end};
 
-static bool backend_chosen_to_fail(const struct tc_backend *b)
+static bool backend_chosen_to_fail(const struct kit_echo *b)
 {
     struct tc_rng *rng = tc_loop_rng(tc_server_loop(b->server));
     return b->opts.fail_code && tc_rng_double(rng) * 100.0 < b->opts.fail_percent;
 }
 
 /* A call begins. All kinds but Hang and Fail send their headers at once. */
-static void echo_begin(struct tc_backend *b, struct tc_server_call *call, enum kind kind)
+static void echo_begin(struct kit_echo *b, struct tc_server_call *call, enum kind kind)
 {
     struct echo *e = TC_NEW(struct echo);
     struct tc_headers headers;
@@ -229,14 +229,14 @@ static void backend_on_call(void *arg, struct tc_server_call *call)
     echo_begin(m->backend, call, m->kind);
 }
 
-struct tc_backend *tc_backend_new(struct tc_server *server, const struct tc_backend_opts *opts)
+struct kit_echo *kit_echo_new(struct tc_server *server, const struct kit_echo_opts *opts)
 {
     static const char *const paths[KINDS] = {
         [HANG] = "/torc.test.Backend/Hang",     [FAIL] = "/torc.test.Backend/Fail",
         [COUNT] = "/torc.test.Backend/Count",   [HEADERS] = "/torc.test.Backend/Headers",
         [REPEAT] = "/torc.test.Backend/Repeat",
     };
-    struct tc_backend *b = TC_NEW(struct tc_backend);
+    struct kit_echo *b = TC_NEW(struct kit_echo);
     b->server = server;
     b->opts = *opts;
     b->name = tc_strdup(opts->name);
@@ -250,7 +250,7 @@ struct tc_backend *tc_backend_new(struct tc_server *server, const struct tc_back
     return b;
 }
 
-void tc_backend_free(struct tc_backend *b)
+void kit_echo_free(struct kit_echo *b)
 {
     if (!b)
         return;
@@ -260,7 +260,7 @@ void tc_backend_free(struct tc_backend *b)
     tc_free(b);
 }
 
-uint64_t tc_backend_requests(const struct tc_backend *b)
+uint64_t kit_echo_requests(const struct kit_echo *b)
 {
     return b->requests;
 }

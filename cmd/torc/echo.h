@@ -1,0 +1,35 @@
+/* The echo service of `torc backend` and `torc demo`, on the public API: it answers each message of any method with
+ * itself, and names itself in the response header x-backend (among the trailers if the call fails). The bytes of a
+ * request header x-load-metrics-bin come back as its load report (trailer endpoint-load-metrics-bin). */
+#ifndef TORC_ECHO_H
+#define TORC_ECHO_H
+
+#include <torc/server.h>
+
+struct echo;
+
+struct echo_opts {
+    const char *name;    /* x-backend; printable ASCII; must outlive the echo */
+    uint64_t delay_ms;   /* before each answer: the thread of the loop calls echo_run_due */
+    int fail_code;       /* a status for a share of the calls; 0: none */
+    double fail_percent; /* 0..100 */
+};
+
+struct echo *echo_new(const struct echo_opts *opts);
+/* Registers the service with a server of one runtime, also with several servers one after the other: all other methods,
+ * and torc.test.Backend/Hang (answers nothing until cancelled), /Fail (ends with the status whose number is the
+ * request's text), /Count (answers the number of requests so far as text), /Headers (answers the request's header
+ * fields, a line for each), /Repeat (answers its first message with itself again and again, as fast as the client takes
+ * it, until cancelled). Reflection is UNIMPLEMENTED, and not counted. Returns 0 or a code with an error. */
+int echo_add(struct echo *e, torc_server *server, torc_error **error);
+/* Called once the servers have been freed. */
+void echo_free(struct echo *e);
+
+/* Returns how many RPCs began so far. Any thread. */
+uint64_t echo_requests(struct echo *e);
+/* Returns the milliseconds until an answer is due, -1: none waits. The loop's thread. */
+int echo_timeout_ms(const struct echo *e);
+/* Sends the answers that are due. The loop's thread. */
+void echo_run_due(struct echo *e);
+
+#endif
