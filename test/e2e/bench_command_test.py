@@ -259,6 +259,11 @@ def test_json_that_is_sent():
         got, messages = sent("-d", '{"id": "ka"} {"id": "kb{i}"}', "--call-count", "5", "-c", "3", method="shop.Orders/Chat")
         check(messages == {"sent": 30, "received": 30}, str(messages))
         check(got.count(b"\x0a\x02ka") == 15 and all(b"\x0a\x03kb%d" % i in got for i in range(6)), f"in turn: {got}")
+        # Seconds of 60 and more are no time: such a number comes soon, and ends the load.
+        for method in ("Get", "Chat"):
+            done = run("bench", "-n", "1000000", "-c", "4", "-d", '{"at": "2026-01-02T03:04:{int:40:60}Z"}', server.address, "shop.Orders/" + method,
+                       status=1)
+            check("the request, a shop.Order: " in done.stderr and (" calls in " in done.stdout or not done.stdout), str(done))
         for args, says in ((("-d", '{"di": 1}'), "no field di"), (("-d", '{"units": "{str:3}"}'), "units"),
                            (("--reflect", "-d", ""), "there is no request in it"), (("--reflect", "--payload", "5"), "--payload"),
                            (("--reflect", "--call-count", "2"), "--call-count"), (("--reflect", "--format", "text"), "--format text")):

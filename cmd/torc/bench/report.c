@@ -206,8 +206,10 @@ static void append_text(const struct bench *b, const struct rows *rows, struct t
     const struct bench_counts *all = &b->counts;
     tc_buf_printf(out, "%llu calls in %.3f s: %.0f a second, at most %llu at a time\n", (unsigned long long)all->calls,
                   seconds_of(b), rate_of(b, all), (unsigned long long)b->most_in_flight);
-    if (b->interrupted)
-        tc_buf_printf(out, "interrupted; %llu calls under way are in no figure\n", (unsigned long long)b->unfinished);
+    if (b->interrupted || b->unfinished)
+        tc_buf_printf(out, "%s; %llu calls under way are in no figure\n",
+                      b->interrupted ? "interrupted" : "a call could not be started",
+                      (unsigned long long)b->unfinished);
     if (b->not_started)
         tc_buf_printf(out, "%llu calls were due but not started: -c calls were in flight\n",
                       (unsigned long long)b->not_started);
