@@ -12,6 +12,9 @@ function(torc_one_object out)
   file(GENERATE OUTPUT ${out}.rsp CONTENT "\"$<JOIN:${objects},\"\n\">\"\n")
   string(REGEX MATCHALL "(^| )(-m|--target=)[^ ]+" target_flags "${CMAKE_C_FLAGS}")
   list(TRANSFORM target_flags STRIP)
+  if(CMAKE_INTERPROCEDURAL_OPTIMIZATION) # machine code, which programs link without this compiler's plugin
+    list(APPEND target_flags -flinker-output=nolto-rel)
+  endif()
   add_custom_command(
     OUTPUT ${out}
     COMMAND ${CMAKE_C_COMPILER} ${target_flags} -r -nostdlib -fuse-ld=bfd -Wl,-d,--force-group-allocation ${wraps} -o ${out}.all @${out}.rsp

@@ -3,6 +3,12 @@
 # The linker drops functions that nothing calls.
 add_compile_options(-ffunction-sections -fdata-sections)
 
+# A small client: link-time optimisation, which leaves out what gcc compiles in each file again.
+if(NOT TORC_XDS AND CMAKE_BUILD_TYPE STREQUAL MinSizeRel AND CMAKE_C_COMPILER_ID STREQUAL GNU AND NOT DEFINED CMAKE_INTERPROCEDURAL_OPTIMIZATION)
+  include(CheckIPOSupported)
+  check_ipo_supported(RESULT CMAKE_INTERPROCEDURAL_OPTIMIZATION OUTPUT why LANGUAGES C)
+endif()
+
 # Files, as paths in src, that are optimised for size in builds that are optimised for speed: no RPC, no pick and no build of a ring runs
 # through them, and of an xDS update no part that grows with the number of endpoints.
 set(TORC_COLD

@@ -12,7 +12,9 @@
 #include "lb/policies/round_robin.h"
 #include "lb/policies/weighted_target.h"
 #include "lb/registry.h"
+#if TC_WITH_RING
 #include "lb/ring_hash/policy.h"
+#endif
 #include "lb/weighted_round_robin/policy.h"
 #if TC_WITH_XDS
 #include "xds/domain/validation_context.h"
@@ -28,8 +30,10 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static const struct tc_lb_factory *factories[] = {
     &tc_pick_first_factory,
     &tc_round_robin_factory,
+#if TC_WITH_RING
     &tc_ring_hash_factory,
     &tc_maglev_factory,
+#endif
     &tc_outlier_detection_factory,
     &tc_weighted_round_robin_factory,
     &tc_least_request_factory,

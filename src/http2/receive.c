@@ -51,7 +51,7 @@ static void stream_open_window(struct tc_h2_stream *s, size_t rest)
 /* The rest of an announced message cannot come: ends the stream. */
 static void stream_give_up(struct tc_h2_stream *s, struct tc_status status)
 {
-    if (s->server)
+    if (tc_h2_stream_serves(s))
         tc_h2_server_stream_abort(tc_h2_server_stream_of(s), status);
     else
         tc_h2_client_stream_give_up(tc_h2_client_stream_of(s), status);
@@ -139,7 +139,7 @@ void tc_h2_stream_on_data(struct tc_h2_stream *s, const uint8_t *data, size_t le
         stream_consume(s, len);
         return;
     }
-    if (!s->is_grpc && !s->server) {
+    if (!s->is_grpc && !tc_h2_stream_serves(s)) {
         stream_consume(s, len);
         tc_h2_response_on_body(tc_h2_client_stream_of(s), data, len);
         return;

@@ -33,6 +33,17 @@ struct tc_h2_server_stream {
     struct tc_status status;
 };
 
+/* Return which side the connection is, and which half the stream: never the server's in a library without servers, so
+ * that the compiler drops what servers alone have. */
+static inline bool tc_h2_conn_serves(const struct tc_h2_conn *c)
+{
+    return TC_WITH_SERVERS && c->opts.server;
+}
+static inline bool tc_h2_stream_serves(const struct tc_h2_stream *s)
+{
+    return TC_WITH_SERVERS && s->server;
+}
+
 static inline struct tc_h2_server_stream *tc_h2_server_stream_of(struct tc_h2_stream *s)
 {
     return TC_CONTAINER_OF(s, struct tc_h2_server_stream, stream);

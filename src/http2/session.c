@@ -45,7 +45,7 @@ static int session_on_begin_headers(nghttp2_session *ng, const nghttp2_frame *fr
     struct tc_h2_conn *c = user_data;
     struct tc_h2_stream *s = stream_of(ng, frame->hd.stream_id);
     tc_h2_glitches_on_block(&c->glitches, &frame->hd);
-    if (c->opts.server && !s && frame->headers.cat == NGHTTP2_HCAT_REQUEST) {
+    if (tc_h2_conn_serves(c) && !s && frame->headers.cat == NGHTTP2_HCAT_REQUEST) {
         c->streams.active++;
         /* Once the last GOAWAY is submitted, it does not name the request: the client may send the request again
          * elsewhere. nghttp2 closes its stream when the GOAWAY leaves. */
@@ -60,7 +60,7 @@ static int session_on_begin_headers(nghttp2_session *ng, const nghttp2_frame *fr
         return 0;
     s->block.bytes = 0;
     s->block.over = false;
-    if (!s->server)
+    if (!tc_h2_stream_serves(s))
         tc_h2_response_begin(tc_h2_client_stream_of(s));
     return 0;
 }
@@ -78,11 +78,11 @@ static int session_on_header(nghttp2_session *ng, const nghttp2_frame *frame, co
     if (TC_UNLIKELY(s->block.over || s->block.bytes > s->block.max_bytes)) {
         s->block.over = true;
         int rc = tc_h2_glitches_on_dropped(&c->glitches, namelen + valuelen);
-        if (rc && !s->server) /* nghttp2 stops inside the block: its end will not be seen */
+        if (rc && !tc_h2_stream_serves(s)) /* nghttp2 stops inside the block: its end will not be seen */
             tc_h2_response_too_large(tc_h2_client_stream_of(s));
         return rc;
     }
-    if (s->server)
+    if (tc_h2_stream_serves(s))
         tc_h2_server_stream_on_header(tc_h2_server_stream_of(s), text_of(name, namelen), text_of(value, valuelen));
     else
         tc_h2_response_on_header(tc_h2_client_stream_of(s), text_of(name, namelen), text_of(value, valuelen));
@@ -138,10 +138,10 @@ TC_APART static void session_on_goaway(struct tc_h2_conn *c, const nghttp2_goawa
     c->ending.goaway_in_use |= c->streams.n > 0;
     c->ending.goaway_last_id = g->last_stream_id;
     c->ending.too_many_pings = g->error_code == NGHTTP2_ENHANCE_YOUR_CALM && tc_slice_eq_str(debug, "too_many_pings");
-    tc_h2_conn_start_drain(c,
-                           tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_HTTP2, "%s sent GOAWAY with %s%s%.*s",
-                                          c->opts.server ? "client" : "server", nghttp2_http2_strerror(g->error_code),
-                                          len ? ": " : "", (int)c->scratch.len, c->scratch.len ? c->scratch.data : ""));
+    tc_h2_conn_start_drain(c, tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_HTTP2, "%s sent GOAWAY with %s%s%.*s",
+                                             tc_h2_conn_serves(c) ? "client" : "server",
+                                             nghttp2_http2_strerror(g->error_code), len ? ": " : "",
+                                             (int)c->scratch.len, c->scratch.len ? c->scratch.data : ""));
 }
 
 TC_APART static void session_on_settings(struct tc_h2_conn *c)
@@ -166,7 +166,7 @@ TC_APART static void session_on_ping(struct tc_h2_conn *c, const nghttp2_ping *p
 static void session_on_end_stream(struct tc_h2_stream *s)
 {
     s->recv.ended = true;
-    if (s->server)
+    if (tc_h2_stream_serves(s))
         tc_h2_stream_ready(s);
     else
         tc_h2_response_on_end(tc_h2_client_stream_of(s));
@@ -181,7 +181,7 @@ static int session_on_frame_recv(nghttp2_session *ng, const nghttp2_frame *frame
     case NGHTTP2_HEADERS:
         s = c->streams.in_block;
         c->streams.in_block = NULL;
-        if (s && s->server)
+        if (s && tc_h2_stream_serves(s))
             tc_h2_server_stream_on_block(tc_h2_server_stream_of(s), end);
         else if (s)
             tc_h2_response_on_block(tc_h2_client_stream_of(s), end);
@@ -214,7 +214,7 @@ static int session_on_invalid_frame(nghttp2_session *ng, const nghttp2_frame *fr
     if (frame->hd.type != NGHTTP2_HEADERS)
         return 0;
     struct tc_h2_stream *s = stream_of(ng, frame->hd.stream_id);
-    if (s && !s->server)
+    if (s && !tc_h2_stream_serves(s))
         tc_h2_client_stream_finish(tc_h2_client_stream_of(s),
                                    tc_status_make(TORC_STATUS_INTERNAL, TORC_LAYER_HTTP2,
                                                   "server sent an invalid HTTP/2 header block: %s",
@@ -229,7 +229,7 @@ static int session_on_stream_close(nghttp2_session *ng, int32_t id, uint32_t cod
     struct tc_h2_stream *s = stream_of(ng, id);
     c->streams.active--;
     tc_h2_conn_stream_gone(c);
-    if (s && s->server) {
+    if (s && tc_h2_stream_serves(s)) {
         if (!s->send.end_sent && !s->finished) /* finished: we have given the stream up ourselves */
             tc_h2_glitches_on_cancel(&c->glitches);
         tc_h2_server_stream_on_close(tc_h2_server_stream_of(s), code);
@@ -268,7 +268,7 @@ static int session_on_frame_send(nghttp2_session *ng, const nghttp2_frame *frame
         if (!s)
             break;
         s->send.headers_sent = true;
-        if (s->server && (frame->hd.flags & NGHTTP2_FLAG_END_STREAM)) {
+        if (tc_h2_stream_serves(s) && (frame->hd.flags & NGHTTP2_FLAG_END_STREAM)) {
             s->send.end_sent = true;
             /* RFC 9113 8.1: the rest of the request is not wanted. */
             if (!s->recv.ended)
@@ -302,7 +302,7 @@ static int session_on_frame_not_send(nghttp2_session *ng, const nghttp2_frame *f
         return 0;
     struct tc_status why = tc_status_make(TORC_STATUS_INTERNAL, TORC_LAYER_HTTP2, "headers could not be sent: %s",
                                           nghttp2_strerror(error));
-    if (s->server) {
+    if (tc_h2_stream_serves(s)) {
         tc_h2_stream_set_outcome(s, why);
         tc_h2_stream_submit_reset(s, NGHTTP2_INTERNAL_ERROR); /* else the client waits until its deadline */
     } else {
@@ -360,7 +360,7 @@ static int session_new(struct tc_h2_conn *c, const nghttp2_session_callbacks *cb
     /* gRPC strips white space around a value; the field stays. */
     nghttp2_option_set_no_rfc9113_leading_and_trailing_ws_validation(option, 1);
 #endif
-    if (c->opts.server)
+    if (tc_h2_conn_serves(c))
         rc = nghttp2_session_server_new3(&c->ng, cb, c, option, &mem);
     else
         rc = nghttp2_session_client_new3(&c->ng, cb, c, option, &mem);
@@ -376,7 +376,7 @@ static void session_submit_settings(struct tc_h2_conn *c)
     nghttp2_settings_entry iv[5];
     size_t n = 0;
     const struct tc_h2_limits *limits = &c->opts.limits;
-    if (c->opts.server) {
+    if (tc_h2_conn_serves(c)) {
         iv[n++] = (nghttp2_settings_entry){NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, limits->max_concurrent_streams};
         iv[n++] = (nghttp2_settings_entry){SETTINGS_NO_RFC7540_PRIORITIES, 1};
     } else {

@@ -29,7 +29,7 @@ static bool held_is_news(const struct tc_h2_conn *c)
 void tc_h2_stream_held_changed(struct tc_h2_stream *s)
 {
     const struct tc_h2_receiver *r = &s->recv;
-    if (!s->server)
+    if (!tc_h2_stream_serves(s))
         return;
     size_t held = r->pending.cap + (r->decoder.msg ? r->decoder.cap : 0) + (r->message ? r->message->len : 0) + r->kept;
     s->c->streams.held += held - s->recv.held;
@@ -75,7 +75,7 @@ bool tc_h2_stream_deliver_messages(struct tc_h2_conn *c, struct tc_h2_stream *s)
 
 static void stream_deliver(struct tc_h2_stream *s)
 {
-    if (s->server)
+    if (tc_h2_stream_serves(s))
         tc_h2_server_stream_deliver(tc_h2_server_stream_of(s));
     else
         tc_h2_client_stream_deliver(tc_h2_client_stream_of(s));
@@ -202,7 +202,7 @@ void tc_h2_stream_release(struct tc_h2_stream *s)
 {
     struct tc_h2_conn *c = s->c;
     stream_detach(s);
-    if (s->server)
+    if (tc_h2_stream_serves(s))
         tc_h2_server_stream_free(c, tc_h2_server_stream_of(s));
     else
         tc_buf_fini(&tc_h2_client_stream_of(s)->body);
@@ -223,7 +223,7 @@ size_t tc_h2_streams_lose(struct tc_h2_conn *c)
         next = it->next;
         struct tc_h2_stream *s = TC_CONTAINER_OF(it, struct tc_h2_stream, link);
         cut_off += !s->finished;
-        if (s->server)
+        if (tc_h2_stream_serves(s))
             tc_h2_server_stream_on_lost(
                 tc_h2_server_stream_of(s),
                 tc_status_make(TORC_STATUS_CANCELLED, TORC_LAYER_HTTP2, "%s", tc_status_text(&c->ending.why)));
@@ -239,7 +239,7 @@ void tc_h2_streams_drop(struct tc_h2_conn *c)
     for (struct tc_link *it = c->streams.all.next; it != &c->streams.all; it = next) {
         next = it->next;
         struct tc_h2_stream *s = TC_CONTAINER_OF(it, struct tc_h2_stream, link);
-        if (s->server || !s->finished)
+        if (tc_h2_stream_serves(s) || !s->finished)
             tc_h2_stream_release(s);
         else
             tc_h2_client_stream_stop_sending(tc_h2_client_stream_of(s));

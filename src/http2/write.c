@@ -61,7 +61,7 @@ ssize_t tc_h2_on_data_source_read(nghttp2_session *ng, int32_t id, uint8_t *buf,
     size_t left = s->send.active ? TC_H2_PREFIX_LEN + s->send.message.len - s->send.at : 0;
     if (left <= length && s->send.end_wanted) {
         *flags |= NGHTTP2_DATA_FLAG_EOF;
-        if (s->server) {
+        if (tc_h2_stream_serves(s)) {
             *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
             tc_h2_server_stream_submit_trailers(tc_h2_server_stream_of(s));
         } else {
