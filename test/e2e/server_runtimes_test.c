@@ -350,6 +350,25 @@ static void test_limits(void **state)
     client_expect_end(&clients[2], TORC_STATUS_OK);
 }
 
+/* A reply above a runtime's even part of unsent_bytes leaves while all runtimes together are below the limit. */
+static void test_a_large_reply(void **state)
+{
+    (void)state;
+    enum { LIMIT = 1 << 20, REPLY = LIMIT / 2 };
+    const torc_message *m;
+    char *zeros = calloc(1, REPLY);
+    torc_server_free(server);
+    releases = 0;
+    server_make((struct torc_server_options){.unsent_bytes = LIMIT});
+    server_start("127.0.0.1:0");
+    clients_hold(1);
+    assert_int_equal(torc_server_call_reply(held.calls[--held.n], zeros, REPLY), 0);
+    assert_int_equal(torc_stream_receive(clients[0].s, -1, &m), 1);
+    assert_int_equal(torc_message_size(m), REPLY);
+    client_expect_end(&clients[0], TORC_STATUS_OK);
+    free(zeros);
+}
+
 /* Fewer connections than runtimes: as many runtimes are used. A connection too many is closed while none gives way. */
 static void test_max_connections(void **state)
 {
@@ -619,6 +638,7 @@ int main(void)
         T(test_unix),
         T(test_replies_of_other_threads),
         T(test_limits),
+        T(test_a_large_reply),
         T(test_max_connections),
         T(test_health),
         T(test_stop_waits_for_all),
