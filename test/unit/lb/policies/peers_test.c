@@ -33,9 +33,16 @@ static void update_error(struct fake_lb *f, size_t i)
     tc_status_fini(&error);
 }
 
+/* Picks, and makes no RPC of it. */
 static const char *pick(struct fake_lb *f)
 {
-    return fake_lb_pick_hash(f, 7);
+    const char *at = fake_lb_pick_hash(f, 7);
+    for (struct tc_call_tracker *t = f->pick.trackers, *next; t; t = next) {
+        next = t->next;
+        t->on_done(t, NULL, NULL);
+    }
+    f->pick.trackers = NULL;
+    return at;
 }
 
 static void assert_fails(struct fake_lb *f, const char *text)
