@@ -53,6 +53,7 @@ struct tc_ring_hash {
     struct tc_lb_config *pick_first_config;
     struct tc_status last_error; /* of the endpoint that failed last */
     bool busy;                   /* the policy talks to children itself */
+    bool connect_wanted;         /* exit_idle came while a ring was being built */
     bool absence_logged;
 };
 
@@ -209,6 +210,9 @@ static void rh_install(struct tc_ring_hash *rh, struct rh_pending *pending)
         set->at[i].changed = false;
     }
     rh->busy = false;
+    if (rh->connect_wanted && tc_rh_set_aggregate(set) == TORC_CONNECTIVITY_IDLE)
+        rh_connect_any(rh);
+    rh->connect_wanted = false;
 }
 
 /* Any thread. */
@@ -362,7 +366,10 @@ static struct tc_status rh_update(struct tc_lb_policy *policy, const struct tc_l
 static void rh_exit_idle(struct tc_lb_policy *policy)
 {
     struct tc_ring_hash *rh = (struct tc_ring_hash *)policy;
-    if (!rh->base.helper || !rh->set || tc_rh_set_aggregate(rh->set) != TORC_CONNECTIVITY_IDLE)
+    if (!rh->base.helper)
+        return;
+    rh->connect_wanted = rh->pending != NULL;
+    if (!rh->set || tc_rh_set_aggregate(rh->set) != TORC_CONNECTIVITY_IDLE)
         return;
     rh_connect_any(rh);
     rh_reconcile(rh);

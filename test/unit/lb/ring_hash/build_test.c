@@ -65,6 +65,20 @@ static void the_first_ring(void **state)
     assert_string_equal(pick(f, A "_0"), A);
 }
 
+/* A117: exit_idle that comes before the first ring connects when the ring is there. */
+static void asked_to_connect_before_the_ring(void **state)
+{
+    struct fake_lb *f = *state;
+    struct gate g;
+    gate_close(&g);
+    assert_true(update(f, A));
+    f->policy->ops->exit_idle(f->policy);
+    assert_connects(f, "");
+    let_build(f, &g);
+    assert_connects(f, A " ");
+    assert_int_equal(f->state, TORC_CONNECTIVITY_CONNECTING);
+}
+
 static void ready_with_a(struct fake_lb *f)
 {
     struct gate g;
@@ -222,9 +236,16 @@ static void policies_share_a_ring(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(the_first_ring),          TEST(the_old_ring_serves_meanwhile), TEST(the_newest_update_counts),
-        TEST(an_update_is_taken_back), TEST(an_empty_update_fails_at_once), TEST(endpoints_freed_before_the_build),
-        TEST(an_error_while_building), TEST(the_policy_ends_first),         TEST(policies_share_a_ring),
+        TEST(asked_to_connect_before_the_ring),
+        TEST(the_first_ring),
+        TEST(the_old_ring_serves_meanwhile),
+        TEST(the_newest_update_counts),
+        TEST(an_update_is_taken_back),
+        TEST(an_empty_update_fails_at_once),
+        TEST(endpoints_freed_before_the_build),
+        TEST(an_error_while_building),
+        TEST(the_policy_ends_first),
+        TEST(policies_share_a_ring),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
