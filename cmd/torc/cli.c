@@ -179,16 +179,23 @@ int cli_size(const char *command, const char *option, const char *text, uint64_t
     return 0;
 }
 
-int cli_duration_ms(const char *command, const char *option, const char *text, uint64_t *out)
+int cli_duration_ns(const char *command, const char *option, const char *text, uint64_t *out)
 {
-    uint64_t ns;
-    int rc = tc_parse_duration_ns(tc_slice_str(text), &ns);
+    int rc = tc_parse_duration_ns(tc_slice_str(text), out);
     if (rc != 0 && is_too_large(text, tc_parse_duration_ns))
         return cli_usage(command, "%s: '%s' is too long: it must be less than 2500000h", option, text);
     if (rc != 0)
         return cli_usage(command, "%s: '%s' is not a duration such as 250ms, 10s or 2m", option, text);
-    *out = (ns + 999999) / 1000000;
     return 0;
+}
+
+int cli_duration_ms(const char *command, const char *option, const char *text, uint64_t *out)
+{
+    uint64_t ns;
+    int rc = cli_duration_ns(command, option, text, &ns);
+    if (rc == 0)
+        *out = (ns + 999999) / 1000000;
+    return rc;
 }
 
 int cli_seconds_ms(const char *command, const char *option, const char *text, uint64_t *out)
@@ -268,6 +275,16 @@ int cli_read_regular(const char *command, const char *option, const char *path, 
     if (tc_file_read(path, MAX_FILE_BYTES, out, &why, scratch) != 0)
         return cli_fail(command, "%s: cannot read %s: %s", option, path, why);
     return 0;
+}
+
+int cli_write_file(const char *command, const char *path, struct tc_slice text)
+{
+    bool to_stdout = strcmp(path, "-") == 0;
+    FILE *f = to_stdout ? stdout : fopen(path, "w");
+    bool bad = !f || fwrite(text.data, 1, text.len, f) != text.len;
+    if (f)
+        bad |= (to_stdout ? fflush(f) : fclose(f)) != 0;
+    return bad ? cli_fail(command, "cannot write %s: %s", path, strerror(errno)) : 0;
 }
 
 /* Accepts a word before the kind, as in "-----BEGIN EC PRIVATE KEY-----". *first: the first kind found instead. */

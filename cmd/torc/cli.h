@@ -27,6 +27,7 @@ int cli_path(const char *command, const char *option, const char *path);
 /* Values of options. Return 0, or CLI_USAGE with the error printed. */
 int cli_u64(const char *command, const char *option, const char *text, uint64_t min, uint64_t max, uint64_t *out);
 int cli_size(const char *command, const char *option, const char *text, uint64_t *out);
+int cli_duration_ns(const char *command, const char *option, const char *text, uint64_t *out);
 int cli_duration_ms(const char *command, const char *option, const char *text, uint64_t *out);
 /* cli_duration_ms that also takes a bare number, of seconds. */
 int cli_seconds_ms(const char *command, const char *option, const char *text, uint64_t *out);
@@ -42,6 +43,8 @@ int cli_read_regular(const char *command, const char *option, const char *path, 
 /* Reads a file that must hold PEM of this kind, "CERTIFICATE" or "PRIVATE KEY". The error names the option and the
  * file. */
 int cli_read_pem(const char *command, const char *option, const char *kind, const char *path, struct tc_buf *out);
+/* Writes a file ("-": standard output). Returns an exit status, with the error printed. */
+int cli_write_file(const char *command, const char *path, struct tc_slice text);
 
 /* Prints the text of --help. Returns -1, which is neither a failure nor a success. */
 int cli_help(const char *text);
@@ -79,5 +82,7 @@ void cli_append_lines(struct tc_buf *out, const char *text);
 const char *cli_shown(struct tc_buf *scratch, const char *text);
 /* Appends a JSON string literal: control characters as \u001b, each byte that is not UTF-8 as U+FFFD. */
 void cli_json_string(struct tc_buf *out, const char *data, size_t len);
+/* Appends foreign text as cli_append_shown shows it, for an element or an attribute of XML. */
+void cli_xml_text(struct tc_buf *out, const char *text);
 
 #endif

@@ -66,3 +66,23 @@ void cli_json_string(struct tc_buf *out, const char *data, size_t len)
     append(out, data, len, true);
     tc_buf_append_char(out, '"');
 }
+
+void cli_xml_text(struct tc_buf *out, const char *text)
+{
+    struct tc_buf shown = {0};
+    for (const char *c = cli_shown(&shown, text); *c; c++) {
+        if (*c == '<')
+            tc_buf_append_str(out, "&lt;");
+        else if (*c == '>')
+            tc_buf_append_str(out, "&gt;");
+        else if (*c == '&')
+            tc_buf_append_str(out, "&amp;");
+        else if (*c == '"')
+            tc_buf_append_str(out, "&quot;");
+        else if (strncmp(c, "\xef\xbf\xbe", 3) == 0 || strncmp(c, "\xef\xbf\xbf", 3) == 0)
+            c += 2; /* U+FFFE and U+FFFF, which XML does not have */
+        else
+            tc_buf_append_char(out, *c);
+    }
+    tc_buf_fini(&shown);
+}

@@ -10,6 +10,7 @@ int cmd_serve_xds(int argc, char **argv);
 int cmd_xds(int argc, char **argv);
 int cmd_bootstrap(int argc, char **argv);
 int cmd_ring(int argc, char **argv);
+int cmd_simulate(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
 int cmd_demo(int argc, char **argv);
 

@@ -21,6 +21,7 @@ static const struct {
     {"xds", cmd_xds, "show what the control plane serves a client: every resource with its state"},
     {"bootstrap", cmd_bootstrap, "write an xDS bootstrap, or say all that is wrong with one"},
     {"ring", cmd_ring, "show a hash ring: who owns what, where a key goes, what a change moves"},
+    {"simulate", cmd_simulate, "show how clients and an LB policy spread calls over backends, in virtual time"},
     {"bench", cmd_bench, "send load: rate, latency, CPU time of each RPC, errors by status"},
     {"demo", cmd_demo, "show the main job with real RPCs, within ten seconds"},
 };

@@ -24,7 +24,7 @@ def documented():
     commands = re.findall(r"^  ([\w-]+) ", output(TORC, "--help"), re.M)
     for name in commands:
         lines = [line for line in output(TORC, name, "--help").splitlines() if re.match(r" +-", line)]
-        yield name, {"--help", "--output" if name in ("call", "list", "describe", "xds", "bootstrap", "ring", "bench", "demo") else "--verbose"} | {
+        yield name, {"--help", "--output" if name in ("call", "list", "describe", "xds", "bootstrap", "ring", "simulate", "bench", "demo") else "--verbose"} | {
             option for line in lines for option in re.findall(r"(?:^|[ ,\[])(--[\w-]+)", line.strip().split("  ")[0])}
 
 

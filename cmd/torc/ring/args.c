@@ -12,6 +12,7 @@
 #include "base/parse.h"
 #include "channel/options.h"
 #include "cli.h"
+#include "endpoints.h"
 #include "ring_command.h"
 
 static const char help[] =
@@ -120,48 +121,30 @@ size_t ring_list_find(const struct ring_list *l, const char *key)
     return i;
 }
 
-/* Parses KEY[=WEIGHT], cut at the last '='. *weighted: whether a weight was given. */
 static int parse_endpoint(const char *option, struct tc_slice text, struct ring_endpoint *out, bool *weighted)
 {
-    size_t eq = text.len;
-    while (eq > 0 && text.data[eq - 1] != '=')
-        eq--;
-    struct tc_slice key = tc_slice_of(text.data, eq ? eq - 1 : text.len);
-    uint64_t weight = 1;
-    *weighted = eq > 0;
-    if (eq && (tc_parse_u64(tc_slice_of(text.data + eq, text.len - eq), UINT64_MAX, &weight) != 0 || weight == 0))
-        return cli_usage(RING_COMMAND, "%s: '%.*s': a weight is a whole number from 1; a key with '=' in it needs one",
-                         option, (int)text.len, text.data);
-    if (key.len == 0)
-        return cli_usage(RING_COMMAND, "%s: '%.*s' has no key", option, (int)text.len, text.data);
-    *out = (struct ring_endpoint){.key = tc_slice_dup(key), .weight = weight};
-    return 0;
+    struct tc_slice key;
+    uint64_t weight;
+    int rc = endpoints_parse(RING_COMMAND, option, text, &key, &weight, weighted);
+    if (rc == 0)
+        *out = (struct ring_endpoint){.key = tc_slice_dup(key), .weight = weight};
+    return rc;
 }
 
-static int parse_file(struct ring_opts *o, const char *path)
+static int add_endpoint(struct ring_opts *o, const char *option, struct tc_slice text)
 {
-    struct tc_buf text = {0};
-    int rc = cli_path(RING_COMMAND, "--endpoints", path);
+    struct ring_endpoint e;
+    bool weighted;
+    int rc = parse_endpoint(option, text, &e, &weighted);
     if (rc == 0)
-        rc = cli_read_file(RING_COMMAND, path, &text);
-    o->endpoints_file = path;
-    struct tc_slice rest = tc_buf_slice(&text), line;
-    bool more = true;
-    for (unsigned long n = 1; rc == 0 && tc_slice_split(&rest, &more, '\n', &line); n++) {
-        if (line.len && line.data[line.len - 1] == '\r')
-            line.len--;
-        line = tc_slice_trim(line);
-        struct ring_endpoint e;
-        bool weighted;
-        if (line.len == 0 || line.data[0] == '#')
-            continue;
-        if (memchr(line.data, '\0', line.len))
-            rc = cli_usage(RING_COMMAND, "--endpoints %s: line %lu has a NUL in it", path, n);
-        else if ((rc = parse_endpoint(path, line, &e, &weighted)) == 0)
-            *tc_vec_push(&o->endpoints.at) = e;
-    }
-    tc_buf_fini(&text);
+        *tc_vec_push(&o->endpoints.at) = e;
     return rc;
+}
+
+static int on_line(void *arg, struct tc_slice line)
+{
+    struct ring_opts *o = arg;
+    return add_endpoint(o, o->endpoints_file, line);
 }
 
 static int parse_change(struct ring_opts *o, enum ring_change_kind kind, const char *option, const char *text)
@@ -225,16 +208,13 @@ static int set_mode(struct ring_opts *o, enum ring_mode mode)
 
 static int parse_option(struct ring_opts *o, int c, const char *value)
 {
-    struct ring_endpoint e;
-    bool weighted;
     int rc = 0;
     switch (c) {
     case 'e':
-        if ((rc = parse_endpoint("--endpoint", tc_slice_str(value), &e, &weighted)) == 0)
-            *tc_vec_push(&o->endpoints.at) = e;
-        return rc;
+        return add_endpoint(o, "--endpoint", tc_slice_str(value));
     case OPT_ENDPOINTS:
-        return parse_file(o, value);
+        o->endpoints_file = value;
+        return endpoints_each_line(RING_COMMAND, value, on_line, o);
     case OPT_RESOURCES:
         *tc_vec_push(&o->resources) = value;
         return cli_path(RING_COMMAND, "--resources", value);

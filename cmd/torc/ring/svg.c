@@ -1,7 +1,5 @@
 /* torc ring --svg: the ring as a picture, one arc for each run of entries with one owner. */
-#include <errno.h>
 #include <math.h>
-#include <stdio.h>
 
 #include "base/mem.h"
 #include "cli.h"
@@ -23,24 +21,6 @@ static void colour(struct tc_buf *b, uint32_t item)
     tc_buf_printf(b, "hsl(%.1f,%d%%,%d%%)", hue, 65, item % 2 ? 45 : 60);
 }
 
-static void escape(struct tc_buf *b, const char *text)
-{
-    for (const char *c = text; *c; c++) {
-        if (*c == '<')
-            tc_buf_append_str(b, "&lt;");
-        else if (*c == '>')
-            tc_buf_append_str(b, "&gt;");
-        else if (*c == '&')
-            tc_buf_append_str(b, "&amp;");
-        else if (*c == '"')
-            tc_buf_append_str(b, "&quot;");
-        else if ((unsigned char)*c < 0x20)
-            tc_buf_append_char(b, ' ');
-        else
-            tc_buf_append_char(b, *c);
-    }
-}
-
 /* Angles are in turns, clockwise from the top: hash 0 is at twelve o'clock. */
 static void arc(struct tc_buf *b, const struct ring_opts *o, uint32_t item, double from, double to)
 {
@@ -54,7 +34,7 @@ static void arc(struct tc_buf *b, const struct ring_opts *o, uint32_t item, doub
     }
     colour(b, item);
     tc_buf_append_str(b, "\"><title>");
-    escape(b, o->endpoints.at.data[item].key);
+    cli_xml_text(b, o->endpoints.at.data[item].key);
     tc_buf_append_str(b, to - from > 0.999999 ? "</title></circle>\n" : "</title></path>\n");
 }
 
@@ -93,7 +73,7 @@ static void legend(struct tc_buf *b, const struct ring_opts *o, const struct tc_
         tc_buf_printf(b, "<rect x=\"%d\" y=\"%u\" width=\"12\" height=\"12\" fill=\"", LEGEND_X, y);
         colour(b, i);
         tc_buf_printf(b, "\"/><text x=\"%d\" y=\"%u\">%.2f%% ", LEGEND_X + 20, y + 10, 100 * shares[i]);
-        escape(b, o->endpoints.at.data[i].key);
+        cli_xml_text(b, o->endpoints.at.data[i].key);
         tc_buf_append_str(b, "</text>\n");
     }
     if (n > shown)
@@ -116,17 +96,7 @@ int ring_write_svg(const struct ring_opts *o, const struct tc_ring *r)
     legend(&b, o, r);
     tc_buf_append_str(&b, "</svg>\n");
 
-    int rc = 0;
-    bool to_stdout = strcmp(o->svg, "-") == 0;
-    FILE *f = to_stdout ? stdout : fopen(o->svg, "w");
-    if (!f) {
-        rc = cli_fail(RING_COMMAND, "cannot write %s: %s", o->svg, strerror(errno));
-    } else {
-        bool bad = fwrite(b.data, 1, b.len, f) != b.len;
-        bad |= (to_stdout ? fflush(f) : fclose(f)) != 0;
-        if (bad)
-            rc = cli_fail(RING_COMMAND, "cannot write %s: %s", o->svg, strerror(errno));
-    }
+    int rc = cli_write_file(RING_COMMAND, o->svg, tc_buf_slice(&b));
     tc_buf_fini(&b);
     return rc;
 }

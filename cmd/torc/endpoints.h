@@ -1,0 +1,19 @@
+/* Endpoints as torc ring and torc simulate take them: from options, from files, and from a cluster of xDS resources. */
+#ifndef TORC_ENDPOINTS_H
+#define TORC_ENDPOINTS_H
+
+#include "lb/policy.h"
+
+/* Functions return 0, or an exit status with the message printed. */
+
+/* Parses KEY[=WEIGHT], cut at the last '='; a weight is at least 1, and 1 where none is given. *key is borrowed. */
+int endpoints_parse(const char *command, const char *option, struct tc_slice text, struct tc_slice *key,
+                    uint64_t *weight, bool *weighted);
+/* Calls fn for each line of the file ("-": standard input) that is neither empty nor a comment, until it fails. */
+int endpoints_each_line(const char *command, const char *path, int (*fn)(void *arg, struct tc_slice line), void *arg);
+/* Reads what a client would take from the resources of these files and folders: the config of the cluster's LB policy,
+ * and the endpoints of the priority with their localities. Both are references of the caller. */
+int endpoints_of_cluster(const char *command, const char *const *paths, size_t n, const char *cluster,
+                         uint64_t priority, struct tc_lb_config **config, struct tc_endpoints **endpoints);
+
+#endif
