@@ -4,7 +4,9 @@
  * - update: the endpoints of the list are found again in the present set (endpoints_update.c). The new set takes the
  *   present ring if all keys are the same, a ring that the process has already (ring/cache), a ring built on the spot
  *   if it is small, or one built on the background thread. Until that one is there (`pending`) the present set serves;
- *   a policy without a set is CONNECTING meanwhile. A newer update forgets a pending one.
+ *   a policy without a set is CONNECTING meanwhile. One ring is built at a time: of the updates that come meanwhile
+ *   the last one is built next (`newer`). The ring that was being built is used all the same, unless an update was put
+ *   in place on the spot since: updates in quick succession must not keep the policy on an old set.
  * - rh_install puts a new set in place: the children of endpoints that stay move over, the others end. Pickers keep the
  *   set that they were made of.
  * - A child's state changes the set in place (rh_on_child_state); rh_reconcile then publishes a picker over the same
@@ -35,9 +37,10 @@ struct rh_pending {
     struct tc_job job;
     struct tc_mail mail;
     struct tc_mailbox *box;
-    struct tc_ring_hash *owner; /* NULL: no longer wanted */
-    struct tc_rh_set *set;      /* without children and ring */
-    uint32_t *was;              /* was[i]: where endpoint i is in the policy's set, or TC_RING_ADDED */
+    struct tc_ring_hash *owner;
+    atomic_bool unwanted;  /* written by the loop's thread: the ring need not be built, and is not used */
+    struct tc_rh_set *set; /* without children and ring */
+    uint32_t *was;         /* was[i]: where endpoint i is in the policy's set, or TC_RING_ADDED */
     struct tc_rh_build *build;
     struct tc_ring *ring; /* NULL until built */
 };
@@ -45,7 +48,8 @@ struct rh_pending {
 struct tc_ring_hash {
     struct tc_lb_policy base;
     struct tc_rh_set *set;          /* NULL: no endpoints */
-    struct rh_pending *pending;     /* NULL: no ring is being built */
+    struct rh_pending *pending;     /* with the background thread, unwanted or not; NULL: none is */
+    bool newer;                     /* the last update waits for `pending` to come back */
     struct tc_mailbox *box;         /* where the background thread answers; NULL: never asked */
     struct tc_endpoints *endpoints; /* of the last update, as resolution_note and config; NULL: no endpoints */
     struct tc_rstr *resolution_note;
@@ -226,24 +230,34 @@ static void pending_free(struct rh_pending *pending)
     tc_free(pending);
 }
 
-/* The ring that is being built is no longer wanted. */
+/* Neither the ring that is being built nor the one that would follow is wanted any longer. */
 static void rh_forget_pending(struct tc_ring_hash *rh)
 {
     if (rh->pending)
-        rh->pending->owner = NULL;
-    rh->pending = NULL;
+        atomic_store(&rh->pending->unwanted, true);
+    rh->newer = false;
 }
+
+static bool rh_is_building(const struct tc_ring_hash *rh)
+{
+    return rh->newer || (rh->pending && !atomic_load(&rh->pending->unwanted));
+}
+
+static bool rh_replace_set(struct tc_ring_hash *rh, const struct tc_lb_update *update);
 
 static void pending_on_built(struct tc_mail *mail)
 {
     struct rh_pending *pending = TC_CONTAINER_OF(mail, struct rh_pending, mail);
-    struct tc_ring_hash *rh = pending->owner;
-    if (rh) {
-        rh->pending = NULL;
+    struct tc_ring_hash *rh = pending->owner; /* in use: its end closes the mailbox */
+    rh->pending = NULL;
+    if (!atomic_load(&pending->unwanted))
         rh_install(rh, pending);
-        rh_reconcile(rh);
-    }
     pending_free(pending);
+    if (rh->newer)
+        rh_replace_set(rh, &(struct tc_lb_update){.endpoints = rh->endpoints,
+                                                  .config = rh->config,
+                                                  .resolution_note = rh->resolution_note});
+    rh_reconcile(rh);
 }
 
 static void pending_on_dropped(struct tc_mail *mail)
@@ -254,13 +268,13 @@ static void pending_on_dropped(struct tc_mail *mail)
 static void pending_build(struct tc_job *job)
 {
     struct rh_pending *pending = TC_CONTAINER_OF(job, struct rh_pending, job);
-    pending->ring = tc_rh_build_run(pending->build);
+    if (!atomic_load(&pending->unwanted))
+        pending->ring = tc_rh_build_run(pending->build);
     tc_mailbox_send(pending->box, &pending->mail);
 }
 
 static void rh_build_in_background(struct tc_ring_hash *rh, struct rh_pending *pending)
 {
-    static const struct tc_status ok = {0};
     if (!rh->box)
         rh->box = tc_mailbox_new(rh->base.helper->env->loop);
     pending->box = tc_mailbox_ref(rh->box);
@@ -269,8 +283,6 @@ static void rh_build_in_background(struct tc_ring_hash *rh, struct rh_pending *p
     pending->owner = rh;
     rh->pending = pending;
     tc_background_run(&pending->job);
-    if (!rh->set)
-        tc_lb_update_state(rh->base.helper, TORC_CONNECTIVITY_CONNECTING, &ok, tc_picker_queue());
 }
 
 /* Returns the ring of the pending set if it exists or is small; NULL: the background thread must build it. */
@@ -293,7 +305,6 @@ static bool rh_replace_set(struct tc_ring_hash *rh, const struct tc_lb_update *u
 {
     struct tc_ring_hash_config *config = (struct tc_ring_hash_config *)update->config;
     struct rh_pending *pending = TC_NEW(struct rh_pending);
-    rh_forget_pending(rh);
     pending->set = tc_rh_set_new(update->endpoints->n, config);
     pending->set->loop = rh->base.helper->env->loop;
     tc_task_init(&pending->set->want_task, rh_on_want_task);
@@ -301,13 +312,17 @@ static bool rh_replace_set(struct tc_ring_hash *rh, const struct tc_lb_update *u
     pending->was = tc_reallocarray(NULL, update->endpoints->n, sizeof(*pending->was));
     tc_rh_set_merge(pending->set, rh->set, update->endpoints, pending->was);
     pending->ring = pending_ring_at_once(rh, pending);
-    if (!pending->ring) {
+    rh->newer = !pending->ring && rh->pending;
+    if (!pending->ring && !rh->pending) {
         rh_build_in_background(rh, pending);
         return false;
     }
-    rh_install(rh, pending);
+    if (!rh->newer) {
+        rh_forget_pending(rh);
+        rh_install(rh, pending);
+    }
     pending_free(pending);
-    return true;
+    return !rh->newer;
 }
 
 static void rh_remember(struct tc_ring_hash *rh, const struct tc_lb_update *update)
@@ -347,19 +362,21 @@ static struct tc_status rh_update(struct tc_lb_policy *policy, const struct tc_l
     if (!rh->base.helper)
         return ok;
     if (!update->endpoints) {
-        if (!rh->set && !rh->pending)
+        if (!rh->set && !rh_is_building(rh))
             rh_report_failure(rh, update->endpoints_error);
         return ok;
     }
     if (update->endpoints->n == 0)
         return rh_refuse_empty(rh, update);
-    if ((rh->set || rh->pending) && tc_endpoints_eq(rh->endpoints, update->endpoints) &&
+    if ((rh->set || rh_is_building(rh)) && tc_endpoints_eq(rh->endpoints, update->endpoints) &&
         tc_lb_config_eq(rh->config, update->config) && tc_rstr_eq(rh->resolution_note, update->resolution_note))
         return ok;
     bool replaced = rh_replace_set(rh, update);
     rh_remember(rh, update);
     if (replaced)
         rh_reconcile(rh);
+    else if (!rh->set)
+        tc_lb_update_state(rh->base.helper, TORC_CONNECTIVITY_CONNECTING, &ok, tc_picker_queue());
     return ok;
 }
 
@@ -368,7 +385,7 @@ static void rh_exit_idle(struct tc_lb_policy *policy)
     struct tc_ring_hash *rh = (struct tc_ring_hash *)policy;
     if (!rh->base.helper)
         return;
-    rh->connect_wanted = rh->pending != NULL;
+    rh->connect_wanted = rh_is_building(rh);
     if (!rh->set || tc_rh_set_aggregate(rh->set) != TORC_CONNECTIVITY_IDLE)
         return;
     rh_connect_any(rh);
@@ -387,7 +404,7 @@ static void rh_describe(const struct tc_lb_policy *policy, struct tc_describe *d
 {
     const struct tc_ring_hash *rh = (const struct tc_ring_hash *)policy;
     const struct tc_rh_set *set = rh->set;
-    tc_describe_flag(d, "building_ring", rh->pending != NULL);
+    tc_describe_flag(d, "building_ring", rh_is_building(rh));
     if (!set)
         return;
     tc_describe_state(d, "state", tc_rh_set_aggregate(set));

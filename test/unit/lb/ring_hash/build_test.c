@@ -44,6 +44,14 @@ static void let_build(struct fake_lb *f, struct gate *g)
     tc_loop_drain(f->loop);
 }
 
+/* Waits until the background thread has also built the ring that is built next. */
+static void let_build_both(struct fake_lb *f, struct gate *g)
+{
+    let_build(f, g);
+    gate_close(g);
+    let_build(f, g);
+}
+
 static void the_first_ring(void **state)
 {
     struct fake_lb *f = *state;
@@ -122,10 +130,75 @@ static void the_newest_update_counts(void **state)
     assert_true(update(f, A " " B));
     assert_true(update(f, B));
     assert_string_equal(pick(f, B "_0"), A);
-    let_build(f, &g);
+    let_build_both(f, &g);
     assert_string_equal(pick(f, A "_0"), "QUEUE");
     assert_connects(f, B " ");
     assert_int_equal(fake_lb_count(f, A), 0);
+}
+
+/* Gives ten updates in a row, and returns how many of them the policy and the background thread still hold. */
+static unsigned updates_in_a_row(struct fake_lb *f, unsigned round)
+{
+    struct tc_lb_config *configs[10];
+    char list[128];
+    unsigned held = 0;
+    for (unsigned i = 0; i < TC_ARRAY_LEN(configs); i++) {
+        snprintf(list, sizeof(list), A " " B " 3.3.3.%u:%u", round, i + 1);
+        configs[i] = tc_lb_config_ref(tc_ring_hash_config_new(256, 256, tc_slice_of(NULL, 0)));
+        assert_true(fake_lb_update(f, fake_lb_endpoints(list), configs[i], NULL));
+    }
+    for (unsigned i = 0; i < TC_ARRAY_LEN(configs); i++) {
+        held += atomic_load(&configs[i]->ref.n) > 1;
+        tc_lb_config_unref(configs[i]);
+    }
+    return held;
+}
+
+/* Each ring that was built is used, though newer updates came meanwhile, and of these the newest alone is built next:
+ * updates that come more often than rings are built neither keep the policy on an old ring nor queue up. */
+static void updates_in_quick_succession(void **state)
+{
+    struct fake_lb *f = *state;
+    struct gate g;
+    ready_with_a(f);
+    gate_close(&g);
+    assert_true(update(f, A " " B));
+    for (unsigned round = 0; round < 20; round++) {
+        /* The ring is built, and its mail is on the way; the next ring is not begun before the gate opens. */
+        gate_open(&g);
+        gate_close(&g);
+        unsigned reports = f->reports;
+        assert_int_equal(updates_in_a_row(f, round), 2); /* the one that is being built, and the newest */
+        assert_int_equal(f->reports, reports + 1);
+        if (round == 0) {
+            assert_string_equal(pick(f, B "_0"), "QUEUE");
+            assert_connects(f, B " ");
+            fake_lb_set(f, B, TORC_CONNECTIVITY_READY);
+        }
+        assert_string_equal(pick(f, B "_0"), B);
+    }
+    let_build_both(f, &g);
+    assert_string_equal(pick(f, "3.3.3.19:10_0"), "QUEUE");
+    assert_connects(f, "3.3.3.19:10 ");
+}
+
+/* An update that was put in place on the spot is not undone by the ring that was being built before. */
+static void a_ring_that_comes_too_late(void **state)
+{
+    struct fake_lb *f = *state;
+    struct gate g;
+    ready_with_a(f);
+    gate_close(&g);
+    assert_true(update(f, A " " B));
+    assert_true(update(f, A));              /* the ring in use */
+    assert_true(update(f, A " 3.3.3.3:3")); /* waits, though the ring of A and B is not wanted */
+    assert_false(update(f, ""));
+    assert_true(update(f, B));
+    assert_int_equal(f->state, TORC_CONNECTIVITY_CONNECTING);
+    let_build_both(f, &g);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_IDLE);
+    assert_string_equal(pick(f, A "_0"), "QUEUE");
+    assert_connects(f, B " ");
 }
 
 /* An update back to the endpoints in use builds nothing. */
@@ -246,6 +319,8 @@ int main(void)
         TEST(an_error_while_building),
         TEST(the_policy_ends_first),
         TEST(policies_share_a_ring),
+        TEST(updates_in_quick_succession),
+        TEST(a_ring_that_comes_too_late),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
