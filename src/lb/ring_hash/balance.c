@@ -9,7 +9,9 @@
  * and undone.
  *
  * Envoy's list holds healthy endpoints. Here endpoints in TRANSIENT_FAILURE count as absent: parts of the weight are
- * those among the others. */
+ * those among the others. An RPC without a hash, which waits for no connection, has the READY endpoints alone (A76):
+ * parts are those among them, so that one of them is within its bound, and the walk passes over about as many others
+ * as the walk over the ring did. */
 #include "lb/ring_hash/balance.h"
 
 #include <math.h>
@@ -78,18 +80,19 @@ void tc_rh_balance_start(struct tc_rh_set *set, const struct tc_rh_set *old, con
         b->order[i] = i;
     }
     tc_rh_set_weights(set, b->weights);
-    for (uint32_t i = 0; i < set->n; i++)
-        b->alive += endpoint_counts(set, i, false) ? b->weights[i] : 0;
+    for (uint32_t i = 0; i < 2 * set->n; i++)
+        b->serving[i % 2] += endpoint_counts(set, i / 2, i % 2) ? b->weights[i / 2] : 0;
     set->balance = b;
-    tc_rh_set_round_alive(set);
+    tc_rh_set_round_serving(set);
 }
 
-static double endpoint_load(const struct tc_rh_set *set, uint32_t i)
+static double endpoint_load(const struct tc_rh_set *set, uint32_t i, bool ready)
 {
     const struct tc_rh_balance *b = set->balance;
     /* 64 bits: Envoy's 32 would wrap at large factors. */
     uint64_t all = (((uint64_t)b->total->n + 1) * set->config->balance_factor + 99) / 100;
-    double part = b->alive == 1 ? b->weights[i] : b->weights[i] < b->alive ? b->weights[i] / b->alive : 1;
+    double whole = b->serving[ready], part = b->weights[i];
+    part = whole == 1 ? part : part < whole ? part / whole : 1;
     return b->active[i]->n / fmax(ceil((double)all * part), 1);
 }
 
@@ -102,7 +105,7 @@ static void swap(uint32_t *a, uint32_t *b)
 
 uint32_t tc_rh_balance_choose(const struct tc_rh_set *set, uint32_t i, uint64_t hash, bool ready)
 {
-    double least = endpoint_load(set, i), load;
+    double least = endpoint_load(set, i, ready), load;
     if (least <= 1)
         return i;
     struct twister t;
@@ -114,7 +117,7 @@ uint32_t tc_rh_balance_choose(const struct tc_rh_set *set, uint32_t i, uint64_t 
         uint32_t candidate = order[step];
         if (candidate == i || !endpoint_counts(set, candidate, ready))
             continue;
-        if ((load = endpoint_load(set, candidate)) < least) {
+        if ((load = endpoint_load(set, candidate, ready)) < least) {
             least = load;
             chosen = candidate;
         }

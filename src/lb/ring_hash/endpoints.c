@@ -142,8 +142,12 @@ void tc_rh_set_state(struct tc_rh_set *set, uint32_t i, enum torc_connectivity s
         set_ready(set, i);
         return;
     }
-    bool failed = state == TORC_CONNECTIVITY_TRANSIENT_FAILURE;
-    bool changed = failed || e->state == TORC_CONNECTIVITY_TRANSIENT_FAILURE;
+    if (set->balance) {
+        double *serving = set->balance->serving, weight = set->balance->weights[i];
+        serving[0] += weight * ((e->state == TORC_CONNECTIVITY_TRANSIENT_FAILURE) -
+                                (state == TORC_CONNECTIVITY_TRANSIENT_FAILURE));
+        serving[1] += weight * ((state == TORC_CONNECTIVITY_READY) - (e->state == TORC_CONNECTIVITY_READY));
+    }
     if (e->state == TORC_CONNECTIVITY_IDLE)
         tc_index_set_remove(&set->idle, i);
     if (state == TORC_CONNECTIVITY_IDLE)
@@ -152,16 +156,16 @@ void tc_rh_set_state(struct tc_rh_set *set, uint32_t i, enum torc_connectivity s
     set->counts[state]++;
     e->state = (uint8_t)state;
     set_ready(set, i);
-    if (set->balance && changed) {
-        set->balance->alive += failed ? -set->balance->weights[i] : set->balance->weights[i];
-        tc_rh_set_round_alive(set);
-    }
+    if (set->balance)
+        tc_rh_set_round_serving(set);
 }
 
-void tc_rh_set_round_alive(struct tc_rh_set *set)
+void tc_rh_set_round_serving(struct tc_rh_set *set)
 {
     if (!set->counts[TORC_CONNECTIVITY_TRANSIENT_FAILURE] && set->on_ring == set->n)
-        set->balance->alive = 1;
+        set->balance->serving[0] = 1;
+    if (set->counts[TORC_CONNECTIVITY_READY] == set->n)
+        set->balance->serving[1] = 1;
 }
 
 /* A42 with A61: one endpoint in TRANSIENT_FAILURE does not fail a policy that has others to try. */

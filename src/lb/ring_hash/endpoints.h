@@ -32,7 +32,8 @@ struct tc_rh_balance {
     struct tc_active_requests *total;   /* RPCs of all endpoints of the policy, also of those that left */
     struct tc_active_requests **active; /* RPCs of an endpoint; counts move to the next set */
     double *weights;                    /* parts of the whole weight (tc_rh_set_weights) */
-    double alive;                       /* the part of the endpoints that are not in TRANSIENT_FAILURE */
+    double serving[2];                  /* the part of the endpoints that picks may choose: those that are not in
+                                           TRANSIENT_FAILURE; for picks of READY endpoints alone those */
     uint32_t *order, *swaps;            /* between walks: 0, 1, 2, ...; any numbers */
 };
 
@@ -79,7 +80,7 @@ void tc_rh_set_merge(struct tc_rh_set *set, const struct tc_rh_set *old, const s
 void tc_rh_set_weights(const struct tc_rh_set *set, double *weights);
 /* Sets the part of the endpoints that can serve to 1 if all can: the sum has rounding errors, and then picks would not
  * be Envoy's. */
-void tc_rh_set_round_alive(struct tc_rh_set *set);
+void tc_rh_set_round_serving(struct tc_rh_set *set);
 /* Returns a picker over the set, of which it takes a reference. The set must have its ring. */
 struct tc_picker *tc_rh_picker_new(struct tc_rh_set *set);
 

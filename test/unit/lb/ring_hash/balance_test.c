@@ -195,7 +195,31 @@ static void failed_endpoints_are_left_out(void **state)
     assert_int_equal(tc_rh_balance_choose(set, 3, 0, true), 3); /* no other is READY */
     for (uint32_t i = 0; i < 4; i++)
         tc_rh_set_state(set, i, TORC_CONNECTIVITY_IDLE, tc_picker_queue());
-    assert_true(set->balance->alive == 1);
+    assert_true(set->balance->serving[0] == 1);
+    tc_rh_set_unref(set);
+}
+
+/* Where READY endpoints alone may take an RPC, the whole bound is theirs: otherwise none would be within it, and each
+ * pick would walk over the whole list. */
+static void few_endpoints_are_ready(void **state)
+{
+    (void)state;
+    struct tc_rh_set *set = set_of(4, NULL, 101, 100);
+    tc_rh_set_state(set, 0, TORC_CONNECTIVITY_READY, tc_picker_queue());
+    memset(set->balance->swaps, 0xff, 4 * sizeof(*set->balance->swaps));
+    load(set, (const uint32_t[]){BUSY, 0, 0, 0});
+    assert_int_equal(tc_rh_balance_choose(set, 0, 0, true), 0); /* alone, with all slots */
+    tc_rh_set_state(set, 1, TORC_CONNECTIVITY_READY, tc_picker_queue());
+    load(set, (const uint32_t[]){3, 2, 0, 0});
+    assert_int_equal(tc_rh_balance_choose(set, 0, 0, true), 0); /* 3 slots of 6 */
+    assert_int_equal(set->balance->swaps[0], UINT32_MAX);       /* no walk was made */
+    load(set, (const uint32_t[]){4, 1, 0, 0});
+    assert_int_equal(tc_rh_balance_choose(set, 0, 0, true), 1);
+    tc_rh_set_state(set, 1, TORC_CONNECTIVITY_IDLE, tc_picker_queue());
+    assert_int_equal(tc_rh_balance_choose(set, 0, 0, true), 0);
+    for (uint32_t i = 0; i < 4; i++)
+        tc_rh_set_state(set, i, TORC_CONNECTIVITY_READY, tc_picker_queue());
+    assert_true(set->balance->serving[1] == 1);
     tc_rh_set_unref(set);
 }
 
@@ -316,6 +340,7 @@ int main(void)
         cmocka_unit_test(picks_by_weights),
         cmocka_unit_test(the_largest_numbers),
         cmocka_unit_test(failed_endpoints_are_left_out),
+        cmocka_unit_test(few_endpoints_are_ready),
         cmocka_unit_test(a_hot_key_under_churn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
