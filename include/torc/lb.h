@@ -154,6 +154,10 @@ TORC_API int torc_lb_call_end_code(const torc_lb_call_end *end);
 /* Returns the value of a trailer, by its name in lower case (several joined by ','), borrowed until on_call_end
  * returns; NULL: absent. */
 TORC_API const char *torc_lb_call_end_trailer(torc_lb_call_end *end, const char *name);
+/* Stores a value of the load report (ORCA, gRFC A51) that the backend sent with the end of the RPC, and returns 1; 0:
+ * there is no such report or value, and *value is untouched. metric: one of enum torc_orca_metric (torc/orca.h). name:
+ * that of a metric with names; NULL for the others. The value is the backend's, whatever double that is. */
+TORC_API int torc_lb_call_end_load(const torc_lb_call_end *end, int metric, const char *name, double *value);
 
 /* Refuses the config: `field` (NULL: the config as a whole) and `text` are copied into the error. */
 TORC_API void torc_lb_check_refuse(torc_lb_check *check, const char *field, const char *text);

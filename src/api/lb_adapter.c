@@ -4,7 +4,10 @@
  * child, whose picker then picks. Everything runs on the loop; the application is called by the serial queue for what
  * its children report (on_tell), so that it may create and destroy children from inside any callback.
  *
- * A picker refers to the policy and may outlive it: base.helper is NULL then, and picks are queued. */
+ * A picker refers to the policy and may outlive it: base.helper is NULL then, and picks are queued.
+ *
+ * The application's `create` is called with the first update, not with the policy: children that it makes there are
+ * one deeper than its config, which comes with the update. */
 #include "api/lb_adapter.h"
 
 #include "base/json.h"
@@ -12,6 +15,7 @@
 #include "lb/delegate.h"
 #include "lb/describe.h"
 #include "lb/graceful_switch.h"
+#include "lb/orca.h"
 #include "lb/registry.h"
 
 /* The policy as src/lb sees it, and the application's helper. Its memory stays while pickers refer to it. */
@@ -22,6 +26,7 @@ struct torc_lb_helper {
     void *state;
     struct tc_link children;
     unsigned depth; /* of the policy's config; its children's are one deeper */
+    bool created;   /* the application has made its policy */
     bool published;
     bool publishing; /* the application published from inside on_child_state */
     bool ending;     /* the application is in on_call_end: what it publishes waits for `later` */
@@ -31,6 +36,7 @@ struct torc_lb_helper {
     struct tc_task later; /* publishes */
     struct tc_task bye;
     struct tc_timer timer;
+    struct tc_arena texts; /* what the accessors of the present pick, or end of an RPC, have returned */
 };
 
 struct child_state {
@@ -57,7 +63,7 @@ struct torc_lb_endpoint {
 };
 
 struct torc_lb_pick {
-    const struct torc_lb_factory *app;
+    torc_lb_helper *policy;
     const struct tc_pick_args *args;
     bool watched;
     void *call_arg;
@@ -66,7 +72,7 @@ struct torc_lb_pick {
 struct torc_lb_call_end {
     const struct tc_status *status;    /* NULL: there was no RPC */
     const struct tc_headers *trailers; /* NULL: none */
-    struct tc_arena *arena;
+    struct tc_arena *texts;
 };
 
 struct torc_lb_check {
@@ -86,7 +92,6 @@ struct app_config {
 struct app_tracker {
     struct tc_call_tracker base;
     torc_lb_helper *policy; /* a reference */
-    struct tc_arena *arena;
     void *call_arg;
 };
 
@@ -100,17 +105,20 @@ static void policy_unref(torc_lb_helper *p)
     if (!tc_lref_dec(&p->ref))
         return;
     tc_status_fini(&p->status);
+    tc_arena_fini(&p->texts);
     tc_free(p);
 }
 
 /* --- picks --- */
 
-static void call_ended(torc_lb_helper *p, void *call_arg, torc_lb_call_end *end)
+static void call_ended(torc_lb_helper *p, void *call_arg, const struct tc_status *status,
+                       const struct tc_headers *trailers)
 {
     if (!p->base.helper)
         return;
+    tc_arena_reset(&p->texts);
     p->ending = true;
-    p->app->on_call_end(p->state, call_arg, end);
+    p->app->on_call_end(p->state, call_arg, &(torc_lb_call_end){status, trailers, &p->texts});
     p->ending = false;
 }
 
@@ -118,21 +126,19 @@ static void on_tracked_call_done(struct tc_call_tracker *base, const struct tc_s
                                  const struct tc_headers *trailers)
 {
     struct app_tracker *t = TC_CONTAINER_OF(base, struct app_tracker, base);
-    call_ended(t->policy, t->call_arg, &(torc_lb_call_end){.status = status, .trailers = trailers, .arena = t->arena});
+    call_ended(t->policy, t->call_arg, status, trailers);
     policy_unref(t->policy);
 }
 
 /* The application watches the RPC: it hears of the end, which is now if the RPC was not placed. */
 static void call_watch(torc_lb_helper *p, const torc_lb_pick *pick, enum tc_pick_kind kind, struct tc_pick *out)
 {
-    struct tc_arena *arena = pick->args->arena;
-    struct app_tracker *t = kind == TC_PICK_COMPLETE ? tc_arena_calloc(arena, 1, sizeof(*t)) : NULL;
+    struct app_tracker *t = kind == TC_PICK_COMPLETE ? tc_arena_calloc(pick->args->arena, 1, sizeof(*t)) : NULL;
     if (!t) {
-        call_ended(p, pick->call_arg, &(torc_lb_call_end){.arena = arena});
+        call_ended(p, pick->call_arg, NULL, NULL);
         return;
     }
-    *t = (struct app_tracker){
-        .base.on_done = on_tracked_call_done, .policy = p, .arena = arena, .call_arg = pick->call_arg};
+    *t = (struct app_tracker){.base.on_done = on_tracked_call_done, .policy = p, .call_arg = pick->call_arg};
     tc_lref_inc(&p->ref);
     tc_pick_track(out, &t->base);
 }
@@ -143,7 +149,8 @@ static enum tc_pick_kind app_pick(struct tc_picker *picker, const struct tc_pick
     /* The application is not asked after the shutdown, and not for the text of a deadline. */
     if (!p->base.helper || args->waiting)
         return TC_PICK_QUEUE;
-    struct torc_lb_pick pick = {.app = p->app, .args = args};
+    struct torc_lb_pick pick = {.policy = p, .args = args};
+    tc_arena_reset(&p->texts);
     torc_lb_child *child = p->app->pick(p->state, &pick);
     enum tc_pick_kind kind = child ? tc_picker_pick(child->picker, args, out) : TC_PICK_QUEUE;
     if (pick.watched)
@@ -231,7 +238,7 @@ void torc_lb_request_reresolution(torc_lb_helper *p)
 
 const char *torc_lb_pick_method(const torc_lb_pick *pick)
 {
-    return tc_arena_dup(pick->args->arena, pick->args->path);
+    return tc_arena_dup(&pick->policy->texts, pick->args->path);
 }
 
 static const char *header_joined(const struct tc_headers *headers, const char *name, struct tc_arena *arena)
@@ -247,7 +254,7 @@ static const char *header_joined(const struct tc_headers *headers, const char *n
 
 const char *torc_lb_pick_header(torc_lb_pick *pick, const char *name)
 {
-    return header_joined(pick->args->headers, name, pick->args->arena);
+    return header_joined(pick->args->headers, name, &pick->policy->texts);
 }
 
 uint64_t torc_lb_pick_random(const torc_lb_pick *pick)
@@ -262,7 +269,7 @@ int torc_lb_pick_explains(const torc_lb_pick *pick)
 
 void torc_lb_pick_watch(torc_lb_pick *pick, void *call_arg)
 {
-    pick->watched = !pick->args->dry && pick->app->on_call_end;
+    pick->watched = !pick->args->dry && pick->policy->app->on_call_end;
     pick->call_arg = call_arg;
 }
 
@@ -273,7 +280,24 @@ int torc_lb_call_end_code(const torc_lb_call_end *end)
 
 const char *torc_lb_call_end_trailer(torc_lb_call_end *end, const char *name)
 {
-    return end->trailers ? header_joined(end->trailers, name, end->arena) : NULL;
+    return end->trailers ? header_joined(end->trailers, name, end->texts) : NULL;
+}
+
+int torc_lb_call_end_load(const torc_lb_call_end *end, int metric, const char *name, double *value)
+{
+    struct tc_slice report = tc_orca_of_trailers(end->trailers), wanted = tc_slice_str(name ? name : "");
+    struct tc_orca_value v;
+    double last = 0;
+    bool found = false;
+    while (tc_orca_next(&report, &v))
+        if (v.field == (uint64_t)metric && tc_slice_eq(v.name, wanted)) {
+            found = true;
+            last = v.value;
+        }
+    if (!found || report.len) /* a report that is malformed counts for nothing */
+        return 0;
+    *value = last;
+    return 1;
 }
 
 /* --- children --- */
@@ -480,8 +504,11 @@ static struct tc_status app_update(struct tc_lb_policy *policy, const struct tc_
 {
     torc_lb_helper *p = TC_CONTAINER_OF(policy, torc_lb_helper, base);
     const struct app_config *config = TC_CONTAINER_OF(update->config, struct app_config, base);
+    p->depth = config->depth;
+    if (!p->created)
+        p->state = p->app->create(p, p->app->arg);
+    p->created = true;
     if (update->endpoints) {
-        p->depth = config->depth;
         endpoints_hand_over(p, update->endpoints, config->json);
     } else if (!p->published) { /* no endpoints yet, since resolution failed: fails until the first list */
         p->shown = TORC_CONNECTIVITY_TRANSIENT_FAILURE;
@@ -495,7 +522,7 @@ static struct tc_status app_update(struct tc_lb_policy *policy, const struct tc_
 static void app_exit_idle(struct tc_lb_policy *policy)
 {
     torc_lb_helper *p = TC_CONTAINER_OF(policy, torc_lb_helper, base);
-    if (p->app->exit_idle)
+    if (p->created && p->app->exit_idle)
         p->app->exit_idle(p->state);
 }
 
@@ -514,7 +541,8 @@ static void app_reset_backoff(struct tc_lb_policy *policy)
 static void on_bye(struct tc_task *task)
 {
     torc_lb_helper *p = TC_CONTAINER_OF(task, torc_lb_helper, bye);
-    p->app->destroy(p->state);
+    if (p->created)
+        p->app->destroy(p->state);
     while (!tc_list_empty(&p->children))
         torc_lb_child_destroy(TC_CONTAINER_OF(p->children.next, struct torc_lb_child, link));
     policy_unref(p);
@@ -578,7 +606,7 @@ static struct tc_lb_policy *app_create(const struct tc_lb_factory *factory, stru
     tc_task_init(&p->later, on_later);
     tc_task_init(&p->bye, on_bye);
     tc_timer_init(&p->timer, helper->env->loop, on_timer);
-    p->state = p->app->create(p, p->app->arg);
+    tc_arena_init(&p->texts, 0, 0);
     return &p->base;
 }
 

@@ -1,16 +1,26 @@
 /* The adapter of an application's LB policy, held to the contract of a policy (lb/policy.h) without a channel. */
 #include "api/lb_adapter.h"
 
+#include <math.h>
+
 #include <torc/lb.h>
+#include <torc/orca.h>
 
 #include "support/cmocka.h"
 #include "support/fakes/lb.h"
+
+#include "base/mem.h"
 
 /* A policy of the application with one child for all endpoints. */
 struct app {
     torc_lb_helper *helper;
     torc_lb_child *child;
     unsigned destroyed;
+    unsigned ended;
+    int metric; /* which the end of an RPC asks for */
+    const char *metric_name;
+    int found;
+    double value;
 };
 
 static void *app_create(torc_lb_helper *helper, void *arg)
@@ -38,8 +48,19 @@ static void app_on_child_state(void *state, torc_lb_child *child, void *child_ar
 
 static torc_lb_child *app_pick(void *state, torc_lb_pick *pick)
 {
-    (void)pick;
+    const char *method = torc_lb_pick_method(pick), *header = torc_lb_pick_header(pick, "x-key");
+    assert_string_equal(method, "/s.S/M");
+    assert_string_equal(header, "a value that takes room,and another");
+    torc_lb_pick_watch(pick, NULL);
     return ((struct app *)state)->child;
+}
+
+static void app_on_call_end(void *state, void *call_arg, torc_lb_call_end *end)
+{
+    struct app *app = state;
+    (void)call_arg;
+    app->ended++;
+    app->found = torc_lb_call_end_load(end, app->metric, app->metric_name, &app->value);
 }
 
 static void app_destroy(void *state)
@@ -47,49 +68,158 @@ static void app_destroy(void *state)
     ((struct app *)state)->destroyed++;
 }
 
-/* fake_lb_free shuts the policy down twice: right after it is made, and with a child that connects or is connected. */
+/* A slice of a literal, which may contain NUL. */
+#define LIT(text)                                                                                                      \
+    {                                                                                                                  \
+        text, sizeof(text) - 1                                                                                         \
+    }
+
+struct kit {
+    struct app app;
+    struct torc_lb_factory factory;
+    struct tc_lb_factory adapter;
+    struct fake_lb *f;
+};
+
+static void kit_init(struct kit *k)
+{
+    static const struct tc_header headers[] = {{LIT("x-key"), LIT("a value that takes room")},
+                                               {LIT("x-key"), LIT("and another")}};
+    static const struct tc_headers list = {.data = (struct tc_header *)(uintptr_t)headers,
+                                           .len = TC_ARRAY_LEN(headers)};
+    *k = (struct kit){.factory = {
+                          .size = sizeof(k->factory),
+                          .name = "app",
+                          .create = app_create,
+                          .update = app_update,
+                          .on_child_state = app_on_child_state,
+                          .pick = app_pick,
+                          .destroy = app_destroy,
+                          .on_call_end = app_on_call_end,
+                          .arg = &k->app,
+                      }};
+    tc_app_lb_factory_init(&k->adapter, &k->factory);
+    k->f = fake_lb_new(NULL);
+    k->f->policy = tc_lb_create(&k->adapter, &k->f->helper);
+    k->f->args.path = tc_slice_str("/s.S/M");
+    k->f->args.headers = &list;
+}
+
+static void kit_update(struct kit *k)
+{
+    struct tc_validation_errors errors = {0};
+    json_t *json = json_object();
+    struct tc_lb_config *config = k->adapter.parse_config(&k->adapter, json, k->f->registry, 0, &errors);
+    json_decref(json);
+    tc_validation_fini(&errors);
+    assert_true(fake_lb_update(k->f, fake_lb_endpoints("1.1.1.1:1"), config, NULL));
+}
+
+/* fake_lb_free shuts the policy down twice: right after it is made, before the application's policy is there; and with
+ * a child that connects or is connected. */
 static void a_second_shutdown_does_nothing(void **state)
 {
     (void)state;
     for (unsigned stage = 0; stage < 3; stage++) {
-        struct app app = {0};
-        const struct torc_lb_factory factory = {
-            .size = sizeof(factory),
-            .name = "app",
-            .create = app_create,
-            .update = app_update,
-            .on_child_state = app_on_child_state,
-            .pick = app_pick,
-            .destroy = app_destroy,
-            .arg = &app,
-        };
-        struct tc_lb_factory adapter;
-        tc_app_lb_factory_init(&adapter, &factory);
-        struct fake_lb *f = fake_lb_new(NULL);
-        f->policy = tc_lb_create(&adapter, &f->helper);
+        struct kit k;
+        kit_init(&k);
         if (stage > 0) {
-            struct tc_validation_errors errors = {0};
-
-            json_t *json = json_object();
-            struct tc_lb_config *config = adapter.parse_config(&adapter, json, f->registry, 0, &errors);
-            json_decref(json);
-            tc_validation_fini(&errors);
-            assert_true(fake_lb_update(f, fake_lb_endpoints("1.1.1.1:1"), config, NULL));
-            assert_int_equal(fake_lb_count(f, NULL), 1);
+            kit_update(&k);
+            assert_int_equal(fake_lb_count(k.f, NULL), 1);
+        } else {
+            k.f->policy->ops->exit_idle(k.f->policy);
         }
-        if (stage > 1) {
-            fake_lb_set(f, "1.1.1.1:1", TORC_CONNECTIVITY_READY);
-            assert_string_equal(fake_lb_pick(f), "1.1.1.1:1");
-        }
-        fake_lb_free(f); /* shuts down twice */
-        assert_int_equal(app.destroyed, 1);
+        if (stage > 1)
+            fake_lb_set(k.f, "1.1.1.1:1", TORC_CONNECTIVITY_READY);
+        fake_lb_free(k.f); /* shuts down twice */
+        assert_int_equal(k.app.destroyed, stage > 0);
     }
+}
+
+/* An RPC that waits is picked for again with each new picker: what the application looked at is not kept. */
+static void picks_take_no_memory_of_the_call(void **state)
+{
+    (void)state;
+    struct kit k;
+    kit_init(&k);
+    kit_update(&k);
+    assert_string_equal(fake_lb_pick(k.f), "QUEUE");
+    size_t used = k.f->arena.used;
+    for (unsigned i = 0; i < 1000; i++) {
+        torc_lb_update_state(k.app.helper, TORC_CONNECTIVITY_CONNECTING, NULL);
+        assert_string_equal(fake_lb_pick(k.f), "QUEUE");
+    }
+    assert_int_equal(k.f->arena.used, used);
+    assert_int_equal(k.app.ended, 1001);
+    fake_lb_free(k.f);
+}
+
+/* Ends an RPC with so many trailers of this load report. */
+static void end_with(struct kit *k, struct tc_slice report, size_t n)
+{
+    const struct tc_header header = {LIT("endpoint-load-metrics-bin"), report};
+    struct tc_header headers[2] = {header, header};
+    const struct tc_headers trailers = {.data = headers, .len = n};
+    const struct tc_status ok = {0};
+    struct tc_call_tracker *next;
+    assert_string_equal(fake_lb_pick(k->f), "1.1.1.1:1");
+    for (struct tc_call_tracker *t = k->f->pick.trackers; t; t = next) {
+        next = t->next;
+        t->on_done(t, &ok, n ? &trailers : NULL);
+    }
+    k->f->pick.trackers = NULL;
+}
+
+/* A backend may send anything as its load report. */
+static void load_reports(void **state)
+{
+    (void)state;
+#define CPU "\x09\0\0\0\0\0\0\xe0\x3f" /* 0.5 */
+#define CPU_NAN "\x09\0\0\0\0\0\0\xf8\x7f"
+#define ROWS "\x22\x0f\x0a\x04rows\x11\0\0\0\0\0\0\xf0\x3f" /* 1.0 */
+    static const struct {
+        struct tc_slice report;
+        size_t n;
+        int metric;
+        const char *name;
+        int found;
+        double value;
+    } rows[] = {
+        {LIT(""), 0, TORC_ORCA_CPU, NULL, 0, 7},
+        {LIT(""), 1, TORC_ORCA_CPU, NULL, 0, 7},
+        {LIT(CPU), 1, TORC_ORCA_CPU, NULL, 1, 0.5},
+        {LIT(CPU), 1, TORC_ORCA_CPU, "rows", 0, 7},
+        {LIT(CPU), 1, TORC_ORCA_MEMORY, NULL, 0, 7},
+        {LIT(CPU), 1, -1, NULL, 0, 7},
+        {LIT(CPU), 2, TORC_ORCA_CPU, NULL, 0, 7}, /* two reports */
+        {LIT(CPU ROWS), 1, TORC_ORCA_REQUEST_COST, "rows", 1, 1},
+        {LIT(CPU ROWS), 1, TORC_ORCA_REQUEST_COST, "row", 0, 7},
+        {LIT(CPU ROWS), 1, TORC_ORCA_REQUEST_COST, NULL, 0, 7},
+        {LIT(CPU_NAN CPU), 1, TORC_ORCA_CPU, NULL, 1, 0.5}, /* the last value counts */
+        {LIT(CPU CPU_NAN), 1, TORC_ORCA_CPU, NULL, 1, NAN},
+        {LIT(CPU "\x09\0"), 1, TORC_ORCA_CPU, NULL, 0, 7}, /* cut short */
+    };
+    struct kit k;
+    kit_init(&k);
+    kit_update(&k);
+    fake_lb_set(k.f, "1.1.1.1:1", TORC_CONNECTIVITY_READY);
+    for (size_t i = 0; i < TC_ARRAY_LEN(rows); i++) {
+        k.app.metric = rows[i].metric;
+        k.app.metric_name = rows[i].name;
+        k.app.value = 7;
+        end_with(&k, rows[i].report, rows[i].n);
+        assert_int_equal(k.app.found, rows[i].found);
+        assert_true(k.app.value == rows[i].value || (isnan(rows[i].value) && isnan(k.app.value)));
+    }
+    fake_lb_free(k.f);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_second_shutdown_does_nothing),
+        cmocka_unit_test(picks_take_no_memory_of_the_call),
+        cmocka_unit_test(load_reports),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,6 +12,7 @@ struct tally {
     int placed, unplaced, explained;
     int codes[17]; /* ends by status code */
     char trailer[32];
+    double rows; /* of the load report */
     int timers;
     int64_t timer_at;
     int config_code;
@@ -78,6 +79,7 @@ static void tally_on_call_end(void *state, void *call_arg, torc_lb_call_end *end
     t->placed++;
     t->codes[code]++;
     snprintf(t->trailer, sizeof(t->trailer), "%s", trailer ? trailer : "");
+    torc_lb_call_end_load(end, TORC_ORCA_REQUEST_COST, "rows", &t->rows);
     torc_lb_update_state(t->helper, TORC_CONNECTIVITY_READY, NULL); /* for the RPCs that wait */
     torc_lb_set_timer(t->helper, 500);
     torc_lb_set_timer(t->helper, 700);
@@ -250,17 +252,31 @@ static void nested_destroy(void *state)
     (void)state;
 }
 
-static void test_policies_of_the_application_as_children(void **state)
+/* Makes the child already in `create`. */
+static void *nested_create_child(torc_lb_helper *helper, void *arg)
 {
-    (void)state;
-    static const struct torc_lb_factory factory = {.size = sizeof(factory),
-                                                   .name = "nested",
-                                                   .create = nested_create,
-                                                   .update = nested_update,
-                                                   .on_child_state = nested_on_child_state,
-                                                   .pick = nested_pick,
-                                                   .destroy = nested_destroy};
-    static const struct torc_lb_factory *const policies[] = {&factory, NULL};
+    nested_create(helper, arg);
+    nested_update(helper, NULL, 0, "{}");
+    return helper;
+}
+
+static void nested_update_nothing(void *state, const torc_lb_endpoint *const *endpoints, size_t n,
+                                  const char *config_json)
+{
+    (void)state, (void)endpoints, (void)n, (void)config_json;
+}
+
+static void nest(bool in_create)
+{
+    const struct torc_lb_factory factory = {.size = sizeof(factory),
+                                            .name = "nested",
+                                            .create = in_create ? nested_create_child : nested_create,
+                                            .update = in_create ? nested_update_nothing : nested_update,
+                                            .on_child_state = nested_on_child_state,
+                                            .pick = nested_pick,
+                                            .destroy = nested_destroy};
+    const struct torc_lb_factory *const policies[] = {&factory, NULL};
+    nested.made = 0;
     struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
                                      .lb_policies = policies,
                                      .service_config_json = "{\"loadBalancingConfig\":[{\"nested\":{}}]}"};
@@ -274,6 +290,13 @@ static void test_policies_of_the_application_as_children(void **state)
     assert_in_range(nested.made, 16, 18);
     torc_channel_free(channel);
     assert_int_equal(torc_testing_free(world), 0);
+}
+
+static void test_policies_of_the_application_as_children(void **state)
+{
+    (void)state;
+    nest(false);
+    nest(true);
 }
 
 static void test_config_is_checked(void **state)
@@ -332,6 +355,7 @@ static void reply_later(void *arg)
     torc_metadata *trailers = torc_metadata_new();
     torc_metadata_add_string(trailers, "mood", "sleepy");
     torc_server_call_send(arg, "late", 4, 0, 0);
+    torc_orca_record(arg, TORC_ORCA_REQUEST_COST, "rows", 1200);
     torc_server_call_finish(arg, TORC_STATUS_OK, NULL, trailers);
     torc_metadata_free(trailers);
 }
@@ -384,6 +408,7 @@ static void test_an_end_lets_the_next_go(void **state)
     assert_true(w.tally.unplaced >= 3); /* two waited, one of them twice */
     assert_int_equal(w.tally.active, 0);
     assert_string_equal(w.tally.trailer, "sleepy");
+    assert_true(w.tally.rows == 1200);
     assert_int_equal(w.tally.timers, 2); /* 700 ms after the ends of the first two */
     assert_int_equal(torc_testing_advance(w.world, 2000), 0);
     assert_int_equal(w.tally.timers, 3);
