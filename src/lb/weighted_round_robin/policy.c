@@ -2,8 +2,9 @@
  * endpoints.
  *
  * The scheduler is made of the weights as they are now, with each new picker and each weightUpdatePeriod, and replaced
- * in place; its sequence goes on. Without a scheduler (fewer than two endpoints, or no weight known) picks go round
- * robin. So does a pick whose turn fell to an endpoint that was lost in this turn of the loop.
+ * in place; its sequence goes on. That costs O(n), so among many endpoints changes of states are gathered for up to
+ * SCHEDULE_PAUSE_MS. Without a scheduler (fewer than two endpoints, or no weight known) picks go round robin. So does a
+ * pick whose turn fell to an endpoint that was lost since.
  *
  * Reports come with the trailers of RPCs, whose tracker keeps the weight alive, or out of band by a side stream on the
  * subchannel that the endpoint's pick_first has chosen. */
@@ -21,6 +22,8 @@ struct weighted_round_robin {
     struct tc_lb_config *config;
     struct tc_wrr_scheduler *scheduler; /* NULL: picks go round robin */
     uint32_t *places;                   /* places[i]: the child that the scheduler's place i stands for */
+    uint64_t scheduled_ns;              /* when the scheduler was made */
+    bool relisted;                      /* an update came since: places may be others' */
     uint32_t sequence;
     struct tc_timer update_timer;
 };
@@ -43,6 +46,11 @@ static struct wrr_child *wrr_child_of(struct tc_petiole_child *c)
     return TC_CONTAINER_OF(c, struct wrr_child, base);
 }
 
+enum {
+    SCHEDULE_AT_ONCE = 256,  /* READY endpoints, at most, that get a new scheduler in each turn of the loop */
+    SCHEDULE_PAUSE_MS = 100, /* between schedulers of more endpoints, while their states change */
+};
+
 /* --- the scheduler --- */
 
 /* Costs O(n) for n endpoints. */
@@ -51,6 +59,8 @@ static void wrr_schedule(struct weighted_round_robin *w)
     const struct tc_petiole_set *set = w->base.set;
     size_t ready = w->base.counts[TORC_CONNECTIVITY_READY], n = 0;
     uint64_t now_ns = tc_loop_now_ns(w->base.base.helper->env->loop);
+    w->scheduled_ns = now_ns;
+    w->relisted = false;
     float *weights = tc_reallocarray(NULL, ready, sizeof(*weights));
     w->places = tc_reallocarray(w->places, ready, sizeof(*w->places));
     for (uint32_t i = 0; (i = tc_index_set_next(&set->ready, i)) != TC_INDEX_NONE; i++) {
@@ -68,7 +78,12 @@ static void wrr_schedule(struct weighted_round_robin *w)
 
 static void on_publish(struct tc_petiole *p)
 {
-    wrr_schedule(wrr_of(p));
+    struct weighted_round_robin *w = wrr_of(p);
+    uint64_t past_ms = (tc_loop_now_ns(p->base.helper->env->loop) - w->scheduled_ns) / TC_NS_PER_MS;
+    if (w->relisted || p->counts[TORC_CONNECTIVITY_READY] <= SCHEDULE_AT_ONCE || past_ms >= SCHEDULE_PAUSE_MS)
+        wrr_schedule(w);
+    else
+        tc_timer_start(&w->update_timer, SCHEDULE_PAUSE_MS - past_ms);
 }
 
 static void on_update_timer(struct tc_timer *timer)
@@ -210,6 +225,7 @@ static struct tc_status wrr_update(struct tc_lb_policy *policy, const struct tc_
     tc_lb_config_unref(old);
     if (was && w->base.counts[TORC_CONNECTIVITY_READY])
         wrr_schedule(w);
+    w->relisted = true;
     return tc_petiole_update(policy, update);
 }
 

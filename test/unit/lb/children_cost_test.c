@@ -301,6 +301,40 @@ static void clusters_that_change(void **state)
     assert_same_cost("clusters become READY", clusters_change);
 }
 
+/* One endpoint of weighted_round_robin is lost and comes back, again and again. Few endpoints get a new scheduler each
+ * time; of many endpoints the next scheduler waits. */
+static struct cost endpoint_flaps(size_t n)
+{
+    struct fake_lb *f = fake_lb_new("weighted_round_robin");
+    struct tc_buf list = {0};
+    for (size_t i = 0; i < n; i++)
+        tc_buf_printf(&list, "%s ", addresses[i]);
+    assert_true(fake_lb_update(f, fake_lb_endpoints(tc_buf_cstr(&list)),
+                               fake_lb_config(f, "weighted_round_robin", "{}", NULL), NULL));
+    tc_buf_fini(&list);
+    while (f->subchannels.len < n) {
+        tc_loop_advance(f->loop, 1);
+        tc_loop_drain(f->loop);
+    }
+    for (size_t i = 0; i < n; i++)
+        fake_lb_set_at(f, i, TORC_CONNECTIVITY_READY);
+    spent = (struct cost){0};
+    for (size_t i = 0; i < EVENTS; i++) {
+        fake_lb_set(f, addresses[0], TORC_CONNECTIVITY_IDLE);
+        fake_lb_set(f, addresses[0], TORC_CONNECTIVITY_READY);
+    }
+    struct cost cost = spent;
+    assert_int_equal(f->state, TORC_CONNECTIVITY_READY);
+    fake_lb_free(f);
+    return cost;
+}
+
+static void endpoints_that_flap(void **state)
+{
+    (void)state;
+    assert_same_cost("an endpoint of weighted_round_robin flaps", endpoint_flaps);
+}
+
 int main(void)
 {
     for (size_t i = 0; i < MANY; i++) {
@@ -315,6 +349,7 @@ int main(void)
         cmocka_unit_test(localities_that_fail_again),
         cmocka_unit_test(localities_that_change_in_one_turn),
         cmocka_unit_test(clusters_that_change),
+        cmocka_unit_test(endpoints_that_flap),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     for (size_t i = 0; i < MANY; i++) {

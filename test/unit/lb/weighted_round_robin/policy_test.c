@@ -349,6 +349,28 @@ static void many_endpoints(void **state)
             run(f, 1000);
     }
     assert_int_equal(f->state, TORC_CONNECTIVITY_READY);
+    /* One endpoint is lost, at once, and comes back, after a moment: schedulers of many are made now and then. */
+    fake_lb_set(f, "10.0.0.7:1", TORC_CONNECTIVITY_IDLE);
+    fake_lb_set(f, "10.0.0.7:1", TORC_CONNECTIVITY_CONNECTING);
+    for (unsigned i = 0; i < 3 * MANY; i++) {
+        assert_string_not_equal(fake_lb_pick(f), "10.0.0.7:1");
+        finish(f, NULL, 0);
+    }
+    ready(f, "10.0.0.7:1");
+    run(f, 100);
+    while (strcmp(fake_lb_pick(f), "10.0.0.7:1") != 0)
+        finish(f, NULL, 0);
+    finish(f, NULL, 0);
+    /* The places of another list are others, at once. */
+    tc_buf_clear(&list);
+    for (unsigned i = 300; i > 0; i--)
+        tc_buf_printf(&list, "10.0.%u.%u:1 ", 18 + i / 250, i % 250);
+    update(f, tc_buf_cstr(&list), "{" NO_BLACKOUT "}");
+    for (unsigned i = 0; i < 600; i++) {
+        const char *at = fake_lb_pick(f);
+        assert_true(strncmp(at, "10.0.18.", 8) == 0 || strncmp(at, "10.0.19.", 8) == 0);
+        finish(f, NULL, 0);
+    }
     update(f, A, "{}");
     tc_buf_fini(&list);
 }
