@@ -3,7 +3,8 @@
  * Messages are answered one after the other: the next one is asked for once the call has taken the last answer. A call
  * holds 64 KiB of answers at most (torc_server_options.send_buffer_bytes), so that a client that sends and never reads
  * is not read any further. An answer that waits for the delay is in `due`, the oldest first, since all wait equally
- * long. */
+ * long. Requests that wait to be answered belong to no limit of the server:
+ * max_held bounds those of all calls. */
 #include "echo.h"
 
 #include <limits.h>
@@ -18,6 +19,8 @@
 #include "base/parse.h"
 #include "base/random.h"
 
+enum { DEFAULT_MAX_HELD = 512 << 20 }; /* bytes */
+
 enum kind { ECHO, HANG, FAIL, COUNT, HEADERS, REPEAT, KINDS };
 
 struct echo_method {
@@ -28,6 +31,7 @@ struct echo_method {
 struct echo {
     struct echo_opts opts;
     atomic_ullong requests;
+    atomic_size_t held; /* bytes of requests that wait to be answered, or are repeated */
     struct tc_rng rng;
     struct tc_link due;
     struct echo_method methods[KINDS];
@@ -43,10 +47,18 @@ struct echo_call {
     bool introduced; /* the headers with x-backend are sent */
 };
 
+static void call_drop_message(struct echo_call *c)
+{
+    if (c->message)
+        atomic_fetch_sub(&c->echo->held, torc_message_size(c->message));
+    torc_message_unref(c->message);
+    c->message = NULL;
+}
+
 static void call_free(struct echo_call *c)
 {
     tc_list_remove(&c->due);
-    torc_message_unref(c->message);
+    call_drop_message(c);
     tc_free(c);
 }
 
@@ -117,8 +129,7 @@ static void call_answer(struct echo_call *c)
     tc_buf_fini(&text);
     if (rc != 0)
         return;
-    torc_message_unref(c->message);
-    c->message = NULL;
+    call_drop_message(c);
     torc_server_call_want(c->call, 1);
 }
 
@@ -130,6 +141,11 @@ static void on_message(torc_server_call *call, const torc_message *message, void
         return;
     }
     c->message = torc_message_ref(message);
+    size_t size = torc_message_size(message);
+    if (atomic_fetch_add(&c->echo->held, size) + size > c->echo->opts.max_held) {
+        call_finish(c, TORC_STATUS_RESOURCE_EXHAUSTED, "the backend holds too many bytes of requests");
+        return;
+    }
     if (c->echo->opts.delay_ms && c->kind != REPEAT) {
         c->due_ms = torc_time_ms() + (int64_t)TC_MIN(c->echo->opts.delay_ms, (uint64_t)INT64_MAX / 2);
         tc_list_append(&c->echo->due, &c->due);
@@ -204,6 +220,7 @@ struct echo *echo_new(const struct echo_opts *opts)
 {
     struct echo *e = TC_NEW(struct echo);
     e->opts = *opts;
+    e->opts.max_held = opts->max_held ? opts->max_held : DEFAULT_MAX_HELD;
     tc_rng_init_system(&e->rng);
     tc_list_init(&e->due);
     return e;

@@ -13,6 +13,7 @@ struct echo_opts {
     uint64_t delay_ms;   /* before each answer: the thread of the loop calls echo_run_due */
     int fail_code;       /* a status for a share of the calls; 0: none */
     double fail_percent; /* 0..100 */
+    size_t max_held;     /* bytes of requests that wait to be answered; beyond, RESOURCE_EXHAUSTED; 0: 512 MiB */
 };
 
 struct echo *echo_new(const struct echo_opts *opts);

@@ -41,7 +41,8 @@ typedef struct torc_tls_peer torc_tls_peer;
 
 /* Called on the thread that drives the connection's loop; must not block. Connections of several runtimes call it on
  * several threads at once. Each peer is accepted or refused once, from inside or later, from any thread, also when
- * nobody waits for it any longer. */
+ * nobody waits for it any longer: a peer stays until then, whatever became of its connection. Of one credentials object
+ * 4096 peers may wait for an answer; further connections are refused meanwhile, without a call. */
 typedef void (*torc_tls_verify_fn)(torc_tls_peer *peer, void *arg);
 
 /* Returns the name that the certificate is valid for, unless skip_verify or skip_name is on: the host of the channel's

@@ -14,11 +14,11 @@
 
 struct tc_creds_handshake {
     struct tc_loop *loop;
-    struct tc_tls_handshake *tls;   /* TLS runs */
-    const struct tc_tls_hook *hook; /* NULL: none */
-    struct torc_tls_peer *asked;    /* the application's verdict on `bs` is awaited */
-    struct tc_task task;            /* neither TLS nor the hook runs: reports the known outcome */
-    struct tc_bytestream *bs;       /* NULL: the handshake fails with `error` */
+    struct tc_tls_handshake *tls; /* TLS runs */
+    struct tc_tls_hook *hook;     /* NULL: none */
+    struct torc_tls_peer *asked;  /* the application's verdict on `bs` is awaited */
+    struct tc_task task;          /* neither TLS nor the hook runs: reports the known outcome */
+    struct tc_bytestream *bs;     /* NULL: the handshake fails with `error` */
     struct tc_status error;
     tc_creds_fn fn;
     void *arg;
@@ -121,7 +121,7 @@ static void handshake_on_tls(void *arg, struct tc_bytestream *bs, const struct t
 }
 
 struct tc_creds_handshake *tc_creds_handshake_tls(struct tc_loop *loop, struct tc_tls_context *context,
-                                                  const struct tc_tls_hook *hook, struct tc_bytestream *bs,
+                                                  struct tc_tls_hook *hook, struct tc_bytestream *bs,
                                                   const struct tc_creds_peer *peer, tc_creds_fn fn, void *arg)
 {
     struct tc_creds_handshake *h = handshake_new(loop, fn, arg);
@@ -131,7 +131,7 @@ struct tc_creds_handshake *tc_creds_handshake_tls(struct tc_loop *loop, struct t
 }
 
 struct tc_creds_handshake *tc_creds_handshake_source(struct tc_loop *loop, struct tc_tls_source *source,
-                                                     const struct tc_tls_hook *hook, const char *about,
+                                                     struct tc_tls_hook *hook, const char *about,
                                                      struct tc_bytestream *bs, const struct tc_creds_peer *peer,
                                                      tc_creds_fn fn, void *arg)
 {

@@ -14,12 +14,12 @@ struct tc_creds_handshake *tc_creds_handshake_none(struct tc_loop *loop, struct 
 /* TLS, and then the hook's verdict on the peer. The hook (NULL, or its fn: none) must live until the end of the
  * handshake. */
 struct tc_creds_handshake *tc_creds_handshake_tls(struct tc_loop *loop, struct tc_tls_context *context,
-                                                  const struct tc_tls_hook *hook, struct tc_bytestream *bs,
+                                                  struct tc_tls_hook *hook, struct tc_bytestream *bs,
                                                   const struct tc_creds_peer *peer, tc_creds_fn fn, void *arg);
 /* tc_creds_handshake_tls with the present context of the source. While the source has no context, the handshake fails
  * with the reason, and `about` (may be NULL) before it. */
 struct tc_creds_handshake *tc_creds_handshake_source(struct tc_loop *loop, struct tc_tls_source *source,
-                                                     const struct tc_tls_hook *hook, const char *about,
+                                                     struct tc_tls_hook *hook, const char *about,
                                                      struct tc_bytestream *bs, const struct tc_creds_peer *peer,
                                                      tc_creds_fn fn, void *arg);
 /* Returns what the handshake waits for: "the TLS handshake". */

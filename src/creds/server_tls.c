@@ -60,7 +60,7 @@ torc_credentials *torc_server_credentials_tls(const struct torc_server_tls_optio
     }
     struct tc_tls_credentials *c = server_new();
     c->fixed = context;
-    tc_tls_credentials_set_hook(c, &(struct tc_tls_hook){NULL, o.verify, o.verify_release, o.verify_arg});
+    tc_tls_credentials_set_hook(c, &(struct tc_tls_hook){NULL, o.verify, o.verify_release, o.verify_arg, 0});
     return &c->base;
 }
 
@@ -88,6 +88,6 @@ torc_credentials *torc_server_credentials_tls_files(const struct torc_server_tls
     tc_cert_files_unref(files);
     if (!tc_tls_credentials_of_files(c, error))
         return NULL;
-    tc_tls_credentials_set_hook(c, &(struct tc_tls_hook){NULL, o.verify, o.verify_release, o.verify_arg});
+    tc_tls_credentials_set_hook(c, &(struct tc_tls_hook){NULL, o.verify, o.verify_release, o.verify_arg, 0});
     return &c->base;
 }

@@ -73,8 +73,7 @@ struct tc_tls_credentials *tc_tls_credentials_new(struct tc_rstr *key)
 
 void tc_tls_credentials_set_hook(struct tc_tls_credentials *c, const struct tc_tls_hook *hook)
 {
-    c->hook = *hook;
-    c->hook.owner = &c->base;
+    c->hook = (struct tc_tls_hook){&c->base, hook->fn, hook->release, hook->arg, 0};
 }
 
 torc_credentials *tc_tls_credentials_refuse(torc_error **error, const char *why)
@@ -182,7 +181,7 @@ torc_credentials *torc_credentials_tls(const struct torc_tls_options *given, tor
     if (tc_error_pending(error) || !tc_options_complete(TC_OPTIONS_TLS, &o, given, error))
         return NULL;
     const struct server_check check = {
-        {NULL, o.verify, o.verify_release, o.verify_arg}, o.skip_verify != 0, o.skip_name != 0};
+        {NULL, o.verify, o.verify_release, o.verify_arg, 0}, o.skip_verify != 0, o.skip_name != 0};
     if (!check_accept(&check, o.roots_pem, "options", "roots_pem", error))
         return NULL;
     const struct tc_slice texts[PARTS] = {text_or_none(o.roots_pem), text_or_none(o.certificate_pem),
@@ -245,7 +244,7 @@ static bool files_accept(struct torc_tls_files *out, const struct torc_tls_files
         return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API,
                             "files: certificate_file and private_key_file must both be set, or neither");
     *check = (struct server_check){
-        {NULL, out->verify, out->verify_release, out->verify_arg}, out->skip_verify != 0, out->skip_name != 0};
+        {NULL, out->verify, out->verify_release, out->verify_arg, 0}, out->skip_verify != 0, out->skip_name != 0};
     return check_accept(check, out->ca_certificate_file, "files", "ca_certificate_file", error);
 }
 

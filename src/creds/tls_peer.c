@@ -7,9 +7,13 @@
 #include "io/question.h"
 #include "tls/identity.h"
 
+/* A connection that ends leaves its peer behind until the application answers: a client that comes again and again must
+ * not pile them up. */
+enum { MAX_PEERS = 4096 };
+
 struct torc_tls_peer {
     struct tc_question question;
-    const struct tc_tls_hook *hook; /* lives with its owner, of which the peer has a reference */
+    struct tc_tls_hook *hook; /* lives with its owner, of which the peer has a reference */
     struct tc_tls_identity *identity;
     char *address;
     tc_tls_verdict_fn fn;
@@ -40,18 +44,26 @@ static void peer_free(struct tc_question *q)
     tc_tls_identity_unref(p->identity);
     tc_free(p->address);
     tc_free(p->refusal);
+    atomic_fetch_sub(&p->hook->n_peers, 1);
     torc_credentials_unref(p->hook->owner);
     tc_free(p);
 }
 
 static const struct tc_question_ops peer_ops = {.ask = peer_ask, .deliver = peer_deliver, .free = peer_free};
 
-struct torc_tls_peer *tc_tls_peer_ask(struct tc_loop *loop, const struct tc_tls_hook *hook, struct tc_bytestream *bs,
+struct torc_tls_peer *tc_tls_peer_ask(struct tc_loop *loop, struct tc_tls_hook *hook, struct tc_bytestream *bs,
                                       tc_tls_verdict_fn fn, void *arg, struct tc_buf *why)
 {
-    struct tc_tls_identity *identity = bs->tls_peer ? tc_tls_identity_ref(bs->tls_peer) : tc_tls_identify(bs, why);
-    if (!identity)
+    if (atomic_fetch_add(&hook->n_peers, 1) >= MAX_PEERS) {
+        atomic_fetch_sub(&hook->n_peers, 1);
+        tc_buf_printf(why, "%d peers wait for its answer already", MAX_PEERS);
         return NULL;
+    }
+    struct tc_tls_identity *identity = bs->tls_peer ? tc_tls_identity_ref(bs->tls_peer) : tc_tls_identify(bs, why);
+    if (!identity) {
+        atomic_fetch_sub(&hook->n_peers, 1);
+        return NULL;
+    }
     torc_tls_peer *p = TC_NEW(torc_tls_peer);
     p->hook = hook;
     torc_credentials_ref(hook->owner);

@@ -6,6 +6,8 @@
 #include <torc/credentials.h>
 #include <torc/tls_peer.h>
 
+#include <stdatomic.h>
+
 #include "base/status.h"
 #include "io/bytestream.h"
 #include "io/loop.h"
@@ -16,14 +18,16 @@ struct tc_tls_hook {
     torc_tls_verify_fn fn;
     void (*release)(void *arg);
     void *arg;
+    atomic_size_t n_peers; /* that the application has not answered about */
 };
 
 /* Called once from the loop, never from inside tc_tls_peer_ask. NULL: the peer was accepted. */
 typedef void (*tc_tls_verdict_fn)(void *arg, const char *refusal);
 
 /* Asks the hook, which must live until the verdict or the cancel, about a byte stream that TLS was established on.
- * Returns NULL with the reason in `why` if the peer's identity cannot be read: the caller must refuse the peer. */
-struct torc_tls_peer *tc_tls_peer_ask(struct tc_loop *loop, const struct tc_tls_hook *hook, struct tc_bytestream *bs,
+ * Returns NULL with the reason in `why` if the peer's identity cannot be read, or too many peers
+ * wait for an answer: the caller must refuse the peer. */
+struct torc_tls_peer *tc_tls_peer_ask(struct tc_loop *loop, struct tc_tls_hook *hook, struct tc_bytestream *bs,
                                       tc_tls_verdict_fn fn, void *arg, struct tc_buf *why);
 /* Withdraws the question: no verdict follows. Must not be called after the verdict. */
 void tc_tls_peer_cancel(struct torc_tls_peer *peer);

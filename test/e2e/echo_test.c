@@ -187,6 +187,35 @@ static void test_methods(void **state)
     torc_metadata_free(metadata);
 }
 
+/* Requests that wait for the delay: of four of 256 KiB, which come in any order, 600,000 bytes have room for two. */
+static void test_held_requests_are_bounded(void **state)
+{
+    (void)state;
+    struct backend b;
+    torc_stream *s[4];
+    char *zeros = calloc(1, MESSAGE_BYTES);
+    const struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 2000};
+    backend_open(&b, &(struct echo_opts){.name = "b", .delay_ms = 3600000, .max_held = 600000});
+    for (int round = 0; round < 2; round++) { /* what was dropped counts no longer */
+        int refused = 0, held = 0;
+        for (int i = 0; i < 4; i++) {
+            s[i] = torc_stream_open(b.ch, "a.B/C", &o, NULL);
+            assert_int_equal(torc_stream_send(s[i], zeros, MESSAGE_BYTES, TORC_SEND_LAST, -1), 0);
+        }
+        for (int i = 0; i < 4; i++) {
+            torc_result *r = torc_stream_finish(s[i]);
+            refused += torc_result_code(r) == TORC_STATUS_RESOURCE_EXHAUSTED;
+            held += torc_result_code(r) == TORC_STATUS_DEADLINE_EXCEEDED;
+            torc_result_free(r);
+            torc_stream_free(s[i]);
+        }
+        assert_int_equal(refused, 2);
+        assert_int_equal(held, 2);
+    }
+    free(zeros);
+    backend_close(&b);
+}
+
 /* The server ends while answers wait for the delay, and while a call hangs. */
 static void test_the_end_meanwhile(void **state)
 {
@@ -215,9 +244,8 @@ static void test_the_end_meanwhile(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_back_pressure),
-        cmocka_unit_test(test_repeat),
-        cmocka_unit_test(test_methods),
+        cmocka_unit_test(test_back_pressure),     cmocka_unit_test(test_repeat),
+        cmocka_unit_test(test_methods),           cmocka_unit_test(test_held_requests_are_bounded),
         cmocka_unit_test(test_the_end_meanwhile),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,7 +18,7 @@
 struct backend {
     torc_server *server; /* NULL while it is stopped */
     struct echo *echo;
-    char name[3];
+    char name[16];
     char *address;
 };
 

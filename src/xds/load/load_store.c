@@ -297,6 +297,8 @@ void tc_load_locality_revoked(struct tc_load_locality *l)
     l->in_progress--;
     if (l->issued.now)
         l->issued.now--;
+    else
+        l->failed.now++;
     if (l->of)
         tc_load_locality_revoked(l->of);
 }

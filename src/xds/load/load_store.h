@@ -126,7 +126,8 @@ struct tc_load_locality *tc_load_endpoint_get(struct tc_load_cluster *c, struct 
 void tc_load_locality_started(struct tc_load_locality *l);
 /* The RPC ended. */
 void tc_load_locality_finished(struct tc_load_locality *l, bool success);
-/* The RPC never began, and is revoked in the turn that it was counted in: its counts are undone. */
+/* The RPC never began: its counts are undone. It counts as failed where a report has had its start, which nothing can
+ * take back. */
 void tc_load_locality_revoked(struct tc_load_locality *l);
 /* Adds the sum of some RPCs' values of a metric. Leaves out a sum that is not finite, names beyond 256 in one locality
  * and beyond 16 for one endpoint. Endpoints have metrics by name alone. */

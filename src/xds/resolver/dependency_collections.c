@@ -52,7 +52,7 @@ static const struct tc_eds_collection *collection_value(const struct tc_dependen
                                                         const struct tc_eds_locality *l)
 {
     const struct tc_dep_node *n = l->collection ? collection_find(m, l) : NULL;
-    return n && n->value ? tc_eds_collection_of(n->value) : NULL;
+    return n && n->mark == m->mark && n->value ? tc_eds_collection_of(n->value) : NULL;
 }
 
 static bool merged_is_current(const struct tc_dependency_manager *m, const struct tc_eds *merged)
@@ -89,7 +89,6 @@ static void locality_fill(struct tc_eds *e, struct tc_eds_locality *l)
 {
     l->n = l->from->n;
     l->endpoints = l->from->endpoints;
-    merged_keep(e, &l->from->base);
     if (!l->proxy)
         return;
     struct tc_eds_endpoint *copies = TC_RESOURCE_ARRAY(&e->base.arena, l->n, struct tc_eds_endpoint);
@@ -116,6 +115,8 @@ static struct tc_eds *eds_merge(const struct tc_dependency_manager *m, const str
         for (size_t i = 0; i < n; i++) {
             struct tc_eds_locality *l = &localities[i];
             l->from = collection_value(m, l);
+            if (l->from)
+                merged_keep(e, &l->from->base); /* also if it does not fit: `from` is compared later */
             if (!l->from || l->from->n_addrs > e->room)
                 continue;
             e->room -= l->from->n_addrs;

@@ -178,9 +178,15 @@ static bool quick_update(struct tc_dependency_manager *m)
         if (!cluster_of_node(m->fresh.data[i]))
             return false;
     for (size_t i = 0; i < m->fresh.len; i++) {
-        struct tc_dep_node *n = cluster_of_node(m->fresh.data[i]);
+        cluster_of_node(m->fresh.data[i])->stale = true;
         if (m->fresh.data[i]->type == &tc_eds_collection_type)
             m->fresh.data[i]->user->merged_mark = 0; /* to be looked at again */
+    }
+    for (size_t i = 0; i < m->fresh.len; i++) {
+        struct tc_dep_node *n = cluster_of_node(m->fresh.data[i]);
+        if (!n->stale) /* done: thousands of collections may be one cluster's */
+            continue;
+        n->stale = false;
         const struct tc_cluster_config *before = n->config;
         tc_dep_refresh_content(m, n);
         differs |= n->config != before;

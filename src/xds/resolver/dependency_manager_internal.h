@@ -31,11 +31,11 @@ struct tc_dep_node {
     uint64_t merged_mark;     /* of the round that last looked at these */
     /* Clusters. */
     unsigned subscriptions;
-    uint64_t route_mark;              /* of the round in which a route had it */
-    struct tc_dns_watch *dns;         /* LOGICAL_DNS */
-    struct tc_rstr *dns_target;       /* the name that it resolves */
-    struct tc_link answer;            /* on the manager's list `answered` */
-    bool awaited;                     /* nothing is reported before its first answer */
+    uint64_t route_mark;        /* of the round in which a route had it */
+    struct tc_dns_watch *dns;   /* LOGICAL_DNS */
+    struct tc_rstr *dns_target; /* the name that it resolves */
+    struct tc_link answer;      /* on the manager's list `answered` */
+    bool awaited, stale; /* nothing is reported before its first answer; in a quick update: its content is to be read */
     struct tc_cluster_config *config; /* the snapshot in the last report */
     UT_hash_handle hh;
 };

@@ -256,12 +256,14 @@ static const LbEndpoint *unpack_endpoint(struct eds_decoder *e, struct tc_slice 
 static struct tc_rstr *decode_collection_name(struct tc_decoder *dec,
                                               const Envoy__Config__Endpoint__V3__LedsClusterLocalityConfig *m)
 {
-    struct tc_slice name = tc_slice_str(m->leds_collection_name);
+    struct tc_slice name = tc_slice_str(m->leds_collection_name), rest = name, path;
+    bool more = true;
     tc_validation_push_field(dec->errors, ".leds_cluster_locality_config");
     if (!m->leds_config || m->leds_config->config_source_specifier_case !=
                                ENVOY__CONFIG__CORE__V3__CONFIG_SOURCE__CONFIG_SOURCE_SPECIFIER_SELF)
         tc_validation_add_at(dec->errors, ".leds_config", "must be self");
-    if (tc_decode_nonempty(dec, name.data, ".leds_collection_name") && tc_slice_ends(name, tc_slice_str("/*")))
+    tc_slice_split(&rest, &more, '?', &path); /* context parameters follow it */
+    if (tc_decode_nonempty(dec, name.data, ".leds_collection_name") && tc_slice_ends(path, tc_slice_str("/*")))
         tc_validation_add_at(dec->errors, ".leds_collection_name", "glob collection \"%s\" unsupported",
                              tc_decode_clip(dec, name));
     tc_validation_pop(dec->errors);

@@ -142,10 +142,58 @@ static void counts_of_another_loop(void **state)
     tc_rstr_unref(name);
 }
 
+/* Moves the counts of one store to another, as loops do that share a reporting client. */
+static void hand_over(struct tc_load_store *from, struct tc_load_store *to)
+{
+    struct tc_arena arena;
+    Envoy__Config__Endpoint__V3__ClusterStats **stats;
+    const struct tc_load_filter all = {.all = true, .endpoints = true};
+    tc_arena_init(&arena, 0, 0);
+    size_t n = tc_load_store_take(from, &all, 0, &arena, &stats);
+    tc_load_stats_none_in_progress(stats, n);
+    tc_load_store_add(to, stats, n, 0);
+    tc_load_store_settle(from, true);
+    tc_arena_fini(&arena);
+}
+
+/* An RPC that waited for a stream while a report went out, and was picked again after it. */
+static void revoked_after_a_report(void **state)
+{
+    (void)state;
+    struct tc_load_store *from = tc_load_store_new(NULL, NULL), *to = tc_load_store_new(NULL, NULL);
+    struct tc_rstr *name = tc_rstr_str("c");
+    struct tc_load_cluster *a = tc_load_cluster_get(from, name, NULL, 0), *b = tc_load_cluster_get(to, name, NULL, 0);
+    const struct tc_slice none = tc_slice_of(NULL, 0);
+    struct tc_load_locality *l = tc_load_locality_get(a, none, none, none);
+    struct tc_load_locality *e = tc_load_endpoint_get(a, l, tc_slice_str("10.0.0.1:80"));
+    tc_load_locality_started(e);
+    hand_over(from, to);
+    struct tc_load_locality *there = b->localities.data[0];
+    assert_int_equal(there->in_progress, 1);
+    tc_load_locality_revoked(e);
+    assert_int_equal(l->in_progress, 0);
+    hand_over(from, to);
+    assert_int_equal(there->in_progress, 0);
+    assert_int_equal(there->endpoints->in_progress, 0);
+    assert_int_equal(there->failed.now, 1);
+    /* One that no report has had leaves nothing. */
+    tc_load_locality_started(e);
+    tc_load_locality_revoked(e);
+    assert_int_equal(l->issued.now, 0);
+    assert_int_equal(l->failed.now, 0);
+    tc_load_locality_unref(e);
+    tc_load_locality_unref(l);
+    tc_load_cluster_unref(a);
+    tc_load_cluster_unref(b);
+    tc_load_store_free(from);
+    tc_load_store_free(to);
+    tc_rstr_unref(name);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(idle_clusters_are_bounded),
-                                       cmocka_unit_test(endpoints_are_bounded),
-                                       cmocka_unit_test(counts_of_another_loop)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(idle_clusters_are_bounded), cmocka_unit_test(endpoints_are_bounded),
+        cmocka_unit_test(counts_of_another_loop), cmocka_unit_test(revoked_after_a_report)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

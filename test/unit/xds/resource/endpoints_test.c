@@ -300,6 +300,8 @@ static void localities_may_name_a_collection(void **state)
         {EDS(LOCALITY("a", 1, LEDS(SELF, "xdstp://x/y/*"), "")),
          "field endpoints[0].leds_cluster_locality_config.leds_collection_name: glob collection \"xdstp://x/y/*\" "
          "unsupported"},
+        {EDS(LOCALITY("a", 1, LEDS(SELF, "xdstp://x/y/*?a=b"), "")),
+         "glob collection \"xdstp://x/y/*?a=b\" unsupported"},
     };
     for (size_t i = 0; i < TC_ARRAY_LEN(bad); i++)
         refused(bad[i].json, bad[i].fault);
