@@ -58,7 +58,7 @@ check-release: deps-check
 	cmake --build $(BUILD) -j $(JOBS)
 	@rm -rf $(BUILD)/cases
 	ctest --test-dir $(BUILD) -j $(JOBS) -LE interop --output-on-failure
-	ctest --test-dir $(BUILD) -L interop --output-on-failure
+	ctest --test-dir $(BUILD) -j $(JOBS) -L interop --output-on-failure
 
 # What takes too long for make check: hours, or the parts of it in PARTS (scripts/check-more names them).
 check-more: deps-named
