@@ -88,3 +88,37 @@ void kit_dependency_respond(struct kit_dependency *k, struct fake_xds_server *se
     tc_free(json);
     tc_loop_drain(k->loop);
 }
+
+void kit_dependency_answer(struct kit_dependency *k, const char *type, const char *resources)
+{
+    kit_dependency_respond(k, k->server, type, resources);
+}
+
+const char *kit_dependency_asked(struct kit_dependency *k, const char *type)
+{
+    static char names[256];
+    struct fake_xds_request *r;
+    names[0] = '\0';
+    while ((r = fake_xds_take(k->server))) {
+        if (strcmp(r->type_url, type) == 0)
+            snprintf(names, sizeof(names), "%s", r->names);
+        fake_xds_request_free(r);
+    }
+    return names;
+}
+
+struct tc_cluster_config *kit_dependency_cluster(const struct kit_dependency *k, const char *name)
+{
+    assert_non_null(k->config);
+    struct tc_cluster_config *c = tc_xds_config_cluster(k->config, tc_slice_str(name));
+    assert_non_null(c);
+    return c;
+}
+
+void kit_dependency_assert_pending(const struct kit_dependency *k, const char *text)
+{
+    struct tc_buf b = {0};
+    tc_dependency_manager_pending(k->manager, &b);
+    assert_string_equal(tc_buf_cstr(&b), text);
+    tc_buf_fini(&b);
+}

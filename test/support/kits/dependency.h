@@ -18,6 +18,20 @@
     "'type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager', "        \
     "'httpFilters': [{'name': 'router', 'typedConfig': {'@type': "                                                     \
     "'type.googleapis.com/envoy.extensions.filters.http.router.v3.Router'}}], " routes "}}}"
+/* More resources in proto3 JSON: a Listener whose routes come by RDS, routes of one virtual host, a route to the
+ * cluster of that name, an EDS cluster, one endpoint. */
+#define KIT_BY_RDS(name) KIT_LISTENER("'rds': {'routeConfigName': '" name "', 'configSource': {'ads': {}}}")
+#define KIT_ROUTES(name, domain, routes)                                                                               \
+    "{'@type': '" KIT_RDS "', 'name': '" name "', 'virtualHosts': [{'name': 'v', 'domains': ['" domain                 \
+    "'], 'routes': [" routes "]}]}"
+#define KIT_TO(cluster) "{'match': {'prefix': '/" cluster "'}, 'route': {'cluster': '" cluster "'}}"
+#define KIT_CLUSTER(name)                                                                                              \
+    "{'@type': '" KIT_CDS "', 'name': '" name "', 'type': 'EDS', 'edsClusterConfig': {'edsConfig': {'ads': {}}}}"
+#define KIT_ENDPOINTS(name, port)                                                                                      \
+    "{'@type': '" KIT_EDS "', 'clusterName': '" name                                                                   \
+    "', 'endpoints': [{'loadBalancingWeight': 1, 'locality': {'region': "                                              \
+    "'r'}, 'lbEndpoints': [{'endpoint': {'address': {'socketAddress': {'address': '1.1.1.1', 'portValue': " port       \
+    "}}}}]}]}"
 
 struct kit_dependency {
     struct tc_loop *loop;
@@ -40,5 +54,13 @@ void kit_dependency_close(struct kit_dependency *k);
 /* Sends a response with these resources, each in proto3 JSON, and runs the loop. */
 void kit_dependency_respond(struct kit_dependency *k, struct fake_xds_server *server, const char *type_url,
                             const char *resources);
+/* The same from the first server. */
+void kit_dependency_answer(struct kit_dependency *k, const char *type_url, const char *resources);
+/* Takes all requests. Returns the names of the last one for the type; "": there was none. */
+const char *kit_dependency_asked(struct kit_dependency *k, const char *type_url);
+/* Returns a cluster of the config, which must be there; borrowed from the config. */
+struct tc_cluster_config *kit_dependency_cluster(const struct kit_dependency *k, const char *name);
+/* Asserts the text that names the resources which the config waits for. */
+void kit_dependency_assert_pending(const struct kit_dependency *k, const char *text);
 
 #endif

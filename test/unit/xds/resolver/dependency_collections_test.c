@@ -9,55 +9,6 @@
 
 #include "base/mem.h"
 
-#define BY_RDS(name) KIT_LISTENER("'rds': {'routeConfigName': '" name "', 'configSource': {'ads': {}}}")
-#define ROUTES(name, domain, routes)                                                                                   \
-    "{'@type': '" KIT_RDS "', 'name': '" name "', 'virtualHosts': [{'name': 'v', 'domains': ['" domain                 \
-    "'], 'routes': [" routes "]}]}"
-#define TO(cluster) "{'match': {'prefix': '/" cluster "'}, 'route': {'cluster': '" cluster "'}}"
-#define CLUSTER(name)                                                                                                  \
-    "{'@type': '" KIT_CDS "', 'name': '" name "', 'type': 'EDS', 'edsClusterConfig': {'edsConfig': {'ads': {}}}}"
-#define ENDPOINTS(name, port)                                                                                          \
-    "{'@type': '" KIT_EDS "', 'clusterName': '" name                                                                   \
-    "', 'endpoints': [{'loadBalancingWeight': 1, 'locality': {'region': "                                              \
-    "'r'}, 'lbEndpoints': [{'endpoint': {'address': {'socketAddress': {'address': '1.1.1.1', 'portValue': " port       \
-    "}}}}]}]}"
-
-static void respond(struct kit_dependency *w, const char *type, const char *resources)
-{
-    kit_dependency_respond(w, w->server, type, resources);
-}
-
-/* Takes all requests. Returns the names of the last one for the type; "": there was none. */
-static const char *asked(struct kit_dependency *w, const char *type)
-{
-    static char names[256];
-    struct fake_xds_request *r;
-    names[0] = '\0';
-    while ((r = fake_xds_take(w->server))) {
-        if (strcmp(r->type_url, type) == 0)
-            snprintf(names, sizeof(names), "%s", r->names);
-        fake_xds_request_free(r);
-    }
-    return names;
-}
-
-static struct tc_cluster_config *cluster(const struct kit_dependency *w, const char *name)
-{
-    assert_non_null(w->config);
-    struct tc_cluster_config *c = tc_xds_config_cluster(w->config, tc_slice_str(name));
-    assert_non_null(c);
-    return c;
-}
-
-/* Asserts the text that names the resources which the config waits for. */
-static void assert_pending(const struct kit_dependency *w, const char *text)
-{
-    struct tc_buf b = {0};
-    tc_dependency_manager_pending(w->manager, &b);
-    assert_string_equal(tc_buf_cstr(&b), text);
-    tc_buf_fini(&b);
-}
-
 #define OUT_OF(name, region, more)                                                                                     \
     "{'loadBalancingWeight': 1, 'locality': {'region': '" region "'}, 'ledsClusterLocalityConfig': {'ledsConfig': "    \
     "{'self': {}}, 'ledsCollectionName': '" name "'}" more "}"
@@ -75,7 +26,7 @@ static void assert_pending(const struct kit_dependency *w, const char *text)
 
 static const struct tc_eds_locality *locality(const struct kit_dependency *w, const char *name, size_t i)
 {
-    const struct tc_eds *eds = cluster(w, name)->eds;
+    const struct tc_eds *eds = kit_dependency_cluster(w, name)->eds;
     assert_non_null(eds);
     assert_in_range(i, 0, eds->priorities[0].n - 1);
     return &eds->priorities[0].localities[i];
@@ -94,10 +45,10 @@ static void assert_ports(const struct kit_dependency *w, const char *name, size_
 static void open_with_collections(struct kit_dependency *w, const char *endpoints)
 {
     kit_dependency_open(w, NULL, NULL);
-    respond(w, KIT_LDS, BY_RDS("r"));
-    respond(w, KIT_RDS, ROUTES("r", "*", TO("c")));
-    respond(w, KIT_CDS, CLUSTER("c"));
-    respond(w, KIT_EDS, endpoints);
+    kit_dependency_answer(w, KIT_LDS, KIT_BY_RDS("r"));
+    kit_dependency_answer(w, KIT_RDS, KIT_ROUTES("r", "*", KIT_TO("c")));
+    kit_dependency_answer(w, KIT_CDS, KIT_CLUSTER("c"));
+    kit_dependency_answer(w, KIT_EDS, endpoints);
 }
 
 /* The config waits for collections; each one changes, is refused, is missing for its locality alone. */
@@ -107,54 +58,55 @@ static void collections(void **state)
     (void)state;
     struct kit_dependency w;
     open_with_collections(&w, WITH("c", OUT_OF("l", "a", "") ", " OUT_OF("m", "b", "")));
-    assert_string_equal(asked(&w, KIT_LEDS), "l,m");
-    assert_pending(&w, "LEDS resource \"l\", LEDS resource \"m\"");
-    respond(&w, KIT_LEDS, COLLECTION("l", ENTRY("1.1.1.1", "1", "")));
+    assert_string_equal(kit_dependency_asked(&w, KIT_LEDS), "l,m");
+    kit_dependency_assert_pending(&w, "LEDS resource \"l\", LEDS resource \"m\"");
+    kit_dependency_answer(&w, KIT_LEDS, COLLECTION("l", ENTRY("1.1.1.1", "1", "")));
     assert_int_equal(w.configs, 0);
-    assert_pending(&w, "LEDS resource \"m\"");
-    respond(&w, KIT_LEDS, COLLECTION("m", ENTRY("1.1.1.1", "2", "") ", " ENTRY("1.1.1.1", "3", "")));
+    kit_dependency_assert_pending(&w, "LEDS resource \"m\"");
+    kit_dependency_answer(&w, KIT_LEDS, COLLECTION("m", ENTRY("1.1.1.1", "2", "") ", " ENTRY("1.1.1.1", "3", "")));
     assert_int_equal(w.configs, 1);
     assert_ports(&w, "c", 0, "1 ");
     assert_ports(&w, "c", 1, "2 3 ");
-    assert_string_equal(cluster(&w, "c")->resolution_note->data, "xDS node ID:n1");
+    assert_string_equal(kit_dependency_cluster(&w, "c")->resolution_note->data, "xDS node ID:n1");
     /* An update of one locality leaves the other's endpoints where they are; what is equal changes nothing. */
     const struct tc_eds_endpoint *before = locality(&w, "c", 1)->endpoints;
-    const struct tc_eds *eds = cluster(&w, "c")->eds;
-    respond(&w, KIT_LEDS, COLLECTION("l", ENTRY("1.1.1.1", "4", "")));
+    const struct tc_eds *eds = kit_dependency_cluster(&w, "c")->eds;
+    kit_dependency_answer(&w, KIT_LEDS, COLLECTION("l", ENTRY("1.1.1.1", "4", "")));
     assert_ports(&w, "c", 0, "4 ");
     assert_ptr_equal(locality(&w, "c", 1)->endpoints, before);
-    assert_ptr_not_equal(cluster(&w, "c")->eds, eds);
+    assert_ptr_not_equal(kit_dependency_cluster(&w, "c")->eds, eds);
     assert_int_equal(w.configs, 2);
-    respond(&w, KIT_LEDS, COLLECTION("l", ENTRY("1.1.1.1", "4", "")));
-    respond(&w, KIT_CDS, CLUSTER("c"));
+    kit_dependency_answer(&w, KIT_LEDS, COLLECTION("l", ENTRY("1.1.1.1", "4", "")));
+    kit_dependency_answer(&w, KIT_CDS, KIT_CLUSTER("c"));
     assert_int_equal(w.configs, 2);
     /* Refused: the last good one stays, with a note. */
-    respond(&w, KIT_LEDS, COLLECTION("l", "{}"));
+    kit_dependency_answer(&w, KIT_LEDS, COLLECTION("l", "{}"));
     assert_ports(&w, "c", 0, "4 ");
-    const char *note = cluster(&w, "c")->resolution_note->data;
+    const char *note = kit_dependency_cluster(&w, "c")->resolution_note->data;
     assert_non_null(strstr(note, "LEDS resource \"l\": "));
     assert_non_null(strstr(note, "field entries[0].inline_entry: field not present"));
     /* Empty: the locality has no endpoints. */
-    respond(&w, KIT_LEDS, COLLECTION("l", ""));
+    kit_dependency_answer(&w, KIT_LEDS, COLLECTION("l", ""));
     assert_ports(&w, "c", 0, "");
-    assert_string_equal(cluster(&w, "c")->resolution_note->data,
+    assert_string_equal(kit_dependency_cluster(&w, "c")->resolution_note->data,
                         "EDS resource c contains empty localities: [{region=\"a\", zone=\"\", sub_zone=\"\"}] "
                         "(node ID:n1)");
     /* Another one that never comes: the old config stays for 15 s, then the locality has no endpoints. */
     unsigned configs = w.configs;
-    respond(&w, KIT_EDS, WITH("c", OUT_OF("none", "a", "") ", " OUT_OF("m", "b", "")));
-    assert_string_equal(asked(&w, KIT_LEDS), "l,m,none");
+    kit_dependency_answer(&w, KIT_EDS, WITH("c", OUT_OF("none", "a", "") ", " OUT_OF("m", "b", "")));
+    assert_string_equal(kit_dependency_asked(&w, KIT_LEDS), "l,m,none");
     assert_int_equal(w.configs, configs);
     tc_loop_advance(w.loop, 15000);
     assert_int_equal(w.configs, configs + 1);
     assert_ports(&w, "c", 0, "");
     assert_ptr_equal(locality(&w, "c", 1)->endpoints, before);
-    assert_non_null(strstr(cluster(&w, "c")->resolution_note->data, "; LEDS resource \"none\" does not exist"));
+    assert_non_null(
+        strstr(kit_dependency_cluster(&w, "c")->resolution_note->data, "; LEDS resource \"none\" does not exist"));
     /* Back to endpoints of its own: nobody asks for collections any longer. */
-    respond(&w, KIT_EDS, ENDPOINTS("c", "9"));
+    kit_dependency_answer(&w, KIT_EDS, KIT_ENDPOINTS("c", "9"));
     assert_ports(&w, "c", 0, "9 ");
-    assert_string_equal(asked(&w, KIT_LEDS), "");
-    assert_string_equal(cluster(&w, "c")->resolution_note->data, "xDS node ID:n1");
+    assert_string_equal(kit_dependency_asked(&w, KIT_LEDS), "");
+    assert_string_equal(kit_dependency_cluster(&w, "c")->resolution_note->data, "xDS node ID:n1");
     kit_dependency_close(&w);
 }
 
@@ -165,18 +117,18 @@ static void shared_collections(void **state)
     (void)state;
     struct kit_dependency w;
     kit_dependency_open(&w, NULL, NULL);
-    respond(&w, KIT_LDS, BY_RDS("r"));
-    respond(&w, KIT_RDS, ROUTES("r", "*", TO("c") ", " TO("d")));
-    respond(&w, KIT_CDS, CLUSTER("c") ", " CLUSTER("d"));
-    respond(&w, KIT_EDS,
-            WITH("c", OUT_OF("l", "a", "") ", " OUT_OF("l", "b", "")) ", " WITH("d", OUT_OF("l", "a", "")));
-    respond(&w, KIT_LEDS, COLLECTION("l", ENTRY("1.1.1.1", "1", "")));
+    kit_dependency_answer(&w, KIT_LDS, KIT_BY_RDS("r"));
+    kit_dependency_answer(&w, KIT_RDS, KIT_ROUTES("r", "*", KIT_TO("c") ", " KIT_TO("d")));
+    kit_dependency_answer(&w, KIT_CDS, KIT_CLUSTER("c") ", " KIT_CLUSTER("d"));
+    kit_dependency_answer(
+        &w, KIT_EDS, WITH("c", OUT_OF("l", "a", "") ", " OUT_OF("l", "b", "")) ", " WITH("d", OUT_OF("l", "a", "")));
+    kit_dependency_answer(&w, KIT_LEDS, COLLECTION("l", ENTRY("1.1.1.1", "1", "")));
     for (int port = 1; port <= 2; port++) {
         const char *want = port == 1 ? "1 " : "2 ";
         assert_ports(&w, "c", 0, want);
         assert_ports(&w, "c", 1, want);
         assert_ports(&w, "d", 0, want);
-        respond(&w, KIT_LEDS, COLLECTION("l", ENTRY("1.1.1.1", "2", "")));
+        kit_dependency_answer(&w, KIT_LEDS, COLLECTION("l", ENTRY("1.1.1.1", "2", "")));
     }
     kit_dependency_close(&w);
 }
@@ -190,15 +142,15 @@ static void proxies_of_collections(void **state)
     open_with_collections(&w, WITH("c", OUT_OF("l", "a",
                                                ", " PROXY "'socketAddress': {'address': '9.9.9.9', "
                                                "'portValue': 9}}}}") ", " OUT_OF("l", "b", "")));
-    respond(&w, KIT_LEDS,
-            COLLECTION("l", ENTRY("1.1.1.1", "1", "") ", " ENTRY("1.1.1.1", "2",
-                                                                 ", " PROXY
-                                                                 "'socketAddress': {'address': '8.8.8.8', 'portValue': "
-                                                                 "8}}}}") ", {'inlineEntry': {'resource': {'@type': "
-                                                                          "'type.googleapis.com/"
-                                                                          "envoy.config.endpoint.v3.LbEndpoint', "
-                                                                          "'endpoint': {'address': "
-                                                                          "{'pipe': {'path': '/x'}}}}}}"));
+    kit_dependency_answer(&w, KIT_LEDS,
+                          COLLECTION("l", ENTRY("1.1.1.1", "1", "") ", " ENTRY(
+                                              "1.1.1.1", "2",
+                                              ", " PROXY "'socketAddress': {'address': '8.8.8.8', 'portValue': "
+                                              "8}}}}") ", {'inlineEntry': {'resource': {'@type': "
+                                                       "'type.googleapis.com/"
+                                                       "envoy.config.endpoint.v3.LbEndpoint', "
+                                                       "'endpoint': {'address': "
+                                                       "{'pipe': {'path': '/x'}}}}}}"));
     const struct tc_eds_endpoint *a = locality(&w, "c", 0)->endpoints, *b = locality(&w, "c", 1)->endpoints;
     assert_int_equal(locality(&w, "c", 0)->n, 3);
     assert_int_equal(ntohs(a[0].proxy->sa.in.sin_port), 9);
@@ -221,23 +173,23 @@ static void collections_are_bounded(void **state)
                         "{\"xds_servers\": [{\"server_uri\": \"s1\", \"channel_creds\": [{\"type\": \"insecure\"}]}], "
                         "\"node\": {\"id\": \"n1\"}, \"torc.limits\": {\"eds_endpoints\": 1000}}",
                         NULL);
-    respond(&w, KIT_LDS, BY_RDS("r"));
-    respond(&w, KIT_RDS, ROUTES("r", "*", TO("c")));
-    respond(&w, KIT_CDS, CLUSTER("c"));
+    kit_dependency_answer(&w, KIT_LDS, KIT_BY_RDS("r"));
+    kit_dependency_answer(&w, KIT_RDS, KIT_ROUTES("r", "*", KIT_TO("c")));
+    kit_dependency_answer(&w, KIT_CDS, KIT_CLUSTER("c"));
     tc_buf_append_str(&eds, "{'@type': '" KIT_EDS "', 'clusterName': 'c', 'endpoints': [");
     for (int i = 0; i < N; i++)
         tc_buf_printf(&eds, "%s" OUT_OF("l", "r%d", ""), i ? ", " : "", i);
     tc_buf_append_str(&eds, "]}");
-    respond(&w, KIT_EDS, tc_buf_cstr(&eds));
+    kit_dependency_answer(&w, KIT_EDS, tc_buf_cstr(&eds));
     for (int i = 0; i < EACH; i++)
         tc_buf_printf(&leds, "%s" ENTRY("1.1.1.1", "%d", ""), i ? ", " : "", i + 1);
     char *collection = tc_asprintf(COLLECTION("l", "%s"), tc_buf_cstr(&leds));
-    respond(&w, KIT_LEDS, collection);
+    kit_dependency_answer(&w, KIT_LEDS, collection);
     size_t full = 0;
     for (size_t i = 0; i < N; i++)
         full += locality(&w, "c", i)->n == EACH;
     assert_int_equal(full, CAP / EACH);
-    assert_non_null(strstr(cluster(&w, "c")->resolution_note->data,
+    assert_non_null(strstr(kit_dependency_cluster(&w, "c")->resolution_note->data,
                            "LEDS resource \"l\" is beyond the limit of endpoints or of collections"));
     tc_free(collection);
     tc_buf_fini(&eds);
@@ -259,7 +211,7 @@ static uint64_t cost_of_all(struct kit_dependency *w, int n, int port)
     for (int i = 0; i < n; i++)
         tc_buf_printf(&leds, "%s" COLLECTION("l%d", ENTRY("1.1.1.1", "%d", "")), i ? ", " : "", i, port);
     uint64_t start = cpu_ns();
-    respond(w, KIT_LEDS, tc_buf_cstr(&leds));
+    kit_dependency_answer(w, KIT_LEDS, tc_buf_cstr(&leds));
     tc_buf_fini(&leds);
     return cpu_ns() - start;
 }
@@ -272,14 +224,14 @@ static void all_collections_change_at_once(void **state)
     struct kit_dependency w;
     struct tc_buf eds = {0};
     kit_dependency_open(&w, NULL, NULL);
-    respond(&w, KIT_LDS, BY_RDS("r"));
-    respond(&w, KIT_RDS, ROUTES("r", "*", TO("c")));
-    respond(&w, KIT_CDS, CLUSTER("c"));
+    kit_dependency_answer(&w, KIT_LDS, KIT_BY_RDS("r"));
+    kit_dependency_answer(&w, KIT_RDS, KIT_ROUTES("r", "*", KIT_TO("c")));
+    kit_dependency_answer(&w, KIT_CDS, KIT_CLUSTER("c"));
     tc_buf_append_str(&eds, "{'@type': '" KIT_EDS "', 'clusterName': 'c', 'endpoints': [");
     for (int i = 0; i < N; i++)
         tc_buf_printf(&eds, "%s" OUT_OF("l%d", "r%d", ""), i ? ", " : "", i, i);
     tc_buf_append_str(&eds, "]}");
-    respond(&w, KIT_EDS, tc_buf_cstr(&eds));
+    kit_dependency_answer(&w, KIT_EDS, tc_buf_cstr(&eds));
     uint64_t first = cost_of_all(&w, N, 1), second = cost_of_all(&w, N, 2);
     assert_int_equal(w.configs, 2);
     assert_int_equal(ntohs(locality(&w, "c", N - 1)->endpoints[0].addrs[0].sa.in.sin_port), 2);

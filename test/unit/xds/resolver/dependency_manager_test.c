@@ -8,64 +8,16 @@
 
 #include "base/mem.h"
 
-#define BY_RDS(name) KIT_LISTENER("'rds': {'routeConfigName': '" name "', 'configSource': {'ads': {}}}")
-#define ROUTES(name, domain, routes)                                                                                   \
-    "{'@type': '" KIT_RDS "', 'name': '" name "', 'virtualHosts': [{'name': 'v', 'domains': ['" domain                 \
-    "'], 'routes': [" routes "]}]}"
-#define TO(cluster) "{'match': {'prefix': '/" cluster "'}, 'route': {'cluster': '" cluster "'}}"
-#define CLUSTER(name)                                                                                                  \
-    "{'@type': '" KIT_CDS "', 'name': '" name "', 'type': 'EDS', 'edsClusterConfig': {'edsConfig': {'ads': {}}}}"
 #define AGGREGATE(name, list)                                                                                          \
     "{'@type': '" KIT_CDS "', 'name': '" name "', 'clusterType': {'name': 'a', 'typedConfig': {'@type': "              \
     "'type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig', 'clusters': [" list "]}}}"
-#define ENDPOINTS(name, port)                                                                                          \
-    "{'@type': '" KIT_EDS "', 'clusterName': '" name                                                                   \
-    "', 'endpoints': [{'loadBalancingWeight': 1, 'locality': {'region': "                                              \
-    "'r'}, 'lbEndpoints': [{'endpoint': {'address': {'socketAddress': {'address': '1.1.1.1', 'portValue': " port       \
-    "}}}}]}]}"
-
-static void respond(struct kit_dependency *w, const char *type, const char *resources)
-{
-    kit_dependency_respond(w, w->server, type, resources);
-}
-
-/* Takes all requests. Returns the names of the last one for the type; "": there was none. */
-static const char *asked(struct kit_dependency *w, const char *type)
-{
-    static char names[256];
-    struct fake_xds_request *r;
-    names[0] = '\0';
-    while ((r = fake_xds_take(w->server))) {
-        if (strcmp(r->type_url, type) == 0)
-            snprintf(names, sizeof(names), "%s", r->names);
-        fake_xds_request_free(r);
-    }
-    return names;
-}
-
-static struct tc_cluster_config *cluster(const struct kit_dependency *w, const char *name)
-{
-    assert_non_null(w->config);
-    struct tc_cluster_config *c = tc_xds_config_cluster(w->config, tc_slice_str(name));
-    assert_non_null(c);
-    return c;
-}
-
-/* Asserts the text that names the resources which the config waits for. */
-static void assert_pending(const struct kit_dependency *w, const char *text)
-{
-    struct tc_buf b = {0};
-    tc_dependency_manager_pending(w->manager, &b);
-    assert_string_equal(tc_buf_cstr(&b), text);
-    tc_buf_fini(&b);
-}
 
 static void one_cluster(struct kit_dependency *w)
 {
-    respond(w, KIT_LDS, BY_RDS("r"));
-    respond(w, KIT_RDS, ROUTES("r", "*", TO("c")));
-    respond(w, KIT_CDS, CLUSTER("c"));
-    respond(w, KIT_EDS, ENDPOINTS("c", "1"));
+    kit_dependency_answer(w, KIT_LDS, KIT_BY_RDS("r"));
+    kit_dependency_answer(w, KIT_RDS, KIT_ROUTES("r", "*", KIT_TO("c")));
+    kit_dependency_answer(w, KIT_CDS, KIT_CLUSTER("c"));
+    kit_dependency_answer(w, KIT_EDS, KIT_ENDPOINTS("c", "1"));
     assert_int_equal(w->configs, 1);
 }
 
@@ -75,26 +27,26 @@ static void whole_or_nothing(void **state)
     (void)state;
     struct kit_dependency w;
     kit_dependency_open(&w, NULL, NULL);
-    assert_string_equal(asked(&w, KIT_LDS), "l");
-    assert_pending(&w, "LDS resource \"l\"");
-    respond(&w, KIT_LDS, BY_RDS("r"));
-    assert_string_equal(asked(&w, KIT_RDS), "r");
-    assert_pending(&w, "RDS resource \"r\"");
-    respond(&w, KIT_RDS, ROUTES("r", "*", TO("a") ", " TO("b")));
-    assert_string_equal(asked(&w, KIT_CDS), "a,b");
-    assert_pending(&w, "CDS resource \"a\", CDS resource \"b\"");
-    respond(&w, KIT_CDS, CLUSTER("a") ", " CLUSTER("b"));
-    assert_string_equal(asked(&w, KIT_EDS), "a,b");
-    respond(&w, KIT_EDS, ENDPOINTS("a", "1"));
+    assert_string_equal(kit_dependency_asked(&w, KIT_LDS), "l");
+    kit_dependency_assert_pending(&w, "LDS resource \"l\"");
+    kit_dependency_answer(&w, KIT_LDS, KIT_BY_RDS("r"));
+    assert_string_equal(kit_dependency_asked(&w, KIT_RDS), "r");
+    kit_dependency_assert_pending(&w, "RDS resource \"r\"");
+    kit_dependency_answer(&w, KIT_RDS, KIT_ROUTES("r", "*", KIT_TO("a") ", " KIT_TO("b")));
+    assert_string_equal(kit_dependency_asked(&w, KIT_CDS), "a,b");
+    kit_dependency_assert_pending(&w, "CDS resource \"a\", CDS resource \"b\"");
+    kit_dependency_answer(&w, KIT_CDS, KIT_CLUSTER("a") ", " KIT_CLUSTER("b"));
+    assert_string_equal(kit_dependency_asked(&w, KIT_EDS), "a,b");
+    kit_dependency_answer(&w, KIT_EDS, KIT_ENDPOINTS("a", "1"));
     assert_int_equal(w.configs, 0);
-    assert_pending(&w, "EDS resource \"b\"");
-    respond(&w, KIT_EDS, ENDPOINTS("a", "1") ", " ENDPOINTS("b", "2"));
-    assert_pending(&w, "");
+    kit_dependency_assert_pending(&w, "EDS resource \"b\"");
+    kit_dependency_answer(&w, KIT_EDS, KIT_ENDPOINTS("a", "1") ", " KIT_ENDPOINTS("b", "2"));
+    kit_dependency_assert_pending(&w, "");
     assert_int_equal(w.configs, 1);
     assert_int_equal(w.config->n_clusters, 2);
     assert_string_equal(w.config->vhost->name.data, "v");
-    assert_string_equal(cluster(&w, "b")->resolution_note->data, "xDS node ID:n1");
-    assert_int_equal(cluster(&w, "b")->eds->priorities[0].localities[0].n, 1);
+    assert_string_equal(kit_dependency_cluster(&w, "b")->resolution_note->data, "xDS node ID:n1");
+    assert_int_equal(kit_dependency_cluster(&w, "b")->eds->priorities[0].localities[0].n, 1);
     kit_dependency_close(&w);
 }
 
@@ -103,19 +55,19 @@ static void only_what_changed_is_new(void **state)
     (void)state;
     struct kit_dependency w;
     kit_dependency_open(&w, NULL, NULL);
-    respond(&w, KIT_LDS, BY_RDS("r"));
-    respond(&w, KIT_RDS, ROUTES("r", "*", TO("a") ", " TO("b")));
-    respond(&w, KIT_CDS, CLUSTER("a") ", " CLUSTER("b"));
-    respond(&w, KIT_EDS, ENDPOINTS("a", "1") ", " ENDPOINTS("b", "2"));
-    struct tc_cluster_config *a = tc_cluster_config_ref(cluster(&w, "a"));
-    struct tc_cluster_config *b = tc_cluster_config_ref(cluster(&w, "b"));
-    respond(&w, KIT_EDS, ENDPOINTS("b", "3"));
+    kit_dependency_answer(&w, KIT_LDS, KIT_BY_RDS("r"));
+    kit_dependency_answer(&w, KIT_RDS, KIT_ROUTES("r", "*", KIT_TO("a") ", " KIT_TO("b")));
+    kit_dependency_answer(&w, KIT_CDS, KIT_CLUSTER("a") ", " KIT_CLUSTER("b"));
+    kit_dependency_answer(&w, KIT_EDS, KIT_ENDPOINTS("a", "1") ", " KIT_ENDPOINTS("b", "2"));
+    struct tc_cluster_config *a = tc_cluster_config_ref(kit_dependency_cluster(&w, "a"));
+    struct tc_cluster_config *b = tc_cluster_config_ref(kit_dependency_cluster(&w, "b"));
+    kit_dependency_answer(&w, KIT_EDS, KIT_ENDPOINTS("b", "3"));
     assert_int_equal(w.configs, 2);
-    assert_ptr_equal(cluster(&w, "a"), a);
-    assert_ptr_not_equal(cluster(&w, "b"), b);
+    assert_ptr_equal(kit_dependency_cluster(&w, "a"), a);
+    assert_ptr_not_equal(kit_dependency_cluster(&w, "b"), b);
     /* An equal resource notifies nobody. */
-    respond(&w, KIT_EDS, ENDPOINTS("b", "3"));
-    respond(&w, KIT_LDS, BY_RDS("r"));
+    kit_dependency_answer(&w, KIT_EDS, KIT_ENDPOINTS("b", "3"));
+    kit_dependency_answer(&w, KIT_LDS, KIT_BY_RDS("r"));
     assert_int_equal(w.configs, 2);
     tc_cluster_config_unref(a);
     tc_cluster_config_unref(b);
@@ -132,26 +84,27 @@ static void two_thousand_clusters(void **state)
     struct tc_cluster_config **before = tc_calloc(N, sizeof(*before));
     for (size_t i = 0; i < N; i++) {
         const char *comma = i ? ", " : "";
-        tc_buf_printf(&routes, "%s" TO("c%zu"), comma, i, i);
-        tc_buf_printf(&clusters, "%s" CLUSTER("c%zu"), comma, i);
-        tc_buf_printf(&endpoints, "%s" ENDPOINTS("c%zu", "%zu"), comma, i, i + 1);
-        tc_buf_printf(&changed, "%s" ENDPOINTS("c%zu", "%zu"), comma, i, i == CHANGED ? N + 1 : i + 1);
+        tc_buf_printf(&routes, "%s" KIT_TO("c%zu"), comma, i, i);
+        tc_buf_printf(&clusters, "%s" KIT_CLUSTER("c%zu"), comma, i);
+        tc_buf_printf(&endpoints, "%s" KIT_ENDPOINTS("c%zu", "%zu"), comma, i, i + 1);
+        tc_buf_printf(&changed, "%s" KIT_ENDPOINTS("c%zu", "%zu"), comma, i, i == CHANGED ? N + 1 : i + 1);
     }
     kit_dependency_open(&w, NULL, NULL);
-    respond(&w, KIT_LDS, BY_RDS("r"));
-    char *table = tc_asprintf(ROUTES("r", "*", "%s"), tc_buf_cstr(&routes));
-    respond(&w, KIT_RDS, table);
-    assert_pending(&w, "CDS resource \"c0\", CDS resource \"c1\", CDS resource \"c2\", CDS resource \"c3\" and 1996 "
-                       "more");
-    respond(&w, KIT_CDS, tc_buf_cstr(&clusters));
-    respond(&w, KIT_EDS, tc_buf_cstr(&endpoints));
+    kit_dependency_answer(&w, KIT_LDS, KIT_BY_RDS("r"));
+    char *table = tc_asprintf(KIT_ROUTES("r", "*", "%s"), tc_buf_cstr(&routes));
+    kit_dependency_answer(&w, KIT_RDS, table);
+    kit_dependency_assert_pending(
+        &w, "CDS resource \"c0\", CDS resource \"c1\", CDS resource \"c2\", CDS resource \"c3\" and 1996 "
+            "more");
+    kit_dependency_answer(&w, KIT_CDS, tc_buf_cstr(&clusters));
+    kit_dependency_answer(&w, KIT_EDS, tc_buf_cstr(&endpoints));
     assert_int_equal(w.configs, 1);
     assert_int_equal(w.config->n_clusters, N);
     for (size_t i = 0; i < N; i++)
         before[i] = tc_cluster_config_ref(w.config->clusters[i]);
     /* All of them come again, as state of the world has it, and one is different. */
-    respond(&w, KIT_EDS, tc_buf_cstr(&changed));
-    respond(&w, KIT_CDS, tc_buf_cstr(&clusters));
+    kit_dependency_answer(&w, KIT_EDS, tc_buf_cstr(&changed));
+    kit_dependency_answer(&w, KIT_CDS, tc_buf_cstr(&clusters));
     assert_int_equal(w.configs, 2);
     assert_int_equal(w.config->n_clusters, N);
     size_t fresh = 0;
@@ -185,21 +138,21 @@ static void new_route_waits_for_its_cluster(void **state)
     kit_dependency_open(&w, NULL, NULL);
     one_cluster(&w);
     tc_dependency_manager_subscribe(w.manager, tc_slice_str("c"));
-    respond(&w, KIT_RDS, ROUTES("r", "*", TO("d")));
-    assert_string_equal(asked(&w, KIT_CDS), "c,d");
+    kit_dependency_answer(&w, KIT_RDS, KIT_ROUTES("r", "*", KIT_TO("d")));
+    assert_string_equal(kit_dependency_asked(&w, KIT_CDS), "c,d");
     assert_int_equal(w.configs, 1);
-    respond(&w, KIT_CDS, CLUSTER("c") ", " CLUSTER("d"));
+    kit_dependency_answer(&w, KIT_CDS, KIT_CLUSTER("c") ", " KIT_CLUSTER("d"));
     assert_int_equal(w.configs, 1);
-    respond(&w, KIT_EDS, ENDPOINTS("d", "4"));
+    kit_dependency_answer(&w, KIT_EDS, KIT_ENDPOINTS("d", "4"));
     assert_int_equal(w.configs, 2);
     /* The subscription still holds "c". */
     assert_int_equal(w.config->n_clusters, 2);
-    assert_string_equal(asked(&w, KIT_CDS), "c,d");
+    assert_string_equal(kit_dependency_asked(&w, KIT_CDS), "c,d");
     tc_dependency_manager_unsubscribe(w.manager, tc_slice_str("c"));
     tc_loop_drain(w.loop);
     assert_int_equal(w.configs, 3);
     assert_int_equal(w.config->n_clusters, 1);
-    assert_string_equal(asked(&w, KIT_CDS), "d");
+    assert_string_equal(kit_dependency_asked(&w, KIT_CDS), "d");
     kit_dependency_close(&w);
 }
 
@@ -209,19 +162,20 @@ static void missing_cluster_is_its_own_trouble(void **state)
     (void)state;
     struct kit_dependency w;
     kit_dependency_open(&w, NULL, NULL);
-    respond(&w, KIT_LDS, BY_RDS("r"));
-    respond(&w, KIT_RDS, ROUTES("r", "*", TO("a") ", " TO("b")));
-    respond(&w, KIT_CDS, CLUSTER("a"));
-    respond(&w, KIT_EDS, ENDPOINTS("a", "1"));
+    kit_dependency_answer(&w, KIT_LDS, KIT_BY_RDS("r"));
+    kit_dependency_answer(&w, KIT_RDS, KIT_ROUTES("r", "*", KIT_TO("a") ", " KIT_TO("b")));
+    kit_dependency_answer(&w, KIT_CDS, KIT_CLUSTER("a"));
+    kit_dependency_answer(&w, KIT_EDS, KIT_ENDPOINTS("a", "1"));
     assert_int_equal(w.configs, 0);
     tc_loop_advance(w.loop, 15000);
     assert_int_equal(w.configs, 1);
-    assert_true(tc_status_ok(&cluster(&w, "a")->status));
-    assert_int_equal(cluster(&w, "b")->status.code, TORC_STATUS_UNAVAILABLE);
-    assert_string_equal(tc_status_text(&cluster(&w, "b")->status), "CDS resource \"b\" does not exist (node ID:n1)");
-    respond(&w, KIT_CDS, CLUSTER("a") ", " CLUSTER("b"));
-    respond(&w, KIT_EDS, ENDPOINTS("a", "1") ", " ENDPOINTS("b", "2"));
-    assert_true(tc_status_ok(&cluster(&w, "b")->status));
+    assert_true(tc_status_ok(&kit_dependency_cluster(&w, "a")->status));
+    assert_int_equal(kit_dependency_cluster(&w, "b")->status.code, TORC_STATUS_UNAVAILABLE);
+    assert_string_equal(tc_status_text(&kit_dependency_cluster(&w, "b")->status),
+                        "CDS resource \"b\" does not exist (node ID:n1)");
+    kit_dependency_answer(&w, KIT_CDS, KIT_CLUSTER("a") ", " KIT_CLUSTER("b"));
+    kit_dependency_answer(&w, KIT_EDS, KIT_ENDPOINTS("a", "1") ", " KIT_ENDPOINTS("b", "2"));
+    assert_true(tc_status_ok(&kit_dependency_cluster(&w, "b")->status));
     kit_dependency_close(&w);
 }
 
@@ -232,22 +186,22 @@ static void cluster_that_only_rpcs_have(void **state)
     struct kit_dependency w;
     kit_dependency_open(&w, NULL, NULL);
     one_cluster(&w);
-    assert_false(cluster(&w, "c")->dropped);
+    assert_false(kit_dependency_cluster(&w, "c")->dropped);
     tc_dependency_manager_subscribe(w.manager, tc_slice_str("c"));
     tc_dependency_manager_subscribe(w.manager, tc_slice_str("b"));
     tc_loop_drain(w.loop);
     tc_loop_advance(w.loop, 15000);
-    assert_true(cluster(&w, "b")->dropped);
-    assert_false(cluster(&w, "c")->dropped);
-    respond(&w, KIT_RDS, ROUTES("r", "*", TO("b")));
-    assert_false(cluster(&w, "b")->dropped);
-    assert_false(cluster(&w, "c")->dropped);
-    respond(&w, KIT_RDS, ROUTES("r", "*", TO("c")));
-    assert_true(cluster(&w, "b")->dropped);
-    respond(&w, KIT_CDS, CLUSTER("c") ", " CLUSTER("b"));
-    respond(&w, KIT_EDS, ENDPOINTS("c", "1") ", " ENDPOINTS("b", "2"));
-    assert_true(tc_status_ok(&cluster(&w, "b")->status));
-    assert_false(cluster(&w, "b")->dropped);
+    assert_true(kit_dependency_cluster(&w, "b")->dropped);
+    assert_false(kit_dependency_cluster(&w, "c")->dropped);
+    kit_dependency_answer(&w, KIT_RDS, KIT_ROUTES("r", "*", KIT_TO("b")));
+    assert_false(kit_dependency_cluster(&w, "b")->dropped);
+    assert_false(kit_dependency_cluster(&w, "c")->dropped);
+    kit_dependency_answer(&w, KIT_RDS, KIT_ROUTES("r", "*", KIT_TO("c")));
+    assert_true(kit_dependency_cluster(&w, "b")->dropped);
+    kit_dependency_answer(&w, KIT_CDS, KIT_CLUSTER("c") ", " KIT_CLUSTER("b"));
+    kit_dependency_answer(&w, KIT_EDS, KIT_ENDPOINTS("c", "1") ", " KIT_ENDPOINTS("b", "2"));
+    assert_true(tc_status_ok(&kit_dependency_cluster(&w, "b")->status));
+    assert_false(kit_dependency_cluster(&w, "b")->dropped);
     tc_dependency_manager_unsubscribe(w.manager, tc_slice_str("b"));
     tc_loop_drain(w.loop);
     assert_int_equal(w.config->n_clusters, 1);
@@ -261,26 +215,30 @@ static void notes_on_endpoints(void **state)
     (void)state;
     struct kit_dependency w;
     kit_dependency_open(&w, NULL, NULL);
-    respond(&w, KIT_LDS, BY_RDS("r"));
-    respond(&w, KIT_RDS, ROUTES("r", "*", TO("c")));
-    respond(&w, KIT_CDS, CLUSTER("c"));
+    kit_dependency_answer(&w, KIT_LDS, KIT_BY_RDS("r"));
+    kit_dependency_answer(&w, KIT_RDS, KIT_ROUTES("r", "*", KIT_TO("c")));
+    kit_dependency_answer(&w, KIT_CDS, KIT_CLUSTER("c"));
     tc_loop_advance(w.loop, 15000);
-    assert_string_equal(cluster(&w, "c")->resolution_note->data, "EDS resource c does not exist (node ID:n1)");
-    assert_null(cluster(&w, "c")->eds);
-    respond(&w, KIT_EDS, "{'@type': '" KIT_EDS "', 'clusterName': 'c'}");
-    assert_string_equal(cluster(&w, "c")->resolution_note->data, "EDS resource c contains no localities (node ID:n1)");
-    respond(&w, KIT_EDS, "{'@type': '" KIT_EDS "', 'clusterName': 'c', 'endpoints': [{'locality': {'region': 'r'}}]}");
-    assert_string_equal(cluster(&w, "c")->resolution_note->data,
+    assert_string_equal(kit_dependency_cluster(&w, "c")->resolution_note->data,
+                        "EDS resource c does not exist (node ID:n1)");
+    assert_null(kit_dependency_cluster(&w, "c")->eds);
+    kit_dependency_answer(&w, KIT_EDS, "{'@type': '" KIT_EDS "', 'clusterName': 'c'}");
+    assert_string_equal(kit_dependency_cluster(&w, "c")->resolution_note->data,
+                        "EDS resource c contains no localities (node ID:n1)");
+    kit_dependency_answer(&w, KIT_EDS,
+                          "{'@type': '" KIT_EDS "', 'clusterName': 'c', 'endpoints': [{'locality': {'region': 'r'}}]}");
+    assert_string_equal(kit_dependency_cluster(&w, "c")->resolution_note->data,
                         "EDS resource c contains no localities: 1 has no load_balancing_weight, which leaves it out "
                         "(node ID:n1)");
-    respond(&w, KIT_EDS,
-            "{'@type': '" KIT_EDS "', 'clusterName': 'c', 'endpoints': [{'loadBalancingWeight': 1, 'locality': "
-            "{'region': 'r', 'zone': 'z', 'subZone': 's'}}]}");
-    assert_string_equal(cluster(&w, "c")->resolution_note->data,
+    kit_dependency_answer(&w, KIT_EDS,
+                          "{'@type': '" KIT_EDS
+                          "', 'clusterName': 'c', 'endpoints': [{'loadBalancingWeight': 1, 'locality': "
+                          "{'region': 'r', 'zone': 'z', 'subZone': 's'}}]}");
+    assert_string_equal(kit_dependency_cluster(&w, "c")->resolution_note->data,
                         "EDS resource c contains empty localities: [{region=\"r\", zone=\"z\", sub_zone=\"s\"}] "
                         "(node ID:n1)");
-    respond(&w, KIT_EDS, ENDPOINTS("c", "1"));
-    assert_string_equal(cluster(&w, "c")->resolution_note->data, "xDS node ID:n1");
+    kit_dependency_answer(&w, KIT_EDS, KIT_ENDPOINTS("c", "1"));
+    assert_string_equal(kit_dependency_cluster(&w, "c")->resolution_note->data, "xDS node ID:n1");
     kit_dependency_close(&w);
 }
 
@@ -291,23 +249,24 @@ static void ambient_errors(void **state)
     struct kit_dependency w;
     kit_dependency_open(&w, NULL, NULL);
     one_cluster(&w);
-    respond(&w, KIT_CDS,
-            "{'@type': '" KIT_CDS "', 'name': 'c', 'type': 'EDS', 'lbPolicy': 'RANDOM', 'edsClusterConfig': "
-            "{'edsConfig': {'ads': {}}}}");
+    kit_dependency_answer(&w, KIT_CDS,
+                          "{'@type': '" KIT_CDS
+                          "', 'name': 'c', 'type': 'EDS', 'lbPolicy': 'RANDOM', 'edsClusterConfig': "
+                          "{'edsConfig': {'ads': {}}}}");
     assert_int_equal(w.configs, 2);
-    const char *note = cluster(&w, "c")->resolution_note->data;
+    const char *note = kit_dependency_cluster(&w, "c")->resolution_note->data;
     assert_non_null(strstr(note, "CDS resource \"c\": "));
     assert_non_null(strstr(note, "RANDOM"));
     assert_non_null(strstr(note, "node ID:n1"));
-    assert_non_null(cluster(&w, "c")->cluster);
-    respond(&w, KIT_CDS, CLUSTER("c"));
+    assert_non_null(kit_dependency_cluster(&w, "c")->cluster);
+    kit_dependency_answer(&w, KIT_CDS, KIT_CLUSTER("c"));
     assert_int_equal(w.configs, 3);
-    assert_string_equal(cluster(&w, "c")->resolution_note->data, "xDS node ID:n1");
+    assert_string_equal(kit_dependency_cluster(&w, "c")->resolution_note->data, "xDS node ID:n1");
     /* A deleted resource stays in use (A88): no text says "does not exist". */
-    respond(&w, KIT_CDS, "");
-    note = cluster(&w, "c")->resolution_note->data;
+    kit_dependency_answer(&w, KIT_CDS, "");
+    note = kit_dependency_cluster(&w, "c")->resolution_note->data;
     assert_non_null(strstr(note, "CDS resource \"c\": xDS Cluster resource was deleted by server "));
-    assert_non_null(cluster(&w, "c")->cluster);
+    assert_non_null(kit_dependency_cluster(&w, "c")->cluster);
     kit_dependency_close(&w);
 }
 
@@ -321,20 +280,20 @@ static void nothing_to_route_by(void **state)
     assert_int_equal(w.errors, 1);
     assert_int_equal(w.error.code, TORC_STATUS_UNAVAILABLE);
     assert_string_equal(tc_status_text(&w.error), "LDS resource \"l\" does not exist (node ID:n1)");
-    respond(&w, KIT_LDS, BY_RDS("r"));
+    kit_dependency_answer(&w, KIT_LDS, KIT_BY_RDS("r"));
     tc_loop_advance(w.loop, 15000);
     assert_string_equal(tc_status_text(&w.error), "RDS resource \"r\" does not exist (node ID:n1)");
-    respond(&w, KIT_RDS, ROUTES("r", "elsewhere", TO("c")));
+    kit_dependency_answer(&w, KIT_RDS, KIT_ROUTES("r", "elsewhere", KIT_TO("c")));
     assert_string_equal(tc_status_text(&w.error),
                         "no virtual host for \"svc\" in route configuration \"r\" (node ID:n1)");
     assert_int_equal(w.configs, 0);
-    respond(&w, KIT_RDS, ROUTES("r", "svc", TO("c")));
-    respond(&w, KIT_CDS, CLUSTER("c"));
-    respond(&w, KIT_EDS, ENDPOINTS("c", "1"));
+    kit_dependency_answer(&w, KIT_RDS, KIT_ROUTES("r", "svc", KIT_TO("c")));
+    kit_dependency_answer(&w, KIT_CDS, KIT_CLUSTER("c"));
+    kit_dependency_answer(&w, KIT_EDS, KIT_ENDPOINTS("c", "1"));
     assert_int_equal(w.configs, 1);
-    respond(&w, KIT_RDS, ROUTES("r", "elsewhere", TO("c")));
+    kit_dependency_answer(&w, KIT_RDS, KIT_ROUTES("r", "elsewhere", KIT_TO("c")));
     assert_int_equal(w.errors, 4);
-    assert_string_equal(asked(&w, KIT_CDS), "");
+    assert_string_equal(kit_dependency_asked(&w, KIT_CDS), "");
     kit_dependency_close(&w);
 }
 
@@ -345,19 +304,19 @@ static void empty_routes(void **state)
     struct kit_dependency w;
     kit_dependency_open(&w, NULL, NULL);
     one_cluster(&w);
-    respond(&w, KIT_RDS, "{'@type': '" KIT_RDS "', 'name': 'r'}");
+    kit_dependency_answer(&w, KIT_RDS, "{'@type': '" KIT_RDS "', 'name': 'r'}");
     assert_string_equal(tc_status_text(&w.error),
                         "no virtual host for \"svc\" in route configuration \"r\", which has no virtual hosts at all "
                         "(node ID:n1)");
-    respond(&w, KIT_LDS, "");
+    kit_dependency_answer(&w, KIT_LDS, "");
     assert_string_equal(tc_status_text(&w.error),
                         "no virtual host for \"svc\" in route configuration \"r\", which has no virtual hosts at all; "
                         "LDS resource \"l\": xDS Listener resource was deleted by server s1 (node ID:n1)");
-    respond(&w, KIT_LDS, BY_RDS("r"));
-    respond(&w, KIT_RDS, ROUTES("r", "*", TO("c")));
-    assert_string_equal(asked(&w, KIT_CDS), "c");
-    respond(&w, KIT_CDS, CLUSTER("c"));
-    respond(&w, KIT_EDS, ENDPOINTS("c", "1"));
+    kit_dependency_answer(&w, KIT_LDS, KIT_BY_RDS("r"));
+    kit_dependency_answer(&w, KIT_RDS, KIT_ROUTES("r", "*", KIT_TO("c")));
+    assert_string_equal(kit_dependency_asked(&w, KIT_CDS), "c");
+    kit_dependency_answer(&w, KIT_CDS, KIT_CLUSTER("c"));
+    kit_dependency_answer(&w, KIT_EDS, KIT_ENDPOINTS("c", "1"));
     assert_int_equal(w.configs, 2);
     kit_dependency_close(&w);
 }
@@ -371,25 +330,25 @@ static void routes_of_the_config_in_use_are_kept(void **state)
     struct kit_dependency w;
     kit_dependency_open(&w, NULL, NULL);
     one_cluster(&w);
-    respond(&w, KIT_LDS, BY_RDS("other"));
-    respond(&w, KIT_LDS, BY_RDS("third"));
-    assert_pending(&w, "RDS resource \"third\"");
-    respond(&w, KIT_RDS, ROUTES("r", "a*b", TO("c"))); /* refused: a domain that cannot be */
-    respond(&w, KIT_CDS, "");
-    respond(&w, KIT_LDS, BY_RDS("r"));
-    assert_pending(&w, "");
+    kit_dependency_answer(&w, KIT_LDS, KIT_BY_RDS("other"));
+    kit_dependency_answer(&w, KIT_LDS, KIT_BY_RDS("third"));
+    kit_dependency_assert_pending(&w, "RDS resource \"third\"");
+    kit_dependency_answer(&w, KIT_RDS, KIT_ROUTES("r", "a*b", KIT_TO("c"))); /* refused: a domain that cannot be */
+    kit_dependency_answer(&w, KIT_CDS, "");
+    kit_dependency_answer(&w, KIT_LDS, KIT_BY_RDS("r"));
+    kit_dependency_assert_pending(&w, "");
     assert_int_equal(w.errors, 0);
     assert_string_equal(w.config->routes->name->data, "r");
-    assert_non_null(strstr(cluster(&w, "c")->resolution_note->data, "RDS resource \"r\": invalid"));
-    assert_non_null(strstr(cluster(&w, "c")->resolution_note->data, "was deleted by server"));
-    assert_int_equal(cluster(&w, "c")->eds->priorities[0].localities[0].n, 1);
+    assert_non_null(strstr(kit_dependency_cluster(&w, "c")->resolution_note->data, "RDS resource \"r\": invalid"));
+    assert_non_null(strstr(kit_dependency_cluster(&w, "c")->resolution_note->data, "was deleted by server"));
+    assert_int_equal(kit_dependency_cluster(&w, "c")->eds->priorities[0].localities[0].n, 1);
     /* Once the other routes come, the config uses them and the first routes are unsubscribed. */
-    while (*asked(&w, KIT_RDS))
+    while (*kit_dependency_asked(&w, KIT_RDS))
         ;
-    respond(&w, KIT_LDS, BY_RDS("other"));
-    respond(&w, KIT_RDS, ROUTES("other", "*", TO("c")));
+    kit_dependency_answer(&w, KIT_LDS, KIT_BY_RDS("other"));
+    kit_dependency_answer(&w, KIT_RDS, KIT_ROUTES("other", "*", KIT_TO("c")));
     assert_string_equal(w.config->routes->name->data, "other");
-    assert_string_equal(asked(&w, KIT_RDS), "other");
+    assert_string_equal(kit_dependency_asked(&w, KIT_RDS), "other");
     kit_dependency_close(&w);
 }
 
@@ -398,9 +357,9 @@ static void socket_listener(void **state)
     (void)state;
     struct kit_dependency w;
     kit_dependency_open(&w, NULL, NULL);
-    respond(&w, KIT_LDS,
-            "{'@type': '" KIT_LDS "', 'name': 'l', 'address': {'socketAddress': {'address': '1.1.1.1', "
-            "'portValue': 1}}}");
+    kit_dependency_answer(&w, KIT_LDS,
+                          "{'@type': '" KIT_LDS "', 'name': 'l', 'address': {'socketAddress': {'address': '1.1.1.1', "
+                          "'portValue': 1}}}");
     assert_int_equal(w.errors, 1);
     assert_non_null(strstr(tc_status_text(&w.error), "socket listener"));
     kit_dependency_close(&w);
@@ -411,15 +370,16 @@ static void inline_routes(void **state)
     (void)state;
     struct kit_dependency w;
     kit_dependency_open(&w, NULL, NULL);
-    respond(
+    kit_dependency_answer(
         &w, KIT_LDS,
-        KIT_LISTENER("'routeConfig': {'name': 'in', 'virtualHosts': [{'name': 'v', 'domains': ['*'], 'routes': [" TO(
-            "c") "]}]}"));
-    respond(&w, KIT_CDS, CLUSTER("c"));
-    respond(&w, KIT_EDS, ENDPOINTS("c", "1"));
+        KIT_LISTENER(
+            "'routeConfig': {'name': 'in', 'virtualHosts': [{'name': 'v', 'domains': ['*'], 'routes': [" KIT_TO(
+                "c") "]}]}"));
+    kit_dependency_answer(&w, KIT_CDS, KIT_CLUSTER("c"));
+    kit_dependency_answer(&w, KIT_EDS, KIT_ENDPOINTS("c", "1"));
     assert_int_equal(w.configs, 1);
     assert_null(w.config->routes);
-    assert_string_equal(asked(&w, KIT_RDS), "");
+    assert_string_equal(kit_dependency_asked(&w, KIT_RDS), "");
     kit_dependency_close(&w);
 }
 
@@ -428,7 +388,7 @@ static void inline_routes(void **state)
 static void expect_leaves(const struct kit_dependency *w, const char *name, const char *want)
 {
     struct tc_buf got = {0};
-    const struct tc_cluster_config *c = cluster(w, name);
+    const struct tc_cluster_config *c = kit_dependency_cluster(w, name);
     for (size_t i = 0; i < c->n_leaf_clusters; i++)
         tc_buf_printf(&got, "%s%s", i ? "," : "", c->leaf_clusters[i]->data);
     assert_string_equal(tc_buf_cstr(&got), want);
@@ -437,11 +397,11 @@ static void expect_leaves(const struct kit_dependency *w, const char *name, cons
 
 static void route_to(struct kit_dependency *w, const char *clusters, const char *endpoints)
 {
-    respond(w, KIT_LDS, BY_RDS("r"));
-    respond(w, KIT_RDS, ROUTES("r", "*", TO("A")));
-    respond(w, KIT_CDS, clusters);
+    kit_dependency_answer(w, KIT_LDS, KIT_BY_RDS("r"));
+    kit_dependency_answer(w, KIT_RDS, KIT_ROUTES("r", "*", KIT_TO("A")));
+    kit_dependency_answer(w, KIT_CDS, clusters);
     if (endpoints)
-        respond(w, KIT_EDS, endpoints);
+        kit_dependency_answer(w, KIT_EDS, endpoints);
 }
 
 static void aggregate_graphs(void **state)
@@ -455,31 +415,33 @@ static void aggregate_graphs(void **state)
     struct kit_dependency w;
     kit_dependency_open(&w, NULL, NULL);
     route_to(&w, AGGREGATE("A", "'B', 'C'"), NULL);
-    assert_string_equal(asked(&w, KIT_CDS), "A,B,C");
+    assert_string_equal(kit_dependency_asked(&w, KIT_CDS), "A,B,C");
     /* A diamond: D once, at its earliest place. */
-    respond(&w, KIT_CDS, AGGREGATE("A", "'B', 'C'") ", " AGGREGATE("B", "'D'") ", " AGGREGATE("C", "'D', 'E'"));
-    respond(&w, KIT_CDS,
-            AGGREGATE("A", "'B', 'C'") ", " AGGREGATE("B", "'D'") ", " AGGREGATE("C", "'D', 'E'") ", " CLUSTER(
-                "D") ", " CLUSTER("E"));
-    respond(&w, KIT_EDS, ENDPOINTS("D", "1") ", " ENDPOINTS("E", "2"));
+    kit_dependency_answer(&w, KIT_CDS,
+                          AGGREGATE("A", "'B', 'C'") ", " AGGREGATE("B", "'D'") ", " AGGREGATE("C", "'D', 'E'"));
+    kit_dependency_answer(&w, KIT_CDS,
+                          AGGREGATE("A", "'B', 'C'") ", " AGGREGATE("B", "'D'") ", " AGGREGATE(
+                              "C", "'D', 'E'") ", " KIT_CLUSTER("D") ", " KIT_CLUSTER("E"));
+    kit_dependency_answer(&w, KIT_EDS, KIT_ENDPOINTS("D", "1") ", " KIT_ENDPOINTS("E", "2"));
     assert_int_equal(w.configs, 1);
     expect_leaves(&w, "A", "D,E");
     assert_int_equal(w.config->n_clusters, 5);
     /* Twice in the tree: C before D. */
-    respond(&w, KIT_CDS,
-            AGGREGATE("A", "'B', 'C'") ", " AGGREGATE("B", "'C', 'D'") ", " CLUSTER("C") ", " CLUSTER("D"));
-    respond(&w, KIT_EDS, ENDPOINTS("D", "1") ", " ENDPOINTS("C", "2"));
+    kit_dependency_answer(
+        &w, KIT_CDS,
+        AGGREGATE("A", "'B', 'C'") ", " AGGREGATE("B", "'C', 'D'") ", " KIT_CLUSTER("C") ", " KIT_CLUSTER("D"));
+    kit_dependency_answer(&w, KIT_EDS, KIT_ENDPOINTS("D", "1") ", " KIT_ENDPOINTS("C", "2"));
     expect_leaves(&w, "A", "C,D");
-    assert_string_equal(asked(&w, KIT_EDS), "C,D");
+    assert_string_equal(kit_dependency_asked(&w, KIT_EDS), "C,D");
     /* Loops. */
-    respond(&w, KIT_CDS, AGGREGATE("A", "'A', 'D'") ", " CLUSTER("D"));
+    kit_dependency_answer(&w, KIT_CDS, AGGREGATE("A", "'A', 'D'") ", " KIT_CLUSTER("D"));
     expect_leaves(&w, "A", "D");
-    assert_string_equal(asked(&w, KIT_CDS), "A,D"); /* no longer B and C */
-    respond(&w, KIT_CDS, AGGREGATE("A", "'B'") ", " AGGREGATE("B", "'A'"));
+    assert_string_equal(kit_dependency_asked(&w, KIT_CDS), "A,D"); /* no longer B and C */
+    kit_dependency_answer(&w, KIT_CDS, AGGREGATE("A", "'B'") ", " AGGREGATE("B", "'A'"));
     /* A's new list names B, which is not subscribed at that moment: the response comes again. */
-    respond(&w, KIT_CDS, AGGREGATE("A", "'B'") ", " AGGREGATE("B", "'A'"));
+    kit_dependency_answer(&w, KIT_CDS, AGGREGATE("A", "'B'") ", " AGGREGATE("B", "'A'"));
     expect_leaves(&w, "A", "");
-    assert_string_equal(tc_status_text(&cluster(&w, "A")->leaf_error),
+    assert_string_equal(tc_status_text(&kit_dependency_cluster(&w, "A")->leaf_error),
                         "aggregate cluster dependency graph for A has no leaf clusters (node ID:n1)");
     kit_dependency_close(&w);
 }
@@ -494,11 +456,11 @@ static void send_chain(struct kit_dependency *w, int n)
         snprintf(child, sizeof(child), i == n - 1 ? "leaf" : "x%d", i + 1);
         tc_buf_printf(&b, AGGREGATE("%s", "'%s'") ", ", name, child);
     }
-    tc_buf_append_str(&b, CLUSTER("leaf"));
+    tc_buf_append_str(&b, KIT_CLUSTER("leaf"));
     /* Each level of clusters is asked for once the level above is known. */
     for (int i = 0; i <= n; i++)
-        respond(w, KIT_CDS, tc_buf_cstr(&b));
-    respond(w, KIT_EDS, ENDPOINTS("leaf", "1"));
+        kit_dependency_answer(w, KIT_CDS, tc_buf_cstr(&b));
+    kit_dependency_answer(w, KIT_EDS, KIT_ENDPOINTS("leaf", "1"));
     tc_buf_fini(&b);
 }
 
@@ -510,15 +472,15 @@ static void aggregate_depth(void **state)
     (void)state;
     struct kit_dependency w;
     kit_dependency_open(&w, NULL, NULL);
-    respond(&w, KIT_LDS, BY_RDS("r"));
-    respond(&w, KIT_RDS, ROUTES("r", "*", TO("A")));
+    kit_dependency_answer(&w, KIT_LDS, KIT_BY_RDS("r"));
+    kit_dependency_answer(&w, KIT_RDS, KIT_ROUTES("r", "*", KIT_TO("A")));
     send_chain(&w, 16);
     assert_int_equal(w.configs, 1);
-    assert_string_equal(tc_status_text(&cluster(&w, "A")->leaf_error),
+    assert_string_equal(tc_status_text(&kit_dependency_cluster(&w, "A")->leaf_error),
                         "aggregate cluster graph exceeds max depth (16) (node ID:n1)");
     send_chain(&w, 15);
     expect_leaves(&w, "A", "leaf");
-    assert_true(tc_status_ok(&cluster(&w, "A")->leaf_error));
+    assert_true(tc_status_ok(&kit_dependency_cluster(&w, "A")->leaf_error));
     kit_dependency_close(&w);
 }
 
@@ -530,14 +492,14 @@ static void missing_leaf(void **state)
     struct kit_dependency w;
     kit_dependency_open(&w, NULL, NULL);
     route_to(&w, AGGREGATE("A", "'B', 'C'"), NULL);
-    respond(&w, KIT_CDS, AGGREGATE("A", "'B', 'C'") ", " CLUSTER("C"));
-    respond(&w, KIT_EDS, ENDPOINTS("C", "1"));
+    kit_dependency_answer(&w, KIT_CDS, AGGREGATE("A", "'B', 'C'") ", " KIT_CLUSTER("C"));
+    kit_dependency_answer(&w, KIT_EDS, KIT_ENDPOINTS("C", "1"));
     assert_int_equal(w.configs, 0);
     tc_loop_advance(w.loop, 15000);
     assert_int_equal(w.configs, 1);
     expect_leaves(&w, "A", "B,C");
-    assert_false(tc_status_ok(&cluster(&w, "B")->status));
-    assert_true(tc_status_ok(&cluster(&w, "C")->status));
+    assert_false(tc_status_ok(&kit_dependency_cluster(&w, "B")->status));
+    assert_true(tc_status_ok(&kit_dependency_cluster(&w, "C")->status));
     kit_dependency_close(&w);
 }
 
@@ -546,20 +508,21 @@ static void ambient_errors_of_an_aggregate(void **state)
 {
     (void)state;
     struct kit_dependency w;
-    const char *good = AGGREGATE("A", "'B', 'C'") ", " CLUSTER("B") ", " CLUSTER("C");
+    const char *good = AGGREGATE("A", "'B', 'C'") ", " KIT_CLUSTER("B") ", " KIT_CLUSTER("C");
     kit_dependency_open(&w, NULL, NULL);
     route_to(&w, good, NULL);
-    respond(&w, KIT_CDS, good); /* the client asks for B and C, too */
-    respond(&w, KIT_EDS, ENDPOINTS("B", "1") ", " ENDPOINTS("C", "2"));
+    kit_dependency_answer(&w, KIT_CDS, good); /* the client asks for B and C, too */
+    kit_dependency_answer(&w, KIT_EDS, KIT_ENDPOINTS("B", "1") ", " KIT_ENDPOINTS("C", "2"));
     expect_leaves(&w, "A", "B,C");
-    respond(&w, KIT_CDS, AGGREGATE("A", "") ", " CLUSTER("B") ", " CLUSTER("C")); /* refused: it names no cluster */
+    kit_dependency_answer(
+        &w, KIT_CDS, AGGREGATE("A", "") ", " KIT_CLUSTER("B") ", " KIT_CLUSTER("C")); /* refused: it names no cluster */
     expect_leaves(&w, "A", "B,C");
-    assert_non_null(strstr(cluster(&w, "A")->resolution_note->data, "CDS resource \"A\": "));
-    respond(&w, KIT_CDS, CLUSTER("B") ", " CLUSTER("C")); /* deleted */
+    assert_non_null(strstr(kit_dependency_cluster(&w, "A")->resolution_note->data, "CDS resource \"A\": "));
+    kit_dependency_answer(&w, KIT_CDS, KIT_CLUSTER("B") ", " KIT_CLUSTER("C")); /* deleted */
     expect_leaves(&w, "A", "B,C");
-    respond(&w, KIT_CDS, good); /* restored */
+    kit_dependency_answer(&w, KIT_CDS, good); /* restored */
     expect_leaves(&w, "A", "B,C");
-    assert_string_equal(cluster(&w, "A")->resolution_note->data, "xDS node ID:n1");
+    assert_string_equal(kit_dependency_cluster(&w, "A")->resolution_note->data, "xDS node ID:n1");
     fake_xds_fail(w.server, "connection refused");
     tc_loop_drain(w.loop);
     expect_leaves(&w, "A", "B,C");
