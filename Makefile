@@ -115,7 +115,7 @@ install: all
 uninstall:
 	@DESTDIR=$(DESTDIR) cmake -DMANIFEST=$(BUILD)/install_manifest.txt -P cmake/uninstall.cmake
 
-# The source release of the commit that is checked out, in build/dist (docs/release.md).
+# The source release of the commit that is checked out, in build/dist (docs/internals/release.md).
 dist:
 	@scripts/dist
 

@@ -1,5 +1,5 @@
 # The libraries that Torc stands on, each as an imported target PkgConfig::NAME (xxHash and uthash are header only). The versions
-# are the oldest ones that Torc was built and tested with (docs/platforms.md).
+# are the oldest ones that Torc was built and tested with (docs/operations/platforms.md).
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 set_target_properties(Threads::Threads PROPERTIES IMPORTED_GLOBAL TRUE)

@@ -1,4 +1,4 @@
-# TORC_HARDEN makes a fault in the code harder to use for an attack. docs/performance.md has the cost.
+# TORC_HARDEN makes a fault in the code harder to use for an attack. docs/evidence/performance.md has the cost.
 option(TORC_HARDEN "Stack protector, FORTIFY, RELRO with BIND_NOW, stack clash protection, CET or BTI, PIE" ON)
 if(NOT TORC_HARDEN)
   return()

@@ -12,7 +12,7 @@ if(TARGET torc_regex AND shared IN_LIST TORC_KINDS) # libtorc.so loads it; nothi
 endif()
 if(TORC_TOOLS)
   install(TARGETS torc_command protoc_gen_torc RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-  file(GLOB man_pages ${PROJECT_SOURCE_DIR}/docs/*.1)
+  file(GLOB man_pages ${PROJECT_SOURCE_DIR}/docs/reference/*.1)
   install(FILES ${man_pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 endif()
 set(unused_headers)
@@ -31,7 +31,7 @@ if(Python3_FOUND AND TORC_IS_TOP)
   add_custom_command(
     OUTPUT ${man}/man7/torc.7
     COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/man ${man}
-    DEPENDS ${PROJECT_SOURCE_DIR}/scripts/man ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/docs/torc.1 ${headers}
+    DEPENDS ${PROJECT_SOURCE_DIR}/scripts/man ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/docs/reference/torc.1 ${headers}
     COMMENT "Man pages"
     VERBATIM)
   add_custom_target(torc_man ALL DEPENDS ${man}/man7/torc.7)

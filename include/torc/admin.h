@@ -43,7 +43,7 @@ TORC_API int torc_csds_dump(torc_runtime *runtime, bool without_contents, void *
  * The service has a thread of its own, which makes the answers; the runtime's loop, or that of its xDS domain, only
  * collects the state, so a runtime without a domain that nobody drives gives no answers. It ends with the server; once
  * the runtime has ended before, requests end with UNAVAILABLE. A client costs the application little, however much it
- * asks for: requests that wait share an answer, and docs/limits.md has the bounds.
+ * asks for: requests that wait share an answer, and docs/operations/limits.md has the bounds.
  *
  * 0, or an error, and nothing is added: TORC_EINVAL (the server is NULL), TORC_EIO (no thread; the default runtime
  * cannot be made), and those of torc_server_add_method; TORC_ECLOSED and TORC_EFORK also of the runtime. Waits as

@@ -69,9 +69,9 @@ TORC_API void *torc_realloc(void *ptr, size_t size);
  * fn is not called for memory whose size a peer announces: a message and its inflated form, bytes that wait to be read,
  * a response of a control plane and its decoding. If that memory cannot be had, the RPC, the stream or the resource
  * fails. fn is called for all other memory of Torc, also for data of peers that Torc keeps: headers, accepted resources
- * and their endpoints, rings, regular expressions. docs/limits.md has the bounds; see also memory_limit_bytes of struct
- * torc_runtime_options. Libraries with allocators of their own handle failures themselves (libuv aborts), except RE2,
- * whose failures call fn. Not safe while another thread uses Torc. */
+ * and their endpoints, rings, regular expressions. docs/operations/limits.md has the bounds; see also
+ * memory_limit_bytes of struct torc_runtime_options. Libraries with allocators of their own handle failures themselves
+ * (libuv aborts), except RE2, whose failures call fn. Not safe while another thread uses Torc. */
 TORC_API void torc_set_out_of_memory_handler(void (*fn)(size_t size));
 
 #ifdef __cplusplus

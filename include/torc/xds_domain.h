@@ -3,9 +3,9 @@
  * A runtime is one loop on one thread; a program that wants more of its cores for RPCs makes several and spreads its
  * channels over them. Each has its own channels, LB policies and connections. By default each also has its own xDS
  * clients. Runtimes that are given one xDS domain share xDS clients (channels of one bootstrap, wherever they are, use
- * one ADS stream for a target or for all targets, see docs/xds.md, and see the same resources), and count together what
- * the control plane wants to know: loads for load reports (A27). RPCs under way, which circuit breaking limits (gRFC
- * A32), are counted over the whole process in any case.
+ * one ADS stream for a target or for all targets, see docs/operations/xds.md, and see the same resources), and count
+ * together what the control plane wants to know: loads for load reports (A27). RPCs under way, which circuit breaking
+ * limits (gRFC A32), are counted over the whole process in any case.
  *
  *     torc_xds_domain *domain = torc_xds_domain_new(NULL);
  *     struct torc_runtime_options o = {TORC_SIZE(torc_runtime_options), .xds_domain = domain};

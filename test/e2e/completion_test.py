@@ -65,7 +65,7 @@ def test_values():
 
 def test_man_page():
     """Each option of each subcommand's table is in torc(1)."""
-    with open(os.path.join(SOURCE, "docs", "torc.1"), encoding="utf-8") as page, tempfile.TemporaryDirectory() as folder:
+    with open(os.path.join(SOURCE, "docs", "reference", "torc.1"), encoding="utf-8") as page, tempfile.TemporaryDirectory() as folder:
         text = page.read().replace("\\-", "-")
         _, zsh, _ = completions(folder)
         with open(zsh, encoding="utf-8") as completion:

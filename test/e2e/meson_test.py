@@ -1,4 +1,4 @@
-"""Projects of meson that use the installed Torc: the lines of docs/building.md with the shared and with the static library, and
+"""Projects of meson that use the installed Torc: the lines of docs/guide/building.md with the shared and with the static library, and
 examples/helloworld, whose code protoc-gen-torc writes again when the .proto changed."""
 import os
 import re
@@ -33,10 +33,10 @@ def built(project, env, *options):
 
 
 def shown_lines():
-    """The two lines that docs/building.md shows."""
-    with open(os.path.join(SOURCE, "docs", "building.md"), encoding="utf-8") as page:
+    """The two lines that docs/guide/building.md shows."""
+    with open(os.path.join(SOURCE, "docs", "guide", "building.md"), encoding="utf-8") as page:
         lines = re.findall(r"^    (torc = dependency\(.*|executable\('app'.*)$", page.read(), re.M)
-    check(len(lines) == 2, f"docs/building.md: {lines}")
+    check(len(lines) == 2, f"docs/guide/building.md: {lines}")
     return lines
 
 

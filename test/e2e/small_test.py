@@ -1,4 +1,4 @@
-"""A client without the mesh, TLS and servers, as docs/building.md has it: its size, what it links, what it leaves out, and README's program of
+"""A client without the mesh, TLS and servers, as docs/guide/building.md has it: its size, what it links, what it leaves out, and README's program of
 bytes with its shared and its static library."""
 import contextlib
 import os

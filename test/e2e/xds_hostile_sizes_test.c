@@ -1,8 +1,8 @@
 /* Responses of a control plane that are as large as the limits allow, with every kind of content. `torc call`, as a
  * process, rejects each, uses less than 2 s of CPU time, and its RPCs to another backend, 100 a second, go on.
  *
- * With the strict limits of docs/limits.md its peak grows by less than 32 MB. With the default limits a response has up
- * to 64 MiB; the peak is bounded by that and by the decoded resources. */
+ * With the strict limits of docs/operations/limits.md its peak grows by less than 32 MB. With the default limits a
+ * response has up to 64 MiB; the peak is bounded by that and by the decoded resources. */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 """h2spec, a conformance test of HTTP/2 servers, against `torc backend`, the CSDS server that an application has, and a server of the
-public API (torc/server.h). What fails is the table of docs/interop.md, no more and no less."""
+public API (torc/server.h). What fails is the table of docs/evidence/interop.md, no more and no less."""
 import concurrent.futures
 import contextlib
 import pathlib
@@ -12,7 +12,7 @@ import xml.etree.ElementTree
 import relay
 from programs import HERE, Failure, Program
 
-PAGE = HERE.parent.parent / "docs" / "interop.md"
+PAGE = HERE.parent.parent / "docs" / "evidence" / "interop.md"
 ROW = re.compile(r"^\| ((?:generic|hpack|http2)/[0-9./]+) \|")
 QUIET = 0.04
 
@@ -106,7 +106,7 @@ def is_fault(case, outcome, may):
 
 def settled(command, address, may):
     """The outcomes. h2spec waits 2 s for an answer, and the pieces depend on when it is quiet: a case that differs from
-    docs/interop.md is judged by two more plays, in one of which it must be as the page says."""
+    docs/evidence/interop.md is judged by two more plays, in one of which it must be as the page says."""
     outcomes = play(command, address)
     for _ in range(2):
         odd = [case for case, outcome in outcomes.items() if is_fault(case, outcome, may)]
@@ -118,11 +118,11 @@ def settled(command, address, may):
 
 def faults(server, outcomes, may):
     for case in sorted(may - outcomes.keys()):
-        yield f"{server}: {case} of docs/interop.md is not a case of h2spec"
+        yield f"{server}: {case} of docs/evidence/interop.md is not a case of h2spec"
     for case, outcome in outcomes.items():
         if is_fault(case, outcome, may):
-            yield (f"{server}: {case} is in docs/interop.md and {outcome}" if case in may else
-                   f"{server}: {case} fails and is not in docs/interop.md: {outcome}")
+            yield (f"{server}: {case} is in docs/evidence/interop.md and {outcome}" if case in may else
+                   f"{server}: {case} fails and is not in docs/evidence/interop.md: {outcome}")
 
 
 def run(paths, options):
@@ -142,4 +142,4 @@ def run(paths, options):
         why = list(faults(name, outcomes, may))
         skipped = sum(outcome == "skipped" for outcome in outcomes.values())
         yield {"peer": f"h2spec, {name}", "version": version, "cases": len(outcomes), "passed": len(outcomes) - len(why),
-               "failed": len(why), "why": why, "notes": [f"of {len(outcomes)} cases {len(may)} fail as docs/interop.md says, {skipped} are skipped"] * (not why)}
+               "failed": len(why), "why": why, "notes": [f"of {len(outcomes)} cases {len(may)} fail as docs/evidence/interop.md says, {skipped} are skipped"] * (not why)}

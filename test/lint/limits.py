@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every row of docs/limits.md's tables of limits names tests that are there: "unit/xds/client/lrs: limits_of_a_server", or
+"""Every row of docs/operations/limits.md's tables of limits names tests that are there: "unit/xds/client/lrs: limits_of_a_server", or
 "e2e/hostile_backend "a case of its table"". A row that names none, or a folder, is a finding."""
 import argparse
 import pathlib
@@ -45,7 +45,7 @@ def main():
     parser.add_argument("--source", required=True)
     parser.add_argument("--build")
     root = pathlib.Path(parser.parse_args().source)
-    lines = (root / "docs" / "limits.md").read_text(encoding="utf-8").splitlines()
+    lines = (root / "docs" / "operations" / "limits.md").read_text(encoding="utf-8").splitlines()
     rows = findings = 0
     in_table = False
     for number, line in enumerate(lines, 1):
@@ -59,7 +59,7 @@ def main():
             fault = check(root, cells[-1])
             if fault:
                 findings += 1
-                print(f"docs/limits.md:{number}: {fault}")
+                print(f"docs/operations/limits.md:{number}: {fault}")
     print(f"{rows} limits, {findings} findings")
     sys.exit(1 if findings or not rows else 0)
 

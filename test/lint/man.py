@@ -29,7 +29,7 @@ def main():
             page = pathlib.Path(folder) / link.read_text().split()[1] if link.exists() else None
             if not page or f"{name}(" not in page.read_text(encoding="utf-8"):
                 findings.append(f"{name}: no page of section 3 shows its declaration")
-        pages = [*pathlib.Path(folder).glob("man3/torc-*.3"), *pathlib.Path(folder).glob("man7/*"), *source.glob("docs/*.1")]
+        pages = [*pathlib.Path(folder).glob("man3/torc-*.3"), *pathlib.Path(folder).glob("man7/*"), *source.glob("docs/reference/*.1")]
         for page in pages if shutil.which("man") else []:
             done = subprocess.run(["man", "--warnings", "-E", "UTF-8", "-l", str(page)], capture_output=True, text=True, check=False)
             findings += [f"{page.name}: {line}" for line in done.stderr.splitlines()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every place that has the version of the release has the one of CMakeLists.txt (docs/release.md lists the places)."""
+"""Every place that has the version of the release has the one of CMakeLists.txt (docs/internals/release.md lists the places)."""
 import argparse
 import pathlib
 import re
@@ -7,7 +7,7 @@ import sys
 
 PLACES = [  # file, pattern of the version there
     ("include/torc/version.h", r'^#define TORC_VERSION "(.*)"$'),
-    ("docs/*.1", r'^\.TH \S+ 1 "\d{4}-\d\d-\d\d" "torc (.*?)"'),
+    ("docs/reference/*.1", r'^\.TH \S+ 1 "\d{4}-\d\d-\d\d" "torc (.*?)"'),
     ("CHANGELOG.md", r"^## (\S+)"),
     ("debian/changelog", r"^torc \((\S+)\)"),
     ("packaging/torc.spec", r"^Version: +(\S+)"),

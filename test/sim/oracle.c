@@ -314,7 +314,7 @@ static bool fails_again(const struct tracked *t, unsigned host, uint64_t now_ms)
 
 /* Notes where calls failed and succeeded. A call that was retried, or was given up, may have failed anywhere. A failure
  * of an endpoint that is ejected already (calls of its sessions may go there) does not eject it again: A50's steps do
- * not say whether it would, and docs/conformance.md says that Torc does as Envoy does. */
+ * not say whether it would, and docs/evidence/conformance.md says that Torc does as Envoy does. */
 static void count_ends(const struct tracked *t, const struct oracle_outcome *r, uint64_t now_ms)
 {
     int host = sim_host_of(r->peer);

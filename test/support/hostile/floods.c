@@ -2,7 +2,7 @@
  *
  * Each row floods one kind of frame before its answer, some from a server that reads nothing, so that answers pile up
  * in the client. Outcomes are either a normal answer (the flood is within the limits) or the end of the connection by
- * name. Limits: docs/limits.md. */
+ * name. Limits: docs/operations/limits.md. */
 #include "support/hostile/rows.h"
 
 #include "base/mem.h"

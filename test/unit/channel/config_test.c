@@ -260,7 +260,7 @@ static void test_metadata_rules(void **state)
     torc_metadata_free(NULL);
 }
 
-/* The limits of docs/limits.md that are options. */
+/* The limits of docs/operations/limits.md that are options. */
 static void test_defaults(void **state)
 {
     (void)state;
