@@ -262,8 +262,37 @@ static void test_ends_at_any_moment(void **state)
     assert_int_equal(torc_runtime_free(client_rt), 0);
 }
 
+static void *add_health(void *arg)
+{
+    return torc_health_new(arg, NULL);
+}
+
+/* A service that comes while the server stops is told of the stop, or is refused. */
+static void test_service_while_server_stops(void **state)
+{
+    (void)state;
+    torc_runtime *rt = kit_backends_runtime(TORC_RUNTIME_THREAD);
+    struct torc_server_options o = {TORC_SIZE(torc_server_options), .runtime = rt};
+    for (uint64_t n = 10 * tc_env_number("TORC_THREAD_ROUNDS", 100); n > 0; n--) {
+        torc_server *server = torc_server_new(&o, NULL);
+        pthread_t thread;
+        void *health;
+        assert_int_equal(pthread_create(&thread, NULL, add_health, server), 0);
+        for (unsigned i = chance(40); i; i--)
+            sched_yield();
+        assert_int_equal(torc_server_stop(server, 0), 0);
+        pthread_join(thread, &health);
+        if (health)
+            assert_int_equal(torc_health_set(health, "", TORC_HEALTH_SERVING), TORC_ESTATE);
+        torc_health_free(health);
+        torc_server_free(server);
+    }
+    assert_int_equal(torc_runtime_free(rt), 0);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_ends_at_any_moment)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_ends_at_any_moment),
+                                       cmocka_unit_test(test_service_while_server_stops)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

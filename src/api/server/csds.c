@@ -414,8 +414,8 @@ static int methods_add(torc_csds *s, torc_server *server, torc_error **error)
     const struct torc_handler fetch = {TORC_SIZE(torc_handler), .unary = on_fetch, .release = on_method_release,
                                        .arg = s},
                               stream = {TORC_SIZE(torc_handler), .stream = on_stream, .arg = s};
-    const struct tc_method_spec methods[] = {{TC_CSDS_NAME "FetchClientStatus", fetch, MAX_REQUEST_BYTES},
-                                             {TC_CSDS_NAME "StreamClientStatus", stream, MAX_REQUEST_BYTES}};
+    const struct tc_method_spec methods[] = {{TC_CSDS_NAME "FetchClientStatus", fetch, MAX_REQUEST_BYTES, NULL},
+                                             {TC_CSDS_NAME "StreamClientStatus", stream, MAX_REQUEST_BYTES, NULL}};
     tc_ref_inc(&s->ref);
     int rc = tc_api_server_add(server, methods, TC_ARRAY_LEN(methods), NULL, error);
     if (rc != 0)

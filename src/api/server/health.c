@@ -262,19 +262,17 @@ torc_health *torc_health_new(torc_server *server, torc_error **error)
     const struct torc_handler check = {TORC_SIZE(torc_handler), .unary = on_check, .release = on_release, .arg = h},
                               list = {TORC_SIZE(torc_handler), .unary = on_list, .release = on_release, .arg = h},
                               watch = {TORC_SIZE(torc_handler), .unary = on_watch, .release = on_release, .arg = h};
-    const struct tc_method_spec methods[] = {{METHOD("Check"), check, MAX_REQUEST},
-                                             {METHOD("List"), list, MAX_REQUEST},
-                                             {METHOD("Watch"), watch, MAX_REQUEST}};
+    const struct tc_method_spec methods[] = {{METHOD("Check"), check, MAX_REQUEST, on_stopping},
+                                             {METHOD("List"), list, MAX_REQUEST, NULL},
+                                             {METHOD("Watch"), watch, MAX_REQUEST, NULL}};
     tc_ref_init(&h->ref);
     for (size_t i = 0; i < TC_ARRAY_LEN(methods); i++)
         tc_ref_inc(&h->ref);
     pthread_mutex_init(&h->mutex, NULL);
     tc_list_init(&h->watchers);
     service_set(h, "", TORC_HEALTH_SERVING);
-    if (tc_api_server_add(server, methods, TC_ARRAY_LEN(methods), NULL, error) == 0) {
-        tc_api_server_on_stopping(server, on_stopping, h);
+    if (tc_api_server_add(server, methods, TC_ARRAY_LEN(methods), NULL, error) == 0)
         return h;
-    }
     for (size_t i = 0; i <= TC_ARRAY_LEN(methods); i++)
         health_unref(h);
     return NULL;

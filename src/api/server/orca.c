@@ -239,12 +239,9 @@ torc_orca *torc_orca_new(torc_server *server, int64_t min_interval_ms, torc_erro
     bool serves = min_interval_ms >= 0;
     if (serves)
         tc_ref_inc(&o->ref);
-    if (tc_api_server_add(server, &(struct tc_method_spec){METHOD, handler, MAX_REQUEST}, serves, o->load, error) ==
-        0) {
-        if (serves)
-            tc_api_server_on_stopping(server, on_stopping, o);
+    const struct tc_method_spec method = {METHOD, handler, MAX_REQUEST, on_stopping};
+    if (tc_api_server_add(server, &method, serves, o->load, error) == 0)
         return o;
-    }
     if (serves)
         orca_unref(o);
     orca_unref(o);

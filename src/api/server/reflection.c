@@ -394,8 +394,8 @@ torc_reflection *torc_reflection_new(torc_server *server, torc_error **error)
     torc_reflection *r = TC_NEW(torc_reflection);
     const struct torc_handler handler = {TORC_SIZE(torc_handler), .stream = on_stream, .release = on_release, .arg = r};
     const struct tc_method_spec methods[] = {
-        {"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", handler, MAX_REQUEST},
-        {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", handler, MAX_REQUEST}};
+        {"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", handler, MAX_REQUEST, NULL},
+        {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", handler, MAX_REQUEST, NULL}};
     tc_ref_init(&r->ref);
     tc_ref_inc(&r->ref);
     tc_ref_inc(&r->ref);

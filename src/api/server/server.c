@@ -47,10 +47,6 @@ void tc_api_server_unref(torc_server *s)
         tc_free(l->name);
         tc_free(l);
     }
-    for (struct tc_stop_fn *f = s->stopping_fns, *following; f; f = following) {
-        following = f->next;
-        tc_free(f);
-    }
     tc_server_load_unref(s->load);
     struct tc_server_shard *shards = s->shards;
     size_t n_shards = s->n_shards;
@@ -204,6 +200,7 @@ static int methods_add(torc_server *s, const struct tc_method_spec *specs, size_
         struct tc_method *m = TC_NEW(struct tc_method);
         *m = (struct tc_method){.server = s, .handler = specs[i].handler, .path = tc_strdup(specs[i].path)};
         m->max_request = specs[i].max_request;
+        m->stopping = specs[i].stopping;
         HASH_ADD_KEYPTR(hh, s->methods, m->path, strlen(m->path), m);
     }
     return 0;
@@ -447,15 +444,6 @@ int torc_server_listen(torc_server *s, const char *address, torc_credentials *cr
 
 /* --- starting and stopping --- */
 
-void tc_api_server_on_stopping(torc_server *s, void (*fn)(void *arg), void *arg)
-{
-    struct tc_stop_fn *f = TC_NEW(struct tc_stop_fn);
-    tc_runtime_lock(s->rt);
-    *f = (struct tc_stop_fn){s->stopping_fns, fn, arg};
-    s->stopping_fns = f;
-    tc_runtime_unlock(s->rt);
-}
-
 struct asking {
     torc_server *s;
     int64_t grace_ms;
@@ -554,14 +542,15 @@ static void on_stop(void *arg)
     torc_server *s = a->s;
     tc_runtime_lock(s->rt);
     bool over = s->ended || s->state == TC_SERVER_STOPPED;
-    const struct tc_stop_fn *stopping_fns = over || s->state == TC_SERVER_STOPPING ? NULL : s->stopping_fns;
+    bool begins = !over && s->state != TC_SERVER_STOPPING;
     if (!over)
         s->state = TC_SERVER_STOPPING;
     tc_runtime_unlock(s->rt);
     if (over)
         return;
-    for (const struct tc_stop_fn *f = stopping_fns; f; f = f->next)
-        f->fn(f->arg);
+    for (struct tc_method *m = s->methods; m && begins; m = m->hh.next)
+        if (m->stopping)
+            m->stopping(m->handler.arg);
     tc_server_shards_drain(s, a->grace_ms);
 }
 

@@ -20,6 +20,7 @@ struct tc_method_spec {
     const char *path;
     struct torc_handler handler;
     size_t max_request; /* of a service of Torc's own: the largest request, unless limits say another; 0: none */
+    void (*stopping)(void *arg); /* called on the loop with the handler's arg when the server begins to stop; or NULL */
 };
 
 /* A method that the application registered, or one that the handler of "*" answers and that has limits. */
@@ -31,6 +32,7 @@ struct tc_method {
     torc_pool *pool;                       /* borrowed from the server's limits; NULL: none */
     const struct tc_method_limits *limits; /* NULL: none */
     size_t max_request;                    /* see struct tc_method_spec */
+    void (*stopping)(void *arg);           /* see struct tc_method_spec */
     atomic_size_t calls;                   /* that run, of all shards; counted if there is a limit */
 };
 
@@ -89,7 +91,6 @@ struct torc_server {
     bool ended; /* the home is gone */
     struct tc_link waits;
     struct tc_stop_fn *stop_fns;
-    struct tc_stop_fn *stopping_fns;
     struct tc_server_load *load; /* a reference; constant after the start; NULL: none */
 };
 
@@ -102,8 +103,6 @@ void tc_api_server_unref(torc_server *s);
  * server, which takes a reference; NULL: none. */
 int tc_api_server_add(torc_server *s, const struct tc_method_spec *specs, size_t n, struct tc_server_load *load,
                       torc_error **error);
-/* Adds fn, which is called on the loop when the server begins to stop, while its handlers are not released. */
-void tc_api_server_on_stopping(torc_server *s, void (*fn)(void *arg), void *arg);
 /* Tells all who wait that the server has stopped. The home's loop. */
 void tc_api_server_stopped(torc_server *s);
 /* Called by each of `handlers` when it no longer calls handlers: the last one releases them. */
