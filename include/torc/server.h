@@ -241,7 +241,8 @@ TORC_API void torc_server_free(torc_server *server);
 enum torc_server_counter {
     TORC_SERVER_CONNECTIONS = 0,       /* accepted so far, without those that were closed at once for want of room */
     TORC_SERVER_OPEN_CONNECTIONS = 1,  /* now, also during their handshake */
-    TORC_SERVER_FAILED_HANDSHAKES = 2, /* TLS that failed so far, took too long, or was refused by the application */
+    TORC_SERVER_FAILED_HANDSHAKES = 2, /* TLS that failed so far, took too long, was refused by the application, or was
+                                          cut off because a newer connection needed its place */
     TORC_SERVER_CALLS = 3,      /* RPCs so far, also of unknown methods and beyond limits; what is malformed or is
                                           not gRPC does not count */
     TORC_SERVER_OPEN_CALLS = 4, /* RPCs that run now; not calls whose RPC is over and that are not finished */

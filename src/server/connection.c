@@ -106,6 +106,7 @@ static bool server_make_room(struct tc_server *s, const struct tc_server_conn *n
     if (!victim)
         return false;
     peer_release(victim);
+    tc_server_tally_add(s->tally, TORC_SERVER_FAILED_HANDSHAKES, !victim->h2);
     tc_loop_defer(s->loop, &victim->close);
     return true;
 }

@@ -1,5 +1,6 @@
 /* Servers with TLS: each address has its credentials, the client's certificate reaches the handler, files are reloaded,
  * and neither side takes credentials that are the other's. */
+#include <netinet/in.h>
 #include <openssl/x509.h>
 #include <pthread.h>
 #include <sched.h>
@@ -7,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <torc/torc.h>
@@ -253,11 +255,11 @@ static void on_line(enum torc_log_level level, const char *module, const char *m
 }
 
 /* A server of its own, which the test may free. Returns its address. */
-static char *server_with(torc_server **s, torc_credentials *c, int64_t handshake_timeout_ms)
+static char *server_with(torc_server **s, torc_credentials *c, int64_t handshake_timeout_ms, int64_t max_connections)
 {
     struct torc_handler who = {TORC_SIZE(torc_handler), .unary = on_who};
     struct torc_server_options o = {TORC_SIZE(torc_server_options), .runtime = rt,
-                                    .handshake_timeout_ms = handshake_timeout_ms};
+                                    .handshake_timeout_ms = handshake_timeout_ms, .max_connections = max_connections};
     char *bound = NULL;
     *s = torc_server_new(&o, NULL);
     assert_int_equal(torc_server_add_method(*s, "a.B/Who", &who, NULL), 0);
@@ -321,7 +323,7 @@ static void test_files_are_reloaded(void **state)
     f.verify_release = on_release;
     f.verify_arg = &h;
     torc_server *s;
-    address = server_with(&s, torc_server_credentials_tls_files(&f, NULL), 0);
+    address = server_with(&s, torc_server_credentials_tls_files(&f, NULL), 0, 0);
     expect(address, &other_root, &client, NULL);
     assert_int_equal(h.asked, 1);
     torc_server_free(s);
@@ -334,7 +336,7 @@ static void test_a_hook_sees_each_client(void **state)
     (void)state;
     struct hook h = {.how = ACCEPT, .expected = &client};
     torc_server *s;
-    char *address = server_with(&s, checked(&h, TORC_CLIENT_CERTIFICATES_OPTIONAL), 0);
+    char *address = server_with(&s, checked(&h, TORC_CLIENT_CERTIFICATES_OPTIONAL), 0, 0);
     torc_log_set_sink(on_line, NULL);
     assert_int_equal(torc_log_set_levels("server=info"), 0);
     expect(address, &root, &client, CLIENT);
@@ -374,7 +376,7 @@ static void test_a_hook_answers_later(void **state)
     struct hook h = {.how = LATER, .expected = &client};
     torc_server *s;
     pthread_t thread;
-    char *address = server_with(&s, checked(&h, 0), 60000);
+    char *address = server_with(&s, checked(&h, 0), 60000, 0);
     pthread_create(&thread, NULL, accept_later, &h);
     expect(address, &root, &client, CLIENT);
     pthread_join(thread, NULL);
@@ -392,7 +394,7 @@ static void test_a_hook_that_does_not_answer(void **state)
     for (int ends = 0; ends < 2; ends++) {
         struct hook h = {.how = LATER, .expected = &client};
         torc_server *s;
-        char *address = server_with(&s, checked(&h, 0), ends ? 60000 : 200);
+        char *address = server_with(&s, checked(&h, 0), ends ? 60000 : 200, 0);
         pthread_t thread;
         torc_log_set_sink(on_line, NULL);
         assert_int_equal(torc_log_set_levels("server=info"), 0);
@@ -426,6 +428,32 @@ static void test_a_hook_that_does_not_answer(void **state)
         torc_log_set_sink(NULL, NULL);
         torc_free(address);
     }
+}
+
+/* Of two clients that say nothing the first makes room for the second: its handshake has failed. */
+static void test_a_handshake_makes_room(void **state)
+{
+    (void)state;
+    torc_server *s;
+    char *address = server_with(&s, texts(NULL, 0), 60000, 1);
+    struct sockaddr_in to = {.sin_family = AF_INET,
+                             .sin_port = htons((uint16_t)strtoul(strrchr(address, ':') + 1, NULL, 10)),
+                             .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    int fds[2];
+    for (int i = 0; i < 2; i++) {
+        fds[i] = socket(AF_INET, SOCK_STREAM, 0);
+        assert_int_equal(connect(fds[i], (struct sockaddr *)&to, sizeof(to)), 0);
+    }
+    char end;
+    assert_int_equal(read(fds[0], &end, 1), 0);
+    while (torc_server_count(s, TORC_SERVER_OPEN_CONNECTIONS) != 1)
+        sched_yield();
+    assert_int_equal(torc_server_count(s, TORC_SERVER_CONNECTIONS), 2);
+    assert_int_equal(torc_server_count(s, TORC_SERVER_FAILED_HANDSHAKES), 1);
+    for (int i = 0; i < 2; i++)
+        close(fds[i]);
+    torc_server_free(s);
+    torc_free(address);
 }
 
 static void expect_error(torc_credentials *c, torc_error **error, const char *part)
@@ -484,9 +512,13 @@ static void test_misuse(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_address_has_its_own),    cmocka_unit_test(test_files_are_reloaded),
-        cmocka_unit_test(test_a_hook_sees_each_client),     cmocka_unit_test(test_a_hook_answers_later),
-        cmocka_unit_test(test_a_hook_that_does_not_answer), cmocka_unit_test(test_misuse),
+        cmocka_unit_test(test_each_address_has_its_own),
+        cmocka_unit_test(test_files_are_reloaded),
+        cmocka_unit_test(test_a_hook_sees_each_client),
+        cmocka_unit_test(test_a_hook_answers_later),
+        cmocka_unit_test(test_a_hook_that_does_not_answer),
+        cmocka_unit_test(test_a_handshake_makes_room),
+        cmocka_unit_test(test_misuse),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
