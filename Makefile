@@ -42,11 +42,12 @@ demo: deps-build
 
 # check-release, then unit and e2e tests again under the address and undefined-behaviour sanitizers, and the tests of
 # threads (label tsan) under the thread sanitizer. Before the last run of ctest comes the table of the cases that the
-# release tests executed (test/cases.md), so that ctest's closing lines end the output.
+# release tests executed (test/cases.md), so that ctest's closing lines end the output. One test more than there are cores
+# runs at a time under the address sanitizer: most of those tests wait for a while.
 check: check-release
 	@cmake --preset asan -DTORC_WERROR=$(WERROR) >/dev/null
 	cmake --build $(ASAN) -j $(JOBS)
-	ctest --test-dir $(ASAN) -j $(JOBS) -L 'unit|model|e2e' --output-on-failure
+	ctest --test-dir $(ASAN) -j $$(($(JOBS) + 1)) -L 'unit|model|e2e' --output-on-failure
 	@cmake --preset tsan -DTORC_WERROR=$(WERROR) >/dev/null
 	cmake --build $(TSAN) -j $(JOBS) --target torc_tsan_tests
 	@scripts/case-table $(BUILD)/cases
