@@ -78,7 +78,8 @@ def test_bytes_as_before():
         refused(address, "shop.Orders/Get", "--reflect", says="the server has neither grpc.reflection.v1 nor grpc.reflection.v1alpha")
         same(json.loads(run("call", address, "shop.Orders/Get", "-d", "@", "-o", "json", stdin="whole").stdout.splitlines()[0])["call"]["response_hex"],
              b"whole".hex())
-    (call,), _ = calls(free_address(), "shop.Orders/Get", "-d", "{}", status=1)
+    refused(gone := free_address(), "shop.Orders/Get", "-d", "{}", says=f"reflection of {gone}: UNAVAILABLE: ")
+    (call,), _ = calls(gone, "shop.Orders/Get", "-d", "{}", "--raw", status=1)
     same(call["status"], "UNAVAILABLE")
 
 
@@ -101,6 +102,16 @@ def test_any_of_a_bad_type():
         got = [json.loads(line)["call"]["response"] for line in done.stdout.splitlines()[:3]]
         same(got, [{"extra": {"@type": "type.googleapis.com/shop.extra.Note", "@value": ""}}] * 3)
         check(done.stderr.count("shop.Lost") == 1, done.stderr)
+
+
+def test_time_of_all_questions():
+    """The deadline is of all questions together, on however many streams."""
+    with server("mute_any") as address:
+        parts = [{"extra": {"@type": f"type.googleapis.com/shop.Unheard{i}", "@value": "CAE="}} for i in range(5)]
+        done = run("call", "--deadline", "3", address, "shop.Orders/Get", "-d", json.dumps({"parts": parts}), "-o", "json", status=None)
+        said = done.stderr.splitlines()
+        check(len(said) >= 5 and all("DEADLINE_EXCEEDED: the 3000 ms for all questions are over" in line for line in said[1:]), done.stderr)
+        check(f"reflection of {address}: DEADLINE_EXCEEDED" in said[0], said[0])
 
 
 def test_extensions():
@@ -131,6 +142,22 @@ def test_streams():
         same(messages(address, "shop.Orders/Chat", "-d", "@", stdin=many)[1]["messages"], {"sent": 300, "received": 300})
         shown = run("call", address, "shop.Orders/Watch", "-d", '{"id": "5"}').stdout
         check(shown.startswith('#0     message 0\n{\n  "id": "5"\n}\n#0     message 1') and "1 sent, 3 received" in shown, shown)
+
+
+def test_a_response_too_many():
+    """A method that has one response ends at the second: a server may send them for ever."""
+    says = "the server sent more than one response to shop.Orders/{}, which has one"
+    with server("talkative") as address:
+        for method, *more in (("Load", "--reflect"), ("Get", "--timing", "--reflect"), ("Get", "--timing")):
+            (call,), _ = calls("--deadline", "60", address, f"shop.Orders/{method}", *more, "-d", "{}" if "--reflect" in more else "x", status=1)
+            same((call["status"], call["message"]), ("INTERNAL", says.format(method)))
+        figures = json.loads(run("bench", "-n", "2", "--deadline", "60", "-o", "json", address, "shop.Orders/Load", "-d", "{}", status=1).stdout)["bench"]
+        same(figures["by_status"], {"INTERNAL": 2})
+    with server("taciturn") as address:
+        (call,), _ = calls(address, "shop.Orders/Load", "-d", "{}", status=1)
+        same((call["status"], call["response_error"]), ("OK", "the method has one response, and the server sent none"))
+    with server() as address:
+        same(calls("--timing", address, "shop.Orders/Get", "-d", "x")[1]["ok"], 1)
 
 
 def test_interactive():
@@ -309,5 +336,6 @@ def test_mesh():
             check("shop.Orders" in run("list", "xds:///shop", env=env).stdout.splitlines(), "list")
 
 
-main(test_unary, test_bytes_as_before, test_any, test_any_of_a_bad_type, test_extensions, test_streams, test_interactive, test_terminal, test_text, test_tls,
+main(test_unary, test_bytes_as_before, test_any, test_any_of_a_bad_type, test_time_of_all_questions, test_extensions, test_streams,
+     test_a_response_too_many, test_interactive, test_terminal, test_text, test_tls,
      test_requests_that_do_not_fit, test_responses_that_do_not_fit, test_details, test_options, test_dry_run_asks_nobody, test_guide, test_mesh)

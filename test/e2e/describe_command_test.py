@@ -131,6 +131,11 @@ HOSTILE = [
     ("lacking", "shop.Lost"),
     ("extended", "shop.M has more than 1024 extensions"),
     ("ends", "the server ended the stream without an answer"),
+    ("denied", "PERMISSION_DENIED: not\\u001b[2J for you"),
+    ("unauthenticated", "UNAUTHENTICATED: not\\u001b[2J for you"),
+    ("unavailable", "UNAVAILABLE: not\\u001b[2J for you"),
+    ("overdue", "DEADLINE_EXCEEDED: not\\u001b[2J for you"),
+    ("broken", "INTERNAL: not\\u001b[2J for you"),
 ]
 
 
@@ -140,8 +145,14 @@ def test_hostile_servers():
             said = refused("describe", "--deadline", "60", address, "shop.Orders", says=says)
             check(len(said.splitlines()) == 1, f"{mode}: {said}")
             refused("call", "--reflect", "--deadline", "60", address, "shop.Orders/Get", says=says)
+            done = run("call", "--deadline", "60", "-d", "{}", address, "shop.Orders/Get", status=1)
+            check(says in done.stderr and not done.stdout, f"{mode}: only UNIMPLEMENTED is no reflection: {done}")
     with server("silent") as address:
         refused("describe", "--deadline", "0.2", address, "shop.Orders", says=f"reflection of {address}: DEADLINE_EXCEEDED")
+    with server("extensible") as address:
+        run("describe", address, "shop.Orders")
+    with server("refuses") as address:
+        check(1024 < len(refused("describe", address, "shop.Orders", says="luck")) < 1300, "the text of a server's error is cut")
     with server("circle") as address:
         check("rpc Get (.shop.A) returns (.shop.A);" in run("describe", address, "shop.Orders").stdout, "files that import each other")
 

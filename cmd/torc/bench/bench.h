@@ -85,7 +85,7 @@ struct bench_call {
     uint64_t begin_ns; /* with --rps: the intended start */
     enum bench_phase phase;
     torc_stream *stream; /* of methods with streams */
-    uint64_t sent;
+    uint64_t sent, received;
     bool half_closed;
     struct bench_call *next, *prev; /* those under way; `next`: in the free list */
 };

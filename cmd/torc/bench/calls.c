@@ -95,6 +95,8 @@ static void on_message(torc_stream *stream, const torc_message *message, void *a
 {
     struct bench_call *c = arg;
     (void)message;
+    if (!request_take_response(&c->bench->types, stream, ++c->received))
+        return;
     if (is_counted(c))
         c->bench->received++;
     torc_stream_want(stream, 1);

@@ -126,8 +126,9 @@ static void on_end(struct one_call *c, const torc_result *result, uint64_t laten
         char *json = response_text(r, o.response, &why), *details = request_details(&r->types, result);
         o.json = json;
         o.json_error = why.len ? tc_buf_cstr(&why) : NULL;
-        if (r->types.method && !torc_schema_method_server_streams(r->types.method) && c->received > 1) {
-            o.json_error = "the method has one response, and the server sent more";
+        if (o.is_stream && !torc_schema_method_server_streams(r->types.method) && !c->received &&
+            !torc_result_code(result)) {
+            o.json_error = "the method has one response, and the server sent none";
             r->failed = true;
         }
         o.details = details;

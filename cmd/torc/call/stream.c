@@ -48,7 +48,9 @@ static void on_headers(torc_stream *stream, const torc_metadata *headers, void *
 static void on_message(torc_stream *stream, const torc_message *message, void *arg)
 {
     struct one_call *c = arg;
-    if (!c->received++) {
+    if (!request_take_response(&c->run->types, stream, ++c->received))
+        return;
+    if (c->received == 1) {
         c->first_us = since_start_us(c);
         if (c->run->args.explain)
             c->explain = tc_strdup(tc_call_explain(&stream->core));

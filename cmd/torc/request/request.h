@@ -99,6 +99,9 @@ char *request_show(struct request_types *t, const torc_schema_message *type, con
                    struct tc_buf *why);
 /* Returns the details of a status as a JSON array, for tc_free; NULL if there are none. */
 char *request_details(struct request_types *t, const torc_result *result);
+/* Called in on_message with the nth response of an RPC, from 1. Returns false after it ended an RPC whose method has
+ * one response. */
+bool request_take_response(const struct request_types *t, torc_stream *stream, uint64_t n);
 /* Reads one JSON value, or a message of --format text, as a request. */
 int request_read(struct request_types *t, struct tc_slice text, struct tc_buf *out);
 void request_types_fini(struct request_types *t);

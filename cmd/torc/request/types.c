@@ -6,6 +6,7 @@
  * Details of errors have types of their own, those of google.rpc, which the command knows without asking. */
 #include <stdio.h>
 
+#include "api/call_object.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/mem.h"
@@ -34,8 +35,10 @@ static int no_method(const struct request_types *t, const char *service)
 
 static int look_up(struct request_types *t, const char *service)
 {
+    t->schema.hint = request_typed(t->args) ? "" : " (--raw sends the request as bytes)";
     int rc = schema_need(&t->schema, service);
-    const char *why = tc_buf_cstr(&t->schema.reflect.why);
+    const char *why = tc_buf_cstr(&t->schema.reflect.why), *hint = t->schema.hint;
+    t->schema.hint = NULL;
     if (rc == SCHEMA_NO_REFLECTION && !request_typed(t->args)) {
         fprintf(stderr, "torc %s: the request is sent as bytes (--raw does that without asking): ", t->command);
         struct tc_buf shown = {0};
@@ -46,7 +49,7 @@ static int look_up(struct request_types *t, const char *service)
     if (rc == SCHEMA_ABSENT && !*why)
         return cli_fail(t->command, "no file has the service '" TC_SHOWN "'", TC_SHOW(service));
     if (rc == SCHEMA_NO_REFLECTION || rc == SCHEMA_ABSENT)
-        return cli_fail(t->command, "%s%s", why, request_typed(t->args) ? "" : " (--raw sends the request as bytes)");
+        return cli_fail(t->command, "%s%s", why, hint);
     if (rc != 0)
         return rc;
     t->method = torc_schema_find_method(t->schema.types, t->path);
@@ -281,6 +284,16 @@ char *request_details(struct request_types *t, const torc_result *result)
     if (out.len)
         tc_buf_append_char(&out, ']');
     return out.len ? tc_buf_take(&out) : NULL;
+}
+
+bool request_take_response(const struct request_types *t, torc_stream *stream, uint64_t n)
+{
+    bool fits = n == 1 || (t->method && torc_schema_method_server_streams(t->method));
+    if (!fits)
+        tc_call_fail(&stream->core,
+                     tc_status_make(TORC_STATUS_INTERNAL, TORC_LAYER_HTTP2,
+                                    "the server sent more than one response to %s, which has one", t->path));
+    return fits;
 }
 
 void request_types_fini(struct request_types *t)

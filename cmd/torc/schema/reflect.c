@@ -1,10 +1,12 @@
 /* Asks a server for its .proto files.
  *
- * Questions and answers alternate on one stream, which has a deadline for all of them. A server is not trusted: each
- * answer must be of the kind that was asked for, hold the file that was asked for, and stay within the limits below.
+ * Questions and answers alternate on a stream. All streams of a command together have one deadline. A server is not
+ * trusted: each answer must be of the kind that was asked for, hold the file that was asked for, and stay within the
+ * limits below. Only UNIMPLEMENTED means that the server has no reflection; any other failure is told as it is.
  * Imports are followed breadth first over the index of files, where each file has the depth at which it was found. */
 #include "schema/reflect.h"
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/vec.h"
 #include "proto/wire.h"
@@ -40,10 +42,17 @@ static TC_PRINTF(3, 4) int fail(struct reflect *r, int code, const char *fmt, ..
     return code;
 }
 
+static uint64_t now_ns(void)
+{
+    return tc_system_clock.monotonic_ns(NULL);
+}
+
 void reflect_rest(struct reflect *r)
 {
     torc_message_unref(r->kept);
     r->kept = NULL;
+    if (r->stream)
+        r->spent_ns += now_ns() - r->opened_ns;
     torc_stream_free(r->stream);
     r->stream = NULL;
     r->answered = false;
@@ -63,11 +72,16 @@ static const char *method_of(const struct reflect *r)
 
 static int open_stream(struct reflect *r)
 {
-    struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = r->timeout_ms, .metadata = r->metadata,
+    int64_t left_ms = r->timeout_ms > 0 ? r->timeout_ms - (int64_t)(r->spent_ns / TC_NS_PER_MS) : r->timeout_ms;
+    if (r->timeout_ms > 0 && left_ms <= 0)
+        return fail(r, REFLECT_FAILED, "DEADLINE_EXCEEDED: the %lld ms for all questions are over",
+                    (long long)r->timeout_ms);
+    r->opened_ns = now_ns();
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = left_ms, .metadata = r->metadata,
                                   .max_receive_message_bytes = MAX_MESSAGE, .wait_for_ready = r->wait_for_ready};
     torc_error *error = NULL;
     r->stream = torc_stream_open(r->channel, method_of(r), &o, &error);
-    int rc = r->stream ? REFLECT_OK : fail(r, REFLECT_UNAVAILABLE, "%s", torc_error_text(error));
+    int rc = r->stream ? REFLECT_OK : fail(r, REFLECT_FAILED, "%s", torc_error_text(error));
     torc_error_free(error);
     return rc;
 }
@@ -77,16 +91,15 @@ static int on_end(struct reflect *r)
 {
     torc_result *result = torc_stream_finish(r->stream);
     int code = torc_result_code(result), rc = REFLECT_FAILED;
-    bool answered = r->answered;
-    if (code == TORC_STATUS_UNIMPLEMENTED && !r->alpha && !answered) {
+    bool absent = code == TORC_STATUS_UNIMPLEMENTED && !r->answered;
+    if (absent && !r->alpha) {
         r->alpha = true;
         rc = REFLECT_OK;
-    } else if (code == TORC_STATUS_UNIMPLEMENTED && !answered) {
-        rc = fail(r, REFLECT_UNAVAILABLE, "the server has neither grpc.reflection.v1 nor grpc.reflection.v1alpha");
+    } else if (absent) {
+        rc = fail(r, REFLECT_ABSENT, "the server has neither grpc.reflection.v1 nor grpc.reflection.v1alpha");
     } else if (code == TORC_STATUS_OK) {
         fail(r, rc, "the server ended the stream without an answer");
     } else {
-        rc = answered || code == TORC_STATUS_RESOURCE_EXHAUSTED ? REFLECT_FAILED : REFLECT_UNAVAILABLE;
         fail(r, rc, "%s: %s", torc_status_code_name(code), torc_result_text(result));
     }
     torc_result_free(result);

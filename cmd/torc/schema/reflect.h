@@ -9,19 +9,21 @@
 
 enum {
     REFLECT_OK,
-    REFLECT_NOT_FOUND,   /* the server answered that it does not have that */
-    REFLECT_UNAVAILABLE, /* the RPC failed before any answer: the server has no reflection, or cannot be reached */
-    REFLECT_FAILED,      /* the server answers what cannot be */
+    REFLECT_NOT_FOUND, /* the server answered that it does not have that */
+    REFLECT_ABSENT,    /* the server has no reflection: UNIMPLEMENTED before any answer */
+    REFLECT_FAILED,    /* the RPC failed, or the server answers what cannot be */
 };
 
 /* All zero but `channel`, `metadata`, `timeout_ms` and `wait_for_ready`, which the caller sets. */
 struct reflect {
     torc_channel *channel;         /* borrowed */
     const torc_metadata *metadata; /* of the reflection's own RPC; borrowed; NULL: none */
-    int64_t timeout_ms;            /* of all that is asked between two reflect_rest */
+    int64_t timeout_ms;            /* for all that is asked, on every stream; -1: none */
     bool wait_for_ready;
 
     torc_stream *stream;
+    uint64_t opened_ns; /* the stream */
+    uint64_t spent_ns;  /* on streams that ended */
     bool alpha;         /* the server has v1alpha alone */
     bool answered;      /* the stream has had an answer */
     size_t n_bytes;     /* of answers, ever */

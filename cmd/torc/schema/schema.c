@@ -105,10 +105,10 @@ int schema_need(struct schema *s, const char *symbol)
         return schema_link(s);
     case REFLECT_NOT_FOUND:
         return SCHEMA_ABSENT;
-    case REFLECT_UNAVAILABLE:
+    case REFLECT_ABSENT:
         return SCHEMA_NO_REFLECTION;
     default:
-        return cli_fail(s->command, "%s", tc_buf_cstr(&s->reflect.why));
+        return cli_fail(s->command, "%s%s", tc_buf_cstr(&s->reflect.why), s->hint ? s->hint : "");
     }
 }
 

@@ -12,6 +12,7 @@
 
 struct schema {
     const char *command; /* for messages */
+    const char *hint;    /* behind the text of a failed reflection; NULL: none */
     struct tc_descriptor_index files;
     torc_schema *types;     /* the files that could be linked */
     size_t n_linked;        /* files that were tried */
@@ -27,8 +28,8 @@ int schema_load(struct schema *s, const struct schema_args *a);
 int schema_link(struct schema *s);
 
 /* Looks for what defines a full name, in the files and then at the server, and links. Returns 0 when it is there,
- * SCHEMA_ABSENT when nobody has it (nothing is printed then), SCHEMA_NO_REFLECTION when the server has no reflection or
- * cannot be reached (the text is in s->reflect), CLI_FAILED. */
+ * SCHEMA_ABSENT when nobody has it (nothing is printed then), SCHEMA_NO_REFLECTION when the server has no reflection
+ * (the text is in s->reflect), CLI_FAILED. */
 enum { SCHEMA_ABSENT = 16, SCHEMA_NO_REFLECTION = 17 };
 int schema_need(struct schema *s, const char *symbol);
 

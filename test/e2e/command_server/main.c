@@ -1,9 +1,10 @@
 /* A server for the tests of torc call, list and describe: shop.Orders, whose methods echo, and reflection that is good
- * or hostile. usage: command_server MODE SET. SET: descriptors of shop.proto and the files beside it. Prints "listening ADDR"
- * and serves until SIGTERM.
+ * or hostile. usage: command_server MODE SET. SET: descriptors of shop.proto and the files beside it. Prints "listening
+ * ADDR" and serves until SIGTERM.
  *
- * MODE: good, none, alpha (v1alpha alone), or the name of a row of `modes`. A hostile mode answers questions about
- * files by what its function writes. Handlers run on a pool, so that they may wait. */
+ * MODE: good, none, alpha (v1alpha alone), talkative and taciturn (methods with one response send it without end, or
+ * none), or the name of a row of `modes`. A hostile mode answers questions about files by what its function writes;
+ * with a status, v1 ends with that and v1alpha is good. Handlers run on a pool, so that they may wait. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,6 +34,7 @@ struct question {
 };
 
 static struct tc_buf set;
+static bool talkative, taciturn;
 
 /* --- descriptors by hand --- */
 
@@ -219,8 +221,10 @@ static bool no_file(const struct question *q, struct tc_buf *answer)
 
 static bool refuses(const struct question *q, struct tc_buf *answer)
 {
+    char text[3000];
     (void)q;
-    answer_error(answer, 13, "no\x1b[2J luck");
+    snprintf(text, sizeof(text), "no\x1b[2J luck%2900s", "far");
+    answer_error(answer, 13, text);
     return true;
 }
 
@@ -281,15 +285,44 @@ static bool circle(const struct question *q, struct tc_buf *answer)
     return true;
 }
 
+/* Appends a message with extensions 100 to 65535. */
+static void add_extensible(struct tc_buf *file, const char *name)
+{
+    struct tc_buf m = {0};
+    tc_wire_append(&m, 1, tc_slice_str(name));
+    tc_wire_append(&m, 5, tc_slice_str("\x08\x64\x10\x80\x80\x04"));
+    tc_wire_append(file, 4, tc_buf_slice(&m));
+    tc_buf_fini(&m);
+}
+
+/* Seventy messages may have extensions. Questions about more than 64 get no answer that can be read. */
+static bool extensible(const struct question *q, struct tc_buf *answer)
+{
+    struct tc_buf file = {0};
+    char name[16];
+    if (q->n > 64)
+        return garbage(q, answer);
+    if (q->n) {
+        answer_error(answer, TORC_STATUS_NOT_FOUND, "none");
+        return true;
+    }
+    begin_file(&file, "a.proto", NULL);
+    for (int i = 0; i < 70; i++) {
+        snprintf(name, sizeof(name), "M%d", i);
+        add_extensible(&file, name);
+    }
+    add_service(&file, ".shop.M0");
+    answer_file(answer, &file);
+    return true;
+}
+
 /* A message that has 5,000 extensions, says the server. */
 static bool extended(const struct question *q, struct tc_buf *answer)
 {
-    struct tc_buf file = {0}, m = {0}, list = {0}, numbers = {0};
+    struct tc_buf file = {0}, list = {0}, numbers = {0};
     if (q->n == 0) {
         begin_file(&file, "a.proto", NULL);
-        tc_wire_append(&m, 1, tc_slice_str("M"));
-        tc_wire_append(&m, 5, tc_slice_str("\x08\x64\x10\x80\x80\x04")); /* extensions 100 to 65535 */
-        tc_wire_append(&file, 4, tc_buf_slice(&m));
+        add_extensible(&file, "M");
         add_service(&file, ".shop.M");
         answer_file(answer, &file);
     } else {
@@ -300,7 +333,6 @@ static bool extended(const struct question *q, struct tc_buf *answer)
     }
     tc_buf_fini(&numbers);
     tc_buf_fini(&list);
-    tc_buf_fini(&m);
     return true;
 }
 
@@ -327,29 +359,48 @@ static bool bad_any(const struct question *q, struct tc_buf *answer)
     return true;
 }
 
+/* The types of the service are good. About the type of an Any the server says nothing. */
+static bool mute_any(const struct question *q, struct tc_buf *answer)
+{
+    bool service = tc_slice_eq_str(q->name, "shop.Orders");
+    if (service)
+        tc_wire_append(answer, FILES, tc_buf_slice(&set)); /* both have the files in field 1 */
+    else if (q->kind != FILE_CONTAINING_SYMBOL)
+        answer_error(answer, TORC_STATUS_NOT_FOUND, "not known here");
+    return service || q->kind != FILE_CONTAINING_SYMBOL;
+}
+
 static const struct mode {
     const char *name;
     bool (*answer)(const struct question *q, struct tc_buf *answer);
+    int status; /* of the end of v1, where `answer` is NULL */
 } modes[] = {
-    {"other", other},
-    {"same", same},
-    {"chain", chain},
-    {"wide", wide},
-    {"huge", huge},
-    {"heavy", heavy},
-    {"garbage", garbage},
-    {"garbage_file", garbage_file},
-    {"other_kind", other_kind},
-    {"no_file", no_file},
-    {"refuses", refuses},
-    {"silent", silent},
-    {"evil_name", evil_name},
-    {"conflict", conflict},
-    {"lacking", lacking},
-    {"circle", circle},
-    {"ends", NULL},
-    {"extended", extended},
-    {"bad_any", bad_any},
+    {"other", other, TORC_STATUS_OK},
+    {"same", same, TORC_STATUS_OK},
+    {"chain", chain, TORC_STATUS_OK},
+    {"wide", wide, TORC_STATUS_OK},
+    {"huge", huge, TORC_STATUS_OK},
+    {"heavy", heavy, TORC_STATUS_OK},
+    {"garbage", garbage, TORC_STATUS_OK},
+    {"garbage_file", garbage_file, TORC_STATUS_OK},
+    {"other_kind", other_kind, TORC_STATUS_OK},
+    {"no_file", no_file, TORC_STATUS_OK},
+    {"refuses", refuses, TORC_STATUS_OK},
+    {"silent", silent, TORC_STATUS_OK},
+    {"evil_name", evil_name, TORC_STATUS_OK},
+    {"conflict", conflict, TORC_STATUS_OK},
+    {"lacking", lacking, TORC_STATUS_OK},
+    {"circle", circle, TORC_STATUS_OK},
+    {"ends", NULL, TORC_STATUS_OK},
+    {"denied", NULL, TORC_STATUS_PERMISSION_DENIED},
+    {"unauthenticated", NULL, TORC_STATUS_UNAUTHENTICATED},
+    {"unavailable", NULL, TORC_STATUS_UNAVAILABLE},
+    {"overdue", NULL, TORC_STATUS_DEADLINE_EXCEEDED},
+    {"broken", NULL, TORC_STATUS_INTERNAL},
+    {"extended", extended, TORC_STATUS_OK},
+    {"extensible", extensible, TORC_STATUS_OK},
+    {"bad_any", bad_any, TORC_STATUS_OK},
+    {"mute_any", mute_any, TORC_STATUS_OK},
 };
 
 static void on_reflection(torc_server_call *call, void *arg)
@@ -371,7 +422,7 @@ static void on_reflection(torc_server_call *call, void *arg)
         q.n += more;
         tc_buf_fini(&answer);
     }
-    torc_server_call_finish(call, TORC_STATUS_OK, NULL, NULL);
+    torc_server_call_finish(call, mode->status, mode->status ? "not\x1b[2J for you" : NULL, NULL);
 }
 
 /* v1alpha alone: every file in answer to everything. */
@@ -449,35 +500,51 @@ static void on_order(torc_server_call *call, void *arg)
         for (int i = 0; i < 3 && (strcmp(method, "Watch") == 0 || (strcmp(method, "Chat") == 0 && i == 0)); i++)
             torc_server_call_send(call, last.data, last.len, 0, -1);
     }
+    while (talkative && torc_server_call_send(call, last.data, last.len, 0, -1) == 0)
+        continue;
     if (strcmp(method, "Fail") == 0)
         fail_with_details(call);
-    else if (strcmp(method, "Get") == 0 || strcmp(method, "Load") == 0)
+    else if (!taciturn && (strcmp(method, "Get") == 0 || strcmp(method, "Load") == 0))
         torc_server_call_reply(call, last.data, last.len);
     else
         torc_server_call_finish(call, TORC_STATUS_OK, NULL, NULL);
     tc_buf_fini(&last);
 }
 
-/* Registers the reflection of a mode. */
-static bool add_reflection(torc_server *server, const char *name, torc_reflection **reflection, torc_error **error)
+/* Registers hostile reflection of a version. */
+static bool add_version(torc_server *server, const char *version, const struct mode *mode,
+                        const struct torc_method_options *o, torc_error **error)
 {
-    static const struct mode alpha = {"alpha", all_files};
-    struct torc_handler h = {TORC_SIZE(torc_handler), .stream = on_reflection};
+    struct torc_handler h = {TORC_SIZE(torc_handler), .stream = on_reflection, .arg = (void *)(uintptr_t)mode};
+    char *service = tc_asprintf("grpc.reflection.%s.ServerReflection", version);
+    char *path = tc_asprintf("/%s/ServerReflectionInfo", service);
+    bool added =
+        torc_server_add_method(server, path, &h, error) == 0 && torc_server_limit(server, service, o, error) == 0;
+    tc_free(path);
+    tc_free(service);
+    return added;
+}
+
+/* Registers the reflection of a mode. */
+static bool add_reflection(torc_server *server, const char *name, torc_reflection **reflection,
+                           const struct torc_method_options *o, torc_error **error)
+{
+    static const struct mode alpha = {"alpha", all_files, TORC_STATUS_OK};
+    talkative = strcmp(name, "talkative") == 0;
+    taciturn = strcmp(name, "taciturn") == 0;
     if (strcmp(name, "none") == 0)
         return true;
-    if (strcmp(name, "good") == 0) {
+    if (strcmp(name, "good") == 0 || talkative || taciturn) {
         *reflection = torc_reflection_new(server, error);
         return *reflection && torc_reflection_add_set(*reflection, set.data, set.len, error) == 0;
     }
-    h.arg = strcmp(name, "alpha") == 0 ? (void *)&alpha : NULL;
+    if (strcmp(name, "alpha") == 0)
+        return add_version(server, "v1alpha", &alpha, o, error);
     for (size_t i = 0; i < TC_ARRAY_LEN(modes); i++)
         if (strcmp(modes[i].name, name) == 0)
-            h.arg = (void *)&modes[i];
-    return h.arg &&
-           torc_server_add_method(server,
-                                  h.arg == &alpha ? "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
-                                                  : "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
-                                  &h, error) == 0;
+            return add_version(server, "v1", &modes[i], o, error) &&
+                   (!modes[i].status || add_version(server, "v1alpha", &alpha, o, error));
+    return false;
 }
 
 static bool read_set(const char *path)
@@ -510,13 +577,8 @@ int main(int argc, char **argv)
         torc_server_add_method(server, path, &orders, &error);
     }
     struct torc_method_options o = {TORC_SIZE(torc_method_options), .pool = pool};
-    bool added = add_reflection(server, argv[1], &reflection, &error);
+    bool added = add_reflection(server, argv[1], &reflection, &o, &error);
     torc_server_limit(server, "shop.Orders", &o, &error);
-    if (!reflection && strcmp(argv[1], "none") != 0)
-        torc_server_limit(server,
-                          strcmp(argv[1], "alpha") == 0 ? "grpc.reflection.v1alpha.ServerReflection"
-                                                        : "grpc.reflection.v1.ServerReflection",
-                          &o, &error);
     torc_server_listen(server, "127.0.0.1:0", torc_credentials_insecure(), &bound, &error);
     if (!added || torc_server_start(server, &error) != 0)
         return fprintf(stderr, "command_server: %s\n", error ? torc_error_text(error) : "no such mode"), 1;
