@@ -16,7 +16,7 @@ GENERATOR := $(if $(wildcard $(BUILD)/CMakeCache.txt),,-G Ninja)
 CONFIGURE = cmake -S . -B $(BUILD) $(GENERATOR) -DCMAKE_BUILD_TYPE=RelWithDebInfo -DTORC_WERROR=$(WERROR) -DCMAKE_INSTALL_PREFIX=$(PREFIX) $(CMAKE_ARGS) >/dev/null
 INSTALL_DEPS := scripts/install-deps $(if $(filter no,$(DEPS)),--check)
 
-.PHONY: all demo check check-release check-more sim sim-mutants fuzz interop bench bench-check install uninstall dist tidy coverage reference deps-build deps-named deps-check abi-dump format clean
+.PHONY: all demo check check-release check-more sim sim-mutants fuzz interop bench bench-check install uninstall dist tidy coverage reference docs deps-build deps-named deps-check abi-dump format clean
 all: $(BUILD)/build.ninja
 	@$(if $(CMAKE_ARGS),$(CONFIGURE))
 	@cmake --build $(BUILD) -j $(JOBS) --target torc_products
@@ -137,6 +137,12 @@ coverage: deps-named
 # The reference of the API, by Doxygen: build/reference/html/index.html.
 reference:
 	@scripts/reference $(BUILD)/reference
+
+# The documentation as a site: build/docs/html/index.html, which needs no network and no server. A warning is an error.
+docs:
+	@scripts/install-deps --check docs
+	@scripts/docs $(BUILD)/docs
+	@echo $(BUILD)/docs/html/index.html
 
 # Makes the ABI of include/torc the committed one (abi/): a change that CHANGELOG.md names.
 abi-dump: deps-named
