@@ -42,7 +42,7 @@ TORC_API torc_reflection *torc_reflection_new(torc_server *server, torc_error **
  * order, also while the server runs. 0, also for a file that was added already and for one of Torc's own. An error, and
  * nothing is added: TORC_EINVAL (NULL), TORC_EUNSUPPORTED (generated code of a newer version), TORC_EPARSE (the bytes
  * are not a FileDescriptorProto), TORC_EEXIST (another file has its name, or defines one of its names; the text says
- * which). */
+ * which), TORC_ELIMIT (all files together would take more than 256 MiB of memory). */
 TORC_API int torc_reflection_add(torc_reflection *reflection, const struct torc_stub_file *file, torc_error **error);
 
 /* Adds the files of a serialised google.protobuf.FileDescriptorSet, as `protoc --include_imports

@@ -1,4 +1,4 @@
-/* XXH64; with seed 0 the hash of A42 for requests and ring entries alike. Pure functions, any thread. */
+/* XXH64; with seed 0 the hash of A42 for requests and ring entries alike. Any thread. */
 #ifndef TC_BASE_HASH_H
 #define TC_BASE_HASH_H
 
@@ -15,5 +15,8 @@ static inline uint64_t tc_xxh64_slice(struct tc_slice s)
 {
     return tc_xxh64(s.data, s.len);
 }
+
+/* For hash tables alone: the seed is drawn at random, once in a process. */
+unsigned tc_table_hash(const void *data, size_t len);
 
 #endif

@@ -4,7 +4,8 @@
  * A file is walked twice. The first walk checks: the bytes can be read, and nobody else has its names. The second walk
  * adds, and cannot fail. `rules` says which fields of which descriptor are descriptors that have a name.
  *
- * One table has all that can be looked up: an entry's key is a letter (`what`) and a name. */
+ * One table has all that can be looked up: an entry's key is a letter (`what`) and a name; an extension has its number
+ * between the two. The table keeps the order of addition, so that the last file's entries are the last. */
 #include "proto/descriptor_index.h"
 
 #include "base/buf.h"
@@ -15,13 +16,14 @@
 enum { MAX_DEPTH = 100, MAX_NAME = 4096 };
 
 /* The ways to find an entry. */
-enum what { A_FILE = 'f', A_SYMBOL = 's', AN_EXTENDEE = 'x' };
+enum what { A_FILE = 'f', A_SYMBOL = 's', AN_EXTENDEE = 'x', AN_EXTENSION = 'e' };
 
 struct tc_descriptor_entry {
     UT_hash_handle hh;
-    struct tc_descriptor_file *file;            /* of a file and a symbol */
-    struct tc_descriptor_extensions extensions; /* of an extendee */
-    bool message;                               /* the symbol is a message */
+    struct tc_descriptor_file *file;      /* NULL of an extendee */
+    struct tc_descriptor_numbers numbers; /* of an extendee */
+    struct tc_descriptor_entry *extendee; /* of an extension */
+    bool message;                         /* the symbol is a message */
     char key[];
 };
 
@@ -61,6 +63,24 @@ static bool taken(struct walk *w, const char *what, const struct tc_descriptor_f
                              "file " TC_SHOWN ": %s is defined by " TC_SHOWN ", too", TC_SHOW(w->file->name), what,
                              TC_SHOW(by->name));
     return false;
+}
+
+/* Counts memory of the file, in the first walk. */
+static bool room(struct walk *w, size_t bytes)
+{
+    w->file->memory += w->adds ? 0 : bytes;
+    if (w->adds || w->x->memory + w->file->memory <= TC_DESCRIPTOR_INDEX_MAX_BYTES)
+        return true;
+    *w->why = tc_status_make(TORC_STATUS_RESOURCE_EXHAUSTED, TORC_LAYER_CODEC,
+                             "file " TC_SHOWN ": with it the descriptors take more than %d MiB of memory",
+                             TC_SHOW(w->file->name), TC_DESCRIPTOR_INDEX_MAX_BYTES >> 20);
+    return false;
+}
+
+/* The table's and the allocator's share come on top of an entry. */
+static size_t entry_size(struct tc_slice name)
+{
+    return sizeof(struct tc_descriptor_entry) + 48 + name.len;
 }
 
 static bool name_is_good(struct tc_slice name)
@@ -107,48 +127,39 @@ static bool symbol_visit(struct walk *w, enum kind kind, struct tc_buf *name)
 {
     const struct tc_descriptor_entry *other = entry_find(w->x, A_SYMBOL, tc_buf_slice(name));
     if (!w->adds)
-        return !other || taken(w, tc_buf_cstr(name), other->file);
+        return other ? taken(w, tc_buf_cstr(name), other->file) : room(w, entry_size(tc_buf_slice(name)));
     struct tc_descriptor_entry *e = entry_get(w->x, A_SYMBOL, tc_buf_slice(name));
     e->file = w->file;
     e->message = kind == MESSAGE;
     return true;
 }
 
-/* Returns the place of the number among the extensions, or where it belongs. */
-static size_t extension_place(const struct tc_descriptor_extensions *e, int32_t number)
+static struct tc_buf extension_key(struct tc_slice message, int32_t number)
 {
-    size_t low = 0, high = e->list.len;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (e->list.data[middle].number < number)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-const struct tc_descriptor_extensions *tc_descriptor_index_extensions(const struct tc_descriptor_index *x,
-                                                                      struct tc_slice message)
-{
-    const struct tc_descriptor_entry *e = entry_find(x, AN_EXTENDEE, message);
-    return e ? &e->extensions : NULL;
+    struct tc_buf key = {0};
+    tc_buf_append(&key, &number, sizeof(number));
+    tc_buf_append_slice(&key, message);
+    return key;
 }
 
 const struct tc_descriptor_file *tc_descriptor_index_extension(const struct tc_descriptor_index *x,
                                                                struct tc_slice message, int32_t number)
 {
-    const struct tc_descriptor_extensions *e = tc_descriptor_index_extensions(x, message);
-    size_t i = e ? extension_place(e, number) : 0;
-    return e && i < e->list.len && e->list.data[i].number == number ? e->list.data[i].file : NULL;
+    struct tc_buf key = extension_key(message, number);
+    const struct tc_descriptor_entry *e = entry_find(x, AN_EXTENSION, tc_buf_slice(&key));
+    tc_buf_fini(&key);
+    return e ? e->file : NULL;
 }
 
-static void extension_add(struct tc_descriptor_extensions *e, int32_t number, const struct tc_descriptor_file *file)
+static void extension_add(struct walk *w, struct tc_slice message, int32_t number)
 {
-    size_t i = extension_place(e, number), behind = e->list.len - i;
-    tc_vec_push(&e->list);
-    memmove(&e->list.data[i + 1], &e->list.data[i], behind * sizeof(e->list.data[0]));
-    e->list.data[i] = (struct tc_descriptor_extension){number, file};
+    struct tc_buf key = extension_key(message, number);
+    struct tc_descriptor_entry *extendee = entry_get(w->x, AN_EXTENDEE, message);
+    struct tc_descriptor_entry *e = entry_get(w->x, AN_EXTENSION, tc_buf_slice(&key));
+    *tc_vec_push(&extendee->numbers.list) = number;
+    e->file = w->file;
+    e->extendee = extendee;
+    tc_buf_fini(&key);
 }
 
 /* The FieldDescriptorProto of an extension: whose it is, as ".a.M", and its number. */
@@ -165,9 +176,9 @@ static bool extension_visit(struct walk *w, struct tc_slice bytes)
     extendee = tc_slice_of(extendee.data + 1, extendee.len - 1);
     const struct tc_descriptor_file *other = tc_descriptor_index_extension(w->x, extendee, (int32_t)number);
     if (!w->adds)
-        return !other || taken(w, "an extension", other);
+        return other ? taken(w, "an extension", other) : room(w, 2 * entry_size(extendee));
     if (!other)
-        extension_add(&entry_get(w->x, AN_EXTENDEE, extendee)->extensions, (int32_t)number, w->file);
+        extension_add(w, extendee, (int32_t)number);
     return true;
 }
 
@@ -243,12 +254,17 @@ static bool file_visit(struct walk *w)
     return children_visit(w, FILE_KIND, package, w->file->bytes, 0);
 }
 
-static void imports_read(struct tc_descriptor_file *file)
+static bool imports_read(struct walk *w)
 {
     struct tc_wire_field f;
-    for (struct tc_slice rest = file->bytes; rest.len && tc_wire_next(&rest, &f);)
-        if (f.is_bytes && f.number == FILE_IMPORT)
-            *tc_vec_push(&file->imports) = f.value;
+    for (struct tc_slice rest = w->file->bytes; rest.len && tc_wire_next(&rest, &f);) {
+        if (!f.is_bytes || f.number != FILE_IMPORT)
+            continue;
+        if (!room(w, 2 * sizeof(f.value))) /* the list grows by doubling */
+            return false;
+        *tc_vec_push(&w->file->imports) = f.value;
+    }
+    return true;
 }
 
 static int refuse(struct tc_status *why, int rc, const char *what, const char *name)
@@ -269,30 +285,42 @@ int tc_descriptor_index_add(struct tc_descriptor_index *x, struct tc_slice bytes
                                                 : refuse(why, TORC_EEXIST, "another file has the name ", other->name);
     struct tc_descriptor_file *file = file_new(bytes, name);
     struct walk w = {.x = x, .file = file, .why = why};
-    if (!file_visit(&w)) {
+    if (!room(&w, sizeof(*file) + bytes.len + 2 * entry_size(name)) || !imports_read(&w) || !file_visit(&w)) {
         file_free(file);
-        return why->code == TORC_STATUS_ALREADY_EXISTS ? TORC_EEXIST : TORC_EPARSE;
+        return why->code == TORC_STATUS_ALREADY_EXISTS       ? TORC_EEXIST
+               : why->code == TORC_STATUS_RESOURCE_EXHAUSTED ? TORC_ELIMIT
+                                                             : TORC_EPARSE;
     }
+    file->entries_before = HASH_COUNT(x->entries);
     w.adds = true;
     file_visit(&w);
-    imports_read(file);
     file->index = x->files.len;
     *tc_vec_push(&x->files) = file;
     entry_get(x, A_FILE, name)->file = file;
+    x->memory += file->memory;
     return 0;
+}
+
+void tc_descriptor_index_cut(struct tc_descriptor_index *x, size_t n)
+{
+    while (x->files.len > n) {
+        struct tc_descriptor_file *file = x->files.data[--x->files.len];
+        while (HASH_COUNT(x->entries) > file->entries_before) {
+            struct tc_descriptor_entry *e = ELMT_FROM_HH(x->entries->hh.tbl, x->entries->hh.tbl->tail);
+            HASH_DEL(x->entries, e);
+            if (e->extendee)
+                e->extendee->numbers.list.len--;
+            tc_vec_fini(&e->numbers.list);
+            tc_free(e);
+        }
+        x->memory -= file->memory;
+        file_free(file);
+    }
 }
 
 void tc_descriptor_index_fini(struct tc_descriptor_index *x)
 {
-    struct tc_descriptor_entry *e = x->entries, *next;
-    HASH_CLEAR(hh, x->entries);
-    for (; e; e = next) {
-        next = e->hh.next;
-        tc_vec_fini(&e->extensions.list);
-        tc_free(e);
-    }
-    for (size_t i = 0; i < x->files.len; i++)
-        file_free(x->files.data[i]);
+    tc_descriptor_index_cut(x, 0);
     tc_vec_fini(&x->files);
 }
 
@@ -314,4 +342,11 @@ bool tc_descriptor_index_message(const struct tc_descriptor_index *x, struct tc_
 {
     const struct tc_descriptor_entry *e = entry_find(x, A_SYMBOL, name);
     return e && e->message;
+}
+
+const struct tc_descriptor_numbers *tc_descriptor_index_extensions(const struct tc_descriptor_index *x,
+                                                                   struct tc_slice message)
+{
+    const struct tc_descriptor_entry *e = entry_find(x, AN_EXTENDEE, message);
+    return e ? &e->numbers : NULL;
 }

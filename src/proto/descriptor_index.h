@@ -12,17 +12,12 @@ struct tc_descriptor_file {
     char *name;
     struct tc_slice bytes;           /* owned */
     TC_VEC(struct tc_slice) imports; /* names, in `bytes` */
+    size_t memory, entries_before;   /* what the file takes in the index; entries of the files before this file */
 };
 
-/* An extension of a message. */
-struct tc_descriptor_extension {
-    int32_t number;
-    const struct tc_descriptor_file *file;
-};
-
-/* The extensions of a message, by number, ascending. */
-struct tc_descriptor_extensions {
-    TC_VEC(struct tc_descriptor_extension) list;
+/* Numbers of the extensions of a message, in the order of addition. */
+struct tc_descriptor_numbers {
+    TC_VEC(int32_t) list;
 };
 
 struct tc_descriptor_entry;
@@ -31,14 +26,19 @@ struct tc_descriptor_entry;
 struct tc_descriptor_index {
     struct tc_descriptor_entry *entries;
     TC_VEC(struct tc_descriptor_file *) files; /* in the order of addition */
+    size_t memory;                             /* of all files; TC_DESCRIPTOR_INDEX_MAX_BYTES at most */
 };
+
+enum { TC_DESCRIPTOR_INDEX_MAX_BYTES = 256 << 20 };
 
 void tc_descriptor_index_fini(struct tc_descriptor_index *x);
 
 /* Adds a copy of a file. Nothing happens when the index has the same file. TORC_EPARSE: it is malformed. TORC_EEXIST:
- * another file has its name, or defines one of its symbols or extensions. *why then says which, and nothing is
- * added. */
+ * another file has its name, or defines one of its symbols or extensions. TORC_ELIMIT: the index would take more than
+ * TC_DESCRIPTOR_INDEX_MAX_BYTES. *why then says which, and nothing is added. */
 int tc_descriptor_index_add(struct tc_descriptor_index *x, struct tc_slice bytes, struct tc_status *why);
+/* Takes the files from index `n` on out again. */
+void tc_descriptor_index_cut(struct tc_descriptor_index *x, size_t n);
 
 /* Return the file, NULL if there is none: by its name ("a/b.proto"); by the full name of a message, a field, a oneof,
  * an enum, a value, a service, a method or an extension ("a.Outer.Inner"); by an extension of a message ("a.M"). */
@@ -49,7 +49,7 @@ const struct tc_descriptor_file *tc_descriptor_index_extension(const struct tc_d
 /* Returns whether the full name is a message's. */
 bool tc_descriptor_index_message(const struct tc_descriptor_index *x, struct tc_slice name);
 /* Returns the extensions of a message, NULL if it has none. */
-const struct tc_descriptor_extensions *tc_descriptor_index_extensions(const struct tc_descriptor_index *x,
-                                                                      struct tc_slice message);
+const struct tc_descriptor_numbers *tc_descriptor_index_extensions(const struct tc_descriptor_index *x,
+                                                                   struct tc_slice message);
 
 #endif

@@ -102,6 +102,11 @@ def test_any_of_a_bad_type():
         got = [json.loads(line)["call"]["response"] for line in done.stdout.splitlines()[:3]]
         same(got, [{"extra": {"@type": "type.googleapis.com/shop.extra.Note", "@value": ""}}] * 3)
         check(done.stderr.count("shop.Lost") == 1, done.stderr)
+        # Nothing of them is left: a later file may have the name of the one that could not be linked.
+        note, card = ({"extra": {"@type": "type.googleapis.com/shop.extra." + name}} for name in ("Note", "Card"))
+        note["extra"]["@value"] = ""
+        got, _ = messages(address, "shop.Orders/Chat", "--reflect", "-d", json.dumps(note) + json.dumps(card))
+        same(got, [note, card])
 
 
 def test_time_of_all_questions():

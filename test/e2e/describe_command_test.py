@@ -122,6 +122,7 @@ HOSTILE = [
     ("wide", "the server has more than 4096 files"),
     ("huge", "RESOURCE_EXHAUSTED: received message larger than max (67108"),
     ("heavy", "the server sent more than 64 MiB"),
+    ("long_names", "file a.proto: with it the descriptors take more than 256 MiB of memory"),
     ("garbage", 'the answer to symbol "shop.Orders" is not a ServerReflectionResponse'),
     ("garbage_file", "a file of the answer: malformed"),
     ("other_kind", 'the answer to symbol "shop.Orders" is of another kind'),

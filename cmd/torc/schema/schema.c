@@ -89,6 +89,8 @@ int schema_link(struct schema *s)
     }
     if (!error)
         link_new(s, s->types, &error);
+    if (error) /* the index holds what is linked: files of a failed answer must not stand in for those of a later one */
+        tc_descriptor_index_cut(&s->files, s->n_linked);
     s->n_linked = s->files.files.len;
     return error ? cli_fail_error(s->command, error) : 0;
 }
@@ -100,9 +102,11 @@ int schema_need(struct schema *s, const char *symbol)
         return 0;
     if (!s->reflect.channel)
         return SCHEMA_ABSENT;
-    switch (reflect_symbol(&s->reflect, &s->files, name)) {
-    case REFLECT_OK:
+    int rc = reflect_symbol(&s->reflect, &s->files, name);
+    if (rc == REFLECT_OK)
         return schema_link(s);
+    tc_descriptor_index_cut(&s->files, s->n_linked);
+    switch (rc) {
     case REFLECT_NOT_FOUND:
         return SCHEMA_ABSENT;
     case REFLECT_ABSENT:

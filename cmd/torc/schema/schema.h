@@ -15,7 +15,7 @@ struct schema {
     const char *hint;    /* behind the text of a failed reflection; NULL: none */
     struct tc_descriptor_index files;
     torc_schema *types;     /* the files that could be linked */
-    size_t n_linked;        /* files that were tried */
+    size_t n_linked;        /* the first files of `files`, which are linked */
     struct reflect reflect; /* without a channel: reflection is not used */
 };
 

@@ -167,21 +167,32 @@ static void files_append(struct reflection_stream *s, struct tc_buf *out, const 
     tc_vec_fini(&queue);
 }
 
+static int by_number(const void *a, const void *b)
+{
+    int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+    return (x > y) - (x < y);
+}
+
 /* Writes ExtensionNumberResponse: base_type_name = 1, extension_number = 2, packed. */
 static void extensions_append(struct tc_buf *out, const struct tc_descriptor_index *x, struct tc_slice message)
 {
-    const struct tc_descriptor_extensions *e = tc_descriptor_index_extensions(x, message);
-    struct tc_buf body = {0}, numbers = {0};
+    const struct tc_descriptor_numbers *e = tc_descriptor_index_extensions(x, message);
+    struct tc_buf body = {0}, numbers = {0}, sorted = {0};
     if (!e && !tc_descriptor_index_message(x, message)) {
         error_append(out, "unknown message: ", message);
         return;
     }
-    for (size_t i = 0; e && i < e->list.len; i++)
-        tc_wire_append_varint(&numbers, (uint64_t)e->list.data[i].number);
+    if (e) {
+        tc_buf_append(&sorted, e->list.data, e->list.len * sizeof(int32_t));
+        qsort(sorted.data, e->list.len, sizeof(int32_t), by_number);
+        for (size_t i = 0; i < e->list.len; i++)
+            tc_wire_append_varint(&numbers, (uint64_t)((const int32_t *)(const void *)sorted.data)[i]);
+    }
     tc_wire_append(&body, 1, message);
     if (numbers.len)
         tc_wire_append(&body, 2, tc_buf_slice(&numbers));
     tc_wire_append(out, ALL_EXTENSION_NUMBERS_RESPONSE, tc_buf_slice(&body));
+    tc_buf_fini(&sorted);
     tc_buf_fini(&numbers);
     tc_buf_fini(&body);
 }

@@ -189,6 +189,29 @@ static bool heavy(const struct question *q, struct tc_buf *answer)
     return true;
 }
 
+/* 2 MiB of descriptors whose full names are 400 MiB. */
+static bool long_names(const struct question *q, struct tc_buf *answer)
+{
+    struct tc_buf file = {0}, m = {0};
+    char scope[4001];
+    (void)q;
+    memset(scope, 's', sizeof(scope) - 1);
+    scope[sizeof(scope) - 1] = '\0';
+    begin_file(&file, "a.proto", NULL);
+    tc_wire_append(&m, 1, tc_slice_str(scope));
+    for (int i = 0; i < 100000; i++) {
+        char name[32];
+        int n = snprintf(name + 2, sizeof(name) - 2, "f%d", i);
+        name[0] = 10;
+        name[1] = (char)n;
+        tc_wire_append(&m, 2, tc_slice_of(name, (size_t)n + 2));
+    }
+    tc_wire_append(&file, 4, tc_buf_slice(&m));
+    tc_buf_fini(&m);
+    answer_file(answer, &file);
+    return true;
+}
+
 static bool garbage(const struct question *q, struct tc_buf *answer)
 {
     (void)q;
@@ -336,7 +359,8 @@ static bool extended(const struct question *q, struct tc_buf *answer)
     return true;
 }
 
-/* The types are good, but that of an Any has a field of a type that nobody has. */
+/* The types are good, but that of the Any shop.extra.Note has a field of a type that nobody has. shop.extra.Card is
+ * good, and in a file of the same name. */
 static bool bad_any(const struct question *q, struct tc_buf *answer)
 {
     struct tc_buf file = {0}, files = {0};
@@ -344,10 +368,11 @@ static bool bad_any(const struct question *q, struct tc_buf *answer)
     struct tc_wire_field field;
     if (q->kind != FILE_CONTAINING_SYMBOL) {
         answer_error(answer, TORC_STATUS_NOT_FOUND, "not known here");
-    } else if (tc_slice_eq_str(q->name, "shop.extra.Note")) {
+    } else if (tc_slice_eq_str(q->name, "shop.extra.Note") || tc_slice_eq_str(q->name, "shop.extra.Card")) {
+        bool bad = tc_slice_eq_str(q->name, "shop.extra.Note");
         begin_file(&file, "extra.proto", NULL);
         tc_wire_append(&file, 2, tc_slice_str("shop.extra"));
-        add_message(&file, "Note", ".shop.Lost");
+        add_message(&file, bad ? "Note" : "Card", bad ? ".shop.Lost" : NULL);
         answer_file(answer, &file);
     } else {
         while (tc_wire_next(&rest, &field))
@@ -381,6 +406,7 @@ static const struct mode {
     {"wide", wide, TORC_STATUS_OK},
     {"huge", huge, TORC_STATUS_OK},
     {"heavy", heavy, TORC_STATUS_OK},
+    {"long_names", long_names, TORC_STATUS_OK},
     {"garbage", garbage, TORC_STATUS_OK},
     {"garbage_file", garbage_file, TORC_STATUS_OK},
     {"other_kind", other_kind, TORC_STATUS_OK},

@@ -1,6 +1,8 @@
 /* Files of descriptors, found by what they define. */
 #include "proto/descriptor_index.h"
 
+#include <stdio.h>
+
 #include "base/buf.h"
 #include "proto/wire.h"
 #include "support/cmocka.h"
@@ -125,10 +127,11 @@ static void finds_extensions(void **state)
     put_extension(&other, 7, "k", ".x.Z", 1);
     add(&x, &file, 0, NULL);
     add(&x, &other, 0, NULL);
-    const struct tc_descriptor_extensions *e = tc_descriptor_index_extensions(&x, tc_slice_str("x.Y"));
+    const struct tc_descriptor_numbers *e = tc_descriptor_index_extensions(&x, tc_slice_str("x.Y"));
     assert_int_equal(e->list.len, 3);
-    for (int32_t i = 0; i < 3; i++)
-        assert_int_equal(e->list.data[i].number, 100 + 50 * i);
+    assert_int_equal(e->list.data[0], 200); /* in the order of the files */
+    assert_int_equal(e->list.data[1], 100);
+    assert_int_equal(e->list.data[2], 150);
     assert_string_equal(tc_descriptor_index_extension(&x, tc_slice_str("x.Y"), 150)->name, "o.proto");
     assert_string_equal(tc_descriptor_index_extension(&x, tc_slice_str("x.Y"), 200)->name, "a/b.proto");
     assert_null(tc_descriptor_index_extension(&x, tc_slice_str("x.Y"), 151));
@@ -209,12 +212,103 @@ static void refuses_malformed_files(void **state)
     tc_descriptor_index_fini(&x);
 }
 
+/* Returns a file of `n` small descriptors, each of which has a full name of `scope` bytes and some. */
+static struct tc_buf long_names(const char *name, size_t scope, unsigned n)
+{
+    char text[4096], small[16];
+    struct tc_buf file = file_of(name, NULL), m;
+    memset(text, 's', scope);
+    snprintf(text + scope, sizeof(text) - scope, "%s", name);
+    m = named(text);
+    for (unsigned i = 0; i < n; i++) {
+        snprintf(small, sizeof(small), "f%u", i);
+        put_named(&m, 2, small);
+    }
+    put_part(&file, 4, &m);
+    return file;
+}
+
+/* Small descriptors may have long names: the index has a bound. A file that is refused takes nothing of it, nor does a
+ * file that was taken out again. */
+static void holds_so_much_at_most(void **state)
+{
+    (void)state;
+    struct tc_descriptor_index x = {0};
+    struct tc_buf file = long_names("large.proto", 4000, 100000), imports = file_of("imports.proto", NULL);
+    assert_true(file.len < 2 << 20);
+    add(&x, &file, TORC_ELIMIT, "file large.proto: with it the descriptors take more than 256 MiB of memory");
+    for (int i = 0; i < 10 << 20; i++)
+        tc_buf_append(&imports, "\x1a\x00", 2);
+    add(&x, &imports, TORC_ELIMIT, "file imports.proto: with it the descriptors take more than 256 MiB of memory");
+    assert_int_equal(x.memory, 0);
+    for (int i = 0; i < 3; i++) {
+        file = long_names("half.proto", 4000, 40000);
+        add(&x, &file, 0, NULL);
+        file = long_names("other.proto", 3999, 40000);
+        add(&x, &file, TORC_ELIMIT, "file other.proto: with it the descriptors take more than 256 MiB of memory");
+        assert_in_range(x.memory, 150 << 20, 180 << 20);
+        tc_descriptor_index_cut(&x, 0);
+        assert_int_equal(x.memory, 0);
+        assert_null(x.entries);
+    }
+    tc_descriptor_index_fini(&x);
+}
+
+/* Files that were taken out leave no name, and what was there before them stays. */
+static void takes_files_out(void **state)
+{
+    (void)state;
+    struct tc_descriptor_index x = {0};
+    for (int i = 0; i < 2; i++) {
+        struct tc_buf first = whole_file(), second = file_of("o.proto", "o");
+        add(&x, &first, 0, NULL);
+        put_named(&second, 4, "M");
+        put_extension(&second, 7, "h", ".x.Y", 150);
+        put_extension(&second, 7, "k", ".x.Z", 1);
+        add(&x, &second, 0, NULL);
+        assert_string_equal(file_with(&x, "o.M"), "o.proto");
+        tc_descriptor_index_cut(&x, 1);
+        assert_string_equal(file_with(&x, "o.M"), "none");
+        assert_null(tc_descriptor_index_file(&x, tc_slice_str("o.proto")));
+        assert_null(tc_descriptor_index_extension(&x, tc_slice_str("x.Y"), 150));
+        assert_null(tc_descriptor_index_extensions(&x, tc_slice_str("x.Z")));
+        assert_int_equal(tc_descriptor_index_extensions(&x, tc_slice_str("x.Y"))->list.len, 2);
+        assert_string_equal(tc_descriptor_index_extension(&x, tc_slice_str("x.Y"), 100)->name, "a/b.proto");
+        assert_string_equal(file_with(&x, "a.b.M"), "a/b.proto");
+    }
+    tc_descriptor_index_cut(&x, 7);
+    assert_int_equal(x.files.len, 1);
+    tc_descriptor_index_fini(&x);
+}
+
+/* Extensions whose numbers fall cost what others do: the list of a message is not sorted while it grows. */
+static void takes_extensions_in_any_order(void **state)
+{
+    enum { N = 100000 };
+    (void)state;
+    struct tc_descriptor_index x = {0};
+    struct tc_buf file = file_of("falling.proto", NULL);
+    char name[16];
+    for (unsigned i = 0; i < N; i++) {
+        snprintf(name, sizeof(name), "e%u", i);
+        put_extension(&file, 7, name, ".x.Y", N - i);
+    }
+    add(&x, &file, 0, NULL);
+    const struct tc_descriptor_numbers *e = tc_descriptor_index_extensions(&x, tc_slice_str("x.Y"));
+    assert_int_equal(e->list.len, N);
+    for (int32_t i = 0; i < N; i++)
+        assert_int_equal(e->list.data[i], N - i); /* each where it was added */
+    assert_string_equal(tc_descriptor_index_extension(&x, tc_slice_str("x.Y"), N / 2)->name, "falling.proto");
+    tc_descriptor_index_fini(&x);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(finds_what_a_file_defines), cmocka_unit_test(finds_extensions),
         cmocka_unit_test(refuses_what_is_there),     cmocka_unit_test(survives_malformed_files),
-        cmocka_unit_test(refuses_malformed_files),
+        cmocka_unit_test(refuses_malformed_files),   cmocka_unit_test(holds_so_much_at_most),
+        cmocka_unit_test(takes_files_out),           cmocka_unit_test(takes_extensions_in_any_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,52 @@
+/* Hash tables, whose keys may be a peer's. */
+#include "base/table.h"
+
+#include "support/cmocka.h"
+
+enum { N = 100000 };
+
+struct element {
+    UT_hash_handle hh;
+    uint32_t key[6];
+};
+
+/* Makes key `n` of a set that uthash's own hash, which has no seed, gives one hash: behind the first 12 bytes the state
+ * of the hash is known, and the next 12 bytes are what makes it zero. */
+static void key_make(uint32_t key[6], uint32_t n)
+{
+    uint32_t i = 0x9e3779b9u, j = i, hash = 0xfeedbeefu;
+    i += n;
+    HASH_JEN_MIX(i, j, hash);
+    const uint32_t made[6] = {n, 0, 0, 0 - i, 0 - j, 0 - hash};
+    memcpy(key, made, sizeof(made));
+}
+
+static void chosen_keys_share_no_bucket(void **state)
+{
+    struct element *elements = tc_calloc(N, sizeof(*elements)), *table = NULL, *found;
+    unsigned own, first = 0, most = 0;
+    (void)state;
+    for (unsigned i = 0; i < N; i++) {
+        key_make(elements[i].key, i);
+        HASH_JEN(elements[i].key, sizeof(elements[i].key), own);
+        first = i ? first : own;
+        assert_int_equal(own, first);
+        HASH_ADD(hh, table, key, sizeof(elements[i].key), &elements[i]);
+        if (i == 1000) /* in one bucket all 100,000 would take minutes */
+            for (unsigned k = 0; k < table->hh.tbl->num_buckets; k++)
+                assert_in_range(table->hh.tbl->buckets[k].count, 0, 50);
+    }
+    for (unsigned k = 0; k < table->hh.tbl->num_buckets; k++)
+        most = table->hh.tbl->buckets[k].count > most ? table->hh.tbl->buckets[k].count : most;
+    assert_in_range(most, 1, 50);
+    HASH_FIND(hh, table, elements[7].key, sizeof(elements[7].key), found);
+    assert_ptr_equal(found, &elements[7]);
+    HASH_CLEAR(hh, table);
+    tc_free(elements);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(chosen_keys_share_no_bucket)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
