@@ -118,7 +118,8 @@ TORC_API torc_channel *torc_channel_new(torc_runtime *runtime, const char *targe
 TORC_API void torc_channel_free(torc_channel *channel);
 
 /* Returns the state as last published, TORC_CONNECTIVITY_SHUTDOWN for NULL; with try_to_connect an IDLE channel starts
- * to connect. Any thread. */
+ * to connect. That is one request: a channel that becomes IDLE again (its connection was lost, or the next priority's
+ * ring_hash waits for RPCs) stays so until it is asked again, or an RPC comes. Any thread. */
 TORC_API enum torc_connectivity torc_channel_state(torc_channel *channel, bool try_to_connect);
 
 /* Called on the loop's thread when the state is no longer `last`, once. `status_text`: why, in TRANSIENT_FAILURE. */
@@ -136,10 +137,12 @@ TORC_API int torc_channel_watch_state(torc_channel *channel, enum torc_connectiv
 TORC_API int torc_channel_wait_state(torc_channel *channel, enum torc_connectivity last, int64_t timeout_ms,
                                      enum torc_connectivity *now);
 /* Begins to connect and blocks until READY (0; at once if it is), or timeout_ms passed (TORC_ETIMEDOUT; 0: it has begun
- * to connect; -1: no limit). TORC_EINVAL for other negative times; TORC_ECLOSED when another thread frees the channel
- * or its runtime meanwhile; TORC_EDEADLK in a callback, whatever the time; TORC_EFORK. Any thread. */
+ * to connect; -1: no limit). While it blocks, it connects again at each IDLE. TORC_EINVAL for other negative times;
+ * TORC_ECLOSED when another thread frees the channel or its runtime meanwhile; TORC_EDEADLK in a callback, whatever the
+ * time; TORC_EFORK. Any thread. */
 TORC_API int torc_channel_connect(torc_channel *channel, int64_t timeout_ms);
-/* Ends all backoffs: connections and resolutions that wait are tried again at once. Any thread. */
+/* Ends all backoffs: connections, resolutions, health checks and load reports that wait are tried again at once. Any
+ * thread. */
 TORC_API void torc_channel_reset_backoff(torc_channel *channel);
 /* Stores the channel's present state as one JSON object for torc_free: {"target", "state", "status" (why, in
  * TRANSIENT_FAILURE), "pool" (of the runtime, without those to xDS servers: connections, and those of them that no

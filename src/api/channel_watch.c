@@ -95,7 +95,10 @@ static void waiter_wake(struct waiter *w, enum torc_connectivity state)
 static void on_waiter_state(struct tc_channel_watch *base, enum torc_connectivity state,
                             const struct tc_status *status TC_UNUSED)
 {
-    waiter_wake(TC_CONTAINER_OF(base, struct waiter, base), state);
+    struct waiter *w = TC_CONTAINER_OF(base, struct waiter, base);
+    if (w->connect && state == TORC_CONNECTIVITY_IDLE)
+        tc_channel_exit_idle(w->ch);
+    waiter_wake(w, state);
 }
 
 static void on_waiter_add(struct tc_task *task)

@@ -348,6 +348,7 @@ void tc_connection_reset_backoff(struct tc_connection *c)
 {
     c->barren->n = 0;
     tc_backoff_reset(&c->backoff);
+    tc_side_streams_reset_backoff(&c->side_streams);
     if (c->state != TORC_CONNECTIVITY_TRANSIENT_FAILURE)
         return;
     tc_timer_stop(&c->timer);

@@ -343,6 +343,17 @@ void tc_side_streams_make_room(struct tc_side_streams *set)
     }
 }
 
+void tc_side_streams_reset_backoff(struct tc_side_streams *set)
+{
+    TC_LIST_FOREACH(it, &set->all)
+    {
+        struct tc_side_stream *s = side_stream_at(it);
+        tc_backoff_reset(&s->backoff);
+        if (!s->rpc && tc_timer_active(&s->timer))
+            tc_timer_start(&s->timer, 0);
+    }
+}
+
 void tc_side_streams_use(struct tc_side_streams *set, struct tc_transport *transport)
 {
     struct tc_link *next;

@@ -22,6 +22,8 @@ void tc_side_streams_fini(struct tc_side_streams *set);
 void tc_side_streams_use(struct tc_side_streams *set, struct tc_transport *transport);
 /* Ends streams that leave RPCs no stream of the peer's limit, which may have become smaller. */
 void tc_side_streams_make_room(struct tc_side_streams *set);
+/* Ends the streams' backoffs: they are opened again by the loop's next timers. */
+void tc_side_streams_reset_backoff(struct tc_side_streams *set);
 /* Starts a watch. */
 void tc_side_streams_watch(struct tc_side_streams *set, struct tc_side_watch *w);
 

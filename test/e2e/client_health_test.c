@@ -93,12 +93,8 @@ static void on_event(const char *kind, const char *detail, const char *reason, v
     connected += strcmp(kind, "connected") == 0;
 }
 
-static torc_channel *open_channel_to(const char *to, const char *policy, const char *service, int64_t health_checks)
+static torc_channel *open_configured(const char *to, const char *config, int64_t health_checks)
 {
-    char config[512], check[128] = "";
-    if (service)
-        snprintf(check, sizeof(check), ", \"healthCheckConfig\": {\"serviceName\": \"%s\"}", service);
-    snprintf(config, sizeof(config), "{\"loadBalancingConfig\": [{%s}]%s}", policy, check);
     struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
                                      .service_config_json = config, .health_checks = health_checks};
     torc_error *error = NULL;
@@ -107,6 +103,15 @@ static torc_channel *open_channel_to(const char *to, const char *policy, const c
     connected = 0;
     torc_channel_observe(ch, on_event, NULL);
     return ch;
+}
+
+static torc_channel *open_channel_to(const char *to, const char *policy, const char *service, int64_t health_checks)
+{
+    char config[512], check[128] = "";
+    if (service)
+        snprintf(check, sizeof(check), ", \"healthCheckConfig\": {\"serviceName\": \"%s\"}", service);
+    snprintf(config, sizeof(config), "{\"loadBalancingConfig\": [{%s}]%s}", policy, check);
+    return open_configured(to, config, health_checks);
 }
 
 static torc_channel *open_channel(const char *policy, const char *service)
@@ -155,7 +160,8 @@ static void assert_first_gets(torc_channel *ch, int least, int most)
 /* Calls until one fails, and asserts its text. */
 static void assert_fails(torc_channel *ch, const char *part)
 {
-    static const struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 10000};
+    static const struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 10000,
+                                               .wait_for_ready = TORC_OFF};
     uint64_t end = tc_system_clock.monotonic_ns(NULL) + 20 * TC_NS_PER_S;
     char text[512] = "";
     int got;
@@ -258,8 +264,35 @@ static void not_asked(void **state)
     torc_channel_free(ch);
 }
 
+/* However the service config names round_robin, and wherever healthCheckConfig stands in it. */
+static void by_any_service_config(void **state)
+{
+    TC_CASE(PD11);
+    static const struct {
+        const char *config;
+        bool asked;
+    } rows[] = {
+        {"{\"healthCheckConfig\": {\"serviceName\": \"orders\"}}", false}, /* pick_first */
+        {"{\"healthCheckConfig\": {\"serviceName\": \"orders\"}, \"loadBalancingPolicy\": \"pick_first\"}", false},
+        {"{\"healthCheckConfig\": {\"serviceName\": \"orders\"}, \"loadBalancingPolicy\": \"round_robin\"}", true},
+        {"{\"loadBalancingPolicy\": \"round_robin\", \"healthCheckConfig\": {\"serviceName\": \"orders\"}}", true},
+        {"{\"loadBalancingConfig\": [{\"round_robin\": {}}], \"healthCheckConfig\": {\"serviceName\": \"orders\"}}",
+         true},
+        {"{\"loadBalancingPolicy\": \"round_robin\", \"healthCheckConfig\": {}}", false},
+    };
+    (void)state;
+    set_health(0, "orders", TORC_HEALTH_NOT_SERVING);
+    set_health(1, "orders", TORC_HEALTH_SERVING);
+    for (size_t i = 0; i < TC_ARRAY_LEN(rows); i++) {
+        torc_channel *ch = open_configured(target, rows[i].config, 0);
+        assert_first_gets(ch, rows[i].asked ? 0 : 1, rows[i].asked ? 0 : BATCH);
+        torc_channel_free(ch);
+    }
+}
+
 /* --- a service config that changes --- */
 
+/* Calls wait: while the answers about another service come, all endpoints may be unhealthy for a moment. */
 static void report(const char *service)
 {
     char config[256];
@@ -269,7 +302,9 @@ static void report(const char *service)
         addresses[i] = servers[i].bound;
         endpoints[i] = (struct torc_endpoint){TORC_SIZE(torc_endpoint), .addresses = &addresses[i], .n_addresses = 1};
     }
-    snprintf(config, sizeof(config), "{\"loadBalancingConfig\": [{\"round_robin\": {}}]%s%s%s}",
+    snprintf(config, sizeof(config),
+             "{\"loadBalancingConfig\": [{\"round_robin\": {}}], "
+             "\"methodConfig\": [{\"name\": [{}], \"waitForReady\": true}]%s%s%s}",
              service ? ", \"healthCheckConfig\": {\"serviceName\": \"" : "", service ? service : "",
              service ? "\"}" : "");
     assert_int_equal(torc_resolver_report(listener, endpoints, SERVERS, config), 0);
@@ -480,6 +515,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(no_health_service, setup_without_service, teardown),
         cmocka_unit_test_setup_teardown(unknown_service, setup, teardown),
         cmocka_unit_test_setup_teardown(not_asked, setup, teardown),
+        cmocka_unit_test_setup_teardown(by_any_service_config, setup, teardown),
         cmocka_unit_test_setup_teardown(the_name_changes, setup, teardown),
         cmocka_unit_test_setup_teardown(a_server_stops, setup, teardown),
     };

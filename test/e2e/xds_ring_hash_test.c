@@ -571,6 +571,22 @@ static void request_hash_header_of_several_values(void **state)
     kit_mesh_world_close(&w);
 }
 
+/* A policy that waits for RPCs is connected as long as torc_channel_connect waits, in the next priority, too. */
+static void a_connect_goes_on_in_the_next_priority(void **state)
+{
+    TC_CASE(PR21);
+    static const char *const clusters[] = {"lb_policy: RING_HASH", "lb_policy: MAGLEV"};
+    (void)state;
+    for (size_t i = 0; i < TC_ARRAY_LEN(clusters); i++) {
+        struct kit_mesh_world w = kit_mesh_world_open(3, "0/a: 0; 1/b: 1; 2/c: 2", clusters[i], NULL);
+        kit_mesh_stop(w.k, 0);
+        kit_mesh_stop(w.k, 1);
+        wait_ready(w.ch, 30000);
+        assert_int_equal(kit_mesh_connections(w.k, 2), 1);
+        kit_mesh_world_close(&w);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -598,6 +614,7 @@ int main(void)
         cmocka_unit_test(empty_locality_then_endpoint),
         cmocka_unit_test(returns_to_the_first_priority),
         cmocka_unit_test(priority_and_back),
+        cmocka_unit_test(a_connect_goes_on_in_the_next_priority),
         cmocka_unit_test(idle_endpoint_is_dialled_when_the_ready_one_goes),
         cmocka_unit_test(falls_back_within_an_endpoint),
         cmocka_unit_test(reordered_addresses),

@@ -147,6 +147,13 @@ static void pf_report(struct pick_first *p, enum torc_connectivity state, const 
     tc_lb_update_state(p->base.helper, state, status ? status : &ok, picker);
 }
 
+/* A62: TRANSIENT_FAILURE sticks until a connection can be used. */
+static void pf_report_connecting(struct pick_first *p)
+{
+    if (p->state != TORC_CONNECTIVITY_TRANSIENT_FAILURE && p->state != TORC_CONNECTIVITY_CONNECTING)
+        pf_report(p, TORC_CONNECTIVITY_CONNECTING, NULL);
+}
+
 static void pf_report_failure(struct pick_first *p)
 {
     struct tc_status status =
@@ -261,13 +268,9 @@ static void pf_start_pass(struct pick_first *p)
     p->failures = 0;
     for (size_t i = 0; i < p->n; i++)
         p->addresses[i]->tried = p->addresses[i]->failed = false;
-    /* A62: TRANSIENT_FAILURE sticks until a connection is READY. */
-    if (p->state != TORC_CONNECTIVITY_TRANSIENT_FAILURE && p->state != TORC_CONNECTIVITY_CONNECTING) {
-        pf_report(p, TORC_CONNECTIVITY_CONNECTING, NULL);
-        if (!p->base.helper)
-            return;
-    }
-    pf_attempt_next(p);
+    pf_report_connecting(p);
+    if (p->base.helper)
+        pf_attempt_next(p);
 }
 
 /* --- states --- */
@@ -295,8 +298,8 @@ static void pf_report_health(struct pick_first *p, const struct tc_status *healt
     } else if (health->code != TC_HEALTH_PENDING) {
         pf_set_last_error(p, p->selected, health);
         pf_report_failure(p);
-    } else if (p->state != TORC_CONNECTIVITY_CONNECTING) {
-        pf_report(p, TORC_CONNECTIVITY_CONNECTING, NULL);
+    } else {
+        pf_report_connecting(p);
     }
 }
 
@@ -317,10 +320,7 @@ static void pf_address_connected(struct pick_first *p, struct pf_address *s)
             pf_address_release(p->addresses[i]);
     p->selected = s;
     /* A61: health counts below a petiole policy only. An unfit endpoint keeps its connection. */
-    const struct tc_status *health = p->petiole ? tc_subchannel_watch_health(s->sc, on_health, s) : &fit;
-    /* A62: TRANSIENT_FAILURE sticks until a connection can be used. */
-    if (health->code != TC_HEALTH_PENDING || p->state != TORC_CONNECTIVITY_TRANSIENT_FAILURE)
-        pf_report_health(p, health);
+    pf_report_health(p, p->petiole ? tc_subchannel_watch_health(s->sc, on_health, s) : &fit);
 }
 
 /* In the pass the next address is tried at once, if this was the last one tried. */

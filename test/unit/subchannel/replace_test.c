@@ -249,6 +249,10 @@ static void follow_the_transport(const char *name, const char *authority)
     assert_int_equal(requests_on(peers, 0, authority), 0);
     tc_subchannel_watch_side(sc, &watch);
     assert_int_equal(requests_on(peers, 0, authority), 1);
+    fake_h2_headers(peers[0], 1, ":status: 200\ncontent-type: application/grpc\ngrpc-status: 14\n", true);
+    assert_int_equal(requests_on(peers, 0, authority), 0);
+    tc_subchannel_reset_backoff(sc);
+    assert_int_equal(requests_on(peers, 0, authority), 1);
     epoch = 2;
     tc_loop_advance(loop, 4100);
     settle(grant());

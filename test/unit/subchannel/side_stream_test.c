@@ -283,6 +283,35 @@ static void an_end_backs_off(void **state)
     assert_true(requested(0, "10") != 0);
 }
 
+/* tc_side_streams_reset_backoff opens at once, and with the first backoff ahead; a stream without watches ends. */
+static void a_reset_ends_the_backoff(void **state)
+{
+    TC_CASE(CH12);
+    (void)state;
+    tc_side_streams_use(&set, transports[0]);
+    watch(0);
+    for (unsigned i = 0; i < 12; i++) { /* the next backoff is 120 s long */
+        send_end(0, requested(0, "10"), "14");
+        run(i < 11 ? 200000 : 1);
+    }
+    tc_side_streams_reset_backoff(&set);
+    uint32_t id = requested(0, "10");
+    assert_true(id != 0);
+    tc_side_streams_reset_backoff(&set); /* nothing waits */
+    assert_int_equal(requested(0, "10"), 0);
+    send_end(0, id, "14");
+    run(1300);
+    send_end(0, requested(0, "10"), "14");
+    tc_side_watch_end(&watches[0].base);
+    tc_side_streams_reset_backoff(&set);
+    run(1);
+    assert_true(tc_list_empty(&set.all));
+    watch(0); /* one that its server does not implement stays so */
+    send_end(0, requested(0, "10"), "12");
+    tc_side_streams_reset_backoff(&set);
+    assert_int_equal(requested(0, "10"), 0);
+}
+
 static void unimplemented_ends_it_for_the_connection(void **state)
 {
     TC_CASE(WR17);
@@ -573,6 +602,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(one_stream_for_all_watches, setup, teardown),
         cmocka_unit_test_setup_teardown(keys_have_streams_of_their_own, setup, teardown),
         cmocka_unit_test_setup_teardown(an_end_backs_off, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_reset_ends_the_backoff, setup, teardown),
         cmocka_unit_test_setup_teardown(unimplemented_ends_it_for_the_connection, setup, teardown),
         cmocka_unit_test_setup_teardown(a_stream_moves_to_the_next_transport, setup, teardown),
         cmocka_unit_test_setup_teardown(a_stream_waits_in_line, setup, teardown),

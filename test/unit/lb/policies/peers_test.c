@@ -99,11 +99,32 @@ static void a_list_that_fails_replaces_one_that_works(void **state)
     }
 }
 
+/* With whatever config; pick_first without a petiole policy above it does not. */
+static void every_petiole_policy_watches_health(void **state)
+{
+    TC_CASE(PD11);
+    (void)state;
+    for (size_t i = 0; i < TC_ARRAY_LEN(policies); i++) {
+        struct fake_lb *f = fake_lb_new(policies[i].name);
+        update(f, i, A);
+        connect_to(f, A);
+        fake_lb_set_health(f, A, TORC_STATUS_UNAVAILABLE, "sick");
+        if (strstr(policies[i].name, "pick_first") || strstr(policies[i].config, "pick_first"))
+            assert_string_equal(pick(f), A);
+        else
+            assert_fails(f, "sick");
+        fake_lb_set_health(f, A, TORC_STATUS_OK, "");
+        assert_string_equal(pick(f), A);
+        fake_lb_free(f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(errors_and_empty_lists_at_any_time),
         cmocka_unit_test(a_list_that_fails_replaces_one_that_works),
+        cmocka_unit_test(every_petiole_policy_watches_health),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

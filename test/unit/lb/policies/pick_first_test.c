@@ -499,6 +499,15 @@ static void health_is_waited_for(void **state)
     assert_string_equal(fake_lb_pick(f), "QUEUE");
     fake_lb_set_health(f, "1.1.1.1:1", TORC_STATUS_OK, "");
     assert_string_equal(fake_lb_pick(f), "1.1.1.1:1");
+    /* Another service is asked for: an endpoint that was healthy is CONNECTING, one that was not stays as it is. */
+    fake_lb_set_health(f, "1.1.1.1:1", TC_HEALTH_PENDING, "");
+    assert_int_equal(f->state, TORC_CONNECTIVITY_CONNECTING);
+    fake_lb_set_health(f, "1.1.1.1:1", TORC_STATUS_UNAVAILABLE, "sick");
+    fake_lb_set_health(f, "1.1.1.1:1", TC_HEALTH_PENDING, "");
+    assert_int_equal(f->state, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
+    assert_string_equal(fake_lb_pick(f), "FAIL");
+    fake_lb_set_health(f, "1.1.1.1:1", TORC_STATUS_OK, "");
+    assert_string_equal(fake_lb_pick(f), "1.1.1.1:1");
     fake_lb_free(f);
 }
 

@@ -280,12 +280,12 @@ static void unhealthy_ones_are_skipped(void **state)
     fake_lb_set_health(f, B, TORC_STATUS_UNAVAILABLE, "gone fishing");
     assert_string_equal(fake_lb_pick(f), "FAIL");
     assert_non_null(strstr(fake_lb_pick_error(f), B ": gone fishing"));
-    /* Another service is asked about: its answer is waited for. */
+    /* Another service is asked about. */
     fake_lb_set_health(f, A, TC_HEALTH_PENDING, "");
-    assert_string_equal(fake_lb_pick(f), "QUEUE");
+    assert_string_equal(fake_lb_pick(f), "FAIL");
     fake_lb_set_health(f, A, TORC_STATUS_OK, "");
     assert_string_equal(fake_lb_pick(f), A);
-    assert_string_equal(tc_buf_cstr(&f->history), "CONNECTING READY TF CONNECTING READY ");
+    assert_string_equal(tc_buf_cstr(&f->history), "CONNECTING READY TF READY ");
     assert_connects(f, A " " B " ");
     /* A62: TRANSIENT_FAILURE sticks, also while the health of a new connection is not known. */
     fake_lb_set(f, A, TORC_CONNECTIVITY_IDLE);
