@@ -1,4 +1,4 @@
-"""Projects that use Torc build and run README's program of bytes: by pkg-config with the shared and with the static library (-static too), by
+"""Projects that use Torc build and run the quickstart's program of bytes: by pkg-config with the shared and with the static library (-static too), by
 find_package with both, by FetchContent and by add_subdirectory; make uninstall leaves no file. The last two compile the library,
 which takes more than a minute: `make check-more PARTS=consumers` runs them (TORC_SUBPROJECTS=1)."""
 import contextlib
@@ -10,7 +10,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
-from support.kit import BUILD, SOURCE, WAIT, check, main, readme_program, running
+from support.kit import BUILD, SOURCE, WAIT, check, main, bytes_program, running
 
 SANITIZED = bool(os.environ.get("TORC_SANITIZE"))
 FIND = "find_package(torc REQUIRED{})\n"
@@ -36,7 +36,7 @@ def installed(*options):
 
 def write_app(folder):
     with open(os.path.join(folder, "app.c"), "w", encoding="utf-8") as out:
-        out.write(readme_program("torc_unary("))
+        out.write(bytes_program())
 
 
 def calls(app, library=None):

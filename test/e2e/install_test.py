@@ -1,4 +1,4 @@
-"""The installed library: README's programs compile with pkg-config and run; the examples run; the CMake package is found."""
+"""The installed library: README's program and the quickstart's compile with pkg-config and run; the examples run; the CMake package is found."""
 import os
 import re
 import shutil
@@ -7,7 +7,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
-from support.kit import BUILD, SOURCE, WAIT, check, free_address, main, readme_program, running
+from support.kit import BUILD, SOURCE, WAIT, check, free_address, main, bytes_program, readme_program, running
 
 SANITIZED = bool(os.environ.get("TORC_SANITIZE"))
 
@@ -34,7 +34,7 @@ def test_readme_program():
         sh(["cmake", "--install", BUILD, "--prefix", folder])
         source = os.path.join(folder, "app.c")
         with open(source, "w", encoding="utf-8") as out:
-            out.write(readme_program("torc_unary("))
+            out.write(bytes_program())
         pc_dir = next(root for root, _, files in os.walk(folder) if "torc.pc" in files)
         env = {**os.environ, "PKG_CONFIG_PATH": pc_dir}
         flags = sh(["pkg-config", "--cflags", "--libs", "torc"], env=env).split()

@@ -8,7 +8,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
-from support.kit import BUILD, SOURCE, WAIT, check, main, readme_program, running
+from support.kit import BUILD, SOURCE, WAIT, check, main, bytes_program, running
 
 
 def sh(*args, **kwargs):
@@ -49,7 +49,7 @@ def test_library():
             project = os.path.join(folder, name)
             os.mkdir(project)
             with open(os.path.join(project, "app.c"), "w", encoding="utf-8") as out:
-                out.write(readme_program("torc_unary("))
+                out.write(bytes_program())
             with open(os.path.join(project, "meson.build"), "w", encoding="utf-8") as out:
                 out.write(f"project('app', 'c')\n{line}\n{executable}\n")
             app = os.path.join(built(project, env), "app")

@@ -1,4 +1,4 @@
-"""README's shell blocks, pasted as they stand into a shell, in a network of their own: their ports are fixed."""
+"""The shell blocks of README and of docs/guide/xds.md, pasted as they stand into a shell, in a network of their own: their ports are fixed."""
 import contextlib
 import os
 import re
@@ -33,9 +33,12 @@ def blocks():
     return {before: re.sub(r"(?m)^    ", "", text) for before, text in found if "build/torc" in text}
 
 
-def paste(text, slow):
-    """What the shell prints of a block, and the status of its last command; its jobs end with it."""
+def paste(text, slow, files=None):
+    """What the shell prints of a block, and the status of its last command; its jobs end with it. `files` are there by their names."""
     with tempfile.TemporaryDirectory() as directory:
+        for name, content in (files or {}).items():
+            with open(os.path.join(directory, name), "w", encoding="utf-8") as out:
+                out.write(content)
         os.mkdir(os.path.join(directory, "build"))
         os.symlink(os.path.join(SOURCE, "examples"), os.path.join(directory, "examples"))
         command = os.path.join(directory, "build", "torc")
@@ -79,7 +82,20 @@ def test_all_are_pasted():
     check(len(blocks()) == 2, f"{list(blocks())}: has each a test?")
 
 
+def test_xds_guide():
+    """docs/guide/xds.md from its first command to its last."""
+    with open(os.path.join(SOURCE, "docs", "guide", "xds.md"), encoding="utf-8") as guide:
+        found = re.findall(r"(?m)^```(\w+)\n(.*?)^```", guide.read(), re.S)
+    files = {"mesh.yaml": text for kind, text in found if kind == "yaml"}
+    commands = "".join(text for kind, text in found if kind == "sh")
+    status, out = paste("set -e\nPATH=$PWD/build:$PATH\n" + commands, False, files)
+    check(status == 0, f"exit {status}\n{out}")
+    check("10 calls, 10 OK" in out and '"portValue": 10003' in out, out)
+    moves = {float(share) for share in re.findall(r"([\d.]+)%  127.0.0.1:10003", out)}
+    check(abs(sum(moves) - 34) < 0.5, f"what the page says of the ring: {moves}")
+
+
 if subprocess.run([*IN_A_NETWORK[:4], "true"], stderr=subprocess.DEVNULL, check=False).returncode:
     print("skipped: no network namespace can be made here")
     sys.exit(77)
-main(test_mesh, test_ring, test_all_are_pasted)
+main(test_mesh, test_ring, test_all_are_pasted, test_xds_guide)

@@ -1,4 +1,4 @@
-"""A client without the mesh, TLS and servers, as docs/guide/building.md has it: its size, what it links, what it leaves out, and README's program of
+"""A client without the mesh, TLS and servers, as docs/guide/building.md has it: its size, what it links, what it leaves out, and the quickstart's program of
 bytes with its shared and its static library."""
 import contextlib
 import os
@@ -8,7 +8,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
-from support.kit import BUILD, SOURCE, WAIT, check, main, readme_program, running
+from support.kit import BUILD, SOURCE, WAIT, check, main, bytes_program, running
 
 TREE = os.path.join(BUILD, "small")
 LIMIT = 350_000
@@ -56,7 +56,7 @@ def source():
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "app.c")
         with open(path, "w", encoding="utf-8") as out:
-            out.write(readme_program("torc_unary("))
+            out.write(bytes_program())
         yield path, os.path.join(folder, "app")
 
 

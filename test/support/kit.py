@@ -26,11 +26,20 @@ def check(held, what):
         raise Failure(what)
 
 
-def readme_program(marked):
-    """The one C program in README.md that has the text `marked`."""
-    with open(os.path.join(SOURCE, "README.md"), encoding="utf-8") as readme:
-        (program,) = [text for text in re.findall(r"```c\n(.*?)```", readme.read(), re.S) if marked in text]
+def page_program(page, marked):
+    """The one C program in a page of the repository that has the text `marked`."""
+    with open(os.path.join(SOURCE, page), encoding="utf-8") as text:
+        (program,) = [text for text in re.findall(r"```c\n(.*?)```", text.read(), re.S) if marked in text]
     return program
+
+
+def readme_program(marked):
+    return page_program("README.md", marked)
+
+
+def bytes_program():
+    """A program that sends bytes and prints what comes back."""
+    return page_program("docs/guide/quickstart.md", "torc_unary(")
 
 
 def case(name):

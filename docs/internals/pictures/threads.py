@@ -1,0 +1,23 @@
+"""Whose thread runs what."""
+from draw import Picture
+
+p = Picture(880, 330)
+p.box(20, 40, 230, 250, " ", fill="plain")
+p.text(135, 64, "application's threads", weight="bold")
+p.box(36, 80, 198, 56, "torc_unary, torc_stream_*", ["begin, wait, cancel: any thread"], fill="yellow")
+p.box(36, 150, 198, 56, "torc_server_call_reply", ["answer later, from any thread"], fill="yellow")
+p.box(36, 220, 198, 56, "torc_runtime_poll", ["or: your thread is the loop"], fill="yellow")
+p.box(350, 40, 230, 250, " ", fill="plain")
+p.text(465, 64, "the runtime's loop thread", weight="bold")
+p.box(366, 80, 198, 56, "resolvers, LB, xDS client", ["no locks: one thread"], fill="green")
+p.box(366, 150, 198, 56, "HTTP/2, TLS, sockets, timers", fill="blue")
+p.box(366, 220, 198, 56, "callbacks of the application", ["results, handlers, policies"], fill="yellow")
+p.arrow(250, 108, 348, 108, "mailbox")
+p.arrow(348, 248, 252, 248, "results")
+p.box(680, 40, 180, 70, "background thread", ["builds of large rings,", "decodes, signatures"], fill="plain")
+p.box(680, 130, 180, 70, "pool (servers)", ["handlers that block"], fill="plain")
+p.box(680, 220, 180, 70, "another runtime's loop", ["shares the xDS domain"], fill="green")
+p.arrow(580, 75, 678, 75, "work")
+p.arrow(580, 165, 678, 165, "jobs")
+p.arrow(580, 255, 678, 255, "mailbox")
+p.write(__file__)
