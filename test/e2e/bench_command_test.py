@@ -139,6 +139,50 @@ def test_wrong_usage():
     check("open loop" in run("bench", "--help").stdout, "--help explains")
 
 
+def stages(address, *args, status=0):
+    """The rows of stages, after what has to add up was checked."""
+    figures = bench(*args, address, METHOD, status=status)
+    rows = figures["stages"]
+    check([row["stage"] for row in rows] == list(range(1, len(rows) + 1)), str(rows))
+    check(sum(row["calls"] for row in rows) == figures["calls"] and sum(row["ok"] for row in rows) == figures["ok"], str(figures))
+    check(sum(row["not_started"] for row in rows) == figures["not_started"], str(figures))
+    check(all(sum(row["by_status"].values()) == row["calls"] for row in rows), str(figures))
+    check(all(row["seconds"] == 0 or abs(row["rps"] - row["calls"] / row["seconds"]) < 0.1 + 0.01 * row["rps"] for row in rows), str(rows))
+    return rows, figures
+
+
+def test_stages():
+    """What is due in each stage is counted in that stage, whatever became of it."""
+    with running("backend", "--count-log") as backend:
+        address = backend.listening()
+        rows, figures = stages(address, "--stage", "100/500ms,400..0/500ms", "--stage", "0/100ms,500/2x200ms")
+        check([row["load"] for row in rows] == ["100/0.5s", "400..0/0.5s", "0/0.1s", "500/0.2s", "500/0.2s"], str(rows))
+        check([row["calls"] + row["not_started"] for row in rows] == [50, 100, 0, 100, 100], str(rows))
+        check([row["seconds"] for row in rows] == [0.5, 0.5, 0.1, 0.2, 0.2] and figures["calls"] == 350, str(rows))
+        # Closed loop: a stage of two at a time, none, one.
+        rows, figures = stages(address, "--stage", "c=2/200ms,c=0/300ms,c=1..3/200ms")
+        check(rows[0]["calls"] > 2 and rows[1]["calls"] == 0 and rows[2]["calls"] > 3 and figures["most_in_flight"] == 3, str(rows))
+        # -n ends them, and warm-up is load as the first stage begins with.
+        rows, figures = stages(address, "--stage", "100/100ms,1000..2000/10s,5/1h", "-n", "40", "--warmup", "100ms")
+        check([row["calls"] for row in rows] == [10, 30, 0] and rows[1]["seconds"] < 10 and rows[2]["seconds"] == 0, str(rows))
+        text = run("bench", "--stage", "100/100ms,200/100ms", "--report", "csv=-", address, METHOD).stdout
+        check("stage" in text and "a second" in text and "not begun" in text and 'stage,"2: 200/0.1s",20,0,200.0,' in text, text)
+        check("stages" not in bench("-n", "1", address, METHOD), "none without --stage")
+        check(backend.stop() == 0, "the backend ends well")
+        requests = json.loads([line for line in backend.rest() if line.startswith("{")][0])["backend"]["requests"]
+        check(requests > 350 + 40 + 30 + 2, f"what the rows count was sent: {requests}")
+
+
+def test_stages_from_the_intended_start():
+    """One RPC at a time takes 50 ms. The 20 that are due in the first stage of 100 ms wait for one another through the second, in which none
+    is due: each counts in the first, from when it was to begin."""
+    with running("backend", "--delay", "50ms") as backend:
+        rows, _ = stages(backend.listening(), "-c", "1", "--stage", "200/100ms,0/600ms,10/300ms")
+        check(rows[0]["calls"] + rows[0]["not_started"] == 20 and rows[1]["calls"] + rows[1]["not_started"] == 0, str(rows))
+        check(rows[0]["calls"] >= 3 and rows[0]["latency_us"]["max"] > 100_000, f"waiting for a turn counts: {rows}")
+        check(rows[2]["calls"] + rows[2]["not_started"] == 3 and rows[2]["not_started"] > 0, f"those of the first stage go first: {rows}")
+
+
 class Recorder:
     """Stands between the command and a server, and keeps the bytes that the command sent."""
 
@@ -454,6 +498,13 @@ def test_wrong_requests():
                        (("-H", "user: {int:2:1}"), "'{int:2:1}'"), (("-H", "user: {int:1}"), "'{int:1}'"), (("-H", "user: {str:0}"), "'{str:0}'"),
                        (("-H", "user: {str:65537}"), "'{str:65537}'"), (("-H", "user: {i:1}"), "'{i:1}'"), (("-H", "user: {i"), "'{i'"),
                        (("-H", "user: {int:1:99999999999999999999}"), "'{int:1:"), (("-H", "user: {uuid:4}"), "'{uuid:4}'"),
+                       (("--stage", "100"), "--stage: '100' has no time"), (("--stage", "1/1s,c=1/1s"), "--stage: 'c=1/1s': stages are all of"),
+                       (("--stage", "x/1s"), "--stage: 'x/1s': 'x' is not a rate"), (("--stage", "c=x/1s"), "--stage: 'c=x/1s': 'x' is not a number of"),
+                       (("--stage", "1/1"), "--stage: '1/1': '1' is not a duration"), (("--stage", "1/1x1s"), "'1' is not a number of steps"),
+                       (("--stage", "1/1000x1s,1/1s"), "more than 1000 stages"), (("--stage", "1/1000x2501h"), "take more than 2500000h"),
+                       (("--stage", "0/1s"), "--stage: no stage has a load"), (("--stage", "1/1s", "--rps", "1"), "--rps and --stage contradict"),
+                       (("--stage", "1/1s", "--duration", "1s"), "--duration and --stage contradict"),
+                       (("--stage", "c=1/1s", "-c", "1"), "-c and --stage c= contradict"), (("--stage", "0..1/1s", "--warmup", "1s"), "--warmup is load as"),
                        (("--total", "3"), "use --count"), (("--insecure",), "--plaintext")):
         done = run("bench", *args, "127.0.0.1:1", METHOD, status=2)
         check(what in done.stderr and done.stderr.count("\n") == 1 and not done.stdout, f"{args}: {done}")
@@ -462,7 +513,7 @@ def test_wrong_requests():
         check("-d: '{str:}' is not a placeholder" in said, said)
 
 
-main(test_closed_loop, test_open_loop, test_extreme_rates, test_latency_from_the_intended_start, test_failures,
+main(test_closed_loop, test_open_loop, test_stages, test_stages_from_the_intended_start, test_extreme_rates, test_latency_from_the_intended_start, test_failures,
      test_why_it_cannot_connect, test_wrong_usage, test_wait_for_ready, test_count_and_warmup, test_bytes_that_are_sent, test_json_that_is_sent,
      test_files_that_cannot_be, test_reports, test_backend_that_dies, test_stall_of_a_server, test_interrupt, test_live_line,
      test_spread_over_a_ring, test_wrong_requests)

@@ -24,6 +24,9 @@ static const char help[] =
     "      --max-duration T       --duration, in ghz's words\n"
     "      --rps R                RPCs a second, begun by the clock (open loop); latency counts from when an RPC was\n"
     "                             to begin. Without it: as fast as the RPCs at a time go (closed loop)\n"
+    "      --stage LOAD/T[,...]   stages of load one after another, repeatable; a row for each. LOAD is RPCs a second:\n"
+    "                             500/30s stays, 100..1000/30s is a line, 100..1000/10x5s ten steps of 5s. c=8/10s,\n"
+    "                             c=1..64/30s: RPCs at a time. An RPC counts in the stage in which it was to begin\n"
     "      --warmup T             load of this time before the clock starts, which counts in no figure\n"
     "      --channels K           channels, RPCs go round them (1)\n"
     "      --deadline T           for each RPC, and to connect, which takes 10s at most (10s); a bare number is seconds\n"
@@ -45,6 +48,7 @@ static const char help[] =
     "Examples:\n"
     "  torc bench 127.0.0.1:50051 echo.Echo/Say -c 64 --duration 5s\n"
     "  torc bench 127.0.0.1:50051 shop.Orders/Get -d '{\"id\": \"{i}\"}' -n 10000 --warmup 1s\n"
+    "  torc bench 127.0.0.1:50051 echo.Echo/Say --stage 100/10s,100..5000/1m,5000/30s\n"
     "  torc bench xds:///orders shop.Orders/Get -H 'user: u{i}' --rps 2000 --report hdr=orders.hgrm,csv=orders.csv\n";
 /* clang-format on */
 
@@ -53,6 +57,7 @@ enum {
     OPT_PAYLOAD,
     OPT_CHANNELS,
     OPT_RPS,
+    OPT_STAGE,
     OPT_DEADLINE,
     OPT_WARMUP,
     OPT_CALL_COUNT,
@@ -67,6 +72,7 @@ static const struct option options[] = {
     {"duration", required_argument, NULL, OPT_DURATION},
     {"max-duration", required_argument, NULL, OPT_DURATION},
     {"rps", required_argument, NULL, OPT_RPS},
+    {"stage", required_argument, NULL, OPT_STAGE},
     {"warmup", required_argument, NULL, OPT_WARMUP},
     {"channels", required_argument, NULL, OPT_CHANNELS},
     {"deadline", required_argument, NULL, OPT_DEADLINE},
@@ -138,6 +144,9 @@ static int apply(struct bench_args *a, int c)
         return cli_u64(NAME, "--channels", optarg, 1, 10000, &a->channels);
     case OPT_RPS:
         return cli_rate(NAME, "--rps", optarg, &a->rps);
+    case OPT_STAGE:
+        a->has_stages = true;
+        return bench_plan_read(&a->plan, NAME, optarg);
     case OPT_DEADLINE:
         return cli_seconds_ms(NAME, "--deadline", optarg, &a->deadline_ms);
     case OPT_CALL_COUNT:
@@ -158,6 +167,32 @@ static int apply(struct bench_args *a, int c)
     }
 }
 
+/* Checks --stage against the other options of load, or makes one stage of these. */
+static int settle_plan(struct bench_args *a)
+{
+    if (a->has_stages && a->rps > 0)
+        return cli_usage(NAME, "--rps and --stage contradict: --stage has the rate");
+    if (a->has_stages && a->has_duration)
+        return cli_usage(NAME, "--duration and --stage contradict: each stage has its time");
+    if (a->has_stages && a->plan.closed && a->concurrency)
+        return cli_usage(NAME, "-c and --stage c= contradict: each stage has its RPCs at a time");
+    if (a->has_stages && !bench_plan_any(&a->plan))
+        return cli_usage(NAME, "--stage: no stage has a load above 0");
+    if (a->has_stages && a->warmup_ms && a->plan.stages.data[0].from <= 0)
+        return cli_usage(NAME, "--warmup is load as at the beginning of the first --stage, and that is 0");
+    if (a->count && !a->has_duration)
+        a->duration_ms = UINT64_MAX;
+    if (!a->has_stages)
+        a->plan.closed = a->rps <= 0;
+    if (!a->concurrency)
+        a->concurrency = a->plan.closed ? 1 : BENCH_MOST_CONCURRENT;
+    if (!a->has_stages) {
+        double load = a->plan.closed ? (double)a->concurrency : a->rps;
+        bench_plan_add(&a->plan, load, load, cli_end_ns(0, a->duration_ms));
+    }
+    return 0;
+}
+
 static int settle(struct bench_args *a, int argc, char **argv)
 {
     int rc;
@@ -171,11 +206,7 @@ static int settle(struct bench_args *a, int argc, char **argv)
         return cli_usage(NAME, "--payload goes with none of -d, --data-hex and --data-file");
     if (a->request.text)
         return cli_usage(NAME, "--format text is not for load: protoc would read each message");
-    if (a->count && !a->has_duration)
-        a->duration_ms = UINT64_MAX;
-    if (!a->concurrency)
-        a->concurrency = a->rps > 0 ? BENCH_MOST_CONCURRENT : 1;
-    return 0;
+    return settle_plan(a);
 }
 
 int bench_args_parse(struct bench_args *a, int argc, char **argv)
@@ -205,6 +236,7 @@ int bench_args_parse(struct bench_args *a, int argc, char **argv)
 
 void bench_args_fini(struct bench_args *a)
 {
+    bench_plan_fini(&a->plan);
     request_args_fini(&a->request);
     connect_args_fini(&a->connect);
 }

@@ -3,7 +3,6 @@
  * run_phase() runs twice, for the warm-up and for what counts. It alternates between starting what is due and waiting
  * for the loop. The counted phase ends with -n, with --duration or by a signal; run() then waits for what is under way,
  * unless there was a signal: what has ended is printed, and the rest is counted in `unfinished` alone. */
-#include <math.h>
 #include <poll.h>
 #include <stdio.h>
 #include <sys/prctl.h>
@@ -22,10 +21,16 @@
 #define CONNECT_MS 10000
 #define LINE_NS (TC_NS_PER_S / 2) /* between two states of the live line */
 
-/* Returns the intended start of the nth call. */
+/* Returns a time of the plan as one of the clock. */
+static uint64_t clock_ns(const struct bench *b, uint64_t plan_ns)
+{
+    return plan_ns > UINT64_MAX - b->begin_ns ? UINT64_MAX : b->begin_ns + plan_ns;
+}
+
+/* Returns the intended start of the nth call; UINT64_MAX: never. */
 static uint64_t due_ns(const struct bench *b, uint64_t n)
 {
-    return b->begin_ns + (uint64_t)((double)n * 1e9 / b->args.rps);
+    return clock_ns(b, bench_plan_due_ns(b->plan, n));
 }
 
 /* Waits for activity on the loop, at most until `until_ns`, with a precision of microseconds: the loop's own timers are
@@ -54,6 +59,19 @@ static bool look(struct bench *b)
     return !b->interrupted && !b->refused;
 }
 
+/* Counts the calls that were due before the phase stopped and were not started, each in its stage. */
+static void count_not_started(struct bench *b)
+{
+    uint64_t due = TC_MIN(bench_plan_calls(b->plan, b->stopped_ns - b->begin_ns), b->count);
+    uint64_t from = b->started;
+    b->not_started = due > from ? due - from : 0;
+    for (size_t i = 0; b->stages && from < due; i++) {
+        uint64_t to = TC_MIN(bench_plan_calls(b->plan, b->plan->stages.data[i].end_ns), due);
+        b->stages[i].not_started = to > from ? to - from : 0;
+        from = TC_MAX(from, to);
+    }
+}
+
 static void run_open(struct bench *b)
 {
     uint64_t now = b->begin_ns, due;
@@ -68,32 +86,46 @@ static void run_open(struct bench *b)
         /* With as many calls in flight as -c allows, only an answer can start another. */
         wait_until(b, b->in_flight < b->args.concurrency ? due : b->end_ns);
     }
-    uint64_t end = b->interrupted ? TC_MIN(bench_now_ns(), b->end_ns) : b->end_ns;
-    double due_calls = TC_MIN(ceil((double)(end - b->begin_ns) * b->args.rps / 1e9), (double)b->count);
-    b->not_started = !b->refused && due_calls > (double)b->started ? (uint64_t)due_calls - b->started : 0;
 }
 
 static void run_closed(struct bench *b)
 {
-    while (b->in_flight < b->args.concurrency && b->started < b->count && !b->refused)
-        bench_start_call(b, bench_now_ns());
-    /* Each result starts the next call. */
-    while (look(b) && b->started < b->count && bench_now_ns() < b->end_ns)
-        wait_until(b, b->end_ns);
+    uint64_t until, now = b->begin_ns;
+    for (; look(b) && b->started < b->count && now < b->end_ns; now = bench_now_ns()) {
+        b->limit = bench_plan_concurrency(b->plan, now - b->begin_ns, &until);
+        while (b->in_flight < b->limit && b->started < b->count && !b->refused)
+            bench_start_call(b, bench_now_ns());
+        wait_until(b, clock_ns(b, until)); /* meanwhile each result starts the next call */
+    }
 }
 
-static void run_phase(struct bench *b, enum bench_phase phase, uint64_t duration_ms, uint64_t count)
+static void run_phase(struct bench *b, enum bench_phase phase, const struct bench_plan *plan, uint64_t count)
 {
     b->phase = phase;
+    b->plan = plan;
     b->begin_ns = b->over_ns = b->shown_ns = bench_now_ns();
-    b->end_ns = cli_end_ns(b->begin_ns, duration_ms);
+    b->end_ns = clock_ns(b, bench_plan_end_ns(plan));
     b->count = count;
-    b->started = b->shown_calls = 0;
+    b->started = b->shown_calls = b->limit = 0;
     b->most_in_flight = b->in_flight;
-    if (b->args.rps > 0)
-        run_open(b);
-    else
+    if (plan->closed)
         run_closed(b);
+    else
+        run_open(b);
+    bool early = b->interrupted || b->refused || b->started == b->count;
+    b->stopped_ns = early ? TC_MIN(bench_now_ns(), b->end_ns) : b->end_ns;
+    if (!plan->closed && phase == BENCH_COUNTED && !b->refused)
+        count_not_started(b);
+}
+
+static void warm_up(struct bench *b)
+{
+    struct bench_plan plan = {.closed = b->args.plan.closed};
+    double load = b->args.plan.stages.data[0].from;
+    bench_plan_add(&plan, load, load, cli_end_ns(0, b->args.warmup_ms));
+    run_phase(b, BENCH_WARMUP, &plan, UINT64_MAX);
+    b->plan = &b->args.plan;
+    bench_plan_fini(&plan);
 }
 
 /* Waits for the last call to end, which deadlines bound, or a signal. */
@@ -102,10 +134,10 @@ static void run(struct bench *b)
     signals_catch(tc_runtime_loop(b->runtime));
     b->shows = !b->args.quiet && isatty(STDERR_FILENO);
     if (b->args.warmup_ms)
-        run_phase(b, BENCH_WARMUP, b->args.warmup_ms, UINT64_MAX);
+        warm_up(b);
     double cpu = cli_cpu_seconds();
     if (!b->interrupted && !b->refused)
-        run_phase(b, BENCH_COUNTED, b->args.duration_ms, b->args.count ? b->args.count : UINT64_MAX);
+        run_phase(b, BENCH_COUNTED, &b->args.plan, b->args.count ? b->args.count : UINT64_MAX);
     while (b->in_flight && look(b))
         wait_until(b, UINT64_MAX);
     b->cpu_seconds = cli_cpu_seconds() - cpu;
@@ -172,6 +204,8 @@ static int prepare(struct bench *b)
     b->runtime = torc_runtime_new(&o, &error);
     if (!b->runtime)
         return cli_fail_error(NAME, error);
+    if (a->has_stages)
+        b->stages = tc_calloc(a->plan.stages.len, sizeof(*b->stages));
     prctl(PR_SET_TIMERSLACK, 1UL); /* ppoll wakes on time instead of up to 50 us late */
     tc_rng_init_system(&b->rng);
     if (!a->request.headers.rpc.differ)

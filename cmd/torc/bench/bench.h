@@ -1,9 +1,10 @@
-/* torc bench: args.c reads the command line, bench.c connects and keeps the clock, calls.c sends RPCs and counts them,
- * requests.c has what they send, localities.c finds where backends are, report.c prints. One thread.
+/* torc bench: args.c reads the command line, plan.c knows how much load is when, bench.c connects and keeps the clock,
+ * calls.c sends RPCs and counts them, requests.c has what they send, localities.c finds where backends are, report.c
+ * prints. One thread.
  *
- * Closed loop: each RPC that ends starts the next. Open loop (--rps): RPCs start by the clock, whether or not earlier
- * ones have ended, and latency counts from the intended start, so that a stall of the server (or of this program) shows
- * in the latencies (no coordinated omission). */
+ * Closed loop: each RPC that ends starts the next. Open loop (--rps, --stage): RPCs start by the clock, whether or not
+ * earlier ones have ended, and latency counts from the intended start, so that a stall of the server (or of this
+ * program) shows in the latencies (no coordinated omission). An RPC counts in the stage in which it was to begin. */
 #ifndef TORC_BENCH_H
 #define TORC_BENCH_H
 
@@ -11,11 +12,12 @@
 
 #include "base/table.h"
 #include "bench/histogram.h"
+#include "bench/plan.h"
 #include "request/request.h"
 
 #define BENCH_NAME "bench"
 
-enum { BENCH_CODES = 17 /* gRPC has 17 status codes */, BENCH_MOST_CONCURRENT = 100000 };
+enum { BENCH_CODES = 17 /* gRPC has 17 status codes */ };
 
 enum bench_report { BENCH_CSV, BENCH_HDR, BENCH_REPORTS };
 
@@ -27,9 +29,10 @@ struct bench_args {
     uint64_t call_count;  /* messages of a stream; 0: each request once */
     uint64_t duration_ms; /* UINT64_MAX: until `count` RPCs were sent */
     uint64_t warmup_ms, deadline_ms, payload, channels;
-    double rps;                        /* 0: closed loop */
+    double rps;                        /* 0: closed loop, or --stage */
+    struct bench_plan plan;            /* the counted phase */
     const char *report[BENCH_REPORTS]; /* files; NULL: none; "-": standard output */
-    bool json, quiet, wait_for_ready, has_duration, has_payload;
+    bool json, quiet, wait_for_ready, has_duration, has_payload, has_stages;
 };
 
 /* Returns 0 to go on; otherwise the exit status, with the error printed; -1 if --help was printed. */
@@ -77,13 +80,20 @@ struct bench_backend {
     UT_hash_handle hh;
 };
 
+/* The RPCs of a stage, and those that were due in it and never started. */
+struct bench_stage_counts {
+    struct bench_counts counts;
+    uint64_t not_started;
+};
+
 enum bench_phase { BENCH_WARMUP, BENCH_COUNTED, BENCH_OVER };
 
 struct bench_call {
     struct bench *bench;
     uint64_t i;
-    uint64_t begin_ns; /* with --rps: the intended start */
+    uint64_t begin_ns; /* in open loop: the intended start */
     enum bench_phase phase;
+    uint32_t stage;
     torc_stream *stream; /* of methods with streams */
     uint64_t sent, received;
     bool half_closed;
@@ -104,12 +114,16 @@ struct bench {
     struct bench_call *free_calls;
     struct bench_call *streaming; /* RPCs under way that have a stream */
     enum bench_phase phase;
+    const struct bench_plan *plan; /* of the phase */
     uint64_t begin_ns, end_ns, over_ns, shown_ns, shown_calls;
-    uint64_t count; /* RPCs that the phase starts at most */
+    uint64_t stopped_ns; /* when the phase started its last RPC, or would have */
+    uint64_t count;      /* RPCs that the phase starts at most */
+    uint64_t limit;      /* closed loop: RPCs under way; open loop: 0, none starts another */
     uint64_t started, in_flight, most_in_flight, not_started, unfinished;
     uint64_t sent, received; /* messages of streams */
     struct bench_counts counts;
-    struct bench_backend *backends; /* by address */
+    struct bench_stage_counts *stages; /* one for each of the command line; NULL: it has none */
+    struct bench_backend *backends;    /* by address */
     double cpu_seconds;
     bool shows; /* the live line */
     bool refused, interrupted;

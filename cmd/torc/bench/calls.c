@@ -53,12 +53,14 @@ static void on_end(struct bench_call *c, const torc_result *result)
         uint64_t latency = now > c->begin_ns ? now - c->begin_ns : 0;
         count(&b->counts, torc_result_code(result), latency);
         count(&bench_backend_of(b, torc_result_peer(result))->counts, torc_result_code(result), latency);
+        if (b->stages)
+            count(&b->stages[c->stage].counts, torc_result_code(result), latency);
         b->over_ns = now;
     }
     b->in_flight--;
     c->next = b->free_calls;
     b->free_calls = c;
-    if (b->args.rps <= 0 && now < b->end_ns && b->started < b->count && !b->refused && !b->interrupted)
+    if (b->in_flight < b->limit && now < b->end_ns && b->started < b->count && !b->refused && !b->interrupted)
         bench_start_call(b, now);
 }
 
@@ -164,6 +166,8 @@ void bench_start_call(struct bench *b, uint64_t begin_ns)
     else
         c = TC_NEW(struct bench_call);
     *c = (struct bench_call){.bench = b, .i = b->started, .begin_ns = begin_ns, .phase = b->phase};
+    if (b->stages)
+        c->stage = (uint32_t)bench_plan_stage(b->plan, begin_ns - b->begin_ns);
     if (b->args.request.headers.rpc.differ)
         b->call_options.metadata = own = headers_make(&b->args.request.headers.rpc, c->i, &b->rng);
     torc_channel *channel = b->channels[b->started % b->args.channels];
@@ -198,4 +202,7 @@ void bench_calls_fini(struct bench *b)
         tc_free(at);
     }
     histogram_fini(&b->counts.latency_ns);
+    for (size_t i = 0; b->stages && i < b->args.plan.stages.len; i++)
+        histogram_fini(&b->stages[i].counts.latency_ns);
+    tc_free(b->stages);
 }

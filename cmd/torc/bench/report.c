@@ -1,5 +1,6 @@
 /* torc bench: prints the figures, as text or JSON, and writes the reports and the live line.
  *
+ * Every form is made of the rows of stages, backends and localities that collect() makes.
  * The JSON form is a contract (torc(1)): members may be added, not renamed; so are the columns of csv. Rows of backends
  * are in the order of their addresses. The row of a locality is the sum of its backends, with their histograms merged:
  * its percentiles are those of its RPCs. */
@@ -21,13 +22,17 @@ static const struct {
     {"p999", "p99.9", 0.999}, {"p9999", "p99.99", 0.9999}, {"max", "max", 1},
 };
 
-/* Backends, or localities, that RPCs were counted for: a row each. */
+/* A stage of --stage, or a backend or a locality that RPCs were counted for. */
 struct row {
     const char *name, *locality;
     const struct bench_counts *counts;
+    double seconds;       /* of the load that the RPCs belong to */
+    uint64_t not_started; /* of a stage */
+    unsigned stage;       /* counted from 1; 0: the row is not a stage's */
 };
 
 struct rows {
+    TC_VEC(struct row) stages; /* which own their names */
     TC_VEC(struct row) backends;
     TC_VEC(struct row) localities;
     TC_VEC(struct bench_counts *) sums; /* of localities */
@@ -38,9 +43,9 @@ static double seconds_of(const struct bench *b)
     return (double)(b->over_ns - b->begin_ns) / 1e9;
 }
 
-static double rate_of(const struct bench *b, const struct bench_counts *c)
+static double rate_of(const struct bench_counts *c, double seconds)
 {
-    return b->over_ns > b->begin_ns ? (double)c->calls / seconds_of(b) : 0;
+    return seconds > 0 ? (double)c->calls / seconds : 0;
 }
 
 static uint64_t ok_of(const struct bench_counts *c)
@@ -70,7 +75,8 @@ static void add_to_locality(struct rows *rows, const struct row *backend)
     if (i == rows->localities.len) {
         sum = TC_NEW(struct bench_counts);
         *tc_vec_push(&rows->sums) = sum;
-        *tc_vec_push(&rows->localities) = (struct row){backend->locality, backend->locality, sum};
+        *tc_vec_push(&rows->localities) =
+            (struct row){backend->locality, backend->locality, sum, .seconds = backend->seconds};
     }
     sum = rows->sums.data[i];
     sum->calls += backend->counts->calls;
@@ -79,11 +85,32 @@ static void add_to_locality(struct rows *rows, const struct row *backend)
     histogram_merge(&sum->latency_ns, &backend->counts->latency_ns);
 }
 
+/* Adds a row for each stage: also for one that -n or a signal did not let begin. */
+static void add_stages(const struct bench *b, struct rows *rows)
+{
+    uint64_t ran_ns = b->stopped_ns > b->begin_ns && b->phase != BENCH_WARMUP ? b->stopped_ns - b->begin_ns : 0;
+    for (size_t i = 0; b->stages && i < b->args.plan.stages.len; i++) {
+        const struct bench_stage *s = &b->args.plan.stages.data[i];
+        uint64_t end_ns = TC_MIN(s->end_ns, ran_ns);
+        struct tc_buf name = {0};
+        bench_plan_append_text(&b->args.plan, i, &name);
+        *tc_vec_push(&rows->stages) =
+            (struct row){.name = tc_strdup(tc_buf_cstr(&name)),
+                         .counts = &b->stages[i].counts,
+                         .seconds = end_ns > s->begin_ns ? (double)(end_ns - s->begin_ns) / 1e9 : 0,
+                         .not_started = b->stages[i].not_started,
+                         .stage = (unsigned)i + 1};
+        tc_buf_fini(&name);
+    }
+}
+
 static void collect(const struct bench *b, struct rows *rows)
 {
+    add_stages(b, rows);
     for (const struct bench_backend *at = b->backends; at; at = at->hh.next)
         if (at->counts.calls)
-            *tc_vec_push(&rows->backends) = (struct row){at->address, at->locality, &at->counts};
+            *tc_vec_push(&rows->backends) =
+                (struct row){at->address, at->locality, &at->counts, .seconds = seconds_of(b)};
     if (rows->backends.len)
         qsort(rows->backends.data, rows->backends.len, sizeof(struct row), by_name);
     for (size_t i = 0; i < rows->backends.len; i++)
@@ -97,6 +124,9 @@ static void rows_fini(struct rows *rows)
         histogram_fini(&rows->sums.data[i]->latency_ns);
         tc_free(rows->sums.data[i]);
     }
+    for (size_t i = 0; i < rows->stages.len; i++)
+        tc_free((char *)rows->stages.data[i].name);
+    tc_vec_fini(&rows->stages);
     tc_vec_fini(&rows->sums);
     tc_vec_fini(&rows->localities);
     tc_vec_fini(&rows->backends);
@@ -132,7 +162,11 @@ static void append_rows(struct tc_buf *out, const char *list, const char *own, c
     tc_buf_printf(out, ",\"%s\":[", list);
     for (size_t i = 0; i < n; i++) {
         const struct bench_counts *c = rows[i].counts;
-        tc_buf_printf(out, "%s{\"%s\":", i ? "," : "", own);
+        tc_buf_append_str(out, i ? ",{" : "{");
+        if (rows[i].stage)
+            tc_buf_printf(out, "\"stage\":%u,\"seconds\":%.3f,\"rps\":%.1f,\"not_started\":%llu,", rows[i].stage,
+                          rows[i].seconds, rate_of(c, rows[i].seconds), (unsigned long long)rows[i].not_started);
+        tc_buf_printf(out, "\"%s\":", own);
         cli_json_string(out, rows[i].name, strlen(rows[i].name));
         if (rows[i].locality != rows[i].name && rows[i].locality) {
             tc_buf_append_str(out, ",\"locality\":");
@@ -153,7 +187,7 @@ static void append_json(const struct bench *b, const struct rows *rows, struct t
                   (unsigned long long)b->counts.calls, (unsigned long long)ok_of(&b->counts),
                   (unsigned long long)b->not_started);
     append_statuses(out, &b->counts);
-    tc_buf_printf(out, ",\"rps\":%.1f,", rate_of(b, &b->counts));
+    tc_buf_printf(out, ",\"rps\":%.1f,", rate_of(&b->counts, seconds_of(b)));
     append_latency(out, &b->counts.latency_ns);
     tc_buf_printf(out, ",\"latency_mean_us\":%.1f,\"latency_stddev_us\":%.1f",
                   histogram_mean(&b->counts.latency_ns) / 1e3, histogram_deviation(&b->counts.latency_ns) / 1e3);
@@ -165,6 +199,8 @@ static void append_json(const struct bench *b, const struct rows *rows, struct t
     if (b->streams)
         tc_buf_printf(out, ",\"messages\":{\"sent\":%llu,\"received\":%llu}", (unsigned long long)b->sent,
                       (unsigned long long)b->received);
+    if (b->stages)
+        append_rows(out, "stages", "load", rows->stages.data, rows->stages.len);
     append_rows(out, "backends", "address", rows->backends.data, rows->backends.len);
     append_rows(out, "localities", "locality", rows->localities.data, rows->localities.len);
     tc_buf_append_str(out, "}}\n");
@@ -184,18 +220,25 @@ static void append_table(const struct bench *b, const char *title, const struct 
 {
     struct tc_buf scratch = {0};
     int width = 22;
+    bool stages = n && rows[0].stage;
     for (size_t i = 0; i < n; i++)
         width = TC_MAX(width, (int)TC_MIN(strlen(rows[i].name), (size_t)60));
     if (n)
-        tc_buf_printf(out, "%-10s %-*s %10s %8s %8s %10s %10s\n", title, width, "", "calls", "share", "errors", "p50",
-                      "p99");
+        tc_buf_printf(out, "%-10s %-*s %10s %8s %8s %10s %10s%s\n", title, width, "", "calls",
+                      stages ? "a second" : "share", "errors", "p50", "p99", stages ? "  not begun" : "");
     for (size_t i = 0; i < n; i++) {
         const struct bench_counts *c = rows[i].counts;
-        tc_buf_printf(out, "%-10s %-*s %10llu %6.1f %% %8llu", "", width,
-                      *rows[i].name ? cli_shown(&scratch, rows[i].name) : "none reached", (unsigned long long)c->calls,
-                      per_call(b, 100.0 * (double)c->calls), (unsigned long long)(c->calls - ok_of(c)));
+        tc_buf_printf(out, "%-10s %-*s %10llu", "", width,
+                      *rows[i].name ? cli_shown(&scratch, rows[i].name) : "none reached", (unsigned long long)c->calls);
+        if (stages)
+            tc_buf_printf(out, " %8.1f", rate_of(c, rows[i].seconds));
+        else
+            tc_buf_printf(out, " %6.1f %%", per_call(b, 100.0 * (double)c->calls));
+        tc_buf_printf(out, " %8llu", (unsigned long long)(c->calls - ok_of(c)));
         append_time(out, histogram_at(&c->latency_ns, 0.5));
         append_time(out, histogram_at(&c->latency_ns, 0.99));
+        if (stages)
+            tc_buf_printf(out, " %10llu", (unsigned long long)rows[i].not_started);
         tc_buf_append_char(out, '\n');
     }
     tc_buf_fini(&scratch);
@@ -205,7 +248,7 @@ static void append_text(const struct bench *b, const struct rows *rows, struct t
 {
     const struct bench_counts *all = &b->counts;
     tc_buf_printf(out, "%llu calls in %.3f s: %.0f a second, at most %llu at a time\n", (unsigned long long)all->calls,
-                  seconds_of(b), rate_of(b, all), (unsigned long long)b->most_in_flight);
+                  seconds_of(b), rate_of(all, seconds_of(b)), (unsigned long long)b->most_in_flight);
     if (b->interrupted || b->unfinished)
         tc_buf_printf(out, "%s; %llu calls under way are in no figure\n",
                       b->interrupted ? "interrupted" : "a call could not be started",
@@ -229,6 +272,7 @@ static void append_text(const struct bench *b, const struct rows *rows, struct t
                           (unsigned long long)all->by_code[i], per_call(b, 100.0 * (double)all->by_code[i]));
         first = first && !all->by_code[i];
     }
+    append_table(b, "stage", rows->stages.data, rows->stages.len, out);
     append_table(b, "backend", rows->backends.data, rows->backends.len, out);
     append_table(b, "locality", rows->localities.data, rows->localities.len, out);
 }
@@ -244,13 +288,15 @@ static void append_field(struct tc_buf *out, const char *text)
     tc_buf_append_char(out, '"');
 }
 
-static void append_csv_row(const struct bench *b, const char *scope, const char *name, const struct bench_counts *c,
-                           struct tc_buf *out)
+static void append_csv_row(const char *scope, const struct row *row, struct tc_buf *out)
 {
+    const struct bench_counts *c = row->counts;
+    char *numbered = row->stage ? tc_asprintf("%u: %s", row->stage, row->name) : NULL;
     tc_buf_printf(out, "%s,", scope);
-    append_field(out, name);
+    append_field(out, numbered ? numbered : row->name);
+    tc_free(numbered);
     tc_buf_printf(out, ",%llu,%llu,%.1f,%.1f", (unsigned long long)c->calls, (unsigned long long)(c->calls - ok_of(c)),
-                  rate_of(b, c), histogram_mean(&c->latency_ns) / 1e3);
+                  rate_of(c, row->seconds), histogram_mean(&c->latency_ns) / 1e3);
     for (size_t i = 0; i < TC_ARRAY_LEN(quantiles); i++)
         tc_buf_printf(out, ",%.1f", (double)histogram_at(&c->latency_ns, quantiles[i].q) / 1e3);
     tc_buf_append_str(out, "\r\n");
@@ -262,16 +308,18 @@ static void append_csv(const struct bench *b, const struct rows *rows, struct tc
     for (size_t i = 0; i < TC_ARRAY_LEN(quantiles); i++)
         tc_buf_printf(out, ",%s_us", quantiles[i].name);
     tc_buf_append_str(out, "\r\n");
-    append_csv_row(b, "all", "", &b->counts, out);
+    append_csv_row("all", &(struct row){.name = "", .counts = &b->counts, .seconds = seconds_of(b)}, out);
     for (int i = 0; i < BENCH_CODES; i++) /* latencies are not kept by status */
         if (b->counts.by_code[i])
             tc_buf_printf(out, "status,\"%s\",%llu,%llu,,,,,,,,\r\n", torc_status_code_name(i),
                           (unsigned long long)b->counts.by_code[i],
                           (unsigned long long)(i == TORC_STATUS_OK ? 0 : b->counts.by_code[i]));
+    for (size_t i = 0; i < rows->stages.len; i++)
+        append_csv_row("stage", &rows->stages.data[i], out);
     for (size_t i = 0; i < rows->backends.len; i++)
-        append_csv_row(b, "backend", rows->backends.data[i].name, rows->backends.data[i].counts, out);
+        append_csv_row("backend", &rows->backends.data[i], out);
     for (size_t i = 0; i < rows->localities.len; i++)
-        append_csv_row(b, "locality", rows->localities.data[i].name, rows->localities.data[i].counts, out);
+        append_csv_row("locality", &rows->localities.data[i], out);
 }
 
 int bench_open_reports(struct bench *b)
@@ -337,6 +385,9 @@ void bench_show_line(struct bench *b)
                       (unsigned long long)(c->calls - ok_of(c)));
         append_time(&line, histogram_at(&c->latency_ns, 0.99));
     }
+    if (b->stages && b->phase == BENCH_COUNTED)
+        tc_buf_printf(&line, ", stage %zu of %zu", bench_plan_stage(b->plan, now - b->begin_ns) + 1,
+                      b->plan->stages.len);
     fwrite(line.data, 1, line.len, stderr);
     b->shown_ns = now;
     b->shown_calls = c->calls;

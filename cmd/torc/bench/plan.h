@@ -1,0 +1,47 @@
+/* The load over time: stages that follow one another, each with a rate of RPCs (open loop) or with a number of RPCs at
+ * a time (closed loop), which stays or moves along a line. All functions but bench_plan_read are pure: times are
+ * nanoseconds from the begin of the plan, and the caller has the clock. */
+#ifndef TORC_BENCH_PLAN_H
+#define TORC_BENCH_PLAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/vec.h"
+
+enum { BENCH_MOST_CONCURRENT = 100000, BENCH_MOST_STAGES = 1000 };
+
+/* A stage: RPCs a second, or at a time, when it begins and when it ends. */
+struct bench_stage {
+    double from, to;
+    uint64_t begin_ns, end_ns;
+    double due; /* RPCs that are due by the end of the stage, those of the stages before included; open loop alone */
+};
+
+struct bench_plan {
+    TC_VEC(struct bench_stage) stages;
+    bool closed;
+};
+
+/* Adds a stage behind the last one. A length that leaves the range of time becomes endless. */
+void bench_plan_add(struct bench_plan *p, double from, double to, uint64_t length_ns);
+/* Reads the value of --stage, and adds what it says: STAGE[,STAGE], each [c=]LOAD[..LOAD]/[Nx]T. Returns 0 or CLI_USAGE
+ * with the error printed. */
+int bench_plan_read(struct bench_plan *p, const char *command, const char *text);
+/* Returns when RPC n, counted from 0, is to begin; UINT64_MAX: never. */
+uint64_t bench_plan_due_ns(const struct bench_plan *p, uint64_t n);
+/* Returns how many RPCs are to begin before `t_ns`. */
+uint64_t bench_plan_calls(const struct bench_plan *p, uint64_t t_ns);
+/* Returns how many RPCs are to be under way at `t_ns`, and in *until_ns when that number may change. */
+uint64_t bench_plan_concurrency(const struct bench_plan *p, uint64_t t_ns, uint64_t *until_ns);
+/* Returns the index of the stage at this time; behind the end, of the last one. */
+size_t bench_plan_stage(const struct bench_plan *p, uint64_t t_ns);
+uint64_t bench_plan_end_ns(const struct bench_plan *p);
+/* Appends stage i as --stage takes it. */
+void bench_plan_append_text(const struct bench_plan *p, size_t i, struct tc_buf *out);
+/* Returns true if some stage has a load. */
+bool bench_plan_any(const struct bench_plan *p);
+void bench_plan_fini(struct bench_plan *p);
+
+#endif
