@@ -5,6 +5,7 @@
  * when the channel is connected: reflection may have its type. */
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "bench/bench.h"
 #include "cli.h"
 
@@ -36,7 +37,10 @@ static const char help[] =
     "                             {i} becomes the RPC's number from 0, {uuid}, {int:A:B} and {str:N} something random\n"
     REQUEST_HELP
     "      --payload BYTES        size of each request, instead of -d (0)\n"
-    "      --call-count N         messages of an RPC that takes a stream, the requests in turn (each of them once)\n"
+    "      --call-count N         messages of an RPC that takes a stream, the requests in turn (each of them once); of\n"
+    "                             one with a stream of responses alone, responses after which it ends\n"
+    "      --stream-interval T    between two messages of an RPC; latency by message counts from when each was to go\n"
+    "      --call-duration T      the time of an RPC with streams, less than its deadline: then it sends no more, or ends\n"
     SCHEMA_HELP HEADERS_HELP
     "      --wait-for-ready       wait through failures of connections\n"
     CONNECT_HELP
@@ -61,6 +65,8 @@ enum {
     OPT_DEADLINE,
     OPT_WARMUP,
     OPT_CALL_COUNT,
+    OPT_STREAM_INTERVAL,
+    OPT_CALL_DURATION,
     OPT_REPORT,
     OPT_QUIET,
     OPT_WAIT,
@@ -79,6 +85,8 @@ static const struct option options[] = {
     REQUEST_OPTIONS,
     {"payload", required_argument, NULL, OPT_PAYLOAD},
     {"call-count", required_argument, NULL, OPT_CALL_COUNT},
+    {"stream-interval", required_argument, NULL, OPT_STREAM_INTERVAL},
+    {"call-duration", required_argument, NULL, OPT_CALL_DURATION},
     SCHEMA_OPTIONS,
     HEADERS_OPTIONS,
     {"wait-for-ready", no_argument, NULL, OPT_WAIT},
@@ -124,6 +132,12 @@ static int set_report(struct bench_args *a, char *text)
     return 0;
 }
 
+static int set_time(const char *option, uint64_t *out)
+{
+    int rc = cli_duration_ns(NAME, option, optarg, out);
+    return rc || *out ? rc : cli_usage(NAME, "%s: '%s' is not above 0", option, optarg);
+}
+
 static int apply(struct bench_args *a, int c)
 {
     int rc;
@@ -151,6 +165,10 @@ static int apply(struct bench_args *a, int c)
         return cli_seconds_ms(NAME, "--deadline", optarg, &a->deadline_ms);
     case OPT_CALL_COUNT:
         return cli_u64(NAME, "--call-count", optarg, 1, UINT32_MAX, &a->call_count);
+    case OPT_STREAM_INTERVAL:
+        return set_time("--stream-interval", &a->stream_interval_ns);
+    case OPT_CALL_DURATION:
+        return set_time("--call-duration", &a->call_duration_ns);
     case OPT_REPORT:
         return set_report(a, optarg);
     case OPT_QUIET:
@@ -200,6 +218,9 @@ static int settle(struct bench_args *a, int argc, char **argv)
         return rc;
     if (a->duration_ms == 0 || a->deadline_ms == 0)
         return cli_usage(NAME, "--duration and --deadline must be more than 0");
+    if (a->call_duration_ns != UINT64_MAX && a->call_duration_ns / TC_NS_PER_MS >= a->deadline_ms)
+        return cli_usage(NAME, "--call-duration: the deadline of an RPC, %.10g s, is not later: say --deadline",
+                         (double)a->deadline_ms / 1e3);
     if (a->payload > UINT32_MAX)
         return cli_usage(NAME, "--payload: a message has at most 4294967295 bytes");
     if (a->has_payload && a->request.kind != REQUEST_NONE)
@@ -213,7 +234,7 @@ int bench_args_parse(struct bench_args *a, int argc, char **argv)
 {
     static const char letters[] = ":n:c:d:H:o:vh";
     int c, rc, verbose = 0;
-    *a = (struct bench_args){.duration_ms = 10000, .deadline_ms = 10000, .channels = 1};
+    *a = (struct bench_args){.duration_ms = 10000, .deadline_ms = 10000, .channels = 1, .call_duration_ns = UINT64_MAX};
     a->request.lines = a->request.headers.all_placeholders = true;
     opterr = 0;
     optind = 1;

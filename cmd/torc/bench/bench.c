@@ -40,6 +40,7 @@ static void wait_until(struct bench *b, uint64_t until_ns)
     struct pollfd p = {.fd = torc_runtime_fd(b->runtime), .events = POLLIN};
     int loop_ms = torc_runtime_timeout_ms(b->runtime);
     uint64_t now = bench_now_ns();
+    until_ns = TC_MIN(until_ns, bench_streams_due_ns(b));
     uint64_t wait = until_ns > now ? until_ns - now : 0;
     wait = TC_MIN(wait, LINE_NS);
     if (loop_ms >= 0 && (uint64_t)loop_ms * TC_NS_PER_MS < wait)
@@ -47,6 +48,7 @@ static void wait_until(struct bench *b, uint64_t until_ns)
     struct timespec t = {(time_t)(wait / TC_NS_PER_S), (long)(wait % TC_NS_PER_S)};
     ppoll(&p, 1, &t, NULL); /* interrupted by a signal: the caller looks again */
     torc_runtime_poll(b->runtime, 0);
+    bench_streams_turn(b);
 }
 
 /* Returns true if the phase is to go on. */

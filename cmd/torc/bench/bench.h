@@ -1,6 +1,6 @@
 /* torc bench: args.c reads the command line, plan.c knows how much load is when, bench.c connects and keeps the clock,
- * calls.c sends RPCs and counts them, requests.c has what they send, localities.c finds where backends are, report.c
- * prints. One thread.
+ * calls.c and streams.c send RPCs and count them, requests.c has what they send, localities.c finds where backends are,
+ * report.c prints. One thread.
  *
  * Closed loop: each RPC that ends starts the next. Open loop (--rps, --stage): RPCs start by the clock, whether or not
  * earlier ones have ended, and latency counts from the intended start, so that a stall of the server (or of this
@@ -13,6 +13,7 @@
 #include "base/table.h"
 #include "bench/histogram.h"
 #include "bench/plan.h"
+#include "bench/timers.h"
 #include "request/request.h"
 
 #define BENCH_NAME "bench"
@@ -24,10 +25,12 @@ enum bench_report { BENCH_CSV, BENCH_HDR, BENCH_REPORTS };
 struct bench_args {
     struct connect_args connect;
     struct request_args request;
-    uint64_t count;       /* 0: not given */
-    uint64_t concurrency; /* 0: not given */
-    uint64_t call_count;  /* messages of a stream; 0: each request once */
-    uint64_t duration_ms; /* UINT64_MAX: until `count` RPCs were sent */
+    uint64_t count;              /* 0: not given */
+    uint64_t concurrency;        /* 0: not given */
+    uint64_t call_count;         /* messages of a stream; 0: each request once */
+    uint64_t stream_interval_ns; /* between two messages; 0: none */
+    uint64_t call_duration_ns;   /* of a stream; UINT64_MAX: until its messages are sent */
+    uint64_t duration_ms;        /* UINT64_MAX: until `count` RPCs were sent */
     uint64_t warmup_ms, deadline_ms, payload, channels;
     double rps;                        /* 0: closed loop, or --stage */
     struct bench_plan plan;            /* the counted phase */
@@ -51,7 +54,7 @@ struct bench_request {
 struct bench_requests {
     TC_VEC(struct bench_request) list;
     bool json;             /* texts are read by the method's type */
-    uint64_t each;         /* messages of an RPC */
+    uint64_t each;         /* messages of an RPC; UINT64_MAX: until --call-duration is over */
     struct tc_buf scratch; /* the text of the last request */
     struct tc_buf made;    /* its bytes */
 };
@@ -95,8 +98,12 @@ struct bench_call {
     enum bench_phase phase;
     uint32_t stage;
     torc_stream *stream; /* of methods with streams */
+    struct bench_timer timer;
+    uint64_t over_ns;         /* the end of --call-duration */
+    uint64_t last_ns;         /* when the last message came; before the first, begin_ns */
+    uint64_t probe, probe_ns; /* one request at a time whose response is waited for, and when it was sent; 0: none */
     uint64_t sent, received;
-    bool half_closed;
+    bool half_closed, ended;        /* ended: cancelled as --call-duration or --call-count asks */
     struct bench_call *next, *prev; /* those under way; `next`: in the free list */
 };
 
@@ -109,10 +116,14 @@ struct bench {
     struct torc_call_options call_options;
     torc_metadata *metadata; /* of all RPCs; NULL: none, or each has its own */
     struct tc_rng rng;
-    bool streams; /* the method has a stream of requests or responses */
+    bool streams;           /* the method has a stream of requests or responses */
+    bool takes_stream;      /* of requests */
+    bool gives_stream;      /* of responses */
+    uint64_t most_received; /* --call-count of a method that does not take a stream; UINT64_MAX: all */
 
     struct bench_call *free_calls;
     struct bench_call *streaming; /* RPCs under way that have a stream */
+    struct bench_timers timers;   /* of these */
     enum bench_phase phase;
     const struct bench_plan *plan; /* of the phase */
     uint64_t begin_ns, end_ns, over_ns, shown_ns, shown_calls;
@@ -120,7 +131,8 @@ struct bench {
     uint64_t count;      /* RPCs that the phase starts at most */
     uint64_t limit;      /* closed loop: RPCs under way; open loop: 0, none starts another */
     uint64_t started, in_flight, most_in_flight, not_started, unfinished;
-    uint64_t sent, received; /* messages of streams */
+    uint64_t sent, received;     /* messages of streams */
+    struct histogram message_ns; /* latency of those that were received, and measured */
     struct bench_counts counts;
     struct bench_stage_counts *stages; /* one for each of the command line; NULL: it has none */
     struct bench_backend *backends;    /* by address */
@@ -138,8 +150,21 @@ uint64_t bench_now_ns(void);
 struct bench_backend *bench_backend_of(struct bench *b, const char *address);
 /* Starts an RPC; b->refused when it could not. */
 void bench_start_call(struct bench *b, uint64_t begin_ns);
+/* An RPC of the warm-up that ends behind it is in no figure, nor is one that ends behind the counted phase. */
+bool bench_is_counted(const struct bench_call *c);
+/* Counts an RPC that has ended, and starts the next one in closed loop. */
+void bench_call_ended(struct bench_call *c, const torc_result *result);
 /* Frees what RPCs had, behind the end of the runtime. */
 void bench_calls_fini(struct bench *b);
+
+/* --- streams.c --- */
+
+/* Returns 0 or an error of torc_stream_start. */
+int bench_start_stream(struct bench_call *c, torc_channel *channel);
+/* Returns when something of a stream is due; UINT64_MAX: nothing is. */
+uint64_t bench_streams_due_ns(const struct bench *b);
+/* Sends the messages that are due, and ends the RPCs whose time is over. */
+void bench_streams_turn(struct bench *b);
 
 /* --- localities.c --- */
 

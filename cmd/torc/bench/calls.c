@@ -1,6 +1,6 @@
 /* torc bench: sends RPCs and counts them.
  *
- * bench_start_call starts one RPC, unary or on a torc_stream; on_end counts it, for all RPCs and for its backend, and
+ * bench_start_call starts one RPC, unary or on a torc_stream; bench_call_ended counts it, for all RPCs and for its backend, and
  * starts the next one in closed loop. bench_call objects are reused through a free list. Metadata with placeholders is
  * all that this file allocates for each RPC. */
 #include "api/call_object.h"
@@ -10,8 +10,6 @@
 #include "cli.h"
 
 #define NAME BENCH_NAME
-
-enum { WANTED_MESSAGES = 64 }; /* of a stream of responses, asked for ahead */
 
 uint64_t bench_now_ns(void)
 {
@@ -32,8 +30,7 @@ struct bench_backend *bench_backend_of(struct bench *b, const char *address)
     return at;
 }
 
-/* An RPC of the warm-up that ends behind it is in no figure, nor is one that ends behind the counted phase. */
-static bool is_counted(const struct bench_call *c)
+bool bench_is_counted(const struct bench_call *c)
 {
     return c->phase == BENCH_COUNTED && c->bench->phase == BENCH_COUNTED;
 }
@@ -45,16 +42,19 @@ static void count(struct bench_counts *counts, int code, uint64_t latency_ns)
     histogram_add(&counts->latency_ns, latency_ns);
 }
 
-static void on_end(struct bench_call *c, const torc_result *result)
+void bench_call_ended(struct bench_call *c, const torc_result *result)
 {
     struct bench *b = c->bench;
     uint64_t now = bench_now_ns();
-    if (is_counted(c)) {
+    int code = torc_result_code(result);
+    if (c->ended && code == TORC_STATUS_CANCELLED)
+        code = TORC_STATUS_OK; /* as was asked for */
+    if (bench_is_counted(c)) {
         uint64_t latency = now > c->begin_ns ? now - c->begin_ns : 0;
-        count(&b->counts, torc_result_code(result), latency);
-        count(&bench_backend_of(b, torc_result_peer(result))->counts, torc_result_code(result), latency);
+        count(&b->counts, code, latency);
+        count(&bench_backend_of(b, torc_result_peer(result))->counts, code, latency);
         if (b->stages)
-            count(&b->stages[c->stage].counts, torc_result_code(result), latency);
+            count(&b->stages[c->stage].counts, code, latency);
         b->over_ns = now;
     }
     b->in_flight--;
@@ -66,83 +66,7 @@ static void on_end(struct bench_call *c, const torc_result *result)
 
 static void on_result(const torc_result *result, void *arg)
 {
-    on_end(arg, result);
-}
-
-/* --- streams --- */
-
-/* Sends what flow control takes. */
-static void push(struct bench_call *c)
-{
-    struct bench *b = c->bench;
-    const struct bench_requests *q = &b->requests;
-    while (c->stream && c->sent < q->each) {
-        struct tc_slice message;
-        uint64_t n = (c->i % q->list.len * (q->each % q->list.len) + c->sent) % q->list.len;
-        if (!bench_request_of(b, c->i, n, &message)) {
-            b->refused = true;
-            torc_stream_cancel(c->stream);
-            return;
-        }
-        bool last = c->sent + 1 == q->each;
-        if (torc_stream_send(c->stream, message.data, message.len, last ? TORC_SEND_LAST : 0, 0) != 0)
-            return; /* on_writable follows, or the end */
-        c->sent++;
-        if (is_counted(c))
-            b->sent++;
-    }
-}
-
-static void on_message(torc_stream *stream, const torc_message *message, void *arg)
-{
-    struct bench_call *c = arg;
-    (void)message;
-    if (!request_take_response(&c->bench->types, stream, ++c->received))
-        return;
-    if (is_counted(c))
-        c->bench->received++;
-    torc_stream_want(stream, 1);
-}
-
-static void on_writable(torc_stream *stream, void *arg)
-{
-    (void)stream;
-    push(arg);
-}
-
-static void on_done(torc_stream *stream, const torc_result *result, void *arg)
-{
-    struct bench_call *c = arg;
-    (void)stream;
-    torc_stream_free(c->stream);
-    c->stream = NULL;
-    if (c->prev)
-        c->prev->next = c->next;
-    else
-        c->bench->streaming = c->next;
-    if (c->next)
-        c->next->prev = c->prev;
-    on_end(c, result);
-}
-
-static int start_stream(struct bench_call *c, torc_channel *channel)
-{
-    static const struct torc_stream_events events = {TORC_SIZE(torc_stream_events), .on_message = on_message,
-                                                     .on_writable = on_writable, .on_done = on_done};
-    struct bench *b = c->bench;
-    torc_error *error = NULL;
-    c->stream = torc_stream_start(channel, b->types.path, &b->call_options, &events, c, &error);
-    int rc = c->stream ? 0 : torc_error_code(error);
-    torc_error_free(error);
-    if (rc != 0)
-        return rc;
-    c->next = b->streaming;
-    if (c->next)
-        c->next->prev = c;
-    b->streaming = c;
-    torc_stream_want(c->stream, WANTED_MESSAGES);
-    push(c);
-    return 0;
+    bench_call_ended(arg, result);
 }
 
 /* --- RPCs --- */
@@ -171,7 +95,7 @@ void bench_start_call(struct bench *b, uint64_t begin_ns)
     if (b->args.request.headers.rpc.differ)
         b->call_options.metadata = own = headers_make(&b->args.request.headers.rpc, c->i, &b->rng);
     torc_channel *channel = b->channels[b->started % b->args.channels];
-    int rc = b->streams ? start_stream(c, channel) : start_unary(c, channel);
+    int rc = b->streams ? bench_start_stream(c, channel) : start_unary(c, channel);
     torc_metadata_free(own);
     if (rc != 0) {
         if (rc < 0)
@@ -202,6 +126,8 @@ void bench_calls_fini(struct bench *b)
         tc_free(at);
     }
     histogram_fini(&b->counts.latency_ns);
+    histogram_fini(&b->message_ns);
+    bench_timers_fini(&b->timers);
     for (size_t i = 0; b->stages && i < b->args.plan.stages.len; i++)
         histogram_fini(&b->stages[i].counts.latency_ns);
     tc_free(b->stages);

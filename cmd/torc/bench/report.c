@@ -53,6 +53,13 @@ static uint64_t ok_of(const struct bench_counts *c)
     return c->by_code[TORC_STATUS_OK];
 }
 
+/* Returns the messages received as if each were an RPC. The histogram is borrowed. */
+static struct bench_counts messages_of(const struct bench *b)
+{
+    return (struct bench_counts){
+        .calls = b->received, .by_code = {[TORC_STATUS_OK] = b->received}, .latency_ns = b->message_ns};
+}
+
 static double per_call(const struct bench *b, double v)
 {
     return b->counts.calls ? v / (double)b->counts.calls : 0;
@@ -197,8 +204,14 @@ static void append_json(const struct bench *b, const struct rows *rows, struct t
     tc_buf_printf(out, ",\"interrupted\":%s,\"unfinished\":%llu", b->interrupted ? "true" : "false",
                   (unsigned long long)b->unfinished);
     if (b->streams)
-        tc_buf_printf(out, ",\"messages\":{\"sent\":%llu,\"received\":%llu}", (unsigned long long)b->sent,
+        tc_buf_printf(out, ",\"messages\":{\"sent\":%llu,\"received\":%llu", (unsigned long long)b->sent,
                       (unsigned long long)b->received);
+    if (b->gives_stream) {
+        tc_buf_append_char(out, ',');
+        append_latency(out, &b->message_ns);
+    }
+    if (b->streams)
+        tc_buf_append_char(out, '}');
     if (b->stages)
         append_rows(out, "stages", "load", rows->stages.data, rows->stages.len);
     append_rows(out, "backends", "address", rows->backends.data, rows->backends.len);
@@ -260,9 +273,13 @@ static void append_text(const struct bench *b, const struct rows *rows, struct t
         tc_buf_printf(out, "messages   %llu sent, %llu received\n", (unsigned long long)b->sent,
                       (unsigned long long)b->received);
     tc_buf_printf(out, "CPU        %.2f us a call\n", per_call(b, b->cpu_seconds * 1e6));
+    if (b->gives_stream)
+        tc_buf_printf(out, "%-17s %10s %10s\n", "", "of a call", "a message");
     for (size_t i = 0; i < TC_ARRAY_LEN(quantiles); i++) {
         tc_buf_printf(out, "%-10s %-6s", i ? "" : "latency", quantiles[i].title);
         append_time(out, histogram_at(&all->latency_ns, quantiles[i].q));
+        if (b->gives_stream)
+            append_time(out, histogram_at(&b->message_ns, quantiles[i].q));
         tc_buf_append_char(out, '\n');
     }
     bool first = true;
@@ -309,6 +326,11 @@ static void append_csv(const struct bench *b, const struct rows *rows, struct tc
         tc_buf_printf(out, ",%s_us", quantiles[i].name);
     tc_buf_append_str(out, "\r\n");
     append_csv_row("all", &(struct row){.name = "", .counts = &b->counts, .seconds = seconds_of(b)}, out);
+    if (b->gives_stream) {
+        struct bench_counts received = messages_of(b);
+        append_csv_row("messages", &(struct row){.name = "received", .counts = &received, .seconds = seconds_of(b)},
+                       out);
+    }
     for (int i = 0; i < BENCH_CODES; i++) /* latencies are not kept by status */
         if (b->counts.by_code[i])
             tc_buf_printf(out, "status,\"%s\",%llu,%llu,,,,,,,,\r\n", torc_status_code_name(i),

@@ -2,6 +2,7 @@
  *
  * The bytes of a request without placeholders are made once, before the clock starts. For a request with placeholders
  * each RPC makes its own bytes, which counts in its CPU time: the text is filled in and, with types, read as JSON. */
+#include "base/clock.h"
 #include "base/mem.h"
 #include "bench/bench.h"
 #include "cli.h"
@@ -66,17 +67,27 @@ static int add_payload(struct bench *b)
     return 0;
 }
 
-/* Chooses how many messages an RPC has. */
+/* Chooses how many messages an RPC has, and checks the options about it. */
 static int set_each(struct bench *b)
 {
     const torc_schema_method *m = b->types.method;
-    bool takes_stream = m && torc_schema_method_client_streams(m);
-    uint64_t given = b->args.call_count;
-    b->streams = m && (takes_stream || torc_schema_method_server_streams(m));
-    b->requests.each = !takes_stream ? 1 : given ? given : b->requests.list.len;
-    return given && !takes_stream ? cli_usage(NAME, "--call-count: %s does not take a stream%s", b->types.path,
-                                              m ? "" : ", as far as is known without types (--reflect, --proto)")
-                                  : 0;
+    const char *unknown = m ? "" : ", as far as is known without types (--reflect, --proto)";
+    uint64_t given = b->args.call_count, interval = b->args.stream_interval_ns, *each = &b->requests.each;
+    bool timed = b->args.call_duration_ns != UINT64_MAX;
+    b->takes_stream = m && torc_schema_method_client_streams(m);
+    b->gives_stream = m && torc_schema_method_server_streams(m);
+    b->streams = b->takes_stream || b->gives_stream;
+    b->most_received = given && !b->takes_stream ? given : UINT64_MAX;
+    *each = !b->takes_stream ? 1 : given ? given : timed ? UINT64_MAX : b->requests.list.len;
+    if ((given || timed) && !b->streams)
+        return cli_usage(NAME, "%s: %s has no stream%s", given ? "--call-count" : "--call-duration", b->types.path,
+                         unknown);
+    if (interval && !b->takes_stream)
+        return cli_usage(NAME, "--stream-interval: %s does not take a stream%s", b->types.path, unknown);
+    if (interval && !timed && (*each - 1) >= (b->args.deadline_ms * TC_NS_PER_MS + interval - 1) / interval)
+        return cli_usage(NAME, "--stream-interval: the %llu messages of an RPC take longer than its --deadline",
+                         (unsigned long long)*each);
+    return 0;
 }
 
 int bench_requests_read(struct bench *b)
