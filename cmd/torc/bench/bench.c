@@ -90,14 +90,21 @@ static void run_open(struct bench *b)
     }
 }
 
+void bench_set_limit(struct bench *b, uint64_t now_ns)
+{
+    uint64_t until_ns;
+    b->limit = bench_plan_concurrency(b->plan, now_ns - b->begin_ns, &until_ns);
+    b->limit_until_ns = clock_ns(b, until_ns);
+}
+
 static void run_closed(struct bench *b)
 {
-    uint64_t until, now = b->begin_ns;
+    uint64_t now = b->begin_ns;
     for (; look(b) && b->started < b->count && now < b->end_ns; now = bench_now_ns()) {
-        b->limit = bench_plan_concurrency(b->plan, now - b->begin_ns, &until);
+        bench_set_limit(b, now);
         while (b->in_flight < b->limit && b->started < b->count && !b->refused)
             bench_start_call(b, bench_now_ns());
-        wait_until(b, clock_ns(b, until)); /* meanwhile each result starts the next call */
+        wait_until(b, b->limit_until_ns); /* meanwhile each result starts the next call */
     }
 }
 

@@ -127,9 +127,10 @@ struct bench {
     enum bench_phase phase;
     const struct bench_plan *plan; /* of the phase */
     uint64_t begin_ns, end_ns, over_ns, shown_ns, shown_calls;
-    uint64_t stopped_ns; /* when the phase started its last RPC, or would have */
-    uint64_t count;      /* RPCs that the phase starts at most */
-    uint64_t limit;      /* closed loop: RPCs under way; open loop: 0, none starts another */
+    uint64_t stopped_ns;     /* when the phase started its last RPC, or would have */
+    uint64_t count;          /* RPCs that the phase starts at most */
+    uint64_t limit;          /* closed loop: RPCs under way; open loop: 0, none starts another */
+    uint64_t limit_until_ns; /* when the plan may change it */
     uint64_t started, in_flight, most_in_flight, not_started, unfinished;
     uint64_t sent, received;     /* messages of streams */
     struct histogram message_ns; /* latency of those that were received, and measured */
@@ -143,6 +144,8 @@ struct bench {
 };
 
 uint64_t bench_now_ns(void);
+/* Closed loop: sets `limit` to what the plan says at this time. */
+void bench_set_limit(struct bench *b, uint64_t now_ns);
 
 /* --- calls.c --- */
 

@@ -1,8 +1,8 @@
 /* torc bench: sends RPCs and counts them.
  *
- * bench_start_call starts one RPC, unary or on a torc_stream; bench_call_ended counts it, for all RPCs and for its backend, and
- * starts the next one in closed loop. bench_call objects are reused through a free list. Metadata with placeholders is
- * all that this file allocates for each RPC. */
+ * bench_start_call starts one RPC, unary or on a torc_stream; bench_call_ended counts it, for all RPCs, its stage and
+ * its backend, and starts the next one in closed loop. bench_call objects are reused through a free list. Metadata with
+ * placeholders is all that this file allocates for each RPC. */
 #include "api/call_object.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -60,6 +60,8 @@ void bench_call_ended(struct bench_call *c, const torc_result *result)
     b->in_flight--;
     c->next = b->free_calls;
     b->free_calls = c;
+    if (b->limit && now >= b->limit_until_ns)
+        bench_set_limit(b, now);
     if (b->in_flight < b->limit && now < b->end_ns && b->started < b->count && !b->refused && !b->interrupted)
         bench_start_call(b, now);
 }
