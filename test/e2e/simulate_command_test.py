@@ -25,8 +25,10 @@ def calls_of(figures):
 
 
 def test_the_same_twice():
-    args = ("simulate", "--backends", "9", *SHORT, "--policy", "ring_hash", "--policy", "weighted_round_robin", "--kill", "10.0.0.4:80@3s",
-            "--restore", "10.0.0.4:80@6s", "--hot", "20:3", "--zipf", "1.1", "-o", "csv")
+    args = ("simulate", "--backends", "9", *SHORT, "--kill", "10.0.0.4:80@3s", "--restore", "10.0.0.4:80@6s", "--hot", "20:3", "--zipf", "1.1",
+            "-o", "csv", "--policy", "ring_hash")
+    two = (*args, "--policy", "weighted_round_robin")
+    check(run(*two).stdout == run(*two).stdout, "two policies")
     with tempfile.TemporaryDirectory() as folder:
         def once(*more):
             path = os.path.join(folder, "calls")
@@ -171,6 +173,27 @@ def test_resources():
             check(done.returncode and wanted in done.stderr, done.stderr)
 
 
+def test_extremes():
+    """Calls that never end, loads far below one call, tables that are wide, backends that are gone, and names that hurt."""
+    for_ever = simulate("--backends", "2", *SHORT, "--service", "24h", "--slow", "10.0.0.1:80=1000000")
+    check(all(b["at_once"] == b["calls"] > 900 for b in for_ever["backends"]), f"none ends: {for_ever['backends']}")
+    little = simulate("--backends", "200", *SHORT, "--rate", "0.1")
+    check(little["overload_limit"] == 1 and little["overload_s"] == 0, f"one call is not too much: {little['overload_limit']}")
+    wide = run("simulate", "--backends", "2", *SHORT, "--policy", SUBSETS, "--policy", "round_robin").stdout.splitlines()
+    check(len({len(line) for line in wide[:3]}) == 1, str(wide))
+    gone = simulate("--backends", "1", *SHORT, "--remove", "10.0.0.1:80@5s")
+    check(gone["first_failure"] == "empty address list" and "first_failure" not in little, str(gone))
+    text = run("simulate", "--backends", "1", *SHORT, "--remove", "10.0.0.1:80@5s").stdout
+    check(text.endswith("\nround_robin: calls failed without a backend, the first with: empty address list\n"), text)
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "calls")
+        run("simulate", "-e", "unix:/a,b\nc", *SHORT, "--calls", path)
+        with open(path, encoding="ascii") as lines:
+            check({line.split(",", 3)[3] for line in lines} == {"unix:/a,b\\u000ac\n"}, "a call is a line")
+
+
+SUBSETS = 'random_subsetting_experimental={"subsetSize": 1, "childPolicy": [{"maglev": {"tableSize": 5000011}}]}'
+
 WRONG = [
     # arguments behind --backends 2, and what the one line says
     (["--clients", "0"], "--clients: '0'"), (["--rate", "inf"], "--rate: 'inf'"), (["--rate", "nan"], "--rate"), (["--keys", "0"], "--keys"),
@@ -187,6 +210,8 @@ WRONG = [
     (["--duration", "-1s"], "--duration"), (["--service", "99h"], "too long"), (["--warm-up", "1"], "--warm-up"), (["-o", "xml"], "csv"),
     (["--clients", "1000000", "--rate", "1000000"], "can be simulated"), (["--clients", "2", "--memory", "1k"], "see --memory"),
     (["-e", "1.1.1.1:1"], "one of them"), (["--cluster", "c"], "go together"), (["--priority", "1"], "--priority"), (["more"], "unexpected"),
+    (["--calls", "-"], "--calls writes a file"), (["--calls", "x", "--policy", "maglev", "--policy", "round_robin"], "--calls goes with one"),
+    (["--remove", "10.0.0.1:80@1s", "--add", "10.0.0.1:80=7@2s"], "has its old weight"),
     (["--svg", ""], "--svg"), (["--calls", ""], "--calls"), (["--nonsense"], "unknown option"), (["--backends"], "needs a value"),
 ]
 
@@ -199,8 +224,11 @@ def test_bad_input():
                          (["--backends", "100000", "--clients", "1000000"], "MB of memory"), (["--endpoints", "-"], "no endpoints")):
         done = run("simulate", *args, status=2)
         check(wanted in done.stderr and len(done.stderr.splitlines()) == 1, f"{args}: {done.stderr}")
+    done = run("simulate", "--backends", "2", "--svg", "/nowhere/x", status=1)
+    check("10.0.0.2:80 " in done.stdout, f"the table comes first: {done.stdout}")
     for args, wanted in ((["--svg", "/nowhere/x"], "cannot write /nowhere/x"), (["--calls", "/nowhere/x"], "cannot write /nowhere/x"),
-                         (["--capacity", "1", "--rate", "1000", "--memory", "20M"], "--capacity too small")):
+                         (["--policy", SUBSETS, "--memory", "30M"], "}]} takes more than 31 MB of memory"),
+                         (["--service", "24h", "--rate", "1000", "--memory", "100M"], "calls at a time; see --memory, --rate, --service")):
         done = run("simulate", "--backends", "2", *args, status=1)
         check(wanted in done.stderr and len(done.stderr.splitlines()) == 1, f"{args}: {done.stderr}")
 
@@ -219,4 +247,4 @@ def test_many():
 
 
 main(test_the_same_twice, test_policies_get_the_same_calls, test_forms_agree, test_pictures, test_what_policies_promise, test_load_reports,
-     test_changes, test_capacity_and_overload, test_resources, test_bad_input, test_files_of_endpoints, test_many)
+     test_changes, test_capacity_and_overload, test_resources, test_extremes, test_bad_input, test_files_of_endpoints, test_many)

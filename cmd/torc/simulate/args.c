@@ -51,7 +51,7 @@ static const char help[] =
     "      --remove ADDR@T           it leaves the list\n"
     "      --slow ADDR=F[@T]         its calls take F times as long; without T from the start\n\n"
     "      --seed N                  of all chance (1)\n"
-    "      --memory SIZE             refuse what may take more (this machine's memory)\n"
+    "      --memory SIZE             refuse what may take more, and end what does (half of this machine's)\n"
     "      --calls FILE              write each call: microseconds,client,key,backend\n"
     "      --svg FILE                also a picture of the calls by backend (-: standard output, and nothing else)\n"
     "  -o, --output text|json|csv    form of the output (text)\n\n"
@@ -330,10 +330,11 @@ static int bring_backend(struct sim_opts *o, struct sim_change *c, struct tc_sli
     c->backend = (uint32_t)find_endpoint(o, tc_slice_str(e->name));
     if (c->backend == n)
         return 0;
+    bool other = e->endpoint->weight != o->endpoints.data[c->backend].endpoint->weight;
     tc_endpoint_unref(e->endpoint);
     tc_free(e->name);
     o->endpoints.len = n;
-    return 0;
+    return other ? bad_change(c, "a backend that comes again has its old weight") : 0;
 }
 
 /* Parses ADDR[=X][@T]. */
@@ -504,7 +505,8 @@ static int parse_option(struct sim_opts *o, int c, const char *value)
         return cli_size(NAME, "--memory", value, &o->memory);
     case OPT_CALLS:
         o->calls = value;
-        return cli_path(NAME, "--calls", value);
+        return strcmp(value, "-") == 0 ? cli_usage(NAME, "--calls writes a file, not standard output")
+                                       : cli_path(NAME, "--calls", value);
     case OPT_SVG:
         o->svg = value;
         return cli_path(NAME, "--svg", value);
@@ -548,9 +550,9 @@ static int finish(struct sim_opts *o)
         rc = make_list(o);
     if (rc == 0 && o->policies.len == 0)
         rc = add_policy(o, "round_robin");
-    if (rc == 0)
-        rc = check_sizes(o);
-    return rc;
+    if (rc == 0 && o->calls && o->policies.len > 1)
+        rc = cli_usage(NAME, "--calls goes with one --policy: its lines do not name one");
+    return rc ? rc : check_sizes(o);
 }
 
 int sim_parse(int argc, char **argv, struct sim_opts *o)
@@ -565,7 +567,7 @@ int sim_parse(int argc, char **argv, struct sim_opts *o)
         .duration_ns = 60 * TC_NS_PER_S,
         .service_ns = 10 * TC_NS_PER_MS,
         .connect_ns = TC_NS_PER_MS,
-        .memory = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE),
+        .memory = (uint64_t)sysconf(_SC_PHYS_PAGES) / 2 * (uint64_t)sysconf(_SC_PAGESIZE),
     };
     optind = 1;
     opterr = 0;

@@ -6,10 +6,14 @@
  *
  * A backend's load is that of the last whole second: calls that ended, and the utilization, which is the mean number of
  * calls in service over sim_result.limit. */
+#include <math.h>
+
 #include "base/mem.h"
 #include "io/backoff.h"
 #include "lb/orca.h"
 #include "simulate.h"
+
+#define FOREVER_NS 1e18 /* as good as: a run lasts 48 hours at most */
 
 struct sim_subchannel {
     struct tc_subchannel base;
@@ -81,7 +85,7 @@ static void backend_serve(struct sim_backend *b, struct sim_call *call)
 {
     b->served++;
     tc_list_append(&b->calls, &call->link);
-    call->service_ns = (uint64_t)((double)b->sim->opts->service_ns * b->slow);
+    call->service_ns = (uint64_t)fmin((double)b->sim->opts->service_ns * b->slow, FOREVER_NS);
     tc_world_event_at(&call->event, tc_world_now_ns() + call->service_ns);
 }
 

@@ -68,12 +68,22 @@ static void append_name(struct tc_buf *b, int width, const char *name)
     tc_buf_fini(&shown);
 }
 
+/* Returns the width of a column that holds the name too. */
+static int widen(int width, const char *name)
+{
+    struct tc_buf shown = {0};
+    append_name(&shown, width, name);
+    width = (int)shown.len;
+    tc_buf_fini(&shown);
+    return width;
+}
+
 static void append_backends(struct tc_buf *b, const struct sim_opts *o, const struct sim_result *r,
                             const struct sim_sums *sums)
 {
     int width = 8;
     for (size_t i = 0; i < o->endpoints.len; i++)
-        width = TC_MAX(width, (int)TC_MIN(strlen(o->endpoints.data[i].name), (size_t)60));
+        width = widen(width, o->endpoints.data[i].name);
     tc_buf_printf(b, "\n%-*s  %10s  %9s  %8s  %8s  %7s  %8s  %11s  %10s\n", width, "backend", "weight", "calls",
                   "share", "of fair", "at once", "failed", "connections", "overload");
     for (size_t i = 0; i < o->endpoints.len; i++) {
@@ -104,7 +114,7 @@ static void append_policies(struct tc_buf *b, const struct sim_opts *o, const st
 {
     int width = 6;
     for (size_t i = 0; i < o->policies.len; i++)
-        width = TC_MAX(width, (int)TC_MIN(strlen(results[i].policy), (size_t)60));
+        width = widen(width, results[i].policy);
     tc_buf_printf(b, "%-*s  %9s  %8s  %8s  %8s  %9s  %11s  %10s  %10s\n", width, "policy", "calls", "failed", "busiest",
                   "idlest", "deviation", "connections", "keys moved", "overload");
     for (size_t i = 0; i < o->policies.len; i++) {
@@ -129,10 +139,16 @@ static void print_text(const struct sim_opts *o, const struct sim_result *result
     }
     tc_buf_printf(&b, "\n%llu clients, %zu backends, %.1f s; overload: more than %.1f calls at once\n",
                   (unsigned long long)o->clients, o->endpoints.len, seconds(o->duration_ns), results[0].limit);
-    for (size_t i = 0; i < o->policies.len; i++)
+    for (size_t i = 0; i < o->policies.len; i++) {
         if (results[i].waiting)
             tc_buf_printf(&b, "%s: %llu calls waited for a backend at the end\n", results[i].policy,
                           (unsigned long long)results[i].waiting);
+        if (results[i].why) {
+            tc_buf_printf(&b, "%s: calls failed without a backend, the first with: ", results[i].policy);
+            append_name(&b, 0, results[i].why);
+            tc_buf_append_char(&b, '\n');
+        }
+    }
     fwrite(b.data, 1, b.len, stdout);
     tc_buf_fini(&b);
 }
@@ -177,7 +193,10 @@ static void print_json(const struct sim_opts *o, const struct sim_result *r)
                       seconds(p->at_ns), (unsigned long long)p->calls, (unsigned long long)p->failed, p->keys, p->moved,
                       seconds(p->overload_ns), seconds(p->longest_ns));
     }
-    tc_buf_append_str(&b, "]}}\n");
+    tc_buf_append_str(&b, "]");
+    if (r->why)
+        json_name(&b, ",\"first_failure\":", r->why);
+    tc_buf_append_str(&b, "}}\n");
     fwrite(b.data, 1, b.len, stdout);
     tc_buf_fini(&b);
 }

@@ -17,7 +17,7 @@
 #include "testing/seams.h"
 #include "testing/threads.h"
 
-enum { CALL_BYTES = 2048, SLICES = 1000 };
+enum { SLICES = 1000 };
 
 struct sim_client {
     struct tc_lb_helper helper;
@@ -147,9 +147,12 @@ static void call_note(struct sim_call *call, struct sim_backend *b)
         return;
     b->load.calls++;
     s->homes[call->key] = (uint32_t)(b - s->backends) + 1;
-    if (s->calls)
-        fprintf(s->calls, "%llu,%zu,key-%u,%s\n", (unsigned long long)(tc_world_now_ns() - s->begin_ns) / 1000,
-                (size_t)(call->client - s->clients), call->key, b->name);
+    if (!s->calls)
+        return;
+    struct tc_buf shown = {0};
+    fprintf(s->calls, "%llu,%zu,key-%u,%s\n", (unsigned long long)(tc_world_now_ns() - s->begin_ns) / 1000,
+            (size_t)(call->client - s->clients), call->key, cli_shown(&shown, b->name));
+    tc_buf_fini(&shown);
 }
 
 static void call_pick(struct sim_call *call)
@@ -168,6 +171,8 @@ static void call_pick(struct sim_call *call)
     enum tc_pick_kind kind = c->picker ? tc_picker_pick(c->picker, &args, &pick) : TC_PICK_QUEUE;
     struct sim_backend *b = kind == TC_PICK_COMPLETE ? sim_backend_of(pick.subchannel) : NULL;
     call->trackers = pick.trackers;
+    if ((kind == TC_PICK_FAIL || kind == TC_PICK_DROP) && call->counted && !c->sim->result->why)
+        c->sim->result->why = tc_strdup(tc_status_text(&pick.status));
     tc_status_fini(&pick.status);
     if (b) {
         call_note(call, b);
@@ -419,11 +424,26 @@ static void changes_apply(struct sim *s, size_t *at)
 
 /* --- the run --- */
 
-/* Lets the time pass. Returns false if there are more calls at a time than there may be. */
+/* Returns whether the process has no more memory than it may take. Tables of policies and calls that end too late are
+ * known when they are there. */
+static bool memory_suffices(const struct sim *s)
+{
+    unsigned long long pages = 0;
+    FILE *in = fopen("/proc/self/statm", "r");
+    if (!in)
+        return true;
+    if (fscanf(in, "%*u %llu", &pages) != 1)
+        pages = 0;
+    fclose(in);
+    return pages * (unsigned long long)sysconf(_SC_PAGESIZE) <= s->opts->memory;
+}
+
+/* Lets the time pass. Returns false once the process takes too much memory. */
 static bool run_until(struct sim *s, uint64_t until_ns, bool progress)
 {
     uint64_t slice_ns = TC_MAX(s->end_ns / SLICES, UINT64_C(1)), shown_ns = tc_system_clock.monotonic_ns(NULL);
-    while (tc_world_now_ns() < until_ns && s->active <= s->most_active) {
+    bool fits = true;
+    while (tc_world_now_ns() < until_ns && (fits = memory_suffices(s))) {
         tc_world_run_until(TC_MIN(tc_world_now_ns() + slice_ns, until_ns));
         uint64_t now_ns = tc_system_clock.monotonic_ns(NULL);
         if (!progress || now_ns - shown_ns < 2 * TC_NS_PER_S)
@@ -432,7 +452,7 @@ static bool run_until(struct sim *s, uint64_t until_ns, bool progress)
         fprintf(stderr, "torc simulate: %.0f %% of %s\n", 100.0 * (double)tc_world_now_ns() / (double)s->end_ns,
                 s->result->policy);
     }
-    return s->active <= s->most_active;
+    return fits;
 }
 
 static void counts_begin(struct sim *s)
@@ -455,7 +475,6 @@ static void sim_init(struct sim *s)
     tc_world_adopt(s->loop);
     s->begin_ns = tc_world_now_ns() + TC_NS_PER_S + o->warm_up_ns;
     s->end_ns = s->begin_ns + o->duration_ns;
-    s->most_active = o->memory / 4 / CALL_BYTES;
     s->backends = tc_calloc(n, sizeof(*s->backends));
     tc_endpoint_map_init(&s->places, n);
     for (uint32_t i = 0; i < n; i++) {
@@ -464,7 +483,7 @@ static void sim_init(struct sim *s)
         present += !s->backends[i].absent;
     }
     double mean = (double)o->clients * o->rate * (double)o->service_ns / 1e9 / (double)TC_MAX(present, (size_t)1);
-    s->result->limit = o->capacity ? (double)o->capacity : fmax(2 * mean, mean + 4 * sqrt(mean));
+    s->result->limit = o->capacity ? (double)o->capacity : fmax(1, fmax(2 * mean, mean + 4 * sqrt(mean)));
     keys_init(s);
     list_set(s);
     phase_begin(s, tc_strdup("start"), 0);
@@ -519,6 +538,7 @@ void sim_result_fini(struct sim_result *r)
         tc_free(r->phases.data[i].name);
     tc_vec_fini(&r->phases);
     tc_free(r->loads);
+    tc_free(r->why);
 }
 
 int sim_run(const struct sim_opts *o, const struct sim_policy *policy, FILE *calls, struct sim_result *out)
@@ -541,11 +561,12 @@ int sim_run(const struct sim_opts *o, const struct sim_policy *policy, FILE *cal
     fits = fits && run_until(&s, s.end_ns, progress);
     phase_end(&s);
     sim_take_result(&s);
+    uint64_t active = s.active;
     sim_fini(&s);
     if (!fits)
         return cli_fail(SIMULATE_COMMAND,
-                        "%s: more than %llu calls at a time, which --memory does not allow: --rate or --service is too "
-                        "large, or --capacity too small",
-                        policy->name, (unsigned long long)s.most_active);
+                        "%s takes more than %.0f MB of memory, with %llu calls at a time; see --memory, --rate, "
+                        "--service and --capacity",
+                        policy->name, (double)o->memory / 1e6, (unsigned long long)active);
     return 0;
 }

@@ -11,11 +11,9 @@ static int run_all(const struct sim_opts *o, FILE *calls, struct sim_result *res
     int rc = 0;
     for (size_t i = 0; i < o->policies.len && rc == 0; i++)
         rc = sim_run(o, &o->policies.data[i], calls, &results[i]);
-    if (rc == 0 && o->svg)
-        rc = sim_write_svg(o, results);
     if (rc == 0 && !(o->svg && strcmp(o->svg, "-") == 0))
         sim_print(o, results);
-    return rc;
+    return rc == 0 && o->svg ? sim_write_svg(o, results) : rc;
 }
 
 int cmd_simulate(int argc, char **argv)

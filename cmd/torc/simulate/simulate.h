@@ -82,7 +82,7 @@ struct sim_load {
     uint64_t calls, failed; /* failed: the backend died under them */
     uint32_t peak;          /* calls at a time, those that wait included */
     uint32_t connections, most_connections;
-    uint64_t overload_ns; /* with more calls at a time than --capacity, or twice the mean */
+    uint64_t overload_ns; /* with more calls at a time than sim_result.limit */
 };
 
 /* The time between two changes. */
@@ -103,6 +103,7 @@ struct sim_result {
     uint64_t failed;  /* among them, with a failed pick or a backend that died */
     uint64_t waiting; /* without a pick at the end */
     double limit;     /* calls at a time above which a backend is overloaded */
+    char *why;        /* the first pick failed with this text; NULL: none failed */
 };
 
 /* Returns 0, or an exit status with the message printed, or -1 if --help was printed. */
@@ -158,12 +159,12 @@ struct sim {
     struct sim_backend *backends;
     struct sim_client *clients;
     struct sim_call *free_calls;
-    uint64_t active, most_active; /* calls that have not ended */
-    uint64_t begin_ns, end_ns;    /* of the time that counts */
-    bool counts;                  /* the warm-up is over, and the run is not */
-    uint64_t *hashes;             /* by key */
-    double *cumulative;           /* by key; NULL: every key is as likely as another */
-    uint32_t *homes, *before;     /* by key: 1 + the backend of its last call, in this phase and before it */
+    uint64_t active;           /* calls that have not ended */
+    uint64_t begin_ns, end_ns; /* of the time that counts */
+    bool counts;               /* the warm-up is over, and the run is not */
+    uint64_t *hashes;          /* by key */
+    double *cumulative;        /* by key; NULL: every key is as likely as another */
+    uint32_t *homes, *before;  /* by key: 1 + the backend of its last call, in this phase and before it */
     FILE *calls;
 };
 
