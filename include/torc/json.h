@@ -90,28 +90,29 @@ TORC_JSON_API void torc_schema_free(torc_schema *schema);
 
 /* Adds a serialised google.protobuf.FileDescriptorProto, which is copied. Files come in any order: what a file imports
  * may come before or after it. What it defines is found after torc_schema_link. 0, also when the schema has the same
- * file already, byte for byte. An error, and nothing is added: TORC_EINVAL (NULL), TORC_ESTATE (torc_schema_link has
- * failed), TORC_EPARSE (the bytes are not a descriptor; the text names the file and the place), TORC_EEXIST (another
- * file has its name), TORC_EUNSUPPORTED (an edition that is not known), TORC_ELIMIT. */
+ * file already, byte for byte. An error, and nothing is added: TORC_EINVAL (NULL), TORC_EPARSE (the bytes are not a
+ * descriptor; the text names the file and the place), TORC_EEXIST (another file has its name), TORC_EUNSUPPORTED (an
+ * edition that is not known), TORC_ELIMIT. */
 TORC_JSON_API int torc_schema_add_file(torc_schema *schema, const void *bytes, size_t size, torc_error **error);
 
-/* Adds the files of a serialised google.protobuf.FileDescriptorSet. The errors of torc_schema_add_file; files before
- * the one that is refused stay. */
+/* Adds the files of a serialised google.protobuf.FileDescriptorSet. The errors of torc_schema_add_file; then none of
+ * the files is added. */
 TORC_JSON_API int torc_schema_add_set(torc_schema *schema, const void *bytes, size_t size, torc_error **error);
 
 /* Adds the files of another schema, which stays as it is and need not be linked. The errors of torc_schema_add_file;
- * files before the one that is refused stay. */
+ * then none of the files is added. */
 TORC_JSON_API int torc_schema_merge(torc_schema *schema, const torc_schema *from, torc_error **error);
 
-/* Resolves what the files that were added since the last call refer to. 0; TORC_EINVAL (NULL); TORC_ESTATE (an earlier
- * call has failed); TORC_ENOTFOUND when a type is not defined: the text names who refers to it, and the first import
- * that was not added; TORC_EEXIST when two files define one name, or one message has two fields of one number or name;
- * TORC_EPARSE for types that cannot be what they are used for (a map entry without a key, a google.protobuf.Timestamp
- * with other fields) and extensions whose number their message does not leave to extensions; TORC_ELIMIT. A schema
- * whose link has failed can only be freed, or be merged into another.
+/* Resolves what the files that were added since the last call refer to. 0; TORC_EINVAL (NULL); TORC_ENOTFOUND when a
+ * type is not defined: the text names who refers to it, and the first import that was not added; TORC_EEXIST when two
+ * files define one name, or one message has two fields of one number or name; TORC_EPARSE for types that cannot be what
+ * they are used for (a map entry without a key, a google.protobuf.Timestamp with other fields) and extensions whose
+ * number their message does not leave to extensions; TORC_ELIMIT. After an error the schema is as the last call that
+ * succeeded left it: the files that were added since are gone, and may be added again beside others.
  *
- * Files may be added and linked again later. Types that were found before stay valid, and messages get the new
- * extensions. A file may import what nobody added, as long as it uses no type of it; imports may go in a circle.
+ * Files may be added and linked again later; a link costs what they have, whatever the schema has. Types that were
+ * found before stay valid, and messages get the new extensions. A file may import what nobody added, as long as it
+ * uses no type of it; imports may go in a circle.
  *
  * Where two fields of a message have one name in JSON, which protoc refuses, the one that has it in the .proto file
  * keeps it, else the one with the lower number; the other has the name of the .proto file in JSON. */
@@ -183,7 +184,8 @@ TORC_JSON_API int torc_schema_method_server_streams(const torc_schema_method *me
 /* --- text for people --- */
 
 /* Returns what a name stands for as text of a .proto file: a message, an enum, a service, a method, a field, a oneof, a
- * value of an enum, an extension, or a file ("shop/orders.proto"). Types have their full names. Comments and custom
+ * value of an enum, an extension, or a file ("shop/orders.proto"; where a type has the name too, a name that ends in
+ * ".proto" is the file's). Types have their full names. Comments and custom
  * options are left out. The caller frees it with torc_free. NULL with an error: TORC_EINVAL, TORC_ENOTFOUND,
  * TORC_ESTATE (not linked). */
 TORC_JSON_API char *torc_schema_describe(const torc_schema *schema, const char *name, torc_error **error);

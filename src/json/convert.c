@@ -55,7 +55,7 @@ static bool may_convert(const torc_schema *schema, const torc_schema_message *ty
 {
     if (!schema || !type || (!data && size) || !out)
         return tc_json_fail(error, TORC_EINVAL, "the schema, the type, the input or the output is NULL");
-    if (schema->state != TC_SCHEMA_LINKED)
+    if (!tc_schema_is_linked(schema))
         return tc_json_fail(error, TORC_ESTATE, "the schema is not linked");
     return take_options(given, o, error);
 }

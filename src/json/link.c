@@ -1,9 +1,13 @@
 /* References between descriptors.
  *
- * In this order: all symbols are sorted by name, and a name that is defined twice is refused; fields, extensions and
- * methods of new symbols get their types; extensions go to the messages that they extend; each message that has changed
- * gets its tables for look-ups by number and by name; what must have a certain form (map entries, well-known types) is
- * checked. Look-ups are binary searches: unlike hash tables they are as quick with names that an enemy has chosen.
+ * In this order: new symbols are sorted by name, and a name that is defined twice is refused; their fields, extensions
+ * and methods get their types; extensions go to the messages that they extend; each message that has changed gets its
+ * tables for look-ups by number and by name; what must have a certain form (map entries, well-known types) is checked.
+ * If one of these steps fails, old messages lose the new extensions again. Look-ups are binary searches: unlike hash
+ * tables they are as quick with names that an enemy has chosen.
+ *
+ * A link costs what is new, times the logarithm of what there is; old symbols are moved as one block between two new
+ * ones, which is all that is done to them.
  *
  * Imports are not followed: all files are one name space. So circles of imports do no harm, and a file that nobody can
  * give, and whose types nobody uses, may be absent. */
@@ -23,33 +27,56 @@ static bool link_fail(torc_error **error, int code, const struct tc_schema_file 
 
 static int symbol_compare(const void *a, const void *b)
 {
-    return strcmp(((const struct tc_schema_symbol *)a)->name, ((const struct tc_schema_symbol *)b)->name);
+    return strcmp((*(struct tc_schema_symbol *const *)a)->name, (*(struct tc_schema_symbol *const *)b)->name);
 }
 
-static int service_compare(const void *a, const void *b)
+/* Puts the symbols from `old` on, which are new, in their places among those in front of them, which are sorted.
+ * Returns false, with both symbols in *twice, if two have one name. */
+static bool symbols_merge(struct tc_schema_symbols *all, size_t old, struct tc_schema_symbol *twice[2])
 {
-    return strcmp((*(torc_schema_service *const *)a)->full_name, (*(torc_schema_service *const *)b)->full_name);
+    size_t n = all->len - old, high = old;
+    struct tc_schema_symbol **added = tc_reallocarray(NULL, n + 1, sizeof(*added));
+    bool unique = true;
+    if (n)
+        memcpy(added, all->data + old, n * sizeof(*added));
+    qsort(added, n, sizeof(*added), symbol_compare);
+    for (size_t k = n; k-- > 0;) {
+        size_t low = 0, end = high;
+        while (low < end) {
+            size_t middle = low + (end - low) / 2;
+            if (symbol_compare(&all->data[middle], &added[k]) < 0)
+                low = middle + 1;
+            else
+                end = middle;
+        }
+        bool is_old = low < high;
+        struct tc_schema_symbol *next = is_old ? all->data[low] : k + 1 < n ? added[k + 1] : NULL;
+        if (next && symbol_compare(&next, &added[k]) == 0) {
+            twice[!is_old] = next;
+            twice[is_old] = added[k];
+            unique = false;
+        }
+        memmove(&all->data[low + k + 1], &all->data[low], (high - low) * sizeof(*added));
+        all->data[low + k] = added[k];
+        high = low;
+    }
+    tc_free(added);
+    return unique;
 }
 
 static bool symbols_sort(torc_schema *s, torc_error **error)
 {
-    s->symbols.len = s->services.len = 0;
-    for (size_t i = 0; i < s->added.len; i++) {
+    size_t symbols = s->symbols.len, services = s->services.len;
+    struct tc_schema_symbol *twice[2];
+    for (size_t i = s->linked.symbols; i < s->added.len; i++) {
         *tc_vec_push(&s->symbols) = s->added.data[i];
-        if (s->added.data[i].kind == TC_SYMBOL_SERVICE)
-            *tc_vec_push(&s->services) = s->added.data[i].of.service;
+        if (s->added.data[i]->kind == TC_SYMBOL_SERVICE)
+            *tc_vec_push(&s->services) = s->added.data[i];
     }
-    if (s->services.len)
-        qsort(s->services.data, s->services.len, sizeof(s->services.data[0]), service_compare);
-    if (s->symbols.len)
-        qsort(s->symbols.data, s->symbols.len, sizeof(s->symbols.data[0]), symbol_compare);
-    for (size_t i = 1; i < s->symbols.len; i++) {
-        const struct tc_schema_symbol *a = &s->symbols.data[i - 1], *b = a + 1;
-        if (strcmp(a->name, b->name) == 0)
-            return tc_json_fail(error, TORC_EEXIST, "%s is defined by file " TC_SHOWN " and by file " TC_SHOWN, a->name,
-                                TC_SHOW(a->file->name), TC_SHOW(b->file->name));
-    }
-    return true;
+    symbols_merge(&s->services, services, twice);
+    return symbols_merge(&s->symbols, symbols, twice) ||
+           tc_json_fail(error, TORC_EEXIST, "%s is defined by file " TC_SHOWN " and by file " TC_SHOWN, twice[0]->name,
+                        TC_SHOW(twice[0]->file->name), TC_SHOW(twice[1]->file->name));
 }
 
 static bool not_found(torc_schema *s, const struct tc_schema_file *file, const char *who, const char *what,
@@ -71,21 +98,21 @@ static bool not_found(torc_schema *s, const struct tc_schema_file *file, const c
 static const struct tc_schema_symbol *find(torc_schema *s, const struct tc_schema_file *file, const char *who,
                                            const char *name, enum tc_symbol_kind kind, torc_error **error)
 {
-    const struct tc_schema_symbol key = {.name = name};
-    const struct tc_schema_symbol *found =
-        s->symbols.len ? bsearch(&key, s->symbols.data, s->symbols.len, sizeof(key), symbol_compare) : NULL;
+    const struct tc_schema_symbol key = {.name = name}, *wanted = &key;
+    struct tc_schema_symbol *const *found =
+        s->symbols.len ? bsearch(&wanted, s->symbols.data, s->symbols.len, sizeof(wanted), symbol_compare) : NULL;
     if (!found)
         return not_found(s, file, who, name, error), NULL;
-    if (found->kind != kind)
+    if ((*found)->kind != kind)
         return link_fail(error, TORC_EPARSE, file, who, "refers to what is not a type of that kind"), NULL;
-    return found;
+    return *found;
 }
 
 /* --- references --- */
 
 static bool field_link(torc_schema *s, struct tc_schema_field *f, torc_error **error)
 {
-    const struct tc_schema_symbol *found;
+    const struct tc_schema_symbol *found = NULL;
     if (f->type_name) {
         bool is_enum = f->type == TC_TYPE_ENUM;
         found = find(s, f->file, f->full_name, f->type_name, is_enum ? TC_SYMBOL_ENUM : TC_SYMBOL_MESSAGE, error);
@@ -95,16 +122,25 @@ static bool field_link(torc_schema *s, struct tc_schema_field *f, torc_error **e
         f->message = is_enum ? NULL : found->of.message;
         /* Of fields that share a group the first one has it: text of the schema has each message once. */
         if (f->type == TC_TYPE_GROUP && f->file->edition < 1000 && found->of.message->scope == f->scope &&
-            found->of.message->file == f->file && !found->of.message->group_of)
-            found->of.message->group_of = f;
+            found->of.message->file == f->file && !found->of.message->owner)
+            found->of.message->owner = f;
     }
     if (f->message && f->message->map_entry) {
-        if (!f->repeated || f->message->scope != f->parent || f->extension)
+        if (!f->repeated || f->message->scope != f->parent || f->extension ||
+            (f->message->owner && f->message->owner != f))
             return link_fail(error, TORC_EPARSE, f->file, f->full_name, "uses the map entry of another field");
+        found->of.message->owner = f;
         f->type = TC_TYPE_MESSAGE; /* whatever the feature message_encoding says */
         f->map = true;
     }
     return true;
+}
+
+static void message_changed(torc_schema *s, torc_schema_message *m)
+{
+    if (!m->changed)
+        *tc_vec_push(&s->changed) = m;
+    m->changed = true;
 }
 
 static bool extension_link(torc_schema *s, struct tc_schema_field *f, torc_error **error)
@@ -113,7 +149,7 @@ static bool extension_link(torc_schema *s, struct tc_schema_field *f, torc_error
     if (!found)
         return false;
     f->parent = found->of.message;
-    f->parent->changed = true;
+    message_changed(s, f->parent);
     *tc_vec_push(&f->parent->extensions) = f;
     return field_link(s, f, error);
 }
@@ -297,6 +333,7 @@ static bool symbol_link(torc_schema *s, struct tc_schema_symbol *symbol, torc_er
         enum_sort(symbol->of.enumeration);
         return true;
     case TC_SYMBOL_MESSAGE:
+        message_changed(s, symbol->of.message);
         for (size_t i = 0; i < symbol->of.message->fields.len; i++)
             if (!field_link(s, symbol->of.message->fields.data[i], error))
                 return false;
@@ -305,23 +342,38 @@ static bool symbol_link(torc_schema *s, struct tc_schema_symbol *symbol, torc_er
     return true;
 }
 
+/* Takes the new symbols out of what was linked before. */
+static void link_undo(torc_schema *s)
+{
+    struct tc_schema_symbols *lists[] = {&s->symbols, &s->services};
+    for (size_t i = s->added.len; i-- > s->linked.symbols;)
+        if (s->added.data[i]->kind == TC_SYMBOL_EXTENSION && s->added.data[i]->of.extension->parent)
+            s->added.data[i]->of.extension->parent->extensions.len--;
+    for (size_t i = 0; i < s->changed.len; i++)
+        if (s->changed.data[i]->file->first < s->linked.symbols)
+            message_sort(s->changed.data[i], NULL);
+    for (size_t l = 0; l < TC_ARRAY_LEN(lists); l++) {
+        size_t kept = 0;
+        for (size_t i = 0; i < lists[l]->len; i++)
+            if (lists[l]->data[i]->file->first < s->linked.symbols)
+                lists[l]->data[kept++] = lists[l]->data[i];
+        lists[l]->len = kept;
+    }
+}
+
 bool tc_schema_resolve(torc_schema *s, torc_error **error)
 {
     bool good = symbols_sort(s, error);
-    for (size_t i = s->linked; good && i < s->added.len; i++)
-        good = symbol_link(s, &s->added.data[i], error);
-    for (size_t i = 0; good && i < s->added.len; i++) {
-        torc_schema_message *m = s->added.data[i].kind == TC_SYMBOL_MESSAGE ? s->added.data[i].of.message : NULL;
-        if (m && m->changed)
-            good = message_sort(m, error);
-    }
-    for (size_t i = 0; good && i < s->added.len; i++) {
-        torc_schema_message *m = s->added.data[i].kind == TC_SYMBOL_MESSAGE ? s->added.data[i].of.message : NULL;
-        if (m && m->changed)
-            good = message_check(m, error);
-        if (good && m)
-            m->changed = false;
-    }
-    s->linked = s->added.len;
+    for (size_t i = s->linked.symbols; good && i < s->added.len; i++)
+        good = symbol_link(s, s->added.data[i], error);
+    for (size_t i = 0; good && i < s->changed.len; i++)
+        good = message_sort(s->changed.data[i], error);
+    for (size_t i = 0; good && i < s->changed.len; i++)
+        good = message_check(s->changed.data[i], error);
+    for (size_t i = 0; i < s->changed.len; i++)
+        s->changed.data[i]->changed = false;
+    if (!good)
+        link_undo(s);
+    s->changed.len = 0;
     return good;
 }

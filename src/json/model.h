@@ -66,6 +66,7 @@ struct tc_schema_file {
     struct tc_arena arena;
     const char *name;
     struct tc_slice bytes;
+    size_t first;        /* of its symbols in the schema's `added`, where they are next to one another */
     const char *package; /* "" if there is none */
     int32_t edition;     /* 998 proto2, 999 proto3, 1000 edition 2023, 1001 edition 2024 */
     TC_VEC(const char *) imports;
@@ -117,8 +118,9 @@ struct torc_schema_message {
     struct tc_schema_file *file;
     struct torc_schema_message *scope; /* within which it is defined, or NULL */
     struct tc_slice bytes;             /* its DescriptorProto */
-    bool map_entry, message_set, changed;
-    const struct tc_schema_field *group_of; /* a group of proto2, which that field defines; set by link.c */
+    bool map_entry, message_set;
+    bool changed;                        /* its tables are not sorted yet, while a link is under way */
+    const struct tc_schema_field *owner; /* that defines it, of a group of proto2 and a map entry; set by link.c */
     enum tc_known known;
     struct tc_schema_features features;
     TC_VEC(struct tc_schema_field *) fields; /* in the order of the file, without extensions */
@@ -184,19 +186,32 @@ struct tc_schema_named {
     struct tc_schema_file *file; /* NULL: it was not added */
 };
 
-enum tc_schema_state { TC_SCHEMA_NEW, TC_SCHEMA_CHANGED, TC_SCHEMA_LINKED, TC_SCHEMA_FAILED };
+/* A TC_VEC of symbols, each in the arena of its file. */
+struct tc_schema_symbols {
+    struct tc_schema_symbol **data;
+    size_t len, cap;
+};
+
+struct tc_schema_size {
+    size_t files, symbols;
+    size_t bytes, items, memory; /* of TC_SCHEMA_MAX_BYTES, _ITEMS and _MEMORY */
+};
 
 struct torc_schema {
-    enum tc_schema_state state;
-    size_t bytes, items, memory; /* of TC_SCHEMA_MAX_BYTES, _ITEMS and _MEMORY */
+    bool was_linked;
+    struct tc_schema_size size, linked; /* now, and when it was linked last */
     TC_VEC(struct tc_schema_file *) files;
-    TC_VEC(struct tc_schema_symbol) added;   /* in the order of addition */
-    TC_VEC(struct tc_schema_symbol) symbols; /* by name, of the last link */
-    TC_VEC(struct tc_schema_named) by_name;  /* in the order of names */
-    TC_VEC(const char *) missing;            /* what by_name has without a file, in the order of the imports */
-    TC_VEC(struct torc_schema_service *) services;
-    size_t linked; /* how many of `added` are linked */
+    struct tc_schema_symbols added;               /* in the order of addition */
+    struct tc_schema_symbols symbols, services;   /* of the last link, by name; the latter are in both */
+    TC_VEC(struct tc_schema_named) by_name;       /* in the order of names */
+    TC_VEC(const char *) missing;                 /* what by_name has without a file, in the order of the imports */
+    TC_VEC(struct torc_schema_message *) changed; /* of the link that is under way */
 };
+
+static inline bool tc_schema_is_linked(const torc_schema *s)
+{
+    return s->was_linked && s->size.files == s->linked.files;
+}
 
 /* Returns the file of a name, NULL if there is none. */
 const struct tc_schema_file *tc_schema_file(const torc_schema *schema, struct tc_slice name);

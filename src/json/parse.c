@@ -93,9 +93,9 @@ static bool take_text(struct parse *p, const char *scope, struct tc_slice text, 
 /* Counts one descriptor. */
 static bool count(struct parse *p, const char *scope)
 {
-    if (++p->schema->items > TC_SCHEMA_MAX_ITEMS)
+    if (++p->schema->size.items > TC_SCHEMA_MAX_ITEMS)
         return parse_fail(p, TORC_ELIMIT, scope, "more than 1000000 descriptors");
-    return p->schema->memory + p->file->arena.used <= TC_SCHEMA_MAX_MEMORY ||
+    return p->schema->size.memory + p->file->arena.used <= TC_SCHEMA_MAX_MEMORY ||
            parse_fail(p, TORC_ELIMIT, scope, "the descriptors of the schema take more than 512 MiB of memory");
 }
 
@@ -129,7 +129,8 @@ static bool take_reference(struct parse *p, const char *scope, struct tc_slice t
 
 static struct tc_schema_symbol *add_symbol(struct parse *p, const char *name, enum tc_symbol_kind kind)
 {
-    struct tc_schema_symbol *s = tc_vec_push(&p->schema->added);
+    struct tc_schema_symbol *s = make(p, sizeof(*s));
+    *tc_vec_push(&p->schema->added) = s;
     s->name = name;
     s->kind = kind;
     s->file = p->file;
@@ -347,6 +348,8 @@ static bool enum_parse(struct parse *p, struct tc_slice bytes, const char *scope
     while (good && parse_next(p, &rest, &item, e->full_name, &good))
         if (item.number == 2 && item.wire == TC_WIRE_LENGTH)
             good = value_parse(p, e, item.bytes);
+        else if (item.number == 4 || item.number == 5) /* reserved */
+            good = count(p, e->full_name);
     if (!good)
         return false;
     if (e->values.len == 0)
@@ -405,6 +408,9 @@ static bool member_parse(struct parse *p, torc_schema_message *m, const struct t
         return range_parse(p, m, item->bytes);
     case 6:
         return extension_parse(p, item->bytes, m->full_name, m);
+    case 9: /* reserved */
+    case 10:
+        return count(p, m->full_name);
     default:
         return true;
     }
@@ -418,7 +424,7 @@ static bool message_parse(struct parse *p, struct tc_slice bytes, const char *sc
     struct tc_slice rest = bytes, options;
     struct tc_item item;
     bool good = true;
-    *m = (torc_schema_message){.file = p->file, .scope = in, .bytes = bytes, .changed = true};
+    *m = (torc_schema_message){.file = p->file, .scope = in, .bytes = bytes};
     if (depth > TC_SCHEMA_MAX_NESTING)
         return parse_fail(p, TORC_ELIMIT, "", "messages nested more than 64 deep");
     if (!take_names(p, bytes, scope, &m->name, &m->full_name))
@@ -543,6 +549,7 @@ bool tc_schema_parse(torc_schema *schema, struct tc_slice bytes, torc_error **er
     struct tc_item item;
     bool good = true;
     *tc_vec_push(&schema->files) = file;
+    file->first = schema->added.len;
     tc_arena_init(&file->arena, 0, 0);
     file->bytes = bytes = tc_arena_copy(&file->arena, bytes);
     struct tc_slice name = tc_wire_find(bytes, 1), package = tc_wire_find(bytes, 2), rest = bytes;
@@ -557,6 +564,6 @@ bool tc_schema_parse(torc_schema *schema, struct tc_slice bytes, torc_error **er
     while (good && parse_next(&p, &rest, &item, "", &good))
         if (item.wire == TC_WIRE_LENGTH)
             good = definition_parse(&p, &item);
-    schema->memory += good ? file->arena.used : 0;
+    schema->size.memory += good ? file->arena.used : 0;
     return good;
 }

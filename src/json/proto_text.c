@@ -75,18 +75,20 @@ static void features(struct text *t, struct tc_slice set, const char *before, co
         {"message_encoding", {"", "LENGTH_PREFIXED", "DELIMITED", ""}},
         {"json_format", {"", "ALLOW", "LEGACY_BEST_EFFORT", ""}},
     };
+    uint8_t given[TC_ARRAY_LEN(known)] = {0};
     struct tc_item item;
-    while (tc_item_next(&set, &item) > 0) {
-        if (item.number > TC_ARRAY_LEN(known) || item.wire != TC_WIRE_VARINT || item.value > 3)
-            continue;
-        const char *value = known[item.number - 1].values[item.value];
+    while (tc_item_next(&set, &item) > 0)
+        if (item.number <= TC_ARRAY_LEN(known) && item.wire == TC_WIRE_VARINT && item.value <= 3)
+            given[item.number - 1] = (uint8_t)item.value;
+    for (size_t i = 0; i < TC_ARRAY_LEN(known); i++) {
+        const char *value = known[i].values[given[i]];
         if (!*value)
             continue;
         if (n)
             tc_buf_append_str(&t->out, (*n)++ ? ", " : " [");
         else
             line_begin(t);
-        tc_buf_printf(&t->out, "%sfeatures.%s = %s%s", before, known[item.number - 1].name, value, after);
+        tc_buf_printf(&t->out, "%sfeatures.%s = %s%s", before, known[i].name, value, after);
     }
 }
 
@@ -151,7 +153,7 @@ static void field_write(struct text *t, const struct tc_schema_field *f)
     unsigned n = 0;
     line_begin(t);
     tc_buf_append_str(&t->out, label_of(f));
-    if (f->message && f->message->group_of == f) {
+    if (f->message && f->message->owner == f && !f->map) {
         tc_buf_printf(&t->out, "group %s = %" PRId32 " ", f->message->name, f->number);
         message_body(t, f->message);
         return;
@@ -316,7 +318,7 @@ static void message_body(struct text *t, const torc_schema_message *m)
     for (size_t i = 0; i < m->enums.len; i++)
         enum_write(t, m->enums.data[i]);
     for (size_t i = 0; i < m->nested.len; i++)
-        if (!m->nested.data[i]->map_entry && !m->nested.data[i]->group_of)
+        if (!m->nested.data[i]->map_entry && !m->nested.data[i]->owner)
             message_write(t, m->nested.data[i]);
     t->level--;
     line_begin(t);
@@ -367,7 +369,7 @@ static bool is_at_the_top(const struct tc_schema_symbol *symbol)
 {
     switch (symbol->kind) {
     case TC_SYMBOL_MESSAGE:
-        return !symbol->of.message->scope && !symbol->of.message->group_of;
+        return !symbol->of.message->scope && !symbol->of.message->owner;
     case TC_SYMBOL_ENUM:
         return !symbol->of.enumeration->scope;
     case TC_SYMBOL_EXTENSION:
@@ -396,9 +398,9 @@ static void file_write(struct text *t, const torc_schema *schema, const struct t
     options_write(t, options, 23, 50);
     if (t->out.len == before + 1)
         t->out.len = before;
-    for (size_t i = 0; i < schema->added.len; i++) {
-        const struct tc_schema_symbol *symbol = &schema->added.data[i];
-        if (symbol->file != file || !is_at_the_top(symbol))
+    for (size_t i = file->first; i < schema->added.len && schema->added.data[i]->file == file; i++) {
+        const struct tc_schema_symbol *symbol = schema->added.data[i];
+        if (!is_at_the_top(symbol))
             continue;
         tc_buf_append_char(&t->out, '\n');
         symbol_write(t, symbol);
@@ -433,10 +435,10 @@ static bool name_write(struct text *t, const torc_schema *schema, const char *na
     const struct tc_schema_symbol *symbol = tc_schema_find(schema, tc_slice_str(name));
     const struct tc_schema_file *file = tc_schema_file(schema, tc_slice_str(name));
     const char *dot = strrchr(name, strchr(name, '/') ? '/' : '.');
+    if (file && (!symbol || tc_slice_ends(tc_slice_str(name), tc_slice_str(".proto"))))
+        return file_write(t, schema, file), true;
     if (symbol)
         return symbol_write(t, symbol), true;
-    if (file)
-        return file_write(t, schema, file), true;
     symbol = dot ? tc_schema_find(schema, tc_slice_of(name, (size_t)(dot - name))) : NULL;
     return symbol && member_write(t, symbol, dot + 1);
 }
@@ -446,7 +448,7 @@ char *torc_schema_describe(const torc_schema *schema, const char *name, torc_err
     struct text t = {0};
     if (error && *error)
         return NULL;
-    if (!schema || !name || schema->state != TC_SCHEMA_LINKED) {
+    if (!schema || !name || !tc_schema_is_linked(schema)) {
         if (!schema || !name)
             tc_json_fail(error, TORC_EINVAL, "the schema or the name is NULL");
         else

@@ -1,8 +1,8 @@
 /* The public face of schemas: adding files, and look-ups. json/parse reads files, json/link connects them.
  *
- * A schema is new, changed (files were added since the last link), linked, or failed. Look-ups find something in a
- * linked schema alone, which does not change: so any number of threads may look. What a file defines is in the
- * file's arena, which goes with a file that is refused. */
+ * Look-ups find something in a linked schema alone, which does not change: so any number of threads may look. What a
+ * file defines is in the file's arena, which goes with a file that is refused. A link that fails takes away the files
+ * that were added since the last one. */
 #include <stdlib.h>
 
 #include "json/fail.h"
@@ -37,12 +37,13 @@ static void symbol_fini(struct tc_schema_symbol *symbol)
     }
 }
 
-/* Drops what was added behind these numbers. */
-static void schema_cut(torc_schema *s, size_t files, size_t symbols)
+/* Drops what was added since the schema had that size. */
+static void schema_cut(torc_schema *s, struct tc_schema_size size)
 {
-    while (s->added.len > symbols)
-        symbol_fini(&s->added.data[--s->added.len]);
-    while (s->files.len > files) {
+    s->size = size;
+    while (s->added.len > size.symbols)
+        symbol_fini(s->added.data[--s->added.len]);
+    while (s->files.len > size.files) {
         struct tc_schema_file *file = s->files.data[--s->files.len];
         tc_vec_fini(&file->imports);
         tc_arena_fini(&file->arena);
@@ -54,13 +55,14 @@ void torc_schema_free(torc_schema *s)
 {
     if (!s)
         return;
-    schema_cut(s, 0, 0);
+    schema_cut(s, (struct tc_schema_size){0});
     tc_vec_fini(&s->files);
     tc_vec_fini(&s->added);
     tc_vec_fini(&s->symbols);
     tc_vec_fini(&s->by_name);
     tc_vec_fini(&s->missing);
     tc_vec_fini(&s->services);
+    tc_vec_fini(&s->changed);
     tc_free(s);
 }
 
@@ -70,10 +72,7 @@ static bool may_add(const torc_schema *s, const void *bytes, size_t size, torc_e
 {
     if (error && *error)
         return false;
-    if (!s || (!bytes && size))
-        return tc_json_fail(error, TORC_EINVAL, "the schema or the bytes are NULL");
-    return s->state != TC_SCHEMA_FAILED ||
-           tc_json_fail(error, TORC_ESTATE, "the schema is not usable: torc_schema_link has failed");
+    return (s && (bytes || !size)) || tc_json_fail(error, TORC_EINVAL, "the schema or the bytes are NULL");
 }
 
 /* A public function returns the code of the error: where the caller wants none, it makes one for itself. */
@@ -150,23 +149,31 @@ static bool names_put(torc_schema *s, struct tc_schema_file *file, torc_error **
 
 static int add_file(torc_schema *s, struct tc_slice bytes, torc_error **error)
 {
-    size_t files = s->files.len, symbols = s->added.len, items = s->items, memory = s->memory;
+    const struct tc_schema_size before = s->size;
     const struct tc_schema_file *other = tc_schema_file(s, bytes.len ? tc_wire_find(bytes, 1) : bytes);
     if (other && tc_slice_eq(other->bytes, bytes))
         return TORC_OK;
     if (other)
         tc_json_fail(error, TORC_EEXIST, "another file has the name " TC_SHOWN, TC_SHOW(other->name));
-    else if (bytes.len > TC_SCHEMA_MAX_BYTES - s->bytes)
+    else if (bytes.len > TC_SCHEMA_MAX_BYTES - s->size.bytes)
         tc_json_fail(error, TORC_ELIMIT, "the files of the schema have more than 64 MiB");
-    else if (tc_schema_parse(s, bytes, error) && names_put(s, s->files.data[files], error)) {
-        s->bytes += bytes.len;
-        s->state = TC_SCHEMA_CHANGED;
+    else if (tc_schema_parse(s, bytes, error) && names_put(s, s->files.data[before.files], error)) {
+        s->size.files = s->files.len;
+        s->size.symbols = s->added.len;
+        s->size.bytes += bytes.len;
         return TORC_OK;
     }
-    schema_cut(s, files, symbols);
-    s->items = items;
-    s->memory = memory;
+    schema_cut(s, before);
     return code_of(error, TORC_EPARSE);
+}
+
+/* Drops what was added since the schema had that size, and the names of the files that are gone. */
+static void schema_restore(torc_schema *s, struct tc_schema_size size)
+{
+    schema_cut(s, size);
+    s->by_name.len = s->missing.len = 0;
+    for (size_t i = 0; i < s->files.len; i++)
+        names_put(s, s->files.data[i], NULL);
 }
 
 /* Gives the inner function an error where the caller wants none. */
@@ -189,7 +196,10 @@ int torc_schema_add_set(torc_schema *schema, const void *bytes, size_t size, tor
     torc_error *own = NULL, **e = error ? error : &own;
     struct tc_slice rest = tc_slice_of(bytes, size);
     struct tc_item item;
-    int rc = may_add(schema, bytes, size, e) ? TORC_OK : code_of(e, TORC_EINVAL), more = 0;
+    int rc = TORC_OK, more = 0;
+    if (!may_add(schema, bytes, size, e))
+        return finish(code_of(e, TORC_EINVAL), &own, error);
+    const struct tc_schema_size before = schema->size;
     while (rc == TORC_OK && (more = tc_item_next(&rest, &item)) > 0)
         if (item.number == 1 && item.wire == TC_WIRE_LENGTH)
             rc = add_file(schema, item.bytes, e);
@@ -197,15 +207,22 @@ int torc_schema_add_set(torc_schema *schema, const void *bytes, size_t size, tor
         rc = TORC_EPARSE;
         tc_json_fail(e, rc, "not a FileDescriptorSet: a field that cannot be read");
     }
+    if (rc != TORC_OK)
+        schema_restore(schema, before);
     return finish(rc, &own, error);
 }
 
 int torc_schema_merge(torc_schema *schema, const torc_schema *from, torc_error **error)
 {
     torc_error *own = NULL, **e = error ? error : &own;
-    int rc = may_add(schema, from, 1, e) ? TORC_OK : code_of(e, TORC_EINVAL);
+    int rc = TORC_OK;
+    if (!may_add(schema, from, 1, e))
+        return finish(code_of(e, TORC_EINVAL), &own, error);
+    const struct tc_schema_size before = schema->size;
     for (size_t i = 0; rc == TORC_OK && i < from->files.len; i++)
         rc = add_file(schema, from->files.data[i]->bytes, e);
+    if (rc != TORC_OK)
+        schema_restore(schema, before);
     return finish(rc, &own, error);
 }
 
@@ -216,10 +233,11 @@ int torc_schema_link(torc_schema *schema, torc_error **error)
     if (!may_add(schema, NULL, 0, e)) {
         rc = code_of(e, TORC_EINVAL);
     } else if (tc_schema_resolve(schema, e)) {
-        schema->state = TC_SCHEMA_LINKED;
+        schema->was_linked = true;
+        schema->linked = schema->size;
     } else {
-        schema->state = TC_SCHEMA_FAILED;
         rc = code_of(e, TORC_EPARSE);
+        schema_restore(schema, schema->linked);
     }
     return finish(rc, &own, error);
 }
@@ -243,16 +261,18 @@ static int name_of_slice_compare(const void *key, const char *name)
 
 static int symbol_find_compare(const void *key, const void *element)
 {
-    return name_of_slice_compare(key, ((const struct tc_schema_symbol *)element)->name);
+    return name_of_slice_compare(key, (*(struct tc_schema_symbol *const *)element)->name);
 }
 
 const struct tc_schema_symbol *tc_schema_find(const torc_schema *s, struct tc_slice name)
 {
-    if (s->state != TC_SCHEMA_LINKED || s->symbols.len == 0)
+    if (!tc_schema_is_linked(s) || s->symbols.len == 0)
         return NULL;
     if (name.len && *name.data == '.')
         name = tc_slice_of(name.data + 1, name.len - 1);
-    return bsearch(&name, s->symbols.data, s->symbols.len, sizeof(s->symbols.data[0]), symbol_find_compare);
+    struct tc_schema_symbol *const *found =
+        bsearch(&name, s->symbols.data, s->symbols.len, sizeof(s->symbols.data[0]), symbol_find_compare);
+    return found ? *found : NULL;
 }
 
 const torc_schema_message *tc_schema_message_of_url(const torc_schema *s, struct tc_slice url)
@@ -399,7 +419,7 @@ const torc_schema_service *torc_schema_find_service(const torc_schema *schema, c
 
 const torc_schema_service *torc_schema_service_at(const torc_schema *schema, size_t i)
 {
-    return schema->state == TC_SCHEMA_LINKED && i < schema->services.len ? schema->services.data[i] : NULL;
+    return tc_schema_is_linked(schema) && i < schema->services.len ? schema->services.data[i]->of.service : NULL;
 }
 
 const char *torc_schema_service_name(const torc_schema_service *service)

@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "base/parse.h"
 #include "fuzz.h"
+#include "proto/wire.h"
 
 static void describe_all(torc_schema *schema)
 {
@@ -53,6 +54,25 @@ static void convert(torc_schema *schema, const torc_schema_message *type, struct
     check_names(schema, type, in);
 }
 
+/* Files that are linked one after the other: one that cannot be linked leaves those before it as they were. */
+static void link_each(struct tc_slice set)
+{
+    torc_schema *schema = torc_schema_new();
+    struct tc_wire_field file;
+    size_t n = 0;
+    while (tc_wire_next(&set, &file)) {
+        if (!file.is_bytes)
+            continue;
+        torc_schema_add_file(schema, file.value.data, file.value.len, NULL);
+        int rc = torc_schema_link(schema, NULL);
+        TC_FUZZ_CHECK(!torc_schema_file_at(schema, n + (rc == 0)));
+        n += torc_schema_file_at(schema, n) != NULL;
+    }
+    if (n)
+        describe_all(schema);
+    torc_schema_free(schema);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct tc_fuzz_input in = {data, size};
@@ -73,5 +93,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             convert(schema, torc_schema_method_request(torc_schema_method_at(service, k)),
                     tc_slice_of(in.data, in.len));
     torc_schema_free(schema);
+    link_each(set);
     return 0;
 }

@@ -1,8 +1,8 @@
 /* The pool of files and the types in them.
  *
  * Files are kept twice: in an index of descriptors, which finds the file of a name and knows imports, and in a
- * torc_schema, which is linked whenever something is looked up. A server's files come by reflect_symbol, one symbol
- * with all that its file imports at a time. */
+ * torc_schema, which is linked when files have come. Both take them all or none. A server's files come by
+ * reflect_symbol, one symbol with all that its file imports at a time. */
 #include "schema/schema.h"
 
 #include <stdlib.h>
@@ -68,27 +68,15 @@ int schema_load(struct schema *s, const struct schema_args *a)
     return rc ? rc : schema_link(s);
 }
 
-/* Adds the files that came since the last link, and links. */
-static void link_new(const struct schema *s, torc_schema *types, torc_error **error)
-{
-    for (size_t i = s->n_linked; i < s->files.files.len && !*error; i++)
-        torc_schema_add_file(types, s->files.files.data[i]->bytes.data, s->files.files.data[i]->bytes.len, error);
-    if (!*error)
-        torc_schema_link(types, error);
-}
-
 int schema_link(struct schema *s)
 {
+    struct tc_buf set = {0};
     torc_error *error = NULL;
-    /* A schema whose link has failed is of no use: files that come later, from a server, are tried on a copy. */
-    if (s->n_linked) {
-        torc_schema *copy = torc_schema_new();
-        torc_schema_merge(copy, s->types, &error);
-        link_new(s, copy, &error);
-        torc_schema_free(copy);
-    }
-    if (!error)
-        link_new(s, s->types, &error);
+    for (size_t i = s->n_linked; i < s->files.files.len; i++)
+        tc_wire_append(&set, 1, s->files.files.data[i]->bytes);
+    if (torc_schema_add_set(s->types, set.data, set.len, &error) == 0)
+        torc_schema_link(s->types, &error);
+    tc_buf_fini(&set);
     if (error) /* the index holds what is linked: files of a failed answer must not stand in for those of a later one */
         tc_descriptor_index_cut(&s->files, s->n_linked);
     s->n_linked = s->files.files.len;

@@ -316,6 +316,29 @@ static void groups_that_fields_share(void **state)
     torc_schema_free(s);
 }
 
+/* Features that a descriptor gives many times are written once. */
+static void features_given_again(void **state)
+{
+    struct tc_buf file = {0}, m = {0}, options = {0}, set = {0};
+    torc_schema *s = torc_schema_new();
+    (void)state;
+    put_text(&file, 1, "x.proto");
+    put_text(&file, 12, "editions");
+    put_number(&file, 14, 1000);
+    put_text(&m, 1, "M");
+    for (int i = 0; i < 100000; i++)
+        put_number(&set, 1, i % 2 ? 1 : 2);
+    put_part(&options, 12, &set);
+    put_part(&m, 7, &options);
+    put_part(&file, 4, &m);
+    assert_int_equal(add(s, &file, NULL), 0);
+    assert_int_equal(torc_schema_link(s, NULL), 0);
+    char *text = torc_schema_describe(s, "M", NULL);
+    assert_string_equal(text, "message M {\n  option features.field_presence = EXPLICIT;\n}\n");
+    torc_free(text);
+    torc_schema_free(s);
+}
+
 /* Extensions with small descriptors whose full names are long, since what they are defined in has a long name. */
 static struct tc_buf long_names(const char *name, unsigned n)
 {
@@ -451,7 +474,7 @@ int main(void)
         cmocka_unit_test(templates_of_oneofs),    cmocka_unit_test(memory_of_writing),
         cmocka_unit_test(memory_of_reading),      cmocka_unit_test(groups_that_fields_share),
         cmocka_unit_test(memory_of_names),        cmocka_unit_test(memory_of_a_relink),
-        cmocka_unit_test(missing_imports),
+        cmocka_unit_test(missing_imports),        cmocka_unit_test(features_given_again),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }

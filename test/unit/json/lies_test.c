@@ -101,6 +101,16 @@ static void false_forms(void **state)
     put_field(&outer, "map", 1, OPTIONAL, A_MESSAGE, ".p.M.Entry");
     file = file_with(&outer);
     refused(&file, TORC_EPARSE, "file x.proto: p.M.map: uses the map entry of another field");
+    put_text(&m, 1, "Entry");
+    put_field(&m, "key", 1, OPTIONAL, A_STRING, NULL);
+    put_field(&m, "value", 2, OPTIONAL, A_STRING, NULL);
+    put_number(&options, 7, 1);
+    put_part(&m, 7, &options);
+    put_part(&outer, 3, &m);
+    put_field(&outer, "map", 1, REPEATED, A_MESSAGE, ".p.M.Entry");
+    put_field(&outer, "other", 2, REPEATED, A_MESSAGE, ".p.M.Entry");
+    file = file_with(&outer);
+    refused(&file, TORC_EPARSE, "file x.proto: p.M.other: uses the map entry of another field");
     static const char *const names[] = {"Any", "Duration", "Struct", "Value", "ListValue", "StringValue", "FieldMask"};
     for (size_t i = 0; i < TC_ARRAY_LEN(names); i++) {
         struct tc_buf want = {0};

@@ -327,10 +327,7 @@ static void two_files(void **state)
     assert_int_equal(torc_schema_link(s, &error), TORC_EEXIST);
     assert_string_equal(torc_error_text(error), "p.M is defined by file x.proto and by file y.proto");
     torc_error_clear(&error);
-    assert_int_equal(torc_schema_link(s, &error), TORC_ESTATE);
-    torc_error_clear(&error);
-    other = file_of("z.proto", "p");
-    assert_int_equal(add(s, &other, NULL), TORC_ESTATE);
+    assert_null(torc_schema_file_at(s, 0)); /* both files are gone */
     assert_null(torc_schema_find_message(s, "p.M"));
     assert_null(torc_schema_describe(s, "p.M", &error));
     assert_int_equal(torc_error_code(error), TORC_ESTATE);
@@ -366,6 +363,149 @@ static void imports(void **state)
     assert_string_equal(torc_error_text(error),
                         "file c.proto: p.M.f: gone.G is not defined, and its import gone.proto was not added");
     torc_error_free(error);
+    torc_schema_free(s);
+}
+
+/* --- links that fail --- */
+
+/* Appends an extension of Old. */
+static void put_extension(struct tc_buf *file)
+{
+    struct tc_buf f = field_of("more", 150, OPTIONAL, AN_INT32, NULL);
+    put_text(&f, 2, "." OLD);
+    put_part(file, 7, &f);
+}
+
+/* Returns a file of package `late` with the message M, the service S, an extension of Old, and an import. M has a field
+ * of the type; NULL: it has none. */
+static struct tc_buf late_file(const char *type)
+{
+    struct tc_buf file = file_of("late.proto", "late"), m = {0}, service = {0};
+    put_extension(&file);
+    put_text(&m, 1, "M");
+    if (type)
+        put_field(&m, "f", 1, OPTIONAL, A_MESSAGE, type);
+    put_part(&file, 4, &m);
+    put_text(&service, 1, "S");
+    put_part(&file, 6, &service);
+    put_text(&file, 3, "nobody.proto");
+    return file;
+}
+
+/* A message of Old with the extension. */
+static void converted(const torc_schema *s, const char *want)
+{
+    char *text = NULL;
+    assert_int_equal(
+        torc_json_from_bytes(s, torc_schema_find_message(s, OLD), "\xb0\x09\x05", 3, NULL, &text, NULL, NULL), 0);
+    assert_string_equal(text, want);
+    torc_free(text);
+}
+
+/* A link that fails takes away what came since the last one, and nothing else. */
+static void failed_links(void **state)
+{
+    torc_schema *s = kit_schema();
+    const torc_schema_message *old = torc_schema_find_message(s, OLD);
+    struct tc_schema_size size = s->size;
+    struct tc_buf file, twice;
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        file = late_file(i == 0 ? ".late.Lost" : NULL);
+        assert_int_equal(add(s, &file, NULL), 0);
+        if (i > 0) { /* a service of a name that is there, and an extension of a number that is there */
+            twice = file_of("twice.proto", i == 1 ? "torc.test.json" : "twice");
+            tc_buf_append_str(&twice, "\x32\x07\x0a\x05Store");
+            if (i == 2)
+                put_extension(&twice);
+            assert_int_equal(add(s, &twice, NULL), 0);
+        }
+        assert_null(torc_schema_find_message(s, OLD)); /* not linked */
+        assert_string_equal(torc_schema_missing_at(s, 0), "nobody.proto");
+        assert_int_equal(torc_schema_link(s, NULL), i == 0 ? TORC_ENOTFOUND : TORC_EEXIST);
+        assert_memory_equal(&s->size, &size, sizeof(size));
+        assert_null(torc_schema_missing_at(s, 0));
+        assert_null(torc_schema_file_at(s, size.files));
+        assert_null(torc_schema_find_message(s, "late.M"));
+        assert_null(torc_schema_service_at(s, 1));
+        assert_non_null(torc_schema_find_service(s, "torc.test.json.Store"));
+        assert_ptr_equal(torc_schema_find_message(s, OLD), old);
+        converted(s, "{}");
+    }
+    file = late_file(NULL);
+    assert_int_equal(add(s, &file, NULL), 0);
+    assert_int_equal(torc_schema_link(s, NULL), 0);
+    assert_string_equal(torc_schema_service_name(torc_schema_service_at(s, 0)), "late.S");
+    assert_string_equal(torc_schema_missing_at(s, 0), "nobody.proto");
+    assert_ptr_equal(torc_schema_find_message(s, OLD), old);
+    converted(s, "{\"[late.more]\":5}");
+    torc_schema_free(s);
+}
+
+/* A set is added as a whole or not at all. */
+static void sets(void **state)
+{
+    torc_schema *s = kit_schema();
+    struct tc_schema_size size = s->size;
+    struct tc_buf set = {0}, file = late_file(NULL), bad = file_of("bad.proto", "1");
+    torc_error *error = NULL;
+    (void)state;
+    put_part(&set, 1, &file);
+    put_part(&set, 1, &bad);
+    assert_int_equal(torc_schema_add_set(s, set.data, set.len, &error), TORC_EPARSE);
+    assert_string_equal(torc_error_text(error), "file bad.proto: a package that is not a name");
+    assert_memory_equal(&s->size, &size, sizeof(size));
+    assert_null(torc_schema_missing_at(s, 0));
+    converted(s, "{}"); /* still linked */
+    torc_error_free(error);
+    tc_buf_fini(&set);
+    torc_schema_free(s);
+}
+
+/* A link walks new symbols alone: old ones are neither sorted nor looked through again. */
+static void links_of_new_files(void **state)
+{
+    torc_schema *s = kit_schema();
+    size_t n = s->added.len;
+    struct tc_schema_symbol *first = s->symbols.data[0], *second = s->symbols.data[1];
+    struct tc_schema_symbol **added = tc_calloc(n, sizeof(*added));
+    struct tc_buf file = late_file(NULL);
+    (void)state;
+    assert_int_equal(add(s, &file, NULL), 0);
+    memcpy(added, s->added.data, n * sizeof(*added));
+    memset(s->added.data, 0, n * sizeof(*added));
+    s->symbols.data[0] = second;
+    s->symbols.data[1] = first;
+    assert_int_equal(torc_schema_link(s, NULL), 0);
+    size_t i = 0;
+    while (s->symbols.data[i] != second)
+        i++;
+    assert_ptr_equal(s->symbols.data[i + 1], first);
+    s->symbols.data[i] = first;
+    s->symbols.data[i + 1] = second;
+    memcpy(s->added.data, added, n * sizeof(*added));
+    tc_free(added);
+    converted(s, "{\"[late.more]\":5}");
+    assert_non_null(torc_schema_find_message(s, "late.M"));
+    torc_schema_free(s);
+}
+
+/* A name that ends in .proto is a file's, any other a type's, where there are both; a dot in front is a type's. */
+static void files_and_types_of_one_name(void **state)
+{
+    static const char *const names[][2] = {{"proto", "p.proto"}, {"M", "p.M"}};
+    torc_schema *s = torc_schema_new();
+    (void)state;
+    for (size_t i = 0; i < TC_ARRAY_LEN(names); i++) {
+        struct tc_buf file = file_of(names[i][1], "p"), m = {0};
+        put_text(&m, 1, names[i][0]);
+        put_part(&file, 4, &m);
+        assert_int_equal(add(s, &file, NULL), 0);
+    }
+    assert_int_equal(torc_schema_link(s, NULL), 0);
+    described(s, "p.proto", "syntax = \"proto3\";\n\npackage p;\n\nmessage proto {\n}\n");
+    described(s, ".p.proto", "message proto {\n}\n");
+    described(s, "p.M", "message M {\n}\n");
     torc_schema_free(s);
 }
 
@@ -420,6 +560,17 @@ static void limits(void **state)
     assert_int_equal(add(s, &file, &text), TORC_ELIMIT);
     assert_string_equal(text, "file values.proto: v.E: more than 1000000 descriptors");
     tc_free(text);
+    static const unsigned reserved[][2] = {{4, 9}, {4, 10}, {5, 4}, {5, 5}}; /* of a message and of an enum */
+    for (size_t i = 0; i < TC_ARRAY_LEN(reserved); i++) {
+        file = file_of("reserved.proto", "r");
+        put_text(&m, 1, "M");
+        for (int k = 0; k < 1000000; k++)
+            put_text(&m, reserved[i][1], "");
+        put_part(&file, reserved[i][0], &m);
+        assert_int_equal(add(s, &file, &text), TORC_ELIMIT);
+        assert_string_equal(text, "file reserved.proto: r.M: more than 1000000 descriptors");
+        tc_free(text);
+    }
     for (int i = 0; i <= 16384; i++) {
         char name[16];
         snprintf(name, sizeof(name), "f%d", i);
@@ -449,6 +600,10 @@ int main(void)
         cmocka_unit_test(editions),
         cmocka_unit_test(two_files),
         cmocka_unit_test(imports),
+        cmocka_unit_test(failed_links),
+        cmocka_unit_test(sets),
+        cmocka_unit_test(links_of_new_files),
+        cmocka_unit_test(files_and_types_of_one_name),
         cmocka_unit_test(limits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
