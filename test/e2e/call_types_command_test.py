@@ -165,6 +165,23 @@ def test_a_response_too_many():
         same(calls("--timing", address, "shop.Orders/Get", "-d", "x")[1]["ok"], 1)
 
 
+def test_memory_of_a_stream():
+    """What was sent is forgotten: many messages take no more memory than some."""
+    def most(n):
+        command = [TORC, "call", "-o", "json", address, "shop.Orders/Load", "-d", "@"]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as talk:
+            talk.stdin.write((b"{}" + b" " * 98) * n)
+            with open(f"/proc/{talk.pid}/status", encoding="ascii") as status:
+                used = int(next(line for line in status if line.startswith("VmHWM")).split()[1])
+            talk.stdin.close()
+            same(json.loads(talk.stdout.readline())["call"]["messages"], {"sent": n, "received": 1})
+            return used
+
+    with server() as address:
+        some, many = most(10000), most(150000)
+        check(os.environ.get("TORC_SANITIZE") or many - some < 2048, f"{some} and {many} KiB")
+
+
 def test_interactive():
     """Each message is sent when its value is complete, and answered before the next."""
     with server() as address:
@@ -341,6 +358,6 @@ def test_mesh():
             check("shop.Orders" in run("list", "xds:///shop", env=env).stdout.splitlines(), "list")
 
 
-main(test_unary, test_bytes_as_before, test_any, test_any_of_a_bad_type, test_time_of_all_questions, test_extensions, test_streams,
+main(test_unary, test_bytes_as_before, test_any, test_any_of_a_bad_type, test_time_of_all_questions, test_extensions, test_streams, test_memory_of_a_stream,
      test_a_response_too_many, test_interactive, test_terminal, test_text, test_tls,
      test_requests_that_do_not_fit, test_responses_that_do_not_fit, test_details, test_options, test_dry_run_asks_nobody, test_guide, test_mesh)

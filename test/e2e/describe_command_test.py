@@ -79,6 +79,16 @@ def test_offline():
     refused("list", "--import-path", ".", "--protoset", SET, says="--import-path goes with --proto", status=2)
 
 
+def test_files_named_like_symbols():
+    """A file of the name of a service does not stand before the service, which the server has."""
+    with server("good") as address, tempfile.NamedTemporaryFile() as file:
+        file.write(b"\x0a\x0d\x0a\x0bshop.Orders")
+        file.flush()
+        said = run("describe", "--protoset", file.name, "--reflect", address, "shop.Orders").stdout
+        check("service Orders {" in said, said)
+        check('syntax = "proto2"' in run("describe", "--protoset", file.name, "shop.Orders").stdout, "the file")
+
+
 def test_protoc():
     refused("list", "--proto", "shop.proto", says="protoc cannot be run (it is not in PATH)", env={"PATH": "/nonexistent"})
     if not shutil.which("protoc"):
@@ -158,4 +168,4 @@ def test_hostile_servers():
         check("rpc Get (.shop.A) returns (.shop.A);" in run("describe", address, "shop.Orders").stdout, "files that import each other")
 
 
-main(test_list, test_describe, test_offline, test_protoc, test_written, test_hostile_servers)
+main(test_list, test_describe, test_offline, test_files_named_like_symbols, test_protoc, test_written, test_hostile_servers)

@@ -25,18 +25,19 @@ static void add_bytes(struct run *r, struct tc_slice bytes)
 static int take_values(struct run *r, bool at_end)
 {
     struct tc_buf *text = &r->messages.text;
-    struct tc_slice value;
+    struct tc_slice rest = tc_buf_slice(text), value;
     size_t used = 0;
     int rc = 0;
-    while (rc == 0 && request_next_value(&r->args.request, tc_buf_slice(text), at_end, &used, &value) == 0) {
+    while (rc == 0 && request_next_value(&r->args.request, rest, at_end, &used, &value) == 0) {
         struct tc_buf message = {0};
         rc = request_read(&r->types, value, &message);
         if (rc == 0)
             *tc_vec_push(&r->messages.list) = message;
         else
             tc_buf_fini(&message);
-        tc_buf_consume(text, used);
+        rest = tc_slice_of(rest.data + used, rest.len - used);
     }
+    tc_buf_consume(text, text->len - rest.len);
     return rc;
 }
 

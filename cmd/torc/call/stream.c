@@ -28,6 +28,8 @@ void run_push(struct one_call *c)
         if (!m->shared)
             tc_buf_fini(message);
     }
+    if (!m->shared && !m->ended && c->next == m->list.len) /* standard input may have messages without end */
+        c->next = m->list.len = 0;
     if (c->stream && !c->closed && m->ended && torc_stream_half_close(c->stream) == 0)
         c->closed = true;
 }

@@ -119,8 +119,11 @@ int cmd_describe(int argc, char **argv)
     int rc = inspect_open(&a, NAME, argc, argv, options, help);
     if (rc == 0 && a.symbol) {
         char *symbol = spelled(a.symbol);
-        /* A file is not a symbol: reflection is not asked for it, but may have sent it. */
-        if (!tc_descriptor_index_file(&a.schema.files, tc_slice_str(symbol)))
+        /* A file is not a symbol: reflection is not asked for it, but may have sent it. A file may have any name: what
+         * does not end in .proto is a symbol as long as somebody has it. */
+        struct tc_slice given = tc_slice_str(symbol);
+        if (!tc_descriptor_index_file(&a.schema.files, given) ||
+            (a.schema.reflect.channel && !tc_slice_ends(given, tc_slice_str(".proto"))))
             rc = inspect_need(&a, symbol);
         if (rc == 0)
             rc = inspect_end(&a, show(&a, symbol, true));
