@@ -2,9 +2,11 @@
 reports, and what it prints when it is interrupted."""
 import contextlib
 import csv
+import html.parser
 import json
 import os
 import pty
+import re
 import signal
 import socket
 import subprocess
@@ -391,8 +393,8 @@ def test_files_that_cannot_be():
             said = run("bench", "-d", "@" + path, "127.0.0.1:1", METHOD, status=1).stderr
             check(path in said and says in said and said.count("\n") == 1, said)
         for report, says, status in (("hdr=" + folder, "cannot write", 1), (f"csv={folder}/no/file", "No such file", 1),
-                                     ("html=x", "'html=x' is not csv=FILE or hdr=FILE", 2), ("hdr=", "the path is empty", 2),
-                                     ("hdr", "is not csv=FILE", 2), (f"hdr={folder}/a,csv=", "the path is empty", 2)):
+                                     ("svg=x", "'svg=x' is not KIND=FILE, KIND csv, hdr, html or prometheus", 2), ("html=,csv=x", "the path is empty", 2), ("hdr=", "the path is empty", 2),
+                                     ("hdr", "is not KIND=FILE", 2), (f"hdr={folder}/a,csv=", "the path is empty", 2)):
             said = run("bench", "--report", report, "127.0.0.1:1", METHOD, status=status).stderr
             check(said.startswith("torc bench: --report: ") and says in said and said.count("\n") == 1, said)
 
@@ -424,6 +426,70 @@ def test_reports():
         with running("backend") as backend:
             said = run("bench", "-n", "1", "--report", "hdr=/dev/full", backend.listening(), METHOD, status=1).stderr
             check("--report: cannot write /dev/full: No space left" in said, said)
+
+
+class Page(html.parser.HTMLParser):
+    """The tags that are open, the texts of cells, and what would load anything."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.tags, self.cells, self.loads = [], set(), [], []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        self.loads += [name for name, _ in attrs if name in ("src", "href", "action") or name.startswith("on")]
+        if tag not in ("meta", "path"):
+            self.open.append(tag)
+        if tag in ("td", "h1"):
+            self.cells.append("")
+
+    def handle_endtag(self, tag):
+        if tag != "path":
+            check(self.open.pop() == tag, f"{tag} is closed in its place")
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] in ("td", "h1"):
+            self.cells[-1] += data
+
+
+def test_html_and_prometheus():
+    """Hostile names of methods are text in both; figures are those of -o json."""
+    method = "torc.test.Backend/<script>alert('1')</script>&amp;\"\\{}"
+    with running("backend", "--fail", "ABORTED:20") as backend, tempfile.TemporaryDirectory() as folder:
+        page, metrics = os.path.join(folder, "page"), os.path.join(folder, "metrics")
+        address = backend.listening()
+        figures = bench("--stage", "500/1s,100/100ms", "--report", f"html={page},prometheus={metrics}", address, method, status=1)
+        check(figures["status_texts"] == {"ABORTED": "failed by --fail"}, str(figures))
+        with open(page, encoding="utf-8") as text:
+            shown = Page(text.read())
+        check(not shown.open and not shown.loads and "script" not in shown.tags and shown.cells[0] == method, f"{shown.tags} {shown.cells}")
+        for cell in (address, "failed by --fail", "1: 500/1s", str(figures["calls"]), str(figures["by_status"]["ABORTED"])):
+            check(cell in shown.cells, f"{cell}: {shown.cells}")
+        with open(metrics, encoding="utf-8") as text:
+            lines = text.read().splitlines()
+        seen, typed = {}, set()
+        for line in lines:
+            if line.startswith("# TYPE "):
+                check(line.split()[2] not in typed, f"{line}: once")
+                typed.add(line.split()[2])
+            if line.startswith("#"):
+                continue
+            sample = re.fullmatch(r'(torc_bench_\w+)\{((?:\w+="(?:[^"\\\n]|\\[\\"n])*",?)+)\} (\S+)', line)
+            check(sample, line)
+            labels = dict(re.findall(r'(\w+)="((?:[^"\\]|\\.)*)"', sample[2]))
+            check(labels["method"].replace('\\"', '"').replace("\\\\", "\\") == method and labels["target"] == address, line)
+            seen[(sample[1], *[labels[name] for name in labels if name not in ("method", "target")])] = float(sample[3])
+        check({name[0] for name in seen} == {name + end for name in typed for end in ("", "_bucket", "_sum", "_count")} & {name[0] for name in seen}, "types")
+        for status, n in figures["by_status"].items():
+            check(seen[("torc_bench_calls", "all", "", status)] == n, str(seen))
+            check(sum(seen.get(("torc_bench_calls", "stage", name, status), 0) for name in ("1: 500/1s", "2: 100/0.1s")) == n, str(seen))
+        check(abs(seen[("torc_bench_latency_seconds", "all", "", "0.99")] * 1e6 - figures["latency_us"]["p99"]) < 1, str(figures))
+        buckets = [value for name, value in seen.items() if name[0] == "torc_bench_distribution_seconds_bucket"]
+        check(buckets == sorted(buckets) and buckets[-1] == seen[("torc_bench_distribution_seconds_count",)] == figures["calls"], str(buckets))
+        text = run("bench", "-n", "50", address, METHOD, status=None).stdout
+        check("failed by --fail" in text, text)
 
 
 def wait_load(address, requests):
@@ -581,5 +647,5 @@ def test_wrong_requests():
 
 main(test_closed_loop, test_open_loop, test_stages, test_stages_from_the_intended_start, test_extreme_rates, test_latency_from_the_intended_start, test_failures,
      test_why_it_cannot_connect, test_wrong_usage, test_wait_for_ready, test_count_and_warmup, test_bytes_that_are_sent, test_json_that_is_sent, test_stream_interval, test_call_duration,
-     test_files_that_cannot_be, test_reports, test_backend_that_dies, test_stall_of_a_server, test_interrupt, test_live_line,
+     test_files_that_cannot_be, test_reports, test_html_and_prometheus, test_backend_that_dies, test_stall_of_a_server, test_interrupt, test_live_line,
      test_spread_over_a_ring, test_wrong_requests)

@@ -46,7 +46,8 @@ static const char help[] =
     CONNECT_HELP
     "  -o text|json               form of the output (text)\n"
     "      --report KIND=FILE     hdr: the distribution of latency, in milliseconds, as HdrHistogram's plotters read it;\n"
-    "                             csv: a row for all RPCs, each status, backend and locality. -: standard output\n"
+    "                             csv: a row for all RPCs, each status, stage, backend and locality; html: a page;\n"
+    "                             prometheus: metrics as text. KIND=FILE,KIND=FILE: several. -: standard output\n"
     "      --quiet                no live line on standard error, which a terminal has else\n"
     "  -v, -vv                    log to standard error\n\n"
     "Examples:\n"
@@ -99,7 +100,8 @@ static const struct option options[] = {
     {NULL, 0, NULL, 0},
 };
 
-static const char *const report_kinds[BENCH_REPORTS] = {[BENCH_CSV] = "csv", [BENCH_HDR] = "hdr"};
+static const char *const report_kinds[BENCH_REPORTS] = {
+    [BENCH_CSV] = "csv", [BENCH_HDR] = "hdr", [BENCH_HTML] = "html", [BENCH_PROMETHEUS] = "prometheus"};
 
 /* Returns the kind of report that a text begins with, KIND=, or BENCH_REPORTS. */
 static size_t report_kind(const char *text)
@@ -117,7 +119,7 @@ static int set_report(struct bench_args *a, char *text)
     while (text) {
         size_t kind = report_kind(text);
         if (kind == BENCH_REPORTS)
-            return cli_usage(NAME, "--report: '%s' is not csv=FILE or hdr=FILE", text);
+            return cli_usage(NAME, "--report: '%s' is not KIND=FILE, KIND csv, hdr, html or prometheus", text);
         char *next = strchr(text, ',');
         while (next && report_kind(next + 1) == BENCH_REPORTS)
             next = strchr(next + 1, ',');

@@ -145,6 +145,7 @@ static void run(struct bench *b)
     if (b->args.warmup_ms)
         warm_up(b);
     double cpu = cli_cpu_seconds();
+    b->start_unix_ms = (uint64_t)tc_system_clock.realtime_ns(NULL) / TC_NS_PER_MS;
     if (!b->interrupted && !b->refused)
         run_phase(b, BENCH_COUNTED, &b->args.plan, b->args.count ? b->args.count : UINT64_MAX);
     while (b->in_flight && look(b))

@@ -20,7 +20,7 @@
 
 enum { BENCH_CODES = 17 /* gRPC has 17 status codes */ };
 
-enum bench_report { BENCH_CSV, BENCH_HDR, BENCH_REPORTS };
+enum bench_report { BENCH_CSV, BENCH_HDR, BENCH_HTML, BENCH_PROMETHEUS, BENCH_REPORTS };
 
 struct bench_args {
     struct connect_args connect;
@@ -137,6 +137,8 @@ struct bench {
     struct bench_counts counts;
     struct bench_stage_counts *stages; /* one for each of the command line; NULL: it has none */
     struct bench_backend *backends;    /* by address */
+    char *texts[BENCH_CODES]; /* of the first RPC that ended with each status; NULL: none did, or it had no text */
+    uint64_t start_unix_ms;   /* the begin of the counted phase */
     double cpu_seconds;
     bool shows; /* the live line */
     bool refused, interrupted;

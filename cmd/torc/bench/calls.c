@@ -38,7 +38,7 @@ bool bench_is_counted(const struct bench_call *c)
 static void count(struct bench_counts *counts, int code, uint64_t latency_ns)
 {
     counts->calls++;
-    counts->by_code[code >= 0 && code < BENCH_CODES ? code : TORC_STATUS_UNKNOWN]++;
+    counts->by_code[code]++;
     histogram_add(&counts->latency_ns, latency_ns);
 }
 
@@ -49,12 +49,16 @@ void bench_call_ended(struct bench_call *c, const torc_result *result)
     int code = torc_result_code(result);
     if (c->ended && code == TORC_STATUS_CANCELLED)
         code = TORC_STATUS_OK; /* as was asked for */
+    if (code < 0 || code >= BENCH_CODES)
+        code = TORC_STATUS_UNKNOWN;
     if (bench_is_counted(c)) {
         uint64_t latency = now > c->begin_ns ? now - c->begin_ns : 0;
         count(&b->counts, code, latency);
         count(&bench_backend_of(b, torc_result_peer(result))->counts, code, latency);
         if (b->stages)
             count(&b->stages[c->stage].counts, code, latency);
+        if (code != TORC_STATUS_OK && !b->texts[code] && *torc_result_text(result))
+            b->texts[code] = tc_strdup(torc_result_text(result));
         b->over_ns = now;
     }
     b->in_flight--;
@@ -130,6 +134,8 @@ void bench_calls_fini(struct bench *b)
     histogram_fini(&b->counts.latency_ns);
     histogram_fini(&b->message_ns);
     bench_timers_fini(&b->timers);
+    for (int i = 0; i < BENCH_CODES; i++)
+        tc_free(b->texts[i]);
     for (size_t i = 0; b->stages && i < b->args.plan.stages.len; i++)
         histogram_fini(&b->stages[i].counts.latency_ns);
     tc_free(b->stages);

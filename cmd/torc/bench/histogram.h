@@ -21,6 +21,8 @@ void histogram_add(struct histogram *h, uint64_t value);
 void histogram_merge(struct histogram *h, const struct histogram *from);
 /* Returns the value at quantile q (0 to 1), at most 0.8 % too large; the maximum for q = 1; 0 if empty. */
 uint64_t histogram_at(const struct histogram *h, double q);
+/* Returns how many values are at most `value`, those of its own bucket left out unless the bucket ends with it. */
+uint64_t histogram_below(const struct histogram *h, uint64_t value);
 double histogram_mean(const struct histogram *h);
 double histogram_deviation(const struct histogram *h);
 /* Appends the percentile distribution in the text form of HdrHistogram, which its plotters read: values divided by
