@@ -20,14 +20,21 @@
  *     item     c  e  a  b  f  a  d
  *
  * What costs time is finding free slots. A step is an addition instead of a division, and what is taken is a bit, so
- * that most tables fit the nearest cache. The last slots take many steps each, so the last few are listed, and their
- * distances on a path are computed. Items of one key have one permutation, and share the place that they have come to:
- * a control plane that gives one key to all endpoints would otherwise have each of them pass all slots of the others.
+ * that most tables fit the nearest cache. A processor cannot guess where a search ends, and a wrong guess costs as much
+ * as ten steps. Therefore the paths of many items are advanced together to slots that are free, one step of each at a
+ * time and without a branch on a slot (paths_advance). Then the items claim in their order; an item whose slot was
+ * claimed by an item before it goes on alone. In a crowded table, where searches are long and items often meet, each
+ * item searches alone. The last slots take many steps each, so the last few are listed, and their distances on a path
+ * are computed.
+ *
+ * Items of one key have one permutation, and share the place that they have come to: a control plane that gives one key
+ * to all endpoints would otherwise have each of them pass all slots of the others.
  *
  * Where one weight is far above the mean, most items pass most rounds over. A heap of the rounds in which items claim
  * next then replaces the look at each item in each round. */
 #include "ring/maglev.h"
 
+#include <endian.h>
 #include <stdlib.h>
 
 #define XXH_INLINE_ALL
@@ -37,16 +44,26 @@
 #include "base/wide.h"
 #include "ring/ring_internal.h"
 
-enum { SKEW = 16 }; /* the largest weight over the mean, from which the heap is cheaper */
+enum {
+    SKEW = 16,     /* the largest weight over the mean, from which the heap is cheaper */
+    CROWDED = 16,  /* at most this part of a crowded table is free */
+    BATCH = 256,   /* paths that are advanced together at most */
+    BATCH_MIN = 32 /* items whose paths are worth advancing together */
+};
 
 /* The permutation of a key. */
 struct path {
     uint32_t at, step; /* at: the next slot */
 };
 
+/* An item's claim to one slot. */
+struct claim {
+    uint32_t item, path; /* path: of the first host with the item's key */
+};
+
 /* An item, in the order of keys. */
-struct claimant {
-    uint32_t item, path; /* path: the first host with its key */
+struct host {
+    struct claim claim;
     double weight, target;
 };
 
@@ -55,9 +72,11 @@ struct maglev_build {
     uint32_t left; /* free slots */
     uint64_t *taken;
     struct path *paths;
-    struct claimant *hosts;
+    struct host *hosts;
+    struct claim *claims; /* of one round or several, in their order */
     size_t n;
     double largest;
+    bool even;      /* all weights are equal */
     uint32_t few;   /* so many free slots are listed */
     uint32_t *last; /* NULL: more are free */
 };
@@ -85,26 +104,39 @@ struct tc_ring_id tc_maglev_id(const struct tc_ring_item *items, const double *w
     return id;
 }
 
+/* An item to be sorted. */
+struct keyed {
+    uint64_t head; /* the first eight bytes of the key, as a number */
+    const struct tc_ring_item *item;
+};
+
 static int by_key(const void *pa, const void *pb)
 {
-    const struct tc_ring_item *a = *(const struct tc_ring_item *const *)pa,
-                              *b = *(const struct tc_ring_item *const *)pb;
-    int c = tc_slice_cmp(a->key, b->key);
-    return c ? c : (a > b) - (a < b);
+    const struct keyed *a = pa, *b = pb;
+    if (a->head != b->head)
+        return a->head < b->head ? -1 : 1;
+    int c = tc_slice_cmp(a->item->key, b->item->key);
+    return c ? c : (a->item > b->item) - (a->item < b->item);
 }
 
 static void build_sort_hosts(struct maglev_build *b, const struct tc_ring_item *items, const double *weights)
 {
-    const struct tc_ring_item **order = tc_reallocarray(NULL, b->n, sizeof(*order));
-    for (size_t i = 0; i < b->n; i++)
-        order[i] = &items[i];
+    struct keyed *order = tc_calloc(b->n, sizeof(*order));
+    for (size_t i = 0; i < b->n; i++) {
+        if (items[i].key.len)
+            memcpy(&order[i].head, items[i].key.data, TC_MIN(items[i].key.len, sizeof(order[i].head)));
+        order[i].head = be64toh(order[i].head);
+        order[i].item = &items[i];
+    }
     qsort(order, b->n, sizeof(*order), by_key);
     uint32_t size = b->table->size;
+    b->even = true;
     for (size_t i = 0; i < b->n; i++) {
-        struct tc_slice key = order[i]->key;
-        bool same = i > 0 && tc_slice_eq(key, order[i - 1]->key);
-        uint32_t item = (uint32_t)(order[i] - items);
-        b->hosts[i] = (struct claimant){item, same ? b->hosts[i - 1].path : (uint32_t)i, weights[item], 0};
+        struct tc_slice key = order[i].item->key;
+        bool same = i > 0 && tc_slice_eq(key, order[i - 1].item->key);
+        uint32_t item = (uint32_t)(order[i].item - items);
+        b->hosts[i] = (struct host){{item, same ? b->hosts[i - 1].claim.path : (uint32_t)i}, weights[item], 0};
+        b->even = b->even && weights[item] == weights[0];
         b->largest = TC_MAX(b->largest, weights[item]);
         b->paths[i].at = (uint32_t)(XXH64(key.data, key.len, 0) % size);
         b->paths[i].step = (uint32_t)(XXH64(key.data, key.len, 1) % (size - 1)) + 1;
@@ -126,14 +158,17 @@ static inline unsigned slot_taken(const uint64_t *taken, uint32_t at)
 /* Returns the first free slot of a path. Two walks take every other slot each: neither waits for the other. */
 static inline uint32_t path_find(const struct path *p, const uint64_t *taken, uint32_t size)
 {
-    uint32_t even = p->at, odd = slot_add(even, p->step, size), twice = slot_add(p->step, p->step, size);
+    uint32_t even = p->at;
+    if (!slot_taken(taken, even))
+        return even;
+    uint32_t odd = slot_add(even, p->step, size), twice = slot_add(p->step, p->step, size);
     for (;;) {
-        if (!slot_taken(taken, even))
-            return even;
-        even = slot_add(even, twice, size);
         if (!slot_taken(taken, odd))
             return odd;
         odd = slot_add(odd, twice, size);
+        even = slot_add(even, twice, size);
+        if (!slot_taken(taken, even))
+            return even;
     }
 }
 
@@ -185,30 +220,97 @@ static void build_list_last(struct maglev_build *b)
         }
 }
 
-static inline void build_claim(struct maglev_build *b, struct claimant *h)
+/* Advances the paths of n claims, at most BATCH, to their first slots that are free now. */
+static void paths_advance(const struct maglev_build *b, const struct claim *claims, size_t n)
 {
-    struct path *p = &b->paths[h->path];
+    struct path *searching[BATCH];
+    const uint64_t *taken = b->taken;
     uint32_t size = b->table->size;
-    if (TC_UNLIKELY(b->left == b->few))
+    for (size_t i = 0; i < n; i++)
+        searching[i] = &b->paths[claims[i].path];
+    while (n > 0) {
+        size_t still = 0;
+        for (size_t i = 0; i < n; i++) {
+            struct path *p = searching[i];
+            unsigned is_taken = slot_taken(taken, p->at);
+            p->at = slot_add(p->at, p->step & (0u - is_taken), size);
+            searching[still] = p;
+            still += is_taken;
+        }
+        n = still;
+    }
+}
+
+/* Claims a slot for each of n claims, after which at least `few` slots are free. */
+static void build_claim_many(struct maglev_build *b, const struct claim *claims, size_t n)
+{
+    uint32_t size = b->table->size, *item = b->table->item, *counts = b->table->counts;
+    struct path *paths = b->paths;
+    uint64_t *taken = b->taken;
+    for (const struct claim *c = claims; c < claims + n; c++) {
+        struct path *p = &paths[c->path];
+        uint32_t at = path_find(p, taken, size);
+        taken[at / 64] |= (uint64_t)1 << (at % 64);
+        item[at] = c->item;
+        counts[c->item]++;
+        p->at = slot_add(at, p->step, size);
+    }
+    b->left -= (uint32_t)n;
+}
+
+/* Claims one of the last slots. */
+static void build_claim_last(struct maglev_build *b, const struct claim *c)
+{
+    if (!b->last)
         build_list_last(b);
-    uint32_t at = b->last ? path_find_last(p, b) : path_find(p, b->taken, size);
-    b->taken[at / 64] |= (uint64_t)1 << (at % 64);
-    b->table->item[at] = h->item;
-    p->at = slot_add(at, p->step, size);
-    h->target += b->largest;
+    uint32_t at = path_find_last(&b->paths[c->path], b);
+    b->table->item[at] = c->item;
+    b->table->counts[c->item]++;
     b->left--;
+}
+
+/* Claims a slot for each of n claims, in their order, until none is free. */
+static void build_claim(struct maglev_build *b, const struct claim *claims, size_t n)
+{
+    for (size_t many; n > 0 && b->left > b->few; claims += many, n -= many) {
+        many = TC_MIN(TC_MIN(n, BATCH), b->left - b->few);
+        if (b->n >= BATCH_MIN && b->left > b->table->size / CROWDED)
+            paths_advance(b, claims, many);
+        build_claim_many(b, claims, many);
+    }
+    for (; n > 0 && b->left; claims++, n--)
+        build_claim_last(b, claims);
+}
+
+/* Appends the claims of a round to n claims. Returns the number of all. */
+static size_t build_round(struct maglev_build *b, uint64_t round, size_t n)
+{
+    struct claim *claims = b->claims;
+    double largest = b->largest;
+    for (struct host *h = b->hosts; h < b->hosts + b->n; h++) {
+        bool does = !((double)round * h->weight < h->target);
+        h->target += does ? largest : 0;
+        claims[n] = h->claim;
+        n += does;
+    }
+    return n;
 }
 
 static void build_in_rounds(struct maglev_build *b)
 {
-    for (uint64_t round = 1; b->left; round++)
-        for (struct claimant *h = b->hosts; h < b->hosts + b->n && b->left; h++)
-            if (!((double)round * h->weight < h->target))
-                build_claim(b, h);
+    size_t n = 0;
+    for (uint64_t round = 1; b->left;) {
+        /* Items of equal weight claim in every round, and the list stays: rounding errors are far below a weight. */
+        if (!b->even)
+            n = 0;
+        while (n < BATCH)
+            n = build_round(b, round++, n);
+        build_claim(b, b->claims, n);
+    }
 }
 
 /* Returns the first round after `round` in which the host claims a slot; UINT32_MAX for one that never comes. */
-static uint32_t host_next_round(const struct claimant *h, uint32_t round)
+static uint32_t host_next_round(const struct host *h, uint32_t round)
 {
     double quotient = h->target / h->weight; /* at most one round away, and rounds are at most some millions */
     if (quotient >= UINT32_MAX - 2.0)
@@ -227,8 +329,9 @@ static void build_by_heap(struct maglev_build *b)
     for (size_t i = 0; i < b->n; i++)
         heap[i] = (uint64_t)1 << 32 | i;
     while (b->left) {
-        struct claimant *h = &b->hosts[(uint32_t)heap[0]];
-        build_claim(b, h);
+        struct host *h = &b->hosts[(uint32_t)heap[0]];
+        build_claim(b, &h->claim, 1);
+        h->target += b->largest;
         uint64_t moved = (uint64_t)host_next_round(h, (uint32_t)(heap[0] >> 32)) << 32 | (uint32_t)heap[0];
         size_t at = 0, child;
         for (; (child = 2 * at + 1) < b->n; at = child) {
@@ -251,20 +354,20 @@ struct tc_ring *tc_maglev_new(const struct tc_ring_item *items, const double *we
     b.taken = tc_calloc(size / 64 + 1, sizeof(*b.taken));
     b.paths = tc_reallocarray(NULL, n, sizeof(*b.paths));
     b.hosts = tc_reallocarray(NULL, n, sizeof(*b.hosts));
+    b.claims = tc_reallocarray(NULL, n + BATCH, sizeof(*b.claims));
     b.table = tc_ring_alloc_table(b.left, n);
-    while (b.few * b.few < size / 2) /* where `few` distances cost as much as size / few steps */
+    while (b.few * b.few < size / 4) /* where `few` distances cost as much as size / few steps */
         b.few++;
     build_sort_hosts(&b, items, weights);
     if (b.largest * (double)n > SKEW * sum)
         build_by_heap(&b);
     else
         build_in_rounds(&b);
-    for (uint32_t e = 0; e < b.table->size; e++)
-        b.table->counts[b.table->item[e]]++;
     tc_ring_count_absent(b.table);
     tc_free(b.last);
     tc_free(b.taken);
     tc_free(b.paths);
     tc_free(b.hosts);
+    tc_free(b.claims);
     return b.table;
 }

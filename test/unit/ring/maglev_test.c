@@ -3,6 +3,11 @@
 #include "ring/maglev.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 #include "support/case.h"
 #include "support/cmocka.h"
@@ -212,6 +217,78 @@ static void tables_of_an_independent_construction(void **state)
     drop(&h);
 }
 
+static int by_key(const void *pa, const void *pb)
+{
+    const struct tc_ring_item *a = *(const struct tc_ring_item *const *)pa,
+                              *b = *(const struct tc_ring_item *const *)pb;
+    int c = tc_slice_cmp(a->key, b->key);
+    return c ? c : (a > b) - (a < b);
+}
+
+/* The construction in its plainest form: each host, in the order of keys, looks at its slots one by one. */
+static void table_make(const struct hosts *h, uint32_t size, uint32_t *table)
+{
+    static const struct tc_ring_item *order[HOSTS];
+    static double target[HOSTS];
+    static uint64_t next[HOSTS];
+    double largest = 0;
+    for (size_t i = 0; i < h->n; i++) {
+        order[i] = &h->items[i];
+        target[i] = 0;
+        next[i] = 0;
+        largest = TC_MAX(largest, h->weights[i]);
+    }
+    qsort(order, h->n, sizeof(order[0]), by_key);
+    memset(table, 0xff, size * sizeof(*table));
+    for (uint32_t round = 1, filled = 0; filled < size; round++)
+        for (size_t i = 0; i < h->n && filled < size; i++) {
+            struct tc_slice key = order[i]->key;
+            uint64_t offset = XXH64(key.data, key.len, 0) % size, skip = XXH64(key.data, key.len, 1) % (size - 1) + 1;
+            uint32_t item = (uint32_t)(order[i] - h->items);
+            if (round * h->weights[item] < target[i])
+                continue;
+            target[i] += largest;
+            while (table[(offset + skip * next[i]) % size] != UINT32_MAX)
+                next[i]++;
+            table[(offset + skip * next[i]) % size] = item;
+            filled++;
+        }
+}
+
+/* As many hosts as are advanced together, fewer, and more than a table has slots; keys that begin alike, short ones, and
+ * keys that several hosts have. */
+static void tables_of_the_plain_construction(void **state)
+{
+    TC_CASE(MG19);
+    (void)state;
+    static const uint32_t sizes[] = {2, 31, 257, 1021, 4093, 65537};
+    static const size_t numbers[] = {2, 31, 32, 33, 255, 257, 1000, HOSTS};
+    static uint32_t table[65537];
+    struct tc_rng rng;
+    tc_rng_init_seed(&rng, 19);
+    for (unsigned k = 0; k < TC_ARRAY_LEN(sizes) * TC_ARRAY_LEN(numbers) * 4; k++) {
+        uint32_t size = sizes[k % TC_ARRAY_LEN(sizes)];
+        size_t n = numbers[k / TC_ARRAY_LEN(sizes) % TC_ARRAY_LEN(numbers)];
+        unsigned largest = k & 1 ? 4 : 1, keys = k & 2 ? 300 : UINT32_MAX;
+        struct hosts h = {0};
+        for (size_t i = 0; i < n; i++) {
+            unsigned key = (unsigned)tc_rng_below(&rng, keys);
+            add(&h, tc_asprintf(k & 4 ? "%x" : "10.0.0.0:%u", key), 1 + (double)tc_rng_below(&rng, largest));
+        }
+        normalise(&h);
+        table_make(&h, size, table);
+        struct tc_ring *r = tc_maglev_new(h.items, h.weights, h.n, size);
+        for (uint32_t e = 0; e < size; e++)
+            assert_int_equal(tc_ring_item_at(r, e), table[e]);
+        for (uint32_t i = 0, total = 0; i < n; i++) {
+            total += tc_ring_count_of(r, i);
+            assert_true(i + 1 < n || total == size);
+        }
+        tc_ring_unref(r);
+        drop(&h);
+    }
+}
+
 static void the_order_of_the_list_does_not_count(void **state)
 {
     TC_CASE(MG07);
@@ -416,6 +493,7 @@ int main(void)
         cmocka_unit_test(weights_of_hosts),
         cmocka_unit_test(weights_of_localities),
         cmocka_unit_test(tables_of_an_independent_construction),
+        cmocka_unit_test(tables_of_the_plain_construction),
         cmocka_unit_test(the_order_of_the_list_does_not_count),
         cmocka_unit_test(the_hash_of_further_attempts),
         cmocka_unit_test(sizes),
