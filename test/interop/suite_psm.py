@@ -4,6 +4,7 @@ settings, the xDS resources that it would send stand here."""
 import time
 
 import build_peers
+import psm_policies
 from plane_world import check
 from programs import WAIT, Failure
 from psm_world import NAME, QPS, cluster, listener, route_config, to, world_of
@@ -335,7 +336,7 @@ def affinity(paths):
 
 
 def outlier_detection(paths):
-    """A50: the host that fails is ejected, and nothing reaches it."""
+    """A50: the host that fails is ejected, and nothing reaches it, until it may return and fails no longer."""
     ejection = {"outlier_detection": {"interval": "0.5s", "base_ejection_time": "600s", "max_ejection_time": "600s",
                                       "max_ejection_percent": 50, "enforcing_success_rate": 0, "enforcing_failure_percentage": 100,
                                       "failure_percentage_threshold": 50, "failure_percentage_minimum_hosts": 2,
@@ -344,6 +345,10 @@ def outlier_detection(paths):
         world.serve_simply((0, 1, FOUR[:3]), cluster_fields=ejection)
         world.settle(FOUR[1:3], "the hosts that do not fail")
         check(set(world.codes_over("UNARY_CALL", QPS)) == {OK}, "RPCs still reach the ejected host")
+        world.ask("Configure", types=["UNARY_CALL"])
+        ejection["outlier_detection"]["base_ejection_time"] = "0.5s"
+        world.serve_simply((0, 1, FOUR[:3]), cluster_fields=ejection)
+        world.settle(FOUR[:3], "the host that no longer fails, and the others")
 
 
 def csds(paths):
@@ -362,7 +367,7 @@ CASES = [ping_pong, round_robin, backends_restart, secondary_locality_gets_reque
          secondary_locality_gets_no_requests_on_partial_primary_failure, remove_instance_group, change_backend_service,
          traffic_splitting, path_matching, header_matching, gentle_failover, load_based_failover, circuit_breaking, timeout,
          api_listener, forwarding_rule_port_match, fault_injection, retry, affinity,
-         outlier_detection, csds]
+         outlier_detection, csds, *psm_policies.CASES]
 
 
 def run(paths, options):

@@ -2,8 +2,8 @@
 // answered ("hostname" in the initial metadata and in the response) and that behave as the request's metadata
 // "rpc-behavior" asks: sleep-N, keep-open, error-code-N, succeed-on-retry-attempt-N, each for all or, with
 // "hostname=NAME " before it, for one host.
-// The first line says {"NAME":"addr",...}. On stdin, JSON lines {"stop":["NAME"]} and {"start":["NAME"]}; each is answered
-// by "ok".
+// The first line says {"NAME":"addr",...}. On stdin, JSON lines {"stop":["NAME"]}, {"start":["NAME"]} and {"load":{"NAME":0.5}}, the
+// utilization that the host reports (ORCA) with each RPC and out of band, at 10 RPCs a second; each is answered by "ok".
 package main
 
 import (
@@ -23,6 +23,7 @@ import (
 	"google.golang.org/grpc/codes"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/orca"
 	"google.golang.org/grpc/status"
 )
 
@@ -30,6 +31,7 @@ type host struct {
 	pb.UnimplementedTestServiceServer
 	name, addr string
 	server     *grpc.Server
+	load       orca.ServerMetricsRecorder
 }
 
 func attempts(md metadata.MD) int {
@@ -76,6 +78,11 @@ func (h *host) obey(ctx context.Context, md metadata.MD, wish string) (bool, err
 
 func (h *host) behave(ctx context.Context) error {
 	md, _ := metadata.FromIncomingContext(ctx)
+	if load := h.load.ServerMetrics(); load.AppUtilization > 0 {
+		recorder := orca.CallMetricsRecorderFromContext(ctx)
+		recorder.SetApplicationUtilization(load.AppUtilization)
+		recorder.SetQPS(load.QPS)
+	}
 	wishes := strings.Split(strings.Join(md.Get("rpc-behavior"), ","), ",")
 	for _, wish := range wishes {
 		if wish == "" {
@@ -106,7 +113,10 @@ func (h *host) start() {
 		log.Fatal(err)
 	}
 	h.addr = lis.Addr().String()
-	h.server = grpc.NewServer()
+	h.server = grpc.NewServer(orca.CallMetricsServerOption(nil))
+	if err := orca.Register(h.server, orca.ServiceOptions{ServerMetricsProvider: h.load}); err != nil {
+		log.Fatal(err)
+	}
 	pb.RegisterTestServiceServer(h.server, h)
 	go h.server.Serve(lis)
 }
@@ -117,7 +127,7 @@ func main() {
 	hosts := map[string]*host{}
 	places := map[string]string{}
 	for i := 0; i < *n; i++ {
-		h := &host{name: fmt.Sprintf("b%d", i), addr: "127.0.0.1:0"}
+		h := &host{name: fmt.Sprintf("b%d", i), addr: "127.0.0.1:0", load: orca.NewServerMetricsRecorder()}
 		h.start()
 		hosts[h.name], places[h.name] = h, h.addr
 	}
@@ -125,7 +135,10 @@ func main() {
 	fmt.Println(string(text))
 	in := bufio.NewScanner(os.Stdin)
 	for in.Scan() {
-		var order struct{ Stop, Start []string }
+		var order struct {
+			Stop, Start []string
+			Load        map[string]float64
+		}
 		if err := json.Unmarshal(in.Bytes(), &order); err != nil {
 			log.Fatal(err)
 		}
@@ -134,6 +147,10 @@ func main() {
 		}
 		for _, name := range order.Start {
 			hosts[name].start()
+		}
+		for name, utilization := range order.Load {
+			hosts[name].load.SetApplicationUtilization(utilization)
+			hosts[name].load.SetQPS(10)
 		}
 		fmt.Println("ok")
 	}
