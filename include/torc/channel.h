@@ -54,8 +54,8 @@ struct torc_channel_options {
     const char *authority;           /* :authority and TLS name; NULL: from the target */
     const char *user_agent;          /* put before "torc-c/VERSION"; NULL: none */
     const char *service_config_json; /* used when the resolver gives none; NULL: none. Of gRPC's service config count
-                                        loadBalancingConfig, loadBalancingPolicy, methodConfig, retryThrottling
-                                        and healthCheckConfig (not for xds: targets) */
+                                        loadBalancingConfig, loadBalancingPolicy, methodConfig, retryThrottling,
+                                        connectionScaling and healthCheckConfig (the last two not for xds: targets) */
     const char *xds_bootstrap_json;  /* instead of GRPC_XDS_BOOTSTRAP and GRPC_XDS_BOOTSTRAP_CONFIG; NULL: those */
     const char *http_proxy; /* "http://[user:password@]host[:port]", by HTTP CONNECT (A1), for dns: targets, and ipv4:
                                and ipv6: targets of one address; "http://" may be left out, the port is 443 unless
@@ -100,6 +100,10 @@ struct torc_channel_options {
                                                            (torc/interceptor.h); NULL-terminated, NULL: none; copied */
     const struct torc_dialer *dialer; /* opens the channel's connections (torc/dialer.h); copied; NULL: Torc does */
     int64_t health_checks; /* obey healthCheckConfig of the service config (A17), TORC_ON or TORC_OFF; 0: on */
+    int64_t max_connections_per_subchannel; /* the most connections to an address of an endpoint while the server's
+                                               MAX_CONCURRENT_STREAMS is reached, where the service config's
+                                               connectionScaling or the cluster's per_host_thresholds ask for several
+                                               (A105); at most 1000; 0: 10 */
 };
 
 /* Makes a channel; nothing connects before the first RPC, torc_channel_connect, or torc_channel_state with

@@ -76,6 +76,7 @@ static const struct tc_option channel_fields[] = {
     {FIELD(interceptors)},
     {FIELD(dialer)},
     {FIELD(health_checks), OR_MINUS_ONE(1, 1, 1, 0)},
+    {FIELD(max_connections_per_subchannel), RANGE(10, 1, 1000)},
 };
 #undef OF
 

@@ -32,7 +32,6 @@ static void pick_wait(struct tc_call *c)
 /* The pick was for nothing. */
 static void pick_give_up(struct tc_call *c)
 {
-    c->attempt.transport = NULL;
     tc_call_tell_trackers(c, NULL, NULL);
     pick_wait(c);
 }
@@ -93,7 +92,6 @@ static void on_done(void *arg, const struct tc_h2_outcome *outcome)
     struct tc_call *c = arg;
     struct tc_call *rpc = c->parent ? c->parent : c;
     c->attempt.stream = NULL;
-    c->attempt.transport = NULL;
     tc_call_tell_wire(c, TORC_WIRE_ENDED, 0, outcome->status.code);
     if (outcome->unprocessed && !c->messages.committed && (outcome->unsent || !rpc->retried)) {
         rpc->retried |= !outcome->unsent;
@@ -124,7 +122,6 @@ static const struct tc_h2_client_events stream_events = {
 /* Fails a call whose credentials cannot be had. The backend is not to blame: its trackers see a pick without an RPC. */
 static void credentials_fail(struct tc_call *c, struct tc_status status)
 {
-    c->attempt.transport = NULL;
     tc_call_tell_trackers(c, NULL, NULL);
     tc_call_fail(c, tc_status_from_control_plane(status));
 }
@@ -154,7 +151,6 @@ static bool credentials_ready(struct tc_call *c, const struct tc_transport *t)
     cc->arg = c;
     int rc = tc_call_credentials_get(cc, tc_rstr_slice(c->channel->authority), c->asked.path, &error);
     if (rc == TORC_EAGAIN) {
-        c->attempt.transport = NULL;
         c->stage = TC_CALL_WAIT_AUTH;
         tc_call_tell_trackers(c, NULL, NULL);
     } else if (rc != 0) {
@@ -171,7 +167,6 @@ static void attempt_open_stream(struct tc_call *c, struct tc_transport *t)
     if (tc_call_end_if_late(c) || (c->credentials && !credentials_ready(c, t)))
         return;
     a->request.timeout_ns = c->deadline.at_ns == UINT64_MAX ? 0 : c->deadline.at_ns - now;
-    a->transport = t;
     a->stream = tc_transport_open(t, &a->request, &c->arena, &stream_events, c, &error);
     if (!a->stream) {
         if (error == TORC_EAGAIN) {
@@ -192,17 +187,6 @@ static void attempt_open_stream(struct tc_call *c, struct tc_transport *t)
         tc_call_flush_reads(c);
 }
 
-static void on_capacity(struct tc_capacity_wait *wait, bool gone)
-{
-    struct tc_call *c = TC_CONTAINER_OF(wait, struct tc_call, capacity);
-    if (gone) {
-        pick_give_up(c);
-        tc_pick_queue_wake(&c->channel->queue);
-    } else {
-        attempt_open_stream(c, c->attempt.transport);
-    }
-}
-
 /* --- the pick --- */
 
 /* A81: a rewritten authority must be one that the server proved when the connection was made. */
@@ -216,17 +200,35 @@ static void authority_refuse(struct tc_call *c, struct tc_transport *t)
                                    tc_transport_address(t)->data, (int)TC_MIN(name.len, (size_t)1024), name.data));
 }
 
+static void attempt_use_transport(struct tc_call *c, struct tc_transport *t)
+{
+    struct tc_slice authority = c->attempt.request.authority;
+    if (authority.data != c->channel->authority->data && !tc_h2_conn_is_for(tc_transport_h2(t), authority))
+        authority_refuse(c, t);
+    else
+        attempt_open_stream(c, t);
+}
+
 static void attempt_use_pick(struct tc_call *c, const struct tc_pick *pick)
 {
     struct tc_transport *t = tc_subchannel_transport(tc_subchannel_innermost(pick->subchannel));
     c->attempt.trackers = pick->trackers;
     c->attempt.request.authority = pick->authority.len ? pick->authority : tc_rstr_slice(c->channel->authority);
-    if (t && pick->authority.len && !tc_h2_conn_is_for(tc_transport_h2(t), pick->authority))
-        authority_refuse(c, t);
-    else if (t)
-        attempt_open_stream(c, t);
+    if (t)
+        attempt_use_transport(c, t);
     else
         pick_give_up(c); /* the connection was lost, and the policy is notified in this loop turn */
+}
+
+static void on_capacity(struct tc_capacity_wait *wait, struct tc_transport *t)
+{
+    struct tc_call *c = TC_CONTAINER_OF(wait, struct tc_call, capacity);
+    if (t) {
+        attempt_use_transport(c, t);
+    } else {
+        pick_give_up(c);
+        tc_pick_queue_wake(&c->channel->queue);
+    }
 }
 
 /* Asks the picker with a trace, and records the pick for the interceptors. */

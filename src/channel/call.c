@@ -229,7 +229,6 @@ static void call_detach(struct tc_call *c, const struct tc_status *status, const
         tc_call_tell_wire(c, TORC_WIRE_ENDED, 0, status->code);
     }
     c->attempt.stream = NULL;
-    c->attempt.transport = NULL;
     tc_send_buffer_clear(&c->messages.send);
     if (c->hedge)
         c->hedge->ops->stop(c->hedge);

@@ -52,7 +52,6 @@ struct tc_call_attempt {
     uint64_t random; /* for the pick: kept while the pick is queued; each attempt draws its own */
     bool has_random;
     struct tc_h2_request request;
-    struct tc_transport *transport; /* WAIT_STREAM, and RUNNING while the stream is opened */
     struct tc_h2_stream *stream;
     struct tc_call_tracker *trackers; /* of the pick, until they are notified of the attempt's end */
     struct tc_pick_trace trace;

@@ -21,7 +21,6 @@
 #include "runtime/runtime.h"
 #include "subchannel/endpoint_security.h"
 #include "subchannel/health.h"
-#include "subchannel/subchannel.h"
 
 static void on_idle_timer(struct tc_timer *timer);
 static const struct tc_lb_helper_ops helper_ops;
@@ -132,6 +131,7 @@ static struct tc_subchannel *create_subchannel(struct tc_lb_helper *h, struct tc
     struct tc_subchannel *sc = tc_subchannel_new(tc_runtime_pool(ch->rt), config, endpoint, addr, on_state, arg,
                                                  tc_state_watch_on_conn_event, &ch->connectivity);
     tc_conn_config_unref(config);
+    tc_scaling_add(&ch->lb.scaling, sc);
     return sc;
 }
 
@@ -357,9 +357,10 @@ bool tc_channel_on_result(void *arg, struct tc_resolver_result *r)
         }
         tc_service_config_unref(ch->resolution.service_config);
         ch->resolution.service_config = config;
-        /* Resolvers that choose the policy themselves (xDS) have no service config that could ask for health checks. */
-        tc_health_checks_set(ch->conn_config->health,
-                             config && !r->lb_config ? tc_service_config_health(config) : NULL);
+        /* Resolvers that choose the policy themselves (xDS) have no service config that could ask for either. */
+        bool asks = config && !r->lb_config;
+        tc_health_checks_set(ch->conn_config->health, asks ? tc_service_config_health(config) : NULL);
+        tc_scaling_set(&ch->lb.scaling, asks ? tc_service_config_max_connections(config) : 1);
     }
     ok = update_policy(ch, r) && !refused;
     if (!only_error) {
@@ -401,6 +402,7 @@ void tc_channel_end(torc_channel *ch, const struct tc_status *status, bool tell)
         c->end(c, tell ? status : NULL);
     }
     channel_go_idle(ch);
+    tc_scaling_fini(&ch->lb.scaling);
     tc_task_cancel(&ch->lb.connect_turns.end);
     if (ch->conn_config)
         channel_end_connections(ch);

@@ -17,6 +17,7 @@
 #include "resolver/proxy.h"
 #include "resolver/resolver.h"
 #include "subchannel/conn_config.h"
+#include "subchannel/subchannel.h"
 
 /* Handed in by api/: the LB policies and resolvers that the channel may use. */
 struct tc_channel_plugins {
@@ -43,6 +44,7 @@ struct tc_channel_resolution {
 struct tc_channel_lb {
     struct tc_lb_env env;
     struct tc_connect_turns connect_turns;
+    struct tc_scaling scaling; /* of the subchannels, as the service config in force has it */
     struct tc_lb_helper helper;
     struct tc_graceful_switch *child; /* NULL: no result came yet, or the channel is idle */
     struct tc_lb_config *config;      /* of the policy's last update */

@@ -115,6 +115,7 @@ static struct tc_conn_config *conn_config_make(const torc_channel *ch, struct tc
     c->max_header_list_bytes = (uint64_t)o->max_header_list_bytes;
     c->max_request_header_bytes = (uint64_t)o->max_request_header_bytes;
     c->is_private = ch->is_private;
+    c->max_connections = (uint32_t)o->max_connections_per_subchannel;
     c->health = o->health_checks ? tc_health_checks_new(ch->loop) : NULL;
     c->dialer = dialer;
     if (dialer)
@@ -139,6 +140,7 @@ static void envs_set(torc_channel *ch, struct tc_dialer *dialer)
         .on_result = tc_channel_on_result,
         .arg = ch,
     };
+    tc_scaling_init(&ch->lb.scaling);
     tc_connect_turns_init(&ch->lb.connect_turns, ch->loop);
     ch->lb.env = (struct tc_lb_env){
         .loop = ch->loop,

@@ -103,7 +103,7 @@ const char *tc_call_awaited_text(struct tc_call *c, struct tc_buf *b)
         break;
     case TC_CALL_WAIT_STREAM:
         tc_buf_printf(b, "a free stream on the connection to %s (MAX_CONCURRENT_STREAMS reached)",
-                      tc_transport_address(c->attempt.transport)->data);
+                      c->capacity.group->address->data);
         break;
     case TC_CALL_WAIT_RETRY:
         tc_buf_printf(b, "another attempt (the last: %s: %s)", torc_status_code_name(c->status.code),

@@ -6,6 +6,9 @@
  * names. */
 #include "channel/service_config.h"
 
+#include <stdlib.h>
+#include <strings.h>
+
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/parse.h"
@@ -26,7 +29,8 @@ struct tc_service_config {
     struct name_entry *names;
     TC_VEC(struct tc_method_config *) methods;
     struct tc_retry_throttle throttle;
-    struct tc_rstr *health; /* healthCheckConfig.serviceName; NULL: not set */
+    struct tc_rstr *health;   /* healthCheckConfig.serviceName; NULL: not set */
+    uint32_t max_connections; /* connectionScaling.maxConnectionsPerSubchannel */
 };
 
 /* proto3 JSON's Duration at a key. Returns false if it is absent, or malformed; then an error is added. */
@@ -246,6 +250,24 @@ static void health_check_parse(struct tc_service_config *c, const json_t *root, 
     tc_validation_pop(f);
 }
 
+/* A105. GRPC_EXPERIMENTAL_MAX_CONCURRENT_STREAMS_CONNECTION_SCALING=false: the field is ignored. */
+static void scaling_parse(struct tc_service_config *c, const json_t *root, struct tc_validation_errors *f)
+{
+    const char *enabled = getenv("GRPC_EXPERIMENTAL_MAX_CONCURRENT_STREAMS_CONNECTION_SCALING");
+    const json_t *scaling;
+    uint64_t max;
+    c->max_connections = 1;
+    if ((enabled && strcasecmp(enabled, "false") == 0) || !tc_json_get_obj(root, "connectionScaling", &scaling, f))
+        return;
+    tc_validation_push(f, ".connectionScaling");
+    if (tc_json_get_u64(scaling, "maxConnectionsPerSubchannel", UINT32_MAX, &max, f)) {
+        c->max_connections = (uint32_t)max;
+        if (max == 0)
+            tc_validation_add_at(f, ".maxConnectionsPerSubchannel", "must be greater than 0");
+    }
+    tc_validation_pop(f);
+}
+
 struct tc_service_config *tc_service_config_parse(const struct tc_lb_registry *registry, struct tc_slice text,
                                                   char **why)
 {
@@ -265,6 +287,7 @@ struct tc_service_config *tc_service_config_parse(const struct tc_lb_registry *r
     } else {
         lb_parse(c, registry, root, &f);
         health_check_parse(c, root, &f);
+        scaling_parse(c, root, &f);
         if (tc_json_get_obj(root, "retryThrottling", &throttling, &f)) {
             tc_validation_push(&f, ".retryThrottling");
             retry_throttle_parse(&c->throttle, throttling, &f);
@@ -323,6 +346,11 @@ struct tc_lb_config *tc_service_config_lb(const struct tc_service_config *c)
 struct tc_rstr *tc_service_config_health(const struct tc_service_config *c)
 {
     return c->health;
+}
+
+uint32_t tc_service_config_max_connections(const struct tc_service_config *c)
+{
+    return c->max_connections;
 }
 
 const struct tc_retry_throttle *tc_service_config_throttle(const struct tc_service_config *c)

@@ -27,6 +27,8 @@ void tc_service_config_unref(struct tc_service_config *c);
 struct tc_lb_config *tc_service_config_lb(const struct tc_service_config *c);
 /* Returns the service whose health is checked (A17), "" for the whole server; NULL: none. Borrowed. */
 struct tc_rstr *tc_service_config_health(const struct tc_service_config *c);
+/* Returns how many connections a subchannel may have (A105); 1 if the config does not say. */
+uint32_t tc_service_config_max_connections(const struct tc_service_config *c);
 /* retryThrottling (A6); max 0: none. */
 const struct tc_retry_throttle *tc_service_config_throttle(const struct tc_service_config *c);
 /* Returns the config of "/package.Service/Method": by method, else by service, else the default; NULL: none.

@@ -142,6 +142,13 @@ bool tc_h2_conn_has_capacity(const struct tc_h2_conn *c)
            c->streams.active < tc_h2_conn_max_streams(c);
 }
 
+void tc_h2_conn_want_capacity(struct tc_h2_conn *c)
+{
+    c->capacity_wanted = true;
+    if (tc_h2_conn_has_capacity(c))
+        tc_h2_conn_deliver_later(c);
+}
+
 void tc_h2_conn_stream_gone(struct tc_h2_conn *c)
 {
     if (c->capacity_wanted)

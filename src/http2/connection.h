@@ -58,7 +58,8 @@ enum { TC_H2_HELD_STEP = 64 << 10 };
 struct tc_h2_conn_events {
     /* The peer's first SETTINGS arrived. A client may open streams. */
     void (*on_ready)(void *arg);
-    /* Client: tc_h2_client_stream_open had returned TORC_EAGAIN, and would open a stream now. */
+    /* Client: a stream could not be opened (TORC_EAGAIN), or was asked for by tc_h2_conn_want_capacity, and would be
+     * opened now. */
     void (*on_capacity)(void *arg);
     /* The peer sent GOAWAY, or we began to drain: no new streams, running ones go on. `why` names code and debug text.
      * too_many_pings: ENHANCE_YOUR_CALM with that text; the caller doubles its keepalive time. */
@@ -99,6 +100,8 @@ void tc_h2_conn_squeeze(struct tc_h2_conn *c, bool squeezed);
 bool tc_h2_conn_answered(const struct tc_h2_conn *c);
 /* Client: returns true if a stream can be opened now: ready, not draining, below the peer's MAX_CONCURRENT_STREAMS. */
 bool tc_h2_conn_has_capacity(const struct tc_h2_conn *c);
+/* Client: on_capacity comes, once, as soon as a stream can be opened. */
+void tc_h2_conn_want_capacity(struct tc_h2_conn *c);
 /* Client: returns the peer's MAX_CONCURRENT_STREAMS; 0 when the connection has failed. */
 uint32_t tc_h2_conn_max_streams(const struct tc_h2_conn *c);
 

@@ -2,8 +2,9 @@
  * channels of a runtime share. outlier_detection and xds_override_host put objects of their own in front.
  *
  * State changes come through the loop's serial queue, never from inside a call: IDLE -> CONNECTING -> READY or
- * TRANSIENT_FAILURE; READY -> IDLE when the connection is lost (GOAWAY included); TRANSIENT_FAILURE -> IDLE when the
- * backoff is over (A61, A62: pick_first then connects again). Loop thread only. */
+ * TRANSIENT_FAILURE; READY -> IDLE when the connection is lost (GOAWAY included), or CONNECTING or TRANSIENT_FAILURE if
+ * another was attempted meanwhile (A105); TRANSIENT_FAILURE -> IDLE when the backoff is over (A61, A62: pick_first then
+ * connects again). Loop thread only. */
 #ifndef TC_LB_SUBCHANNEL_H
 #define TC_LB_SUBCHANNEL_H
 

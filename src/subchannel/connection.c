@@ -7,10 +7,15 @@
  *   |         +------- TRANSIENT_FAILURE                          |
  *   +-------------------------------------------------------------+
  *
+ * Several transports (A105): READY lasts while there is one. While calls wait that find no stream on any transport,
+ * another is attempted, one at a time, up to the largest max_connections of the watches. An attempt that fails arms the
+ * backoff, in READY too. When the last transport is lost meanwhile, READY becomes CONNECTING, or TRANSIENT_FAILURE in
+ * the backoff. No transport is closed for want of calls.
+ *
  * An attempt (struct tc_connection_attempt) waits for its turn in the connect queue. When its turn has come it starts:
  * it goes through TCP or the application's dialer, the proxy's CONNECT if there is one, the credentials' handshake, and
  * HTTP/2 until the server's SETTINGS. connect_timeout_ms bounds these steps together. READY connections attempt as
- * well, without the queue, when their credentials have changed: the new transport replaces the old one, which drains.
+ * well, without the queue, when their credentials have changed: the new transport replaces the old ones, which drain.
  *
  * Backoff (gRPC's connection-backoff.md) counts from the start of the attempt, and READY resets it. A connection is
  * barren if it answered no RPC and ended within the initial backoff after its attempt started. A server that accepts
@@ -98,7 +103,14 @@ static void attempt_give_up(struct tc_connection *c)
     c->attempt.dialing = NULL;
     c->attempt.tunnel = NULL;
     c->attempt.next = NULL;
+    c->attempt.replaces = false;
     attempt_handshake_over(c);
+}
+
+/* Returns true if an attempt runs, or waits for its turn. */
+static bool attempt_wanted(const struct tc_connection *c)
+{
+    return c->attempt.entry.under_way || tc_list_linked(&c->attempt.entry.due);
 }
 
 /* Credentials that may change (refresh_ns) are looked at again before their refresh interval is over. The random part
@@ -115,21 +127,40 @@ static void watch_credentials(struct tc_connection *c)
 static void attempt_fail(struct tc_connection *c, struct tc_status status)
 {
     struct tc_loop *loop = c->env->loop;
+    bool replaces = c->attempt.replaces;
     attempt_give_up(c);
-    if (c->state == TORC_CONNECTIVITY_READY) { /* the attempt was to replace the transport, which stays */
-        TC_LOG(TC_LOG_CHANNEL, TORC_LOG_WARN, "%s: connection not replaced, though its credentials have changed: %s",
-               c->address->data, tc_status_text(&status));
+    if (c->state == TORC_CONNECTIVITY_READY) { /* the transports in use stay */
+        TC_LOG(TC_LOG_CHANNEL, TORC_LOG_WARN, "%s: %s: %s", c->address->data,
+               replaces ? "connection not replaced, though its credentials have changed" : "no further connection",
+               tc_status_text(&status));
         tc_status_fini(&status);
+    }
+    if (replaces) {
         watch_credentials(c);
+        tc_connection_scale(c);
         return;
     }
     uint64_t next_ms = c->attempt.began_ms + tc_backoff_next_ms(&c->backoff, tc_loop_rng(loop));
     uint64_t now_ms = tc_loop_now_ms(loop);
     tc_timer_start(&c->timer, next_ms > now_ms ? next_ms - now_ms : 0);
-    connection_set_state(c, TORC_CONNECTIVITY_TRANSIENT_FAILURE, status);
+    c->backing_off = true;
+    if (c->state != TORC_CONNECTIVITY_READY)
+        connection_set_state(c, TORC_CONNECTIVITY_TRANSIENT_FAILURE, status);
 }
 
 static void attempt_begin(struct tc_connection *c);
+
+/* May free the connection. */
+static void backoff_over(struct tc_connection *c)
+{
+    c->backing_off = false;
+    if (c->state == TORC_CONNECTIVITY_TRANSIENT_FAILURE) {
+        connection_set_state(c, TORC_CONNECTIVITY_IDLE, tc_status_ref(&c->status));
+    } else {
+        watch_credentials(c);
+        tc_connection_scale(c);
+    }
+}
 
 static bool attempt_runs(const struct tc_connection *c)
 {
@@ -145,83 +176,115 @@ static void on_timer(struct tc_timer *timer)
                                        "failed to connect to %s: timed out after %llu ms, waiting for %s",
                                        c->address->data, (unsigned long long)c->config->connect_timeout_ms,
                                        tc_connection_stage(c)));
-    else if (c->state == TORC_CONNECTIVITY_TRANSIENT_FAILURE)
-        connection_set_state(c, TORC_CONNECTIVITY_IDLE, tc_status_ref(&c->status));
-    else if (!tc_list_empty(&c->watches) && creds->ops->epoch(creds) != c->epoch)
+    else if (c->backing_off)
+        backoff_over(c);
+    else if (!tc_list_empty(&c->watches) && !attempt_wanted(c) && creds->ops->epoch(creds) != c->epoch) {
+        c->attempt.replaces = true;
         attempt_begin(c);
-    else
+    } else {
         watch_credentials(c);
+    }
 }
 
 /* Judges the transport that ends. A GOAWAY alone proves nothing: a server may send it when it takes a connection's last
  * request, and answer that request afterwards, so a transport with open streams is judged at its end. */
-static void count_barren(struct tc_connection *c)
+static void count_barren(struct tc_connection *c, struct tc_transport *t)
 {
-    uint64_t age_ms = tc_loop_now_ms(c->env->loop) - c->transport_began_ms;
-    if (tc_h2_conn_answered(tc_transport_h2(c->transport)) || age_ms >= c->config->backoff.initial_ms) {
+    uint64_t age_ms = tc_loop_now_ms(c->env->loop) - tc_transport_began_ms(t);
+    if (tc_h2_conn_answered(tc_transport_h2(t)) || age_ms >= c->config->backoff.initial_ms) {
         c->barren->n = 0;
         tc_backoff_reset(&c->backoff);
-    } else if (tc_h2_conn_open_streams(tc_transport_h2(c->transport)) > 0) {
-        tc_transport_judge_later(c->transport, c->barren);
+    } else if (tc_h2_conn_open_streams(tc_transport_h2(t)) > 0) {
+        tc_transport_judge_later(t, c->barren);
     } else {
         c->barren->n++;
     }
 }
 
-static void on_gone(void *arg, const struct tc_status *why, bool too_many_pings)
+/* The last transport is gone. May free the connection. */
+static void connection_lose(struct tc_connection *c, const struct tc_status *why)
+{
+    enum torc_connectivity state = TORC_CONNECTIVITY_IDLE;
+    if (attempt_wanted(c) && !c->attempt.replaces) {
+        state = TORC_CONNECTIVITY_CONNECTING;
+        if (!c->attempt.entry.under_way)
+            tc_timer_stop(&c->timer);
+    } else if (c->backing_off) {
+        state = TORC_CONNECTIVITY_TRANSIENT_FAILURE;
+    } else {
+        attempt_give_up(c);
+    }
+    connection_set_state(c, state, tc_status_ref(why));
+}
+
+static void on_gone(void *arg, struct tc_transport *t, const struct tc_status *why, bool too_many_pings)
 {
     struct tc_connection *c = arg;
-    count_barren(c);
-    tc_side_streams_use(&c->side_streams, NULL);
-    c->transport = NULL;
-    attempt_give_up(c);
+    struct tc_transport *oldest = tc_transport_group_oldest(&c->group);
+    count_barren(c, t);
+    if (c->side_streams.transport == t)
+        tc_side_streams_use(&c->side_streams, oldest);
     if (too_many_pings && c->keepalive_time_ms) {
         /* A8: the server answered with ENHANCE_YOUR_CALM, too_many_pings. */
         c->keepalive_time_ms = c->keepalive_time_ms > UINT64_MAX / 2 ? UINT64_MAX : c->keepalive_time_ms * 2;
         TC_LOG(TC_LOG_CHANNEL, TORC_LOG_WARN, "%s: too many keepalive pings for the server: now every %llu ms",
                c->address->data, (unsigned long long)c->keepalive_time_ms);
     }
-    connection_set_state(c, TORC_CONNECTIVITY_IDLE, tc_status_ref(why));
+    if (!oldest) {
+        connection_lose(c, why);
+        return;
+    }
+    tc_status_set(&c->status, tc_status_ref(why));
+    TC_LOG(TC_LOG_CHANNEL, TORC_LOG_INFO, "%s: one connection fewer, %zu left: %s", c->address->data,
+           tc_transport_group_count(&c->group), tc_status_text(why));
+    tc_connection_scale(c);
 }
 
-static void on_next_gone(void *arg, const struct tc_status *why, bool too_many_pings)
+static void on_next_gone(void *arg, struct tc_transport *t, const struct tc_status *why, bool too_many_pings)
 {
     struct tc_connection *c = arg;
-    (void)too_many_pings; /* false: no GOAWAY comes before the SETTINGS that make the transport ready */
+    (void)t, (void)too_many_pings; /* false: no GOAWAY comes before the SETTINGS that make the transport ready */
     c->attempt.next = NULL;
     attempt_fail(c, tc_status_make(TORC_STATUS_UNAVAILABLE, why->layer, "failed to connect to %s: %s", c->address->data,
                                    tc_status_text(why)));
 }
 
-static void on_wait(void *arg)
+static void on_wait(struct tc_transport_group *g)
 {
-    tc_side_streams_make_room(&((struct tc_connection *)arg)->side_streams);
+    struct tc_connection *c = TC_CONTAINER_OF(g, struct tc_connection, group);
+    tc_side_streams_make_room(&c->side_streams);
+    tc_connection_scale(c);
 }
 
 static void on_next_ready(void *arg)
 {
-    static const struct tc_transport_events events = {.on_gone = on_gone, .on_wait = on_wait};
+    static const struct tc_transport_events events = {.on_gone = on_gone};
     struct tc_connection *c = arg;
-    struct tc_transport *old = c->transport;
+    struct tc_transport *t = c->attempt.next, *old = tc_transport_group_oldest(&c->group);
+    bool replaces = c->attempt.replaces || c->attempt.next_epoch != c->epoch;
     tc_connect_queue_over(&c->env->queue, &c->attempt.entry);
     tc_timer_stop(&c->timer);
     c->was_ready = true;
     if (c->barren->n == 0)
         tc_backoff_reset(&c->backoff);
-    c->transport = c->attempt.next;
-    c->transport_began_ms = c->attempt.began_ms;
     c->attempt.next = NULL;
+    c->attempt.replaces = false;
     c->epoch = c->attempt.next_epoch;
-    tc_transport_set_events(c->transport, &events);
-    tc_side_streams_use(&c->side_streams, c->transport);
+    tc_transport_group_join(&c->group, t, &events, c->attempt.began_ms);
+    if (!old || replaces)
+        tc_side_streams_use(&c->side_streams, t);
     watch_credentials(c);
-    if (old) { /* its RPCs go on; new RPCs find the new transport */
-        TC_LOG(TC_LOG_CHANNEL, TORC_LOG_INFO, "%s: connection replaced, since its credentials have changed",
-               c->address->data);
-        tc_transport_drain(old, "the credentials have changed");
-    } else {
+    if (!old) {
         connection_set_state(c, TORC_CONNECTIVITY_READY, (struct tc_status){0});
+        return;
     }
+    TC_LOG(TC_LOG_CHANNEL, TORC_LOG_INFO, "%s: %s", c->address->data,
+           replaces ? "connection replaced, since its credentials have changed"
+                    : "another connection, since the server allows no more streams on those that there are");
+    /* RPCs of the old ones go on; new RPCs find the new transport. */
+    while (replaces && (old = tc_transport_group_oldest(&c->group)) != t)
+        tc_transport_drain(old, "the credentials have changed");
+    tc_connection_scale(c);
 }
 
 static const struct tc_transport_events next_events = {.on_ready = on_next_ready, .on_gone = on_next_gone};
@@ -325,23 +388,46 @@ static void on_turn_to_connect(struct tc_connect_entry *e)
     attempt_begin(TC_CONTAINER_OF(e, struct tc_connection, attempt.entry));
 }
 
+/* Asks for a turn to connect; after too many barren connections the backoff comes first. A connection that is IDLE
+ * becomes CONNECTING. */
+static void connection_attempt(struct tc_connection *c)
+{
+    bool barren = c->barren->n > BARREN_MAX;
+    struct tc_status why = {0};
+    struct tc_connect_asker who = connection_asker(c);
+    if (barren) {
+        why = tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_CONNECT,
+                             "failed to connect to %s: the last %u connections ended without an answer: %s",
+                             c->address->data, c->barren->n, tc_status_text(&c->status));
+        c->barren->n = BARREN_MAX; /* the attempt after the backoff may try */
+    } else {
+        tc_connect_queue_want(&c->env->queue, &c->attempt.entry, &who);
+    }
+    if (c->state == TORC_CONNECTIVITY_IDLE)
+        connection_set_state(c, TORC_CONNECTIVITY_CONNECTING, (struct tc_status){0});
+    if (barren)
+        attempt_fail(c, why);
+}
+
 void tc_connection_connect(struct tc_connection *c)
 {
-    if (c->state != TORC_CONNECTIVITY_IDLE || c->env->shut)
-        return;
-    if (c->barren->n > BARREN_MAX) {
-        struct tc_status why =
-            tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_CONNECT,
-                           "failed to connect to %s: the last %u connections ended without an answer: %s",
-                           c->address->data, c->barren->n, tc_status_text(&c->status));
-        c->barren->n = BARREN_MAX; /* the attempt after the backoff may try */
-        connection_set_state(c, TORC_CONNECTIVITY_CONNECTING, (struct tc_status){0});
-        attempt_fail(c, why);
-        return;
-    }
-    struct tc_connect_asker who = connection_asker(c);
-    tc_connect_queue_want(&c->env->queue, &c->attempt.entry, &who);
-    connection_set_state(c, TORC_CONNECTIVITY_CONNECTING, (struct tc_status){0});
+    if (c->state == TORC_CONNECTIVITY_IDLE && !c->env->shut)
+        connection_attempt(c);
+}
+
+static uint32_t connection_max(const struct tc_connection *c)
+{
+    uint32_t max = 1;
+    for (const struct tc_link *it = c->watches.next; it != &c->watches; it = it->next)
+        max = TC_MAX(max, watch_at(it)->max_connections);
+    return max;
+}
+
+void tc_connection_scale(struct tc_connection *c)
+{
+    if (c->state == TORC_CONNECTIVITY_READY && !c->backing_off && !attempt_wanted(c) && !c->env->shut &&
+        tc_transport_group_starves(&c->group) && tc_transport_group_count(&c->group) < connection_max(c))
+        connection_attempt(c);
 }
 
 void tc_connection_reset_backoff(struct tc_connection *c)
@@ -349,10 +435,10 @@ void tc_connection_reset_backoff(struct tc_connection *c)
     c->barren->n = 0;
     tc_backoff_reset(&c->backoff);
     tc_side_streams_reset_backoff(&c->side_streams);
-    if (c->state != TORC_CONNECTIVITY_TRANSIENT_FAILURE)
+    if (!c->backing_off)
         return;
     tc_timer_stop(&c->timer);
-    connection_set_state(c, TORC_CONNECTIVITY_IDLE, tc_status_ref(&c->status));
+    backoff_over(c);
 }
 
 struct tc_connection *tc_connection_new(struct tc_connection_env *env, struct tc_rstr *key,
@@ -367,6 +453,7 @@ struct tc_connection *tc_connection_new(struct tc_connection_env *env, struct tc
     c->address = tc_rstr_str(text);
     tc_free(text);
     tc_list_init(&c->watches);
+    tc_transport_group_init(&c->group, c->address, on_wait);
     tc_list_init(&c->idle);
     tc_list_init(&c->attempt.entry.due);
     c->attempt.entry.begin = on_turn_to_connect;
@@ -382,20 +469,21 @@ struct tc_connection *tc_connection_new(struct tc_connection_env *env, struct tc
 
 void tc_connection_stop(struct tc_connection *c)
 {
+    struct tc_transport *t;
     attempt_give_up(c);
     tc_side_streams_use(&c->side_streams, NULL);
-    if (c->transport)
-        tc_transport_close(c->transport);
-    c->transport = NULL;
+    while ((t = tc_transport_group_oldest(&c->group)))
+        tc_transport_close(t);
+    c->backing_off = false;
     c->state = TORC_CONNECTIVITY_IDLE;
 }
 
 void tc_connection_free(struct tc_connection *c)
 {
+    struct tc_transport *t;
     tc_side_streams_fini(&c->side_streams);
-    if (c->transport)
-        tc_transport_drain(c->transport, "connection no longer needed");
-    c->transport = NULL;
+    while ((t = tc_transport_group_oldest(&c->group)))
+        tc_transport_drain(t, "connection no longer needed");
     attempt_give_up(c);
     tc_barren_unref(c->barren);
     tc_status_fini(&c->status);

@@ -1,4 +1,5 @@
-/* One connection of a pool: the state machine that connects, backs off and connects again. Loop thread only.
+/* One connection of a pool: the state machine that connects, backs off and connects again. Where its users ask for it
+ * (A105), further transports to the same server join the first while calls wait for a stream. Loop thread only.
  *
  * A connection does not know the pool. The pool hands it a struct tc_connection_env; an object that follows its states
  * embeds a struct tc_connection_watch. connection.c has the states. */
@@ -40,7 +41,8 @@ struct tc_connection_env {
  * watch is left. */
 struct tc_connection_watch {
     struct tc_link link;
-    bool is_private; /* the watch's channel is private */
+    bool is_private;          /* the watch's channel is private */
+    uint32_t max_connections; /* A105; the largest of all watches counts */
     void (*on_state)(struct tc_connection_watch *watch);
 };
 
@@ -56,6 +58,7 @@ struct tc_connection_attempt {
     torc_credentials *securing; /* whose handshake it is: the config may be replaced before its end; NULL: none */
     struct tc_transport *next;
     uint64_t next_epoch;
+    bool replaces; /* the credentials have changed: the attempt's transport takes the place of those in use */
 };
 
 struct tc_connection {
@@ -67,20 +70,20 @@ struct tc_connection {
     struct tc_link watches;  /* struct tc_connection_watch */
 
     enum torc_connectivity state;
-    struct tc_status status; /* why, in TRANSIENT_FAILURE and after a connection was lost */
+    struct tc_status status; /* why, in TRANSIENT_FAILURE and after a transport was lost */
     struct tc_backoff backoff;
     struct tc_barren *barren;              /* a reference */
     struct tc_h2_glitch_rate *glitch_rate; /* the server's glitches, on all connections to it */
     uint64_t keepalive_time_ms;
-    /* An attempt: its limit; TRANSIENT_FAILURE: the backoff; READY: the next look at credentials. */
+    /* An attempt: its limit; `backing_off`: the backoff; else, in READY, the next look at credentials. */
     struct tc_timer timer;
+    bool backing_off; /* TRANSIENT_FAILURE, and READY after an attempt to have another transport failed */
 
-    struct tc_transport *transport;       /* READY: the transport that RPCs use */
-    uint64_t transport_began_ms;          /* when the attempt that made the transport started */
-    uint64_t epoch;                       /* of the credentials when the transport's handshake began */
+    struct tc_transport_group group;      /* READY: the transports that RPCs use */
+    uint64_t epoch;                       /* of the credentials when the newest transport's handshake began */
     bool was_ready;                       /* at some time */
-    struct tc_side_streams side_streams;  /* on `transport` */
-    struct tc_connection_attempt attempt; /* CONNECTING, and READY while the transport is being replaced */
+    struct tc_side_streams side_streams;  /* on the oldest transport */
+    struct tc_connection_attempt attempt; /* CONNECTING, and READY while another transport is made */
 
     /* The pool's. */
     struct tc_rstr *key;
@@ -98,6 +101,9 @@ void tc_connection_free(struct tc_connection *c);
 void tc_connection_stop(struct tc_connection *c);
 /* Connects if IDLE. */
 void tc_connection_connect(struct tc_connection *c);
+/* Attempts to have another transport if calls wait, none of the transports has a stream for them, and the watches allow
+ * one (A105). Called when that may have become true. */
+void tc_connection_scale(struct tc_connection *c);
 /* Ends a backoff at once. */
 void tc_connection_reset_backoff(struct tc_connection *c);
 

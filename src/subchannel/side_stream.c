@@ -221,15 +221,16 @@ static void side_stream_open(struct tc_side_stream *s)
         tc_h2_stream_send(s->rpc, tc_buf_slice(&s->request), false, true);
         tc_h2_stream_read(s->rpc);
     } else if (error == TORC_EAGAIN) {
+        s->wait.only = s->set->transport;
         tc_transport_wait(s->set->transport, &s->wait);
     } else {
         side_stream_back_off(s);
     }
 }
 
-static void on_capacity(struct tc_capacity_wait *wait, bool gone)
+static void on_capacity(struct tc_capacity_wait *wait, struct tc_transport *t)
 {
-    if (!gone) /* otherwise tc_side_streams_use follows */
+    if (t) /* otherwise tc_side_streams_use follows */
         side_stream_open(TC_CONTAINER_OF(wait, struct tc_side_stream, wait));
 }
 

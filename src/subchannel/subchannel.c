@@ -24,6 +24,7 @@ struct handle {
     struct tc_connection *connection;
     struct tc_conn_config *config; /* of the channel that made the subchannel; a reference */
     struct tc_connection_watch watch;
+    struct tc_link scaled; /* of a struct tc_scaling */
     struct tc_health_watch health;
     struct tc_task deliver;
     struct note *first, **last;
@@ -97,7 +98,7 @@ static void handle_connect(struct tc_subchannel *sc)
     }
     handle_push(h, TORC_CONNECTIVITY_CONNECTING, NULL);
     if (c->state != TORC_CONNECTIVITY_CONNECTING)
-        handle_push(h, c->state, &c->status);
+        handle_push(h, c->state, c->state == TORC_CONNECTIVITY_READY ? NULL : &c->status);
 }
 
 static void handle_reset_backoff(struct tc_subchannel *sc)
@@ -128,6 +129,7 @@ static void handle_release(struct tc_subchannel *sc)
     struct tc_connection *c = h->connection;
     struct tc_conn_config *config = h->config;
     tc_list_remove(&h->watch.link);
+    tc_list_remove(&h->scaled);
     tc_health_watch_end(&h->health);
     tc_task_cancel(&h->deliver);
     while (h->first) {
@@ -168,6 +170,7 @@ struct tc_subchannel *tc_subchannel_new(struct tc_pool *p, struct tc_conn_config
     h->config = tc_conn_config_ref(config);
     h->watch.is_private = config->is_private;
     h->watch.on_state = on_connection_state;
+    tc_list_init(&h->scaled);
     h->last = &h->first;
     h->observer = observer;
     h->observer_arg = observer_arg;
@@ -191,6 +194,45 @@ struct tc_transport *tc_subchannel_transport(struct tc_subchannel *sc)
 {
     if (sc->ops != &handle_ops)
         return NULL;
-    const struct tc_connection *c = TC_CONTAINER_OF(sc, struct handle, base)->connection;
-    return c->state == TORC_CONNECTIVITY_READY ? c->transport : NULL;
+    return tc_transport_group_choose(&TC_CONTAINER_OF(sc, struct handle, base)->connection->group);
+}
+
+/* --- scaling (A105) --- */
+
+void tc_scaling_init(struct tc_scaling *s)
+{
+    s->max_connections = 1;
+    tc_list_init(&s->handles);
+}
+
+static void handle_scale(struct handle *h, uint32_t max_connections)
+{
+    h->watch.max_connections = TC_MIN(max_connections, h->config->max_connections);
+    tc_connection_scale(h->connection);
+}
+
+void tc_scaling_set(struct tc_scaling *s, uint32_t max_connections)
+{
+    if (s->max_connections == max_connections)
+        return;
+    s->max_connections = max_connections;
+    TC_LIST_FOREACH(it, &s->handles)
+    handle_scale(TC_CONTAINER_OF(it, struct handle, scaled), max_connections);
+}
+
+void tc_scaling_fini(struct tc_scaling *s)
+{
+    while (tc_list_pop(&s->handles)) {
+    }
+}
+
+void tc_scaling_add(struct tc_scaling *s, struct tc_subchannel *sc)
+{
+    sc = tc_subchannel_innermost(sc);
+    if (sc->ops != &handle_ops)
+        return;
+    struct handle *h = TC_CONTAINER_OF(sc, struct handle, base);
+    tc_list_remove(&h->scaled);
+    tc_list_append(&s->handles, &h->scaled);
+    handle_scale(h, s->max_connections);
 }

@@ -1,26 +1,29 @@
-/* A connected transport: an HTTP/2 connection, and the calls that wait for a stream on it.
+/* A connected transport: an HTTP/2 connection. And the group of transports on whose streams calls wait.
  *
- * It goes through three phases: until the server's SETTINGS (on_ready), in use, and gone (GOAWAY, close, or the owner
- * let go): then no stream is opened, on_gone was called, calls that waited are sent back to their pick, and streams
- * that are open go on until the HTTP/2 connection ends and frees the transport.
+ * A transport goes through three phases: until the server's SETTINGS (on_ready), in use as a member of a group, and
+ * gone (GOAWAY, close, or the owner let go): then no stream is opened, on_gone was called, and streams that are open go
+ * on until the HTTP/2 connection ends and frees the transport. With the last member of the group the calls that waited
+ * go back to their pick.
  *
- * MAX_CONCURRENT_STREAMS: a call that finds no stream waits in `waiting`, first come, first served; a call that comes
- * later does not overtake it. */
+ * MAX_CONCURRENT_STREAMS: a call uses the oldest transport with a free stream (A105). A call that finds none waits on
+ * the group, first come, first served; a call that comes later does not overtake it. While calls wait, each transport
+ * is to tell of its next free stream (tc_h2_conn_want_capacity). A side stream waits for one transport alone; calls
+ * behind it may be served before it by the others. */
 #include "subchannel/transport.h"
 
 #include "base/mem.h"
 
 struct tc_transport {
     struct tc_link link;
+    struct tc_transport_group *group; /* NULL: not in use */
+    struct tc_link member;            /* of group->in_use */
+    uint64_t began_ms;
     struct tc_loop *loop;
     struct tc_h2_conn *h2;
     struct tc_rstr *address;
     const struct tc_transport_events *events; /* NULL once the owner let go */
     void *arg;
     bool gone;
-    bool serving;             /* inside on_capacity: calls that waited go first */
-    bool blocked;             /* the last try to open a stream met the limit */
-    struct tc_link waiting;   /* calls, by tc_capacity_wait.link */
     struct tc_barren *barren; /* where the end counts (tc_transport_judge_later); NULL: nowhere */
 };
 
@@ -37,12 +40,121 @@ void tc_barren_unref(struct tc_barren *b)
         tc_free(b);
 }
 
-static void waits_flush_gone(struct tc_transport *t)
+/* --- the group --- */
+
+static struct tc_transport *member_at(const struct tc_link *link)
 {
+    return TC_CONTAINER_OF((struct tc_link *)(uintptr_t)link, struct tc_transport, member);
+}
+
+void tc_transport_group_init(struct tc_transport_group *g, struct tc_rstr *address,
+                             void (*on_wait)(struct tc_transport_group *g))
+{
+    *g = (struct tc_transport_group){.address = address, .on_wait = on_wait};
+    tc_list_init(&g->in_use);
+    tc_list_init(&g->waiting);
+}
+
+struct tc_transport *tc_transport_group_oldest(const struct tc_transport_group *g)
+{
+    return tc_list_empty(&g->in_use) ? NULL : member_at(g->in_use.next);
+}
+
+struct tc_transport *tc_transport_group_choose(const struct tc_transport_group *g)
+{
+    const struct tc_link *it = g->in_use.next;
+    if (it == &g->in_use)
+        return NULL;
+    while (it->next != &g->in_use && !tc_h2_conn_has_capacity(member_at(it)->h2))
+        it = it->next;
+    return member_at(it);
+}
+
+size_t tc_transport_group_count(const struct tc_transport_group *g)
+{
+    size_t n = 0;
+    for (const struct tc_link *it = g->in_use.next; it != &g->in_use; it = it->next)
+        n++;
+    return n;
+}
+
+/* Returns the first call that waits and can be served, with the transport; or NULL. */
+static struct tc_capacity_wait *group_next(const struct tc_transport_group *g, struct tc_transport **t)
+{
+    *t = tc_transport_group_choose(g);
+    if (!*t || !tc_h2_conn_has_capacity((*t)->h2))
+        return NULL;
+    for (struct tc_link *it = g->waiting.next; it != &g->waiting; it = it->next) {
+        struct tc_capacity_wait *w = TC_CONTAINER_OF(it, struct tc_capacity_wait, link);
+        if (w->only && !tc_h2_conn_has_capacity(w->only->h2))
+            continue;
+        if (w->only)
+            *t = (struct tc_transport *)(uintptr_t)w->only;
+        return w;
+    }
+    return NULL;
+}
+
+bool tc_transport_group_starves(const struct tc_transport_group *g)
+{
+    const struct tc_transport *t = tc_transport_group_choose(g);
+    if (!t || tc_h2_conn_has_capacity(t->h2))
+        return false;
+    for (const struct tc_link *it = g->waiting.next; it != &g->waiting; it = it->next)
+        if (!TC_CONTAINER_OF(it, const struct tc_capacity_wait, link)->only)
+            return true;
+    return false;
+}
+
+/* Calls wait, or (newly false) go on waiting: then transports with free streams are of no use to those that are left.
+ */
+static void group_wait(struct tc_transport_group *g, bool newly)
+{
+    for (struct tc_link *it = g->in_use.next; it != &g->in_use; it = it->next)
+        if (newly || !tc_h2_conn_has_capacity(member_at(it)->h2))
+            tc_h2_conn_want_capacity(member_at(it)->h2);
+    if (g->on_wait)
+        g->on_wait(g);
+}
+
+static void group_serve(struct tc_transport_group *g)
+{
+    struct tc_capacity_wait *w;
+    struct tc_transport *t;
+    g->serving = true;
+    while ((w = group_next(g, &t))) {
+        tc_list_remove(&w->link);
+        w->fn(w, t);
+    }
+    g->serving = false;
+    if (!tc_list_empty(&g->waiting))
+        group_wait(g, false);
+}
+
+void tc_transport_group_join(struct tc_transport_group *g, struct tc_transport *t,
+                             const struct tc_transport_events *events, uint64_t began_ms)
+{
+    t->group = g;
+    t->events = events;
+    t->began_ms = began_ms;
+    tc_list_append(&g->in_use, &t->member);
+    if (!tc_list_empty(&g->waiting))
+        tc_h2_conn_want_capacity(t->h2);
+}
+
+/* --- a transport --- */
+
+/* No stream is opened any longer. Calls that wait go back to their pick with the last transport of the group. */
+static void transport_leave(struct tc_transport *t)
+{
+    struct tc_transport_group *g = t->group;
     struct tc_link *link;
-    while ((link = tc_list_pop(&t->waiting))) {
+    t->gone = true;
+    t->group = NULL;
+    tc_list_remove(&t->member);
+    while (g && tc_list_empty(&g->in_use) && (link = tc_list_pop(&g->waiting))) {
         struct tc_capacity_wait *w = TC_CONTAINER_OF(link, struct tc_capacity_wait, link);
-        w->fn(w, true);
+        w->fn(w, NULL);
     }
 }
 
@@ -51,10 +163,9 @@ static void transport_go(struct tc_transport *t, const struct tc_status *why, bo
 {
     if (t->gone)
         return;
-    t->gone = true;
-    waits_flush_gone(t);
+    transport_leave(t);
     if (t->events)
-        t->events->on_gone(t->arg, why, too_many_pings);
+        t->events->on_gone(t->arg, t, why, too_many_pings);
     t->events = NULL;
 }
 
@@ -68,15 +179,8 @@ static void on_ready(void *arg)
 static void on_capacity(void *arg)
 {
     struct tc_transport *t = arg;
-    struct tc_link *link;
-    t->serving = true;
-    t->blocked = false;
-    /* Until a call meets the limit again: only that arms the next on_capacity. */
-    while (!t->gone && !t->blocked && (link = tc_list_pop(&t->waiting))) {
-        struct tc_capacity_wait *w = TC_CONTAINER_OF(link, struct tc_capacity_wait, link);
-        w->fn(w, false);
-    }
-    t->serving = false;
+    if (t->group)
+        group_serve(t->group);
 }
 
 static void on_draining(void *arg, const struct tc_status *why, bool too_many_pings)
@@ -107,30 +211,23 @@ struct tc_transport *tc_transport_new(struct tc_loop *loop, struct tc_bytestream
     t->address = tc_rstr_ref(address);
     t->events = events;
     t->arg = arg;
-    tc_list_init(&t->waiting);
+    tc_list_init(&t->member);
     tc_list_append(list, &t->link);
     t->h2 = tc_h2_conn_new(loop, bs, opts, &h2_events, t);
     return t;
 }
 
-void tc_transport_set_events(struct tc_transport *t, const struct tc_transport_events *events)
-{
-    t->events = events;
-}
-
 void tc_transport_drain(struct tc_transport *t, const char *debug_text)
 {
     t->events = NULL;
-    t->gone = true;
-    waits_flush_gone(t);
+    transport_leave(t);
     tc_h2_conn_drain(t->h2, debug_text);
 }
 
 void tc_transport_close(struct tc_transport *t)
 {
     t->events = NULL;
-    t->gone = true;
-    waits_flush_gone(t);
+    transport_leave(t);
     tc_list_remove(&t->link);
     if (t->barren)
         t->barren->n = tc_h2_conn_answered(t->h2) ? 0 : t->barren->n + 1;
@@ -148,6 +245,11 @@ struct tc_transport *tc_transport_of_link(struct tc_link *link)
 struct tc_h2_conn *tc_transport_h2(const struct tc_transport *t)
 {
     return t->h2;
+}
+
+uint64_t tc_transport_began_ms(const struct tc_transport *t)
+{
+    return t->began_ms;
 }
 
 void tc_transport_judge_later(struct tc_transport *t, struct tc_barren *barren)
@@ -169,22 +271,22 @@ struct tc_h2_stream *tc_transport_open(struct tc_transport *t, const struct tc_h
         *error = TORC_ECLOSED;
         return NULL;
     }
-    if (!t->serving && !tc_list_empty(&t->waiting)) {
+    if (!t->group->serving && !tc_list_empty(&t->group->waiting)) {
         *error = TORC_EAGAIN;
         return NULL;
     }
-    struct tc_h2_stream *s = tc_h2_client_stream_open(t->h2, request, arena, events, arg, error);
-    t->blocked = !s && *error == TORC_EAGAIN;
-    return s;
+    return tc_h2_client_stream_open(t->h2, request, arena, events, arg, error);
 }
 
-/* A call that was served by on_capacity and met the limit again stays the first. */
+/* A call that was served and met the limit again stays the first. */
 void tc_transport_wait(struct tc_transport *t, struct tc_capacity_wait *wait)
 {
-    if (t->serving)
-        tc_list_prepend(&t->waiting, &wait->link);
-    else
-        tc_list_append(&t->waiting, &wait->link);
-    if (t->events && t->events->on_wait)
-        t->events->on_wait(t->arg);
+    struct tc_transport_group *g = t->group;
+    wait->group = g;
+    if (g->serving) {
+        tc_list_prepend(&g->waiting, &wait->link);
+        return;
+    }
+    tc_list_append(&g->waiting, &wait->link);
+    group_wait(g, true);
 }

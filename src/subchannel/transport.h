@@ -1,5 +1,6 @@
-/* A connected transport: an HTTP/2 connection and the calls that wait for a stream on it (MAX_CONCURRENT_STREAMS). It
- * outlives its place in the pool: after a GOAWAY it goes on until its last stream ended. Counted. Loop thread only. */
+/* A connected transport: an HTTP/2 connection. It outlives its place in the pool: after a GOAWAY it goes on until its
+ * last stream ended. Transports to one server in use form a group (A105), on whose streams calls wait
+ * (MAX_CONCURRENT_STREAMS). Loop thread only. */
 #ifndef TC_SUBCHANNEL_TRANSPORT_H
 #define TC_SUBCHANNEL_TRANSPORT_H
 
@@ -18,27 +19,53 @@ struct tc_barren {
 struct tc_barren *tc_barren_new(void);
 void tc_barren_unref(struct tc_barren *b);
 
+/* The transports of one subchannel, and the calls that wait for a stream on any of them. Embedded in their owner, whom
+ * it does not outlive. */
+struct tc_transport_group {
+    struct tc_link in_use;   /* struct tc_transport, the oldest first */
+    struct tc_link waiting;  /* struct tc_capacity_wait, first come, first served */
+    struct tc_rstr *address; /* for texts; borrowed */
+    bool serving;            /* calls that waited get their streams: they go first */
+    /* Calls wait for a stream. Called from inside tc_transport_wait, and whenever calls go on waiting. NULL: nothing to
+     * do. */
+    void (*on_wait)(struct tc_transport_group *g);
+};
+
 /* Waits for a stream; embedded in the call. */
 struct tc_capacity_wait {
     struct tc_link link;
-    /* Called from the loop, off the list: a stream can be opened, or (gone) the transport takes no more. */
-    void (*fn)(struct tc_capacity_wait *wait, bool gone);
+    const struct tc_transport *only;  /* the call can use no other transport; NULL: any of the group */
+    struct tc_transport_group *group; /* on which the call waits, or waited */
+    /* Called from the loop, off the list: a stream of `t` can be opened, or (NULL) the last transport of the group is
+     * gone. A wait for one transport ends silently with that transport. */
+    void (*fn)(struct tc_capacity_wait *wait, struct tc_transport *t);
 };
 
 struct tc_transport_events {
     void (*on_ready)(void *arg);
-    /* No new streams from now on. The owner forgets the transport, which ends by itself. `why` is borrowed. */
-    void (*on_gone)(void *arg, const struct tc_status *why, bool too_many_pings);
-    /* A call waits for a stream; called from inside tc_transport_wait. NULL: nothing to do. */
-    void (*on_wait)(void *arg);
+    /* No new streams from now on. The transport has left its group. The owner forgets the transport, which ends by
+     * itself. `why` is borrowed. */
+    void (*on_gone)(void *arg, struct tc_transport *t, const struct tc_status *why, bool too_many_pings);
 };
 
 /* Takes over the byte stream. `list` is the owner's list of all its transports. */
 struct tc_transport *tc_transport_new(struct tc_loop *loop, struct tc_bytestream *bs, const struct tc_h2_opts *opts,
                                       struct tc_rstr *address, struct tc_link *list,
                                       const struct tc_transport_events *events, void *arg);
-/* Replaces the events. */
-void tc_transport_set_events(struct tc_transport *t, const struct tc_transport_events *events);
+
+void tc_transport_group_init(struct tc_transport_group *g, struct tc_rstr *address,
+                             void (*on_wait)(struct tc_transport_group *g));
+/* Adds a transport that is ready, as the newest, until it is gone. Replaces its events. */
+void tc_transport_group_join(struct tc_transport_group *g, struct tc_transport *t,
+                             const struct tc_transport_events *events, uint64_t began_ms);
+/* Returns the oldest transport; NULL: there is none. */
+struct tc_transport *tc_transport_group_oldest(const struct tc_transport_group *g);
+/* Returns the oldest transport with a free stream, else the newest; NULL: there is none. */
+struct tc_transport *tc_transport_group_choose(const struct tc_transport_group *g);
+size_t tc_transport_group_count(const struct tc_transport_group *g);
+/* Returns true if a call waits that any transport may serve, and none has a stream for it. */
+bool tc_transport_group_starves(const struct tc_transport_group *g);
+
 /* The owner lets go: no event comes after it, and the connection closes when its last stream has ended. */
 void tc_transport_drain(struct tc_transport *t, const char *debug_text);
 /* Ends the transport at once, without events. */
@@ -47,17 +74,19 @@ void tc_transport_close(struct tc_transport *t);
 struct tc_transport *tc_transport_of_link(struct tc_link *link);
 
 struct tc_h2_conn *tc_transport_h2(const struct tc_transport *t);
+/* Returns when the attempt that made the transport started, as tc_transport_group_join was told. */
+uint64_t tc_transport_began_ms(const struct tc_transport *t);
 /* Called after on_gone for a transport that ended soon and has not answered yet, but still may: its end counts for
  * `barren`. Takes a reference of `barren`. */
 void tc_transport_judge_later(struct tc_transport *t, struct tc_barren *barren);
 /* Returns the address as text; borrowed. */
 struct tc_rstr *tc_transport_address(const struct tc_transport *t);
-/* Opens a stream as tc_h2_client_stream_open does. Returns NULL with TORC_EAGAIN also while other calls wait: no call
- * overtakes them. */
+/* Opens a stream as tc_h2_client_stream_open does. Returns NULL with TORC_EAGAIN also while other calls wait on the
+ * group: no call overtakes them. */
 struct tc_h2_stream *tc_transport_open(struct tc_transport *t, const struct tc_h2_request *request,
                                        struct tc_arena *arena, const struct tc_h2_client_events *events, void *arg,
                                        int *error);
-/* Waits for a stream, after TORC_EAGAIN. tc_list_remove ends the wait. */
+/* Waits for a stream of the transport's group, after TORC_EAGAIN. tc_list_remove ends the wait. */
 void tc_transport_wait(struct tc_transport *t, struct tc_capacity_wait *wait);
 
 #endif

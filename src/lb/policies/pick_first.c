@@ -4,7 +4,8 @@
  *   CONNECTING          the first pass (Happy Eyeballs): one address after the other, the next one when an attempt
  *                       fails or after the Connection Attempt Delay. The first READY address is selected, all others
  *                       are released.
- *   READY               uses `selected`. When its connection is lost: IDLE.
+ *   READY               uses `selected`. When its connection is lost: IDLE; or CONNECTING, where the subchannel did
+ *                       not become IDLE (A105).
  *   TRANSIENT_FAILURE   the pass is done and every address failed. Each address is tried again whenever its own
  *                       backoff is over. The state sticks until one is READY (A62).
  *
@@ -359,16 +360,27 @@ static void pf_renewed_drop(struct pick_first *p)
     pf_address_free(s);
 }
 
-/* The selected connection was lost (GOAWAY included): IDLE until a pick asks for another. */
-static void pf_address_lost(struct pick_first *p)
+/* The selected connection was lost (GOAWAY included): IDLE until a pick asks for another. A105: if RPCs waited, the
+ * subchannel connects again already, or failed to: starts over with all addresses. */
+static void pf_address_lost(struct pick_first *p, const struct tc_status *status)
 {
+    struct pf_address *s = p->selected;
+    enum torc_connectivity state = s->state;
+    bool keep = state != TORC_CONNECTIVITY_IDLE && !p->renewed;
     pf_picker_detach(p);
     pf_renewed_drop(p);
     for (size_t i = 0; i < p->n; i++)
-        pf_address_release(p->addresses[i]);
+        if (p->addresses[i] != s || !keep)
+            pf_address_release(p->addresses[i]);
     p->selected = NULL;
     tc_lb_request_reresolution(p->base.helper);
-    pf_report(p, TORC_CONNECTIVITY_IDLE, NULL);
+    if (state == TORC_CONNECTIVITY_IDLE) {
+        pf_report(p, TORC_CONNECTIVITY_IDLE, NULL);
+        return;
+    }
+    if (state == TORC_CONNECTIVITY_TRANSIENT_FAILURE)
+        pf_set_last_error(p, s, status);
+    pf_start_pass(p);
 }
 
 /* The second connection to the selected address. If it fails, the old one goes on. */
@@ -402,7 +414,7 @@ static void on_subchannel_state(void *arg, enum torc_connectivity state, const s
         on_renewed_state(p, state);
     } else if (s == p->selected) {
         if (state != TORC_CONNECTIVITY_READY)
-            pf_address_lost(p);
+            pf_address_lost(p, status);
     } else if (state == TORC_CONNECTIVITY_READY) {
         pf_address_connected(p, s);
     } else if (state == TORC_CONNECTIVITY_TRANSIENT_FAILURE) {

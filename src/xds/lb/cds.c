@@ -28,6 +28,7 @@
 #include "lb/outlier_detection/policy.h"
 #include "lb/policies/priority.h"
 #include "lb/registry.h"
+#include "subchannel/subchannel.h"
 #include "xds/filter/session_filter.h"
 #include "xds/lb/eds_tree.h"
 #include "xds/lb/override_host.h"
@@ -71,6 +72,7 @@ struct cds {
     struct tc_cluster_config *lb_of; /* the cluster whose policy `lb` is */
     bool sessions;                   /* the listener may have RPCs of sessions */
     struct tc_eds_tree tree;
+    struct tc_scaling scaling;  /* A105: of the subchannels, as the cluster has it */
     struct tc_cluster_tls *tls; /* A29: the credentials of the cluster's connections; NULL: the channel's own */
     enum torc_connectivity published_state; /* TORC_CONNECTIVITY_SHUTDOWN: nothing yet */
 };
@@ -222,20 +224,21 @@ static struct tc_lb_config *cds_child_config(struct cds *p, struct tc_cluster_co
     return endpoint_cluster_config(p, c, lb);
 }
 
-/* --- security (A29) --- */
+/* --- subchannels: security (A29), scaling (A105) --- */
 
-/* Every subchannel of the policies below passes here and gets the cluster's security. */
+/* Every subchannel of the policies below passes here and gets the cluster's security and limit of connections. Of two
+ * clusters, an aggregate and its leaf, the leaf comes last. */
 static struct tc_subchannel *cds_create_subchannel(struct tc_lb_helper *h, struct tc_endpoint *endpoint,
                                                    const struct tc_addr *addr, tc_subchannel_state_fn on_state,
                                                    void *arg)
 {
-    const struct cds *p = TC_CONTAINER_OF(h, struct cds, helper);
+    struct cds *p = TC_CONTAINER_OF(h, struct cds, helper);
     struct tc_lb_helper *up = p->base.helper;
-    if (!p->tls)
-        return tc_lb_create_subchannel(up, endpoint, addr, on_state, arg);
-    struct tc_endpoint *secured = tc_cluster_tls_endpoint(p->tls, endpoint, up->env->authority);
+    struct tc_endpoint *secured =
+        p->tls ? tc_cluster_tls_endpoint(p->tls, endpoint, up->env->authority) : tc_endpoint_ref(endpoint);
     struct tc_subchannel *sc = tc_lb_create_subchannel(up, secured, addr, on_state, arg);
     tc_endpoint_unref(secured);
+    tc_scaling_add(&p->scaling, sc);
     return sc;
 }
 
@@ -311,6 +314,7 @@ static struct tc_status cds_update_child(struct cds *p, const struct tc_lb_updat
     tc_cluster_config_ref(c);
     tc_cluster_config_unref(p->cluster);
     p->cluster = c;
+    tc_scaling_set(&p->scaling, c->cluster->max_connections);
     if (!child_config)
         return cds_fail(p, why);
     if (tc_lb_config_eq(child_config, p->child_config)) {
@@ -397,6 +401,7 @@ static void cds_shutdown(struct tc_lb_policy *base)
     if (!base->helper)
         return;
     cds_drop_child(p);
+    tc_scaling_fini(&p->scaling);
     tc_lb_config_unref(p->config);
     tc_lb_config_unref(p->lb);
     tc_cluster_config_unref(p->lb_of);
@@ -417,6 +422,7 @@ static struct tc_lb_policy *cds_create(const struct tc_lb_factory *factory, stru
     struct cds *p = TC_NEW(struct cds);
     p->base = (struct tc_lb_policy){.ops = &policy_ops, .factory = factory, .helper = helper};
     tc_lb_helper_init(&p->helper, &cds_helper_ops, helper);
+    tc_scaling_init(&p->scaling);
     p->published_state = TORC_CONNECTIVITY_SHUTDOWN;
     return &p->base;
 }

@@ -60,6 +60,7 @@ struct tc_cluster {
     size_t n_lrs_names;               /* and entries of named_metrics by name: sorted, each once */
     const struct tc_slice *lrs_names;
     uint32_t max_concurrent_requests;          /* A32 */
+    uint32_t max_connections;                  /* of each subchannel (A105); 1: not set */
     const struct tc_outlier_settings *outlier; /* NULL: none (a no-op policy is still inserted, A50) */
     unsigned override_host_status;             /* TC_OVERRIDE_HOST_*, by bit of the health number (A55) */
     uint64_t idle_timeout_ms;                  /* A75: of upstream HttpProtocolOptions; default 1 h */

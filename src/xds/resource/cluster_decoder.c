@@ -12,6 +12,7 @@
  * transport_socket_matches is read to be refused. Other fields, which gRPC does not read, are not in proto/. Runs on
  * any thread. */
 #include <stdlib.h>
+#include <strings.h>
 
 #include "base/mem.h"
 #include "pb/envoy/config/cluster/v3/cluster.pb-c.h"
@@ -23,6 +24,7 @@
 #include "xds/resource/lb_config.h"
 
 typedef Envoy__Config__Cluster__V3__Cluster Cluster;
+typedef Envoy__Config__Cluster__V3__CircuitBreakers__Thresholds Thresholds;
 typedef Envoy__Extensions__Clusters__Aggregate__V3__ClusterConfig AggregateConfig;
 typedef Envoy__Extensions__Upstreams__Http__V3__HttpProtocolOptions HttpProtocolOptions;
 
@@ -208,17 +210,33 @@ static void decode_reporting(struct tc_decoder *dec, const Cluster *m, struct tc
     decode_metrics(dec, m, out);
 }
 
-static void decode_circuit_breakers(const Cluster *m, struct tc_cluster *out)
+/* A32, A105: of a list the first entry of priority DEFAULT counts. Returns that entry, or NULL. */
+static const Thresholds *thresholds_of(size_t n, Thresholds *const *list)
 {
+    for (size_t i = 0; i < n; i++)
+        if (list[i]->priority == ENVOY__CONFIG__CORE__V3__ROUTING_PRIORITY__DEFAULT)
+            return list[i];
+    return NULL;
+}
+
+/* GRPC_EXPERIMENTAL_XDS_MAX_CONCURRENT_STREAMS_CONNECTION_SCALING=false: per_host_thresholds are ignored. */
+static void decode_circuit_breakers(struct tc_decoder *dec, const Cluster *m, struct tc_cluster *out)
+{
+    const char *scaling = getenv("GRPC_EXPERIMENTAL_XDS_MAX_CONCURRENT_STREAMS_CONNECTION_SCALING");
     out->max_concurrent_requests = TC_CIRCUIT_BREAKER_DEFAULT;
-    for (size_t i = 0; m->circuit_breakers && i < m->circuit_breakers->n_thresholds; i++) {
-        const Envoy__Config__Cluster__V3__CircuitBreakers__Thresholds *t = m->circuit_breakers->thresholds[i];
-        if (t->priority != ENVOY__CONFIG__CORE__V3__ROUTING_PRIORITY__DEFAULT)
-            continue;
-        if (t->max_requests)
-            out->max_concurrent_requests = t->max_requests->value;
-        return; /* A32: the first of them counts */
-    }
+    out->max_connections = 1;
+    if (!m->circuit_breakers)
+        return;
+    const Thresholds *t = thresholds_of(m->circuit_breakers->n_thresholds, m->circuit_breakers->thresholds);
+    if (t && t->max_requests)
+        out->max_concurrent_requests = t->max_requests->value;
+    t = thresholds_of(m->circuit_breakers->n_per_host_thresholds, m->circuit_breakers->per_host_thresholds);
+    if (!t || !t->max_connections || (scaling && strcasecmp(scaling, "false") == 0))
+        return;
+    out->max_connections = t->max_connections->value;
+    if (out->max_connections == 0)
+        tc_validation_add_at(dec->errors, ".circuit_breakers.per_host_thresholds.max_connections",
+                             "must be greater than 0");
 }
 
 static void decode_override_host(const Cluster *m, struct tc_cluster *out)
@@ -268,7 +286,7 @@ static void decode_cluster(struct tc_decoder *dec, const Cluster *m, struct tc_c
     if (m->outlier_detection)
         out->outlier = tc_decode_outlier(dec, m->outlier_detection);
     decode_reporting(dec, m, out);
-    decode_circuit_breakers(m, out);
+    decode_circuit_breakers(dec, m, out);
     decode_override_host(m, out);
     decode_upstream_config(dec, m, out);
 }

@@ -10,6 +10,7 @@
 #include "base/options.h"
 #include "channel/options.h"
 #include "channel/service_config.h"
+#include "support/case.h"
 #include "support/cmocka.h"
 
 static struct tc_service_config *parse(const char *json)
@@ -364,13 +365,52 @@ static void test_health_checks(void **state)
     assert_null(parse("{\"healthCheckConfig\":{\"serviceName\":1}}"));
 }
 
+static void test_connection_scaling(void **state)
+{
+    TC_CASE(CS09);
+    static const char variable[] = "GRPC_EXPERIMENTAL_MAX_CONCURRENT_STREAMS_CONNECTION_SCALING";
+    static const struct {
+        const char *value; /* of the variable; NULL: not set */
+        const char *scaling;
+        uint32_t max; /* 0: refused */
+    } rows[] = {
+        {NULL, "{}", 1},
+        {NULL, "{\"later\":1}", 1},
+        {NULL, "{\"maxConnectionsPerSubchannel\":1}", 1},
+        {"true", "{\"maxConnectionsPerSubchannel\":4294967295}", UINT32_MAX},
+        {NULL, "{\"maxConnectionsPerSubchannel\":0}", 0},
+        {NULL, "{\"maxConnectionsPerSubchannel\":-1}", 0},
+        {NULL, "{\"maxConnectionsPerSubchannel\":4294967296}", 0},
+        {NULL, "{\"maxConnectionsPerSubchannel\":1.5}", 0},
+        {NULL, "{\"maxConnectionsPerSubchannel\":\"many\"}", 0},
+        {NULL, "[]", 0},
+        {"False", "{\"maxConnectionsPerSubchannel\":2}", 1},
+        {"false", "{\"maxConnectionsPerSubchannel\":0}", 1},
+    };
+    (void)state;
+    for (size_t i = 0; i < TC_ARRAY_LEN(rows); i++) {
+        char *json = tc_asprintf("{\"connectionScaling\":%s}", rows[i].scaling);
+        if (rows[i].value)
+            setenv(variable, rows[i].value, 1);
+        struct tc_service_config *c = parse(json);
+        if ((c ? tc_service_config_max_connections(c) : 0) != rows[i].max)
+            fail_msg("%s", json);
+        if (c)
+            tc_service_config_unref(c);
+        unsetenv(variable);
+        tc_free(json);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_methods),        cmocka_unit_test(test_policies),      cmocka_unit_test(test_invalid),
-        cmocka_unit_test(test_metadata_rules), cmocka_unit_test(test_retries),       cmocka_unit_test(test_bad_retries),
-        cmocka_unit_test(test_defaults),       cmocka_unit_test(test_options),       cmocka_unit_test(test_hedging),
-        cmocka_unit_test(test_authorities),    cmocka_unit_test(test_health_checks),
+        cmocka_unit_test(test_methods),       cmocka_unit_test(test_policies),
+        cmocka_unit_test(test_invalid),       cmocka_unit_test(test_metadata_rules),
+        cmocka_unit_test(test_retries),       cmocka_unit_test(test_bad_retries),
+        cmocka_unit_test(test_defaults),      cmocka_unit_test(test_options),
+        cmocka_unit_test(test_hedging),       cmocka_unit_test(test_authorities),
+        cmocka_unit_test(test_health_checks), cmocka_unit_test(test_connection_scaling),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

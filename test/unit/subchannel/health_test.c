@@ -21,6 +21,7 @@ static struct tc_loop *loop;
 static struct fake_pipe *pipe_to_peer;
 static struct fake_h2 *peer;
 static struct tc_transport *transport;
+static struct tc_transport_group group;
 static struct tc_link all_transports;
 static struct tc_side_streams streams;
 static struct tc_health_checks *checks;
@@ -55,9 +56,9 @@ static void ignore_ready(void *arg)
     (void)arg;
 }
 
-static void on_gone(void *arg, const struct tc_status *why, bool too_many_pings)
+static void on_gone(void *arg, struct tc_transport *t, const struct tc_status *why, bool too_many_pings)
 {
-    (void)arg, (void)why, (void)too_many_pings;
+    (void)arg, (void)t, (void)why, (void)too_many_pings;
     tc_side_streams_use(&streams, NULL);
     transport = NULL;
 }
@@ -77,6 +78,8 @@ static int setup(void **state)
     peer = fake_h2_new(pipe_to_peer, 1, true);
     transport = tc_transport_new(loop, fake_pipe_end(pipe_to_peer, 0), &opts, address, &all_transports, &events, NULL);
     tc_rstr_unref(address);
+    tc_transport_group_init(&group, NULL, NULL);
+    tc_transport_group_join(&group, transport, &events, 0);
     fake_h2_setting(peer, 3, 100);
     run(1);
     tc_side_streams_use(&streams, transport);

@@ -23,6 +23,7 @@ static struct tc_loop *loop;
 static struct fake_pipe *pipes[PEERS];
 static struct fake_h2 *peers[PEERS];
 static struct tc_transport *transports[PEERS];
+static struct tc_transport_group groups[PEERS];
 static struct tc_link all_transports;
 static struct tc_side_streams set;
 static struct noted watches[WATCHES];
@@ -76,21 +77,21 @@ static void on_ready(void *arg)
     (void)arg;
 }
 
-static void on_gone(void *arg, const struct tc_status *why, bool too_many_pings)
+static void on_gone(void *arg, struct tc_transport *t, const struct tc_status *why, bool too_many_pings)
 {
-    (void)arg, (void)why, (void)too_many_pings;
+    (void)arg, (void)t, (void)why, (void)too_many_pings;
 }
 
-static void on_wait(void *arg)
+static void on_wait(struct tc_transport_group *g)
 {
-    (void)arg;
+    (void)g;
     tc_side_streams_make_room(&set);
 }
 
 /* Connects to peer i, which allows so many streams. */
 static void connect_to(size_t i, uint32_t streams)
 {
-    static const struct tc_transport_events events = {.on_ready = on_ready, .on_gone = on_gone, .on_wait = on_wait};
+    static const struct tc_transport_events events = {.on_ready = on_ready, .on_gone = on_gone};
     struct tc_h2_opts opts;
     struct tc_rstr *address = tc_rstr_str("10.0.0.1:80");
     tc_h2_opts_init(&opts, false);
@@ -99,6 +100,8 @@ static void connect_to(size_t i, uint32_t streams)
     peers[i] = fake_h2_new(pipes[i], 1, true);
     transports[i] = tc_transport_new(loop, fake_pipe_end(pipes[i], 0), &opts, address, &all_transports, &events, NULL);
     tc_rstr_unref(address);
+    tc_transport_group_init(&groups[i], NULL, on_wait);
+    tc_transport_group_join(&groups[i], transports[i], &events, 0);
     fake_h2_setting(peers[i], 3, streams);
     run(1);
 }
@@ -353,9 +356,9 @@ static struct tc_h2_stream *open_rpc(size_t i, struct tc_arena *arena, int *erro
     return s;
 }
 
-static void on_rpc_capacity(struct tc_capacity_wait *wait, bool gone)
+static void on_rpc_capacity(struct tc_capacity_wait *wait, struct tc_transport *t)
 {
-    (void)wait, (void)gone;
+    (void)wait, (void)t;
 }
 
 static void a_stream_waits_in_line(void **state)

@@ -316,6 +316,39 @@ static void a_lost_connection_waits_for_a_pick(void **state)
     assert_string_equal(tc_buf_cstr(&f->history), "CONNECTING READY IDLE CONNECTING READY ");
 }
 
+/* A105: a subchannel with RPCs that waited connects again without having been IDLE. */
+static void a_subchannel_that_connects_again_is_waited_for(void **state)
+{
+    TC_CASE(CS10);
+    struct fake_lb *f = *state;
+    update(f, A " " B);
+    fake_lb_set_failed(f, A, "refused");
+    fake_lb_set(f, B, TORC_CONNECTIVITY_READY);
+    assert_connects(f, A " " B " ");
+    fake_lb_set(f, B, TORC_CONNECTIVITY_CONNECTING);
+    assert_int_equal(f->reresolutions, 1);
+    assert_string_equal(fake_lb_pick(f), "QUEUE");
+    assert_connects(f, A " "); /* the first address comes first again */
+    fake_lb_set(f, B, TORC_CONNECTIVITY_READY);
+    assert_string_equal(fake_lb_pick(f), B);
+    assert_int_equal(fake_lb_count(f, A), 0);
+    fake_lb_set_failed(f, B, "lost");
+    assert_int_equal(f->reresolutions, 2);
+    assert_connects(f, A " ");
+    fake_lb_set_failed(f, A, "refused");
+    assert_string_equal(fake_lb_pick(f), "FAIL");
+    assert_string_equal(tc_buf_cstr(&f->history), "CONNECTING READY CONNECTING READY CONNECTING TF ");
+    fake_lb_set(f, B, TORC_CONNECTIVITY_IDLE);
+    assert_connects(f, B " ");
+    fake_lb_set(f, B, TORC_CONNECTIVITY_READY);
+    assert_string_equal(fake_lb_pick(f), B);
+    /* Of one address alone. */
+    update(f, B);
+    fake_lb_set_failed(f, B, "lost again");
+    assert_string_equal(fake_lb_pick(f), "FAIL");
+    assert_non_null(strstr(fake_lb_pick_error(f), "lost again"));
+}
+
 static void exit_idle_connects(void **state)
 {
     struct fake_lb *f = *state;
@@ -531,6 +564,7 @@ int main(void)
         TEST(shuffles_by_weights),
         TEST(the_setting_changes),
         TEST(a_lost_connection_waits_for_a_pick),
+        TEST(a_subchannel_that_connects_again_is_waited_for),
         TEST(exit_idle_connects),
         TEST(resolver_errors),
         TEST(an_address_in_backoff_counts_as_tried),

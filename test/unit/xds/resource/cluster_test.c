@@ -2,6 +2,8 @@
 #include "xds/resource/cluster.h"
 #include "xds/resource/registry.h"
 
+#include <stdlib.h>
+
 #include "support/case.h"
 #include "support/cmocka.h"
 #include "support/kits/resource.h"
@@ -512,6 +514,40 @@ static void first_default_threshold_counts(void **state)
     assert_int_equal(breaker("{'max_requests':0}"), 0);
 }
 
+static void connections_of_a_subchannel(void **state)
+{
+    TC_CASE(CS09);
+    static const char variable[] = "GRPC_EXPERIMENTAL_XDS_MAX_CONCURRENT_STREAMS_CONNECTION_SCALING";
+    static const struct {
+        const char *thresholds, *scaling;
+        uint32_t max;
+    } rows[] = {
+        {"", NULL, 1},
+        {"{}", NULL, 1},
+        {"{'max_connections':7}", NULL, 7},
+        {"{'priority':'HIGH','max_connections':0},{'max_connections':2},{'max_connections':0}", NULL, 2},
+        {"{},{'max_connections':3}", NULL, 1},
+        {"{'max_connections':4294967295}", "true", UINT32_MAX},
+        {"{'max_connections':7}", "false", 1},
+        {"{'max_connections':0}", "false", 1},
+    };
+    (void)state;
+    for (size_t i = 0; i < TC_ARRAY_LEN(rows); i++) {
+        char *json = tc_asprintf(CLUSTER("'circuit_breakers':{'thresholds':[{'max_connections':0}],"
+                                         "'per_host_thresholds':[%s]}"),
+                                 rows[i].thresholds);
+        if (rows[i].scaling)
+            setenv(variable, rows[i].scaling, 1);
+        struct tc_xds_resource *r = valid(json);
+        assert_true(tc_cluster_of(r)->max_connections == rows[i].max);
+        tc_xds_resource_unref(r);
+        tc_free(json);
+        unsetenv(variable);
+    }
+    refused(CLUSTER("'circuit_breakers':{'per_host_thresholds':[{'max_connections':0}]}"),
+            "field circuit_breakers.per_host_thresholds.max_connections: must be greater than 0");
+}
+
 static void outliers_are_checked(void **state)
 {
     TC_CASE(CD13);
@@ -650,6 +686,7 @@ int main(void)
         cmocka_unit_test(registries_are_asked),
         cmocka_unit_test(load_reports_go_to_self),
         cmocka_unit_test(first_default_threshold_counts),
+        cmocka_unit_test(connections_of_a_subchannel),
         cmocka_unit_test(outliers_are_checked),
         cmocka_unit_test(upstream_config_has_the_idle_timeout),
         cmocka_unit_test(override_host_statuses),
