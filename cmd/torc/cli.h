@@ -82,6 +82,8 @@ void cli_append_lines(struct tc_buf *out, const char *text);
 const char *cli_shown(struct tc_buf *scratch, const char *text);
 /* Appends a JSON string literal: control characters as \u001b, each byte that is not UTF-8 as U+FFFD. */
 void cli_json_string(struct tc_buf *out, const char *data, size_t len);
+/* Appends JSON on one line, without the blanks between its parts. */
+void cli_json_line(struct tc_buf *out, const char *json);
 /* Appends foreign text as cli_append_shown shows it, for an element or an attribute of XML. */
 void cli_xml_text(struct tc_buf *out, const char *text);
 

@@ -67,6 +67,23 @@ void cli_json_string(struct tc_buf *out, const char *data, size_t len)
     tc_buf_append_char(out, '"');
 }
 
+void cli_json_line(struct tc_buf *out, const char *json)
+{
+    bool in_string = false;
+    struct tc_buf line = {0};
+    for (const char *c = json; *c; c++) {
+        if (!in_string && strchr(" \t\r\n", *c))
+            continue;
+        if (*c == '"')
+            in_string = !in_string;
+        else if (*c == '\\' && c[1])
+            tc_buf_append_char(&line, *c++);
+        tc_buf_append_char(&line, *c);
+    }
+    cli_append_shown(out, line.data, line.len);
+    tc_buf_fini(&line);
+}
+
 void cli_xml_text(struct tc_buf *out, const char *text)
 {
     struct tc_buf shown = {0};

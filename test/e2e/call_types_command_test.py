@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -92,6 +93,9 @@ def test_any():
         unknown = {"extra": {"@type": "type.googleapis.com/shop.Unheard", "@value": "CAE="}}
         same(calls(address, "shop.Orders/Get", "-d", json.dumps(unknown))[0][0]["response"], unknown)
         same(calls(address, "shop.Orders/Get", "-d", json.dumps(NOTE), "--protoset", SET)[0][0]["response"], NOTE)
+        for odd in ({"id": "a\0b"}, {"id": '\\"@type": "x"'}, {"prices": {"much": 1e20}}):
+            same(calls(address, "shop.Orders/Get", "-d", json.dumps({**odd, "extra": NOTE["extra"]}))[0][0]["response"], {**odd, "extra": NOTE["extra"]})
+        same(calls(address, "shop.Orders/Get", "-d", json.dumps(NOTE).replace('/', '\\/').replace(":", " :\n\t"))[0][0]["response"], NOTE)
 
 
 def test_any_of_a_bad_type():
@@ -180,6 +184,18 @@ def test_memory_of_a_stream():
     with server() as address:
         some, many = most(10000), most(150000)
         check(os.environ.get("TORC_SANITIZE") or many - some < 2048, f"{some} and {many} KiB")
+
+
+def cpu_of_many_values(n):
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    refused("localhost:1", "shop.Orders/Get", "--protoset", SET, "--data-file", "-", stdin="{}" * n, says=f"takes one message, and {n} were given")
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+
+
+def test_many_values():
+    """Four times as many values take four times as long, not sixteen times."""
+    one, four = cpu_of_many_values(100000), cpu_of_many_values(400000)
+    check(four < 8 * one + 0.2, f"{one} s of CPU, {four} s for four times as many")
 
 
 def test_interactive():
@@ -279,6 +295,10 @@ def test_details():
         same(call["details"], wanted)
         same(calls(address, "shop.Orders/Fail", status=1)[0][0]["details"][0], wanted[0])
         same(run("call", "--exit-status", "grpc", address, "shop.Orders/Fail", status=64 + 9).stdout.count("detail {"), 3)
+        order = ("-d", '{"prices": {"a": 0.1, "b": 1e20}, "id": "\\u0000"}')
+        shown = re.findall("detail (.*)", run("call", address, "shop.Orders/Fail", *order, status=1).stdout)
+        printed = run("call", "-o", "json", address, "shop.Orders/Fail", *order, status=1).stdout
+        check(len(shown) == 3 and f'"details":[{",".join(shown)}]' in printed and '"a":0.1,' in shown[1], f"numbers as they came: {shown}, {printed}")
         run("call", "--exit-status", "grpc", address, "shop.Orders/Get")
         refused("--exit-status", "other", address, "shop.Orders/Get", says="--exit-status: 'other' is not grpc", status=2)
 
@@ -359,5 +379,5 @@ def test_mesh():
 
 
 main(test_unary, test_bytes_as_before, test_any, test_any_of_a_bad_type, test_time_of_all_questions, test_extensions, test_streams, test_memory_of_a_stream,
-     test_a_response_too_many, test_interactive, test_terminal, test_text, test_tls,
+     test_a_response_too_many, test_many_values, test_interactive, test_terminal, test_text, test_tls,
      test_requests_that_do_not_fit, test_responses_that_do_not_fit, test_details, test_options, test_dry_run_asks_nobody, test_guide, test_mesh)

@@ -162,6 +162,10 @@ def test_hostile_servers():
         refused("describe", "--deadline", "0.2", address, "shop.Orders", says=f"reflection of {address}: DEADLINE_EXCEEDED")
     with server("extensible") as address:
         run("describe", address, "shop.Orders")
+    with server("evil_json") as address:
+        for form in ((), ("-o", "json")):
+            shown = run("describe", address, "shop.M", "--template", *form).stdout
+            check("\x9b" not in shown and '"\\u009b2J"' in shown, repr(shown))
     with server("refuses") as address:
         check(1024 < len(refused("describe", address, "shop.Orders", says="luck")) < 1300, "the text of a server's error is cut")
     with server("circle") as address:

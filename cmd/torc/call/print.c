@@ -282,17 +282,16 @@ static void append_time(struct tc_buf *b, const char *what, uint64_t us)
     cli_format_us(b, us);
 }
 
+/* Appends each item of a JSON array, with its numbers as they are written there. */
 static void append_details(struct tc_buf *b, const char *details)
 {
-    json_t *list = details ? json_loads(details, JSON_ALLOW_NUL, NULL) : NULL, *item;
-    size_t i;
-    json_array_foreach(list, i, item)
-    {
-        char *text = tc_json_text(item, false);
-        append_shown_after(b, "\n       detail ", text);
-        tc_free(text);
+    struct tc_slice rest = tc_slice_str(details ? details : "");
+    size_t used;
+    while (rest.len && torc_json_split(++rest.data, --rest.len, &used) == 0 && *rest.data != ']') {
+        tc_buf_append_str(b, "\n       detail ");
+        cli_append_shown(b, rest.data, used);
+        rest = tc_slice_of(rest.data + used, rest.len - used);
     }
-    json_decref(list);
 }
 
 static void print_result_text(const struct call_args *a, const struct call_outcome *o)

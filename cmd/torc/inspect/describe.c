@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/json.h"
 #include "base/mem.h"
 #include "cli.h"
 #include "commands.h"
@@ -41,18 +40,6 @@ static char *template_of(const torc_schema *types, const char *symbol)
     return message ? torc_schema_template(message) : NULL;
 }
 
-/* Appends what --template adds to the JSON form. */
-static void append_template(struct tc_buf *b, const char *template)
-{
-    char *why = NULL;
-    json_t *value = tc_json_parse(tc_slice_str(template), &why);
-    char *line = value ? tc_json_text(value, false) : NULL;
-    tc_buf_printf(b, ",\"template\":%s", line ? line : "null");
-    tc_free(line);
-    tc_free(why);
-    json_decref(value);
-}
-
 static int show(struct inspect *a, const char *symbol, bool first)
 {
     struct tc_buf b = {0};
@@ -70,8 +57,10 @@ static int show(struct inspect *a, const char *symbol, bool first)
         cli_json_string(&b, symbol, strlen(symbol));
         tc_buf_append_str(&b, ",\"proto\":");
         cli_json_string(&b, text, strlen(text));
-        if (template)
-            append_template(&b, template);
+        if (template) {
+            tc_buf_append_str(&b, ",\"template\":");
+            cli_json_line(&b, template);
+        }
         tc_buf_append_char(&b, '}');
     } else {
         const char *shown = template ? template : text;

@@ -8,7 +8,6 @@
 
 #include "api/call_object.h"
 #include "base/clock.h"
-#include "base/json.h"
 #include "base/mem.h"
 #include "cli.h"
 #include "error_details.h" /* generated: error_details_set, a FileDescriptorSet */
@@ -16,7 +15,7 @@
 #include "request/request.h"
 #include "schema/protoc.h"
 
-enum { MAX_ANY_TYPES = 16, MAX_ANY_DEPTH = 100 };
+enum { MAX_ANY_TYPES = 16, MAX_TYPE_URL = 4096 };
 
 static int no_method(const struct request_types *t, const char *service)
 {
@@ -104,31 +103,36 @@ static bool fetch_type(struct request_types *t, const char *url)
     return false;
 }
 
-/* Fetches the types of the Any messages in a JSON value. Returns true if one has come. */
-static bool fetch_types(struct request_types *t, const json_t *value, int depth)
+/* Takes blanks and then the character from the beginning of a text. */
+static bool take_char(struct tc_slice *text, char c)
 {
-    const char *key, *url = json_string_value(json_object_get(value, "@type"));
-    bool came = url && fetch_type(t, url);
-    json_t *item;
-    size_t i;
-    if (depth == MAX_ANY_DEPTH)
-        return came;
-    json_object_foreach((json_t *)value, key, item) came |= fetch_types(t, item, depth + 1);
-    json_array_foreach(value, i, item) came |= fetch_types(t, item, depth + 1);
-    return came;
+    size_t n = 0;
+    while (n < text->len && strchr(" \t\r\n", text->data[n]) && text->data[n])
+        n++;
+    bool found = n < text->len && text->data[n] == c;
+    *text = tc_slice_of(text->data + n + found, text->len - n - found);
+    return found;
 }
 
-/* Fetches the types that a text names. Returns true if it is to be read or written again. */
+/* Fetches the types that a JSON text names: the strings behind "@type", which with its quotes stands nowhere else,
+ * since quotes inside of a string have a backslash. Returns true if one has come. */
 static bool fetch_types_of(struct request_types *t, struct tc_slice text)
 {
-    char *why = NULL;
-    if (!t->schema.reflect.channel || tc_slice_find(text, tc_slice_str("\"@type\"")) < 0)
-        return false;
-    json_t *value = tc_json_parse(text, &why);
-    bool came = value && fetch_types(t, value, 0);
+    const struct tc_slice key = tc_slice_str("\"@type\"");
+    bool came = false;
+    ptrdiff_t at;
+    while (t->schema.reflect.channel && (at = tc_slice_find(text, key)) >= 0) {
+        text = tc_slice_of(text.data + at + key.len, text.len - (size_t)at - key.len);
+        if (!take_char(&text, ':') || !take_char(&text, '"'))
+            continue;
+        ptrdiff_t end = tc_slice_find(text, tc_slice_str("\""));
+        if (end < 0 || end > MAX_TYPE_URL)
+            continue;
+        char *url = tc_slice_dup(tc_slice_of(text.data, (size_t)end));
+        came |= fetch_type(t, url);
+        tc_free(url);
+    }
     reflect_rest(&t->schema.reflect);
-    json_decref(value);
-    tc_free(why);
     return came;
 }
 

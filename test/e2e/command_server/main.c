@@ -270,6 +270,27 @@ static bool evil_name(const struct question *q, struct tc_buf *answer)
     return true;
 }
 
+/* A field has a JSON name that acts on terminals: U+009B begins a sequence, as ESC [ does. */
+static bool evil_json(const struct question *q, struct tc_buf *answer)
+{
+    struct tc_buf file = {0}, m = {0}, f = {0};
+    (void)q;
+    begin_file(&file, "a.proto", NULL);
+    tc_wire_append(&f, 1, tc_slice_str("it"));
+    tc_buf_append(&f, "\x18\x01\x20\x01\x28\x09", 6); /* number 1, optional, a string */
+    tc_wire_append(&f, 10,
+                   tc_slice_str("\xc2\x9b"
+                                "2J"));
+    tc_wire_append(&m, 1, tc_slice_str("M"));
+    tc_wire_append(&m, 2, tc_buf_slice(&f));
+    tc_wire_append(&file, 4, tc_buf_slice(&m));
+    add_service(&file, ".shop.M");
+    answer_file(answer, &file);
+    tc_buf_fini(&f);
+    tc_buf_fini(&m);
+    return true;
+}
+
 /* An import defines what the file defines. */
 static bool conflict(const struct question *q, struct tc_buf *answer)
 {
@@ -414,6 +435,7 @@ static const struct mode {
     {"refuses", refuses, TORC_STATUS_OK},
     {"silent", silent, TORC_STATUS_OK},
     {"evil_name", evil_name, TORC_STATUS_OK},
+    {"evil_json", evil_json, TORC_STATUS_OK},
     {"conflict", conflict, TORC_STATUS_OK},
     {"lacking", lacking, TORC_STATUS_OK},
     {"circle", circle, TORC_STATUS_OK},
@@ -482,7 +504,8 @@ static void append_any(struct tc_buf *status, const char *url, struct tc_slice v
     tc_buf_fini(&any);
 }
 
-static void fail_with_details(torc_server_call *call)
+/* With the request among the details, unless it is empty. */
+static void fail_with_details(torc_server_call *call, struct tc_slice request)
 {
     struct tc_buf status = {0}, info = {0}, order = {0};
     torc_metadata *trailers = torc_metadata_new();
@@ -490,7 +513,10 @@ static void fail_with_details(torc_server_call *call)
     tc_wire_append(&status, 2, tc_slice_str("sold out"));
     tc_wire_append(&info, 1, tc_slice_str("SOLD_OUT"));
     tc_wire_append(&info, 2, tc_slice_str("shop.example"));
-    tc_wire_append(&order, 1, tc_slice_str("7"));
+    if (request.len)
+        tc_buf_append_slice(&order, request);
+    else
+        tc_wire_append(&order, 1, tc_slice_str("7"));
     append_any(&status, "type.googleapis.com/google.rpc.ErrorInfo", tc_buf_slice(&info));
     append_any(&status, "type.googleapis.com/shop.Order", tc_buf_slice(&order));
     append_any(&status, "type.googleapis.com/shop.Unheard", tc_slice_str("\x08\x01"));
@@ -529,7 +555,7 @@ static void on_order(torc_server_call *call, void *arg)
     while (talkative && torc_server_call_send(call, last.data, last.len, 0, -1) == 0)
         continue;
     if (strcmp(method, "Fail") == 0)
-        fail_with_details(call);
+        fail_with_details(call, tc_buf_slice(&last));
     else if (!taciturn && (strcmp(method, "Get") == 0 || strcmp(method, "Load") == 0))
         torc_server_call_reply(call, last.data, last.len);
     else
