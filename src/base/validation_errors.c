@@ -60,6 +60,21 @@ void tc_validation_push(struct tc_validation_errors *e, const char *fmt, ...)
     va_end(ap);
 }
 
+void tc_validation_push_key(struct tc_validation_errors *e, const char *key)
+{
+    struct tc_buf b = {0};
+    for (; *key; key++) {
+        if (*key == '"' || *key == '\\')
+            tc_buf_append_char(&b, '\\');
+        if ((unsigned char)*key < ' ')
+            tc_buf_printf(&b, "\\u%04x", (unsigned)*key);
+        else
+            tc_buf_append_char(&b, *key);
+    }
+    tc_validation_push(e, "[\"%s\"]", tc_buf_cstr(&b));
+    tc_buf_fini(&b);
+}
+
 void tc_validation_pop(struct tc_validation_errors *e)
 {
     e->segments.len--;
@@ -73,6 +88,12 @@ static void error_add_v(struct tc_validation_errors *e, const char *fmt, va_list
 {
     size_t max = e->max_text_bytes ? e->max_text_bytes : DEFAULT_MAX_TEXT;
     e->count++;
+    if (e->report) {
+        tc_buf_vprintf(&e->text, fmt, ap);
+        e->report(e->arg, tc_validation_path(e), tc_buf_slice(&e->text));
+        tc_buf_clear(&e->text);
+        return;
+    }
     if (e->text.len >= max)
         return;
     if (e->text.len)

@@ -27,6 +27,9 @@ struct tc_validation_errors {
     struct tc_buf text; /* "field a.b: reason; field c: reason" */
     size_t count;
     size_t max_text_bytes; /* text beyond it is cut, count goes on; 0: 8 KiB */
+    /* Hears of each error, which is not added to the text then; NULL: nobody does. */
+    void (*report)(void *arg, struct tc_slice path, struct tc_slice error);
+    void *arg;
 };
 
 void tc_validation_fini(struct tc_validation_errors *e);
@@ -35,6 +38,8 @@ void tc_validation_push(struct tc_validation_errors *e, const char *fmt, ...) TC
 /* Pushes ".name" or ".name[3]". `field` must be a literal; it is formatted only when an error is added. */
 void tc_validation_push_field(struct tc_validation_errors *e, const char *field);
 void tc_validation_push_index(struct tc_validation_errors *e, const char *field, size_t index);
+/* Pushes ["key"] for a name from outside, escaped as in JSON: no name can look like several segments, or end a line. */
+void tc_validation_push_key(struct tc_validation_errors *e, const char *key);
 void tc_validation_pop(struct tc_validation_errors *e);
 /* Returns the present path; borrowed until it changes. */
 struct tc_slice tc_validation_path(struct tc_validation_errors *e);

@@ -82,7 +82,7 @@ def test_every_fault():
               'authorities["a"].xds_servers[0].server_uri': "not found by xDS itself",
               'authorities["a"].client_listener_resource_name_template': 'must start with "xdstp://a/"', 'authorities["b"]': "must be an object",
               'certificate_providers["default"].config': "both be set", 'certificate_providers["b"].plugin_name': "not present",
-              'certificate_providers["c"]': "must be an object", "torc.limits.foo": "unknown limit", "torc.limits.routes": "1..",
+              'certificate_providers["c"]': "must be an object", 'torc.limits["foo"]': "unknown limit", "torc.limits.routes": "1..",
               "client_default_listener_resource_name_template": "must be a string"}
     check(set(faults) == set(wanted) and all(text in faults[path] for path, text in wanted.items()), f"{faults}")
     wanted = {"xds_servers[0].channel_creds[0].config.certificate_file": "cannot be read here", "xds_servers[0].server_features[1]": '"foo" is not',
@@ -98,17 +98,36 @@ def test_texts():
         faults, _ = findings(text)
         check(any(says in text for text in faults.values()), f"{text[:50]!r}: {faults}")
     done = run("bootstrap", "--check", "-", stdin=json.dumps({**GOOD, **{f"member{i}{'x' * 50}": i for i in range(50000)}}))
-    check(1000 < done.stdout.count("\n") and len(done.stdout) < 4 << 20, f"{len(done.stdout)} bytes of warnings")
+    check(done.stdout.count("\n") == 50001, f"{done.stdout.count(chr(10))} lines")
+    faults, _ = findings({**GOOD, "authorities": {f"a{i}": 1 for i in range(5000)}})
+    check(len(faults) == 5000, f"{len(faults)} faults")
+    done = run("bootstrap", "--check", "-", stdin=json.dumps({**GOOD, **{f"m{i}{'x' * 1000}": i for i in range(20000)}}))
+    lines = done.stdout.splitlines()
+    more = int(lines[-2].split()[4])
+    check(lines[-2].endswith(" more, beyond 16 MiB of text") and len(lines) - 2 + more == 20000 and len(done.stdout) < 18 << 20, lines[-2])
     text = run("bootstrap", "--check", "-", stdin=json.dumps(GOOD)).stdout
     check(text == 'standard input: good: 1 server, the first 127.0.0.1:1 (insecure), node "n1"\n', text)
     _, warnings = findings({"xds_servers": [{"server_uri": "xds:a"}, {"server_uri": "a:1"}]}, 0)
     check(warnings["xds_servers[0].server_uri"].endswith("the server counts as down"), str(warnings))
     shown = run("bootstrap", "--check", "-", stdin=json.dumps({**GOOD, "a\x1b[2J\n": 1})).stdout
-    check("\\u001b[2J\\u000a: not known" in shown and "\x1b" not in shown, shown)
+    check('["a\\u001b[2J\\u000a"]: not known' in shown and "\x1b" not in shown, shown)
     with tempfile.TemporaryDirectory() as folder:
         for path, says in ((folder, "it is a directory"), (os.path.join(folder, "none"), "No such file"), ("/dev/zero", "not a regular file"), ("", "empty")):
             done = run("bootstrap", "--check", path, status=None)
             check(done.returncode in (1, 2) and says in done.stderr and done.stderr.count("\n") == 1, str(done))
+
+
+def test_names_that_look_like_findings():
+    """Whatever a member is called, it is one finding at one path, on one line."""
+    names = ("a: b", "x; field node.id: missing", 'a"].node["id', "a\nstandard input: fault: node.id: missing", "\\", "a.b", "")
+    wanted = {f"[{json.dumps(name)}]".replace("\\n", "\\u000a") for name in names}
+    _, warnings = findings({**GOOD, **{name: 1 for name in names}}, 0)
+    check(set(warnings) == wanted, f"{set(warnings)}, wanted {wanted}")
+    faults, warnings = findings({**GOOD, "authorities": {name: 1 for name in names}, "certificate_providers": {name: 1 for name in names},
+                                 "torc.limits": {name: 1 for name in names}})
+    check(set(faults) == {f"{map_}{path}" for map_ in ("authorities", "certificate_providers", "torc.limits") for path in wanted}, str(faults))
+    done = run("bootstrap", "--check", "-", stdin=json.dumps({**GOOD, **{name: 1 for name in names}}))
+    check(sorted(done.stdout.splitlines()[:-1]) == sorted(f"standard input: warning: {path}: not known, and ignored" for path in wanted), done.stdout)
 
 
 def mutated(chance, value):
@@ -154,4 +173,4 @@ def test_round_trip():
                 control.wait_line(lambda line, node=node: '"ads"' in line and f'"node":"{node}"' in line)
 
 
-main(test_what_is_written, test_what_cannot_be_written, test_every_fault, test_texts, test_mutated, test_round_trip)
+main(test_what_is_written, test_what_cannot_be_written, test_every_fault, test_texts, test_names_that_look_like_findings, test_mutated, test_round_trip)

@@ -190,27 +190,28 @@ static int parse(struct bootstrap_args *a, int argc, char **argv)
 
 /* --- check --- */
 
-static void append_text(const char *file, const char *kind, const struct bootstrap_finding *list, size_t n,
-                        struct tc_buf *out)
+static void append_text(const char *file, const char *kind, const struct bootstrap_list *list, struct tc_buf *out)
 {
     struct tc_buf line = {0};
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < list->all.len; i++) {
+        const struct bootstrap_finding *one = &list->all.data[i];
         tc_buf_clear(&line);
-        tc_buf_printf(&line, "%s: %s: %s%s%s", file, kind, list[i].path, *list[i].path ? ": " : "", list[i].text);
+        tc_buf_printf(&line, "%s: %s: %s%s%s", file, kind, one->path, *one->path ? ": " : "", one->text);
         cli_append_shown(out, line.data, line.len);
         tc_buf_append_char(out, '\n');
     }
     tc_buf_fini(&line);
 }
 
-static void append_json(const char *kind, const struct bootstrap_finding *list, size_t n, struct tc_buf *out)
+static void append_json(const char *kind, const struct bootstrap_list *list, struct tc_buf *out)
 {
     tc_buf_printf(out, ",\"%s\":[", kind);
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < list->all.len; i++) {
+        const struct bootstrap_finding *one = &list->all.data[i];
         tc_buf_append_str(out, i ? ",{\"path\":" : "{\"path\":");
-        cli_json_string(out, list[i].path, strlen(list[i].path));
+        cli_json_string(out, one->path, strlen(one->path));
         tc_buf_append_str(out, ",\"text\":");
-        cli_json_string(out, list[i].text, strlen(list[i].text));
+        cli_json_string(out, one->text, strlen(one->text));
         tc_buf_append_char(out, '}');
     }
     tc_buf_append_char(out, ']');
@@ -223,13 +224,13 @@ static void print(const struct bootstrap_args *a, const struct bootstrap_finding
     if (a->json) {
         tc_buf_append_str(&out, "{\"bootstrap\":{\"file\":");
         cli_json_string(&out, file, strlen(file));
-        tc_buf_printf(&out, ",\"ok\":%s", f->faults.len ? "false" : "true");
-        append_json("faults", f->faults.data, f->faults.len, &out);
-        append_json("warnings", f->warnings.data, f->warnings.len, &out);
+        tc_buf_printf(&out, ",\"ok\":%s", f->faults.all.len ? "false" : "true");
+        append_json("faults", &f->faults, &out);
+        append_json("warnings", &f->warnings, &out);
         tc_buf_append_str(&out, "}}\n");
     } else {
-        append_text(file, "fault", f->faults.data, f->faults.len, &out);
-        append_text(file, "warning", f->warnings.data, f->warnings.len, &out);
+        append_text(file, "fault", &f->faults, &out);
+        append_text(file, "warning", &f->warnings, &out);
         if (f->summary) {
             cli_append_shown(&out, file, strlen(file));
             tc_buf_printf(&out, ": good: %s\n", cli_shown(&scratch, f->summary));
@@ -248,7 +249,7 @@ static int check(const struct bootstrap_args *a)
     if (rc == 0) {
         bootstrap_check(tc_buf_slice(&text), &f);
         print(a, &f);
-        rc = f.faults.len ? CLI_FAILED : CLI_OK;
+        rc = f.faults.all.len ? CLI_FAILED : CLI_OK;
     }
     bootstrap_findings_fini(&f);
     tc_buf_fini(&text);
@@ -265,16 +266,16 @@ static int write_bootstrap(const struct bootstrap_args *a)
     struct bootstrap_findings f = {0};
     if (text) {
         bootstrap_check(tc_slice_str(text), &f);
-        if (f.faults.len)
-            rc = cli_usage(NAME, "no channel would take it: %s%s%s", f.faults.data[0].path,
-                           *f.faults.data[0].path ? ": " : "", f.faults.data[0].text);
+        if (f.faults.all.len)
+            rc = cli_usage(NAME, "no channel would take it: %s%s%s", f.faults.all.data[0].path,
+                           *f.faults.all.data[0].path ? ": " : "", f.faults.all.data[0].text);
         else
             puts(text);
     }
     /* Files are looked for where the bootstrap is used, which may not be here. */
-    for (size_t i = 0; i < f.warnings.len && rc == 0; i++)
-        if (!strstr(f.warnings.data[i].text, "cannot be read here"))
-            cli_fail(NAME, "warning: %s: %s", f.warnings.data[i].path, f.warnings.data[i].text);
+    for (size_t i = 0; i < f.warnings.all.len && rc == 0; i++)
+        if (!strstr(f.warnings.all.data[i].text, "cannot be read here"))
+            cli_fail(NAME, "warning: %s: %s", f.warnings.all.data[i].path, f.warnings.all.data[i].text);
     bootstrap_findings_fini(&f);
     tc_free(text);
     json_decref(root);

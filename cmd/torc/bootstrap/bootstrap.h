@@ -27,14 +27,19 @@ int bootstrap_make(const struct bootstrap_args *a, json_t **out);
 /* --- check.c --- */
 
 struct bootstrap_finding {
-    char *path; /* "xds_servers[0].server_uri"; "": the whole text */
+    char *path; /* "xds_servers[0].server_uri", names from the text escaped as ["na\"me"]; "": the whole text */
     char *text;
 };
 
+struct bootstrap_list {
+    TC_VEC(struct bootstrap_finding) all;
+    size_t bytes, left_out; /* of findings; findings that had no room */
+};
+
 struct bootstrap_findings {
-    TC_VEC(struct bootstrap_finding) faults;   /* a channel refuses the bootstrap */
-    TC_VEC(struct bootstrap_finding) warnings; /* it does not, and passes the member over */
-    char *summary;                             /* what a channel would use; NULL with faults */
+    struct bootstrap_list faults;   /* a channel refuses the bootstrap */
+    struct bootstrap_list warnings; /* it does not, and passes the member over */
+    char *summary;                  /* what a channel would use; NULL with faults */
 };
 
 void bootstrap_check(struct tc_slice text, struct bootstrap_findings *out);

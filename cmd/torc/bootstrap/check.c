@@ -1,6 +1,6 @@
 /* torc bootstrap --check: everything that is wrong with a bootstrap.
  *
- * A channel stops at the first stage that fails: JSON, the fields (tc_xds_bootstrap_parse), then the URIs of servers
+ * A channel stops at the first stage that fails: JSON, the fields (tc_xds_bootstrap_check), then the URIs of servers
  * and the providers of certificates. Here the later stages run whatever the earlier ones found, by the same functions,
  * so that one look shows all faults; at the end the channel's own reader has the last word. Members that nobody reads
  * are warnings, found by a table of what is known: a misspelt member changes nothing, and nobody says so else. */
@@ -16,31 +16,44 @@
 #include "xds/domain/bootstrap_env.h"
 #include "xds/domain/cert_providers.h"
 
-enum { MAX_TEXT = 1024 * 1024 };
+enum { MAX_TEXT = 16 * 1024 * 1024 };
 
 /* --- findings --- */
 
-static void add(void *list, const char *path, size_t path_len, struct tc_slice text)
+static void add(struct bootstrap_list *list, struct tc_slice path, struct tc_slice text)
 {
-    TC_VEC(struct bootstrap_finding) *v = list;
-    *tc_vec_push(v) = (struct bootstrap_finding){tc_slice_dup(tc_slice_of(path, path_len)), tc_slice_dup(text)};
+    *tc_vec_push(&list->all) = (struct bootstrap_finding){tc_slice_dup(path), tc_slice_dup(text)};
 }
 
-/* Adds each of "field a.b: reason; field c: reason". */
-static void add_all(void *list, const char *all)
+/* Hears of the errors of a struct tc_validation_errors. arg: the struct bootstrap_list. */
+static void on_error(void *arg, struct tc_slice path, struct tc_slice text)
 {
-    static const char field[] = "field ", next[] = "; field ";
-    while (*all) {
-        const char *end = strstr(all, next), *colon;
-        size_t len = end ? (size_t)(end - all) : strlen(all);
-        bool named = strncmp(all, field, sizeof(field) - 1) == 0;
-        const char *path = all + (named ? sizeof(field) - 1 : 0);
-        struct tc_slice rest = tc_slice_of(path, len - (size_t)(path - all));
-        ptrdiff_t at = named ? tc_slice_find(rest, tc_slice_str(": ")) : -1;
-        colon = at < 0 ? path : path + at;
-        add(list, path, (size_t)(colon - path), at < 0 ? rest : tc_slice_of(colon + 2, rest.len - (size_t)at - 2));
-        all += len + (end ? 2 : 0);
+    struct bootstrap_list *list = arg;
+    list->bytes += path.len + text.len;
+    if (list->bytes > MAX_TEXT)
+        list->left_out++;
+    else
+        add(list, path, text);
+}
+
+/* Ends the list with the number of findings that had no room. */
+static void end(struct bootstrap_list *list)
+{
+    struct tc_buf text = {0};
+    if (list->left_out) {
+        tc_buf_printf(&text, "and %zu more, beyond %d MiB of text", list->left_out, MAX_TEXT / 1024 / 1024);
+        add(list, tc_slice_str(""), tc_buf_slice(&text));
     }
+    tc_buf_fini(&text);
+}
+
+static void list_fini(struct bootstrap_list *list)
+{
+    for (size_t i = 0; i < list->all.len; i++) {
+        tc_free(list->all.data[i].path);
+        tc_free(list->all.data[i].text);
+    }
+    tc_vec_fini(&list->all);
 }
 
 /* --- members that nobody reads --- */
@@ -154,7 +167,7 @@ static void look_at_member(const struct known *k, const char *name, const json_t
     if (k->kind == MAP) {
         json_object_foreach((json_t *)value, key, item)
         {
-            tc_validation_push(w, "[\"%s\"]", key);
+            tc_validation_push_key(w, key);
             look_at(item, k->members, w);
             tc_validation_pop(w);
         }
@@ -170,6 +183,12 @@ static bool reads_config(const json_t *entry)
                 : !plugin || tc_cert_plugin_known(NULL, plugin);
 }
 
+/* Returns true for a name that stands in a path as it is. */
+static bool is_plain(const char *name)
+{
+    return *name && !name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")];
+}
+
 static void look_at(const json_t *obj, const struct known *known, struct tc_validation_errors *w)
 {
     const char *name;
@@ -179,7 +198,10 @@ static void look_at(const json_t *obj, const struct known *known, struct tc_vali
         const struct known *k = known;
         while (k->name && strcmp(k->name, name) != 0)
             k++;
-        tc_validation_push(w, ".%s", name);
+        if (k->name || is_plain(name))
+            tc_validation_push(w, ".%s", name);
+        else
+            tc_validation_push_key(w, name);
         if (!k->name)
             tc_validation_add(w, "not known, and ignored");
         else if (k->kind != CREDS || reads_config(obj))
@@ -247,14 +269,18 @@ static void check_authorities(const json_t *map, struct tc_validation_errors *f,
 {
     const char *name;
     json_t *authority;
+    tc_validation_push_field(f, ".authorities");
+    tc_validation_push_field(w, ".authorities");
     json_object_foreach((json_t *)map, name, authority)
     {
-        tc_validation_push(f, "authorities[\"%s\"]", name);
-        tc_validation_push(w, "authorities[\"%s\"]", name);
+        tc_validation_push_key(f, name);
+        tc_validation_push_key(w, name);
         check_servers(json_object_get(authority, "xds_servers"), f, w);
         tc_validation_pop(f);
         tc_validation_pop(w);
     }
+    tc_validation_pop(f);
+    tc_validation_pop(w);
 }
 
 static void check_rest(const json_t *root, struct tc_validation_errors *f, struct tc_validation_errors *w)
@@ -280,7 +306,7 @@ static char *summary_of(const struct tc_xds_bootstrap *b)
 }
 
 /* Has the reader of channels read the text. */
-static void read_as_channel(struct tc_slice text, struct bootstrap_findings *out)
+static void read_as_channel(struct tc_slice text, struct bootstrap_findings *out, struct tc_validation_errors *f)
 {
     struct tc_status error = {0};
     char *copy = tc_slice_dup(text);
@@ -289,7 +315,7 @@ static void read_as_channel(struct tc_slice text, struct bootstrap_findings *out
     if (b)
         out->summary = summary_of(b);
     else
-        add_all(&out->faults, tc_status_text(&error));
+        tc_validation_add(f, "%s", tc_status_text(&error));
     tc_xds_bootstrap_unref(b);
     tc_status_fini(&error);
     tc_free(copy);
@@ -297,41 +323,29 @@ static void read_as_channel(struct tc_slice text, struct bootstrap_findings *out
 
 void bootstrap_check(struct tc_slice text, struct bootstrap_findings *out)
 {
-    struct tc_status error = {0};
-    struct tc_validation_errors f = {.max_text_bytes = MAX_TEXT}, w = {.max_text_bytes = MAX_TEXT};
     *out = (struct bootstrap_findings){0};
+    struct tc_validation_errors f = {.report = on_error, .arg = &out->faults};
+    struct tc_validation_errors w = {.report = on_error, .arg = &out->warnings};
     if (memchr(text.data ? text.data : "", '\0', text.len)) {
-        add(&out->faults, "", 0, tc_slice_str("not JSON: it has a NUL"));
-        return;
+        tc_validation_add(&f, "not JSON: it has a NUL");
+    } else {
+        tc_xds_bootstrap_unref(tc_xds_bootstrap_check(text, creds_supported, NULL, &f));
+        json_t *root = tc_json_parse(text, NULL);
+        if (root)
+            check_rest(root, &f, &w);
+        json_decref(root);
+        if (!f.count)
+            read_as_channel(text, out, &f);
     }
-    struct tc_xds_bootstrap *b = tc_xds_bootstrap_parse(text, creds_supported, NULL, &error);
-    json_t *root = tc_json_parse(text, NULL);
-    if (!b)
-        add_all(&out->faults, tc_status_text(&error));
-    if (root)
-        check_rest(root, &f, &w);
-    add_all(&out->faults, tc_validation_text(&f));
-    add_all(&out->warnings, tc_validation_text(&w));
-    if (!out->faults.len)
-        read_as_channel(text, out);
-    tc_xds_bootstrap_unref(b);
-    json_decref(root);
-    tc_status_fini(&error);
+    end(&out->faults);
+    end(&out->warnings);
     tc_validation_fini(&f);
     tc_validation_fini(&w);
 }
 
 void bootstrap_findings_fini(struct bootstrap_findings *f)
 {
-    for (size_t i = 0; i < f->faults.len; i++) {
-        tc_free(f->faults.data[i].path);
-        tc_free(f->faults.data[i].text);
-    }
-    for (size_t i = 0; i < f->warnings.len; i++) {
-        tc_free(f->warnings.data[i].path);
-        tc_free(f->warnings.data[i].text);
-    }
-    tc_vec_fini(&f->faults);
-    tc_vec_fini(&f->warnings);
+    list_fini(&f->faults);
+    list_fini(&f->warnings);
     tc_free(f->summary);
 }

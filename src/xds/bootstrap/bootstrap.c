@@ -61,7 +61,7 @@ static void parse_authorities(const json_t *obj, const struct tc_xds_creds_check
     json_t *entry;
     json_object_foreach((json_t *)map, name, entry)
     {
-        tc_validation_push(f, "[\"%s\"]", name);
+        tc_validation_push_key(f, name);
         parse_authority(name, entry, creds, &b->authorities[b->n_authorities++], f);
         tc_validation_pop(f);
     }
@@ -99,26 +99,33 @@ static void parse_top(const json_t *root, const struct tc_xds_creds_check *creds
         b->certificate_providers = json_deep_copy(providers);
 }
 
-struct tc_xds_bootstrap *tc_xds_bootstrap_parse(struct tc_slice text, tc_xds_creds_supported_fn supported, void *arg,
-                                                struct tc_status *error)
+struct tc_xds_bootstrap *tc_xds_bootstrap_check(struct tc_slice text, tc_xds_creds_supported_fn supported, void *arg,
+                                                struct tc_validation_errors *f)
 {
     char *why = NULL;
     json_t *root = tc_json_parse(text, &why);
     if (!root) {
-        *error = tc_status_make(TORC_STATUS_INVALID_ARGUMENT, TORC_LAYER_XDS, "not JSON: %s", why);
+        tc_validation_add(f, "not JSON: %s", why);
         tc_free(why);
         return NULL;
     }
     struct tc_xds_bootstrap *b = TC_NEW(struct tc_xds_bootstrap);
-    struct tc_validation_errors f = {0};
     tc_ref_init(&b->ref);
-    parse_top(root, &(struct tc_xds_creds_check){supported, arg}, b, &f);
+    parse_top(root, &(struct tc_xds_creds_check){supported, arg}, b, f);
     json_decref(root);
-    if (tc_validation_any(&f)) {
+    if (!tc_validation_any(f))
+        return b;
+    tc_xds_bootstrap_unref(b);
+    return NULL;
+}
+
+struct tc_xds_bootstrap *tc_xds_bootstrap_parse(struct tc_slice text, tc_xds_creds_supported_fn supported, void *arg,
+                                                struct tc_status *error)
+{
+    struct tc_validation_errors f = {0};
+    struct tc_xds_bootstrap *b = tc_xds_bootstrap_check(text, supported, arg, &f);
+    if (!b)
         *error = tc_status_make(TORC_STATUS_INVALID_ARGUMENT, TORC_LAYER_XDS, "%s", tc_validation_text(&f));
-        tc_xds_bootstrap_unref(b);
-        b = NULL;
-    }
     tc_validation_fini(&f);
     return b;
 }

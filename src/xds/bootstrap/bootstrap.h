@@ -67,6 +67,9 @@ typedef bool (*tc_xds_creds_supported_fn)(void *arg, const char *type, const jso
  * text is invalid. */
 struct tc_xds_bootstrap *tc_xds_bootstrap_parse(struct tc_slice text, tc_xds_creds_supported_fn supported, void *arg,
                                                 struct tc_status *error);
+/* Parses a bootstrap text, and adds every mistake to *f. Returns NULL if there is one. */
+struct tc_xds_bootstrap *tc_xds_bootstrap_check(struct tc_slice text, tc_xds_creds_supported_fn supported, void *arg,
+                                                struct tc_validation_errors *f);
 /* Reads the bootstrap from GRPC_XDS_BOOTSTRAP (a path) or, if that is not set, from GRPC_XDS_BOOTSTRAP_CONFIG (JSON).
  * Returns NULL with *error, which names path and reason, on failure. */
 struct tc_xds_bootstrap *tc_xds_bootstrap_from_environment(tc_xds_creds_supported_fn supported, void *arg,

@@ -62,12 +62,14 @@ void tc_cert_providers_check(const struct tc_xds_bootstrap *b, struct tc_validat
     json_t *entry;
     if (!b->certificate_providers)
         return;
+    tc_validation_push_field(errors, ".certificate_providers");
     json_object_foreach(b->certificate_providers, instance, entry)
     {
-        tc_validation_push(errors, "certificate_providers[\"%s\"]", instance);
+        tc_validation_push_key(errors, instance);
         provider_check_entry(entry, errors);
         tc_validation_pop(errors);
     }
+    tc_validation_pop(errors);
 }
 
 static struct tc_cert_provider *provider_find(const struct tc_link *shared, struct tc_rstr *key)

@@ -5,6 +5,11 @@
 
 #include "base/validation_errors.h"
 
+static void on_error(void *arg, struct tc_slice path, struct tc_slice error)
+{
+    tc_buf_printf(arg, "<%.*s|%.*s>", (int)path.len, path.data ? path.data : "", (int)error.len, error.data);
+}
+
 static void paths_of_both_kinds(void **state)
 {
     (void)state;
@@ -52,11 +57,44 @@ static void the_path_follows(void **state)
     tc_validation_fini(&f);
 }
 
+/* Each error is told with its path as it is added, however many there are. */
+static void each_is_reported(void **state)
+{
+    (void)state;
+    struct tc_buf told = {0};
+    struct tc_validation_errors f = {.report = on_error, .arg = &told, .max_text_bytes = 8};
+    tc_validation_push_field(&f, ".a");
+    for (size_t i = 0; i < 3; i++)
+        tc_validation_add_at(&f, ".b", "is %zu", i);
+    tc_validation_pop(&f);
+    tc_validation_add(&f, "is nothing");
+    assert_string_equal(tc_buf_cstr(&told), "<a.b|is 0><a.b|is 1><a.b|is 2><|is nothing>");
+    assert_int_equal(f.count, 4);
+    assert_string_equal(tc_validation_text(&f), "");
+    tc_validation_fini(&f);
+    tc_buf_fini(&told);
+}
+
+static void keys_are_escaped(void **state)
+{
+    (void)state;
+    struct tc_validation_errors f = {0};
+    tc_validation_push_field(&f, ".map");
+    tc_validation_push_key(&f, "a\"]: \\x\n; field b");
+    tc_validation_add_at(&f, ".c", "is bad");
+    assert_string_equal(tc_validation_text(&f), "field map[\"a\\\"]: \\\\x\\u000a; field b\"].c: is bad");
+    tc_validation_pop(&f);
+    assert_true(tc_slice_eq_str(tc_validation_path(&f), "map"));
+    tc_validation_fini(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(paths_of_both_kinds),
         cmocka_unit_test(the_path_follows),
+        cmocka_unit_test(each_is_reported),
+        cmocka_unit_test(keys_are_escaped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -311,7 +311,7 @@ static void limits(void **state)
     assert_refused(LIMITS("\"eds_priorities\": 0, \"eds_endpoint\": 1, \"routes\": \"7\", "
                           "\"ads_message_bytes\": 1073741825"),
                    "field torc.limits.eds_priorities: must be an integer in 1..65536; "
-                   "field torc.limits.eds_endpoint: unknown limit; "
+                   "field torc.limits[\"eds_endpoint\"]: unknown limit; "
                    "field torc.limits.routes: must be an integer in 1..1048576; "
                    "field torc.limits.ads_message_bytes: must be an integer in 1..1073741824");
     assert_refused("{\"xds_servers\": [" SERVER "], \"torc.limits\": 7}",
