@@ -614,6 +614,32 @@ def test_spread_over_a_ring():
         check("locality" in text and all(address in text for address in addresses), text)
 
 
+def test_localities_of_collections():
+    """Localities whose endpoints come as a collection of their own (LEDS) have rows, beside one whose endpoints do not."""
+    with contextlib.ExitStack() as stack, tempfile.TemporaryDirectory() as folder:
+        addresses = [stack.enter_context(running("backend")).listening() for _ in range(3)]
+        path = os.path.join(folder, "mesh.json")
+        assignment = endpoints("orders", addresses[0])
+        collections = []
+        for name, address in zip(("xdstp:///envoy.config.endpoint.v3.LbEndpointCollection/far?b=1&a=2", "near"), addresses[1:]):
+            (place,) = endpoints("orders", address)["endpoints"]
+            entries = [{"inline_entry": {"resource": {"@type": "type.googleapis.com/envoy.config.endpoint.v3.LbEndpoint", **place["lb_endpoints"][0]}}}]
+            collections.append({"@type": "type.googleapis.com/envoy.service.discovery.v3.Resource", "name": name.replace("b=1&a=2", "a=2&b=1"),
+                                "resource": {
+                                    "@type": "type.googleapis.com/envoy.config.endpoint.v3.LbEndpointCollection", "entries": entries}})
+            assignment["endpoints"].append({"locality": {"region": name[:5]}, "load_balancing_weight": 1, "leds_cluster_locality_config": {
+                "leds_config": {"self": {}}, "leds_collection_name": name}})
+        write_resources(path, "1", *hashed("shop", "orders", cluster("orders"), assignment), *collections)
+        control = stack.enter_context(running("serve-xds", "--listen", "127.0.0.1:0", "--resources", path))
+        env = bootstrap(control.listening())
+        env["GRPC_XDS_BOOTSTRAP_CONFIG"] = json.dumps({**json.loads(env["GRPC_XDS_BOOTSTRAP_CONFIG"]), "authorities": {"": {}}})
+        done = run("bench", "-n", "2000", "-c", "8", "-o", "json", "xds:///shop", METHOD, env=env)
+        figures = json.loads(done.stdout)["bench"]
+        got = {row["address"]: row.get("locality") for row in figures["backends"]}
+        check([region in (got.get(address) or "") for region, address in zip(('"r"', '"xdstp"', '"near"'), addresses)] == [True] * 3, str(figures))
+        check(sorted(row["calls"] for row in figures["localities"]) == sorted(row["calls"] for row in figures["backends"]), str(figures))
+
+
 def test_wrong_requests():
     for args, what in ((("-n", "0"), "-n: '0' is not a whole number from 1"), (("-n", "-1"), "-n: '-1'"),
                        (("-n", "18446744073709551616"), "-n: '18446744073709551616'"), (("-n", "x"), "-n: 'x'"),
@@ -648,4 +674,4 @@ def test_wrong_requests():
 main(test_closed_loop, test_open_loop, test_stages, test_stages_from_the_intended_start, test_extreme_rates, test_latency_from_the_intended_start, test_failures,
      test_why_it_cannot_connect, test_wrong_usage, test_wait_for_ready, test_count_and_warmup, test_bytes_that_are_sent, test_json_that_is_sent, test_stream_interval, test_call_duration,
      test_files_that_cannot_be, test_reports, test_html_and_prometheus, test_backend_that_dies, test_stall_of_a_server, test_interrupt, test_live_line,
-     test_spread_over_a_ring, test_wrong_requests)
+     test_spread_over_a_ring, test_localities_of_collections, test_wrong_requests)
