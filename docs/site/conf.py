@@ -70,7 +70,7 @@ class LinkNames(SphinxPostTransform):
 
 
 class BreakWords(SphinxPostTransform):
-    """Long paths in tables, names of tests above all, may break behind a slash."""
+    """Long words in tables, names of tests and of options above all, may break behind a slash or an underscore."""
 
     default_priority = 900
 
@@ -78,9 +78,9 @@ class BreakWords(SphinxPostTransform):
         if self.app.builder.format != "html":
             return
         for text in [text for entry in self.document.findall(nodes.entry) for text in entry.findall(nodes.Text)]:
-            if not re.search(r"\S{12,}", text) or "/" not in text or isinstance(text.parent, nodes.literal):
+            if not re.search(r"\S{16,}", text):
                 continue
-            parts = re.split(r"(?<=/)", text)
+            parts = re.split(r"(?<=[/_])(?=\w)", text)
             pieces = [piece for part in parts for piece in (nodes.raw("", "<wbr>", format="html"), nodes.Text(part))]
             text.parent.replace(text, pieces[1:])
 
