@@ -11,7 +11,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
-from support.kit import (BUILD, SOURCE, TORC, WAIT, bootstrap, calls, check, cluster, endpoints, free_address, listener, main, routes, run, running,
+from support.kit import (BUILD, TORC, WAIT, blocks, bootstrap, calls, check, cluster, endpoints, free_address, listener, main, routes, run, running,
                          write_resources)
 from support.pki import Pki
 
@@ -347,9 +347,7 @@ def plain(text, address):
 
 def test_guide():
     """The commands of docs/guide/command.md, and what they print."""
-    with open(os.path.join(SOURCE, "docs", "guide", "command.md"), encoding="utf-8") as page:
-        blocks = re.findall(r"^```\n(.*?)^```", page.read(), re.M | re.S)
-    commands = [part.partition("\n")[::2] for block in blocks for part in block.split("$ ") if part]
+    commands = [part.partition("\n")[::2] for block in blocks("docs/guide/command.md", "console") for part in block.split("$ ") if part]
     check(len(commands) > 10, commands)
     with server() as address, tempfile.TemporaryDirectory() as folder:
         shutil.copy(SET, os.path.join(folder, "shop.pb"))
@@ -376,6 +374,12 @@ def test_mesh():
             same([(e["cluster"], e["policy"], e["endpoint"]) for e in explained], [("shop", "ring_hash", address)] * 3)
             same([line["call"]["explain"]["cluster"] for line in printed if "call" in line], ["shop"])
             check("shop.Orders" in run("list", "xds:///shop", env=env).stdout.splitlines(), "list")
+            # The guide's commands for a mesh.
+            for command in [text for text in blocks("docs/guide/command.md", "sh") if "xds:///" in text]:
+                done = subprocess.run(["sh", "-c", command.replace("xds:///orders", "xds:///shop").replace("--duration 1m", "--duration 1s")],
+                                      env={**os.environ, **env, "PATH": BUILD + ":" + os.environ["PATH"]}, capture_output=True, text=True,
+                                      timeout=WAIT, check=False)
+                check(done.returncode == 0 and address in done.stdout, f"{command}: {done}")
 
 
 main(test_unary, test_bytes_as_before, test_any, test_any_of_a_bad_type, test_time_of_all_questions, test_extensions, test_streams, test_memory_of_a_stream,

@@ -2,6 +2,7 @@
 find_package with both, by FetchContent and by add_subdirectory; make uninstall leaves no file. The last two compile the library,
 which takes more than a minute: `make check-more PARTS=consumers` runs them (TORC_SUBPROJECTS=1)."""
 import contextlib
+import json
 import os
 import re
 import shutil
@@ -10,9 +11,14 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
-from support.kit import BUILD, SOURCE, WAIT, check, main, bytes_program, running
+from support.kit import BUILD, SOURCE, WAIT, blocks, check, main, bytes_program, running
 
 SANITIZED = bool(os.environ.get("TORC_SANITIZE"))
+SHOP = """syntax = "proto3";
+package shop;
+message Price { int64 units = 1; }
+message Order { string id = 1; Price price = 2; }
+"""
 FIND = "find_package(torc REQUIRED{})\n"
 FETCH = 'include(FetchContent)\nFetchContent_Declare(torc SOURCE_DIR "{0}")\nFetchContent_MakeAvailable(torc)\n'
 SUBDIRECTORY = 'add_subdirectory("{0}" torc)\n'
@@ -34,9 +40,13 @@ def installed(*options):
         yield folder, prefix, next(root for root, _, files in os.walk(prefix) if "torc.pc" in files)
 
 
+def write(path, text):
+    with open(path, "w", encoding="utf-8") as out:
+        out.write(text)
+
+
 def write_app(folder):
-    with open(os.path.join(folder, "app.c"), "w", encoding="utf-8") as out:
-        out.write(bytes_program())
+    write(os.path.join(folder, "app.c"), bytes_program())
 
 
 def calls(app, library=None):
@@ -66,14 +76,14 @@ def test_pkg_config():
         app, env = os.path.join(folder, "app"), {**os.environ, "PKG_CONFIG_PATH": pc}
         flags = sh(["pkg-config", "--cflags", "--libs", "torc"], env=env).split()
         check(not [f for f in flags if f.startswith("-l") and f != "-ltorc"], f"the shared library alone: {flags}")
-        sh(["cc", app + ".c", "-o", app, *flags])
+        (lines,) = [text for text in blocks("docs/guide/building.md", "sh") if "pkg-config" in text]
+        shared, static = lines.splitlines()
+        sh(["sh", "-ec", shared], cwd=folder, env=env)
         calls(app, os.path.dirname(pc))
-        flags = sh(["pkg-config", "--static", "--cflags", "--libs", "torc"], env=env).split()
-        # -static: no library of the system is shared either.
-        sh(["cc", "-static", app + ".c", "-o", app + "-static", *flags])
-        check("no version information" not in sh(["readelf", "-d", app + "-static"]), "static")
-        check("NEEDED" not in sh(["readelf", "-d", app + "-static"]), "a static program needs no library")
-        calls(app + "-static")
+        sh(["sh", "-ec", static], cwd=folder, env=env)  # no library of the system is shared either
+        check("no version information" not in sh(["readelf", "-d", app]), "static")
+        check("NEEDED" not in sh(["readelf", "-d", app]), "a static program needs no library")
+        calls(app)
 
 
 def test_find_package():
@@ -103,19 +113,22 @@ def test_json():
                                   timeout=WAIT, check=False, **settings)
             check(done.stdout == '2 bytes\n{\n  "oInt32": 5\n}\n', f"{how}: {done}")
 
-        with open(os.path.join(SOURCE, "docs", "guide", "json.md"), encoding="utf-8") as guide:
-            text = guide.read()
-        line = re.search(r"```sh\n(cc .*?)\n", text)[1]
-        sh(["sh", "-ec", line.replace("-o json", f"-o {app}")], cwd=os.path.dirname(example), env=env)
-        play("shared", env={**os.environ, "LD_LIBRARY_PATH": library})
+        there = {**env, "LD_LIBRARY_PATH": library}
+        shutil.copy(example, folder)
+        write(os.path.join(folder, "shop.proto"), SHOP)
+        (lines,) = blocks("docs/guide/json.md", "sh")
+        if not shutil.which("protoc"):
+            lines = lines.partition("\n")[0]
+        printed = sh(["sh", "-ec", lines], cwd=folder, env=there)
+        check(not shutil.which("protoc") or json.loads(printed.partition("\n")[2]) == {"id": "7", "price": {"units": "12"}}, printed)
+        play("shared", env=there)
         static = sh(["pkg-config", "--static", "--cflags", "--libs", "torc-json"], env=env).split()
         archives = {f"-l{name}": os.path.join(library, f"lib{name}.a") for name in ("torc-json", "torc")}
         sh(["cc", example, "-o", app, *[archives.get(f, f) for f in static]])
         play("static")
         with open(os.path.join(folder, "CMakeLists.txt"), "w", encoding="utf-8") as out:
-            project_lines = re.search(r"```cmake\n(.*?)```", text, re.S)[1]
+            (project_lines,) = blocks("docs/guide/json.md", "cmake")
             out.write(f"cmake_minimum_required(VERSION 3.18)\nproject(json C)\n{project_lines}")
-        shutil.copy(example, folder)
         sh(["cmake", "-S", folder, "-B", os.path.join(folder, "b"), f"-DCMAKE_PREFIX_PATH={prefix}"])
         sh(["cmake", "--build", os.path.join(folder, "b")])
         app = os.path.join(folder, "b", "json")
@@ -133,8 +146,7 @@ def test_testing():
         there = {**os.environ, "LD_LIBRARY_PATH": library}
         flags = sh(["pkg-config", "--cflags", "--libs", "torc-testing"], env=env).split()
         check([f for f in flags if f.startswith("-l")] == ["-ltorc-testing"], f"one library: {flags}")
-        with open(os.path.join(SOURCE, "docs", "guide", "testing.md"), encoding="utf-8") as guide:
-            line, project_lines = re.search(r"```sh\n(cc .*?)\n```\n\n```cmake\n(.*?)```", guide.read(), re.S).groups()
+        line, project_lines = blocks("docs/guide/testing.md", "sh", "cmake")
         app = os.path.join(folder, "orders_test")
         sh(["sh", "-ec", line.replace("-o orders_test", f"-o {app}")], cwd=example, env=env)
         check(sh([app], env=there) == "OK\n", "shared")

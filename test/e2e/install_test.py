@@ -7,7 +7,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
-from support.kit import BUILD, SOURCE, WAIT, check, free_address, main, bytes_program, readme_program, running
+from support.kit import BUILD, SOURCE, WAIT, blocks, check, free_address, main, bytes_program, readme_program, running
 
 SANITIZED = bool(os.environ.get("TORC_SANITIZE"))
 
@@ -68,7 +68,7 @@ def test_readme_typed_program():
     check(text.index(program) == text.index("```c\n") + 5, "the typed program is the first")
     lines = program.strip().splitlines()
     check(len(lines) <= 20, f"{len(lines)} lines")
-    built = "".join(f"{line}\n" for line in re.findall(r"(?m)^    ((?:protoc|cc) .*)$", text) if "torc" in line)
+    built = "".join(f"{line}\n" for line in re.findall(r"(?m)^((?:protoc|cc) .*)$", text) if "torc" in line)
     check(built.count("\n") == 2, f"two lines build it: {built}")
     if SANITIZED:
         return  # an application is not linked with the sanitizers' runtime
@@ -106,6 +106,25 @@ def test_guide():
                 out.write(text.replace("localhost:50051", address))
         sh(["sh", "-ec", steps[2][1]], cwd=folder, env=env)
         check(sh(["./app"], cwd=folder, env=env) == "world\n", "the backend's echo greets with the name")
+
+
+def test_quickstart():
+    """The commands of docs/guide/quickstart.md behind the installation, with ports that are free."""
+    if SANITIZED:
+        return  # an application is not linked with the sanitizers' runtime
+    plain, typed = (text for text in blocks("docs/guide/quickstart.md", "sh") if "git clone" not in text)
+    with tempfile.TemporaryDirectory() as folder:
+        work = shutil.copytree(os.path.join(SOURCE, "examples", "helloworld"), os.path.join(folder, "helloworld"))
+        env = installed(os.path.join(folder, "prefix"))
+        with open(os.path.join(work, "app.c"), "w", encoding="utf-8") as out:
+            out.write(bytes_program())
+        for text, last, says in ((plain, "./app ", "hello"), (typed, "torc call ", "Hello, you")):
+            address = free_address()
+            lines = re.sub(r"127\.0\.0\.1:\d+", address, text)
+            # A server may take a moment to listen.
+            lines = re.sub(f"(?m)^({last}.*)$", r"trap 'kill $!' EXIT; until \1 2>why; do grep refused why; done", lines)
+            printed = sh(["sh", "-ec", lines], cwd=work, env=env)
+            check(says in printed, f"{lines}: {printed}")
 
 
 KEEPS_ITS_CHANNEL = r"""
@@ -171,4 +190,4 @@ def test_examples_say_why():
             check("DEADLINE_EXCEEDED" not in said and "success" not in said, f"{name} {target}: {said}")
 
 
-main(test_readme_program, test_readme_typed_program, test_guide, test_a_kept_channel_is_no_leak, test_examples, test_examples_say_why)
+main(test_readme_program, test_readme_typed_program, test_guide, test_quickstart, test_a_kept_channel_is_no_leak, test_examples, test_examples_say_why)

@@ -1,14 +1,13 @@
 """Projects of meson that use the installed Torc: the lines of docs/guide/building.md with the shared and with the static library, and
 examples/helloworld, whose code protoc-gen-torc writes again when the .proto changed."""
 import os
-import re
 import shutil
 import subprocess
 import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
-from support.kit import BUILD, SOURCE, WAIT, check, main, bytes_program, running
+from support.kit import BUILD, SOURCE, WAIT, blocks, check, main, bytes_program, running
 
 
 def sh(*args, **kwargs):
@@ -34,10 +33,9 @@ def built(project, env, *options):
 
 def shown_lines():
     """The two lines that docs/guide/building.md shows."""
-    with open(os.path.join(SOURCE, "docs", "guide", "building.md"), encoding="utf-8") as page:
-        lines = re.findall(r"^    (torc = dependency\(.*|executable\('app'.*)$", page.read(), re.M)
-    check(len(lines) == 2, f"docs/guide/building.md: {lines}")
-    return lines
+    (text,) = blocks("docs/guide/building.md", "meson")
+    check(text.count("\n") == 2, f"docs/guide/building.md: {text}")
+    return text.splitlines()
 
 
 def test_library():

@@ -27,10 +27,10 @@ exec "{torc}" "$@"
 
 
 def blocks():
-    """The indented blocks that run the command; the line before each."""
+    """The blocks that run the command; the line before each."""
     with open(os.path.join(SOURCE, "README.md"), encoding="utf-8") as readme:
-        found = re.findall(r"(?m)^([^\n]+)\n\n((?:    [^\n]+\n)+)", readme.read())
-    return {before: re.sub(r"(?m)^    ", "", text) for before, text in found if "build/torc" in text}
+        found = re.findall(r"^([^\n]+)\n\n<!--[^\n]*\n```sh\n(.*?)^```", readme.read(), re.M | re.S)
+    return {before: text for before, text in found if "build/torc" in text}
 
 
 def paste(text, slow, files=None):

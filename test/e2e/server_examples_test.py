@@ -95,7 +95,7 @@ def test_guide():
         return  # an application is not linked with the sanitizers' runtime
     with open(os.path.join(SOURCE, "docs", "guide", "servers.md"), encoding="utf-8") as guide:
         blocks = re.findall(r"^```(\w+)\n(.*?)^```", guide.read(), re.S | re.M)
-    steps, fragments = blocks[:3], [text for kind, text in blocks[3:] if kind == "c"]
+    steps = blocks[:3]
     check([kind for kind, _ in steps] == ["proto", "c", "sh"], f"three steps: {steps}")
     (_, proto), (_, program), (_, build) = steps
     check(program.count("\n") <= 40, f"{program.count(chr(10))} lines")
@@ -111,10 +111,6 @@ def test_guide():
         lines, started = build.rstrip("\n").rsplit("\n", 1)
         check(started == "./server", started)
         subprocess.run(["sh", "-ec", lines], cwd=folder, env=env, check=True, timeout=WAIT)
-        for text in fragments:  # later pieces of the guide: they compile in a function
-            source = f"#include <torc/torc.h>\nvoid f(torc_error *error);\nvoid f(torc_error *error)\n{{\n{text}\n(void)server;\n}}\n"
-            subprocess.run(["sh", "-c", "cc -xc -Wall -Werror -fsyntax-only $(pkg-config --cflags torc) -"], input=source, text=True, env=env, check=True,
-                           timeout=WAIT)
         with serving("./server", cwd=folder, env=env) as address:
             # HelloRequest {name: "world"}; HelloReply {message: "Hello, world"}
             (done,), _ = calls(address, "helloworld.Greeter/SayHello", "--data-hex", "0a05776f726c64")

@@ -8,7 +8,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
-from support.kit import BUILD, SOURCE, WAIT, check, main, bytes_program, running
+from support.kit import BUILD, SOURCE, WAIT, blocks, check, main, bytes_program, running
 
 TREE = os.path.join(BUILD, "small")
 LIMIT = 350_000
@@ -29,7 +29,9 @@ def library(kind):
 
 def test_build():
     generator = ["-G", "Ninja"] if shutil.which("ninja") else []
-    sh("cmake", "-S", SOURCE, "-B", TREE, *generator, "-DCMAKE_BUILD_TYPE=MinSizeRel", "-DTORC_XDS=OFF", "-DTORC_TLS=OFF", "-DTORC_SERVERS=OFF")
+    (options,) = [text.split()[3:] for text in blocks("docs/guide/building.md", "sh") if text.startswith("cmake -B build -D")]
+    check(len(options) == 4, f"docs/guide/building.md: {options}")
+    sh("cmake", "-S", SOURCE, "-B", TREE, *generator, *options)
     sh("cmake", "--build", TREE, "-j", str(os.cpu_count()), "--target", "torc_shared", "torc_static")
 
 

@@ -42,6 +42,12 @@ def bytes_program():
     return page_program("docs/guide/quickstart.md", "torc_unary(")
 
 
+def blocks(page, *kinds):
+    """The blocks of code of a page of the repository, in their order: those of the kinds ("c", "sh")."""
+    with open(os.path.join(SOURCE, page), encoding="utf-8") as file:
+        return [text for kind, text in re.findall(r"^```(\w+)\n(.*?)^```$", file.read(), re.S | re.M) if kind in kinds]
+
+
 def case(name):
     """Records that the running test asserts a row of test/cases.md, as TC_CASE does in C. Stands at the top of the test."""
     directory = os.environ.get("TC_CASE_DIR")

@@ -1,0 +1,94 @@
+"""Every block of C in README and docs compiles without a warning: programs as they stand, fragments in a function, behind the declarations
+of names that a page leaves to its reader. Blocks of JSON are JSON, and the bootstrap of docs/operations/xds.md is one."""
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
+from support.kit import BUILD, SOURCE, TORC, WAIT, blocks, check, main
+
+# What the reader of a page has: declarations, and the names in the function around its fragments.
+READER = {
+    "docs/guide/connections.md": ("void start_connecting(void *arg, const char *address, torc_dial *dial);",
+                                  "torc_dial *dial, int fd, const torc_error *error"),
+    "docs/guide/interceptors.md": ("void start_to_ask(void *arg, const char *method, torc_pending *pending);", "torc_credentials *credentials"),
+    "docs/guide/servers.md": ('#include "helloworld.torc.h"', "torc_server *server, torc_server_call *call, torc_error *error"),
+    "docs/guide/stubs.md": ('#include "google/rpc/error_details.pb-c.h"\n#include "helloworld.torc.h"',
+                            "torc_server_call *call, const torc_result *result, torc_arena *arena"),
+    "docs/guide/testing.md": ("int order_find(torc_channel *shop, const char *id, char *text);\nvoid sleep_really(int64_t ms);\n"
+                              "extern torc_testing *world;", "char *text, const char *mesh, const char *one_endpoint"),
+    "docs/operations/xds.md": ("", "torc_server *server, torc_error *error"),
+}
+# Compiled, and played, by test/unit/lb/policies/example_test.c (lint_example_policy).
+ELSEWHERE = {"docs/internals/adding-a-policy.md"}
+HEADERS = "#include <assert.h>\n#include <stdio.h>\n#include <string.h>\n#include <time.h>\n#include <torc/torc.h>\n#include <torc/testing.h>\n"
+FUNCTION = re.compile(r"^static [^;{}]*\)[^\n;]*\n?\{(?:[^\n]*\}|.*?^\})[^\n]*\n", re.S | re.M)
+
+
+def pages():
+    names = sorted(path.relative_to(SOURCE).as_posix() for path in pathlib.Path(SOURCE, "docs").rglob("*.md"))
+    return ["README.md", *names]
+
+
+def as_source(page, text):
+    """The block as a file of C. Functions of a fragment stand before the function that has its statements; lines of "..." stand for the
+    reader's own."""
+    if "#include" in text:
+        return text
+    declarations, parameters = READER[page]
+    text = re.sub(r"^\.\.\.$", "", text, flags=re.M)
+    functions = "".join(FUNCTION.findall(text))
+    head = f"void fragment({parameters or 'void'})"
+    # A block of its own: a fragment may declare what another one of the page gets.
+    return f"{HEADERS}{declarations}\n{functions}\n{head};\n{head}\n{{\n{{\n{FUNCTION.sub('', text)}\n}}\n}}\n"
+
+
+def generated(folder):
+    """What protoc-gen-torc writes for the .proto files of the pages, and of examples/errors."""
+    errors = os.path.join(SOURCE, "examples", "errors")
+    protos = {"order.proto": blocks("docs/guide/stubs.md", "proto")[1], "helloworld.proto": blocks("docs/guide/stubs.md", "proto")[0]}
+    for name, text in protos.items():
+        pathlib.Path(folder, name).write_text(text, encoding="utf-8")
+    imports = [folder, errors, os.path.join(SOURCE, "proto")]
+    done = subprocess.run(["protoc", f"--plugin=protoc-gen-torc={BUILD}/protoc-gen-torc", f"--torc_out=messages,reflection:{folder}",
+                           *(f"-I{name}" for name in imports), *protos, "google/rpc/error_details.proto", "google/protobuf/timestamp.proto",
+                           "google/protobuf/duration.proto"], capture_output=True, text=True, timeout=WAIT, check=False)
+    check(done.returncode == 0, done.stderr)
+
+
+def test_c():
+    count, faults = 0, []
+    with tempfile.TemporaryDirectory() as folder:
+        generated(folder)
+        for page in pages():
+            for text in blocks(page, "c") if page not in ELSEWHERE else []:
+                source = as_source(page, text)
+                # A fragment shows functions and names that nothing in it uses.
+                done = subprocess.run(["cc", "-xc", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-Wno-unused", "-Wno-unused-parameter", "-fsyntax-only",
+                                       "-I", folder, "-I", os.path.join(SOURCE, "include"), "-"],
+                                      input=source, capture_output=True, text=True, timeout=WAIT, check=False)
+                faults += [f"{page}:\n{source}\n{done.stderr}"] * (done.returncode != 0)
+                count += 1
+    check(not faults, "\n".join(faults))
+    check(count > 20, f"{count} blocks")
+    print(f"{count} blocks of C")
+
+
+def test_json():
+    for page in pages():
+        for text in blocks(page, "json"):
+            json.loads(text)
+    (text,) = blocks("docs/operations/xds.md", "json")
+    done = subprocess.run([TORC, "bootstrap", "--check", "-"], input=text, capture_output=True, text=True, timeout=WAIT, check=False)
+    check(done.returncode == 0 and "good: 1 server" in done.stdout, str(done))
+
+
+if not shutil.which("protoc"):
+    print("protoc is not installed")
+    sys.exit(77)
+main(test_c, test_json)
