@@ -14,20 +14,32 @@ from support.kit import BUILD, SOURCE, TORC, WAIT, blocks, check, main
 
 # What the reader of a page has: declarations, and the names in the function around its fragments.
 READER = {
+    "docs/guide/calls.md": ("void use(const void *data, size_t size);",
+                            "torc_channel *channel, const void *request, size_t size, torc_error *error, int code, "
+                            "struct torc_call_options options"),
     "docs/guide/connections.md": ("void start_connecting(void *arg, const char *address, torc_dial *dial);",
                                   "torc_dial *dial, int fd, const torc_error *error"),
+    "docs/guide/deadlines.md": ("", "torc_credentials *credentials, torc_channel *channel, const char *method, const void *request, size_t size, "
+                                "struct torc_call_options options, torc_result **results, torc_server_call *call, torc_error *error, "
+                                "const char *service_config"),
     "docs/guide/interceptors.md": ("void start_to_ask(void *arg, const char *method, torc_pending *pending);", "torc_credentials *credentials"),
+    "docs/guide/lb-policy.md": ("", "torc_credentials *credentials, torc_error *error"),
     "docs/guide/servers.md": ('#include "helloworld.torc.h"', "torc_server *server, torc_server_call *call, torc_error *error"),
     "docs/guide/stubs.md": ('#include "google/rpc/error_details.pb-c.h"\n#include "helloworld.torc.h"',
                             "torc_server_call *call, const torc_result *result, torc_arena *arena"),
     "docs/guide/testing.md": ("int order_find(torc_channel *shop, const char *id, char *text);\nvoid sleep_really(int64_t ms);\n"
                               "extern torc_testing *world;", "char *text, const char *mesh, const char *one_endpoint"),
+    "docs/guide/threads.md": ("#include <sys/epoll.h>\nvoid count(void *counter);",
+                              "torc_runtime *runtime, void *counter, torc_error *error, int epoll, int done, torc_runtime **runtimes, "
+                              "torc_channel **channels"),
     "docs/operations/xds.md": ("", "torc_server *server, torc_error *error"),
 }
 # Compiled, and played, by test/unit/lb/policies/example_test.c (lint_example_policy).
 ELSEWHERE = {"docs/internals/adding-a-policy.md"}
-HEADERS = "#include <assert.h>\n#include <stdio.h>\n#include <string.h>\n#include <time.h>\n#include <torc/torc.h>\n#include <torc/testing.h>\n"
-FUNCTION = re.compile(r"^static [^;{}]*\)[^\n;]*\n?\{(?:[^\n]*\}|.*?^\})[^\n]*\n", re.S | re.M)
+HEADERS = "#include <assert.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n#include <time.h>\n#include <torc/torc.h>\n#include <torc/testing.h>\n"
+FUNCTION = r"^static [^;{}]*\)[^\n;]*\n?\{(?:[^\n]*\}|.*?^\})[^\n]*\n"
+TYPE = r"^(?:struct \w+|enum) \{(?:[^\n]*\}|.*?^\});\n"
+OUTSIDE = re.compile(f"{TYPE}|{FUNCTION}", re.S | re.M)
 
 
 def pages():
@@ -36,16 +48,16 @@ def pages():
 
 
 def as_source(page, text):
-    """The block as a file of C. Functions of a fragment stand before the function that has its statements; lines of "..." stand for the
+    """The block as a file of C. Types and functions of a fragment stand before the function that has its statements; lines of "..." stand for the
     reader's own."""
     if "#include" in text:
         return text
     declarations, parameters = READER[page]
     text = re.sub(r"^\.\.\.$", "", text, flags=re.M)
-    functions = "".join(FUNCTION.findall(text))
+    functions = "".join(OUTSIDE.findall(text))
     head = f"void fragment({parameters or 'void'})"
     # A block of its own: a fragment may declare what another one of the page gets.
-    return f"{HEADERS}{declarations}\n{functions}\n{head};\n{head}\n{{\n{{\n{FUNCTION.sub('', text)}\n}}\n}}\n"
+    return f"{HEADERS}{declarations}\n{functions}\n{head};\n{head}\n{{\n{{\n{OUTSIDE.sub('', text)}\n}}\n}}\n"
 
 
 def generated(folder):
