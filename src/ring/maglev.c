@@ -62,7 +62,7 @@ struct claim {
 };
 
 /* An item, in the order of keys. */
-struct host {
+struct claimant {
     struct claim claim;
     double weight, target;
 };
@@ -72,7 +72,7 @@ struct maglev_build {
     uint32_t left; /* free slots */
     uint64_t *taken;
     struct path *paths;
-    struct host *hosts;
+    struct claimant *hosts;
     struct claim *claims; /* of one round or several, in their order */
     size_t n;
     double largest;
@@ -135,7 +135,7 @@ static void build_sort_hosts(struct maglev_build *b, const struct tc_ring_item *
         struct tc_slice key = order[i].item->key;
         bool same = i > 0 && tc_slice_eq(key, order[i - 1].item->key);
         uint32_t item = (uint32_t)(order[i].item - items);
-        b->hosts[i] = (struct host){{item, same ? b->hosts[i - 1].claim.path : (uint32_t)i}, weights[item], 0};
+        b->hosts[i] = (struct claimant){{item, same ? b->hosts[i - 1].claim.path : (uint32_t)i}, weights[item], 0};
         b->even = b->even && weights[item] == weights[0];
         b->largest = TC_MAX(b->largest, weights[item]);
         b->paths[i].at = (uint32_t)(XXH64(key.data, key.len, 0) % size);
@@ -287,7 +287,7 @@ static size_t build_round(struct maglev_build *b, uint64_t round, size_t n)
 {
     struct claim *claims = b->claims;
     double largest = b->largest;
-    for (struct host *h = b->hosts; h < b->hosts + b->n; h++) {
+    for (struct claimant *h = b->hosts; h < b->hosts + b->n; h++) {
         bool does = !((double)round * h->weight < h->target);
         h->target += does ? largest : 0;
         claims[n] = h->claim;
@@ -310,7 +310,7 @@ static void build_in_rounds(struct maglev_build *b)
 }
 
 /* Returns the first round after `round` in which the host claims a slot; UINT32_MAX for one that never comes. */
-static uint32_t host_next_round(const struct host *h, uint32_t round)
+static uint32_t host_next_round(const struct claimant *h, uint32_t round)
 {
     double quotient = h->target / h->weight; /* at most one round away, and rounds are at most some millions */
     if (quotient >= UINT32_MAX - 2.0)
@@ -329,7 +329,7 @@ static void build_by_heap(struct maglev_build *b)
     for (size_t i = 0; i < b->n; i++)
         heap[i] = (uint64_t)1 << 32 | i;
     while (b->left) {
-        struct host *h = &b->hosts[(uint32_t)heap[0]];
+        struct claimant *h = &b->hosts[(uint32_t)heap[0]];
         build_claim(b, &h->claim, 1);
         h->target += b->largest;
         uint64_t moved = (uint64_t)host_next_round(h, (uint32_t)(heap[0] >> 32)) << 32 | (uint32_t)heap[0];

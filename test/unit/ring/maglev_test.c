@@ -255,8 +255,8 @@ static void table_make(const struct hosts *h, uint32_t size, uint32_t *table)
         }
 }
 
-/* As many hosts as are advanced together, fewer, and more than a table has slots; keys that begin alike, short ones, and
- * keys that several hosts have. */
+/* As many hosts as are advanced together, fewer, and more than a table has slots; keys that begin alike, short keys,
+ * and keys that several hosts have. */
 static void tables_of_the_plain_construction(void **state)
 {
     TC_CASE(MG19);
