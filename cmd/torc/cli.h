@@ -72,8 +72,8 @@ void cli_verbose(int level);
 bool cli_colour(void);
 /* "412 us", "1.3 ms", "2.0 s" */
 void cli_format_us(struct tc_buf *out, uint64_t us);
-/* Appends foreign text for people: control characters as \u001b, each byte that is not UTF-8 as U+FFFD. JSON stays
- * JSON. */
+/* Appends foreign text for people: control characters and marks of direction as \u001b, each byte that is not UTF-8 as
+ * U+FFFD. JSON stays JSON. */
 void cli_append_shown(struct tc_buf *out, const char *data, size_t len);
 /* Appends foreign text of several lines, each as cli_append_shown shows it. */
 void cli_append_lines(struct tc_buf *out, const char *text);

@@ -11,13 +11,18 @@ static size_t character(const char *p, size_t left)
     return n <= left && tc_utf8_valid(tc_slice_of(p, n)) ? n : 0;
 }
 
-/* Returns the code of a control character (C0, DEL, C1: 0x9b begins a sequence, as ESC [ does), or -1. */
+/* Returns the code of a control character, or -1: C0, DEL, C1 (0x9b begins a sequence, as ESC [ does), separators of
+ * lines, and the marks of direction, which make a terminal show text in another order than it has. */
 static int control(const char *p, size_t n)
 {
-    unsigned char c = (unsigned char)p[0];
-    if (n == 1)
-        return c < 0x20 || c == 0x7f ? c : -1;
-    return c == 0xc2 && (unsigned char)p[1] < 0xa0 ? (unsigned char)p[1] : -1;
+    const unsigned char *u = (const unsigned char *)p;
+    int code = n == 1   ? u[0]
+               : n == 2 ? (u[0] & 0x1f) << 6 | (u[1] & 0x3f)
+               : n == 3 ? (u[0] & 0x0f) << 12 | (u[1] & 0x3f) << 6 | (u[2] & 0x3f)
+                        : 0x10000;
+    bool acts = code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x61c || code == 0x200e || code == 0x200f ||
+                (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
+    return acts ? code : -1;
 }
 
 static void append(struct tc_buf *out, const char *data, size_t len, bool quoted)

@@ -11,7 +11,7 @@ from support.kit import check, main, run, running
 
 METHOD = "torc.test.Backend/Echo"
 HEADERS, SETTINGS = 1, 4
-MESSAGE = b"%1B[2Jone%0Atwo%9B%C2%9Bthree \xc3\xa9%FF"
+MESSAGE = b"%1B[2Jone%0Atwo%9B%C2%9Bthree \xc3\xa9%FF%E2%80%AEback%E2%81%A6%D8%9C%E2%80%A8"
 
 
 def frame(kind, flags, stream, payload=b""):
@@ -62,6 +62,7 @@ def test_a_status_cannot_act_on_the_terminal():
     printable(done.stdout)
     check("INTERNAL" in done.stdout and done.stdout.count("\n") == 1, done.stdout)
     check("\\u001b[2Jone\\u000atwo" in done.stdout and "\\u009bthree é" in done.stdout, done.stdout)
+    check("\\u202eback\\u2066\\u061c\\u2028" in done.stdout, done.stdout)
     printable(run("call", "--explain", server.address, METHOD, status=1).stdout)
 
 
