@@ -23,6 +23,12 @@ static bool cluster_takes_next(const char *cluster, const char *letters)
     return false;
 }
 
+/* Returns true for a letter of another tool with a number behind it, as in "-t2". */
+static bool is_letter_with_number(const char *text, const char *name)
+{
+    return !name[1] && text[0] == name[0] && text[1] >= '0' && text[1] <= '9';
+}
+
 int cli_long_options(const char *command, int argc, char **argv, const char *letters, const struct option *options,
                      const struct cli_foreign *foreign)
 {
@@ -34,7 +40,7 @@ int cli_long_options(const char *command, int argc, char **argv, const char *let
         struct tc_slice name = tc_slice_of(text, strcspn(text, "="));
         const struct option *option = is_long || name.len > 1 ? find_option(options, name) : NULL;
         for (const struct cli_foreign *f = foreign; f && f->name && !option; f++)
-            if (tc_slice_eq_str(name, f->name))
+            if (tc_slice_eq_str(name, f->name) || (!is_long && is_letter_with_number(text, f->name)))
                 return cli_usage(command, "option '%s': %s", argv[i], f->hint);
         if (!option && is_long)
             return cli_usage(command, "unknown option '%s'", argv[i]);

@@ -169,6 +169,7 @@ def test_stages():
         check([row["calls"] for row in rows] == [10, 30, 0] and rows[1]["seconds"] < 10 and rows[2]["seconds"] == 0, str(rows))
         text = run("bench", "--stage", "100/100ms,200/100ms", "--report", "csv=-", address, METHOD).stdout
         check("stage" in text and "a second" in text and "not begun" in text and 'stage,"2: 200/0.1s",20,0,200.0,' in text, text)
+        check([words[1] for words in map(str.split, text.splitlines()) if words[:1] == ["all"]] == ["30"], f"a total: {text}")
         check("stages" not in bench("-n", "1", address, METHOD), "none without --stage")
         check(backend.stop() == 0, "the backend ends well")
         requests = json.loads([line for line in backend.rest() if line.startswith("{")][0])["backend"]["requests"]
@@ -663,12 +664,25 @@ def test_wrong_requests():
                        (("--stage", "0/1s"), "--stage: no stage has a load"), (("--stage", "1/1s", "--rps", "1"), "--rps and --stage contradict"),
                        (("--stage", "1/1s", "--duration", "1s"), "--duration and --stage contradict"),
                        (("--stage", "c=1/1s", "-c", "1"), "-c and --stage c= contradict"), (("--stage", "0..1/1s", "--warmup", "1s"), "--warmup is load as"),
-                       (("--total", "3"), "use --count"), (("--insecure",), "--plaintext")):
+                       (("--total", "3"), "use --count"), (("-z", "5s"), "option '-z': use --duration"), (("-t2", "-c100"), "option '-t2': use --deadline"), (("-t", "5"), "option '-t': use --deadline"),
+                       (("-m", "{}"), "option '-m': use -H"), (("--load-schedule", "step"), "use --stage 100..1000/30s"),
+                       (("--count-errors",), "RPCs that failed are always in the latencies"), (("--stream-call-count", "3"), "use --call-count"),
+                       (("-H", "user: {{.RequestNumber}}"), "-H: '{{.RequestNumber}}' is a template of ghz"),
+                       (("-H", "user: a{{ randomInt 1 9 }}b"), "-H: '{{ randomInt 1 9 }}' is a template of ghz"), (("--insecure",), "--plaintext")):
         done = run("bench", *args, "127.0.0.1:1", METHOD, status=2)
         check(what in done.stderr and done.stderr.count("\n") == 1 and not done.stdout, f"{args}: {done}")
     with running("backend") as backend:
-        said = run("bench", "-d", "<{str:}>", backend.listening(), METHOD, status=2).stderr
+        address = backend.listening()
+        said = run("bench", "-d", "<{str:}>", address, METHOD, status=2).stderr
         check("-d: '{str:}' is not a placeholder" in said, said)
+        said = run("bench", "-d", "a{{newUUID}}", address, METHOD, status=2).stderr
+        check("-d: '{{newUUID}}' is a template of ghz" in said, said)
+        for more in ((), ("--data-file", "-")):
+            said = run("bench", *(more or ("-d", '[ {"id": 1}]')), address, METHOD, stdin='[\n{"id": 1}]', status=2).stderr
+            check("-d: requests are written one after the other" in said, said)
+        check(bench("-n", "1", "-d", '[{"id": 1}]', "--raw", address, METHOD)["ok"] == 1, "bytes")
+        for text in ("[", "[]", "[1]", "{{.name}}", "{{", "{{.", "{{ }}", "{{}}", "}}{{"):
+            check(bench("-n", "1", "-d", text, address, METHOD)["ok"] == 1, f"{text} is nobody's")
 
 
 main(test_closed_loop, test_open_loop, test_stages, test_stages_from_the_intended_start, test_extreme_rates, test_latency_from_the_intended_start, test_failures,

@@ -140,20 +140,21 @@ static void append_rows(const struct bench *b, const struct bench_rows *rows, en
                         struct tc_buf *out)
 {
     size_t n;
-    const struct bench_row *row = bench_rows_of(rows, scope, &n);
+    const struct bench_row *first = bench_rows_of(rows, scope, &n);
     struct tc_buf name = {0};
     if (n)
         tc_buf_printf(out,
                       "<h2>%s</h2>\n<div><table>\n<tr><th></th><th>calls</th><th>share</th><th>a second</th>"
                       "<th>errors</th><th>p50</th><th>p99</th><th>max</th>%s</tr>\n",
                       title, scope == BENCH_STAGE ? "<th>not begun</th>" : "");
-    for (size_t i = 0; i < n; i++, row++) {
+    for (size_t i = 0; i < n + (n && scope == BENCH_STAGE); i++) { /* stages have a total */
+        const struct bench_row *row = i < n ? first + i : rows->list.data;
         const struct bench_counts *c = row->counts;
         uint64_t errors = c->calls - bench_ok(c);
         tc_buf_clear(&name);
         bench_row_append_name(row, &name);
         tc_buf_append_str(out, "<tr><td>");
-        cli_xml_text(out, name.len ? tc_buf_cstr(&name) : "none reached");
+        cli_xml_text(out, name.len ? tc_buf_cstr(&name) : i < n ? "none reached" : "all");
         tc_buf_printf(out, "</td><td>%llu</td><td>%.1f %%</td><td>%.1f</td><td%s>%llu</td>",
                       (unsigned long long)c->calls, bench_percent(b, c->calls), bench_rate(row),
                       errors ? " class=\"bad\"" : "", (unsigned long long)errors);

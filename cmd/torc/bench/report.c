@@ -137,25 +137,27 @@ static void append_table(const struct bench *b, const struct bench_rows *all, en
     const struct bench_row *rows = bench_rows_of(all, scope, &n);
     struct tc_buf scratch = {0};
     int width = 22;
-    bool stages = scope == BENCH_STAGE;
+    bool stages = n && scope == BENCH_STAGE;
     for (size_t i = 0; i < n; i++)
         width = TC_MAX(width, (int)TC_MIN(strlen(rows[i].name), (size_t)60));
     if (n)
         tc_buf_printf(out, "%-10s %-*s %10s %8s %8s %10s %10s%s\n", bench_scope_names[scope], width, "", "calls",
                       stages ? "a second" : "share", "errors", "p50", "p99", stages ? "  not begun" : "");
-    for (size_t i = 0; i < n; i++) {
-        const struct bench_counts *c = rows[i].counts;
-        tc_buf_printf(out, "%-10s %-*s %10llu", "", width,
-                      *rows[i].name ? cli_shown(&scratch, rows[i].name) : "none reached", (unsigned long long)c->calls);
+    for (size_t i = 0; i < n + stages; i++) { /* stages have a total */
+        const struct bench_row *row = i < n ? &rows[i] : all->list.data;
+        const struct bench_counts *c = row->counts;
+        const char *unnamed = i < n ? "none reached" : "all";
+        tc_buf_printf(out, "%-10s %-*s %10llu", "", width, *row->name ? cli_shown(&scratch, row->name) : unnamed,
+                      (unsigned long long)c->calls);
         if (stages)
-            tc_buf_printf(out, " %8.1f", bench_rate(&rows[i]));
+            tc_buf_printf(out, " %8.1f", bench_rate(row));
         else
             tc_buf_printf(out, " %6.1f %%", bench_percent(b, c->calls));
         tc_buf_printf(out, " %8llu", (unsigned long long)(c->calls - bench_ok(c)));
         append_time(out, histogram_at(&c->latency_ns, 0.5));
         append_time(out, histogram_at(&c->latency_ns, 0.99));
         if (stages)
-            tc_buf_printf(out, " %10llu", (unsigned long long)rows[i].not_started);
+            tc_buf_printf(out, " %10llu", (unsigned long long)row->not_started);
         tc_buf_append_char(out, '\n');
     }
     tc_buf_fini(&scratch);

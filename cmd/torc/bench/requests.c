@@ -1,7 +1,8 @@
 /* torc bench: what RPCs send.
  *
  * The bytes of a request without placeholders are made once, before the clock starts. For a request with placeholders
- * each RPC makes its own bytes, which counts in its CPU time: the text is filled in and, with types, read as JSON. */
+ * each RPC makes its own bytes, which counts in its CPU time: the text is filled in and, with types, read as JSON.
+ * Options about messages are checked here, where the method's type is known. */
 #include "base/clock.h"
 #include "base/mem.h"
 #include "bench/bench.h"
@@ -90,6 +91,15 @@ static int set_each(struct bench *b)
     return 0;
 }
 
+/* Returns true for a list of JSON objects, as ghz takes several requests. */
+static bool is_list(struct tc_slice text)
+{
+    size_t i = 1;
+    while (i < text.len && strchr(" \t\r\n", text.data[i]))
+        i++;
+    return i < text.len && text.data[0] == '[' && text.data[i] == '{';
+}
+
 int bench_requests_read(struct bench *b)
 {
     struct request_args *a = &b->args.request;
@@ -99,6 +109,8 @@ int bench_requests_read(struct bench *b)
     if (a->kind == REQUEST_STDIN && (rc = cli_read_file(NAME, "-", &a->data)) != 0)
         return rc;
     q->json = request_is_typed_data(a, b->types.method);
+    if (!a->raw && a->kind != REQUEST_HEX && is_list(tc_buf_slice(&a->data)))
+        return cli_usage(NAME, "-d: requests are written one after the other, and not as a list; --raw: it is bytes");
     if (b->args.has_payload && q->json)
         return cli_usage(NAME, "--payload goes with bytes: with types use -d");
     if (a->kind == REQUEST_NONE)

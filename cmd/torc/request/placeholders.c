@@ -1,5 +1,8 @@
-/* Placeholders in braces. JSON is full of braces: a placeholder is a brace, letters, and then a colon or the other
- * brace, which JSON never has outside its strings. */
+/* Placeholders in braces.
+ *
+ * JSON is full of braces: a placeholder is a brace, letters, and then a colon or the other brace, which JSON never has
+ * outside its strings. What looks like a placeholder must be one. Two braces are text, unless ghz would fill in what is
+ * between them: that is an error, because the same load would send something else. */
 #include "request/placeholders.h"
 
 #include "base/parse.h"
@@ -62,12 +65,35 @@ static size_t looks_like(struct tc_slice s, bool all)
     return n < s.len ? n + 1 : SIZE_MAX;
 }
 
+/* Returns the length of a Go template as ghz takes them, {{.RequestNumber}} or {{randomInt 1 9}}, or 0. Other text in
+ * two braces is nobody's. */
+static size_t looks_like_ghz(struct tc_slice s)
+{
+    static const char *const functions[] = {"newUUID", "randomInt", "randomString"};
+    ptrdiff_t end = tc_slice_find(s, tc_slice_str("}}"));
+    size_t n = 2, i = 0;
+    if (!tc_slice_starts(s, tc_slice_str("{{")) || end < 0)
+        return 0;
+    while (s.data[n] == ' ')
+        n++;
+    struct tc_slice inner = tc_slice_of(s.data + n, (size_t)end > n ? (size_t)end - n : 0);
+    while (i < TC_ARRAY_LEN(functions) && !tc_slice_starts(inner, tc_slice_str(functions[i])))
+        i++;
+    bool field = inner.len > 1 && inner.data[0] == '.' && inner.data[1] >= 'A' && inner.data[1] <= 'Z';
+    return field || i < TC_ARRAY_LEN(functions) ? (size_t)end + 2 : 0;
+}
+
 int placeholders_parse(const char *command, const char *option, struct tc_slice text, bool all,
                        struct placeholders *out)
 {
     struct tc_slice rest = text;
     size_t at = 0;
     while (at < rest.len) {
+        struct tc_slice here = tc_slice_of(rest.data + at, rest.len - at);
+        size_t ghz = all && rest.data[at] == '{' ? looks_like_ghz(here) : 0;
+        if (ghz)
+            return cli_usage(command, "%s: '%.*s' is a template of ghz: write {i}, {uuid}, {int:A:B} or {str:N}",
+                             option, (int)TC_MIN(ghz, (size_t)64), here.data);
         size_t len = rest.data[at] == '{' ? looks_like(tc_slice_of(rest.data + at, rest.len - at), all) : 0;
         if (len == 0) {
             at++;
