@@ -67,7 +67,7 @@ static void count_not_started(struct bench *b)
     uint64_t due = TC_MIN(bench_plan_calls(b->plan, b->stopped_ns - b->begin_ns), b->count);
     uint64_t from = b->started;
     b->not_started = due > from ? due - from : 0;
-    for (size_t i = 0; b->stages && from < due; i++) {
+    for (size_t i = 0; b->stages && i < b->plan->stages.len; i++) {
         uint64_t to = TC_MIN(bench_plan_calls(b->plan, b->plan->stages.data[i].end_ns), due);
         b->stages[i].not_started = to > from ? to - from : 0;
         from = TC_MAX(from, to);
