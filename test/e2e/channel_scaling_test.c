@@ -105,6 +105,7 @@ static void give_up(torc_stream *s)
 static void the_third_stream_comes_from_another_address(void **state)
 {
     TC_CASE(CS01);
+    TC_CASE(CS05);
     char peers[4][PEER_MAX];
     torc_stream *s[4];
     (void)state;

@@ -7,7 +7,7 @@ import tempfile
 
 import build_peers
 from programs import HERE, Failure, Program
-from suite_rpc import ITERATIONS, PROTOS, Counter, certificates
+from suite_rpc import ITERATIONS, PROTOS, Counter, certificates, names_of
 
 # What a server brings back that compresses one of two equal answers (unary), or the smaller one of a stream: clients that do
 # not show whether an answer came compressed are judged by it. Without compression it would be twice as much and more.
@@ -99,12 +99,12 @@ class JavaClient(Client):
                 "--server_host_override=interop.test"]
 
 
-def one_way(paths, client, tls_files):
-    flags = [f"{flag}={path}" for flag, path in zip(("--tls-cert", "--tls-key"), tls_files or ())]
+def one_way(paths, client, tls_files, names, more=()):
+    flags = [f"{flag}={path}" for flag, path in zip(("--tls-cert", "--tls-key"), tls_files or ())] + list(more)
     with Program([paths.own("interop_server"), *flags]) as server:
         address = server.word_after("listening")
         faults = []
-        for name in client.cases:
+        for name in names:
             fault = client.play_counted(name, address, tls_files and tls_files[0])
             if fault:
                 faults.append(f"{name}, {'TLS' if tls_files else 'plain'}: {fault}")
@@ -122,7 +122,11 @@ def run(paths, options):
             yield {"peer": peer, "version": "", "skipped": 36, "why": [str(missing)]}
             continue
         with tempfile.TemporaryDirectory() as folder:
-            faults = one_way(paths, client, None) + one_way(paths, client, certificates(pathlib.Path(folder)))
-        cases = 2 * len(client.cases)
+            ways = None, certificates(pathlib.Path(folder))
+            faults = [fault for way in ways for fault in one_way(paths, client, way, client.cases)]
+            two_streams = names_of(paths, "--list-two-streams", 1) if peer == "torc" else []
+            for way in ways if two_streams else ():
+                faults += one_way(paths, client, way, two_streams, ["--max-streams=2"])
+        cases = 2 * len(client.cases) + 2 * len(two_streams)
         yield {"peer": peer, "version": client.version, "cases": cases, "passed": cases - len(faults), "failed": len(faults),
                "why": faults}

@@ -172,3 +172,42 @@ void case_timeout_on_sleeping_server(struct interop *t)
     CHECK(interop_receive_size(stream) == -1, "a message came");
     interop_finish(stream, TORC_STATUS_DEADLINE_EXCEEDED);
 }
+
+enum { PEER_MAX = 128 };
+
+/* Opens a stream and stores the address that the server sees it come from. */
+static torc_stream *open_scaled(torc_channel *channel, char peer[PEER_MAX])
+{
+    torc_stream *stream = interop_duplex(channel, &interop_options);
+    Grpc__Testing__BoolValue yes = GRPC__TESTING__BOOL_VALUE__INIT;
+    Grpc__Testing__ResponseParameters wish = GRPC__TESTING__RESPONSE_PARAMETERS__INIT, *wishes[] = {&wish};
+    Grpc__Testing__StreamingOutputCallRequest request = GRPC__TESTING__STREAMING_OUTPUT_CALL_REQUEST__INIT;
+    const Grpc__Testing__StreamingOutputCallResponse *response;
+    yes.value = true;
+    wish.fill_peer_socket_address = &yes;
+    request.response_parameters = wishes;
+    request.n_response_parameters = 1;
+    interop_sent(grpc__testing__test_service__full_duplex_call__send(stream, &request, 0, -1));
+    CHECK(grpc__testing__test_service__full_duplex_call__receive(stream, -1, &response) == 1, "no message");
+    CHECK(response->peer_socket_address && response->peer_socket_address[0], "no peer_socket_address");
+    snprintf(peer, PEER_MAX, "%s", response->peer_socket_address);
+    return stream;
+}
+
+/* A105, against a server that allows 2 streams on a connection: the third stream goes on a second connection. */
+void case_connection_scaling(struct interop *t)
+{
+    char peers[3][PEER_MAX];
+    torc_stream *streams[3];
+    t->options.service_config_json = "{\"connectionScaling\": {\"maxConnectionsPerSubchannel\": 2}}";
+    torc_channel *channel = interop_channel(t);
+    for (int i = 0; i < 3; i++)
+        streams[i] = open_scaled(channel, peers[i]);
+    CHECK(strcmp(peers[0], peers[1]) == 0, "%s, %s", peers[0], peers[1]);
+    CHECK(strcmp(peers[0], peers[2]) != 0, "%s three times", peers[0]);
+    for (int i = 0; i < 3; i++) {
+        CHECK(torc_stream_half_close(streams[i]) == 0, "half-close");
+        interop_finish(streams[i], TORC_STATUS_OK);
+    }
+    torc_channel_free(channel);
+}

@@ -1,40 +1,46 @@
 /* The client side of gRPC's interop suite, on generated code.
  * usage: interop_client --target ADDR --case NAME [--ca FILE --authority NAME] [--iterations N]
- * Exit 0 when the case passed, 1 with the reason on stderr, 2 for wrong usage. --list and --list-http2
- * name the cases. */
+ * Exit 0 when the case passed, 1 with the reason on stderr, 2 for wrong usage. --list, --list-http2
+ * and --list-two-streams name the cases. */
 #include "rpc.h"
+
+/* Which server a case needs: any, that of the HTTP/2 negative cases, one that allows 2 streams on a connection. */
+enum needs { EVERY_SERVER, HTTP2_SERVER, TWO_STREAMS, N_NEEDS };
+
+static const char *const lists[N_NEEDS] = {"--list", "--list-http2", "--list-two-streams"};
 
 static const struct {
     const char *name;
     interop_case_fn run;
-    bool http2; /* needs the server of the HTTP/2 negative cases */
+    enum needs needs;
 } cases[] = {
-    {"empty_unary", case_empty_unary, false},
-    {"large_unary", case_large_unary, false},
-    {"client_compressed_unary", case_client_compressed_unary, false},
-    {"server_compressed_unary", case_server_compressed_unary, false},
-    {"client_streaming", case_client_streaming, false},
-    {"client_compressed_streaming", case_client_compressed_streaming, false},
-    {"server_streaming", case_server_streaming, false},
-    {"server_compressed_streaming", case_server_compressed_streaming, false},
-    {"ping_pong", case_ping_pong, false},
-    {"empty_stream", case_empty_stream, false},
-    {"custom_metadata", case_custom_metadata, false},
-    {"status_code_and_message", case_status_code_and_message, false},
-    {"special_status_message", case_special_status_message, false},
-    {"unimplemented_method", case_unimplemented_method, false},
-    {"unimplemented_service", case_unimplemented_service, false},
-    {"cancel_after_begin", case_cancel_after_begin, false},
-    {"cancel_after_first_response", case_cancel_after_first_response, false},
-    {"timeout_on_sleeping_server", case_timeout_on_sleeping_server, false},
-    {"rpc_soak", case_rpc_soak, false},
-    {"channel_soak", case_channel_soak, false},
-    {"goaway", case_goaway, true},
-    {"rst_after_header", case_rst_after_header, true},
-    {"rst_during_data", case_rst_during_data, true},
-    {"rst_after_data", case_rst_after_data, true},
-    {"ping", case_ping, true},
-    {"max_streams", case_max_streams, true},
+    {"empty_unary", case_empty_unary, EVERY_SERVER},
+    {"large_unary", case_large_unary, EVERY_SERVER},
+    {"client_compressed_unary", case_client_compressed_unary, EVERY_SERVER},
+    {"server_compressed_unary", case_server_compressed_unary, EVERY_SERVER},
+    {"client_streaming", case_client_streaming, EVERY_SERVER},
+    {"client_compressed_streaming", case_client_compressed_streaming, EVERY_SERVER},
+    {"server_streaming", case_server_streaming, EVERY_SERVER},
+    {"server_compressed_streaming", case_server_compressed_streaming, EVERY_SERVER},
+    {"ping_pong", case_ping_pong, EVERY_SERVER},
+    {"empty_stream", case_empty_stream, EVERY_SERVER},
+    {"custom_metadata", case_custom_metadata, EVERY_SERVER},
+    {"status_code_and_message", case_status_code_and_message, EVERY_SERVER},
+    {"special_status_message", case_special_status_message, EVERY_SERVER},
+    {"unimplemented_method", case_unimplemented_method, EVERY_SERVER},
+    {"unimplemented_service", case_unimplemented_service, EVERY_SERVER},
+    {"cancel_after_begin", case_cancel_after_begin, EVERY_SERVER},
+    {"cancel_after_first_response", case_cancel_after_first_response, EVERY_SERVER},
+    {"timeout_on_sleeping_server", case_timeout_on_sleeping_server, EVERY_SERVER},
+    {"rpc_soak", case_rpc_soak, EVERY_SERVER},
+    {"channel_soak", case_channel_soak, EVERY_SERVER},
+    {"goaway", case_goaway, HTTP2_SERVER},
+    {"rst_after_header", case_rst_after_header, HTTP2_SERVER},
+    {"rst_during_data", case_rst_during_data, HTTP2_SERVER},
+    {"rst_after_data", case_rst_after_data, HTTP2_SERVER},
+    {"ping", case_ping, HTTP2_SERVER},
+    {"max_streams", case_max_streams, HTTP2_SERVER},
+    {"max_concurrent_streams_connection_scaling", case_connection_scaling, TWO_STREAMS},
 };
 #define N_CASES (sizeof(cases) / sizeof(cases[0]))
 
@@ -79,10 +85,12 @@ int main(int argc, char **argv)
     const char *name = NULL, *ca = NULL;
     for (int i = 1; i < argc; i++) {
         const char *flag = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
-        bool http2 = strcmp(flag, "--list-http2") == 0;
-        if (http2 || strcmp(flag, "--list") == 0) {
+        enum needs needs = EVERY_SERVER;
+        while (needs < N_NEEDS && strcmp(flag, lists[needs]) != 0)
+            needs++;
+        if (needs < N_NEEDS) {
             for (size_t c = 0; c < N_CASES; c++)
-                if (cases[c].http2 == http2)
+                if (cases[c].needs == needs)
                     puts(cases[c].name);
             return 0;
         }
@@ -103,7 +111,8 @@ int main(int argc, char **argv)
     interop_case_fn run = find(name);
     if (!run || !t.target || t.soak_iterations < 1) {
         fprintf(stderr,
-                "usage: %s --target ADDR --case NAME [--ca FILE --authority NAME] [--iterations N] | --list[-http2]\n",
+                "usage: %s --target ADDR --case NAME [--ca FILE --authority NAME] [--iterations N] | "
+                "--list[-http2|-two-streams]\n",
                 argv[0]);
         return 2;
     }

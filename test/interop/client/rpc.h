@@ -78,6 +78,7 @@ void case_empty_stream(struct interop *t);
 void case_cancel_after_begin(struct interop *t);
 void case_cancel_after_first_response(struct interop *t);
 void case_timeout_on_sleeping_server(struct interop *t);
+void case_connection_scaling(struct interop *t);
 
 void case_rpc_soak(struct interop *t);
 void case_channel_soak(struct interop *t);

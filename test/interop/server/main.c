@@ -1,7 +1,8 @@
 /* The server of gRPC's interop suite, on generated code.
- * usage: interop_server [--listen ADDR] [--tls-cert FILE --tls-key FILE]
+ * usage: interop_server [--listen ADDR] [--tls-cert FILE --tls-key FILE] [--max-streams N]
  * Prints "listening ADDR", and serves until its standard input ends, then stops gracefully. Exit 0, 1 with the reason
  * on stderr, 2 for wrong usage. */
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "grpc/testing/empty.torc.h"
@@ -13,6 +14,7 @@ enum { GRACE_MS = 10000 };
 
 struct flags {
     const char *listen, *cert, *key;
+    int64_t max_streams;
 };
 
 static bool flags_read(struct flags *f, int argc, char **argv)
@@ -32,6 +34,8 @@ static bool flags_read(struct flags *f, int argc, char **argv)
             f->cert = value;
         else if (strcmp(flag, "--tls-key") == 0)
             f->key = value;
+        else if (strcmp(flag, "--max-streams") == 0)
+            f->max_streams = strtol(value, NULL, 10);
         else
             return false;
     }
@@ -57,12 +61,13 @@ int main(int argc, char **argv)
 {
     struct flags flags;
     if (!flags_read(&flags, argc, argv)) {
-        fprintf(stderr, "usage: %s [--listen ADDR] [--tls-cert FILE --tls-key FILE]\n", argv[0]);
+        fprintf(stderr, "usage: %s [--listen ADDR] [--tls-cert FILE --tls-key FILE] [--max-streams N]\n", argv[0]);
         return 2;
     }
     torc_error *error = NULL;
     char *bound = NULL;
-    struct torc_server_options options = {TORC_SIZE(torc_server_options), .gzip = TORC_ON};
+    struct torc_server_options options = {TORC_SIZE(torc_server_options), .gzip = TORC_ON,
+                                          .max_concurrent_streams = flags.max_streams};
     torc_credentials *credentials = credentials_of(&flags, &error);
     torc_server *server = torc_server_new(&options, &error);
     torc_pool *pool = torc_pool_new(INTEROP_THREADS, 1024, &error);

@@ -195,6 +195,8 @@ static bool answer(torc_server_call *call, const Grpc__Testing__StreamingOutputC
         if (!payload_make(&payload, call, wish->size))
             return false;
         response.payload = &payload;
+        if (wish->fill_peer_socket_address && wish->fill_peer_socket_address->value)
+            response.peer_socket_address = (char *)(uintptr_t)torc_server_call_peer(call);
         if (reply(call, &response, flags_of(wish->compressed), -1) != 0) {
             finish(call, TORC_STATUS_CANCELLED, NULL);
             return false;
