@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import random
 import shlex
 import sys
 import tempfile
@@ -193,6 +194,25 @@ def test_extremes():
             check({line.split(",", 3)[3] for line in lines} == {"unix:/a,b\\u000ac\n"}, "a call is a line")
 
 
+def test_sums():
+    """Whatever changes, each call is one that a backend got, failed without one, or waits; phases and backends say the same."""
+    chance = random.Random(1)
+    policies = ["pick_first", "ring_hash", "maglev", BOUNDED, "least_request_experimental", 'weighted_round_robin={"blackoutPeriod": "0s"}']
+    for _ in range(25):
+        args, state = ["--backends", "3", "--clients", chance.choice("17"), "--rate", "100", "--duration", "6s"], set()
+        args += ["--policy", chance.choice(policies), "--service", chance.choice(["0s", "10ms", "2s"]), "--capacity", chance.choice(["2", "500"])]
+        for at_ms in sorted(chance.choice([0, 1, 2000, 2000, 4000, 5999]) for _ in range(6)):
+            backend, names = f"10.0.0.{chance.randrange(3) + 1}:80", chance.choice([("--kill", "--restore"), ("--remove", "--add"), ("--slow", "--slow")])
+            args += [names[(backend, names) in state], backend + ("=30" if names[0] == "--slow" else "") + f"@{at_ms}ms"]
+            state ^= {(backend, names)}
+        figures = simulate(*args)
+        backends, phases = figures["backends"], figures["phases"]
+        without = figures["failed"] - sum(b["failed"] for b in backends)
+        check(sum(calls_of(figures)) + without + figures["waiting"] == figures["calls"] and without >= 0, f"{args}: {figures}")
+        check(all(sum(p[k] for p in phases) == figures[k] for k in ("calls", "failed")), f"{args}: {figures}")
+        check(all(abs(sum(x["overload_s"] for x in of) - figures["overload_s"]) < 1e-4 for of in (backends, phases)), f"{args}: {figures}")
+
+
 SUBSETS = 'random_subsetting_experimental={"subsetSize": 1, "childPolicy": [{"maglev": {"tableSize": 5000011}}]}'
 
 WRONG = [
@@ -256,4 +276,4 @@ def test_guide():
 
 
 main(test_guide, test_the_same_twice, test_policies_get_the_same_calls, test_forms_agree, test_pictures, test_what_policies_promise, test_load_reports,
-     test_changes, test_capacity_and_overload, test_resources, test_extremes, test_bad_input, test_files_of_endpoints, test_many)
+     test_changes, test_capacity_and_overload, test_sums, test_resources, test_extremes, test_bad_input, test_files_of_endpoints, test_many)
