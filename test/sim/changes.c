@@ -63,6 +63,8 @@ static enum sim_policy policy_choose(const struct sim_client *c, struct tc_rng *
 {
     if (sim_feature_on(c, SIM_FEATURE_RING_HASH) && below(rng, 2))
         return SIM_RING_HASH;
+    if (sim_feature_on(c, SIM_FEATURE_MAGLEV) && below(rng, 2))
+        return SIM_MAGLEV;
     if (sim_feature_on(c, SIM_FEATURE_PICK_FIRST) && below(rng, 2))
         return SIM_PICK_FIRST;
     return sim_feature_on(c, SIM_FEATURE_BALANCERS) && below(rng, 2)
@@ -72,6 +74,12 @@ static enum sim_policy policy_choose(const struct sim_client *c, struct tc_rng *
 
 static void leaf_choose(const struct sim_client *c, struct sim_cluster *cluster, struct tc_rng *rng)
 {
+    static const unsigned sizes[] = {0, 13, 101, 1021}; /* each host has a slot in any */
+    static const unsigned factors[] = {100, 125, 200};
+    cluster->table_size = sizes[below(rng, TC_ARRAY_LEN(sizes))];
+    cluster->locality_weights = below(rng, 2);
+    cluster->balance =
+        sim_feature_on(c, SIM_FEATURE_BOUNDED_LOADS) && below(rng, 2) ? factors[below(rng, TC_ARRAY_LEN(factors))] : 0;
     cluster->max_requests = sim_feature_on(c, SIM_FEATURE_BREAKERS) && below(rng, 2) ? 1 + below(rng, 6) : 0;
     cluster->dns = sim_feature_on(c, SIM_FEATURE_DNS) && below(rng, 2);
     cluster->outliers = sim_feature_on(c, SIM_FEATURE_OUTLIERS) && below(rng, 2);

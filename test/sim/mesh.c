@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const sim_policy_names[SIM_POLICIES] = {"round_robin", "ring_hash", "pick_first",          "least_request",
-                                                    "full scan",   "biased",    "weighted_round_robin"};
+const char *const sim_policy_names[SIM_POLICIES] = {"round_robin",   "ring_hash", "maglev", "pick_first",
+                                                    "least_request", "full scan", "biased", "weighted_round_robin"};
 
 const char *sim_host_address(unsigned host)
 {
@@ -29,6 +29,11 @@ void sim_cluster_text(const struct sim_cluster *c, char *text, size_t size)
     if (!c->is_aggregate && n < size)
         n += (size_t)snprintf(text + n, size - n, "%s%s", c->dns ? " by DNS" : "",
                               c->outliers ? " without outliers" : "");
+    if (sim_hashes(c) && c->policy == SIM_MAGLEV && n < size)
+        n += (size_t)snprintf(text + n, size - n, " of %u%s", c->table_size,
+                              c->locality_weights ? " by localities" : "");
+    if (sim_hashes(c) && c->balance && n < size)
+        n += (size_t)snprintf(text + n, size - n, " balanced at %u", c->balance);
     if (c->max_requests && n < size)
         n += (size_t)snprintf(text + n, size - n, " limit %u", c->max_requests);
     for (size_t i = 0; c->is_aggregate && i < c->n_children && n < size; i++)

@@ -17,11 +17,12 @@ enum {
     SIM_ENDPOINTS = 4, /* of a locality */
 };
 
-/* All but SIM_RING_HASH stand in each locality, which is chosen by weight (A42, A52: below wrr_locality). Those from
+/* All but those that hash stand in each locality, which is chosen by weight (A42, A52: below wrr_locality). Those from
  * SIM_LEAST_REQUEST on have the states of round_robin. */
 enum sim_policy {
     SIM_ROUND_ROBIN,
-    SIM_RING_HASH,
+    SIM_RING_HASH, /* hashes, and so does SIM_MAGLEV */
+    SIM_MAGLEV,
     SIM_PICK_FIRST,
     SIM_LEAST_REQUEST,
     SIM_FULL_SCAN, /* least_request over all endpoints */
@@ -52,6 +53,9 @@ struct sim_cluster {
     unsigned version;       /* of the endpoints: a name that was looked up never has others */
     bool outliers;          /* detected (A50) */
     unsigned max_requests;  /* circuit breaking (A32); 0: none */
+    unsigned table_size;    /* of maglev; 0: the default */
+    bool locality_weights;  /* count for maglev */
+    unsigned balance;       /* hash_balance_factor of policies that hash; 0: loads are not bounded */
     size_t n_localities;
     struct sim_locality localities[SIM_LOCALITIES];
 };
@@ -84,6 +88,12 @@ enum sim_served { SIM_SERVED_GOOD, SIM_SERVED_BAD, SIM_SERVED_DELETED };
 /* The settings of outlier detection where a cluster has it: an endpoint whose calls all failed in an interval is
  * ejected for SIM_EJECTION_MS, and for SIM_EJECTION_MAX_MS if that happens again in the first interval after. */
 enum { SIM_OUTLIER_INTERVAL_MS = 10000, SIM_EJECTION_MS = 18000, SIM_EJECTION_MAX_MS = 36000 };
+
+/* Returns whether the cluster sends a key to one endpoint. */
+static inline bool sim_hashes(const struct sim_cluster *c)
+{
+    return !c->dns && (c->policy == SIM_RING_HASH || c->policy == SIM_MAGLEV);
+}
 
 /* Writes the cluster in short: "round_robin 0/3,4 1/ 1/7*2" (priority/hosts, a locality each), or "of c0, c1". */
 void sim_cluster_text(const struct sim_cluster *c, char *text, size_t size);

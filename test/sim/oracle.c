@@ -18,7 +18,8 @@
  *               call that has time enough succeeds; without one it does not
  *   member      an endpoint that answers is one of the service
  *   group       a call that succeeds went to an endpoint of the groups up to the first with a reachable endpoint
- *   ring        calls of a key go to the endpoint that the ring has for it (ring_model.c)
+ *   ring        calls of a key go to the endpoint that the ring has for it (ring_model.c), or Maglev's table
+ *               (maglev_model.c), unless loads are bounded and two other calls of the channel may be there
  *   shares      each locality of a group gets the part of its calls that its weight says (oracle_shares.c)
  *   session     calls of a session go to its endpoint, if it is one of the cluster and can be reached (A55)
  *   cookie      the response's cookie names the endpoint that served, unless the request's cookie did (A55)
@@ -259,6 +260,7 @@ static void count_outcome(const struct oracle_call *call, const struct oracle_ou
               : c->is_aggregate                ? SIM_COUNT_POLICY_AGGREGATE
               : c->dns                         ? SIM_COUNT_POLICY_DNS
               : c->policy == SIM_RING_HASH     ? SIM_COUNT_POLICY_RING_HASH
+              : c->policy == SIM_MAGLEV        ? SIM_COUNT_POLICY_MAGLEV
               : c->policy == SIM_PICK_FIRST    ? SIM_COUNT_POLICY_PICK_FIRST
               : c->policy == SIM_WEIGHTED      ? SIM_COUNT_POLICY_WEIGHTED
               : c->policy >= SIM_LEAST_REQUEST ? SIM_COUNT_POLICY_LEAST_REQUEST
@@ -364,6 +366,7 @@ void oracle_call_seen(uint64_t id, const struct oracle_request *request, uint64_
     const struct sim_cluster *c = &oracle.mesh.clusters[t->cluster];
     oracle_judge_request(id, t, request, now_ms);
     judge_backoff(id, t, now_ms);
+    t->seen_host = (int)request->host;
     if (t->ended || t->call.cancelled || t->call.freed || t->serving || service->hedged ||
         !oracle_settled(t->began_ms) || !oracle_settled(now_ms) || service->retries || c->is_aggregate)
         return;

@@ -12,7 +12,7 @@ static size_t leaf_groups(const struct sim_cluster *c, struct group *groups, siz
         priorities = 1;
     for (unsigned p = 0; p < priorities; p++, n++) {
         bool empty = c->dns && oracle.name_unknown[c - oracle.mesh.clusters];
-        groups[n] = (struct group){.ring = c->policy == SIM_RING_HASH && !c->dns, .cluster = c, .priority = p};
+        groups[n] = (struct group){.ring = sim_hashes(c), .cluster = c, .priority = p};
         for (size_t i = 0; !empty && i < c->n_localities; i++)
             for (size_t k = 0; (c->dns || c->localities[i].priority == p) && k < c->localities[i].n_endpoints; k++)
                 groups[n].member[c->localities[i].endpoints[k].host] = true;

@@ -22,6 +22,7 @@ struct tracked {
     unsigned n_received; /* messages of a stream */
     unsigned n_seen;     /* tries that came to a backend */
     uint64_t seen_ms;    /* when the last of these tries came */
+    int seen_host;       /* where */
     uint32_t previous;   /* what these tries said of the tries before them, a bit each */
     int from;            /* the host that sent the stream's messages; -1: none came */
     bool ended;

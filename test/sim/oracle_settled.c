@@ -10,6 +10,7 @@
 #include <torc/error.h>
 #include <torc/status.h>
 
+#include "sim/maglev_model.h"
 #include "sim/oracle_internal.h"
 #include "sim/ring_model.h"
 #include "sim/trace.h"
@@ -18,20 +19,41 @@ typedef unsigned long long ull;
 
 /* --- calls that succeed --- */
 
-static void judge_ring(uint64_t id, const struct tracked *t, int host, const struct group *group)
+/* Returns how many calls but this one of the same channel may have been at the host during this one. */
+static unsigned calls_beside(uint64_t id, const struct tracked *t, int host)
 {
-    bool reachable[SIM_HOSTS];
+    unsigned n = 0;
+    for (size_t i = 0; i < oracle.n_calls; i++) {
+        const struct tracked *other = &oracle.calls[i];
+        bool elsewhere = other->n_seen == 1 && other->ended && other->seen_host != host;
+        n += i != id && other->call.runtime == t->call.runtime && other->call.service == t->call.service &&
+             !elsewhere && other->began_ms <= t->ended_ms &&
+             (!other->ended || other->ended_ms + SLACK_MS >= t->began_ms);
+    }
+    return n;
+}
+
+/* A host may always have two calls: with bounded loads a third one may go on. */
+static void judge_key(uint64_t id, const struct tracked *t, int host, const struct group *group)
+{
+    bool reachable[SIM_HOSTS], table = group->cluster->policy == SIM_MAGLEV;
     char value[16];
     if (t->call.key < 0 || !group->ring)
         return;
     for (unsigned h = 0; h < SIM_HOSTS; h++)
         reachable[h] = oracle.hosts[h].up;
     snprintf(value, sizeof(value), "key-%d", t->call.key);
-    int expected = ring_model_host(group->cluster, group->priority, value, reachable);
-    sim_count(SIM_COUNT_CALLS_KEYED);
+    int expected = (table ? maglev_model_host : ring_model_host)(group->cluster, group->priority, value, reachable);
+    if (expected != host && group->cluster->balance && calls_beside(id, t, expected) >= 2) {
+        sim_count(SIM_COUNT_CALLS_PASSED_ON);
+        return;
+    }
+    sim_count(table ? SIM_COUNT_CALLS_TABLE : SIM_COUNT_CALLS_KEYED);
+    if (group->cluster->balance)
+        sim_count(SIM_COUNT_CALLS_BOUNDED);
     if (expected != host)
-        sim_violation("ring: call %llu with key %d went to host %d, the ring has host %d", (ull)id, t->call.key, host,
-                      expected);
+        sim_violation("%s: call %llu with key %d went to host %d, expected host %d", table ? "table" : "ring", (ull)id,
+                      t->call.key, host, expected);
 }
 
 /* A LOGICAL_DNS cluster is one endpoint with all addresses of the name (A61), and so are its cookies. */
@@ -123,7 +145,7 @@ static void judge_ok(uint64_t id, const struct tracked *t, const struct oracle_o
         sim_violation("group: call %llu of s%u went to host %d, which is not in the groups up to %zu", (ull)id,
                       t->call.service, host, last);
     else if (n_serving == 1 && serving->unsure == 0) {
-        judge_ring(id, t, host, serving);
+        judge_key(id, t, host, serving);
         oracle_count_share(t, host, serving);
     }
 }

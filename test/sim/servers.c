@@ -424,6 +424,22 @@ static const char *const extensions[SIM_POLICIES] = {
     [SIM_BIASED] = "least_request.v3.LeastRequest, active_request_bias: {default_value: 1}",
     [SIM_WEIGHTED] = "client_side_weighted_round_robin.v3.ClientSideWeightedRoundRobin"};
 
+/* The policy as lb_policy says it. */
+static void append_policy(struct tc_buf *b, const struct sim_cluster *c)
+{
+    const char *name = !sim_hashes(c) ? "ROUND_ROBIN" : c->policy == SIM_MAGLEV ? "MAGLEV" : "RING_HASH";
+    tc_buf_printf(b, "  lb_policy: %s\n  lrs_server: {self: {}}\n", name);
+    if (!sim_hashes(c))
+        return;
+    if (c->policy == SIM_MAGLEV && c->table_size)
+        tc_buf_printf(b, "  maglev_lb_config: {table_size: %u}\n", c->table_size);
+    tc_buf_printf(b, "  common_lb_config: {%sconsistent_hashing_lb_config: {",
+                  c->policy == SIM_MAGLEV && c->locality_weights ? "locality_weighted_lb_config: {}, " : "");
+    if (c->balance)
+        tc_buf_printf(b, "hash_balance_factor: %u", c->balance);
+    tc_buf_append_str(b, "}}\n");
+}
+
 /* A bad LOGICAL_DNS cluster has no endpoint. */
 static void append_leaf(struct tc_buf *b, const struct sim_cluster *c, unsigned which, bool good)
 {
@@ -437,8 +453,7 @@ static void append_leaf(struct tc_buf *b, const struct sim_cluster *c, unsigned 
         tc_buf_printf(b, "  type: EDS\n  eds_cluster_config: {service_name: e%u, eds_config: {%s}}\n", which,
                       good ? "ads: {}" : "path: /none");
     }
-    tc_buf_printf(b, "  lb_policy: %s\n  lrs_server: {self: {}}\n",
-                  c->policy == SIM_RING_HASH && !c->dns ? "RING_HASH" : "ROUND_ROBIN");
+    append_policy(b, c);
     if (extensions[c->policy])
         tc_buf_printf(b, IN_LOCALITIES, extensions[c->policy]);
     if (c->max_requests)

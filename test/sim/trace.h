@@ -33,6 +33,9 @@ extern const struct tc_world_observer sim_observer;
     X(CALLS_UNROUTED, "calls that nothing could route")                                                                \
     X(EJECTED_AGAIN, "endpoints that outlier detection had to eject twice in a row")                                   \
     X(CALLS_KEYED, "calls whose endpoint the ring named")                                                              \
+    X(CALLS_TABLE, "calls whose endpoint the table of maglev named")                                                   \
+    X(CALLS_BOUNDED, "calls whose endpoint the ring or table named, and loads are bounded")                            \
+    X(CALLS_PASSED_ON, "calls that bounded loads passed on")                                                           \
     X(CALLS_EJECTED, "calls that had to avoid an ejected endpoint")                                                    \
     X(CALLS_HEDGED, "calls that had to be hedged")                                                                     \
     X(CALLS_UNRESOLVED, "calls whose name had to fail")                                                                \
@@ -55,6 +58,7 @@ extern const struct tc_world_observer sim_observer;
     X(LAYER_PEER, "failures: layer peer")                                                                              \
     X(POLICY_ROUND_ROBIN, "calls: round_robin")                                                                        \
     X(POLICY_RING_HASH, "calls: ring_hash")                                                                            \
+    X(POLICY_MAGLEV, "calls: maglev")                                                                                  \
     X(POLICY_PICK_FIRST, "calls: pick_first in each locality")                                                         \
     X(POLICY_LEAST_REQUEST, "calls: least_request, in its three ways")                                                 \
     X(POLICY_WEIGHTED, "calls: weighted_round_robin")                                                                  \

@@ -46,7 +46,9 @@
     X(ROUTES_GO, "routes-go")                                                                                          \
     X(DATA_ERRORS, "data-errors")                                                                                      \
     X(SCENES, "scenes")                                                                                                \
-    X(BALANCERS, "balancers")
+    X(BALANCERS, "balancers")                                                                                          \
+    X(MAGLEV, "maglev")                                                                                                \
+    X(BOUNDED_LOADS, "bounded-loads")
 
 enum sim_feature {
 #define X(name, text) SIM_FEATURE_##name,
