@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "base/parse.h"
 #include "fuzz.h"
+#include "proto/descriptor_index.h"
 #include "proto/wire.h"
 
 static void describe_all(torc_schema *schema)
@@ -54,6 +55,29 @@ static void convert(torc_schema *schema, const torc_schema_message *type, struct
     check_names(schema, type, in);
 }
 
+/* Files in an index, from which some are taken out again. */
+static void index_each(struct tc_slice set)
+{
+    struct tc_descriptor_index x = {0};
+    struct tc_wire_field file;
+    for (unsigned i = 0; tc_wire_next(&set, &file); i++) {
+        struct tc_status why = {0};
+        size_t n = x.files.len, memory = x.memory;
+        if (!file.is_bytes)
+            continue;
+        int rc = tc_descriptor_index_add(&x, file.value, &why);
+        TC_FUZZ_CHECK((rc == 0) == (why.code == 0) && x.files.len <= n + (rc == 0));
+        tc_status_fini(&why);
+        if (i % 3 == 1)
+            tc_descriptor_index_cut(&x, n);
+        TC_FUZZ_CHECK(x.files.len > n || x.memory == memory);
+        TC_FUZZ_CHECK(x.files.len == 0 ||
+                      tc_descriptor_index_file(&x, tc_slice_str(x.files.data[x.files.len - 1]->name)));
+    }
+    tc_descriptor_index_fini(&x);
+    TC_FUZZ_CHECK(x.memory == 0 && !x.entries);
+}
+
 /* Files that are linked one after the other: one that cannot be linked leaves those before it as they were. */
 static void link_each(struct tc_slice set)
 {
@@ -94,5 +118,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                     tc_slice_of(in.data, in.len));
     torc_schema_free(schema);
     link_each(set);
+    index_each(set);
     return 0;
 }
