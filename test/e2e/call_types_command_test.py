@@ -119,8 +119,9 @@ def test_time_of_all_questions():
         parts = [{"extra": {"@type": f"type.googleapis.com/shop.Unheard{i}", "@value": "CAE="}} for i in range(5)]
         done = run("call", "--deadline", "3", address, "shop.Orders/Get", "-d", json.dumps({"parts": parts}), "-o", "json", status=None)
         said = done.stderr.splitlines()
-        check(len(said) >= 5 and all("DEADLINE_EXCEEDED: the 3000 ms for all questions are over" in line for line in said[1:]), done.stderr)
-        check(f"reflection of {address}: DEADLINE_EXCEEDED" in said[0], said[0])
+        check(len(said) >= 5 and all(f"reflection of {address}: DEADLINE_EXCEEDED" in line for line in said), done.stderr)
+        # A timer's clock is that of its turn: the first may leave a millisecond for the second.
+        check(all("DEADLINE_EXCEEDED: the 3000 ms for all questions are over" in line for line in said[2:]), done.stderr)
 
 
 def test_extensions():
@@ -186,16 +187,28 @@ def test_memory_of_a_stream():
         check(os.environ.get("TORC_SANITIZE") or many - some < 2048, f"{some} and {many} KiB")
 
 
-def cpu_of_many_values(n):
+def cpu_of(act, *args):
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-    refused("localhost:1", "shop.Orders/Get", "--protoset", SET, "--data-file", "-", stdin="{}" * n, says=f"takes one message, and {n} were given")
+    act(*args)
     return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
 
 
-def test_many_values():
-    """Four times as many values take four times as long, not sixteen times."""
-    one, four = cpu_of_many_values(100000), cpu_of_many_values(400000)
-    check(four < 8 * one + 0.2, f"{one} s of CPU, {four} s for four times as many")
+def many_values(n):
+    refused("localhost:1", "shop.Orders/Get", "--protoset", SET, "--data-file", "-", stdin="{}" * n, says=f"takes one message, and {n} were given")
+
+
+def test_long_input():
+    """Four times as many values, or as long a value, take four times as long, not sixteen times."""
+    with server() as address:
+        def one_value(size):
+            for odd in ('"} ', '\\"]'):  # brackets and ends within a string are none
+                text = '{"id": "7",' + " " * size + '"address": ' + json.dumps(odd * 1000) + "}"
+                got, call = messages(address, "shop.Orders/Chat", "--protoset", SET, "-d", "@", stdin=text + '{"id": "1"} ')
+                same(([m["id"] for m in got], call["messages"]), (["7", "1"], {"sent": 2, "received": 2}))
+
+        for act, small in ((many_values, 100000), (one_value, 5 << 20)):
+            one, four = cpu_of(act, small), cpu_of(act, 4 * small)
+            check(four < 8 * one + 0.2, f"{one} s of CPU, {four} s for four times as much")
 
 
 def test_interactive():
@@ -383,5 +396,5 @@ def test_mesh():
 
 
 main(test_unary, test_bytes_as_before, test_any, test_any_of_a_bad_type, test_time_of_all_questions, test_extensions, test_streams, test_memory_of_a_stream,
-     test_a_response_too_many, test_many_values, test_interactive, test_terminal, test_text, test_tls,
+     test_a_response_too_many, test_long_input, test_interactive, test_terminal, test_text, test_tls,
      test_requests_that_do_not_fit, test_responses_that_do_not_fit, test_details, test_options, test_dry_run_asks_nobody, test_guide, test_mesh)

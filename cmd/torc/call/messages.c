@@ -12,7 +12,7 @@
 
 #define NAME "call"
 
-enum { MAX_MESSAGE_TEXT = 64 * 1024 * 1024, LARGE_TEXT = 1024 * 1024 };
+enum { MAX_MESSAGE_TEXT = 64 * 1024 * 1024 };
 
 static void add_bytes(struct run *r, struct tc_slice bytes)
 {
@@ -77,6 +77,28 @@ int run_read_messages(struct run *r)
     return rc == 0 && r->types.method ? check_count(r) : rc;
 }
 
+/* Looks at what is new in the text. Returns false if no value ends there: it need not be read from its beginning. */
+static bool look(struct run *r)
+{
+    struct call_messages *m = &r->messages;
+    bool may_end = r->args.request.text;
+    for (; m->seen < m->text.len && !r->args.request.text; m->seen++) {
+        char c = m->text.data[m->seen];
+        if (m->escaped) {
+            m->escaped = false;
+        } else if (m->in_string) {
+            m->escaped = c == '\\';
+            m->in_string = c != '"';
+        } else {
+            m->in_string = c == '"';
+            m->depth += c == '{' || c == '[';
+            m->depth -= m->depth && (c == '}' || c == ']');
+        }
+        may_end |= !m->depth && !m->in_string;
+    }
+    return may_end;
+}
+
 void run_read_stdin(struct run *r)
 {
     struct tc_buf *text = &r->messages.text;
@@ -89,10 +111,12 @@ void run_read_stdin(struct run *r)
     int rc = n < 0 ? CLI_FAILED : 0;
     if (rc == 0 && text->len > MAX_MESSAGE_TEXT)
         rc = cli_fail(NAME, "a message on standard input is larger than 64 MiB");
-    /* A large value is looked at again only where it may have come to its end. */
-    bool may_end = n == 0 || text->len < LARGE_TEXT || strchr("}]\" \n", text->data[text->len - 1]);
-    if (rc == 0 && may_end)
+    if (rc == 0 && (look(r) || n == 0)) {
         rc = take_values(r, n == 0);
+        r->messages.seen = r->messages.depth = 0;
+        r->messages.in_string = r->messages.escaped = false;
+        look(r);
+    }
     if (rc != 0) {
         r->failed = true;
         if (r->live)

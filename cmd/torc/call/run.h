@@ -16,6 +16,10 @@ struct call_messages {
     bool ended;         /* no further one comes */
     bool shared;        /* several calls send them: they are kept */
     struct tc_buf text; /* JSON that is not a whole value yet */
+
+    /* How far `text` was looked at, and where that is: within so many brackets, in a string, behind its backslash. */
+    size_t seen, depth;
+    bool in_string, escaped;
 };
 
 struct one_call;
