@@ -65,10 +65,16 @@ static uint64_t value_of(const struct histogram *h, uint64_t rank, uint64_t *see
     return h->max;
 }
 
+/* Returns the rank of a quantile. A quantile that is a sum of fractions is a little more or less than it should be. */
+static uint64_t rank_of(const struct histogram *h, double q)
+{
+    return (uint64_t)ceil(q * (double)h->count * (1 - 1e-12));
+}
+
 uint64_t histogram_at(const struct histogram *h, double q)
 {
     uint64_t seen;
-    return value_of(h, (uint64_t)ceil(q * (double)h->count), &seen);
+    return value_of(h, rank_of(h, q), &seen);
 }
 
 uint64_t histogram_below(const struct histogram *h, uint64_t value)
@@ -97,7 +103,7 @@ void histogram_append_text(const struct histogram *h, double unit, struct tc_buf
     uint64_t seen = 0;
     tc_buf_append_str(out, "       Value     Percentile TotalCount 1/(1-Percentile)\n\n");
     for (double q = 0; seen < h->count;) {
-        double value = (double)value_of(h, (uint64_t)ceil(q * (double)h->count), &seen) / unit;
+        double value = (double)value_of(h, rank_of(h, q), &seen) / unit;
         if (seen == h->count)
             break;
         tc_buf_printf(out, "%12.3f %14.12f %10llu %14.2f\n", value, q, (unsigned long long)seen, 1 / (1 - q));

@@ -181,6 +181,21 @@ static void test_values_below(void **state)
     histogram_fini(&h);
 }
 
+/* A row of the text form has the value that the other forms give for its quantile. */
+static void test_rows_agree_with_quantiles(void **state)
+{
+    (void)state;
+    struct histogram h = {0};
+    struct tc_buf text = {0};
+    for (uint64_t v = 0; v < 100; v++)
+        histogram_add(&h, v);
+    histogram_append_text(&h, 1, &text);
+    assert_int_equal(histogram_at(&h, 0.9), 89);
+    assert_non_null(strstr(tc_buf_cstr(&text), "      89.000 0.900000000000         90 "));
+    tc_buf_fini(&text);
+    histogram_fini(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -188,6 +203,7 @@ int main(void)
         cmocka_unit_test(test_prometheus),
         cmocka_unit_test(test_csv),
         cmocka_unit_test(test_values_below),
+        cmocka_unit_test(test_rows_agree_with_quantiles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
