@@ -15,7 +15,8 @@
  *
  * Two exceptions: connections of private channels (to xDS servers) begin at once, because without a control plane
  * nobody learns what to do about the other connections; and a connection that was READY before waits for the loop turn
- * alone (`again`), because its descriptor is not an additional one. */
+ * alone (`again`), because its descriptor is not an additional one. A further transport of one that is READY (A105) is
+ * additional, and waits in its line. */
 #include "subchannel/connect_queue.h"
 
 #include <sys/resource.h>

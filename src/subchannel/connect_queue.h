@@ -33,7 +33,7 @@ struct tc_connect_asker {
     const void *channel;  /* identity only: never dereferenced, and may be gone */
     const void *locality; /* identity only; NULL: none */
     bool is_private;      /* private channels alone use the connection */
-    bool was_ready;       /* the connection existed before */
+    bool was_ready;       /* the connection existed before, and is gone: its descriptor is free */
 };
 
 void tc_connect_queue_init(struct tc_connect_queue *q, struct tc_loop *loop);

@@ -201,14 +201,30 @@ static void count_barren(struct tc_connection *c, struct tc_transport *t)
     }
 }
 
-/* The last transport is gone. May free the connection. */
+/* A further transport's descriptor is an additional one, whatever the connection was. */
+static struct tc_connect_asker connection_asker(const struct tc_connection *c)
+{
+    return (struct tc_connect_asker){
+        .channel = tc_conn_config_of_channel(c->config),
+        .locality = c->locality,
+        .is_private = tc_connection_is_private(c),
+        .was_ready = c->was_ready && !tc_transport_group_oldest(&c->group),
+    };
+}
+
+/* The last transport is gone: an attempt that waits for its turn no longer needs an additional descriptor, and asks
+ * again. May free the connection. */
 static void connection_lose(struct tc_connection *c, const struct tc_status *why)
 {
     enum torc_connectivity state = TORC_CONNECTIVITY_IDLE;
     if (attempt_wanted(c) && !c->attempt.replaces) {
         state = TORC_CONNECTIVITY_CONNECTING;
-        if (!c->attempt.entry.under_way)
+        if (!c->attempt.entry.under_way) {
+            struct tc_connect_asker who = connection_asker(c);
             tc_timer_stop(&c->timer);
+            tc_connect_queue_over(&c->env->queue, &c->attempt.entry);
+            tc_connect_queue_want(&c->env->queue, &c->attempt.entry, &who);
+        }
     } else if (c->backing_off) {
         state = TORC_CONNECTIVITY_TRANSIENT_FAILURE;
     } else {
@@ -352,16 +368,6 @@ static void on_connected(void *arg, struct tc_bytestream *bs, const struct tc_st
                                   tc_rstr_slice(hop->authorization), on_tunnel, c);
     else
         attempt_secure(c, bs);
-}
-
-static struct tc_connect_asker connection_asker(const struct tc_connection *c)
-{
-    return (struct tc_connect_asker){
-        .channel = tc_conn_config_of_channel(c->config),
-        .locality = c->locality,
-        .is_private = tc_connection_is_private(c),
-        .was_ready = c->was_ready,
-    };
 }
 
 static void attempt_begin(struct tc_connection *c)
