@@ -114,8 +114,9 @@ struct tc_ring *tc_rh_build_find(const struct tc_rh_build *b)
 
 bool tc_rh_build_exceeds(const struct tc_rh_build *b, uint32_t entries)
 {
+    uint64_t steps = (uint64_t)b->table_size * b->n; /* at worst, of keys that were chosen for it */
     if (b->table_size)
-        return b->table_size > entries;
+        return TC_MAX(b->table_size, b->n) > entries || steps / 128 > entries;
     return TC_MIN(b->max, b->cap) > entries && tc_ring_entries(b->items, b->n, b->min, b->max, b->cap) > entries;
 }
 

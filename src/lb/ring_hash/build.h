@@ -16,7 +16,7 @@ struct tc_rh_build *tc_rh_build_new(const struct tc_rh_set *set, const struct tc
 void tc_rh_build_free(struct tc_rh_build *b);
 /* Returns a reference to the ring that `b` describes if the process has it already, or NULL. */
 struct tc_ring *tc_rh_build_find(const struct tc_rh_build *b);
-/* Returns whether the look-up will have more entries than this. */
+/* Returns whether the look-up may cost more than a ring of so many entries. */
 bool tc_rh_build_exceeds(const struct tc_rh_build *b, uint32_t entries);
 /* Builds the ring. Any thread. */
 struct tc_ring *tc_rh_build_run(const struct tc_rh_build *b);

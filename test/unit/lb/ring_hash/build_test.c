@@ -304,6 +304,22 @@ static void policies_share_a_ring(void **state)
     tc_ring_unref(ring);
 }
 
+/* A small table of many endpoints is built in the background, too: its build looks at each of them. */
+static void a_table_smaller_than_its_endpoints(void **state)
+{
+    (void)state;
+    struct gate g;
+    struct fake_lb *f = fake_lb_new("maglev_experimental");
+    f->env.ring_inline_entries = 3;
+    gate_close(&g);
+    fake_lb_update(f, fake_lb_endpoints(A " " B " 3.3.3.3:3 4.4.4.4:4"),
+                   fake_lb_config(f, "maglev_experimental", "{\"tableSize\": 3}", NULL), NULL);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_CONNECTING);
+    let_build(f, &g);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_IDLE);
+    fake_lb_free(f);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int main(void)
@@ -321,6 +337,7 @@ int main(void)
         TEST(policies_share_a_ring),
         TEST(updates_in_quick_succession),
         TEST(a_ring_that_comes_too_late),
+        cmocka_unit_test(a_table_smaller_than_its_endpoints),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
