@@ -54,6 +54,7 @@ def test_what_cannot_be_written():
                        (("--server", "a:1\n"), "control character"), (("--server", "a:1", "--creds", "xds"), "--creds: unknown type 'xds'"),
                        (("--server", "a:1", "--cert", "/c"), "--cert and --key go together"), (("--server", "a:1", "--ca", ""), "'--ca' has an empty value"),
                        (("--server", "a:1", "--creds", "insecure", "--ca", "/c"), "--creds tls"), (("--server", "a:1", "--metadata", "x"), "NAME=VALUE"),
+                       (("--server", "a:1", "--locality", "a/b/c/d"), "REGION[/ZONE[/SUB_ZONE]]"),
                        (("--istio",), "the environment has no INSTANCE_IP"), (("--gke",), "--gke needs --project"),
                        (("--gke", "--project", "shop"), "--project: 'shop' is not a number"), (("--gke", "--istio", "--project", "1"), "contradict"),
                        (("--server", "a:1", "--project", "1"), "go with --gke"), (("--server", "a:1", "-o", "json"), "-o goes with --check"),

@@ -115,7 +115,7 @@ static int make_id(const struct bootstrap_args *a, struct tc_buf *out)
     return 0;
 }
 
-static void add_locality(const char *text, json_t *node)
+static int add_locality(const char *text, json_t *node)
 {
     static const char *const names[] = {"region", "zone", "sub_zone"};
     struct tc_slice rest = tc_slice_str(text), part;
@@ -125,6 +125,7 @@ static void add_locality(const char *text, json_t *node)
         if (part.len)
             json_object_set_new(locality, names[i], json_stringn(part.data, part.len));
     json_object_set_new(node, "locality", locality);
+    return more ? cli_usage(NAME, "--locality: '%s' does not have the form REGION[/ZONE[/SUB_ZONE]]", text) : 0;
 }
 
 static int add_metadata(const struct bootstrap_args *a, json_t *node)
@@ -161,8 +162,8 @@ static int make_node(const struct bootstrap_args *a, json_t **out)
     tc_buf_fini(&id);
     if (a->node_cluster || a->gke)
         json_object_set_new(node, "cluster", json_string(a->node_cluster ? a->node_cluster : "cluster"));
-    if (a->locality)
-        add_locality(a->locality, node);
+    if (rc == 0 && a->locality)
+        rc = add_locality(a->locality, node);
     if (rc == 0)
         rc = add_metadata(a, node);
     *out = node;
