@@ -170,6 +170,11 @@ def test_hostile_servers():
         check(1024 < len(refused("describe", address, "shop.Orders", says="luck")) < 1300, "the text of a server's error is cut")
     with server("circle") as address:
         check("rpc Get (.shop.A) returns (.shop.A);" in run("describe", address, "shop.Orders").stdout, "files that import each other")
+    with server("owners") as address:
+        for symbol in ("shop.Orders/Get", "shop.Orders.Get"):
+            same(run("describe", address, symbol).stdout, "// shop.Orders.Get\nrpc Get (.shop.A) returns (.shop.A);\n")
+        refused("describe", address, "shop.Orders.None", says="nothing is defined as shop.Orders.None")
+        refused("describe", address, "none.Such", says='symbol "none.Such": NOT_FOUND: not found')
 
 
 main(test_list, test_describe, test_offline, test_files_named_like_symbols, test_protoc, test_written, test_hostile_servers)

@@ -113,7 +113,7 @@ int cmd_describe(int argc, char **argv)
         struct tc_slice given = tc_slice_str(symbol);
         if (!tc_descriptor_index_file(&a.schema.files, given) ||
             (a.schema.reflect.channel && !tc_slice_ends(given, tc_slice_str(".proto"))))
-            rc = inspect_need(&a, symbol);
+            rc = inspect_need_member(&a, symbol);
         if (rc == 0)
             rc = inspect_end(&a, show(&a, symbol, true));
         tc_free(symbol);

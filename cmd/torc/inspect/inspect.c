@@ -5,6 +5,7 @@
 #include "inspect/inspect.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "cli.h"
@@ -101,6 +102,19 @@ int inspect_need(struct inspect *a, const char *symbol)
     if (rc == SCHEMA_ABSENT && a->schema.reflect.why.len)
         return cli_fail(a->name, "%s", tc_buf_cstr(&a->schema.reflect.why));
     return rc == SCHEMA_ABSENT ? cli_fail(a->name, "nothing has the name '" TC_SHOWN "'", TC_SHOW(symbol)) : rc;
+}
+
+int inspect_need_member(struct inspect *a, const char *symbol)
+{
+    const char *dot = strrchr(symbol, '.');
+    int rc = schema_need(&a->schema, symbol);
+    if (rc == SCHEMA_ABSENT && dot && dot > symbol) {
+        struct tc_buf owner = {0};
+        tc_buf_append(&owner, symbol, (size_t)(dot - symbol));
+        rc = schema_need(&a->schema, tc_buf_cstr(&owner));
+        tc_buf_fini(&owner);
+    }
+    return rc == SCHEMA_ABSENT || rc == SCHEMA_NO_REFLECTION ? inspect_need(a, symbol) : rc;
 }
 
 int inspect_end(struct inspect *a, int rc)

@@ -46,6 +46,9 @@ int inspect_open(struct inspect *a, const char *name, int argc, char **argv, con
                  const char *help);
 /* schema_need that prints what is wrong. */
 int inspect_need(struct inspect *a, const char *symbol);
+/* schema_need of what may be a method, a field or a value, which prints what is wrong. Reflection such as grpcio's in
+ * Python knows none of these: where the server says NOT_FOUND, what has the symbol is asked for. */
+int inspect_need_member(struct inspect *a, const char *symbol);
 /* Writes the files as the options say, and returns the exit status. */
 int inspect_end(struct inspect *a, int rc);
 void inspect_close(struct inspect *a);

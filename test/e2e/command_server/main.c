@@ -329,6 +329,21 @@ static bool circle(const struct question *q, struct tc_buf *answer)
     return true;
 }
 
+/* As grpcio's in Python: only what a file has at its top is found. */
+static bool owners(const struct question *q, struct tc_buf *answer)
+{
+    struct tc_buf file = {0};
+    if (!tc_slice_eq_str(q->name, "shop.Orders") && !tc_slice_eq_str(q->name, "shop.A")) {
+        answer_error(answer, 5, "not found");
+        return true;
+    }
+    begin_file(&file, "a.proto", NULL);
+    add_message(&file, "A", NULL);
+    add_service(&file, ".shop.A");
+    answer_file(answer, &file);
+    return true;
+}
+
 /* Appends a message with extensions 100 to 65535. */
 static void add_extensible(struct tc_buf *file, const char *name)
 {
@@ -439,6 +454,7 @@ static const struct mode {
     {"conflict", conflict, TORC_STATUS_OK},
     {"lacking", lacking, TORC_STATUS_OK},
     {"circle", circle, TORC_STATUS_OK},
+    {"owners", owners, TORC_STATUS_OK},
     {"ends", NULL, TORC_STATUS_OK},
     {"denied", NULL, TORC_STATUS_PERMISSION_DENIED},
     {"unauthenticated", NULL, TORC_STATUS_UNAUTHENTICATED},
