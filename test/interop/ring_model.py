@@ -131,23 +131,46 @@ def weighted_endpoints(mesh, variant):
     return listed
 
 
+def ring_entries(listed, smallest, largest, total):
+    """The entries of a ring in its order: (hash, rank, address that serves)."""
+    least = min(weight / total for _, _, weight in listed)
+    scale = min(math.ceil(least * smallest) / least, largest)
+    entries, made, wanted = [], 0.0, 0.0
+    for rank, (key, serves, weight) in enumerate(listed):
+        wanted += scale * (weight / total)
+        i = 0
+        while made < wanted:
+            entries.append((xxh64(f"{key}_{i}".encode()), rank, serves))
+            i += 1
+            made += 1
+    return sorted(entries)
+
+
+def maglev_table(hosts, size):
+    """The host in each slot, by the Maglev paper with Envoy's order (of keys), offset and skip, and Envoy's way to respect weights: in
+    round i, a host of weight w takes a slot when i * w has reached what its slots so far cost it at the largest weight each."""
+    total = sum(weight for _, weight in hosts)
+    largest, table, free, rounds = max(weight for _, weight in hosts) / total, [None] * size, size, 0
+    rows = [{"at": xxh64(key.encode()) % size, "skip": xxh64(key.encode(), 1) % (size - 1) + 1, "weight": weight / total, "spent": 0, "host": i}
+            for i, (key, weight) in sorted(enumerate(hosts), key=lambda numbered: numbered[1][0])]
+    while free:
+        rounds += 1
+        for row in rows:
+            if rounds * row["weight"] < row["spent"] or not free:
+                continue
+            row["spent"] += largest
+            while table[row["at"]] is not None:
+                row["at"] = (row["at"] + row["skip"]) % size
+            table[row["at"]] = row["host"]
+            free -= 1
+    return table
+
+
 class Ring:
     def __init__(self, mesh, variant):
         listed = weighted_endpoints(mesh, variant)
         total = 1 if variant.shares else sum(weight for _, _, weight in listed)
-        least = min(weight / total for _, _, weight in listed)
-        smallest = min(mesh["min_ring_size"], variant.cap)
-        largest = min(mesh["max_ring_size"], variant.cap)
-        scale = min(math.ceil(least * smallest) / least, largest)
-        entries, made, wanted = [], 0.0, 0.0
-        for rank, (key, serves, weight) in enumerate(listed):
-            wanted += scale * (weight / total)
-            i = 0
-            while made < wanted:
-                entries.append((xxh64(f"{key}_{i}".encode()), rank, serves))
-                i += 1
-                made += 1
-        entries.sort()
+        entries = ring_entries(listed, min(mesh["min_ring_size"], variant.cap), min(mesh["max_ring_size"], variant.cap), total)
         self.hashes = [entry[0] for entry in entries]
         self.serves = [entry[2] for entry in entries]
 

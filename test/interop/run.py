@@ -36,8 +36,9 @@ import suite_rolling  # noqa: E402
 import suite_rpc  # noqa: E402
 import suite_serve  # noqa: E402
 import suite_stubs  # noqa: E402
+import suite_vectors  # noqa: E402
 
-SUITES = {"published": suite_published.run, "protos": suite_protos.run, "rpc": suite_rpc.run, "serve": suite_serve.run, "probes": suite_probes.run_suite, "rolling": suite_rolling.run, "http2": suite_rpc.run_http2,
+SUITES = {"published": suite_published.run, "vectors": suite_vectors.run, "protos": suite_protos.run, "rpc": suite_rpc.run, "serve": suite_serve.run, "probes": suite_probes.run_suite, "rolling": suite_rolling.run, "http2": suite_rpc.run_http2,
           "h2spec": suite_h2spec.run,
           "control_plane": suite_control_plane.run, "csds": suite_csds.run,
           "psm": suite_psm.run, "stubs": suite_stubs.run, "json": suite_json.run, "loads": suite_loads.run, "health": suite_health.run, "envoy": suite_envoy.run, "buf": suite_buf.run, "corpora": suite_corpora.run, "etcd": suite_etcd.run, "otlp": suite_otlp.run, "agreement": suite_agreement.run,

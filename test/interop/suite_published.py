@@ -30,28 +30,13 @@ def ring(paths, vector):
 
 
 def maglev(_, vector):
-    """The table of the Maglev paper, with Envoy's offset and skip, and its way to respect weights: in round i, an entry of
-    weight w takes a place when i * w has reached what the places so far cost it at the largest weight each."""
-    size, largest = vector["size"], max(weight for _, weight in vector["hosts"])
-    table = [None] * size
-    rows = [{"at": ring_model.xxh64(key.encode()) % size, "skip": ring_model.xxh64(key.encode(), 1) % (size - 1) + 1,
-             "weight": weight, "spent": 0, "host": i} for i, (key, weight) in enumerate(vector["hosts"])]
-    rounds = 0
-    while None in table:
-        rounds += 1
-        for row in rows:
-            if rounds * row["weight"] < row["spent"] or None not in table:
-                continue
-            row["spent"] += largest
-            while table[row["at"]] is not None:
-                row["at"] = (row["at"] + row["skip"]) % size
-            table[row["at"]] = row["host"]
+    table = ring_model.maglev_table(vector["hosts"], vector["size"])
     check(table == vector["table"], f"the table is {table}")
 
 
-def hash_policy(paths, vector):
-    """The hash that a real call got from an xDS route."""
-    mesh = {"name": "shop", "policies": [vector["policy"]], "localities": [], "min_ring_size": 1, "max_ring_size": 1}
+def hash_of_call(paths, policies, headers):
+    """The hash that a real call got from an xDS route, as text."""
+    mesh = {"name": "shop", "policies": policies, "localities": [], "min_ring_size": 1, "max_ring_size": 1}
     with tempfile.TemporaryDirectory() as folder, Program([paths.command(), "backend"]) as backend:
         address = backend.word_after("listening")
         resources = meshes.resources(mesh)[:2] + [eds_cluster("shop"), assignment("shop", [address])]
@@ -59,9 +44,13 @@ def hash_policy(paths, vector):
         mesh_file.write_text(json.dumps({"version_info": "1", "resources": resources}), encoding="utf-8")
         with Program([paths.command(), "serve-xds", "--listen", "127.0.0.1:0", "--resources", str(mesh_file)]) as plane:
             env = {"GRPC_XDS_BOOTSTRAP_CONFIG": bootstrap(plane.word_after("listening"))}
-            headers = [part for name, value in vector["headers"] for part in ("-H", f"{name}: {value}")]
-            call = torc(paths, "call", "-o", "json", "--explain", "xds:///shop", "a.B/C", *headers, env=env)
-    got = int(json.loads(call.splitlines()[0])["call"]["explain"]["hash"], 16)
+            named = [part for name, value in headers for part in ("-H", f"{name}: {value}")]
+            call = torc(paths, "call", "-o", "json", "--explain", "xds:///shop", "a.B/C", *named, env=env)
+    return json.loads(call.splitlines()[0])["call"]["explain"]["hash"]
+
+
+def hash_policy(paths, vector):
+    got = int(hash_of_call(paths, [vector["policy"]], vector["headers"]), 16)
     wanted = ring_model.xxh64(vector["hashes_as"].encode())
     check(got == wanted, f"the hash is {got:#x}, of {vector['hashes_as']!r} it is {wanted:#x}")
 
