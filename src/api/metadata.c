@@ -1,8 +1,8 @@
 /* torc_metadata: what an application sends, and what it receives.
  *
- * Metadata that the application makes has a block for each field. Received metadata is a flat copy in one block: the
- * object, its fields, then the texts. A result's headers and trailers share a block, which the headers own (`inside`
- * marks the other); callbacks see a copy in the call's arena. */
+ * Metadata that the application makes has a block for each field. Received metadata is a flat copy: the object, its
+ * fields, then the texts. The copies of a result's headers and trailers are in the result's block (`inside`); callbacks
+ * see a copy in the call's arena. */
 #include "api/metadata.h"
 
 #include "base/mem.h"
