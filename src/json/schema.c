@@ -244,12 +244,12 @@ int torc_schema_link(torc_schema *schema, torc_error **error)
 
 const char *torc_schema_file_at(const torc_schema *schema, size_t i)
 {
-    return i < schema->files.len ? schema->files.data[i]->name : NULL;
+    return schema && i < schema->files.len ? schema->files.data[i]->name : NULL;
 }
 
 const char *torc_schema_missing_at(const torc_schema *schema, size_t i)
 {
-    return i < schema->missing.len ? schema->missing.data[i] : NULL;
+    return schema && i < schema->missing.len ? schema->missing.data[i] : NULL;
 }
 
 /* --- look-ups --- */
@@ -419,7 +419,8 @@ const torc_schema_service *torc_schema_find_service(const torc_schema *schema, c
 
 const torc_schema_service *torc_schema_service_at(const torc_schema *schema, size_t i)
 {
-    return tc_schema_is_linked(schema) && i < schema->services.len ? schema->services.data[i]->of.service : NULL;
+    return schema && tc_schema_is_linked(schema) && i < schema->services.len ? schema->services.data[i]->of.service
+                                                                             : NULL;
 }
 
 const char *torc_schema_service_name(const torc_schema_service *service)
