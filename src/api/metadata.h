@@ -17,8 +17,7 @@ struct tc_metadata_field {
 struct torc_metadata {
     struct tc_metadata_field *fields;
     size_t len, cap;
-    bool flat;   /* a copy of received fields in one block (base/blocks.h); nothing is added to it */
-    bool inside; /* in another object's block, or static: torc_metadata_free leaves it alone */
+    bool flat; /* a copy of received fields in another owner's memory: nothing is added to it, and it is not freed */
 };
 
 /* Takes a block with `front` bytes (a multiple of the alignment of pointers), which the caller fills in, and copies of
