@@ -66,7 +66,7 @@ TORC_API int torc_resolver_report(torc_resolver_listener *listener, const struct
  * TORC_ECLOSED if the runtime has ended. Any thread. */
 TORC_API int torc_resolver_report_error(torc_resolver_listener *listener, enum torc_status_code code,
                                         const char *message);
-/* Take and give back a reference, which a thread needs that reports after `stop` may have been called. Any thread. */
+/* Take and give back a reference. A thread that may report after `stop` was called needs one. Any thread. */
 TORC_API void torc_resolver_listener_ref(torc_resolver_listener *listener);
 TORC_API void torc_resolver_listener_unref(torc_resolver_listener *listener);
 
