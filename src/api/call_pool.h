@@ -15,6 +15,7 @@ void tc_call_pool_free(struct tc_call_pool *p);
 struct tc_call_pool *tc_call_pool_of(torc_runtime *rt);
 /* Returns a call that is zeroed but for its arena (which is empty) and its lock. */
 struct torc_stream *tc_call_pool_get(struct tc_call_pool *p);
+/* Takes back a call that nobody uses any longer; what it held was released before. */
 void tc_call_pool_put(struct tc_call_pool *p, struct torc_stream *call);
 
 #endif

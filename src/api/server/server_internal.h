@@ -78,7 +78,7 @@ struct torc_server {
     struct tc_server_share share;
     torc_runtime *rt; /* the home's */
     struct torc_server_options opts;
-    void (*adjust)(struct tc_server_opts *opts); /* what a server of Torc's own has otherwise; NULL: nothing */
+    void (*adjust)(struct tc_server_opts *opts); /* changes the core's options, for a server of Torc's own; or NULL */
     struct tc_interceptors *interceptors;        /* NULL: none */
     struct tc_task stopped_task;                 /* tells on the home's loop that all shards have drained */
     atomic_bool freed;                           /* torc_server_free was called: calls that run end with the server */
@@ -94,7 +94,8 @@ struct torc_server {
     struct tc_server_load *load; /* a reference; constant after the start; NULL: none */
 };
 
-/* torc_server_new with options that the application's servers do not have. */
+/* torc_server_new of a server of Torc's own: `adjust` (NULL: none) may change the core's options, also those that an
+ * application does not have. */
 torc_server *tc_api_server_new(const struct torc_server_options *given, void (*adjust)(struct tc_server_opts *opts),
                                torc_error **error);
 torc_server *tc_api_server_ref(torc_server *s);
