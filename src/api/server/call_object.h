@@ -51,7 +51,7 @@ struct tc_call_reads {
 /* How an RPC is to end. */
 struct tc_call_ending {
     int code;
-    struct tc_rstr *text;       /* set before the call is finished: a codec's, and the code will be INTERNAL */
+    struct tc_rstr *text;       /* a codec may set it before the call is finished: then the code is INTERNAL */
     struct tc_headers trailers; /* in the call's `sent`, as what `load` has */
     struct tc_load load;        /* what the RPC recorded */
 };
