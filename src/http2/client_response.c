@@ -4,8 +4,9 @@
  *   on_header    Fields that gRPC defines are kept in the stream; metadata goes to `headers` or `trailers`.
  *   on_block     The block is complete. A 1xx block is forgotten. The first other block is the headers, or, if it ends
  *                the stream, trailers-only. A later block counts only if it ends the stream.
- *   conclude     END_STREAM came: one outcome: from grpc-status if it was sent, else from HTTP's status, else a status
- *                that says which part is missing (status_of_http, status_of_nothing).
+ *   conclude     END_STREAM came, and the response has its outcome: grpc-status if it was sent; else, of a response
+ *                that is not gRPC, the status for HTTP's status (status_of_http); else a status that says which part is
+ *                missing (status_of_nothing).
  *
  * Values are copied to the call's arena. A value that does not fit counts as a block beyond the limit. */
 #include "base/parse.h"
@@ -70,7 +71,8 @@ static void response_on_metadata(struct tc_h2_client_stream *s, struct tc_slice 
         s->stream.block.over = true;
 }
 
-/* is_grpc: so far without HTTP's status. The text is for the message of a response that is not gRPC. */
+/* Sets is_grpc by the content-type alone (response_on_initial adds HTTP's status). Keeps the value for the text that
+ * describes a response that is not gRPC. */
 static void response_on_content_type(struct tc_h2_client_stream *s, struct tc_slice value)
 {
     s->stream.is_grpc = tc_h2_is_grpc_content_type(value);
@@ -118,8 +120,8 @@ static struct tc_status status_of_trailers(struct tc_h2_client_stream *s)
     return status;
 }
 
-/* Stores the code of a serialised google.rpc.Status, its first field; the details belong to the application. Returns
- * false if the bytes are malformed or have no code. */
+/* Stores the code of a serialised google.rpc.Status, its field 1; the details belong to the application. Returns false
+ * if the bytes are malformed or have no code. */
 static bool status_details_code(struct tc_slice details, uint64_t *code)
 {
     struct tc_wire_field f;

@@ -139,8 +139,8 @@ void tc_h2_client_stream_give_up(struct tc_h2_client_stream *s, struct tc_status
     }
 }
 
-/* nghttp2 has let go of the stream, or the connection is gone: ends sending and receiving, with `status` as the outcome
- * if the call has none. */
+/* nghttp2 has let go of the stream, or the connection is gone: ends sending and receiving, with `status`, which is
+ * taken over, as the outcome if the call has none. */
 static void client_stream_lost(struct tc_h2_client_stream *client, struct tc_status status, bool unprocessed)
 {
     struct tc_h2_stream *s = &client->stream;

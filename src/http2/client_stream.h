@@ -9,11 +9,12 @@ struct tc_h2_outcome {
     struct tc_status status;           /* from the trailers, else made on this side with a text that names the
                                           failure */
     const struct tc_headers *trailers; /* possibly empty; never NULL */
-    bool unprocessed; /* the server never saw it (REFUSED_STREAM, an id above the GOAWAY's last): may be retried
-                       * transparently */
-    bool unsent;      /* unprocessed, since the request never left */
-    bool rejected;    /* a limit on this side rejected it before anything was sent, and would reject another attempt */
-    bool from_server; /* the status came from the peer's trailers */
+    bool unprocessed;   /* the server did not process the request (REFUSED_STREAM, an id above the GOAWAY's last, or
+                           `unsent`): it may be retried transparently */
+    bool unsent;        /* unprocessed, since the request never left */
+    bool rejected;      /* the request's headers are larger than max_request_header_bytes, or than the server takes:
+                           nothing was sent, and another attempt would end in the same way */
+    bool from_server;   /* the status came from the peer's trailers */
     bool trailers_only; /* the headers were the trailers */
 };
 
@@ -21,13 +22,13 @@ struct tc_h2_client_events {
     struct tc_h2_stream_events stream; /* first: a stream keeps a pointer to it */
     /* The response's initial metadata (not for trailers-only). Borrowed until on_done. */
     void (*on_headers)(void *arg, const struct tc_headers *headers);
-    /* The end; always the last callback, exactly once unless cancelled by the owner. Whole messages that arrived before
-     * the end (trailers, RST_STREAM, GOAWAY, the end of the connection, a failure found here) are delivered first, as
-     * they are asked for. */
+    /* The end; the last callback, exactly once unless the owner cancels the stream, or closes the connection while the
+     * outcome is not known. Whole messages that arrived before the end (trailers, RST_STREAM, GOAWAY, the end of the
+     * connection, a failure found here) are delivered first, as they are asked for. `outcome` is borrowed. */
     void (*on_done)(void *arg, const struct tc_h2_outcome *outcome);
 };
 
-/* The request that starts a call. All borrowed; must live until on_done or cancel (they live in the call's arena). */
+/* The request that starts a call. Borrowed by tc_h2_client_stream_open until it returns: nghttp2 copies the fields. */
 struct tc_h2_request {
     struct tc_slice path; /* "/package.Service/Method" */
     struct tc_slice authority;
@@ -45,19 +46,22 @@ struct tc_h2_request {
     size_t max_receive_message_bytes, max_send_message_bytes;
 };
 
-/* Opens a stream. Returns NULL with *error: TORC_EAGAIN (at MAX_CONCURRENT_STREAMS: on_capacity follows), TORC_ECLOSED
- * (draining or closed), TORC_ELIMIT (the arena is full). Nothing is written before the end of the turn. The arena is
- * the call's: response headers and trailers are copied there. */
+/* Opens a stream. Returns NULL with *error: TORC_EAGAIN (at MAX_CONCURRENT_STREAMS, or before the server's SETTINGS:
+ * on_capacity follows), TORC_ECLOSED (draining, failed or closed), TORC_ELIMIT (the arena is full). Headers that are
+ * too large are an outcome of the stream: on_done follows with `rejected`. Nothing is written before the end of the
+ * turn. The arena is the call's and must outlive the stream, which lies in it with the response's headers and trailers.
+ * `events` is borrowed until on_done or cancel. */
 struct tc_h2_stream *tc_h2_client_stream_open(struct tc_h2_conn *c, const struct tc_h2_request *request,
                                               struct tc_arena *arena, const struct tc_h2_client_events *events,
                                               void *arg, int *error);
-/* Half-closes without a message. TORC_ESTATE after the end or a half-close. */
+/* Half-closes without a message, behind one that is under way. Returns TORC_ESTATE after the end or a half-close. */
 int tc_h2_client_stream_send_end(struct tc_h2_stream *s);
-/* Returns whether the headers left. */
+/* Returns whether the request's headers left nghttp2. */
 bool tc_h2_client_stream_sent(const struct tc_h2_stream *s);
 /* Returns whether the outcome is known: on_done follows the messages that came before it. */
 bool tc_h2_client_stream_finished(const struct tc_h2_stream *s);
-/* Returns whether the headers may ever leave: false if a limit on this side rejected them. */
+/* Returns false if the request's headers are larger than max_request_header_bytes, or than the server takes: they never
+ * leave. */
 bool tc_h2_client_stream_sendable(const struct tc_h2_stream *s);
 
 #endif

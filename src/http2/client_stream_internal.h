@@ -23,8 +23,8 @@ struct tc_h2_client_stream {
     bool on_headers_due; /* the owner is to hear of the headers */
     bool trailers_only;
     bool from_server, unprocessed; /* of the outcome */
-    bool unsendable;               /* a limit on this side rejected the request's headers */
-    bool aside;                    /* as in the request */
+    bool unsendable;               /* the request's headers are too large for our limit or the server's */
+    bool aside;                    /* tc_h2_request.aside */
 };
 
 static inline struct tc_h2_client_stream *tc_h2_client_stream_of(struct tc_h2_stream *s)
@@ -39,21 +39,22 @@ void tc_h2_client_stream_finish(struct tc_h2_client_stream *s, struct tc_status 
 /* Ends the stream for a failure that was found on this side, and tells the peer by RST_STREAM. Whole messages that were
  * received before are still delivered. Takes over the status. */
 void tc_h2_client_stream_abort(struct tc_h2_client_stream *s, struct tc_status status, uint32_t h2_error);
-/* The rest of an announced message cannot come. Aborts the stream, drops the messages received before, and ignores an
- * outcome from the peer. */
+/* Ends the stream because the rest of an announced message cannot be taken. Drops the messages received before, and
+ * replaces an outcome from the peer. Takes over the status. */
 void tc_h2_client_stream_give_up(struct tc_h2_client_stream *s, struct tc_status status);
-/* The response has ended: the rest of the message under way is not sent, and its writer is notified. */
+/* Drops the rest of the message under way, if there is one: resets the stream with NO_ERROR, and has on_written
+ * called. */
 void tc_h2_client_stream_stop_sending(struct tc_h2_client_stream *s);
-/* nghttp2 closed the stream. */
+/* nghttp2 closed the stream: makes the outcome of the error code, unless the call has one. */
 void tc_h2_client_stream_on_close(struct tc_h2_client_stream *s, uint32_t h2_error);
-/* The connection is gone. */
+/* The connection is gone: its reason becomes the outcome, unless the call has one. */
 void tc_h2_client_stream_on_conn_lost(struct tc_h2_client_stream *s);
 /* Calls the owner with all that is due. */
 void tc_h2_client_stream_deliver(struct tc_h2_client_stream *s);
 
 /* --- client_request.c --- */
 
-/* Submits the request. Returns 0 or an nghttp2 error. */
+/* Submits the request's headers. Returns 0 or an nghttp2 error. */
 int tc_h2_request_submit(struct tc_h2_client_stream *s, const struct tc_h2_request *request);
 /* Returns the size of a request's header list as RFC 9113 6.5.2 counts it, or a little more. */
 size_t tc_h2_request_size(const struct tc_h2_request *request);
@@ -64,13 +65,13 @@ size_t tc_h2_request_size(const struct tc_h2_request *request);
 void tc_h2_response_begin(struct tc_h2_client_stream *s);
 /* A field of a header block or of trailers. */
 void tc_h2_response_on_header(struct tc_h2_client_stream *s, struct tc_slice name, struct tc_slice value);
-/* A block is complete. */
+/* A header block is complete: initial metadata, trailers, or an informational response. */
 void tc_h2_response_on_block(struct tc_h2_client_stream *s, bool end_stream);
 /* The block is beyond the limit: ends the RPC. */
 void tc_h2_response_too_large(struct tc_h2_client_stream *s);
-/* END_STREAM on DATA. */
+/* END_STREAM came on DATA. */
 void tc_h2_response_on_end(struct tc_h2_client_stream *s);
-/* A body that is not gRPC. */
+/* Takes a piece of a body that is not gRPC: its beginning goes into the status's text. */
 void tc_h2_response_on_body(struct tc_h2_client_stream *s, const uint8_t *data, size_t len);
 
 #endif

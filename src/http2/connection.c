@@ -2,7 +2,8 @@
  *
  *   new       SETTINGS are queued; nghttp2's session exists from here until the connection fails or is closed.
  *   ready     The peer's SETTINGS came. Streams may open.
- *   draining  The peer sent GOAWAY, or we did: no new stream, those that run go on. When the last has left nghttp2 the
+ *   draining  The peer sent GOAWAY, or we did. A client opens no stream; a server serves requests until its last
+ *             GOAWAY. Streams that are open go on. When the last one has left nghttp2, and all frames are written, the
  *             connection fails with the reason of the GOAWAY.
  *   failed    Dead: the session and the byte stream are gone, every stream ends, on_closed follows.
  *   closed    The owner called tc_h2_conn_close: no callback but those of streams whose outcome is known. Freed after
@@ -119,7 +120,8 @@ void tc_h2_conn_squeeze(struct tc_h2_conn *c, bool squeezed)
         tc_h2_session_set_windows(c);
 }
 
-/* Nothing but the last GOAWAY is left to do: a peer that does not take it must not keep the connection. */
+/* Bounds the wait if nothing but the last GOAWAY is left to do: a peer that does not take it must not keep the
+ * connection. */
 static void conn_await_last(struct tc_h2_conn *c)
 {
     if (c->ng && c->ending.last_goaway_sent && !c->streams.active)
@@ -163,7 +165,8 @@ void tc_h2_conn_stream_gone(struct tc_h2_conn *c)
     }
 }
 
-/* A connection without streams gives memory back, after QUIET_MS: calls that follow each other need it again. */
+/* A connection without streams gives memory back after QUIET_MS. Not earlier: calls that follow each other need it
+ * again. */
 static void conn_on_quiet(struct tc_timer *timer)
 {
     struct tc_h2_conn *c = TC_CONTAINER_OF(timer, struct tc_h2_conn, quiet);
@@ -199,7 +202,7 @@ static void conn_stop_io(struct tc_h2_conn *c)
     c->streams.active = 0;
 }
 
-/* Logged for operators: an end that cut RPCs off, and a GOAWAY that came while RPCs ran. */
+/* At INFO, for operators: an end that cut RPCs off, or that a GOAWAY announced while RPCs ran. */
 static void conn_log_end(const struct tc_h2_conn *c, size_t cut_off)
 {
     char *peer = tc_addr_text(&c->peer);
@@ -228,7 +231,7 @@ void tc_h2_conn_fail(struct tc_h2_conn *c, struct tc_status why)
     tc_h2_conn_deliver_later(c);
 }
 
-/* Returns the number for our last GOAWAY. Requests with higher ones are not served from here on. */
+/* Returns the number for our last GOAWAY. Requests with higher numbers are not served from here on. */
 static int32_t conn_fix_last_id(struct tc_h2_conn *c)
 {
     if (!c->ending.last_goaway_sent)
@@ -304,7 +307,7 @@ void tc_h2_conn_close(struct tc_h2_conn *c)
     if (c->ending.closed)
         return;
     if (c->ng && c->bs && !c->write.in_flush) {
-        /* Of a server, also behind the first GOAWAY of a graceful end, which names no stream. */
+        /* A server sends it also behind the first GOAWAY of a graceful end, which names no stream. */
         if (!c->ending.goaway_received && (c->opts.server || !c->ending.goaway_sent))
             tc_h2_conn_send_last_goaway(c);
         tc_h2_conn_flush(c);

@@ -1,8 +1,10 @@
 /* One HTTP/2 connection that carries gRPC, client or server side, on nghttp2 over a byte stream.
  *
  * nghttp2's callbacks only record and submit. Recorded events are delivered after nghttp2 returned, from the loop,
- * never from inside a call of the owner. Frames that calls submit are written once, at the end of the turn. Every queue
- * that a peer can make us fill is bounded. Owned by its maker; loop thread only. */
+ * never from inside a call of the owner. One event of a server's stream is the exception: on_compressed
+ * (server_stream.h). Frames that calls submit are written once, at the end of the turn. Every queue that a peer can
+ * make us fill is bounded. A connection belongs to the caller of tc_h2_conn_new until tc_h2_conn_close. Loop thread
+ * only. */
 #ifndef TC_HTTP2_CONNECTION_H
 #define TC_HTTP2_CONNECTION_H
 
@@ -22,20 +24,22 @@ struct tc_h2_limits {
     uint32_t max_concurrent_streams;  /* server: that a client may have open; 100 */
     uint32_t initial_window_bytes;    /* of a stream; 64 KiB, grown to the bandwidth-delay product up to 16 MiB */
     uint32_t max_glitches;       /* frames in a second that carry nothing (WINDOW_UPDATE, PING, GOAWAY, those of unknown
-                                    types and of closed streams), and KiB in them; 10,000 */
+                                    types and of closed streams), and KiB in them, twice as many at once; 10,000 */
     uint32_t max_cancels;        /* server: RPCs that a client may cancel in a second, twice as many at once; 1000 */
     uint32_t write_bytes;        /* of frames that are gathered for one write, and kept where the socket takes no
                                     more; 512 KiB */
-    uint32_t max_queued_control; /* PING and SETTINGS acks, resets that wait to be written; 1000: then closed */
+    uint32_t max_queued_control; /* acks of PING and SETTINGS, and resets, that wait to be written; also empty DATA
+                                    frames of the peer in a row; 1000. Beyond it the connection ends */
 };
 
 struct tc_h2_keepalive {
     uint64_t time_ms;          /* of silence before a PING; 0: off (the default) */
     uint64_t timeout_ms;       /* for the answer; 20,000 */
-    bool without_calls;        /* also when no stream is open */
+    bool without_calls;        /* client: sends PINGs also while no stream is open (a server does in any case); server:
+                                  a client may do so */
     uint64_t min_interval_ms;  /* server: between PINGs of the client, else "too_many_pings"; 300,000; 0: any */
-    uint64_t max_age_ms;       /* server: GOAWAY after this age; 0: never */
-    uint64_t max_age_grace_ms; /* server: after that GOAWAY, then closed; 0: when the last stream ends */
+    uint64_t max_age_ms;       /* server: GOAWAY after this age, with a jitter of 10 %; 0: never */
+    uint64_t max_age_grace_ms; /* server: from the second GOAWAY on, then closed; 0: when the last stream ends */
 };
 
 struct tc_h2_opts {
@@ -45,64 +49,75 @@ struct tc_h2_opts {
                                               connection makes one */
     struct tc_h2_limits limits;
     struct tc_h2_keepalive keepalive;
-    bool no_bdp; /* fixed windows */
+    bool no_bdp; /* windows do not grow with the bandwidth-delay product; the window of one stream opens for the rest of
+                    an announced message nevertheless (receive.c) */
 };
 
-/* Sets the defaults named above. */
+/* Sets the defaults that are named above. Off by default: keepalive_time, the age limit, glitch_rate. */
 void tc_h2_opts_init(struct tc_h2_opts *opts, bool server);
 
-/* In bytes: how finely on_held tells. */
+/* on_held is called when the held bytes pass a multiple of this. */
 enum { TC_H2_HELD_STEP = 64 << 10 };
 
 /* Events of a connection. Each may be NULL. None comes after tc_h2_conn_close. */
 struct tc_h2_conn_events {
     /* The peer's first SETTINGS arrived. A client may open streams. */
     void (*on_ready)(void *arg);
-    /* Client: a stream could not be opened (TORC_EAGAIN), or was asked for by tc_h2_conn_want_capacity, and would be
-     * opened now. */
+    /* Client: a stream can be opened now. Comes once after tc_h2_client_stream_open returned TORC_EAGAIN, or after
+     * tc_h2_conn_want_capacity. */
     void (*on_capacity)(void *arg);
-    /* The peer sent GOAWAY, or we began to drain: no new streams, running ones go on. `why` names code and debug text.
-     * too_many_pings: ENHANCE_YOUR_CALM with that text; the caller doubles its keepalive time. */
+    /* The peer sent GOAWAY, or tc_h2_conn_drain was called: a client opens no stream from now on, and streams that are
+     * open go on. Comes once. `why` has the GOAWAY's code and debug text. too_many_pings: the code is
+     * ENHANCE_YOUR_CALM and the text "too_many_pings"; the owner doubles its keepalive time (A8). */
     void (*on_draining)(void *arg, const struct tc_status *why, bool too_many_pings);
-    /* The connection is gone, after on_done of all streams that have no messages left to read. The last event; the
-     * owner then calls tc_h2_conn_close. */
+    /* The connection is gone. The last event; the owner then calls tc_h2_conn_close. Comes after the on_done or on_end
+     * of the streams, but before the on_done of a client's stream that still has messages to read, or that rests until
+     * others of the loop had their turn (streams.c). */
     void (*on_closed)(void *arg, const struct tc_status *why);
     /* Server: a new request arrived; its headers are in tc_h2_server_stream_request. Set handlers with
      * tc_h2_server_stream_set_events inside the call. */
     void (*on_stream)(void *arg, struct tc_h2_stream *stream);
-    /* Server: what the streams hold of what came and nobody has taken (tc_h2_stream_held) has changed to so many bytes,
-     * and over a multiple of TC_H2_HELD_STEP. */
+    /* Server: `bytes` are what all streams hold now (tc_h2_stream_held). Comes when the sum has passed a multiple of
+     * TC_H2_HELD_STEP, up or down. */
     void (*on_held)(void *arg, size_t bytes);
 };
 
-/* Makes a connection over a byte stream, which it takes over. The events struct must outlive the connection. */
+/* Makes a connection over a byte stream whose handshake is over, and takes over the byte stream. Never returns NULL: if
+ * nghttp2 makes no session, on_closed follows. `opts` is copied; `events` must outlive the connection. */
 struct tc_h2_conn *tc_h2_conn_new(struct tc_loop *loop, struct tc_bytestream *bs, const struct tc_h2_opts *opts,
                                   const struct tc_h2_conn_events *events, void *arg);
-/* Takes no new streams and sends GOAWAY. on_closed follows when the last stream has ended. `debug_text` (NULL: none)
- * tells the peer why: of a server's two GOAWAYs the second has it, so a server's text must be constant. */
+/* Sends GOAWAY. on_draining follows, and on_closed when the last stream has ended. A client opens no stream from now
+ * on. A server sends two GOAWAYs: the first refuses nothing, and requests that come before the second are still served.
+ * `debug_text` (NULL: none) tells the peer why. A server's second GOAWAY has the text, so a server's text must be
+ * static. Does nothing the second time. */
 void tc_h2_conn_drain(struct tc_h2_conn *c, const char *debug_text);
-/* Ends the connection at once. Streams that are still open end without a callback (their owners know; a server's are
- * freed), no event follows, and the connection frees itself. A client's stream whose outcome is known lives on: it
- * delivers the messages that arrived before, as they are asked for, and on_done. */
+/* Ends the connection at once, with a last GOAWAY if none was exchanged, as far as the socket takes it. No event of the
+ * connection follows, and the connection frees itself. Streams that are open end without a callback: their owners know
+ * of the end (a server's streams are freed). A client's stream whose outcome is known lives on: it delivers the
+ * messages that arrived before, as they are asked for, and on_done. */
 void tc_h2_conn_close(struct tc_h2_conn *c);
 
+/* Returns whether the byte stream is secure: call credentials may be sent. */
 bool tc_h2_conn_secure(const struct tc_h2_conn *c);
 /* Client: returns whether requests to that authority may be sent: the certificate that the server showed is valid for
- * it, or was not checked for names. */
+ * it, or was not checked for names, or there was none (plaintext). */
 bool tc_h2_conn_is_for(const struct tc_h2_conn *c, struct tc_slice authority);
+/* Returns how many streams have not ended for their owners. */
 size_t tc_h2_conn_open_streams(const struct tc_h2_conn *c);
-/* Returns what all streams of a server's connection hold: see on_held. */
+/* Returns how many bytes all streams of a server's connection hold: the sum of tc_h2_stream_held. */
 size_t tc_h2_conn_held(const struct tc_h2_conn *c);
-/* Server: the windows of streams go back to their first size and do not grow, while `squeezed`. What a stream was given
- * beyond its window, for a message that was announced, stays: HTTP/2 has no frame that takes it back. */
+/* Server: while `squeezed`, the windows of streams have their first size and do not grow. Room beyond its window that a
+ * stream was given for an announced message stays: HTTP/2 has no frame that takes it back. */
 void tc_h2_conn_squeeze(struct tc_h2_conn *c, bool squeezed);
-/* Client: returns whether the server has ended any RPC with a grpc-status (but those that are aside). */
+/* Client: returns whether the server has ended any RPC with a grpc-status. Streams whose request is `aside` do not
+ * count. */
 bool tc_h2_conn_answered(const struct tc_h2_conn *c);
 /* Client: returns true if a stream can be opened now: ready, not draining, below the peer's MAX_CONCURRENT_STREAMS. */
 bool tc_h2_conn_has_capacity(const struct tc_h2_conn *c);
-/* Client: on_capacity comes, once, as soon as a stream can be opened. */
+/* Client: asks for one on_capacity, as soon as a stream can be opened; it comes by the loop if one can be opened
+ * now. */
 void tc_h2_conn_want_capacity(struct tc_h2_conn *c);
-/* Client: returns the peer's MAX_CONCURRENT_STREAMS; 0 when the connection has failed. */
+/* Client: returns the peer's MAX_CONCURRENT_STREAMS; 0 once the connection has failed or is closed. */
 uint32_t tc_h2_conn_max_streams(const struct tc_h2_conn *c);
 
 #endif

@@ -16,28 +16,28 @@ struct tc_h2_server_stream;
 /* The streams of a connection. */
 struct tc_h2_streams {
     struct tc_link all;              /* of struct tc_h2_stream: streams that have not ended for their owner */
-    struct tc_link delivered, ready; /* with something to deliver: in the delivery that runs, and in the next one */
-    struct tc_link resting, packing; /* after others had their turn: to deliver messages, to compress one (server) */
-    size_t n;
-    size_t active;                     /* streams that nghttp2 holds, including streams that we have forgotten */
-    size_t held, held_told;            /* server: bytes that came and wait; as on_held was told */
-    struct tc_h2_stream *delivering;   /* whose owner is being called; NULL again if the stream goes in that call */
-    struct tc_h2_stream *in_block;     /* nghttp2 decodes its header block; NULL again if the stream goes meanwhile */
-    struct tc_h2_stream *opened_for;   /* its window is open for the rest of an announced message */
+    struct tc_link delivered, ready; /* by `ready`: have something due, in the delivery that runs and in the next one */
+    struct tc_link resting, packing; /* wait for others of the loop: to deliver, to compress (a server's) */
+    size_t n;                        /* of `all` */
+    size_t active;                   /* streams that nghttp2 holds, including streams that we have forgotten */
+    size_t held, held_told;          /* server: the sum of tc_h2_stream_held; the sum that on_held told last */
+    struct tc_h2_stream *delivering; /* whose owner is being called; NULL again if the stream goes in that call */
+    struct tc_h2_stream *in_block;   /* nghttp2 decodes its header block; NULL again if the stream goes meanwhile */
+    struct tc_h2_stream *opened_for; /* its window is open for the rest of an announced message */
     struct tc_h2_server_stream *spare; /* server: for the next requests */
     unsigned n_spare;
 };
 
 /* How far the connection is on its way to the end: draining, failed, closed. */
 struct tc_h2_ending {
-    bool draining, on_draining_due;     /* the owner is to hear of the draining */
-    bool goaway_sent, last_goaway_sent; /* our first one; the one with the last stream's number */
+    bool draining, on_draining_due;     /* on_draining_due: the owner is to hear of the draining */
+    bool goaway_sent, last_goaway_sent; /* submitted: tc_h2_conn_drain's GOAWAY; the one that names the last stream */
     bool goaway_received, too_many_pings;
     bool goaway_in_use;              /* streams were open when the peer's GOAWAY came */
     bool failed;                     /* dead: on_closed is due or was called */
     bool closed_notified, closed;    /* on_closed was called; the owner closed */
-    int32_t goaway_last_id, last_id; /* of the last GOAWAY of the peer, which saw no stream above it; of ours */
-    const char *text;                /* of the last GOAWAY; NULL: none */
+    int32_t goaway_last_id, last_id; /* the last stream's number: in the peer's last GOAWAY, in our last GOAWAY */
+    const char *text;                /* server: the debug text of our last GOAWAY; NULL: none */
     struct tc_status why;            /* the reason why the connection failed or drains */
 };
 
@@ -47,7 +47,7 @@ struct tc_h2_writer {
     struct tc_h2_gather *gather; /* while flushing */
     struct tc_buf unsent;        /* gathered, and not taken by the socket yet */
     size_t unsent_at;
-    bool in_flush, blocked;
+    bool in_flush, blocked; /* blocked: the socket takes no more */
 };
 
 struct tc_h2_conn {
@@ -62,16 +62,16 @@ struct tc_h2_conn {
     struct tc_h2_streams streams;
     struct tc_task deliver, read_more, rest; /* bytes to read and streams that rest: after others had their turn */
     struct tc_h2_writer write;
-    uint32_t unconsumed; /* bytes of DATA taken and not reported to nghttp2 yet */
-    unsigned after_end;  /* messages delivered of streams that have ended, since streams rested last */
-    struct tc_buf scratch;
+    uint32_t unconsumed;   /* bytes of DATA taken and not reported to nghttp2 yet */
+    unsigned after_end;    /* messages delivered of streams that have ended, since resting streams last went on */
+    struct tc_buf scratch; /* overwritten by each function that encodes or decodes header fields */
 
     bool secure, settings_seen, ready_notified;
     bool packed_first;    /* streams.packing went before streams.resting, when they last went on */
     bool capacity_wanted; /* a stream could not be opened because no slot was free */
     bool squeezed;        /* server: windows do not grow */
     bool answered;        /* client: an RPC ended with a status of the server's */
-    uint8_t tls_bytes;    /* client: how many of the first bytes were those of a TLS record */
+    uint8_t tls_bytes;    /* client: how many of the first bytes were those of a TLS alert, or NO_TLS (read.c) */
     unsigned busy;        /* our own functions are at work on the connection, which must not be freed */
     struct tc_h2_ending ending;
 
@@ -84,32 +84,36 @@ struct tc_h2_conn {
 
 /* --- connection.c --- */
 
-/* The connection is dead: every stream ends, on_closed follows. Takes over the status. */
+/* Unless the connection has failed or is closed, ends all streams; on_closed follows. Takes over the status. */
 void tc_h2_conn_fail(struct tc_h2_conn *c, struct tc_status why);
 /* Sends GOAWAY with a code, as far as the socket takes it now, and fails the connection. */
 void tc_h2_conn_terminate(struct tc_h2_conn *c, uint32_t h2_error, const char *debug_text);
-/* No new streams; on_draining follows. Takes over the status. */
+/* Has on_draining called, the first time. The status, which is taken over, replaces an earlier reason. */
 void tc_h2_conn_start_drain(struct tc_h2_conn *c, struct tc_status why);
-/* Closes a draining connection whose last stream has gone. */
+/* Fails a draining connection whose last stream has left nghttp2, once its frames and a last GOAWAY are written. */
 void tc_h2_conn_check_drained(struct tc_h2_conn *c);
-/* Sends the second GOAWAY of a graceful end, which names the last stream that is served. */
+/* Submits the GOAWAY that names the last stream that is served: the second one of a server's graceful end, the only one
+ * of a connection that its owner closes. Does nothing if it was submitted. */
 void tc_h2_conn_send_last_goaway(struct tc_h2_conn *c);
-/* A stream has left nghttp2: a slot may be free. */
+/* A stream has left nghttp2 (streams.active is counted down): a slot may be free, or the connection drained. */
 void tc_h2_conn_stream_gone(struct tc_h2_conn *c);
-/* Frees the connection once nothing needs it. */
+/* Frees the connection if it is closed, has no stream left, and none of our functions is at work on it (busy). */
 void tc_h2_conn_release(struct tc_h2_conn *c);
 
 /* --- session.c, read.c, write.c --- */
+/* Makes nghttp2's session and submits SETTINGS. Returns false if nghttp2 fails; c->ng is NULL then. */
 bool tc_h2_session_init(struct tc_h2_conn *c);
 /* Tells the peer the size of streams' windows, which has changed. */
 void tc_h2_session_set_windows(struct tc_h2_conn *c);
 void tc_h2_conn_on_event(void *arg, unsigned events);
 void tc_h2_conn_on_read_more(struct tc_task *task);
+/* Writes what nghttp2 has to send, as far as the socket takes it. May fail the connection. */
 void tc_h2_conn_flush(struct tc_h2_conn *c);
+/* Has tc_h2_conn_flush run at the end of the turn, unless the socket takes no more. */
 void tc_h2_conn_flush_later(struct tc_h2_conn *c);
 /* Drops the output that is gathered and not sent. */
 void tc_h2_conn_drop_unsent(struct tc_h2_conn *c);
-/* Returns the status of a byte stream that failed. */
+/* Returns the status of a byte stream that failed. The caller owns it. */
 struct tc_status tc_h2_conn_broken(const struct tc_h2_conn *c);
 
 /* --- streams.c --- */
@@ -118,7 +122,7 @@ void tc_h2_conn_on_rest(struct tc_task *task);
 void tc_h2_conn_deliver_later(struct tc_h2_conn *c);
 /* The session is gone: the streams lose their numbers. */
 void tc_h2_streams_detach(struct tc_h2_conn *c);
-/* Ends all streams with ending.why. Returns how many had no outcome before. */
+/* Ends all streams with ending.why; their owners hear of it by the delivery. Returns how many had no outcome before. */
 size_t tc_h2_streams_lose(struct tc_h2_conn *c);
 /* The owner closed: a client's stream whose outcome is known lives on until on_done, the others end silently. */
 void tc_h2_streams_drop(struct tc_h2_conn *c);

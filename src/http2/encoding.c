@@ -1,8 +1,10 @@
 /* gzip of single messages, with zlib.
  *
- * A packer compresses a message in pieces, so that a large one does not hold up the loop. What it makes has room that
- * doubles up to zlib's bound. A small member may inflate to a thousand times its size: room doubles up to
- * COUNTED_BYTES; beyond that the size is counted before room is taken. */
+ * A packer compresses a message in pieces, so that a large one does not hold up the loop. The room for the member
+ * doubles up to zlib's bound.
+ *
+ * A small member may inflate to a thousand times its size. So the room for its content doubles up to COUNTED_BYTES;
+ * beyond that the size is counted before room is taken. */
 #include "http2/encoding.h"
 
 #include <limits.h>
@@ -28,6 +30,7 @@ static void zlib_give(void *opaque, void *ptr)
     tc_free(ptr);
 }
 
+/* Gives back the room that `len` bytes do not need, and ends the string there. */
 static struct tc_rstr *gzip_fit(struct tc_blocks *blocks, struct tc_rstr *out, size_t len)
 {
     struct tc_rstr *fitting = tc_rstr_resize(blocks, out, len);
@@ -111,8 +114,8 @@ struct tc_rstr *tc_h2_gzip(struct tc_slice data)
     return out;
 }
 
-/* Stores in *size how much `data` inflates to, counting up to max_bytes + 1, without room for the content. Returns as
- * tc_h2_gunzip does. */
+/* Stores in *size how much `data` inflates to, without room for the content; counts a little beyond max_bytes at most.
+ * Returns what tc_h2_gunzip returns. */
 static int gunzip_size(struct tc_slice data, size_t max_bytes, size_t *size)
 {
     enum { SCRATCH_BYTES = 65536 };
@@ -138,7 +141,7 @@ static int gunzip_size(struct tc_slice data, size_t max_bytes, size_t *size)
 }
 
 /* Enlarges *out, for which *cap bytes did not suffice: to twice the size, or, if that is large, to the size that will
- * be needed. So content beyond the limit takes at most COUNTED_BYTES of memory. Returns as tc_h2_gunzip does; on
+ * be needed. So content beyond the limit takes at most COUNTED_BYTES of memory. Returns what tc_h2_gunzip returns; on
  * failure *out and *cap are unchanged. */
 static int gunzip_enlarge(struct tc_blocks *blocks, struct tc_rstr **out, size_t *cap, struct tc_slice data,
                           size_t max_bytes)

@@ -1,4 +1,5 @@
-/* Compression of single messages (gRPC's grpc-encoding): identity and gzip. Pure functions, any thread. */
+/* Compression of single messages (gRPC's grpc-encoding): identity and gzip. Any thread; a packer is used by one thread
+ * at a time, and a tc_blocks only by the thread that takes from it (base/blocks.h). */
 #ifndef TC_HTTP2_ENCODING_H
 #define TC_HTTP2_ENCODING_H
 
@@ -7,20 +8,23 @@
 
 enum tc_h2_encoding { TC_H2_IDENTITY = 0, TC_H2_GZIP = 1 };
 
-/* Returns a gzip member with the bytes, or NULL if zlib fails. */
+/* Returns a gzip member with the bytes, which the caller owns. Returns NULL if zlib fails, or for more than UINT_MAX /
+ * 2 bytes. */
 struct tc_rstr *tc_h2_gzip(struct tc_slice data);
 
 /* A message that is compressed in pieces. */
 struct tc_h2_packer;
-/* Borrows the bytes until tc_h2_packer_free. Returns NULL as tc_h2_gzip does. */
+/* Makes a packer; borrows the bytes until tc_h2_packer_free. Returns NULL if zlib fails, or for more than UINT_MAX / 2
+ * bytes. */
 struct tc_h2_packer *tc_h2_packer_new(struct tc_slice data);
 /* Compresses at most `bytes` more. Stores the gzip member in *out once it is whole; the caller owns it. Returns 0, or
- * TORC_EAGAIN if there is not enough memory. */
+ * TORC_EAGAIN if there is not enough memory; the packer can only be freed then. */
 int tc_h2_packer_work(struct tc_h2_packer *p, size_t bytes, struct tc_rstr **out);
 /* NULL is allowed. */
 void tc_h2_packer_free(struct tc_h2_packer *p);
-/* Stores the content of a gzip member, at most max_bytes, in *out, counted in `blocks` (may be NULL). Returns
- * TORC_ELIMIT if there is more, TORC_EPROTO if `data` is not gzip, TORC_EAGAIN if there is not enough memory. */
+/* Stores the content of a gzip member, at most max_bytes, in *out, counted in `blocks` (may be NULL); the caller owns
+ * it. Returns TORC_ELIMIT if there is more, TORC_EPROTO if `data` is not one gzip member, TORC_EAGAIN if there is not
+ * enough memory. */
 int tc_h2_gunzip(struct tc_blocks *blocks, struct tc_slice data, size_t max_bytes, struct tc_rstr **out);
 
 #endif

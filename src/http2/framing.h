@@ -19,6 +19,7 @@ struct tc_h2_decoder {
 };
 
 void tc_h2_decoder_init(struct tc_h2_decoder *d, size_t max_bytes);
+/* Drops the message under way; the decoder is then between messages. */
 void tc_h2_decoder_fini(struct tc_h2_decoder *d);
 /* Returns true between messages. */
 static inline bool tc_h2_decoder_idle(const struct tc_h2_decoder *d)
@@ -26,8 +27,8 @@ static inline bool tc_h2_decoder_idle(const struct tc_h2_decoder *d)
     return d->have == 0;
 }
 /* Takes bytes up to the end of one message and stores how many in *used. *message is the message (the caller owns it)
- * once it is complete, else NULL. Returns TORC_ELIMIT or TORC_EPROTO with the status of the RPC in *error; the decoder
- * must not be used after that. */
+ * once it is complete, else NULL: all bytes were taken then. Returns TORC_ELIMIT or TORC_EPROTO with the status of the
+ * RPC in *error, which the caller takes; the decoder must not be used after that, but for tc_h2_decoder_fini. */
 int tc_h2_decoder_push(struct tc_h2_decoder *d, const void *data, size_t len, size_t *used, struct tc_rstr **message,
                        struct tc_status *error);
 

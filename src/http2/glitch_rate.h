@@ -9,18 +9,18 @@
 
 struct tc_h2_glitch_rate {
     struct tc_lref ref; /* of the connections to the peer, and of the object that makes them */
-    int64_t frames;     /* not paid for; negative: credit that our own frames gave */
-    uint64_t at_ms;     /* time has paid up to then */
+    int64_t frames;     /* glitches that time has not paid for; negative: credit that our own frames gave */
+    uint64_t at_ms;     /* the time up to which `frames` is reduced */
 };
 
 struct tc_h2_glitch_rate *tc_h2_glitch_rate_new(void);
 struct tc_h2_glitch_rate *tc_h2_glitch_rate_ref(struct tc_h2_glitch_rate *rate);
 void tc_h2_glitch_rate_unref(struct tc_h2_glitch_rate *rate);
-/* Counts frames; a negative number is credit that our own frames give. Returns false if the glitches that time has not
- * paid for exceed the allowance of two seconds, `limit` a second. */
+/* Reduces the count by `limit` frames for each second that has passed, and adds `frames`; a negative number is credit.
+ * Returns false if the count exceeds the allowance of two seconds; it is cut to that allowance then. */
 bool tc_h2_glitch_rate_add(struct tc_h2_glitch_rate *rate, int64_t frames, int64_t limit, uint64_t now_ms);
-/* Returns true if more than 1,000 frames were not paid for at the last tc_h2_glitch_rate_add, less than two seconds
- * ago. */
+/* Returns true if the count was above 1,000 frames at the last tc_h2_glitch_rate_add, less than two seconds ago: what
+ * the peer's connections have cost must bind its next one. */
 bool tc_h2_glitch_rate_is_high(const struct tc_h2_glitch_rate *rate, uint64_t now_ms);
 
 #endif

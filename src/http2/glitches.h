@@ -13,11 +13,11 @@
 
 struct tc_h2_glitches {
     struct tc_loop *loop;
-    struct tc_h2_glitch_rate *rate; /* of the peer; a reference */
-    int64_t frames_per_second;      /* the glitches that time pays for */
-    int64_t cancels_per_second;     /* those of `cancels` */
-    uint32_t max_empty_frames;      /* DATA frames in a row without content */
-    uint32_t empty_frames;
+    struct tc_h2_glitch_rate *rate;   /* of the peer; a reference */
+    int64_t frames_per_second;        /* how many glitches a peer may cause */
+    int64_t cancels_per_second;       /* how many RPCs a client may cancel */
+    uint32_t max_empty_frames;        /* DATA frames in a row without content */
+    uint32_t empty_frames;            /* such frames in a row so far */
     const char *violation;            /* why the connection must end; NULL: it goes on. Static text */
     uint32_t error_code;              /* of the GOAWAY */
     struct tc_h2_glitch_rate cancels; /* server: of RPCs that the client has reset before we ended them */
@@ -31,7 +31,7 @@ struct tc_h2_glitches {
     uint32_t dropped;    /* bytes of dropped header fields, not yet counted as frames */
     uint32_t block;      /* frames that the dropped fields of the block under way count as */
     int64_t hidden;      /* tc_h2_frame_cost of the frames that nghttp2 was given and has not shown */
-    uint32_t ended[32];  /* streams that the peer has ended, by their numbers */
+    uint32_t ended[32];  /* a table by stream number: numbers of streams that the peer has ended; the newest stays */
 };
 
 /* A byte of a header block that nghttp2 skips may be a field: it costs as much as TC_H2_BLOCK_BYTE other bytes. */
@@ -44,9 +44,10 @@ static inline int64_t tc_h2_frame_cost(uint32_t type, size_t bytes)
     return ((int64_t)1 << 32) + (int64_t)(block ? bytes * TC_H2_BLOCK_BYTE : bytes);
 }
 
-/* Takes over a reference to `rate`. */
+/* Takes over a reference to `rate`. A server's peer begins with the connection preface, which has no frame head. The
+ * caller then sets the three limits. */
 void tc_h2_glitches_init(struct tc_h2_glitches *g, struct tc_loop *loop, struct tc_h2_glitch_rate *rate, bool server);
-/* Records a violation unless one is recorded already. */
+/* Records a violation unless one is recorded already. `text` is static. */
 void tc_h2_glitches_violation(struct tc_h2_glitches *g, uint32_t error_code, const char *text);
 
 /* Bytes that are about to be given to nghttp2. */
@@ -55,7 +56,7 @@ void tc_h2_glitches_on_bytes(struct tc_h2_glitches *g, const uint8_t *at, size_t
 int tc_h2_glitches_on_frame(struct tc_h2_glitches *g, nghttp2_session *ng, const nghttp2_frame_hd *hd);
 /* A DATA frame of a stream that nghttp2 knows has come as a whole. */
 void tc_h2_glitches_on_data(struct tc_h2_glitches *g, const nghttp2_data *data);
-/* A header block begins, which nghttp2 shows. */
+/* nghttp2 shows the beginning of a header block: its HEADERS frame leaves `hidden`. */
 static inline void tc_h2_glitches_on_block(struct tc_h2_glitches *g, const nghttp2_frame_hd *hd)
 {
     g->block_shown = true;

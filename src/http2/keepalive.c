@@ -1,14 +1,17 @@
 /* Keepalive (gRFC A8, A9), from both sides, and a server's age limit.
  *
- *   our PINGs       After time_ms without a byte from the peer; no answer within timeout_ms fails the connection. While
- *                   there is nothing to watch (no stream, without_calls unset) the timer is dormant.
- *   the peer's      A server tolerates one PING each min_interval_ms; headers or data from the server start the count
- *                   again. The third early PING ends the connection: ENHANCE_YOUR_CALM, too_many_pings.
+ *   our PINGs       After time_ms without a byte from the peer. No byte within timeout_ms after a PING fails the
+ *                   connection. A client's timer is dormant while there is nothing to watch (no stream, without_calls
+ *                   unset).
+ *   the peer's      A server tolerates one PING each min_interval_ms, or each two hours while no stream is open and
+ *                   without_calls is unset; headers or data from the server start the count again. The third early PING
+ *                   ends the connection: ENHANCE_YOUR_CALM, too_many_pings.
  *   age             LIMIT: after max_age_ms a server drains. NOTICE: the first GOAWAY rejects nothing; the second one
- *                   follows the answer to its PING, or NOTICE_MS. GRACE: calls that still run then are cut off. Only
- *                   the age has this grace: a stop has its own (server/server.c). The age goes on counting behind
- *                   the NOTICE of a connection that drains for another reason.
- *   the last GOAWAY LAST: no stream is left, or nghttp2 reads no more: the connection ends when its GOAWAY has left, or
+ *                   follows the answer to the PING behind the first, or comes after NOTICE_MS. GRACE: calls that still
+ *                   run max_age_grace_ms later are cut off. Only the age has this grace: a stop has its own
+ *                   (server/server.c). The age goes on counting behind the NOTICE of a connection that drains for
+ *                   another reason.
+ *   the last GOAWAY LAST: no stream is left, or nghttp2 reads no more. The connection ends when its GOAWAY has left, or
  *                   after LAST_MS. */
 #include "http2/connection_internal.h"
 

@@ -1,4 +1,4 @@
-/* The state of keepalive.c. Loop thread only. */
+/* The state of keepalive.c, whose head explains the states of the age. Loop thread only. */
 #ifndef TC_HTTP2_KEEPALIVE_STATE_H
 #define TC_HTTP2_KEEPALIVE_STATE_H
 
@@ -9,10 +9,11 @@ struct tc_h2_keepalive_state {
     struct tc_timer timer;
     bool waiting;      /* a PING is out, and nothing came after it */
     bool dormant;      /* nothing to watch until a stream opens */
-    bool pinged, aged; /* server: by the peer, since we last sent headers or data; draining because of its age */
-    uint64_t last_read_ms, last_ping_ms; /* last_ping_ms: of the peer's last PING that did not come too early */
-    unsigned strikes;
-    struct tc_timer age; /* for what age_state waits for */
+    bool pinged, aged; /* server. pinged: the peer has sent a PING since we last sent headers or data; aged: the age
+                          limit was reached */
+    uint64_t last_read_ms, last_ping_ms; /* last_ping_ms: when the peer's last PING came that was not too early */
+    unsigned strikes;                    /* server: PINGs that came too early, since we last sent headers or data */
+    struct tc_timer age;                 /* ends the wait that age_state names */
     enum tc_h2_age_state {
         TC_H2_AGE_OFF,
         TC_H2_AGE_LIMIT,

@@ -14,20 +14,21 @@ struct tc_h2_header_block {
     bool over;                  /* the block exceeds max_bytes or the arena; the rest is decoded and dropped */
 };
 
-/* Adds a received field to the block: a binary value decoded, comma-joined binary values each on its own and counted as
- * the field that it becomes. `scratch` is overwritten. Returns TORC_EPARSE for bad base64, TORC_ELIMIT beyond the
- * block's limit. */
+/* Adds a copy of a received field to the block. A binary value is decoded; each of several values that commas join
+ * becomes a field, and counts as one. `scratch` is overwritten. Returns TORC_EPARSE for bad base64, TORC_ELIMIT beyond
+ * the block's limit or the arena's. */
 int tc_h2_metadata_add(struct tc_h2_header_block *block, struct tc_buf *scratch, struct tc_slice name,
                        struct tc_slice value);
-/* Stores metadata as name-value pairs at nva, without the names that only the library may send. Binary values are
- * encoded into `scratch`, which must have room for them (tc_h2_metadata_scratch) and stay as it is until the pairs are
- * submitted. Returns how many. */
+/* Stores metadata as name-value pairs at nva, which has room for h->len, without the names that only the library may
+ * send. The pairs borrow from h (NULL: none) and from `scratch`, into which binary values are encoded: it must have
+ * room for them (tc_h2_metadata_scratch), and stay as it is until the pairs are submitted. Returns how many pairs. */
 size_t tc_h2_metadata_encode(struct tc_buf *scratch, const struct tc_headers *h, nghttp2_nv *nva);
 /* Returns how much room in scratch the binary values of h need. h may be NULL. */
 size_t tc_h2_metadata_scratch(const struct tc_headers *h);
 /* Returns true for "application/grpc", alone or followed by '+' or ';'. */
 bool tc_h2_is_grpc_content_type(struct tc_slice type);
 
+/* Returns a pair that borrows both texts. */
 static inline nghttp2_nv tc_h2_nv(struct tc_slice name, struct tc_slice value, uint8_t flags)
 {
     /* nghttp2 only reads them. */

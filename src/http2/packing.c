@@ -1,4 +1,4 @@
-/* A server's messages are compressed in pieces, when their stream may send, within the loop's ration (io/ration.h): a
+/* Compresses a server's messages in pieces, when their stream may send, within the loop's ration (io/ration.h): a
  * client that takes nothing costs nothing.
  *
  * nghttp2 asks for DATA when the windows of stream and connection are open. The first question finds the message plain:
@@ -25,7 +25,7 @@ void tc_h2_packing_end(struct tc_h2_server_stream *s)
     s->packer = NULL;
 }
 
-/* The message is larger than it may be: its stream ends with this status, behind the messages before. */
+/* The message is larger than it may be: its stream ends with RESOURCE_EXHAUSTED, behind the messages before. */
 static void packing_reject(struct tc_h2_server_stream *server)
 {
     struct tc_h2_stream *s = &server->stream;
@@ -38,7 +38,7 @@ static void packing_reject(struct tc_h2_server_stream *server)
     tc_h2_stream_drop_input(s);
 }
 
-/* The message is compressed, or stays plain for want of memory (NULL). */
+/* The message is compressed, or (NULL) stays plain because zlib failed or does not take so long a message. */
 static void packing_done(struct tc_h2_server_stream *server, struct tc_rstr *compressed)
 {
     struct tc_h2_stream *s = &server->stream;

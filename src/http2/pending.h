@@ -8,8 +8,8 @@
 
 struct tc_h2_pending {
     struct tc_blocks *blocks;
-    char *data; /* NULL while nothing waits */
-    size_t at, len, cap;
+    char *data;          /* NULL while nothing waits */
+    size_t at, len, cap; /* data[at..len) waits; cap: the block's size */
 };
 
 /* Adds bytes at the end. Returns false, with *p unchanged, when the system does not give the memory. */

@@ -2,10 +2,11 @@
  *
  * Bytes that were not asked for wait undecoded in `pending`, and the stream's window is smaller by their number. Bytes
  * that are asked for are decoded at once, without a copy to `pending`. stream_consume tells nghttp2 how many bytes were
- * taken, and nghttp2 opens the window by halves; for a message larger than the window it is opened for the whole
- * message, since the message is wanted as a whole. Inflated bytes count for the loop's ration (io/ration.h), so that
- * a few compressed bytes do not keep the loop from others: beyond it the bytes of streams that compress wait in
- * `pending`. */
+ * taken, and nghttp2 opens the window by halves. A message larger than the window is wanted as a whole, so the window
+ * is opened for all of it, of one stream at a time (stream_open_window).
+ *
+ * Inflated bytes count for the loop's ration (io/ration.h), so that a few compressed bytes do not keep the loop from
+ * others: once the ration is used up, the bytes of streams that compress wait in `pending`. */
 #include "http2/client_stream_internal.h"
 #include "http2/server_stream_internal.h"
 
@@ -48,7 +49,7 @@ static void stream_open_window(struct tc_h2_stream *s, size_t rest)
     tc_h2_conn_flush_later(c);
 }
 
-/* The rest of an announced message cannot come: ends the stream. */
+/* The rest of an announced message cannot be taken: ends the stream. Takes over the status. */
 static void stream_give_up(struct tc_h2_stream *s, struct tc_status status)
 {
     if (tc_h2_stream_serves(s))

@@ -55,7 +55,8 @@ static bool list_has_gzip(struct tc_slice list)
     return found;
 }
 
-/* If a field that a request may have once comes more often, the last one counts, as in a response. */
+/* Takes a field that gRPC defines; returns false for any other. If a field that a request may have once comes more
+ * often, the last one counts, as in a response. */
 static bool request_on_grpc_field(struct tc_h2_server_stream *s, struct tc_slice name, struct tc_slice value)
 {
     if (tc_slice_eq_str(name, "content-type")) {

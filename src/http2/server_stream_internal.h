@@ -33,12 +33,13 @@ struct tc_h2_server_stream {
     struct tc_status status;
 };
 
-/* Return which side the connection is, and which half the stream: never the server's in a library without servers, so
- * that the compiler drops what servers alone have. */
+/* Returns true if the connection is a server's. False at compile time in a library without servers, so that the
+ * compiler drops what servers alone have. */
 static inline bool tc_h2_conn_serves(const struct tc_h2_conn *c)
 {
     return TC_WITH_SERVERS && c->opts.server;
 }
+/* Returns true if the stream is a server's half; false at compile time in a library without servers. */
 static inline bool tc_h2_stream_serves(const struct tc_h2_stream *s)
 {
     return TC_WITH_SERVERS && s->server;
@@ -51,7 +52,7 @@ static inline struct tc_h2_server_stream *tc_h2_server_stream_of(struct tc_h2_st
 
 /* --- server_stream.c --- */
 
-/* A request's header block begins. */
+/* Makes the stream of a request whose header block begins. Never returns NULL. */
 struct tc_h2_stream *tc_h2_server_stream_new(struct tc_h2_conn *c, int32_t id);
 /* Frees the stream, which was taken off the connection, or keeps it for the next request. */
 void tc_h2_server_stream_free(struct tc_h2_conn *c, struct tc_h2_server_stream *s);
@@ -60,15 +61,17 @@ void tc_h2_server_stream_free(struct tc_h2_conn *c, struct tc_h2_server_stream *
 void tc_h2_server_stream_abort(struct tc_h2_server_stream *s, struct tc_status status);
 /* The data source has come to the end of the messages: submits the trailers. */
 void tc_h2_server_stream_submit_trailers(struct tc_h2_server_stream *s);
-/* nghttp2 closed the stream. */
+/* nghttp2 closed the stream. The status is OK if the trailers were sent, that of an abort, or else CANCELLED. */
 void tc_h2_server_stream_on_close(struct tc_h2_server_stream *s, uint32_t h2_error);
-/* nghttp2 or the connection let go of the stream. Takes over the status. */
+/* nghttp2 or the connection let go of the stream: `status`, which is taken over, becomes the outcome if the stream has
+ * none. A stream that was rejected is freed. */
 void tc_h2_server_stream_on_lost(struct tc_h2_server_stream *s, struct tc_status status);
 /* Calls the owner with all that is due. */
 void tc_h2_server_stream_deliver(struct tc_h2_server_stream *s);
 
 /* --- server_request.c --- */
 
+/* Takes a field of the request's header block. */
 void tc_h2_server_stream_on_header(struct tc_h2_server_stream *s, struct tc_slice name, struct tc_slice value);
 /* A header block is complete: announces the request, or rejects it. */
 void tc_h2_server_stream_on_block(struct tc_h2_server_stream *s, bool end_stream);
@@ -77,9 +80,9 @@ void tc_h2_server_stream_on_block(struct tc_h2_server_stream *s, bool end_stream
 
 /* The stream's message, which is active, is to be compressed. */
 void tc_h2_packing_begin(struct tc_h2_server_stream *s);
-/* The stream sends no more. */
+/* Ends the compressing: the message is ready, or the stream sends no more. */
 void tc_h2_packing_end(struct tc_h2_server_stream *s);
-/* Goes on with the streams of a connection that wait, in their order, as far as the ration goes. */
+/* Compresses for the streams in streams.packing, in their order, as far as the loop's ration goes. */
 void tc_h2_packing_go_on(struct tc_h2_conn *c);
 /* tc_h2_on_data_source_read for a stream whose messages may be compressed. */
 ssize_t tc_h2_packing_read(nghttp2_session *ng, int32_t id, uint8_t *buf, size_t length, uint32_t *flags,

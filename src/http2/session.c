@@ -1,8 +1,9 @@
 /* The nghttp2 session of a connection: its callbacks, and how it is set up.
  *
  * A callback only records and submits: it calls no owner, ends no connection and frees no session, since nghttp2 is at
- * work above it. A stream whose owner has something to receive becomes due (tc_h2_stream_ready); an event that ends the
- * connection becomes a violation, on which read.c acts once nghttp2 has returned.
+ * work above it. (The data source of a server's stream alone calls its owner: on_compressed, packing.c.) A stream whose
+ * owner has something to receive becomes due (tc_h2_stream_ready); an event that ends the connection becomes a
+ * violation, on which read.c acts once nghttp2 has returned.
  *
  *   header block   on_begin_headers, on_header, on_frame_recv: of the stream in streams.in_block. A callback must not
  *                  keep a pointer to the stream or to the block's fields: the stream may be released before the block
@@ -17,8 +18,8 @@
 
 enum {
     MAX_DEBUG_TEXT = 256,
-    /* CVE-2024-28182. nghttp2 1.52 counts a frame again for each piece in which its head arrives, so this is more than
-     * 8. */
+    /* CONTINUATION frames of a header block (CVE-2024-28182). nghttp2 1.52 counts a frame again for each piece in which
+     * its head arrives, so the limit is more than nghttp2's default of 8. */
     MAX_CONTINUATIONS = 24,
     HEADER_BLOCK_SLACK = 64,
     CONSUME_BYTES = 64 << 10 /* the connection's window is 16 MiB: nghttp2 opens it again by halves */
@@ -112,8 +113,7 @@ static int session_on_data_chunk(nghttp2_session *ng, uint8_t flags, int32_t id,
     struct tc_h2_conn *c = user_data;
     c->glitches.empty_frames = 0;
     /* The connection's window bounds only bytes that are on the way: a stream that nobody reads must not hold back the
-     * others.
-     */
+     * others. */
     c->unconsumed += (uint32_t)len;
     if (c->unconsumed >= CONSUME_BYTES) {
         if (nghttp2_session_consume_connection(ng, c->unconsumed))
@@ -230,7 +230,7 @@ static int session_on_stream_close(nghttp2_session *ng, int32_t id, uint32_t cod
     c->streams.active--;
     tc_h2_conn_stream_gone(c);
     if (s && tc_h2_stream_serves(s)) {
-        if (!s->send.end_sent && !s->finished) /* finished: we have given the stream up ourselves */
+        if (!s->send.end_sent && !s->finished) /* finished: this side has given the stream up */
             tc_h2_glitches_on_cancel(&c->glitches);
         tc_h2_server_stream_on_close(tc_h2_server_stream_of(s), code);
     } else if (s)
@@ -356,7 +356,7 @@ static int session_new(struct tc_h2_conn *c, const nghttp2_session_callbacks *cb
      * reason. Its estimate of a block is below the header list's size. */
     nghttp2_option_set_max_send_header_block_length(
         option, TC_MAX(c->opts.limits.max_request_header_bytes, (size_t)1024 * 1024) + HEADER_BLOCK_SLACK);
-#if NGHTTP2_VERSION_NUM >= 0x013200 /* earlier ones do not look at white space */
+#if NGHTTP2_VERSION_NUM >= 0x013200 /* earlier versions do not look at white space */
     /* gRPC strips white space around a value; the field stays. */
     nghttp2_option_set_no_rfc9113_leading_and_trailing_ws_validation(option, 1);
 #endif
@@ -368,7 +368,7 @@ static int session_new(struct tc_h2_conn *c, const nghttp2_session_callbacks *cb
     return rc;
 }
 
-/* RFC 9218 2.1; nghttp2 has the name since 1.48. */
+/* RFC 9218 2.1; nghttp2 has had the name since 1.48. */
 enum { SETTINGS_NO_RFC7540_PRIORITIES = 9 };
 
 static void session_submit_settings(struct tc_h2_conn *c)

@@ -66,7 +66,7 @@ int tc_h2_stream_send(struct tc_h2_stream *s, struct tc_slice message, bool comp
     compress = compress && send->encoding == TC_H2_GZIP;
     send->compressed = compress && !s->server ? tc_h2_gzip(message) : NULL;
     send->message = send->compressed ? tc_rstr_slice(send->compressed) : message;
-    bool later = compress && s->server; /* packing.c checks what it becomes */
+    bool later = compress && s->server; /* packing.c compresses the message, and checks its size then */
     if (!later && (send->message.len > send->max_bytes || send->message.len > TC_H2_MESSAGE_MAX)) {
         send->rejected_bytes = send->message.len;
         return TORC_ELIMIT;

@@ -26,24 +26,27 @@ enum tc_h2_error { TC_H2_REFUSED_STREAM = 7, TC_H2_CANCEL = 8, TC_H2_ENHANCE_YOU
 struct tc_h2_stream_events {
     /* One whole message, decompressed, after tc_h2_stream_read; the callee owns the reference. */
     void (*on_message)(void *arg, struct tc_rstr *message);
-    /* The message given to send is no longer needed, and the next may be sent: flow control let all of it through, or
-     * the stream has ended. */
+    /* The message given to send is no longer needed, and the next may be sent: flow control let all of it through, or a
+     * client's stream has ended. A server's stream that ends under a message has on_end instead. */
     void (*on_written)(void *arg);
 };
 
-/* Sends one message; the bytes are borrowed until on_written, on_done, on_end or cancel returned. `compress`: with the
- * stream's encoding (a message may stay uncompressed). `end`: half-close after it; false on a server, which sends with
- * tc_h2_server_stream_send. TORC_ESTATE while a message is under way or after the end; TORC_ELIMIT, with nothing sent,
- * beyond max_send_message_bytes and beyond TC_H2_MESSAGE_MAX. */
+/* Sends one message; the bytes are borrowed until on_written, on_done, on_end or cancel has returned. `compress`: with
+ * the stream's encoding (a message may stay uncompressed). `end`: half-closes after it; false on a server, which sends
+ * with tc_h2_server_stream_send. Returns TORC_ESTATE while a message is under way, after a half-close, and when the
+ * stream is over; TORC_ELIMIT, with nothing sent, if the message is larger than max_send_message_bytes or
+ * TC_H2_MESSAGE_MAX. */
 int tc_h2_stream_send(struct tc_h2_stream *s, struct tc_slice message, bool compress, bool end);
 /* Returns the size, after compression, of the message that tc_h2_stream_send rejected last. */
 size_t tc_h2_stream_rejected_bytes(const struct tc_h2_stream *s);
-/* Asks for one more message. */
+/* Asks for one more message. Requests add up. Does nothing to a client's stream that is over. */
 void tc_h2_stream_read(struct tc_h2_stream *s);
-/* Resets the stream with an HTTP/2 error code unless it has ended, and forgets it; no callback follows. A
- * client's stream that had its on_done, and a server's that had its on_end, is forgotten already. */
+/* Resets the stream with an HTTP/2 error code unless it has ended, and forgets it; no callback follows, and a server's
+ * stream is freed. A client's stream that had its on_done is forgotten already: nothing happens. A server's stream must
+ * not be used after its on_end. */
 void tc_h2_stream_cancel(struct tc_h2_stream *s, uint32_t h2_error);
-/* Returns NULL after the owner closed the connection under an open stream (tc_h2_conn_close). */
+/* Returns the stream's connection; of a client's stream NULL after on_done, after a cancel, and after the owner closed
+ * the connection under the open stream (tc_h2_conn_close). */
 struct tc_h2_conn *tc_h2_stream_conn(const struct tc_h2_stream *s);
 
 #endif

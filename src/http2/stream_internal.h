@@ -16,7 +16,7 @@ struct tc_h2_receiver {
     struct tc_rstr *message;      /* the next to deliver */
     unsigned wanted;              /* messages asked for */
     uint32_t unconsumed;          /* bytes taken and not reported to nghttp2 yet */
-    size_t kept, held; /* server: bytes that the owner keeps until the request is whole; those and all above */
+    size_t kept, held; /* server: bytes that the owner keeps until the request is whole; the sum with all bytes above */
     bool ended;        /* END_STREAM was received */
     bool discard;      /* later frames are ignored; messages received before may wait for delivery */
 };
@@ -39,7 +39,7 @@ struct tc_h2_sender {
 
 struct tc_h2_stream {
     struct tc_h2_conn *c;       /* NULL: the owner closed the connection, or the stream is over */
-    struct tc_link link, ready; /* of the connection's lists */
+    struct tc_link link, ready; /* in streams.all; in one of streams.ready, delivered and resting */
     const struct tc_h2_stream_events *events;
     void *arg;
     struct tc_arena *arena; /* the client call's, or the server stream's own */
@@ -64,9 +64,9 @@ static inline bool tc_h2_stream_live(const struct tc_h2_stream *s)
 /* --- stream.c --- */
 
 void tc_h2_stream_init(struct tc_h2_stream *s, struct tc_h2_conn *c, struct tc_arena *arena);
-/* An event waits for delivery. */
+/* Has the stream's due events delivered from the loop. */
 void tc_h2_stream_ready(struct tc_h2_stream *s);
-/* There is something for the data source to send. */
+/* Has nghttp2 ask the data source again: there is a message, or the end, to send. */
 void tc_h2_stream_resume(struct tc_h2_stream *s);
 void tc_h2_stream_submit_reset(struct tc_h2_stream *s, uint32_t h2_error);
 /* Submits RST_STREAM if the stream is live. */
@@ -77,8 +77,7 @@ static inline void tc_h2_stream_reset(struct tc_h2_stream *s, uint32_t h2_error)
 }
 /* Ignores later frames, and drops messages that were received and not delivered. */
 void tc_h2_stream_drop_input(struct tc_h2_stream *s);
-/* Sets the outcome unless it is set already, and has it delivered. Takes over the status. Returns whether it was
- * set. */
+/* Sets the outcome, which is taken over, and has it delivered. Returns false if an outcome was set before. */
 static inline bool tc_h2_stream_set_outcome(struct tc_h2_stream *s, struct tc_status status)
 {
     if (s->finished) {
@@ -91,7 +90,7 @@ static inline bool tc_h2_stream_set_outcome(struct tc_h2_stream *s, struct tc_st
     return true;
 }
 
-/* Counts again what a server's stream holds of what it received. */
+/* Counts recv.held again on a server's stream, and has on_held called if that is due. */
 void tc_h2_stream_held_changed(struct tc_h2_stream *s);
 
 /* --- receive.c --- */
@@ -101,12 +100,14 @@ static inline bool tc_h2_stream_must_rest(const struct tc_h2_stream *s)
 {
     return s->recv.decoder.encoding == TC_H2_GZIP && tc_ration_used_up(tc_loop_ration(s->c->loop));
 }
+/* Takes content of DATA frames: decodes as much as is asked for, and keeps the rest in recv.pending. */
 void tc_h2_stream_on_data(struct tc_h2_stream *s, const uint8_t *data, size_t len);
 /* Decodes waiting bytes, as far as messages are asked for. */
 void tc_h2_stream_decode_pending(struct tc_h2_stream *s);
 /* Ignores later frames. Keeps the whole messages that were received and not delivered, and drops the beginning of a
  * message whose end will not come. */
 void tc_h2_stream_end_input(struct tc_h2_stream *s);
+/* Returns true if a message waits for delivery, or bytes wait to be decoded. */
 static inline bool tc_h2_stream_input_left(const struct tc_h2_stream *s)
 {
     return s->recv.message || s->recv.pending.data;
@@ -121,19 +122,21 @@ int tc_h2_on_send_data(nghttp2_session *ng, nghttp2_frame *frame, const uint8_t 
 
 /* --- streams.c --- */
 
-/* Takes the stream off the connection and frees its contents (a server's stream: itself). */
+/* Takes the stream off the connection and frees its contents (a server's: itself). May free a closed connection. */
 void tc_h2_stream_release(struct tc_h2_stream *s);
 /* Has streams.resting and streams.packing go on after others of the loop had their turn. */
 void tc_h2_conn_rest(struct tc_h2_conn *c);
-/* Messages wait for delivery until others of the loop had their turn. */
+/* Puts the stream on streams.resting: its messages wait until others of the loop had their turn. */
 void tc_h2_stream_rest(struct tc_h2_stream *s);
-/* Delivers messages. Returns false if the stream went. */
+/* Delivers the messages that are wanted, a bounded number of them, and sees to the rest: by streams.ready or
+ * streams.resting. Returns false if the stream went in a callback. */
 bool tc_h2_stream_deliver_messages(struct tc_h2_conn *c, struct tc_h2_stream *s);
+/* Returns true if the stream that was being delivered has gone: released in a callback of its owner. */
 static inline bool tc_h2_stream_went(const struct tc_h2_conn *c, const struct tc_h2_stream *s)
 {
     return c->streams.delivering != s;
 }
-/* Tells the owner that the message was written, if that is due. Returns false if the stream went. */
+/* Calls on_written if it is due. Returns false if the stream went in the callback. */
 static inline bool tc_h2_stream_deliver_written(const struct tc_h2_conn *c, struct tc_h2_stream *s)
 {
     if (!s->send.on_written_due)

@@ -1,14 +1,14 @@
 /* The streams of a connection: due events are delivered to their owners from the loop, and all streams end at once with
  * the connection.
  *
- * The order of a delivery: the connection's own events (ready, draining, capacity), then each stream that has something
- * due, then on_closed. A callback may end any stream, or close the connection: `delivering` becomes NULL when the
- * stream that is being delivered goes, and `busy` keeps the connection until the delivery is over.
+ * The order of a delivery: the connection's own events (ready, draining, capacity, held), then each stream that has
+ * something due, then on_closed. A callback may end any stream, or close the connection: `delivering` becomes NULL when
+ * the stream that is being delivered goes, and `busy` keeps the connection until the delivery is over.
  *
- * One stream gets MESSAGES_AT_ONCE in one go, then the others have their turn. A stream rests, until others of the loop
- * had their turn, when it has compressed messages and the loop's ration is used up (io/ration.h), or when it has ended
- * and the connection has delivered MESSAGES_AFTER_END of such streams, which flow control no longer holds back. Streams
- * that do not rest go on meanwhile. */
+ * One stream gets at most MESSAGES_AT_ONCE in one go, then the other streams have their turn. Two kinds of streams rest
+ * until others of the loop had their turn: a stream with compressed messages while the loop's ration is used up
+ * (io/ration.h), and a stream that has ended once the connection has delivered MESSAGES_AFTER_END messages of ended
+ * streams, which flow control no longer holds back. Streams that do not rest go on meanwhile. */
 #include "http2/client_stream_internal.h"
 #include "http2/server_stream_internal.h"
 
@@ -38,7 +38,8 @@ void tc_h2_stream_held_changed(struct tc_h2_stream *s)
         tc_h2_conn_deliver_later(s->c);
 }
 
-/* Returns true if the stream has ended and the connection has delivered MESSAGES_AFTER_END since streams rested. */
+/* Returns true if the stream has ended, and the connection has delivered MESSAGES_AFTER_END since resting streams last
+ * went on. */
 static bool stream_is_too_late(const struct tc_h2_stream *s)
 {
     return s->finished && s->c->after_end >= MESSAGES_AFTER_END;
@@ -136,8 +137,9 @@ void tc_h2_stream_rest(struct tc_h2_stream *s)
     tc_h2_conn_rest(s->c);
 }
 
-/* Streams that compress and streams that rest go first by turns. Streams rest until nobody may go on: a stream that got
- * messages and has more is behind those that got none. */
+/* Lets resting streams and streams that compress go on; the two kinds take turns in going first. Resting streams go on
+ * in their order until the ration or MESSAGES_AFTER_END is used up. A stream that has got messages and has more goes to
+ * the end of the list, behind those that have got none. */
 void tc_h2_conn_on_rest(struct tc_task *task)
 {
     struct tc_h2_conn *c = TC_CONTAINER_OF(task, struct tc_h2_conn, rest);

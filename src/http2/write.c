@@ -1,9 +1,9 @@
 /* Frames on their way to the socket: one gathered write for all frames of a turn.
  *
  * A flush asks nghttp2 for frames until it has no more or the gather is full, and writes them. Frame heads and short
- * messages are copied to the gather's stage; a message of more than COPY_BYTES is sent from where it lies, without a
- * copy. Bytes that the socket does not take are copied to `unsent`, since the owner of a message may free it once
- * on_written was called; nghttp2 gives no further frames until `unsent` is empty. */
+ * pieces of messages are copied to the gather's stage; a piece of more than COPY_BYTES is sent from where it lies,
+ * without a copy. Bytes that the socket does not take are copied to `unsent`, since the owner of a message may free it
+ * once on_written was called; nghttp2 gives no further frames until `unsent` is empty. */
 #include "http2/server_stream_internal.h"
 
 enum {
@@ -182,6 +182,8 @@ static struct iovec *iov_skip(struct iovec *iov, size_t n)
     return iov;
 }
 
+/* Writes the gathered bytes, or keeps in `unsent` those that the socket does not take. Returns 0, TORC_EAGAIN, or the
+ * error of the byte stream. */
 static int gather_write(struct tc_h2_conn *c, struct tc_h2_gather *g)
 {
     struct iovec *iov = g->iov, *end = g->iov + g->n;
@@ -199,8 +201,8 @@ static int gather_write(struct tc_h2_conn *c, struct tc_h2_gather *g)
     return 0;
 }
 
-/* Gathers and writes once. *more: nghttp2 has frames left. Returns 0, an error of the byte stream, or 1 for an error of
- * nghttp2. */
+/* Gathers and writes once. *more: nghttp2 may have frames left. Adds to *bytes what was gathered. Returns 0, an error
+ * of the byte stream (TORC_EAGAIN: the rest is in `unsent`), or 1 for an error of nghttp2. */
 static int conn_flush_once(struct tc_h2_conn *c, bool *more, size_t *bytes)
 {
     struct tc_h2_gather g;
