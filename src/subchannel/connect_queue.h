@@ -17,7 +17,7 @@ struct tc_connect_queue {
     struct tc_link again;   /* entries that had a connection before: they wait for the next loop turn alone */
     struct tc_task turn;    /* begins the attempts that may begin in this loop turn */
     uint32_t begun;         /* in this loop turn */
-    uint64_t under_way;
+    uint64_t under_way;     /* entries whose connecting has begun and is not over */
 };
 
 struct tc_connect_entry {
@@ -37,7 +37,7 @@ struct tc_connect_asker {
 };
 
 void tc_connect_queue_init(struct tc_connect_queue *q, struct tc_loop *loop);
-/* Nothing begins after it returns. */
+/* Nothing begins after it returns, and nothing may be wanted. Entries that wait may still be taken off. */
 void tc_connect_queue_stop(struct tc_connect_queue *q);
 
 /* Has the entry begin: at once, or when its turn has come. */

@@ -23,8 +23,8 @@
  * only one that is not barren resets the backoff, and after more than BARREN_MAX in a row the next attempt waits for
  * the backoff too.
  *
- * The pool owns connections and frees them in env->unused, so set_state may free the connection, and its callers call
- * it last. tc_connection_connect goes on after it: its caller has a watch. */
+ * The pool owns connections and frees them in env->unused. So connection_set_state may free the connection, and its
+ * callers call it last. connection_attempt alone goes on after it: tc_connection_connect's caller has a watch. */
 #include "subchannel/connection.h"
 
 #include "base/log.h"

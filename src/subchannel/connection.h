@@ -46,19 +46,19 @@ struct tc_connection_watch {
     void (*on_state)(struct tc_connection_watch *watch);
 };
 
-/* An attempt to connect: one of the pointers is set, by the step that is under way. Steps: connecting or dialing, then
- * tunnel (an HTTP proxy's), handshake (TLS), next (HTTP/2 until the server's SETTINGS). */
+/* An attempt to connect. Its steps are connecting or dialing, tunnel (through an HTTP proxy), handshake (TLS) and next
+ * (HTTP/2 until the server's SETTINGS); the pointer of the step that is under way is set, the others are NULL. */
 struct tc_connection_attempt {
     struct tc_connect_entry entry;
     uint64_t began_ms; /* also after the attempt's end */
     struct tc_connect *connecting;
-    struct torc_dial *dialing; /* the same step, by the config's dialer */
+    struct torc_dial *dialing; /* instead of `connecting`, with the config's dialer */
     struct tc_http_connect *tunnel;
     struct tc_creds_handshake *handshake;
     torc_credentials *securing; /* whose handshake it is: the config may be replaced before its end; NULL: none */
     struct tc_transport *next;
-    uint64_t next_epoch;
-    bool replaces; /* the credentials have changed: the attempt's transport takes the place of those in use */
+    uint64_t next_epoch; /* of the credentials when the handshake began */
+    bool replaces;       /* the credentials have changed: the attempt's transport takes the place of those in use */
 };
 
 struct tc_connection {
@@ -75,7 +75,8 @@ struct tc_connection {
     struct tc_barren *barren;              /* a reference */
     struct tc_h2_glitch_rate *glitch_rate; /* the server's glitches, on all connections to it */
     uint64_t keepalive_time_ms;
-    /* An attempt: its limit; `backing_off`: the backoff; else, in READY, the next look at credentials. */
+    /* Ends an attempt that takes too long; while `backing_off`, ends the backoff; else, in READY, looks at the
+     * credentials again. */
     struct tc_timer timer;
     bool backing_off; /* TRANSIENT_FAILURE, and READY after an attempt to have another transport failed */
 
@@ -92,19 +93,19 @@ struct tc_connection {
     uint64_t idle_since_ms;
 };
 
-/* Makes a connection that is IDLE. Takes over the key. */
+/* Makes a connection that is IDLE. Takes over the key, and takes references of its own to config and address. */
 struct tc_connection *tc_connection_new(struct tc_connection_env *env, struct tc_rstr *key,
                                         struct tc_conn_config *config, const struct tc_addr *addr);
-/* Cancels an attempt, lets the transport drain, frees. */
+/* Cancels an attempt, lets the transports drain, and frees the connection. No watch is left. */
 void tc_connection_free(struct tc_connection *c);
-/* Cancels an attempt, closes the transport. The connection stays and is silent. */
+/* Cancels an attempt and closes the transports. The connection stays, is IDLE, and calls no watch. */
 void tc_connection_stop(struct tc_connection *c);
 /* Connects if IDLE. */
 void tc_connection_connect(struct tc_connection *c);
 /* Attempts to have another transport if calls wait, none of the transports has a stream for them, and the watches allow
  * one (A105). Called when that may have become true. */
 void tc_connection_scale(struct tc_connection *c);
-/* Ends a backoff at once. */
+/* Ends a backoff at once, and the backoffs of the side streams; ends that were barren are forgotten. */
 void tc_connection_reset_backoff(struct tc_connection *c);
 
 /* Returns the event that the attempt waits for, for people: "the TLS handshake". */

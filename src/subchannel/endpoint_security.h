@@ -16,6 +16,7 @@ struct tc_security {
 /* Takes references to both. */
 struct tc_endpoint_extra *tc_security_new(torc_credentials *creds, struct tc_rstr *server_name);
 
+/* Returns the security that is attached to the endpoint; NULL: none. Borrowed. */
 static inline const struct tc_security *tc_security_of(const struct tc_endpoint *e)
 {
     return (const struct tc_security *)(const void *)e->security;

@@ -1,7 +1,7 @@
 /* The pool: the table of connections, and how long connections without a policy are kept.
  *
- * Connections are found by key: the address, the way to it (a proxy), the credentials, and what else of the
- * tc_conn_config counts for a connection. A subchannel watches its connection; when the last watch goes, the connection
+ * Connections are found by key: the address, the way to it (a proxy), the credentials, and the other members of the
+ * tc_conn_config that are compared. A subchannel watches its connection; when the last watch goes, the connection
  * is kept for idle_ms (max_idle of them at most) if it is READY, or if its history must bind the next subchannel of the
  * address: a backoff that runs, a server that ended connections without an answer, a server that has cost too much.
  *

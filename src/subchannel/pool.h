@@ -1,5 +1,5 @@
 /* The subchannel pool of a runtime: connections by address, credentials and options, shared by its channels. A
- * connection that no policy holds is kept for a while. Loop thread only. */
+ * connection that no policy holds may be kept for a while (pool.c says which). Loop thread only. */
 #ifndef TC_SUBCHANNEL_POOL_H
 #define TC_SUBCHANNEL_POOL_H
 
@@ -11,13 +11,16 @@ struct tc_connection;
 struct tc_connector;
 struct tc_pool;
 
+/* Makes a pool that keeps at most max_idle connections that no policy holds, each for idle_ms; max_idle 0: none. */
 struct tc_pool *tc_pool_new(struct tc_loop *loop, uint64_t idle_ms, uint32_t max_idle);
 /* Closes all connections; nothing connects after it. Subchannels that are left stay valid and silent. */
 void tc_pool_shutdown(struct tc_pool *p);
-/* After the shutdown and the release of all subchannels. */
+/* Called after tc_pool_shutdown and the release of all subchannels. */
 void tc_pool_free(struct tc_pool *p);
+/* For tests: replaces connect(2) for later attempts. `connector` is borrowed. */
 void tc_pool_set_connector(struct tc_pool *p, const struct tc_connector *connector);
-/* Brackets a resolver's update: a subchannel that a policy releases meanwhile lost its endpoint. */
+/* Marks the begin and the end of a resolver's update: a subchannel that a policy releases meanwhile has lost its
+ * endpoint. */
 void tc_pool_set_updating(struct tc_pool *p, bool updating);
 
 size_t tc_pool_count(const struct tc_pool *p);
@@ -26,13 +29,14 @@ size_t tc_pool_idle_count(const struct tc_pool *p);
 /* Stores how many connections, and how many idle ones, belong to private channels (to xDS servers) alone. */
 void tc_pool_private_counts(const struct tc_pool *p, size_t *connections, size_t *idle);
 
-/* Returns the connection for address and config, making one if need be. The caller watches it. */
+/* Returns the connection for address and config, made if there is none. The pool owns it; the caller adds a watch,
+ * which holds it. */
 struct tc_connection *tc_pool_connection(struct tc_pool *p, struct tc_conn_config *config, const struct tc_addr *addr);
 
-/* Tells the pool that the config's channel has ended. Failed connections that this channel used last are not kept, now
- * or later: a backoff of the old channel must not bind a new channel. Connections of a channel with a dialer are not
- * kept either, nor those of a private channel: A71 closes the connection to a fallback server when the server above it
- * is back. */
+/* Tells the pool that a channel has ended, by the channel's own config. Connections that are not READY and that this
+ * channel used last are not kept, now or later: a backoff of the old channel must not bind a new channel. READY
+ * connections of a channel with a dialer are not kept either, nor those of a private channel: A71 closes the connection
+ * to a fallback server when the server above it is back. */
 void tc_pool_channel_gone(struct tc_pool *p, struct tc_conn_config *config);
 
 #endif

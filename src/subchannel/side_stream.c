@@ -40,7 +40,7 @@ struct tc_side_stream {
     struct tc_h2_stream *rpc;
     struct tc_capacity_wait wait;
     uint64_t began_ms;     /* when the RPC was started last */
-    struct tc_buf request; /* its message, as are the others of `rpc` */
+    struct tc_buf request; /* the RPC's message, beside its headers and its memory */
     struct tc_h2_request head;
     struct tc_arena arena;
 };

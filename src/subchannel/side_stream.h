@@ -13,18 +13,19 @@ struct tc_side_streams {
     struct tc_link all;             /* struct tc_side_stream */
 };
 
-/* Takes a reference of `authority`. */
+/* Begins with no stream, and no transport. Takes a reference to `authority`. */
 void tc_side_streams_init(struct tc_side_streams *set, struct tc_loop *loop, struct tc_rstr *authority);
 /* Ends all streams. Watches that are left fall silent for good. */
 void tc_side_streams_fini(struct tc_side_streams *set);
 /* Ends the streams on the present transport, and starts others on this one. NULL: the connection is no longer READY.
  * Called before the present transport drains or closes: a stream would keep a draining transport for ever. */
 void tc_side_streams_use(struct tc_side_streams *set, struct tc_transport *transport);
-/* Ends streams that leave RPCs no stream of the peer's limit, which may have become smaller. */
+/* Ends streams until RPCs may have one at least of the streams that the peer allows: its limit may have become
+ * smaller. */
 void tc_side_streams_make_room(struct tc_side_streams *set);
 /* Ends the streams' backoffs: they are opened again by the loop's next timers. */
 void tc_side_streams_reset_backoff(struct tc_side_streams *set);
-/* Starts a watch. */
+/* Starts a watch, whose members up to `on_end` are set (lb/side_stream.h); opens its stream if there is a transport. */
 void tc_side_streams_watch(struct tc_side_streams *set, struct tc_side_watch *w);
 
 #endif

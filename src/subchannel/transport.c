@@ -7,8 +7,8 @@
  *
  * MAX_CONCURRENT_STREAMS: a call uses the oldest transport with a free stream (A105). A call that finds none waits on
  * the group, first come, first served; a call that comes later does not overtake it. While calls wait, each transport
- * is to tell of its next free stream (tc_h2_conn_want_capacity). A side stream waits for one transport alone; calls
- * behind it may be served before it by the others. */
+ * tells of its next free stream (tc_h2_conn_want_capacity). A side stream waits for one transport alone; other
+ * transports may serve calls behind it first. */
 #include "subchannel/transport.h"
 
 #include "base/mem.h"
@@ -106,8 +106,8 @@ bool tc_transport_group_starves(const struct tc_transport_group *g)
     return false;
 }
 
-/* Calls wait, or (newly false) go on waiting: then transports with free streams are of no use to those that are left.
- */
+/* Asks the transports to tell of their next free stream, since calls wait. `newly` false: the calls were not served by
+ * group_serve, so that a transport with a free stream is of no use to them, and is not asked. */
 static void group_wait(struct tc_transport_group *g, bool newly)
 {
     for (struct tc_link *it = g->in_use.next; it != &g->in_use; it = it->next)
@@ -144,7 +144,8 @@ void tc_transport_group_join(struct tc_transport_group *g, struct tc_transport *
 
 /* --- a transport --- */
 
-/* No stream is opened any longer. Calls that wait go back to their pick with the last transport of the group. */
+/* Takes the transport out of its group: no stream is opened on it any longer. With the group's last transport, calls
+ * that wait go back to their pick. */
 static void transport_leave(struct tc_transport *t)
 {
     struct tc_transport_group *g = t->group;
@@ -158,7 +159,7 @@ static void transport_leave(struct tc_transport *t)
     }
 }
 
-/* From the first GOAWAY or loss on, waiting calls go back to their pick before the owner is notified. */
+/* The transport is gone, by GOAWAY or loss: leaves the group, then notifies the owner, once. */
 static void transport_go(struct tc_transport *t, const struct tc_status *why, bool too_many_pings)
 {
     if (t->gone)

@@ -1,6 +1,6 @@
 /* A connected transport: an HTTP/2 connection. It outlives its place in the pool: after a GOAWAY it goes on until its
- * last stream ended. Transports to one server in use form a group (A105), on whose streams calls wait
- * (MAX_CONCURRENT_STREAMS). Loop thread only. */
+ * last stream ended. The transports to one server that are in use form a group (A105); calls wait on the group for a
+ * free stream (MAX_CONCURRENT_STREAMS). Loop thread only. */
 #ifndef TC_SUBCHANNEL_TRANSPORT_H
 #define TC_SUBCHANNEL_TRANSPORT_H
 
@@ -19,15 +19,15 @@ struct tc_barren {
 struct tc_barren *tc_barren_new(void);
 void tc_barren_unref(struct tc_barren *b);
 
-/* The transports of one subchannel, and the calls that wait for a stream on any of them. Embedded in their owner, whom
- * it does not outlive. */
+/* The transports in use of one connection of the pool, which embeds the group, and the calls that wait for a stream on
+ * any of them. */
 struct tc_transport_group {
     struct tc_link in_use;   /* struct tc_transport, the oldest first */
     struct tc_link waiting;  /* struct tc_capacity_wait, first come, first served */
     struct tc_rstr *address; /* for texts; borrowed */
-    bool serving;            /* calls that waited get their streams: they go first */
-    /* Calls wait for a stream. Called from inside tc_transport_wait, and whenever calls go on waiting. NULL: nothing to
-     * do. */
+    bool serving;            /* calls that waited get their streams: they alone may open one (tc_transport_open) */
+    /* Calls wait for a stream. Called from inside tc_transport_wait, and after calls were served if others go on
+     * waiting. May be NULL. */
     void (*on_wait)(struct tc_transport_group *g);
 };
 
@@ -36,26 +36,31 @@ struct tc_capacity_wait {
     struct tc_link link;
     const struct tc_transport *only;  /* the call can use no other transport; NULL: any of the group */
     struct tc_transport_group *group; /* on which the call waits, or waited */
-    /* Called from the loop, off the list: a stream of `t` can be opened, or (NULL) the last transport of the group is
-     * gone. A wait for one transport ends silently with that transport. */
+    /* Called when the wait is over and off the list: from the loop, when a stream of `t` can be opened; or with NULL,
+     * when the last transport of the group is gone, possibly from inside tc_transport_drain or tc_transport_close. The
+     * owner of a wait for one transport ends the wait before that transport goes, if others stay. */
     void (*fn)(struct tc_capacity_wait *wait, struct tc_transport *t);
 };
 
 struct tc_transport_events {
+    /* The server's SETTINGS came. */
     void (*on_ready)(void *arg);
-    /* No new streams from now on. The transport has left its group. The owner forgets the transport, which ends by
-     * itself. `why` is borrowed. */
+    /* GOAWAY came, or the connection was lost: no stream can be opened from now on, and the transport has left its
+     * group. The owner forgets the transport, which frees itself when its last stream has ended. `why` is borrowed. The
+     * last event. */
     void (*on_gone)(void *arg, struct tc_transport *t, const struct tc_status *why, bool too_many_pings);
 };
 
-/* Takes over the byte stream. `list` is the owner's list of all its transports. */
+/* Makes a transport that waits for the server's SETTINGS. Takes over the byte stream. `list` is the owner's list of all
+ * its transports, draining ones included, and outlives them. `events` is borrowed. Never returns NULL. */
 struct tc_transport *tc_transport_new(struct tc_loop *loop, struct tc_bytestream *bs, const struct tc_h2_opts *opts,
                                       struct tc_rstr *address, struct tc_link *list,
                                       const struct tc_transport_events *events, void *arg);
 
 void tc_transport_group_init(struct tc_transport_group *g, struct tc_rstr *address,
                              void (*on_wait)(struct tc_transport_group *g));
-/* Adds a transport that is ready, as the newest, until it is gone. Replaces its events. */
+/* Adds a transport that is ready, as the newest, until it is gone. Replaces its events; `arg` stays. began_ms: when the
+ * attempt that made it began. */
 void tc_transport_group_join(struct tc_transport_group *g, struct tc_transport *t,
                              const struct tc_transport_events *events, uint64_t began_ms);
 /* Returns the oldest transport; NULL: there is none. */
@@ -66,27 +71,30 @@ size_t tc_transport_group_count(const struct tc_transport_group *g);
 /* Returns true if a call waits that any transport may serve, and none has a stream for it. */
 bool tc_transport_group_starves(const struct tc_transport_group *g);
 
-/* The owner lets go: no event comes after it, and the connection closes when its last stream has ended. */
+/* The owner lets go: no event comes after it, and the transport frees itself when its last stream has ended. Calls that
+ * wait on the group are called with NULL from inside if it was the group's last. `debug_text` is the GOAWAY's. */
 void tc_transport_drain(struct tc_transport *t, const char *debug_text);
-/* Ends the transport at once, without events. */
+/* Ends the transport at once and frees it, without events. Calls that wait on the group are called with NULL from
+ * inside if it was the group's last; open streams end as tc_h2_conn_close says. */
 void tc_transport_close(struct tc_transport *t);
 /* Returns the transport with this link on the owner's list. */
 struct tc_transport *tc_transport_of_link(struct tc_link *link);
 
 struct tc_h2_conn *tc_transport_h2(const struct tc_transport *t);
-/* Returns when the attempt that made the transport started, as tc_transport_group_join was told. */
+/* Returns when the attempt that made the transport began: began_ms of tc_transport_group_join. */
 uint64_t tc_transport_began_ms(const struct tc_transport *t);
 /* Called after on_gone for a transport that ended soon and has not answered yet, but still may: its end counts for
  * `barren`. Takes a reference of `barren`. */
 void tc_transport_judge_later(struct tc_transport *t, struct tc_barren *barren);
 /* Returns the address as text; borrowed. */
 struct tc_rstr *tc_transport_address(const struct tc_transport *t);
-/* Opens a stream as tc_h2_client_stream_open does. Returns NULL with TORC_EAGAIN also while other calls wait on the
- * group: no call overtakes them. */
+/* Opens a stream as tc_h2_client_stream_open does. Returns NULL with TORC_ECLOSED if the transport is gone, and with
+ * TORC_EAGAIN also while other calls wait on the group: no call overtakes them. */
 struct tc_h2_stream *tc_transport_open(struct tc_transport *t, const struct tc_h2_request *request,
                                        struct tc_arena *arena, const struct tc_h2_client_events *events, void *arg,
                                        int *error);
-/* Waits for a stream of the transport's group, after TORC_EAGAIN. tc_list_remove ends the wait. */
+/* Waits for a stream of the transport's group, after tc_transport_open returned TORC_EAGAIN. tc_list_remove ends the
+ * wait. */
 void tc_transport_wait(struct tc_transport *t, struct tc_capacity_wait *wait);
 
 #endif
