@@ -1,12 +1,12 @@
 /* Threads that wait for the loop, and the choice of the thread that drives the loop of a runtime without a thread of
  * its own.
  *
- * rt->mutex guards what waiting threads share with callbacks on the loop, and rt->driven: whether a thread is inside
- * tc_loop_turn. At most one is. In TORC_RUNTIME_CALLER mode a thread in tc_runtime_wait drives the loop whenever nobody
- * else does (drive_one_turn releases the mutex around the turn); the other waiters sleep on their conditions. A thread
- * that stops driving passes the loop on (drive_pass_on): to another waiter, or, if the application waits on the loop's
- * descriptor in an event loop of its own, by making the descriptor readable when there is work earlier than
- * torc_runtime_timeout_ms last returned (told_ms).
+ * rt->mutex guards what waiting threads share with callbacks on the loop, and rt->driven: whether a thread drives the
+ * loop. At most one does; a runtime's own thread does from its start to its end. In TORC_RUNTIME_CALLER mode a thread
+ * in tc_runtime_wait drives the loop whenever nobody else does (drive_one_turn releases the mutex around the turn); the
+ * other waiters sleep on their conditions. A thread that stops driving passes the loop on (drive_pass_on): to another
+ * waiter, or, if the application waits on the loop's descriptor in an event loop of its own, by making the descriptor
+ * readable when there is work earlier than torc_runtime_timeout_ms last returned (told_ms).
  *
  * Fast path of a blocking unary call: the call is posted without a wake-up, and the waiting thread's first turn begins
  * with the posts (`first`), so that neither a system call nor another thread is needed to start it. */
@@ -98,6 +98,7 @@ void tc_runtime_wake_all(void *arg)
     tc_runtime_unlock(rt);
 }
 
+/* Returns how long a turn may wait, in milliseconds; -1: for any time. */
 static int turn_timeout_ms(const torc_runtime *rt, uint64_t until_ns)
 {
     if (until_ns == UINT64_MAX)
@@ -109,7 +110,8 @@ static int turn_timeout_ms(const torc_runtime *rt, uint64_t until_ns)
     return ms > 1000000 ? 1000000 : (int)ms;
 }
 
-/* In the child of a callback that forked: the threads that waited, or held the lock, exist in the parent alone. */
+/* In the child of a callback that forked: forgets the threads that waited, or held the lock. They exist in the parent
+ * alone. */
 TC_APART static void forget_threads(torc_runtime *rt)
 {
     pthread_mutex_init(&rt->mutex, NULL);
@@ -117,8 +119,8 @@ TC_APART static void forget_threads(torc_runtime *rt)
     tc_list_init(&rt->pollers);
 }
 
-/* Drives the loop for a turn, without the mutex. `first`: a waiter whose posts run before the loop looks for events;
- * NULL: none. Returns whether the turn did anything. */
+/* Drives the loop for a turn. Called with the mutex, which is released meanwhile. `first`: a waiter, for whom posts run
+ * before the loop looks for events; NULL: none. Returns whether the turn did anything. */
 static bool drive_one_turn(torc_runtime *rt, int timeout_ms, const struct tc_wait *first)
 {
     unsigned generation = tc_fork_generation();
@@ -268,7 +270,7 @@ int torc_runtime_timeout_ms(const torc_runtime *given)
     return ms;
 }
 
-/* A function that a thread has run on the loop. */
+/* A call of tc_runtime_do: the function that it has run on the loop. */
 struct deed {
     struct tc_task task;
     struct tc_wait wait;

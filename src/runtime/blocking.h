@@ -26,23 +26,25 @@ struct tc_wait {
 
 void tc_wait_init(struct tc_wait *w);
 void tc_wait_fini(struct tc_wait *w);
-/* With the lock held. */
+/* Marks the thread as woken, and wakes it. With the lock held. */
 void tc_wait_wake(struct tc_wait *w);
 
 /* The runtime's lock: guards the data that blocking threads share with the loop. */
 void tc_runtime_lock(torc_runtime *rt);
 void tc_runtime_unlock(torc_runtime *rt);
 
-/* With the lock held: waits until woken (returns 0 and clears the mark) or until the loop's clock is at until_ns
- * (TORC_ETIMEDOUT; UINT64_MAX: never). TORC_EFORK when the process is exiting and the loop's last turn has ended, so
- * that memory lent to the loop may be taken back: while the loop is inside a turn, an exit alone does not end a
- * wait. */
+/* Waits until woken (returns 0 and clears the mark), or until the loop's clock is at until_ns (returns TORC_ETIMEDOUT;
+ * UINT64_MAX: never). With the lock held, which is released meanwhile. Returns TORC_EFORK when the process is exiting,
+ * or is a child that a callback forked, and the loop's last turn has ended: memory lent to the loop may be taken back
+ * then. While the loop is inside a turn, an exit alone does not end a wait. */
 int tc_runtime_wait(torc_runtime *rt, struct tc_wait *w, uint64_t until_ns);
-/* Has the tasks that were posted without a wake-up run: by a turn of this thread that does not wait, or by waking the
- * thread that drives the loop now. With the lock held, in a runtime whose callers drive the loop. */
+/* Has the tasks run that this thread posted without a wake-up: by a turn of this thread that does not wait, or by
+ * waking the thread that drives the loop now. `w` is this thread's. With the lock held, in a runtime whose callers
+ * drive the loop. */
 void tc_runtime_turn(torc_runtime *rt, const struct tc_wait *w);
 /* Runs fn on the loop and waits until it has run; at once when the caller is inside a callback of the runtime. Returns
- * what tc_runtime_check returns, or TORC_ECLOSED if the loop has ended since; fn is not called then. */
+ * 0; or what tc_runtime_check returns, or TORC_ECLOSED if the loop has ended since, without a call of fn; or TORC_EFORK
+ * if the process exits meanwhile: fn may have been called then. */
 int tc_runtime_do(torc_runtime *rt, void (*fn)(void *arg), void *arg);
 
 /* tc_runtime_check for a call that blocks: also TORC_EDEADLK when the calling thread is inside a callback of the
@@ -52,7 +54,7 @@ int tc_runtime_check_blocking(const torc_runtime *rt);
 bool tc_runtime_caller_drives(const torc_runtime *rt);
 /* Returns true while a thread drives the loop. With the lock held. */
 bool tc_runtime_driven(const torc_runtime *rt);
-/* For tc_loop_on_stopped, with the runtime: all waiting threads look at the loop again. */
+/* Has all waiting threads look at the loop again. For tc_loop_on_stopped, whose argument is the runtime. */
 void tc_runtime_wake_all(void *rt);
 
 #endif

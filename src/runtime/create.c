@@ -8,7 +8,7 @@
  *   TORC_RUNTIME_CALLER, with a      an event loop of the application's own, which watches torc_runtime_fd and calls
  *   descriptor                       torc_runtime_poll when torc_runtime_timeout_ms is over.
  *
- * Tests use tc_runtime_new_on: a loop of the test's, in virtual time.
+ * Tests use tc_runtime_new_on: the test drives a loop of its own, in virtual time.
  *
  * torc_runtime_free posts on_shutdown, which runs on the loop and ends, in this order: the public channels, what the
  * modules keep (tc_runtime_set_extra: the xDS clients), the private channels, the connections. Then `stopped` is set
@@ -105,14 +105,14 @@ static torc_runtime *runtime_make(struct tc_loop *loop, bool own_loop, const str
     return rt;
 }
 
-/* Gives back what options_accept took, of a runtime that cannot be made. */
+/* Gives back what options_accept took, since the runtime cannot be made. */
 static void options_drop(const struct torc_runtime_options *options, struct tc_log_sink *log_sink)
 {
     tc_xds_domain_drop(options->xds_domain);
     tc_log_sink_free(log_sink, false);
 }
 
-/* Fills in the options, takes a hold of their domain and makes their log sink. */
+/* Fills in the options, takes a reference to their domain and makes their log sink. Returns false with an error. */
 static bool options_accept(struct torc_runtime_options *out, const struct torc_runtime_options *given,
                            struct tc_log_sink **log_sink, torc_error **error)
 {

@@ -7,12 +7,13 @@
 
 #include <torc/runtime.h>
 
-/* Called with the complete options of each new runtime, which the function may change. Returns false with an error if
+/* Called for each new runtime with its complete options, which the function may change. Returns false with an error if
  * the process cannot have the runtime. */
 bool tc_process_admit(struct torc_runtime_options *options, torc_error **error);
 /* Returns true for the runtime of torc_runtime_default, which torc_runtime_free refuses. */
 bool tc_process_keeps(const torc_runtime *rt);
-/* torc_runtime_default, with the reason if there is none. */
+/* Returns the default runtime, made if there is none (or in a child that was forked), as torc_runtime_default does.
+ * Returns NULL with an error. */
 torc_runtime *tc_process_runtime(torc_error **error);
 
 #endif

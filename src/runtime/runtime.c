@@ -1,9 +1,9 @@
 /* The runtime: what its channels share, and how work gets to its loop. runtime/create.c makes and ends it,
  * runtime/blocking.c has the threads that wait and decides which one drives the loop.
  *
- * The memory is reference-counted: the handle, the channels and their calls hold it. torc_runtime_free ends the loop,
- * but an object with a reference may still call tc_runtime_check, which returns TORC_ECLOSED, and may post to the loop,
- * which refuses the post. */
+ * The memory is reference-counted: the handle, the channels and their calls hold it, among others. torc_runtime_free
+ * ends the loop, but an object with a reference may still call tc_runtime_check, which returns TORC_ECLOSED, and may
+ * post to the loop, which refuses the post. */
 #include "base/blocks.h"
 #include "base/heap.h"
 #include "base/mem.h"
@@ -46,7 +46,7 @@ static void on_post(struct tc_task *task)
     fn(arg);
 }
 
-/* fn runs behind what was posted earlier; from inside a turn, behind what the loop has taken in. */
+/* fn runs behind what was posted earlier; if it is posted from inside a turn, behind what the serial queue has. */
 int torc_runtime_post(torc_runtime *rt, void (*fn)(void *arg), void *arg)
 {
     int rc = tc_runtime_check(rt);

@@ -18,18 +18,19 @@ struct tc_loop *tc_runtime_loop(const torc_runtime *rt);
  * thread. */
 torc_runtime *tc_runtime_ref(torc_runtime *rt);
 void tc_runtime_unref(torc_runtime *rt);
-/* 0 if the runtime can be used; TORC_EINVAL for NULL; TORC_EFORK in a child of the process that made it; TORC_ECLOSED
- * after torc_runtime_free. Any thread. */
+/* Returns 0 if the runtime can be used; TORC_EINVAL for NULL; TORC_EFORK in a child of the process that made it, and
+ * when the process is exiting; TORC_ECLOSED after torc_runtime_free. Any thread. */
 int tc_runtime_check(const torc_runtime *rt);
 /* Returns `given`, or for NULL the default runtime, if it can be used; NULL with an error that names the argument. Any
  * thread. */
 torc_runtime *tc_runtime_or_default(torc_runtime *given, const char *name, torc_error **error);
 
-/* Returns a slot for what a module shares among the channels of a runtime (xds/domain: its xDS clients). `key` is the
- * address of something static. NULL if nothing was set. Loop thread. */
+/* Returns the value that a module shares among the channels of a runtime (xds/domain: its xDS clients), or NULL if none
+ * was set. `key` is the address of something static. Loop thread. */
 void *tc_runtime_extra(torc_runtime *rt, const void *key);
-/* Sets the slot, once. `destroy` is called on the loop thread when the runtime ends: after its public channels were
- * shut down, before the connections close. It may finish asynchronously as long as the loop drives every step. */
+/* Sets the value for the key, once. `destroy` is called on the loop thread when the runtime ends: after its public
+ * channels were shut down, before its private channels. It may finish asynchronously as long as the loop drives every
+ * step. */
 void tc_runtime_set_extra(torc_runtime *rt, const void *key, void *value, void (*destroy)(void *value));
 
 /* Returns the xDS domain (runtime/xds_domain.h) that the runtime shares; NULL: none. Borrowed. Any thread. */
@@ -39,6 +40,7 @@ size_t tc_runtime_csds_answer_bytes(const torc_runtime *rt);
 
 /* --- for channels, calls and their public functions --- */
 
+/* Returns the pool of subchannels. Borrowed. Loop thread. */
 struct tc_pool *tc_runtime_pool(const torc_runtime *rt);
 
 /* Has a task run on the loop: by the serial queue from within a loop turn, else by a post. A task must not be given
@@ -49,7 +51,7 @@ bool tc_runtime_run(torc_runtime *rt, struct tc_task *task);
  * nothing new begins. Loop thread. */
 bool tc_runtime_stopped(const torc_runtime *rt);
 
-/* An object that the runtime ends before it ends itself: a channel embeds it. Leaves with tc_list_remove. Loop
+/* An object that the runtime ends before the runtime itself ends: a channel embeds it. Leaves with tc_list_remove. Loop
  * thread. */
 struct tc_runtime_member {
     struct tc_link link;

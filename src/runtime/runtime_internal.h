@@ -1,5 +1,6 @@
 /* The insides of a runtime, for the files of src/runtime. Members are set when the runtime is made, unless they are
- * marked as the loop's, atomic, or under the mutex. Any thread. */
+ * marked as the loop's, atomic, or under the mutex; torc_runtime_free clears pool, xds_domain and log_sink. Any
+ * thread. */
 #ifndef TC_RUNTIME_RUNTIME_INTERNAL_H
 #define TC_RUNTIME_RUNTIME_INTERNAL_H
 
@@ -19,7 +20,7 @@ struct torc_runtime {
     struct tc_ref ref;
     struct tc_loop *loop;
     enum torc_runtime_mode mode;
-    bool own_loop;
+    bool own_loop; /* torc_runtime_free frees the loop */
     struct tc_pool *pool;
     struct tc_runtime_shared shared;
     torc_xds_domain *xds_domain;  /* NULL: none is shared */
@@ -30,9 +31,9 @@ struct torc_runtime {
     /* The loop's: */
     struct tc_link members; /* of struct tc_runtime_member */
     struct tc_runtime_slot *slots;
-    uint64_t calls_bytes; /* what calls hold, by their own account */
+    uint64_t calls_bytes; /* the sum of tc_runtime_count_memory */
 
-    struct tc_thread *thread; /* TORC_RUNTIME_THREAD */
+    struct tc_thread *thread; /* the runtime's own, in TORC_RUNTIME_THREAD mode */
     int fd;                   /* the loop's */
     atomic_bool fd_given;
     struct tc_task shutdown;
@@ -46,8 +47,8 @@ struct torc_runtime {
     struct tc_wait *freer;  /* the thread in torc_runtime_free */
     bool driven;            /* a waiter, a poll or the runtime's own thread turns the loop */
     pthread_t driver;
-    /* The end of the application's wait on the descriptor, from the last torc_runtime_timeout_ms (in the time of
-     * tc_loop_next_ms); 0: the application does not wait, or asks again before it waits. */
+    /* When the application's wait on the descriptor ends, by the last torc_runtime_timeout_ms (in the time of
+     * tc_loop_next_ms; UINT64_MAX: never); 0: the application does not wait, or asks again before it waits. */
     uint64_t told_ms;
     bool asks;       /* the application calls torc_runtime_timeout_ms */
     pthread_t asker; /* the thread that called it last */

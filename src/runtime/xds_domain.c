@@ -1,8 +1,8 @@
 /* The xDS domain: xDS clients that several runtimes share, on a runtime of their own (torc/xds_domain.h).
  *
- * Counted by the handle and by each runtime that shares the domain. The last reference posts part->end, frees the
- * domain's runtime (which waits for the loop), and releases what xds/domain kept. So a runtime must drop its reference
- * outside of the domain's loop. */
+ * Counted by the handle and by each runtime that shares the domain. The thread that drops the last reference posts
+ * part->end, frees the domain's runtime (which waits for the loop), and releases what xds/domain kept. So a runtime
+ * must drop its reference outside of the domain's loop. */
 #include "runtime/xds_domain.h"
 
 #include <errno.h>

@@ -8,18 +8,19 @@
 
 #include "base/common.h"
 
-/* Returns the runtime on which the domain's own things run. */
+/* Returns the runtime of the domain, whose loop drives the xDS clients. Borrowed. */
 torc_runtime *tc_xds_domain_runtime(const torc_xds_domain *d);
 
 /* A value that a module keeps with a domain; made on first use, by any thread. */
 struct tc_xds_domain_part {
-    /* Makes the value. Called once, for the runtime that comes first. */
+    /* Makes the value. Called once, by the thread that asks first, under the domain's lock. */
     void *(*make)(torc_xds_domain *d);
     /* Called on the domain's loop, behind everything that was posted to it before; then the loop is ended. */
     void (*end)(void *value);
     /* Called after the loop has ended. */
     void (*release)(void *value);
 };
+/* Returns the domain's value, made at the first call. Borrowed from the domain. */
 void *tc_xds_domain_get(torc_xds_domain *d, const struct tc_xds_domain_part *part);
 
 /* Takes a reference for a runtime. Returns false in a child of the process that made the domain. */
