@@ -29,14 +29,14 @@ static void pick_wait(struct tc_call *c)
     tc_pick_queue_wait(&c->channel->queue.pick, &c->queue, on_queued_pick);
 }
 
-/* The pick was for nothing. */
+/* The pick was for nothing: its connection is gone. The call waits for another picker. */
 static void pick_give_up(struct tc_call *c)
 {
     tc_call_tell_trackers(c, NULL, NULL);
     pick_wait(c);
 }
 
-/* The state of an attempt, as before the call's first pick. */
+/* Resets the state of the attempt to the state before the call's first pick. */
 static void attempt_reset(struct tc_call *c)
 {
     tc_call_messages_rewind(c);
@@ -45,7 +45,7 @@ static void attempt_reset(struct tc_call *c)
         tc_call_credentials_reset(c->credentials);
 }
 
-/* Returns whether another attempt follows the one that failed, or that found no endpoint (trailers NULL). */
+/* Returns true if another attempt follows an attempt that failed, or that found no endpoint (trailers NULL). */
 static bool attempt_retry(struct tc_call *c, const struct tc_status *status, const struct tc_headers *trailers)
 {
     torc_channel *ch = c->channel;
@@ -313,7 +313,7 @@ static void on_attempt_passed(struct tc_walk *w, enum tc_walk_end end)
     }
 }
 
-/* An RPC with interceptors: counts the attempt, and has it pass their on_attempt. */
+/* Counts an attempt of an RPC with interceptors, and has it pass their on_attempt. */
 TC_APART static void attempt_intercept(struct tc_call *c, torc_rpc *rpc)
 {
     struct tc_call_attempt *a = &c->attempt;

@@ -20,6 +20,9 @@
  *    v
  *   DONE           on_done follows or has been called                                                 this file
  *
+ * WAIT_INTERCEPTOR stands before WAIT_CONFIG (on_start) and before WAIT_PICK (on_attempt) where a channel has
+ * interceptors with these hooks.
+ *
  * The deadline (deadline.c) and the application (tc_call_cancel) may end a call in any stage. The text of
  * DEADLINE_EXCEEDED says what the stage waited for (explain.c).
  *
@@ -28,8 +31,8 @@
  *
  * With interceptors (rpc.h) a call in DONE may still have its outcome on the way to on_done: it waits behind a received
  * message that an interceptor holds up, or for an interceptor itself (`waits_at_end`). Then the channel lists the call
- * again and the deadline counts; when the channel ends, the deadline passes or the application cancels, tc_call_fail
- * overrules the outcome. So does a message that waits and that its interceptor then refuses. */
+ * again and the deadline counts. tc_call_fail overrules the outcome when the channel ends, the deadline passes or the
+ * application cancels by a status; so does the refusal of a message for which the outcome waits. */
 #include "channel/call.h"
 
 #include "channel/call_internal.h"
@@ -91,13 +94,14 @@ static bool outcome_hurries(const struct tc_call *c)
     return c->status.layer == TORC_LAYER_DEADLINE || c->channel->ended;
 }
 
-/* Returns true if a received message is with an interceptor: the status comes behind the messages. */
+/* Returns true if the outcome must wait because a received message is with an interceptor: the status comes behind the
+ * messages. */
 static bool outcome_is_behind(const struct tc_call *c)
 {
     return c->rpc->received.message && !outcome_hurries(c);
 }
 
-/* Until the outcome goes on, the deadline counts, and the channel lists the call. */
+/* Has the outcome wait. Until it goes on, the deadline counts, and the channel lists the call. */
 static void outcome_wait(struct tc_call *c)
 {
     uint64_t at = c->deadline.at_ns, now = tc_loop_now_ns(c->channel->loop), left = at > now ? at - now : 0;

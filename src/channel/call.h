@@ -19,14 +19,17 @@ struct tc_call_end {
 
 /* Called from the loop, never from inside a function of the call. All but on_done may be NULL. */
 struct tc_call_events {
+    /* The response's initial metadata, borrowed until on_done has returned. Does not come for trailers-only. */
     void (*on_headers)(void *arg, const struct tc_headers *headers);
     /* One message, after tc_call_read. The callee owns the reference. */
     void (*on_message)(void *arg, struct tc_rstr *message);
-    /* The message given to tc_call_send was handed to a connected transport within its flow-control window. */
+    /* The message given to tc_call_send was handed to a connected transport within its flow-control window, or the
+     * server has ended the RPC and does not want it. The next message may be sent. */
     void (*on_written)(void *arg);
-    /* May replace the status of a call that ended with OK, before interceptors and on_done see it. May be NULL. */
+    /* May replace the status of a call that ended with OK, before interceptors and on_done see it. */
     void (*settle)(void *arg, struct tc_status *status);
-    /* The end, exactly once and last; afterwards the call is gone. Not called after tc_call_cancel. */
+    /* The end, exactly once and last; afterwards the call is gone. Not called after tc_call_cancel, nor after
+     * tc_channel_shutdown. */
     void (*on_done)(void *arg, const struct tc_call_end *end);
 };
 

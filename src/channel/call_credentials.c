@@ -6,7 +6,7 @@
  * overwritten when the attempt or the call ends. */
 #include "channel/call_credentials.h"
 
-/* Returns the part at cc->next, or NULL when all were asked. */
+/* Returns the part at cc->next, or NULL when all have answered. */
 static torc_call_credentials *part_next(const struct tc_call_credentials *cc)
 {
     size_t i = cc->next, n = cc->of_channel ? tc_call_creds_count(cc->of_channel) : 0;
@@ -41,7 +41,7 @@ struct tc_call_credentials *tc_call_credentials_new(struct tc_arena *arena, stru
     return cc;
 }
 
-/* Made once for the call: https://AUTHORITY/SERVICE without the default port, and the method. */
+/* Returns the context, made once for the call: https://AUTHORITY/SERVICE without the default port, and the method. */
 static const struct tc_auth_context *context_get(struct tc_call_credentials *cc, struct tc_slice host,
                                                  struct tc_slice path)
 {

@@ -1,5 +1,5 @@
 /* The call credentials of a call: gathered when the connection is known, because they go over secure connections only.
- * A call without credentials does not have this struct. Loop thread only. */
+ * A call without credentials does not have this struct. Loop thread only, except tc_call_credentials_new. */
 #ifndef TC_CHANNEL_CALL_CREDENTIALS_H
 #define TC_CHANNEL_CALL_CREDENTIALS_H
 
@@ -11,7 +11,7 @@ struct tc_call_credentials {
     struct tc_loop *loop;
     torc_call_credentials *of_channel; /* asked first; borrowed; NULL: none */
     torc_call_credentials *own;        /* the call's, asked after the channel's; a reference; NULL: none */
-    size_t next;                       /* parts before it have been asked: the channel's, then the call's own */
+    size_t next;                       /* parts before it have answered: the channel's, then the call's own */
     struct tc_auth_context context;    /* strings in the arena; method NULL: not made yet */
     struct tc_auth_waiter waiter;
     struct tc_headers headers; /* the headers that the credentials gave */
@@ -19,18 +19,21 @@ struct tc_call_credentials {
     void *arg;
 };
 
-/* `own` may be NULL; a reference is taken. */
+/* Makes the struct in the arena; takes a reference to `own` (NULL: the call has no credentials of its own). The caller
+ * sets of_channel, on_answer and arg before tc_call_credentials_get. Any thread. */
 struct tc_call_credentials *tc_call_credentials_new(struct tc_arena *arena, struct tc_loop *loop,
                                                     torc_call_credentials *own);
-/* Asks the credentials that were not asked yet for an RPC on `path` ("/service/method") of `authority`. Returns 0 when
- * `headers` has everything; TORC_EAGAIN when an answer is awaited: cc->on_answer comes, with NULL or the error, and
- * then tc_call_credentials_get is called again; another code with *error. */
+/* Asks the credentials that have not answered yet for an RPC on `path` ("/service/method") of `authority`. Returns 0
+ * when `headers` has all answers; TORC_EAGAIN when one is awaited: cc->on_answer follows, with NULL or a borrowed
+ * error, and after NULL the caller calls tc_call_credentials_get again; another code with a status in *error, which the
+ * caller takes. */
 int tc_call_credentials_get(struct tc_call_credentials *cc, struct tc_slice authority, struct tc_slice path,
                             struct tc_status *error);
 /* Forgets all answers: another attempt asks again. */
 void tc_call_credentials_reset(struct tc_call_credentials *cc);
 /* The call no longer waits for an answer. */
 void tc_call_credentials_stop(struct tc_call_credentials *cc);
+/* Gives back the reference, and overwrites the answers. Called when the call is gone. */
 void tc_call_credentials_fini(struct tc_call_credentials *cc);
 /* Appends which credentials are awaited: their type, and where their answer comes from. */
 void tc_call_credentials_describe_awaited(const struct tc_call_credentials *cc, struct tc_buf *out);

@@ -18,7 +18,7 @@ enum tc_call_stage {
     TC_CALL_WAIT_INTERCEPTOR, /* before the RPC or an attempt begins */
     TC_CALL_WAIT_CONFIG,      /* for the resolver */
     TC_CALL_WAIT_FILTER,      /* for an HTTP filter that delays the call */
-    TC_CALL_WAIT_PICK,        /* for a picker that has a connected endpoint */
+    TC_CALL_WAIT_PICK,        /* for a picker that can place the call */
     TC_CALL_WAIT_AUTH,        /* for call credentials */
     TC_CALL_WAIT_STREAM,      /* for a stream on the chosen connection */
     TC_CALL_RUNNING,
@@ -35,8 +35,8 @@ struct tc_call_asked {
     bool gzip;
     bool explain;
     bool dry;                   /* ends at the pick and is not sent; explain is set */
-    bool watch_picks;           /* interceptors observe picks */
-    bool watch_wire;            /* and what happens to attempts */
+    bool watch_picks;           /* interceptors have on_pick */
+    bool watch_wire;            /* interceptors have on_wire */
     uint64_t max_receive_bytes; /* 0: the channel's */
 };
 
@@ -55,20 +55,20 @@ struct tc_call_attempt {
     struct tc_h2_stream *stream;
     struct tc_call_tracker *trackers; /* of the pick, until they are notified of the attempt's end */
     struct tc_pick_trace trace;
-    const char *outcome; /* of a dry call's pick; NULL: the call did not come that far */
-    struct tc_rstr *peer;
-    const struct tc_headers *headers;
-    struct tc_walk *walk; /* past the interceptors' on_attempt; NULL: none has that hook */
-    uint32_t number;      /* as interceptors count */
-    uint32_t n;           /* attempts that a transport was given */
-    bool refused;         /* a limit on this side refused the request, and would refuse it again */
+    const char *outcome;              /* of a dry call's pick; NULL: the call did not come that far */
+    struct tc_rstr *peer;             /* text of the backend's address, a reference; NULL: no stream was opened */
+    const struct tc_headers *headers; /* of the response; NULL: none came */
+    struct tc_walk *walk;             /* past the interceptors' on_attempt; NULL: none has that hook */
+    uint32_t number;                  /* as interceptors count */
+    uint32_t n;                       /* attempts that a transport was given */
+    bool refused; /* a limit, or an interceptor's on_attempt, refused the request: no other attempt follows */
 };
 
 /* Messages both ways. */
 struct tc_call_messages {
     struct tc_send_buffer send;
     uint32_t n_written;  /* in this attempt */
-    uint32_t n_notified; /* on_written was called for */
+    uint32_t n_notified; /* for which on_written was called, in all attempts */
     bool committed;      /* another attempt is no longer possible: written messages are not kept */
     bool writing;        /* the stream has a message */
     bool sending;        /* the owner waits for on_written */
@@ -103,7 +103,7 @@ struct tc_call {
     struct tc_call_credentials *credentials; /* NULL: none */
     struct tc_retry retry;
     struct tc_timer retry_timer;
-    bool retried;           /* transparently, after it had been sent: once for all attempts of an RPC, at the parent */
+    bool retried;           /* the one transparent retry after a send is used up (of a hedged RPC: the parent's) */
     struct tc_hedge *hedge; /* NULL: one attempt at a time */
     struct tc_call *parent; /* the call of which this one is a hedged attempt; NULL: an RPC of its own */
 
@@ -119,13 +119,14 @@ struct tc_call {
 /* Ends the call with a status of Torc's own; on_done comes by the serial queue. Takes over the status. Does nothing to
  * a call that has ended, but for an outcome that waits for interceptors (call.c). */
 void tc_call_fail(struct tc_call *c, struct tc_status status);
-/* tc_call_fail, but the outcome comes behind a received message that an interceptor holds up. */
+/* Ends the call as tc_call_fail does, but the outcome comes behind a received message that an interceptor holds up.
+ * Never for a call in stage DONE. Takes over the status. */
 void tc_call_fail_in_order(struct tc_call *c, struct tc_status status);
 /* The received message for which the outcome waited has passed the interceptors, or one refused it (`failure`). */
 void tc_call_outcome_next(struct tc_call *c, const struct tc_status *failure);
-/* Ends the call at once, with on_done from inside, after which the call may be gone: for events of the stream on the
- * loop's thread, never for a call in stage DONE. Takes over the status; `trailers` (may be NULL) must live until
- * on_done has returned. */
+/* Ends the call at once, with on_done from inside (unless interceptors hold up the outcome), after which the call is
+ * gone. For events of the stream, never for a call in stage DONE. Takes over the status; `trailers` (may be NULL) must
+ * live until on_done has returned. */
 void tc_call_finish(struct tc_call *c, struct tc_status status, const struct tc_headers *trailers);
 /* Tells observing interceptors of an event of the attempt (enum torc_wire_kind). */
 void tc_call_tell_wire_now(struct tc_call *c, int event, size_t bytes, int code);
@@ -136,9 +137,11 @@ static inline void tc_call_tell_wire(struct tc_call *c, int event, size_t bytes,
 }
 /* Tells the pick's trackers that the attempt is over (status NULL: the pick was for nothing). */
 void tc_call_tell_trackers(struct tc_call *c, const struct tc_status *status, const struct tc_headers *trailers);
-/* Drops everything except the outcome, which on_done may read. */
+/* Gives back what a call that is gone still holds: hedged attempts, credentials, status, peer. The caller then frees
+ * the arena, in which headers and trailers lie, and unrefs the channel. */
 void tc_call_fini(struct tc_call *c);
-/* Replaces statuses that a control plane must not give to RPCs (A54). */
+/* Returns the status, or INTERNAL instead of a code that a control plane must not give to RPCs (A54). Takes over the
+ * status; the caller owns the result. */
 struct tc_status tc_status_from_control_plane(struct tc_status status);
 
 #endif

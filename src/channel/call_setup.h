@@ -8,9 +8,10 @@
 /* Prepares a zeroed call whose arena (and parent) are set. The caller then sets release, events, arg, the request, and
  * the deadline. */
 void tc_call_init(struct tc_call *c, torc_channel *ch);
-/* Credentials for this call alone; takes a reference. Before tc_call_setup_credentials. */
+/* Gives the call credentials for itself alone (NULL: none); takes a reference. Called before
+ * tc_call_setup_credentials. */
 void tc_call_use_credentials(struct tc_call *c, torc_call_credentials *own);
-/* The call begins: adds the channel's call credentials, whose headers the request then carries. */
+/* Adds the channel's call credentials to a call that begins; the request then carries the headers of both. */
 void tc_call_setup_credentials(struct tc_call *c);
 
 #endif

@@ -11,17 +11,20 @@ struct tc_call_opts {
     const struct tc_headers *metadata; /* copied; NULL: none */
     uint64_t timeout_ns;               /* 0: none */
     int wait_for_ready;                /* 1; -1: no, whatever the config says; 0: as the config says */
-    bool once; /* sent once at most: a stream that the server has not processed ends the call, too */
+    bool once; /* nothing that was sent is retried transparently: a stream that the server has not processed ends the
+                  call, too */
     uint64_t max_receive_message_bytes; /* 0: the channel's; UINT64_MAX: none */
 };
 
-/* Starts a call of any kind. Never returns NULL: a failure is an outcome of the call. */
+/* Starts a call with memory of its own, which goes after on_done or tc_call_cancel. `opts` is copied, `events`
+ * borrowed. Never returns NULL: a failure is an outcome of the call, and on_done comes later. */
 struct tc_call *tc_call_start(torc_channel *ch, const struct tc_call_opts *opts, const struct tc_call_events *events,
                               void *arg);
 
-/* Has a call that tc_call_init prepared begin. Does not call back from inside. */
+/* Begins a call that tc_call_init prepared. Does not call `events` from inside (interceptors' on_start runs). */
 void tc_call_begin(struct tc_call *c);
-/* Ends a call that must not begin. Takes over the status. Does not call back from inside. */
+/* Ends a call that tc_call_init prepared and that must not begin. Takes over the status. Does not call back from
+ * inside. */
 void tc_call_refuse(struct tc_call *c, struct tc_status why);
 
 #endif

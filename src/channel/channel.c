@@ -5,12 +5,14 @@
  *                                   READY, TRANSIENT_FAILURE, as the policy says
  *
  * A resolver's result is applied in tc_channel_on_result: first the policy, then the config selector, so that a route
- * never leads to a cluster that the policy does not have yet. An error alone changes nothing while there is a policy.
+ * never leads to a cluster that the policy does not have yet. A result that is only an error goes to the policy, if
+ * there is one; service config and selector stay as they are.
  *
  * The policy publishes a state and a picker (tc_channel_set_state). Calls take the picker from lb.picker; calls that
  * wait for a picker try again once a loop turn (pick_queue.c).
  *
- * The loop holds a reference from tc_channel_attach to the end of the turn in which the channel ended. */
+ * The loop holds a reference from tc_channel_attach until all tasks of the turn in which the channel ended have run
+ * (on_last_turn_end). */
 #include "channel/channel_internal.h"
 
 #include "base/hash.h"
@@ -248,8 +250,8 @@ static void resolution_failed(torc_channel *ch, const struct tc_status *status)
     tc_pick_queue_resolved(&ch->queue);
 }
 
-/* Returns the service config that a result brings into force (a reference), or NULL with *bad if the result's is
- * invalid and no earlier config can be kept (A21). Sets *refused if the result's is invalid. */
+/* Returns the service config that a result brings into force (a reference; NULL: none). If the result's is invalid,
+ * sets *refused and keeps the present config; or sets *bad, and returns NULL, if no earlier result was usable (A21). */
 static struct tc_service_config *choose_config(torc_channel *ch, const struct tc_resolver_result *r,
                                                struct tc_status *bad, bool *refused)
 {

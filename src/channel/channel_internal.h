@@ -1,7 +1,7 @@
 /* The insides of a channel, for the files of src/channel and src/api. create.c makes one, channel.c runs it.
  *
- * The first part of the struct is fixed when the channel is made, and any thread may read it. The second part belongs
- * to the loop, except `connectivity.published`. */
+ * The first part of torc_channel is fixed when the channel is made, and any thread may read it. The second part is for
+ * public functions on any thread. The third part belongs to the loop, except `connectivity.published`. */
 #ifndef TC_CHANNEL_CHANNEL_INTERNAL_H
 #define TC_CHANNEL_CHANNEL_INTERNAL_H
 
@@ -25,7 +25,7 @@ struct tc_channel_plugins {
     /* Returns the application's resolver for the scheme, or NULL. NULL: the application has none. */
     const struct tc_resolver_class *(*find_resolver)(void *arg, struct tc_slice scheme);
     void *arg;
-    /* Called when the channel's memory goes; `made`: tc_channel_make had returned the channel. May be NULL. */
+    /* Called when the channel's memory goes; `made`: tc_channel_make had succeeded. May be NULL. Any thread. */
     void (*release)(void *arg, bool made);
 };
 
@@ -34,13 +34,13 @@ struct tc_channel_resolution {
     struct tc_resolver_env env;
     struct tc_resolver *resolver;             /* NULL: the channel is idle */
     bool usable;                              /* a result came that calls can use */
-    struct tc_status error;                   /* of the last result; OK: none */
+    struct tc_status error;                   /* why the last result is not usable; OK: it is, or none came */
     struct tc_config_selector *selector;      /* NULL: the service config's methods apply */
     struct tc_service_config *service_config; /* in force; NULL: none */
     uint64_t logged;                          /* hash of the result's text that was logged last */
 };
 
-/* The LB policy. */
+/* The LB policy, and what it uses. */
 struct tc_channel_lb {
     struct tc_lb_env env;
     struct tc_connect_turns connect_turns;
@@ -48,8 +48,8 @@ struct tc_channel_lb {
     struct tc_lb_helper helper;
     struct tc_graceful_switch *child; /* NULL: no result came yet, or the channel is idle */
     struct tc_lb_config *config;      /* of the policy's last update */
-    struct tc_picker *picker;
-    bool connect_wanted; /* the policy is to leave IDLE when it has its first endpoints */
+    struct tc_picker *picker;         /* published last; a reference; NULL after the end */
+    bool connect_wanted;              /* the policy is to leave IDLE after its first update */
 };
 
 /* The calls that run. */
@@ -58,7 +58,7 @@ struct tc_channel_calls {
     size_t n;                          /* hedged attempts included */
     uint64_t kept_bytes;               /* of request messages that are kept for other attempts */
     struct tc_retry_throttle throttle; /* as the service config in force has it */
-    uint64_t last_active_ms;           /* when n became 0 */
+    uint64_t last_active_ms;           /* when n became 0, or the channel left IDLE */
     struct tc_timer idle_timer;
 };
 
@@ -109,16 +109,20 @@ struct torc_channel {
 torc_channel *tc_channel_ref(torc_channel *ch);
 void tc_channel_unref(torc_channel *ch);
 
-/* The first step on the loop. Repeated calls do nothing. */
+/* Joins the runtime: the first step on the loop, before any other function of the loop's part. Repeated calls do
+ * nothing. */
 void tc_channel_attach(torc_channel *ch);
-/* Ends the channel and its calls with the status. With `tell`, calls their on_done and the watches. */
+/* Ends the channel and its calls with the status, once. With `tell`, the watches are called from inside and the calls'
+ * on_done comes by the serial queue; without it, neither is called. */
 void tc_channel_end(torc_channel *ch, const struct tc_status *status, bool tell);
 /* Counts a call. The first one has an idle channel connect. */
 void tc_channel_call_began(torc_channel *ch);
+/* Counts a call down. */
 void tc_channel_call_ended(torc_channel *ch);
 /* tc_resolver_env.on_result; `arg` is the channel. */
 bool tc_channel_on_result(void *arg, struct tc_resolver_result *result);
-/* Takes over the picker. */
+/* Publishes a state of the policy, with its picker, which is taken over. `status` is borrowed, and counts in
+ * TRANSIENT_FAILURE alone. */
 void tc_channel_set_state(torc_channel *ch, enum torc_connectivity state, const struct tc_status *status,
                           struct tc_picker *picker);
 

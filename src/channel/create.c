@@ -1,4 +1,5 @@
-/* Making channels: everything that needs no loop. Any thread.
+/* Making channels: everything that needs no loop. Any thread, except for the three tasks (on_runtime_shutdown,
+ * on_exit_idle, on_free), which run on the loop.
  *
  * Target, resolver, authority, service config and credentials are checked and fixed here, so that torc_channel_new can
  * refuse them with a reason, and every thread may read them later. The first call or watch brings the channel to its

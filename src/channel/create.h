@@ -7,8 +7,8 @@
 struct tc_channel_plugins;
 struct tc_lb_registry;
 
-/* Makes a channel. Options as in the public API (copied). Takes over the plugins, also on failure. Returns NULL with
- * an error if target or options are malformed. */
+/* Makes a channel and returns the handle's reference. Options as in the public API (copied). Takes over the plugins,
+ * also on failure. Returns NULL with an error if target or options are malformed. */
 torc_channel *tc_channel_make(torc_runtime *rt, const char *target, const struct torc_channel_options *options,
                               const struct tc_channel_plugins *plugins, bool is_private, torc_error **error);
 /* Makes a channel without a public handle, on the runtime's loop (loop thread only): to an xDS server, for instance. It

@@ -1,12 +1,12 @@
-/* The deadline of a call. It is checked by a timer, and before every step that would send something
- * (tc_call_end_if_late), because the timer of a busy loop is late. A server that knows the deadline may reset the
- * stream first; attempt.c turns that reset into DEADLINE_EXCEEDED. An RPC that ended before its deadline keeps its
- * outcome, which may wait behind messages that the application takes late (has_ended). */
+/* The deadline of a call. A timer checks it, and so does each step before the request is sent (tc_call_end_if_late),
+ * because the timer of a busy loop is late. A server that knows the deadline may reset the stream first; attempt.c
+ * turns that reset into DEADLINE_EXCEEDED. An RPC that ended before its deadline keeps its outcome, which may wait
+ * behind messages that the application takes late (has_ended). */
 #include "channel/deadline.h"
 
 #include "channel/explain.h"
 
-/* 0 for a deadline that lies before the call's start. */
+/* Returns the time from the call's start to its deadline; 0 for a deadline that lies before the start. */
 static double seconds_given(const struct tc_call *c)
 {
     const struct tc_call_deadline *d = &c->deadline;
@@ -53,7 +53,8 @@ static void on_expired(struct tc_task *task)
         tc_call_fail(c, tc_call_deadline_status(c));
 }
 
-/* Runs after the bytes that connections have read are handled: an answer that waited unread comes first. */
+/* Has on_expired run after the bytes that connections have read are handled: an answer that waited unread comes
+ * first. */
 static void on_timer(struct tc_timer *timer)
 {
     struct tc_call *c = TC_CONTAINER_OF(timer, struct tc_call, deadline.timer);

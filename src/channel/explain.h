@@ -8,7 +8,7 @@
 
 struct tc_describe;
 
-/* The JSON of torc_channel_describe. */
+/* Writes the JSON of torc_channel_describe, as the member `key`. */
 void tc_channel_describe(const torc_channel *ch, const char *key, struct tc_describe *d);
 
 /* Returns the arguments of a call's pick. `trace` may be NULL. */
@@ -31,10 +31,10 @@ static inline struct tc_pick_args tc_call_pick_args(struct tc_call *c, struct tc
 
 /* Appends the name of the event that the call waits for in its stage, for people, and returns b's text. */
 const char *tc_call_awaited_text(struct tc_call *c, struct tc_buf *b);
-/* The pick of a dry call: ends the call, with the pick's outcome. */
+/* Picks for a dry call, and ends the call: attempt.outcome has the pick's outcome, and the status its failure. */
 void tc_call_explain_pick(struct tc_call *c, const struct tc_pick_args *args);
-/* Returns the addresses, 16 at most, whose connections a call waits for that has no endpoint yet. They are searched in
- * `channel_json`, the text of tc_channel_describe. */
+/* Returns a list of addresses, 16 at most: of the connections that a call without an endpoint waits for, as
+ * `channel_json`, the text of tc_channel_describe, has them. The caller owns the list. */
 json_t *tc_call_awaited(const struct tc_call *c, const char *channel_json);
 
 #endif

@@ -7,7 +7,7 @@
  * attempt that has written most; the other attempts are cancelled.
  *
  * The headers and trailers that an attempt received live in its arena, and the parent shows them to the application, so
- * attempts are freed only with the parent. Received messages are handed on. */
+ * attempts are freed only with the parent. Messages that the winner received are handed on to the parent. */
 #include "channel/hedge.h"
 
 #include "base/mem.h"

@@ -4,8 +4,8 @@
 
 struct tc_call;
 
-/* Makes the first attempt of a call whose retry policy is one of hedging; with a delay of 0, all of them. Sets
- * c->hedge. */
+/* Begins the first attempt of a call whose retry policy is one of hedging; with a delay of 0, all attempts. Sets
+ * c->hedge, which lies in the call's arena. */
 void tc_hedge_start(struct tc_call *c);
 
 #endif

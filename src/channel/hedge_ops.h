@@ -14,9 +14,10 @@ struct tc_hedge {
 struct tc_hedge_ops {
     /* A message was pushed to the parent's send buffer, or (NULL) the parent half-closed. */
     void (*send)(struct tc_hedge *h, struct tc_send_message *message);
-    /* One more message is wanted. */
+    /* The parent wants messages: gives the winner the reads that are wanted, if there is one. */
     void (*read)(struct tc_hedge *h);
-    /* The parent is over: cancels the attempts that run. Attempts keep everything that the parent points at. */
+    /* The parent is over: cancels the attempts that run. Attempts keep everything that the parent points at, until
+     * `free`. */
     void (*stop)(struct tc_hedge *h);
     /* Returns the attempt that the parent is committed to; NULL: none yet. */
     const struct tc_call *(*winner)(const struct tc_hedge *h);

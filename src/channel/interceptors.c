@@ -1,5 +1,5 @@
-/* The list of a channel's interceptors: read once, sorted into a row for each hook, released with the channel. Rows
- * point into the list, so that a hook walks over those alone that have it. */
+/* The list of a channel's or a server's interceptors: read once, sorted into a row for each hook, released with its
+ * owner. Rows point into the list, so that a hook walks over those interceptors alone that have it. */
 #include "channel/interceptors.h"
 
 #include <stdio.h>

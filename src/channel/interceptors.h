@@ -1,5 +1,6 @@
-/* The interceptors of a channel (torc/interceptor.h), frozen when the channel is made: an array for each hook, so that
- * a hook that nobody has costs a load and a branch. Immutable: any thread may read it while the channel lives. */
+/* The interceptors of a channel or a server (torc/interceptor.h), frozen when the channel or server is made: an array
+ * for each hook, so that a hook that nobody has costs a load and a branch. Immutable: any thread may read the list
+ * while its owner lives. */
 #ifndef TC_CHANNEL_INTERCEPTORS_H
 #define TC_CHANNEL_INTERCEPTORS_H
 
@@ -21,7 +22,7 @@ enum tc_hook {
 struct tc_interceptor {
     struct torc_interceptor app; /* a copy, with a copy of `name` */
     uint32_t index;              /* in the list */
-    size_t state_at;             /* where its state begins among those of an RPC */
+    size_t state_at;             /* where its state begins in torc_rpc.states */
 };
 
 /* The interceptors that have a hook, outermost first. */
@@ -32,13 +33,13 @@ struct tc_hook_row {
 
 struct tc_interceptors {
     struct tc_hook_row rows[TC_HOOKS];
-    size_t state_bytes; /* of an RPC, for all of them */
+    size_t state_bytes; /* of the states of all interceptors, for one RPC */
     uint32_t n;
     struct tc_interceptor list[];
 };
 
-/* Copies a list that ends with NULL, and has one interceptor at least. Returns NULL with an error if one of them is
- * malformed, or the list is too long. */
+/* Copies a list that ends with NULL, and has one interceptor at least. Returns NULL with an error if an interceptor is
+ * malformed, or the list has more than 64; no `release` is called then. */
 struct tc_interceptors *tc_interceptors_new(const struct torc_interceptor *const *list, torc_error **error);
 /* Calls each `release`. NULL is allowed. */
 void tc_interceptors_free(struct tc_interceptors *list);

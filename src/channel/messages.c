@@ -41,7 +41,7 @@ void tc_call_too_large(struct tc_call *c, size_t bytes)
                                    "message to send larger than max (%zu vs. %zu)", bytes, max));
 }
 
-/* Appends a message to those that are to be written. Takes over the owner. */
+/* Appends a message to the send buffer, and gives it to the stream if that can take one. Takes over the owner. */
 static void message_push(struct tc_call *c, struct tc_slice bytes, struct tc_rstr *owner, bool plain, bool end)
 {
     struct tc_call_messages *m = &c->messages;

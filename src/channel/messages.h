@@ -1,20 +1,22 @@
-/* The messages of a call, both ways. Loop thread only. */
+/* The messages of a call, both ways. Loop thread only, except tc_call_messages_init. */
 #ifndef TC_CHANNEL_MESSAGES_H
 #define TC_CHANNEL_MESSAGES_H
 
 #include "channel/call_internal.h"
 
-/* Sends one message and takes over its reference. `end`: half-closes after it. TORC_ESTATE while a message is under way
- * or after the last; TORC_ECLOSED after the call's end; TORC_ELIMIT for a message that is too long for gRPC's length
- * prefix. */
+/* Sends one message and takes over its reference, also on failure. `end`: half-closes after it. Returns TORC_ESTATE
+ * while a message is under way (until on_written) or after the last; TORC_ECLOSED after the call's end; TORC_ELIMIT,
+ * and ends the call, for a message that is too long for gRPC's length prefix. Returns 0 for a message beyond the call's
+ * limit, which ends the call when a stream is given the message. */
 int tc_call_send(struct tc_call *c, struct tc_rstr *message, bool end);
-/* tc_call_send of a message that is not compressed, whatever the call's option says. */
+/* Sends a message as tc_call_send does, but never compressed, whatever the call's option says. */
 int tc_call_send_plain(struct tc_call *c, struct tc_rstr *message, bool end);
-/* tc_call_send of a message whose bytes live as long as the call. */
+/* Sends a message as tc_call_send does, whose bytes the caller keeps as long as the call lives. */
 int tc_call_send_borrowed(struct tc_call *c, struct tc_slice message, bool end);
-/* Half-closes without a message. */
+/* Half-closes without a message, behind one that is under way. Returns TORC_ESTATE after a half-close, TORC_ECLOSED
+ * after the call's end. */
 int tc_call_send_end(struct tc_call *c);
-/* Asks for n more messages; demands add up. */
+/* Asks for n more messages; demands add up. Does nothing after the call's end. */
 void tc_call_read(struct tc_call *c, uint32_t n);
 
 /* Ends the call with RESOURCE_EXHAUSTED, because a message of this size cannot be sent. */
@@ -22,7 +24,7 @@ void tc_call_too_large(struct tc_call *c, size_t bytes);
 
 /* --- for src/channel --- */
 
-/* The request has passed on_start: a message that was sent before goes on. */
+/* The request has passed on_start: has a message that was sent before pass on_message and go on. */
 void tc_call_send_held(struct tc_call *c);
 /* A message came from the stream, or from the attempt that won. Takes over the reference. */
 void tc_call_deliver(struct tc_call *c, struct tc_rstr *message);
@@ -33,19 +35,20 @@ static inline bool tc_call_may_read(const struct tc_call *c)
            (!c->rpc->received.message && c->messages.reads_given == 0);
 }
 
+/* Any thread, as tc_call_init. */
 void tc_call_messages_init(struct tc_call *c);
-/* Gives the stream the next message, or the half-close. */
+/* Gives the stream the next message, or the half-close, if it can take one. May end the call (tc_call_too_large). */
 void tc_call_flush(struct tc_call *c);
-/* Gives the stream the reads that are wanted. */
+/* Asks the stream, if there is one, for the messages that are wanted. */
 void tc_call_flush_reads(struct tc_call *c);
 /* Events of the stream; `arg` is the call. */
 void tc_call_on_written(void *arg);
 void tc_call_on_message(void *arg, struct tc_rstr *message);
 /* The request cannot be sent again from now on: written messages are dropped. */
 void tc_call_commit(struct tc_call *c);
-/* Returns whether more is kept of request messages than call or channel may keep. */
+/* Returns true if the call, or all calls of the channel, keep more bytes of request messages than they may. */
 bool tc_call_over_buffer(const struct tc_call *c);
-/* Another attempt writes from the first message. */
+/* Has the next attempt write from the first message, and read again what was not received. */
 void tc_call_messages_rewind(struct tc_call *c);
 
 #endif

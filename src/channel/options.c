@@ -18,7 +18,7 @@
 
 enum { MIN_KEEPALIVE_MS = 10000 };
 
-/* A malformed value is warned of once in a process. */
+/* Logs a warning of a malformed value, once in a process. */
 uint32_t tc_channel_default_ring_cap(void)
 {
     const char *text = getenv("GRPC_RING_HASH_CAP");

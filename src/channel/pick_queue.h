@@ -8,7 +8,7 @@
 /* Embedded in the call. Leaves with tc_list_remove(&q->link). */
 struct tc_queued {
     struct tc_link link;
-    void (*fn)(struct tc_queued *q); /* its turn has come; taken off the queue before */
+    void (*fn)(struct tc_queued *q); /* called when the entry's turn has come; the entry is off the queue */
 };
 
 struct tc_pick_queue {
@@ -22,9 +22,9 @@ void tc_pick_queue_init(struct tc_pick_queue *q, struct tc_loop *loop);
 
 /* Puts the entry at the end of `config` or `pick`. */
 void tc_pick_queue_wait(struct tc_link *queue, struct tc_queued *entry, void (*fn)(struct tc_queued *entry));
-/* There is a new picker: tries the calls of `pick` again, once a loop turn. */
+/* There is a new picker: has the calls of `pick` try again, by the serial queue, once for all pickers until then. */
 void tc_pick_queue_wake(struct tc_pick_queue *q);
-/* A result came, or resolution failed: tries the calls of `config` at once. */
+/* A result came, or resolution failed: calls fn of the entries of `config` from inside. */
 void tc_pick_queue_resolved(struct tc_pick_queue *q);
 
 #endif

@@ -1,6 +1,6 @@
 /* Decides whether another attempt follows (A6). The throttle is a token bucket of the channel: a failure that counts
- * takes a token, a success gives back `ratio` of one, and below half of `max` nothing is retried. The server may forbid
- * or time the next attempt (grpc-retry-pushback-ms); a delay that it gives resets the backoff. */
+ * takes a token, a success gives back `ratio` of one, and with half of `max` or fewer nothing is retried. The server
+ * may forbid or time the next attempt (grpc-retry-pushback-ms); a delay that it gives resets the backoff. */
 #include "channel/retry.h"
 
 #include "base/parse.h"

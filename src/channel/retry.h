@@ -11,7 +11,7 @@ struct tc_retry_throttle {
     uint32_t tokens;
 };
 
-/* Returns whether another attempt may be made now. */
+/* Returns true if another attempt may be made now. */
 bool tc_retry_throttle_open(const struct tc_retry_throttle *t);
 /* An RPC failed in a way that counts. */
 void tc_retry_throttle_failure(struct tc_retry_throttle *t);
@@ -25,7 +25,7 @@ static inline void tc_retry_throttle_success(struct tc_retry_throttle *t)
 
 /* The server's wish for further attempts (grpc-retry-pushback-ms). */
 enum tc_pushback { TC_PUSHBACK_NONE, TC_PUSHBACK_DELAY, TC_PUSHBACK_STOP };
-/* Stores *delay_ms with DELAY only. `trailers` may be NULL. */
+/* Reads the server's wish from the trailers (may be NULL). Stores *delay_ms with DELAY only. */
 enum tc_pushback tc_retry_pushback(const struct tc_headers *trailers, uint64_t *delay_ms);
 
 /* The retries of an RPC. */
@@ -42,7 +42,7 @@ struct tc_retry_outcome {
     bool resendable;                   /* the call is not committed, and its messages are still kept */
 };
 
-/* Counts the failure and returns whether another attempt follows, in *delay_ms. */
+/* Counts the failure. Returns true if another attempt follows, *delay_ms from now. */
 bool tc_retry_next(struct tc_retry *r, struct tc_retry_throttle *throttle, const struct tc_retry_outcome *o,
                    struct tc_rng *rng, uint64_t *delay_ms);
 

@@ -1,10 +1,11 @@
 /* Walks past interceptors, and delays.
  *
- * hook_call has the one place for each hook that calls the application; walk_take judges what it answered:
+ * hook_call calls the application's hook for a walk (sight_show and tc_rpc_end call the hooks without an answer);
+ * walk_take judges the answer:
  *
  *   0             the next interceptor
  *   a status      the walk fails (on_status: the outcome is replaced, and the walk goes on)
- *   TORC_PENDING  the walk waits. Its torc_pending and the walk point at one another
+ *   TORC_PENDING  the walk waits: its torc_pending and the walk point at one another
  *
  * A delay ends in one of two ways, and the other is harmless afterwards: torc_rpc_resume posts the torc_pending to the
  * loop, where on_resumed finds its walk and goes on; or the walk lets go of it (tc_walk_let_go), because the RPC ended
@@ -99,7 +100,7 @@ void tc_rpc_end(torc_rpc *rpc)
     uint32_t started = rpc->started;
     observers_tell(rpc);
     tc_task_cancel(&rpc->tell);
-    rpc->started = 0; /* once */
+    rpc->started = 0; /* on_end is called once */
     rpc->ending = true;
     for (uint32_t i = row->n; i-- > 0 && !rpc_is_forked(rpc);) {
         const struct tc_interceptor *it = row->at[i];
@@ -110,7 +111,7 @@ void tc_rpc_end(torc_rpc *rpc)
 
 /* --- walks --- */
 
-/* The interceptor whose turn it is, with `left` counting it. */
+/* Returns the interceptor whose turn it is; `left` is the number of interceptors still to pass, this one included. */
 static const struct tc_interceptor *walk_present(const struct tc_walk *w, uint32_t left)
 {
     const struct tc_hook_row *row = &w->rpc->list->rows[w->hook];
@@ -174,7 +175,8 @@ static struct tc_status verdict_status(const struct tc_walk *w, const struct tc_
                           TC_SHOW(it->app.name));
 }
 
-/* on_status: a status without a text of its own keeps the text that it had. */
+/* Replaces the outcome by the verdict of on_status. A verdict without a text keeps the text of an outcome that was not
+ * OK. Takes over the text. */
 static void outcome_replace(struct tc_walk *w, const struct tc_interceptor *it, int verdict, struct tc_rstr *text)
 {
     struct tc_status *status = w->rpc->status;

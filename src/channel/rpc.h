@@ -2,8 +2,8 @@
  * neither channels nor servers.
  *
  * A walk takes something (the request, an attempt, a message, the status) past the interceptors that have one hook, in
- * one direction. An interceptor may refuse it, or hold it up: then the walk ends with TC_WALK_WAITS, and `resumed`
- * comes when it has gone on. Loop thread only, unless a function says otherwise. */
+ * one direction. An interceptor may refuse the thing, or hold it up: then tc_walk_begin returns TC_WALK_WAITS, and
+ * `resumed` comes when the walk has gone on. Loop thread only, unless a function says otherwise. */
 #ifndef TC_CHANNEL_RPC_H
 #define TC_CHANNEL_RPC_H
 
@@ -15,13 +15,13 @@
 enum tc_walk_end { TC_WALK_PASSED, TC_WALK_WAITS, TC_WALK_FAILED };
 
 struct tc_walk {
-    torc_rpc *rpc; /* NULL: it has not begun */
+    torc_rpc *rpc; /* NULL: the walk has not begun */
     enum tc_hook hook;
-    bool outward;
-    bool hurried;  /* nothing holds it up: TORC_PENDING counts as 0 */
-    uint32_t left; /* interceptors of the hook that it has still to pass */
-    uint32_t number;
-    torc_pending *pending;    /* NULL: no interceptor holds it up */
+    bool outward;             /* from the last interceptor of the list to the first */
+    bool hurried;             /* no interceptor may hold up the walk: TORC_PENDING counts as 0 */
+    uint32_t left;            /* interceptors of the hook that the walk has still to pass */
+    uint32_t number;          /* of TC_HOOK_ATTEMPT: the attempt's */
+    torc_pending *pending;    /* a reference; NULL: no interceptor holds up the walk */
     struct tc_rstr *message;  /* of TC_HOOK_MESSAGE: owned, until the owner of the walk takes it */
     struct tc_status failure; /* of TC_WALK_FAILED: owned, as `message` is */
     void (*resumed)(struct tc_walk *w, enum tc_walk_end end);
@@ -50,11 +50,11 @@ struct torc_rpc {
     void *owner; /* for `side` */
     struct tc_arena *arena;
     struct tc_headers *metadata; /* of the request */
-    struct tc_status *status;    /* the outcome, once it is `ending` */
+    struct tc_status *status;    /* the outcome, once `ending` is set */
     struct tc_walk *in;          /* the walk that is inside a hook; NULL: none */
-    struct tc_rstr *text;        /* torc_rpc_set_text */
+    struct tc_rstr *text;        /* of torc_rpc_set_text, for the verdict of the hook that runs */
     const torc_metadata *shown_metadata, *shown_headers, *shown_trailers; /* copies; NULL: not made */
-    uint32_t attempts;
+    uint32_t attempts;                                                    /* that have begun */
     uint32_t started; /* interceptors, from the outermost, that the RPC has come to: they have on_end */
     uint32_t passed;  /* interceptors that have let the RPC go on: they have on_status */
     struct tc_sight *first_sight, **last_sight; /* what observers have not been told yet */
@@ -67,7 +67,7 @@ struct torc_rpc {
     struct tc_walk main;                             /* on_start, then on_status */
     struct tc_walk sent;     /* a message; on clients `message` is set before it begins, while the RPC starts */
     struct tc_walk received; /* a message */
-    char *states;
+    char *states;            /* of the interceptors, by tc_interceptor.state_at */
 };
 
 /* A pick and an event, as observers see them. */
@@ -87,7 +87,7 @@ struct torc_wire {
     int code;
 };
 
-/* A pick or an event on its way to the observers, with its texts. */
+/* A pick or an event on its way to the observers (interceptors with on_pick or on_wire), with its texts. */
 struct tc_sight {
     struct tc_sight *next;
     enum tc_hook hook; /* TC_HOOK_PICK or TC_HOOK_WIRE */
@@ -96,7 +96,7 @@ struct tc_sight {
     struct tc_arena texts;
 };
 
-/* The RPC lives in the arena; everything is borrowed. */
+/* Makes an RPC in the arena. Everything is borrowed until tc_rpc_end. */
 torc_rpc *tc_rpc_new(const struct tc_interceptors *list, torc_runtime *rt, const struct tc_rpc_side *side, void *owner,
                      struct tc_arena *arena, struct tc_headers *metadata, struct tc_status *status);
 
@@ -105,12 +105,13 @@ static inline bool tc_rpc_has(const torc_rpc *rpc, enum tc_hook hook)
     return rpc->list->rows[hook].n != 0;
 }
 
-/* Begins a walk, which is zeroed or over, with w->owner, w->resumed and (messages) w->message set. */
+/* Begins a walk, which is zeroed or over, with w->owner, w->resumed and (for messages) w->message set. Calls hooks from
+ * inside. Returns PASSED; WAITS if `resumed` follows; or FAILED with w->failure. */
 enum tc_walk_end tc_walk_begin(struct tc_walk *w, torc_rpc *rpc, enum tc_hook hook, bool outward);
 /* Begins a walk by the serial queue: `resumed` comes, unless the walk is stopped. For callers that may run inside an
  * object that the application can destroy in its hook. */
 void tc_walk_begin_later(struct tc_walk *w, torc_rpc *rpc, enum tc_hook hook, bool outward);
-/* Goes on with a walk that TC_WALK_WAITS left or tc_walk_let_go has freed. */
+/* Goes on with a walk that waits and whose delay tc_walk_let_go has dropped. Returns what tc_walk_begin returns. */
 enum tc_walk_end tc_walk_go_on(struct tc_walk *w);
 /* Drops the delay that holds up the walk, if any; nothing else changes. */
 void tc_walk_let_go(struct tc_walk *w);
@@ -123,11 +124,11 @@ const char *tc_rpc_holder(const torc_rpc *rpc);
 
 /* Stops the walks of request and request message; `messages`: of the response message too. */
 void tc_rpc_stop(torc_rpc *rpc, bool messages);
-/* Tells the interceptors of the end. All walks are over. */
+/* Tells the observers what is left, and the interceptors (on_end) of the end. All walks are over. */
 void tc_rpc_end(torc_rpc *rpc);
-/* Returns a new sight, for the caller to fill in; its texts may be in sight->texts. It is shown to the observers by the
- * serial queue, or before the next hook that answers, and never at once: observers may destroy its cause (their own LB
- * policy). */
+/* Returns a new sight, for the caller to fill in; its texts may lie in sight->texts. The RPC owns the sight and shows
+ * it to the observers by the serial queue, or before the next walk, and never at once: observers may destroy its cause
+ * (their own LB policy). */
 struct tc_sight *tc_rpc_sight(torc_rpc *rpc, enum tc_hook hook);
 
 /* --- delays --- */
@@ -146,9 +147,11 @@ struct torc_pending {
     struct tc_headers metadata; /* to be added */
 };
 
-/* Returns NULL outside of a hook that may delay, and if the hook has one already. */
+/* Returns the interceptor's reference to a delay of the walk whose hook runs. Returns NULL outside of a walk's hooks,
+ * and if the hook has a delay already. */
 torc_pending *tc_rpc_suspend(torc_rpc *rpc);
-/* Takes over the interceptor's reference, and the text. Any thread. */
+/* Ends a delay with a verdict: the walk goes on, or fails, on the loop. Takes over the interceptor's reference, and the
+ * text. Any thread. */
 void tc_pending_resume(torc_pending *p, int verdict, struct tc_rstr *text);
 
 #endif

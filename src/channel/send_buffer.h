@@ -19,8 +19,9 @@ struct tc_send_buffer {
     struct tc_send_message *first, *last;
     struct tc_send_message *next; /* the one to write; NULL: all were written */
     struct tc_send_message *free; /* for reuse */
-    size_t bytes;
-    uint64_t *channel_bytes; /* the channel's sum, to which the bytes are added; NULL: the parent's messages count */
+    size_t bytes;                 /* of all messages, written ones included */
+    uint64_t *channel_bytes; /* the channel's sum, to which the bytes are added; NULL: a hedged attempt's messages are
+                                those of the parent, whose buffer counts them */
 };
 
 /* Appends a message. Takes over the owner. The struct lives in the arena. */
@@ -47,6 +48,7 @@ static inline struct tc_send_message *tc_send_buffer_push(struct tc_send_buffer 
     return m;
 }
 
+/* The slow path of tc_send_buffer_drop_written. */
 void tc_send_buffer_drop_to_next(struct tc_send_buffer *b);
 
 /* Drops the messages before `next`. */

@@ -33,7 +33,7 @@ struct tc_service_config {
     uint32_t max_connections; /* connectionScaling.maxConnectionsPerSubchannel */
 };
 
-/* proto3 JSON's Duration at a key. Returns false if it is absent, or malformed; then an error is added. */
+/* Stores the Duration (proto3 JSON) at a key. Returns false if there is none, or if it is malformed, with an error. */
 static bool duration_parse(const json_t *obj, const char *key, uint64_t *ns, struct tc_validation_errors *f)
 {
     const char *text;
@@ -91,7 +91,7 @@ static void codes_parse(struct tc_retry_policy *p, const json_t *obj, const char
     }
 }
 
-/* maxAttempts: at least 2; values above TC_RETRY_MAX_ATTEMPTS count as TC_RETRY_MAX_ATTEMPTS (A6). */
+/* Returns maxAttempts, cut to TC_RETRY_MAX_ATTEMPTS (A6). Adds an error if it is missing or below 2. */
 static unsigned attempts_parse(const json_t *obj, struct tc_validation_errors *f)
 {
     uint64_t attempts = 0;

@@ -7,20 +7,20 @@
 #include "lb/policy.h"
 
 struct tc_method_config {
-    uint64_t timeout_ns;        /* UINT64_MAX: none */
-    int wait_for_ready;         /* -1: not set */
-    uint64_t max_request_bytes; /* UINT64_MAX: not set */
-    uint64_t max_response_bytes;
+    uint64_t timeout_ns;         /* UINT64_MAX: none */
+    int wait_for_ready;          /* -1: not set */
+    uint64_t max_request_bytes;  /* UINT64_MAX: not set */
+    uint64_t max_response_bytes; /* UINT64_MAX: not set */
     struct tc_retry_policy retry;
 };
 
-/* Immutable; shared by reference. */
 struct tc_service_config;
 
-/* Returns NULL with the reason in *why (tc_free) if the text is not a valid service config (A21). Unknown fields are
- * ignored. Any thread. */
+/* Returns a reference to the parsed config, or NULL with the reason in *why (the caller frees it with tc_free) if the
+ * text is not a valid service config (A21). Unknown fields are ignored. */
 struct tc_service_config *tc_service_config_parse(const struct tc_lb_registry *registry, struct tc_slice text,
                                                   char **why);
+/* NULL is allowed for both. */
 struct tc_service_config *tc_service_config_ref(struct tc_service_config *c);
 void tc_service_config_unref(struct tc_service_config *c);
 /* Returns the LB policy; NULL if the config does not name one. Borrowed. */
@@ -29,7 +29,7 @@ struct tc_lb_config *tc_service_config_lb(const struct tc_service_config *c);
 struct tc_rstr *tc_service_config_health(const struct tc_service_config *c);
 /* Returns how many connections a subchannel may have (A105); 1 if the config does not say. */
 uint32_t tc_service_config_max_connections(const struct tc_service_config *c);
-/* retryThrottling (A6); max 0: none. */
+/* Returns retryThrottling (A6) with all its tokens; max 0: none. Borrowed. */
 const struct tc_retry_throttle *tc_service_config_throttle(const struct tc_service_config *c);
 /* Returns the config of "/package.Service/Method": by method, else by service, else the default; NULL: none.
  * Borrowed. */

@@ -13,8 +13,8 @@ struct published {
     struct tc_status status;
 };
 
-/* Calls the present watches. A watch that is added meanwhile gets later states only. If a watch ends the channel, the
- * other watches get SHUTDOWN only. */
+/* Calls the present watches. A watch that is added meanwhile gets later states only. If a watch ends the channel (a
+ * private one: tc_channel_shutdown), the watches behind it are not called. */
 static void watches_tell(struct tc_channel_connectivity *c, const struct published *p)
 {
     struct tc_link told;

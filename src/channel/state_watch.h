@@ -11,8 +11,9 @@
 #include "base/status.h"
 #include "io/loop.h"
 
-/* A callback for every state that the channel publishes; embedded in its owner. The serial queue calls fn. Equal states
- * in a row may be delivered as one. status: the reason of TRANSIENT_FAILURE. */
+/* A callback for every state that the channel publishes; embedded in its owner. The serial queue calls fn; the end of
+ * the channel calls it at once, with SHUTDOWN, the last state. Equal states in a row may be delivered as one. status:
+ * the reason of TRANSIENT_FAILURE, borrowed. */
 struct tc_channel_watch {
     struct tc_link link;
     void (*fn)(struct tc_channel_watch *watch, enum torc_connectivity state, const struct tc_status *status);
@@ -37,7 +38,8 @@ struct tc_channel_connectivity {
 void tc_state_watch_init(struct tc_channel_connectivity *c, struct tc_loop *loop);
 /* Publishes `state` and `status` as they are, and delivers them to the watches by the serial queue. */
 void tc_state_watch_publish(struct tc_channel_connectivity *c);
-/* The state is SHUTDOWN from now on. With `tell`, calls the watches at once. */
+/* Sets the state to SHUTDOWN, drops states and events that were not delivered, and removes the observer. Then, with
+ * `tell`, calls the watches from inside, and removes them. */
 void tc_state_watch_end(struct tc_channel_connectivity *c, bool tell);
 /* Replaces the observer. Drops events that were not delivered to the old observer. */
 void tc_state_watch_set_observer(struct tc_channel_connectivity *c, torc_channel_event_fn fn, void *arg);
