@@ -3,12 +3,13 @@
  * A message that is sent waits in the call's queue until the stream takes it: one at a time, the next with on_written.
  * The status follows the last message. max_queued_bytes bounds the queued bytes of all calls, since a client that does
  * not read makes us hold its messages. Beyond it a stalled call is given up, or else one of the client that makes us
- * hold the most: a small RPC of another client never pays for it. The same goes for what a client sends and nobody
- * reads (max_unread_bytes), a unary request that its client does not end included.
+ * hold the most: a small RPC of another client never pays for it. max_unread_bytes bounds what clients send and nobody
+ * reads, a unary request that its client does not end included; beyond it a call of the client that makes us hold the
+ * most ends.
  *
- * A call ends with its stream (on_end), at its deadline (the client's: a reset; the method's: a status), or when its
- * connection ends; tc_server_call_end is the one place that frees it. tc_server_call_reset ends a call from inside a
- * handler: only on_end is called after that, from the loop.
+ * A call ends with its stream (on_end), at its deadline (the client's: by a reset; the method's: by a status, if it can
+ * still be sent), or when its connection ends; tc_server_call_end is the one place that frees it. tc_server_call_reset
+ * ends a call from inside a handler: only on_end is called after that, from the loop.
  *
  * A unary method is a call here whose one message is read before its handler is called. */
 #include "server/call.h"
@@ -26,8 +27,8 @@ static void call_cut_off(struct tc_server_call *call, struct tc_status why, uint
     tc_h2_stream_cancel(stream, code);
 }
 
-/* Ends the call by a status of ours while the client still listens: it gets the status, unless a part of a message or
- * the status is out already. Takes over the status. */
+/* Ends the call while the client still listens: the client gets the status, or, if the stream has a message or a status
+ * already, a reset with `code`. Takes over the status. */
 static void call_end_by(struct tc_server_call *call, struct tc_status why, uint32_t code)
 {
     struct tc_h2_stream *stream = call->stream;
@@ -73,14 +74,15 @@ static struct tc_rstr *call_pop_message(struct tc_server_call *call)
     return message;
 }
 
-/* Counts bytes for the call, and for everything that it belongs to. */
+/* Counts bytes for the call, its connection, peer and server; a difference below 0 wraps. */
 static inline void call_add_queued(struct tc_server_call *call, size_t bytes)
 {
     call->queued_bytes += bytes;
     tc_server_hold_bytes(call->conn, TC_SERVER_UNSENT, bytes);
 }
 
-/* Bytes that were queued are with the stream, or dropped. */
+/* Counts down bytes that were queued and have left, or are dropped. The call goes to the end of the server's `unsent`,
+ * or off it. */
 static void call_unqueue(struct tc_server_call *call, size_t bytes)
 {
     struct tc_server *s = call->conn->server;
@@ -103,8 +105,8 @@ static size_t call_held(const struct tc_server_call *call, enum tc_server_held k
     return kind == TC_SERVER_UNSENT ? call->queued_bytes : tc_h2_stream_held(call->stream);
 }
 
-/* Returns the call of the connection that holds the most; among equals `first` if it is one of them. NULL: there is no
- * call. */
+/* Returns the connection's call that holds the most; among equals `first` (may be NULL) if it is a call of the
+ * connection. Returns NULL if there is no call. */
 static struct tc_server_call *call_fullest(const struct tc_server_conn *conn, struct tc_server_call *first,
                                            enum tc_server_held kind)
 {
@@ -181,7 +183,7 @@ void tc_server_call_end(struct tc_server_call *call, const struct tc_status *why
         tc_server_conn_quiet(conn);
 }
 
-/* The next message is too large: the call ends with that status instead of this message and all later ones. */
+/* The next message is too large: the call ends with RESOURCE_EXHAUSTED instead of this message and all later ones. */
 static void call_reject_message(struct tc_server_call *call)
 {
     size_t max = TC_MIN(call->conn->server->opts.http2.limits.max_send_message_bytes, (size_t)TC_H2_MESSAGE_MAX);
@@ -209,7 +211,7 @@ static bool call_send_next(struct tc_server_call *call)
     return call->current || call->finish;
 }
 
-/* The stream took the current message: sends the next one or, if none is queued, calls the owner's on_written. */
+/* The current message has left: sends the next one or, if none is queued, calls the owner's on_written. */
 static void call_on_written(void *arg)
 {
     struct tc_server_call *call = arg;
@@ -227,7 +229,7 @@ static void call_on_written(void *arg)
         call->events->on_written(call->arg);
 }
 
-/* A unary request is handled once the client has half-closed: a second message is an error. */
+/* Keeps the request of a unary call, which is handled once the client has half-closed; a second message is an error. */
 static void call_on_unary_message(struct tc_server_call *call, struct tc_rstr *message)
 {
     if (call->request) {

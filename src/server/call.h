@@ -15,11 +15,11 @@ struct tc_server_call;
 struct tc_server_places;
 struct tc_tls_identity;
 
-/* Texts of unary requests of another number of messages than one. */
+/* Texts of the status that ends a unary request without a message, or with more than one. */
 #define TC_SERVER_NO_REQUEST "unary request without a message"
 #define TC_SERVER_TWO_REQUESTS "unary request of more than one message"
 
-/* Returns what a message that waits counts as: its bytes, and the prefix and the objects that hold it. */
+/* Returns the cost of a message that waits: its bytes, its prefix, and the objects that hold it. */
 static inline size_t tc_server_message_cost(size_t len)
 {
     return len + 64;
@@ -33,26 +33,29 @@ struct tc_server_call_events {
     void (*on_half_close)(void *arg);
     /* A message of this size was handed to the connection. */
     void (*on_sent)(void *arg, size_t len);
-    /* All messages that were given to send were handed on as far as flow control goes. */
+    /* All messages that were given to send have left, as far as flow control goes: none is queued. */
     void (*on_written)(void *arg);
     /* The call is over: OK (the owner's status was written), INTERNAL or RESOURCE_EXHAUSTED (the server wrote that
      * status instead, since a message was malformed or too large), CANCELLED (the client gave up, or the connection
      * went), DEADLINE_EXCEEDED (its time ran out), RESOURCE_EXHAUSTED (a limit), UNAVAILABLE (the server closed the
-     * connection). Always the last event, exactly once, also after tc_server_call_reset. The call is gone when it
-     * returns. */
+     * connection). Always the last event, exactly once, also after tc_server_call_reset; tc_server_free alone ends
+     * calls without it. The call is gone when it returns. */
     void (*on_end)(void *arg, const struct tc_status *why);
 };
 
+/* Sets the events, which are borrowed until the call is over. */
 void tc_server_call_set_events(struct tc_server_call *call, const struct tc_server_call_events *events, void *arg);
+/* Returns the request's path, borrowed until on_end; empty if it has none. */
 struct tc_slice tc_server_call_path(const struct tc_server_call *call);
-/* Gives the call's places to the caller, once, who gives them back from any thread. */
+/* Moves the call's places to *places: they outlive the call until the caller gives them back. */
 void tc_server_call_take_places(struct tc_server_call *call, struct tc_server_places *places);
+/* Gives the places back, once; *places is empty then. Any thread. */
 void tc_server_places_give_back(struct tc_server_places *places);
-/* Returns the client's address, borrowed until on_end. */
+/* Returns the text of the client's address, borrowed until on_end. */
 const char *tc_server_call_peer(const struct tc_server_call *call);
-/* Return whether the connection has transport security, and what the client showed (borrowed until on_end; NULL: it was
- * not asked for a certificate). */
+/* Returns whether the connection has transport security. */
 bool tc_server_call_secure(const struct tc_server_call *call);
+/* Returns the client's identity by its certificate, borrowed until on_end; NULL: the client was not asked for one. */
 struct tc_tls_identity *tc_server_call_tls_peer(const struct tc_server_call *call);
 /* Returns tc_server_opts.owner of the call's server. */
 void *tc_server_call_owner(const struct tc_server_call *call);
@@ -63,31 +66,34 @@ const struct tc_headers *tc_server_call_metadata(const struct tc_server_call *ca
 /* Returns an arena that lives until on_end has returned. */
 struct tc_arena *tc_server_call_arena(struct tc_server_call *call);
 
-/* The owner keeps so many bytes of messages until the request is whole: they count as unread. */
+/* Sets how many bytes of messages the owner keeps until the request is whole: they count as unread. */
 void tc_server_call_keep(struct tc_server_call *call, size_t bytes);
 /* Asks for one more message. */
 void tc_server_call_read(struct tc_server_call *call);
-/* Sends initial metadata, once, before the first message; without this call it is sent empty. `encoding`: of the
- * messages that follow. */
+/* Sends initial metadata, once, before the first message; without this call it is sent empty. `encoding` is for the
+ * messages that follow, if the client accepts it. Does nothing if headers were sent or the call is over. */
 void tc_server_call_send_headers(struct tc_server_call *call, const struct tc_headers *headers,
                                  enum tc_h2_encoding encoding);
-/* Sends a copy of a message, behind those that wait. If all calls together queue more than max_queued_bytes, calls that
- * have waited 5 s for their client to take a message are reset, the longest waiting first; if no call has waited so,
- * those of the peer address that holds the most queued bytes, there of the connection that holds the most, and there
- * the one that holds the most: this one only if no other holds more. */
+/* Sends a copy of a message, behind those that wait. Does nothing after tc_server_call_finish or a reset.
+ *
+ * While all calls together queue more than max_queued_bytes, calls are reset: first those that have waited 5 s for
+ * their client to take a message, the longest waiting first. If no call has waited so long, the choice is by queued
+ * bytes: the peer address that holds the most, its connection that holds the most, and the call of it that holds the
+ * most. Among equals it is this call. */
 void tc_server_call_send(struct tc_server_call *call, struct tc_slice message);
 /* Sends a message as tc_server_call_send does, without a copy. Takes a reference of its own. */
 void tc_server_call_send_ref(struct tc_server_call *call, struct tc_rstr *message);
-/* tc_server_call_send_ref of a message that is not compressed, whatever the encoding. */
+/* Sends a message as tc_server_call_send_ref does, but never compressed, whatever the encoding. */
 void tc_server_call_send_plain(struct tc_server_call *call, struct tc_rstr *message);
-/* Returns the cost of the messages that wait for the stream to take them. */
+/* Returns the cost of the messages that have not left: of the queue, and of the message that the stream has. */
 size_t tc_server_call_queued_bytes(const struct tc_server_call *call);
-/* Ends the call when all queued messages have been sent. `trailers` may be NULL; everything is copied. Nothing may be
- * sent after it. */
+/* Ends the call when all queued messages have been sent. `text` and `trailers` may be NULL; everything is copied.
+ * Nothing is sent after it. Does nothing the second time, or after a reset. */
 void tc_server_call_finish(struct tc_server_call *call, int code, const char *text, const struct tc_headers *trailers);
 /* Sends a message, then OK. */
 void tc_server_call_reply(struct tc_server_call *call, struct tc_slice message);
-/* Resets the stream with an HTTP/2 error code at once. */
+/* Resets the stream with an HTTP/2 error code, without waiting for queued messages: from the loop, where on_end
+ * follows. No other event comes after this function. */
 void tc_server_call_reset(struct tc_server_call *call, uint32_t h2_error);
 
 #endif

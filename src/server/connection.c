@@ -1,9 +1,9 @@
 /* The connections of a server: which are accepted, which give way to new ones, and how long an unused connection stays.
  *
- *   OPENING   TLS, the application's check, then the client's preface and SETTINGS. Ends the connection
- *             handshake_timeout_ms after accept.
+ *   OPENING   TLS, the application's check, then the client's preface and SETTINGS. If that takes longer than
+ *             handshake_timeout_ms from the accept on, the connection ends.
  *   SERVING   Without a call for idle_timeout_ms the connection gets a GOAWAY. A call may be silent for ever:
- *             an ADS stream is, for hours. Keepalive pings find the clients that are gone.
+ *             an ADS stream is silent for hours. Keepalive PINGs find the clients that are gone.
  *   LEAVING   Without a call for another handshake_timeout_ms the connection is closed: a client that has sent half a
  *             header block, or that does not read, would keep it open.
  *
@@ -71,8 +71,8 @@ static unsigned conn_use(const struct tc_server_conn *conn)
     return tc_loop_now_ms(conn->server->loop) - conn->moved_ms >= TC_SERVER_STALLED_MS ? 2 : 3;
 }
 
-/* A connection that waits for its first message stays, so that connections that come and go leave the others their
- * turn. */
+/* Returns true if the connection may be closed for a new one. With calls_give_way a busy connection whose client has
+ * not taken a message yet stays, so that connections that come and go leave the others their turn. */
 static bool conn_may_go(const struct tc_server_conn *conn)
 {
     if (tc_list_empty(&conn->calls))
@@ -80,6 +80,7 @@ static bool conn_may_go(const struct tc_server_conn *conn)
     return conn->server->opts.calls_give_way && (conn_use(conn) < 3 || conn->served > 0);
 }
 
+/* Returns true if `a` is to be closed rather than `b`. */
 static bool conn_goes_before(const struct tc_server_conn *a, const struct tc_server_conn *b)
 {
     if (a->peer->conns != b->peer->conns)
@@ -91,7 +92,8 @@ static bool conn_goes_before(const struct tc_server_conn *a, const struct tc_ser
     return a->moved_ms < b->moved_ms; /* quiet for longer */
 }
 
-/* Closes one connection to make room for a new one, which is counted already. Returns false if all must stay. */
+/* Has one connection closed by a task, to make room for a new one, which is counted already. Returns false if all must
+ * stay. */
 static bool server_make_room(struct tc_server *s, const struct tc_server_conn *newcomer)
 {
     struct tc_server_conn *victim = NULL;
@@ -113,7 +115,8 @@ static bool server_make_room(struct tc_server *s, const struct tc_server_conn *n
 
 /* --- bytes that clients make us hold --- */
 
-/* Returns whether `a` or its peer address holds more than `b`. A connection that gives way counts alone. */
+/* Returns true if the peer address of `a` holds more than that of `b`, or as much and `a` holds more. A connection that
+ * gives way counts alone. */
 static bool conn_is_fuller(const struct tc_server_conn *a, const struct tc_server_conn *b, enum tc_server_held kind)
 {
     size_t a_peer = a->peer ? a->peer->held[kind] : a->held[kind];
@@ -133,7 +136,8 @@ struct tc_server_conn *tc_server_conn_fullest(struct tc_server_conn *first, enum
     return fullest;
 }
 
-/* A connection that holds little is not squeezed: `bytes` are told in steps, and nothing would tell when to let go. */
+/* Counts the held bytes, squeezes the connection's windows, and gives up calls beyond max_unread_bytes. A connection
+ * that holds less than a step is not squeezed: no further event would tell when to let go. */
 static void conn_on_held(void *arg, size_t bytes)
 {
     struct tc_server_conn *conn = arg;
@@ -155,9 +159,9 @@ static void server_unload(struct tc_server *s)
         atomic_fetch_sub(s->opts.load, 1);
 }
 
-/* Ends a call whose connection ends. A status that has not left yet leaves with the close. A stream that has sent a
- * part of a message can only be reset: its client has our headers, so that it takes REFUSED_STREAM as UNAVAILABLE and
- * does not send the request again. */
+/* Ends a call whose connection ends. With status_at_end the client gets `why`: a status that has not left yet leaves
+ * with the close. A stream that has sent a part of a message can only be reset: its client has our headers, so that it
+ * takes REFUSED_STREAM as UNAVAILABLE and does not send the request again. */
 static void conn_end_call(struct tc_server_call *call, const struct tc_status *why, uint32_t code)
 {
     struct tc_h2_stream *stream = call->stream;
@@ -241,7 +245,7 @@ static const char *conn_stage(const struct tc_server_conn *conn)
     return conn->creds_handshake ? tc_creds_handshake_stage(conn->creds_handshake) : "the TLS handshake";
 }
 
-/* The phase has lasted long enough, unless something moved meanwhile: then the timer starts for the rest. */
+/* Ends the phase if nothing has moved for its time; otherwise starts the timer for the rest. */
 static void conn_on_out_of_patience(struct tc_timer *timer)
 {
     struct tc_server_conn *conn = TC_CONTAINER_OF(timer, struct tc_server_conn, patience);
@@ -276,7 +280,7 @@ static void conn_on_ready(void *arg)
         tc_server_conn_quiet(conn);
 }
 
-/* Returns who handles the method: its own handler, its service's, or that of all; NULL: nobody. */
+/* Returns the handler of the method: its own, its service's, or the default; NULL: there is none. */
 static struct tc_server_method *method_of(struct tc_server *s, struct tc_slice path)
 {
     struct tc_server_method *m;

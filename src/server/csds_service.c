@@ -48,9 +48,9 @@ void tc_csds_call_release(struct tc_csds_call *c)
     tc_loop_defer(svc->loop, &svc->begin);
 }
 
-/* Returns false if another answer of that size would exceed max_bytes; then the timer, or the end of a call, tries
- * again. Clients that have not read the oldest answer for STALLED_MS lose their calls: a stalled client must not keep
- * the service from all others. */
+/* Returns false if another answer of that size would exceed max_bytes beside the others; then the timer, or the end of
+ * a call, has this tried again. Clients that have not read the oldest answer for STALLED_MS lose their calls: a stalled
+ * client must not keep the service from all others. */
 static bool csds_has_room(struct tc_csds_service *svc, size_t bytes)
 {
     if (tc_list_empty(&svc->answers) || svc->answer_bytes + bytes <= tc_csds_service_max_bytes(svc))
@@ -66,7 +66,7 @@ static bool csds_has_room(struct tc_csds_service *svc, size_t bytes)
         struct tc_csds_call *c = TC_CONTAINER_OF(it, struct tc_csds_call, link);
         c->ops->reset(c);
     }
-    return false; /* their ends come from the loop; csds_call_release tries again */
+    return false; /* the ends of these calls come from the loop; tc_csds_call_release has this tried again */
 }
 
 static void csds_begin_next(struct tc_csds_service *svc)

@@ -1,8 +1,8 @@
 /* The server: its methods, its listeners, and the ends of all connections.
  *
  * A server runs until it is freed. tc_server_drain is the graceful way: no listener, GOAWAY on every connection, and
- * on_drained when the last one is gone; after grace_ms the rest is closed as a crash would close it. The connections
- * are in connection.c, the calls in call.c. */
+ * on_drained when the last connection is gone; after grace_ms the rest is closed. The connections are in connection.c,
+ * the calls in call.c. */
 #include "server/server.h"
 
 #include "base/mem.h"
@@ -28,6 +28,7 @@ void tc_server_opts_guard(struct tc_server_opts *opts, size_t max_connections, s
 
 enum { SHARE_STEP = 64 << 10 };
 
+/* Brings the count of all servers up to date with this server's. */
 static void share_tell(struct tc_server *s, enum tc_server_held kind)
 {
     atomic_fetch_add_explicit(&s->opts.share->bytes[kind], s->holds[kind] - s->shared[kind], memory_order_relaxed);
@@ -41,7 +42,7 @@ void tc_server_hold_bytes(struct tc_server_conn *conn, enum tc_server_held kind,
     if (conn->peer)
         conn->peer->held[kind] += bytes;
     s->holds[kind] += bytes;
-    /* The count of all is written in steps: several processors share it. */
+    /* The count of all servers is written in steps: several processors share it. */
     if (s->opts.share && s->holds[kind] - s->shared[kind] + SHARE_STEP > 2 * SHARE_STEP)
         share_tell(s, kind);
 }
@@ -212,7 +213,7 @@ void tc_server_stop_listening(struct tc_server *s)
 
 /* --- ends --- */
 
-/* By tasks: the caller may run inside of one of the connections. */
+/* Closes by tasks: the caller may run inside of one of the connections. */
 void tc_server_close_connections(struct tc_server *s)
 {
     TC_LIST_FOREACH(it, &s->conns)

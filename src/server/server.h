@@ -1,6 +1,6 @@
 /* A small asynchronous gRPC server on http2/: for the embedded control plane, the backends, CSDS and the tests. It
- * lives on one loop; every function is for the loop thread, and no callback comes from inside one of them. Its calls
- * are in server/call.h. */
+ * lives on one loop; every function is for the loop thread, and no callback comes from inside a function (but for
+ * on_end in tc_server_end). Its calls are in server/call.h. */
 #ifndef TC_SERVER_SERVER_H
 #define TC_SERVER_SERVER_H
 
@@ -38,11 +38,11 @@ static inline void tc_server_tally_add(struct tc_server_tally *t, enum torc_serv
     atomic_store_explicit(&t->n[what], old + n, memory_order_relaxed);
 }
 
-/* The places that a call has from its beginning, and that its owner keeps while a handler works: an RPC that ends
- * before does not free them for the next one. */
+/* The places that a call takes from its beginning under the limits of calls. The owner keeps them while a handler
+ * works: an RPC that ends before its handler does not free them for the next RPC. */
 struct tc_server_places {
-    atomic_size_t *calls;    /* of the method; NULL: it has no limit */
-    struct tc_ref *handlers; /* of the connection, which is one of its references; NULL: it has no limit */
+    atomic_size_t *calls;    /* the method's shared_calls; NULL: it has no shared limit */
+    struct tc_ref *handlers; /* a reference to the connection's count of places; NULL: it has no limit */
 };
 
 struct tc_server_opts {
@@ -53,10 +53,12 @@ struct tc_server_opts {
     uint64_t idle_timeout_ms; /* without a call: GOAWAY, and closed handshake_timeout_ms later; 0: never (default) */
     size_t max_connections;   /* 0: no limit (default). At the limit see tc_server_accept. */
     bool calls_give_way; /* at the limit a connection with calls may be closed for a new one, too: REFUSED_STREAM */
-    bool status_at_end;  /* calls that the server cuts off end with UNAVAILABLE for the client too, not with a reset */
+    bool status_at_end;  /* calls that end with their connection get their status sent, instead of a reset */
     void *owner;         /* for tc_server_call_owner and `route` */
     struct tc_server_tally *tally; /* where the server counts; NULL: in memory of its own */
-    atomic_size_t *load; /* counts connections: those that listeners accept, until they end; NULL: nobody wants it */
+    atomic_size_t *load;           /* counts connections from a listener's accept to their end; the caller of
+                                      tc_server_accept_with counts its own; not for tc_server_accept. NULL: none are
+                                      counted */
     /* Takes over a connection that a listener accepted, for another server, or returns false. NULL: all are served
      * here. */
     bool (*route)(void *owner, struct tc_bytestream *bs, torc_credentials *credentials);
@@ -76,12 +78,12 @@ struct tc_server_opts {
 
 struct tc_server_counts {
     uint64_t connections;       /* accepted so far */
-    uint64_t requests;          /* calls that reached a handler or were rejected as unknown, so far */
+    uint64_t requests;          /* gRPC requests so far, with those of unknown methods and beyond limits */
     size_t open_connections;    /* now */
     size_t open_calls;          /* now */
     uint64_t failed_handshakes; /* so far */
     size_t queued_bytes;        /* now, the cost of messages that wait in all calls */
-    size_t unread_bytes;        /* now, that came and wait, to 64 KiB of each connection */
+    size_t unread_bytes;        /* now, that came and wait; exact to 64 KiB for each connection */
 };
 
 /* Called when a call begins; its metadata is in tc_server_call_metadata. The handler sets events and asks for messages,
@@ -96,10 +98,11 @@ void tc_server_opts_init(struct tc_server_opts *opts);
 /* Sets what a server needs that strangers can reach: the limits, the idle timeout (5 minutes), and keepalive PINGs
  * every 5 minutes, which end the connections of clients that are gone. A stream may be silent for ever. */
 void tc_server_opts_guard(struct tc_server_opts *opts, size_t max_connections, size_t max_held_bytes);
+/* Makes a server without methods and listeners. `opts` (NULL: the defaults) is copied. Never returns NULL. */
 struct tc_server *tc_server_new(struct tc_loop *loop, const struct tc_server_opts *opts);
 
-/* Registers a handler for a full method ("/package.Service/Method"), or for all methods of a service that have none of
- * their own ("/package.Service/"); a later one replaces it. Strings are copied. */
+/* Register a handler for a full method ("/package.Service/Method"), or for all methods of a service without a handler
+ * of their own ("/package.Service/"); a later one replaces it. `path` is copied. */
 void tc_server_add_method(struct tc_server *s, const char *path, tc_server_call_fn fn, void *arg);
 void tc_server_add_unary(struct tc_server *s, const char *path, tc_server_unary_fn fn, void *arg);
 /* The limits of one method, or of all methods without a handler of their own (path "*"). 0: none. */
@@ -109,19 +112,20 @@ struct tc_server_limits {
     atomic_size_t *shared_calls;      /* counts the calls of all servers that share the limit; NULL: of this one */
     uint64_t max_timeout_ms;          /* the latest deadline */
 };
-/* Sets the limits of a method that has been registered. */
+/* Sets the limits of a method that has been registered, or (path "*") of tc_server_set_default's handler, which was set
+ * before. Does nothing for an unknown path. */
 void tc_server_limit(struct tc_server *s, const char *path, const struct tc_server_limits *limits);
-/* Registers a handler for all other methods, which end with UNIMPLEMENTED without it. */
+/* Registers a handler, without limits, for all other methods, which end with UNIMPLEMENTED without it. */
 void tc_server_set_default(struct tc_server *s, tc_server_call_fn fn, void *arg);
 
 /* Listens on one more address. Stores the address as bound (port 0 resolved) in *bound unless that is NULL; the caller
- * ends it with tc_addr_fini. Returns TORC_EIO with a text in *error. */
+ * ends it with tc_addr_fini. Returns 0, or TORC_EIO with a status in *error. */
 int tc_server_listen(struct tc_server *s, const struct tc_addr *addr, struct tc_addr *bound, struct tc_status *error);
-/* tc_server_listen with credentials of its own, instead of opts.tls; the listener takes a reference. `addr` NULL: on
- * the socket `fd`, which listens already and is taken over unless the function fails. */
+/* Listens as tc_server_listen does, with credentials of the listener instead of opts.tls (NULL: opts.tls); takes a
+ * reference. `addr` NULL: on the socket `fd`, which listens already and is taken over unless the function fails. */
 int tc_server_listen_with(struct tc_server *s, const struct tc_addr *addr, int fd, torc_credentials *credentials,
                           struct tc_addr *bound, struct tc_status *error);
-/* `hold`: no listener accepts, also none that is added later. Otherwise all accept again. */
+/* With `hold`, no listener accepts, also none that is added later. Without it, all accept again. */
 void tc_server_hold(struct tc_server *s, bool hold);
 /* Serves one connection over a byte stream, which it takes over: for tests, and sockets from elsewhere.
  *
@@ -135,17 +139,19 @@ void tc_server_accept(struct tc_server *s, struct tc_bytestream *bs);
 void tc_server_accept_with(struct tc_server *s, struct tc_bytestream *bs, torc_credentials *credentials);
 /* Closes the listening sockets; connections go on. tc_server_listen may open new ones. */
 void tc_server_stop_listening(struct tc_server *s);
-/* Closes all connections at once, as a crash would: calls end with UNAVAILABLE. Listeners go on. */
+/* Closes all connections from the loop, without waiting for their calls, which end with UNAVAILABLE. Listeners go
+ * on. */
 void tc_server_close_connections(struct tc_server *s);
 /* Sends GOAWAY on all connections, which close when their last call ended; listeners go on. */
 void tc_server_goaway(struct tc_server *s);
-/* Stops listening and drains all connections; `fn` is called once when the last is gone, or after grace_ms (0: no
- * limit) when the rest has been closed. A second call only shortens the grace. */
+/* Stops listening and drains all connections. `fn` is called once, from the loop, when the last connection is gone;
+ * after grace_ms (0: no limit) the rest is closed. A second call only shortens the grace; its `fn` is not called. */
 void tc_server_drain(struct tc_server *s, uint64_t grace_ms, void (*fn)(void *arg), void *arg);
-/* Closes the listening sockets and all connections before it returns: calls end with this status. Not from inside a
- * callback of the server. */
+/* Closes the listening sockets and all connections before it returns: calls end with this status, by on_end from inside
+ * (NULL: without on_end). Not from inside a callback of the server. */
 void tc_server_end(struct tc_server *s, const struct tc_status *why);
-/* Ends everything at once and frees the server. Calls still open get no on_end; handlers are not called again. */
+/* Ends everything at once and frees the server. Calls that are open get no on_end; handlers are not called again. NULL
+ * is allowed. Not from inside a callback of the server. */
 void tc_server_free(struct tc_server *s);
 
 void tc_server_counts(const struct tc_server *s, struct tc_server_counts *out);

@@ -44,17 +44,17 @@ struct tc_server_conn {
     struct tc_server *server;
     struct tc_h2_conn *h2;                      /* NULL during TLS */
     struct tc_tls_handshake *handshake;         /* NULL after TLS, and without */
-    struct tc_creds_handshake *creds_handshake; /* the same under credentials of the listener */
+    struct tc_creds_handshake *creds_handshake; /* of the listener's credentials; NULL after it, and without */
     torc_credentials *credentials;              /* a reference, or NULL */
     struct tc_tls_identity *tls_peer;           /* a reference; NULL: the client was not asked for a certificate */
     bool secure;
     struct tc_link calls;
-    struct tc_ref *handlers;     /* a reference for each that keeps its place, and the connection's; NULL: no limit */
+    struct tc_ref *handlers;     /* counts the calls that keep their places, and the connection; NULL: no limit */
     struct tc_task close;        /* closes the connection from the loop */
     struct tc_server_peer *peer; /* NULL once the connection gives way */
     struct tc_timer patience;    /* for what `phase` waits for */
     enum { TC_SERVER_OPENING, TC_SERVER_SERVING, TC_SERVER_LEAVING } phase;
-    uint64_t moved_ms; /* of the accept, of being ready, of the idle GOAWAY, of a call's beginning, message or end */
+    uint64_t moved_ms; /* the last accept, SETTINGS, idle GOAWAY, or beginning, message or end of a call */
     uint64_t served;   /* messages that the client has taken */
     size_t held[TC_SERVER_HELD];
     char *addr_text; /* the client's */
@@ -70,7 +70,7 @@ struct tc_server {
     size_t n_held;                /* connections that have a peer */
     struct tc_link unsent;        /* of calls with queued messages, the longest waiting first */
     struct tc_server_tally *tally, own_tally;
-    size_t holds[TC_SERVER_HELD], shared[TC_SERVER_HELD]; /* shared: as opts.share has it */
+    size_t holds[TC_SERVER_HELD], shared[TC_SERVER_HELD]; /* shared: the part of `holds` that opts.share has */
     bool draining;
     bool held; /* no listener accepts */
     void (*on_drained)(void *arg);
@@ -97,18 +97,18 @@ struct tc_server_call {
     uint64_t deadline_ns;
     struct tc_task end; /* calls on_end from the loop, after a reset */
     uint32_t reset_code;
-    bool ending;             /* the call was reset, or ends: no event but on_end */
-    struct tc_rstr *request; /* of a unary call, until the client half-closes */
-    struct tc_link queue;    /* of struct tc_server_out */
-    struct tc_rstr *current; /* the message that the stream has */
-    size_t queued_bytes;
-    size_t compressed_bytes;        /* of those: what `current` became */
+    bool ending;                    /* the call was reset, or ends: no event but on_end */
+    struct tc_rstr *request;        /* of a unary call, until the client half-closes */
+    struct tc_link queue;           /* of struct tc_server_out */
+    struct tc_rstr *current;        /* the message that the stream has */
+    size_t queued_bytes;            /* the cost of the queue and of `current` */
+    size_t compressed_bytes;        /* of queued_bytes: the compressed form of `current` */
     struct tc_link unsent;          /* in the server's list, while queued_bytes is not 0 */
     uint64_t moved_ms;              /* when the queue began to fill, or last became shorter */
     struct tc_server_places places; /* empty once the owner has taken them */
     bool compress, current_plain;
     bool limited;             /* the deadline is the method's, the client has a later one or none */
-    bool finish, status_sent; /* the status follows the queue; the stream has it */
+    bool finish, status_sent; /* the status follows the queue; the stream has the status */
     bool rejected;            /* a message was too large to send: the status is the server's */
     struct tc_status status;
     struct tc_headers trailers;
@@ -116,18 +116,18 @@ struct tc_server_call {
 
 /* --- server.c --- */
 
-/* Tells on_drained when the last connection has gone. */
+/* Has on_drained called if the server drains and no connection is left. */
 void tc_server_check_drained(struct tc_server *s);
-/* The connection holds so many bytes more; a difference below 0 wraps. */
+/* Counts bytes that the connection holds more; a difference below 0 wraps. */
 void tc_server_hold_bytes(struct tc_server_conn *conn, enum tc_server_held kind, size_t bytes);
-/* Returns whether the limit is exceeded, and this server is to give up calls. max 0: there is none. */
+/* Returns true if the limit is exceeded, and this server is to give up calls. max 0: there is no limit. */
 bool tc_server_holds_too_much(const struct tc_server *s, enum tc_server_held kind, size_t max);
 
 /* --- connection.c --- */
 
 /* Serves a connection over a byte stream, which it takes over: see tc_server_accept. */
 void tc_server_conn_new(struct tc_server *s, struct tc_bytestream *bs, torc_credentials *credentials);
-/* Ends a connection and its calls. `why` NULL: the calls end without on_end. */
+/* Ends a connection and its calls, and frees both. `why` NULL: the calls end without on_end. */
 void tc_server_conn_end(struct tc_server_conn *conn, const struct tc_status *why);
 /* Sets moved_ms to now. */
 void tc_server_conn_moved(struct tc_server_conn *conn);
@@ -142,7 +142,7 @@ struct tc_server_conn *tc_server_conn_fullest(struct tc_server_conn *first, enum
 void tc_server_call_begin(struct tc_server_conn *conn, struct tc_h2_stream *stream, struct tc_server_method *method);
 /* Tells on_end, unless why is NULL, and frees the call. The stream is not touched. */
 void tc_server_call_end(struct tc_server_call *call, const struct tc_status *why);
-/* Ends the call of the connection that holds the most unread bytes. Returns false if none holds any. */
+/* Ends the connection's call that holds the most unread bytes. Returns false if none of its calls holds any. */
 bool tc_server_call_give_up_unread(struct tc_server_conn *conn);
 /* Sends the status on a stream that has no call, or none any longer. */
 void tc_server_stream_answer(struct tc_h2_stream *stream, const struct tc_status *status);
