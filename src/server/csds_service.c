@@ -6,7 +6,8 @@
  *   making           An answer is being made.
  *   rest_until_ms    The rest after the last answer is not over: a rest is REST_TIMES as long as its answer took, at
  *                    most MAX_REST_MS.
- *   csds_has_room    The answers that clients have not read yet fill max_bytes.
+ *   csds_has_room    The answers that clients have not read yet leave no room in max_bytes for an answer as large as
+ *                    the last one of its kind.
  *
  * csds_begin_next runs again whenever one of these may have ended. It marks the requests that wait as `in_time`;
  * tc_csds_service_made sends the answer to the marked ones, and later requests wait for the next answer, which shows
@@ -48,12 +49,17 @@ void tc_csds_call_release(struct tc_csds_call *c)
     tc_loop_defer(svc->loop, &svc->begin);
 }
 
+static bool csds_fits(const struct tc_csds_service *svc, size_t bytes)
+{
+    return tc_list_empty(&svc->answers) || svc->answer_bytes + bytes <= tc_csds_service_max_bytes(svc);
+}
+
 /* Returns false if another answer of that size would exceed max_bytes beside the others; then the timer, or the end of
  * a call, has this tried again. Clients that have not read the oldest answer for STALLED_MS lose their calls: a stalled
  * client must not keep the service from all others. */
 static bool csds_has_room(struct tc_csds_service *svc, size_t bytes)
 {
-    if (tc_list_empty(&svc->answers) || svc->answer_bytes + bytes <= tc_csds_service_max_bytes(svc))
+    if (csds_fits(svc, bytes))
         return true;
     const struct csds_answer *oldest = TC_CONTAINER_OF(svc->answers.next, struct csds_answer, link);
     uint64_t waited_ms = tc_loop_now_ms(svc->loop) - oldest->made_ms;
@@ -154,7 +160,9 @@ void tc_csds_service_made(struct tc_csds_service *svc, struct tc_rstr *response,
     svc->making = false;
     svc->rest_until_ms = now_ms + TC_MIN(took_ns * REST_TIMES / TC_NS_PER_MS, (uint64_t)MAX_REST_MS);
     svc->last_bytes[svc->without_contents] = response ? response->len : 0;
-    if (response) {
+    if (response && !csds_fits(svc, response->len)) {
+        tc_rstr_unref(response); /* larger than the last one: made again when there is room for it */
+    } else if (response) {
         struct csds_answer *a = TC_NEW(struct csds_answer);
         a->response = response;
         a->made_ms = now_ms;

@@ -7,9 +7,9 @@
  *
  *   time     The next answer is begun when the maker has rested for 20 times as long as the last answer kept its loop,
  *            at most 1 s.
- *   memory   An answer has at most max_bytes, and is begun only if it fits into max_bytes beside the answers that
- *            clients have not taken yet, by the size of the last answer of its kind. At the limit the next answer waits
- *            until one was taken; calls whose client has not taken theirs for 5 s are reset. */
+ *   memory   All answers that clients have not taken yet have at most max_bytes. At the limit the next answer, by the
+ *            size of the last one of its kind, waits until one was taken; calls whose client has not taken theirs for
+ *            5 s are reset. An answer that comes out too large for the rest of max_bytes is made again later. */
 #ifndef TC_SERVER_CSDS_SERVICE_H
 #define TC_SERVER_CSDS_SERVICE_H
 

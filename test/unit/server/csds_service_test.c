@@ -223,6 +223,31 @@ static void an_answer_that_is_too_large(void **state)
     expect_mark(f, 0, 3, 'a');
 }
 
+/* An answer that comes out larger than the last one of its kind, and does not fit beside the answers that nobody takes,
+ * is made again when there is room. */
+static void an_answer_that_has_grown(void **state)
+{
+    struct fixture *f = *state;
+    fetch(f, 0, 1, false);
+    tc_loop_drain(f->loop);
+    made(f, 'a', 200000, 0);
+    fetch(f, 1, 1, true);
+    tc_loop_drain(f->loop);
+    assert_int_equal(f->begun, 2);
+    made(f, 'b', 100000, 0);
+    assert_int_equal(f->service.answer_bytes, 200000);
+    assert_null(fake_h2_expect(f->peers[1], FAKE_H2_DATA, 1));
+    tc_loop_advance(f->loop, 4999);
+    assert_int_equal(f->begun, 2);
+    tc_loop_advance(f->loop, 1);
+    assert_non_null(fake_h2_expect(f->peers[0], FAKE_H2_RST_STREAM, 1));
+    assert_int_equal(f->begun, 3);
+    assert_true(f->without_contents);
+    made(f, 'c', 100000, 0);
+    assert_int_equal(f->service.answer_bytes, 100000);
+    expect_mark(f, 1, 1, 'c');
+}
+
 /* A client that gives up before the answer comes leaves nothing behind. */
 static void gone_before_the_answer(void **state)
 {
@@ -247,6 +272,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_maker_rests, setup, teardown),
         cmocka_unit_test_setup_teardown(what_nobody_takes_is_bounded, setup, teardown),
         cmocka_unit_test_setup_teardown(an_answer_that_is_too_large, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_answer_that_has_grown, setup, teardown),
         cmocka_unit_test_setup_teardown(gone_before_the_answer, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
