@@ -125,7 +125,6 @@ static bool drive_one_turn(torc_runtime *rt, int timeout_ms, const struct tc_wai
 {
     unsigned generation = tc_fork_generation();
     rt->driven = true;
-    rt->driver = pthread_self();
     pthread_mutex_unlock(&rt->mutex);
     bool did = first && tc_loop_turn_posts(rt->loop);
     /* `woken` needs no lock: only this turn can set it. */

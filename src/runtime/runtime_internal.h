@@ -46,7 +46,6 @@ struct torc_runtime {
     struct tc_link pollers; /* torc_runtime_poll while another thread drives; by tc_wait.owner */
     struct tc_wait *freer;  /* the thread in torc_runtime_free */
     bool driven;            /* a waiter, a poll or the runtime's own thread turns the loop */
-    pthread_t driver;
     /* When the application's wait on the descriptor ends, by the last torc_runtime_timeout_ms (in the time of
      * tc_loop_next_ms; UINT64_MAX: never); 0: the application does not wait, or asks again before it waits. */
     uint64_t told_ms;
