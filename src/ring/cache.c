@@ -17,7 +17,7 @@
 #include "ring/ring_internal.h"
 #include "ring/shares.h"
 
-/* A ring that somebody holds. The table itself has no reference: the last unref takes the ring out. */
+/* A ring that somebody holds. The last unref of the ring takes it out of the table. */
 struct tc_ring_cached {
     struct tc_ring_id id;
     struct tc_ring *ring; /* NULL: an equal ring took its place in the table */
@@ -81,7 +81,8 @@ static void cache_release(struct tc_ring *r)
     tc_free(r);
 }
 
-/* Called with the lock held. Returns a reference, or NULL; *c is the entry even if its last reference has just gone. */
+/* Called with the lock held. Returns a reference, or NULL. *c becomes the entry (NULL: there is none), also if the last
+ * reference of its ring has just gone. */
 static struct tc_ring *cache_find(const struct tc_ring_id *id, struct tc_ring_cached **c)
 {
     HASH_FIND(hh, table, id, sizeof(*id), *c);

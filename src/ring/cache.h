@@ -10,12 +10,14 @@ struct tc_ring_id {
     uint64_t low, high;
 };
 
+/* Identifies the ring of tc_ring_new(items, n, min, max, cap). */
 struct tc_ring_id tc_ring_id(const struct tc_ring_item *items, size_t n, uint64_t min, uint64_t max, uint64_t cap);
 /* Identifies a look-up that is not a ring by its items and two numbers, which are not clamped. */
 struct tc_ring_id tc_ring_id_of_sizes(const struct tc_ring_item *items, size_t n, uint64_t min, uint64_t max);
 /* Returns a reference to the ring, or NULL if nobody holds one. */
 struct tc_ring *tc_ring_cache_find(const struct tc_ring_id *id);
-/* Takes ownership of a new ring. Returns a reference to it, or to an equal ring that another thread added first. */
+/* Takes ownership of a new ring. Returns a reference, the caller's, to the ring, or to an equal ring that another thread
+ * added first; then the new ring is freed. */
 struct tc_ring *tc_ring_cache_add(const struct tc_ring_id *id, struct tc_ring *ring);
 
 #endif

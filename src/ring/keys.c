@@ -9,8 +9,9 @@
  * here:
  *
  * - hash_short: the digits 0 to 9 of a key of 8 to 29 bytes. Nothing is copied, the words are read from the key.
- * - hash_any: everything else, on a copy of the key with its number behind. Where a last stripe ends before the number,
- *   the state up to there serves all numbers of that many digits. Texts that are whole stripes are left to the library.
+ * - hash_any: everything else, on a copy of the key with its number behind. Where the last whole stripe ends before the
+ *   number, the state up to there serves all numbers of as many digits. Texts that are whole stripes are left to the
+ *   library.
  * - hash_block: sorts 256 keys by length first, so that branches, which depend on the length, are predicted. */
 #include "ring/keys.h"
 
@@ -198,7 +199,8 @@ static bool number_count_up(char *begin, char *end)
     return false;
 }
 
-/* Writes the hashes of n texts that end at `end`, whose last byte counts up. s: the state somewhere before. */
+/* Writes the hashes of n texts that end at `end`, whose last byte counts up. s: the state at some place before the last
+ * byte. Reads up to 7 bytes past `end`. */
 static inline void hash_run(struct state s, const char *end, unsigned n, uint64_t *out)
 {
     s = state_take_words(s, end - 1);
@@ -206,7 +208,7 @@ static inline void hash_run(struct state s, const char *end, unsigned n, uint64_
     hash_finish(s.h, word_read(s.at) << other >> other, left, n, out);
 }
 
-/* Writes the hashes of a key of any length. */
+/* Writes the hashes of key + "_" + i for n numbers i from `first` on. The key may have any length. */
 static __attribute__((noinline)) void hash_any(struct tc_slice key, uint32_t first, uint32_t n, uint64_t *out)
 {
     char local[LOCAL], *text = key.len <= LOCAL - SUFFIX ? local : tc_malloc(key.len + SUFFIX);
@@ -216,7 +218,7 @@ static __attribute__((noinline)) void hash_any(struct tc_slice key, uint32_t fir
     memset(text + key.len, 0, SUFFIX);
     text[key.len] = '_';
     size_t len = 0;
-    /* The state before the digits, for all numbers of that many; `at` is NULL where a stripe reaches into them. */
+    /* The state before the digits, for all numbers of as many digits; `at` is NULL if a stripe reaches into the digits. */
     struct state common = {0};
     while (n > 0) {
         unsigned digit = first % 10, run = TC_MIN(10 - digit, n);

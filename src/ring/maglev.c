@@ -6,7 +6,7 @@
  * than the largest weight passes rounds over: it claims in round r if r * weight has reached its target, and then its
  * target grows by the largest weight. Rounding errors decide ties, so the operations are Envoy's, in doubles.
  *
- * Six items of equal weight and a table of 7 slots:
+ * Six items of equal weight, with the keys 127.0.0.1:90 (a) to 127.0.0.1:95 (f), and a table of 7 slots:
  *
  *     item   begins  step   round 1                round 2
  *     a        2      4     claims 2               6, 3, 0, 4 and 1 are taken: claims 5
@@ -58,7 +58,7 @@ struct path {
 
 /* An item's claim to one slot. */
 struct claim {
-    uint32_t item, path; /* path: of the first host with the item's key */
+    uint32_t item, path; /* path: index of the key's path, that of the first claimant with the key */
 };
 
 /* An item, in the order of keys. */
@@ -69,16 +69,16 @@ struct claimant {
 
 struct maglev_build {
     struct tc_ring *table;
-    uint32_t left; /* free slots */
-    uint64_t *taken;
-    struct path *paths;
+    uint32_t left;      /* free slots */
+    uint64_t *taken;    /* a bit for each slot */
+    struct path *paths; /* by claimant; those that share a key use the first one's */
     struct claimant *hosts;
     struct claim *claims; /* of one round or several, in their order */
     size_t n;
     double largest;
     bool even;      /* all weights are equal */
-    uint32_t few;   /* so many free slots are listed */
-    uint32_t *last; /* NULL: more are free */
+    uint32_t few;   /* once no more slots than this are free, the free ones are listed in `last` */
+    uint32_t *last; /* the free slots, `left` of them; NULL while there are more than `few` */
 };
 
 bool tc_maglev_size_valid(uint64_t size)
@@ -98,7 +98,7 @@ struct tc_ring_id tc_maglev_id(const struct tc_ring_item *items, const double *w
         weighted[i].key = items[i].key;
         memcpy(&weighted[i].weight, &weights[i], sizeof(weights[i]));
     }
-    /* No ring has more entries at least than it has at most. */
+    /* A table has the size as a least and 0 as a largest number of entries: no ring has such bounds (tc_ring_clamp). */
     struct tc_ring_id id = tc_ring_id_of_sizes(weighted, n, size, 0);
     tc_free(weighted);
     return id;
@@ -186,8 +186,8 @@ static int64_t step_inverse(int64_t step, int64_t size)
     return x < 0 ? x + size : x;
 }
 
-/* Returns the first of the last free slots on a path, by their distances: the steps to slot s are (s - at) / step,
- * modulo the size. Takes the slot from the list. */
+/* Returns the first of the last free slots on a path, by their distances: the number of steps to slot s is
+ * (s - at) / step, modulo the size. Takes the slot from the list; the caller counts `left` down. */
 static uint32_t path_find_last(const struct path *p, struct maglev_build *b)
 {
     const struct tc_ring *table = b->table;
@@ -312,7 +312,7 @@ static void build_in_rounds(struct maglev_build *b)
 /* Returns the first round after `round` in which the host claims a slot; UINT32_MAX for one that never comes. */
 static uint32_t host_next_round(const struct claimant *h, uint32_t round)
 {
-    double quotient = h->target / h->weight; /* at most one round away, and rounds are at most some millions */
+    double quotient = h->target / h->weight; /* rounding puts it less than one round off: rounds are at most millions */
     if (quotient >= UINT32_MAX - 2.0)
         return UINT32_MAX;
     uint32_t next = (uint32_t)quotient;
@@ -322,7 +322,8 @@ static uint32_t host_next_round(const struct claimant *h, uint32_t round)
     return next;
 }
 
-/* Claims in the same order as build_in_rounds. An element of the heap is a round, and in its lower half a host. */
+/* Claims in the same order as build_in_rounds. An element of the heap has a round in its upper half, and in its lower
+ * half the index of the host that claims in this round. */
 static void build_by_heap(struct maglev_build *b)
 {
     uint64_t *heap = tc_reallocarray(NULL, b->n, sizeof(*heap));

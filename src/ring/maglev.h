@@ -14,9 +14,10 @@
 /* Returns whether a table may have this size: a prime up to TC_MAGLEV_SIZE_MAX. */
 bool tc_maglev_size_valid(uint64_t size);
 /* Builds the table of n items (0: a table without slots). weights[i], which must be positive and finite, belongs to
- * items[i], whose own weight is not read. Items of equal key keep their order. Does not keep the keys. */
+ * items[i], whose own weight is not read. The size must be valid (tc_maglev_size_valid). Items of equal key keep their
+ * order. Returns the table with one reference. Does not keep the keys. */
 struct tc_ring *tc_maglev_new(const struct tc_ring_item *items, const double *weights, size_t n, uint32_t size);
-/* Identifies the table in the cache. */
+/* Identifies the table of tc_maglev_new in the cache (ring/cache.h). */
 struct tc_ring_id tc_maglev_id(const struct tc_ring_item *items, const double *weights, size_t n, uint32_t size);
 
 #endif

@@ -21,12 +21,13 @@ struct tc_ring_entries {
 struct tc_ring_change {
     uint32_t *old_to_new;  /* the new index of each old item, TC_RING_ADDED for a removed one; NULL if `shifted` */
     bool shifted;          /* old items from `first` on move by `shift`, the others keep their index */
-    uint32_t first, shift; /* modulo 2^32 */
+    uint32_t first, shift; /* shift: modulo 2^32 */
     struct tc_ring_entries entries;
     bool ties; /* the new ring may have entries of equal hash */
 };
 
-/* Fills the entries and the index of `r`, which was allocated with the size of the new ring. */
+/* Fills in the entries, the index and `ties` of `r`, which tc_ring_alloc made with the size and the counts of the new
+ * ring and like `old`. */
 void tc_ring_merge(struct tc_ring *r, const struct tc_ring *old, const struct tc_ring_change *c);
 
 #endif

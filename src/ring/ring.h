@@ -38,8 +38,8 @@ uint32_t tc_ring_absent(const struct tc_ring *r);
 bool tc_ring_is_table(const struct tc_ring *r);
 /* Returns the item of a step of the walk from an entry, 0 <= step < tc_ring_walk_steps: the order in which endpoints
  * are tried. The walk of a ring passes all entries from `first` on (A61). The walk of a table passes 4,096 slots from
- * `first` on, then the items in their order, from the item of `first` on. Items come more than once, and each that has
- * an entry comes. */
+ * `first` on (all slots of a smaller table), then the items in their order, from the item of `first` on. An item may
+ * come more than once, and every item that has an entry comes. */
 uint32_t tc_ring_walk(const struct tc_ring *r, uint32_t first, uint32_t step);
 uint32_t tc_ring_walk_steps(const struct tc_ring *r);
 /* Returns a hash over all (hash, item) in order: equal rings have equal fingerprints. */

@@ -1,6 +1,7 @@
 /* A42: min_norm is the least weight over the sum of weights, scale = min(ceil(min_norm * min) / min_norm, max). Item i
- * gets entries until their number reaches the running sum of scale * (its weight over the sum), so rounding errors
- * decide where a share is near a whole number; all implementations must make the same ones. */
+ * gets entries until the number of all entries reaches the running sum of scale * (weight over the sum), taken over the
+ * items up to i. So rounding errors decide where a share is near a whole number, and all implementations must make the
+ * same ones. */
 #include "ring/shares.h"
 
 #if defined(__SSE2__)

@@ -4,7 +4,7 @@
 
 #include "ring/ring.h"
 
-/* In `from`: an item that the old ring does not have. */
+/* In `from`: the old ring does not have the item. */
 #define TC_RING_ADDED UINT32_MAX
 
 /* Returns the ring of tc_ring_new(items, n, min, max, cap). Copies what `old` has in common with it, so it costs what
