@@ -1,13 +1,13 @@
-/* The config of a policy with children and nothing else of its own: priority, weighted_target, xds_cluster_manager;
- * with one child, cds, xds_cluster_impl, xds_wrr_locality and random_subsetting. Immutable and counted, any thread. */
+/* The config of a policy that has children and few settings of its own: priority, weighted_target, xds_cluster_manager;
+ * with one element, cds, xds_cluster_impl, xds_wrr_locality and random_subsetting. Immutable and counted, any thread. */
 #ifndef TC_LB_CHILD_CONFIGS_H
 #define TC_LB_CHILD_CONFIGS_H
 
 #include "lb/policy.h"
 
 struct tc_child_config {
-    struct tc_rstr *name;
-    struct tc_lb_config *config;
+    struct tc_rstr *name;              /* the child's; of cds and xds_cluster_impl the cluster's; else NULL */
+    struct tc_lb_config *config;       /* the child's; of cds NULL: the cluster's own policy is used */
     uint32_t weight;                   /* weighted_target's, >= 1; random_subsetting's size; 0 for the others */
     bool ignore_reresolution_requests; /* priority's (A37) */
 };
@@ -21,7 +21,8 @@ struct tc_child_configs {
 /* Returns a config with one reference. Takes references of its own to names and configs. Names must differ. */
 struct tc_lb_config *tc_child_configs_new(const struct tc_lb_factory *factory, const struct tc_child_config *children,
                                           size_t n);
-/* Returns the config of a policy with one child; `name` is its cluster, NULL if the policy has none. */
+/* Returns the config of a policy with one child, with one reference; `name` is the policy's cluster, NULL if the policy
+ * has none. */
 static inline struct tc_lb_config *tc_child_config_single(const struct tc_lb_factory *factory, struct tc_rstr *name,
                                                           struct tc_lb_config *child)
 {
@@ -35,7 +36,7 @@ static inline const struct tc_child_configs *tc_child_configs(const struct tc_lb
     return TC_CONTAINER_OF(config, const struct tc_child_configs, base);
 }
 
-/* Returns the one child of a config that tc_child_config_single made. */
+/* Returns the one element of a config that has one. */
 static inline const struct tc_child_config *tc_child_config_of(const struct tc_lb_config *config)
 {
     return &tc_child_configs(config)->at[0];

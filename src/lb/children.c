@@ -2,8 +2,8 @@
  * children were made, which decides how weighted_target draws and whose failure it reports.
  *
  * A child reports through its graceful switch into tc_children_update_state, which stores the report before it tells
- * the policy. The policy may end the child from there, and the child's policy may still be on the stack: so the memory
- * goes by a task, when the loop is back in its queue. */
+ * the policy. The policy may end the child from there, and the child's policy may still be on the stack: so the child's
+ * memory goes by a task, when the loop is back in its queue. */
 #include "lb/children.h"
 
 #include "base/log.h"

@@ -25,8 +25,8 @@ struct tc_named_child {
     enum torc_connectivity state;
     struct tc_status status; /* of the last TRANSIENT_FAILURE: why */
     struct tc_picker *picker;
-    uint64_t listed;           /* the number of the last update that listed it */
-    struct tc_timer retention; /* ends the child */
+    uint64_t listed;           /* the number of the last update that listed the child */
+    struct tc_timer retention; /* ends the child; the policy stops it when the child is needed again */
     struct tc_task free_task;
     UT_hash_handle hh;
 };
@@ -58,7 +58,7 @@ void tc_children_end(struct tc_children *set);
 
 /* Begins an update, in which no child is listed yet. */
 void tc_children_begin_update(struct tc_children *set);
-/* Returns the child of that name, made if need be, and lists it. */
+/* Returns the child of that name, made if need be, and lists it. Leaves a retention timer that runs as it is. */
 struct tc_named_child *tc_children_list(struct tc_children *set, struct tc_rstr *name);
 /* Ends the children that are not listed, or keeps them for retention_ms if that is not 0. */
 void tc_children_sweep(struct tc_children *set, uint64_t retention_ms);
@@ -80,6 +80,7 @@ static inline struct tc_named_child *tc_children_find(const struct tc_children *
 void tc_children_reset_backoff(struct tc_children *set);
 /* Ends the child after retention_ms. If the child is retained already, the time of the first call counts. */
 void tc_named_child_retain(struct tc_named_child *c, uint64_t retention_ms);
+/* Calls on_end, shuts the child's policy down, and takes the child out of the set; its memory goes by a task. */
 void tc_named_child_end(struct tc_named_child *c);
 /* Writes "state", and "error" in TRANSIENT_FAILURE. */
 void tc_named_child_describe_state(const struct tc_named_child *c, enum torc_connectivity state, struct tc_describe *d);

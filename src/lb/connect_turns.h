@@ -1,7 +1,8 @@
 /* Turns for policies that begin many connections at once.
  *
  * A policy with thousands of new endpoints would hold up every call on the loop. So the policies of a channel begin at
- * most TC_CONNECT_TURN_PARTS endpoints together in one turn of the loop; the others wait in line. Loop thread only. */
+ * most TC_CONNECT_TURN_PARTS endpoints together from the end of one turn of the loop to the end of the next; the other
+ * endpoints wait in line. Loop thread only. */
 #ifndef TC_LB_CONNECT_TURNS_H
 #define TC_LB_CONNECT_TURNS_H
 
@@ -14,20 +15,21 @@ struct tc_connect_turns {
     struct tc_loop *loop;
     struct tc_link waiting; /* turns, the next one first */
     struct tc_task end;     /* runs at the end of the loop's turn */
-    uint32_t left;          /* parts that may still begin in this turn */
+    uint32_t left;          /* parts that may still begin before the turn's end */
 };
 
-/* Embedded in a policy. Leaves with tc_list_remove(&t->link). */
+/* Embedded in a policy, which leaves the line with tc_list_remove(&t->link). */
 struct tc_connect_turn {
     struct tc_link link;
-    /* Does at most *left parts and subtracts them from it. Returns true if there are more to do. */
+    /* Does at most *left parts, which may be 0, and subtracts them from *left. Returns true if there are more to do. */
     bool (*run)(struct tc_connect_turn *t, uint32_t *left);
 };
 
 void tc_connect_turns_init(struct tc_connect_turns *q, struct tc_loop *loop);
 
 void tc_connect_turn_init(struct tc_connect_turn *t, bool (*run)(struct tc_connect_turn *t, uint32_t *left));
-/* Runs the turn at once as far as `left` goes, and the rest in later turns of the loop. */
+/* Runs the turn at once as far as q->left goes, and the rest at the ends of this and later turns of the loop. A turn
+ * that waits already goes on waiting. */
 void tc_connect_turn_request(struct tc_connect_turns *q, struct tc_connect_turn *t);
 
 #endif

@@ -4,7 +4,7 @@
  * that has the operation performs it. So a policy writes only the operations that it changes: most write update_state
  * alone. The channel's helper, at the top, has every operation but log_name, which may be absent in all.
  *
- * Loop thread only. Not called after the policy's shutdown. */
+ * Loop thread only. A policy calls none of these functions after its shutdown. */
 #ifndef TC_LB_DELEGATE_H
 #define TC_LB_DELEGATE_H
 

@@ -14,7 +14,8 @@ struct tc_describe {
     bool follows; /* the next member needs a comma */
 };
 
-/* Each writes one member of the open object, or one element of the open array when key is NULL. */
+/* Each of these functions but tc_describe_close writes one member of the open object, or one element of the open array
+ * when key is NULL. Texts are escaped, keys are not. */
 void tc_describe_open(struct tc_describe *d, const char *key, char bracket); /* '{' or '[' */
 void tc_describe_close(struct tc_describe *d, char bracket);                 /* '}' or ']' */
 void tc_describe_text(struct tc_describe *d, const char *key, struct tc_slice text);

@@ -246,7 +246,7 @@ void tc_endpoints_unref(struct tc_endpoints *e)
     tc_free(e);
 }
 
-/* Its first reference is never given up. */
+/* The first reference of the list is never given up. */
 static struct tc_endpoints empty_list = {.ref = {1}};
 
 struct tc_endpoints *tc_endpoints_empty(void)

@@ -3,7 +3,7 @@
  *
  * A tree of lists replaces gRPC's hierarchical path attribute: the list for a policy with named children (priority,
  * weighted_target) holds one list for each child. Handing a child its endpoints is a search by name, and a child whose
- * endpoints did not change gets the very same pointer: policies compare lists by pointer. */
+ * endpoints did not change gets the very same pointer, so that a comparison of lists is mostly one of pointers. */
 #ifndef TC_LB_ENDPOINT_H
 #define TC_LB_ENDPOINT_H
 
@@ -20,9 +20,9 @@ struct tc_locality {
 struct tc_locality *tc_locality_new(struct tc_slice region, struct tc_slice zone, struct tc_slice sub_zone);
 struct tc_locality *tc_locality_ref(struct tc_locality *l);
 void tc_locality_unref(struct tc_locality *l);
-/* Order of region, zone, sub_zone, bytewise: <0, 0, >0. NULL sorts as three empty names. */
+/* Returns the order by region, zone, sub_zone, bytewise: <0, 0, >0. NULL sorts as three empty names. */
 int tc_locality_cmp(const struct tc_locality *a, const struct tc_locality *b);
-/* {region="r", zone="z", sub_zone="s"} */
+/* Appends {region="r", zone="z", sub_zone="s"}. */
 void tc_locality_format(const struct tc_locality *l, struct tc_buf *out);
 
 enum tc_health { TC_HEALTH_UNKNOWN = 0, TC_HEALTH_HEALTHY = 1, TC_HEALTH_DRAINING = 3 };
@@ -90,6 +90,7 @@ void tc_endpoints_unref(struct tc_endpoints *e);
 struct tc_endpoints *tc_endpoints_child(const struct tc_endpoints *e, struct tc_slice name);
 /* Returns the shared empty list, a new reference. */
 struct tc_endpoints *tc_endpoints_empty(void);
+/* Compares the endpoints in order with all attributes, and the children with their names. NULL is allowed. */
 bool tc_endpoints_eq(const struct tc_endpoints *a, const struct tc_endpoints *b);
 
 #endif

@@ -2,7 +2,7 @@
  *
  *   current    serves: its reports go to the parent.
  *   pending    of a newer factory, still CONNECTING. Its first other state promotes it: it becomes current, the old
- *              current one is shut down. An update with a third factory replaces it.
+ *              current one is shut down. An update with another factory than its own replaces it.
  *
  * Updates go to the newest of the two, and so does exit_idle; a request for re-resolution counts from the newest alone,
  * since only the newest has the latest endpoints. A policy may report from inside its factory's create(), before this
@@ -30,11 +30,11 @@ struct tc_graceful_switch {
     struct tc_lb_helper *parent;  /* NULL after shutdown */
     struct switch_place *current; /* NULL before the first update */
     struct switch_place *pending; /* NULL: none */
-    bool renew;
+    bool renew;                   /* the next update makes a new policy, also of the same factory */
     struct tc_task free_task;
 };
 
-/* Returns the place whose policy has the newest update, or NULL before the first one. */
+/* Returns the place whose policy has the newest update, or NULL before the first update. */
 static struct switch_place *newest_place(const struct tc_graceful_switch *g)
 {
     return g->pending ? g->pending : g->current;

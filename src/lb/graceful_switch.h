@@ -14,16 +14,19 @@ struct tc_graceful_switch;
 /* `helper` is the child's helper, embedded in the parent policy: reports of the serving policy go there. The policy
  * itself is made by the first update. */
 struct tc_graceful_switch *tc_graceful_switch_new(struct tc_lb_helper *helper);
-/* Updates the newest policy, after making it if need be. Returns its answer; the caller ends the status. */
+/* Updates the newest policy, after making it if need be. Returns the policy's answer, which the caller ends; OK if the
+ * parent shut `g` down meanwhile. Not called after tc_graceful_switch_shutdown. */
 struct tc_status tc_graceful_switch_update(struct tc_graceful_switch *g, const struct tc_lb_update *update);
 /* Makes the next update create a new policy although the factory is the same: for changes that an update cannot
  * express, such as other credentials for the policy's subchannels. */
 void tc_graceful_switch_renew(struct tc_graceful_switch *g);
 void tc_graceful_switch_exit_idle(struct tc_graceful_switch *g);
 void tc_graceful_switch_reset_backoff(struct tc_graceful_switch *g);
-/* Writes the serving policy, and the newer one in it as "next". NULL writes nothing. */
+/* Writes the serving policy, and in its object the newer one as "next". Writes nothing for NULL and before the first
+ * update. */
 void tc_graceful_switch_describe(const struct tc_graceful_switch *g, struct tc_describe *d, const char *key);
-/* Shuts the policies down and frees `g`. No callback comes after it. */
+/* Shuts the policies down; the memory of `g` goes by a task. No callback comes afterwards. May be called again before
+ * that task runs. */
 void tc_graceful_switch_shutdown(struct tc_graceful_switch *g);
 
 #endif

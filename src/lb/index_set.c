@@ -1,7 +1,7 @@
 /* An example of n = 200: level 0 has four words of bits for the numbers, level 1 one word, whose bits 0 to 3 say which
- * of the four are not zero. The search for the next member after 70 of {3, 190}: word 1 of level 0 has no bit behind
- * bit 6, so the search goes up to level 1. The next bit there behind bit 1 is bit 2, so the search goes down to word 2,
- * whose first bit is 62: the member is 2 * 64 + 62 = 190. */
+ * of the four are not zero. The search for the next member of {3, 190} from 70 on: word 1 of level 0 has no bit from
+ * bit 6 on, so the search goes up to level 1. The next bit there after bit 1 is bit 2, so the search goes down to word
+ * 2, whose first bit is 62: the member is 2 * 64 + 62 = 190. */
 #include "lb/index_set.h"
 
 #include "base/mem.h"

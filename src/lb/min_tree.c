@@ -1,5 +1,5 @@
-/* A tournament: each node knows the least key below it and how many places have it. So a draw goes down from the root,
- * and at each node to the side that the number drawn falls on; a change goes up until a node stays as it was. */
+/* A tournament: each node knows the least key below it and how many places have that key. So a draw goes down from the
+ * root, at each node to the side that the number drawn falls on; a change goes up until a node stays as it was. */
 #include "lb/min_tree.h"
 
 #include <math.h>

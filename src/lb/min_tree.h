@@ -1,12 +1,13 @@
-/* Keys by place, of which the least is found in O(log n); of equal ones each is drawn alike. One thread at a time. */
+/* A tree of keys by place, which finds a place with the least key in O(log n). Of several such places each is drawn with
+ * the same probability. One thread at a time. */
 #ifndef TC_LB_MIN_TREE_H
 #define TC_LB_MIN_TREE_H
 
 #include "base/random.h"
 
 struct tc_min_node {
-    double key; /* the least of the places below */
-    uint32_t n; /* the places below that have it; 0: there is none, and the key is INFINITY */
+    double key; /* the least key of the places below */
+    uint32_t n; /* how many of these places have that key; 0: no place has a key, and `key` is INFINITY */
 };
 
 /* Zero-initialised, it has no keys. */

@@ -1,8 +1,8 @@
 /* Pickers: published by a policy, they give each RPC its subchannel.
  *
  * A pick reads the picker and the RPC's arguments, and writes nothing but counters. A request to the policy, such as a
- * connection to an endpoint, is queued as a task of the policy. Every RPC makes a pick: nothing in it may walk over
- * endpoints. Loop thread only. */
+ * connection to an endpoint, is queued as a task of the policy. Every RPC makes a pick: while the endpoint that it looks
+ * at first is READY and within its bound of loads, a pick must not walk over endpoints. Loop thread only. */
 #ifndef TC_LB_PICKER_H
 #define TC_LB_PICKER_H
 
@@ -16,7 +16,8 @@ enum tc_pick_kind {
     TC_PICK_DROP,     /* out->status: fails the RPC in any case */
 };
 
-/* Explains a pick, for torc call --explain. The policies that the pick passes fill it. Strings live in the arena. */
+/* Explains a pick: for torc call --explain, for interceptors, and for texts of what a call waits for. The policies that
+ * the pick passes fill it. Strings are in the arena or static. */
 struct tc_pick_trace {
     struct tc_arena *arena;
     struct tc_slice policy;  /* the name of the policy that chose the endpoint: "ring_hash" */
@@ -67,7 +68,7 @@ struct tc_pick_args {
 
 /* Tells a policy of the RPC's end (load reports, circuit breakers, outlier detection). The picker that adds it
  * allocates it in the call's arena. on_done is called exactly once for each COMPLETE pick. `status` is NULL when the
- * pick led to no RPC, since the connection no longer takes any: another pick follows. */
+ * pick led to no RPC, since the connection no longer takes any: another pick follows. `trailers` may be NULL. */
 struct tc_call_tracker {
     struct tc_call_tracker *next;
     void (*on_done)(struct tc_call_tracker *tracker, const struct tc_status *status, const struct tc_headers *trailers);
@@ -125,6 +126,8 @@ static inline void tc_picker_unref(struct tc_picker *p)
     if (p && tc_lref_dec(&p->ref))
         p->ops->free(p);
 }
+
+/* Each of the three returns a picker with one reference. */
 
 /* Queues each pick. */
 struct tc_picker *tc_picker_queue(void);

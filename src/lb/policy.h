@@ -32,9 +32,10 @@ static inline void tc_lb_config_init(struct tc_lb_config *c, const struct tc_lb_
     c->factory = factory;
     tc_ref_init(&c->ref);
 }
+/* NULL is allowed in all three. */
 struct tc_lb_config *tc_lb_config_ref(struct tc_lb_config *c);
 void tc_lb_config_unref(struct tc_lb_config *c);
-/* Compares by the rule of the factory, which both must share. The same pointer is always equal. */
+/* Returns true if both are the same pointer, or have the same factory and are equal by its equal_config. */
 bool tc_lb_config_eq(const struct tc_lb_config *a, const struct tc_lb_config *b);
 
 struct tc_connect_turns;
@@ -50,19 +51,20 @@ struct tc_lb_env {
     uint32_t ring_size_cap;               /* A42: 4096 by default, 1..8388608 */
     uint32_t ring_inline_entries;         /* a larger ring is built on a background thread; 0: 32768 */
     uint64_t priority_failover_ms;        /* A56: 10000 */
-    uint64_t priority_retention_ms;       /* A56: 900000 */
-    uint64_t connection_attempt_delay_ms; /* A61: 250, clamped to [100, 2000] */
+    uint64_t priority_retention_ms;       /* A56: 900000; for weighted_target (A28), too */
+    uint64_t connection_attempt_delay_ms; /* A61: 250; pick_first clamps it to [100, 2000] */
 };
 
 /* A policy's requests to its parent, through the functions of lb/delegate.h. NULL delegates the operation to the parent
  * of the helper. */
 struct tc_lb_helper_ops {
-    /* Returns a subchannel for one address of the endpoint, never NULL. Its states, the first one too, come through the
-     * serial queue. */
+    /* Returns a subchannel for one address of the endpoint, never NULL; the caller ends it with tc_subchannel_release.
+     * Takes references of its own to endpoint and address. The states, the first one too, come through the serial
+     * queue. */
     struct tc_subchannel *(*create_subchannel)(struct tc_lb_helper *h, struct tc_endpoint *endpoint,
                                                const struct tc_addr *addr, tc_subchannel_state_fn on_state, void *arg);
     /* Publishes state and picker, and takes ownership of the picker's reference. `status` is borrowed: why, in
-     * TRANSIENT_FAILURE. */
+     * TRANSIENT_FAILURE; otherwise OK or NULL. */
     void (*update_state)(struct tc_lb_helper *h, enum torc_connectivity state, const struct tc_status *status,
                          struct tc_picker *picker);
     void (*request_reresolution)(struct tc_lb_helper *h);
@@ -78,8 +80,8 @@ struct tc_lb_helper {
     struct tc_lb_helper *parent; /* the helper of the policy that owns the child; NULL: this is the channel's */
 };
 
+/* Borrowed for the call, with all that it points to; the policy takes references of its own. */
 struct tc_lb_update {
-    /* Borrowed for the call; the policy takes its own references. */
     struct tc_endpoints *endpoints;          /* NULL: there are no endpoints, and endpoints_error says why */
     const struct tc_status *endpoints_error; /* NULL or a failed resolution */
     struct tc_lb_config *config;             /* of the policy's own factory; never NULL */
@@ -97,9 +99,10 @@ struct tc_lb_policy_ops {
     struct tc_status (*update)(struct tc_lb_policy *p, const struct tc_lb_update *update);
     /* Connects, if IDLE. */
     void (*exit_idle)(struct tc_lb_policy *p);
+    /* Ends the backoff of all subchannels of the policy and of its children at once. */
     void (*reset_backoff)(struct tc_lb_policy *p);
-    /* Stops the policy: it does not call its helper afterwards. Its memory goes by a task, since the call may come from
-     * inside the policy. May be called again before that. */
+    /* Stops the policy: it does not call its helper afterwards. The policy's memory goes by a task, since the call may
+     * come from inside the policy. May be called again before that task runs. */
     void (*shutdown)(struct tc_lb_policy *p);
     /* Writes what the policy does at present, and its children (lb/describe.h). Not called after shutdown. NULL: the
      * policy's name is all that is written. */
@@ -120,15 +123,17 @@ void tc_lb_policy_end(struct tc_lb_policy *p);
 struct tc_lb_factory {
     const char *name;  /* "ring_hash" */
     const char *alias; /* "ring_hash_experimental"; NULL: none */
+    /* Returns a new policy, never NULL, which ops->shutdown ends. `helper` outlives it. May report from inside. */
     struct tc_lb_policy *(*create)(const struct tc_lb_factory *factory, struct tc_lb_helper *helper);
-    /* Parses the JSON object that configures the policy in a service config. If there are errors, adds them and returns
-     * NULL. `depth` counts nested policies: 16 at most (A52), which tc_lb_parse_list checks. */
+    /* Parses the JSON object that configures the policy in a service config. Returns a config with one reference; adds
+     * errors and returns NULL if there are any. `depth` counts nested policies: 16 at most (A52), which tc_lb_parse_list
+     * checks. */
     struct tc_lb_config *(*parse_config)(const struct tc_lb_factory *factory, const json_t *json,
                                          const struct tc_lb_registry *registry, unsigned depth,
                                          struct tc_validation_errors *errors);
     void (*free_config)(struct tc_lb_config *config);                                 /* NULL: tc_free */
     bool (*equal_config)(const struct tc_lb_config *a, const struct tc_lb_config *b); /* NULL: by pointer only */
-    void *arg; /* api/lb_adapter.h: the application's factory */
+    void *arg; /* for the factory's owner; api/lb_adapter.h: the application's factory */
 };
 
 static inline struct tc_lb_policy *tc_lb_create(const struct tc_lb_factory *factory, struct tc_lb_helper *helper)

@@ -14,7 +14,7 @@ struct tc_lb_registry {
 
 struct tc_lb_registry *tc_lb_registry_new(void);
 void tc_lb_registry_free(struct tc_lb_registry *r);
-/* Returns TORC_EEXIST when the name or alias is taken. The factory must outlive the registry. */
+/* Returns 0, or TORC_EEXIST when the name or alias is taken. The factory must outlive the registry. */
 int tc_lb_registry_add(struct tc_lb_registry *r, const struct tc_lb_factory *factory);
 /* Returns the factory of a name or alias; NULL when unknown. */
 const struct tc_lb_factory *tc_lb_registry_find(const struct tc_lb_registry *r, struct tc_slice name);
@@ -24,8 +24,8 @@ const struct tc_lb_factory *tc_lb_registry_find(const struct tc_lb_registry *r, 
  */
 struct tc_lb_config *tc_lb_parse_list(const struct tc_lb_registry *r, const json_t *list, unsigned depth,
                                       struct tc_validation_errors *errors);
-/* Parses the member `key` of the object as such a list, for the child of a policy at `depth`. Adds an error if the
- * member is missing. */
+/* Parses the member `key` of the object as such a list, for the child of a policy at `depth`. A missing member is an
+ * error, too. */
 struct tc_lb_config *tc_lb_parse_child(const struct tc_lb_registry *r, const json_t *object, const char *key,
                                        unsigned depth, struct tc_validation_errors *errors);
 /* Returns the config of a policy with its default settings ({}); NULL when the policy is unknown or demands settings.

@@ -5,10 +5,10 @@
 
 #include "base/status.h"
 
-/* Returns UNAVAILABLE "text: note", or "text" when the note is NULL or empty. The caller ends it. */
+/* Returns UNAVAILABLE "text: note", or "text" when the note is NULL or empty. The caller ends the status. */
 struct tc_status tc_lb_status_because(const char *text, const struct tc_rstr *resolution_note);
-/* Returns UNAVAILABLE "text detail (note)", without the parts that are NULL or empty, of the layer of `detail`, or of
- * LB's if `detail` is OK. The caller ends it. */
+/* Returns UNAVAILABLE "text detail (note)", without the parts that are empty; the note may be NULL. The layer is that of
+ * `detail`, or LB's if `detail` has none. The caller ends the status. */
 struct tc_status tc_lb_status_with_resolution_note(const char *text, const struct tc_status *detail,
                                                    const struct tc_rstr *resolution_note);
 

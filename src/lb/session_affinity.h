@@ -9,14 +9,15 @@
 /* All memory lives as long as the RPC. */
 struct tc_session {
     bool has_cookie;
-    struct tc_slice cookie; /* its value, base64 decoded; empty: it cannot be decoded */
+    struct tc_slice cookie; /* its value, base64 decoded; empty: it cannot be decoded, or is too long */
     /* The addresses to follow, in the cookie's order. n 0: the RPC begins a session. */
     size_t n;
     const struct tc_addr *addrs;
-    /* The addresses of the endpoint that the last pick chose, the one in use first: "1.1.1.1:1,2.2.2.2:2". Empty: no
-     * pick has passed xds_override_host. */
+    /* The addresses of the endpoint that the last pick chose, the one in use first: "1.1.1.1:1,2.2.2.2:2". Empty: the
+     * last pick that passed xds_override_host chose no endpoint that it knows, or none has passed it. */
     struct tc_slice picked;
-    /* Why the last pick did not follow the cookie; static text. NULL: it did, or there is no cookie. */
+    /* Why the last pick did not follow the cookie, or the filter could not read it; static text. NULL: the pick followed
+     * the cookie, or there is none. */
     const char *passed_over;
 };
 

@@ -46,14 +46,15 @@ struct tc_side_kind {
  * release any subchannel. */
 struct tc_side_watch {
     const struct tc_side_kind *kind;
-    struct tc_slice key; /* tells streams of one kind apart: the service whose health is asked for; borrowed */
+    /* Tells streams of one kind apart: the service whose health is asked for. Borrowed until the watch has started. */
+    struct tc_slice key;
     /* A message came; borrowed for the call. */
     void (*on_message)(struct tc_side_watch *w, struct tc_slice message);
     /* The server ended the stream, or there is no room for it; `status` is borrowed. Does not come when the connection
      * ends or drains, or the request changed. NULL: nothing to do. */
     void (*on_end)(struct tc_side_watch *w, const struct tc_status *status);
     struct tc_link link;
-    bool behind;                   /* the newest message or end is still to be told */
+    bool behind;                   /* the watch has not been told the newest message or end */
     struct tc_side_stream *stream; /* NULL: not started, or the connection is gone for good */
     void (*end)(struct tc_side_watch *w);
 };
@@ -63,7 +64,8 @@ static inline struct tc_side_watch *tc_side_watch_of(const struct tc_link *link)
     return TC_CONTAINER_OF((struct tc_link *)(uintptr_t)link, struct tc_side_watch, link);
 }
 
-/* Starts a watch on the subchannel's connection. Callbacks come from the loop, never from inside this call. */
+/* Starts a watch, which must not be running, on the connection of the subchannel, wrapped or not. Callbacks come from
+ * the loop, never from inside this call. */
 static inline void tc_subchannel_watch_side(struct tc_subchannel *sc, struct tc_side_watch *w)
 {
     sc = tc_subchannel_innermost(sc);

@@ -46,8 +46,8 @@ struct tc_subchannel_ops {
 /* One handle for each create_subchannel, with one watcher: the policy that created it. */
 struct tc_subchannel {
     const struct tc_subchannel_ops *ops;
-    struct tc_endpoint *endpoint; /* the endpoint that it was created for; a reference */
-    struct tc_addr addr;          /* one of the endpoint's; owned */
+    struct tc_endpoint *endpoint; /* the endpoint that the subchannel was created for; a reference */
+    struct tc_addr addr;          /* one of the endpoint's addresses; owned */
     tc_subchannel_state_fn on_state;
     void *arg;
 };
@@ -68,9 +68,9 @@ static inline void tc_subchannel_release(struct tc_subchannel *sc)
 }
 
 /* Starts A61's generic health report, for the pick_first of one endpoint that has chosen its subchannel. Returns the
- * present health (borrowed, valid for the present call); from then on on_health is called through the serial
- * queue with each change. A later call replaces on_health. Policies that eject endpoints or check their health wrap
- * this report, never the connectivity: an unfit endpoint keeps its connection. */
+ * present health (borrowed, valid for the present call). From then on on_health is called through the serial queue with
+ * each change, until the release of the subchannel. A later call replaces on_health. Policies that eject endpoints or
+ * check their health wrap this report, never the connectivity: an unfit endpoint keeps its connection. */
 static inline const struct tc_status *tc_subchannel_watch_health(struct tc_subchannel *sc,
                                                                  tc_subchannel_health_fn on_health, void *arg)
 {
@@ -81,7 +81,7 @@ static inline const struct tc_status *tc_subchannel_watch_health(struct tc_subch
     return &fit;
 }
 
-/* Returns the channel's own subchannel behind any wrapping. */
+/* Returns the channel's own subchannel behind any wrapping, borrowed. */
 static inline struct tc_subchannel *tc_subchannel_innermost(struct tc_subchannel *sc)
 {
     struct tc_subchannel *inner;

@@ -9,13 +9,13 @@
 struct tc_weight_tree {
     uint64_t total;
     size_t n, top;  /* top: the largest power of two that is not above n */
-    uint64_t *sums; /* 1-based: sums[k] is that of the weights from k - (k & -k) to k - 1 */
+    uint64_t *sums; /* 1-based: sums[k] is the sum of the weights from k - (k & -k) to k - 1 */
 };
 
 /* Makes n weights of 0. */
 void tc_weight_tree_init(struct tc_weight_tree *t, size_t n);
 void tc_weight_tree_fini(struct tc_weight_tree *t);
-/* Adds to weight i, or takes from it: it must not fall below 0. */
+/* Adds to weight i, or takes from it if `weight` is negative: weight i must not fall below 0. */
 void tc_weight_tree_add(struct tc_weight_tree *t, size_t i, int64_t weight);
 /* Returns the place that `key` falls on when the weights lie side by side, in order, from 0. key < total. */
 static inline size_t tc_weight_tree_find(const struct tc_weight_tree *t, uint64_t key)

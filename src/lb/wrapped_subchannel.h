@@ -24,15 +24,16 @@ struct tc_wrapped_subchannel {
     struct tc_subchannel base; /* the subchannel that the child policy holds */
     struct tc_lref ref;
     struct tc_wrapped_subchannels *set; /* NULL after the policy's shutdown */
-    struct tc_link link;                /* of set->all, until the last reference goes */
-    struct tc_subchannel *inner;        /* NULL once released */
+    struct tc_link link;                /* of set->all, until the set or the last reference goes */
+    struct tc_subchannel *inner;        /* NULL once the wrapper was released */
 };
 
 /* --- the set --- */
 
 void tc_wrapped_subchannels_init(struct tc_wrapped_subchannels *set, const struct tc_subchannel_ops *ops,
                                  tc_subchannel_state_fn on_inner_state);
-/* Takes the next wrapper out of the set for good, in the policy's shutdown. Returns NULL when the set is empty. */
+/* Takes the next wrapper out of the set for good, in the policy's shutdown. Returns the wrapper, borrowed, or NULL when
+ * the set is empty. */
 struct tc_wrapped_subchannel *tc_wrapped_subchannels_pop(struct tc_wrapped_subchannels *set);
 
 /* --- one wrapper --- */

@@ -30,19 +30,22 @@ struct tc_lb_wrapper {
     bool unpublished; /* the next picker differs from the published one */
 };
 
+/* Prepares a zero-initialised policy made with TC_NEW. */
 void tc_lb_wrapper_init(struct tc_lb_wrapper *w, const struct tc_lb_policy_ops *policy_ops,
                         const struct tc_lb_wrapper_ops *ops, const struct tc_lb_factory *factory,
                         struct tc_lb_helper *helper);
-/* Stores the report, and publishes it. */
+/* Stores the report, takes over the picker's reference, and publishes unless the policy is updating. */
 void tc_lb_wrapper_on_child_state(struct tc_lb_helper *h, enum torc_connectivity state, const struct tc_status *status,
                                   struct tc_picker *picker);
-/* Between the two calls nothing is published. `down` is the child's update. */
+/* Begins an update of the policy: until tc_lb_wrapper_end_update nothing is published. */
 void tc_lb_wrapper_begin_update(struct tc_lb_wrapper *w);
+/* Updates the child with `down`, and publishes. Returns the child's answer; the caller ends the status. The last thing
+ * that the policy's update does: the parent may shut the policy down. */
 struct tc_status tc_lb_wrapper_end_update(struct tc_lb_wrapper *w, const struct tc_lb_update *down);
 /* Publishes the picker if it is unpublished and the child has reported. Must be the last thing that an event does: the
  * parent may shut the policy down. */
 void tc_lb_wrapper_publish(struct tc_lb_wrapper *w);
-/* Ends the child, and frees the whole policy by a task. The policy's shutdown calls it. */
+/* Ends the child, and frees the whole policy by a task. The policy's shutdown calls it once. */
 void tc_lb_wrapper_end(struct tc_lb_wrapper *w);
 
 /* For the policy's table of operations. */
