@@ -8,7 +8,7 @@
 struct tc_endpoint_child;
 
 /* Reports the child's state, and hands over the picker's reference. `status` is borrowed: why, in TRANSIENT_FAILURE.
- * May come from inside tc_endpoint_child_new, _update and _exit_idle, and may free the child. */
+ * May come from inside tc_endpoint_child_update and _exit_idle, and may free the child. */
 typedef void (*tc_endpoint_child_state_fn)(void *arg, struct tc_endpoint_child *endpoint_child,
                                            enum torc_connectivity state, const struct tc_status *status,
                                            struct tc_picker *picker);
@@ -25,14 +25,15 @@ struct tc_endpoint_child {
  * re-resolution go there. */
 struct tc_endpoint_child *tc_endpoint_child_new(struct tc_lb_helper *parent, tc_endpoint_child_state_fn on_state,
                                                 void *arg);
-/* `config` is a config of pick_first. */
+/* Connects to the endpoint, or tells the pick_first of its new attributes. Takes a reference of the endpoint. `config` is
+ * a config of pick_first. */
 void tc_endpoint_child_update(struct tc_endpoint_child *endpoint_child, struct tc_endpoint *endpoint,
                               struct tc_lb_config *config);
 void tc_endpoint_child_exit_idle(struct tc_endpoint_child *endpoint_child);
 void tc_endpoint_child_reset_backoff(struct tc_endpoint_child *endpoint_child);
 /* Writes the pick_first. NULL writes nothing. */
 void tc_endpoint_child_describe(const struct tc_endpoint_child *endpoint_child, struct tc_describe *d);
-/* No report comes afterwards. NULL is ignored. */
+/* Ends the pick_first and frees the child at once. No report comes afterwards. NULL is ignored. */
 void tc_endpoint_child_free(struct tc_endpoint_child *endpoint_child);
 
 #endif

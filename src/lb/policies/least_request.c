@@ -6,10 +6,11 @@
  *   weighted   Earliest deadline first: an endpoint that is picked comes again after (RPCs + 1)^activeRequestBias /
  *              weight of virtual time. Envoy's, when the bias is set; the selection method does not count then.
  *
- * The last two keep a key for each READY endpoint in a tree (lb/min_tree.h), in which a pick and the end of an RPC
- * cost O(log n): the number of RPCs, or the deadline. An endpoint has the same place in `ready` and in the tree.
+ * The last two keep a key for each READY endpoint in a tree (lb/min_tree.h): the number of RPCs, or the deadline. There
+ * a pick costs O(log n), and so does the end of an RPC with FULL_SCAN. An endpoint has the same place in `ready` and in
+ * the tree.
  *
- * Chance comes from the RPC's random number, so that a dry pick tells what the pick will be. */
+ * The chance of a pick comes from the RPC's random number, so that a dry pick tells what the pick will be. */
 #include "lb/policies/least_request.h"
 
 #include <math.h>
@@ -24,7 +25,7 @@
 
 enum { CHOICES_DEFAULT = 2, CHOICES_MAX = 10 };
 #define STEP_MAX 0x1p32 /* of virtual time, however many RPCs an endpoint has and whatever the bias is */
-#define NOW_MAX 0x1p40  /* virtual time begins again at 0 before steps of 1 drown in it */
+#define NOW_MAX 0x1p40  /* virtual time begins again at 0 before it is so large that a double loses steps of 1 */
 
 enum lr_mode { LR_N_CHOICES, LR_FULL_SCAN, LR_WEIGHTED };
 
@@ -38,10 +39,10 @@ struct lr_config {
 struct least_request {
     struct tc_petiole base;
     struct tc_lb_config *config;
-    TC_VEC(struct lr_child *) ready;
-    struct tc_min_tree keys; /* by place; not used by N_CHOICES */
-    double now;              /* virtual time: the last deadline that was picked */
-    uint32_t heaviest;       /* the greatest weight of the list: the shortest step is 1 */
+    TC_VEC(struct lr_child *) ready; /* the READY endpoints, in no order */
+    struct tc_min_tree keys;         /* by place; not used by N_CHOICES */
+    double now;                      /* virtual time: the last deadline that was picked */
+    uint32_t heaviest;               /* the greatest weight of the list, whose step without RPCs is 1, the shortest */
 };
 
 /* One endpoint. The members are set when it is READY for the first time. */
@@ -133,7 +134,7 @@ static void on_child_end(struct tc_petiole *p, struct tc_petiole_child *base)
 
 /* --- picks --- */
 
-/* There must be a READY endpoint. */
+/* Returns the endpoint to pick. There must be a READY one. */
 static struct lr_child *lr_choose(const struct least_request *lr, uint64_t random)
 {
     struct tc_rng rng;
@@ -153,7 +154,7 @@ static struct lr_child *lr_choose(const struct least_request *lr, uint64_t rando
 static void lr_put_back(struct least_request *lr, struct lr_child *c)
 {
     lr->now = tc_min_tree_get(&lr->keys, c->place);
-    if (lr->now > NOW_MAX) { /* so each endpoint was picked hundreds of times since the last time */
+    if (lr->now > NOW_MAX) { /* after at least NOW_MAX / STEP_MAX = 256 picks of each endpoint */
         for (uint32_t i = 0; i < lr->ready.len; i++)
             tc_min_tree_set(&lr->keys, i, tc_min_tree_get(&lr->keys, i) - lr->now);
         lr->now = 0;

@@ -149,7 +149,7 @@ static void on_endpoint_child_state(void *arg, struct tc_endpoint_child *endpoin
     if (p->ops->on_state)
         p->ops->on_state(p, c, before);
     if (state == TORC_CONNECTIVITY_IDLE) {
-        /* Every endpoint stays connected. This call comes back here with CONNECTING. */
+        /* Every endpoint stays connected. tc_endpoint_child_exit_idle comes back here with CONNECTING. */
         tc_endpoint_child_exit_idle(endpoint_child);
         return;
     }
@@ -186,8 +186,8 @@ static void petiole_forget_children(struct tc_petiole *p)
     tc_list_remove(&p->turn.link);
 }
 
-/* Rebuilds the set after the list of children changed, and keeps the pickers, and the position if the child that is
- * next stays. On entry the endpoint children's `index` still refers to the old set. */
+/* Rebuilds the set after the list of children changed. Keeps the pickers, and the position if the child whose turn it is
+ * stays. On entry the endpoint children's `index` still refers to the old set. */
 static void petiole_replace_set(struct tc_petiole *p)
 {
     struct tc_petiole_set *old = p->set, *set = petiole_set_new(p, (uint32_t)p->n);
@@ -251,7 +251,8 @@ static void petiole_replace_children(struct tc_petiole *p, const struct tc_endpo
     petiole_drop_children(p, old, n_old);
 }
 
-/* Gives the next children their endpoints; a new child then connects. Only a new child is a part of the turn. */
+/* tc_connect_turn.run: gives the next children their endpoints. A new child then connects; only new children count
+ * against *left. */
 static bool petiole_give_endpoints(struct tc_connect_turn *turn, uint32_t *left)
 {
     struct tc_petiole *p = TC_CONTAINER_OF(turn, struct tc_petiole, turn);
@@ -273,7 +274,7 @@ static bool petiole_give_endpoints(struct tc_connect_turn *turn, uint32_t *left)
     return more && p->base.helper;
 }
 
-/* An empty list fails RPCs at once (A61) and makes the resolver try again. */
+/* An empty list fails RPCs at once (A61). Returns why, which makes the resolver try again. */
 static struct tc_status petiole_refuse_empty(struct tc_petiole *p)
 {
     struct tc_status status = tc_lb_status_because("empty address list", p->resolution_note);

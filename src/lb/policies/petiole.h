@@ -16,7 +16,7 @@
 
 struct tc_petiole;
 
-/* One endpoint; it stays over updates whose list has the same set of addresses. */
+/* One endpoint; it stays over updates whose list has an endpoint with the same set of addresses. */
 struct tc_petiole_child {
     struct tc_endpoint *endpoint;
     struct tc_endpoint_child *endpoint_child; /* its `index` is the child's place; NULL: not made yet */
@@ -30,8 +30,9 @@ struct tc_petiole_set {
     uint32_t n;
     uint32_t next; /* round robin: the next pick takes the first READY child from here on */
     struct tc_index_set ready;
-    struct tc_petiole *owner; /* whose children[i] is behind at[i]; NULL once the set was replaced: it is empty then */
-    struct tc_picker *at[];   /* the picker of child i while it is READY, else NULL */
+    struct tc_petiole
+        *owner;             /* at[i] is of its children[i]; NULL once the set was replaced, and then the set is empty */
+    struct tc_picker *at[]; /* the picker of child i while it is READY, else NULL */
 };
 
 struct tc_petiole_picker {
@@ -42,12 +43,13 @@ struct tc_petiole_picker {
 struct tc_petiole_ops {
     struct tc_picker_ops picker; /* of a struct tc_petiole_picker; free must be tc_petiole_picker_free */
     size_t child_size;           /* of the policy's struct for an endpoint */
-    /* A child's state has changed from `before`, and nothing was published yet. Must not shut the policy down. NULL:
-     * nothing to do. */
+    /* A child has reported. `before` is its state before the report; it may be the same, as of a READY child that has
+     * another subchannel now. Nothing of the report was published yet. Must not shut the policy down. NULL: nothing to
+     * do. */
     void (*on_state)(struct tc_petiole *p, struct tc_petiole_child *c, enum torc_connectivity before);
     /* A picker is about to be published, because the policy became READY, or the READY children, their pickers or
-     * their places changed. Between such a change and this call (both in one turn of the loop) picks may find another
-     * set of READY children than this call found. NULL: nothing to do. */
+     * their places changed. The call may come by a task after the change: until then picks find READY children that
+     * the last call of on_publish did not see, and miss others that it saw. NULL: nothing to do. */
     void (*on_publish)(struct tc_petiole *p);
     /* The child is about to end, since its endpoint left the list or the policy ends. NULL: nothing to do. */
     void (*on_child_end)(struct tc_petiole *p, struct tc_petiole_child *c);
@@ -63,8 +65,8 @@ struct tc_petiole {
     struct tc_lb_config *pick_first_config;
     struct tc_rstr *resolution_note;
     struct tc_status last_error;
-    struct tc_picker *waiting; /* of the child that became CONNECTING last; NULL: none did */
-    bool updating;
+    struct tc_picker *waiting;                 /* the picker of the child that became CONNECTING last; NULL: none did */
+    bool updating;                             /* children are being replaced or updated: nothing is published */
     bool ready_changed;                        /* the set of READY children has changed since the last report */
     enum torc_connectivity state;              /* as reported; TORC_CONNECTIVITY_SHUTDOWN: nothing yet */
     size_t counts[TORC_CONNECTIVITY_SHUTDOWN]; /* children by state */
@@ -76,8 +78,8 @@ struct tc_petiole {
 void tc_petiole_init(struct tc_petiole *p, const struct tc_lb_policy_ops *policy_ops, const struct tc_petiole_ops *ops,
                      const struct tc_lb_factory *factory, struct tc_lb_helper *helper);
 
-/* For the policy's table of operations, or to be called by its own. A policy with a config takes it first, then calls
- * tc_petiole_update; that may shut the policy down. */
+/* For the policy's table of operations, or to be called by the policy's own operations. A policy with a config takes the
+ * config first, then calls tc_petiole_update, which may shut the policy down. */
 struct tc_status tc_petiole_update(struct tc_lb_policy *base, const struct tc_lb_update *update);
 void tc_petiole_exit_idle(struct tc_lb_policy *base);
 void tc_petiole_reset_backoff(struct tc_lb_policy *base);
@@ -102,7 +104,7 @@ static inline uint32_t tc_petiole_take_turn(struct tc_petiole_set *set, const st
     return i;
 }
 
-/* Picks child i, which is READY, for the policy of that name. */
+/* Picks by child i, which is READY, for the policy of that name. */
 static inline enum tc_pick_kind tc_petiole_pick_child(struct tc_petiole_set *set, uint32_t i, const char *policy,
                                                       const struct tc_pick_args *args, struct tc_pick *out)
 {

@@ -7,13 +7,16 @@
  *   READY               uses `selected`. When its connection is lost: IDLE; or CONNECTING, where the subchannel did
  *                       not become IDLE (A105).
  *   TRANSIENT_FAILURE   the pass is done and every address failed. Each address is tried again whenever its own
- *                       backoff is over. The state sticks until one is READY (A62).
+ *                       backoff is over. The state sticks until one is READY (A62). Also: there are no addresses, or the
+ *                       endpoint of `selected` is unfit (below a petiole policy); it keeps its connection.
  *
- * The picker of CONNECTING and READY points back to the policy (`published`), so that it learns of the selected
- * subchannel without another report, and is detached before each report. In READY a pick is two loads.
+ * The picker of IDLE, CONNECTING and READY points back to the policy (its `owner`): to ask for a connection in IDLE, and
+ * to name the attempt that a traced pick waits for. The policy points to it (`published`), and detaches it before each
+ * report and before it releases the selected subchannel. In READY a pick reads the picker alone.
  *
- * A new list keeps the subchannels of addresses whose endpoint is the same in what a subchannel depends on. If the
- * selected address has such a change, `renewed` connects it again beside the old one and takes over once READY. */
+ * A new list keeps the subchannels of addresses whose endpoint is the same in what a subchannel depends on. If that has
+ * changed for the selected address, `renewed` connects the address again beside the old connection and takes over once
+ * READY. */
 #include "lb/policies/pick_first.h"
 
 #include <stdlib.h>
@@ -53,7 +56,7 @@ struct pf_picker {
     struct tc_picker base;
     struct pick_first *owner; /* NULL after the policy reported again, or ended */
     /* The selected subchannel, kept here since with many endpoints each step to another object is a cache miss. NULL:
-     * none is selected, or `owner` is NULL. */
+     * the policy was not READY when it made the picker, or `owner` is NULL. */
     struct tc_subchannel *sc;
 };
 
@@ -73,7 +76,7 @@ struct pick_first {
     struct pf_address *renewed;
     enum torc_connectivity state; /* as reported; TORC_CONNECTIVITY_SHUTDOWN: nothing yet */
     struct tc_status last_error;
-    struct pf_picker *published; /* the picker whose `owner` is this policy; borrowed; NULL: none */
+    struct pf_picker *published; /* the picker whose `owner` is this policy; borrowed; NULL: no picker has it */
     struct tc_timer attempt_timer;
     struct tc_task exit_idle_task;
 };
@@ -138,7 +141,8 @@ static struct tc_picker *pf_picker_new(struct pick_first *p)
     return &pp->base;
 }
 
-/* Must be the last thing that an event does: the parent may shut the policy down. `status` is for TRANSIENT_FAILURE. */
+/* Publishes the state with a new picker. Must be the last thing that an event does, or be followed by a look at the
+ * helper: the parent may shut the policy down. `status` is for TRANSIENT_FAILURE. */
 static void pf_report(struct pick_first *p, enum torc_connectivity state, const struct tc_status *status)
 {
     static const struct tc_status ok = {0};
@@ -219,7 +223,8 @@ static void pf_drop_addresses(struct pick_first *p)
 
 /* --- the first pass (A61, Happy Eyeballs) --- */
 
-/* Every address has failed. Asks for new addresses, and tries each again whenever its backoff is over. */
+/* Every address has failed. Asks for new addresses and reports the failure. From now on each address is tried again
+ * whenever its backoff is over. */
 static void pf_end_pass(struct pick_first *p)
 {
     tc_timer_stop(&p->attempt_timer);
@@ -311,7 +316,7 @@ static void on_health(void *arg, const struct tc_status *health)
         pf_report_health(s->owner, health);
 }
 
-/* The first connection of the pass, or one after it: all other addresses are given up. */
+/* The address is READY, in the pass, after it, or as `renewed`: selects it, and gives up all other addresses. */
 static void pf_address_connected(struct pick_first *p, struct pf_address *s)
 {
     static const struct tc_status fit;
@@ -324,7 +329,7 @@ static void pf_address_connected(struct pick_first *p, struct pf_address *s)
     pf_report_health(p, p->petiole ? tc_subchannel_watch_health(s->sc, on_health, s) : &fit);
 }
 
-/* In the pass the next address is tried at once, if this was the last one tried. */
+/* An attempt failed. In the pass the next address is tried at once, if this was the last one tried. */
 static void pf_address_failed(struct pick_first *p, struct pf_address *s, const struct tc_status *status)
 {
     pf_set_last_error(p, s, status);
@@ -346,8 +351,8 @@ static void pf_address_failed(struct pick_first *p, struct pf_address *s, const 
     }
 }
 
-/* Gives up the second connection. The selected address takes over its endpoint, which the next connection is made
- * for. */
+/* Gives up the second connection to the selected address. The selected address takes over the second one's endpoint, for
+ * which its next connection is made. */
 static void pf_renewed_drop(struct pick_first *p)
 {
     struct pf_address *s = p->renewed;
@@ -383,7 +388,7 @@ static void pf_address_lost(struct pick_first *p, const struct tc_status *status
     pf_start_pass(p);
 }
 
-/* The second connection to the selected address. If it fails, the old one goes on. */
+/* The state of the second connection to the selected address. If it fails, the old connection goes on. */
 static void on_renewed_state(struct pick_first *p, enum torc_connectivity state)
 {
     struct pf_address *s = p->renewed;

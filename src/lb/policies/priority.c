@@ -6,14 +6,14 @@
  *   candidates   The priorities that may serve: not made yet, READY, IDLE, or CONNECTING within the failover time. The
  *                policy serves from the first candidate, which it makes if need be. Without a candidate it serves from
  *                the first priority that is CONNECTING, or else from the last.
- *   used         The priorities below (from this index on) are deactivated: each ends when its retention is over,
- *                unless all above it fail meanwhile. Whole ranges are deactivated and reactivated at once.
+ *   used         The priorities from this index on are deactivated: each ends when its retention is over, unless all
+ *                above it fail meanwhile. Whole ranges are deactivated and reactivated at once.
  *
- * So an event that makes no child costs O(log n) of the n priorities: a failure does not look at the hundreds of
- * priorities above that failed before. An update walks all.
+ * So an event that makes and ends no child costs O(log n) of the n priorities: a failure does not look at the hundreds
+ * of priorities above that failed before. An update walks all priorities.
  *
  * A child that leaves the config ends at once (A115), or is kept by its own retention timer when the environment asks
- * for the older behaviour. That timer also serves deactivated children across an update, which may move them. */
+ * for the older behaviour. That timer also keeps deactivated children across an update, which may move them. */
 #include "lb/policies/priority.h"
 
 #include <stdlib.h>
@@ -61,14 +61,14 @@ struct priority {
     /* By priority. */
     struct priority_child **at; /* NULL: not made */
     struct tc_index_set candidates, connecting;
-    struct tc_index_set retained; /* the child's own retention timer runs */
-    uint32_t used;
+    struct tc_index_set retained;           /* the child's own retention timer runs */
+    uint32_t used;                          /* the priorities from this index on are deactivated */
     TC_VEC(struct inactive_range) inactive; /* the highest priorities, which were deactivated last, at the end */
     struct tc_timer inactive_timer;         /* of the first range */
     /* The last published state. */
     enum torc_connectivity published_state;
     struct tc_picker *published;         /* a reference; NULL: nothing published yet, or a picker of the policy's own */
-    const struct priority_child *chosen; /* whose picker it is; NULL: none, or it ended */
+    const struct priority_child *chosen; /* the child that was published last; NULL: none was, or it ended */
     bool busy;                           /* children are being updated: no choice until all are (A56) */
 };
 
@@ -86,7 +86,7 @@ static struct priority_child *priority_child_of(struct tc_named_child *c)
 
 /* --- children --- */
 
-/* A56: READY or IDLE, or it tries to connect and its time is not over. */
+/* A56: returns true if the child is READY or IDLE, or tries to connect and its time is not over. */
 static bool priority_child_works_or_may(const struct priority_child *c)
 {
     return c->base.state == TORC_CONNECTIVITY_READY || c->base.state == TORC_CONNECTIVITY_IDLE ||
@@ -101,7 +101,7 @@ static void index_set_put(struct tc_index_set *set, uint32_t i, bool member)
         tc_index_set_remove(set, i);
 }
 
-/* Files the child in the sets, after its state or its failover timer changed. */
+/* Files the child in the sets, after its place, its state or its failover timer changed. */
 static void priority_child_file(struct priority_child *c)
 {
     struct priority *p = priority_of(c->base.set);
@@ -197,8 +197,8 @@ static void inactive_timer_set(struct priority *p)
         tc_timer_start(&p->inactive_timer, p->inactive.data[0].due_ms - TC_MIN(now_ms, p->inactive.data[0].due_ms));
 }
 
-/* Ends the children of the first range. Its priorities are candidates again: their children are made again if all above
- * fail. */
+/* Ends the children of the first range. The priorities of the range are candidates again: their children are made again
+ * if all above fail. */
 static void on_inactive_timer(struct tc_timer *timer)
 {
     struct priority *p = TC_CONTAINER_OF(timer, struct priority, inactive_timer);
@@ -242,7 +242,7 @@ static void priority_activate_down_to(struct priority *p, uint32_t i)
     inactive_timer_set(p);
 }
 
-/* Returns when the child ends; 0: it is active. */
+/* Returns when the child ends, in the loop's time; 0: it is active. */
 static uint64_t inactive_due_ms(const struct priority *p, const struct priority_child *c)
 {
     if (tc_timer_active(&c->base.retention))
@@ -276,8 +276,7 @@ static void priority_set_published(struct priority *p, enum torc_connectivity st
     tc_picker_unref(old);
 }
 
-/* Says which priority serves from now on: since the one before failed or takes too long, or since a higher one is
- * back. */
+/* Logs which priority serves from now on, and why: the one before failed or takes too long, or a higher one is back. */
 static void priority_log_choice(const struct priority *p, const struct priority_child *c)
 {
     const struct tc_lb_helper *h = p->base.helper;
@@ -345,8 +344,8 @@ static struct priority_child *priority_activate(struct priority *p, uint32_t i)
     return p->at[i];
 }
 
-/* A56's algorithm. Each round either returns or makes a child that fails at once, which takes it from the candidates.
- */
+/* A56's algorithm: returns the child to serve from. Each round either returns or makes a child that fails at once and so
+ * is not a candidate. */
 static struct priority_child *priority_choose(struct priority *p)
 {
     uint32_t i, last = (uint32_t)p->config->n - 1;
@@ -446,7 +445,7 @@ static void priority_place_children(struct priority *p)
 }
 
 /* Existing children get the update at once, in use or not, so that no child has outdated endpoints when it is needed.
- * Then children that left the config end, and a priority is chosen again. */
+ * Then children that left the config end or begin their retention, and a priority is chosen again. */
 static struct tc_status pr_update(struct tc_lb_policy *policy, const struct tc_lb_update *update)
 {
     struct priority *p = TC_CONTAINER_OF(policy, struct priority, base);

@@ -20,7 +20,7 @@
 
 struct hashed {
     uint64_t hash;
-    size_t at; /* in the list: equal hashes keep their order */
+    size_t at; /* the endpoint's index in the list: endpoints of equal hash keep their order */
 };
 
 static int hashed_cmp(const void *pa, const void *pb)
@@ -31,8 +31,8 @@ static int hashed_cmp(const void *pa, const void *pb)
     return a->at < b->at ? -1 : 1;
 }
 
-/* Returns the endpoints whose hashes are not above *most, `size` of them at most, in the order of the hashes; *most
- * becomes the greatest hash. */
+/* Returns the endpoints whose hashes are not above *most, `size` of them at most, in the order of the hashes. *most
+ * becomes the greatest of their hashes. */
 static struct tc_endpoints *endpoints_choose(const struct tc_endpoints *all, size_t size, uint64_t seed, uint64_t *most)
 {
     struct hashed *hashes = tc_reallocarray(NULL, all->n, sizeof(*hashes));
@@ -94,7 +94,8 @@ static struct tc_status subsetting_update(struct tc_lb_policy *base, const struc
     down.config = config->config;
     if (update->endpoints) {
         struct tc_endpoints *subset = tc_random_subset(update->endpoints, config->weight, r->seed), *old = r->subset;
-        bool same = tc_endpoints_eq(subset, old); /* children take the same pointer for the same list */
+        bool same =
+            tc_endpoints_eq(subset, old); /* an equal subset stays the same object, which children compare fastest */
         r->subset = same ? old : subset;
         tc_endpoints_unref(same ? subset : old);
         down.endpoints = r->subset;

@@ -1,5 +1,5 @@
-/* random_subsetting (A68): gives its child some of the endpoints, chosen at random once and for all, so that neither
- * clients nor backends have a connection for each of the others. Loop thread only. */
+/* random_subsetting (A68): gives its child some of the endpoints, chosen by a random seed that each policy draws once, so
+ * that neither clients nor backends have a connection for each of the others. Loop thread only. */
 #ifndef TC_LB_POLICIES_RANDOM_SUBSETTING_H
 #define TC_LB_POLICIES_RANDOM_SUBSETTING_H
 
@@ -8,8 +8,8 @@
 extern const struct tc_lb_factory tc_random_subsetting_factory;
 
 /* Returns the list of the `size` endpoints with the least hashes of their first address, in the order of the hashes, a
- * new reference; the same list if it has no more than `size`. Lists of named children keep the endpoints that were
- * chosen. */
+ * new reference; the same list if it has no more than `size`. The lists of named children keep the endpoints that were
+ * chosen, and lose lists of children of their own. */
 struct tc_endpoints *tc_random_subset(struct tc_endpoints *all, uint32_t size, uint64_t seed);
 
 #endif

@@ -3,14 +3,15 @@
  * The children are in a table in the order in which they were made, and for each state there is a tree of the weights
  * of the children in that state (lb/weight_tree.h). The policy's state is the first of READY, CONNECTING, IDLE and
  * TRANSIENT_FAILURE whose tree is not empty; without children it is TRANSIENT_FAILURE. In CONNECTING the picker queues;
- * in the other states it draws a child from that state's tree. It reads the table, which the policy changes in place.
+ * in the other states the picker draws a child from that state's tree. It reads the table, which the policy changes in
+ * place.
  *
  * So a child's event costs O(log n) and a picker some bytes, however many localities there are. A new picker is
- * published all the same, since RPCs that wait try again only then: at once when the policy's state changes, otherwise
- * once in a turn of the loop.
+ * published for each event all the same, since RPCs that wait try again only then: at once when the policy's state
+ * changes, otherwise by a task, one for all events of a turn of the loop.
  *
  * A child that reports IDLE is woken, as gRPC C++ does it: RPCs go to children that are READY while there is one, so no
- * pick would ever wake it.
+ * pick would ever wake the child.
  *
  * A child that failed counts as TRANSIENT_FAILURE until it is READY or IDLE, even while it reports CONNECTING. A child
  * that an update no longer lists has the weight 0: it is in no tree, and ends when its retention is over. */
@@ -35,7 +36,7 @@ struct target {
     struct tc_task wake; /* makes the child leave IDLE; queued when it reports IDLE */
 };
 
-/* The policy writes it, its pickers read it. Empty after the policy's shutdown. */
+/* The policy writes the table, its pickers read it. Empty after the policy's shutdown. */
 struct target_table {
     struct tc_lref ref;
     struct target **at;
@@ -48,7 +49,7 @@ struct weighted_target {
     struct tc_children children;
     struct target_table *table; /* out of date while `updating` */
     struct tc_rstr *resolution_note;
-    struct tc_picker *waiting; /* of the child that became CONNECTING last; NULL: none did */
+    struct tc_picker *waiting; /* the picker of the child that became CONNECTING last; NULL: none did */
     bool updating;
     enum torc_connectivity state; /* as published; TORC_CONNECTIVITY_SHUTDOWN: nothing yet */
     struct tc_task publish_task;
@@ -82,7 +83,7 @@ static void target_table_unref(struct target_table *t)
     tc_free(t);
 }
 
-/* Fills the table and the trees with the listed children and the states that they were counted with. */
+/* Fills the table and the trees with the listed children and the states that they count as. */
 static void target_table_build(struct target_table *t, const struct tc_children *children)
 {
     size_t n = 0;
@@ -136,7 +137,8 @@ static enum tc_pick_kind target_pick(struct tc_picker *picker, const struct tc_p
     const struct target_table *table = p->table;
     const struct tc_weight_tree *tree = &table->trees[p->state];
     uint64_t key = tc_mul_high(mix_random(args->random ^ table->salt), tree->total);
-    if (TC_UNLIKELY(!tree->total)) /* the policy was shut down: another picker is on its way */
+    if (TC_UNLIKELY(
+            !tree->total)) /* no child is left in that state, or the policy was shut down: wait for a new picker */
         return TC_PICK_QUEUE;
     return tc_picker_pick(table->at[tc_weight_tree_find(tree, key)]->base.picker, args, out);
 }
@@ -150,7 +152,7 @@ static void target_picker_free(struct tc_picker *picker)
 
 static const struct tc_picker_ops target_picker_ops = {target_pick, target_picker_free};
 
-/* A picker holds nothing of the children, so that an old one costs nothing while queued calls keep it. */
+/* A picker has no references to the children: one that a policy above still keeps does not keep their pickers. */
 static struct tc_picker *target_picker_new(struct target_table *table, enum torc_connectivity state)
 {
     struct target_picker *p = TC_NEW(struct target_picker);
@@ -163,7 +165,7 @@ static struct tc_picker *target_picker_new(struct target_table *table, enum torc
 
 /* --- states --- */
 
-/* Returns why the last child in the table failed. The caller ends it. */
+/* Returns why the last failed child in the table failed; a text of its own if none did. The caller ends the status. */
 static struct tc_status last_failure(const struct weighted_target *wt)
 {
     const struct tc_weight_tree *failed = &wt->table->trees[TORC_CONNECTIVITY_TRANSIENT_FAILURE];
@@ -195,8 +197,8 @@ static void on_publish_task(struct tc_task *task)
     wt_publish(TC_CONTAINER_OF(task, struct weighted_target, publish_task));
 }
 
-/* Publishes at once if the policy's state has changed, else later in this turn. Idempotent; called last in a child's
- * event. */
+/* Publishes at once if the policy's state has changed, else by a task. Idempotent; called last in a child's event, since
+ * the parent may shut the policy down. */
 static void wt_reconcile(struct weighted_target *wt)
 {
     if (target_table_state(wt->table) != wt->state)
@@ -278,7 +280,7 @@ static struct tc_status wt_update(struct tc_lb_policy *policy, const struct tc_l
         struct tc_named_child *c = tc_children_list(&wt->children, config->at[i].name);
         tc_timer_stop(&c->retention);
         target_of(c)->weight = config->at[i].weight;
-        if (c->state == TORC_CONNECTIVITY_IDLE) /* it may have been idle while it was not listed */
+        if (c->state == TORC_CONNECTIVITY_IDLE) /* the child may have reported IDLE while it was not listed */
             tc_loop_defer(c->helper.env->loop, &target_of(c)->wake);
         struct tc_status status = tc_named_child_update(c, update, config->at[i].config);
         if (!tc_status_ok(&status) && tc_status_ok(&result))
