@@ -19,7 +19,8 @@ struct tc_outlier_set {
 };
 
 /* Fills the set with the endpoints of the list and of the lists below it, each once. list NULL: an empty set. The
- * counts and ejection of an endpoint in `before` move to the new set. Both lists must outlive their sets. */
+ * counts and ejection of an endpoint in `before` move to the new set; tc_outlier_set_fini then frees the rest of
+ * `before`. Both lists must outlive their sets. */
 void tc_outlier_set_init(struct tc_outlier_set *set, const struct tc_endpoints *list, struct tc_outlier_set *before);
 void tc_outlier_set_fini(struct tc_outlier_set *set);
 /* Returns the endpoint with the addresses of `endpoint`; otherwise, since a child policy may regroup addresses or hold

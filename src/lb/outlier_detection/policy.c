@@ -13,7 +13,8 @@
  * as they are.
  *
  * Ownership: the policy owns the set of endpoints, the child owns the wrappers. A picked RPC holds a reference of its
- * wrapper, so a wrapper may outlive its release and the policy: then it has no inner subchannel, and no set. */
+ * wrapper, so a wrapper may outlive its release, after which it has no inner subchannel, and the policy, after which it
+ * has no set. */
 #include "lb/outlier_detection/policy.h"
 
 #include "base/mem.h"
@@ -40,7 +41,7 @@ struct od_subchannel {
     tc_subchannel_health_fn on_health;
     void *health_arg;
     struct tc_status inner_health;
-    bool told_ejected; /* the last report to the health watcher */
+    bool told_ejected; /* the health watcher was told last that the endpoint is ejected */
     struct tc_task health_task;
 };
 
@@ -181,7 +182,7 @@ static void policy_set_timer(struct od_policy *p)
 
 struct od_picker {
     struct tc_picker base;
-    const struct tc_wrapped_subchannels *subchannels; /* to know the policy's wrappers by; the policy may be gone */
+    const struct tc_wrapped_subchannels *subchannels; /* compared, never read: the policy may be gone */
     struct tc_picker *child;
 };
 
@@ -315,7 +316,7 @@ static void od_shutdown(struct tc_lb_policy *base)
         return;
     tc_timer_stop(&p->timer);
     tc_lb_wrapper_end(&p->wrapper);
-    /* The child released its wrappers; the rest is held by RPCs. */
+    /* The child released its wrappers. RPCs hold the rest, or a child policy of the application, which releases later. */
     for (struct tc_wrapped_subchannel *w; (w = tc_wrapped_subchannels_pop(&p->subchannels));)
         subchannel_of(&w->base)->outlier = NULL;
     tc_outlier_set_fini(&p->watched);

@@ -1,8 +1,10 @@
-/* The configs as JSON, in camel case or in snake case; all keys may be absent, and the numbers here are the defaults:
+/* The configs as JSON, in camel case or in snake case. All keys may be absent; the first two lines have the defaults.
+ * Without the keys of the third line the hash comes with the pick, endpoints are hashed by hash_key or address, and
+ * loads do not count.
  *
  *     ring_hash  {"minRingSize": 1024, "maxRingSize": 4096, ...}    (A42)
  *     maglev     {"tableSize": 65537, "localityWeighted": false, ...}
- *     both       {"requestHashHeader": "x-key" (A76), "useHostnameForHashing": false, "hashBalanceFactor": 125} */
+ *     both       {"requestHashHeader": "x-key" (A76), "useHostnameForHashing": true, "hashBalanceFactor": 125} */
 #include "lb/ring_hash/config.h"
 
 #include <stdlib.h>

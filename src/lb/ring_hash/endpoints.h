@@ -20,7 +20,7 @@
 struct tc_rh_endpoint {
     struct tc_endpoint *endpoint;
     struct tc_endpoint_child *child; /* NULL until the first attempt to connect (A61), and in a set that was replaced */
-    struct tc_picker *picker;        /* the last one of `child`; NULL without a child */
+    struct tc_picker *picker;        /* the last one of `child`; NULL before the child's first report */
     uint64_t weight;
     uint8_t state; /* enum torc_connectivity */
     bool wanted;   /* a pick asked to connect the endpoint */
@@ -32,9 +32,10 @@ struct tc_rh_balance {
     struct tc_active_requests *total;   /* RPCs of all endpoints of the policy, also of those that left */
     struct tc_active_requests **active; /* RPCs of an endpoint; counts move to the next set */
     double *weights;                    /* parts of the whole weight (tc_rh_set_weights) */
-    double serving[2];                  /* the part of the endpoints that picks may choose: those that are not in
-                                           TRANSIENT_FAILURE; for picks of READY endpoints alone those */
-    uint32_t *order, *swaps;            /* between walks: 0, 1, 2, ...; any numbers */
+    /* The part of the whole weight that the endpoints have which a pick may choose. [0]: those with an entry that are
+     * not in TRANSIENT_FAILURE; [1]: the READY ones, for a pick that takes no others. */
+    double serving[2];
+    uint32_t *order, *swaps; /* for tc_rh_balance_choose: order[i] is i between its walks; swaps holds anything */
 };
 
 struct tc_ring_hash;
@@ -47,7 +48,7 @@ struct tc_rh_set {
     struct tc_rh_balance *balance; /* bounded loads; NULL: loads do not count */
     struct tc_rstr *resolution_note;
     struct tc_loop *loop;
-    struct tc_task want_task;                    /* the owner's; connects the endpoints in `wanted` */
+    struct tc_task want_task;                    /* set up by the owner: connects the endpoints in `wanted` */
     TC_VEC(uint32_t) wanted;                     /* endpoints that picks asked to connect */
     uint32_t on_ring;                            /* endpoints with an entry */
     uint32_t counts[TORC_CONNECTIVITY_SHUTDOWN]; /* endpoints with an entry, by state */
@@ -60,14 +61,16 @@ struct tc_rh_set {
 
 /* --- construction --- */
 
-/* Returns a set without endpoints, with room for `capacity`, and one reference. Takes a reference of the config. */
+/* Returns a set without endpoints, with room for `capacity`, and one reference. Takes a reference of the config. The
+ * owner sets loop, want_task and resolution_note. */
 struct tc_rh_set *tc_rh_set_new(size_t capacity, struct tc_ring_hash_config *config);
 void tc_rh_set_unref(struct tc_rh_set *set);
 /* Appends an endpoint in IDLE; takes a reference. */
 void tc_rh_set_add(struct tc_rh_set *set, struct tc_endpoint *endpoint, uint64_t weight);
 /* Gives the set its ring, of which it takes over a reference. All endpoints must still be IDLE. */
 void tc_rh_set_take_ring(struct tc_rh_set *set, struct tc_ring *ring);
-/* Moves child, state and picker from `from`, which endpoint i was in another set. Endpoint i must be on the ring. */
+/* Gives endpoint i, which was `from` in another set, its child, state and picker. `from` loses the child and keeps state
+ * and picker. Sets `changed` if the child must get a new endpoint. Endpoint i must be on the ring. */
 void tc_rh_set_move(struct tc_rh_set *set, uint32_t i, struct tc_rh_endpoint *from);
 
 /* Appends the endpoints of the list to `set`, which has room for them. Endpoints with the same addresses become one,
@@ -76,26 +79,29 @@ void tc_rh_set_move(struct tc_rh_set *set, uint32_t i, struct tc_rh_endpoint *fr
 void tc_rh_set_merge(struct tc_rh_set *set, const struct tc_rh_set *old, const struct tc_endpoints *list,
                      uint32_t *was);
 /* Writes the part of the whole weight that each endpoint has, as Envoy computes it, in doubles. With locality_weighted
- * a locality has its part of the sum of localities' weights, which its endpoints divide among themselves. */
+ * a locality has its part of the sum of localities' weights, which its endpoints divide among themselves; endpoints of
+ * one locality must be next to one another. */
 void tc_rh_set_weights(const struct tc_rh_set *set, double *weights);
-/* Sets the part of the endpoints that can serve to 1 if all can: the sum has rounding errors, and then picks would not
- * be Envoy's. */
+/* Sets each part in balance->serving to 1 if all endpoints are in it: the sum has rounding errors, with which picks would
+ * not be Envoy's. */
 void tc_rh_set_round_serving(struct tc_rh_set *set);
 /* Returns a picker over the set, of which it takes a reference. The set must have its ring. */
 struct tc_picker *tc_rh_picker_new(struct tc_rh_set *set);
 
 /* --- comparison --- */
 
-/* Returns whether both endpoints have the same key on a ring. */
+/* Returns true if both endpoints have the same key on a ring by any config: hash_key, hostname and first address are
+ * equal. */
 bool tc_rh_same_key(const struct tc_endpoint *a, const struct tc_endpoint *b);
-/* Returns whether the endpoints of both sets give the same look-up, if both configs ask for the same one. */
+/* Returns true if the endpoints of both sets have the same keys and weights in the same order. Then both give the same
+ * look-up, if the configs do (tc_rh_config_same_ring). */
 bool tc_rh_set_same_keys(const struct tc_rh_set *a, const struct tc_rh_set *b);
 
 /* --- states --- */
 
 /* Sets the state of endpoint i, which must be on the ring. Takes over the picker's reference. */
 void tc_rh_set_state(struct tc_rh_set *set, uint32_t i, enum torc_connectivity state, struct tc_picker *picker);
-/* Returns the policy's state by A42's rules. */
+/* Returns the policy's state by the rules of A42 and A61. */
 enum torc_connectivity tc_rh_set_aggregate(const struct tc_rh_set *set);
 /* Returns the first IDLE endpoint from a random place on (A117), or TC_INDEX_NONE. */
 uint32_t tc_rh_set_any_idle(const struct tc_rh_set *set, struct tc_rng *rng);

@@ -8,7 +8,7 @@
 
 #include "lb/endpoint_map.h"
 
-enum { STRANGERS_MAX = 4 }; /* endpoints of an update that the set lacks, up to which no map is needed */
+enum { STRANGERS_MAX = 4 }; /* strangers of an update up to which no map is needed */
 
 /* A table is made of the weights in the EDS resource, which are not normalised (tc_rh_set_weights). */
 static uint64_t endpoint_weight(const struct tc_rh_set *set, const struct tc_endpoint *e)
@@ -47,8 +47,8 @@ static void set_merge_by_maps(struct tc_rh_set *set, const struct tc_rh_set *old
 
 /* --- the common case: the same objects in the same order, except a few --- */
 
-/* Sets places[i] to the index in `old` of the object list->at[i], TC_RING_ADDED if it is not behind the one before.
- * Returns false if that is so for more than STRANGERS_MAX. */
+/* Sets places[i] to the index in `old` of the object list->at[i], or to TC_RING_ADDED if list->at[i] is a stranger: `old`
+ * does not have the object behind the last one that was found. Returns false if there are more than STRANGERS_MAX. */
 static bool set_find_places(const struct tc_rh_set *old, const struct tc_endpoints *list, uint32_t *places)
 {
     uint32_t next = 0;
@@ -75,7 +75,7 @@ static uint32_t set_find_addrs(const struct tc_rh_set *set, const struct tc_endp
 }
 
 /* Merges in one pass. The endpoints of `old` have different addresses, so only strangers can have the addresses of
- * another endpoint. */
+ * another endpoint. Returns false, and has added nothing, if there are too many strangers. */
 static bool set_merge_in_order(struct tc_rh_set *set, const struct tc_rh_set *old, const struct tc_endpoints *list,
                                uint32_t *was)
 {

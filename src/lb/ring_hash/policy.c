@@ -31,8 +31,8 @@
 
 enum { INLINE_ENTRIES = 32768 }; /* of the largest ring that is built on the loop's thread: half a millisecond */
 
-/* An update on its way to become the policy's set. While the background thread builds its ring, that thread owns it,
- * and its mail brings it back. */
+/* An update on its way to become the policy's set. While the background thread builds the update's ring, that thread owns
+ * the struct; `mail` brings it back. */
 struct rh_pending {
     struct tc_job job;
     struct tc_mail mail;
@@ -51,7 +51,7 @@ struct tc_ring_hash {
     struct rh_pending *pending;     /* with the background thread, unwanted or not; NULL: none is */
     bool newer;                     /* the last update waits for `pending` to come back */
     struct tc_mailbox *box;         /* where the background thread answers; NULL: never asked */
-    struct tc_endpoints *endpoints; /* of the last update, as resolution_note and config; NULL: no endpoints */
+    struct tc_endpoints *endpoints; /* of the last update that had a list, as are resolution_note and config; or NULL */
     struct tc_rstr *resolution_note;
     struct tc_lb_config *config;
     struct tc_lb_config *pick_first_config;
@@ -107,8 +107,8 @@ static void rh_connect_any(struct tc_ring_hash *rh)
     rh->busy = false;
 }
 
-/* Connects endpoints that no pick will ask for, and publishes. The last thing that an event does, when its states are
- * complete. */
+/* Connects an endpoint if no pick will ask for one, and publishes. The last thing that an event does, when its states are
+ * complete: the parent may shut the policy down. */
 static void rh_reconcile(struct tc_ring_hash *rh)
 {
     if (rh->busy || !rh->set)
@@ -230,7 +230,7 @@ static void pending_free(struct rh_pending *pending)
     tc_free(pending);
 }
 
-/* Neither the ring that is being built nor the one that would follow is wanted any longer. */
+/* Marks that neither the ring that is being built nor the one that would follow is wanted any longer. */
 static void rh_forget_pending(struct tc_ring_hash *rh)
 {
     if (rh->pending)
@@ -248,7 +248,7 @@ static bool rh_replace_set(struct tc_ring_hash *rh, const struct tc_lb_update *u
 static void pending_on_built(struct tc_mail *mail)
 {
     struct rh_pending *pending = TC_CONTAINER_OF(mail, struct rh_pending, mail);
-    struct tc_ring_hash *rh = pending->owner; /* in use: its end closes the mailbox */
+    struct tc_ring_hash *rh = pending->owner; /* still alive: the policy's shutdown closes the mailbox */
     rh->pending = NULL;
     if (!atomic_load(&pending->unwanted))
         rh_install(rh, pending);
@@ -300,7 +300,8 @@ static struct tc_ring *pending_ring_at_once(struct tc_ring_hash *rh, struct rh_p
     return ring;
 }
 
-/* Returns false if the background thread builds the ring first. */
+/* Makes a set of the update's endpoints and puts it in place. Returns false if the background thread builds the set's
+ * ring first, or another ring before that. */
 static bool rh_replace_set(struct tc_ring_hash *rh, const struct tc_lb_update *update)
 {
     struct tc_ring_hash_config *config = (struct tc_ring_hash_config *)update->config;

@@ -5,8 +5,8 @@
 #include "lb/policy.h"
 
 enum {
-    TC_WRR_UPDATE_MIN_MS = 100,      /* A58: a shorter weightUpdatePeriod is raised to it */
-    TC_WRR_UPDATE_MAX_MS = 86400000, /* a longer one is a day, which timers can wait for */
+    TC_WRR_UPDATE_MIN_MS = 100,      /* A58: a shorter weightUpdatePeriod is raised to this */
+    TC_WRR_UPDATE_MAX_MS = 86400000, /* a longer weightUpdatePeriod is cut to this, one day */
     TC_WRR_METRICS_MAX = 100,        /* of metricNamesForComputingUtilization */
 };
 
@@ -18,12 +18,12 @@ struct tc_wrr_metric {
 
 struct tc_wrr_config {
     struct tc_lb_config base; /* first */
-    bool oob;
+    bool oob;                 /* enableOobLoadReport: reports come out of band, not with RPCs */
     uint64_t oob_period_ms;
-    uint64_t blackout_ms;
-    uint64_t expiration_ms;
-    uint64_t update_ms;
-    double penalty;
+    uint64_t blackout_ms;   /* how long reports must have come before a weight is used */
+    uint64_t expiration_ms; /* how long a weight is used after the last report */
+    uint64_t update_ms;     /* between schedulers */
+    double penalty;         /* errorUtilizationPenalty */
     size_t n_metrics;
     struct tc_wrr_metric *metrics;
 };

@@ -1,10 +1,10 @@
 /* weighted_round_robin: a petiole policy (lb/policies/petiole.h) whose picks follow a scheduler over the READY
  * endpoints.
  *
- * The scheduler is made of the weights as they are now, with each new picker and each weightUpdatePeriod, and replaced
- * in place; its sequence goes on. That costs O(n), so among many endpoints changes of states are gathered for up to
- * SCHEDULE_PAUSE_MS. Without a scheduler (fewer than two endpoints, or no weight known) picks go round robin. So does a
- * pick whose turn fell to an endpoint that was lost since.
+ * The scheduler is made of the weights as they are now, with each new picker, each update and each weightUpdatePeriod,
+ * and replaced in place; its sequence goes on. That costs O(n), so among many endpoints changes of states are gathered
+ * for up to SCHEDULE_PAUSE_MS. Without a scheduler (fewer than two endpoints, or no weight known) picks go round robin.
+ * So does a pick whose turn fell to an endpoint that was lost since.
  *
  * Reports come with the trailers of RPCs, whose tracker keeps the weight alive, or out of band by a side stream on the
  * subchannel that the endpoint's pick_first has chosen. */
@@ -23,7 +23,7 @@ struct weighted_round_robin {
     struct tc_wrr_scheduler *scheduler; /* NULL: picks go round robin */
     uint32_t *places;                   /* places[i]: the child that the scheduler's place i stands for */
     uint64_t scheduled_ns;              /* when the scheduler was made */
-    bool relisted;                      /* an update came since: places may be others' */
+    bool relisted;                      /* an update came since then: places[i] may be of another endpoint now */
     uint32_t sequence;
     struct tc_timer update_timer;
 };
@@ -53,7 +53,8 @@ enum {
 
 /* --- the scheduler --- */
 
-/* Costs O(n) for n endpoints. */
+/* Makes a new scheduler, and restarts the timer for the next one. At least one child must be READY. Costs O(n) for n
+ * endpoints. */
 static void wrr_schedule(struct weighted_round_robin *w)
 {
     const struct tc_petiole_set *set = w->base.set;

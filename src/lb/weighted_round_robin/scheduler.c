@@ -4,9 +4,9 @@
  * round.
  *
  * The arithmetic is C-core's to the last bit, which other clients' sequences are compared with: a scale in a float of
- * 32 bits, and lround. No weight is more than ten times the mean, so that a tenth of the places are taken unless the
- * weights are very uneven; none is less than a hundredth of it, so that each endpoint goes on getting RPCs, and with
- * them reports. */
+ * 32 bits, and lround. No weight is more than ten times the mean, so that about a tenth of the places are taken in a
+ * round, or more, unless the weights are very uneven. None is less than a hundredth of the mean, so that each endpoint
+ * goes on getting RPCs, and with them reports. */
 #include "lb/weighted_round_robin/scheduler.h"
 
 #include <math.h>

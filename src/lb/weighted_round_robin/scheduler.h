@@ -14,9 +14,9 @@ struct tc_wrr_scheduler {
     uint16_t weights[]; /* of the n places, 65535 at most and at least 1 */
 };
 
-/* Makes a scheduler of weights that are finite and at least TC_WRR_WEIGHT_MIN; any that is not above 0 is unknown and
- * counts as the mean of the known ones.
- * Returns NULL if there is nothing to weigh: fewer than two places, or all weights unknown. Freed with tc_free. */
+/* Makes a scheduler. A weight that is not above 0 is unknown, and counts as the mean of the known ones, which must be
+ * finite and at least TC_WRR_WEIGHT_MIN. Returns NULL if there is nothing to weigh: fewer than two places, or all
+ * weights unknown. Freed with tc_free. */
 struct tc_wrr_scheduler *tc_wrr_scheduler_new(const float *weights, size_t n);
 /* Returns the next place, and advances the sequence. O(1) on average; one pick may pass over all n places. */
 uint32_t tc_wrr_scheduler_pick(const struct tc_wrr_scheduler *s, uint32_t *sequence);
