@@ -21,7 +21,7 @@ typedef Envoy__Config__Endpoint__V3__UpstreamEndpointStats endpoint_stats;
 typedef Envoy__Config__Endpoint__V3__UnnamedEndpointLoadMetricStats unnamed_stats;
 typedef Envoy__Config__Endpoint__V3__EndpointLoadMetricStats named_stats;
 
-/* A new message in the arena, whose memory has no limit here: the store takes as much already. */
+/* Declares `var`, a new message in the arena. The arena has no limit here: the store takes as much memory already. */
 #define MAKE(arena, type, var, prefix)                                                                                 \
     type *var = tc_arena_calloc(arena, 1, sizeof(type));                                                               \
     prefix##__init(var)
@@ -43,7 +43,7 @@ static void settle_count(struct tc_load_count *n, bool handed_over)
 /* --- out --- */
 
 /* Takes the named metrics, into an array that has room for all metrics, and returns their number. The sums of the
- * others go to unnamed[] by kind. */
+ * others go to unnamed[] by kind; an endpoint, for which it is NULL, has no others. */
 static size_t take_metrics(struct tc_load_locality *l, struct tc_arena *arena, named_stats ***named,
                            unnamed_stats *unnamed[TC_LOAD_NAMED])
 {
@@ -71,7 +71,8 @@ static size_t take_metrics(struct tc_load_locality *l, struct tc_arena *arena, n
     return n;
 }
 
-/* The address as tc_addr_format wrote it. One that is neither IP nor a Unix socket is left empty. */
+/* Makes the message of an address, which `text` has as tc_addr_format wrote it. The message of an address that is neither
+ * IP nor a Unix socket is left empty. */
 static Envoy__Config__Core__V3__Address *make_address(struct tc_slice text, struct tc_arena *arena)
 {
     struct tc_addr addr;
@@ -98,6 +99,7 @@ static Envoy__Config__Core__V3__Address *make_address(struct tc_slice text, stru
     return out;
 }
 
+/* Takes the counts of an endpoint in any case, and puts them into the report if they are wanted and not all zero. */
 static void take_endpoint(struct tc_load_locality *e, struct tc_arena *arena, bool wanted, locality_stats *out)
 {
     MAKE(arena, endpoint_stats, s, envoy__config__endpoint__v3__upstream_endpoint_stats);
@@ -152,7 +154,7 @@ static void take_drops(struct tc_load_cluster *c, struct tc_arena *arena, cluste
     }
 }
 
-/* Returns NULL if there is nothing to report. Its interval then counts as reported. */
+/* Returns NULL if there is nothing to report of the cluster. The cluster's interval then counts as reported. */
 static cluster_stats *take_cluster(struct tc_load_cluster *c, uint64_t now_ns, struct tc_arena *arena, bool endpoints)
 {
     MAKE(arena, cluster_stats, out, envoy__config__endpoint__v3__cluster_stats);

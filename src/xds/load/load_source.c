@@ -103,7 +103,7 @@ static bool address_read(const Envoy__Config__Core__V3__Address *from, struct tc
                            (uint16_t)from->socket_address->port_value) == 0;
 }
 
-/* An endpoint's RPCs are among its locality's already. */
+/* Adds the counts of an endpoint. Its RPCs are among those of its locality already. */
 static void locality_add_endpoint(struct tc_load_cluster *c, struct tc_load_locality *l, const endpoint_stats *in)
 {
     struct tc_addr addr;
@@ -115,7 +115,7 @@ static void locality_add_endpoint(struct tc_load_cluster *c, struct tc_load_loca
     if (e != l) {
         uint64_t ended = in->total_successful_requests + in->total_error_requests + in->total_requests_in_progress;
         uint64_t open = e->in_progress + in->total_issued_requests;
-        /* Smaller where there was no room for the endpoint when the RPC started. */
+        /* `open` is less than `ended` if this store had no room for the endpoint when the RPCs started. */
         e->in_progress = open > ended ? open - ended : 0;
         e->issued.now += in->total_issued_requests;
         e->succeeded.now += in->total_successful_requests;

@@ -9,8 +9,9 @@
  * other when it takes a report out, and back when the report was not handed over: no count is lost or sent twice.
  *
  * A cluster has references (objects that may still count) and users (objects that want it reported). The store is in
- * use while any cluster has a user. A cluster without users stays until its counts were reported, but at most
- * MAX_IDLE_CLUSTERS of them stay. RPCs that end after the store is gone count for nobody: cluster->store is NULL then.
+ * use while any cluster has a user. A cluster that loses its last user stays until its counts were reported; it goes at
+ * once if MAX_IDLE_CLUSTERS of such clusters stay already, and with the next report if that does not ask for it. RPCs
+ * that end after the store is gone count for nobody: cluster->store is NULL then.
  *
  * Fast path: tc_load_locality_started and _finished, two additions on the loop's thread without a lock. */
 #include "xds/load/load_store.h"

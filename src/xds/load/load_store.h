@@ -1,7 +1,6 @@
 /* Counts of RPCs for one LRS server: drops by {cluster, EDS service}, outcomes by locality and, where the server asks
  * for it, by endpoint. Knows nothing of streams: a report is taken out, and settled once it is known whether it was
- * handed over.
- * Loop thread only. */
+ * handed over. Loop thread only; times are the loop's. */
 #ifndef TC_XDS_LOAD_LOAD_STORE_H
 #define TC_XDS_LOAD_LOAD_STORE_H
 
@@ -27,9 +26,9 @@ enum tc_load_metric { TC_LOAD_CPU, TC_LOAD_MEM, TC_LOAD_APPLICATION, TC_LOAD_NAM
 
 struct tc_load_metric_sum {
     enum tc_load_metric kind;
-    struct tc_rstr *name; /* NAMED */
+    struct tc_rstr *name; /* of TC_LOAD_NAMED; else NULL */
     struct tc_load_count requests;
-    double sum, reported_sum;
+    double sum, reported_sum; /* as `now` and `reported` of a count */
 };
 
 /* The counts of a locality, or of one endpoint of a locality. */
@@ -57,24 +56,27 @@ struct tc_load_cluster {
     struct tc_link link;
     UT_hash_handle hh;                 /* in the store, by key */
     struct tc_rstr *key;               /* of cluster and service */
-    struct tc_rstr *cluster, *service; /* service: NULL: none */
+    struct tc_rstr *cluster, *service; /* service NULL: none */
     TC_VEC(struct tc_load_locality *) localities;
     TC_VEC(struct tc_load_drop) drops;
     struct tc_load_count dropped;         /* with and without a category */
     uint64_t since_ns, reported_until_ns; /* the next report covers the time from since_ns on */
     size_t n_endpoints;                   /* of all localities */
-    bool in_report;
-    bool by_endpoint; /* RPCs are to be counted by endpoint */
+    bool in_report;                       /* counts of the cluster may be in the report under way */
+    bool by_endpoint;                     /* RPCs are to be counted by endpoint */
 };
 
-/* Calls `on_users` when the first cluster comes into use and when the last one goes out of use. It may be NULL. */
+/* Returns an empty store. Calls `on_users` (may be NULL) when the first cluster comes into use and when the last one goes
+ * out of use. */
 struct tc_load_store *tc_load_store_new(void (*on_users)(void *arg), void *arg);
-/* Clusters with references stay; their counts go nowhere. */
+/* Frees the store. Clusters with references stay; their counts go nowhere. */
 void tc_load_store_free(struct tc_load_store *s);
+/* Returns whether a cluster has a user. */
 bool tc_load_store_in_use(const struct tc_load_store *s);
 /* Decides whether RPCs that start from now on are counted by endpoint, here and on other loops. */
 void tc_load_store_by_endpoint(struct tc_load_store *s, bool by_endpoint);
-/* Calls on_use for each cluster that gets its first user (`used`) or loses its last, whose counts are still there. */
+/* Sets on_use, called for each cluster that gets its first user (`used`), and for each that has lost its last. The counts
+ * of the latter can still be taken (but see MAX_IDLE_CLUSTERS of load_store.c). */
 void tc_load_store_on_use(struct tc_load_store *s,
                           void (*on_use)(void *arg, const struct tc_load_cluster *cluster, bool used), void *arg);
 
@@ -82,25 +84,27 @@ void tc_load_store_on_use(struct tc_load_store *s,
 struct tc_load_source {
     struct tc_link link;
     struct tc_load_store *store; /* NULL: in no store, or the store is gone */
-    bool pending;
-    bool by_endpoint; /* the store's, see tc_load_store_by_endpoint */
-    /* Asks for the counts. tc_load_source_answered must follow, but not from inside. */
+    bool pending;                /* asked by tc_load_store_gather, and not answered yet */
+    bool by_endpoint;            /* the store's, see tc_load_store_by_endpoint */
+    /* Asks for the counts, and hands `by_endpoint` on. tc_load_source_answered must follow, but not from inside. May be
+     * called again before. */
     void (*ask)(struct tc_load_source *source);
 };
 
 void tc_load_source_add(struct tc_load_store *s, struct tc_load_source *source);
 /* Does nothing for a source that is in no store. */
 void tc_load_source_remove(struct tc_load_source *source);
-/* The source's counts were added (tc_load_store_add). */
+/* Says that the source's counts were added (tc_load_store_add). */
 void tc_load_source_answered(struct tc_load_source *source);
 /* Asks all sources. Returns false if there are none; else on_gathered (with the argument of tc_load_store_new) follows
  * when the last source has answered or was removed. */
 bool tc_load_store_gather(struct tc_load_store *s, void (*on_gathered)(void *arg));
-/* Adds a report that was taken out of another store. RPCs that ended come off the RPCs in progress; so do those that
- * the report has in progress, because nobody counts them any longer (unless tc_load_stats_none_in_progress cleared
- * them). */
+/* Adds a report that was taken out of another store. The RPCs that it has as issued come to the RPCs in progress, and
+ * those that ended come off. Those that the report has in progress come off, too, because nobody counts their end any
+ * longer (unless tc_load_stats_none_in_progress cleared them). */
 void tc_load_store_add(struct tc_load_store *s, Envoy__Config__Endpoint__V3__ClusterStats **stats, size_t n,
                        uint64_t now_ns);
+/* Clears the RPCs in progress of a report: their end will still be counted. */
 void tc_load_stats_none_in_progress(Envoy__Config__Endpoint__V3__ClusterStats **stats, size_t n);
 
 /* Returns the cluster's loads, with one more reference and one more user (whose end is tc_load_cluster_unuse). Counts
@@ -108,10 +112,10 @@ void tc_load_stats_none_in_progress(Envoy__Config__Endpoint__V3__ClusterStats **
  * service may be NULL. */
 struct tc_load_cluster *tc_load_cluster_get(struct tc_load_store *s, struct tc_rstr *cluster, struct tc_rstr *service,
                                             uint64_t now_ns);
-/* Ends a user; the reference stays. */
+/* Ends a user; the caller's reference stays. */
 void tc_load_cluster_unuse(struct tc_load_cluster *c);
 void tc_load_cluster_unref(struct tc_load_cluster *c);
-/* RPCs were dropped; NULL: by no category (circuit breaking). */
+/* Counts RPCs that were dropped. category NULL: by no category (circuit breaking). */
 void tc_load_cluster_drop(struct tc_load_cluster *c, struct tc_rstr *category, uint64_t rpcs);
 
 /* Returns the loads of one locality, with one more reference. */
@@ -123,14 +127,15 @@ void tc_load_locality_unref(struct tc_load_locality *l);
  * 65,536 endpoints already. What is counted for an endpoint counts for its locality, too. */
 struct tc_load_locality *tc_load_endpoint_get(struct tc_load_cluster *c, struct tc_load_locality *l,
                                               struct tc_slice address);
+/* Counts the start of an RPC, which _finished or _revoked must follow. */
 void tc_load_locality_started(struct tc_load_locality *l);
-/* The RPC ended. */
+/* Counts the end of an RPC. */
 void tc_load_locality_finished(struct tc_load_locality *l, bool success);
-/* The RPC never began: its counts are undone. It counts as failed where a report has had its start, which nothing can
- * take back. */
+/* Undoes the start of an RPC that never began. If a report has had all starts so far, which nothing can take back, the RPC
+ * counts as failed. */
 void tc_load_locality_revoked(struct tc_load_locality *l);
-/* Adds the sum of some RPCs' values of a metric. Leaves out a sum that is not finite, names beyond 256 in one locality
- * and beyond 16 for one endpoint. Endpoints have metrics by name alone. */
+/* Adds the sum of some RPCs' values of a metric. Leaves out a sum that is not finite, and metrics beyond 256 in one
+ * locality and beyond 16 for one endpoint. Endpoints have metrics by name alone. */
 void tc_load_locality_metric(struct tc_load_locality *l, enum tc_load_metric kind, struct tc_slice name, uint64_t rpcs,
                              double sum);
 
@@ -144,16 +149,17 @@ struct tc_load_name {
 struct tc_load_filter {
     bool all;
     bool endpoints;                   /* endpoints, too */
-    const struct tc_load_name *names; /* the table */
+    const struct tc_load_name *names; /* unless `all`: the table of the clusters' names */
 };
 
-/* Takes the counts since the last report out, as ClusterStats in the arena. Leaves out clusters and localities without
- * counts. The report is under way until the next call of settle. */
+/* Takes the counts since the last report out, as ClusterStats in the arena, and returns their number. They point into the
+ * store, until tc_load_store_settle, which must follow before the next report is taken. Leaves out clusters and
+ * localities without counts. Drops clusters that have no user and that the filter does not name, with their counts. */
 size_t tc_load_store_take(struct tc_load_store *s, const struct tc_load_filter *filter, uint64_t now_ns,
                           struct tc_arena *arena, Envoy__Config__Endpoint__V3__ClusterStats ***out);
-/* The report was handed over, or it was not: then its counts go back into the next one. */
+/* Ends the report under way, if there is one. If it was not handed over, its counts go back into the next report. */
 void tc_load_store_settle(struct tc_load_store *s, bool handed_over);
-/* Returns whether a cluster that the filter names has counts to report. */
+/* Returns whether a cluster that the filter names has counts to report. RPCs in progress are not such counts. */
 bool tc_load_store_has_counts(const struct tc_load_store *s, const struct tc_load_filter *filter);
 
 #endif

@@ -11,18 +11,18 @@ struct tc_load_store {
     struct tc_load_cluster *by_name; /* the same clusters by key */
     size_t n_idle;                   /* clusters that nobody uses */
     size_t n_used;
-    void (*on_users)(void *arg);    /* n_used has changed: the LRS stream begins or ends */
+    void (*on_users)(void *arg);    /* n_used is no longer 0, or is 0 again: the LRS stream begins or ends */
     void (*on_gathered)(void *arg); /* all sources have handed in their counts; NULL: nobody waits */
     void *arg;                      /* of on_users and on_gathered */
-    bool by_endpoint;               /* for clusters that come */
+    bool by_endpoint;               /* for clusters that are made from now on, too */
     /* A cluster got its first user (`used`), or lost its last one. NULL: nobody asks. */
     void (*on_use)(void *arg, const struct tc_load_cluster *cluster, bool used);
     void *on_use_arg;
     struct tc_link sources; /* stores of other loops whose counts this one reports */
 };
 
-/* Removes localities without references and counts, and the cluster if it has no user and no counts. `unasked`: removes
- * a cluster without users even if counts are left. */
+/* Removes localities that only the cluster holds and that have no counts, and the cluster if only the store holds it and it
+ * has no user and no counts. `unasked`: removes a cluster without users in any case. */
 void tc_load_cluster_sweep(struct tc_load_cluster *c, bool unasked);
 /* Returns the cluster, borrowed. It is made, without a user, if it does not exist. */
 struct tc_load_cluster *tc_load_cluster_find(struct tc_load_store *s, struct tc_rstr *cluster, struct tc_rstr *service,
