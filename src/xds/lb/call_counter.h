@@ -11,7 +11,7 @@
 struct tc_call_counter {
     atomic_uint calls;
     /* For call_counter.c alone. */
-    unsigned users;      /* under the lock */
+    unsigned users;      /* references; under the lock of call_counter.c */
     unsigned generation; /* tc_fork_generation of the process whose table has it */
     struct tc_rstr *key;
     UT_hash_handle hh;
@@ -23,7 +23,9 @@ struct tc_call_counter *tc_call_counter_get(const struct tc_rstr *cluster, const
 /* NULL is allowed. */
 void tc_call_counter_unref(struct tc_call_counter *c);
 
-/* Counts one more RPC, or returns false if `max` are in flight. Never exceeds max, however many runtimes count.
+/* Counts one more RPC. Returns false, and counts nothing, if `max` are in flight. However many runtimes count, the RPCs
+ * that were counted never exceed max. While one runtime is refused, another may be refused, too, although a place has
+ * just become free.
  *
  * *full belongs to the caller and is false at first. After a refusal the counter is read before it is written, so that
  * runtimes under overload do not contend for its cache line. */
@@ -37,6 +39,7 @@ static inline bool tc_call_counter_begin(struct tc_call_counter *c, uint32_t max
     return !*full;
 }
 
+/* Takes off an RPC that tc_call_counter_begin counted. */
 static inline void tc_call_counter_end(struct tc_call_counter *c)
 {
     atomic_fetch_sub_explicit(&c->calls, 1, memory_order_relaxed);

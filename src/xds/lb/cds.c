@@ -4,9 +4,10 @@
  *                          -> for each priority the policy that the cluster asks for
  *   an aggregate cluster   priority -> a cds for each leaf cluster
  *
- * An update does nothing if the cluster is the same object as in the last XdsConfig. Otherwise it builds the tree of
- * endpoint lists (eds_tree) and the config of the child. Both keep what did not change: the same lists by pointer, and
- * the last config if the new one is equal, so that the policies below notice little.
+ * An update does nothing if a leaf cluster is the same object as in the last XdsConfig (of an aggregate the leaf clusters
+ * may have changed). Otherwise it builds the tree of endpoint lists (eds_tree) and the config of the child. Both keep
+ * what did not change: the same lists by pointer, and the last config if the new one is equal, so that the policies
+ * below notice little.
  *
  * The cluster's TLS (A29) is applied where subchannels of the child pass. A change of the cluster's TLS makes the child
  * new (tc_graceful_switch_renew), since its connections no longer have the security that the cluster asks for;
@@ -66,10 +67,10 @@ struct cds {
     struct tc_graceful_switch *child;  /* NULL: the policy fails RPCs itself */
     struct tc_lb_config *config;       /* of the last update */
     struct tc_cluster_config *cluster; /* the snapshot of the last update; NULL: none */
-    size_t place;                      /* of the cluster in the last XdsConfig */
+    size_t place;                      /* of the cluster in the last XdsConfig, which the next search tries first */
     struct tc_lb_config *child_config;
-    struct tc_lb_config *lb;         /* the cluster's lb_config */
-    struct tc_cluster_config *lb_of; /* the cluster whose policy `lb` is */
+    struct tc_lb_config *lb;         /* parsed from the lb_config of the cluster `lb_of`; NULL: nothing was parsed */
+    struct tc_cluster_config *lb_of; /* a reference */
     bool sessions;                   /* the listener may have RPCs of sessions */
     struct tc_eds_tree tree;
     struct tc_scaling scaling;  /* A105: of the subchannels, as the cluster has it */
@@ -113,6 +114,7 @@ static void cds_publish(struct cds *p, enum torc_connectivity state, const struc
     tc_lb_update_state(p->base.helper, state, status, picker);
 }
 
+/* Ends the child and fails all RPCs with the status, of which it takes ownership. Returns OK as the update's answer. */
 static struct tc_status cds_fail(struct cds *p, struct tc_status status)
 {
     cds_drop_child(p);
@@ -148,7 +150,7 @@ static bool aggregate_uses_own_policy(void)
     return value && strcmp(value, "true") == 0;
 }
 
-/* priority over a cds for each leaf cluster. */
+/* Returns the config of priority over a cds for each leaf cluster, or NULL with *why. */
 static struct tc_lb_config *aggregate_config(struct cds *p, struct tc_cluster_config *c, struct tc_status *why)
 {
     struct tc_lb_config *lb = NULL;
@@ -201,7 +203,8 @@ static struct tc_lb_config *endpoint_cluster_config(const struct cds *p, const s
     return config;
 }
 
-/* Returns the config for the child, or NULL with *why. */
+/* Returns the config for the child, a reference, or NULL with *why. Updates the tree. `override`: the policy to use instead
+ * of the one that the cluster asks for, or NULL. */
 static struct tc_lb_config *cds_child_config(struct cds *p, struct tc_cluster_config *c, struct tc_lb_config *override,
                                              struct tc_status *why)
 {
@@ -226,8 +229,8 @@ static struct tc_lb_config *cds_child_config(struct cds *p, struct tc_cluster_co
 
 /* --- subchannels: security (A29), scaling (A105) --- */
 
-/* Every subchannel of the policies below passes here and gets the cluster's security and limit of connections. Of two
- * clusters, an aggregate and its leaf, the leaf comes last. */
+/* Every subchannel of the policies below passes here and gets the cluster's security and limit of connections. Below an
+ * aggregate and its leaf cluster the leaf cluster's limit counts, since it is set last. */
 static struct tc_subchannel *cds_create_subchannel(struct tc_lb_helper *h, struct tc_endpoint *endpoint,
                                                    const struct tc_addr *addr, tc_subchannel_state_fn on_state,
                                                    void *arg)

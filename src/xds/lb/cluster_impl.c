@@ -4,7 +4,7 @@
  * limit of concurrent RPCs over all channels of the process), the child's pick; then trackers are added for the
  * breaker's counter and the load report (A27).
  *
- * The limits are one counted object, made when the cluster's data change. Pickers and RPCs in flight keep the one that
+ * The limits are one counted object, made when the cluster's data change. Pickers and RPCs in flight keep the object that
  * they started with. A cluster that drops everything is READY, endpoints or not. */
 #include "xds/lb/policies.h"
 
@@ -54,13 +54,14 @@ static struct tc_lb_config *impl_parse_config(const struct tc_lb_factory *factor
 
 /* --- limits --- */
 
-/* Shared by the pickers that were made while it was in force. */
+/* Shared by the pickers that were made while the limits were in force, and by the RPCs that they picked for. */
 struct cluster_limits {
     struct tc_lref ref;
     struct tc_rstr *cluster;
     struct tc_call_counter *counter;
-    struct tc_cluster_load *load;     /* NULL: not reported */
-    const struct tc_cluster *hashing; /* the cluster if its LB policy has hash policies of its own, a reference */
+    struct tc_cluster_load *load; /* NULL: not reported */
+    const struct tc_cluster
+        *hashing; /* the cluster if its LB policy has hash policies of its own, a reference; or NULL */
     uint32_t max_calls;
     bool full;                /* for tc_call_counter_begin */
     struct tc_status breaker; /* of the RPCs beyond max_calls */
@@ -149,7 +150,8 @@ static void on_tracked_call_done(struct tc_call_tracker *base, const struct tc_s
     cluster_limits_unref(t->limits);
 }
 
-/* The RPC was counted: makes its end uncount it. */
+/* Adds the tracker that takes the RPC, which was counted, off the breaker's counter when the RPC ends. Takes it off at
+ * once if the arena has no room for the tracker. */
 static void track_call(struct cluster_limits *l, const struct tc_pick_args *args, struct tc_pick *out)
 {
     struct breaker_tracker *t = tc_arena_calloc(args->arena, 1, sizeof(*t));
@@ -173,7 +175,7 @@ static uint64_t roll_drop(uint64_t random, size_t category)
     return x ^ (x >> 31);
 }
 
-/* For torc call --explain. */
+/* Explains the pick: the leaf cluster and its security. */
 static void trace_leaf(struct tc_pick_trace *t, const struct cluster_limits *l)
 {
     t->leaf = tc_arena_copy(t->arena, tc_rstr_slice(l->cluster));
@@ -192,7 +194,8 @@ static void rewrite_authority(const struct tc_pick_args *args, struct tc_pick *o
         args->trace->authority = out->authority;
 }
 
-/* Replaces the hash that the route's policies gave by the cluster's own, a random one if its policies have none. */
+/* Replaces the hash that the route's policies gave by the hash of the cluster's own policies, or by a random one if these
+ * give none. */
 static struct tc_pick_args rehash(const struct tc_cluster *cluster, const struct tc_pick_args *args)
 {
     struct tc_pick_args own = *args;
@@ -255,7 +258,7 @@ struct cluster_impl {
     struct tc_lb_wrapper wrapper;
     struct cluster_limits *limits;
     struct tc_cluster_load *load;      /* NULL: not reported */
-    struct tc_cluster_config *cluster; /* that the limits were made from */
+    struct tc_cluster_config *cluster; /* the data that the limits were made from; a reference */
 };
 
 static struct tc_picker *impl_picker_new(struct tc_lb_wrapper *wrapper, enum torc_connectivity *state)

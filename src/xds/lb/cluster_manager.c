@@ -4,7 +4,8 @@
  * the policy changes in place: a cluster's event costs O(1), and a pick is one hash lookup.
  *
  * A cluster that left the route configuration stays in the config, marked as dropped, while RPCs hold it. An update
- * that brings only an error leaves the children as they are. */
+ * with an error fails the RPCs whose cluster has no child, and updates no child; children that its config does not name
+ * end. */
 #include "xds/lb/policies.h"
 
 #include "base/json.h"
@@ -68,11 +69,11 @@ static struct tc_lb_config *manager_parse_config(const struct tc_lb_factory *fac
 
 struct cluster_child {
     struct tc_named_child base;
-    size_t place; /* of the cluster in the last XdsConfig */
-    bool dropped; /* as the cluster's config says */
+    size_t place; /* of the cluster in the last XdsConfig, which the next search tries first */
+    bool dropped; /* the cluster left the route configuration, as the last XdsConfig says */
 };
 
-/* The policy writes it, its pickers read it. Empty after the policy's shutdown. */
+/* The policy writes the table, its pickers read it. Empty after the policy's shutdown. */
 struct cluster_table {
     struct tc_lref ref;
     struct tc_children children;
@@ -162,7 +163,7 @@ static enum torc_connectivity aggregate_state(const struct manager *m)
                                                     : TORC_CONNECTIVITY_TRANSIENT_FAILURE;
 }
 
-/* A new picker over the same table: waiting RPCs try again. */
+/* Publishes the state and a new picker over the same table: waiting RPCs try again. */
 static void manager_publish(struct manager *m)
 {
     struct tc_status none = {0};
@@ -231,7 +232,7 @@ static bool manager_take_config(struct manager *m, struct tc_lb_config *base)
     return true;
 }
 
-/* The cluster left the route configuration; RPCs still hold it. */
+/* Returns true if the cluster left the route configuration, and RPCs still hold it. */
 static bool cluster_is_dropped(struct cluster_child *c, const struct tc_xds_config *xds)
 {
     const struct tc_cluster_config *now =

@@ -95,7 +95,8 @@ static const struct past_place *past_find_place(const struct past_tree *past, co
     return place;
 }
 
-/* Returns the priority of the last tree whose name a new one with these localities takes, or SIZE_MAX. */
+/* Returns the priority of the last tree whose name a new priority with these localities takes, or SIZE_MAX. A priority
+ * without localities takes the name of one without. */
 static size_t past_claim_priority(struct past_tree *past, const struct tc_eds_tree_locality *localities, size_t n)
 {
     size_t found = SIZE_MAX;
@@ -185,7 +186,7 @@ static bool priority_has_equal_shares(const struct tc_eds_priority *from, uint64
     return true;
 }
 
-/* Compares the address with the resource's, and with the proxy through which it is reached (A86). */
+/* Compares the address with the resource's, and the proxy through which it is reached with the resource's (A86). */
 static bool addr_is_same(const struct tc_addr *a, const struct tc_addr *from, const struct tc_addr *proxy)
 {
     struct tc_addr direct = *a;
@@ -229,14 +230,17 @@ static struct tc_endpoint *endpoint_make(const struct tc_eds_endpoint *from, str
     return e;
 }
 
-enum { LOOK_AHEAD = 4, SOUGHT_ONE_BY_ONE = 4 };
+enum {
+    LOOK_AHEAD = 4,       /* endpoints that are compared behind the last hit */
+    SOUGHT_ONE_BY_ONE = 4 /* searches through the whole list before there is a map */
+};
 
 /* Finds endpoints of the last list. */
 struct former_list {
     const struct tc_endpoints *list; /* may be NULL */
     size_t next;                     /* where the next one is expected */
-    unsigned sought;
-    bool mapped;
+    unsigned sought;                 /* searches beyond LOOK_AHEAD so far */
+    bool mapped;                     /* `map` was made */
     struct tc_endpoint_map map;
 };
 

@@ -5,8 +5,8 @@
  * trees.
  *
  * A priority keeps its name by its localities (A37, A74): a priority that shares a locality with one of the last tree
- * takes over the name, and with it the connections. A name is never used for another priority later. Loop thread
- * only. */
+ * takes over the name, and with it the connections. Until tc_eds_tree_fini no other priority gets the name again. Loop
+ * thread only. */
 #ifndef TC_XDS_LB_EDS_TREE_H
 #define TC_XDS_LB_EDS_TREE_H
 
@@ -28,18 +28,19 @@ struct tc_eds_tree_priority {
 
 /* Embedded; zero-initialised is empty. */
 struct tc_eds_tree {
-    struct tc_endpoints *root; /* children by priority name; its own endpoints are the draining ones */
+    struct tc_endpoints *root; /* children by priority name; own endpoints: the draining ones. NULL before an update */
     size_t n;
     struct tc_eds_tree_priority *priorities; /* in order */
-    uint64_t next_number;
+    uint64_t next_number;                    /* of the next name */
     bool http_connect; /* A86: endpoints are reached through the proxies that they name; set before an update */
 };
 
 /* Takes a new resource. NULL, and a resource without localities, count as one priority without endpoints (A37), whose
  * child fails RPCs in its own words. */
 void tc_eds_tree_update_eds(struct tc_eds_tree *tree, const struct tc_eds *eds);
-/* For LOGICAL_DNS: one priority with one locality. NULL: without endpoints. */
+/* For LOGICAL_DNS: one priority with one locality, whose list is `list` (takes a reference; NULL: no endpoints). */
 void tc_eds_tree_update_dns(struct tc_eds_tree *tree, struct tc_endpoints *list);
+/* Frees what the tree holds; it is empty then, and names begin again. */
 void tc_eds_tree_fini(struct tc_eds_tree *tree);
 
 #endif

@@ -135,7 +135,7 @@ struct orca_values {
     TC_VEC(struct tc_orca_value) named;     /* of named_metrics */
 };
 
-/* By name; values of one name in the order of the report, in which one name lies behind the other. */
+/* Compares by name; values of one name by their order in the report, that is by the addresses of their names. */
 static int compare_values(const void *pa, const void *pb)
 {
     const struct tc_orca_value *a = pa, *b = pb;

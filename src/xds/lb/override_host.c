@@ -5,9 +5,9 @@
  * - Every subchannel that the child creates is wrapped, and linked to the entry of its address. A subchannel whose
  *   base.on_state is NULL is the policy's own: created for a session that the child has no subchannel for
  *   (policy_on_want), or adopted when the child released a subchannel that sessions use (subchannel_release).
- * - A pick of an RPC with a cookie looks its addresses up and takes the best entry: READY before IDLE before
- *   CONNECTING before one without a subchannel. READY completes the pick; the others queue it and, by `want_task`,
- *   connect. Without an entry to take the child picks.
+ * - A pick of an RPC with a cookie looks the cookie's addresses up and takes the best entry: READY before IDLE before
+ *   CONNECTING before one without a subchannel. READY completes the pick. Any other queues the pick, and is connected by
+ *   `want_task` unless it is CONNECTING. Without an entry to take the child picks.
  * - An entry that a queued pick waits for is `awaited`: its next change publishes a new picker, which ends the wait.
  * - The timer ends the policy's own subchannels that no session used for idle_timeout.
  *
@@ -40,7 +40,7 @@ struct oh_policy {
     uint64_t swept_ms; /* when the last sweep was, or when sessions began */
     struct tc_task publish_task;
     struct oh_access *access;
-    bool unknown_logged; /* since the last list: a session of an address that `set` lacks */
+    bool unknown_logged; /* since the last list the log has told of a session whose address `set` lacks */
 };
 
 /* The pickers' way to the policy, which they may outlive. */
@@ -72,7 +72,7 @@ static struct oh_subchannel *subchannel_of_entry_link(struct tc_link *entry_link
     return TC_CONTAINER_OF(entry_link, struct oh_subchannel, entry_link);
 }
 
-/* Must not be called after the policy's shutdown, which empties the set. */
+/* Must not be called after the policy's shutdown, which takes the wrapper out of the policy's set. */
 static struct oh_policy *subchannel_policy(const struct oh_subchannel *w)
 {
     return TC_CONTAINER_OF(w->wrapped.set, struct oh_policy, subchannels);
@@ -237,7 +237,7 @@ static struct oh_subchannel *subchannel_new(struct oh_policy *p, struct tc_endpo
 
 /* --- endpoints --- */
 
-/* Finds the subchannel's entry in the new set. Ends one of the policy's own that no session can use now. */
+/* Finds the subchannel's entry in the new set. Ends a subchannel of the policy's own that no session can use now. */
 static void subchannel_relink(struct oh_policy *p, struct oh_subchannel *w)
 {
     tc_list_remove(&w->entry_link);
@@ -303,7 +303,8 @@ static void policy_take_endpoints(struct oh_policy *p, struct tc_endpoints *endp
 
 /* --- sweep --- */
 
-/* A75: the first sweep is after idle_timeout, the next when the subchannel that is unused for longest is due. */
+/* A75: the first sweep is after idle_timeout, the next when the policy's own subchannel that is unused for longest is due,
+ * but not within TC_OVERRIDE_SWEEP_MIN_MS of the last. */
 static void policy_set_timer(struct oh_policy *p)
 {
     uint64_t now = policy_now_ms(p), timeout = p->settings.idle_timeout_ms, wait = timeout;

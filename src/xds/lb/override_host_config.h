@@ -22,7 +22,7 @@ static inline const struct tc_override_host_config *tc_override_host_config(cons
     return TC_CONTAINER_OF(config, const struct tc_override_host_config, base);
 }
 
-/* Statuses UNKNOWN and HEALTHY, one hour. */
+/* No sessions; statuses UNKNOWN and HEALTHY, an idle timeout of one hour. */
 extern const struct tc_override_host_settings tc_override_host_defaults;
 
 /* Returns a config for `factory`, which is xds_override_host's, with one reference. Takes a reference of `child`. */

@@ -10,12 +10,12 @@
 struct tc_override_entry {
     struct tc_endpoint *endpoint; /* borrowed from the list */
     const struct tc_addr *addr;   /* one of the endpoint's */
-    struct tc_link subchannels;   /* to this address: the child's and the policy's own */
-    bool used;                    /* a session has used the entry, the last time at: */
-    uint64_t last_used_ms;
-    bool awaited;          /* a queued pick waits for it */
-    bool fallback_logged;  /* sessions go elsewhere; reset when an RPC of a session goes to it */
-    struct tc_link wanted; /* of the policy's list of entries to connect */
+    struct tc_link subchannels;   /* to this address, the child's and the policy's own: list of struct oh_subchannel */
+    bool used;                    /* a session has used the entry */
+    uint64_t last_used_ms;        /* if `used`: when a session did so last, in the loop's time */
+    bool awaited;                 /* a queued pick waits for the entry */
+    bool fallback_logged;         /* the log says that sessions go elsewhere; reset when a session uses the entry */
+    struct tc_link wanted;        /* of the policy's list of entries to connect */
 };
 
 /* Zero-initialised it is empty. `by_addr` holds indexes of `all`. */
@@ -26,11 +26,12 @@ struct tc_override_set {
 };
 
 /* Fills the set with each address of the list and of the lists below it once. NULL: an empty set. Entries of `before`
- * whose address is in the list move to the new set. Both lists must outlive their sets. */
+ * whose address is in the list move to the new set; tc_override_set_fini then frees the rest of `before`. Both lists
+ * must outlive their sets. */
 void tc_override_set_init(struct tc_override_set *set, const struct tc_endpoints *list, struct tc_override_set *before);
 /* Frees the entries. The subchannels must be off their lists. */
 void tc_override_set_fini(struct tc_override_set *set);
-/* Returns NULL if the set lacks the address. */
+/* Returns the entry, borrowed, or NULL if the set lacks the address. */
 struct tc_override_entry *tc_override_set_find(const struct tc_override_set *set, const struct tc_addr *addr);
 
 #endif

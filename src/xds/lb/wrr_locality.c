@@ -1,8 +1,9 @@
 /* xds_wrr_locality (A52): weighted_target over the localities of a priority.
  *
- * The localities and their weights come from the endpoint lists, so each update makes a config for the weighted_target;
- * if it is equal to the last one, the last one is used again. A locality without endpoints is left out. Picker and
- * states are the child's: it reports straight to the parent. */
+ * The localities and their weights come from the endpoint lists, so each update with a list makes a config for the
+ * weighted_target; if it is equal to the last one, the last one is used again. An update with an error keeps the last
+ * config. A locality without endpoints is left out. Picker and states are the child's: it reports straight to the
+ * parent. */
 #include "xds/lb/policies.h"
 
 #include "base/json.h"
