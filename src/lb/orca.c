@@ -3,6 +3,7 @@
  * contain a NUL. */
 #include "lb/orca.h"
 
+#include <endian.h>
 #include <string.h>
 
 #include "base/parse.h"
@@ -11,6 +12,17 @@
 static bool orca_field_is_named(uint64_t field)
 {
     return field == TC_ORCA_REQUEST_COST || field == TC_ORCA_UTILIZATION || field == TC_ORCA_NAMED;
+}
+
+/* Reads a double of the wire, where it is little endian on every machine. */
+static double orca_read_double(const char *bytes)
+{
+    uint64_t bits;
+    double value;
+    memcpy(&bits, bytes, sizeof(bits));
+    bits = le64toh(bits);
+    memcpy(&value, &bits, sizeof(value));
+    return value;
 }
 
 /* Reads an entry of a map: the name is field 1, the value field 2. */
@@ -24,7 +36,7 @@ static bool orca_read_entry(struct tc_slice entry, struct tc_orca_value *out)
         if (f.number == 1 && f.is_bytes)
             out->name = f.value;
         else if (f.number == 2 && f.is_64bit)
-            memcpy(&out->value, f.value.data, sizeof(out->value));
+            out->value = orca_read_double(f.value.data);
     }
     return tc_utf8_valid(out->name) && !(out->name.len && memchr(out->name.data, 0, out->name.len));
 }
@@ -40,7 +52,7 @@ bool tc_orca_next(struct tc_slice *rest, struct tc_orca_value *out)
             if (!orca_read_entry(f.value, out))
                 return false;
         } else if (f.is_64bit && !orca_field_is_named(f.number)) {
-            memcpy(&out->value, f.value.data, sizeof(out->value));
+            out->value = orca_read_double(f.value.data);
         } else {
             continue; /* rps, or a field of a later version */
         }
