@@ -1,5 +1,6 @@
 /* The config of a policy that has children and few settings of its own: priority, weighted_target, xds_cluster_manager;
- * with one element, cds, xds_cluster_impl, xds_wrr_locality and random_subsetting. Immutable and counted, any thread. */
+ * with one element, cds, xds_cluster_impl, xds_wrr_locality and random_subsetting. Immutable and counted, any
+ * thread. */
 #ifndef TC_LB_CHILD_CONFIGS_H
 #define TC_LB_CHILD_CONFIGS_H
 

@@ -1,5 +1,5 @@
-/* A tree of keys by place, which finds a place with the least key in O(log n). Of several such places each is drawn with
- * the same probability. One thread at a time. */
+/* A tree of keys by place, which finds a place with the least key in O(log n). Of several such places each is drawn
+ * with the same probability. One thread at a time. */
 #ifndef TC_LB_MIN_TREE_H
 #define TC_LB_MIN_TREE_H
 

@@ -25,12 +25,12 @@ struct tc_orca_value {
     double value;
 };
 
-/* Takes the next value off the front of a report. Returns false with rest->len 0 at the end of the report. Returns false
- * with bytes left where the report is malformed: then none of its values count, the earlier ones neither. */
+/* Takes the next value off the front of a report. Returns false with rest->len 0 at the end of the report. Returns
+ * false with bytes left where the report is malformed: then none of its values count, the earlier ones neither. */
 bool tc_orca_next(struct tc_slice *rest, struct tc_orca_value *out);
 
-/* Returns the report in an RPC's trailers (NULL: there are none), borrowed. The slice's data is NULL if the trailers have
- * no report, or more than one. */
+/* Returns the report in an RPC's trailers (NULL: there are none), borrowed. The slice's data is NULL if the trailers
+ * have no report, or more than one. */
 struct tc_slice tc_orca_of_trailers(const struct tc_headers *trailers);
 
 /* Reports out of band: the stream xds.service.orca.v3.OpenRcaService/StreamCoreMetrics of a subchannel's connection,

@@ -1,8 +1,8 @@
 /* Pickers: published by a policy, they give each RPC its subchannel.
  *
  * A pick reads the picker and the RPC's arguments, and writes nothing but counters. A request to the policy, such as a
- * connection to an endpoint, is queued as a task of the policy. Every RPC makes a pick: while the endpoint that it looks
- * at first is READY and within its bound of loads, a pick must not walk over endpoints. Loop thread only. */
+ * connection to an endpoint, is queued as a task of the policy. Every RPC makes a pick: while the endpoint that it
+ * looks at first is READY and within its bound of loads, a pick must not walk over endpoints. Loop thread only. */
 #ifndef TC_LB_PICKER_H
 #define TC_LB_PICKER_H
 

@@ -126,8 +126,8 @@ struct tc_lb_factory {
     /* Returns a new policy, never NULL, which ops->shutdown ends. `helper` outlives it. May report from inside. */
     struct tc_lb_policy *(*create)(const struct tc_lb_factory *factory, struct tc_lb_helper *helper);
     /* Parses the JSON object that configures the policy in a service config. Returns a config with one reference; adds
-     * errors and returns NULL if there are any. `depth` counts nested policies: 16 at most (A52), which tc_lb_parse_list
-     * checks. */
+     * errors and returns NULL if there are any. `depth` counts nested policies: 16 at most (A52), which
+     * tc_lb_parse_list checks. */
     struct tc_lb_config *(*parse_config)(const struct tc_lb_factory *factory, const json_t *json,
                                          const struct tc_lb_registry *registry, unsigned depth,
                                          struct tc_validation_errors *errors);

@@ -16,8 +16,8 @@ struct tc_session {
     /* The addresses of the endpoint that the last pick chose, the one in use first: "1.1.1.1:1,2.2.2.2:2". Empty: the
      * last pick that passed xds_override_host chose no endpoint that it knows, or none has passed it. */
     struct tc_slice picked;
-    /* Why the last pick did not follow the cookie, or the filter could not read it; static text. NULL: the pick followed
-     * the cookie, or there is none. */
+    /* Why the last pick did not follow the cookie, or the filter could not read it; static text. NULL: the pick
+     * followed the cookie, or there is none. */
     const char *passed_over;
 };
 

@@ -218,7 +218,8 @@ static __attribute__((noinline)) void hash_any(struct tc_slice key, uint32_t fir
     memset(text + key.len, 0, SUFFIX);
     text[key.len] = '_';
     size_t len = 0;
-    /* The state before the digits, for all numbers of as many digits; `at` is NULL if a stripe reaches into the digits. */
+    /* The state before the digits, for all numbers of as many digits; `at` is NULL if a stripe reaches into the
+     * digits. */
     struct state common = {0};
     while (n > 0) {
         unsigned digit = first % 10, run = TC_MIN(10 - digit, n);

@@ -35,8 +35,9 @@ struct tc_ring {
     void (*release)(struct tc_ring *r); /* called by the last unref instead of a free */
 };
 
-/* Allocates a ring of that size with one reference. Copies the counts and sets the padding; the caller fills in entries,
- * index and `ties`. The index has as many buckets as that of `like` (may be NULL) if that is about the right number. */
+/* Allocates a ring of that size with one reference. Copies the counts and sets the padding; the caller fills in
+ * entries, index and `ties`. The index has as many buckets as that of `like` (may be NULL) if that is about the right
+ * number. */
 struct tc_ring *tc_ring_alloc(uint32_t size, const uint32_t *counts, size_t n, const struct tc_ring *like);
 /* Allocates a table (maglev.h) with that number of slots and one reference. The caller fills in the items of the slots
  * and the counts, which are 0, and then calls tc_ring_count_absent. */

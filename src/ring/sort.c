@@ -283,9 +283,9 @@ static __attribute__((noinline)) bool sorted_mend(const struct sorted *to, size_
 }
 
 /* Sorts the n entries of a group as single numbers: the hash without the `skip` bits that all share, with the entry's
- * number instead of its last bits. On return `starts` holds where each slot ends, whatever is returned. Returns false if
- * two hashes differ in their last bits alone, or not at all, since the numbers do not show then which one is first; and
- * if the hashes are so uneven that mending takes more than its budget of moves. */
+ * number instead of its last bits. On return `starts` holds where each slot ends, whatever is returned. Returns false
+ * if two hashes differ in their last bits alone, or not at all, since the numbers do not show then which one is first;
+ * and if the hashes are so uneven that mending takes more than its budget of moves. */
 static bool group_sort(const uint64_t *hash, const uint32_t *item, const struct sorted *to, size_t n, unsigned skip,
                        unsigned slot_bits, uint16_t *starts)
 {

@@ -30,8 +30,9 @@ struct tc_ring_sort {
 void tc_ring_sort_init(struct tc_ring_sort *s, uint32_t n);
 /* Hashes and adds the parts' entries. */
 void tc_ring_sort_keys(struct tc_ring_sort *s, const struct tc_ring_part *parts, size_t n);
-/* The two halves of tc_ring_sort_keys: tc_ring_sort_room returns where to write the hashes of the next entries, of which
- * there may be at most *most. tc_ring_sort_add takes these hashes as those of the parts' entries, in their order. */
+/* The two halves of tc_ring_sort_keys: tc_ring_sort_room returns where to write the hashes of the next entries, of
+ * which there may be at most *most. tc_ring_sort_add takes these hashes as those of the parts' entries, in their
+ * order. */
 uint64_t *tc_ring_sort_room(const struct tc_ring_sort *s, uint32_t *most);
 void tc_ring_sort_add(struct tc_ring_sort *s, const struct tc_ring_part *parts, size_t n);
 /* Writes the n entries out, and frees what `s` holds. index (may be NULL) gets the first entry of each of the

@@ -316,7 +316,8 @@ static void od_shutdown(struct tc_lb_policy *base)
         return;
     tc_timer_stop(&p->timer);
     tc_lb_wrapper_end(&p->wrapper);
-    /* The child released its wrappers. RPCs hold the rest, or a child policy of the application, which releases later. */
+    /* The child released its wrappers. RPCs hold the rest, or a child policy of the application, which releases
+     * later. */
     for (struct tc_wrapped_subchannel *w; (w = tc_wrapped_subchannels_pop(&p->subchannels));)
         subchannel_of(&w->base)->outlier = NULL;
     tc_outlier_set_fini(&p->watched);

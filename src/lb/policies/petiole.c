@@ -186,8 +186,8 @@ static void petiole_forget_children(struct tc_petiole *p)
     tc_list_remove(&p->turn.link);
 }
 
-/* Rebuilds the set after the list of children changed. Keeps the pickers, and the position if the child whose turn it is
- * stays. On entry the endpoint children's `index` still refers to the old set. */
+/* Rebuilds the set after the list of children changed. Keeps the pickers, and the position if the child whose turn it
+ * is stays. On entry the endpoint children's `index` still refers to the old set. */
 static void petiole_replace_set(struct tc_petiole *p)
 {
     struct tc_petiole_set *old = p->set, *set = petiole_set_new(p, (uint32_t)p->n);

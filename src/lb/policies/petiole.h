@@ -78,8 +78,8 @@ struct tc_petiole {
 void tc_petiole_init(struct tc_petiole *p, const struct tc_lb_policy_ops *policy_ops, const struct tc_petiole_ops *ops,
                      const struct tc_lb_factory *factory, struct tc_lb_helper *helper);
 
-/* For the policy's table of operations, or to be called by the policy's own operations. A policy with a config takes the
- * config first, then calls tc_petiole_update, which may shut the policy down. */
+/* For the policy's table of operations, or to be called by the policy's own operations. A policy with a config takes
+ * the config first, then calls tc_petiole_update, which may shut the policy down. */
 struct tc_status tc_petiole_update(struct tc_lb_policy *base, const struct tc_lb_update *update);
 void tc_petiole_exit_idle(struct tc_lb_policy *base);
 void tc_petiole_reset_backoff(struct tc_lb_policy *base);

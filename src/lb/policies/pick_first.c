@@ -7,12 +7,12 @@
  *   READY               uses `selected`. When its connection is lost: IDLE; or CONNECTING, where the subchannel did
  *                       not become IDLE (A105).
  *   TRANSIENT_FAILURE   the pass is done and every address failed. Each address is tried again whenever its own
- *                       backoff is over. The state sticks until one is READY (A62). Also: there are no addresses, or the
- *                       endpoint of `selected` is unfit (below a petiole policy); it keeps its connection.
+ *                       backoff is over. The state sticks until one is READY (A62). Also: there are no addresses, or
+ *                       the endpoint of `selected` is unfit (below a petiole policy); it keeps its connection.
  *
- * The picker of IDLE, CONNECTING and READY points back to the policy (its `owner`): to ask for a connection in IDLE, and
- * to name the attempt that a traced pick waits for. The policy points to it (`published`), and detaches it before each
- * report and before it releases the selected subchannel. In READY a pick reads the picker alone.
+ * The picker of IDLE, CONNECTING and READY points back to the policy (its `owner`): to ask for a connection in IDLE,
+ * and to name the attempt that a traced pick waits for. The policy points to it (`published`), and detaches it before
+ * each report and before it releases the selected subchannel. In READY a pick reads the picker alone.
  *
  * A new list keeps the subchannels of addresses whose endpoint is the same in what a subchannel depends on. If that has
  * changed for the selected address, `renewed` connects the address again beside the old connection and takes over once
@@ -351,8 +351,8 @@ static void pf_address_failed(struct pick_first *p, struct pf_address *s, const 
     }
 }
 
-/* Gives up the second connection to the selected address. The selected address takes over the second one's endpoint, for
- * which its next connection is made. */
+/* Gives up the second connection to the selected address. The selected address takes over the second one's endpoint,
+ * for which its next connection is made. */
 static void pf_renewed_drop(struct pick_first *p)
 {
     struct pf_address *s = p->renewed;

@@ -344,8 +344,8 @@ static struct priority_child *priority_activate(struct priority *p, uint32_t i)
     return p->at[i];
 }
 
-/* A56's algorithm: returns the child to serve from. Each round either returns or makes a child that fails at once and so
- * is not a candidate. */
+/* A56's algorithm: returns the child to serve from. Each round either returns or makes a child that fails at once and
+ * so is not a candidate. */
 static struct priority_child *priority_choose(struct priority *p)
 {
     uint32_t i, last = (uint32_t)p->config->n - 1;

@@ -197,8 +197,8 @@ static void on_publish_task(struct tc_task *task)
     wt_publish(TC_CONTAINER_OF(task, struct weighted_target, publish_task));
 }
 
-/* Publishes at once if the policy's state has changed, else by a task. Idempotent; called last in a child's event, since
- * the parent may shut the policy down. */
+/* Publishes at once if the policy's state has changed, else by a task. Idempotent; called last in a child's event,
+ * since the parent may shut the policy down. */
 static void wt_reconcile(struct weighted_target *wt)
 {
     if (target_table_state(wt->table) != wt->state)

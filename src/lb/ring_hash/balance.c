@@ -5,8 +5,8 @@
  *     load          = RPCs of the endpoint / slots; an endpoint takes an RPC up to a load of 1, and may reach slots + 1
  *
  * The walk of an RPC whose endpoint is loaded beyond that is a shuffle of the list by the numbers of mt19937, with the
- * low 32 bits of the hash as seed: RPCs of one key overflow to the same endpoints in the same order. The shuffle is made
- * as far as it is needed, and undone.
+ * low 32 bits of the hash as seed: RPCs of one key overflow to the same endpoints in the same order. The shuffle is
+ * made as far as it is needed, and undone.
  *
  * Envoy's list holds healthy endpoints. Here endpoints in TRANSIENT_FAILURE count as absent: an endpoint's part of the
  * weight is its part among the others. An RPC without a hash, which waits for no connection, has the READY endpoints

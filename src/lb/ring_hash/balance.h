@@ -10,8 +10,8 @@
  * over the count that it had there. The set must have its ring, and its endpoints their states. Does nothing for other
  * sets. */
 void tc_rh_balance_start(struct tc_rh_set *set, const struct tc_rh_set *old, const uint32_t *was);
-/* Returns the endpoint that takes an RPC with this hash whose walk over the ring ended at endpoint i. That is i, unless i
- * is loaded beyond its bound. Then a second walk, whose order depends on the hash and the list alone, gives the first
+/* Returns the endpoint that takes an RPC with this hash whose walk over the ring ended at endpoint i. That is i, unless
+ * i is loaded beyond its bound. Then a second walk, whose order depends on the hash and the list alone, gives the first
  * endpoint within its bound, or the one with the least load. Endpoints in TRANSIENT_FAILURE and without an entry are
  * left out; with `ready`, all that are not READY. The set must have `balance`. */
 uint32_t tc_rh_balance_choose(const struct tc_rh_set *set, uint32_t i, uint64_t hash, bool ready);

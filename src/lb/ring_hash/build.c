@@ -47,8 +47,8 @@ static struct tc_ring_item *build_items_of(const struct tc_rh_set *set, const bo
     return items;
 }
 
-/* Makes the items of the old ring. Endpoints that the new set has, too, share the item with the new ring (an update reads
- * no old weight). An endpoint whose key may have changed becomes TC_RING_ADDED in `from`. */
+/* Makes the items of the old ring. Endpoints that the new set has, too, share the item with the new ring (an update
+ * reads no old weight). An endpoint whose key may have changed becomes TC_RING_ADDED in `from`. */
 static struct tc_ring_item *build_old_items_of(const struct tc_rh_set *old, const struct tc_rh_set *set,
                                                const struct tc_ring_item *items, uint32_t *from, struct tc_buf *text)
 {

@@ -8,9 +8,9 @@
 /* Everything that a ring is made of, without a pointer into a set. */
 struct tc_rh_build;
 
-/* Prepares the look-up over the set's endpoints. A ring is prepared as an update of the ring of `old`, the set that this
- * set replaces (NULL: none). from[i]: where endpoint i is in `old`, TC_RING_ADDED if it is new. Only this call reads
- * the sets. `cap` bounds rings. */
+/* Prepares the look-up over the set's endpoints. A ring is prepared as an update of the ring of `old`, the set that
+ * this set replaces (NULL: none). from[i]: where endpoint i is in `old`, TC_RING_ADDED if it is new. Only this call
+ * reads the sets. `cap` bounds rings. */
 struct tc_rh_build *tc_rh_build_new(const struct tc_rh_set *set, const struct tc_rh_set *old, const uint32_t *from,
                                     uint32_t cap);
 /* NULL is allowed. Any thread. */

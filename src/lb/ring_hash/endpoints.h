@@ -69,8 +69,8 @@ void tc_rh_set_unref(struct tc_rh_set *set);
 void tc_rh_set_add(struct tc_rh_set *set, struct tc_endpoint *endpoint, uint64_t weight);
 /* Gives the set its ring, of which it takes over a reference. All endpoints must still be IDLE. */
 void tc_rh_set_take_ring(struct tc_rh_set *set, struct tc_ring *ring);
-/* Gives endpoint i, which was `from` in another set, its child, state and picker. `from` loses the child and keeps state
- * and picker. Sets `changed` if the child must get a new endpoint. Endpoint i must be on the ring. */
+/* Gives endpoint i, which was `from` in another set, its child, state and picker. `from` loses the child and keeps
+ * state and picker. Sets `changed` if the child must get a new endpoint. Endpoint i must be on the ring. */
 void tc_rh_set_move(struct tc_rh_set *set, uint32_t i, struct tc_rh_endpoint *from);
 
 /* Appends the endpoints of the list to `set`, which has room for them. Endpoints with the same addresses become one,
@@ -82,8 +82,8 @@ void tc_rh_set_merge(struct tc_rh_set *set, const struct tc_rh_set *old, const s
  * a locality has its part of the sum of localities' weights, which its endpoints divide among themselves; endpoints of
  * one locality must be next to one another. */
 void tc_rh_set_weights(const struct tc_rh_set *set, double *weights);
-/* Sets each part in balance->serving to 1 if all endpoints are in it: the sum has rounding errors, with which picks would
- * not be Envoy's. */
+/* Sets each part in balance->serving to 1 if all endpoints are in it: the sum has rounding errors, with which picks
+ * would not be Envoy's. */
 void tc_rh_set_round_serving(struct tc_rh_set *set);
 /* Returns a picker over the set, of which it takes a reference. The set must have its ring. */
 struct tc_picker *tc_rh_picker_new(struct tc_rh_set *set);

@@ -47,8 +47,9 @@ static void set_merge_by_maps(struct tc_rh_set *set, const struct tc_rh_set *old
 
 /* --- the common case: the same objects in the same order, except a few --- */
 
-/* Sets places[i] to the index in `old` of the object list->at[i], or to TC_RING_ADDED if list->at[i] is a stranger: `old`
- * does not have the object behind the last one that was found. Returns false if there are more than STRANGERS_MAX. */
+/* Sets places[i] to the index in `old` of the object list->at[i], or to TC_RING_ADDED if list->at[i] is a stranger:
+ * `old` does not have the object behind the last one that was found. Returns false if there are more than
+ * STRANGERS_MAX. */
 static bool set_find_places(const struct tc_rh_set *old, const struct tc_endpoints *list, uint32_t *places)
 {
     uint32_t next = 0;

@@ -145,8 +145,8 @@ static enum tc_pick_kind rh_pick_walk(struct tc_rh_set *set, uint64_t hash, uint
     return rh_pick_fail(set, first, args, out);
 }
 
-/* A76: the first READY endpoint from `first` on, a random place, takes the RPC. One IDLE endpoint on the way is connected,
- * unless one is connecting already. */
+/* A76: the first READY endpoint from `first` on, a random place, takes the RPC. One IDLE endpoint on the way is
+ * connected, unless one is connecting already. */
 static enum tc_pick_kind rh_pick_walk_random(struct tc_rh_set *set, uint64_t hash, uint32_t first,
                                              const struct tc_pick_args *args, struct tc_pick *out)
 {

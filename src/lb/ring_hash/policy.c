@@ -31,8 +31,8 @@
 
 enum { INLINE_ENTRIES = 32768 }; /* of the largest ring that is built on the loop's thread: half a millisecond */
 
-/* An update on its way to become the policy's set. While the background thread builds the update's ring, that thread owns
- * the struct; `mail` brings it back. */
+/* An update on its way to become the policy's set. While the background thread builds the update's ring, that thread
+ * owns the struct; `mail` brings it back. */
 struct rh_pending {
     struct tc_job job;
     struct tc_mail mail;
@@ -107,8 +107,8 @@ static void rh_connect_any(struct tc_ring_hash *rh)
     rh->busy = false;
 }
 
-/* Connects an endpoint if no pick will ask for one, and publishes. The last thing that an event does, when its states are
- * complete: the parent may shut the policy down. */
+/* Connects an endpoint if no pick will ask for one, and publishes. The last thing that an event does, when its states
+ * are complete: the parent may shut the policy down. */
 static void rh_reconcile(struct tc_ring_hash *rh)
 {
     if (rh->busy || !rh->set)

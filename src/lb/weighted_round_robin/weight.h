@@ -15,11 +15,12 @@ struct tc_wrr_weight {
 
 struct tc_wrr_weight *tc_wrr_weight_new(void);
 void tc_wrr_weight_unref(struct tc_wrr_weight *w);
-/* Takes a report. A report that is malformed, or gives no finite weight of at least TC_WRR_WEIGHT_MIN, changes nothing. */
+/* Takes a report. A report that is malformed, or gives no finite weight of at least TC_WRR_WEIGHT_MIN, changes
+ * nothing. */
 void tc_wrr_weight_report(struct tc_wrr_weight *w, const struct tc_wrr_config *config, struct tc_slice report,
                           uint64_t now_ns);
-/* Returns the weight; 0 while it cannot be used: there was no report, the last one has expired (which begins the blackout
- * period again), or the blackout period is not over. */
+/* Returns the weight; 0 while it cannot be used: there was no report, the last one has expired (which begins the
+ * blackout period again), or the blackout period is not over. */
 float tc_wrr_weight_get(struct tc_wrr_weight *w, const struct tc_wrr_config *config, uint64_t now_ns);
 
 #endif

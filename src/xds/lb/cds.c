@@ -4,10 +4,10 @@
  *                          -> for each priority the policy that the cluster asks for
  *   an aggregate cluster   priority -> a cds for each leaf cluster
  *
- * An update does nothing if a leaf cluster is the same object as in the last XdsConfig (of an aggregate the leaf clusters
- * may have changed). Otherwise it builds the tree of endpoint lists (eds_tree) and the config of the child. Both keep
- * what did not change: the same lists by pointer, and the last config if the new one is equal, so that the policies
- * below notice little.
+ * An update does nothing if a leaf cluster is the same object as in the last XdsConfig (of an aggregate the leaf
+ * clusters may have changed). Otherwise it builds the tree of endpoint lists (eds_tree) and the config of the child.
+ * Both keep what did not change: the same lists by pointer, and the last config if the new one is equal, so that the
+ * policies below notice little.
  *
  * The cluster's TLS (A29) is applied where subchannels of the child pass. A change of the cluster's TLS makes the child
  * new (tc_graceful_switch_renew), since its connections no longer have the security that the cluster asks for;
@@ -203,8 +203,8 @@ static struct tc_lb_config *endpoint_cluster_config(const struct cds *p, const s
     return config;
 }
 
-/* Returns the config for the child, a reference, or NULL with *why. Updates the tree. `override`: the policy to use instead
- * of the one that the cluster asks for, or NULL. */
+/* Returns the config for the child, a reference, or NULL with *why. Updates the tree. `override`: the policy to use
+ * instead of the one that the cluster asks for, or NULL. */
 static struct tc_lb_config *cds_child_config(struct cds *p, struct tc_cluster_config *c, struct tc_lb_config *override,
                                              struct tc_status *why)
 {

@@ -4,8 +4,8 @@
  * limit of concurrent RPCs over all channels of the process), the child's pick; then trackers are added for the
  * breaker's counter and the load report (A27).
  *
- * The limits are one counted object, made when the cluster's data change. Pickers and RPCs in flight keep the object that
- * they started with. A cluster that drops everything is READY, endpoints or not. */
+ * The limits are one counted object, made when the cluster's data change. Pickers and RPCs in flight keep the object
+ * that they started with. A cluster that drops everything is READY, endpoints or not. */
 #include "xds/lb/policies.h"
 
 #include "base/json.h"
@@ -194,8 +194,8 @@ static void rewrite_authority(const struct tc_pick_args *args, struct tc_pick *o
         args->trace->authority = out->authority;
 }
 
-/* Replaces the hash that the route's policies gave by the hash of the cluster's own policies, or by a random one if these
- * give none. */
+/* Replaces the hash that the route's policies gave by the hash of the cluster's own policies, or by a random one if
+ * these give none. */
 static struct tc_pick_args rehash(const struct tc_cluster *cluster, const struct tc_pick_args *args)
 {
     struct tc_pick_args own = *args;

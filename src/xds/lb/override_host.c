@@ -6,8 +6,8 @@
  *   base.on_state is NULL is the policy's own: created for a session that the child has no subchannel for
  *   (policy_on_want), or adopted when the child released a subchannel that sessions use (subchannel_release).
  * - A pick of an RPC with a cookie looks the cookie's addresses up and takes the best entry: READY before IDLE before
- *   CONNECTING before one without a subchannel. READY completes the pick. Any other queues the pick, and is connected by
- *   `want_task` unless it is CONNECTING. Without an entry to take the child picks.
+ *   CONNECTING before one without a subchannel. READY completes the pick. Any other queues the pick, and is connected
+ *   by `want_task` unless it is CONNECTING. Without an entry to take the child picks.
  * - An entry that a queued pick waits for is `awaited`: its next change publishes a new picker, which ends the wait.
  * - The timer ends the policy's own subchannels that no session used for idle_timeout.
  *
@@ -303,8 +303,8 @@ static void policy_take_endpoints(struct oh_policy *p, struct tc_endpoints *endp
 
 /* --- sweep --- */
 
-/* A75: the first sweep is after idle_timeout, the next when the policy's own subchannel that is unused for longest is due,
- * but not within TC_OVERRIDE_SWEEP_MIN_MS of the last. */
+/* A75: the first sweep is after idle_timeout, the next when the policy's own subchannel that is unused for longest is
+ * due, but not within TC_OVERRIDE_SWEEP_MIN_MS of the last. */
 static void policy_set_timer(struct oh_policy *p)
 {
     uint64_t now = policy_now_ms(p), timeout = p->settings.idle_timeout_ms, wait = timeout;

@@ -1,5 +1,5 @@
-/* xds_override_host (A55 as changed by A60, A61 and A75): sends the RPCs of a session to the endpoint that the session's
- * cookie names, wherever in the cluster the endpoint is, and leaves all other RPCs to its child.
+/* xds_override_host (A55 as changed by A60, A61 and A75): sends the RPCs of a session to the endpoint that the
+ * session's cookie names, wherever in the cluster the endpoint is, and leaves all other RPCs to its child.
  *
  * A session may need a subchannel that the child does not hold: its endpoint is in a priority that is not in use, or is
  * draining, or the child has released the subchannel. The policy holds such a subchannel itself until no session has

@@ -1,6 +1,6 @@
-/* Each list of endpoints gets a new set; entries whose address is in the new list move to the new set with everything that
- * is known of them, and the others are freed. Endpoints of the root (draining ones) come before those of priorities, so an
- * address that is in both is the draining one's. */
+/* Each list of endpoints gets a new set; entries whose address is in the new list move to the new set with everything
+ * that is known of them, and the others are freed. Endpoints of the root (draining ones) come before those of
+ * priorities, so an address that is in both is the draining one's. */
 #include "xds/lb/override_host_map.h"
 
 #include "base/mem.h"

@@ -71,8 +71,8 @@ static size_t take_metrics(struct tc_load_locality *l, struct tc_arena *arena, n
     return n;
 }
 
-/* Makes the message of an address, which `text` has as tc_addr_format wrote it. The message of an address that is neither
- * IP nor a Unix socket is left empty. */
+/* Makes the message of an address, which `text` has as tc_addr_format wrote it. The message of an address that is
+ * neither IP nor a Unix socket is left empty. */
 static Envoy__Config__Core__V3__Address *make_address(struct tc_slice text, struct tc_arena *arena)
 {
     struct tc_addr addr;

@@ -66,8 +66,8 @@ struct tc_load_cluster {
     bool by_endpoint;                     /* RPCs are to be counted by endpoint */
 };
 
-/* Returns an empty store. Calls `on_users` (may be NULL) when the first cluster comes into use and when the last one goes
- * out of use. */
+/* Returns an empty store. Calls `on_users` (may be NULL) when the first cluster comes into use and when the last one
+ * goes out of use. */
 struct tc_load_store *tc_load_store_new(void (*on_users)(void *arg), void *arg);
 /* Frees the store. Clusters with references stay; their counts go nowhere. */
 void tc_load_store_free(struct tc_load_store *s);
@@ -75,8 +75,8 @@ void tc_load_store_free(struct tc_load_store *s);
 bool tc_load_store_in_use(const struct tc_load_store *s);
 /* Decides whether RPCs that start from now on are counted by endpoint, here and on other loops. */
 void tc_load_store_by_endpoint(struct tc_load_store *s, bool by_endpoint);
-/* Sets on_use, called for each cluster that gets its first user (`used`), and for each that has lost its last. The counts
- * of the latter can still be taken (but see MAX_IDLE_CLUSTERS of load_store.c). */
+/* Sets on_use, called for each cluster that gets its first user (`used`), and for each that has lost its last. The
+ * counts of the latter can still be taken (but see MAX_IDLE_CLUSTERS of load_store.c). */
 void tc_load_store_on_use(struct tc_load_store *s,
                           void (*on_use)(void *arg, const struct tc_load_cluster *cluster, bool used), void *arg);
 
@@ -131,8 +131,8 @@ struct tc_load_locality *tc_load_endpoint_get(struct tc_load_cluster *c, struct 
 void tc_load_locality_started(struct tc_load_locality *l);
 /* Counts the end of an RPC. */
 void tc_load_locality_finished(struct tc_load_locality *l, bool success);
-/* Undoes the start of an RPC that never began. If a report has had all starts so far, which nothing can take back, the RPC
- * counts as failed. */
+/* Undoes the start of an RPC that never began. If a report has had all starts so far, which nothing can take back, the
+ * RPC counts as failed. */
 void tc_load_locality_revoked(struct tc_load_locality *l);
 /* Adds the sum of some RPCs' values of a metric. Leaves out a sum that is not finite, and metrics beyond 256 in one
  * locality and beyond 16 for one endpoint. Endpoints have metrics by name alone. */
@@ -152,8 +152,8 @@ struct tc_load_filter {
     const struct tc_load_name *names; /* unless `all`: the table of the clusters' names */
 };
 
-/* Takes the counts since the last report out, as ClusterStats in the arena, and returns their number. They point into the
- * store, until tc_load_store_settle, which must follow before the next report is taken. Leaves out clusters and
+/* Takes the counts since the last report out, as ClusterStats in the arena, and returns their number. They point into
+ * the store, until tc_load_store_settle, which must follow before the next report is taken. Leaves out clusters and
  * localities without counts. Drops clusters that have no user and that the filter does not name, with their counts. */
 size_t tc_load_store_take(struct tc_load_store *s, const struct tc_load_filter *filter, uint64_t now_ns,
                           struct tc_arena *arena, Envoy__Config__Endpoint__V3__ClusterStats ***out);
