@@ -21,9 +21,9 @@ static void table_seed_draw(void)
     table_seed = tc_rng_u64(&rng);
 }
 
-unsigned tc_table_hash(const void *data, size_t len)
+uint64_t tc_table_hash(const void *data, size_t len)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, table_seed_draw);
-    return (unsigned)tc_xxh64_seeded(data, len, table_seed);
+    return tc_xxh64_seeded(data, len, table_seed);
 }

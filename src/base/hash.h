@@ -16,7 +16,8 @@ static inline uint64_t tc_xxh64_slice(struct tc_slice s)
     return tc_xxh64(s.data, s.len);
 }
 
-/* For hash tables alone: the seed is drawn at random, once in a process. */
-unsigned tc_table_hash(const void *data, size_t len);
+/* For hash tables alone: the seed is drawn at random, once in a process, so that nobody outside can choose keys of one
+ * hash. (With a seed that is known, XXH64 lets anybody compute such keys.) */
+uint64_t tc_table_hash(const void *data, size_t len);
 
 #endif

@@ -8,7 +8,7 @@
 #include "base/mem.h"
 
 #ifndef HASH_FUNCTION
-#define HASH_FUNCTION(key, len, hash) ((hash) = tc_table_hash((key), (len)))
+#define HASH_FUNCTION(key, len, hash) ((hash) = (unsigned)tc_table_hash((key), (len)))
 #endif
 #define uthash_malloc(size) tc_malloc(size)
 #define uthash_free(ptr, size) tc_free(ptr)

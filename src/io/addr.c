@@ -229,6 +229,7 @@ bool tc_addr_eq(const struct tc_addr *a, const struct tc_addr *b)
 uint64_t tc_addr_hash(const struct tc_addr *a)
 {
     unsigned char key[2 + 4 + 16];
+    struct tc_slice path = tc_rstr_slice(a->unix_path);
     size_t n = 0;
     switch (tc_addr_family(a)) {
     case AF_INET:
@@ -254,9 +255,9 @@ uint64_t tc_addr_hash(const struct tc_addr *a)
         n = sizeof(a->sa.fd.number);
         break;
     default:
-        return tc_xxh64_slice(tc_rstr_slice(a->unix_path));
+        return tc_table_hash(path.data, path.len);
     }
-    return tc_xxh64(key, n);
+    return tc_table_hash(key, n);
 }
 
 static void addr_format_in6(const struct sockaddr_in6 *in6, struct tc_buf *out)

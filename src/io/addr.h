@@ -56,6 +56,7 @@ const struct sockaddr *tc_addr_sockaddr(const struct tc_addr *a, struct sockaddr
 struct tc_addr tc_addr_ref(const struct tc_addr *a);
 void tc_addr_fini(struct tc_addr *a);
 bool tc_addr_eq(const struct tc_addr *a, const struct tc_addr *b);
+/* Returns a hash for hash tables alone (tc_table_hash): nobody outside can choose addresses of one hash. */
 uint64_t tc_addr_hash(const struct tc_addr *a);
 void tc_addr_format(const struct tc_addr *a, struct tc_buf *out);
 char *tc_addr_text(const struct tc_addr *a); /* freed with tc_free */

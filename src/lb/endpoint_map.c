@@ -1,8 +1,7 @@
 /* Open addressing with linear probing. At most half of the slots are ever taken, so that a probe ends.
  *
- * Addresses come from outside, and tc_endpoint_addrs_hash has no secret. The slot is therefore taken from hash * mixer,
- * and `mixer` from the address of the slots, which differs from map to map. The upper half of the hash is stored: it
- * spares nearly all comparisons of unequal address sets. */
+ * The slot is the lower half of the hash; the upper half is stored, and spares nearly all comparisons of unequal
+ * address sets. Addresses come from outside, but nobody there can choose sets of one hash (tc_addr_hash). */
 #include "lb/endpoint_map.h"
 
 #include "base/mem.h"
@@ -14,7 +13,6 @@ void tc_endpoint_map_init(struct tc_endpoint_map *m, size_t n)
         slots *= 2;
     m->mask = slots - 1;
     m->slots = tc_calloc(slots, sizeof(*m->slots));
-    m->mixer = (uint64_t)(uintptr_t)m->slots * UINT64_C(0x9e3779b97f4a7c15) | 1;
 }
 
 void tc_endpoint_map_fini(struct tc_endpoint_map *m)
@@ -26,7 +24,7 @@ void tc_endpoint_map_fini(struct tc_endpoint_map *m)
 /* Returns the slot of the endpoint, or the free one where it belongs. */
 static size_t endpoint_map_probe(const struct tc_endpoint_map *m, const struct tc_endpoint *e, uint64_t hash)
 {
-    size_t i = (size_t)(hash * m->mixer >> 32) & m->mask;
+    size_t i = (size_t)hash & m->mask;
     while (m->slots[i].endpoint &&
            (m->slots[i].hash != (uint32_t)(hash >> 32) || !tc_endpoint_same_addrs(m->slots[i].endpoint, e)))
         i = (i + 1) & m->mask;

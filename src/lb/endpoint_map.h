@@ -6,8 +6,7 @@
 #include "lb/endpoint.h"
 
 struct tc_endpoint_map {
-    size_t mask;    /* slots - 1; slots is a power of two */
-    uint64_t mixer; /* odd, and differs from map to map: nobody can choose addresses that all collide */
+    size_t mask; /* slots - 1; slots is a power of two */
     struct {
         const struct tc_endpoint *endpoint; /* NULL: free */
         uint32_t hash;

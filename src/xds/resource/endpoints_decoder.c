@@ -368,8 +368,8 @@ static void group_priorities(struct eds_decoder *e, struct tc_eds *eds)
     eds->priorities = priorities;
 }
 
-/* A hash table with open addressing; its slots are places in e->seen, counted from 1. Each table has a random
- * multiplier, so that nobody can choose addresses that all collide. */
+/* A hash table with open addressing; its slots are places in e->seen, counted from 1. Nobody can choose addresses that
+ * all collide (tc_addr_hash). */
 static void check_duplicates(struct eds_decoder *e)
 {
     const struct tc_addr *const *all = e->seen.data;
@@ -377,9 +377,8 @@ static void check_duplicates(struct eds_decoder *e)
     while (slots < e->seen.len * 2)
         slots *= 2;
     uint32_t *table = tc_calloc(slots, sizeof(*table));
-    uint64_t mixer = (uint64_t)(uintptr_t)table * UINT64_C(0x9e3779b97f4a7c15) | 1;
     for (size_t i = 0; i < e->seen.len; i++) {
-        size_t at = (size_t)(tc_addr_hash(all[i]) * mixer >> 32) & (slots - 1);
+        size_t at = (size_t)tc_addr_hash(all[i]) & (slots - 1);
         while (table[at] && !tc_addr_eq(all[table[at] - 1], all[i]))
             at = (at + 1) & (slots - 1);
         if (!table[at]) {

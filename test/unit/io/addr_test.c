@@ -2,7 +2,9 @@
 #include "io/addr.h"
 
 #include <arpa/inet.h>
+#include <endian.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 #include "support/cmocka.h"
 
@@ -199,13 +201,69 @@ static void hosts_of_authorities(void **state)
         assert_true(tc_slice_eq_str(tc_addr_host_of(tc_slice_str(cases[i][0])), cases[i][1]));
 }
 
+/* --- XXH64 with a known seed can be computed backwards --- */
+
+#define P1 UINT64_C(0x9e3779b185ebca87)
+#define P2 UINT64_C(0xc2b2ae3d27d4eb4f)
+#define P4 UINT64_C(0x85ebca77c2b2ae63)
+#define P5 UINT64_C(0x27d4eb2f165667c5)
+
+static uint64_t rotl(uint64_t x, unsigned by)
+{
+    return x << by | x >> (64 - by);
+}
+
+/* Returns the inverse of an odd number modulo 2^64. */
+static uint64_t inverse(uint64_t odd)
+{
+    uint64_t x = odd;
+    for (int bits = 3; bits < 64; bits *= 2)
+        x *= 2 - odd * x;
+    return x;
+}
+
+/* Returns what XXH64 makes of a word before it mixes the word into the state; and the word of that. */
+static uint64_t word_mixed(uint64_t word)
+{
+    return rotl(word * P2, 31) * P1;
+}
+static uint64_t word_of_mixed(uint64_t mixed)
+{
+    return rotl(mixed * inverse(P1), 33) * inverse(P2);
+}
+
+/* Bytes 2 to 9 of each address make up for what bytes 0 and 1 did to the state, so that XXH64 ends with one hash. */
+static void addresses_of_one_plain_hash_differ(void **state)
+{
+    (void)state;
+    enum { N = 64 };
+    unsigned char key[2 + 4 + 16] = {0, 80};
+    struct tc_addr all[N];
+    uint64_t target = 0, plain = 0, words[2];
+    for (unsigned i = 0; i < N; i++) {
+        struct sockaddr_in6 in6 = {.sin6_family = AF_INET6, .sin6_port = htons(80)};
+        key[7] = (unsigned char)i;
+        memcpy(words, key, sizeof(words));
+        uint64_t begin = rotl((P5 + sizeof(key)) ^ word_mixed(le64toh(words[0])), 27) * P1 + P4;
+        target = i ? target : begin;
+        words[1] = htole64(word_of_mixed(begin ^ target));
+        memcpy(key, words, sizeof(words));
+        plain = i ? plain : tc_xxh64(key, sizeof(key));
+        assert_true(tc_xxh64(key, sizeof(key)) == plain);
+        memcpy(&in6.sin6_addr, key + 6, sizeof(in6.sin6_addr));
+        assert_int_equal(tc_addr_from_sockaddr(&all[i], (const struct sockaddr *)&in6, sizeof(in6)), 0);
+        for (unsigned k = 0; k < i; k++)
+            assert_true(tc_addr_hash(&all[k]) != tc_addr_hash(&all[i]));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(texts_are_canonical),    cmocka_unit_test(malformed_texts_are_refused),
         cmocka_unit_test(parts_are_told_apart),   cmocka_unit_test(vsock_and_descriptors),
         cmocka_unit_test(unix_names_have_bounds), cmocka_unit_test(short_sockaddrs_are_refused),
-        cmocka_unit_test(hosts_of_authorities),
+        cmocka_unit_test(hosts_of_authorities),   cmocka_unit_test(addresses_of_one_plain_hash_differ),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
