@@ -192,8 +192,8 @@ TORC_JSON_API char *torc_schema_describe(const torc_schema *schema, const char *
 
 /* Returns JSON of a message with all its fields, to be filled in: default values, one element of each list and map, the
  * first field of each oneof. It is indented by two spaces, and torc_json_to_bytes takes it, where a message lacks no
- * required field. A message within itself, and every message behind the first 64 KiB, is {}; fields behind the first
- * MiB are left out. The caller frees it with torc_free. */
+ * required field. A message within itself, nested more than 32 deep or behind the first 64 KiB is {}; fields behind the
+ * first MiB are left out. The caller frees it with torc_free. */
 TORC_JSON_API char *torc_schema_template(const torc_schema_message *message);
 
 /* --- conversion --- */

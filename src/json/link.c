@@ -31,7 +31,7 @@ static int symbol_compare(const void *a, const void *b)
 }
 
 /* Sorts `all`, of which the first `old` symbols are sorted already. Returns false if two symbols have one name: twice[0]
- * is the earlier one. */
+ * is then the old one, if one of them is. */
 static bool symbols_merge(struct tc_schema_symbols *all, size_t old, struct tc_schema_symbol *twice[2])
 {
     size_t n = all->len - old, high = old;

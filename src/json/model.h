@@ -90,19 +90,19 @@ struct tc_schema_field {
     bool has_json_name;    /* the descriptor gave a json_name other than the name in lowerCamelCase */
     int32_t number;
     uint8_t type; /* enum tc_schema_type, never 0; link.c makes MESSAGE of a map's GROUP */
-    bool repeated, required, packed, extension, proto3_optional;
-    bool explicit_packed; /* the descriptor gives `packed`, and not as the syntax has it without */
-    bool has_presence;    /* false (also for repeated fields): the default value is not told from absence */
+    /* explicit_packed: the descriptor gives `packed`, and it is not the default of the syntax. */
+    bool repeated, required, packed, extension, proto3_optional, explicit_packed;
+    bool has_presence; /* false (also for repeated fields): the default value is not told from absence */
     struct tc_schema_file *file;
-    struct tc_schema_oneof *oneof;             /* NULL: none */
-    const char *type_name, *extendee;          /* full names as in the descriptor, without the dot; NULL: none */
-    struct tc_slice options;                   /* its FieldOptions */
-    const char *default_value;                 /* as in the descriptor; NULL: none, or it is not UTF-8 */
-    struct torc_schema_message *scope;         /* in which a field or an extension is written; NULL: the file */
-    struct torc_schema_message *parent;        /* whose field it is; link.c sets that of an extension */
-    const struct torc_schema_message *message; /* of type GROUP and MESSAGE, else NULL; set by link.c */
+    struct tc_schema_oneof *oneof;              /* NULL: none */
+    const char *type_name, *extendee;           /* full names as in the descriptor, without the dot; NULL: none */
+    struct tc_slice options;                    /* its FieldOptions */
+    const char *default_value;                  /* as in the descriptor; NULL: none, or it is not UTF-8 */
+    struct torc_schema_message *scope;          /* in which a field or an extension is written; NULL: the file */
+    struct torc_schema_message *parent;         /* whose field it is; link.c sets that of an extension */
+    const struct torc_schema_message *message;  /* of type GROUP and MESSAGE, else NULL; set by link.c */
     const struct torc_schema_enum *enumeration; /* of type ENUM, else NULL; set by link.c */
-    unsigned index; /* in the parent's by_number; link.c sets it, `map` and `shadowed` */
+    unsigned index;                             /* in the parent's by_number; link.c sets it, `map` and `shadowed` */
     bool map;
     bool shadowed; /* json_name stands for another field, or is "@type": JSON has `name` */
 };
@@ -156,8 +156,8 @@ struct torc_schema_enum {
 };
 
 struct torc_schema_method {
-    const char *name, *path;                  /* "Get", "/shop.Orders/Get" */
-    const char *request_name, *response_name; /* full names, without the dot */
+    const char *name, *path;                              /* "Get", "/shop.Orders/Get" */
+    const char *request_name, *response_name;             /* full names, without the dot */
     const struct torc_schema_message *request, *response; /* set by link.c */
     struct torc_schema_service *service;
     struct tc_slice bytes;

@@ -1,5 +1,8 @@
-/* Integers are not read by way of a double, which is exact up to 2^53 alone. The C library reads doubles in the locale C,
- * and writes them with the decimal point of the process's locale, which is replaced. */
+/* Numbers of JSON.
+ *
+ * tc_number_length knows the grammar; all other readers take text that it has accepted. Integers are not read by way of a
+ * double, which is exact up to 2^53 alone. The C library reads doubles in the locale C, and writes them with the decimal
+ * point of the process's locale, which is replaced. */
 #include "json/number.h"
 
 #include <float.h>
