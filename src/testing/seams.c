@@ -110,7 +110,7 @@ int __wrap_tc_thread_start(struct tc_thread **thread TC_UNUSED, void (*fn)(void 
 
 struct waiting_job {
     struct tc_world_event event; /* the moment at which the job may run */
-    struct tc_link link;         /* among those whose moment has come */
+    struct tc_link link;         /* in ready_jobs, once its moment has come */
     struct tc_job *job;
 };
 
