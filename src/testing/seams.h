@@ -9,7 +9,7 @@
 
 /* Returns whether a background job could run now. */
 bool tc_world_job_ready(void);
-/* Runs the oldest background job whose moment has come, or any at the end of the world. Returns false when there is
+/* Runs the oldest background job whose moment has come, or any once the world has ended. Returns false when there is
  * none. */
 bool tc_world_job_run(void);
 /* Sets how long a background job waits for its thread, below most_ns; 0: not at all. */

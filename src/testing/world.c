@@ -45,11 +45,11 @@ void tc_world_begin(uint64_t seed)
 
 void tc_world_end(void)
 {
+    world.begun = false;
     while (tc_world_job_run()) {
     }
     tc_vec_fini(&world.loops);
     tc_vec_fini(&world.heap);
-    world.begun = false;
 }
 
 bool tc_world_begun(void)
