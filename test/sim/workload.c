@@ -111,7 +111,7 @@ static void step(struct sim_client *c, unsigned number)
 
 /* --- beginning and end --- */
 
-/* Its service is the last, so that the options serve nobody after it in this runtime. */
+/* Sets the target and the options of a channel that hedges. They point to `config`. */
 static void hedged_options(const struct sim_service *s, struct app_channel_options *o, char *config, size_t config_size,
                            char *target, size_t target_size)
 {
@@ -148,10 +148,11 @@ static void client_begin(struct sim_client *c)
         c->runtimes[r] = app_runtime_new(c->domain);
         for (unsigned s = 0; s < c->mesh.n_services; s++) {
             char target[32], config[256];
+            struct app_channel_options own = o;
             snprintf(target, sizeof(target), "xds:///s%u", s);
             if (c->mesh.services[s].hedged)
-                hedged_options(&c->mesh.services[s], &o, config, sizeof(config), target, sizeof(target));
-            c->channels[r][s] = app_channel_new(c->runtimes[r], target, &o);
+                hedged_options(&c->mesh.services[s], &own, config, sizeof(config), target, sizeof(target));
+            c->channels[r][s] = app_channel_new(c->runtimes[r], target, &own);
         }
     }
     app_domain_free(c->domain);
