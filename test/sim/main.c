@@ -20,7 +20,7 @@ static void usage(void)
 {
     fprintf(stderr, "usage: sim --seed N [--steps K] [--skip LIST] [--without FEATURES] [--trace | --detail]\n"
                     "       sim --count M [--from N | --fresh] [--seconds S] [--jobs J] [--steps K] [--digests]\n"
-                    "           [--report]\n");
+                    "           [--report] [--no-shortening]\n");
     exit(2);
 }
 

@@ -34,6 +34,10 @@ static void slot_run(struct slot *slot, const struct sim_run *run)
     snprintf(slot->violation, sizeof(slot->violation), "crash: the process did not come to its end");
     fflush(stdout);
     pid_t child = fork();
+    if (child < 0) {
+        perror("sim: fork");
+        exit(2);
+    }
     if (child != 0) {
         slot->pid = child;
         return;
