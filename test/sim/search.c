@@ -1,8 +1,9 @@
 /* Searching and shortening.
  *
- * A seed runs in a child process: the world can be begun once a process, and a crash is a finding too. A child leaves
- * its finding in a slot of shared memory. Shortening tries, in this order: fewer steps at the end, steps left out
- * (halves, quarters, ..., single ones), features turned off; a shorter run counts when it breaks the same rule. */
+ * A seed runs in a child process: a run leaves its counts and its trace to the process, and a crash is a finding too. A
+ * child leaves its finding in a slot of shared memory. Shortening tries, in this order: fewer steps at the end, steps
+ * left out (halves, quarters, ..., single ones), features turned off; a shorter run counts when it breaks the same
+ * rule. */
 #include "sim/search.h"
 
 #include <stdio.h>

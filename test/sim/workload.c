@@ -3,7 +3,7 @@
  * Each step has random numbers of its own, made of the seed and the step's number, so that a step which is left out
  * changes nothing of what the others want to do. A step makes calls, or does something to the world, and lets time
  * pass. A calm period is longer than ORACLE_SETTLED_MS: the oracle's strict rules apply after one. At the
- * end everything is healed, and every channel must work. */
+ * end of a run without a violation everything is healed, and every channel must work. */
 #include "sim/workload.h"
 
 #include <stdio.h>
@@ -158,7 +158,7 @@ static void client_begin(struct sim_client *c)
     app_domain_free(c->domain);
 }
 
-/* Every channel makes a call to each service: what it needs it has from then on. */
+/* Every channel makes four calls: what they need it has from then on. */
 static void client_warm_up(struct sim_client *c, struct tc_rng *rng)
 {
     for (unsigned i = 0; i < c->n_runtimes * 4; i++)
