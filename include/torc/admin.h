@@ -23,15 +23,19 @@
 extern "C" {
 #endif
 
-/* The xDS resources that the channels of a runtime (NULL: torc_runtime_default; with an xDS domain, of all its
- * runtimes) asked for, as gRFC A40 has it: a serialized envoy.service.status.v3.ClientStatusResponse in *bytes, *size
- * bytes, for torc_free. It has one ClientConfig for each xDS client, with its targets, divided by spaces, the first 16
- * KiB of them, as client_scope (A71), the node as the control plane sees it, and in generic_xds_configs each resource:
- * its client_status (REQUESTED, DOES_NOT_EXIST, ACKED, NACKED, RECEIVED_ERROR, TIMEOUT), the version and the bytes in
- * use as they were received, when that was, and in error_state what is wrong with a later version. without_contents
- * leaves the bytes of the resources out. Waits until the loop has looked; from inside a callback of the runtime it
- * looks at once. TORC_EINVAL, TORC_ECLOSED, TORC_EFORK, TORC_EIO (the default runtime cannot be made); *bytes and *size
- * are untouched then. Any thread. */
+/* Stores which xDS resources the channels of a runtime asked for (gRFC A40): a serialized
+ * envoy.service.status.v3.ClientStatusResponse of *size bytes in *bytes, for torc_free. `runtime` NULL:
+ * torc_runtime_default; for a runtime with an xDS domain, the resources of all runtimes of the domain.
+ *
+ * The message has one ClientConfig for each xDS client: its targets as client_scope (A71; divided by spaces, the first
+ * 16 KiB of them), the node as the control plane sees it, and in generic_xds_configs each resource. A resource has its
+ * client_status (REQUESTED, DOES_NOT_EXIST, ACKED, NACKED, RECEIVED_ERROR, TIMEOUT), the version and the bytes in use
+ * as they were received, when that was, and in error_state what is wrong with a later version. without_contents leaves
+ * the bytes of the resources out.
+ *
+ * Waits until the loop has looked; from inside a callback of the runtime it looks at once. 0; TORC_EINVAL,
+ * TORC_ECLOSED, TORC_EFORK, TORC_EIO (the default runtime cannot be made): *bytes and *size are untouched then. Any
+ * thread. */
 TORC_API int torc_csds_dump(torc_runtime *runtime, bool without_contents, void **bytes, size_t *size);
 
 /* Adds envoy.service.status.v3.ClientStatusDiscoveryService to a server, before torc_server_start: FetchClientStatus

@@ -159,9 +159,9 @@ TORC_API int torc_channel_describe(torc_channel *channel, char **json);
 TORC_API const char *torc_channel_target(const torc_channel *channel);
 
 /* Connection events in their order, for tools: kind is "state", "connect", "connected", "connect_failed", "closed";
- * detail is a state's name or an address, with a reason after it where there is one. Called on the loop's thread, never
- * inside the function that caused the event, so that the application may destroy children of its LB policy there.
- * Strings are borrowed. A channel has one observer; NULL removes it, and events that it was not told of are dropped.
+ * detail is a state's name or an address; reason is "" where there is none. Called on the loop's thread, never inside
+ * the function that caused the event, so that the application may destroy children of its LB policy there. Strings are
+ * borrowed. A channel has one observer; NULL removes it, and events that it was not told of are dropped.
  * The function returns 0, TORC_EINVAL, TORC_EFORK or TORC_ECLOSED. Any thread. */
 typedef void (*torc_channel_event_fn)(const char *kind, const char *detail, const char *reason, void *arg);
 TORC_API int torc_channel_observe(torc_channel *channel, torc_channel_event_fn fn, void *arg);

@@ -219,7 +219,8 @@ TORC_API torc_call_credentials *torc_call_credentials_plugin(const char *type, t
                                                              void (*release)(void *arg), void *arg, torc_error **error);
 /* Answers a request, and frees it; NULL is allowed, a request that was completed is not. With TORC_STATUS_OK the
  * metadata (copied, may be NULL) is added to the RPC; with another code the RPC fails with it and the message (copied,
- * may be NULL). The codes that torc_resolver_report_error does not pass on become INTERNAL here, too. */
+ * may be NULL). The codes that torc_resolver_report_error does not pass on become INTERNAL here, too, and numbers that
+ * are not a code UNKNOWN. Any thread. */
 TORC_API void torc_auth_request_complete(torc_auth_request *request, int code, const char *message,
                                          const torc_metadata *metadata);
 

@@ -9,8 +9,8 @@
  * newest status. The service "" stands for the whole server, and is SERVING from the start. When the server begins to
  * stop (torc_server_stop), all services are NOT_SERVING for good. A Watch is an RPC without an end: while a client
  * keeps one open, torc_server_stop waits for it until its grace is over. The health of a service that was never set is
- * NOT_FOUND for Check, and SERVICE_UNKNOWN for Watch until it is set. All functions may be called on any thread, and do
- * not wait. Source: gRPC doc/health-checking.md. */
+ * NOT_FOUND for Check, and SERVICE_UNKNOWN for Watch until it is set. List of more than 100 services ends with
+ * RESOURCE_EXHAUSTED. No function waits; each may be called on any thread. Source: gRPC doc/health-checking.md. */
 #ifndef TORC_HEALTH_H
 #define TORC_HEALTH_H
 

@@ -120,8 +120,8 @@ struct torc_interceptor {
 
     /* The RPC is over, with this status: exactly once for each interceptor that the RPC had come to (its on_start was
      * called, or would have been), the innermost first, before the application hears of the end. On a server: the
-     * status was written, or the RPC ended otherwise, with the status that says why (0 for an RPC that Torc itself has
-     * answered with an error because a message was malformed or too large); on_cancel may have come before. */
+     * status was written (the handler's, or Torc's own because a message was malformed or too large), or the RPC ended
+     * otherwise, with the status that says why; on_cancel may have come before. */
     void (*on_end)(torc_rpc *rpc, int code, void *state, void *arg);
 
     /* The channel gives the interceptor up, and no hook follows: this function may free `arg`. Called once for each

@@ -91,8 +91,8 @@ TORC_JSON_API void torc_schema_free(torc_schema *schema);
 /* Adds a serialised google.protobuf.FileDescriptorProto, which is copied. Files come in any order: what a file imports
  * may come before or after it. What it defines is found after torc_schema_link. 0, also when the schema has the same
  * file already, byte for byte. An error, and nothing is added: TORC_EINVAL (NULL), TORC_EPARSE (the bytes are not a
- * descriptor; the text names the file and the place), TORC_EEXIST (another file has its name), TORC_EUNSUPPORTED (an
- * edition that is not known), TORC_ELIMIT. */
+ * descriptor; the text names the file and the place), TORC_EEXIST (another file has its name), TORC_EUNSUPPORTED (a
+ * syntax or an edition that is not known), TORC_ELIMIT. */
 TORC_JSON_API int torc_schema_add_file(torc_schema *schema, const void *bytes, size_t size, torc_error **error);
 
 /* Adds the files of a serialised google.protobuf.FileDescriptorSet. The errors of torc_schema_add_file; then none of
@@ -185,15 +185,14 @@ TORC_JSON_API int torc_schema_method_server_streams(const torc_schema_method *me
 
 /* Returns what a name stands for as text of a .proto file: a message, an enum, a service, a method, a field, a oneof, a
  * value of an enum, an extension, or a file ("shop/orders.proto"; where a type has the name too, a name that ends in
- * ".proto" is the file's). Types have their full names. Comments and custom
- * options are left out. The caller frees it with torc_free. NULL with an error: TORC_EINVAL, TORC_ENOTFOUND,
- * TORC_ESTATE (not linked). */
+ * ".proto" is the file's). Types have their full names. Comments and custom options are left out. The caller frees it
+ * with torc_free. NULL with an error: TORC_EINVAL, TORC_ENOTFOUND, TORC_ESTATE (not linked). */
 TORC_JSON_API char *torc_schema_describe(const torc_schema *schema, const char *name, torc_error **error);
 
 /* Returns JSON of a message with all its fields, to be filled in: default values, one element of each list and map, the
  * first field of each oneof. It is indented by two spaces, and torc_json_to_bytes takes it, where a message lacks no
- * required field. A message within itself, nested more than 32 deep or behind the first 64 KiB is {}; fields behind the
- * first MiB are left out. The caller frees it with torc_free. */
+ * required field. A message is {} within itself, more than 32 deep, behind the first 64 KiB, and if it is a message set
+ * of proto2; fields behind the first MiB are left out. The caller frees it with torc_free. */
 TORC_JSON_API char *torc_schema_template(const torc_schema_message *message);
 
 /* --- conversion --- */

@@ -192,8 +192,9 @@ struct torc_lb_factory {
     void (*release)(void *arg);
     /* An RPC ended that torc_lb_pick_watch asked for; not called after `destroy`. What call_arg points to must live
      * until then. Must not call anything but the accessors of `end`, torc_lb_now_ms, torc_lb_set_timer,
-     * torc_lb_request_reresolution and torc_lb_update_state, which takes effect after it has returned; to publish at an
-     * end with code -1 has the RPC picked for again, without end if `pick` returns NULL each time. May be NULL. */
+     * torc_lb_request_reresolution and torc_lb_update_state, which takes effect after it has returned. A policy that
+     * publishes at an end with code -1 has the RPC picked for again: if `pick` returns NULL each time, that never ends.
+     * May be NULL. */
     void (*on_call_end)(void *state, void *call_arg, torc_lb_call_end *end);
     /* The time of torc_lb_set_timer has come (may be NULL). */
     void (*on_timer)(void *state);

@@ -64,8 +64,9 @@ struct torc_log_sink {
  * first. */
 TORC_API void torc_log_set_sink(torc_log_fn fn, void *arg);
 
-/* Sets the process's levels from a specification as TORC_LOG has it. TORC_EINVAL when it names an unknown module or
- * level; then nothing changes. Any thread. */
+/* Sets the process's levels from a specification as TORC_LOG has it; a module that the specification does not name
+ * keeps its level. TORC_EINVAL when `spec` is NULL, or names an unknown module or level; then nothing changes. Any
+ * thread. */
 TORC_API int torc_log_set_levels(const char *spec);
 
 #ifdef __cplusplus

@@ -27,10 +27,10 @@ typedef struct torc_options torc_options;
  * "torc_dialer". Returns NULL with an error that names the kind when it is another (TORC_EINVAL). Any thread. */
 TORC_API torc_options *torc_options_new(const char *kind, torc_error **error);
 
-/* Sets a field from text: a number in decimal ("20000", "-1", "0.5"); a switch as "on", "off" or "default"; a text as
- * it is, copied. NULL: the default. TORC_ENOTFOUND when the struct has no such field, TORC_EINVAL when the text is
- * malformed or out of the field's range, or the field is a pointer: the error names the field, and the field keeps its
- * value. */
+/* Sets a field from text: a number in decimal ("20000", "-1", "0.5"); a switch of type int32_t as "on", "off" or
+ * "default"; a text as it is, copied. NULL: the default. TORC_ENOTFOUND when the struct has no such field, TORC_EINVAL
+ * when the text is malformed or out of the field's range, or the field is a pointer: the error names the field, and the
+ * field keeps its value. */
 TORC_API int torc_options_set(torc_options *options, const char *name, const char *value, torc_error **error);
 
 /* Sets a field that is a pointer: credentials, metadata, lists of factories. The object that it points at must stay

@@ -35,10 +35,10 @@ enum torc_orca_metric {
     TORC_ORCA_APPLICATION = 9,  /* what the application counts as its load; above 1: overloaded */
 };
 
-/* Begins the reports of a server. It has no values yet. min_interval_ms bounds how often a client may have reports out
- * of band; 0: 30000; -1: the service is not added, and reports come with RPCs alone. NULL with an error: TORC_EINVAL
- * (an interval below -1), TORC_EEXIST (the server has reports), and those of torc_server_add_method. The caller frees
- * it, before or after the server.
+/* Begins the reports of a server, which has no values yet. min_interval_ms bounds how often a client may have reports
+ * out of band; 0: 30000; -1: the service is not added, and reports come with RPCs alone. NULL with an error:
+ * TORC_EINVAL (an interval below -1), TORC_EEXIST (the server has reports), and those of torc_server_add_method. The
+ * caller frees it, before or after the server.
  *
  * When the server begins to stop, the streams of the service end with UNAVAILABLE. Limits of "*" and of
  * "xds.service.orca.v3.OpenRcaService" hold for it, but it needs no pool; a request has 4 KiB at most unless they say

@@ -85,7 +85,7 @@ TORC_API const ProtobufCMessage *torc_protobuf_c_detail(const torc_result *resul
 
 /* A method, in constant memory. */
 struct torc_protobuf_c_method {
-    uint64_t size;                              /* sizeof(struct torc_protobuf_c_method), as the code was generated */
+    uint64_t size;                              /* sizeof(struct torc_protobuf_c_method), as compiled */
     void (*version)(void);                      /* torc_stub_v1 */
     const char *path;                           /* "/helloworld.Greeter/SayHello" */
     const ProtobufCMessageDescriptor *request;  /* the type of its requests */
@@ -119,9 +119,9 @@ TORC_API torc_stream *torc_protobuf_c_start(torc_channel *channel, const struct 
                                             const ProtobufCMessage *request, const struct torc_call_options *options,
                                             const struct torc_stream_events *events, void *arg, torc_error **error);
 
-/* torc_stream_send. TORC_EINVAL also for a stream of another method. TORC_EINVAL, TORC_ELIMIT: the request cannot be
- * packed, or there is no memory. The RPC has failed then, and its result says why. TORC_EINVAL for a timeout, flags
- * or a NULL argument: nothing has happened. */
+/* torc_stream_send. TORC_EINVAL, TORC_ELIMIT: the stream is of another method, the request is NULL or cannot be packed,
+ * or there is no memory. The RPC has failed then, and its result says why. TORC_EINVAL for a timeout, flags or a NULL
+ * stream: nothing has happened. */
 TORC_API int torc_protobuf_c_send(torc_stream *stream, const struct torc_protobuf_c_method *method,
                                   const ProtobufCMessage *request, unsigned flags, int64_t timeout_ms);
 
@@ -144,7 +144,7 @@ TORC_API const ProtobufCMessage *torc_protobuf_c_message(torc_stream *stream,
 
 /* How generated code calls the handler of a method, in constant memory. Exactly one of `unary` and `stream` is set. */
 struct torc_protobuf_c_handler {
-    uint64_t size;                               /* sizeof(struct torc_protobuf_c_handler), as the code was generated */
+    uint64_t size;                               /* sizeof(struct torc_protobuf_c_handler), as compiled */
     const struct torc_protobuf_c_method *method; /* the method that it serves */
     uint64_t offset;                             /* of the handler in the service's struct */
 
@@ -181,16 +181,16 @@ TORC_API const ProtobufCMessage *torc_protobuf_c_request(torc_server_call *call,
                                                          const struct torc_protobuf_c_method *method,
                                                          const torc_message *message);
 
-/* torc_server_call_reply, which ends the call. TORC_EINVAL: the response cannot be packed, or the call is of another
- * method, and the RPC ends with INTERNAL. TORC_ELIMIT: the response exceeds a limit or memory is out, and the RPC ends
- * with RESOURCE_EXHAUSTED. TORC_EPARSE: the RPC had failed before, and the response is not sent. TORC_EINVAL for a NULL
- * argument: nothing has happened. */
+/* torc_server_call_reply, which ends the call. TORC_EINVAL: the response is NULL or cannot be packed, or the call is of
+ * another method, and the RPC ends with INTERNAL. TORC_ELIMIT: the response exceeds a limit or memory is out, and the
+ * RPC ends with RESOURCE_EXHAUSTED. TORC_EPARSE: the RPC had failed before, and the response is not sent. TORC_EINVAL
+ * for a NULL call: nothing has happened. */
 TORC_API int torc_protobuf_c_reply(torc_server_call *call, const struct torc_protobuf_c_method *method,
                                    const ProtobufCMessage *response);
 
-/* torc_server_call_send. TORC_EINVAL, TORC_ELIMIT: the response cannot be packed, the call is of another method, or
- * there is no memory. The RPC has failed then: finish the call. TORC_EINVAL for a timeout, flags or a NULL argument:
- * nothing has happened. */
+/* torc_server_call_send. TORC_EINVAL, TORC_ELIMIT: the response is NULL or cannot be packed, the call is of another
+ * method, or there is no memory. The RPC has failed then: finish the call. TORC_EINVAL for a timeout, flags or a NULL
+ * call: nothing has happened. */
 TORC_API int torc_protobuf_c_respond(torc_server_call *call, const struct torc_protobuf_c_method *method,
                                      const ProtobufCMessage *response, unsigned flags, int64_t timeout_ms);
 

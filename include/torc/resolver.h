@@ -53,10 +53,10 @@ typedef struct torc_resolver_listener torc_resolver_listener;
 /* Reports new endpoints, an array of n (may be 0), and optionally a service config (JSON; NULL: none). The `size` of
  * the first endpoint is the distance from one element to the next. TORC_EINVAL for a listener that is NULL, an array
  * that is NULL with n > 0, an address that is not a literal, a weight or size out of range, TORC_EUNSUPPORTED for
- * fields of a newer version, TORC_ECLOSED if the runtime has ended: nothing is reported then, and the log
- * (resolver=warn) has the field that is refused. A service config that is malformed is not an error here: the channel
- * keeps the config of the last report that it could use; until there is such a report, RPCs fail with UNAVAILABLE. Any
- * thread. */
+ * fields of a newer version, TORC_EFORK, TORC_ECLOSED if the runtime has ended: nothing is reported then. The log
+ * (resolver=warn) names an address, a number of addresses or a weight that is refused. A service config that is
+ * malformed is not an error here: the channel keeps the config of the last report that it could use; until there is
+ * such a report, RPCs fail with UNAVAILABLE. Any thread. */
 TORC_API int torc_resolver_report(torc_resolver_listener *listener, const struct torc_endpoint *endpoints, size_t n,
                                   const char *service_config_json);
 /* Reports that resolution failed. RPCs fail with this status unless endpoints were reported before; wait-for-ready ones
@@ -66,7 +66,7 @@ TORC_API int torc_resolver_report(torc_resolver_listener *listener, const struct
  * TORC_ECLOSED if the runtime has ended. Any thread. */
 TORC_API int torc_resolver_report_error(torc_resolver_listener *listener, enum torc_status_code code,
                                         const char *message);
-/* Take and give back a reference, which a thread needs that reports after `stop` may have been called. Any thread. */
+/* Take and give back a reference. A thread that may report after `stop` was called needs one. Any thread. */
 TORC_API void torc_resolver_listener_ref(torc_resolver_listener *listener);
 TORC_API void torc_resolver_listener_unref(torc_resolver_listener *listener);
 

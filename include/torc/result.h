@@ -74,7 +74,7 @@ TORC_API const char *torc_result_peer(const torc_result *result);
 TORC_API uint32_t torc_result_attempts(const torc_result *result);
 
 /* Returns where the RPC went and why, as one JSON object (`torc call --explain` prints it); NULL without the option
- * `explain`. Of torc_explain: where an RPC would go. */
+ * `explain`. The result of torc_explain says where an RPC would go. */
 TORC_API const char *torc_result_explain(const torc_result *result);
 
 /* Stores detail `i` of the failure, counted from 0: the google.protobuf.Any messages of the google.rpc.Status in the

@@ -23,9 +23,9 @@
  * RPCs stay on one of them; handlers, hooks of interceptors and events run on its thread, those of different
  * connections side by side. The first, `runtime`, accepts, and "the thread that drives the loop" is its thread for what
  * concerns the server itself. Limits and counts are of the server: max_connections is divided evenly among the runtimes
- * (below their number, so many are used); beyond unsent_bytes and unread_bytes a runtime gives up RPCs while it holds
- * more than its even part, so that all together hold less than twice the limit. A runtime that is freed takes its
- * connections along, and the others go on; with the first, the server ends.
+ * (if it is below their number, only so many runtimes are used); beyond unsent_bytes and unread_bytes a runtime gives
+ * up RPCs while it holds more than its even part, so that all together hold less than twice the limit. A runtime that
+ * is freed takes its connections along, and the others go on; with the first, the server ends.
  *
  * Who owns a call: the handler gets it, and it is the application's until torc_server_call_reply or
  * torc_server_call_finish, which end every call, whatever became of its RPC. When the RPC is over before (the client
@@ -87,16 +87,16 @@ struct torc_server_options {
                                           65536. One message is always taken */
     int64_t unsent_bytes;           /* of such messages of all calls; 0: 536870912; -1: no limit. Beyond it, RPCs
                                           whose client has taken nothing for 5 s are reset, the longest waiting first;
-                                          if there is none, RPCs of the address that holds the most, there of the
-                                          connection that holds the most, the one that holds the most first */
+                                          if there is none, the RPC that holds the most, of the connection and the
+                                          address that hold the most */
     int64_t max_concurrent_streams; /* RPCs at a time on one connection; 0: 100; at most 2147483647. A client that
                                           opens more, though it has acknowledged the limit, loses the connection
                                           (PROTOCOL_ERROR). Calls that are not finished count as well, also when their
                                           RPCs are over: with so many, RPCs are refused (REFUSED_STREAM) */
     int64_t max_connections;        /* 0: three quarters of the descriptors that the process may have, 64 to 65536;
-                                          -1: no limit. At the limit a connection without RPCs gives way, of the
-                                          address with the most connections, at least as many as the new one's
-                                          address has; if none can, the new one is closed */
+                                          -1: no limit. At the limit a connection without RPCs is closed for the new
+                                          one: one of the address with the most connections, unless the new one's
+                                          address has more. If there is none, the new one is closed */
     int64_t handshake_timeout_ms;   /* from accept until TLS is done and the client has sent its SETTINGS; 0: 20000 */
     int64_t keepalive_time_ms;      /* of silence before a PING; 0: 7200000; -1: never */
     int64_t keepalive_timeout_ms;   /* for the PING's answer, else the connection ends; 0: 20000 */
@@ -189,16 +189,17 @@ struct torc_method_options {
 
 /* Sets the limits of "package.Service/Method", of all methods of "package.Service", or with "*" of all methods; for
  * each method the most exact counts alone. Methods need not be registered before, but must be when torc_server_start is
- * called, which refuses limits of a name that the server does not have; those of one name that "*" answers count as one
- * method. The options are copied. 0, or an error: TORC_EINVAL (server, name, options), TORC_EUNSUPPORTED,
- * TORC_EEXIST (the name has limits), TORC_ESTATE (after torc_server_start), TORC_EFORK, TORC_ECLOSED. */
+ * called, which refuses limits of a name that the server does not have. The methods of one name that the handler of "*"
+ * answers share its limits as one method. The options are copied. 0, or an error: TORC_EINVAL (server, name, options),
+ * TORC_EUNSUPPORTED, TORC_EEXIST (the name has limits), TORC_ESTATE (after torc_server_start), TORC_EFORK,
+ * TORC_ECLOSED. */
 TORC_API int torc_server_limit(torc_server *server, const char *name, const struct torc_method_options *options,
                                torc_error **error);
 
 /* Listens on an address: "127.0.0.1:50051", "[::]:0" (the system chooses the port; an IPv6 wildcard takes IPv4 too
  * where the system does), "unix:/path" (a socket that a dead server left is replaced), "unix-abstract:name", or "fd:3"
- * (a socket that listens already, as systemd passes it; the server owns the descriptor from then on, and does not
- * remove the path of its Unix socket). Names are not resolved. Connections wait in the system's queue until
+ * (a socket that listens already, as systemd passes it; the server owns the descriptor if the function succeeds, and
+ * does not remove the path of its Unix socket). Names are not resolved. Connections wait in the system's queue until
  * torc_server_start; after it, an address may be added at any time.
  *
  * `credentials` say how the connections of this address are secured; they are never implied. For servers are
@@ -229,12 +230,13 @@ TORC_API int torc_server_stop(torc_server *server, int64_t grace_ms);
  * not called. */
 TORC_API int torc_server_stop_async(torc_server *server, int64_t grace_ms, void (*fn)(void *arg), void *arg);
 
-/* Ends everything at once: connections close, RPCs are cancelled, handlers are released. When it returns, no handler
- * runs (but those on a pool, see below) and none will be called. Inside a callback: when this callback and those on the
- * server's other runtimes have returned; but functions of calls return TORC_ECLOSED at once, and torc_server_call_reply
- * sends nothing. Handlers on a pool may go on, and are released after it: torc_pool_free waits for them. Calls that are
- * not finished stay the application's. NULL is allowed, and nothing happens in a child of a fork, nor in a second call
- * while calls that are not finished hold the server; afterwards the handle is gone. */
+/* Ends everything at once: connections close, RPCs are cancelled, handlers are released. When the function returns, no
+ * handler runs (but those on a pool, see below) and none will be called. Inside a callback the function does not wait:
+ * handlers are released when this callback and those on the server's other runtimes have returned, but functions of
+ * calls return TORC_ECLOSED at once, and torc_server_call_reply sends nothing. Handlers on a pool may go on, and are
+ * released when the last has returned: torc_pool_free waits for them. Calls that are not finished stay the
+ * application's. NULL is allowed, and nothing happens in a child of a fork, nor in a second call while calls that are
+ * not finished hold the server; afterwards the handle is gone. */
 TORC_API void torc_server_free(torc_server *server);
 
 /* The counts of a server, of all its runtimes together. Later versions add numbers. */

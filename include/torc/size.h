@@ -12,11 +12,12 @@
  * The fields that a shorter struct of older headers does not have count as zero.
  *
  * Durations and sizes are int64_t, in the unit that ends their name. 0 is the default. -1 is allowed where the field's
- * comment says so, and means there what 0 cannot say. Switches are int32_t: 0 is the default, TORC_ON and TORC_OFF
- * choose. A switch that is off by default is named after what it turns on.
+ * comment says so, and means there what 0 cannot say. Switches are int32_t, but for health_checks of struct
+ * torc_channel_options, which is int64_t: 0 is the default, TORC_ON and TORC_OFF choose. A switch that is off by
+ * default is named after what it turns on.
  *
- * C++ before C++20 has no such initialisers: torc/inline.h has a function for each struct. The headers need C99 or
- * gnu89. */
+ * C++ before C++20 has no such initialisers: torc/inline.h has a function for each struct, but for struct
+ * torc_json_options. The headers need C99 or gnu89. */
 #ifndef TORC_SIZE_H
 #define TORC_SIZE_H
 

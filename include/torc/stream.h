@@ -118,10 +118,10 @@ TORC_API int torc_stream_headers(torc_stream *stream, int64_t timeout_ms, const 
 /* Waits for the end of the RPC and returns its result. KEEPS THE HANDLE: torc_stream_free is still to be called, and
  * the result is the caller's to free, too. (torc_server_call_finish, its namesake on servers, gives its handle up.)
  *
- * Half-closes if that is still to be done, drops messages that come, and waits without a limit: the deadline and
- * torc_stream_cancel end it. Never NULL: a result with an error for a stream that is NULL (TORC_EINVAL), inside a
- * callback before the end (TORC_EDEADLK), and TORC_EFORK. May be called again, and by several threads: each call
- * returns a reference. It does not wait for on_done, or for the
+ * Half-closes if that is still to be done, drops messages that come (but for the one that torc_result_response then
+ * returns), and waits without a limit: the deadline and torc_stream_cancel end it. Never NULL: a result with an error
+ * for a stream that is NULL (TORC_EINVAL), inside a callback before the end (TORC_EDEADLK), and TORC_EFORK. May be
+ * called again, and by several threads: each call returns a reference. It does not wait for on_done, or for the
  * function of torc_unary_async: what their `arg` points at may go after torc_stream_close. */
 TORC_API torc_result *torc_stream_finish(torc_stream *stream);
 
@@ -137,7 +137,7 @@ TORC_API void torc_stream_free(torc_stream *stream);
 /* torc_stream_free that waits: when it returns 0, the last callback of the stream has returned. In a callback of the
  * stream's runtime, the stream's own on_done included, the last callback cannot be waited for: TORC_EDEADLK, and the
  * stream is as it was; torc_stream_free is the function to call there. TORC_EINVAL, and TORC_EFORK in a child of a
- * fork: nothing has happened. TORC_EFORK while the process exits: the RPC is cancelled, and the stream is not freed. */
+ * fork: nothing has happened. TORC_EFORK while the process exits: the stream is not freed. */
 TORC_API int torc_stream_close(torc_stream *stream);
 
 #ifdef __cplusplus

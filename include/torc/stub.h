@@ -28,7 +28,7 @@ TORC_API void torc_stub_v1(void);
 
 /* The description of a .proto file, which the plugin's option `reflection` makes: constant memory of the program. */
 struct torc_stub_file {
-    uint64_t size;            /* sizeof(struct torc_stub_file), as the code was generated */
+    uint64_t size;            /* sizeof(struct torc_stub_file), as compiled */
     void (*version)(void);    /* torc_stub_v1 */
     const char *name;         /* as other files import it, "a/b.proto" */
     const void *descriptor;   /* a serialised google.protobuf.FileDescriptorProto, without comments */

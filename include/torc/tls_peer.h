@@ -75,9 +75,8 @@ TORC_API int torc_tls_peer_name(const torc_tls_peer *peer, size_t i, int32_t *ki
  * the LB policy no longer needs the connection, or the channel or server has ended. Does not wait. NULL is allowed. */
 TORC_API void torc_tls_peer_accept(torc_tls_peer *peer);
 
-/* Ends the connection, and frees the peer. reason: copied, for the status of RPCs, and for a server's log; NULL:
- * none. Does not wait. A NULL
- * peer is allowed. */
+/* Ends the connection, and frees the peer. reason: copied, for the status of RPCs, and for a server's log; NULL: none.
+ * Does not wait. A NULL peer is allowed. */
 TORC_API void torc_tls_peer_refuse(torc_tls_peer *peer, const char *reason);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
 /* Torc: gRPC clients and servers with a proxyless service mesh. This header brings the whole API, but for
- * torc/protobuf_c.h, which needs the headers of protobuf-c, torc/stub.h, which generated code includes, and
+ * torc/protobuf_c.h, which needs the headers of protobuf-c, torc/json.h, whose functions are in libtorc-json, and
  * torc/testing.h, whose functions are in libtorc-testing alone.
  *
  * If a handle or a required argument is NULL, functions that return errors return TORC_EINVAL, functions that return a
@@ -25,7 +25,8 @@
  *
  *     clients        channel.h, call.h (unary RPCs, options of each RPC), stream.h, result.h, connectivity.h
  *     servers        server.h, health.h, reflection.h, orca.h (load reports)
- *     messages       message.h (bytes), protobuf_c.h with arena.h (types), metadata.h
+ *     messages       message.h (bytes), protobuf_c.h with arena.h (generated types), json.h (types from descriptors),
+ *                    metadata.h
  *     security       credentials.h, tls_peer.h (an own check of TLS servers)
  *     failures       error.h (functions), status.h (RPCs), log.h
  *     threads, loops runtime.h; xds_domain.h for several runtimes

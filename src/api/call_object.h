@@ -37,7 +37,7 @@ struct torc_stream {
     torc_stream *next_free;
     pthread_mutex_t mutex;
 
-    struct tc_ref zeroed; /* the first member that the pool zeroes. Counts handle, loop and task (call.c) */
+    struct tc_ref zeroed; /* the pool zeroes from here to the end. Counts handle, loop and task (call.c) */
     enum tc_call_kind kind;
     torc_channel *channel; /* borrowed from core */
     struct tc_task task;

@@ -9,12 +9,13 @@ struct tc_call_pool;
 struct torc_stream;
 
 struct tc_call_pool *tc_call_pool_new(void);
-/* Frees the calls that lie in the pool. */
+/* Frees the pool with the calls that lie in it; none may be in use. */
 void tc_call_pool_free(struct tc_call_pool *p);
 /* Returns the runtime's pool, made with the first call and freed with the runtime. */
 struct tc_call_pool *tc_call_pool_of(torc_runtime *rt);
 /* Returns a call that is zeroed but for its arena (which is empty) and its lock. */
 struct torc_stream *tc_call_pool_get(struct tc_call_pool *p);
+/* Takes back a call that nobody uses any longer; what it held was released before. */
 void tc_call_pool_put(struct tc_call_pool *p, struct torc_stream *call);
 
 #endif

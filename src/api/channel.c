@@ -2,8 +2,8 @@
  * of any thread to it. torc/channel.h has the contract.
  *
  * A request is posted to the channel's loop with a reference to the channel. torc_channel_free posts the channel's own
- * free_task, so that the request cannot fail; torc_channel_state reads the published state and needs no post, unless it
- * is to connect. */
+ * free_task with the handle's reference; if the loop has ended, it gives the reference back itself. torc_channel_state
+ * reads the published state and needs no post, unless it is to connect. */
 #include <torc/channel.h>
 
 #include "api/builtin.h"

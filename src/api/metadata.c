@@ -1,8 +1,8 @@
 /* torc_metadata: what an application sends, and what it receives.
  *
- * Metadata that the application makes has a block for each field. Received metadata is a flat copy in one block: the
- * object, its fields, then the texts. A result's headers and trailers share a block, which the headers own (`inside`
- * marks the other); callbacks see a copy in the call's arena. */
+ * Metadata that the application makes has a block for each field. Received metadata is a flat copy: the object, its
+ * fields, then the texts, in the memory of another owner. The copies of a result's headers and trailers are in the
+ * result's block; callbacks see a copy in the call's arena. */
 #include "api/metadata.h"
 
 #include "base/mem.h"
@@ -18,12 +18,8 @@ torc_metadata *torc_metadata_new(void)
 
 void torc_metadata_free(torc_metadata *m)
 {
-    if (!m || m->inside)
+    if (!m || m->flat)
         return;
-    if (m->flat) {
-        tc_blocks_give(m);
-        return;
-    }
     for (size_t i = 0; i < m->len; i++) {
         const struct tc_metadata_field *f = &m->fields[i];
         if (f->name_len == strlen(SECRET_NAME) && memcmp(f->name, SECRET_NAME, f->name_len) == 0)
@@ -149,13 +145,13 @@ static char *text_put(char **at, struct tc_slice s)
     return out;
 }
 
-static torc_metadata *metadata_fill(void *block, const struct tc_headers *h)
+/* Fills a part of a block, or of an arena, with which the copy is freed. */
+static torc_metadata *metadata_fill(void *part, const struct tc_headers *h)
 {
-    torc_metadata *m = block;
+    torc_metadata *m = part;
     m->fields = (struct tc_metadata_field *)(m + 1);
     m->len = m->cap = h->len;
     m->flat = true;
-    m->inside = false;
     char *at = (char *)(m->fields + h->len);
     for (size_t i = 0; i < h->len; i++) {
         struct tc_metadata_field *f = &m->fields[i];
@@ -167,19 +163,11 @@ static torc_metadata *metadata_fill(void *block, const struct tc_headers *h)
     return m;
 }
 
-/* Fills a part of a larger block, with which it is freed. */
-static const torc_metadata *metadata_fill_inside(void *part, const struct tc_headers *h)
-{
-    torc_metadata *m = metadata_fill(part, h);
-    m->inside = true;
-    return m;
-}
-
 void *tc_metadata_copy_behind(struct tc_blocks *blocks, size_t front, const struct tc_headers *headers,
                               const struct tc_headers *trailers, const torc_metadata **headers_copy,
                               const torc_metadata **trailers_copy)
 {
-    static const torc_metadata none = {.flat = true, .inside = true};
+    static const torc_metadata none = {.flat = true};
     const size_t align = _Alignof(torc_metadata);
     size_t first = headers && headers->len ? (flat_bytes(headers) + align - 1) / align * align : 0;
     size_t second = trailers && trailers->len ? flat_bytes(trailers) : 0;
@@ -189,9 +177,9 @@ void *tc_metadata_copy_behind(struct tc_blocks *blocks, size_t front, const stru
     *headers_copy = headers ? &none : NULL;
     *trailers_copy = trailers ? &none : NULL;
     if (first)
-        *headers_copy = metadata_fill_inside(block + front, headers);
+        *headers_copy = metadata_fill(block + front, headers);
     if (second)
-        *trailers_copy = metadata_fill_inside(block + front + first, trailers);
+        *trailers_copy = metadata_fill(block + front + first, trailers);
     return block;
 }
 

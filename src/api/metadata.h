@@ -17,19 +17,19 @@ struct tc_metadata_field {
 struct torc_metadata {
     struct tc_metadata_field *fields;
     size_t len, cap;
-    bool flat;   /* a copy of received fields in one block (base/blocks.h); nothing is added to it */
-    bool inside; /* in another object's block, or static: torc_metadata_free leaves it alone */
+    bool flat; /* a copy of received fields in another owner's memory: nothing is added to it, and it is not freed */
 };
 
 /* Takes a block with `front` bytes (a multiple of the alignment of pointers), which the caller fills in, and copies of
- * two lists behind them, which live as long as the block. NULL stays NULL. Returns NULL if there is no memory. */
+ * two lists behind them, which live until tc_blocks_give of the block. A list that is NULL has a copy that is NULL.
+ * Returns NULL if there is no memory. */
 void *tc_metadata_copy_behind(struct tc_blocks *blocks, size_t front, const struct tc_headers *headers,
                               const struct tc_headers *trailers, const torc_metadata **headers_copy,
                               const torc_metadata **trailers_copy);
 /* Copies a list into an arena; the copy is not to be freed. Returns NULL for NULL, and when the arena's budget is over.
  */
 torc_metadata *tc_metadata_in_arena(struct tc_arena *arena, const struct tc_headers *headers);
-/* Adds copies of all fields to a list, in its arena. */
+/* Adds copies of all fields to a list, in its arena. Returns 0, or TORC_ELIMIT if the arena's budget is over. */
 int tc_metadata_to_headers(const torc_metadata *m, struct tc_headers *out);
 
 #endif

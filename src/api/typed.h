@@ -21,7 +21,7 @@ struct tc_typed *tc_result_typed(const torc_result *result);
 /* Makes the result keep `mine`, unless another thread was first: `mine` is freed then. Returns what the result
  * keeps. */
 struct tc_typed *tc_result_keep(const torc_result *result, struct tc_typed *mine);
-/* Makes the result a failure with this error. Takes over the error. */
+/* Makes the result a failure with this error, unless the result keeps a struct already. Takes over the error. */
 void tc_result_spoil(const torc_result *result, torc_error *error);
 
 /* tc_result_typed and tc_result_keep of a stream; the struct is freed with the stream's last reference. */
@@ -30,7 +30,7 @@ struct tc_typed *tc_stream_keep(torc_stream *stream, struct tc_typed *mine);
 /* Returns the path that the RPC was begun with, "/package.Service/Method"; the stream's memory. */
 const char *tc_stream_method(const torc_stream *stream);
 /* Cancels the RPC, and makes its result a failure with this error, unless the application has seen the result. The
- * stream must keep a struct. Takes over the error. Any thread. */
+ * first error counts. The stream must keep a struct. Takes over the error. Any thread. */
 void tc_stream_spoil(torc_stream *stream, torc_error *error);
 
 /* torc_stream_receive in two steps, between which a codec reads the message: the stream stays, also when another thread

@@ -315,8 +315,8 @@ static void ads_report_request(struct tc_ads *a, const Envoy__Service__Discovery
     tc_free(names);
 }
 
-/* Takes in a decoded request. The order matters: the observer sees the request before it is judged, a stale nonce
- * changes nothing. */
+/* Takes in a decoded request. The order matters: the observer sees each request that names a type, also one with a
+ * stale nonce, which changes nothing. */
 static struct tc_status ads_on_request(void *arg, const ProtobufCMessage *message)
 {
     struct tc_ads *a = arg;

@@ -28,7 +28,7 @@ struct tc_ads_request {
 };
 
 enum tc_served_state {
-    TC_SERVED_ASKED = 1, /* nothing was sent yet */
+    TC_SERVED_ASKED = 1, /* it was not sent yet */
     TC_SERVED_SENT,      /* the client has not answered yet */
     TC_SERVED_ACKED,
     TC_SERVED_NACKED,
@@ -49,7 +49,7 @@ typedef void (*tc_served_fn)(void *arg, const struct tc_served *served);
 struct tc_ads_events {
     /* Sends one serialised DiscoveryResponse. Responses keep their order. */
     void (*send)(void *arg, struct tc_slice response);
-    /* Called with each request before it is answered. May be NULL. */
+    /* Called with each request that names a type, before the request is answered. May be NULL. */
     void (*on_request)(void *arg, const struct tc_ads_request *request);
     /* Returns the set that serves a node, borrowed. NULL: no answer now; the next push sends the resources that are
      * due. */
@@ -65,8 +65,9 @@ struct tc_status tc_ads_on_message(struct tc_ads *a, struct tc_slice bytes);
 /* The set changed. Of each type of which the client should have something else now, sends all subscribed resources. A
  * type whose last response the client has not answered waits for the answer. */
 void tc_ads_push(struct tc_ads *a);
-/* Returns the Node message, serialised, borrowed from the stream; empty before the first request. */
+/* Returns the Node message, serialised, borrowed from the stream; empty before the first request that has one. */
 struct tc_slice tc_ads_node(const struct tc_ads *a);
+/* Calls fn for each resource that the client asked for by name, and for each that it has by a wildcard. */
 void tc_ads_view(const struct tc_ads *a, tc_served_fn fn, void *arg);
 /* Sends a response that the caller made up, for tests of clients: `resources` are serialised messages of the type. */
 void tc_ads_send(struct tc_ads *a, struct tc_slice type_url, struct tc_slice version, const struct tc_slice *resources,

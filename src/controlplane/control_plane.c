@@ -35,7 +35,7 @@ enum { MAX_QUEUED_BYTES = 65536 };
 
 struct ads_stream {
     struct tc_link link;
-    struct tc_control_plane *cp; /* NULL once the control plane is gone */
+    struct tc_control_plane *cp; /* borrowed; frees its streams */
     uint64_t id;
     struct tc_server_call *call;
     struct tc_ads *ads; /* one of `ads` and `delta`, by the method */
@@ -121,7 +121,7 @@ static void stream_end(struct ads_stream *s, int code, const char *text)
 static void stream_on_message(void *arg, struct tc_rstr *message)
 {
     struct ads_stream *s = arg;
-    if (s->cp && !s->ended) {
+    if (!s->ended) {
         struct tc_status status = s->ads ? tc_ads_on_message(s->ads, tc_rstr_slice(message))
                                          : tc_delta_on_message(s->delta, tc_rstr_slice(message));
         if (tc_status_ok(&status))
@@ -147,8 +147,7 @@ static void stream_on_half_close(void *arg)
 
 static void stream_free(struct ads_stream *s)
 {
-    if (s->cp)
-        s->cp->n_streams--;
+    s->cp->n_streams--;
     tc_list_remove(&s->link);
     tc_ads_free(s->ads);
     tc_delta_free(s->delta);

@@ -10,7 +10,7 @@
 
 struct tc_control_plane;
 
-/* Called with each request as it arrives (torc serve-xds --log, tests). */
+/* Called with each request that names a type, as it arrives (torc serve-xds --log, tests). */
 typedef void (*tc_control_plane_request_fn)(void *arg, const struct tc_ads_request *request);
 
 /* Registers the methods of ADS with the server. The control plane must live as long as the server takes calls. */
@@ -40,7 +40,8 @@ struct tc_control_plane_view {
     tc_served_fn on_served;                             /* of the client that on_client was called for last */
 };
 
-/* Calls `view` for each client that has an open stream, and for each resource it was served. */
+/* Calls on_client for each open stream whose client has sent its node, then on_served for each resource that the client
+ * asked for. A client with several streams comes several times. */
 void tc_control_plane_view(const struct tc_control_plane *cp, const struct tc_control_plane_view *view, void *arg);
 /* Ends every open stream with a status. */
 void tc_control_plane_end_streams(struct tc_control_plane *cp, int code, const char *text);

@@ -18,6 +18,7 @@ struct tc_status tc_delta_on_message(struct tc_delta *d, struct tc_slice bytes);
 void tc_delta_push(struct tc_delta *d);
 /* Returns the Node message, serialised; empty before the first request that has one. */
 struct tc_slice tc_delta_node(const struct tc_delta *d);
+/* Calls fn for each resource that the client asked for by name, or that a wildcard brings. */
 void tc_delta_view(const struct tc_delta *d, tc_served_fn fn, void *arg);
 
 /* A resource of a response that the caller makes up. */

@@ -28,13 +28,14 @@ struct tc_lrs_report {
 
 typedef void (*tc_lrs_report_fn)(void *arg, const struct tc_lrs_report *report);
 
-/* Registers the method of LRS with the server, and must live as long as the server takes calls. Asks for all clusters
- * every 10 s. */
+/* Registers the method of LRS with the server. The object must live as long as the server takes calls. Asks for all
+ * clusters every 10 s. */
 struct tc_lrs *tc_lrs_new(struct tc_server *server);
 /* Call after tc_server_free. */
 void tc_lrs_free(struct tc_lrs *l);
 void tc_lrs_observe(struct tc_lrs *l, tc_lrs_report_fn fn, void *arg);
-/* Sets the settings of the clients' reports; copied. Streams that were answered already get the change. */
+/* Sets the settings of the clients' reports; copied. Streams that were answered already get the change, unless the
+ * server is mute. */
 void tc_lrs_set(struct tc_lrs *l, const struct tc_lrs_config *config);
 
 /* Return how many streams are open, and how many were opened so far. */

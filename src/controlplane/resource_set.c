@@ -1,7 +1,7 @@
 /* Resource sets: the resources that a control plane serves, one array per resource type.
  *
- * Invariant: each array is sorted by name and holds a name once. Lookups are binary searches, and
- * equal contents are equal arrays.
+ * Invariant: each array is sorted by name and holds a name once. Lookups are binary searches, and equal contents are
+ * equal arrays.
  *
  * A set belongs to its maker until it is given to the control plane. A copy shares the bytes of names and values, which
  * never change. tc_resource_set_version gives the versions when a set replaces another: a type with unchanged content

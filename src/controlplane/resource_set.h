@@ -32,7 +32,7 @@ struct tc_resource_set {
     tc_set_check_fn check; /* for documents (resource_load.h); NULL: none. Copies have none. */
     void *check_arg;
     /* Called with the fields that Torc does not read, which are then left out; NULL: they are errors. `file` (NULL:
-     * none) and `text` are borrowed. */
+     * none) and `text` are borrowed. Copies have none. */
     void (*warn)(void *arg, const char *file, const char *text);
     void *warn_arg;
     struct tc_rstr *file; /* the file that is being read; NULL: none */

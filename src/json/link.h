@@ -4,8 +4,7 @@
 
 #include "json/model.h"
 
-/* Resolves all references of the symbols that are not linked yet. Returns false with an error: nothing that was linked
- * before refers to the new symbols then, and the caller drops their files. */
+/* Resolves all references of the symbols that are not linked yet. Returns false with an error. */
 bool tc_schema_resolve(torc_schema *schema, torc_error **error);
 
 #endif

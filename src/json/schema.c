@@ -1,8 +1,8 @@
 /* The public face of schemas: adding files, and look-ups. json/parse reads files, json/link connects them.
  *
- * Look-ups find something in a linked schema alone, which does not change: so any number of threads may look. A file's
- * definitions are in its arena, which is freed when the file is refused. A link that fails drops the files that were
- * added since the last successful one. */
+ * Look-ups find something in a linked schema alone, which does not change: so any number of threads may look. What a
+ * file defines is in the file's arena, which goes with a file that is refused. A link that fails takes away the files
+ * that were added since the last one. */
 #include <stdlib.h>
 
 #include "json/fail.h"
@@ -37,7 +37,7 @@ static void symbol_fini(struct tc_schema_symbol *symbol)
     }
 }
 
-/* Drops the files and symbols that were added since the schema had that size. */
+/* Drops what was added since the schema had that size. */
 static void schema_cut(torc_schema *s, struct tc_schema_size size)
 {
     s->size = size;
@@ -68,7 +68,6 @@ void torc_schema_free(torc_schema *s)
 
 /* --- adding --- */
 
-/* Returns false, with an error, if an argument is NULL; also if *error has an error already. */
 static bool may_add(const torc_schema *s, const void *bytes, size_t size, torc_error **error)
 {
     if (error && *error)
@@ -76,7 +75,7 @@ static bool may_add(const torc_schema *s, const void *bytes, size_t size, torc_e
     return (s && (bytes || !size)) || tc_json_fail(error, TORC_EINVAL, "the schema or the bytes are NULL");
 }
 
-/* Returns the code of the error, `otherwise` if there is none. */
+/* A public function returns the code of the error: where the caller wants none, it makes one for itself. */
 static int code_of(torc_error *const *error, int otherwise)
 {
     return error && *error ? torc_error_code(*error) : otherwise;
@@ -108,7 +107,7 @@ const struct tc_schema_file *tc_schema_file(const torc_schema *s, struct tc_slic
     return found ? found->file : NULL;
 }
 
-/* Returns the element of a name in by_name, which is inserted unless it is there. The name is borrowed. */
+/* Returns the place of a name in by_name, where it is put unless it is there. */
 static struct tc_schema_named *name_put(torc_schema *s, const char *name)
 {
     struct tc_schema_named *found = file_named(s, tc_slice_str(name));
@@ -122,8 +121,8 @@ static struct tc_schema_named *name_put(torc_schema *s, const char *name)
     return found;
 }
 
-/* Puts a parsed file and its imports into by_name, and keeps `missing` in step. Returns false with an error, and has done
- * nothing, if there are too many names. */
+/* Gives a file that has been parsed, and what it imports, their places in by_name and `missing`. Returns false when
+ * there are too many. */
 static bool names_put(torc_schema *s, struct tc_schema_file *file, torc_error **error)
 {
     size_t n = s->by_name.len + !file_named(s, tc_slice_str(file->name));
@@ -148,7 +147,6 @@ static bool names_put(torc_schema *s, struct tc_schema_file *file, torc_error **
     return true;
 }
 
-/* Adds a file, or finds the same one. Returns a code, with the error; the schema is then as it was. */
 static int add_file(torc_schema *s, struct tc_slice bytes, torc_error **error)
 {
     const struct tc_schema_size before = s->size;
@@ -169,7 +167,7 @@ static int add_file(torc_schema *s, struct tc_slice bytes, torc_error **error)
     return code_of(error, TORC_EPARSE);
 }
 
-/* schema_cut, which also brings by_name and `missing` back in step with the files. */
+/* Drops what was added since the schema had that size, and the names of the files that are gone. */
 static void schema_restore(torc_schema *s, struct tc_schema_size size)
 {
     schema_cut(s, size);
@@ -178,8 +176,7 @@ static void schema_restore(torc_schema *s, struct tc_schema_size size)
         names_put(s, s->files.data[i], NULL);
 }
 
-/* Returns rc. Public functions have an error even where the caller wants none, since its code is returned: that `own`
- * error is freed here. */
+/* Gives the inner function an error where the caller wants none. */
 static int finish(int rc, torc_error **own, torc_error **error)
 {
     if (!error)
@@ -247,12 +244,12 @@ int torc_schema_link(torc_schema *schema, torc_error **error)
 
 const char *torc_schema_file_at(const torc_schema *schema, size_t i)
 {
-    return i < schema->files.len ? schema->files.data[i]->name : NULL;
+    return schema && i < schema->files.len ? schema->files.data[i]->name : NULL;
 }
 
 const char *torc_schema_missing_at(const torc_schema *schema, size_t i)
 {
-    return i < schema->missing.len ? schema->missing.data[i] : NULL;
+    return schema && i < schema->missing.len ? schema->missing.data[i] : NULL;
 }
 
 /* --- look-ups --- */
@@ -309,7 +306,7 @@ const struct tc_schema_field *tc_schema_field_by_number(const torc_schema_messag
 const struct tc_schema_field *tc_schema_field_by_name(const torc_schema_message *m, struct tc_slice name)
 {
     size_t low = 0, high = m->n_by_name;
-    while (low < high) { /* finds the first alias that is not less than `name` */
+    while (low < high) { /* the first of those that are not before it */
         size_t middle = low + (high - low) / 2;
         if (tc_slice_cmp(tc_slice_str(m->by_name[middle].name), name) < 0)
             low = middle + 1;
@@ -422,7 +419,8 @@ const torc_schema_service *torc_schema_find_service(const torc_schema *schema, c
 
 const torc_schema_service *torc_schema_service_at(const torc_schema *schema, size_t i)
 {
-    return tc_schema_is_linked(schema) && i < schema->services.len ? schema->services.data[i]->of.service : NULL;
+    return schema && tc_schema_is_linked(schema) && i < schema->services.len ? schema->services.data[i]->of.service
+                                                                             : NULL;
 }
 
 const char *torc_schema_service_name(const torc_schema_service *service)

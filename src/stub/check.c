@@ -5,8 +5,8 @@
  * one, a string of any bytes, and a oneof whose case is none of its fields not at all: receivers refuse those, or miss
  * a field, far from the fault.
  *
- * The walk recurses as protobuf-c's does, and has the limits of a message that is received (proto/scan.h): a message
- * that is within itself, also by several ways, ends it early. */
+ * The walk recurses as protobuf-c's does, and has the limits of a message that is received (proto/scan.h): they end the
+ * walk of a message that contains itself, in one way or in several. */
 #include "base/parse.h"
 #include "proto/scan.h"
 #include "stub/codec.h"

@@ -1,7 +1,7 @@
 """Cases of the PSM suite for LB policies. session_affinity, session_drain, failover and dualstack are cases of gRPC's psm-interop,
 typed_struct is part of one; it has none for weighted_round_robin, least_request, random_subsetting and shuffles, which stand here in the same form."""
 from plane_world import check
-from psm_world import QPS, cluster, listener, route_config, to, world_of
+from psm_world import QPS, check_even, cluster, listener, route_config, to, world_of
 
 POLICIES = "type.googleapis.com/envoy.extensions.load_balancing_policies"
 FOUR, EIGHT = [f"b{i}" for i in range(4)], [f"b{i}" for i in range(8)]
@@ -53,7 +53,7 @@ def random_subsetting(paths):
             serve_policy(world, [(0, 1, EIGHT)], {"@type": f"{POLICIES}.random_subsetting.v3.RandomSubsetting", "subset_size": 4,
                                                   "child_policy": policies({"@type": f"{POLICIES}.round_robin.v3.RoundRobin"})})
             peers, _, _ = world.until(lambda peers, failures, _: not failures and len(peers) == 4, "four of eight hosts")
-            check(set(peers.values()) == {25}, f"of 100 RPCs {peers}")
+            check_even(peers, 25)
             seen |= set(peers)
     check(len(seen) > 4, f"three clients chose {seen}")
 
@@ -160,8 +160,7 @@ def dualstack(paths):
                 endpoint["endpoint"] = {**other, "additional_addresses": [{"address": endpoint["endpoint"]["address"]}]}
         world.serve(listener(), route_config(to("one")), cluster("one"), assignment)
         world.settle(FOUR[:3], "each host")
-        peers = world.distribution(99)[0]
-        check(set(peers.values()) == {33}, f"99 RPCs went {peers}")
+        check_even(world.distribution(99)[0], 33)
 
 
 def typed_struct(paths):

@@ -7,7 +7,7 @@ import build_peers
 import psm_policies
 from plane_world import check
 from programs import WAIT, Failure
-from psm_world import NAME, QPS, cluster, listener, route_config, to, world_of
+from psm_world import NAME, QPS, check_even, cluster, listener, route_config, to, world_of
 
 FAIL = "--fail_on_failed_rpc=true"
 BOTH = "--rpc=EmptyCall,UnaryCall"
@@ -27,8 +27,7 @@ def round_robin(paths):
     with world_of(paths, FAIL) as world:
         world.serve_simply((0, 1, FOUR))
         world.settle(FOUR, "each of four backends")
-        peers = world.distribution(100)[0]
-        check(set(peers.values()) == {25}, f"100 RPCs went {peers}")
+        check_even(world.distribution(100)[0], 25)
 
 
 def backends_restart(paths):

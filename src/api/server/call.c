@@ -119,8 +119,8 @@ void tc_api_call_read_owed(torc_server_call *c)
     }
 }
 
-/* The handle was given up and the RPC is over: gives the places back, and calls `release`. With the lock held, which is
- * released meanwhile. */
+/* If the handle was given up and the RPC is over, gives the places back and calls `release`, once. With the lock held,
+ * which is released meanwhile. */
 static void release_if_due(torc_server_call *c)
 {
     if (!c->finished || !c->over || c->released)

@@ -1,7 +1,7 @@
 /* torc_server_call: the loop's call, and what other threads ask of it.
  *
  * Who may touch what: `core` and what is marked "loop" belong to the loop; what is marked "lock" is under the runtime's
- * lock; all else is constant once the call was made. */
+ * lock; the loop sets all else before the handler is called, and it is constant from then on. */
 #ifndef TC_API_SERVER_CALL_OBJECT_H
 #define TC_API_SERVER_CALL_OBJECT_H
 
@@ -51,12 +51,13 @@ struct tc_call_reads {
 /* How an RPC is to end. */
 struct tc_call_ending {
     int code;
-    struct tc_rstr *text;       /* set before the call is finished: a codec's, and the code will be INTERNAL */
+    struct tc_rstr *text;       /* a codec may set it before the call is finished: then the code is INTERNAL */
     struct tc_headers trailers; /* in the call's `sent`, as what `load` has */
     struct tc_load load;        /* what the RPC recorded */
 };
 
-/* The facts of a request, which are constant. Texts are in `sent`, which the application cannot reset. */
+/* The facts of a request. The metadata has what interceptors added. Texts are in `sent`, which the application cannot
+ * reset. */
 struct tc_call_facts {
     const char *path, *authority, *peer;
     const torc_metadata *metadata;
@@ -80,7 +81,7 @@ struct torc_server_call {
     struct tc_call_reads reads;     /* loop */
     bool introduced;                /* loop: the core has the initial metadata */
     struct tc_call_rpc *rpc;        /* loop: what its interceptors see; NULL: none */
-    struct tc_server_places places; /* until the RPC is over and the handle was given up */
+    struct tc_server_places places; /* lock: until the RPC is over and the handle was given up */
 
     /* Lock: */
     struct tc_link waits;
@@ -112,7 +113,8 @@ struct torc_server_call {
 
 /* Has the loop take what the call wants, with the lock held. Returns TORC_ECLOSED if the loop has ended. */
 int tc_api_call_schedule(torc_server_call *c, bool quietly);
-/* Calls the method's handler, here or on the method's pool. Loop thread. */
+/* Calls the method's handler, here or on the method's pool; if the pool is full, finishes the call with
+ * RESOURCE_EXHAUSTED instead. Loop thread. */
 void tc_api_call_start(const struct tc_method *m, torc_server_call *c);
 /* Gives a message to the application. Takes over the reference. Loop thread. */
 void tc_api_call_deliver(torc_server_call *c, struct tc_rstr *message);
@@ -124,10 +126,11 @@ void tc_api_call_introduce(torc_server_call *c, const struct tc_headers *headers
 void tc_api_call_over(torc_server_call *c, int code);
 /* Queues a message, whose reference it takes over. With the lock held. */
 void tc_api_call_queue(torc_server_call *c, struct tc_rstr *message, bool plain);
-/* Sends a message without a copy, however much waits; on_writable follows. Takes a reference of its own. Any thread
- * that holds the call. */
+/* Sends a message without a copy, however much waits; on_writable follows. Does nothing if the RPC is over or the call
+ * was finished. Takes a reference of its own. Any thread that holds the call. */
 void tc_api_call_send_shared(torc_server_call *c, struct tc_rstr *message);
-/* Asks for `n` more messages, with the lock held. */
+/* Asks for `n` more messages, with the lock held. Returns TORC_ELIMIT if the loop has yet to take too many,
+ * TORC_ECLOSED if it has ended. */
 int tc_api_call_want_reads(torc_server_call *c, uint32_t n, bool quietly);
 /* Returns 0 while the RPC runs, TORC_ECANCELED or TORC_ECLOSED once it is over or about to end with its server. With
  * the lock held. */

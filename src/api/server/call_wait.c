@@ -22,7 +22,7 @@ static int wait_end(struct tc_timed_wait *w, torc_server_call *c, int rc)
     return rc;
 }
 
-/* Returns whether the function may go on. */
+/* Returns 0 if the function may go on, else what it returns. */
 static int call_check(const torc_server_call *c, int64_t timeout_ms)
 {
     int rc = c ? tc_runtime_check(c->rt) : TORC_EINVAL;

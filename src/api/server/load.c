@@ -51,7 +51,7 @@ static bool value_is_good(int metric, double value)
     return isfinite(value) && value >= 0 && (!metrics[metric].share || value <= 1);
 }
 
-/* Returns where the value hangs, or where it would. */
+/* Returns the pointer to the value in the list; if there is none, the last pointer, where a new value belongs. */
 static struct tc_load_value **value_place(struct tc_load *load, int metric, const char *name)
 {
     struct tc_load_value **at = &load->first;

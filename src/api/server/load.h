@@ -27,10 +27,11 @@ struct tc_server_load {
     struct tc_load load; /* under the mutex */
 };
 
-/* Returns whether the metric is known, has such a name, and may be a server's where it is to be one. */
+/* Returns whether the metric is known, `name` fits it (NULL for a metric without names), and, with of_server, a server
+ * may have it. */
 bool tc_load_metric_is_good(int metric, const char *name, bool of_server);
-/* Sets a value of a good metric. Its memory is of the arena; NULL: of the system. TORC_EINVAL: the value is out of
- * range. TORC_ELIMIT: there are too many. */
+/* Sets a value of a metric that tc_load_metric_is_good accepts. A new value is in the arena; NULL: in a block that
+ * tc_free frees. Returns 0, TORC_EINVAL if the value is out of range, TORC_ELIMIT if there are too many. */
 int tc_load_set(struct tc_load *load, struct tc_arena *arena, int metric, const char *name, double value);
 /* Adds the trailer with the report of an RPC, unless the RPC has no value, or a trailer of that name. `server`: the
  * values of its server; NULL: none. The trailer's bytes are in the arena. */
@@ -39,7 +40,7 @@ void tc_load_add_trailer(const struct tc_load *load, struct tc_server_load *serv
 
 struct tc_server_load *tc_server_load_new(void);
 void tc_server_load_unref(struct tc_server_load *s); /* NULL is allowed */
-/* tc_load_set. */
+/* tc_load_set, under the mutex, without an arena. */
 int tc_server_load_set(struct tc_server_load *s, int metric, const char *name, double value);
 /* Returns false if there is no such value. */
 bool tc_server_load_clear(struct tc_server_load *s, int metric, const char *name);

@@ -1,6 +1,6 @@
 /* Pools of threads for handlers.
  *
- * A job is taken as long as the queue has room, where the next jobs of idle threads do not count. Threads run jobs in
+ * A job is taken as long as the queue has room; jobs that idle threads are about to run need none. Threads run jobs in
  * the order in which they came. The job of an RPC that ends while it waits leaves the queue at once (tc_pool_cancel): a
  * client that opens and resets RPCs holds no place. A pool that was freed takes no more jobs, and its threads end when
  * the queue is empty.

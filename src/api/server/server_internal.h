@@ -1,7 +1,7 @@
 /* The insides of torc_server, for the files of src/api/server.
  *
- * Who may touch what: `core` and what is marked "loop" belong to the loop; what is marked "lock" is under the runtime's
- * lock; all else is constant once the server was made. */
+ * Who may touch what: `core` and what is marked "loop" belong to the loop; what is marked "lock" is under the lock of
+ * the server's first runtime; atomic members are for any thread; all else is constant once the server was made. */
 #ifndef TC_API_SERVER_SERVER_INTERNAL_H
 #define TC_API_SERVER_SERVER_INTERNAL_H
 
@@ -45,7 +45,7 @@ struct tc_method_limits {
 
 enum tc_server_state { TC_SERVER_NEW, TC_SERVER_STARTED, TC_SERVER_STOPPING, TC_SERVER_STOPPED };
 
-/* A torc_server_stop_async that waits for the end, or a service that is told of the beginning of the stop. */
+/* A torc_server_stop_async that waits for the end of the stop. */
 struct tc_stop_fn {
     struct tc_stop_fn *next;
     void (*fn)(void *arg);
@@ -72,17 +72,17 @@ struct tc_server_shard {
 };
 
 struct torc_server {
-    struct tc_ref ref;              /* the application's, the loop's until the server has ended, and each call's */
+    struct tc_ref ref;              /* the application's, each shard's loop's until the shard has ended, each call's */
     struct tc_server_shard *shards; /* the first is the server's home */
     size_t n_shards;
     struct tc_server_share share;
     torc_runtime *rt; /* the home's */
     struct torc_server_options opts;
-    void (*adjust)(struct tc_server_opts *opts); /* what a server of Torc's own has otherwise; NULL: nothing */
+    void (*adjust)(struct tc_server_opts *opts); /* changes the core's options, for a server of Torc's own; or NULL */
     struct tc_interceptors *interceptors;        /* NULL: none */
     struct tc_task stopped_task;                 /* tells on the home's loop that all shards have drained */
     atomic_bool freed;                           /* torc_server_free was called: calls that run end with the server */
-    atomic_uint handlers; /* who may call handlers: the loop, until the server has ended, and jobs of pools */
+    atomic_uint handlers; /* who may call handlers: each shard's loop, until it has ended, and jobs of pools */
 
     /* Lock: */
     struct tc_method *methods;       /* constant after the start */
@@ -94,7 +94,8 @@ struct torc_server {
     struct tc_server_load *load; /* a reference; constant after the start; NULL: none */
 };
 
-/* torc_server_new with options that the application's servers do not have. */
+/* torc_server_new of a server of Torc's own: `adjust` (NULL: none) may change the core's options, also those that an
+ * application does not have. */
 torc_server *tc_api_server_new(const struct torc_server_options *given, void (*adjust)(struct tc_server_opts *opts),
                                torc_error **error);
 torc_server *tc_api_server_ref(torc_server *s);

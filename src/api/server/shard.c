@@ -216,7 +216,8 @@ static void opts_fill(struct tc_server_opts *to, struct tc_server_shard *shard)
 
 static void shard_drained(struct tc_server_shard *shard);
 
-/* The shard has ended, or could not be made: what its loop has of the server goes. */
+/* Gives up what the loop of a shard that has ended, or could not be made, has of the server: the count among `handlers`
+ * and the reference. */
 static void shard_gone(struct tc_server_shard *shard)
 {
     torc_server *s = shard->server;

@@ -238,7 +238,13 @@ static void test_metadata_rules(void **state)
             assert_memory_equal(value, v2, len + 1);
         }
     }
-    assert_int_equal(torc_metadata_add_string((torc_metadata *)(uintptr_t)copy, "k", "v"), TORC_EINVAL);
+    /* Borrowed metadata takes no fields, and is not freed by a caller that must not try. */
+    torc_metadata *const lent[] = {(torc_metadata *)(uintptr_t)copy, (torc_metadata *)(uintptr_t)inside};
+    for (size_t i = 0; i < TC_ARRAY_LEN(lent); i++) {
+        assert_int_equal(torc_metadata_add_string(lent[i], "k", "v"), TORC_EINVAL);
+        torc_metadata_free(lent[i]);
+        assert_int_equal(torc_metadata_count(lent[i]), 3);
+    }
     tc_blocks_give(block);
     /* Headers or trailers are missing or empty. */
     struct tc_headers nothing;

@@ -27,6 +27,9 @@ static void look_ups(void **state)
     assert_ptr_equal(torc_schema_find_service(s, "torc.test.json.Store"), service);
     assert_string_equal(torc_schema_service_name(service), "torc.test.json.Store");
     assert_null(torc_schema_service_at(s, 1));
+    assert_null(torc_schema_service_at(NULL, 0));
+    assert_null(torc_schema_file_at(NULL, 0));
+    assert_null(torc_schema_missing_at(NULL, 0));
     const torc_schema_method *watch = torc_schema_method_at(service, 1);
     assert_ptr_equal(torc_schema_find_method(s, "torc.test.json.Store/Watch"), watch);
     assert_ptr_equal(torc_schema_find_method(s, "/torc.test.json.Store/Watch"), watch);
