@@ -311,10 +311,13 @@ static void handlers_emit(struct emitter *e, const pgt_service *service, const s
 {
     const struct method *first = m;
     tc_buf_printf(e->header,
-                  "\n/* The handlers of %s: NULL is UNIMPLEMENTED. Begins with its size, and 0 in the rest:\n"
+                  "\n/* The handlers of %s: %s:\n"
                   " * struct %s__handlers h = {TORC_SIZE(%s__handlers), ...}; */\n"
                   "struct %s__handlers {\n    uint64_t size;\n",
-                  service->name, m->service, m->service, m->service);
+                  service->name,
+                  e->options->strict ? "none may be NULL. Begins with its size"
+                                     : "NULL is UNIMPLEMENTED. Begins with its size, and 0 in the rest",
+                  m->service, m->service, m->service);
     for (size_t k = 0; k < service->n_method; k++, m = m->hh.next)
         if (m->kind & (UNARY | SERVER))
             tc_buf_printf(e->header, "    void (*%s)(torc_server_call *call, const %s *request, void *arg);\n",
