@@ -13,14 +13,14 @@ bool pgt_is_full_name(struct tc_slice s);
  * end of a comment, no trigraph. */
 bool pgt_is_file_name(struct tc_slice s);
 
-/* Returns true if `lower` cannot be the name of a member, and protobuf-c does not rename it: a macro ("linux", "errno"), a
- * newer word of C or C++, or the type of other members. */
+/* Returns true if `lower` cannot be the name of a member, and protobuf-c does not rename it: a macro ("linux",
+ * "errno"), a newer word of C or C++, or the type of other members. */
 bool pgt_is_taken_member(const char *lower);
 
 /* A set of names in C, each with its owner; NULL is the empty set. */
 struct pgt_name;
-/* Adds a name, which is copied into the arena; the owner is borrowed. Returns NULL, or, and adds nothing, the owner of the
- * name if it is taken already. */
+/* Adds a name, which is copied into the arena; the owner is borrowed. Returns NULL, or, and adds nothing, the owner of
+ * the name if it is taken already. */
 const char *pgt_name_take(struct pgt_name **names, struct tc_arena *arena, const char *name, const char *owner);
 /* Empties the set; its memory stays in the arena. */
 void pgt_names_clear(struct pgt_name **names);

@@ -19,8 +19,8 @@ int cli_fail(const char *command, const char *fmt, ...) TC_PRINTF(2, 3);
 int cli_fail_error(const char *command, torc_error *error);
 /* The `warn` callback of a tc_resource_set. arg: the command's name. */
 void cli_left_out(void *arg, const char *file, const char *text);
-/* Prints, in one line, the error for which getopt_long returned `code`, '?' or ':'. Called right after getopt_long, whose
- * optind and optopt it reads. Returns CLI_USAGE. */
+/* Prints, in one line, the error for which getopt_long returned `code`, '?' or ':'. Called right after getopt_long,
+ * whose optind and optopt it reads. Returns CLI_USAGE. */
 int cli_bad_option(const char *command, int code, char **argv);
 
 /* Checks the value of an option that names a file: an empty path is a usage error. */
@@ -54,8 +54,9 @@ int cli_help(const char *text);
 bool cli_flush(void);
 /* Returns true if output could not be written: the work has lost its reader. */
 bool cli_output_lost(void);
-/* Flushes standard output and returns the exit status of a command: `status`, but CLI_FAILED instead of CLI_OK if output
- * was lost, with a line that says why. If the reader of a pipe went away, the line is left out. `command` may be NULL. */
+/* Flushes standard output and returns the exit status of a command: `status`, but CLI_FAILED instead of CLI_OK if
+ * output was lost, with a line that says why. If the reader of a pipe went away, the line is left out. `command` may be
+ * NULL. */
 int cli_end_output(const char *command, int status);
 /* Opens standard descriptors that are closed, so that no socket takes their numbers and writes to them fail as they
  * should; ends the process if it cannot. Ignores SIGPIPE and SIGXFSZ: a file that may not grow is an error like a full

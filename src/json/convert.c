@@ -64,8 +64,8 @@ static bool may_convert(const torc_schema *schema, const torc_schema_message *ty
 typedef bool convert_fn(const torc_schema *schema, const torc_schema_message *type, struct tc_slice in,
                         const struct torc_json_options *options, struct tc_buf *out, torc_error **error);
 
-/* Runs `fn`. Returns its code: `out` then has the output if that is TORC_OK, and is empty otherwise. `to` is the caller's
- * output, which must not be NULL. */
+/* Runs `fn`. Returns its code: `out` then has the output if that is TORC_OK, and is empty otherwise. `to` is the
+ * caller's output, which must not be NULL. */
 static int convert(const torc_schema *schema, const torc_schema_message *type, struct tc_slice in,
                    const struct torc_json_options *given, convert_fn *fn, const void *to, struct tc_buf *out,
                    torc_error **error)

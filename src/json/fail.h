@@ -12,8 +12,8 @@ struct tc_json_step {
     size_t index;                  /* of a list; counts if there is neither field nor key */
 };
 
-/* Store an error of TORC_LAYER_CODEC (TORC_LAYER_API for TORC_EINVAL and TORC_ESTATE), unless `error` is NULL or has one
- * already. Return false. */
+/* Store an error of TORC_LAYER_CODEC (TORC_LAYER_API for TORC_EINVAL and TORC_ESTATE), unless `error` is NULL or has
+ * one already. Return false. */
 bool tc_json_fail(torc_error **error, int code, const char *fmt, ...) TC_PRINTF(3, 4);
 bool tc_json_fail_with(torc_error **error, int code, const char *text);
 

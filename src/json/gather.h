@@ -6,7 +6,8 @@
 #include "json/item.h"
 #include "json/model.h"
 
-/* A run of items of one field, one behind the other in the message. A run of a field that is not repeated is one item. */
+/* A run of items of one field, one behind the other in the message. A run of a field that is not repeated is one
+ * item. */
 struct tc_entry {
     const struct tc_schema_field *field;
     const char *data; /* the first tag */

@@ -22,8 +22,8 @@ enum tc_json_read { TC_READ_FAILED, TC_READ_DONE, TC_READ_PASSED_OVER };
 bool tc_json_in_message(struct tc_json_in *in, const torc_schema_message *type, unsigned depth);
 /* A message that has no form of its own, within an Any: @type is not a field of it. */
 bool tc_json_in_content(struct tc_json_in *in, const torc_schema_message *type, unsigned depth);
-/* A value of a field, not a list. `tagged`: with its tag, and nothing for the default value of a field without presence,
- * unless the field is repeated. */
+/* A value of a field, not a list. `tagged`: with its tag, and nothing for the default value of a field without
+ * presence, unless the field is repeated. */
 enum tc_json_read tc_json_in_value(struct tc_json_in *in, const struct tc_schema_field *f, bool tagged, unsigned depth);
 /* An object whose members are the entries of a map. */
 bool tc_json_in_map(struct tc_json_in *in, const struct tc_schema_field *f, unsigned depth);

@@ -99,8 +99,8 @@ static bool value_in(struct tc_json_in *in, const torc_schema_message *type, uns
 
 /* --- Any --- */
 
-/* Looks ahead for a member of the object at which the reader stands and stays. Returns 1 with the string of its value in
- * `text`; 0: there is no such member; -1 with an error: the value is not a string, or a member up to it is not JSON.
+/* Looks ahead for a member of the object at which the reader stands and stays. Returns 1 with the string of its value
+ * in `text`; 0: there is no such member; -1 with an error: the value is not a string, or a member up to it is not JSON.
  * *empty: the object has no members. */
 static int look_ahead(struct tc_json_in *in, const char *name, bool *empty)
 {

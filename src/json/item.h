@@ -18,8 +18,8 @@ struct tc_item {
  * nested deeper than TC_ITEM_MAX_DEPTH. */
 int tc_item_next(struct tc_slice *rest, struct tc_item *out);
 
-/* Take a varint of at most 10 bytes, or a value of `width` bytes, off the front. Return false, with *out as it was, if it
- * is cut short. */
+/* Take a varint of at most 10 bytes, or a value of `width` bytes, off the front. Return false, with *out as it was, if
+ * it is cut short. */
 bool tc_item_take_varint(struct tc_slice *rest, uint64_t *out);
 bool tc_item_take_fixed(struct tc_slice *rest, size_t width, uint64_t *out);
 

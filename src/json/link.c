@@ -30,8 +30,8 @@ static int symbol_compare(const void *a, const void *b)
     return strcmp((*(struct tc_schema_symbol *const *)a)->name, (*(struct tc_schema_symbol *const *)b)->name);
 }
 
-/* Sorts `all`, of which the first `old` symbols are sorted already. Returns false if two symbols have one name: twice[0]
- * is then the old one, if one of them is. */
+/* Sorts `all`, of which the first `old` symbols are sorted already. Returns false if two symbols have one name:
+ * twice[0] is then the old one, if one of them is. */
 static bool symbols_merge(struct tc_schema_symbols *all, size_t old, struct tc_schema_symbol *twice[2])
 {
     size_t n = all->len - old, high = old;
@@ -343,7 +343,8 @@ static bool symbol_link(torc_schema *s, struct tc_schema_symbol *symbol, torc_er
     return true;
 }
 
-/* Takes the new symbols out of the schema's lists, and the new extensions out of the messages that were linked before. */
+/* Takes the new symbols out of the schema's lists, and the new extensions out of the messages that were linked
+ * before. */
 static void link_undo(torc_schema *s)
 {
     struct tc_schema_symbols *lists[] = {&s->symbols, &s->services};

@@ -223,7 +223,8 @@ const struct tc_schema_file *tc_schema_file(const torc_schema *schema, struct tc
 /* Returns the symbol of a full name, with or without a dot in front; NULL if there is none, or the schema is not
  * linked. */
 const struct tc_schema_symbol *tc_schema_find(const torc_schema *schema, struct tc_slice name);
-/* Returns the message type of a full name, or of a type URL by the part behind its last slash; NULL if there is none. */
+/* Returns the message type of a full name, or of a type URL by the part behind its last slash; NULL if there is
+ * none. */
 const torc_schema_message *tc_schema_message_of_url(const torc_schema *schema, struct tc_slice url);
 
 /* Return a field or an extension; NULL if there is none. by_name takes a field's name and its name in JSON, and

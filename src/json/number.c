@@ -1,8 +1,8 @@
 /* Numbers of JSON.
  *
- * tc_number_length knows the grammar; all other readers take text that it has accepted. Integers are not read by way of a
- * double, which is exact up to 2^53 alone. The C library reads doubles in the locale C, and writes them with the decimal
- * point of the process's locale, which is replaced. */
+ * tc_number_length knows the grammar; all other readers take text that it has accepted. Integers are not read by way of
+ * a double, which is exact up to 2^53 alone. The C library reads doubles in the locale C, and writes them with the
+ * decimal point of the process's locale, which is replaced. */
 #include "json/number.h"
 
 #include <float.h>
@@ -59,8 +59,8 @@ static int64_t number_exponent(struct tc_slice *number)
     return negative ? -v : v;
 }
 
-/* Stores the integer of a number without its sign. The exponent shifts the point: a digit before it makes the integer ten
- * times larger, a digit behind it must be 0. */
+/* Stores the integer of a number without its sign. The exponent shifts the point: a digit before it makes the integer
+ * ten times larger, a digit behind it must be 0. */
 static bool number_magnitude(struct tc_slice number, uint64_t *out)
 {
     int64_t exponent = number_exponent(&number);

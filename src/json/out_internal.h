@@ -15,8 +15,8 @@ struct tc_json_out {
     torc_error **error;
 };
 
-/* Each function writes one value; `depth` is that of the message which is written, or in which the value is. They return
- * false with an error; the text is then incomplete. */
+/* Each function writes one value; `depth` is that of the message which is written, or in which the value is. They
+ * return false with an error; the text is then incomplete. */
 
 bool tc_json_out_message(struct tc_json_out *o, const torc_schema_message *type, const struct tc_content *content,
                          unsigned depth);

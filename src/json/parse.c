@@ -51,8 +51,8 @@ static void *make(struct parse *p, size_t size)
     return made;
 }
 
-/* Takes the next field of a descriptor. Returns false at the end; and for a field that cannot be read, with an error and
- * *good false. */
+/* Takes the next field of a descriptor. Returns false at the end; and for a field that cannot be read, with an error
+ * and *good false. */
 static bool parse_next(struct parse *p, struct tc_slice *rest, struct tc_item *item, const char *scope, bool *good)
 {
     int rc = tc_item_next(rest, item);

@@ -62,8 +62,8 @@ static bool flag(struct tc_slice options, uint32_t number)
     return set;
 }
 
-/* Writes the features that a FeatureSet gives as "features.NAME = VALUE", each between `before` and `after`: on lines, or,
- * if `n` is not NULL, in the brackets of a field, whose options *n counts. */
+/* Writes the features that a FeatureSet gives as "features.NAME = VALUE", each between `before` and `after`: on lines,
+ * or, if `n` is not NULL, in the brackets of a field, whose options *n counts. */
 static void features(struct text *t, struct tc_slice set, const char *before, const char *after, unsigned *n)
 {
     static const struct {
@@ -408,8 +408,8 @@ static void file_write(struct text *t, const torc_schema *schema, const struct t
     }
 }
 
-/* Writes a member of `scope` that has no symbol of its own: a field, a oneof, a value of an enum or a method. Returns false
- * if `scope` has none of that name. */
+/* Writes a member of `scope` that has no symbol of its own: a field, a oneof, a value of an enum or a method. Returns
+ * false if `scope` has none of that name. */
 static bool member_write(struct text *t, const struct tc_schema_symbol *scope, const char *name)
 {
     if (scope->kind == TC_SYMBOL_SERVICE) {

@@ -35,9 +35,9 @@ bool tc_json_reader_string(struct tc_json_reader *r, struct tc_buf *out, struct 
 /* Takes any value. */
 bool tc_json_reader_skip(struct tc_json_reader *r);
 
-/* Take the next key of an object with its colon (`key` is cleared first), or get to the next element of a list; the caller
- * has taken the opening brace or bracket and set *first to true. Return 1; 0: the object or list has ended, and its end was
- * taken; -1: an error. */
+/* Take the next key of an object with its colon (`key` is cleared first), or get to the next element of a list; the
+ * caller has taken the opening brace or bracket and set *first to true. Return 1; 0: the object or list has ended, and
+ * its end was taken; -1: an error. */
 int tc_json_reader_member(struct tc_json_reader *r, bool *first, struct tc_buf *key, struct tc_slice *raw);
 int tc_json_reader_element(struct tc_json_reader *r, bool *first);
 

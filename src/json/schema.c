@@ -122,8 +122,8 @@ static struct tc_schema_named *name_put(torc_schema *s, const char *name)
     return found;
 }
 
-/* Puts a parsed file and its imports into by_name, and keeps `missing` in step. Returns false with an error, and has done
- * nothing, if there are too many names. */
+/* Puts a parsed file and its imports into by_name, and keeps `missing` in step. Returns false with an error, and has
+ * done nothing, if there are too many names. */
 static bool names_put(torc_schema *s, struct tc_schema_file *file, torc_error **error)
 {
     size_t n = s->by_name.len + !file_named(s, tc_slice_str(file->name));

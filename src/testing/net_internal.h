@@ -1,5 +1,5 @@
-/* Connections, for stream.c (the byte streams of both ends), net.c (hosts, connecting, listening, faults) and the faults of
- * test/sim. A connection is freed when both ends are closed. The thread of the world. */
+/* Connections, for stream.c (the byte streams of both ends), net.c (hosts, connecting, listening, faults) and the
+ * faults of test/sim. A connection is freed when both ends are closed. The thread of the world. */
 #ifndef TC_TESTING_NET_INTERNAL_H
 #define TC_TESTING_NET_INTERNAL_H
 

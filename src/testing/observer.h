@@ -1,5 +1,5 @@
-/* The observer of a world. The search of test/sim has one, which tells a story and counts; libtorc-testing has none. The
- * thread of the world. */
+/* The observer of a world. The search of test/sim has one, which tells a story and counts; libtorc-testing has none.
+ * The thread of the world. */
 #ifndef TC_TESTING_OBSERVER_H
 #define TC_TESTING_OBSERVER_H
 

@@ -1,11 +1,12 @@
 /* A world: one virtual time, the loops that live in it, events, and the random numbers. Two programs have one: the
  * search of test/sim, and a test that is linked with libtorc-testing.
  *
- * A world has no socket and no clock of the machine, and threads for the handlers of pools alone, of which one runs at a
- * time. Its scheduler does one thing after another: it turns a loop that has work, runs a background job, or lets a
- * thread of a pool run; when there is nothing to do it moves the time to the next event. If several of these could run, a
- * random number chooses one, and all random numbers follow from the seed. A process has one world at a time, since
- * seams.c and net.c replace functions of src/io for the whole process. All functions are for the thread of the world. */
+ * A world has no socket and no clock of the machine, and threads for the handlers of pools alone, of which one runs at
+ * a time. Its scheduler does one thing after another: it turns a loop that has work, runs a background job, or lets a
+ * thread of a pool run; when there is nothing to do it moves the time to the next event. If several of these could run,
+ * a random number chooses one, and all random numbers follow from the seed. A process has one world at a time, since
+ * seams.c and net.c replace functions of src/io for the whole process. All functions are for the thread of the
+ * world. */
 #ifndef TC_TESTING_WORLD_H
 #define TC_TESTING_WORLD_H
 
@@ -37,8 +38,9 @@ void tc_world_event_init(struct tc_world_event *event, void (*fn)(struct tc_worl
 void tc_world_event_at(struct tc_world_event *event, uint64_t at_ns);
 void tc_world_event_stop(struct tc_world_event *event);
 
-/* Streams of random numbers: for the order of turns and the costs of jobs, for the network, and for the seeds that loops
- * and the library get. The streams do not disturb one another, so that a step left out changes little of the rest. */
+/* Streams of random numbers: for the order of turns and the costs of jobs, for the network, and for the seeds that
+ * loops and the library get. The streams do not disturb one another, so that a step left out changes little of the
+ * rest. */
 enum tc_chance { TC_CHANCE_TURNS, TC_CHANCE_NET, TC_CHANCE_SEEDS, TC_CHANCES };
 struct tc_rng *tc_world_chance(enum tc_chance which);
 /* Returns a number below n, which must not be 0. */

@@ -82,7 +82,8 @@ void sim_step_scene(struct sim_client *c, struct tc_rng *rng);
 void sim_step_calm(struct sim_client *c, struct tc_rng *rng);
 /* Lets so much time pass in the world. */
 void sim_pass_ms(uint64_t ms);
-/* Sets whether a host is up, refuses or is silent. Unless it is up, the connections that it has break, or fall silent. */
+/* Sets whether a host is up, refuses or is silent. Unless it is up, the connections that it has break, or fall
+ * silent. */
 void sim_host_turn(unsigned host, enum tc_host_mode mode);
 /* Makes a host fail every call, or be well again. */
 void sim_host_sicken(struct sim_client *c, unsigned host, bool sick);

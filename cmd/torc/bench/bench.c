@@ -1,9 +1,9 @@
 /* torc bench: load from one thread, which drives the runtime itself (bench.h).
  *
- * run_phase() runs the warm-up, if there is one, and then the counted phase. It alternates between starting the RPCs that
- * are due and waiting for the loop. The counted phase ends with -n, with --duration, with the last --stage or by a signal.
- * run() then waits for the RPCs under way, unless there was a signal: RPCs that have ended are in the figures, the others
- * are counted in `unfinished` alone. */
+ * run_phase() runs the warm-up, if there is one, and then the counted phase. It alternates between starting the RPCs
+ * that are due and waiting for the loop. The counted phase ends with -n, with --duration, with the last --stage or by a
+ * signal. run() then waits for the RPCs under way, unless there was a signal: RPCs that have ended are in the figures,
+ * the others are counted in `unfinished` alone. */
 #include <poll.h>
 #include <stdio.h>
 #include <sys/prctl.h>

@@ -126,8 +126,8 @@ struct bench {
     struct bench_timers timers;   /* of these */
     enum bench_phase phase;
     const struct bench_plan *plan; /* of the phase */
-    /* Of the phase: its begin, when it starts its last RPC at the latest, and when the last counted RPC ended. Of the live
-     * line: when it was shown last, and the calls in it. */
+    /* Of the phase: its begin, when it starts its last RPC at the latest, and when the last counted RPC ended. Of the
+     * live line: when it was shown last, and the calls in it. */
     uint64_t begin_ns, end_ns, over_ns, shown_ns, shown_calls;
     uint64_t stopped_ns;     /* when the phase started its last RPC, or would have */
     uint64_t count;          /* RPCs that the phase starts at most */

@@ -1,5 +1,5 @@
-/* torc bench: the localities of backends, from the ClusterLoadAssignments that the client has, and from the collections of
- * endpoints that these name (LEDS). */
+/* torc bench: the localities of backends, from the ClusterLoadAssignments that the client has, and from the collections
+ * of endpoints that these name (LEDS). */
 #include "api/builtin.h"
 #include "base/mem.h"
 #include "bench/bench.h"
@@ -16,7 +16,8 @@ struct collection {
     struct tc_xds_resource *resource;
 };
 
-/* Returns the collection of a name, or NULL. The dump has names in their canonical form, so the name is parsed first. */
+/* Returns the collection of a name, or NULL. The dump has names in their canonical form, so the name is parsed
+ * first. */
 static const struct collection *find(const struct collection *collections, struct tc_slice text)
 {
     const struct collection *c = NULL;

@@ -33,7 +33,8 @@ int bench_plan_read(struct bench_plan *p, const char *command, const char *text)
 uint64_t bench_plan_due_ns(const struct bench_plan *p, uint64_t n);
 /* Returns how many RPCs are to begin before `t_ns`. Open loop alone, as is bench_plan_due_ns. */
 uint64_t bench_plan_calls(const struct bench_plan *p, uint64_t t_ns);
-/* Returns how many RPCs are to be under way at `t_ns`, and in *until_ns when that number may change. Closed loop alone. */
+/* Returns how many RPCs are to be under way at `t_ns`, and in *until_ns when that number may change. Closed loop
+ * alone. */
 uint64_t bench_plan_concurrency(const struct bench_plan *p, uint64_t t_ns, uint64_t *until_ns);
 /* Returns the index of the stage at this time; behind the end, of the last one. */
 size_t bench_plan_stage(const struct bench_plan *p, uint64_t t_ns);

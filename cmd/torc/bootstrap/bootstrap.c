@@ -1,7 +1,7 @@
 /* torc bootstrap: writes a bootstrap, or checks one.
  *
- * A bootstrap is checked before it is printed: a value that no channel would take is a usage error, with the path of the
- * member that it became. --check prints a line for each fault, with its JSON path, and for each warning; -o
+ * A bootstrap is checked before it is printed: a value that no channel would take is a usage error, with the path of
+ * the member that it became. --check prints a line for each fault, with its JSON path, and for each warning; -o
  * json prints one object. */
 #include "bootstrap/bootstrap.h"
 

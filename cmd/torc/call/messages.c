@@ -21,7 +21,8 @@ static void add_bytes(struct run *r, struct tc_slice bytes)
     tc_buf_append_slice(m, bytes);
 }
 
-/* Takes the whole values off the beginning of `text` as messages. at_end: no further text comes, so the rest is a value. */
+/* Takes the whole values off the beginning of `text` as messages. at_end: no further text comes, so the rest is a
+ * value. */
 static int take_values(struct run *r, bool at_end)
 {
     struct tc_buf *text = &r->messages.text;

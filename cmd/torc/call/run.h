@@ -17,8 +17,8 @@ struct call_messages {
     bool shared;        /* several calls send them, so they are kept */
     struct tc_buf text; /* JSON that is not a whole value yet */
 
-    /* How many bytes of `text` were looked at, and the state behind them: within `depth` brackets, in a string, behind a
-     * backslash in it. */
+    /* How many bytes of `text` were looked at, and the state behind them: within `depth` brackets, in a string, behind
+     * a backslash in it. */
     size_t seen, depth;
     bool in_string, escaped;
 };

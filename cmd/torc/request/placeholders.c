@@ -1,8 +1,8 @@
 /* Placeholders in braces.
  *
  * JSON is full of braces: a placeholder is a brace, letters, and then a colon or the other brace, which JSON never has
- * outside its strings. Text that looks like a placeholder must be one. Two braces are text, unless ghz would fill in the
- * text between them: that is an error, because Torc would send something else than ghz. */
+ * outside its strings. Text that looks like a placeholder must be one. Two braces are text, unless ghz would fill in
+ * the text between them: that is an error, because Torc would send something else than ghz. */
 #include "request/placeholders.h"
 
 #include "base/parse.h"

@@ -65,7 +65,8 @@ int request_option(const char *command, struct request_args *a, int code, const 
 /* Checks that the options agree, and reads the headers. */
 int request_settle(const char *command, struct request_args *a);
 void request_args_fini(struct request_args *a);
-/* Returns true if an option asks for types (--protoset, --reflect, --format, ...): a server without them is an error then. */
+/* Returns true if an option asks for types (--protoset, --reflect, --format, ...): a server without them is an error
+ * then. */
 bool request_typed(const struct request_args *a);
 /* Returns true if types are looked for: request_typed, or a request that looks like JSON. */
 bool request_want_types(const struct request_args *a);

@@ -53,7 +53,8 @@ static void copy_list(const struct ring_list *from, struct ring_list *to)
             (struct ring_endpoint){.key = tc_strdup(from->at.data[i].key), .weight = from->at.data[i].weight};
 }
 
-/* Numbers the endpoints of both lists. The lists have one order, but for removed endpoints and those added at the end. */
+/* Numbers the endpoints of both lists. The lists have one order, but for removed endpoints and those added at the
+ * end. */
 static void number(struct names *names, const struct ring_list *before, const struct ring_list *after)
 {
     copy_list(before, &names->all);

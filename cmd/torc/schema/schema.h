@@ -24,8 +24,8 @@ void schema_fini(struct schema *s);
 
 /* Reads the files of the options. */
 int schema_load(struct schema *s, const struct schema_args *a);
-/* Links the files that were added since the last call. If that fails, these files are dropped, and those that were linked
- * before stay. */
+/* Links the files that were added since the last call. If that fails, these files are dropped, and those that were
+ * linked before stay. */
 int schema_link(struct schema *s);
 
 /* Looks for the definition of a full name, in the files and then at the server, and links. Returns 0 when it is there,
@@ -34,8 +34,8 @@ int schema_link(struct schema *s);
 enum { SCHEMA_ABSENT = 16, SCHEMA_NO_REFLECTION = 17 };
 int schema_need(struct schema *s, const char *symbol);
 
-/* Stores the names of all services of the files and of the server, sorted and without repetition, in *names; free them with
- * schema_names_free, also after a failure. */
+/* Stores the names of all services of the files and of the server, sorted and without repetition, in *names; free them
+ * with schema_names_free, also after a failure. */
 struct schema_names {
     TC_VEC(char *) list;
 };

@@ -316,7 +316,8 @@ static int bad_change(const struct sim_change *c, const char *why)
     return cli_usage(NAME, "--%s %s: %s", sim_change_names[c->kind], c->text, why);
 }
 
-/* Adds the backend of --add as one that is absent at the start, unless its address is known: c->backend is its index. */
+/* Adds the backend of --add as one that is absent at the start, unless its address is known: c->backend is its
+ * index. */
 static int bring_backend(struct sim_opts *o, struct sim_change *c, struct tc_slice text)
 {
     size_t n = o->endpoints.len;

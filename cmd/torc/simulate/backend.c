@@ -1,9 +1,9 @@
 /* Backends and the subchannels of clients to them.
  *
- * A subchannel has the state that it is in (`state`), and the state that its policy was told last (`told`): its task runs
- * again and again until both are the same, and tells one step each time, so that the policy hears of each state in order.
- * Its event is the end of an attempt in CONNECTING, of the backoff in TRANSIENT_FAILURE, and in READY the next report out
- * of band.
+ * A subchannel has the state that it is in (`state`), and the state that its policy was told last (`told`): its task
+ * runs again and again until both are the same, and tells one step each time, so that the policy hears of each state in
+ * order. Its event is the end of an attempt in CONNECTING, of the backoff in TRANSIENT_FAILURE, and in READY the next
+ * report out of band.
  *
  * A backend's load is that of the last whole second: calls that ended, and the utilization, which is the mean number of
  * calls in service over sim_result.limit. */

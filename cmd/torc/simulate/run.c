@@ -425,8 +425,8 @@ static void changes_apply(struct sim *s, size_t *at)
 
 /* --- the run --- */
 
-/* Returns whether the process has no more memory than it may take. check_sizes cannot foresee the tables of policies and
- * calls that pile up, so the process is measured. */
+/* Returns whether the process has no more memory than it may take. check_sizes cannot foresee the tables of policies
+ * and calls that pile up, so the process is measured. */
 static bool memory_suffices(const struct sim *s)
 {
     unsigned long long pages = 0;

@@ -46,8 +46,8 @@ void fake_h2_frame(struct fake_h2 *p, uint8_t type, uint8_t flags, uint32_t stre
 /* Sends the preface if the peer plays the client, then an empty SETTINGS and an ACK. */
 void fake_h2_start(struct fake_h2 *p);
 void fake_h2_setting(struct fake_h2 *p, uint16_t id, uint32_t value);
-/* Sends a header block of literal fields, given as "name: value\n..." (a name may begin with ':'), as HEADERS and, beyond
- * 16,384 bytes, CONTINUATION frames. */
+/* Sends a header block of literal fields, given as "name: value\n..." (a name may begin with ':'), as HEADERS and,
+ * beyond 16,384 bytes, CONTINUATION frames. */
 void fake_h2_headers(struct fake_h2 *p, uint32_t stream, const char *fields, bool end_stream);
 /* Appends the fields as HPACK literals without indexing. */
 void fake_h2_hpack(struct tc_buf *out, const char *fields);

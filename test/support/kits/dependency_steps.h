@@ -4,7 +4,8 @@
 
 #include "support/kits/dependency.h"
 
-/* Clusters, endpoints and collections below number AT_TOP are of the top-level server, the others of the authority's. */
+/* Clusters, endpoints and collections below number AT_TOP are of the top-level server, the others of the
+ * authority's. */
 enum { CLUSTERS = 7, AT_TOP = 5, MAX_CHILDREN = 3 };
 enum { LDS, RDS, CDS, EDS, LEDS, TYPES };
 

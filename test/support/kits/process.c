@@ -1,8 +1,8 @@
 /* `torc call` as a process: its memory, CPU time and descriptors.
  *
  * Its output goes to a file, from which finished_calls counts the calls written since the last look; so waiting for
- * calls needs no pipe and no thread. Memory comes from /proc/PID, CPU time from the process's clock. A failed call fails
- * the test; other lines of the output do not count. The log is a second file. */
+ * calls needs no pipe and no thread. Memory comes from /proc/PID, CPU time from the process's clock. A failed call
+ * fails the test; other lines of the output do not count. The log is a second file. */
 #include "support/kits/process.h"
 
 #include <dirent.h>

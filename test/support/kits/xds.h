@@ -51,8 +51,8 @@ void kit_xds_watch(struct kit_xds *k, const struct tc_xds_resource_type *type, c
                    struct kit_xds_watcher *w);
 void kit_xds_unwatch(struct kit_xds *k, struct kit_xds_watcher *w);
 /* Returns the server's next request as 'Type [names] "version" "nonce"', a delta request as 'Type +[subscribed]
- * -[unsubscribed] {initial versions} "nonce"', each with " node" if it has a node, and " NACK code text"; "" if there is
- * none. Borrowed until the next call or kit_xds_report. */
+ * -[unsubscribed] {initial versions} "nonce"', each with " node" if it has a node, and " NACK code text"; "" if there
+ * is none. Borrowed until the next call or kit_xds_report. */
 const char *kit_xds_request(struct kit_xds *k, struct fake_xds_server *s);
 /* Sends a response of these resources, ended by NULL, and runs the loop. */
 void kit_xds_respond(struct kit_xds *k, struct fake_xds_server *s, const struct tc_xds_resource_type *type,

@@ -1,8 +1,8 @@
 /* An HTTP/1 server for tests, on a thread.
  *
  * One poll loop over the listener and the links. A link reads a request's head and calls the test's function, which
- * chooses: answer, tunnel, hang or close, after a delay. Tunnelled bytes are forwarded as they come. The test's function
- * runs on the server's thread. Closing `wake` ends the thread. */
+ * chooses: answer, tunnel, hang or close, after a delay. Tunnelled bytes are forwarded as they come. The test's
+ * function runs on the server's thread. Closing `wake` ends the thread. */
 #include "support/net/http_server.h"
 
 #include <netinet/in.h>
