@@ -26,6 +26,7 @@ static size_t hidden_length(const char *p)
     return marks || (u[1] == 0x81 && u[2] >= 0xa6 && u[2] <= 0xa9) ? 3 : 0;
 }
 
+/* Appends one line without its end, and returns where the next one begins. */
 static const char *line_write(struct tc_buf *out, const char *p)
 {
     size_t start = out->len;

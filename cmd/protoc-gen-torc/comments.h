@@ -4,8 +4,8 @@
 
 #include "schema.h"
 
-/* Returns the comment before the element at `path` (numbers of fields and indices, as SourceCodeInfo has them), or the
- * one behind it, or NULL if it has no comment. Borrowed from the file. */
+/* Returns the comment before the element at `path` (numbers of fields and indices, as SourceCodeInfo has them), or else
+ * the comment behind it; NULL if there is none. Borrowed from the file. */
 const char *pgt_comment_of(const pgt_file *file, const int32_t *path, size_t n);
 
 /* Appends the text as lines that begin with " * ", without what would end the comment, and without characters that no

@@ -127,6 +127,7 @@ static const struct {
                     "{\n    (((const struct $S__handlers *)handlers)->$F)(call, arg);\n}\n"},
 };
 
+/* Appends a row's text with its placeholders filled in. */
 static void expand(const struct emitter *e, const struct method *m, struct tc_buf *out, const char *text)
 {
     for (; *text; text++) {
@@ -156,6 +157,7 @@ static void expand(const struct emitter *e, const struct method *m, struct tc_bu
     }
 }
 
+/* Writes the comment of an element, if it has one, and the end of the comment that the caller has begun. */
 static void comment_emit(struct emitter *e, const int32_t *path, size_t n)
 {
     const char *text = pgt_comment_of(e->file, path, n);
@@ -190,6 +192,7 @@ static void method_emit(struct emitter *e, const struct method *m, int32_t servi
     }
 }
 
+/* Moves a text into the arena. */
 static char *arena_take(struct emitter *e, struct tc_buf *text)
 {
     char *copy = tc_arena_dup(&e->arena, tc_buf_slice(text));
@@ -303,15 +306,18 @@ static void table_emit(struct emitter *e)
     tc_buf_append_str(e->source, "};\n");
 }
 
-/* The struct of handlers and the function that registers it, of the methods from `m` on. */
+/* Writes the struct of handlers and the function that registers them. `m`: the service's first method. */
 static void handlers_emit(struct emitter *e, const pgt_service *service, const struct method *m)
 {
     const struct method *first = m;
     tc_buf_printf(e->header,
-                  "\n/* The handlers of %s: NULL is UNIMPLEMENTED. Begins with its size, and 0 in the rest:\n"
+                  "\n/* The handlers of %s: %s:\n"
                   " * struct %s__handlers h = {TORC_SIZE(%s__handlers), ...}; */\n"
                   "struct %s__handlers {\n    uint64_t size;\n",
-                  service->name, m->service, m->service, m->service);
+                  service->name,
+                  e->options->strict ? "none may be NULL. Begins with its size"
+                                     : "NULL is UNIMPLEMENTED. Begins with its size, and 0 in the rest",
+                  m->service, m->service, m->service);
     for (size_t k = 0; k < service->n_method; k++, m = m->hh.next)
         if (m->kind & (UNARY | SERVER))
             tc_buf_printf(e->header, "    void (*%s)(torc_server_call *call, const %s *request, void *arg);\n",
@@ -387,6 +393,7 @@ static void reflection_emit(struct emitter *e)
     tc_free(bytes);
 }
 
+/* Writes the heads of both files, and names the table of methods. */
 static void begin(struct emitter *e, struct tc_slice stem)
 {
     struct tc_buf guard = {0};

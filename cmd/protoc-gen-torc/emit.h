@@ -5,8 +5,8 @@
 #include "options.h"
 #include "schema.h"
 
-/* Appends both texts for a file of the schema. Returns false with the reason (tc_free) in *why when a name is not one,
- * a type is not in the request, or two methods would have the same functions. */
+/* Appends both texts for a file of the schema. Returns false with the reason (tc_free) in *why if a name is not an
+ * identifier, a type is not in the request, or two services or methods have one name in C. */
 bool pgt_emit(const struct pgt_schema *schema, const struct pgt_options *options, const pgt_file *file,
               struct tc_buf *header, struct tc_buf *source, char **why);
 

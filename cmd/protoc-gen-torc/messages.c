@@ -50,6 +50,7 @@ static void use_file(struct usage *u, const char *file)
     HASH_ADD_KEYPTR(hh, u->files, known->name, strlen(known->name), known);
 }
 
+/* Notes that a type is used, and so the file that defines it. */
 static void use(struct usage *u, const char *type)
 {
     const pgt_file *home = pgt_schema_home(u->schema, type);
@@ -57,6 +58,7 @@ static void use(struct usage *u, const char *type)
         use_file(u, home->name);
 }
 
+/* Removes extensions of options from an array. Returns how many others are left. */
 static size_t drop_custom_options(pgt_field **extensions, size_t n)
 {
     size_t kept = 0;
@@ -101,7 +103,8 @@ static bool is_with_presence(const pgt_file *file, const pgt_field *f)
            f->type != GOOGLE__PROTOBUF__FIELD_DESCRIPTOR_PROTO__TYPE__TYPE_MESSAGE;
 }
 
-/* Takes the members that protobuf-c adds to a message's struct: n_X of a repeated field, has_X, X_case of a oneof. */
+/* Adds to `members` the names of members that protobuf-c adds to a message's struct: n_X of a repeated field, has_X,
+ * X_case of a oneof. */
 static void added_members_take(struct pgt_name **members, struct tc_arena *arena, const pgt_file *file,
                                const pgt_message *m)
 {
@@ -180,7 +183,7 @@ static bool is_public(const pgt_file *file, size_t index)
     return false;
 }
 
-/* Public and weak imports are lists of indices, which change when an earlier import is removed. */
+/* Removes the imports that are neither used nor public. Public imports are a list of indices, which change with it. */
 static void imports_prune(const struct usage *u, pgt_file *file)
 {
     size_t kept = 0, n_public = 0;

@@ -5,9 +5,9 @@
 #include "options.h"
 #include "schema.h"
 
-/* Changes the files of the request into what protoc-gen-c takes: presence that is explicit by a oneof of one member
- * instead of proto3_optional, no custom options, no imports of which nothing is used, fields whose names C lets be
- * members of one struct. */
+/* Changes the files of the request, which are those of the schema, into files that protoc-gen-c takes: explicit
+ * presence by a oneof of one member instead of proto3_optional, no custom options, no services, no imports of which
+ * nothing is used, and names of fields that can be members of one struct in C. */
 void pgt_messages_prepare(struct pgt_schema *schema, const Google__Protobuf__Compiler__CodeGeneratorRequest *request);
 
 /* Runs the program on the request and appends its serialised response to `response`. Returns false with the reason in

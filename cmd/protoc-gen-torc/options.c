@@ -1,4 +1,4 @@
-/* The plugin's options. A word that names something which is not done yet is refused by its name. */
+/* The plugin's options. A known codec that this version does not have is refused by its name. */
 #include "options.h"
 
 #include "base/buf.h"
@@ -36,7 +36,7 @@ static bool program_read(struct pgt_options *options, struct tc_slice value, cha
     return value.len || tc_refuse(why, "protoc-gen-c: expected the path of a program after a '='");
 }
 
-/* An option without a value. */
+/* Reads an option without a value. */
 static bool flag_read(struct pgt_options *options, struct tc_slice name, char **why)
 {
     if (tc_slice_eq_str(name, "messages"))

@@ -8,7 +8,7 @@ enum { PGT_CLIENT = 1, PGT_SERVER = 2 };
 
 struct pgt_options {
     bool messages;                /* runs protoc-gen-c too */
-    bool reflection;              /* the serialised FileDescriptorProto */
+    bool reflection;              /* generates the serialised FileDescriptorProto too */
     bool strict;                  /* servers must have a handler for every method */
     unsigned sides;               /* PGT_CLIENT | PGT_SERVER */
     struct tc_slice prefix;       /* of function names instead of the package; NULL data: the package */

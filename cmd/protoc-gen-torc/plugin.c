@@ -1,8 +1,8 @@
 /* From a request to a response.
  *
- * The request is scanned before it is unpacked, because its bytes come from another program. The scan checks alone: the
- * request is unpacked with all its fields, and fields that this plugin does not know (options, new fields) go on to
- * protoc-gen-c and into the descriptions of reflection.
+ * The request is scanned before it is unpacked, because its bytes come from another program. The scan only checks: the
+ * request is unpacked from its own bytes, with all its fields, and fields that this plugin does not know (options, new
+ * fields) go on to protoc-gen-c and into the descriptions of reflection.
  *
  * First the plugin makes its own texts from the files. Then messages.c changes the files for protoc-gen-c, whose output
  * joins the response. */
@@ -37,6 +37,7 @@ static void response_append(struct tc_buf *out, const response_t *response)
     out->len += n;
 }
 
+/* Appends a response with one file, named by the stem and the suffix. */
 static void file_append(struct run *r, struct tc_slice stem, const char *suffix, struct tc_buf *content)
 {
     response_t response = GOOGLE__PROTOBUF__COMPILER__CODE_GENERATOR_RESPONSE__INIT;
@@ -49,6 +50,7 @@ static void file_append(struct run *r, struct tc_slice stem, const char *suffix,
     tc_free(file.name);
 }
 
+/* Generates the stubs of one file. */
 static bool file_run(struct run *r, const char *name)
 {
     const pgt_file *file = pgt_schema_file(&r->schema, name);

@@ -169,7 +169,7 @@ static bool extensions_accepted(const pgt_file *file, pgt_field *const *extensio
     return true;
 }
 
-/* The C that protoc-gen-c writes for infinity and for what is not a number does not compile. */
+/* Returns false for infinity and NaN: the C that protoc-gen-c writes for them does not compile. */
 static bool is_number(const char *value)
 {
     return strcmp(value, "inf") != 0 && strcmp(value, "-inf") != 0 && strcmp(value, "nan") != 0 &&

@@ -22,8 +22,8 @@ struct pgt_schema {
     struct tc_arena arena;
 };
 
-/* Reads all files of the request, which the schema borrows. Returns false with the reason (tc_free) in *why when a name
- * is malformed or defined twice. The caller ends the schema in any case. */
+/* Reads all files of the request, which the schema borrows. Returns false with the reason (tc_free) in *why if a name
+ * is malformed or defined twice. The caller calls pgt_schema_fini in any case. */
 bool pgt_schema_init(struct pgt_schema *schema, const Google__Protobuf__Compiler__CodeGeneratorRequest *request,
                      char **why);
 void pgt_schema_fini(struct pgt_schema *schema);
@@ -38,8 +38,8 @@ const pgt_file *pgt_schema_home(const struct pgt_schema *schema, const char *typ
 void pgt_schema_lower(const pgt_file *file, const char *full_name, struct tc_buf *out);
 void pgt_schema_camel(const pgt_file *file, const char *full_name, struct tc_buf *out);
 
-/* Returns false with the reason in *why when the file has what protobuf-c or this version cannot generate: editions,
- * groups, extensions other than options, defaults of inf or nan, two types with the same name in C. */
+/* Returns false with the reason (tc_free) in *why if protobuf-c cannot generate the file: it has a syntax other than
+ * proto2 and proto3, groups, extensions other than options, defaults of inf or nan, or two types with one name in C. */
 bool pgt_schema_accepts(const pgt_file *file, char **why);
 /* Returns true for an extension of google.protobuf.*Options, which is for compilers and never sent. */
 bool pgt_is_custom_option(const pgt_field *extension);

@@ -199,6 +199,7 @@ static void serial_append(struct tc_buf *out, struct tc_slice der)
         tc_buf_printf(out, "%02X", (unsigned char)serial.data[i]);
 }
 
+/* Counts the client of a connection by its certificate, and accepts it. */
 static void on_client(torc_tls_peer *peer, void *arg)
 {
     struct clients *c = arg;
@@ -227,6 +228,7 @@ static torc_credentials *make_credentials(struct args *a, struct clients *client
     return a->cert.len ? torc_server_credentials_tls(&o, error) : torc_credentials_insecure();
 }
 
+/* Prints which file of the options TLS rejected, or the error, which it frees. Returns an exit status. */
 static int refused(const struct args *a, torc_error *error)
 {
     struct cli_pem ca = {"--client-ca", a->ca_path, &a->ca}, cert = {"--tls-cert", a->cert_path, &a->cert};
@@ -238,7 +240,7 @@ static int refused(const struct args *a, torc_error *error)
     return rc;
 }
 
-/* Listens, and prints where. A caller that waits for the line would wait for ever if it cannot be written. */
+/* Listens, and prints where. Fails if the line cannot be written: a caller that waits for it would wait for ever. */
 static int listen_at(torc_server *server, const char *address, torc_credentials *credentials)
 {
     torc_error *error = NULL;

@@ -29,6 +29,7 @@
 #define USAGE_HEAD 512
 #define USAGE_TAIL 256
 
+/* Prints an error. `hint` not NULL: it is a usage error, which names --help. */
 static void complain(const char *command, const char *fmt, va_list ap, const char *hint)
 {
     struct tc_buf b = {0}, shown = {0};

@@ -19,7 +19,8 @@ int cli_fail(const char *command, const char *fmt, ...) TC_PRINTF(2, 3);
 int cli_fail_error(const char *command, torc_error *error);
 /* The `warn` callback of a tc_resource_set. arg: the command's name. */
 void cli_left_out(void *arg, const char *file, const char *text);
-/* Prints the error behind getopt_long's '?' or ':', in one line. `option` is argv[optind - 1]. Returns CLI_USAGE. */
+/* Prints, in one line, the error for which getopt_long returned `code`, '?' or ':'. Called right after getopt_long,
+ * whose optind and optopt it reads. Returns CLI_USAGE. */
 int cli_bad_option(const char *command, int code, char **argv);
 
 /* Checks the value of an option that names a file: an empty path is a usage error. */
@@ -35,28 +36,31 @@ int cli_seconds_ms(const char *command, const char *option, const char *text, ui
 int cli_rate(const char *command, const char *option, const char *text, double *out);
 /* Parses -o text|json. */
 int cli_output(const char *command, const char *text, bool *json);
-/* Reads a whole file ("-": standard input) of at most 64 MiB; prints the error. Waits for a FIFO: a shell's <(command)
- * is one. */
+/* The readers append to *out. They return 0, or an exit status with the error printed.
+ *
+ * Reads a whole file ("-": standard input) of at most 64 MiB. Waits for a FIFO: a shell's <(command) is one. */
 int cli_read_file(const char *command, const char *path, struct tc_buf *out);
 /* Reads a regular file ("-": standard input). Any other kind of file is an error: nothing is waited for. */
 int cli_read_regular(const char *command, const char *option, const char *path, struct tc_buf *out);
 /* Reads a file that must hold PEM of this kind, "CERTIFICATE" or "PRIVATE KEY". The error names the option and the
  * file. */
 int cli_read_pem(const char *command, const char *option, const char *kind, const char *path, struct tc_buf *out);
-/* Writes a file ("-": standard output). Returns an exit status, with the error printed. */
+/* Writes a file ("-": standard output). Returns 0, or CLI_FAILED with the error printed. */
 int cli_write_file(const char *command, const char *path, struct tc_slice text);
 
-/* Prints the text of --help. Returns -1, which is neither a failure nor a success. */
+/* Prints the text of --help. Returns -1, by which parsers of options tell their callers to end with CLI_OK. */
 int cli_help(const char *text);
 /* Flushes standard output. Returns false with errno if that failed; cli_end_output reports it. */
 bool cli_flush(void);
 /* Returns true if output could not be written: the work has lost its reader. */
 bool cli_output_lost(void);
-/* Returns the exit status of a command: `status`, or CLI_FAILED with a line that says why if output was lost. If the
- * reader of a pipe went away, the line is left out. `command` may be NULL. */
+/* Flushes standard output and returns the exit status of a command: `status`, but CLI_FAILED instead of CLI_OK if
+ * output was lost, with a line that says why. If the reader of a pipe went away, the line is left out. `command` may be
+ * NULL. */
 int cli_end_output(const char *command, int status);
-/* Opens closed standard descriptors, so that no socket takes their numbers and writes to them fail as they should.
- * Ignores SIGPIPE and SIGXFSZ: a file that may not grow is an error like a full disk. */
+/* Opens standard descriptors that are closed, so that no socket takes their numbers and writes to them fail as they
+ * should; ends the process if it cannot. Ignores SIGPIPE and SIGXFSZ: a file that may not grow is an error like a full
+ * disk. */
 void cli_guard_output(void);
 
 /* Return the end of a duration, and the wait until a time in ms, rounded up. Neither overflows. */
@@ -66,11 +70,11 @@ int cli_wait_ms(uint64_t now_ns, uint64_t until_ns);
 /* Returns the CPU time of all threads of this process, in seconds. */
 double cli_cpu_seconds(void);
 
-/* Logs to stderr. -v: info, -vv: debug. */
+/* Logs to stderr. level: how many -v there were: 1 info, 2 debug, more trace; 0 changes nothing. */
 void cli_verbose(int level);
 /* Returns true if standard output is a terminal and NO_COLOR is not set. */
 bool cli_colour(void);
-/* "412 us", "1.3 ms", "2.0 s" */
+/* Appends a time as "412 us", "1.3 ms" or "2.00 s". */
 void cli_format_us(struct tc_buf *out, uint64_t us);
 /* Appends foreign text for people: control characters and marks of direction as \u001b, each byte that is not UTF-8 as
  * U+FFFD. JSON stays JSON. */

@@ -1,4 +1,5 @@
-/* The subcommands. Each returns the exit status: 0 done, 1 the work failed, 2 wrong usage. */
+/* The subcommands. Each returns the exit status: 0 done, 1 the work failed, 2 wrong usage; `call --exit-status grpc`
+ * also 64 + a status of gRPC. */
 #ifndef TORC_COMMANDS_H
 #define TORC_COMMANDS_H
 

@@ -1,6 +1,6 @@
-/* Target, credentials and channels of the subcommands that send RPCs (call, bench).
+/* Target, credentials and channels of the subcommands that send RPCs (call, bench, list, describe).
  *
- * connect_option collects single options, connect_finish checks them together, connect_channels makes the credentials
+ * connect_option collects single options, connect_settle checks them together, connect_channels makes the credentials
  * and the channels. If credentials cannot be made, the files are tried one by one (cli_tls.h) so that the error names
  * the option at fault. */
 #include "connect.h"

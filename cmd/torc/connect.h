@@ -73,18 +73,19 @@ extern const struct cli_foreign connect_foreign[];
     "      --connect-timeout T    for a connection with its handshakes (20s)\n"                                        \
     "      --keepalive-time T     pings after this time without data (off; 10s at least)\n"
 
-/* `command` names the subcommand in messages. All functions return 0, or an exit status with the message printed.
+/* `command` names the subcommand in messages. Functions that return an int return 0, or an exit status with the message
+ * printed.
  *
- * connect_option takes one option, with a code of CONNECT_OPTIONS. */
+ * connect_option takes one option; codes that CONNECT_OPTIONS does not have do nothing. */
 int connect_option(const char *command, struct connect_args *a, int code, const char *value);
 /* Checks that the options agree, and chooses the credentials that they imply. */
 int connect_settle(const char *command, struct connect_args *a);
-/* Takes TARGET and METHOD from the rest of the line (from getopt's optind), then connect_settle. */
+/* Takes TARGET and METHOD from the rest of the line (from getopt's optind), and calls connect_settle. */
 int connect_finish(const char *command, struct connect_args *a, int argc, char **argv);
 void connect_args_fini(struct connect_args *a);
 
-/* Makes n channels. After a failure *channels holds NULL from the first channel that could not be made; call
- * connect_channels_free in either case. */
+/* Makes n channels. *channels must be NULL before. After a failure it is still NULL, or has NULL from the first channel
+ * that could not be made; call connect_channels_free in either case. */
 int connect_channels(const char *command, struct connect_args *a, torc_runtime *runtime, size_t n,
                      torc_channel ***channels);
 void connect_channels_free(torc_channel **channels, size_t n);

@@ -2,9 +2,9 @@
  *
  * Messages are answered one after the other: the next one is asked for once the call has taken the last answer. A call
  * holds 64 KiB of answers at most (torc_server_options.send_buffer_bytes), so that a client that sends and never reads
- * is not read any further. An answer that waits for the delay is in `due`, the oldest first, since all wait equally
- * long. Requests that wait to be answered belong to no limit of the server:
- * max_held bounds those of all calls. */
+ * is not read any further. A call whose answer waits for the delay is in `due`, the oldest first, since all wait
+ * equally long. No limit of the server covers requests that wait to be answered: max_held bounds those of all calls
+ * together. */
 #include "echo.h"
 
 #include <limits.h>
@@ -184,7 +184,7 @@ static const struct torc_server_call_events events = {
     TORC_SIZE(torc_server_call_events), .on_message = on_message, .on_half_close = on_half_close,
     .on_writable = on_writable,         .on_cancel = on_cancel,   .release = on_release};
 
-/* A call begins. All kinds but Hang and Fail send their headers at once. */
+/* Begins a call. All kinds but Hang and Fail send their headers at once, unless --fail ends the call. */
 static void on_call(torc_server_call *call, void *arg)
 {
     const struct echo_method *m = arg;

@@ -13,9 +13,10 @@ struct echo_opts {
     uint64_t delay_ms;   /* before each answer: the thread of the loop calls echo_run_due */
     int fail_code;       /* a status for a share of the calls; 0: none */
     double fail_percent; /* 0..100 */
-    size_t max_held;     /* bytes of requests that wait to be answered; beyond, RESOURCE_EXHAUSTED; 0: 512 MiB */
+    size_t max_held; /* bytes of requests that wait to be answered; RPCs beyond are RESOURCE_EXHAUSTED; 0: 512 MiB */
 };
 
+/* Copies the options. Never NULL. */
 struct echo *echo_new(const struct echo_opts *opts);
 /* Registers the service with a server of one runtime, also with several servers one after the other: all other methods,
  * and torc.test.Backend/Hang (answers nothing until cancelled), /Fail (ends with the status whose number is the
@@ -23,12 +24,12 @@ struct echo *echo_new(const struct echo_opts *opts);
  * fields, a line for each), /Repeat (answers its first message with itself again and again, as fast as the client takes
  * it, until cancelled). Reflection is UNIMPLEMENTED, and not counted. Returns 0 or a code with an error. */
 int echo_add(struct echo *e, torc_server *server, torc_error **error);
-/* Called once the servers have been freed. */
+/* The servers must have been freed before. */
 void echo_free(struct echo *e);
 
 /* Returns how many RPCs began so far. Any thread. */
 uint64_t echo_requests(struct echo *e);
-/* Returns the milliseconds until an answer is due, -1: none waits. The loop's thread. */
+/* Returns the milliseconds until an answer is due; -1: no answer waits. The loop's thread. */
 int echo_timeout_ms(const struct echo *e);
 /* Sends the answers that are due. The loop's thread. */
 void echo_run_due(struct echo *e);

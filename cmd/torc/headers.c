@@ -40,6 +40,7 @@ static int expand(const char *command, const char *text, struct tc_buf *out)
     return 0;
 }
 
+/* Adds "name: value" to a list. `all`: of placeholders, {i} is not the only one. */
 static int add(const char *command, struct header_list *list, const char *option, const char *text, bool all)
 {
     struct tc_slice s = tc_slice_str(text);

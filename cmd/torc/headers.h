@@ -48,9 +48,9 @@ enum { HEADERS_RPC = 640, HEADERS_REFLECT, HEADERS_EXPAND, HEADERS_END };
     "      --rpc-header, --reflect-header 'NAME: VALUE'   only for the RPC, only for reflection\n"                     \
     "      --expand-headers       ${NAME} in a header becomes the value of that variable of the environment\n"
 
-/* Takes an option with a code of HEADERS_OPTIONS; returns false for any other. */
+/* Takes an option with a code of HEADERS_OPTIONS; returns false for any other code. The value is borrowed. */
 bool headers_option(struct headers_args *a, int code, const char *value);
-/* Reads what was given into the lists. Returns 0, or CLI_USAGE with the error printed. */
+/* Reads the headers that were given into the lists. Returns 0, or CLI_USAGE with the error printed. */
 int headers_finish(const char *command, struct headers_args *a);
 /* Returns the metadata of call `i`, for torc_metadata_free; NULL for an empty list. `rng` may be NULL unless all
  * placeholders are allowed. */

@@ -6,11 +6,11 @@
 
 #include "io/loop.h"
 
-/* Catches both signals; each wakes the loop. The loop must outlive the last signal, or signals_release be called
- * first. */
+/* Catches both signals; each wakes the loop. The loop must live until signals_release is called. */
 void signals_catch(struct tc_loop *loop);
 /* Returns true once a signal has come. */
 bool signals_stop(void);
+/* Lets both signals end the process again. */
 void signals_release(void);
 
 #endif

@@ -18,7 +18,7 @@ static bool in_range(const char *name, int64_t value, int64_t most, torc_error *
                         (long long)value, (long long)most);
 }
 
-/* Switches: only TORC_ON counts, and what is neither is refused. */
+/* Makes 1 of TORC_ON, and 0 of 0 and TORC_OFF. Other values are refused. */
 static bool take_switch(const char *name, int32_t *value, torc_error **error)
 {
     if (*value < TORC_OFF || *value > TORC_ON)
@@ -28,6 +28,7 @@ static bool take_switch(const char *name, int32_t *value, torc_error **error)
     return true;
 }
 
+/* Stores the options in *o, which is zeroed, with defaults instead of zeros. */
 static bool take_options(const struct torc_json_options *given, struct torc_json_options *o, torc_error **error)
 {
     int rc = given ? tc_sized_take(o, sizeof(*o), given) : TORC_OK;
@@ -48,7 +49,7 @@ static bool take_options(const struct torc_json_options *given, struct torc_json
     return true;
 }
 
-/* Checks what both conversions ask for. */
+/* Checks the arguments of a conversion, and stores its complete options in *o. */
 static bool may_convert(const torc_schema *schema, const torc_schema_message *type, const void *data, size_t size,
                         const void *out, const struct torc_json_options *given, struct torc_json_options *o,
                         torc_error **error)
@@ -63,6 +64,8 @@ static bool may_convert(const torc_schema *schema, const torc_schema_message *ty
 typedef bool convert_fn(const torc_schema *schema, const torc_schema_message *type, struct tc_slice in,
                         const struct torc_json_options *options, struct tc_buf *out, torc_error **error);
 
+/* Runs `fn`. Returns its code: `out` then has the output if that is TORC_OK, and is empty otherwise. `to` is the
+ * caller's output, which must not be NULL. */
 static int convert(const torc_schema *schema, const torc_schema_message *type, struct tc_slice in,
                    const struct torc_json_options *given, convert_fn *fn, const void *to, struct tc_buf *out,
                    torc_error **error)
@@ -138,7 +141,7 @@ int torc_json_split(const char *text, size_t size, size_t *used)
             at++;
         if (at == size)
             return TORC_EAGAIN;
-        *used = TC_MAX(at, begin + 1); /* what begins no value is taken for one, which no type is */
+        *used = TC_MAX(at, begin + 1); /* a byte that begins no value is a value of one byte, which no type takes */
         return TORC_OK;
     }
     do {

@@ -3,7 +3,7 @@
 
 enum { MOST_STEPS = 16, MOST_KEY = 64 };
 
-/* Makes '?' of the control characters of a text of UTF-8, which has names that peers chose: a terminal would obey. */
+/* Appends UTF-8 with '?' for each control character, which a terminal would obey. */
 static void append_shown(struct tc_buf *out, const char *text)
 {
     for (const unsigned char *c = (const unsigned char *)text; *c; c++) {

@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+/* Returns whether an item may be a value of the field, or a packed list of them. */
 static bool type_fits(const struct tc_schema_field *f, const struct tc_item *item)
 {
     unsigned wire = tc_schema_wire(f->type);
@@ -24,6 +25,7 @@ static int entry_compare(const void *a, const void *b)
     return x->data < y->data ? -1 : x->data > y->data;
 }
 
+/* Adds the item from `data` to `end`: to the run before it if it goes on, else as an entry. */
 static void entry_add(struct tc_gathered *g, const struct tc_schema_field *f, const char *data, const char *end)
 {
     struct tc_entry *last = g->entries.len ? &g->entries.data[g->entries.len - 1] : NULL;
@@ -33,6 +35,7 @@ static void entry_add(struct tc_gathered *g, const struct tc_schema_field *f, co
         *tc_vec_push(&g->entries) = (struct tc_entry){f, data, (size_t)(end - data)};
 }
 
+/* Returns the oneof of an entry if another member could replace it, else NULL. */
 static const struct tc_schema_oneof *choice_of(const struct tc_entry *e)
 {
     const struct tc_schema_oneof *o = e->field->oneof;
@@ -49,7 +52,7 @@ static int choice_compare(const void *a, const void *b)
     return x->data < y->data ? -1 : x->data > y->data;
 }
 
-/* Drops members of oneofs that others have replaced: all but the last ones, of one field, of each oneof. */
+/* Keeps of each oneof the last entries, as far back as they are of one field: a member replaces others before it. */
 static void choices_apply(struct tc_gathered *g)
 {
     const struct tc_schema_oneof *oneof = NULL;

@@ -6,15 +6,16 @@
 #include "json/item.h"
 #include "json/model.h"
 
-/* A run of items of one field, one behind the other in the message; a field that is not repeated has one item. */
+/* A run of items of one field, one behind the other in the message. A run of a field that is not repeated is one
+ * item. */
 struct tc_entry {
     const struct tc_schema_field *field;
     const char *data; /* the first tag */
     size_t len;       /* to the end of the last item */
 };
 
-/* The content of a message: the bytes, or all of the `n` entries of its field, since a sender may send a message in
- * pieces. */
+/* The content of a message: `bytes`, or the items of `n` entries of its field together, since a sender may send a
+ * message in pieces. */
 struct tc_content {
     struct tc_slice bytes;
     const struct tc_entry *pieces; /* NULL: `bytes` */
@@ -26,9 +27,9 @@ struct tc_gathered {
     TC_VEC(struct tc_entry) entries; /* by field; those of one field in the order of the message */
 };
 
-/* Takes the known fields of a message. What is not of its field's wire type is left out, and so are values that a
- * closed enum does not have, and members of a oneof before the last one that is set. Returns false when the bytes
- * cannot be read. */
+/* Takes the known fields of a message into *out, which is empty. Left out are items that are not of their field's wire
+ * type, members of a oneof that a later member replaces, and values that a closed enum does not have, unless the field
+ * is repeated: those stay for the caller. Returns false if the bytes cannot be read; *out must then be ended, too. */
 bool tc_gather(const torc_schema_message *type, const struct tc_content *content, struct tc_gathered *out);
 void tc_gathered_fini(struct tc_gathered *g);
 

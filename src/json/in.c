@@ -1,9 +1,9 @@
 /* JSON into wire format.
  *
  * One pass over the text, driven by the types; what is read is appended to the output at once. A message within another
- * has its length in front, which is known behind it: one byte is left free for the length, and a longer message is
- * moved by what its length needs. A value that turns out to be absent (a default without presence, the unknown name of
- * an enum value) is cut off the output again.
+ * has its length in front, which is not known before its end: one byte is left free for the length, and a message of
+ * 128 bytes or more is moved to make room for the others. A value that turns out to be absent (the default of a field
+ * without presence, an unknown enum value that is passed over) is cut off the output again.
  *
  * Start at fields_in. Well-known types are in json/in_known. */
 #include <float.h>
@@ -15,6 +15,7 @@
 #include "json/item.h"
 #include "json/number.h"
 
+/* Stores the error that the next value must be `what`. Returns false. */
 static bool want(struct tc_json_in *in, const char *what)
 {
     return tc_json_reader_want(&in->r, what);
@@ -63,7 +64,7 @@ bool tc_json_in_string(struct tc_json_in *in)
     return tc_json_reader_string(&in->r, &in->text, NULL);
 }
 
-/* Takes a number, or the number in a string. */
+/* Takes a number, or a string: the caller checks what is in the string. `what` is for the error. */
 static bool number(struct tc_json_in *in, const char *what, struct tc_slice *out)
 {
     char c = tc_json_reader_peek(&in->r);
@@ -75,7 +76,7 @@ static bool number(struct tc_json_in *in, const char *what, struct tc_slice *out
     return true;
 }
 
-/* Returns whether the slice is a number as a whole: what came from a string may be anything. */
+/* Returns whether the whole slice is a number: a string may have any text. */
 static bool is_number(struct tc_slice s)
 {
     return s.len && tc_number_length(s) == s.len;
@@ -358,7 +359,7 @@ static bool list_in(struct tc_json_in *in, const struct tc_schema_field *f, unsi
 
 /* --- maps --- */
 
-/* Writes a key: the decoded string is in `text`. */
+/* Writes the key of a map entry, whose decoded string is in `text`; `at` is its place for errors. */
 static bool key_in(struct tc_json_in *in, const struct tc_schema_field *key, const char *at)
 {
     struct tc_slice s = tc_buf_slice(&in->text);
@@ -385,10 +386,10 @@ static bool key_in(struct tc_json_in *in, const struct tc_schema_field *key, con
     return true;
 }
 
-/* The key of an entry as it was written, by its place in the output. */
+/* A key that was written. */
 struct key {
-    size_t at, size;
-    const char *text;
+    size_t at, size;  /* its bytes in `out` */
+    const char *text; /* where it is in the JSON text */
 };
 
 static int key_compare(const void *a, const void *b, void *out)
@@ -398,6 +399,7 @@ static int key_compare(const void *a, const void *b, void *out)
     return tc_slice_cmp(tc_slice_of(data + x->at, x->size), tc_slice_of(data + y->at, y->size));
 }
 
+/* Sorts the keys. Returns false with an error if two are equal. */
 static bool keys_differ(struct tc_json_in *in, struct key *keys, size_t n)
 {
     if (n)
@@ -409,7 +411,7 @@ static bool keys_differ(struct tc_json_in *in, struct key *keys, size_t n)
     return true;
 }
 
-/* Reads one entry. `*key` is where its key is, if the entry was not passed over. */
+/* Reads one entry, whose key is in `text`; `raw` is the key in the JSON text. Stores *key on TC_READ_DONE. */
 static enum tc_json_read entry_in(struct tc_json_in *in, const struct tc_schema_field *f, struct tc_slice raw,
                                   unsigned depth, struct key *key)
 {
@@ -466,6 +468,7 @@ struct seen {
     size_t required; /* how many required fields */
 };
 
+/* Sets bit i of `bits`. Returns whether it was set before. */
 static bool seen_set(struct seen *s, size_t bits, size_t i)
 {
     uint64_t **page = &s->pages[i / PAGE_BITS], *word = &s->few, bit = UINT64_C(1) << (i % 64);
@@ -485,6 +488,7 @@ static void seen_fini(struct seen *s)
         tc_free(s->pages[i]);
 }
 
+/* Reads the value of a field whose name was taken; `at` is the place of the name. */
 static bool field_in(struct tc_json_in *in, const torc_schema_message *type, const struct tc_schema_field *f,
                      struct seen *seen, const char *at, unsigned depth)
 {
@@ -507,6 +511,7 @@ static bool field_in(struct tc_json_in *in, const torc_schema_message *type, con
     return rc != TC_READ_FAILED;
 }
 
+/* Checks that no required field is missing. */
 static bool fields_are_there(struct tc_json_in *in, const torc_schema_message *type, struct seen *seen, const char *at)
 {
     if (seen->required == type->n_required || in->options->allow_partial)
@@ -518,6 +523,7 @@ static bool fields_are_there(struct tc_json_in *in, const torc_schema_message *t
                                   type->by_number[i]->name);
 }
 
+/* Reads a member of an object, whose name is in `text`. */
 static bool member_in(struct tc_json_in *in, const torc_schema_message *type, struct tc_slice raw, struct seen *seen,
                       unsigned depth)
 {
@@ -551,7 +557,7 @@ static bool fields_in(struct tc_json_in *in, const torc_schema_message *type, bo
         bool *given = !within_any                      ? NULL
                       : tc_slice_eq_str(name, "@type") ? &typed
                       : tc_slice_eq_str(name, "value") && strcmp(type->full_name, "google.protobuf.Empty") == 0
-                          ? &valued /* as some writers have it */
+                          ? &valued /* some writers give an Empty within an Any as "value": {} */
                           : NULL;
         if (!given)
             good = member_in(in, type, raw, &seen, depth);

@@ -1,4 +1,4 @@
-/* JSON into wire format: what json/in and json/in_known share. */
+/* JSON into wire format: what json/in and json/in_known share. For one thread at a time. */
 #ifndef TC_JSON_IN_INTERNAL_H
 #define TC_JSON_IN_INTERNAL_H
 
@@ -9,11 +9,11 @@ struct tc_json_in {
     struct tc_json_reader r;
     const torc_schema *schema;
     const struct torc_json_options *options;
-    struct tc_buf out;
-    struct tc_buf text; /* scratch: the last string that was read */
+    struct tc_buf out;  /* wire format */
+    struct tc_buf text; /* scratch: the last string or key that was read */
 };
 
-/* The fate of a value. Where an enum's name is unknown and the options pass over it, nothing was written. */
+/* The fate of a value. Passed over: the enum does not have it and allow_unknown is set; nothing was written. */
 enum tc_json_read { TC_READ_FAILED, TC_READ_DONE, TC_READ_PASSED_OVER };
 
 /* Each function takes one value off the text and appends its wire format without a tag; `depth` is that of the message
@@ -22,20 +22,22 @@ enum tc_json_read { TC_READ_FAILED, TC_READ_DONE, TC_READ_PASSED_OVER };
 bool tc_json_in_message(struct tc_json_in *in, const torc_schema_message *type, unsigned depth);
 /* A message that has no form of its own, within an Any: @type is not a field of it. */
 bool tc_json_in_content(struct tc_json_in *in, const torc_schema_message *type, unsigned depth);
-/* A value of a field, not a list; `tagged` puts the tag before it. */
+/* A value of a field, not a list. `tagged`: with its tag, and nothing for the default value of a field without
+ * presence, unless the field is repeated. */
 enum tc_json_read tc_json_in_value(struct tc_json_in *in, const struct tc_schema_field *f, bool tagged, unsigned depth);
-/* The members of a map. */
+/* An object whose members are the entries of a map. */
 bool tc_json_in_map(struct tc_json_in *in, const struct tc_schema_field *f, unsigned depth);
 /* A string, into `text`. */
 bool tc_json_in_string(struct tc_json_in *in);
 /* A message with a form of its own (json/in_known). */
 bool tc_json_in_known(struct tc_json_in *in, const torc_schema_message *type, unsigned depth);
-/* Reads a double; NaN and the infinities only where `special`. */
+/* Reads a double, and writes nothing. `special`: the strings "NaN", "Infinity" and "-Infinity" are allowed. */
 bool tc_json_in_double(struct tc_json_in *in, bool special, double *out);
 
 void tc_json_in_tag(struct tc_json_in *in, int32_t number, unsigned wire);
 void tc_json_in_fixed(struct tc_json_in *in, uint64_t v, size_t width);
-/* Begin and end what has its length in front. Begin returns what end wants; end returns where the content begins. */
+/* Begin and end content that has its length in front. Begin returns the value for `begin`; end writes the length, and
+ * returns where in `out` the content begins. */
 size_t tc_json_in_begin(struct tc_json_in *in);
 size_t tc_json_in_end(struct tc_json_in *in, size_t begin);
 

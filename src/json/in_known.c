@@ -99,8 +99,9 @@ static bool value_in(struct tc_json_in *in, const torc_schema_message *type, uns
 
 /* --- Any --- */
 
-/* Looks ahead for a member of the object at which the reader is, whose value is a string. Returns 1, with the string in
- * `text`, 0 if there is none, or -1 for what is not JSON. *empty: the object has no members. */
+/* Looks ahead for a member of the object at which the reader stands and stays. Returns 1 with the string of its value
+ * in `text`; 0: there is no such member; -1 with an error: the value is not a string, or a member up to it is not JSON.
+ * *empty: the object has no members. */
 static int look_ahead(struct tc_json_in *in, const char *name, bool *empty)
 {
     const char *begin = in->r.at;
@@ -120,6 +121,7 @@ static int look_ahead(struct tc_json_in *in, const char *name, bool *empty)
     return found ? found : more;
 }
 
+/* Returns whether the member was seen before, with an error then, and marks it as seen. */
 static bool named_twice(struct tc_json_in *in, const char *name, bool *seen, const char *at)
 {
     if (*seen)
@@ -129,8 +131,8 @@ static bool named_twice(struct tc_json_in *in, const char *name, bool *seen, con
     return was;
 }
 
-/* The content of an Any whose type has a form of its own, or of an Any of unknown type (type NULL, base64): the member
- * `name`. */
+/* Reads an Any in which the member `name` has the content: for a type with a form of its own, or for an unknown type
+ * (type NULL; the content is base64). */
 static bool content_in(struct tc_json_in *in, const torc_schema_message *type, const char *name, unsigned depth)
 {
     struct tc_schema_field bytes = {.name = name, .type = TC_TYPE_BYTES, .number = 2};

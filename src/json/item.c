@@ -20,7 +20,7 @@ bool tc_item_take_fixed(struct tc_slice *rest, size_t width, uint64_t *out)
     return true;
 }
 
-/* Takes a field whose content is of no interest if it is the beginning or the end of a group. */
+/* Takes a field; of a group only its begin or end tag. */
 static bool take_flat(struct tc_slice *rest, struct tc_item *out)
 {
     uint64_t tag, n;

@@ -9,15 +9,17 @@ enum { TC_ITEM_GROUP = 3, TC_ITEM_GROUP_END = 4, TC_ITEM_MAX_DEPTH = 100 };
 struct tc_item {
     uint32_t number;
     uint8_t wire;          /* enum tc_wire, or TC_ITEM_GROUP */
-    uint64_t value;        /* of a varint and of what has 32 or 64 bits */
+    uint64_t value;        /* of a varint, or of 32 or 64 bits; else 0 */
     struct tc_slice bytes; /* length-delimited, or the content of a group; borrowed */
 };
 
-/* Takes the next field off the front of *rest. Returns 1; 0 at the end; -1 for what cannot be read: a value that is cut
- * short, number 0, groups that do not end or are nested deeper than TC_ITEM_MAX_DEPTH. */
+/* Takes the next field off the front of *rest. Returns 1; 0 at the end; -1 if it cannot be read: a value that is cut
+ * short, number 0, an unknown wire type, the end of a group that did not begin, a group that does not end, or groups
+ * nested deeper than TC_ITEM_MAX_DEPTH. */
 int tc_item_next(struct tc_slice *rest, struct tc_item *out);
 
-/* Takes a varint, or a value of `width` bytes, off the front. Returns false when it is cut short. */
+/* Take a varint of at most 10 bytes, or a value of `width` bytes, off the front. Return false, with *out as it was, if
+ * it is cut short. */
 bool tc_item_take_varint(struct tc_slice *rest, uint64_t *out);
 bool tc_item_take_fixed(struct tc_slice *rest, size_t width, uint64_t *out);
 

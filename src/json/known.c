@@ -7,13 +7,13 @@
 struct shape_field {
     uint8_t number, type;
     bool repeated;
-    const char *refers; /* name of the type within google.protobuf; NULL: none, or an entry of a map */
+    const char *refers; /* name of the message type within google.protobuf; NULL: not a message */
 };
 
 static const struct shape {
     const char *name;
     enum tc_known known;
-    struct shape_field fields[6];
+    struct shape_field fields[6]; /* by number; number 0 ends them */
 } shapes[] = {
     {"Any", TC_KNOWN_ANY, {{1, TC_TYPE_STRING, false, NULL}, {2, TC_TYPE_BYTES, false, NULL}}},
     {"Duration", TC_KNOWN_DURATION, {{1, TC_TYPE_INT64, false, NULL}, {2, TC_TYPE_INT32, false, NULL}}},

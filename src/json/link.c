@@ -30,8 +30,8 @@ static int symbol_compare(const void *a, const void *b)
     return strcmp((*(struct tc_schema_symbol *const *)a)->name, (*(struct tc_schema_symbol *const *)b)->name);
 }
 
-/* Puts the symbols from `old` on, which are new, in their places among those in front of them, which are sorted.
- * Returns false, with both symbols in *twice, if two have one name. */
+/* Sorts `all`, of which the first `old` symbols are sorted already. Returns false if two symbols have one name:
+ * twice[0] is then the old one, if one of them is. */
 static bool symbols_merge(struct tc_schema_symbols *all, size_t old, struct tc_schema_symbol *twice[2])
 {
     size_t n = all->len - old, high = old;
@@ -120,7 +120,7 @@ static bool field_link(torc_schema *s, struct tc_schema_field *f, torc_error **e
             return false;
         f->enumeration = is_enum ? found->of.enumeration : NULL;
         f->message = is_enum ? NULL : found->of.message;
-        /* Of fields that share a group the first one has it: text of the schema has each message once. */
+        /* The first of the fields that share a group owns it: text of the schema has each message once. */
         if (f->type == TC_TYPE_GROUP && f->file->edition < 1000 && found->of.message->scope == f->scope &&
             found->of.message->file == f->file && !found->of.message->owner)
             found->of.message->owner = f;
@@ -178,7 +178,7 @@ static int number_compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Aliases of one name: the field's own name comes before another field's name in JSON. */
+/* Of equal aliases, a field's own name comes before a name in JSON; then the lower number comes first. */
 static int alias_compare(const void *a, const void *b)
 {
     const struct tc_schema_alias *x = a, *y = b;
@@ -196,7 +196,7 @@ static int range_compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Checks that extensions have numbers which the message leaves to them. */
+/* Checks that the message leaves the numbers of its extensions to them. */
 static bool extensions_check(torc_schema_message *m, torc_error **error)
 {
     size_t r = 0;
@@ -230,6 +230,7 @@ static void message_tables(torc_schema_message *m)
     }
 }
 
+/* Builds the tables of a message, and checks that its fields differ in number and in name. */
 static bool message_sort(torc_schema_message *m, torc_error **error)
 {
     size_t n = m->fields.len + m->extensions.len;
@@ -312,7 +313,7 @@ static bool entry_check(const torc_schema_message *m, torc_error **error)
     return true;
 }
 
-/* After all fields have their types. */
+/* Checks the form of a message, when all fields have their types, and sets `known`. */
 static bool message_check(torc_schema_message *m, torc_error **error)
 {
     if (m->map_entry && !entry_check(m, error))
@@ -342,7 +343,8 @@ static bool symbol_link(torc_schema *s, struct tc_schema_symbol *symbol, torc_er
     return true;
 }
 
-/* Takes the new symbols out of what was linked before. */
+/* Takes the new symbols out of the schema's lists, and the new extensions out of the messages that were linked
+ * before. */
 static void link_undo(torc_schema *s)
 {
     struct tc_schema_symbols *lists[] = {&s->symbols, &s->services};

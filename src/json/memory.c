@@ -1,5 +1,5 @@
-/* The memory of base/mem.h from libtorc's public functions. In libtorc-json this file stands for base/mem.c: what the
- * library gives out is freed by torc_free, and an allocator of the application's is libtorc's to know. */
+/* The memory of base/mem.h from libtorc's public functions. In libtorc-json this file stands for base/mem.c: the
+ * application frees with torc_free what the library gives out, and only libtorc knows the application's allocator. */
 #include "base/mem.h"
 
 #include <stdlib.h>
@@ -28,7 +28,7 @@ void *tc_calloc(size_t n, size_t size)
     return memset(p, 0, n * size);
 }
 
-/* Ends the process where the caller could go on, which no caller in libtorc-json asks for. */
+/* Ends the process instead of returning NULL: no code of libtorc-json needs the NULL. */
 void *tc_try_realloc(void *ptr, size_t size)
 {
     return torc_realloc(ptr, size);

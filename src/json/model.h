@@ -1,6 +1,8 @@
 /* The parts of a schema: the files, and what they define, as structs in the arena of the file. schema.c owns them,
- * parse.c makes the structs, link.c connects them; all other files of this folder only read. Sources: descriptor.proto;
- * for features of editions, protobuf.dev's page of them. */
+ * parse.c makes the structs, link.c connects them; all other files of this folder only read. Arrays (TC_VEC, by_number,
+ * by_name) are outside the arena. Sources: descriptor.proto; for features of editions, protobuf.dev's page of them.
+ *
+ * Threads: a schema is for one thread until it is linked; the look-ups below may then run on any number of threads. */
 #ifndef TC_JSON_MODEL_H
 #define TC_JSON_MODEL_H
 
@@ -54,7 +56,8 @@ enum tc_known {
     TC_KNOWN_WRAPPER,
 };
 
-/* Features of editions, with the numbers of FeatureSet; 0 in what a descriptor says stands for its parent's. */
+/* Features of editions, with the numbers of FeatureSet's enums. They are resolved: where a descriptor does not give a
+ * feature, its parent's counts. */
 struct tc_schema_features {
     uint8_t presence; /* 1 explicit, 2 implicit, 3 required */
     uint8_t enums;    /* 1 open, 2 closed */
@@ -66,7 +69,7 @@ struct tc_schema_file {
     struct tc_arena arena;
     const char *name;
     struct tc_slice bytes;
-    size_t first;        /* of its symbols in the schema's `added`, where they are next to one another */
+    size_t first;        /* index of its first symbol in the schema's `added`; its symbols are next to one another */
     const char *package; /* "" if there is none */
     int32_t edition;     /* 998 proto2, 999 proto3, 1000 edition 2023, 1001 edition 2024 */
     TC_VEC(const char *) imports;
@@ -74,33 +77,34 @@ struct tc_schema_file {
 
 struct tc_schema_oneof {
     const char *name;
-    unsigned index;
+    unsigned index;   /* in the message's oneofs */
     bool synthetic;   /* of a proto3 optional field */
-    unsigned members; /* one at least; they are next to one another in the message's fields */
-    size_t first;     /* the index of the first one */
+    unsigned members; /* at least one; they are next to one another in the message's fields */
+    size_t first;     /* the index of the first member in the message's fields */
 };
 
 struct tc_schema_field {
     const char *name;
     const char *full_name;
     const char *json_name; /* of an extension "[FULL NAME]" */
-    bool has_json_name;    /* the descriptor gave json_name, and it is not the name in lowerCamelCase */
+    bool has_json_name;    /* the descriptor gave a json_name other than the name in lowerCamelCase */
     int32_t number;
-    uint8_t type; /* enum tc_schema_type; 0 in descriptors that leave it to type_name */
+    uint8_t type; /* enum tc_schema_type, never 0; link.c makes MESSAGE of a map's GROUP */
+    /* explicit_packed: the descriptor gives `packed`, and it is not the default of the syntax. */
     bool repeated, required, packed, extension, proto3_optional, explicit_packed;
-    bool has_presence; /* false: the default value is not told from absence */
+    bool has_presence; /* false (also for repeated fields): the default value is not told from absence */
     struct tc_schema_file *file;
-    struct tc_schema_oneof *oneof;             /* NULL: none */
-    const char *type_name, *extendee;          /* full names as in the descriptor, without the dot; NULL: none */
-    struct tc_slice options;                   /* its FieldOptions */
-    const char *default_value;                 /* as in the descriptor; NULL: none */
-    struct torc_schema_message *scope;         /* in which an extension or a field is written; NULL: the file */
-    struct torc_schema_message *parent;        /* whose field it is: for an extension what it extends; set by link.c */
-    const struct torc_schema_message *message; /* type GROUP and MESSAGE; set by link.c */
-    const struct torc_schema_enum *enumeration;
-    unsigned index; /* in the parent's by_number; set by link.c as the next two */
+    struct tc_schema_oneof *oneof;              /* NULL: none */
+    const char *type_name, *extendee;           /* full names as in the descriptor, without the dot; NULL: none */
+    struct tc_slice options;                    /* its FieldOptions */
+    const char *default_value;                  /* as in the descriptor; NULL: none, or it is not UTF-8 */
+    struct torc_schema_message *scope;          /* in which a field or an extension is written; NULL: the file */
+    struct torc_schema_message *parent;         /* whose field it is; link.c sets that of an extension */
+    const struct torc_schema_message *message;  /* of type GROUP and MESSAGE, else NULL; set by link.c */
+    const struct torc_schema_enum *enumeration; /* of type ENUM, else NULL; set by link.c */
+    unsigned index;                             /* in the parent's by_number; link.c sets it, `map` and `shadowed` */
     bool map;
-    bool shadowed; /* json_name means another field, so that JSON has `name` */
+    bool shadowed; /* json_name stands for another field, or is "@type": JSON has `name` */
 };
 
 /* A name by which JSON may call a field. */
@@ -119,20 +123,20 @@ struct torc_schema_message {
     struct torc_schema_message *scope; /* within which it is defined, or NULL */
     struct tc_slice bytes;             /* its DescriptorProto */
     bool map_entry, message_set;
-    bool changed;                        /* its tables are not sorted yet, while a link is under way */
-    const struct tc_schema_field *owner; /* that defines it, of a group of proto2 and a map entry; set by link.c */
-    enum tc_known known;
+    bool changed;                        /* it is in the schema's `changed`, while a link is under way */
+    const struct tc_schema_field *owner; /* the field that defines a group or a map entry, else NULL; set by link.c */
+    enum tc_known known;                 /* set by link.c */
     struct tc_schema_features features;
     TC_VEC(struct tc_schema_field *) fields; /* in the order of the file, without extensions */
     TC_VEC(struct tc_schema_oneof *) oneofs;
     TC_VEC(struct torc_schema_message *) nested;
     TC_VEC(struct torc_schema_enum *) enums;
     TC_VEC(struct tc_schema_field *) extends;    /* extensions that it defines */
-    TC_VEC(struct tc_schema_field *) extensions; /* of it, which others define */
+    TC_VEC(struct tc_schema_field *) extensions; /* extensions of it, wherever they are defined; set by link.c */
     TC_VEC(struct tc_schema_range) ranges;       /* numbers that it leaves to extensions */
-    struct tc_schema_field **by_number;          /* with extensions; set by link.c as all that follow */
-    struct tc_schema_field **implicit;           /* without extensions and fields with presence, in that order */
-    struct tc_schema_alias *by_name;
+    struct tc_schema_field **by_number;          /* with extensions; link.c sets this and all members below */
+    struct tc_schema_field **implicit;           /* fields without presence, no extensions, by number; not owned */
+    struct tc_schema_alias *by_name;             /* by alias; of equal aliases the first one counts */
     size_t n_by_number, n_implicit, n_by_name, n_required;
 };
 
@@ -148,12 +152,12 @@ struct torc_schema_enum {
     struct tc_slice bytes;
     bool closed, null; /* null: google.protobuf.NullValue */
     TC_VEC(struct tc_schema_value) values;
-    unsigned *by_number, *by_name; /* indices of values, in order, one behind the other; set by link.c */
+    unsigned *by_number, *by_name; /* indices of `values`, sorted; one block, which by_number owns; set by link.c */
 };
 
 struct torc_schema_method {
-    const char *name, *path;
-    const char *request_name, *response_name;
+    const char *name, *path;                              /* "Get", "/shop.Orders/Get" */
+    const char *request_name, *response_name;             /* full names, without the dot */
     const struct torc_schema_message *request, *response; /* set by link.c */
     struct torc_schema_service *service;
     struct tc_slice bytes;
@@ -180,13 +184,13 @@ struct tc_schema_symbol {
     const struct tc_schema_file *file;
 };
 
-/* A file, or one that is imported and was not added. */
+/* The name of a file that was added, or only imported. */
 struct tc_schema_named {
     const char *name;
     struct tc_schema_file *file; /* NULL: it was not added */
 };
 
-/* A TC_VEC of symbols, each in the arena of its file. */
+/* A TC_VEC of symbols, each of which is in the arena of its file. */
 struct tc_schema_symbols {
     struct tc_schema_symbol **data;
     size_t len, cap;
@@ -202,26 +206,29 @@ struct torc_schema {
     struct tc_schema_size size, linked; /* now, and when it was linked last */
     TC_VEC(struct tc_schema_file *) files;
     struct tc_schema_symbols added;               /* in the order of addition */
-    struct tc_schema_symbols symbols, services;   /* of the last link, by name; the latter are in both */
-    TC_VEC(struct tc_schema_named) by_name;       /* in the order of names */
-    TC_VEC(const char *) missing;                 /* what by_name has without a file, in the order of the imports */
-    TC_VEC(struct torc_schema_message *) changed; /* of the link that is under way */
+    struct tc_schema_symbols symbols, services;   /* of the last link, by name; services are in both */
+    TC_VEC(struct tc_schema_named) by_name;       /* files and imports, in the order of names */
+    TC_VEC(const char *) missing;                 /* imports that were not added, in the order of the imports */
+    TC_VEC(struct torc_schema_message *) changed; /* messages whose tables the link under way builds */
 };
 
+/* Returns whether the schema is linked, and no file was added since. */
 static inline bool tc_schema_is_linked(const torc_schema *s)
 {
     return s->was_linked && s->size.files == s->linked.files;
 }
 
-/* Returns the file of a name, NULL if there is none. */
+/* Returns the file of a name, linked or not; NULL if none was added. */
 const struct tc_schema_file *tc_schema_file(const torc_schema *schema, struct tc_slice name);
-/* Returns the symbol of a full name; NULL if there is none, or the schema is not linked. */
+/* Returns the symbol of a full name, with or without a dot in front; NULL if there is none, or the schema is not
+ * linked. */
 const struct tc_schema_symbol *tc_schema_find(const torc_schema *schema, struct tc_slice name);
-/* Returns the message type of a type URL, by what stands behind the last slash, or of a full name; NULL when it is
- * unknown. */
+/* Returns the message type of a full name, or of a type URL by the part behind its last slash; NULL if there is
+ * none. */
 const torc_schema_message *tc_schema_message_of_url(const torc_schema *schema, struct tc_slice url);
 
-/* Return a field, extensions included; NULL if there is none. by_name takes both names of a field. */
+/* Return a field or an extension; NULL if there is none. by_name takes a field's name and its name in JSON, and
+ * "[FULL NAME]" of an extension. */
 const struct tc_schema_field *tc_schema_field_by_number(const torc_schema_message *m, uint64_t number);
 const struct tc_schema_field *tc_schema_field_by_name(const torc_schema_message *m, struct tc_slice name);
 /* Return a value, the first one of that number or name; NULL if there is none. */

@@ -8,7 +8,8 @@
 bool tc_name_is_good(struct tc_slice name, bool dots);
 /* Appends the name of a field in lowerCamelCase. */
 void tc_name_append_camel(struct tc_buf *out, struct tc_slice name);
-/* Appends the name in snake_case whose lowerCamelCase is `camel`. Returns false when there is none. */
+/* Appends the name in snake_case whose lowerCamelCase is `camel`. Returns false, with a part appended, if `camel` has
+ * an underscore. */
 bool tc_name_append_snake(struct tc_buf *out, struct tc_slice camel);
 
 #endif

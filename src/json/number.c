@@ -1,5 +1,8 @@
-/* Integers go through no double, which would be exact up to 2^53 alone. The C library reads and writes doubles; the
- * decimal point of the process's locale is replaced. */
+/* Numbers of JSON.
+ *
+ * tc_number_length knows the grammar; all other readers take text that it has accepted. Integers are not read by way of
+ * a double, which is exact up to 2^53 alone. The C library reads doubles in the locale C, and writes them with the
+ * decimal point of the process's locale, which is replaced. */
 #include "json/number.h"
 
 #include <float.h>
@@ -38,8 +41,8 @@ size_t tc_number_length(struct tc_slice text)
     return at;
 }
 
-/* Splits off the exponent, which becomes at most 10^12: no text has as many digits, so that the outcome is the same
- * beyond it. */
+/* Cuts the exponent off *number and returns it, or 0. It is capped at 10^12: no text has as many digits, so a larger
+ * exponent makes no difference. */
 static int64_t number_exponent(struct tc_slice *number)
 {
     size_t at = 0;
@@ -56,8 +59,8 @@ static int64_t number_exponent(struct tc_slice *number)
     return negative ? -v : v;
 }
 
-/* The digits of the mantissa are counted by their place: a digit before the (shifted) point makes the integer ten times
- * larger, one behind it must be 0. */
+/* Stores the integer of a number without its sign. The exponent shifts the point: a digit before it makes the integer
+ * ten times larger, a digit behind it must be 0. */
 static bool number_magnitude(struct tc_slice number, uint64_t *out)
 {
     int64_t exponent = number_exponent(&number);
@@ -123,8 +126,9 @@ static void double_text(double v, int digits, char out[40])
         memcpy(to, ".0", 3);
 }
 
-/* Numbers of up to 15 digits, and of 6 for a float, are different numbers also in binary, but for the smallest: what
- * has fewer digits is found with that many. */
+/* A decimal of up to 15 digits (6 for a float) comes back from binary as it was, unless it is smaller than DBL_MIN
+ * (FLT_MIN). So the search for the fewest digits begins with 15 (6), where %g drops the zeros of a shorter number, and
+ * with 1 for the smallest numbers. */
 void tc_number_append_double(struct tc_buf *out, double v)
 {
     char text[40];

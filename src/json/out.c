@@ -1,8 +1,8 @@
 /* Wire format into JSON.
  *
  * Each message is gathered first (json/gather), so that its fields come once and in the order of their numbers; then
- * each field is written as its type says. Map entries are sorted by key, of which the last counts. Start at
- * tc_json_out_fields. Well-known types are in json/out_known. */
+ * each field is written as its type says. Map entries are sorted by key, and of entries with one key the last counts.
+ * Start at tc_json_out_fields. Well-known types are in json/out_known. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -70,7 +70,7 @@ static void bytes_out(struct tc_json_out *o, struct tc_slice bytes)
     tc_buf_append_char(o->w.out, '"');
 }
 
-/* The integer of a field; those of 32 bits may have been sent with more. */
+/* Returns the integer of a field. A sender may have sent one of 32 bits with more, which are cut off. */
 static int64_t integer_of(int type, uint64_t v)
 {
     switch (type) {
@@ -140,6 +140,7 @@ bool tc_json_out_value(struct tc_json_out *o, const struct tc_schema_field *f, c
 
 /* --- lists --- */
 
+/* Writes an element of a list and counts it in step->index; nothing for a value that a closed enum does not have. */
 static bool element_out(struct tc_json_out *o, const struct tc_schema_field *f, const struct tc_item *item, bool *first,
                         struct tc_json_step *step, unsigned depth)
 {
@@ -256,6 +257,7 @@ static struct tc_slice key_text(int key, const struct pair *p, char number[24])
     return tc_slice_str(number);
 }
 
+/* Writes a map entry, with the default value if it has none. */
 static bool pair_out(struct tc_json_out *o, const struct tc_schema_field *f, const struct pair *p, bool *first,
                      unsigned depth)
 {
@@ -298,6 +300,7 @@ static bool pair_is_unknown(const struct tc_schema_field *f, const struct pair *
     return unknown;
 }
 
+/* Returns how many items the entries have together. */
 static size_t items_of(const struct tc_entry *entries, size_t n)
 {
     size_t items = 0;

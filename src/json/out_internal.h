@@ -1,4 +1,4 @@
-/* Wire format into JSON: what json/out and json/out_known share. */
+/* Wire format into JSON: what json/out and json/out_known share. For one thread at a time. */
 #ifndef TC_JSON_OUT_INTERNAL_H
 #define TC_JSON_OUT_INTERNAL_H
 
@@ -11,11 +11,12 @@ struct tc_json_out {
     struct tc_json_writer w;
     const torc_schema *schema;
     const struct torc_json_options *options;
-    const struct tc_json_step *step;
+    const struct tc_json_step *step; /* the value that is written, for errors; NULL: the message itself */
     torc_error **error;
 };
 
-/* Each function writes one value; `depth` is that of the message which is written. They return false with an error. */
+/* Each function writes one value; `depth` is that of the message which is written, or in which the value is. They
+ * return false with an error; the text is then incomplete. */
 
 bool tc_json_out_message(struct tc_json_out *o, const torc_schema_message *type, const struct tc_content *content,
                          unsigned depth);
@@ -25,7 +26,7 @@ bool tc_json_out_fields(struct tc_json_out *o, const torc_schema_message *type, 
 /* A value of a field: an item's value or bytes. */
 bool tc_json_out_value(struct tc_json_out *o, const struct tc_schema_field *f, const struct tc_item *item,
                        unsigned depth);
-/* All of a list or map; n entries of one field. */
+/* A whole list or map: n entries of one field. */
 bool tc_json_out_list(struct tc_json_out *o, const struct tc_entry *entries, size_t n, unsigned depth);
 bool tc_json_out_map(struct tc_json_out *o, const struct tc_entry *entries, size_t n, unsigned depth);
 /* The value of a field that is not repeated: the last one, or a message of n pieces. */
@@ -33,7 +34,7 @@ bool tc_json_out_single(struct tc_json_out *o, const struct tc_entry *entries, s
 /* A message with a form of its own (json/out_known). */
 bool tc_json_out_known(struct tc_json_out *o, const torc_schema_message *type, const struct tc_content *content,
                        unsigned depth);
-/* Checks the depth of a message, and the size of the output; `fits` the size alone. */
+/* Checks the type and the depth of a message, and the size of the output; `fits` checks the size alone. */
 bool tc_json_out_begin(struct tc_json_out *o, const torc_schema_message *type, unsigned depth);
 bool tc_json_out_fits(struct tc_json_out *o);
 bool tc_json_out_fail(struct tc_json_out *o, int code, const char *fmt, ...) TC_PRINTF(3, 4);

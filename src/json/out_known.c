@@ -1,8 +1,8 @@
 /* Well-known types: wire format into JSON of their own.
  *
- * The fields of each type are known here by their numbers, which json/known has checked; form_out chooses by type. What
- * has no JSON form is an error, as the ProtoJSON page demands: times out of range, paths of a FieldMask that would not
- * come back as they were, NaN in a Value. */
+ * The fields of each type are known here by their numbers, which json/known has checked; form_out chooses by type.
+ * Values without a JSON form are errors, as the ProtoJSON page demands: times out of range, paths of a FieldMask that
+ * would not come back as they were, NaN and infinities in a Value. */
 #include <math.h>
 
 #include "base/mem.h"
@@ -13,7 +13,8 @@
 
 enum { MOST_FIELDS = 7 };
 
-/* Stores the last value of each of the fields 1 to 6 that are not repeated, at the index of its number. */
+/* Stores the last item of each of the fields 1 to 6 at the index of its number; repeated fields and messages are left
+ * out. */
 static void take(const struct tc_gathered *g, struct tc_item items[MOST_FIELDS])
 {
     memset(items, 0, MOST_FIELDS * sizeof(items[0]));
@@ -35,7 +36,7 @@ static bool time_out(struct tc_json_out *o, const struct tc_item *items, bool du
     return true;
 }
 
-/* A path that would not come back as the same path has no JSON form. */
+/* Appends a path to `text` in lowerCamelCase. A path that would not come back as it was is an error. */
 static bool path_out(struct tc_json_out *o, struct tc_slice path, struct tc_buf *text)
 {
     struct tc_buf camel = {0}, back = {0};
@@ -68,6 +69,7 @@ static bool mask_out(struct tc_json_out *o, const struct tc_gathered *g)
 
 /* --- Any --- */
 
+/* Writes "@value" into the object of an Any of unknown type, or fails, as the options say. */
 static bool unknown_any_out(struct tc_json_out *o, struct tc_slice url, struct tc_slice value)
 {
     bool first = false;

@@ -51,6 +51,8 @@ static void *make(struct parse *p, size_t size)
     return made;
 }
 
+/* Takes the next field of a descriptor. Returns false at the end; and for a field that cannot be read, with an error
+ * and *good false. */
 static bool parse_next(struct parse *p, struct tc_slice *rest, struct tc_item *item, const char *scope, bool *good)
 {
     int rc = tc_item_next(rest, item);
@@ -79,7 +81,7 @@ static bool is_text(struct tc_slice text)
     return !(text.len && memchr(text.data, 0, text.len)) && tc_utf8_valid(text);
 }
 
-/* Keeps a text that need not be an identifier. */
+/* Stores a copy of a text that need not be an identifier. */
 static bool take_text(struct parse *p, const char *scope, struct tc_slice text, const char *what, const char **out)
 {
     if (text.len > TC_SCHEMA_MAX_NAME)
@@ -90,7 +92,7 @@ static bool take_text(struct parse *p, const char *scope, struct tc_slice text, 
     return true;
 }
 
-/* Counts one descriptor. */
+/* Counts one descriptor. Returns false with an error if there are too many, or they take too much memory. */
 static bool count(struct parse *p, const char *scope)
 {
     if (++p->schema->size.items > TC_SCHEMA_MAX_ITEMS)
@@ -99,7 +101,7 @@ static bool count(struct parse *p, const char *scope)
            parse_fail(p, TORC_ELIMIT, scope, "the descriptors of the schema take more than 512 MiB of memory");
 }
 
-/* Counts one descriptor, and stores its name and full name. The name is field 1. */
+/* Counts one descriptor, and stores its name, which is field 1, and, unless full_name is NULL, its full name. */
 static bool take_names(struct parse *p, struct tc_slice bytes, const char *scope, const char **name,
                        const char **full_name)
 {
@@ -139,7 +141,7 @@ static struct tc_schema_symbol *add_symbol(struct parse *p, const char *name, en
 
 /* --- features --- */
 
-/* Reads a FeatureSet over those of the parent. Values that are unknown, or 0, change nothing. */
+/* Reads a FeatureSet into *f, which has the parent's features. Values that are unknown, or 0, change nothing. */
 static void features_merge(struct tc_schema_features *f, struct tc_slice bytes)
 {
     struct tc_item item;
@@ -165,6 +167,7 @@ static struct tc_schema_features features_of(const struct parse *p, struct tc_sc
     return parent;
 }
 
+/* Returns the last value of a boolean option; *given, unless NULL, becomes true if there is one. */
 static bool option_is_set(struct tc_slice options, uint32_t number, bool *given)
 {
     struct tc_item item;
@@ -193,7 +196,7 @@ static bool field_read(struct parse *p, struct tc_schema_field *f, struct tc_sli
     bool good = true;
     while (good && parse_next(p, &bytes, &item, f->full_name, &good)) {
         bool small = item.number < 100;
-        /* Numbers below 100 in a varint, or 100 more in a string or message. */
+        /* A field's number, plus 100 if it is a string or a message. */
         uint32_t n = small && item.wire == TC_WIRE_LENGTH   ? item.number + 100
                      : small && item.wire == TC_WIRE_VARINT ? item.number
                                                             : 0;
@@ -344,7 +347,7 @@ static bool enum_parse(struct parse *p, struct tc_slice bytes, const char *scope
     *e = (torc_schema_enum){.file = p->file, .scope = in, .bytes = bytes};
     if (!take_names(p, bytes, scope, &e->name, &e->full_name))
         return false;
-    add_symbol(p, e->full_name, TC_SYMBOL_ENUM)->of.enumeration = e; /* frees the values, too, when parsing fails */
+    add_symbol(p, e->full_name, TC_SYMBOL_ENUM)->of.enumeration = e; /* before the values: the symbol frees them */
     while (good && parse_next(p, &rest, &item, e->full_name, &good))
         if (item.number == 2 && item.wire == TC_WIRE_LENGTH)
             good = value_parse(p, e, item.bytes);

@@ -4,8 +4,8 @@
 
 #include "json/model.h"
 
-/* Adds a file with a copy of the bytes, and its symbols, unlinked, to the schema. Returns false with an error; the
- * caller then takes the file and its symbols off again. */
+/* Adds a file with a copy of the bytes to the schema, and its symbols to `added`, unlinked. Returns false with an
+ * error; the caller then drops the file and its symbols, and restores `size`. */
 bool tc_schema_parse(torc_schema *schema, struct tc_slice bytes, torc_error **error);
 
 #endif

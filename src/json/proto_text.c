@@ -25,7 +25,7 @@ static void line_begin(struct text *t)
     tc_buf_printf(&t->out, "%*s", (int)(2 * t->level), "");
 }
 
-/* Writes a string. `escaped`: the text has escapes already, as the default value of bytes has. */
+/* Writes a string literal. `escaped`: the text has escapes already, as the default value of a bytes field has. */
 static void literal(struct text *t, struct tc_slice s, bool escaped)
 {
     bool utf8 = tc_utf8_valid(s);
@@ -62,7 +62,8 @@ static bool flag(struct tc_slice options, uint32_t number)
     return set;
 }
 
-/* The features that a FeatureSet gives, as "features.NAME = VALUE", each with `before` and `after`. */
+/* Writes the features that a FeatureSet gives as "features.NAME = VALUE", each between `before` and `after`: on lines,
+ * or, if `n` is not NULL, in the brackets of a field, whose options *n counts. */
 static void features(struct text *t, struct tc_slice set, const char *before, const char *after, unsigned *n)
 {
     static const struct {
@@ -92,7 +93,7 @@ static void features(struct text *t, struct tc_slice set, const char *before, co
     }
 }
 
-/* The options of a file, a message or an enum, each on a line of its own. */
+/* Writes the options of a file, a message or an enum, each on a line. The numbers are those of its options message. */
 static void options_write(struct text *t, struct tc_slice options, uint32_t deprecated, uint32_t feature_set)
 {
     if (flag(options, deprecated)) {
@@ -218,7 +219,7 @@ static bool has_alias(const torc_schema_enum *e)
     return false;
 }
 
-/* Ranges and names that nobody may use: `inclusive` as enums have them; `what` is "reserved" or "extensions". */
+/* Writes a range of numbers. `what` is "reserved" or "extensions"; `inclusive`: its `to` belongs to it, as in enums. */
 static void range_write(struct text *t, struct tc_slice range, const char *what, bool inclusive)
 {
     struct tc_item item;
@@ -407,7 +408,8 @@ static void file_write(struct text *t, const torc_schema *schema, const struct t
     }
 }
 
-/* Writes what has no symbol of its own: a field, a oneof, a value of an enum, a method, by its name within `scope`. */
+/* Writes a member of `scope` that has no symbol of its own: a field, a oneof, a value of an enum or a method. Returns
+ * false if `scope` has none of that name. */
 static bool member_write(struct text *t, const struct tc_schema_symbol *scope, const char *name)
 {
     if (scope->kind == TC_SYMBOL_SERVICE) {

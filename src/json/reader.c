@@ -109,7 +109,7 @@ static void append_utf8(struct tc_buf *out, uint32_t c)
         tc_buf_append_char(out, (char)(0x80 | (c >> (6 * more) & 0x3f)));
 }
 
-/* Takes \uXXXX, at which the reader is, or two of them for a character beyond the first 65,536. */
+/* Takes the \uXXXX at which the reader stands, or two of them for a character beyond the first 65,536. */
 static bool take_unicode(struct tc_json_reader *r, struct tc_buf *out)
 {
     uint32_t c, low;
@@ -171,7 +171,7 @@ bool tc_json_reader_string(struct tc_json_reader *r, struct tc_buf *out, struct 
 
 /* --- objects and lists --- */
 
-/* Takes what stands between two members. Returns 1; 0: the end was taken; -1: an error. */
+/* Takes the comma before a further member or element, or the end. Returns 1; 0: the end was taken; -1: an error. */
 static int next(struct tc_json_reader *r, bool *first, char end, const char *want)
 {
     char c = tc_json_reader_peek(r);

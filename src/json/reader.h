@@ -4,19 +4,19 @@
 
 #include "json/fail.h"
 
-/* Objects and lists within each other in a value that is passed over, or looked at before it is read: each of 100
- * messages may have its object in a list. */
+/* How deep objects and lists may be nested in a value that is skipped: twice the most messages that a conversion takes,
+ * since each message may be in a list. */
 enum { TC_READER_MAX_SKIPPED = 200 };
 
 struct tc_json_reader {
     const char *begin, *at, *end;
-    const struct tc_json_step *step; /* where the reader is; NULL: the value itself */
+    const struct tc_json_step *step; /* the value that is read, for errors; NULL: the outermost one */
     torc_error **error;
 };
 
 /* Stores an error at a place of the text. Returns false. */
 bool tc_json_reader_fail_at(struct tc_json_reader *r, const char *at, int code, const char *fmt, ...) TC_PRINTF(4, 5);
-/* Stores that the next value must be something else. Returns false. */
+/* Stores the error that the next value must be `what`. Returns false. */
 bool tc_json_reader_want(struct tc_json_reader *r, const char *what);
 
 /* Skips white space and returns the next byte, which stays; 0 at the end. */
@@ -25,7 +25,9 @@ char tc_json_reader_peek(struct tc_json_reader *r);
 bool tc_json_reader_take(struct tc_json_reader *r, char c);
 /* Takes null, true or false if it is next. Returns whether it was; there is no error. */
 bool tc_json_reader_word(struct tc_json_reader *r, const char *word);
-/* Takes a number as it is written. */
+/* The functions that follow return false with an error, unless said otherwise. */
+
+/* Takes a number and stores its text. */
 bool tc_json_reader_number(struct tc_json_reader *r, struct tc_slice *out);
 /* Takes a string and appends its characters, decoded, which are UTF-8. `raw`, unless NULL, is the text between the
  * quotes. */
@@ -33,8 +35,9 @@ bool tc_json_reader_string(struct tc_json_reader *r, struct tc_buf *out, struct 
 /* Takes any value. */
 bool tc_json_reader_skip(struct tc_json_reader *r);
 
-/* Take the next key of an object with its colon, or get to the next element of a list; the opening brace or bracket was
- * taken, and *first is true at the beginning. Return 1; 0: the object or list has ended; -1: an error. */
+/* Take the next key of an object with its colon (`key` is cleared first), or get to the next element of a list; the
+ * caller has taken the opening brace or bracket and set *first to true. Return 1; 0: the object or list has ended, and
+ * its end was taken; -1: an error. */
 int tc_json_reader_member(struct tc_json_reader *r, bool *first, struct tc_buf *key, struct tc_slice *raw);
 int tc_json_reader_element(struct tc_json_reader *r, bool *first);
 

@@ -1,8 +1,8 @@
 /* The public face of schemas: adding files, and look-ups. json/parse reads files, json/link connects them.
  *
- * Look-ups find something in a linked schema alone, which does not change: so any number of threads may look. What a
- * file defines is in the file's arena, which goes with a file that is refused. A link that fails takes away the files
- * that were added since the last one. */
+ * Look-ups find something in a linked schema alone, which does not change: so any number of threads may look. A file's
+ * definitions are in its arena, which is freed when the file is refused. A link that fails drops the files that were
+ * added since the last successful one. */
 #include <stdlib.h>
 
 #include "json/fail.h"
@@ -37,7 +37,7 @@ static void symbol_fini(struct tc_schema_symbol *symbol)
     }
 }
 
-/* Drops what was added since the schema had that size. */
+/* Drops the files and symbols that were added since the schema had that size. */
 static void schema_cut(torc_schema *s, struct tc_schema_size size)
 {
     s->size = size;
@@ -68,6 +68,7 @@ void torc_schema_free(torc_schema *s)
 
 /* --- adding --- */
 
+/* Returns false, with an error, if an argument is NULL; also if *error has an error already. */
 static bool may_add(const torc_schema *s, const void *bytes, size_t size, torc_error **error)
 {
     if (error && *error)
@@ -75,7 +76,7 @@ static bool may_add(const torc_schema *s, const void *bytes, size_t size, torc_e
     return (s && (bytes || !size)) || tc_json_fail(error, TORC_EINVAL, "the schema or the bytes are NULL");
 }
 
-/* A public function returns the code of the error: where the caller wants none, it makes one for itself. */
+/* Returns the code of the error, `otherwise` if there is none. */
 static int code_of(torc_error *const *error, int otherwise)
 {
     return error && *error ? torc_error_code(*error) : otherwise;
@@ -107,7 +108,7 @@ const struct tc_schema_file *tc_schema_file(const torc_schema *s, struct tc_slic
     return found ? found->file : NULL;
 }
 
-/* Returns the place of a name in by_name, where it is put unless it is there. */
+/* Returns the element of a name in by_name, which is inserted unless it is there. The name is borrowed. */
 static struct tc_schema_named *name_put(torc_schema *s, const char *name)
 {
     struct tc_schema_named *found = file_named(s, tc_slice_str(name));
@@ -121,8 +122,8 @@ static struct tc_schema_named *name_put(torc_schema *s, const char *name)
     return found;
 }
 
-/* Gives a file that has been parsed, and what it imports, their places in by_name and `missing`. Returns false when
- * there are too many. */
+/* Puts a parsed file and its imports into by_name, and keeps `missing` in step. Returns false with an error, and has
+ * done nothing, if there are too many names. */
 static bool names_put(torc_schema *s, struct tc_schema_file *file, torc_error **error)
 {
     size_t n = s->by_name.len + !file_named(s, tc_slice_str(file->name));
@@ -147,6 +148,7 @@ static bool names_put(torc_schema *s, struct tc_schema_file *file, torc_error **
     return true;
 }
 
+/* Adds a file, or finds the same one. Returns a code, with the error; the schema is then as it was. */
 static int add_file(torc_schema *s, struct tc_slice bytes, torc_error **error)
 {
     const struct tc_schema_size before = s->size;
@@ -167,7 +169,7 @@ static int add_file(torc_schema *s, struct tc_slice bytes, torc_error **error)
     return code_of(error, TORC_EPARSE);
 }
 
-/* Drops what was added since the schema had that size, and the names of the files that are gone. */
+/* schema_cut, which also brings by_name and `missing` back in step with the files. */
 static void schema_restore(torc_schema *s, struct tc_schema_size size)
 {
     schema_cut(s, size);
@@ -176,7 +178,8 @@ static void schema_restore(torc_schema *s, struct tc_schema_size size)
         names_put(s, s->files.data[i], NULL);
 }
 
-/* Gives the inner function an error where the caller wants none. */
+/* Returns rc. Public functions have an error even where the caller wants none, since its code is returned: that `own`
+ * error is freed here. */
 static int finish(int rc, torc_error **own, torc_error **error)
 {
     if (!error)
@@ -306,7 +309,7 @@ const struct tc_schema_field *tc_schema_field_by_number(const torc_schema_messag
 const struct tc_schema_field *tc_schema_field_by_name(const torc_schema_message *m, struct tc_slice name)
 {
     size_t low = 0, high = m->n_by_name;
-    while (low < high) { /* the first of those that are not before it */
+    while (low < high) { /* finds the first alias that is not less than `name` */
         size_t middle = low + (high - low) / 2;
         if (tc_slice_cmp(tc_slice_str(m->by_name[middle].name), name) < 0)
             low = middle + 1;

@@ -1,8 +1,8 @@
 /* JSON of a message with all its fields, to be filled in.
  *
- * A type within itself ends in {}, and so does every message once the text is large: types that refer to many others
- * would make a text without end. Scalars are left out when it is larger still. Of a oneof only the first field is
- * written, since the text is to be one that torc_json_to_bytes takes as it is. */
+ * A type within itself is {}, and so is every message nested deeper than MOST_FRAMES or behind ENOUGH_BYTES: types that
+ * refer to many others would make a text without end. Fields behind MOST_BYTES are left out. Of a oneof only the first
+ * field is written, since torc_json_to_bytes is to take the text as it is. */
 #include "json/model.h"
 #include "json/writer.h"
 
@@ -88,7 +88,7 @@ static void field_write(struct tc_json_writer *w, const struct tc_schema_field *
     }
 }
 
-/* Returns the text of a message with a form of its own, NULL for others. */
+/* Returns the text of a well-known type; NULL for wrappers and all other messages. */
 static const char *known_text(const torc_schema_message *type)
 {
     switch (type->known) {

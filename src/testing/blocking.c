@@ -58,7 +58,8 @@ static void wait_fail(const char *why)
     abort();
 }
 
-/* Does the next thing that is due before until_ns. Without one, time moves there. */
+/* Does the next thing that is due by until_ns. Without one, time moves to until_ns, or, if that is after most_ns, the
+ * process ends. It also ends on any thread but the world's. */
 static void wait_step(uint64_t until_ns, uint64_t most_ns)
 {
     if (!tc_blocking_is_here())
@@ -114,6 +115,7 @@ struct poll {
 
 static struct poll *polls; /* the innermost */
 
+/* Stores in the polls of a loop that it did something. */
 static void polls_tell(const struct tc_loop *loop)
 {
     for (struct poll *p = polls; p; p = p->outer)

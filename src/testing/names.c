@@ -1,5 +1,5 @@
-/* The world's name resolution: tc_dns as src/io/dns.h has it. A literal is its own address; any other name is looked
- * up where tc_names_look_up_in says, after a delay. */
+/* The world's name resolution, which defines tc_dns of src/io/dns.h. A literal is its own address, in the next turn of
+ * the loop; any other name is looked up by the function of tc_names_look_up_in, after a delay. */
 #include "testing/names.h"
 
 #include <string.h>

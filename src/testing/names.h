@@ -11,7 +11,7 @@ enum { TC_NAME_ADDRESSES = 64 };
  * not found. */
 typedef size_t (*tc_names_fn)(const char *host, uint16_t port, struct tc_addr addrs[TC_NAME_ADDRESSES]);
 
-/* Look-ups ask `fn` from now on (NULL: no name is found), and take a time of chance below delay_ms. */
+/* Look-ups ask `fn` from now on (NULL: no name is found), and take a random time below delay_ms; 0: no time. */
 void tc_names_look_up_in(tc_names_fn fn, uint64_t delay_ms);
 
 #endif

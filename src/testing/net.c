@@ -233,6 +233,7 @@ static void connect_on_timeout(struct tc_timer *timer)
     tc_free(reason);
 }
 
+/* Makes the connection of an attempt, with the options of the network, and queues its end at the listener. */
 static struct tc_net_connection *connect_open(struct tc_connect *c, struct tc_listen_socket *l)
 {
     struct tc_net_connection *connection = tc_net_connection_new(c->loop, l->loop, &c->addr);
@@ -264,6 +265,7 @@ static struct tc_listen_socket *listener_of_any(const struct tc_addr *addr)
     return NULL;
 }
 
+/* The moments of an attempt: after the first delay the host decides; after the second one the client hears it. */
 static void connect_on_step(struct tc_world_event *event)
 {
     struct tc_connect *c = TC_CONTAINER_OF(event, struct tc_connect, step);

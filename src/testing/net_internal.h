@@ -1,5 +1,5 @@
-/* Connections, for stream.c (the byte streams of both ends) and net.c (hosts, connecting, listening, faults). A
- * connection is freed when both ends are closed. */
+/* Connections, for stream.c (the byte streams of both ends), net.c (hosts, connecting, listening, faults) and the
+ * faults of test/sim. A connection is freed when both ends are closed. The thread of the world. */
 #ifndef TC_TESTING_NET_INTERNAL_H
 #define TC_TESTING_NET_INTERNAL_H
 
@@ -13,8 +13,8 @@ struct tc_net_connection;
 
 struct tc_net_chunk {
     uint64_t at_ns; /* when it arrives */
-    size_t len;     /* 0: the end of the stream, or its reset */
-    bool reset;
+    size_t len;     /* bytes; 0: the end of the stream, or a reset */
+    bool reset;     /* with len 0 alone */
 };
 
 /* One end, with the bytes that are on their way to it. */
@@ -22,19 +22,19 @@ struct tc_net_side {
     struct tc_bytestream bs;
     struct tc_net_connection *connection;
     struct tc_loop *loop;
-    struct tc_buf inbox, flight; /* arrived and unread; under way */
+    struct tc_buf inbox, flight; /* bytes that arrived and are unread; bytes that are on their way here */
     TC_VEC(struct tc_net_chunk) chunks;
     struct tc_world_event arrival; /* of the first chunk */
     struct tc_world_event again;   /* looks again for an owner of the end */
-    struct tc_world_event give_up; /* the system's: bytes that this end sent were not acknowledged */
-    uint64_t user_timeout_ns;
-    struct tc_task event;
+    struct tc_world_event give_up; /* the system gives up: nobody acknowledged what this end sent */
+    uint64_t user_timeout_ns;      /* from the first unacknowledged byte to give_up */
+    struct tc_task event;          /* tells the owner `events` */
     unsigned events;
-    bool reading, want_write;
-    bool finished; /* the peer's end has arrived */
-    bool failed;   /* reset, or given up */
+    bool reading, want_write; /* the owner wants TC_BS_READABLE; it waits for TC_BS_WRITABLE */
+    bool finished;            /* the end of the peer's stream has arrived */
+    bool failed;              /* reset, or given up */
     bool gave_up;
-    bool closed; /* by the owner; or nobody ever owned it */
+    bool closed; /* stream_close was called */
 };
 
 struct tc_net_connection {
@@ -44,7 +44,7 @@ struct tc_net_connection {
     char *address;              /* the server's */
     uint64_t delay_ns, stalled_until_ns;
     size_t buffer_bytes;
-    size_t cut_after; /* this many bytes still arrive; SIZE_MAX: no limit */
+    size_t cut_after; /* the connection breaks when so many bytes have arrived; SIZE_MAX: no limit */
     bool silent;      /* nothing arrives any longer, and nobody is told */
 };
 
@@ -54,13 +54,15 @@ static inline struct tc_net_side *tc_net_side_peer(struct tc_net_side *end)
     return &c->ends[end == &c->ends[0]];
 }
 
-/* The connection after this one has the next number: so two worlds in a row are alike. */
+/* Numbers the next connection id + 1: so two worlds in a row are alike. */
 void tc_net_connection_number_from(uint64_t id);
-/* Makes a connection between two loops; both ends are open. */
+/* Makes a connection between two loops to a server's address; both ends are open. The caller sets the delay, the buffer
+ * and the timeouts. */
 struct tc_net_connection *tc_net_connection_new(struct tc_loop *client, struct tc_loop *server,
                                                 const struct tc_addr *addr);
-/* Breaks it: both ends fail, unless an end has failed before. */
+/* Breaks a connection: each end that has not failed before fails, and is told. */
 void tc_net_connection_reset(struct tc_net_connection *c);
+/* Makes a connection silent: nothing arrives at either end any longer, and no end is told. */
 void tc_net_connection_silence(struct tc_net_connection *c);
 /* Returns true while both ends can still reach each other. */
 bool tc_net_connection_is_open(const struct tc_net_connection *c);
@@ -68,7 +70,7 @@ bool tc_net_connection_is_open(const struct tc_net_connection *c);
 bool tc_net_connection_is_held(const struct tc_net_connection *c);
 /* Counts a connection of the host that became half-open by itself. */
 void tc_host_add_silenced(const char *address);
-/* Returns the connections that have an end which is not closed. */
+/* Returns the list of all connections. */
 struct tc_link *tc_net_connections(void);
 
 #endif

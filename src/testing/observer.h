@@ -1,4 +1,4 @@
-/* The observer of a world: the search of test/sim has one, which tells a story and counts.
+/* The observer of a world. The search of test/sim has one, which tells a story and counts; libtorc-testing has none.
  * The thread of the world. */
 #ifndef TC_TESTING_OBSERVER_H
 #define TC_TESTING_OBSERVER_H
@@ -27,9 +27,10 @@ struct tc_world_observer {
     void (*connect)(const void *loop, const char *address, bool refused);
 };
 
-/* Borrowed until the next call; NULL: nobody watches. */
+/* Sets the observer, which is borrowed until the next call; NULL: none. */
 void tc_world_observe(const struct tc_world_observer *observer);
 
+/* Call the function of the observer, if there is one. */
 void tc_world_story(const char *fmt, ...) TC_PRINTF(1, 2);
 void tc_world_detail(const char *fmt, ...) TC_PRINTF(1, 2);
 void tc_world_note(enum tc_world_count which);

@@ -6,7 +6,7 @@
 
 /* Returns whether the world has a default runtime. */
 bool tc_process_has_default(void);
-/* Frees the default runtime. What runs meanwhile gets no other. */
+/* Frees the default runtime, if there is one. Meanwhile no runtime can be made. */
 void tc_process_end(void);
 
 #endif

@@ -25,7 +25,7 @@ struct tc_resources *tc_resources_new(void)
     r->plane = tc_control_plane_new(r->server);
     r->lrs = tc_lrs_new(r->server);
     tc_addr_parse(&addr, tc_slice_str(TC_RESOURCES_ADDRESS));
-    /* Fails when a server of the test listens there: then that one is the control plane. */
+    /* Fails if a server of the test listens there: that server is the control plane then. */
     tc_server_listen(r->server, &addr, NULL, &error);
     tc_status_fini(&error);
     tc_addr_fini(&addr);

@@ -13,15 +13,16 @@ struct tc_resources;
 
 /* Begins to serve, on a loop of its own. */
 struct tc_resources *tc_resources_new(void);
-/* NULL is allowed. */
+/* Ends the control plane. NULL is allowed. */
 void tc_resources_free(struct tc_resources *r);
 /* Returns how many loops it has in the world; NULL: 0. */
 size_t tc_resources_loops(const struct tc_resources *r);
-/* Adds or replaces resources. Returns 0, or TORC_EPARSE with the error. */
+/* Adds or replaces the resources of a text of `torc serve-xds`. Returns 0, or TORC_EPARSE with the error: nothing has
+ * changed then. */
 int tc_resources_put(struct tc_resources *r, const char *text, torc_error **error);
-/* Returns 0 or TORC_ENOTFOUND. */
+/* Removes a resource. Returns 0 or TORC_ENOTFOUND. */
 int tc_resources_remove(struct tc_resources *r, const char *type_url, const char *name);
-/* Returns the bootstrap of clients in the world. */
+/* Returns the bootstrap of clients in the world, as JSON; static. */
 const char *tc_resources_bootstrap(void);
 
 #endif

@@ -110,11 +110,11 @@ int __wrap_tc_thread_start(struct tc_thread **thread TC_UNUSED, void (*fn)(void 
 
 struct waiting_job {
     struct tc_world_event event; /* the moment at which the job may run */
-    struct tc_link link;         /* among those whose moment has come */
+    struct tc_link link;         /* in waiting_jobs, and in ready_jobs once its moment has come */
     struct tc_job *job;
 };
 
-static struct tc_link ready_jobs = {&ready_jobs, &ready_jobs};
+static struct tc_link waiting_jobs = {&waiting_jobs, &waiting_jobs}, ready_jobs = {&ready_jobs, &ready_jobs};
 static uint64_t job_delay_ns;
 
 void tc_world_set_job_delay(uint64_t most_ns)
@@ -124,14 +124,16 @@ void tc_world_set_job_delay(uint64_t most_ns)
 
 static void job_on_moment(struct tc_world_event *event)
 {
-    tc_list_append(&ready_jobs, &TC_CONTAINER_OF(event, struct waiting_job, event)->link);
+    struct waiting_job *w = TC_CONTAINER_OF(event, struct waiting_job, event);
+    tc_list_remove(&w->link);
+    tc_list_append(&ready_jobs, &w->link);
 }
 
 void tc_background_run(struct tc_job *job)
 {
     struct waiting_job *w = TC_NEW(struct waiting_job);
     w->job = job;
-    tc_list_init(&w->link);
+    tc_list_append(&waiting_jobs, &w->link);
     tc_world_event_init(&w->event, job_on_moment);
     tc_world_event_at(&w->event,
                       tc_world_now_ns() + (job_delay_ns > 0 ? tc_world_below(TC_CHANCE_TURNS, job_delay_ns) : 0));
@@ -145,10 +147,13 @@ bool tc_world_job_ready(void)
 bool tc_world_job_run(void)
 {
     struct tc_link *link = tc_list_pop(&ready_jobs);
+    if (!link && !tc_world_begun())
+        link = tc_list_pop(&waiting_jobs);
     if (!link)
         return false;
     struct waiting_job *w = TC_CONTAINER_OF(link, struct waiting_job, link);
     struct tc_job *job = w->job;
+    tc_world_event_stop(&w->event);
     tc_free(w);
     job->run(job);
     return true;

@@ -37,6 +37,7 @@ static int end_index(const struct tc_net_side *end)
 
 /* --- events for the owner --- */
 
+/* Has the owner hear the events in the next turn of its loop. */
 static void end_tell(struct tc_net_side *end, unsigned events)
 {
     if (end->closed)
@@ -103,6 +104,7 @@ static void connection_free(struct tc_net_connection *c)
     tc_free(c);
 }
 
+/* Fails one end, and tells its owner. */
 static void end_break(struct tc_net_side *end)
 {
     if (end->failed)
@@ -128,7 +130,7 @@ void tc_net_connection_silence(struct tc_net_connection *c)
         tc_world_event_stop(&c->ends[i].arrival);
 }
 
-/* The system of this end gives up a connection whose bytes nobody acknowledges. The peer hears nothing of it. */
+/* The system of this end gives up a connection whose bytes nobody acknowledges. The peer is not told. */
 static void end_on_give_up(struct tc_world_event *event)
 {
     struct tc_net_side *end = TC_CONTAINER_OF(event, struct tc_net_side, give_up);
@@ -145,6 +147,7 @@ static void end_await_arrival(struct tc_net_side *end)
         tc_world_event_at(&end->arrival, TC_MAX(end->chunks.data[0].at_ns, end->connection->stalled_until_ns));
 }
 
+/* Sends `len` bytes, which are in to->flight already, or the end of the stream or a reset, to the end `to`. */
 static void end_send(struct tc_net_side *to, size_t len, bool reset)
 {
     struct tc_net_connection *c = to->connection;

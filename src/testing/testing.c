@@ -1,8 +1,10 @@
 /* The body of torc/testing.h: the world of the process as a handle, with names, faults and a control plane.
  *
- * `here` is the handle while there is a world. Functions that turn the world are refused inside a turn of a loop and
- * on threads of pools, since the step that runs those would wait for itself. Functions that change something (a host,
- * a name, resources) only touch data that the next step of the world looks at, and may be called anywhere. */
+ * `here` is the handle while there is a world. Functions that turn the world are refused inside a turn of a loop, on
+ * threads of pools and inside `done` of torc_testing_run_until, since the step that runs these would wait for itself;
+ * torc_testing_advance on a thread of a pool sleeps instead. Functions that change something (a host, a name,
+ * resources) only touch data that the next step of the world looks at: they may be called on the world's thread and on
+ * threads of pools, in callbacks too. */
 #include <torc/testing.h>
 
 #include <dlfcn.h>
@@ -27,6 +29,7 @@ enum { MOST_DELAY_US = 60000000, BUFFER_BYTES = 1 << 18 };
 /* Times are below 2,000 years, as those of timers are (io/timers.h). */
 #define MOST_MS ((int64_t)TC_TIMERS_MAX_DELAY_MS)
 
+/* A name of torc_testing_set_name with its `n` addresses. */
 struct name {
     char *host;
     size_t n;
@@ -50,6 +53,7 @@ struct torc_testing {
 
 static torc_testing *here;
 
+/* Returns 0 if the caller may use the world, else the code of the public function. */
 static int world_check(const torc_testing *w)
 {
     if (!w || w != here)
@@ -82,6 +86,7 @@ static size_t name_index(const torc_testing *w, const char *host)
     return i;
 }
 
+/* The tc_names_fn of the world. "localhost" is 127.0.0.1 unless the test says otherwise. */
 static size_t name_look_up(const char *host, uint16_t port, struct tc_addr addrs[TC_NAME_ADDRESSES])
 {
     size_t at = name_index(here, host);
@@ -145,7 +150,8 @@ static const char *environment(const char *name)
     return strcmp(name, "GRPC_XDS_BOOTSTRAP_CONFIG") == 0 ? tc_resources_bootstrap() : NULL;
 }
 
-/* Returns false if calls of the program reach another library than this one: its own functions would, too. */
+/* Returns false if the program's calls reach another library than this one. The calls between this library's public
+ * functions would go there, too. */
 static bool is_first(void)
 {
     Dl_info other, own;
@@ -174,6 +180,7 @@ torc_testing *torc_testing_new(uint64_t seed, torc_error **error)
     return here;
 }
 
+/* Frees a function of torc_testing_after and calls it. */
 static void after_run(struct after *after)
 {
     void (*fn)(void *arg) = after->fn;
@@ -199,7 +206,7 @@ int torc_testing_free(torc_testing *w)
     while (!tc_list_empty(&w->afters))
         after_run(TC_CONTAINER_OF(w->afters.next, struct after, link));
     tc_process_end();
-    while (tc_world_threads() > 0) /* what their handlers waited for has ended */
+    while (tc_world_threads() > 0) /* handlers end: all that they can wait for has ended */
         tc_blocking_step();
     tc_resources_free(w->resources);
     tc_world_set_environment(NULL);
@@ -297,7 +304,8 @@ static bool is_wildcard(const struct tc_addr *addr)
            (family == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&addr->sa.in6.sin6_addr));
 }
 
-/* Stores the address as the network spells it, for tc_free. */
+/* Checks the world and the address. Stores the address as the network spells it, which the caller frees with tc_free;
+ * returns the code of the public function. */
 static int host_text(const torc_testing *w, const char *address, char **text)
 {
     struct tc_addr addr;

@@ -1,5 +1,5 @@
-/* A thread is ready when it has not begun, when what it waits for has come, or when its time has. The thread of the
- * world hands over the turn and waits until the other waits or ends: `runs` is true for one thread at most. */
+/* A thread is ready if it has not begun, or if what it waits for or its time has come. The thread of the world lets a
+ * thread run, and waits until that thread waits or ends: `runs` is true for one thread at most. */
 #include "testing/threads.h"
 
 #include <pthread.h>

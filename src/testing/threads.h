@@ -1,6 +1,6 @@
 /* Threads that a world owns, for the handlers of pools, which may block. One thread runs at a time: the thread of the
- * world, until it lets another run, which runs until it waits or ends. So their order is the world's choice, and what
- * they share needs no lock. */
+ * world, until it lets another thread run, which runs until it waits or ends. So their order is the world's choice, and
+ * the data that they share needs no lock. "A thread of the world" is the thread that made it, or one of these. */
 #ifndef TC_TESTING_THREADS_H
 #define TC_TESTING_THREADS_H
 
@@ -10,7 +10,8 @@
 int tc_world_thread_start(void (*fn)(void *arg), void *arg);
 /* Returns true on a thread that tc_world_thread_start made. */
 bool tc_world_thread_here(void);
-/* Waits until *woken is true or the time has come. Only on a thread that tc_world_thread_start made. */
+/* Waits until *woken is true or the time has come; woken NULL: until the time has come. Only on a thread that
+ * tc_world_thread_start made. */
 void tc_world_thread_wait(const bool *woken, uint64_t until_ns);
 
 /* --- for the thread of the world --- */
@@ -19,9 +20,9 @@ void tc_world_thread_wait(const bool *woken, uint64_t until_ns);
 size_t tc_world_threads(void);
 /* Returns how many threads could run now. */
 size_t tc_world_threads_ready(void);
-/* Lets one of those that could run do so: the one with this number, from 0, in the order of their making. */
+/* Runs number `which` (from 0, in the order of their making) of the threads that could run, until it waits or ends. */
 void tc_world_thread_run(size_t which);
-/* Returns the earliest time for which a thread waits; UINT64_MAX: none. */
+/* Returns the earliest time for which a thread waits; UINT64_MAX: there is none. */
 uint64_t tc_world_threads_next_ns(void);
 
 #endif

@@ -1,11 +1,13 @@
 /* The scheduler. Events wait in a binary heap by moment and order of setting, so that equal moments have one order. A
  * step is one of:
  *
- *   turn   of a loop that has work or a due timer, chosen by chance among those that have
- *   job    a background job whose moment has come (seams.c has tc_background_run)
- *   time   moves to the next event or timer, and runs all that are due then
+ *   turn     of a loop that has work or a due timer
+ *   job      a background job whose moment has come (seams.c has tc_background_run)
+ *   thread   of a pool, which runs until it waits or ends (threads.c)
+ *   time     moves to the next event, timer or end of a thread's wait, and runs the events that are due then
  *
- * Every loop has the world's time: it is set when time moves, never by a loop itself. */
+ * While there are turns, jobs or threads, a random number chooses one of them; otherwise the time moves. Every loop has
+ * the world's time: it is set when time moves, never by a loop itself. */
 #include "testing/world.h"
 
 #include <stdio.h>
@@ -20,8 +22,8 @@ static struct {
     uint64_t now_ns, order;
     struct tc_loop *turns; /* the loop in whose turn the scheduler is */
     unsigned depth;        /* steps inside one another */
-    unsigned runs;         /* of loops, jobs and threads since the time moved; one that leaves work counts as more */
-    uint64_t jump_ns;      /* by how much the time moves when there was no end to them */
+    unsigned runs;         /* of loops, jobs and threads since the time moved; a turn that leaves work counts as more */
+    uint64_t jump_ns;      /* by how much the time moves next if there is no end to the runs */
     struct tc_rng chance[TC_CHANCES];
     TC_VEC(struct tc_loop *) loops;
     TC_VEC(struct tc_world_event *) heap;
@@ -43,11 +45,11 @@ void tc_world_begin(uint64_t seed)
 
 void tc_world_end(void)
 {
+    world.begun = false;
     while (tc_world_job_run()) {
     }
     tc_vec_fini(&world.loops);
     tc_vec_fini(&world.heap);
-    world.begun = false;
 }
 
 bool tc_world_begun(void)
@@ -178,7 +180,7 @@ bool tc_world_turns(const struct tc_loop *loop)
 
 /* --- steps --- */
 
-/* Turns a loop, or runs a job or a thread, one of those that can. Returns false when none can. */
+/* Turns one loop, or runs one job or thread, of those that can run. Returns false if none can. */
 static bool world_run_one(void)
 {
     uint64_t now_ms = world.now_ns / TC_NS_PER_MS;
@@ -205,7 +207,7 @@ static bool world_run_one(void)
     return true;
 }
 
-/* Returns when the next event, timer or thread is due, of those that are due at from_ns or later. */
+/* Returns when the next event, timer or thread is due; from_ns > 0: only what is due then or later counts. */
 static uint64_t world_next_ns(uint64_t from_ns)
 {
     uint64_t next_ns =
@@ -231,7 +233,7 @@ static void world_set_time(uint64_t now_ns)
 
 static void world_run_due(void)
 {
-    uint64_t end = world.order; /* events that these set for the same moment are due in the next step */
+    uint64_t end = world.order; /* events that these events set for the same moment run in the next step */
     while (world.heap.len > 0 && world.heap.data[0]->at_ns <= world.now_ns && world.heap.data[0]->order < end) {
         struct tc_world_event *event = world.heap.data[0];
         tc_world_event_stop(event);

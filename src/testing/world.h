@@ -1,10 +1,12 @@
 /* A world: one virtual time, the loops that live in it, events, and the random numbers. Two programs have one: the
  * search of test/sim, and a test that is linked with libtorc-testing.
  *
- * A world has no thread, no socket and no clock of the machine. Its scheduler does one thing after another: it turns a
- * loop that has work, or runs a background job; when there is nothing to do it moves the time to the next event. If
- * several loops or jobs could run, a random number chooses one, and all random numbers follow from the seed. A process
- * has one world at a time, since seams.c and net.c replace functions of src/io for the whole process. */
+ * A world has no socket and no clock of the machine, and threads for the handlers of pools alone, of which one runs at
+ * a time. Its scheduler does one thing after another: it turns a loop that has work, runs a background job, or lets a
+ * thread of a pool run; when there is nothing to do it moves the time to the next event. If several of these could run,
+ * a random number chooses one, and all random numbers follow from the seed. A process has one world at a time, since
+ * seams.c and net.c replace functions of src/io for the whole process. All functions are for the thread of the
+ * world. */
 #ifndef TC_TESTING_WORLD_H
 #define TC_TESTING_WORLD_H
 
@@ -13,12 +15,12 @@
 
 /* An event at a moment of virtual time, embedded in its owner. */
 struct tc_world_event {
-    uint64_t at_ns, order;
-    size_t place; /* in the heap, from 1; 0: not waiting */
+    uint64_t at_ns, order; /* its moment; events of one moment run in the order of their setting */
+    size_t place;          /* in the heap, from 1; 0: not waiting */
     void (*fn)(struct tc_world_event *event);
 };
 
-/* Sets the time back to its start, and seeds the random numbers. */
+/* Sets the time to its start, one second, and seeds the random numbers. */
 void tc_world_begin(uint64_t seed);
 /* Runs the remaining background jobs and forgets the world. All loops must have ended. */
 void tc_world_end(void);
@@ -32,14 +34,16 @@ static inline uint64_t tc_world_now_ms(void)
 }
 
 void tc_world_event_init(struct tc_world_event *event, void (*fn)(struct tc_world_event *event));
-/* Sets or moves the event. A moment that has passed counts as now. */
+/* Sets or moves the event; `fn` is called once, and may set it again. A moment that has passed counts as now. */
 void tc_world_event_at(struct tc_world_event *event, uint64_t at_ns);
 void tc_world_event_stop(struct tc_world_event *event);
 
-/* Chance for the order of turns, for the network, and for seeds of what the world makes: streams that do not disturb
- * one another, so that a step left out changes little of the rest. */
+/* Streams of random numbers: for the order of turns and the costs of jobs, for the network, and for the seeds that
+ * loops and the library get. The streams do not disturb one another, so that a step left out changes little of the
+ * rest. */
 enum tc_chance { TC_CHANCE_TURNS, TC_CHANCE_NET, TC_CHANCE_SEEDS, TC_CHANCES };
 struct tc_rng *tc_world_chance(enum tc_chance which);
+/* Returns a number below n, which must not be 0. */
 uint64_t tc_world_below(enum tc_chance which, uint64_t n);
 /* Returns true in `per_mille` of 1,000 cases. */
 bool tc_world_happens(enum tc_chance which, unsigned per_mille);
@@ -48,23 +52,24 @@ bool tc_world_happens(enum tc_chance which, unsigned per_mille);
 void tc_world_adopt(struct tc_loop *loop);
 void tc_world_release(struct tc_loop *loop);
 bool tc_world_has(const struct tc_loop *loop);
-/* Returns true while the scheduler turns this loop, and not a function that waits inside the turn. */
+/* Returns true while the scheduler turns this loop, and no step inside this turn does something else. */
 bool tc_world_turns(const struct tc_loop *loop);
 /* Returns how many loops are in the world. */
 size_t tc_world_loops(void);
 
 /* Runs everything up to the moment, which is then the world's time. */
 void tc_world_run_until(uint64_t at_ns);
-/* Does the next thing that is due before at_ns: a turn, a job, a thread of a pool, or moving the time to an event or a
- * timer. Returns false, and has done nothing, if there is none. After 100,000 turns, jobs and threads at one moment, or
- * 100 turns that left work, the time moves on all the same: by a millisecond, then by two, by a second at most, until
- * the world comes to rest. So a loop that gives itself work without end does not stop the time. */
+/* Does the next thing that is due at at_ns or before: a turn, a job, a thread of a pool, or moving the time to an event
+ * or a timer. Returns false, and has done nothing, if there is none. After 100,000 turns, jobs and threads at one
+ * moment, or 100 turns that left work, the time moves on all the same: by a millisecond, then by two, then by four, and
+ * so on up to a second, until the world comes to rest. So a loop that gives itself work without end does not stop the
+ * time. */
 bool tc_world_step(uint64_t at_ns);
 /* Does all that is due now, without time passing. Returns false if there is no end to it. */
 bool tc_world_run_until_idle(void);
 /* Returns true inside tc_world_step. */
 bool tc_world_in_step(void);
-/* Returns true inside a turn of a loop: in a callback. */
+/* Returns true inside a turn of any loop: in a callback. */
 bool tc_world_in_turn(void);
 
 #endif

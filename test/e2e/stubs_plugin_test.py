@@ -241,8 +241,8 @@ def greets(server, client, env):
 
 def test_sides():
     """Each side alone has its functions and compiles; strict is told to the library."""
-    for options, has, lacks in (("side=client", "m__call(", "__handlers"), ("side=server", "s__m__reply(", "m__call("),
-                                ("side=both", "m__call(", "STRICT"), ("side=server,strict", "TORC_PROTOBUF_C_STRICT", "m__call(")):
+    for options, has, lacks in (("side=client", "m__call(", "__handlers"), ("side=server", "NULL is UNIMPLEMENTED", "m__call("),
+                                ("side=both", "m__call(", "STRICT"), ("side=server,strict", "TORC_PROTOBUF_C_STRICT", "NULL is")):
         with tempfile.TemporaryDirectory() as folder:
             with open(os.path.join(folder, "a.proto"), "w", encoding="utf-8") as out:
                 out.write('syntax = "proto3"; package p; message A {} service S { rpc M(A) returns (A); rpc Delete(stream A) returns (A);\n'
@@ -254,6 +254,7 @@ def test_sides():
                 with open(os.path.join(folder, name), encoding="utf-8") as written:
                     text += written.read()
             check(has in text and lacks not in text, f"{options}: {text}")
+            check("client" in options or "s__m__reply(" in text, f"{options}: {text}")
             check("client" in options or "(*delete_)(torc_server_call *call, void *arg);" in text, f"{options}: {text}")
             check("client" in options or "(*size_)(torc_server_call *call, const P__A *request, void *arg);" in text, f"{options}: {text}")
             check(compile_all(folder, ["a.torc.c"], {"c": ["c99"], "c++": ["c++11"]}) >= 2, "compiles")

@@ -1,4 +1,4 @@
-/* The application: public handles under names of their own, and one unary call with its outcome as plain data.
+/* The application: public handles under names of their own, and a call of any kind with its outcome as plain data.
  *
  * A call's struct lives until both have happened: the application freed its handle, and Torc reported the end. After
  * the handle was freed, Torc's report reaches nobody. A constructor that fails aborts the run: its options are good. */

@@ -1,5 +1,5 @@
-/* The application of a simulation. All uses of Torc's public API are here, so that the rest of the world need not
- * include it. Everything runs on the world's one thread; handles belong to the caller. */
+/* The application of a simulation. All uses of Torc's public API are here, so that the rest of the world needs
+ * its constants alone. Everything runs on the world's one thread; handles belong to the caller. */
 #ifndef SIM_APP_H
 #define SIM_APP_H
 
@@ -33,7 +33,7 @@ void app_channel_free(struct app_channel *ch);
 struct app_outcome {
     int code;
     const char *message, *peer;
-    const char *set_cookie; /* of the response's headers; NULL: none */
+    const char *set_cookie; /* of the response's headers, else of its trailers; NULL: none */
     const void *response;   /* NULL: none */
     size_t response_size;
     uint32_t attempts;

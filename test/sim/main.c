@@ -2,10 +2,10 @@
  *
  *     sim --seed N [--steps K] [--skip 3,7-9] [--without a,b] [--trace|--detail]    one run, in this process
  *     sim --count M [--from N | --fresh] [--seconds S] [--jobs J] [--steps K]
- *         [--digests] [--report]                                                a search: a process for each seed
+ *         [--digests] [--report] [--no-shortening]                              a search: a process for each seed
  *
- * A search stops at the first seed with a violation (or a crash), makes its run shorter (search.c), and prints the
- * command that replays it. */
+ * A search ends after M seeds or S seconds, of which one is given. It stops at the first seed with a violation (or a
+ * crash), makes its run shorter (search.c), and prints the command that replays it. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ static void usage(void)
 {
     fprintf(stderr, "usage: sim --seed N [--steps K] [--skip LIST] [--without FEATURES] [--trace | --detail]\n"
                     "       sim --count M [--from N | --fresh] [--seconds S] [--jobs J] [--steps K] [--digests]\n"
-                    "           [--report]\n");
+                    "           [--report] [--no-shortening]\n");
     exit(2);
 }
 

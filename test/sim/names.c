@@ -1,4 +1,5 @@
-/* The names of the clusters: dCvN.test has the addresses of cluster C; every other name is not found. */
+/* The names of the clusters: dC.test and dCvVERSION.test have the addresses of cluster C, unless look-ups of it fail;
+ * every other name is not found. */
 #include "sim/names.h"
 
 #include <stdio.h>

@@ -54,13 +54,15 @@ void oracle_changed(const struct sim_mesh *mesh, uint64_t now_ms);
 void oracle_disturbed(uint64_t now_ms);
 /* Returns whether nothing has disturbed the world for long enough. */
 bool oracle_settled(uint64_t now_ms);
+/* A host takes connections from now on, or does not: it refuses them, or is silent. */
 void oracle_host(unsigned host, bool up, bool silent, uint64_t now_ms);
-/* Look-ups of a cluster's name fail. unknown: they did so from the start, so that nobody knows the name. */
+/* Look-ups of a cluster's name fail, or no longer. unknown: they fail from the start, so that nobody knows the name. */
 void oracle_name(unsigned cluster, bool unknown, uint64_t now_ms);
 /* Returns whether clients may know the name. */
 bool oracle_name_known(unsigned cluster);
 /* A host sends GOAWAY on all of its connections. */
 void oracle_goaway(uint64_t now_ms);
+/* A host answers every call with the code from now on; 0: it is well again. */
 void oracle_sick(unsigned host, int code, uint64_t now_ms);
 
 /* Returns the id of a call that begins. */
@@ -88,7 +90,7 @@ void oracle_connect_refused(const void *runtime, unsigned host);
 /* Attempts to connect to a host over a settled period, in which every channel waits for the longest backoff, or a fifth
  * less (A6's jitter is that of connections too), between two of them. */
 void oracle_attempts(unsigned host, uint64_t attempts, uint64_t period_ms, unsigned channels);
-/* Judges the calls that run. */
+/* Judges the calls that run, if the world has settled. */
 void oracle_judge_waiting(uint64_t now_ms);
 /* In a settled world whose first control plane can be reached: connections to the second. */
 void oracle_fallback(size_t connections);
@@ -110,7 +112,7 @@ struct oracle_resource {
 };
 void oracle_resource(const struct oracle_resource *r);
 
-/* Judges the end of the run: every call must have ended. */
+/* Judges the end of the run: every call must have ended or been freed, and each locality have had its share. */
 void oracle_end(void);
 
 #endif

@@ -1,5 +1,6 @@
-/* The oracle's state, for oracle.c (what happens, rules that always hold), oracle_groups.c (who may serve), and
- * oracle_settled.c (rules of a settled world). */
+/* The oracle's state, for oracle.c (what happens, rules that always hold), oracle_groups.c (who may serve),
+ * oracle_settled.c (rules of a settled world), oracle_requests.c (what backends are sent), oracle_shares.c (shares of
+ * localities) and oracle_reports.c (load reports, client status). */
 #ifndef SIM_ORACLE_INTERNAL_H
 #define SIM_ORACLE_INTERNAL_H
 
@@ -9,9 +10,9 @@ enum {
     KEYS = 16,
     MAX_TRIES = 8, /* of a call, at most */
     RUNTIMES = 2,
-    SLACK_MS = 5,
-    FAST_MS = 5000,
-    FAILOVER_MS = 10000,
+    SLACK_MS = 5,        /* by which moments may be off */
+    FAST_MS = 5000,      /* in which a call ends that has to wait for nobody */
+    FAILOVER_MS = 10000, /* A56's timer */
     MAX_GROUPS = SIM_CHILDREN * SIM_LOCALITIES
 };
 
@@ -75,8 +76,9 @@ struct oracle_state {
     size_t n_calls, room;
     uint64_t attempts, succeeded, dropped; /* of calls that ended */
     uint64_t unsent;                       /* attempts that connections may have lost before they were sent */
-    uint64_t unknown;                      /* calls that were freed, and ones that may have succeeded unseen */
-    unsigned serving[SIM_CLUSTERS]; /* calls of services without retries that began settled and are at a backend */
+    uint64_t unknown; /* attempts of calls that were freed, at most, and calls that may have succeeded unseen */
+    /* Calls that began settled and are at a backend; of services without retries and hedging, to leaf clusters. */
+    unsigned serving[SIM_CLUSTERS];
 };
 extern struct oracle_state oracle;
 

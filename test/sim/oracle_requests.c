@@ -1,7 +1,7 @@
 /* The rules for a request as its backend gets it. By gRPC's protocol "grpc-timeout" is the time that is left until the
  * deadline, a call without a deadline has none, and ":authority" is the channel's. By A6 "grpc-previous-rpc-attempts"
- * has the number of tries before this one; tries that no backend took, and requests that the client sends again by
- * itself, do not raise it.
+ * has the number of tries before this one; those that no backend saw count (a pick that failed), requests that the
+ * client sends again by itself do not.
  *
  * The request was sent before it came, so the time it carries is at least what is left when it comes. It is more by the
  * way through the network, which is short in a settled world, and in others takes a few stalls at most. A retry begins

@@ -106,7 +106,7 @@ static bool scene_blink(struct sim_client *c, struct tc_rng *rng)
 
 /* --- ejection --- */
 
-/* Returns the endpoints of a locality that can be reached. */
+/* Returns how many endpoints of a locality can be reached. */
 static unsigned locality_up(const struct sim_locality *l)
 {
     unsigned up = 0;

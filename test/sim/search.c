@@ -1,8 +1,9 @@
 /* Searching and shortening.
  *
- * A seed runs in a child process: the world can be begun once a process, and a crash is a finding too. A child leaves
- * its finding in a slot of shared memory. Shortening tries, in this order: fewer steps at the end, steps left out
- * (halves, quarters, ..., single ones), features turned off; a shorter run counts when it breaks the same rule. */
+ * A seed runs in a child process: a run leaves its counts and its trace to the process, and a crash is a finding too. A
+ * child leaves its finding in a slot of shared memory. Shortening tries, in this order: fewer steps at the end, steps
+ * left out (halves, quarters, ..., single ones), features turned off; a shorter run counts when it breaks the same
+ * rule. */
 #include "sim/search.h"
 
 #include <stdio.h>
@@ -34,6 +35,10 @@ static void slot_run(struct slot *slot, const struct sim_run *run)
     snprintf(slot->violation, sizeof(slot->violation), "crash: the process did not come to its end");
     fflush(stdout);
     pid_t child = fork();
+    if (child < 0) {
+        perror("sim: fork");
+        exit(2);
+    }
     if (child != 0) {
         slot->pid = child;
         return;

@@ -14,7 +14,8 @@ struct sim_search {
     bool report;  /* name what occurred too rarely; it fails the search */
 };
 
-/* Returns 0 when no seed failed. Prints the table of counts, or the shortened run of the first seed that failed. */
+/* Prints the table of counts, or the shortened run of the first seed that failed. Returns the exit status: 0, 1 if a
+ * seed failed or, with `report`, something occurred too rarely, and 2 if the system has no memory. */
 int sim_search(const struct sim_search *search);
 
 #endif

@@ -1,7 +1,7 @@
-/* Backends and the control plane.
+/* Backends and the control planes.
  *
  * A backend is a server with a method of each kind. A call waits for its delay on a timer of the server's loop and is
- * then answered; when the call ends first, nothing is. The control plane is the embedded one
+ * then answered; when the call ends first, nothing is. The control planes are embedded ones
  * (controlplane/control_plane.h), fed with YAML that is written from the mesh. */
 #include "sim/servers.h"
 

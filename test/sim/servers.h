@@ -1,4 +1,4 @@
-/* The servers of the world: a control plane and backends, on the library's own server, each on a loop. */
+/* The servers of the world: two control planes and backends, on the library's own server, each on a loop. */
 #ifndef SIM_SERVERS_H
 #define SIM_SERVERS_H
 
@@ -24,7 +24,7 @@ struct servers_request {
 void servers_begin(size_t n_hosts, void (*seen)(const struct servers_request *request));
 void servers_end(void);
 
-/* --- the control plane --- */
+/* --- the control planes, which have the same resources --- */
 
 /* Puts one resource as the mesh has it: a service's listener, a cluster, or a cluster's endpoints. */
 void servers_put(const struct sim_mesh *mesh, enum sim_resource kind, unsigned which);
@@ -32,6 +32,7 @@ void servers_put(const struct sim_mesh *mesh, enum sim_resource kind, unsigned w
 void servers_put_bad(const struct sim_mesh *mesh, enum sim_resource kind, unsigned which);
 /* Leaves it out from now on. */
 void servers_remove(enum sim_resource kind, unsigned which);
+/* Ends all streams of the control planes. */
 void servers_end_streams(void);
 
 /* The sums of all load reports. */
@@ -47,10 +48,12 @@ struct servers_loads servers_loads(void);
  * without looking (REFUSED_STREAM), so that the client may send it again. A backend answers a unary call "HOST ID"; of
  * a stream of the client it sends the number of messages, of its own stream N messages of SIZE bytes, and each message
  * of a stream both ways is answered. It ends the call with the code if that is not 0. */
+
+/* The backend sends GOAWAY on all of its connections. */
 void servers_goaway(unsigned host);
 /* The backend fails every call with the code; 0: it is well again. */
 void servers_set_sick(unsigned host, int code);
-/* Returns how often backends were asked for the call. */
+/* Returns how often backends took the call. */
 unsigned servers_seen(uint64_t id);
 
 #endif

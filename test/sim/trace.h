@@ -14,6 +14,7 @@ enum sim_trace_level { SIM_TRACE_NONE, SIM_TRACE_STORY, SIM_TRACE_DETAIL };
 void sim_trace_begin(enum sim_trace_level print);
 void sim_story(const char *fmt, ...) SIM_PRINTF;
 void sim_detail(const char *fmt, ...) SIM_PRINTF;
+/* Returns the digest of the lines so far, printed or not. */
 uint64_t sim_trace_digest(void);
 /* Takes what the world says and counts into the trace. */
 extern const struct tc_world_observer sim_observer;
@@ -115,7 +116,7 @@ static inline void sim_count(enum sim_count which)
     sim_counts[which]++;
 }
 
-/* The oracle's finding: prints it, and remembers the first one. */
+/* The oracle's finding: a line of the story. The first one is remembered. */
 void sim_violation(const char *fmt, ...) SIM_PRINTF;
 /* Returns the first finding; NULL: none. */
 const char *sim_first_violation(void);

@@ -3,7 +3,7 @@
  * Each step has random numbers of its own, made of the seed and the step's number, so that a step which is left out
  * changes nothing of what the others want to do. A step makes calls, or does something to the world, and lets time
  * pass. A calm period is longer than ORACLE_SETTLED_MS: the oracle's strict rules apply after one. At the
- * end everything is healed, and every channel must work. */
+ * end of a run without a violation everything is healed, and every channel must work. */
 #include "sim/workload.h"
 
 #include <stdio.h>
@@ -111,7 +111,7 @@ static void step(struct sim_client *c, unsigned number)
 
 /* --- beginning and end --- */
 
-/* Its service is the last, so that the options serve nobody after it in this runtime. */
+/* Sets the target and the options of a channel that hedges. They point to `config`. */
 static void hedged_options(const struct sim_service *s, struct app_channel_options *o, char *config, size_t config_size,
                            char *target, size_t target_size)
 {
@@ -148,16 +148,17 @@ static void client_begin(struct sim_client *c)
         c->runtimes[r] = app_runtime_new(c->domain);
         for (unsigned s = 0; s < c->mesh.n_services; s++) {
             char target[32], config[256];
+            struct app_channel_options own = o;
             snprintf(target, sizeof(target), "xds:///s%u", s);
             if (c->mesh.services[s].hedged)
-                hedged_options(&c->mesh.services[s], &o, config, sizeof(config), target, sizeof(target));
-            c->channels[r][s] = app_channel_new(c->runtimes[r], target, &o);
+                hedged_options(&c->mesh.services[s], &own, config, sizeof(config), target, sizeof(target));
+            c->channels[r][s] = app_channel_new(c->runtimes[r], target, &own);
         }
     }
     app_domain_free(c->domain);
 }
 
-/* Every channel makes a call to each service: what it needs it has from then on. */
+/* Every channel makes four calls: what they need it has from then on. */
 static void client_warm_up(struct sim_client *c, struct tc_rng *rng)
 {
     for (unsigned i = 0; i < c->n_runtimes * 4; i++)

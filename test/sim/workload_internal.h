@@ -1,5 +1,5 @@
-/* The state of a run, for workload.c (its life), calls.c (its calls), changes.c (faults, changes of the mesh) and
- * reports.c (load reports, client status). workload.c owns the state. */
+/* The state of a run, for workload.c (its life), calls.c (its calls), changes.c (faults, changes of the mesh), scenes.c
+ * (steps that belong together) and reports.c (load reports, client status). workload.c owns the state. */
 #ifndef SIM_WORKLOAD_INTERNAL_H
 #define SIM_WORKLOAD_INTERNAL_H
 
@@ -60,6 +60,7 @@ struct oracle_call;
 void sim_call_start(struct sim_client *c, struct tc_rng *rng, struct oracle_call *o);
 /* Forgets the calls that are over, or all. */
 void sim_calls_sweep(struct sim_client *c, bool all);
+/* Frees the cookies and the list of calls, which sim_calls_sweep has emptied. */
 void sim_calls_end(struct sim_client *c);
 /* Shows the oracle what the clients know of their resources (CSDS), and what they reported (LRS). */
 void sim_show_resources(const struct sim_client *c);
@@ -69,6 +70,7 @@ void sim_note_disturbance(const struct sim_client *c);
 
 /* Makes the mesh of the seed. */
 void sim_mesh_make(struct sim_client *c, struct tc_rng *rng);
+/* Puts all resources of the mesh into the control planes. */
 void sim_mesh_serve(const struct sim_client *c);
 /* One fault, or the end of one. */
 void sim_step_fault(struct sim_client *c, struct tc_rng *rng);
@@ -78,8 +80,10 @@ void sim_step_change(struct sim_client *c, struct tc_rng *rng);
 void sim_step_scene(struct sim_client *c, struct tc_rng *rng);
 /* Leaves the world alone until it has settled, then makes calls. */
 void sim_step_calm(struct sim_client *c, struct tc_rng *rng);
+/* Lets so much time pass in the world. */
 void sim_pass_ms(uint64_t ms);
-/* Turns a host up or down. */
+/* Sets whether a host is up, refuses or is silent. Unless it is up, the connections that it has break, or fall
+ * silent. */
 void sim_host_turn(unsigned host, enum tc_host_mode mode);
 /* Makes a host fail every call, or be well again. */
 void sim_host_sicken(struct sim_client *c, unsigned host, bool sick);
@@ -87,7 +91,7 @@ void sim_host_sicken(struct sim_client *c, unsigned host, bool sick);
 void sim_endpoints_make(struct sim_client *c, struct sim_cluster *cluster, unsigned from, struct tc_rng *rng);
 /* Serves the resource as the mesh has it now, and tells the oracle. */
 void sim_change_served(struct sim_client *c, enum sim_resource kind, unsigned which);
-/* The listener is not served any longer. Where clients fail on errors of data. */
+/* Serves the listener no longer. For runs with SIM_FEATURE_DATA_ERRORS: elsewhere clients keep the last one (A88). */
 void sim_listener_remove(struct sim_client *c, unsigned service);
 /* Returns whether every resource is good and every name that was known is found: then routes may change. */
 bool sim_routes_may_change(const struct sim_client *c);

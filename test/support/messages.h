@@ -1,4 +1,4 @@
-/* Protobuf messages, field by field. */
+/* Protobuf messages, field by field: each function appends a field to `b`. */
 #ifndef TC_SUPPORT_MESSAGES_H
 #define TC_SUPPORT_MESSAGES_H
 
@@ -7,7 +7,7 @@
 void message_number(struct tc_buf *b, unsigned field, uint64_t v);
 void message_bytes(struct tc_buf *b, unsigned field, const void *data, size_t len);
 void message_text(struct tc_buf *b, unsigned field, const char *text);
-/* Appends `message` as a field of `b`, and ends it. */
+/* Appends the message `inner` as a field of `b`, and ends `inner`. */
 void message_within(struct tc_buf *b, unsigned field, struct tc_buf *inner);
 
 #endif

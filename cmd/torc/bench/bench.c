@@ -1,8 +1,9 @@
 /* torc bench: load from one thread, which drives the runtime itself (bench.h).
  *
- * run_phase() runs twice, for the warm-up and for what counts. It alternates between starting what is due and waiting
- * for the loop. The counted phase ends with -n, with --duration or by a signal; run() then waits for what is under way,
- * unless there was a signal: what has ended is printed, and the rest is counted in `unfinished` alone. */
+ * run_phase() runs the warm-up, if there is one, and then the counted phase. It alternates between starting the RPCs
+ * that are due and waiting for the loop. The counted phase ends with -n, with --duration, with the last --stage or by a
+ * signal. run() then waits for the RPCs under way, unless there was a signal: RPCs that have ended are in the figures,
+ * the others are counted in `unfinished` alone. */
 #include <poll.h>
 #include <stdio.h>
 #include <sys/prctl.h>
@@ -108,6 +109,7 @@ static void run_closed(struct bench *b)
     }
 }
 
+/* Starts the calls of one phase, `count` at most. Calls may still be under way when it returns. */
 static void run_phase(struct bench *b, enum bench_phase phase, const struct bench_plan *plan, uint64_t count)
 {
     b->phase = phase;
@@ -137,7 +139,7 @@ static void warm_up(struct bench *b)
     bench_plan_fini(&plan);
 }
 
-/* Waits for the last call to end, which deadlines bound, or a signal. */
+/* Runs the phases, then waits until the last call has ended, which deadlines bound, or a signal comes. */
 static void run(struct bench *b)
 {
     signals_catch(tc_runtime_loop(b->runtime));
@@ -161,7 +163,7 @@ static uint64_t connect_ms(const struct bench *b)
     return TC_MIN(b->args.deadline_ms, (uint64_t)CONNECT_MS);
 }
 
-/* Returns the status that a call of the method would fail with now, or 0 if it would wait or be sent. */
+/* Returns 0 if a call of the method would wait or be sent now, else CLI_FAILED, with the call's status printed. */
 static int why_not(struct bench *b, torc_channel *channel)
 {
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 1,

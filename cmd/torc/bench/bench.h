@@ -30,7 +30,7 @@ struct bench_args {
     uint64_t call_count;         /* messages of a stream; 0: each request once */
     uint64_t stream_interval_ns; /* between two messages; 0: none */
     uint64_t call_duration_ns;   /* of a stream; UINT64_MAX: until its messages are sent */
-    uint64_t duration_ms;        /* UINT64_MAX: until `count` RPCs were sent */
+    uint64_t duration_ms;        /* UINT64_MAX: until `count` RPCs were started */
     uint64_t warmup_ms, deadline_ms, payload, channels;
     double rps;                        /* 0: closed loop, or --stage */
     struct bench_plan plan;            /* the counted phase */
@@ -61,7 +61,7 @@ struct bench_requests {
 
 struct bench;
 
-/* Reads the requests of the command line. */
+/* Reads the requests of the command line. Returns 0 or an exit status, with the error printed. */
 int bench_requests_read(struct bench *b);
 /* Stores request `n` of the list as RPC `i` sends it, valid until the next call. Returns false, with the error printed,
  * if a placeholder made JSON that the method's type refuses. */
@@ -126,40 +126,43 @@ struct bench {
     struct bench_timers timers;   /* of these */
     enum bench_phase phase;
     const struct bench_plan *plan; /* of the phase */
+    /* Of the phase: its begin, when it starts its last RPC at the latest, and when the last counted RPC ended. Of the
+     * live line: when it was shown last, and the calls in it. */
     uint64_t begin_ns, end_ns, over_ns, shown_ns, shown_calls;
     uint64_t stopped_ns;     /* when the phase started its last RPC, or would have */
     uint64_t count;          /* RPCs that the phase starts at most */
     uint64_t limit;          /* closed loop: RPCs under way; open loop: 0, none starts another */
-    uint64_t limit_until_ns; /* when the plan may change it */
+    uint64_t limit_until_ns; /* when the plan may change `limit` */
     uint64_t started, in_flight, most_in_flight, not_started, unfinished;
     uint64_t sent, received;     /* messages of streams */
-    struct histogram message_ns; /* latency of those that were received, and measured */
+    struct histogram message_ns; /* latency of received messages, of those that are measured */
     struct bench_counts counts;
     struct bench_stage_counts *stages; /* one for each of the command line; NULL: it has none */
     struct bench_backend *backends;    /* by address */
     char *texts[BENCH_CODES]; /* of the first RPC that ended with each status; NULL: none did, or it had no text */
     uint64_t start_unix_ms;   /* the begin of the counted phase */
     double cpu_seconds;
-    bool shows; /* the live line */
-    bool refused, interrupted;
+    bool shows;                /* the live line */
+    bool refused, interrupted; /* an RPC could not be started; a signal came */
     FILE *reports[BENCH_REPORTS];
 };
 
+/* Returns the monotonic time. */
 uint64_t bench_now_ns(void);
-/* Closed loop: sets `limit` to what the plan says at this time. */
+/* Closed loop: sets `limit` to the plan's number of RPCs at this time. */
 void bench_set_limit(struct bench *b, uint64_t now_ns);
 
 /* --- calls.c --- */
 
-/* Returns the backend of this address, a new one where it is not known. */
+/* Returns the backend of this address, which is made if there is none. */
 struct bench_backend *bench_backend_of(struct bench *b, const char *address);
-/* Starts an RPC; b->refused when it could not. */
+/* Starts an RPC. If that fails, prints the error and sets b->refused. */
 void bench_start_call(struct bench *b, uint64_t begin_ns);
-/* An RPC of the warm-up that ends behind it is in no figure, nor is one that ends behind the counted phase. */
+/* Returns true if the RPC counts: it began in the counted phase, which is not over. */
 bool bench_is_counted(const struct bench_call *c);
 /* Counts an RPC that has ended, and starts the next one in closed loop. */
 void bench_call_ended(struct bench_call *c, const torc_result *result);
-/* Frees what RPCs had, behind the end of the runtime. */
+/* Frees RPCs, counts and timers. The runtime must have been freed before. */
 void bench_calls_fini(struct bench *b);
 
 /* --- streams.c --- */
@@ -178,10 +181,13 @@ void bench_find_localities(struct bench *b);
 
 /* --- report.c --- */
 
-/* Opens the files of --report. */
+/* Functions that return an int return 0 or an exit status, with the error printed.
+ *
+ * Opens the files of --report. */
 int bench_open_reports(struct bench *b);
 /* Prints the figures, and writes the reports. */
 int bench_report(struct bench *b);
+/* Print and erase the live line on standard error. */
 void bench_show_line(struct bench *b);
 void bench_clear_line(struct bench *b);
 

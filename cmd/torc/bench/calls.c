@@ -1,8 +1,8 @@
 /* torc bench: sends RPCs and counts them.
  *
  * bench_start_call starts one RPC, unary or on a torc_stream; bench_call_ended counts it, for all RPCs, its stage and
- * its backend, and starts the next one in closed loop. bench_call objects are reused through a free list. Metadata with
- * placeholders is all that this file allocates for each RPC. */
+ * its backend, and starts the next one in closed loop. bench_call objects are reused through a free list. In the
+ * long run this file allocates nothing for an RPC but metadata with placeholders. */
 #include "api/call_object.h"
 #include "base/clock.h"
 #include "base/mem.h"

@@ -1,11 +1,11 @@
-/* Buckets with a relative width of at most 1/128. */
+/* A histogram is a row of 128 buckets for the values below 128, and one for each power of two above. */
 #include "histogram.h"
 
 #include <math.h>
 
 #include "base/mem.h"
 
-enum { TICKS = 5 }; /* of the text form, for each halving of what is left */
+enum { TICKS = 5 }; /* lines of the text form for each halving of the distance to 100 % */
 
 static unsigned bucket_of(uint64_t v)
 {
@@ -52,7 +52,7 @@ void histogram_merge(struct histogram *h, const struct histogram *from)
             row(h, i)[k] += from->rows[i][k];
 }
 
-/* Returns the value that `rank` values do not exceed, and in *seen how many these are. */
+/* Returns the end of the first bucket up to which there are `rank` values, and in *seen how many there are. */
 static uint64_t value_of(const struct histogram *h, uint64_t rank, uint64_t *seen)
 {
     *seen = 0;
@@ -65,7 +65,7 @@ static uint64_t value_of(const struct histogram *h, uint64_t rank, uint64_t *see
     return h->max;
 }
 
-/* Returns the rank of a quantile. A quantile that is a sum of fractions is a little more or less than it should be. */
+/* Returns the rank of a quantile, which may have rounding errors: an error of 10^-12 does not reach the next rank. */
 static uint64_t rank_of(const struct histogram *h, double q)
 {
     return (uint64_t)ceil(q * (double)h->count * (1 - 1e-12));

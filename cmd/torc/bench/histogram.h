@@ -1,5 +1,5 @@
-/* A latency histogram after HDR: buckets of at most 1/128 relative width, for values from 1 to 2^40 in the caller's
- * unit (nanoseconds: up to 18 minutes). */
+/* A latency histogram after HDR: buckets of at most 1/128 relative width, for values below 2^41 in the caller's unit
+ * (nanoseconds: 36 minutes). Larger values are in the last bucket. */
 #ifndef TORC_HISTOGRAM_H
 #define TORC_HISTOGRAM_H
 
@@ -19,9 +19,11 @@ struct histogram {
 void histogram_add(struct histogram *h, uint64_t value);
 /* Adds what another histogram holds. */
 void histogram_merge(struct histogram *h, const struct histogram *from);
-/* Returns the value at quantile q (0 to 1), at most 0.8 % too large; the maximum for q = 1; 0 if empty. */
+/* Returns the value at quantile q (0 to 1), at most 0.8 % too large; the maximum for q = 1; 0 if the histogram is
+ * empty. Values of 2^41 or more count as 2^41 - 1. */
 uint64_t histogram_at(const struct histogram *h, double q);
-/* Returns how many values are at most `value`, those of its own bucket left out unless the bucket ends with it. */
+/* Returns how many values are at most `value`. Values in the bucket of `value` are left out, unless the bucket ends
+ * with `value`. */
 uint64_t histogram_below(const struct histogram *h, uint64_t value);
 double histogram_mean(const struct histogram *h);
 double histogram_deviation(const struct histogram *h);

@@ -1,5 +1,5 @@
-/* torc bench: the localities of backends, as the ClusterLoadAssignments say that the client has, and the collections of
- * endpoints that those name (LEDS). */
+/* torc bench: the localities of backends, from the ClusterLoadAssignments that the client has, and from the collections
+ * of endpoints that these name (LEDS). */
 #include "api/builtin.h"
 #include "base/mem.h"
 #include "bench/bench.h"
@@ -16,7 +16,8 @@ struct collection {
     struct tc_xds_resource *resource;
 };
 
-/* The dump has names in their canonical form. */
+/* Returns the collection of a name, or NULL. The dump has names in their canonical form, so the name is parsed
+ * first. */
 static const struct collection *find(const struct collection *collections, struct tc_slice text)
 {
     const struct collection *c = NULL;
@@ -101,7 +102,7 @@ void bench_find_localities(struct bench *b)
     void *bytes;
     size_t size;
     if (torc_csds_dump(b->runtime, false, &bytes, &size) != 0)
-        return; /* no figure depends on it */
+        return; /* backends then have no locality */
     Envoy__Service__Status__V3__ClientStatusResponse *all =
         envoy__service__status__v3__client_status_response__unpack(NULL, size, bytes);
     for (size_t i = 0; all && i < all->n_config; i++)

@@ -17,7 +17,7 @@
 #define LEAST_RATE 0.001
 #define MOST_RATE 1e6
 #define MOST_NS (UINT64_C(2500000) * 3600 * TC_NS_PER_S) /* as of one duration */
-#define SAME 1e-12                                       /* relative: what rounding makes of one number of RPCs */
+#define SAME 1e-12                                       /* relative: numbers of RPCs that rounding makes differ */
 
 static uint64_t length_of(const struct bench_stage *s)
 {

@@ -1,6 +1,6 @@
 /* The load over time: stages that follow one another, each with a rate of RPCs (open loop) or with a number of RPCs at
- * a time (closed loop), which stays or moves along a line. All functions but bench_plan_read are pure: times are
- * nanoseconds from the begin of the plan, and the caller has the clock. */
+ * a time (closed loop), which stays or moves along a line. No function reads a clock: times are nanoseconds from the
+ * begin of the plan. */
 #ifndef TORC_BENCH_PLAN_H
 #define TORC_BENCH_PLAN_H
 
@@ -16,7 +16,7 @@ enum { BENCH_MOST_CONCURRENT = 100000, BENCH_MOST_STAGES = 1000 };
 struct bench_stage {
     double from, to;
     uint64_t begin_ns, end_ns;
-    double due; /* RPCs that are due by the end of the stage, those of the stages before included; open loop alone */
+    double due; /* RPCs that are due by the end of the stage, from the begin of the plan; open loop alone */
 };
 
 struct bench_plan {
@@ -31,9 +31,10 @@ void bench_plan_add(struct bench_plan *p, double from, double to, uint64_t lengt
 int bench_plan_read(struct bench_plan *p, const char *command, const char *text);
 /* Returns when RPC n, counted from 0, is to begin; UINT64_MAX: never. */
 uint64_t bench_plan_due_ns(const struct bench_plan *p, uint64_t n);
-/* Returns how many RPCs are to begin before `t_ns`. */
+/* Returns how many RPCs are to begin before `t_ns`. Open loop alone, as is bench_plan_due_ns. */
 uint64_t bench_plan_calls(const struct bench_plan *p, uint64_t t_ns);
-/* Returns how many RPCs are to be under way at `t_ns`, and in *until_ns when that number may change. */
+/* Returns how many RPCs are to be under way at `t_ns`, and in *until_ns when that number may change. Closed loop
+ * alone. */
 uint64_t bench_plan_concurrency(const struct bench_plan *p, uint64_t t_ns, uint64_t *until_ns);
 /* Returns the index of the stage at this time; behind the end, of the last one. */
 size_t bench_plan_stage(const struct bench_plan *p, uint64_t t_ns);

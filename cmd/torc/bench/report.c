@@ -224,7 +224,7 @@ int bench_open_reports(struct bench *b)
 static int write_report(struct bench *b, size_t i, const struct tc_buf *text)
 {
     if (!b->reports[i]) {
-        fwrite(text->data, 1, text->len, stdout); /* cli_end_output tells of a failure */
+        fwrite(text->data, 1, text->len, stdout); /* cli_end_output reports a failure */
         return 0;
     }
     bool ok = fwrite(text->data, 1, text->len, b->reports[i]) == text->len && fflush(b->reports[i]) == 0;

@@ -25,23 +25,27 @@ struct bench_row {
 
 struct bench_rows {
     TC_VEC(struct bench_row) list;
-    size_t first[BENCH_SCOPES + 1];     /* the rows of scope s are from first[s] to first[s + 1] */
-    TC_VEC(char *) names;               /* of stages */
-    TC_VEC(struct bench_counts *) sums; /* of localities */
+    size_t first[BENCH_SCOPES + 1];     /* the rows of scope s are from first[s] to first[s + 1] - 1 */
+    TC_VEC(char *) names;               /* of stages; owned */
+    TC_VEC(struct bench_counts *) sums; /* of localities; owned */
 };
 
 /* --- rows.c --- */
 
 extern const char *const bench_scope_names[BENCH_SCOPES];
+/* Makes the rows. *rows is zeroed, and borrows from the bench. */
 void bench_rows_collect(const struct bench *b, struct bench_rows *rows);
 /* Returns the rows of a scope, *n of them. */
 const struct bench_row *bench_rows_of(const struct bench_rows *rows, enum bench_scope scope, size_t *n);
-/* Appends the name of a row that no other row of its scope has: with the number of a stage. */
+/* Appends a name that no other row of the scope has: for a stage its number comes first. */
 void bench_row_append_name(const struct bench_row *row, struct tc_buf *out);
 void bench_rows_fini(struct bench_rows *rows);
 
+/* Returns the seconds from the begin of the counted phase to the end of the last counted RPC. */
 double bench_seconds(const struct bench *b);
+/* Returns RPCs a second. */
 double bench_rate(const struct bench_row *row);
+/* Returns how many RPCs ended with OK. */
 uint64_t bench_ok(const struct bench_counts *c);
 /* Returns a part of the RPCs in percent. */
 double bench_percent(const struct bench *b, uint64_t part);

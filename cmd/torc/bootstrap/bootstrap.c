@@ -1,7 +1,7 @@
 /* torc bootstrap: writes a bootstrap, or checks one.
  *
- * What is written passed the check before it is printed: a value that no channel would take is a usage error, with the
- * path of the member that it became. --check prints a line for each fault, with its JSON path, and for each warning; -o
+ * A bootstrap is checked before it is printed: a value that no channel would take is a usage error, with the path of
+ * the member that it became. --check prints a line for each fault, with its JSON path, and for each warning; -o
  * json prints one object. */
 #include "bootstrap/bootstrap.h"
 
@@ -82,7 +82,7 @@ static const struct option options[] = {
     {NULL, 0, NULL, 0},
 };
 
-/* Options whose value is kept as it is. */
+/* Returns where the value of an option is stored as it is; NULL for other options. */
 static const char **value_of(struct bootstrap_args *a, int c)
 {
     switch (c) {

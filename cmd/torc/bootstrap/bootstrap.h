@@ -21,7 +21,7 @@ struct bootstrap_args {
 /* --- write.c --- */
 
 /* Makes the bootstrap that the options describe. Returns 0 or CLI_USAGE, with the error printed. The caller frees *out
- * with json_decref. */
+ * with json_decref in either case. */
 int bootstrap_make(const struct bootstrap_args *a, json_t **out);
 
 /* --- check.c --- */
@@ -33,15 +33,16 @@ struct bootstrap_finding {
 
 struct bootstrap_list {
     TC_VEC(struct bootstrap_finding) all;
-    size_t bytes, left_out; /* of findings; findings that had no room */
+    size_t bytes, left_out; /* of all paths and texts; how many findings had no room */
 };
 
 struct bootstrap_findings {
     struct bootstrap_list faults;   /* a channel refuses the bootstrap */
-    struct bootstrap_list warnings; /* it does not, and passes the member over */
-    char *summary;                  /* what a channel would use; NULL with faults */
+    struct bootstrap_list warnings; /* a channel takes it: an ignored member, a file or server that is not there */
+    char *summary;                  /* the servers, authorities and node of a channel; NULL with faults */
 };
 
+/* Finds what is wrong with a bootstrap. The caller ends *out with bootstrap_findings_fini. */
 void bootstrap_check(struct tc_slice text, struct bootstrap_findings *out);
 void bootstrap_findings_fini(struct bootstrap_findings *f);
 

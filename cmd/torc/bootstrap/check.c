@@ -2,8 +2,9 @@
  *
  * A channel stops at the first stage that fails: JSON, the fields (tc_xds_bootstrap_check), then the URIs of servers
  * and the providers of certificates. Here the later stages run whatever the earlier ones found, by the same functions,
- * so that one look shows all faults; at the end the channel's own reader has the last word. Members that nobody reads
- * are warnings, found by a table of what is known: a misspelt member changes nothing, and nobody says so else. */
+ * so that one look shows all faults; if there are none, the channel's own reader has the last word. Members that Torc
+ * does not read are warnings, found by a table of the known ones: a misspelt member changes nothing, and nobody else
+ * says so. */
 #include "bootstrap/bootstrap.h"
 
 #include <errno.h>
@@ -25,7 +26,7 @@ static void add(struct bootstrap_list *list, struct tc_slice path, struct tc_sli
     *tc_vec_push(&list->all) = (struct bootstrap_finding){tc_slice_dup(path), tc_slice_dup(text)};
 }
 
-/* Hears of the errors of a struct tc_validation_errors. arg: the struct bootstrap_list. */
+/* Adds an error to a list: the `report` of a struct tc_validation_errors. arg: the struct bootstrap_list. */
 static void on_error(void *arg, struct tc_slice path, struct tc_slice text)
 {
     struct bootstrap_list *list = arg;
@@ -36,7 +37,7 @@ static void on_error(void *arg, struct tc_slice path, struct tc_slice text)
         add(list, path, text);
 }
 
-/* Ends the list with the number of findings that had no room. */
+/* Adds the number of findings that had no room, if there are any. */
 static void end(struct bootstrap_list *list)
 {
     struct tc_buf text = {0};
@@ -183,7 +184,7 @@ static bool reads_config(const json_t *entry)
                 : !plugin || tc_cert_plugin_known(NULL, plugin);
 }
 
-/* Returns true for a name that stands in a path as it is. */
+/* Returns true for a name that needs no escapes in a path. */
 static bool is_plain(const char *name)
 {
     return *name && !name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")];
@@ -219,7 +220,7 @@ static bool creds_supported(void *arg, const char *type, const json_t *config)
     return tc_creds_type_supported(type);
 }
 
-/* The config of the credentials that count, the first supported ones; those of TLS name files. */
+/* Checks the config of the credentials that a channel uses, which are the first supported ones: TLS's names files. */
 static void check_creds(const json_t *list, struct tc_validation_errors *f)
 {
     const json_t *item;
@@ -240,7 +241,8 @@ static void check_creds(const json_t *list, struct tc_validation_errors *f)
     }
 }
 
-/* A server whose URI is not a target counts as down (A71): a fault only if the list has no other. */
+/* Checks the servers of a list. The first pass counts those whose URI is a target: a server with another URI counts as
+ * down (A71), which is a fault only if the list has no good one. */
 static void check_servers(const json_t *list, struct tc_validation_errors *f, struct tc_validation_errors *w)
 {
     const json_t *server;

@@ -1,8 +1,8 @@
 /* torc call: reads the command line into struct call_args.
  *
  * The table of options covers the subcommand's own, REQUEST_OPTIONS and the like, which request/options.c handles, and
- * CONNECT_OPTIONS, which connect.c handles. Bad headers and message data are usage errors before anything connects.
- * call_args_parse checks at its end that the options fit together. */
+ * CONNECT_OPTIONS, which connect.c handles. Bad headers and hexadecimal data are usage errors before anything connects;
+ * JSON is read when its type is known. call_args_parse checks at its end that the options fit together. */
 #include <getopt.h>
 #include <stdio.h>
 

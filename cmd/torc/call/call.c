@@ -1,8 +1,8 @@
 /* torc call: sends RPCs from one thread, which drives the runtime itself.
  *
- * run_calls() starts what is due (--rps, -c, -n, --duration), turns the loop, and stops when every call has ended or
- * the reader of standard output is gone. Each result is printed when it comes (print.c). --hold keeps the channels
- * connected afterwards. */
+ * run_calls() starts the calls that are due (--rps, -c, -n, --duration), turns the loop, prints what the turn brought
+ * (drain(), print.c), and stops when every call has ended or the reader of standard output is gone. --hold keeps the
+ * channels connected afterwards. */
 #include <poll.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -78,6 +78,7 @@ static char *response_text(struct run *r, const torc_message *message, struct tc
     return text;
 }
 
+/* Prints a message, or keeps it if it is the method's only response, and asks for the next one. */
 static void on_message_printed(struct one_call *c, const torc_message *message)
 {
     struct run *r = c->run;
@@ -101,6 +102,7 @@ static void on_message_printed(struct one_call *c, const torc_message *message)
         torc_stream_want(c->stream, 1);
 }
 
+/* Counts and prints a call that has ended, and frees it. */
 static void on_end(struct one_call *c, const torc_result *result, uint64_t latency_us)
 {
     struct run *r = c->run;
@@ -240,7 +242,7 @@ static void show_progress(struct run *r)
             (unsigned long long)r->totals.calls, (unsigned long long)r->totals.ok);
 }
 
-/* One turn of the loop, which standard input ends too while its messages are wanted. */
+/* Waits for one turn of the loop, or, while messages of standard input are wanted, for standard input. */
 static void turn(struct run *r, int wait)
 {
     struct one_call *c = r->live;
@@ -318,7 +320,7 @@ static int serve_csds(struct run *r)
     return rc;
 }
 
-/* Calls that ended after the output was lost. */
+/* Frees what callbacks queued and nobody printed: calls that ended after the output was lost, or with the runtime. */
 static void forget_queue(struct run *r)
 {
     for (size_t i = 0; i < r->queue.len; i++) {

@@ -29,6 +29,7 @@ struct call_args {
 /* Returns 0 to go on; otherwise the exit status, with the error printed; -1 if --help was printed. */
 int call_args_parse(struct call_args *a, int argc, char **argv);
 void call_args_fini(struct call_args *a);
+
 /* How many calls ended with one status, or went to one peer: a line of the summary. */
 struct call_count {
     char *name;
@@ -59,7 +60,7 @@ struct call_outcome {
     uint64_t schema_us, headers_us, first_us; /* --timing; 0: has not happened */
 };
 
-/* A message of a stream, the nth from 0. explain: JSON; NULL: not asked for. */
+/* A message of a stream, as it is printed: message n of call i, both from 0. explain: JSON; NULL: not asked for. */
 struct call_message {
     uint64_t i, n;
     const torc_message *message;

@@ -44,6 +44,7 @@ static struct tc_slice default_path(const char *path)
     return last && last != path ? tc_slice_of(path, (size_t)(last - path)) : tc_slice_str("/");
 }
 
+/* RFC 6265 5.1.4: path-match. */
 static bool path_matches(const char *cookie, const char *request)
 {
     size_t n = strlen(cookie);
@@ -98,7 +99,7 @@ static void take_one(struct cookie_jar *jar, struct tc_slice field, const char *
         struct cookie *c = &jar->cookies.data[i];
         if (strcmp(c->name, made.name) == 0 && strcmp(c->path, made.path) == 0) {
             cookie_fini(c);
-            *c = made; /* keeps the old cookie's age, which decides the order */
+            *c = made; /* at the old cookie's place, since the order is that of creation */
             return;
         }
     }

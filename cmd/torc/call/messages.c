@@ -21,7 +21,8 @@ static void add_bytes(struct run *r, struct tc_slice bytes)
     tc_buf_append_slice(m, bytes);
 }
 
-/* Reads the whole values at the beginning of the text; at its end, also one that could go on (a number). */
+/* Takes the whole values off the beginning of `text` as messages. at_end: no further text comes, so the rest is a
+ * value. */
 static int take_values(struct run *r, bool at_end)
 {
     struct tc_buf *text = &r->messages.text;
@@ -41,7 +42,7 @@ static int take_values(struct run *r, bool at_end)
     return rc;
 }
 
-/* Checks the number of messages for a method that takes one. */
+/* For a method that takes one message: adds an empty one if there is none, and refuses several. */
 static int check_count(struct run *r)
 {
     size_t n = r->messages.list.len;
@@ -77,7 +78,7 @@ int run_read_messages(struct run *r)
     return rc == 0 && r->types.method ? check_count(r) : rc;
 }
 
-/* Looks at what is new in the text. Returns false if no value ends there: it need not be read from its beginning. */
+/* Looks at the new bytes of `text`. Returns false if no value ends in them: then `text` need not be split again. */
 static bool look(struct run *r)
 {
     struct call_messages *m = &r->messages;

@@ -14,10 +14,11 @@
 struct call_messages {
     TC_VEC(struct tc_buf) list;
     bool ended;         /* no further one comes */
-    bool shared;        /* several calls send them: they are kept */
+    bool shared;        /* several calls send them, so they are kept */
     struct tc_buf text; /* JSON that is not a whole value yet */
 
-    /* How far `text` was looked at, and where that is: within so many brackets, in a string, behind its backslash. */
+    /* How many bytes of `text` were looked at, and the state behind them: within `depth` brackets, in a string, behind
+     * a backslash in it. */
     size_t seen, depth;
     bool in_string, escaped;
 };
@@ -28,8 +29,8 @@ struct one_call;
 struct run_item {
     struct one_call *call;
     torc_message *message; /* NULL: the call has ended */
-    torc_result *result;
-    uint64_t latency_us;
+    torc_result *result;   /* NULL: a message */
+    uint64_t latency_us;   /* from the begin of the call */
 };
 
 struct run {
@@ -89,6 +90,7 @@ void run_push(struct one_call *c);
 
 /* --- call.c --- */
 
+/* Queues a message or the end of a call, with references of its own. Called in callbacks. */
 void run_queue(struct one_call *c, const torc_message *message, const torc_result *result);
 
 #endif

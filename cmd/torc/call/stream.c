@@ -1,7 +1,7 @@
 /* torc call: a call on a torc_stream, of any of the four kinds of methods.
  *
- * A stream has one message in the queue of the run at a time. Messages are sent as flow control takes them, those of
- * standard input as they come. */
+ * At most one message of a stream is in the queue of the run: the next one is wanted when it was printed. Requests are
+ * sent as flow control takes them, those of standard input as they come. */
 #include "api/call_object.h"
 #include "api/explain.h"
 #include "base/mem.h"

@@ -82,7 +82,7 @@ static int backend_of(const struct demo *d, const char *peer)
     return -1;
 }
 
-/* Makes one RPC. Returns the backend that answered, or -1. `result` (may be NULL) is freed by the caller. */
+/* Makes one RPC. Returns the backend that answered, or -1. The caller frees *result; `result` may be NULL. */
 static int call(struct demo *d, const char *method, const char *user, bool explain, torc_result **result)
 {
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = WAIT_NS / TC_NS_PER_MS,

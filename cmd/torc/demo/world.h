@@ -17,15 +17,15 @@ void world_free(struct world *w);
 const char *world_control_plane(const struct world *w);
 const char *world_backend(const struct world *w, int i);
 
-/* The functions below return when their work is done on the servers' thread.
+/* Functions that can fail return false with a text in *why (tc_free).
  *
- * Adds or replaces resources (YAML). Returns false with a text in *why. */
+ * Adds or replaces resources (YAML), and returns when the servers' thread has done it. */
 bool world_put(struct world *w, const char *yaml, char **why);
 /* Closes the port and all connections, as a crash does. */
 void world_stop_backend(struct world *w, int i);
 /* Listens on the backend's port again. */
 bool world_start_backend(struct world *w, int i, char **why);
-/* Returns the number of requests that the backend has counted. */
+/* Returns the number of RPCs that the backend has counted. */
 uint64_t world_requests(struct world *w, int i);
 
 #endif

@@ -11,7 +11,7 @@ struct inspect {
     struct connect_args connect;
     struct headers_args headers;
     struct schema_args from;
-    uint64_t deadline_ms;
+    uint64_t deadline_ms; /* for all questions to the server; 0: none */
     bool wait_for_ready, json, template;
     const char *symbol; /* NULL: not given */
 
@@ -44,16 +44,16 @@ enum { INSPECT_DEADLINE = 256, INSPECT_WAIT, INSPECT_TEMPLATE };
  * error printed; -1 if --help was printed. Call inspect_close in any case. */
 int inspect_open(struct inspect *a, const char *name, int argc, char **argv, const struct option *options,
                  const char *help);
-/* schema_need that prints what is wrong. */
+/* schema_need that prints why a symbol is not there. Returns 0 or an exit status. */
 int inspect_need(struct inspect *a, const char *symbol);
-/* schema_need of what may be a method, a field or a value, which prints what is wrong. Reflection such as grpcio's in
- * Python knows none of these: where the server says NOT_FOUND, what has the symbol is asked for. */
+/* inspect_need of a symbol that may be a method, a field or a value. Some reflection (grpcio's in Python) knows none of
+ * these: if nobody has the symbol, the type or service in front of its last dot is looked for. */
 int inspect_need_member(struct inspect *a, const char *symbol);
-/* Writes the files as the options say, and returns the exit status. */
+/* Returns rc; if that is 0, writes the files as the options say and returns the exit status of that. */
 int inspect_end(struct inspect *a, int rc);
 void inspect_close(struct inspect *a);
 
-/* Prints a line of JSON. */
+/* Prints a text with a line end, and frees it. */
 void inspect_put(struct tc_buf *line);
 
 #endif

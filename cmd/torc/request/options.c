@@ -1,5 +1,5 @@
-/* Reads the options of requests into struct request_args. Headers (-H) and message data are decoded here, so that bad
- * ones are usage errors before anything connects. */
+/* Reads the options of requests into struct request_args. Headers (-H) and hexadecimal data are decoded here, so that
+ * bad ones are usage errors before anything connects; JSON is read when its type is known (types.c). */
 #include "base/parse.h"
 #include "cli.h"
 #include "request/request.h"

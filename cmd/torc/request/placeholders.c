@@ -1,8 +1,8 @@
 /* Placeholders in braces.
  *
  * JSON is full of braces: a placeholder is a brace, letters, and then a colon or the other brace, which JSON never has
- * outside its strings. What looks like a placeholder must be one. Two braces are text, unless ghz would fill in what is
- * between them: that is an error, because the same load would send something else. */
+ * outside its strings. Text that looks like a placeholder must be one. Two braces are text, unless ghz would fill in
+ * the text between them: that is an error, because Torc would send something else than ghz. */
 #include "request/placeholders.h"
 
 #include "base/parse.h"
@@ -33,7 +33,7 @@ static bool read_range(struct tc_slice s, struct placeholder *out)
     return true;
 }
 
-/* Reads what stands between the braces. */
+/* Reads the text between the braces. Returns false if it is not a placeholder. */
 static bool read_placeholder(struct tc_slice s, struct placeholder *out)
 {
     uint64_t n;

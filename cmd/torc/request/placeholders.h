@@ -30,6 +30,7 @@ struct placeholders {
  * must be one of the four, else the error names `option`. Returns 0 or CLI_USAGE. */
 int placeholders_parse(const char *command, const char *option, struct tc_slice text, bool all,
                        struct placeholders *out);
+/* Appends the text of RPC `i`. `rng` may be NULL if {i} is the only placeholder. */
 void placeholders_append(const struct placeholders *p, uint64_t i, struct tc_rng *rng, struct tc_buf *out);
 void placeholders_fini(struct placeholders *p);
 

@@ -65,9 +65,10 @@ int request_option(const char *command, struct request_args *a, int code, const 
 /* Checks that the options agree, and reads the headers. */
 int request_settle(const char *command, struct request_args *a);
 void request_args_fini(struct request_args *a);
-/* Returns true if the command line asks for types by name, so that a server without them is an error. */
+/* Returns true if an option asks for types (--protoset, --reflect, --format, ...): a server without them is an error
+ * then. */
 bool request_typed(const struct request_args *a);
-/* Returns true if types are looked for: also for what looks like JSON. */
+/* Returns true if types are looked for: request_typed, or a request that looks like JSON. */
 bool request_want_types(const struct request_args *a);
 /* Returns true if the data is JSON or --format text. `method` NULL: nobody has types. */
 bool request_is_typed_data(const struct request_args *a, const torc_schema_method *method);
@@ -80,19 +81,20 @@ struct request_types {
     const struct request_args *args;
     const char *path;    /* "package.Service/Method" */
     bool one_line;       /* JSON without line ends */
-    int64_t timeout_ms;  /* of reflection; 0: 10 s */
+    int64_t timeout_ms;  /* of reflection; 0: 10 s; -1: none */
     bool wait_for_ready; /* of reflection */
 
     struct schema schema, details;    /* details: google.rpc, made when first needed */
     const torc_schema_method *method; /* NULL: messages are bytes */
     TC_VEC(char *) absent;            /* types that the server was asked for and does not have */
     struct tc_buf set;                /* the types, as protoc reads them */
-    torc_metadata *metadata;          /* of reflection */
-    uint64_t us;                      /* that it took */
-    double cpu_seconds;
+    torc_metadata *metadata;          /* of reflection's RPCs */
+    uint64_t us;                      /* the time that request_find_method took */
+    double cpu_seconds;               /* and its CPU time */
 };
 
-/* Finds the method, in files or by reflection on this channel. */
+/* Finds the method, in files or by reflection on this channel. t->method stays NULL, without an error, if no types are
+ * looked for, or if the command line does not ask for types by name and the server has no reflection. */
 int request_find_method(struct request_types *t, torc_channel *channel);
 /* Returns a message as JSON, or as --format text, for torc_free; NULL with the reason in *why. */
 char *request_show(struct request_types *t, const torc_schema_message *type, const torc_message *message,

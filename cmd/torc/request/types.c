@@ -32,6 +32,8 @@ static int no_method(const struct request_types *t, const char *service)
     return CLI_FAILED;
 }
 
+/* Looks for the service and sets t->method. If the server has no reflection and no option asks for types, messages are
+ * bytes: a note on standard error says so. */
 static int look_up(struct request_types *t, const char *service)
 {
     t->schema.hint = request_typed(t->args) ? "" : " (--raw sends the request as bytes)";
@@ -103,7 +105,7 @@ static bool fetch_type(struct request_types *t, const char *url)
     return false;
 }
 
-/* Takes blanks and then the character from the beginning of a text. */
+/* Takes blanks, and then the character if it is next, off the beginning of a text. Returns whether it was. */
 static bool take_char(struct tc_slice *text, char c)
 {
     size_t n = 0;
@@ -233,8 +235,8 @@ static void load_details(struct request_types *t)
         cli_fail_error(t->command, error);
 }
 
-/* Appends a detail by the schema that has its type: {"@type": URL, and the fields}, or as an Any whose type nobody has,
- * {"@type": URL, "@value": base64}. */
+/* Appends a detail as JSON: {"@type": URL, and the fields}, by the schema that has its type; if none has it,
+ * {"@type": URL, "@value": base64}; and if the bytes cannot be read, {"@type": URL, "@error": text}. */
 static void append_detail(struct request_types *t, const char *url, const void *bytes, size_t size, struct tc_buf *out)
 {
     struct torc_json_options o = {TORC_SIZE(torc_json_options), .unknown_any = TORC_ON};

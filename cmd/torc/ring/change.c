@@ -25,6 +25,7 @@ struct move {
     UT_hash_handle hh;
 };
 
+/* Applies a change to a list. */
 static int apply(const struct ring_change *c, struct ring_list *l)
 {
     size_t i = ring_list_find(l, c->endpoint.key);
@@ -52,7 +53,8 @@ static void copy_list(const struct ring_list *from, struct ring_list *to)
             (struct ring_endpoint){.key = tc_strdup(from->at.data[i].key), .weight = from->at.data[i].weight};
 }
 
-/* Both lists have the same order, except for removed endpoints and endpoints added at the end. */
+/* Numbers the endpoints of both lists. The lists have one order, but for removed endpoints and those added at the
+ * end. */
 static void number(struct names *names, const struct ring_list *before, const struct ring_list *after)
 {
     copy_list(before, &names->all);
@@ -85,7 +87,7 @@ static void add_move(struct move **moves, uint32_t from, uint32_t to, double sha
     m->share += share;
 }
 
-/* Both tables have the same number of slots, and each slot the same part of the hash space. */
+/* Returns the moves between two Maglev tables of one size: each slot is the same part of the hash space. */
 static struct move *compare_tables(const struct tc_ring *before, const struct tc_ring *after, const struct names *names)
 {
     struct move *moves = NULL;
@@ -97,7 +99,7 @@ static struct move *compare_tables(const struct tc_ring *before, const struct tc
     return moves;
 }
 
-/* Walks the boundaries of both rings: between two of them the owners are constant. */
+/* Returns the moves between two rings: walks the boundaries of both, between which the owners are constant. */
 static struct move *compare(const struct tc_ring *before, const struct tc_ring *after, const struct names *names)
 {
     struct move *moves = NULL;

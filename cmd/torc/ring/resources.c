@@ -1,8 +1,8 @@
 /* torc ring --resources: the endpoints and sizes that a client would take from these resources.
  *
  * The Cluster's policy says whether a ring or a Maglev table is shown. Its config gives the sizes, unless the command
- * line does, and the way of weights and keys: the endpoints of the priority pass the policy's own set
- * (lb/ring_hash/endpoints.h), which merges and weighs them. */
+ * line does, and says how endpoints get weights and keys: the policy's own set (lb/ring_hash/endpoints.h) merges and
+ * weighs the endpoints of the priority. */
 #include "base/mem.h"
 #include "cli.h"
 #include "endpoints.h"
@@ -30,7 +30,7 @@ static int take_sizes(struct ring_opts *o, struct tc_lb_config *lb)
     return 0;
 }
 
-/* `part`: of the whole weight, for a table; else 0. */
+/* Adds an endpoint. `part`: its part of the whole weight, for a Maglev table; else 0. */
 static void add_endpoint(struct ring_opts *o, const struct tc_endpoint *e, uint64_t weight, double part,
                          bool use_hostname)
 {

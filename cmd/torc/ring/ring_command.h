@@ -1,4 +1,5 @@
-/* torc ring: shared by its files. */
+/* torc ring: args.c reads the command line, resources.c xDS resources; ring.c builds the ring and prints it, change.c
+ * compares two rings, svg.c draws one. */
 #ifndef TORC_RING_COMMAND_H
 #define TORC_RING_COMMAND_H
 
@@ -51,7 +52,8 @@ struct ring_opts {
 int ring_parse(int argc, char **argv, struct ring_opts *o);
 void ring_opts_fini(struct ring_opts *o);
 
-/* Takes endpoints and sizes from the resources. Returns an exit status. */
+/* Takes endpoints and, unless the options set them, sizes from the resources. Returns an exit status, with the error
+ * printed. */
 int ring_read_resources(struct ring_opts *o);
 
 void ring_list_fini(struct ring_list *l);
@@ -60,8 +62,8 @@ size_t ring_list_find(const struct ring_list *l, const char *key);
 /* Builds the ring or table of the list, with the sizes of the options. */
 struct tc_ring *ring_build(const struct ring_list *l, const struct ring_opts *o);
 
-/* Returns the width of the hash space that an entry of a ring owns, in 2^-64. 0 means all of it: the ring has one
- * entry. */
+/* Returns the width of the hash space that an entry of a ring owns, in 2^-64. If the ring has one entry, 0 means all of
+ * the space. */
 static inline uint64_t ring_width(const struct tc_ring *r, uint32_t entry)
 {
     uint32_t before = entry ? entry - 1 : tc_ring_size(r) - 1;
@@ -71,9 +73,9 @@ static inline uint64_t ring_width(const struct tc_ring *r, uint32_t entry)
 /* Returns the share of the hash space of each endpoint, in [0, 1]; freed with tc_free. */
 double *ring_shares(const struct tc_ring *r, size_t n);
 
-/* --add, --remove, --reweight. Returns an exit status. */
+/* Shows what --add, --remove and --reweight move. Returns an exit status, with the error printed. */
 int ring_show_change(const struct ring_opts *o, const struct tc_ring *before);
-/* --svg. Returns an exit status. */
+/* Writes the picture of --svg. Returns an exit status, with the error printed. */
 int ring_write_svg(const struct ring_opts *o, const struct tc_ring *r);
 
 #endif

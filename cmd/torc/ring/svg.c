@@ -21,7 +21,7 @@ static void colour(struct tc_buf *b, uint32_t item)
     tc_buf_printf(b, "hsl(%.1f,%d%%,%d%%)", hue, 65, item % 2 ? 45 : 60);
 }
 
-/* Angles are in turns, clockwise from the top: hash 0 is at twelve o'clock. */
+/* Draws an arc. Angles are in turns, clockwise from the top: hash 0 is at twelve o'clock. */
 static void arc(struct tc_buf *b, const struct ring_opts *o, uint32_t item, double from, double to)
 {
     if (to - from > 0.999999) {

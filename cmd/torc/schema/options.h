@@ -40,10 +40,10 @@ enum {
     "      --protoset-out FILE    writes the types that were found, as --protoset reads them\n"                        \
     "      --proto-out-dir FOLDER writes the types that were found, as .proto files\n"
 
-/* Takes one option; returns false for a code that is not of SCHEMA_OPTIONS. An empty path is found by
- * schema_args_check. */
+/* Takes one option; returns false for a code that is not of SCHEMA_OPTIONS. The value is borrowed; schema_args_check
+ * refuses an empty path. */
 bool schema_option(struct schema_args *a, int code, const char *value);
-/* Returns 0, or CLI_USAGE with the error printed. */
+/* Checks the paths, and that the options agree. Returns 0, or CLI_USAGE with the error printed. */
 int schema_args_check(const char *command, const struct schema_args *a);
 /* Returns true if files of this machine have the types. */
 bool schema_args_offline(const struct schema_args *a);

@@ -10,8 +10,8 @@
  * CLI_FAILED with protoc's errors printed. */
 int protoc_run(const char *command, const struct schema_args *a, struct tc_buf *out);
 
-/* Converts a message of a type between wire format and text format; `set`: the descriptors. Returns 0, or -1 with the
- * reason in *why. */
+/* Append a message of a type to *out: encode in wire format from text format, decode the other way. `set`: the
+ * descriptors; `files`: the same, which say what file defines the type. Return 0, or -1 with the reason in *why. */
 int protoc_encode(const struct tc_descriptor_index *files, struct tc_slice set, const char *type, struct tc_slice text,
                   struct tc_buf *out, struct tc_buf *why);
 int protoc_decode(const struct tc_descriptor_index *files, struct tc_slice set, const char *type,

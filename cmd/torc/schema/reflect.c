@@ -86,7 +86,7 @@ static int open_stream(struct reflect *r)
     return rc;
 }
 
-/* The stream has ended. Returns REFLECT_OK if the question is to be asked again, by v1alpha. */
+/* Takes the end of the stream. Returns REFLECT_OK if the question is to be asked again, of v1alpha. */
 static int on_end(struct reflect *r)
 {
     torc_result *result = torc_stream_finish(r->stream);
@@ -251,7 +251,7 @@ static int follow(struct reflect *r, struct tc_descriptor_index *files, struct w
     return rc;
 }
 
-/* Fetches what the files of the walk import, from file `i` of it on. */
+/* Fetches the imports of the files of the walk, from file `i` on. */
 static int follow_all(struct reflect *r, struct tc_descriptor_index *files, struct walk *w, size_t i)
 {
     int rc = REFLECT_OK;
@@ -268,7 +268,7 @@ struct extensible {
     TC_VEC(char *) names;
 };
 
-/* Collects them from the messages in the fields `number` of a descriptor. */
+/* Adds the extensible ones of the messages in the fields `number` of a descriptor, and of those nested in them. */
 static void find_extensible(struct extensible *e, struct tc_slice descriptor, unsigned number, const char *scope,
                             int depth)
 {
@@ -308,7 +308,7 @@ static int fetch_extension(struct reflect *r, struct tc_descriptor_index *files,
     return rc == REFLECT_OK ? follow_all(r, files, w, before) : rc;
 }
 
-/* Fetches the extensions of a message. A server that has none of that message's may say so by an error. */
+/* Fetches the extensions of a message. A server without extensions of that message may answer with an error. */
 static int fetch_extensions(struct reflect *r, struct tc_descriptor_index *files, struct walk *w, struct tc_slice type)
 {
     TC_VEC(int32_t) numbers = {0};

@@ -1,8 +1,8 @@
 /* The pool of files and the types in them.
  *
  * Files are kept twice: in an index of descriptors, which finds the file of a name and knows imports, and in a
- * torc_schema, which is linked when files have come. Both take them all or none. A server's files come by
- * reflect_symbol, one symbol with all that its file imports at a time. */
+ * torc_schema, which is linked when files have come. If linking fails, the new files leave both. A server's files come
+ * by reflect_symbol, the file of one symbol with all its imports at a time. */
 #include "schema/schema.h"
 
 #include <stdlib.h>

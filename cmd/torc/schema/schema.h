@@ -15,7 +15,7 @@ struct schema {
     const char *hint;    /* behind the text of a failed reflection; NULL: none */
     struct tc_descriptor_index files;
     torc_schema *types;     /* the files that could be linked */
-    size_t n_linked;        /* the first files of `files`, which are linked */
+    size_t n_linked;        /* how many files of `files`, from the first on, are in `types` */
     struct reflect reflect; /* without a channel: reflection is not used */
 };
 
@@ -24,16 +24,18 @@ void schema_fini(struct schema *s);
 
 /* Reads the files of the options. */
 int schema_load(struct schema *s, const struct schema_args *a);
-/* Links what was added since the last call. If that fails, the files are left out, and what was linked before stays. */
+/* Links the files that were added since the last call. If that fails, these files are dropped, and those that were
+ * linked before stay. */
 int schema_link(struct schema *s);
 
-/* Looks for what defines a full name, in the files and then at the server, and links. Returns 0 when it is there,
- * SCHEMA_ABSENT when nobody has it (nothing is printed then), SCHEMA_NO_REFLECTION when the server has no reflection
- * (the text is in s->reflect), CLI_FAILED. */
+/* Looks for the definition of a full name, in the files and then at the server, and links. Returns 0 when it is there,
+ * SCHEMA_ABSENT when nobody has it, SCHEMA_NO_REFLECTION when the server has no reflection, or CLI_FAILED. The error is
+ * printed for CLI_FAILED alone; for the other two a server's text is in s->reflect.why. */
 enum { SCHEMA_ABSENT = 16, SCHEMA_NO_REFLECTION = 17 };
 int schema_need(struct schema *s, const char *symbol);
 
-/* Stores the names of all services, sorted and without repetition, in *names; free them with schema_names_free. */
+/* Stores the names of all services of the files and of the server, sorted and without repetition, in *names; free them
+ * with schema_names_free, also after a failure. */
 struct schema_names {
     TC_VEC(char *) list;
 };

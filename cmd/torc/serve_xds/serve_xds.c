@@ -71,7 +71,7 @@ static const struct option options[] = {
     {NULL, 0, NULL, 0},
 };
 
-/* The files of one node; with node_id NULL, of every other node. */
+/* The files of one node; node_id NULL: of every node that has no source. */
 struct source {
     char *node_id;
     TC_VEC(const char *) paths;
@@ -93,6 +93,7 @@ struct serve {
     struct tc_csds *csds;
 };
 
+/* Returns the source of a node, which is made if there is none; an empty id is that of --resources. */
 static struct source *source_of(struct serve *s, struct tc_slice node_id)
 {
     for (size_t i = 0; i < s->sources.len; i++) {
@@ -175,7 +176,7 @@ static int parse_args(struct serve *s, int argc, char **argv)
     return 0;
 }
 
-/* Reads all sources and serves those that parse. Prints the first error and returns false if there was one. */
+/* Reads all sources and serves those that parse. Prints an error for each other source, and returns false then. */
 static bool load(struct serve *s)
 {
     bool ok = true;

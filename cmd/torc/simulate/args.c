@@ -207,7 +207,7 @@ static int read_lines(struct sim_opts *o, const char *path)
     return rc;
 }
 
-/* Names each endpoint of the list that comes with a mesh file, whose localities may share one. */
+/* Adds each endpoint of a cluster's list once: localities may share one. */
 static void take_listed(struct sim_opts *o, const struct tc_endpoints *list)
 {
     struct tc_endpoint_map seen;
@@ -258,7 +258,7 @@ static int read_endpoints(struct sim_opts *o)
     return read ? read_resources(o) : make_up_backends(o);
 }
 
-/* Makes the list of all endpoints that did not come as one. Each address stands in it once. */
+/* Makes `tree` of all endpoints, unless --resources gave it. An address that is given twice is an error. */
 static int make_list(struct sim_opts *o)
 {
     size_t n = o->endpoints.len;
@@ -316,7 +316,8 @@ static int bad_change(const struct sim_change *c, const char *why)
     return cli_usage(NAME, "--%s %s: %s", sim_change_names[c->kind], c->text, why);
 }
 
-/* Adds the backend of --add, unless it is there already or was removed before. */
+/* Adds the backend of --add as one that is absent at the start, unless its address is known: c->backend is its
+ * index. */
 static int bring_backend(struct sim_opts *o, struct sim_change *c, struct tc_slice text)
 {
     size_t n = o->endpoints.len;

@@ -1,8 +1,9 @@
 /* Backends and the subchannels of clients to them.
  *
- * A subchannel has the state that it is in, and the one that its policy was told last: task after task tells the steps
- * from one to the other, so that the policy hears of each state in its order. Its one event is the end of an attempt in
- * CONNECTING, of the backoff in TRANSIENT_FAILURE, and in READY the next report out of band.
+ * A subchannel has the state that it is in (`state`), and the state that its policy was told last (`told`): its task
+ * runs again and again until both are the same, and tells one step each time, so that the policy hears of each state in
+ * order. Its event is the end of an attempt in CONNECTING, of the backoff in TRANSIENT_FAILURE, and in READY the next
+ * report out of band.
  *
  * A backend's load is that of the last whole second: calls that ended, and the utilization, which is the mean number of
  * calls in service over sim_result.limit. */
@@ -28,6 +29,7 @@ struct sim_subchannel {
 
 /* --- load --- */
 
+/* Makes the load of the second that is over the backend's, if a second is over. */
 static void backend_turn_second(struct sim_backend *b)
 {
     uint64_t second = tc_world_now_ns() / TC_NS_PER_S;
@@ -42,7 +44,7 @@ static void backend_turn_second(struct sim_backend *b)
 
 enum { REPORT_BYTES = 18 };
 
-/* Writes the report: two doubles behind their tags. Returns it; empty while there is no load to tell. */
+/* Writes the report, two doubles with their tags, and returns it; it is empty while there is no load to report. */
 static struct tc_slice backend_report(struct sim_backend *b, char out[REPORT_BYTES])
 {
     backend_turn_second(b);
@@ -55,6 +57,7 @@ static struct tc_slice backend_report(struct sim_backend *b, char out[REPORT_BYT
     return tc_slice_of(out, REPORT_BYTES);
 }
 
+/* Notes that the backend has another number of calls: overload begins or ends. */
 static void backend_weigh(struct sim_backend *b)
 {
     bool overloaded = b->active > b->sim->result->limit;
@@ -149,7 +152,7 @@ static void subchannel_set(struct sim_subchannel *sc, enum torc_connectivity sta
     tc_loop_defer(sc->backend->sim->loop, &sc->task);
 }
 
-/* Returns the state that a policy hears of next, on the way to the present one. */
+/* Returns the state that the policy hears of next, on the way from `told` to `state`. */
 static enum torc_connectivity state_after(const struct sim_subchannel *sc)
 {
     if (sc->told == TORC_CONNECTIVITY_IDLE)

@@ -8,7 +8,7 @@
 #include "cli.h"
 #include "simulate.h"
 
-/* All backends together. `fair`: what the weights ask for. */
+/* Figures of all backends together. A fair share is the share that the weight asks for. */
 struct sim_sums {
     uint64_t calls, connections, overload_ns;
     double weight;

@@ -1,8 +1,8 @@
 /* The run: clients that begin one after another, calls by the rate, and changes, phase by phase.
  *
  * A client's event is first its beginning and then each of its arrivals. An arrival draws the key and the call's random
- * number from the client's own stream, whatever the policy does. A call that cannot be picked waits in the client until
- * a task tries again, once for all pickers that came in a turn of the loop. */
+ * number from the client's own stream, whatever the policy does. A call without a pick waits in the client until the
+ * client's task picks again, once for all pickers that came in a turn of the loop. */
 #include <math.h>
 #include <unistd.h>
 
@@ -30,7 +30,7 @@ struct sim_client {
     struct tc_link waiting; /* struct sim_call */
     struct tc_world_event event;
     struct tc_rng rng;
-    double due_ns; /* the next arrival, from the world's beginning */
+    double due_ns; /* the next arrival, in the world's time */
 };
 
 /* --- the world: it has neither background jobs nor threads, which seams.c and threads.c have elsewhere --- */
@@ -78,7 +78,7 @@ static void keys_init(struct sim *s)
     }
 }
 
-/* Draws twice in any case, so that the streams of clients stay the same whatever is hot. */
+/* Draws twice in any case, so that --hot does not change the other numbers of a client's stream. */
 static uint32_t draw_key(const struct sim *s, struct tc_rng *rng)
 {
     const struct sim_opts *o = s->opts;
@@ -362,6 +362,7 @@ static void phase_begin(struct sim *s, char *name, uint64_t at_ns)
     *tc_vec_push(&s->result->phases) = (struct sim_phase){.name = name, .at_ns = at_ns};
 }
 
+/* Closes the present phase: counts the overload so far, and the keys that moved since the phase before. */
 static void phase_end(struct sim *s)
 {
     struct sim_phase *phase = sim_present(s);
@@ -424,8 +425,8 @@ static void changes_apply(struct sim *s, size_t *at)
 
 /* --- the run --- */
 
-/* Returns whether the process has no more memory than it may take. Tables of policies and calls that end too late are
- * known when they are there. */
+/* Returns whether the process has no more memory than it may take. check_sizes cannot foresee the tables of policies
+ * and calls that pile up, so the process is measured. */
 static bool memory_suffices(const struct sim *s)
 {
     unsigned long long pages = 0;
@@ -455,6 +456,7 @@ static bool run_until(struct sim *s, uint64_t until_ns, bool progress)
     return fits;
 }
 
+/* Ends the warm-up: loads and the first phase begin from 0, and calls that begin from now on count. */
 static void counts_begin(struct sim *s)
 {
     for (size_t i = 0; i < s->opts->endpoints.len; i++) {
@@ -492,7 +494,7 @@ static void sim_init(struct sim *s)
         client_init(&s->clients[i], s, i);
 }
 
-/* Ends all counting. */
+/* Stores the loads and the waiting calls in the result, and ends all counting. */
 static void sim_take_result(struct sim *s)
 {
     const struct sim_opts *o = s->opts;

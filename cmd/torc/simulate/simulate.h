@@ -9,8 +9,8 @@
  *   call        A pick, a time of service, an end. A call whose pick fails, or whose backend dies, fails: nothing is
  *               tried again. A call carries the hash of its key, and the key as metadata of the name "key".
  *   backend     Serves any number of calls at a time, each for --service times its slowness; with --capacity only so
- *               many, and others wait in order of arrival. Each second it works out its load, and tells it as ORCA
- *               does, with the trailers of calls or out of band.
+ *               many, and others wait in order of arrival. Its load is that of the last whole second; it reports the
+ *               load as ORCA does, with the trailers of calls and out of band.
  *
  * Time is src/testing's world (testing/world.h), which test/sim has too: here with one loop, and no network. Clients
  * begin during the first second; then comes --warm-up, which counts nothing; moments of changes count from the end of
@@ -79,10 +79,10 @@ struct sim_opts {
 
 /* The load of one backend, after the warm-up. */
 struct sim_load {
-    uint64_t calls, failed; /* failed: the backend died under them */
-    uint32_t peak;          /* calls at a time, those that wait included */
-    uint32_t connections, most_connections;
-    uint64_t overload_ns; /* with more calls at a time than sim_result.limit */
+    uint64_t calls, failed;                 /* failed: the backend died under them */
+    uint32_t peak;                          /* calls at a time, those that wait included */
+    uint32_t connections, most_connections; /* at the end; at a time */
+    uint64_t overload_ns;                   /* with more calls at a time than sim_result.limit */
 };
 
 /* The time between two changes. */
@@ -97,7 +97,7 @@ struct sim_phase {
 
 struct sim_result {
     const char *policy;
-    struct sim_load *loads; /* by endpoint of the options */
+    struct sim_load *loads; /* by the index of the endpoint in the options */
     TC_VEC(struct sim_phase) phases;
     uint64_t calls;   /* all that began */
     uint64_t failed;  /* among them, with a failed pick or a backend that died */
@@ -145,7 +145,7 @@ struct sim_backend {
     struct tc_link subchannels, calls, waiting; /* calls: in service; waiting: for the capacity */
     uint32_t active, served;                    /* calls here; those in service */
     uint64_t overloaded_since_ns;               /* 0: it is not */
-    uint64_t second, ended, busy_ns;            /* the present second, and the calls that ended in it */
+    uint64_t second, ended, busy_ns;            /* the present second; calls that ended in it, and their service */
     double qps, utilization;                    /* of the last second */
 };
 
@@ -178,7 +178,7 @@ void sim_backend_init(struct sim_backend *b, struct sim *s, uint32_t index);
 void sim_backend_take(struct sim_backend *b, struct sim_call *call);
 /* Fails the calls and ends the connections. */
 void sim_backend_kill(struct sim_backend *b);
-/* Counts the overload so far, at the end of a phase. */
+/* Adds the overload so far to the backend's load and to the present phase; called at the end of a phase. */
 void sim_backend_close(struct sim_backend *b);
 
 struct tc_subchannel *sim_subchannel_new(struct sim_backend *b, struct tc_endpoint *endpoint,
@@ -186,7 +186,7 @@ struct tc_subchannel *sim_subchannel_new(struct sim_backend *b, struct tc_endpoi
 /* Returns the backend of the subchannel that a pick chose; NULL: its connection is lost. */
 struct sim_backend *sim_backend_of(struct tc_subchannel *sc);
 
-/* The end of the call's service. */
+/* Ends a call whose service is over, with OK, and serves the next one that waits. */
 void sim_call_on_served(struct tc_world_event *event);
 /* Tells the call's trackers its status, and keeps its memory for another call. */
 void sim_call_end(struct sim_call *call, int code, const struct tc_headers *trailers);

@@ -7,7 +7,7 @@
 #include "xds/resource/listener.h"
 #include "xds/resource/route_config.h"
 
-/* Returns the order in which resources lead to one another. */
+/* Returns the place of a type in the order in which resources lead to one another; other types come last. */
 static int rank(const struct tc_xds_resource_type *type)
 {
     static const struct tc_xds_resource_type *const order[] = {&tc_listener_type, &tc_route_config_type,

@@ -156,7 +156,8 @@ static void on_ambient_error(struct tc_xds_watcher *w, const struct tc_status *e
 
 static const struct tc_xds_watcher_ops watcher_ops = {.on_changed = on_changed, .on_ambient_error = on_ambient_error};
 
-/* A name whose authority the bootstrap lacks gets no watch: the resolver reports the error. */
+/* Watches the listener for trouble with the control plane. A name whose authority the bootstrap lacks gets no watch:
+ * the resolver reports the error. */
 static void watch_listener(struct xds *x)
 {
     struct tc_buf name = {0};

@@ -1,4 +1,4 @@
-/* torc xds: the client's cache at the last look (view.c), and how it is printed (print.c). */
+/* torc xds: the client's cache at the last look (view.c), and how it is printed (print.c). The loop's thread. */
 #ifndef TORC_XDS_H
 #define TORC_XDS_H
 
@@ -31,8 +31,8 @@ struct xds_view {
     struct xds_seen *table;
     uint64_t mark;    /* number of looks */
     size_t pending;   /* requested, with nothing known yet */
-    xds_list changed; /* what the last look found changed or gone; sorted by type, then name */
-    xds_list gone;    /* what the last look found gone; the next one frees it */
+    xds_list changed; /* resources that the last look found changed or gone; sorted by type, then name */
+    xds_list gone;    /* resources that the last look found gone; the next look frees them */
     struct tc_buf scratch;
 };
 
@@ -42,11 +42,12 @@ void xds_view_look(struct xds_view *v, const struct tc_xds_client *client);
 void xds_view_all(const struct xds_view *v, xds_list *out);
 void xds_view_fini(struct xds_view *v);
 
-/* Formats the time of day; "-" for 0. */
+/* Formats a wall-clock time as the local time of day, "13:04:05.678"; "-" for 0. */
 void xds_format_time(int64_t ns, char out[static 32]);
 /* Prints a table, then the content of each. */
 void xds_print_all(const xds_list *list);
-/* Prints a line for each; behind it the error, and the content if that changed. Of a gone one the line alone. */
+/* Prints a line for each resource; below it the error, and the content if that changed. A gone resource has its line
+ * alone. */
 void xds_print_changes(const xds_list *list, int64_t now_ns);
 /* Prints a line: envoy.service.status.v3.ClientConfig as proto3 JSON. */
 void xds_print_json(const xds_list *list, const struct tc_xds_bootstrap *bootstrap, const char *target);

@@ -25,7 +25,7 @@ struct fake_h2_frame {
     uint32_t stream;
     char *payload; /* NUL-terminated */
     size_t len;
-    char *headers; /* HEADERS: "name: value\n" for each field, decoded; NULL for other frames */
+    char *headers; /* HEADERS: "name: value\n" for each field of the frame, decoded; NULL for other frames */
 };
 
 struct fake_h2;
@@ -46,12 +46,13 @@ void fake_h2_frame(struct fake_h2 *p, uint8_t type, uint8_t flags, uint32_t stre
 /* Sends the preface if the peer plays the client, then an empty SETTINGS and an ACK. */
 void fake_h2_start(struct fake_h2 *p);
 void fake_h2_setting(struct fake_h2 *p, uint16_t id, uint32_t value);
-/* Sends one HEADERS frame of literal fields, given as "name: value\n..." (a name may begin with ':'). */
+/* Sends a header block of literal fields, given as "name: value\n..." (a name may begin with ':'), as HEADERS and,
+ * beyond 16,384 bytes, CONTINUATION frames. */
 void fake_h2_headers(struct fake_h2 *p, uint32_t stream, const char *fields, bool end_stream);
 /* Appends the fields as HPACK literals without indexing. */
 void fake_h2_hpack(struct tc_buf *out, const char *fields);
 void fake_h2_data(struct fake_h2 *p, uint32_t stream, const void *data, size_t len, bool end_stream);
-/* Sends one gRPC message in one DATA frame. */
+/* Sends one gRPC message, in DATA frames of at most 16,384 bytes. */
 void fake_h2_message(struct fake_h2 *p, uint32_t stream, const void *data, size_t len, bool end_stream);
 void fake_h2_rst(struct fake_h2 *p, uint32_t stream, uint32_t code);
 void fake_h2_goaway(struct fake_h2 *p, uint32_t last, uint32_t code, const char *text);
@@ -67,8 +68,7 @@ struct tc_buf *fake_h2_take(struct fake_h2 *p);
 const struct fake_h2_frame *fake_h2_next(struct fake_h2 *p);
 /* Skips frames up to the first one of the type (and the stream, unless 0). Returns that frame, or NULL. */
 const struct fake_h2_frame *fake_h2_expect(struct fake_h2 *p, uint8_t type, uint32_t stream);
-/* Returns how many frames of the type (and stream, unless 0) have come and been parsed since the last call; all others
- * are skipped. */
+/* Takes all frames that have come. Returns how many of them are of the type (and of the stream, unless 0). */
 size_t fake_h2_count(struct fake_h2 *p, uint8_t type, uint32_t stream);
 
 #endif

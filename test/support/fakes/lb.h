@@ -75,7 +75,7 @@ enum torc_connectivity fake_lb_state(const struct fake_lb *f, const char *addr);
 enum torc_connectivity fake_lb_state_in(const struct fake_lb *f, const char *addr, const char *zone);
 void fake_lb_set_in(struct fake_lb *f, const char *addr, const char *zone, enum torc_connectivity state);
 
-/* Picks with f->args and runs the loop. Returns the address, "QUEUE", "FAIL" or "DROP", valid until the next pick. */
+/* Picks with f->args and runs the loop. Returns the address, "QUEUE", "FAIL" or "DROP", valid until fake_lb_free. */
 const char *fake_lb_pick(struct fake_lb *f);
 const char *fake_lb_pick_hash(struct fake_lb *f, uint64_t hash);
 /* Returns the status message that the last pick failed with. */

@@ -63,8 +63,8 @@ void fake_xds_end(struct fake_xds_server *s, int code, const char *text);
 /* Ends the open stream on the client's side, before the queued messages. */
 void fake_xds_break(struct fake_xds_server *s, int code, const char *text);
 
-/* The counterparts for the server's load report stream. fake_xds_lrs_take returns the serialised message, for
- * tc_rstr_unref. */
+/* Counterparts of the functions above for the server's load report stream. fake_xds_lrs_take returns the oldest
+ * serialised message, for tc_rstr_unref, or NULL. */
 bool fake_xds_lrs_streaming(const struct fake_xds_server *s);
 struct tc_rstr *fake_xds_lrs_take(struct fake_xds_server *s);
 void fake_xds_lrs_send(struct fake_xds_server *s, struct tc_slice message);

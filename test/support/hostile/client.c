@@ -25,7 +25,8 @@
 #define GROWN_KB_MAX (32 * 1024)
 #define CPU_MS_MAX 2000
 #define LONGEST_MS_MAX 3000 /* beyond the lateness of a thread that only sleeps, since the machine may stall */
-/* Limits for a call to the other backend, and for CPU time: the client's own work holds up both. */
+/* A call to the other backend may take longer, unless the client spent as much CPU time: then its own work held it
+ * up. */
 #define HELD_MS_MAX 1000
 #define CONNECTIONS_MAX 50
 

@@ -12,7 +12,7 @@
 enum {
     HOSTILE_SLOW = 1,           /* needs much CPU time */
     HOSTILE_REGEXES = 2,        /* its cost does not depend on the size of the response */
-    HOSTILE_MOST_ENDPOINTS = 4, /* 262,144 endpoints, and one too many */
+    HOSTILE_MOST_ENDPOINTS = 4, /* 262,144 endpoints, as many as there may be: the last one repeats the first */
 };
 
 struct hostile_resource {

@@ -40,7 +40,7 @@ bool hostile_visit(const char *address, bool tls, hostile_play_fn *play, void *a
 /* Returns the number of this play, or the number given to hostile_visit. */
 size_t hostile_number(const struct hostile_peer *p);
 void *hostile_arg(const struct hostile_peer *p);
-/* Shrinks the socket's buffers: a peer that does not read soon blocks the writer. */
+/* Shrinks the socket's receive buffer: once this side no longer reads, the other side's writes soon block. */
 void hostile_shrink(struct hostile_peer *p);
 
 /* Returns the peer to which a play adds frames; hostile_flush sends them. */

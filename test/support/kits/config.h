@@ -14,7 +14,7 @@ void kit_config_eds_unref(const struct tc_eds *eds);
 /* Makes a snapshot of an EDS cluster. `more`: further members of the Cluster (", 'lbPolicy': ..."). Takes ownership of
  * eds (NULL: none). */
 struct tc_cluster_config *kit_config_cluster(const char *name, const char *more, const struct tc_eds *eds);
-/* Makes a config of these clusters, ended by NULL, whose ownership it takes. Node id "n1". */
+/* Makes a config of these clusters, 8 at most, ended by NULL, whose ownership it takes. Node id "n1". */
 struct tc_xds_config *kit_config_config(struct tc_cluster_config *first, ...) __attribute__((sentinel));
 /* Makes a config of routing alone: HTTP filters before the router ("{...},"), further members of the one virtual host
  * ("...,"), its routes, and further members of the HttpConnectionManager (", ..."). Node id "n1". */

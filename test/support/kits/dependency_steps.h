@@ -4,7 +4,8 @@
 
 #include "support/kits/dependency.h"
 
-/* Of the clusters, their endpoints and the collections those from AT_TOP on are of the authority's server. */
+/* Clusters, endpoints and collections below number AT_TOP are of the top-level server, the others of the
+ * authority's. */
 enum { CLUSTERS = 7, AT_TOP = 5, MAX_CHILDREN = 3 };
 enum { LDS, RDS, CDS, EDS, LEDS, TYPES };
 
@@ -31,6 +32,7 @@ struct kit_steps_resource {
 extern const char *const kit_steps_types[TYPES]; /* type URLs */
 extern const char *const kit_steps_clusters[CLUSTERS];
 
+/* Returns the resource's name; static. */
 const char *kit_steps_name(const struct kit_steps_resource *r);
 /* Appends the resource as the server has it. */
 void kit_steps_put(struct tc_buf *b, const struct kit_steps_resource *r);

@@ -69,8 +69,8 @@ static void echo_answer_fail(struct echo *e, struct tc_slice request)
     echo_finish(e, (int)code, code ? "failed on request" : "");
 }
 
-/* Reads the next message once the client has taken enough of the answers: a client that sends and never reads must not
- * fill our memory. */
+/* Reads the next message if the client has taken enough of the answers, otherwise echo_on_written does: a client that
+ * sends and never reads must not fill the memory. */
 static void echo_read_on(struct echo *e)
 {
     e->reading = tc_server_call_queued_bytes(e->call) <= MAX_QUEUED_BYTES;
@@ -192,7 +192,7 @@ static bool backend_chosen_to_fail(const struct kit_echo *b)
     return b->opts.fail_code && tc_rng_double(rng) * 100.0 < b->opts.fail_percent;
 }
 
-/* A call begins. All kinds but Hang and Fail send their headers at once. */
+/* Begins a call. All kinds but Hang and Fail send their headers at once, unless the call is chosen to fail. */
 static void echo_begin(struct kit_echo *b, struct tc_server_call *call, enum kind kind)
 {
     struct echo *e = TC_NEW(struct echo);

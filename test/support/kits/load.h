@@ -9,9 +9,8 @@ struct kit_load;
 struct kit_load_report {
     uint64_t calls, failed;
     uint64_t longest_ms; /* of a call */
-    uint64_t
-        stalled_ms;  /* the most that the thread woke too late, which is the machine's fault and not the channel's */
-    char first[512]; /* code and text of the first failure; "" if none failed */
+    uint64_t stalled_ms; /* the most by which the thread woke too late: a stall of the machine, not of the channel */
+    char first[512];     /* code and text of the first failure; "" if none failed */
 };
 
 /* Starts calls of "/test.Service/Method" with the header "user: u0", "u1", ... (back to u0 after `keys`). No call waits

@@ -1,8 +1,8 @@
 /* `torc call` as a process: its memory, CPU time and descriptors.
  *
- * Its output goes to a file, from which finished_calls counts the lines written since the last look; so waiting for
- * calls needs no pipe and no thread. Memory and CPU time come from /proc/PID. A failed call, or any other line on
- * standard output, fails the test; the log is a second file. */
+ * Its output goes to a file, from which finished_calls counts the calls written since the last look; so waiting for
+ * calls needs no pipe and no thread. Memory comes from /proc/PID, CPU time from the process's clock. A failed call
+ * fails the test; other lines of the output do not count. The log is a second file. */
 #include "support/kits/process.h"
 
 #include <dirent.h>
@@ -121,7 +121,7 @@ static struct tc_buf read_from(const char *path, size_t offset)
     return b;
 }
 
-/* Counts a line of the output: a call, which must have succeeded, or anything else. */
+/* Counts a line of the output if it is a call, which must have succeeded. */
 static void count_line(struct kit_process *c, const char *line)
 {
     static const char latency[] = "\"latency_us\":";

@@ -86,6 +86,6 @@ void kit_server_close(struct kit_server_call *c)
 void kit_server_turn(struct kit_server *k, uint64_t since_ns)
 {
     if (tc_loop_clock_ns(k->loop) - since_ns > 60 * TC_NS_PER_S)
-        fail_msg("nothing happened within ten seconds");
+        fail_msg("nothing happened within 60 seconds");
     tc_loop_turn(k->loop, 1000);
 }

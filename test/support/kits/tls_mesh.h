@@ -41,6 +41,7 @@ char *kit_tls_mesh_context(const char *roots, const char *sans, const char *more
 void kit_tls_mesh_put_listener(struct kit_tls_mesh *w);
 /* Makes a channel with xds credentials over insecure ones. */
 torc_channel *kit_tls_mesh_channel(struct kit_tls_mesh *w, const char *name);
+/* Puts the listener "svc" and makes w->ch. */
 void kit_tls_mesh_open(struct kit_tls_mesh *w);
 /* Asserts that no plaintext went through the proxy: no HTTP/2 preface, and no text of a kit_mesh RPC. */
 void kit_tls_mesh_expect_nothing_clear(struct wire_proxy *p);

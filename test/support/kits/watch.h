@@ -88,7 +88,7 @@ void kit_watch_resume(struct kit_watcher *w, int verdict, const char *text);
 torc_stream *kit_watch_start_delayed(enum kit_watch_hook at, torc_result **result);
 /* Calls torc_stream_finish, then torc_stream_free. */
 torc_result *kit_watch_finish(torc_stream *s);
-/* A torc_result_fn that stores a reference in *arg. */
+/* A torc_result_fn that stores a reference to the result in the torc_result * at `arg`. */
 void kit_watch_drop_result(const torc_result *result, void *arg);
 
 #endif

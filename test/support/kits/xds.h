@@ -12,7 +12,7 @@ extern const struct tc_xds_resource_type kit_xds_lds; /* absence means deletion 
 extern const struct tc_xds_resource_type kit_xds_cds; /* absence means deletion */
 extern const struct tc_xds_resource_type kit_xds_eds;
 
-/* How often a resource was decoded since the start of the program. */
+/* How many times resources were decoded since the start of the program. */
 extern unsigned kit_xds_decoded;
 
 struct kit_xds_watcher {
@@ -50,8 +50,9 @@ void kit_xds_fini(struct kit_xds *k);
 void kit_xds_watch(struct kit_xds *k, const struct tc_xds_resource_type *type, const char *name,
                    struct kit_xds_watcher *w);
 void kit_xds_unwatch(struct kit_xds *k, struct kit_xds_watcher *w);
-/* Returns the server's next request as "Type [names] version nonce" and " NACK text"; "" if there is none. A delta
- * request is "Type +[subscribed] -[unsubscribed] {initial versions} nonce". */
+/* Returns the server's next request as 'Type [names] "version" "nonce"', a delta request as 'Type +[subscribed]
+ * -[unsubscribed] {initial versions} "nonce"', each with " node" if it has a node, and " NACK code text"; "" if there
+ * is none. Borrowed until the next call or kit_xds_report. */
 const char *kit_xds_request(struct kit_xds *k, struct fake_xds_server *s);
 /* Sends a response of these resources, ended by NULL, and runs the loop. */
 void kit_xds_respond(struct kit_xds *k, struct fake_xds_server *s, const struct tc_xds_resource_type *type,

@@ -4,9 +4,9 @@
 
 #include "support/kits/xds.h"
 
-/* Returns the next message as "cluster/service SECONDS ZONE:good+bad/issued~open [ADDRESS:PORT good+bad/issued~open]...
- * dropped n category=n;"; "node" for the first; "empty"; or "" if there is no message. Borrowed until the next call or
- * request. */
+/* Returns the next message as "cluster/service SECONDSs ZONE:good+bad/issued~open METRIC=total/requests [ADDRESS:PORT
+ * good+bad/issued~open ...]... dropped n category=n;" for each cluster; "node ID;" for the first; "empty" if it has
+ * neither; or "" if there is no message. Borrowed until the next call or kit_xds_request. */
 const char *kit_xds_report(struct kit_xds *k);
 /* Tells the client how often to report, and by endpoint if k->lrs_endpoints. `name`: the cluster to report; NULL: all.
  */

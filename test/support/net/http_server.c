@@ -1,8 +1,8 @@
 /* An HTTP/1 server for tests, on a thread.
  *
  * One poll loop over the listener and the links. A link reads a request's head and calls the test's function, which
- * chooses: answer, wait, tunnel or hang. Tunnelled bytes are forwarded as they come. The test's function runs on the
- * server's thread. Closing `wake` ends the thread. */
+ * chooses: answer, tunnel, hang or close, after a delay. Tunnelled bytes are forwarded as they come. The test's
+ * function runs on the server's thread. Closing `wake` ends the thread. */
 #include "support/net/http_server.h"
 
 #include <netinet/in.h>
@@ -133,7 +133,7 @@ static bool serve_link(struct http_server *s, struct link *l, bool client, bool 
     }
 }
 
-/* Milliseconds until the next delay ends; -1: none runs. */
+/* Returns the milliseconds until the next delay ends; -1: none runs. */
 static int next_due(const struct http_server *s)
 {
     uint64_t now = now_ns(), least = UINT64_MAX;

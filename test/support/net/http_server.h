@@ -15,7 +15,7 @@ enum http_server_do {
 struct http_server_reply {
     enum http_server_do what;
     unsigned delay_ms; /* delay before the reply */
-    char *text;        /* tc_free */
+    char *text;        /* to send; the server frees it with tc_free */
 };
 
 /* `head`: the request line and its headers. Called on the server's thread. */
@@ -25,7 +25,7 @@ struct http_server;
 
 struct http_server *http_server_new(http_server_fn fn, void *arg);
 void http_server_free(struct http_server *s);
-/* "127.0.0.1:PORT"; borrowed. */
+/* Returns "127.0.0.1:PORT"; borrowed. */
 const char *http_server_address(const struct http_server *s);
 
 #endif

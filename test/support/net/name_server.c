@@ -250,8 +250,8 @@ static int bound_socket(const struct name_server *s, int type)
     return -1;
 }
 
-/* Takes a port that is free for both. The UDP socket is connected to a port of nobody: it gets no queries. Returns
- * false if UDP does not have the port that TCP has. */
+/* Takes a port that is free for TCP and UDP. The UDP socket that holds it is connected to a port where nobody is, so
+ * that it gets no queries. Returns false if the port that TCP gave is not free for UDP. */
 static bool hold_port(struct name_server *s)
 {
     const struct sockaddr_in nobody = {

@@ -27,7 +27,7 @@ struct name_server;
 /* Starts in NAMES_SILENT. */
 struct name_server *name_server_new(void);
 void name_server_free(struct name_server *s);
-/* "127.0.0.1:PORT"; borrowed. */
+/* Returns "127.0.0.1:PORT"; borrowed. */
 const char *name_server_address(const struct name_server *s);
 /* Sets the answers from now on. addresses: "127.0.0.1,127.0.0.2"; NULL: unchanged. */
 void name_server_set(struct name_server *s, enum name_mode mode, const char *addresses);

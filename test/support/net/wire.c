@@ -167,7 +167,7 @@ static struct path *path_of(struct wire *w, const unsigned char *p, size_t n, bo
     return *to || get16(p + header) == path->port ? path : NULL;
 }
 
-/* Checksums are sums: swapping addresses leaves them unchanged. */
+/* Swaps source and destination and hands the packet to the kernel. Checksums stay right, since they are sums. */
 static void give_back(struct wire *w, unsigned char *p, size_t n)
 {
     unsigned char source[4];

@@ -1,7 +1,7 @@
 /* A TCP proxy on a thread.
  *
- * One poll loop over the listener and pairs of sockets. Bytes are counted and the first 16 MiB of each direction
- * kept, under the lock. `hold` stops reading; changes of it are numbered (`asked`, `heard`), so that the caller can
+ * One poll loop over the listener and pairs of sockets. Bytes are counted; the first 8 MiB of each direction are kept,
+ * under the lock. `hold` stops reading; changes of it are numbered (`asked`, `heard`), so that the caller can
  * wait until the thread has seen its change. */
 #include "support/net/wire_proxy.h"
 

@@ -20,7 +20,8 @@ const char *wire_proxy_address(const struct wire_proxy *p);
 /* Return the numbers of bytes that came from the target, and that went to it, since the last call of each. */
 uint64_t wire_proxy_take_received(struct wire_proxy *p);
 uint64_t wire_proxy_take_sent(struct wire_proxy *p);
-/* Returns true if the text passed in either direction, within the first 16 MiB since the last wire_proxy_forget. */
+/* Returns true if the text passed in either direction, within the first 8 MiB of that direction since the last
+ * wire_proxy_forget. */
 bool wire_proxy_saw(struct wire_proxy *p, const char *text);
 void wire_proxy_forget(struct wire_proxy *p);
 

@@ -1,8 +1,8 @@
 /* The flows of the teardown campaign: the settings of a channel in each.
  *
  * A flow is a function that fills a struct plan (target, options, credentials) with a random choice where it has one.
- * The table at the end names them; `in_vain` marks flows on which no RPC can succeed. teardown/world has the servers.
- */
+ * The table at the end names the flows; `in_vain` marks those on which no RPC can succeed. teardown/world has the
+ * servers. */
 #include <string.h>
 
 #include "support/cmocka.h"

@@ -175,6 +175,46 @@ static void test_resources(void **state)
     assert_int_equal(torc_time_ms(), 16000);
 }
 
+static const char *const large_ring = "{\"@type\": " CLUSTER ", name: orders, type: EDS, "
+                                      "eds_cluster_config: {eds_config: {ads: {}}}, lb_policy: RING_HASH, "
+                                      "ring_hash_lb_config: {minimum_ring_size: 40000}}";
+
+static int left;
+
+/* Returns whether `left` steps are done. */
+static int are_done(void *arg)
+{
+    (void)arg;
+    return left-- == 0;
+}
+
+/* The world ends after any number of steps, one of which has a ring wait that is so large that it is built in the
+ * background: nothing of it leaks. */
+static void test_ends_amid_a_job(void **state)
+{
+    (void)state;
+    int steps = 0, rc = 0;
+    for (; rc == 0; steps++) {
+        world = torc_testing_new(3, NULL);
+        says_begin(&one, "1", ONE);
+        assert_int_equal(torc_testing_xds_put(world, mesh, NULL), 0);
+        assert_int_equal(torc_testing_xds_put(world, large_ring, NULL), 0);
+        put_endpoints(world, "1");
+        struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                         .ring_size_cap = 65536};
+        channel = torc_channel_new(NULL, "xds:///orders", &o, NULL);
+        assert_non_null(channel);
+        torc_channel_state(channel, true);
+        left = steps;
+        rc = torc_testing_run_until(world, are_done, NULL, 1000);
+        torc_channel_free(channel);
+        torc_server_free(one.server);
+        assert_int_equal(torc_testing_free(world), 0);
+    }
+    assert_int_equal(rc, TORC_ETIMEDOUT);
+    assert_true(steps > 10);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -182,6 +222,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_failover, begin, end),
         cmocka_unit_test_setup_teardown(test_no_control_plane, begin, end),
         cmocka_unit_test_setup_teardown(test_resources, begin, end),
+        cmocka_unit_test(test_ends_amid_a_job),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
