@@ -5,7 +5,7 @@
  * message (node.c), the caps of "torc.limits" (limits.c). Every error is collected with its field path, so that one
  * read shows all of them.
  *
- * Members that gRPC does not know are ignored. Members of "torc.limits" are not: a typing error there would silently
+ * Unknown members are ignored. Only in "torc.limits" an unknown member is an error: a typing error there would silently
  * leave a default in force.
  *
  * The last part answers which authorities the targets of a process may share (A71): an authority with one server has
@@ -20,7 +20,7 @@
 
 #define MAX_FILE_BYTES (size_t)(16u << 20)
 
-/* Returns member `key` as a shared string, or the default, or NULL. */
+/* Returns member `key` as a shared string; if it is absent, `otherwise`, which may be NULL. */
 static struct tc_rstr *json_get_rstr(const json_t *obj, const char *key, const char *otherwise,
                                      struct tc_validation_errors *f)
 {
@@ -141,7 +141,7 @@ static bool file_read_nonempty(const char *path, struct tc_buf *out, const char 
     return !empty;
 }
 
-/* Takes over the origin. */
+/* Parses a text that came from `origin`, as error texts name it. Takes over the origin. */
 static struct tc_xds_bootstrap *bootstrap_parse_from(struct tc_rstr *origin, struct tc_slice text,
                                                      tc_xds_creds_supported_fn supported, void *arg,
                                                      struct tc_status *error)
@@ -254,14 +254,14 @@ static bool servers_have_fallback(const struct tc_xds_server *servers, size_t n)
     return false;
 }
 
-/* Returns whether the list has fallbacks and the server among them. */
+/* Returns whether the list has fallbacks and this server stands in it, at any place. */
 static bool servers_fall_back_with(const struct tc_xds_server *servers, size_t n, const struct tc_xds_server *server)
 {
     return server_find(servers, n, server->key) && servers_have_fallback(servers, n);
 }
 
-/* A47: a target asks a server for the resources of all authorities that name it on one stream. So an authority whose
- * server is also in a list with fallbacks is not shared: as for that list, each target has its own client. */
+/* A47: on one stream, a target asks a server for the resources of all authorities that name the server. So an authority
+ * whose server is also in a list with fallbacks is not shared: each target's own client has that stream already. */
 bool tc_xds_bootstrap_shares(const struct tc_xds_bootstrap *b, const struct tc_xds_authority *authority)
 {
     bool own = authority && authority->n_servers;

@@ -21,11 +21,13 @@ enum tc_xds_share {
 
 /* One xds_servers entry. */
 struct tc_xds_server {
-    struct tc_rstr *uri;        /* a target of Torc's own resolvers */
+    struct tc_rstr *uri;        /* a target that xds/domain checks (bootstrap_env.h); never NULL, not empty */
     struct tc_rstr *creds_type; /* of the first supported channel_creds entry; NULL: none given (the channel's own) */
     json_t *creds_config;       /* its config, or NULL */
     json_t *call_creds;         /* A97: the entries of call_creds that are supported, or NULL: none */
-    bool ignore_resource_deletion; /* server_features */
+    /* server_features. ignore_resource_deletion changes nothing but the key: without fail_on_data_errors a deletion
+     * leaves the value in use anyway (A88). */
+    bool ignore_resource_deletion;
     bool fail_on_data_errors;
     bool resource_timer_is_transient_error;
     bool incremental; /* server feature "torc.incremental_ads" */
@@ -63,27 +65,30 @@ struct tc_xds_bootstrap {
 /* Returns whether a channel credential type is supported; the only thing the bootstrap asks of credentials. */
 typedef bool (*tc_xds_creds_supported_fn)(void *arg, const char *type, const json_t *config);
 
-/* Parses a bootstrap text. Returns NULL with *error (INVALID_ARGUMENT), which names every mistake by field path, if the
- * text is invalid. */
+/* Parses a bootstrap text. Returns an object with one reference. If the text is invalid, returns NULL with *error
+ * (INVALID_ARGUMENT), which names every mistake by field path. */
 struct tc_xds_bootstrap *tc_xds_bootstrap_parse(struct tc_slice text, tc_xds_creds_supported_fn supported, void *arg,
                                                 struct tc_status *error);
-/* Parses a bootstrap text, and adds every mistake to *f. Returns NULL if there is one. */
+/* Parses a bootstrap text, and adds every mistake to *f. Returns an object with one reference; NULL if *f then has an
+ * error, also one that was there before. */
 struct tc_xds_bootstrap *tc_xds_bootstrap_check(struct tc_slice text, tc_xds_creds_supported_fn supported, void *arg,
                                                 struct tc_validation_errors *f);
-/* Reads the bootstrap from GRPC_XDS_BOOTSTRAP (a path) or, if that is not set, from GRPC_XDS_BOOTSTRAP_CONFIG (JSON).
- * Returns NULL with *error, which names path and reason, on failure. */
+/* Reads the bootstrap from GRPC_XDS_BOOTSTRAP (a path) or, if that is not set or empty, from GRPC_XDS_BOOTSTRAP_CONFIG
+ * (JSON). Returns an object with one reference. On failure returns NULL with *error, which names path and reason:
+ * UNAVAILABLE if there is no text, INVALID_ARGUMENT if the text is invalid. */
 struct tc_xds_bootstrap *tc_xds_bootstrap_from_environment(tc_xds_creds_supported_fn supported, void *arg,
                                                            struct tc_status *error);
 struct tc_xds_bootstrap *tc_xds_bootstrap_ref(struct tc_xds_bootstrap *b);
 void tc_xds_bootstrap_unref(struct tc_xds_bootstrap *b);
+/* Returns the authority of this name, borrowed; NULL: there is none. */
 const struct tc_xds_authority *tc_xds_bootstrap_authority(const struct tc_xds_bootstrap *b, struct tc_slice name);
-/* Returns the server with this key, of the top level or of any authority; NULL: none. */
+/* Returns the server with this key, of the top level or of any authority, borrowed; NULL: none. */
 const struct tc_xds_server *tc_xds_bootstrap_server(const struct tc_xds_bootstrap *b, const struct tc_rstr *key);
 /* Returns whether all targets hold the resources of this authority (NULL: the top level) in one client. */
 bool tc_xds_bootstrap_shares(const struct tc_xds_bootstrap *b, const struct tc_xds_authority *authority);
 /* Returns whether all targets hold the server's resources in one client. All authorities that name the server agree. */
 bool tc_xds_bootstrap_shares_server(const struct tc_xds_bootstrap *b, const struct tc_xds_server *server);
-/* Returns whether any authority, the top level included, is shared (`shared`), or is not. */
+/* Returns whether tc_xds_bootstrap_shares answers `shared` for at least one authority; the top level counts as one. */
 bool tc_xds_bootstrap_any(const struct tc_xds_bootstrap *b, bool shared);
 /* Returns whether a server takes the credentials of the channel, because its entry has no channel_creds. */
 bool tc_xds_bootstrap_uses_channel_credentials(const struct tc_xds_bootstrap *b);

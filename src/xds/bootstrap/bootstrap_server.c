@@ -2,7 +2,7 @@
  *
  * The first supported type in channel_creds counts; all supported entries of call_creds (A97) count. An unknown server
  * feature is ignored. Each server gets a key: a text that is equal for equal entries, whatever the order of members in
- * the file. The xDS client has one channel for each key (A47), and load reports name a server by it. */
+ * the file. The xDS client has one channel for each key (A47), and users of load reports name a server by its key. */
 #include "base/json.h"
 #include "xds/bootstrap/bootstrap_internal.h"
 

@@ -1,5 +1,5 @@
-/* The member "torc.limits" of the bootstrap. Values are checked here, against the largest that is allowed; the code
- * that applies a limit has its default. */
+/* The member "torc.limits" of the bootstrap. Values are checked here, against the largest that is allowed. A limit that
+ * is not set stays 0; the code that applies the limit then takes the default. */
 #include "xds/bootstrap/limits.h"
 
 #include "base/json.h"

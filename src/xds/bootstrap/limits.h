@@ -1,5 +1,5 @@
 /* Caps on hostile sizes from the bootstrap's member "torc.limits". Other programs that read the bootstrap ignore the
- * member. Zero means not set: the default holds. Any thread. */
+ * member. Zero means not set: the default holds, which a comment below names. Any thread. */
 #ifndef TC_XDS_BOOTSTRAP_LIMITS_H
 #define TC_XDS_BOOTSTRAP_LIMITS_H
 
@@ -8,10 +8,10 @@
 #include "base/validation_errors.h"
 
 struct tc_xds_limits {
-    uint64_t ads_message_bytes; /* of one response; 64 MiB */
-    uint64_t decode_bytes;      /* memory for decoding a resource, and for unpacking a response; 48 MiB */
-    uint64_t resources_per_response;
-    uint64_t held_bytes; /* of all resources that are in use; 256 MiB */
+    uint64_t ads_message_bytes;      /* of one response; 64 MiB */
+    uint64_t decode_bytes;           /* memory for decoding a resource, and for unpacking a response; 48 MiB */
+    uint64_t resources_per_response; /* 65536 */
+    uint64_t held_bytes;             /* of all resources that one client has in use, as received; 256 MiB */
     /* In one resource. The defaults are in xds/resource/registry.c. */
     uint64_t eds_priorities, eds_localities, eds_endpoints, eds_drop_categories;
     uint64_t virtual_hosts, routes, http_filters, aggregate_clusters;
@@ -26,7 +26,8 @@ struct tc_xds_limits {
 /* The default of held_bytes. */
 #define TC_XDS_HELD_BYTES ((uint64_t)256 << 20)
 
-/* Reads the bootstrap's "torc.limits", which may be absent. Every mistake becomes an error with its path. */
+/* Stores the bootstrap's "torc.limits", which may be absent; leaves limits that it does not name. Every mistake becomes
+ * an error with its path. */
 void tc_xds_limits_parse(const json_t *bootstrap, struct tc_xds_limits *out, struct tc_validation_errors *f);
 
 #endif
