@@ -10,15 +10,17 @@
  *      +--------------------------------------------------------------+
  *
  * A stream that had answered is not a failure (A57): the next follows at once, but not twice within the backoff's first
- * step. A stream that broke on a response that is too large counts as a failure, and its successor must get a response
- * before the backoff starts from its beginning (`hold_backoff`).
+ * step. A stream that broke on a response that is too large counts as a failure. From then on the backoff starts from
+ * its beginning only after a stream that got a response has ended in another way (`hold_backoff`).
  *
  * Requests: `turn` of a type puts it into a queue; one message is on its way at a time (`sending`), and the types of
  * one loop turn are sent once each. The first request of a stream may wait long for a connection, and gives versions
- * that the client holds: when the client loses one of them meanwhile, another stream takes the place of the one that
- * waits (`outdated`). Responses: the next one is read when the last holder of `token` lets go, or later
- * if the response was rejected at great cost (`pause`). While another thread decodes (`pending`), the end of the stream
- * waits, because responses before the end count. */
+ * that the client holds: when the client loses one of them meanwhile, a new stream replaces the one that waits
+ * (`outdated`).
+ *
+ * Responses: the next one is read when the last holder of `token` lets go, or later if the response was rejected at
+ * great cost (`pause`). While another thread decodes (`pending`), the end of the stream waits, because responses before
+ * the end count. */
 #include "xds/client/ads.h"
 
 #include "proto/wire.h"
@@ -26,14 +28,15 @@
 #include "xds/client/subscriptions.h"
 
 /* After a response that was rejected at a cost of PAUSE_FROM_NS or more, the next one is read only after PAUSE_TIMES
- * that cost, at most PAUSE_MAX_MS: a server that sends such responses without end takes a fifth of a CPU. */
+ * that cost, at most PAUSE_MAX_MS. So a server that sends such responses without end takes a fifth of a CPU, or more
+ * only if each response costs more than half a second. */
 enum { PAUSE_TIMES = 4 };
 #define PAUSE_FROM_NS (20 * TC_NS_PER_MS)
 enum { PAUSE_MAX_MS = 2000 };
 
 /* A server that keeps one stream for several clients ends a client's stream with OK when another client opens one. If
- * that client opened the next stream at once, the other client would lose its own before the first response. So a
- * stream that ends with OK within SOON_MS is followed with backoff, of TAKEN_MAX_MS at most: updates must not wait
+ * the first client opened its next stream at once, the other client would lose its stream before the first response. So
+ * a stream that ends with OK within SOON_MS is followed with backoff, of TAKEN_MAX_MS at most: updates must not wait
  * long. */
 enum {
     SOON_MS = 60000,
@@ -211,7 +214,7 @@ static void on_stream_steady(struct tc_timer *timer)
 
 /* A request was handed to a connected transport, which ends a failure of the connection (A71, A88). After a failed
  * stream, the server counts as reachable when the present stream has lasted STEADY_MS; after a stream that broke on a
- * response, only a response proves it. */
+ * response that is too large, only the next response shows it. */
 static void channel_check_reachable(struct tc_xds_channel *ch)
 {
     struct tc_xds_ads *a = &ch->ads;
@@ -239,7 +242,7 @@ static void on_stream_sent(void *arg)
     ads_send_next(ch);
 }
 
-/* Returns the delay after a stream that was taken away, else 0. */
+/* Returns the delay after a stream that the server may have given to another client (SOON_MS), else 0. */
 static uint64_t taken_delay_ms(struct tc_xds_channel *ch, const struct tc_status *status, bool local)
 {
     struct tc_xds_ads *a = &ch->ads;
@@ -259,8 +262,8 @@ static uint64_t taken_delay_ms(struct tc_xds_channel *ch, const struct tc_status
     return wait_ms;
 }
 
-/* A stream that had answered is not a failure (A57): the next follows at once, but not more often than the backoff's
- * first step, lest a server that answers and closes be asked without end. */
+/* Returns the delay of the stream that follows one that had answered (A57: not a failure). Such streams open no more
+ * often than once in the backoff's first step, lest a server that answers and closes be asked without end. */
 static uint64_t restart_delay_ms(struct tc_xds_channel *ch, const struct tc_status *status, bool local)
 {
     struct tc_xds_ads *a = &ch->ads;
@@ -357,7 +360,7 @@ void tc_xds_ads_start(struct tc_xds_channel *ch)
     ads_open(ch);
 }
 
-/* No request of the stream has found a connection yet. */
+/* Replaces the stream, unless a request of it has found a connection by now. */
 static void on_outdated_task(struct tc_task *task)
 {
     struct tc_xds_ads *a = TC_CONTAINER_OF(task, struct tc_xds_ads, outdated);

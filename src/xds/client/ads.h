@@ -7,14 +7,17 @@
 /* The two forms: state of the world, and incremental. */
 extern const struct tc_xds_ads_ops tc_xds_ads_sotw, tc_xds_ads_delta;
 
+/* Initialises ch->ads, which must be zeroed, without a stream. */
 void tc_xds_ads_init(struct tc_xds_channel *ch, const struct tc_xds_ads_ops *ops);
+/* Cancels the stream and frees what ch->ads holds. */
 void tc_xds_ads_fini(struct tc_xds_channel *ch);
-/* Opens a stream, unless there is one or a timer will open it. */
+/* Opens a stream, unless there is one, or a timer, a task or the response that another thread decodes will lead to
+ * one. */
 void tc_xds_ads_start(struct tc_xds_channel *ch);
 void tc_xds_ads_reset_backoff(struct tc_xds_channel *ch);
 /* The server has answered, by a response or by having nothing to add. */
 void tc_xds_ads_proved(struct tc_xds_channel *ch);
-/* The response was rejected after `took_ns` of CPU time: delays the next read. */
+/* The response was rejected, at the cost of `took_ns` of CPU time: delays the next read if that was much. */
 void tc_xds_ads_pause(struct tc_xds_channel *ch, uint64_t took_ns);
 /* The stream ended: starts the next one, now or later. An end that makes the server count as down is reported to
  * on_unreachable. */

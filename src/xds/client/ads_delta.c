@@ -1,9 +1,9 @@
 /* ADS, incremental: a request names new and removed subscriptions, a response has the changes, and each response is
  * answered by its nonce.
  *
- * The next response is read only when the answer to the last was handed over (`token` of the type, then `sent_token`),
- * so that at most one answer is outstanding. Nothing is ever subscribed to by wildcard. The first requests of a stream
- * give the versions that are in the cache.
+ * The next response is read only when the answer to the last was handed to the transport (the type's `token`, then
+ * `sent_token`), so that at most one answer is outstanding. Nothing is ever subscribed to by wildcard. The first
+ * requests of a stream give the versions that are in the cache.
  *
  * Two kinds of servers need help. A server that has nothing newer than these versions stays silent, and must count as
  * reachable in the end (`quiet`). And istiod remembers the names of the last request that had any: asked for one more
@@ -18,7 +18,8 @@
 
 #include "pb/envoy/service/discovery/v3/discovery.pb-c.h"
 
-/* After this time on a stream, the server has no news beyond the versions that the client gave it. */
+/* A server that has sent nothing for this long after the last request has no news beyond the versions that the client
+ * gave it. */
 enum { QUIET_MS = 1000 };
 
 typedef Envoy__Service__Discovery__V3__DeltaDiscoveryRequest delta_request;
@@ -43,7 +44,8 @@ static void changes_fini(struct delta_changes *c)
     tc_vec_fini(&c->version_list);
 }
 
-/* xDS protocol: a client that subscribes again gets the resource again, so nothing needs to be held back. */
+/* Adds the names that this stream did not ask for yet. The server of an incremental stream sends a resource again to a
+ * client that subscribes again, so nothing needs to be held back. */
 static void collect_added(struct tc_xds_entry *e, uint32_t bit, void *arg)
 {
     struct delta_changes *c = arg;
@@ -101,9 +103,9 @@ static void collect_dropped(const struct tc_xds_channel *ch, size_t type, struct
     c->unsubscribe.len = kept;
 }
 
-/* Returns whether the first request of a stream may give the resource's version. A resource that is not exactly in the
- * state of its version is asked for without one: the server then sends it in any case, also if the server has gone back
- * to that version. */
+/* Returns whether the first request of a stream may give the resource's version: only if the value in use is what this
+ * server last sent, and was accepted. Else the request leaves the version out, and the server sends the resource in any
+ * case, also if it has gone back to that version. */
 static bool entry_has_version(const struct tc_xds_entry *e, const struct tc_xds_channel *ch)
 {
     return e->resource && e->state == TC_XDS_ACKED && e->source == ch->server && e->version && e->version->len;
@@ -131,7 +133,7 @@ static void collect_versions(struct tc_xds_channel *ch, size_t type, struct delt
 
 /* --- the request --- */
 
-/* Clears the answer to the last response. Returns its token, which the caller takes over. */
+/* Clears the answer to the last response. Returns the response's token, whose reference the caller takes over. */
 static struct tc_xds_token *type_take_answer(struct tc_xds_ads_type *t)
 {
     struct tc_xds_token *token = t->token;
@@ -193,7 +195,7 @@ static bool delta_make_request(struct tc_xds_channel *ch, size_t type, struct tc
 /* --- servers that have nothing to add --- */
 
 /* A server need not answer a client that has everything already, so silence must count as an answer some time. If the
- * client asked for a resource that it does not have, the server gets the time of the does-not-exist timer. */
+ * client asked for a resource without giving a version, the server gets the time of the does-not-exist timer. */
 static void delta_on_sent(struct tc_xds_channel *ch)
 {
     struct tc_xds_ads *a = &ch->ads;

@@ -1,6 +1,6 @@
-/* ADS, state of the world: a request has all names of its type, and its nonce answers the last response. A name that
- * was dropped and is wanted again is left out of one request (`held_back`) if the server may not have seen one without
- * it: the server would see no change and not send the resource again. */
+/* ADS, state of the world: a request has all names of its type, and its nonce answers the last response. A name may be
+ * dropped and wanted again before any request without the name was sent. Then the next request leaves the name out
+ * (`held_back`) and the one after it has the name: else the server would see no change and not send the resource. */
 #include "xds/client/ads.h"
 
 #include <stdlib.h>
@@ -11,13 +11,13 @@
 
 struct sotw_names {
     TC_VEC(char *) v;
-    bool incomplete; /* some were held back */
+    bool incomplete; /* some names are left out, see `held_back` */
     const struct tc_xds_server *server;
-    bool lost; /* of some names, the client does not hold the value that the server has sent */
+    bool lost; /* entry_is_lost is true for one of the names */
 };
 
-/* Returns whether the resource in use is a fallback server's (A71), or the server's own value was dropped when a later
- * one was rejected. */
+/* Returns whether the client lacks the value that this server last sent: the resource in use is another server's (A71),
+ * or there is none because what the server sent was rejected. */
 static bool entry_is_lost(const struct tc_xds_entry *e, const struct tc_xds_server *server)
 {
     return e->resource ? e->source != server : e->state == TC_XDS_NACKED;

@@ -1,12 +1,12 @@
 /* An authority in use, and A71's fallback between its servers.
  *
- * s->channels are the channels to the first servers of s->servers, in order. It has one channel at first. Invariants:
+ * s->channels are the channels to the first servers of s->servers, in order; one channel at first. Invariants:
  *
- *   fall back      while none of the channels can be reached and a resource is missing, the next server gets a channel
- *   end fallback   a valid resource from channel i ends the channels behind i
+ *   fall back      while no server in use can be reached and a resource is missing, the next server gets a channel
+ *   end fallback   a valid resource from channel i gives back the channels behind i
  *
- * In between, resources of a lower server stay in use, and only the server that a resource is from, or the last one,
- * may say that the resource is invalid or absent (tc_xds_channel_speaks_for). A95's fallback_on_reachability_only
+ * In between, resources of a lower server stay in use. Only the server that a resource is from, or the last server in
+ * use, may say that the resource is invalid or absent (tc_xds_channel_speaks_for). A95's fallback_on_reachability_only
  * leaves out the condition that something is missing.
  *
  * Every change in the state of a server ends in authority_reconcile, which notifies watchers of news. */
@@ -66,7 +66,7 @@ void tc_xds_authority_request(struct tc_xds_authority_state *s, size_t type)
         tc_xds_ads_request(s->channels.data[i], type);
 }
 
-/* Gets a channel to the next server. A server that is in the list twice has one channel. */
+/* Gets a channel to the next server. A server that is in the list twice has one channel, at two places. */
 static void authority_add_channel(struct tc_xds_authority_state *s)
 {
     struct tc_xds_channel *ch = tc_xds_channel_get(s->client, &s->servers[s->channels.len]);
@@ -98,7 +98,7 @@ struct tc_xds_authority_state *tc_xds_authority_get(struct tc_xds_local_client *
     return s;
 }
 
-/* Takes the last channel off the list. */
+/* Takes the last channel off the list and gives it back. */
 static void authority_remove_channel(struct tc_xds_authority_state *s)
 {
     uint32_t bit = UINT32_C(1) << (s->channels.len - 1);
@@ -170,6 +170,7 @@ void tc_xds_authority_end_fallback(struct tc_xds_authority_state *s, size_t inde
     authority_reconcile(s, NULL);
 }
 
+/* Returns whether the authority has resources and all of them are from this server. */
 static bool authority_has_all_from(const struct tc_xds_authority_state *s, const struct tc_xds_channel *ch)
 {
     bool any = false;

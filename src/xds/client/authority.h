@@ -7,16 +7,17 @@
 /* Returns the state of an authority (NULL: the top level), made with its first channel if it does not exist. */
 struct tc_xds_authority_state *tc_xds_authority_get(struct tc_xds_local_client *c,
                                                     const struct tc_xds_authority *authority);
-/* Frees the state, whose entries must be gone. */
+/* Frees the state, whose entries must be gone, and gives back its channels. */
 void tc_xds_authority_free(struct tc_xds_authority_state *s);
 /* The subscriptions of a type changed: queues a request to each server in use. */
 void tc_xds_authority_request(struct tc_xds_authority_state *s, size_t type);
-/* A71: uses the next servers when all servers in use fail and a resource is missing. */
+/* A71: uses the next servers while no server in use can be reached and a resource is missing (or, with
+ * fallback_on_reachability_only, whatever is there). */
 void tc_xds_authority_fall_back(struct tc_xds_authority_state *s);
-/* A resource came from the channel at `index`: lower servers are no longer needed. */
+/* A valid resource came from the channel at `index`: gives back the channels behind it. */
 void tc_xds_authority_end_fallback(struct tc_xds_authority_state *s, size_t index);
 
-/* --- tc_xds_channel_events --- */
+/* --- the functions of struct tc_xds_channel_events (channel_internal.h): unreachable, reachable, nothing to add --- */
 
 void tc_xds_channel_fail(struct tc_xds_channel *ch, struct tc_status status, bool of_stream);
 void tc_xds_channel_healthy(struct tc_xds_channel *ch, struct tc_xds_token *token);

@@ -6,16 +6,17 @@
  *       |                   +----- accept -----+          |
  *       +---- fail, or the timer: DOES_NOT_EXIST, TIMEOUT +
  *
- * A failed entry keeps its last value unless the server has the feature fail_on_data_errors (A88): watchers then get an
- * ambient error beside the value instead of an error without a value.
+ * A failed entry keeps its last value, and watchers get an ambient error beside the value. Only a data error of a
+ * server with the feature fail_on_data_errors drops the value (A88): watchers get the error instead of a value.
  *
- * tc_xds_entry_reconcile is the only way to watchers. It compares the entry's present state (the value, and an error of
- * the data or of all servers) with the last notification, so that a second call does nothing. A value that decodes to
- * an equal one keeps the old object: readers compare pointers.
+ * News reach the watchers by tc_xds_entry_reconcile alone. It compares the entry's present state (the value, and an
+ * error of the data or of all servers) with the last notification, so that a second call does nothing. A new watcher of
+ * an old entry gets the present state by tc_xds_entry_tell. A value that decodes to an equal one keeps the old object:
+ * readers compare pointers.
  *
  * The does-not-exist timer runs only while the state is REQUESTED and the subscription is with a connected transport
  * (A57). It counts for the last server of the list that was asked: that server speaks for the entry (A71), and has the
- * whole time, with the features of its own, from when it was asked or became the last one. */
+ * whole time, by its own features, from when it was asked or became the last one. */
 #include "xds/client/cache.h"
 
 #include "xds/client/server_order.h"
@@ -146,7 +147,7 @@ void tc_xds_entry_check_timer(struct tc_xds_entry *e)
     if (on == 0)
         return;
     uint64_t timeout_ms = e->authority->client->opts.resource_timeout_ms;
-    /* A88: 30 s instead of 15 s. */
+    /* A88: twice the time, by default 30 s instead of 15 s. */
     bool twice = e->authority->channels.data[on - 1]->server->resource_timer_is_transient_error;
     tc_timer_start(&e->timer, twice ? 2 * timeout_ms : timeout_ms);
 }
@@ -211,7 +212,8 @@ void tc_xds_entry_free(struct tc_xds_entry *e)
 
 /* --- news --- */
 
-/* The value is another server's now, or refused, or gone. */
+/* The client's value is another server's now, or refused, or gone: first requests that give its version are
+ * outdated. */
 static void entry_outdate_requests(const struct tc_xds_entry *e)
 {
     for (size_t i = 0; i < e->authority->channels.len; i++)
@@ -229,8 +231,8 @@ bool tc_xds_entry_fits(const struct tc_xds_entry *e, size_t bytes, uint64_t *mos
 void tc_xds_entry_accept(struct tc_xds_entry *e, const struct tc_xds_server *source, struct tc_xds_resource *resource,
                          struct tc_slice bytes, struct tc_slice version, struct tc_xds_token *token)
 {
-    /* An equal resource keeps the old one in place, so that no one downstream sees a change. The value's meaning may
-     * depend on the server that sent it. */
+    /* If the new resource equals the old one, the old object stays, so that no reader sees a change. Equal bytes alone
+     * prove this only for one server: another server may give them another meaning (tc_xds_resource_type.equal). */
     bool same_bytes = e->resource && tc_slice_eq(tc_rstr_slice(e->bytes), bytes);
     if (e->resource && ((same_bytes && e->source == source) || entry_type(e)->equal(e->resource, resource))) {
         tc_xds_resource_unref(resource);

@@ -6,37 +6,41 @@
 #include "xds/client/local_internal.h"
 #include "xds/client/name.h"
 
-/* tc_xds_type_index returns the index of a type, or TC_XDS_NO_TYPE if the client never watched the type. */
 #define TC_XDS_NO_TYPE SIZE_MAX
+/* Returns the index of a type, or TC_XDS_NO_TYPE if the client never watched the type. */
 size_t tc_xds_type_index(const struct tc_xds_local_client *c, struct tc_slice type_url);
+/* Returns the index of a type, which it adds if the client never watched the type. */
 size_t tc_xds_type_add(struct tc_xds_local_client *c, const struct tc_xds_resource_type *type);
 
+/* Returns the entry of a canonical name, or NULL. */
 struct tc_xds_entry *tc_xds_entry_find(const struct tc_xds_authority_state *s, size_t type, struct tc_slice name);
 /* Returns the entry that a name in a response of this channel means, or NULL. */
 struct tc_xds_entry *tc_xds_channel_entry(struct tc_xds_channel *ch, size_t type, const struct tc_xds_name *name);
-/* Adds an entry, REQUESTED, to the authority's table. */
+/* Adds an entry, REQUESTED, to the authority's table. `name` is canonical; the entry takes a reference. */
 struct tc_xds_entry *tc_xds_entry_new(struct tc_xds_authority_state *s, size_t type, struct tc_rstr *name);
 /* Removes the entry from the table and frees it. Must not have watches. */
 void tc_xds_entry_free(struct tc_xds_entry *e);
-/* Returns false, and the cap in *most, if accepting `bytes` would exceed held_bytes. */
+/* Returns false if accepting a value of `bytes` would exceed held_bytes. Stores the cap in *most. */
 bool tc_xds_entry_fits(const struct tc_xds_entry *e, size_t bytes, uint64_t *most);
-/* A valid resource came from the server; takes the reference. */
+/* A valid resource came from the server; takes over its reference. `bytes` is its message. */
 void tc_xds_entry_accept(struct tc_xds_entry *e, const struct tc_xds_server *source, struct tc_xds_resource *resource,
                          struct tc_slice bytes, struct tc_slice version, struct tc_xds_token *token);
-/* The server sent an error, or nothing in time; takes the status. `drop`: the resource in use goes (A88). */
+/* The server sent an invalid resource, an error, or nothing in time; takes over the status. `drop`: the resource in use
+ * goes (A88). */
 void tc_xds_entry_fail(struct tc_xds_entry *e, enum tc_xds_state state, struct tc_status error, struct tc_slice version,
                        bool drop, struct tc_xds_token *token);
-/* Reads whether the states of entries are logged, for the calls that follow. */
+/* Stores whether the states of entries are logged, for the calls of accept and fail that follow. */
 void tc_xds_entries_check_log(struct tc_xds_local_client *c);
 /* Starts or stops the does-not-exist timer as the entry's state says. */
 void tc_xds_entry_check_timer(struct tc_xds_entry *e);
 /* Returns the error that holds now, beside or instead of a value; borrowed. OK: none. */
 const struct tc_status *tc_xds_entry_error(const struct tc_xds_entry *e);
-/* Notifies one watcher: of the resource if it is new to the watcher, and of an error if there is one, or if only the
- * error changed. */
+/* Notifies one watcher of the entry's state. new_resource: the watcher does not have the value yet; it gets the value,
+ * and then an error that holds beside it. Otherwise only the error has changed; it gets the error, or OK if that is
+ * over. */
 void tc_xds_entry_tell(const struct tc_xds_entry *e, struct tc_xds_watcher *w, bool new_resource,
                        struct tc_xds_token *token);
-/* Notifies the watchers of news; idempotent. */
+/* Notifies all watchers of what has changed since their last notification. */
 void tc_xds_entry_reconcile(struct tc_xds_entry *e, struct tc_xds_token *token);
 
 #endif

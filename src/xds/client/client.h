@@ -1,8 +1,9 @@
 /* The xDS client: watches resources by type and name over ADS, keeps the resources, and notifies watchers.
  *
- * Watcher callbacks come by the loop's serial queue, never from inside a call. Each carries a token of the response's
- * flow control: the next response is read only when all tokens of the last were released (tc_xds_token_unref). Counted.
- * Loop thread only. */
+ * Watcher callbacks come by the loop's serial queue, never from inside a call. A callback that a response caused
+ * carries the response's flow-control token, borrowed; other callbacks have NULL. The next response is read when nobody
+ * holds the token any longer: a watcher that is not done when its callback returns takes a reference
+ * (tc_xds_token_ref). Clients are counted. Loop thread only. */
 #ifndef TC_XDS_CLIENT_CLIENT_H
 #define TC_XDS_CLIENT_CLIENT_H
 
@@ -16,18 +17,18 @@ struct tc_xds_client;
 struct tc_xds_watcher;
 
 struct tc_xds_watcher_ops {
-    /* A new value (borrowed: take a reference), or an error when there is no value to use (A88's OnResourceChanged).
-     * resource is NULL exactly when error is not. */
+    /* A new value, or an error when there is no value to use (A88's OnResourceChanged). Both are borrowed, and exactly
+     * one of them is NULL. */
     void (*on_changed)(struct tc_xds_watcher *w, struct tc_xds_resource *resource, const struct tc_status *error,
                        struct tc_xds_token *token);
-    /* An error beside a value that stays in use, or an OK status when it is over (A88's OnAmbientError). */
+    /* An error beside a value that stays in use, or an OK status when that error is over (A88's OnAmbientError). */
     void (*on_ambient_error)(struct tc_xds_watcher *w, const struct tc_status *error, struct tc_xds_token *token);
 };
 
 /* A watch, embedded in the object that gets the values. */
 struct tc_xds_watcher {
     const struct tc_xds_watcher_ops *ops;
-    /* The clients' own. */
+    /* The members below belong to the clients. */
     struct tc_link link;
     struct tc_link forwarded; /* of a forwarding client */
     void *internal;           /* NULL: the watcher does not watch */
@@ -40,31 +41,38 @@ struct tc_xds_client_opts {
     struct tc_slice target;
     uint64_t resource_timeout_ms; /* does-not-exist timer, 15000 */
     struct tc_backoff_opts backoff;
-    const void *registries; /* for decode contexts; with decode_thread_bytes for other threads too, at any time */
+    /* For decode contexts. With decode_thread_bytes, another thread may read them even after the client's end. */
+    const void *registries;
     size_t max_resources_per_response; /* 65536 */
-    size_t decode_thread_bytes; /* responses of this size and slow ones are decoded on another thread; 0, the default:
-                                   none */
+    /* Responses with this many bytes to decode, or with a resource that is slow to decode, are decoded on another
+     * thread. 0, the default: none. */
+    size_t decode_thread_bytes;
 };
 
 struct tc_xds_client *tc_xds_client_ref(struct tc_xds_client *c);
 /* The last reference ends the client: its streams end, and no callback follows. */
 void tc_xds_client_unref(struct tc_xds_client *c);
 
-/* Begins to watch. A cached value comes first, then an ambient error if there is one. Texts of errors do not name the
- * resource, and their codes are UNAVAILABLE, or NOT_FOUND when it does not exist: neither is for RPCs as it is. The
- * watcher must stay until it is unwatched or the client's last reference goes. A name with an authority that the
- * bootstrap does not have gives an error through on_changed. */
+/* Begins to watch. A cached value comes first, then an ambient error if there is one. A name that is malformed, or
+ * whose authority is not in the bootstrap, gives an error that says so through on_changed. The watcher must stay until
+ * it is unwatched or the client's last reference goes.
+ *
+ * The code of an error is UNAVAILABLE, or NOT_FOUND if the resource does not exist. The text does not name the
+ * resource, unless the name is malformed. An RPC's status needs more: the watcher adds the name and sets the code. */
 void tc_xds_client_watch(struct tc_xds_client *c, const struct tc_xds_resource_type *type, struct tc_slice name,
                          struct tc_xds_watcher *watcher);
-/* Ends the watch: no callback follows. When the last watcher of a resource leaves, subscription and cached value go at
- * the end of the present callbacks: a watcher that begins before then still finds them. */
+/* Ends the watch: no callback follows. Does nothing for a watcher that does not watch. When the last watcher of a
+ * resource leaves, a task behind those that are queued now drops subscription and cached value: a watcher that begins
+ * before then still finds both. */
 void tc_xds_client_unwatch(struct tc_xds_client *c, struct tc_xds_watcher *watcher);
 void tc_xds_client_reset_backoff(struct tc_xds_client *c);
-/* Returns the loads to report of a cluster's RPCs (A27: lrs_server self) to the server of the bootstrap with this key:
- * a reference and a user, see xds/load/load_store.h. Reports go as long as there is a user; both may be given back
- * after the client's end. NULL: there is no such server. */
+/* Returns where the loads of a cluster's RPCs are counted for the server of the bootstrap with this key (A27:
+ * lrs_server self): one more reference and one more user (xds/load/load_store.h). Reports are sent while there is a
+ * user. User and reference may be given back after the client's end. `service` may be NULL. NULL: there is no such
+ * server. */
 struct tc_load_cluster *tc_xds_client_load(struct tc_xds_client *c, const struct tc_rstr *server_key,
                                            struct tc_rstr *cluster, struct tc_rstr *service);
+/* Returns the client's bootstrap, borrowed. */
 const struct tc_xds_bootstrap *tc_xds_client_bootstrap(const struct tc_xds_client *c);
 
 enum tc_xds_state { /* as CSDS's ClientResourceStatus counts (A40, A88) */
@@ -81,16 +89,17 @@ struct tc_xds_dump_entry {
     const struct tc_xds_resource_type *type;
     struct tc_slice name;
     enum tc_xds_state state;
-    struct tc_slice version;       /* of the value in use */
-    int64_t updated_ns;            /* realtime; 0: never */
-    const struct tc_rstr *bytes;   /* the resource message as received; NULL: none */
-    const struct tc_status *error; /* NULL: none */
-    struct tc_slice failed_version;
-    int64_t failed_ns;
+    struct tc_slice version;        /* of the value in use */
+    int64_t updated_ns;             /* realtime; 0: never */
+    const struct tc_rstr *bytes;    /* the resource message as received; NULL: none */
+    const struct tc_status *error;  /* NULL: none */
+    struct tc_slice failed_version; /* that `error` is about; may be empty */
+    int64_t failed_ns;              /* realtime of `error`; 0: none */
 };
 
 typedef void (*tc_xds_dump_fn)(void *arg, const struct tc_xds_dump_entry *entry);
-/* Calls fn for each entry that the client holds itself. */
+/* Calls fn for each entry of the client's own cache. A remote client has none, and a forwarding client shows those of
+ * the target's own client (client_internal.h). */
 void tc_xds_client_dump(const struct tc_xds_client *c, tc_xds_dump_fn fn, void *arg);
 
 #endif

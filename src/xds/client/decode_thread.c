@@ -6,8 +6,10 @@
  *
  * The job holds the message, whose bytes all slices point into, and a reference of the token: nothing further is read
  * meanwhile. Two things may happen in between. The channel goes: job->channel becomes NULL and the result is dropped.
- * The stream ends: its status is kept in the job and takes effect after the response. Small responses, and types that
- * are never slow, are decoded on the loop at once. */
+ * The stream ends: its status is kept in the job and takes effect after the response.
+ *
+ * A response is decoded on the loop at once if its type needs the loop's thread (any_thread), or if it has few bytes to
+ * decode (decode_thread_bytes) and no resource that is slow to decode. */
 #include "xds/client/decode_thread.h"
 
 #include "base/clock.h"
@@ -32,10 +34,10 @@ struct tc_xds_decode_job {
     struct tc_xds_decode_context ctx;
     size_t regex_bytes;
     TC_VEC(struct tc_xds_decode_result) items;
-    size_t next, bytes;
-    uint64_t took_ns; /* CPU time */
-    bool slow;        /* a resource may take long to decode */
-    bool ended;       /* the stream ended meanwhile, with `status` */
+    size_t next, bytes; /* place of the result asked for last; bytes of all items */
+    uint64_t took_ns;   /* CPU time of decoding */
+    bool slow;          /* a resource may take long to decode */
+    bool ended;         /* the stream ended meanwhile, with `status` */
     bool local;
     struct tc_status status;
 };
@@ -106,7 +108,7 @@ static void on_decoded(struct tc_mail *mail)
     ch->ads.refused = false;
     ch->client->events->on_reachable(ch, token);
     job->variant->apply(&ctx, job->m);
-    /* `apply` may have ended the channel, which has then abandoned the job. */
+    /* NULL: the channel ended meanwhile, and has abandoned the job. */
     ch = job->channel;
     job->channel = NULL;
     if (ch) {

@@ -7,21 +7,22 @@
 
 /* The outcome of decoding one resource. */
 struct tc_xds_decode_result {
-    size_t index; /* in the response */
-    struct tc_slice bytes;
+    size_t index;                     /* in the response */
+    struct tc_slice bytes;            /* of the response's message */
     struct tc_xds_resource *resource; /* NULL: none */
     struct tc_rstr *own_name;
     struct tc_rstr *errors; /* their text; NULL: no errors */
 };
 
-/* Returns true if the response, unpacked into `arena` as `m`, will be decoded by the background thread and applied
- * later: then takes over all but ch and variant, and a reference of `token`. The channel gives up the response by
- * tc_xds_pending_response.abandon. */
+/* Returns true if the background thread will decode the response, unpacked into `arena` as `m`, and the loop will apply
+ * it later. Then takes over the contents of `arena`, which it leaves empty, and takes a reference each of `message` and
+ * `token`. The channel gives up the response by tc_xds_pending_response.abandon. Returns false, with nothing taken, if
+ * the caller is to apply the response at once. */
 bool tc_xds_decode_thread_begin(struct tc_xds_channel *ch, const struct tc_xds_response_variant *variant,
                                 struct tc_rstr *message, struct tc_arena *arena, const ProtobufCMessage *m,
                                 struct tc_xds_token *token);
-/* Returns the outcome of resource `index`, which the caller may empty; NULL: it was not decoded. Indexes must grow from
- * call to call. */
+/* Returns the outcome of resource `index`, borrowed from the job; NULL: the resource was not decoded. The caller may
+ * take over its resource and name, and then sets them to NULL. Indexes must grow from call to call. */
 struct tc_xds_decode_result *tc_xds_decode_thread_result(struct tc_xds_decode_job *job, size_t index);
 
 #endif

@@ -1,5 +1,5 @@
-/* A client in front of two others. Watches on the shared client are kept in a list, because the shared client outlives
- * this one; those on the own client end with it. */
+/* A client in front of two others. Watches on the shared client are kept in a list, because the shared client may
+ * outlive this one; watches on the own client end with the own client. */
 #include "xds/client/forwarding_client.h"
 
 #include "base/mem.h"
@@ -10,7 +10,7 @@
 struct forwarding_client {
     struct tc_xds_client base;
     struct tc_xds_client *own, *shared;
-    struct tc_link watches; /* those on `shared`, whose life is not this client's */
+    struct tc_link watches; /* those on `shared`, by tc_xds_watcher.forwarded */
 };
 
 static struct forwarding_client *forwarding_of(struct tc_xds_client *base)
@@ -18,7 +18,7 @@ static struct forwarding_client *forwarding_of(struct tc_xds_client *base)
     return TC_CONTAINER_OF(base, struct forwarding_client, base);
 }
 
-/* Returns whether targets share the resource. A name that nobody can ask for is the target's own matter. */
+/* Returns whether targets share the resource. For a name that nobody can ask for, the own client reports the error. */
 static bool name_is_shared(const struct tc_xds_bootstrap *b, const struct tc_xds_resource_type *type,
                            struct tc_slice text)
 {

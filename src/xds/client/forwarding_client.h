@@ -6,8 +6,8 @@
 
 #include "xds/client/client.h"
 
-/* Takes over the reference of `own` and takes one of `shared`. Both are made with the same bootstrap on the same loop.
- * A dump shows the entries of `own`. */
+/* Returns a client with one reference. Takes over the reference of `own` and takes one of `shared`. Both are made with
+ * the same bootstrap on the same loop. A dump shows the entries of `own`. */
 struct tc_xds_client *tc_xds_forwarding_client_new(struct tc_xds_client *own, struct tc_xds_client *shared);
 
 #endif

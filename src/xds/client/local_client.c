@@ -5,10 +5,10 @@
  *   entry            a watched resource (cache.c)
  *   xds_channel      the connection to one server, shared by the authorities that name the server: ADS, LRS
  *
- * This file starts and ends watches, and wires the parts: tc_xds_channel_events is the table of functions that hear of
- * a channel's events. A watch makes the authority and the entry if they do not exist. The last unwatch does not drop
- * the entry at once: `settle` does, when the callbacks of this turn are through, so that a watch which takes over finds
- * the value.
+ * This file starts and ends watches, and wires the parts: struct tc_xds_channel_events has the functions to which a
+ * channel reports. A watch makes the authority and the entry if they do not exist. The last unwatch does not drop the
+ * entry at once: the task `settle` does, behind the tasks that are queued by then, so that a watch which takes over
+ * finds the value.
  *
  * Read next: cache.c, authority.c, ads.c, response.c. Loop thread only. */
 #include "xds/client/local_client.h"
@@ -138,7 +138,7 @@ static void local_unwatch(struct tc_xds_client *base, struct tc_xds_watcher *wat
 {
     const struct tc_xds_entry *e = tc_xds_watch_entry(watcher);
     tc_xds_watch_stop(watcher);
-    /* Not at once: a watch that takes over within the same turn finds the value still there. */
+    /* Not at once: a watch that takes over before `settle` runs finds the value still there. */
     if (e && tc_list_empty(&e->watches))
         tc_loop_defer(base->loop, &local_of(base)->settle);
 }
@@ -200,7 +200,7 @@ static void local_free(struct tc_xds_client *base)
     tc_task_cancel(&c->settle);
     tc_xds_watch_stop_all(&c->orphans);
     client_settle(c, true);
-    while (!tc_list_empty(&c->channels)) /* channels that loads are still reported on */
+    while (!tc_list_empty(&c->channels)) /* channels that stay for their load reports */
         tc_xds_channel_stop_lrs(TC_CONTAINER_OF(c->channels.next, struct tc_xds_channel, link));
     tc_vec_fini(&c->types);
     tc_rstr_unref(c->target);

@@ -6,9 +6,11 @@
 #include "xds/client/client.h"
 #include "xds/client/transport.h"
 
+/* Stores the defaults. */
 void tc_xds_client_opts_init(struct tc_xds_client_opts *opts);
 
-/* Returns a client with one reference. The factory must outlive the client. NULL opts: defaults. */
+/* Returns a client with one reference. Takes a reference of the bootstrap, and a copy of the options; NULL: the
+ * defaults. The factory must outlive the client. */
 struct tc_xds_client *tc_xds_local_client_new(struct tc_loop *loop, struct tc_xds_bootstrap *bootstrap,
                                               struct tc_xds_transport_factory *factory,
                                               const struct tc_xds_client_opts *opts);

@@ -23,10 +23,11 @@ struct tc_xds_local_client {
     struct tc_link authorities;
     struct tc_link channels; /* one for each server in use, whichever authorities name it (A47) */
     struct tc_link orphans;  /* watchers of names that nobody can ask for; each got an error */
-    struct tc_task settle;   /* drops resources without watchers, when the present callbacks are through */
+    struct tc_task settle;   /* drops resources without watchers */
     uint64_t held_bytes;     /* of the resources in use, as received */
     uint64_t responses;      /* number of the last response, for tc_xds_entry.seen_in */
-    bool logs_states; /* the states of resources are logged; asked once a response, which may have 65536 of them */
+    /* The states of resources are logged (tc_xds_entries_check_log). Read once a response, which may have 65536. */
+    bool logs_states;
 };
 
 /* An authority in use. */
@@ -36,8 +37,8 @@ struct tc_xds_authority_state {
     const struct tc_xds_authority *config; /* the bootstrap's; NULL: the top level, for names without one */
     const struct tc_xds_server *servers;   /* in order of preference */
     size_t n_servers;
-    TC_VEC(struct tc_xds_channel *) channels; /* to the first of the servers; later ones are fallbacks (A71) */
-    TC_VEC(struct tc_xds_entry *) entries;    /* a hash table for each type */
+    TC_VEC(struct tc_xds_channel *) channels; /* channels[i]: to servers[i]; all but the first are fallbacks (A71) */
+    TC_VEC(struct tc_xds_entry *) entries;    /* entries[type]: a hash table by name */
 };
 
 /* A resource that is watched. */
@@ -54,23 +55,23 @@ struct tc_xds_entry {
     struct tc_rstr *version;
     const struct tc_xds_server *source; /* the server that sent the value in use; the bootstrap's */
     int64_t updated_ns;
-    struct tc_status error; /* of the data (A88); OK: none */
-    bool absent;            /* `error` says that the resource does not exist */
-    struct tc_rstr *failed_version;
-    int64_t failed_ns;
+    struct tc_status error;         /* instead of a newer value: a data error or a timeout (A88); OK: none */
+    bool absent;                    /* `error` says that the resource does not exist */
+    struct tc_rstr *failed_version; /* that `error` is about; NULL: no error */
+    int64_t failed_ns;              /* realtime of `error`; 0: none */
 
     /* The last notification of the watchers (tc_xds_entry_reconcile); references. */
     struct tc_xds_resource *told_resource;
     struct tc_status told_error;
 
     /* A bit for each of the authority's channels. sending_on: the subscription is in the request that is being sent.
-     * sent_on: it was handed to a connected transport (A57). */
+     * sent_on: a request with the subscription was handed to a connected transport (A57). */
     uint32_t sending_on, sent_on;
     /* Bits of channels whose server may count the name as subscribed since before this entry was made. State of the
      * world: the next request leaves the name out and the one after it asks again, or the server would see no change
      * and send nothing. Incremental: not needed. */
     uint32_t held_back;
-    unsigned timed_on;     /* the channel that the timer counts for, from 1; 0: the timer does not run */
+    unsigned timed_on;     /* index of the channel that the timer counts for, plus 1; 0: the timer does not run */
     struct tc_timer timer; /* the does-not-exist timer (A57) */
     uint64_t seen_in;      /* number of the last response that named the resource */
 };

@@ -5,10 +5,11 @@
  * (tc_load_store_gather), take a report out of the store, send it, and settle it when it was handed over to the
  * transport.
  *
- * When the last user goes, a last report follows, then the stream is half-closed and the server ends it (`ended`,
- * LINGER_MS): a reset could discard a report that the server has not read yet. A stream that breaks puts its report
- * back into the store. on_settle_task is idempotent and decides the next step; it runs last in a turn, since the
- * channel, and this object with it, may go. */
+ * When the last user goes, the counts that are left make a last report. Then the stream is half-closed and the server
+ * ends it (`ended`, LINGER_MS): a reset could discard a report that the server has not read yet. A stream that breaks
+ * puts its report back into the store. on_settle_task is idempotent and decides the next step. It runs by the loop's
+ * queue or by the timer `retry`, never from inside a function of the store or the stream, because the channel, and this
+ * object with it, may go. */
 #include "xds/client/lrs.h"
 
 #include "proto/unpack.h"
@@ -18,7 +19,7 @@
 #include "pb/envoy/service/load_stats/v3/lrs.pb-c.h"
 
 #define METHOD "/envoy.service.load_stats.v3.LoadReportingService/StreamLoadStats"
-/* Without it a server would not say send_all_clusters (A27). */
+/* A server says send_all_clusters only to clients with this feature (A27). */
 #define CLIENT_FEATURE "envoy.lrs.supports_send_all_clusters"
 enum {
     MIN_INTERVAL_MS = 100,
@@ -39,18 +40,18 @@ struct tc_xds_lrs {
     struct tc_xds_channel *ch;
     void (*on_idle)(struct tc_xds_channel *ch);
     struct tc_load_store *store;
-    struct tc_xds_stream *stream; /* NULL: none is open */
-    bool sending;                 /* a message is on its way to the transport */
-    bool reporting;               /* that message is a report */
-    bool due;                     /* a report follows this message */
-    bool answered;                /* the members below are known */
-    bool last;                    /* the report under way is the last */
-    bool ended;                   /* this side of the stream is closed; the server's status is awaited */
-    bool all;
+    struct tc_xds_stream *stream;  /* NULL: none is open */
+    bool sending;                  /* a message is on its way to the transport */
+    bool reporting;                /* that message is a report */
+    bool due;                      /* a report follows this message */
+    bool answered;                 /* the server has said what it wants: the members from `all` to interval_ms */
+    bool last;                     /* the message on its way, or the report that is due, is the last */
+    bool ended;                    /* this side of the stream is closed; the server's status is awaited */
+    bool all;                      /* all clusters are asked for */
     bool endpoints;                /* endpoints are asked for, too */
-    struct tc_load_name *clusters; /* that are asked for */
+    struct tc_load_name *clusters; /* that are asked for, unless `all` */
     uint64_t interval_ms;
-    uint64_t opened_ms;
+    uint64_t opened_ms; /* when the stream was opened */
     struct tc_backoff backoff;
     bool gathering; /* other loops are asked for their counts, for the report that is due */
     struct tc_timer retry, report, linger, gather;
@@ -300,8 +301,8 @@ static void lrs_open_stream(struct tc_xds_lrs *l)
 
 /* --- opening and closing on demand --- */
 
-/* Sends a last report, if the server wants reports. Then the stream is half-closed and ends with the server's status: a
- * reset could discard a report that the server has not read yet. */
+/* Takes the next step of ending the stream: a last report if there are counts that the server wants, then half-closing.
+ * Each message's on_sent leads back here. */
 static void lrs_end_stream(struct tc_xds_lrs *l)
 {
     struct tc_load_filter filter = lrs_filter(l);
@@ -341,7 +342,7 @@ static void on_linger_timer(struct tc_timer *timer)
     tc_loop_defer(lrs_loop(l), &l->settle);
 }
 
-/* Idempotent. Runs last in a turn, since it may free the channel, and this object with it. */
+/* Idempotent. May free the channel, and this object with it. */
 static void on_settle_task(struct tc_task *task)
 {
     struct tc_xds_lrs *l = TC_CONTAINER_OF(task, struct tc_xds_lrs, settle);

@@ -9,12 +9,13 @@
 struct tc_xds_channel;
 struct tc_xds_lrs;
 
-/* on_idle: nothing is left to report. The callback may free its argument, and the stream with it. */
+/* on_idle is called when nothing is left to report. It may free the channel, and this object with it. */
 struct tc_xds_lrs *tc_xds_lrs_new(struct tc_xds_channel *ch, void (*on_idle)(struct tc_xds_channel *ch));
 /* Cancels the stream and frees the object. Load clusters that others hold stay, and are no longer reported. */
 void tc_xds_lrs_free(struct tc_xds_lrs *l);
+/* Returns the store that the loads are counted in, borrowed. */
 struct tc_load_store *tc_xds_lrs_store(struct tc_xds_lrs *l);
-/* Returns whether there is anything to report, or a last report under way. */
+/* Returns whether loads are to be reported, or the stream of the last report is still open. */
 bool tc_xds_lrs_active(const struct tc_xds_lrs *l);
 void tc_xds_lrs_reset_backoff(struct tc_xds_lrs *l);
 

@@ -63,6 +63,7 @@ static bool append_query(struct tc_buf *out, struct tc_slice query)
     return ok;
 }
 
+/* Cuts *s before the first `c`. Returns what stood behind it; empty if there is none. */
 static struct tc_slice slice_cut_before(struct tc_slice *s, char c)
 {
     const char *at = s->len ? memchr(s->data, c, s->len) : NULL;
@@ -74,7 +75,8 @@ static struct tc_slice slice_cut_before(struct tc_slice *s, char c)
     return rest;
 }
 
-/* `rest` is the text after the scheme. Returns NULL, or the reason why the name is invalid. */
+/* Appends authority and canonical text of a name; `rest` is the text after the scheme. Returns NULL, or the reason why
+ * the name is invalid. */
 static const char *parse_federated(const struct tc_xds_resource_type *type, struct tc_slice rest,
                                    struct tc_buf *authority, struct tc_buf *text)
 {

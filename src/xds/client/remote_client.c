@@ -18,7 +18,7 @@
 #include "xds/client/remote_load.h"
 #include "xds/client/watcher.h"
 
-/* The origin's end of a remote client; touched on the origin's loop alone. */
+/* The origin's end of a remote client. After it was made, only the origin's loop touches it. */
 struct remote_origin {
     struct tc_xds_remote_opts opts;
     struct tc_xds_client *client;
@@ -41,8 +41,7 @@ static struct remote_client *remote_of(struct tc_xds_client *base)
 
 /* --- watches --- */
 
-/* The pending notification of a watcher: the newest value, or the reason why there is none, and the ambient error. A
- * newer notification replaces an undelivered one, so a loop that nobody turns holds one for each watch. */
+/* The content of the next `told`. changed: the value, or if that is NULL `error`. ambient: ambient_error as well. */
 struct remote_news {
     bool changed, ambient;
     struct tc_xds_resource *resource;
@@ -147,7 +146,6 @@ static void stop_dropped(struct tc_mail *mail)
     tc_mailbox_send(w->here, &w->gone);
 }
 
-/* Frees the watch: `gone` is the last mail of the origin about the watch. */
 static void watch_gone(struct tc_mail *mail)
 {
     struct remote_watch *w = TC_CONTAINER_OF(mail, struct remote_watch, gone);

@@ -1,5 +1,5 @@
 /* Load reports of a remote client: counted in a store of its own, on its own loop, without a lock, and carried to the
- * origin's store when that is about to report.
+ * origin's store when the origin is about to report.
  *
  *   load_share   the loads for one server; lives on both loops and ends with the mail `gone`
  *   load_use     mail: a cluster got its first user, or lost its last
@@ -30,13 +30,13 @@ struct load_share {
     struct tc_link link;
     struct tc_loop *loop;
     struct tc_load_store *store; /* NULL: the remote client ended */
-    struct tc_link unused;       /* of use: to be reported after the counts */
+    struct tc_link unused;       /* of struct load_use: ends of uses, to be sent after the counts */
     struct tc_task flush;
     bool answering; /* the next counts answer the origin's question */
     /* The origin's loop. */
     TC_VEC(struct load_used) used;
     struct tc_load_source source;
-    bool asked; /* until the answer, `ask` and by_endpoint belong to the other loop */
+    bool asked; /* `ask` is on its way; until the answer, `ask` and by_endpoint belong to the other loop */
     bool by_endpoint;
     /* For both loops; constant. */
     struct tc_rstr *server_key;
@@ -94,7 +94,7 @@ static void counts_dropped(struct tc_mail *mail)
     counts_free(TC_CONTAINER_OF(mail, struct load_counts, mail));
 }
 
-/* Sends the counts since the last time. `last`: RPCs in progress will not be counted here when they end. */
+/* Sends the counts since the last time. `last`: the report names the RPCs in progress, whose end nobody will count. */
 static void share_send_counts(struct load_share *s, bool last)
 {
     load_request m = ENVOY__SERVICE__LOAD_STATS__V3__LOAD_STATS_REQUEST__INIT;
@@ -180,7 +180,7 @@ static void use_dropped(struct tc_mail *mail)
     use_free(TC_CONTAINER_OF(mail, struct load_use, mail));
 }
 
-/* The end of a use goes behind the counts of the turn, which are complete only at its end. */
+/* The end of a use is sent behind the counts of the turn, which are complete only at the end of the turn. */
 static void on_use(void *arg, const struct tc_load_cluster *cluster, bool used)
 {
     struct load_share *s = arg;

@@ -1,5 +1,5 @@
-/* The load reports of a remote client: counted on its own loop, handed to its origin's client. Each function says its
- * thread. */
+/* The load reports of a remote client: counted on its own loop, handed to its origin's client. The functions are for
+ * the thread of the remote client's loop. */
 #ifndef TC_XDS_CLIENT_REMOTE_LOAD_H
 #define TC_XDS_CLIENT_REMOTE_LOAD_H
 
@@ -13,12 +13,13 @@ struct tc_xds_remote_loads {
     struct tc_link shares;               /* one for each server */
 };
 
+/* The boxes are borrowed until tc_xds_remote_loads_end. */
 void tc_xds_remote_loads_init(struct tc_xds_remote_loads *loads, struct tc_loop *loop, struct tc_mailbox *here,
                               struct tc_mailbox *there, struct tc_xds_client *const *origin);
-/* tc_xds_client_load. */
+/* The work of tc_xds_client_load: returns a reference and a user. */
 struct tc_load_cluster *tc_xds_remote_load(struct tc_xds_remote_loads *loads, struct tc_rstr *server_key,
                                            struct tc_rstr *cluster, struct tc_rstr *service);
-/* Counts so far go to the origin; later counts are lost. */
+/* Ends the reports: sends the counts so far to the origin; counts that users add later are lost. */
 void tc_xds_remote_loads_end(struct tc_xds_remote_loads *loads);
 
 #endif

@@ -1,6 +1,6 @@
 /* The interface of a resource type: how to decode a resource, and when two resources are equal. src/xds/resource
  * implements it for each type; the client itself knows no resource's content. Resources are immutable and counted, for
- * any thread; decode runs on the loop's thread, or on any if `any_thread` says so. */
+ * any thread; decode runs on the loop's thread, or on any thread if `any_thread` is set. */
 #ifndef TC_XDS_CLIENT_RESOURCE_TYPE_H
 #define TC_XDS_CLIENT_RESOURCE_TYPE_H
 
@@ -17,13 +17,14 @@ struct tc_xds_resource {
     const struct tc_xds_resource_type *type;
 };
 
-/* The context of a decoder. LB policies, HTTP filters and certificate providers are behind `registries`, which only
- * src/xds/resource and src/xds/domain look into. They do not change. */
+/* The context of a decoder. All but the count of *regex_bytes is constant. */
 struct tc_xds_decode_context {
     const struct tc_xds_bootstrap *bootstrap;
-    const struct tc_xds_server *server;
+    const struct tc_xds_server *server; /* that sent the resource */
+    /* LB policies, HTTP filters and certificate providers: struct tc_xds_registries, which only src/xds/resource and
+     * src/xds/domain look into. NULL: the defaults. */
     const void *registries;
-    size_t *regex_bytes; /* the memory of the response's regexes so far; NULL: each resource is counted by itself */
+    size_t *regex_bytes; /* memory of the response's regexes so far; NULL: each resource is counted by itself */
 };
 
 struct tc_xds_resource_type {
@@ -31,8 +32,9 @@ struct tc_xds_resource_type {
     const char *short_name;              /* "Cluster", for texts */
     bool any_thread;                     /* decode may be called by any thread */
     bool all_resources_required_in_sotw; /* Listener and Cluster: absence from a response means deletion */
-    /* Decodes the bytes of a resource message. *name gets the resource's name whenever it could be read, also on
-     * failure (a new reference). NULL and errors when the resource is invalid. */
+    /* Decodes the bytes of a resource message. Stores the resource's name in *name whenever it can be read, also on
+     * failure: a new reference, else NULL. Returns a resource with one reference; NULL with errors if it is
+     * invalid. */
     struct tc_xds_resource *(*decode)(const struct tc_xds_resource_type *type, const struct tc_xds_decode_context *ctx,
                                       struct tc_slice bytes, struct tc_rstr **name,
                                       struct tc_validation_errors *errors);
@@ -40,10 +42,10 @@ struct tc_xds_resource_type {
      * bytes. A resource in use whose bytes are unchanged need not be decoded again (a state-of-the-world server sends
      * all resources of a type). */
     struct tc_slice (*peek_name)(struct tc_slice bytes);
-    /* Returns whether decoding may take long for the size; NULL: it does not. */
+    /* Returns whether decoding may take long even if the bytes are few; NULL: never. */
     bool (*slow)(struct tc_slice bytes);
     bool (*equal)(const struct tc_xds_resource *a, const struct tc_xds_resource *b);
-    void (*free)(struct tc_xds_resource *r);
+    void (*free)(struct tc_xds_resource *r); /* on any thread, where the last reference goes */
 };
 
 static inline struct tc_xds_resource *tc_xds_resource_ref(struct tc_xds_resource *r)

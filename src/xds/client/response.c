@@ -27,7 +27,7 @@
 
 /* --- one resource --- */
 
-/* Delivers a decoded resource, or its errors, to its entry. Takes the resource. */
+/* Delivers a decoded resource to its entry, or if it is NULL the text of its errors. Takes over the resource. */
 static void response_deliver(struct tc_xds_response_context *ctx, const struct tc_xds_response_resource *r,
                              struct tc_slice name, struct tc_xds_resource *resource, const char *text)
 {
@@ -86,7 +86,8 @@ static bool response_apply_unchanged(struct tc_xds_response_context *ctx, const 
     return true;
 }
 
-/* Returns the resource, which another thread may have decoded already. */
+/* Returns the resource, which another thread may have decoded already, and its name in *own_name: new references. NULL
+ * with errors if it is invalid. */
 static struct tc_xds_resource *response_decode(struct tc_xds_response_context *ctx,
                                                const struct tc_xds_response_resource *r, struct tc_rstr **own_name,
                                                struct tc_validation_errors *f)

@@ -1,11 +1,11 @@
-/* The context of applying a response: its type, its errors, its answer. Knows neither the entries' states nor the
- * decode thread.
+/* The context of applying a response: its type, its errors, its answer. Changes no entry, and does not know the decode
+ * thread.
  *
  * Errors are collected over the whole response (tc_xds_response_add_error), NACK_MAX_BYTES of text at most;
  * tc_xds_response_end answers it, with an ACK, or a NACK that has this text.
  *
- * Responses are unpacked without the bytes of their resources (response_values.h), which stay where they are in the
- * message: a response of 64 MiB is not copied. */
+ * Responses in the usual form are unpacked without the bytes of their resources (response_values.h), which stay where
+ * they are in the message: a response of 64 MiB is not copied. */
 #include "xds/client/response_context.h"
 
 #include <limits.h>

@@ -36,12 +36,14 @@ static inline struct tc_slice tc_xds_text(const char *s)
     return s ? tc_slice_str(s) : tc_slice_of(NULL, 0);
 }
 
-/* Returns false if the type was not asked for: the response is ignored. */
+/* Begins to apply a response: sets the type, and the number of the response (tc_xds_local_client.responses). Returns
+ * false if the type was not asked for: the response is ignored. */
 bool tc_xds_response_begin(struct tc_xds_response_context *ctx, struct tc_slice type_url);
-/* Queues the ACK or NACK of the response. */
+/* Ends applying a response: queues its ACK or NACK, and frees the errors. */
 void tc_xds_response_end(struct tc_xds_response_context *ctx, struct tc_slice version, struct tc_slice nonce);
 
-/* Stores name and content of a Resource message. Returns false, with an error, if it has no content. */
+/* Stores name and content of a Resource message, borrowed from it. Returns false, with an error, if it has no
+ * content. */
 bool tc_xds_response_open_wrapper(struct tc_xds_response_context *ctx,
                                   const Envoy__Service__Discovery__V3__Resource *wrapper,
                                   struct tc_xds_response_resource *out);
@@ -54,13 +56,14 @@ struct tc_xds_entry *tc_xds_response_entry(const struct tc_xds_response_context 
  * NULL. */
 struct tc_xds_entry *tc_xds_response_unchanged(struct tc_xds_response_context *ctx,
                                                const struct tc_xds_response_resource *resource);
+
 /* The operations in which a DiscoveryResponse, a DeltaDiscoveryResponse and a Resource wrapper differ. The wrapper uses
  * the first five members only. */
 struct tc_xds_response_variant {
     const ProtobufCMessageDescriptor *type;
-    unsigned levels; /* for tc_xds_values_lift */
-    size_t most;     /* Anys; 0: any number */
-    size_t (*count)(const ProtobufCMessage *message);
+    unsigned levels;                                  /* for tc_xds_values_lift */
+    size_t most;                                      /* how many Anys the message may have; 0: any number */
+    size_t (*count)(const ProtobufCMessage *message); /* of the Anys */
     /* The Any of resource i. */
     Google__Protobuf__Any *(*any)(const ProtobufCMessage *message, size_t i);
     struct tc_slice (*type_url)(const ProtobufCMessage *message);
@@ -70,9 +73,10 @@ struct tc_xds_response_variant {
     void (*apply)(struct tc_xds_response_context *ctx, const ProtobufCMessage *message);
 };
 
-/* Returns the memory that unpacking a message of `bytes` may take. */
+/* Returns the memory that unpacking a message of this size may take: decode_bytes at most. */
 size_t tc_xds_decode_budget(const struct tc_xds_local_client *c, size_t bytes);
-/* Unpacks a response or a wrapper. The resources' bytes are not copied: they point into `message`. */
+/* Unpacks a response or a wrapper into `arena`. The resources' bytes are not copied but point into `message`, unless
+ * the message has an unusual form (tc_xds_values_lift). Returns 0, or a negative error with errors in *f. */
 int tc_xds_response_unpack(const struct tc_xds_response_variant *variant, struct tc_slice message,
                            const struct tc_scan_options *options, struct tc_arena *arena, ProtobufCMessage **out,
                            struct tc_validation_errors *f);

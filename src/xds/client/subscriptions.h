@@ -5,20 +5,24 @@
 
 #include "xds/client/channel_internal.h"
 
+/* Returns the state of a type on the channel, made if it does not exist; valid until the next type is added. */
 struct tc_xds_ads_type *tc_xds_ads_type(struct tc_xds_channel *ch, size_t type);
-/* Queues a request of this type; requests of one loop turn become one. */
+/* Queues a request of this type; requests of one loop turn become one. Does nothing without a stream: the next stream
+ * asks for everything. */
 void tc_xds_ads_request(struct tc_xds_channel *ch, size_t type);
-/* The client's value of an entry is another server's now, or refused, or gone: a first request that gives versions and
- * still waits for its connection is made again. */
+/* The client's value of an entry is another server's now, or refused, or gone: replaces the stream if its first
+ * requests give versions and still wait for a connection. */
 void tc_xds_ads_outdate(struct tc_xds_channel *ch);
-/* Calls fn for each entry of the type whose authority uses this channel. */
+/* Calls fn for each entry of the type whose authority uses this channel. `bit` is the channel's in the entry's
+ * masks. */
 void tc_xds_ads_each_entry(struct tc_xds_channel *ch, size_t type,
                            void (*fn)(struct tc_xds_entry *e, uint32_t bit, void *arg), void *arg);
-/* An entry that was asked for is gone from the cache. */
+/* Stores the name of an entry that was asked for and is gone from the cache; takes a reference. */
 void tc_xds_ads_drop(struct tc_xds_channel *ch, size_t type, struct tc_rstr *name);
-/* Returns whether the name was dropped, or may have been, and the server does not know it yet. */
+/* Returns whether the server may count the name as subscribed although its entry is gone: the name was dropped, or the
+ * last response had names that are not subscribed to (sent_dropped). */
 bool tc_xds_ads_dropped(const struct tc_xds_channel *ch, size_t type, const struct tc_rstr *name);
-/* The server has been sent the dropped names: forgets them. */
+/* Forgets the dropped names, after a request without them was made or the stream ended. */
 void tc_xds_ads_forget_dropped(struct tc_xds_ads_type *t);
 
 #endif

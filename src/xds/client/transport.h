@@ -16,17 +16,17 @@ struct tc_xds_stream_events {
     /* The message given to `send` was handed to a connected transport; the next may be sent (A57: the does-not-exist
      * timers start here). */
     void (*on_sent)(void *arg);
-    /* The stream is over; the last callback, after which the transport frees the stream (no cancel after it). `local`:
-     * the status is not the server's (a message was too large, the connection was lost). */
+    /* The stream is over; the last callback. The stream must not be used from here on: the transport frees it, or has
+     * freed it. `local`: the status is not the server's (a message was too large, the connection was lost). */
     void (*on_status)(void *arg, const struct tc_status *status, bool local);
 };
 
 struct tc_xds_stream_ops {
-    /* Sends one message (copied), one at a time until on_sent. */
+    /* Sends one message, which is copied. The next may be sent after on_sent. */
     void (*send)(struct tc_xds_stream *s, struct tc_slice message);
     /* Wants one more message. */
     void (*read)(struct tc_xds_stream *s);
-    /* Half-closes the stream: the server then ends it. Not while a message is on its way. */
+    /* Half-closes the stream, which the server then ends. Must not be called while a message is on its way. */
     void (*end)(struct tc_xds_stream *s);
     /* Ends the stream without on_status and frees it; no callback follows. */
     void (*cancel)(struct tc_xds_stream *s);
@@ -38,8 +38,8 @@ struct tc_xds_stream {
 
 struct tc_xds_transport_ops {
     /* Opens a stream of the method
-     * ("/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources"); waits for a connection.
-     * Callbacks come by the loop, never from inside. */
+     * ("/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources"), which waits for a
+     * connection. Never NULL. Callbacks come by the loop, never from inside open, send or read. */
     struct tc_xds_stream *(*open)(struct tc_xds_transport *t, const char *method,
                                   const struct tc_xds_stream_events *events, void *arg);
     void (*reset_backoff)(struct tc_xds_transport *t);
@@ -51,12 +51,13 @@ struct tc_xds_transport {
     const struct tc_xds_transport_ops *ops;
 };
 
-/* Connectivity of the server's channel: reported while it fails (A57), never with OK. */
+/* The server's channel cannot connect, for this reason, borrowed (A57). Called by the loop for each failure; there is
+ * no call for success. */
 typedef void (*tc_xds_connectivity_fn)(void *arg, const struct tc_status *failure);
 
 struct tc_xds_transport_factory {
-    /* A transport to the server (the bootstrap's, which outlives it); never NULL: a server that cannot be used reports
-     * it through `fn`. */
+    /* Returns a transport to the server, which is of a bootstrap that outlives the transport. Never NULL: if the server
+     * cannot be used at all, `fn` says so, later. */
     struct tc_xds_transport *(*create)(struct tc_xds_transport_factory *f, const struct tc_xds_server *server,
                                        tc_xds_connectivity_fn fn, void *arg);
 };

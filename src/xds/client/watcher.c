@@ -16,7 +16,7 @@ struct watch_event {
     struct tc_xds_token *token;
 };
 
-/* The client's side of a watcher. */
+/* The client's side of a watcher: what tc_xds_watcher.internal points at. */
 struct watch_queue {
     struct tc_xds_client *client;
     struct tc_xds_watcher *watcher;
@@ -117,8 +117,9 @@ static void watch_queue_event(struct tc_xds_watcher *w, bool ambient, struct tc_
 void tc_xds_watch_changed(struct tc_xds_watcher *w, struct tc_xds_resource *resource, const struct tc_status *error,
                           struct tc_xds_token *token)
 {
-    /* on_changed ends an ambient error by itself. If no earlier event is queued, all watchers get the values of one
-     * response before any task that they defer runs: so a task that depends on several values sees all or none. */
+    /* on_changed ends an ambient error by itself, so the queued events say nothing that still holds. And a value that
+     * is first in its queue is delivered by the task's first run: all watchers get the values of one response before
+     * any task that they defer runs, and a task that depends on several values sees all or none. */
     watch_drop_events(w->internal);
     watch_queue_event(w, false, resource, error, token);
 }

@@ -6,20 +6,22 @@
 
 struct tc_xds_entry;
 
-/* Begins to deliver. `holder` is the client whose loop delivers and that tc_xds_watch_client returns; `entry` is its
- * cache entry or NULL. The watcher goes into `list` by its link. */
+/* Begins to deliver. `holder` is the client whose loop delivers, borrowed; `entry` is its cache entry, or NULL for an
+ * invalid name and for remote clients. The watcher goes into `list` by its link. The functions below are for watchers
+ * between start and stop. */
 void tc_xds_watch_start(struct tc_xds_watcher *w, struct tc_xds_client *holder, struct tc_xds_entry *entry,
                         struct tc_link *list);
 /* Drops the events queued for the watcher, and forgets the watcher. */
 void tc_xds_watch_stop(struct tc_xds_watcher *w);
 /* Stops all watchers of a list. */
 void tc_xds_watch_stop_all(struct tc_link *list);
+/* Return `holder` and `entry` of tc_xds_watch_start. */
 struct tc_xds_client *tc_xds_watch_client(const struct tc_xds_watcher *w);
 struct tc_xds_entry *tc_xds_watch_entry(const struct tc_xds_watcher *w);
-/* Queues on_changed. Callbacks that are still queued are dropped: the new one says all that holds. */
+/* Queues on_changed; takes references. Callbacks that are still queued are dropped: the new one says all that holds. */
 void tc_xds_watch_changed(struct tc_xds_watcher *w, struct tc_xds_resource *resource, const struct tc_status *error,
                           struct tc_xds_token *token);
-/* Queues on_ambient_error. */
+/* Queues on_ambient_error, behind the callbacks that are queued; takes references. */
 void tc_xds_watch_ambient(struct tc_xds_watcher *w, const struct tc_status *error, struct tc_xds_token *token);
 
 #endif

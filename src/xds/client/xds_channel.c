@@ -20,7 +20,6 @@ static void on_connectivity(void *arg, const struct tc_status *failure)
         false);
 }
 
-/* A47: one channel for equal entries, whichever authority names them. */
 struct tc_xds_channel *tc_xds_channel_get(struct tc_xds_local_client *c, const struct tc_xds_server *server)
 {
     TC_LIST_FOREACH(it, &c->channels)
@@ -64,7 +63,7 @@ void tc_xds_channel_put(struct tc_xds_channel *ch)
 {
     if (--ch->users)
         return;
-    if (ch->lrs) { /* the channel stays for its load reports, without an ADS stream */
+    if (ch->lrs) { /* the channel may stay for its load reports, without an ADS stream */
         tc_xds_ads_fini(ch);
         ch->ads = (struct tc_xds_ads){0};
         tc_xds_ads_init(ch, server_ads_ops(ch->server));

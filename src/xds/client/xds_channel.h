@@ -4,16 +4,17 @@
 
 #include "xds/client/channel_internal.h"
 
-/* Returns the client's channel to this server, made if it does not exist. A47: equal entries have one channel,
- * whichever authority names them. */
+/* Returns the client's channel to this server, made if it does not exist; an authority then counts itself in `users`.
+ * A47: equal entries have one channel, whichever authority names them. */
 struct tc_xds_channel *tc_xds_channel_get(struct tc_xds_local_client *c, const struct tc_xds_server *server);
-/* Gives back the use of one authority (`users`). */
+/* Gives back the use of one authority (`users`). The last one ends the ADS stream, and the channel by
+ * tc_xds_channel_release. */
 void tc_xds_channel_put(struct tc_xds_channel *ch);
-/* Ends the channel if no authority uses it and no loads are to be reported on it. */
+/* Frees the channel if no authority uses it and no loads are to be reported on it. */
 void tc_xds_channel_release(struct tc_xds_channel *ch);
 /* Returns the channel's load reports, made if they do not exist. */
 struct tc_xds_lrs *tc_xds_channel_lrs(struct tc_xds_channel *ch);
-/* Ends the channel's load reports, and the channel if no authority uses it. */
+/* Ends the channel's load reports without a last one, and frees the channel if no authority uses it. */
 void tc_xds_channel_stop_lrs(struct tc_xds_channel *ch);
 void tc_xds_channel_reset_backoff(struct tc_xds_channel *ch);
 
