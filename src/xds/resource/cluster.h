@@ -20,13 +20,17 @@ struct tc_upstream_tls {
     bool system_root_certs;            /* A82 */
     struct tc_rstr *identity_instance; /* NULL: no client certificate */
     struct tc_slice identity_cert_name;
-    size_t n_san_matchers; /* 0: the chain alone is checked */
+    size_t n_san_matchers; /* 0: any name passes, unless auto_sni_san_validation */
     const struct tc_string_matcher *san_matchers;
-    struct tc_slice sni;          /* A101; empty: none given */
-    bool auto_host_sni;           /* the endpoint's hostname as SNI, before sni */
-    bool auto_sni_san_validation; /* the SNI that was sent instead of the matchers */
+    /* A101. The handshake sends the endpoint's hostname if auto_host_sni is set and the hostname is a DNS name; else
+     * `sni`. auto_sni_san_validation: if a name was sent, the certificate must have it, and the matchers do not
+     * apply. */
+    struct tc_slice sni; /* empty: none given */
+    bool auto_host_sni;
+    bool auto_sni_san_validation;
 };
 
+/* A55: sets of health statuses, a bit for each number of Envoy's HealthStatus. */
 enum {
     TC_OVERRIDE_HOST_UNKNOWN = (1 << 0),
     TC_OVERRIDE_HOST_HEALTHY = (1 << 1),
@@ -50,8 +54,10 @@ struct tc_cluster {
     struct tc_rstr *dns_target;  /* LOGICAL_DNS: "host:port", "[v6]:port" */
     size_t n_children;           /* AGGREGATE: >= 1, in order */
     struct tc_rstr *const *children;
-    json_t *lb_config; /* a loadBalancingConfig list of one entry that Torc's policies parse; shared, never changed */
-    /* Of the LB policy (Envoy's consistent_hashing_lb_config): instead of the routes'. NULL: the routes' count. */
+    /* A loadBalancingConfig list of one entry that Torc's policies parse; shared, never changed. NULL: an aggregate,
+     * whose own policy is ignored (A75). */
+    json_t *lb_config;
+    /* Of the LB policy (Envoy's consistent_hashing_lb_config): they replace the routes'. NULL: the routes' apply. */
     const struct tc_hash_policy *hash_policies;
     size_t n_hash_policies;
     bool has_lrs;                     /* load reports to the server that sent the resource (lrs_server self) */
@@ -62,10 +68,10 @@ struct tc_cluster {
     uint32_t max_concurrent_requests;          /* A32 */
     uint32_t max_connections;                  /* of each subchannel (A105); 1: not set */
     const struct tc_outlier_settings *outlier; /* NULL: none (a no-op policy is still inserted, A50) */
-    unsigned override_host_status;             /* TC_OVERRIDE_HOST_*, by bit of the health number (A55) */
+    unsigned override_host_status;             /* A55: sum of TC_OVERRIDE_HOST_* */
     uint64_t idle_timeout_ms;                  /* A75: of upstream HttpProtocolOptions; default 1 h */
-    const struct tc_upstream_tls *tls;         /* NULL: none */
-    bool http_connect;                         /* A86: by the proxies that endpoints name */
+    const struct tc_upstream_tls *tls;         /* NULL: no UpstreamTlsContext */
+    bool http_connect;                         /* A86: endpoints are reached through the proxies that they name */
 };
 
 extern const struct tc_xds_resource_type tc_cluster_type;

@@ -9,8 +9,8 @@
  *   outlier_detection                     outlier_decoder.c (A50)
  *   lrs_server, metrics, circuit breakers, override hosts, HTTP options   here
  *
- * transport_socket_matches is read to be refused. Other fields, which gRPC does not read, are not in proto/. Runs on
- * any thread. */
+ * transport_socket_matches is read to be refused. Fields that gRPC does not read are not in proto/. Runs on any
+ * thread. */
 #include <stdlib.h>
 #include <strings.h>
 
@@ -210,7 +210,7 @@ static void decode_reporting(struct tc_decoder *dec, const Cluster *m, struct tc
     decode_metrics(dec, m, out);
 }
 
-/* A32, A105: of a list the first entry of priority DEFAULT counts. Returns that entry, or NULL. */
+/* Returns the first entry of priority DEFAULT, which alone counts (A32, A105), or NULL. */
 static const Thresholds *thresholds_of(size_t n, Thresholds *const *list)
 {
     for (size_t i = 0; i < n; i++)
@@ -318,7 +318,7 @@ const struct tc_xds_resource_type tc_cluster_type = {
     .all_resources_required_in_sotw = true,
     .decode = cluster_decode,
     .peek_name = tc_decode_peek_name,
-    .slow = tc_decode_may_be_slow, /* the names that a certificate may have */
+    .slow = tc_decode_may_be_slow, /* matchers of a certificate's names may be regexes */
     .equal = cluster_equal,
     .free = tc_decoded_free,
 };

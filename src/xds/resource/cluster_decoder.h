@@ -12,8 +12,8 @@
 const struct tc_outlier_settings *tc_decode_outlier(struct tc_decoder *dec,
                                                     const Envoy__Config__Cluster__V3__OutlierDetection *m);
 /* Returns the settings of an UpstreamTlsContext (A29), alone or inside of Http11ProxyUpstreamTransport (A86), which
- * sets *http_connect. The arena keeps it. Returns NULL with errors, or if the proxy transport has no transport socket
- * inside. */
+ * sets *http_connect. The arena keeps the settings. Returns NULL with errors, or if the proxy transport has no
+ * transport socket inside. */
 const struct tc_upstream_tls *tc_decode_transport_socket(struct tc_decoder *dec,
                                                          const Envoy__Config__Core__V3__TransportSocket *m,
                                                          bool *http_connect);

@@ -1,5 +1,5 @@
 /* Clusters that are in use: by routes of the present selector, and by RPCs that chose them (A31, A74). While a cluster
- * is held it stays in the LB policy's config and subscribed. Loop thread only. */
+ * has a reference it stays in the LB policy's config and subscribed. Loop thread only. */
 #ifndef TC_XDS_RESOURCE_CLUSTER_REF_H
 #define TC_XDS_RESOURCE_CLUSTER_REF_H
 
@@ -9,11 +9,12 @@
 
 struct tc_cluster_refs;
 
+/* One cluster in use. */
 struct tc_cluster_ref {
     struct tc_lref ref;
     struct tc_rstr *name;
     struct tc_cluster_refs *owner; /* NULL: the resolver is gone */
-    UT_hash_handle hh;
+    UT_hash_handle hh;             /* the owner's */
 };
 
 /* Embedded in the resolver. */
@@ -31,8 +32,9 @@ struct tc_cluster_ref *tc_cluster_ref_get(struct tc_cluster_refs *refs, struct t
 struct tc_cluster_ref *tc_cluster_ref_hold(struct tc_cluster_ref *r);
 /* Returns the cluster of that name from the owner of `r`, borrowed, or NULL if it is not in use. */
 struct tc_cluster_ref *tc_cluster_ref_find(struct tc_cluster_ref *r, struct tc_slice name);
+/* Gives back a reference. NULL is allowed. */
 void tc_cluster_ref_release(struct tc_cluster_ref *r);
-/* Releases all clusters. No callback follows. */
+/* Lets go of all clusters: their references stay, and end later without a callback. */
 void tc_cluster_refs_fini(struct tc_cluster_refs *refs);
 
 #endif

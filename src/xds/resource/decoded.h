@@ -9,14 +9,15 @@
 void tc_decode_begin(struct tc_decoder *dec, struct tc_decoded *out, const struct tc_xds_resource_type *type,
                      const struct tc_xds_decode_context *ctx, struct tc_slice bytes,
                      struct tc_validation_errors *errors);
-/* Stores the resource's name in *name, a new reference: `text`, or if that is NULL (the message cannot be unpacked)
- * what can be found in the bytes. Returns `text` as the resource keeps it. */
+/* Stores the resource's name in *name, a new reference: `text`, or if that is NULL (the message cannot be unpacked) the
+ * name that can be found in the bytes, or NULL. Returns `text` as the resource keeps it; NULL stays NULL. */
 struct tc_rstr *tc_decode_take_name(struct tc_decoder *dec, const char *text, struct tc_slice bytes,
                                     struct tc_rstr **name);
-/* Ends the decoder. Returns the resource, or frees it and returns NULL if errors were added since tc_decode_begin. */
+/* Ends the decoder. Returns the resource, which then has a copy of the bytes, with one reference. Frees it and returns
+ * NULL if errors were added since tc_decode_begin. */
 struct tc_xds_resource *tc_decode_end(struct tc_decoder *dec, struct tc_decoded *out, struct tc_slice bytes);
 
-/* For the type: free, and equal where the bytes are all that counts. */
+/* For struct tc_xds_resource_type: `free`, and `equal` for types whose meaning depends on the bytes alone. */
 void tc_decoded_free(struct tc_xds_resource *r);
 bool tc_decoded_equal(const struct tc_xds_resource *a, const struct tc_xds_resource *b);
 

@@ -170,8 +170,8 @@ bool tc_decode_fraction(struct tc_decoder *dec, const char *field, const Envoy__
     return true;
 }
 
-/* Looks at the bytes alone, since it decides on which thread they are unpacked: a large resource, or a backslash or a
- * brace, as patterns with named classes and repetitions have. */
+/* Looks at the bytes without unpacking, because the answer decides on which thread they are unpacked. Slow are a large
+ * resource, and a backslash or a brace, as patterns with named classes and repetitions have. */
 bool tc_decode_may_be_slow(struct tc_slice bytes)
 {
     const size_t large = 16384;
@@ -197,7 +197,7 @@ static struct tc_regex *decode_present_regex(struct tc_decoder *dec, const Envoy
     char *why = NULL;
     size_t most = dec->limits.regex.memory_bytes ? dec->limits.regex.memory_bytes : TC_REGEX_MEMORY_MAX_BYTES;
     struct tc_regex *r = tc_regex_new(tc_slice_str(m->regex), &dec->limits.regex, &why);
-    /* A pattern that fails costs too: "too large" is known only after all that memory has been filled. */
+    /* A pattern that fails costs too: RE2 finds it too large only after it has filled `most` bytes. */
     *taken += tc_regex_reading_cost(tc_slice_str(m->regex)) + (r ? tc_regex_memory(r) : most);
     if (r) {
         tc_resource_arena_keep(dec->arena, release_regex, r);

@@ -24,17 +24,17 @@
 struct tc_decoder {
     const struct tc_xds_decode_context *ctx;
     const struct tc_xds_registries *reg;
-    const char *name;                 /* of the resource, for the log; NULL: not known yet */
+    const char *name;                 /* of a Cluster; NULL: not known yet, or another type */
     struct tc_resource_limits limits; /* the limits of the registries, with the changes of the bootstrap */
     struct tc_resource_arena *arena;  /* of the resource that is built */
     struct tc_validation_errors *errors;
     size_t errors_before;        /* errors->count at the beginning */
-    struct tc_arena scratch;     /* unpacked messages; dies with the decoding */
+    struct tc_arena scratch;     /* unpacked messages; freed when the decoding ends */
     struct tc_scan_options scan; /* zeroed: defaults */
     size_t n_hash_policies;      /* hash_policy of a Cluster's LB policy; hash_policies is NULL if it has none */
     const struct tc_hash_policy *hash_policies;
-    size_t regex_bytes; /* bytes of compiled regexes, when ctx does not count them; a refused regex counts as the
-                           largest */
+    /* Bytes of compiled regexes, if ctx does not count them. A refused regex counts as the largest that is allowed. */
+    size_t regex_bytes;
 };
 
 /* `registries` are those of `ctx` (tc_xds_registries_of). `bytes` is the size of the whole resource, which bounds what
@@ -44,11 +44,11 @@ void tc_decoder_init(struct tc_decoder *dec, const struct tc_xds_decode_context 
                      struct tc_validation_errors *errors);
 void tc_decoder_fini(struct tc_decoder *dec);
 
-/* Scans and unpacks a message; it lives until the decoding ends. NULL with an error when the bytes are not
- * such a message or exceed the limits. */
+/* Scans and unpacks a message into the scratch arena. Returns NULL with an error if the bytes are not such a message or
+ * exceed the limits. */
 void *tc_decode_message(struct tc_decoder *dec, const ProtobufCMessageDescriptor *type, struct tc_slice bytes);
 
-/* An Any taken apart: the message name behind the last '/' of its type URL, and its bytes. */
+/* An Any taken apart, borrowed: the message name behind the last '/' of its type URL, and its bytes. */
 struct tc_any {
     struct tc_slice name;
     struct tc_slice bytes;
@@ -60,19 +60,23 @@ const char *tc_decode_type_name(struct tc_decoder *dec, const char *type_url);
 /* Returns false with an error when the Any is absent or its type URL has no name. */
 bool tc_decode_any(struct tc_decoder *dec, const Google__Protobuf__Any *any, struct tc_any *out);
 
-/* Converts a Duration in range (A75, A50: seconds 0 to 315576000000, nanos 0 to 999999999); NULL is refused as absent.
- * A duration that is too long for nanoseconds becomes INT64_MAX. */
+/* Convert a Duration in range (A75, A50: seconds 0 to 315576000000, nanos 0 to 999999999), to milliseconds rounded up.
+ * Return false with errors if it is out of range or NULL. A duration that is too long for nanoseconds becomes
+ * INT64_MAX. */
 bool tc_decode_duration_ns(struct tc_decoder *dec, const char *field, const Google__Protobuf__Duration *d,
                            uint64_t *ns);
 bool tc_decode_duration_ms(struct tc_decoder *dec, const char *field, const Google__Protobuf__Duration *d,
-                           uint64_t *ms); /* rounded up */
-/* Converts a FractionalPercent to millionths, at most 1,000,000. NULL is refused as absent. */
+                           uint64_t *ms);
+/* Converts a FractionalPercent to millionths, at most 1,000,000. Returns false with an error if it is NULL or has an
+ * unknown denominator. */
 bool tc_decode_fraction(struct tc_decoder *dec, const char *field, const Envoy__Type__V3__FractionalPercent *f,
                         uint32_t *millionths);
-/* NULL with an error for an absent message, an empty or a bad pattern. The resource arena keeps the regex. */
+/* Compiles a regex, kept by the resource arena. Returns NULL with an error if the message is NULL, the pattern is empty
+ * or invalid, or the response's regexes take too much memory. */
 struct tc_regex *tc_decode_regex(struct tc_decoder *dec, const char *field,
                                  const Envoy__Type__Matcher__V3__RegexMatcher *m);
-/* Decodes a StringMatcher; an empty prefix, suffix or contains is refused. */
+/* Decodes a StringMatcher. Returns false with an error if it is NULL or invalid: all patterns but `exact` must not be
+ * empty. */
 bool tc_decode_string_matcher(struct tc_decoder *dec, const Envoy__Type__Matcher__V3__StringMatcher *m,
                               struct tc_string_matcher *out);
 /* Adds an error unless the ConfigSource says ads or self. */
@@ -80,16 +84,19 @@ void tc_decode_config_source(struct tc_decoder *dec, const char *field, const En
 /* Returns a Struct as JSON (a new reference); NULL message: {}. Numbers that are integers become JSON integers. NULL
  * with an error when it is nested beyond TC_PROTO_JSON_MAX_DEPTH. */
 json_t *tc_decode_struct(struct tc_decoder *dec, const Google__Protobuf__Struct *s);
-/* Returns the number of an enum as a name, or as digits when it has none. */
+/* Returns the name of an enum's number; the number in digits, kept by the resource arena, if it has no name. */
 const char *tc_decode_enum_name(struct tc_decoder *dec, const ProtobufCEnumDescriptor *type, int value);
-/* Returns the beginning of a text from outside, for an error: cut between characters, so that it stays UTF-8. */
+/* Returns the first 128 bytes of a text from outside, for an error: cut between characters, so that the text stays
+ * UTF-8; kept by the resource arena. */
 const char *tc_decode_clip(struct tc_decoder *dec, struct tc_slice text);
 /* Returns the name of a serialised Listener, RouteConfiguration, Cluster or ClusterLoadAssignment, which all have it in
- * field 1, without unpacking it; empty when it has none that can be. Borrowed from the bytes. */
+ * field 1, without unpacking the message; borrowed from the bytes. Empty if there is no name, or one that is longer
+ * than 65,536 bytes, has a NUL or is not UTF-8. */
 struct tc_slice tc_decode_peek_name(struct tc_slice bytes);
 /* Returns the peeked name as a new reference, or NULL. Works on messages that tc_decode_message rejects, too. */
 struct tc_rstr *tc_decode_name(struct tc_slice bytes);
-/* tc_xds_resource_type.slow for types with regular expressions: repetitions and named classes take long to compile. */
+/* tc_xds_resource_type.slow for types with regular expressions: true for a resource that is large, or that may have
+ * repetitions or named classes, which take long to compile. */
 bool tc_decode_may_be_slow(struct tc_slice bytes);
 /* Returns false, with "must be non-empty" at `field`, if the text is NULL or empty. */
 bool tc_decode_nonempty(struct tc_decoder *dec, const char *text, const char *field);
@@ -99,8 +106,8 @@ static inline bool tc_decode_is_typed_struct(struct tc_slice name)
     return tc_slice_eq_str(name, "xds.type.v3.TypedStruct") || tc_slice_eq_str(name, "udpa.type.v1.TypedStruct");
 }
 
-/* Unpacks the message in `any`, which must be of this type: others add the error "WHAT NAME". Returns NULL with errors.
- */
+/* Unpacks the message in `any`, which must be of this type: another type adds the error "WHAT NAME". Returns NULL with
+ * errors. */
 void *tc_decode_any_of(struct tc_decoder *dec, const Google__Protobuf__Any *any, const ProtobufCMessageDescriptor *type,
                        const char *what);
 #define TC_DECODE_ANY(dec, any, desc, type, what) ((const type *)tc_decode_any_of((dec), (any), (desc), (what)))

@@ -7,10 +7,10 @@
  *   within_limits      counts localities and addresses without memory
  *   decode_locality    each locality with a weight, its endpoints (A27: health, weight; A61: additional addresses)
  *   group_priorities   sorts by priority and name; priorities without a gap, no locality twice, weights within uint32
- *   check_duplicates   no address twice, with a table whose multiplier nobody outside can guess
+ *   check_duplicates   no address twice
  *
- * Faults that would cost all endpoints for the sake of one are left out and counted for a line in the log: endpoints
- * without a port, unusable hostnames. Runs on any thread. */
+ * Endpoints without a port and hostnames that cannot be used are left out and counted for a line in the log, since an
+ * error would cost all endpoints for the sake of one. Runs on any thread. */
 #include <stdlib.h>
 
 #include "base/headers.h"
@@ -28,19 +28,19 @@ typedef Envoy__Config__Endpoint__V3__LbEndpoint LbEndpoint;
 typedef Envoy__Config__Endpoint__V3__ClusterLoadAssignment__Policy__DropOverload Drop;
 
 enum {
-    ENDPOINTS_OF_SCAN = 262144, /* that the scan's own bound on elements has room for */
+    ENDPOINTS_OF_SCAN = 262144, /* for so many endpoints the scan's default of max_elements suffices */
 };
 #define LB_CONFIG(x) ENVOY__CONFIG__ENDPOINT__V3__LOCALITY_LB_ENDPOINTS__LB_CONFIG_##x
 #define HEALTH(x) ENVOY__CONFIG__CORE__V3__HEALTH_STATUS__##x
 
-/* A locality with its priority, before they are grouped. */
+/* A locality with its priority, before localities are grouped by priority. */
 struct placed {
     uint32_t priority;
     struct tc_eds_locality locality;
 };
 
 struct eds_decoder {
-    struct tc_decoder r; /* its scratch is one endpoint's */
+    struct tc_decoder r; /* r.scratch has the messages of one endpoint */
     struct tc_lifted_endpoints lifted;
     struct tc_rstr *empty;
     TC_VEC(struct placed) placed;
@@ -78,7 +78,7 @@ static void release_path(void *path)
     tc_rstr_unref(path);
 }
 
-/* As Envoy: a path that begins with '@' is a name in Linux's abstract namespace. */
+/* A path that begins with '@' is a name in Linux's abstract namespace, as in Envoy. */
 static enum address decode_pipe(struct tc_decoder *dec, const Envoy__Config__Core__V3__Pipe *from, struct tc_addr *out)
 {
     bool abstract = from->path[0] == '@';
@@ -135,7 +135,8 @@ static const struct tc_addr *metadata_address(struct tc_decoder *dec, struct tc_
     return found == USABLE ? out : NULL;
 }
 
-/* Every Address in the metadata is checked; the last one under the proxy's key is given. */
+/* Returns the last Address under the proxy's key (A86), or NULL. Adds errors for every Address in the metadata that a
+ * proxy cannot have. */
 static const struct tc_addr *metadata_proxy(struct tc_decoder *dec, const Envoy__Config__Core__V3__Metadata *m)
 {
     const struct tc_addr *proxy = NULL;
@@ -252,7 +253,8 @@ static const LbEndpoint *unpack_endpoint(struct eds_decoder *e, struct tc_slice 
     return (const LbEndpoint *)m;
 }
 
-/* A95: a list collection, asked for on the same stream. */
+/* Returns the name of a list collection that is asked for on the same stream (A95), kept by the arena; with errors if
+ * the config names anything else. */
 static struct tc_rstr *decode_collection_name(struct tc_decoder *dec,
                                               const Envoy__Config__Endpoint__V3__LedsClusterLocalityConfig *m)
 {
@@ -368,8 +370,8 @@ static void group_priorities(struct eds_decoder *e, struct tc_eds *eds)
     eds->priorities = priorities;
 }
 
-/* A hash table with open addressing; its slots are places in e->seen, counted from 1. Nobody can choose addresses that
- * all collide (tc_addr_hash). */
+/* Adds an error for each address that occurs twice. A hash table with open addressing; its slots are places in e->seen,
+ * counted from 1. Nobody can choose addresses that all collide (tc_addr_hash). */
 static void check_duplicates(struct eds_decoder *e)
 {
     const struct tc_addr *const *all = e->seen.data;
@@ -463,7 +465,7 @@ static void decode_assignment(struct eds_decoder *e, const Assignment *m, struct
     warn_of_faulty_endpoints(e, "ClusterLoadAssignment", m->cluster_name);
 }
 
-/* Unpacks into `arena` everything but the endpoints. NULL with an error. */
+/* Unpacks into `arena` everything but the endpoints, whose bytes go to e->lifted. Returns NULL with an error. */
 static const Assignment *unpack_assignment(struct eds_decoder *e, struct tc_slice bytes, struct tc_arena *arena)
 {
     ProtobufCMessage *m = NULL;
@@ -475,7 +477,7 @@ static const Assignment *unpack_assignment(struct eds_decoder *e, struct tc_slic
     return (const Assignment *)m;
 }
 
-/* The scan's bounds for as many endpoints as the limits allow. */
+/* Sets the scan's bounds, so that as many endpoints pass as the limits allow. */
 static void scan_bounds(struct tc_decoder *dec)
 {
     dec->scan.max_repeated = TC_MAX(dec->limits.eds_endpoints, dec->limits.eds_localities);
@@ -523,7 +525,7 @@ const struct tc_xds_resource_type tc_eds_type = {
 
 /* --- LbEndpointCollection (A95) --- */
 
-/* Decodes one entry, which stands in `bytes`; its messages live until the next one. */
+/* Decodes one entry of a collection, which stands in `bytes`. Its messages are freed by the next call. */
 static void decode_entry(struct eds_decoder *e, struct tc_slice bytes, struct tc_eds_collection *c,
                          struct tc_eds_endpoint *out)
 {

@@ -10,8 +10,8 @@
 /* Fields of ClusterLoadAssignment, LocalityLbEndpoints, LbEndpoint and Endpoint. */
 enum { ENDPOINTS = 2, LB_ENDPOINTS = 2, ENDPOINT = 1, ADDITIONAL_ADDRESSES = 4 };
 
-/* Stores the next message with that field number. Appends the fields before it to `others`, which may be NULL. Returns
- * false if there is none. */
+/* Stores the next message with that field number, and cuts `rest` behind it. Appends the other fields on the way to
+ * `others`, which may be NULL. Returns false if there is no such message. */
 static bool split_next(struct tc_slice *rest, uint64_t number, struct tc_slice *message, struct tc_buf *others)
 {
     struct tc_wire_field f;

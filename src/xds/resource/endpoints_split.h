@@ -17,13 +17,17 @@ struct tc_lifted_endpoints {
     TC_VEC(struct tc_slice) localities; /* LocalityLbEndpoints as they were, borrowed */
 };
 
-/* The functions are for bytes that passed tc_scan. Counting takes no memory. */
+/* The functions are for bytes that passed tc_scan. */
+
+/* Returns the counts. Takes no memory. */
 struct tc_endpoint_counts tc_endpoints_count(struct tc_slice assignment);
 /* Takes the endpoints out of the assignment. *out must be zeroed. */
 void tc_endpoints_lift(struct tc_slice assignment, struct tc_lifted_endpoints *out);
 void tc_lifted_endpoints_fini(struct tc_lifted_endpoints *l);
-/* Stores the next LbEndpoint of a locality, borrowed. Returns false behind the last one. */
+/* Stores the next LbEndpoint of a locality, borrowed, and cuts it and what stands before it off *locality. Returns
+ * false behind the last one. */
 bool tc_endpoints_next(struct tc_slice *locality, struct tc_slice *endpoint);
+/* Returns the number of endpoints of a locality. */
 size_t tc_endpoints_of(struct tc_slice locality);
 
 #endif

@@ -4,10 +4,11 @@
 
 #include "xds/resource/http_filter.h"
 
-/* A share of the RPCs: numerator * unit millionths. A header may lower the numerator, so it is kept as it was sent. */
+/* A share of the RPCs: numerator * unit millionths. A header of an RPC may lower the numerator, so the two are kept
+ * apart. */
 struct tc_fault_share {
     uint32_t numerator;
-    uint32_t unit; /* 10000 for hundredths, 100 for ten-thousandths, 1 */
+    uint32_t unit; /* 10000 for hundredths, 100 for ten-thousandths, 1 for millionths */
 };
 
 enum tc_fault_delay { TC_FAULT_NO_DELAY, TC_FAULT_FIXED_DELAY, TC_FAULT_HEADER_DELAY };
@@ -20,11 +21,11 @@ struct tc_fault_config {
     enum tc_fault_abort abort;
     uint32_t abort_status; /* GRPC: 0 to 16; HTTP: any number */
     struct tc_fault_share abort_share;
-    uint32_t max_active; /* faults at a time in the process; UINT32_MAX: any number */
+    uint32_t max_active; /* faults at a time in the process; 0: none; UINT32_MAX: any number */
 };
 
-/* A parser of struct tc_http_filter_type, for configs and overrides: both are the same message. Returns a struct
- * tc_fault_config. */
+/* `parse` and `parse_override` of struct tc_http_filter_type: both are the same message. Returns a struct
+ * tc_fault_config, kept by the decoder's arena; NULL with errors. */
 const void *tc_fault_config_parse(const struct tc_http_filter_type *type, struct tc_slice config,
                                   struct tc_decoder *dec);
 

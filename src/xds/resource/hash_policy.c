@@ -1,5 +1,5 @@
-/* The hash of an RPC (A42): policies in order, each rotated into the result; a terminal policy that applied ends the
- * walk. Regex rewrites of one RPC share a budget of steps. */
+/* The hash of an RPC (A42): policies in order, each rotated into the result. A terminal policy ends the walk once there
+ * is a hash, whichever policy it is from. Regex rewrites of one RPC share a budget of steps. */
 #include "xds/resource/hash_policy.h"
 
 #include "base/hash.h"

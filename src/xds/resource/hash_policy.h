@@ -1,11 +1,11 @@
-/* The hash policies of a route (A42): data and computation. Any thread. */
+/* The hash policies of a route (A42), or of a cluster's LB policy: data and computation. Any thread. */
 #ifndef TC_XDS_RESOURCE_HASH_POLICY_H
 #define TC_XDS_RESOURCE_HASH_POLICY_H
 
 #include "base/headers.h"
 #include "regex/regex.h"
 
-/* On one route. Each policy costs time for each RPC. */
+/* In one list. Each policy costs time for each RPC. */
 enum { TC_HASH_POLICIES_MAX = 1024 };
 
 enum tc_hash_policy_kind {
@@ -15,8 +15,8 @@ enum tc_hash_policy_kind {
 };
 
 /* One entry of hash_policy. Kinds that A42 ignores (cookie, connection_properties, query_parameter, other filter_state
- * keys) yield no result. With `terminal` they end the walk all the same once there is a hash; without it they are left
- * out. */
+ * keys) yield no result. Such an entry is kept only if it is terminal, since it then ends the walk once there is a
+ * hash. */
 struct tc_hash_policy {
     enum tc_hash_policy_kind kind;
     bool terminal;
@@ -27,8 +27,8 @@ struct tc_hash_policy {
 
 /* Stores the request's hash: first result as is, then rotl(hash, 1) ^ result; a terminal policy ends the walk once
  * there is a hash. All rewrites share TC_REGEX_REPLACE_STEPS, in their order; a value for which the steps do not
- * suffice is hashed with only its first matches replaced. Returns false when no policy gave one (the caller then draws
- * a random number, once for the RPC). `channel_id` is a number that is random and fixed for the channel. */
+ * suffice is hashed with only its first matches replaced. Returns false if no policy has a result (the caller then
+ * draws a random number, once for the RPC). `channel_id` is a number that is random and fixed for the channel. */
 bool tc_hash_policies_compute(const struct tc_hash_policy *policies, size_t n, const struct tc_headers *headers,
                               uint64_t channel_id, uint64_t *hash);
 

@@ -1,6 +1,5 @@
-/* Filter types without settings (router, RBAC), and lookup of overrides. Their parse function does not look at the
- * bytes: settings of the router, and RBAC rules on a client, have no effect. It returns the type, since NULL means an
- * error. */
+/* Filter types without settings (router, RBAC), and lookup of overrides. parse_no_settings does not look at the bytes:
+ * settings of the router, and RBAC rules on a client, have no effect. */
 #include "xds/resource/http_filter.h"
 
 static const void *parse_no_settings(const struct tc_http_filter_type *type, struct tc_slice config,

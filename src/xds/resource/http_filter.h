@@ -13,12 +13,13 @@ struct tc_decoder;
 /* A kind of filter, registered by its config's message name. */
 struct tc_http_filter_type {
     const char *config_name;   /* "envoy.extensions.filters.http.router.v3.Router" */
-    const char *override_name; /* message name of overrides; NULL: it has none */
-    bool terminal;
-    bool on_clients; /* false: known, but for servers only */
-    /* Parses the message's bytes; NULL with errors when it is invalid. The returned config lives in the arena of `dec`;
-     * a filter without settings returns `type`, since NULL means an error. */
+    const char *override_name; /* message name of overrides; NULL: the filter has none */
+    bool terminal;             /* must be the last in a chain, and a chain must end with such a filter */
+    bool on_clients;           /* false: known, but for servers only */
+    /* Parses the bytes of a config or of an override. Returns the config, kept by the arena of `dec`; NULL with errors
+     * if it is invalid. A filter without settings returns `type`, since NULL means an error. */
     const void *(*parse)(const struct tc_http_filter_type *type, struct tc_slice config, struct tc_decoder *dec);
+    /* NULL if override_name is. */
     const void *(*parse_override)(const struct tc_http_filter_type *type, struct tc_slice config,
                                   struct tc_decoder *dec);
     /* The filter's work on RPCs (resolver/call_filter.h). NULL: the filter leaves RPCs alone. */
@@ -27,7 +28,7 @@ struct tc_http_filter_type {
     bool (*applies)(const void *config);
 };
 
-/* The router: the one filter that a listener must have. */
+/* The router, the only terminal filter: every chain ends with it. */
 extern const struct tc_http_filter_type tc_http_filter_router;
 /* RBAC (A41) is for servers: a listener for clients is refused if it requires RBAC. Routes may serve clients and
  * servers, so that overrides of RBAC are accepted. */

@@ -16,8 +16,8 @@ typedef Envoy__Extensions__Filters__Network__HttpConnectionManager__V3__HttpConn
 typedef Envoy__Extensions__Filters__Network__HttpConnectionManager__V3__HttpFilter HttpFilter;
 typedef Envoy__Config__Route__V3__FilterConfig FilterConfig;
 
-/* Converts a TypedStruct: its type, and its value as a message of that type (A39). Of an unknown type only the name is
- * kept. */
+/* Converts a TypedStruct: its type, and its value as a message of that type (A39). If the type is unknown, stores the
+ * name alone. Returns false with errors. */
 static bool any_from_struct(struct tc_decoder *dec, const Xds__Type__V3__TypedStruct *from, struct tc_any *any)
 {
     const ProtobufCMessageDescriptor *type = tc_proto_type_of_url(tc_slice_str(from->type_url));
@@ -58,8 +58,8 @@ static bool decode_config(struct tc_decoder *dec, const Google__Protobuf__Any *f
     return m && any_from_struct(dec, m, any);
 }
 
-/* Returns the filter type of one chain entry; NULL when it is left out (LR05, LR06), with an error unless it is
- * optional. */
+/* Returns the filter type of one chain entry. NULL if the type is unknown or for servers only: the entry is left out,
+ * with an error unless it is optional. */
 static const struct tc_http_filter_type *chain_filter_type(struct tc_decoder *dec, const struct tc_any *any,
                                                            bool optional)
 {
@@ -100,7 +100,7 @@ static bool decode_filter(struct tc_decoder *dec, const HttpFilter *from, struct
     return used;
 }
 
-/* Returns whether one of the first n has the name; optional filters that are left out count. */
+/* Returns whether one of the first n filters has the name. Optional filters that are left out count, too. */
 static bool filter_name_taken(const Hcm *m, size_t n, const char *name)
 {
     for (size_t i = 0; i < n; i++)
@@ -151,8 +151,8 @@ done:
     tc_validation_pop(dec->errors);
 }
 
-/* Takes the override out of its wrapper, if it has one. Returns false when there is nothing to read: an error, an empty
- * optional wrapper, or one that disables the filter. */
+/* Takes the override out of its wrapper, if it has one. Returns false if there is no config to read: there was an
+ * error, or the wrapper is empty and optional, or it disables the filter. */
 static bool override_unwrap(struct tc_decoder *dec, const Google__Protobuf__Any *config, struct tc_any *any,
                             bool *optional, bool *disabled)
 {

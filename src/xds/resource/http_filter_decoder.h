@@ -7,13 +7,13 @@
 #include "xds/resource/http_filter.h"
 #include "xds/resource/listener.h"
 
-/* The http_filters of a listener: errors at .http_filters. */
+/* Decodes the http_filters of a listener; adds errors at .http_filters. */
 void tc_decode_http_filters(
     struct tc_decoder *dec,
     const Envoy__Extensions__Filters__Network__HttpConnectionManager__V3__HttpConnectionManager *m,
     struct tc_listener *out);
-/* One entry of a typed_per_filter_config, at its own path. Returns false when it is left out, with errors or (optional
- * and unknown) without. */
+/* Decodes one entry of a typed_per_filter_config. Returns false if the entry is left out: with errors, or without if it
+ * is optional and unknown. Adds the entry's path to errors. */
 bool tc_decode_filter_override(struct tc_decoder *dec, const char *name, const Google__Protobuf__Any *config,
                                struct tc_http_filter_override *out);
 

@@ -61,7 +61,8 @@ static uint64_t ring_size(struct tc_decoder *dec, const Google__Protobuf__UInt64
     return v ? v->value : unset;
 }
 
-/* A48, and Envoy's choice by weight and by all endpoints. Of the bias only the value in the message counts. */
+/* A48, with two settings of Envoy: a scan of all endpoints, and a bias for weighted endpoints. The bias is a
+ * RuntimeDouble, of which only the default_value counts. */
 static json_t *least_request(struct tc_decoder *dec, const Google__Protobuf__UInt32Value *choices,
                              const Envoy__Config__Core__V3__RuntimeDouble *bias, bool full_scan)
 {
@@ -72,7 +73,7 @@ static json_t *least_request(struct tc_decoder *dec, const Google__Protobuf__UIn
     json_t *config = json_pack("{s:I}", "choiceCount", (json_int_t)(choices ? choices->value : 2));
     if (full_scan)
         json_object_set_new(config, "selectionMethod", json_string("FULL_SCAN"));
-    if (bias) /* Envoy takes 1 for what is negative or not a number */
+    if (bias) /* a negative bias, or one that is not a number, means 1, as in Envoy */
         json_object_set_new(config, "activeRequestBias",
                             json_real(bias->default_value >= 0 ? fmin(bias->default_value, DBL_MAX) : 1));
     return policy_named("least_request_experimental", config);
@@ -104,8 +105,8 @@ static json_t *maglev(struct tc_decoder *dec, const Google__Protobuf__UInt64Valu
     return policy_named("maglev_experimental", config);
 }
 
-/* Adds to {"name": config} what Envoy's policies of consistent hashing have in common. Returns the entry, or NULL with
- * errors; NULL stays NULL. */
+/* Adds to {"name": config} the settings that Envoy's policies of consistent hashing have in common. Returns the entry,
+ * or NULL with errors; NULL stays NULL. */
 static json_t *hashing(struct tc_decoder *dec, json_t *entry, bool use_hostname,
                        const Google__Protobuf__UInt32Value *factor)
 {
@@ -126,7 +127,8 @@ static json_t *hashing(struct tc_decoder *dec, json_t *entry, bool use_hostname,
 typedef Envoy__Extensions__LoadBalancingPolicies__Common__V3__ConsistentHashingLbConfig ExtensionHashing;
 typedef Envoy__Config__Cluster__V3__Cluster__CommonLbConfig__ConsistentHashingLbConfig ClusterHashing;
 
-/* `c` may be NULL. Its hash policies are for the RPCs of the cluster, instead of the routes'. */
+/* Adds the settings of `c`, which may be NULL, to the entry, and stores its hash policies in `dec`: for the cluster's
+ * RPCs they replace the routes'. */
 static json_t *hashing_of_extension(struct tc_decoder *dec, json_t *entry, const ExtensionHashing *c)
 {
     if (c && c->n_hash_policy) {
@@ -137,8 +139,8 @@ static json_t *hashing_of_extension(struct tc_decoder *dec, json_t *entry, const
     return c ? hashing(dec, entry, c->use_hostname_for_hashing, c->hash_balance_factor) : entry;
 }
 
-/* The converters of extension messages (A52). Each gives an entry, or NULL: with errors, or without when it is to be
- * skipped. */
+/* The converters of extension messages (A52). Each returns an entry, or NULL: with errors if the message is invalid,
+ * without if it is to be skipped. */
 
 static json_t *from_ring_hash(struct tc_decoder *dec, struct tc_slice bytes, size_t depth)
 {
@@ -217,7 +219,7 @@ static json_t *from_pick_first(struct tc_decoder *dec, struct tc_slice bytes, si
     return m ? policy_named("pick_first", json_pack("{s:b}", "shuffleAddressList", m->shuffle_address_list)) : NULL;
 }
 
-/* An absent duration leaves the policy's default. */
+/* Adds a duration to the config. An absent one is not added: the policy has a default. */
 static void put_duration(struct tc_decoder *dec, json_t *config, const char *key, const char *field,
                          const Google__Protobuf__Duration *d)
 {
@@ -310,7 +312,7 @@ static json_t *from_struct(struct tc_decoder *dec, struct tc_slice bytes, size_t
 
 static const struct {
     const char *message;
-    const char *policy; /* that must be known; NULL: the message says */
+    const char *policy; /* the LB policy, which must be known; NULL: the message names it */
     json_t *(*convert)(struct tc_decoder *dec, struct tc_slice bytes, size_t depth);
 } converters[] = {
     {"envoy.extensions.load_balancing_policies.ring_hash.v3.RingHash", "ring_hash_experimental", from_ring_hash},
@@ -356,14 +358,14 @@ static json_t *decode_policy(struct tc_decoder *dec, const Envoy__Config__Cluste
     return entry;
 }
 
-/* Appends the name of a policy that is not supported: its message, or the name inside a TypedStruct. */
+/* Appends the name of entry i, which is not supported: its message's name, or the name inside a TypedStruct. */
 static void names_append(struct tc_decoder *dec, struct tc_buf *list, size_t i, const Google__Protobuf__Any *any)
 {
     const char *slash = strrchr(any->type_url, '/');
     struct tc_slice name = tc_slice_str(slash ? slash + 1 : any->type_url);
     struct tc_slice inner = {0};
     if (tc_decode_is_typed_struct(name))
-        inner = tc_wire_find(tc_proto_bytes(any->value), 1); /* its type_url; it was read before, so it is text */
+        inner = tc_wire_find(tc_proto_bytes(any->value), 1); /* type_url; from_struct unpacked it, so it is text */
     for (size_t k = inner.len; k > 0; k--)
         if (inner.data[k - 1] == '/') {
             name = tc_slice_of(inner.data + k, inner.len - k);
@@ -373,7 +375,7 @@ static void names_append(struct tc_decoder *dec, struct tc_buf *list, size_t i, 
         tc_buf_printf(list, "%s%s", i ? ", " : "", i == MAX_NAMES ? "..." : tc_decode_clip(dec, name));
 }
 
-/* The first policy that is supported, as a list of one. */
+/* Returns the first policy that is supported, as a list of one entry; NULL with errors. */
 static json_t *decode_policies(struct tc_decoder *dec, const LbPolicy *m, size_t depth)
 {
     size_t errors = dec->errors->count;
@@ -397,7 +399,7 @@ static json_t *decode_policies(struct tc_decoder *dec, const LbPolicy *m, size_t
     return policy_list(entry);
 }
 
-/* The policy in each locality, chosen by weight. NULL stays NULL. */
+/* Returns a list with a policy that picks a locality by weight and has `entry` in each locality. NULL stays NULL. */
 static json_t *in_localities(json_t *entry)
 {
     json_t *config = entry ? json_pack("{s:[o]}", "childPolicy", entry) : NULL;

@@ -19,9 +19,9 @@ enum {
     TC_XDS_RING_SIZE_MIN_DEFAULT = 1024,
 };
 
-/* load_balancing_policy if it is there, else lb_policy and its settings; checked by the registries. Returns a new
- * reference; NULL with errors. `aggregate`: CLUSTER_PROVIDED is allowed, since the policies of the leaves count
- * (A75). */
+/* Converts load_balancing_policy if the cluster has it, else lb_policy and its settings; registries.lb_check checks the
+ * result. Stores hash policies of the LB policy in `dec`. Returns a new reference; NULL with errors. `aggregate`:
+ * CLUSTER_PROVIDED is allowed, since the policies of the leaf clusters apply (A75). */
 json_t *tc_decode_cluster_lb(struct tc_decoder *dec, const Envoy__Config__Cluster__V3__Cluster *m, bool aggregate);
 
 #endif

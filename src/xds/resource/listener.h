@@ -13,7 +13,7 @@ struct tc_listener {
     struct tc_rstr *rds_name;            /* the RouteConfiguration to watch; NULL: `routes` is inline */
     const struct tc_route_table *routes; /* inline; NULL: by RDS */
     struct tc_rstr *routes_name;         /* name of the inline RouteConfiguration; may be empty */
-    size_t n_filters;                    /* the last one is terminal */
+    size_t n_filters;                    /* the last one is terminal; 0: a socket listener */
     const struct tc_http_filter *filters;
     uint64_t max_stream_duration_ns; /* common_http_protocol_options; 0: none (A31) */
 };

@@ -1,8 +1,7 @@
 /* Matchers of strings and headers (A28), as they are applied to each RPC.
  *
- * Regexes and joined headers take `steps` from a budget of the RPC, so that neither a route table nor the metadata can
- * make one RPC cost without bound. Once the budget is used up nothing matches. Without side effects, except on
- * `steps`. */
+ * Regexes and values of headers take `steps` from a budget of the RPC, so that neither a route table nor the metadata
+ * can make one RPC cost without bound. Once the budget is used up, regexes and headers no longer match. */
 #include "xds/resource/matchers.h"
 
 #include "base/parse.h"

@@ -1,5 +1,9 @@
-/* String, header and fraction matchers of routes (A28) and of TLS subject names (A29): data and match functions. The
- * parsers are in route_match_decoder.c. Immutable; what they point at lives in the resource's arena. Any thread. */
+/* String, header and fraction matchers of routes (A28), and string matchers of TLS subject names (A29): data and match
+ * functions. The parsers are in route_match_decoder.c and decoder.c. Matchers are immutable; what they point at lives
+ * in the resource's arena. Any thread.
+ *
+ * `steps` is the rest of a budget for regular expressions (regex/regex.h), from which the functions take. Once it is 0
+ * regexes and headers no longer match, and a caller must ignore the answers. */
 #ifndef TC_XDS_RESOURCE_MATCHERS_H
 #define TC_XDS_RESOURCE_MATCHERS_H
 
@@ -28,20 +32,19 @@ struct tc_header_matcher {
 
 #define TC_FRACTION_ONE 1000000u /* fractions count millionths */
 
-/* `steps`, here and below: the rest of the budget for regular expressions (regex/regex.h). At 0 nothing matches any
- * longer, and the answer has no meaning. */
 bool tc_string_matcher_match(const struct tc_string_matcher *m, struct tc_slice value, uint64_t *steps);
-/* Matches a request's metadata: several values of one name are joined by ','; a "-bin" name is as if absent;
+/* Matches a request's metadata: several values of one name are joined by ','; a "-bin" name counts as absent;
  * content-type is "application/grpc" whatever the application set (A28). A matcher other than PRESENT fails on an
  * absent header, inverted or not. `scratch` may be reused between calls. */
 bool tc_header_matcher_match(const struct tc_header_matcher *m, const struct tc_headers *headers,
                              struct tc_buf *scratch, uint64_t *steps);
-/* Stores the value of a header by the rules of tc_header_matcher_match. Returns false if the header is absent. */
+/* Stores the value of a header by the rules of tc_header_matcher_match, borrowed from the headers or from `scratch`.
+ * Returns false if the header is absent. */
 bool tc_route_header_value(const struct tc_headers *headers, struct tc_slice name, struct tc_buf *scratch,
                            struct tc_slice *value);
 /* Returns true in `millionths` of 1,000,000 cases over uniform `random` numbers. */
 bool tc_fraction_match(uint32_t millionths, uint64_t random);
-/* For logs and --explain: `prefix "/a"`, `header "k" exact "v"`. */
+/* Append a text for logs and --explain: `prefix "/a"`, `header "k" exact "v"`. */
 void tc_string_matcher_format(const struct tc_string_matcher *m, struct tc_buf *out);
 void tc_header_matcher_format(const struct tc_header_matcher *m, struct tc_buf *out);
 

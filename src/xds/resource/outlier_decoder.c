@@ -1,5 +1,5 @@
 /* Decodes a Cluster's outlier_detection (A50). Fields that are absent keep A50's defaults. An algorithm whose
- * enforcement is 0 percent is off; that of failure percentage is 0 by default. Runs on any thread. */
+ * enforcement is 0 percent is off, as the failure percentage algorithm is by default. Runs on any thread. */
 #include "xds/resource/cluster_decoder.h"
 
 static void decode_ms(struct tc_decoder *dec, const char *field, const Google__Protobuf__Duration *d, uint64_t *ms)

@@ -15,7 +15,7 @@ static bool env_is(const char *name, const char *value)
     return text && tc_slice_ieq(tc_slice_str(text), tc_slice_str(value));
 }
 
-/* A decode context without registries uses these, without the environment. */
+/* The registries of a decode context that has none. The environment does not change them. */
 static const struct tc_xds_registries defaults = {
     .limits =
         {

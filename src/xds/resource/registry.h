@@ -6,7 +6,7 @@
 
 /* Sets the defaults, and the switches as the environment says. */
 void tc_xds_registries_init(struct tc_xds_registries *r);
-/* Returns the registries of a decode context, or the defaults if it has none. */
+/* Returns the registries of a decode context; the defaults if the context is NULL or has none. */
 const struct tc_xds_registries *tc_xds_registries_of(const struct tc_xds_decode_context *ctx);
 /* Returns the filter type by the name of its config or override message; NULL: unknown. */
 const struct tc_http_filter_type *tc_xds_registries_filter(const struct tc_xds_registries *r, struct tc_slice name);

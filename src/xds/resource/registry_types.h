@@ -11,6 +11,7 @@
 #include "xds/client/resource_type.h"
 #include "xds/resource/http_filter.h"
 
+/* The caps; a comment says the default. */
 struct tc_resource_limits {
     size_t eds_priorities;        /* 128 */
     size_t eds_localities;        /* 16384 in a resource */
@@ -28,10 +29,11 @@ struct tc_resource_limits {
 
 struct tc_xds_registries {
     struct tc_resource_limits limits;
-    /* HTTP filter types that are known; by default the router and RBAC. */
+    /* HTTP filter types that are known, borrowed; by default the router and RBAC. */
     const struct tc_http_filter_type *const *filters;
     size_t n_filters;
-    /* Returns whether an LB policy of that name exists. NULL: every name passes. */
+    /* The functions may be called by any thread. Returns whether an LB policy of that name exists. NULL: every name
+     * passes. */
     bool (*lb_known)(void *arg, const char *name);
     /* Checks a loadBalancingConfig list with the parsers of the LB policies; adds errors. NULL: no check. */
     void (*lb_check)(void *arg, const json_t *list, struct tc_validation_errors *errors);

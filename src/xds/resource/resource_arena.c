@@ -26,7 +26,7 @@ void tc_resource_arena_fini(struct tc_resource_arena *s)
 
 void *tc_resource_arena_array(struct tc_resource_arena *s, size_t n, size_t size)
 {
-    /* The arena has no budget, so only a size that cannot exist fails; base/ ends the process then. */
+    /* The arena has no budget, so only a size that overflows fails; tc_reallocarray then ends the process. */
     void *p = tc_arena_calloc(&s->arena, n ? n : 1, size);
     return p ? p : tc_reallocarray(NULL, SIZE_MAX, SIZE_MAX);
 }

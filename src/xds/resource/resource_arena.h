@@ -1,4 +1,4 @@
-/* The memory of a decoded resource: an arena for its structs and texts, and a list of what must be released with it
+/* The memory of a decoded resource: an arena for its structs and texts, and a list of objects to be released with it
  * (shared strings, regexes, JSON). Every pointer inside a resource's data lives as long as the resource. Any thread. */
 #ifndef TC_XDS_RESOURCE_RESOURCE_ARENA_H
 #define TC_XDS_RESOURCE_RESOURCE_ARENA_H
@@ -36,7 +36,7 @@ void *tc_resource_arena_array(struct tc_resource_arena *s, size_t n, size_t size
 struct tc_slice tc_resource_arena_text(struct tc_resource_arena *s, const char *text);
 /* Returns a shared string that the arena keeps a reference of; borrowed. */
 struct tc_rstr *tc_resource_arena_rstr(struct tc_resource_arena *s, const char *text);
-/* Calls release(ptr) when the resource goes. */
+/* Takes over `ptr`: calls release(ptr) when the resource goes. */
 void tc_resource_arena_keep(struct tc_resource_arena *s, void (*release)(void *ptr), void *ptr);
 /* Takes over the reference. NULL stays NULL. */
 json_t *tc_resource_arena_keep_json(struct tc_resource_arena *s, json_t *v);

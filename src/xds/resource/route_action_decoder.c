@@ -2,7 +2,8 @@
  * (A31), rewriting of the authority (A81, only from a trusted server).
  *
  * A route whose cluster specifier gRPC does not support is left out without an error (A28), so that a route table which
- * serves other clients, too, can be used. A specifier that is a plugin must be one that the table lists. */
+ * serves other clients, too, can be used. So is a route whose specifier is a plugin, but the table must list the
+ * plugin. */
 #include <stdlib.h>
 
 #include <torc/status.h>
@@ -111,8 +112,8 @@ static bool decode_hash_header(struct tc_decoder *dec,
     return dec->errors->count == errors;
 }
 
-/* Returns false when the policy is left out: it is refused, or yields nothing and ends nothing (A42 ignores kinds that
- * gRPC does not support, but a terminal one still ends the walk once there is a hash). */
+/* Returns false if the policy is left out: it is invalid, or has no result and is not terminal. (A42 ignores kinds that
+ * gRPC does not support, but a terminal policy of such a kind still ends the walk once there is a hash.) */
 static bool decode_hash_policy(struct tc_decoder *dec, const HashPolicy *m, struct tc_hash_policy *out)
 {
     *out = (struct tc_hash_policy){.terminal = m->terminal};
@@ -215,7 +216,7 @@ static bool decode_cluster(struct tc_decoder *dec, const RouteConfiguration *m, 
         decode_weighted(dec, a->weighted_clusters, out);
         return true;
     case CLUSTER(CLUSTER_SPECIFIER_PLUGIN):
-        /* Every plugin that the configuration could name is optional and unsupported: the route is left out. */
+        /* A plugin that the table lists without an error is optional and unsupported: the route is left out. */
         if (!plugin_known(m, a->cluster_specifier_plugin))
             tc_validation_add_at(dec->errors, ".cluster_specifier_plugin",
                                  "unknown cluster specifier plugin name \"%s\"",

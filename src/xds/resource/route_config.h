@@ -1,5 +1,5 @@
-/* RouteConfiguration (A28, A31, A36, A42, A44, A81): data, and the look-ups that the config selector makes. Immutable;
- * everything lives as long as the resource. Any thread. */
+/* RouteConfiguration (A28, A31, A36, A42, A44, A81): data. Immutable; everything lives as long as the resource.
+ * route_match.h has the look-ups. Any thread. */
 #ifndef TC_XDS_RESOURCE_ROUTE_CONFIG_H
 #define TC_XDS_RESOURCE_ROUTE_CONFIG_H
 
@@ -9,9 +9,9 @@
 #include "xds/resource/http_filter.h"
 #include "xds/resource/matchers.h"
 
-/* A44: gRPC codes by bit (1u << TORC_STATUS_...). */
+/* A retry policy (A44). */
 struct tc_route_retry {
-    uint32_t retry_on;    /* 0: the policy never retries */
+    uint32_t retry_on;    /* codes by bit (1u << TORC_STATUS_...); 0: the policy never retries */
     uint32_t num_retries; /* >= 1; attempts are one more */
     uint64_t base_interval_ms;
     uint64_t max_interval_ms;
@@ -26,7 +26,7 @@ struct tc_weighted_cluster {
 enum tc_route_action_kind {
     TC_ROUTE_CLUSTER,        /* cluster */
     TC_ROUTE_WEIGHTED,       /* weighted */
-    TC_ROUTE_NON_FORWARDING, /* servers' */
+    TC_ROUTE_NON_FORWARDING, /* for servers: an RPC that matches fails */
     TC_ROUTE_UNSUPPORTED,    /* redirect, direct response, ...: an RPC that matches fails */
 };
 
@@ -40,14 +40,14 @@ struct tc_route {
     uint32_t fraction_millionths;
     /* The action. */
     enum tc_route_action_kind kind;
-    struct tc_rstr *cluster;
-    size_t n_weighted;
+    struct tc_rstr *cluster; /* TC_ROUTE_CLUSTER */
+    size_t n_weighted;       /* TC_ROUTE_WEIGHTED: > 0 */
     const struct tc_weighted_cluster *weighted;
     uint64_t total_weight; /* of weighted; > 0 and at most 2^32 - 1 */
     size_t n_hash_policies;
     const struct tc_hash_policy *hash_policies;
     const struct tc_route_retry *retry; /* the route's own or its virtual host's; NULL: none */
-    bool has_max_stream_duration;       /* else the listener's counts */
+    bool has_max_stream_duration;       /* false: the listener's max_stream_duration applies */
     uint64_t max_stream_duration_ns;    /* 0: no bound (A31) */
     bool auto_host_rewrite;             /* A81; only from a trusted server */
     struct tc_http_filter_overrides overrides;
@@ -62,7 +62,7 @@ struct tc_virtual_host {
     struct tc_http_filter_overrides overrides;
 };
 
-/* Used inside a listener too. */
+/* The virtual hosts of a RouteConfiguration, as a resource or inline in a Listener. */
 struct tc_route_table {
     size_t n_vhosts;
     const struct tc_virtual_host *vhosts;

@@ -16,7 +16,7 @@ typedef Envoy__Config__Route__V3__Route Route;
 
 #define ACTION(x) ENVOY__CONFIG__ROUTE__V3__ROUTE__ACTION_##x
 
-/* "*", "*suffix", "prefix*" or a whole name. */
+/* Returns whether the domain has one of the forms "*", "*suffix", "prefix*", or is a whole name. */
 static bool domain_valid(const char *d)
 {
     size_t len = strlen(d);
@@ -87,7 +87,7 @@ static void decode_vhost(struct tc_decoder *dec, const RouteConfiguration *confi
     out->routes = routes;
 }
 
-/* Torc has no cluster specifier plugins: naming one is an error unless the plugin is optional. */
+/* Torc has no cluster specifier plugins: listing one is an error unless the plugin is optional. */
 static void decode_plugins(struct tc_decoder *dec, const RouteConfiguration *m)
 {
     struct tc_any any;

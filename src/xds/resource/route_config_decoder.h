@@ -14,10 +14,10 @@ void tc_decode_route_table(struct tc_decoder *dec, const Envoy__Config__Route__V
 
 /* --- matches (A28): route_match_decoder.c --- */
 
-/* Fills the match part of a route. Returns false when the route is to be left out: because it can match no gRPC path or
- * is of a kind that gRPC ignores (no error), or because it is invalid (errors). */
+/* Fills the match part of a route. Returns false if the route is to be left out: because it can match no gRPC path (no
+ * error), or because it is invalid (errors). */
 bool tc_decode_route_match(struct tc_decoder *dec, const Envoy__Config__Route__V3__RouteMatch *m, struct tc_route *out);
-/* Returns a name of a header in lower case, kept by the arena. */
+/* Returns the name of a header in lower case, kept by the arena. */
 struct tc_slice tc_decode_header_name(struct tc_decoder *dec, const char *name);
 
 /* --- actions on an RPC that matched (A28, A44, A81): route_action_decoder.c --- */
@@ -26,12 +26,12 @@ struct tc_slice tc_decode_header_name(struct tc_decoder *dec, const char *name);
 bool tc_decode_is_trusted(const struct tc_decoder *dec);
 /* Sorts cluster_specifier_plugins by name, for tc_decode_route_action. */
 void tc_decode_sort_plugins(const Envoy__Config__Route__V3__RouteConfiguration *m);
-/* Decodes the action of a route. Returns false when the route is to be left out (A28: unsupported cluster specifiers).
- * `m` is the whole configuration, for its cluster_specifier_plugins. */
+/* Decodes the action of a route. Returns false if the route is to be left out (A28: unsupported cluster specifiers).
+ * `m` is the whole configuration, whose cluster_specifier_plugins must be sorted. */
 bool tc_decode_route_action(struct tc_decoder *dec, const Envoy__Config__Route__V3__RouteConfiguration *m,
                             const Envoy__Config__Route__V3__RouteAction *a, struct tc_route *out);
-/* Decodes the field hash_policy (A42) and stores its policies, kept by the arena, without those that can have no
- * result; never NULL without errors. Returns their number. */
+/* Decodes the field hash_policy (A42). Stores its policies in *out, kept by the arena, without those that have no
+ * effect. Returns their number. If there are too many policies adds an error, returns 0 and leaves *out. */
 size_t tc_decode_hash_policies(struct tc_decoder *dec, size_t n,
                                Envoy__Config__Route__V3__RouteAction__HashPolicy *const *list,
                                const struct tc_hash_policy **out);

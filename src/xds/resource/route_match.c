@@ -6,8 +6,8 @@
  */
 #include "xds/resource/route_match.h"
 
-/* How well a domain pattern fits an authority: 0 not at all; among patterns of one kind the longer fits better (A27).
- */
+/* How well a domain pattern fits an authority, from not at all to best. Among patterns of one kind the longer one is
+ * better (A27). */
 enum { FIT_NONE, FIT_ANY, FIT_PREFIX, FIT_SUFFIX, FIT_EXACT };
 
 static int domain_fit(struct tc_slice pattern, struct tc_slice authority)

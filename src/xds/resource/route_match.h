@@ -16,9 +16,9 @@ bool tc_route_match(const struct tc_route *r, struct tc_slice path, const struct
  * routes together; when it comes out as 0 the walk was given up. */
 const struct tc_route *tc_virtual_host_route(const struct tc_virtual_host *v, struct tc_slice path,
                                              const struct tc_headers *headers, struct tc_rng *rng, uint64_t *steps);
-/* Returns the weighted cluster for a uniform random number; only for TC_ROUTE_WEIGHTED. */
+/* Returns the weighted cluster for a uniform random number. The route must be a TC_ROUTE_WEIGHTED. */
 const struct tc_weighted_cluster *tc_route_weighted_pick(const struct tc_route *r, uint64_t random);
-/* For logs and --explain: `prefix "/" and header "k" exact "v"`. */
+/* Appends a text for logs and --explain: `prefix "/" and header "k" exact "v"`. */
 void tc_route_format(const struct tc_route *r, struct tc_buf *out);
 
 #endif

@@ -12,8 +12,8 @@ struct tc_session_config {
     uint64_t ttl_s;       /* rounded up; 0: none */
 };
 
-/* Parsers of struct tc_http_filter_type: of a StatefulSession, and of a StatefulSessionPerRoute, which overrides it.
- * Both return a struct tc_session_config. */
+/* `parse` and `parse_override` of struct tc_http_filter_type: of a StatefulSession, and of a StatefulSessionPerRoute.
+ * Both return a struct tc_session_config, kept by the decoder's arena; NULL with errors. */
 const void *tc_session_config_parse(const struct tc_http_filter_type *type, struct tc_slice config,
                                     struct tc_decoder *dec);
 const void *tc_session_override_parse(const struct tc_http_filter_type *type, struct tc_slice config,

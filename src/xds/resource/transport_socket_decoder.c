@@ -20,7 +20,8 @@ typedef Envoy__Extensions__TransportSockets__Http11Proxy__V3__Http11ProxyUpstrea
 #define UPSTREAM "envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext"
 #define VALIDATION(x) ENVOY__EXTENSIONS__TRANSPORT_SOCKETS__TLS__V3__COMMON_TLS_CONTEXT__VALIDATION_CONTEXT_TYPE_##x
 
-/* Returns the name of a certificate provider instance. Takes its two fields, since two messages have them. */
+/* Returns the name of a certificate provider instance, kept by the arena; adds an error if the bootstrap does not have
+ * the instance. Takes the two fields of the message, because two types of messages have them. */
 static struct tc_rstr *decode_instance(struct tc_decoder *dec, const char *field, const char *instance,
                                        const char *certificate, struct tc_slice *certificate_name)
 {
@@ -40,7 +41,6 @@ static struct tc_rstr *decode_instance(struct tc_decoder *dec, const char *field
     return tc_resource_arena_rstr(dec->arena, instance);
 }
 
-/* A29: what gRPC does not do must not be ignored, since the checks would be weaker than asked for. */
 static void add_error_if(struct tc_decoder *dec, bool present, const char *field)
 {
     if (present)

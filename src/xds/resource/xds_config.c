@@ -2,7 +2,7 @@
  *
  * Equality is by pointers wherever a part is shared: the dependency manager keeps an old snapshot of a cluster when
  * nothing about it changed. Clusters are sorted by name; a reader that asks for one cluster again and again remembers
- * its place (tc_xds_config_cluster_at), so that an update costs it no search. */
+ * the cluster's place (tc_xds_config_cluster_at), so that an update costs no search. */
 #include "xds/resource/xds_config.h"
 
 #include "base/mem.h"

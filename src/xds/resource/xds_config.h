@@ -13,18 +13,18 @@
 struct tc_xds_client_pool;
 struct tc_xds_client;
 
-/* One cluster. A snapshot of its own: while nothing about the cluster changes, successive configs hold the same one, so
- * that a user of the snapshot compares pointers. */
+/* One cluster, an immutable snapshot. While nothing about the cluster changes, successive configs hold the same
+ * snapshot: readers compare pointers. */
 struct tc_cluster_config {
     struct tc_ref ref;
     struct tc_rstr *name;
-    struct tc_status status;          /* why there is no cluster resource; OK: there is one */
+    struct tc_status status;          /* why there is no Cluster resource; OK: there is one */
     const struct tc_cluster *cluster; /* owned by reference; NULL with a status */
-    /* EDS and LOGICAL_DNS. */
-    const struct tc_eds *eds;        /* owned by reference; NULL: none, see the note */
-    struct tc_endpoints *dns;        /* LOGICAL_DNS: a list of one endpoint; NULL: none, see the note */
-    struct tc_rstr *resolution_note; /* goes into the texts of failed RPCs (A88); never NULL */
-    /* AGGREGATE: its leaves in order, each once (A37). Empty with leaf_error saying why. */
+    const struct tc_eds *eds;         /* EDS: owned by reference; NULL: none, see resolution_note */
+    struct tc_endpoints *dns;         /* LOGICAL_DNS: a list of one endpoint; NULL: none, see resolution_note */
+    struct tc_rstr *resolution_note;  /* goes into the texts of failed RPCs (A88); never NULL */
+    /* AGGREGATE: its leaf clusters in order, each once (A37). If there are none, leaf_error says why. An aggregate that
+     * only stands below another aggregate has neither. */
     size_t n_leaf_clusters;
     struct tc_rstr **leaf_clusters;
     struct tc_status leaf_error;
@@ -41,32 +41,36 @@ struct tc_xds_config {
     size_t n_clusters;
     struct tc_cluster_config **clusters; /* references, sorted by name */
     struct tc_rstr *node_id;
-    struct tc_xds_client *client;    /* where loads are reported; borrowed, of the resolver's life; NULL in tests */
-    struct tc_xds_client_pool *pool; /* certificates; borrowed, outlives every channel of its runtime; NULL in tests */
+    struct tc_xds_client *client; /* where loads are reported; borrowed, lives as long as the resolver; NULL in tests */
+    struct tc_xds_client_pool
+        *pool; /* certificates; borrowed, ends after the runtime's channels are shut; NULL in tests */
 };
 
 struct tc_cluster_config *tc_cluster_config_ref(struct tc_cluster_config *c);
 void tc_cluster_config_unref(struct tc_cluster_config *c);
-/* Returns whether both say the same: resources are compared by identity, texts by value. */
+/* Returns whether both say the same: resources are compared by pointer, texts by value. Either may be NULL. */
 bool tc_cluster_config_eq(const struct tc_cluster_config *a, const struct tc_cluster_config *b);
 
 struct tc_xds_config *tc_xds_config_ref(struct tc_xds_config *c);
 void tc_xds_config_unref(struct tc_xds_config *c);
-/* Returns whether both have the same resources and the same cluster snapshots. */
+/* Returns whether both have the same resources and the same cluster snapshots, by pointer. Either may be NULL. */
 bool tc_xds_config_eq(const struct tc_xds_config *a, const struct tc_xds_config *b);
-/* Returns whether both configs route RPCs alike: all but their clusters is equal. */
+/* Returns whether both configs route RPCs alike: listener, route configuration and virtual host are the same
+ * objects. */
 bool tc_xds_config_same_routing(const struct tc_xds_config *a, const struct tc_xds_config *b);
-/* Return a copy that shares what it holds: a full one, and one without the clusters (for a reader that only routes, and
- * must not keep old endpoints in memory). */
+/* Returns a copy with one reference, which shares the resources and the cluster snapshots. */
 struct tc_xds_config *tc_xds_config_copy(const struct tc_xds_config *c);
+/* Returns a copy without the clusters, with one reference: for a reader that only routes, and must not keep old
+ * endpoints in memory. */
 struct tc_xds_config *tc_xds_config_routing(const struct tc_xds_config *c);
 /* Returns the cluster, borrowed; NULL when the config has none of that name. */
 struct tc_cluster_config *tc_xds_config_cluster(const struct tc_xds_config *c, struct tc_slice name);
-/* Finds the cluster for a caller that asks again for each config: *place is its index in the last config (any number at
- * first), which is tried first, and becomes its index in this config. */
+/* Returns the cluster, borrowed, or NULL. For a caller that asks for one cluster in each config: *place is the
+ * cluster's index in the last config, or any number, and is tried first. Becomes the index in this config if it is
+ * found. */
 struct tc_cluster_config *tc_xds_config_cluster_at(const struct tc_xds_config *c, struct tc_slice name, size_t *place);
 
-/* Returns the text with "(node ID:<id>)" behind it, unless it names the node already. */
+/* Returns the text with "(node ID:<id>)" behind it, unless the text names the node already; a new reference. */
 struct tc_rstr *tc_with_node_id(struct tc_slice text, const struct tc_rstr *node_id);
 
 #endif
