@@ -15,14 +15,14 @@
 #include "xds/resource/matchers.h"
 
 /* A33: the number of faults under way in the process, for max_active_faults (low 32 bits), and tc_fork_generation of
- * that process (high bits). A forked child begins at 0, since the parent's faults do not end in it. */
+ * that process (high bits). A forked child begins at 0, since the parent's faults do not end in the child. */
 static atomic_ullong active;
 
-/* The decision for an RPC, made when it started. In the call's arena. */
+/* The decision for an RPC, made when the RPC started. In the call's arena. */
 struct fault {
-    bool delayed; /* counted in `active` */
+    bool delayed; /* the delay is under way, and counted in `active` */
     bool aborts;
-    int code;
+    int code; /* with `aborts`: the gRPC status */
 };
 
 static bool fault_applies(const void *config)
@@ -50,6 +50,7 @@ static bool fault_is_chosen(struct tc_filter_call *call, const struct tc_fault_s
     return tc_fraction_match((uint32_t)millionths, tc_rng_u64(tc_loop_rng(call->loop)));
 }
 
+/* Returns whether the RPC is to be delayed, and stores for how long. */
 static bool fault_delay(struct tc_filter_call *call, const struct tc_fault_config *f, uint64_t *ns)
 {
     uint64_t ms;
@@ -63,6 +64,7 @@ static bool fault_delay(struct tc_filter_call *call, const struct tc_fault_confi
                                   "x-envoy-fault-delay-request-percentage");
 }
 
+/* Returns whether the RPC is to be aborted, and stores with which gRPC status. */
 static bool fault_abort(struct tc_filter_call *call, const struct tc_fault_config *f, int *code)
 {
     uint64_t status;
@@ -101,7 +103,8 @@ static void active_faults_leave(void)
     atomic_fetch_sub_explicit(&active, 1, memory_order_relaxed);
 }
 
-/* An abort counts as a fault that is over at once. */
+/* Fails the RPC if it is to be aborted and max_active_faults allows it. An abort counts as a fault that is over at
+ * once. */
 static enum tc_filter_verdict fault_end_or_go_on(const struct tc_call_filter *f, struct tc_filter_call *call,
                                                  const struct fault *fault)
 {

@@ -1,5 +1,5 @@
-/* A chain keeps the XdsConfig that its filters' settings and its route are in. It has no router: the pick comes after
- * the last filter. */
+/* A chain keeps the XdsConfig that its filters' settings and its route are in. The router is not in the chain: the pick
+ * comes after the last filter. */
 #include "xds/filter/filter_chain.h"
 
 #include "base/mem.h"
@@ -36,6 +36,7 @@ void tc_http_filter_chain_add(struct tc_filter_chain *base, const struct tc_call
     chain->filters[base->n++] = *filter;
 }
 
+/* Returns the route's cluster of this name, borrowed, or NULL. */
 static struct tc_rstr *route_cluster(const struct tc_route *route, struct tc_slice name)
 {
     if (route->kind == TC_ROUTE_CLUSTER)

@@ -1,5 +1,5 @@
 /* From a route to its filter chain (A39): the listener gives the instances and their order, the most specific override
- * gives the settings. A chain is made when a config comes, never for an RPC. */
+ * gives the settings. Chains are made with a config selector, never for an RPC. */
 #include "xds/filter/http_filters.h"
 
 /* Returns the override of the instance `name`: the weighted cluster's, else the route's, else the virtual host's (A39).
@@ -15,7 +15,7 @@ static const struct tc_http_filter_override *filter_override(const struct tc_vir
     return o ? o : tc_http_filter_override_find(&vhost->overrides, name);
 }
 
-/* Stores the instance with the settings of the route. Returns false when it does nothing there. */
+/* Stores the instance with the settings of the route. Returns false if the instance leaves the route's RPCs alone. */
 static bool filter_merge(const struct tc_http_filter *filter, const struct tc_http_filter_override *override,
                          struct tc_call_filter *out)
 {

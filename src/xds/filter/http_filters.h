@@ -5,9 +5,9 @@
 
 #include "xds/filter/filter_chain.h"
 
-/* Returns the filters of RPCs on a route of the config's virtual host; `cluster` is one of a route with weighted
- * clusters, else NULL. The caller owns a reference of the chain, which holds one of the config. NULL: every filter
- * leaves these RPCs alone. */
+/* Returns the filters of RPCs on a route of the config's virtual host, a new chain with one reference, which holds one
+ * of the config. `cluster`: the weighted cluster that the RPCs go to, or NULL for a route without weights. Returns NULL
+ * if every filter leaves these RPCs alone. */
 struct tc_filter_chain *tc_http_filters_chain(struct tc_xds_config *config, const struct tc_route *route,
                                               const struct tc_weighted_cluster *cluster);
 

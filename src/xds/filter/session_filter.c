@@ -2,11 +2,11 @@
  *
  *   request    cookie "base64(1.1.1.1:80[,...];cluster:NAME)": the RPC goes to that cluster of its route, and
  *              xds_override_host picks that endpoint if it can be used
- *   response   set-cookie with the endpoint that was picked, when there was no cookie or the endpoint is another
- *              one now
+ *   response   set-cookie with the endpoint and the cluster, if there was no cookie or it names others
  *
- * A cookie that cannot be followed has no effect: the RPC is routed as usual, and a line in the log says why. Only
- * IP addresses are followed. If a chain has several such filters, the last one with a cookie to follow decides. */
+ * A cookie that cannot be followed does not change the route: the RPC is routed as usual, a line in the log says why,
+ * and the response replaces the cookie. Only IP addresses are followed. If a chain has several such filters, the last
+ * one with a cookie to follow decides. */
 #include "xds/filter/session_filter.h"
 
 #include "base/log.h"
@@ -34,7 +34,7 @@ static bool cookie_path_matches(struct tc_slice cookie, struct tc_slice request)
     return request.len == cookie.len || cookie.data[cookie.len - 1] == '/' || request.data[cookie.len] == '/';
 }
 
-/* Returns the value of the first cookie of that name in one field's "a=1; b=2". */
+/* Stores the value of the first cookie of that name in a field like "a=1; b=2". Returns false if there is none. */
 static bool cookie_find_in_field(struct tc_slice field, struct tc_slice name, struct tc_slice *value)
 {
     bool more = true;
@@ -58,7 +58,7 @@ static bool cookie_find(const struct tc_headers *headers, struct tc_slice name, 
     return false;
 }
 
-/* Reads "1.1.1.1:80,2.2.2.2:80" into the session. Returns false, and changes nothing, if a part is not an IP address
+/* Reads "1.1.1.1:80,2.2.2.2:80" into the session. Returns false, and leaves the session, if a part is not an IP address
  * with a port, or if there are more than MAX_ADDRS. */
 static bool session_read_addresses(struct tc_slice text, struct tc_arena *arena, struct tc_session *s)
 {
@@ -80,8 +80,8 @@ static bool session_read_addresses(struct tc_slice text, struct tc_arena *arena,
     return true;
 }
 
-/* Follows the cookie: the session gets its addresses, the call its cluster. Returns NULL; or the reason why the cookie
- * has no effect, and in *level the level at which to log it. */
+/* Follows the cookie: the session gets the cookie's addresses, the call its cluster. Returns NULL; or the reason why
+ * the cookie cannot be followed, and in *level the level at which to log the reason. */
 static const char *cookie_follow(struct tc_filter_call *call, struct tc_slice value, struct tc_session *s,
                                  enum torc_log_level *level)
 {
@@ -110,7 +110,7 @@ static const char *cookie_follow(struct tc_filter_call *call, struct tc_slice va
             return "the cookie names no cluster";
         cluster = tc_slice_of(cluster.data + cluster_prefix.len, cluster.len - cluster_prefix.len);
         if (!tc_slice_eq(cluster, call->config->cluster) && !tc_http_filter_chain_use_cluster(call, cluster)) {
-            *level = TORC_LOG_DEBUG; /* routes change, and that does not make a cookie wrong */
+            *level = TORC_LOG_DEBUG; /* not the client's fault: routes change */
             return "the route has no such cluster";
         }
     }
@@ -135,7 +135,7 @@ static enum tc_filter_verdict session_start(const struct tc_call_filter *f, stru
                    (int)TC_MIN(config->name.len, (size_t)256), config->name.data,
                    (int)TC_MIN(call->path.len, (size_t)256), call->path.data, s->passed_over);
     }
-    /* Without a cookie to follow, the first filter's session stays. */
+    /* Without a cookie to follow, the session of the first filter stays. */
     if (!call->config->session || s->n)
         call->config->session = s;
     return TC_FILTER_NEXT;

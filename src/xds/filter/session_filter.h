@@ -1,5 +1,5 @@
-/* Stateful sessions (A55, A60, A61): an RPC's cookie names the cluster and the endpoint that its session is at; a
- * response sets the cookie when there was none, or when the session is elsewhere now. The cookie's value is, in base64,
+/* Stateful sessions (A55, A60, A61): an RPC's cookie names the cluster and the endpoint of its session; a response sets
+ * the cookie if there was none, or if cluster or endpoint are others now. The cookie's value is, in base64,
  * "1.1.1.1:80[,2.2.2.2:80...];cluster:NAME", the address in use first. Loop thread only. */
 #ifndef TC_XDS_FILTER_SESSION_FILTER_H
 #define TC_XDS_FILTER_SESSION_FILTER_H
@@ -8,7 +8,7 @@
 
 extern const struct tc_http_filter_type tc_http_filter_session;
 
-/* Returns whether any RPC of the listener's may be of a session: then xds_override_host has work to do. */
+/* Returns whether RPCs of the listener may have sessions: then xds_override_host has work to do. NULL: no listener. */
 bool tc_listener_has_sessions(const struct tc_listener *listener);
 
 #endif
