@@ -6,7 +6,8 @@
 #include "resolver/resolver.h"
 #include "xds/bootstrap/bootstrap.h"
 
-/* Returns the bootstrap that the env names, with one reference; NULL with *error. */
+/* Reads and checks the env's bootstrap: its text, or if it has none that of the environment. Returns an object with one
+ * reference; NULL with *error. */
 struct tc_xds_bootstrap *tc_bootstrap_env_read(const struct tc_resolver_env *env, struct tc_status *error);
 /* Returns why this URI cannot be the target of a control plane (tc_free), or NULL. */
 char *tc_bootstrap_env_uri_error(const char *uri);

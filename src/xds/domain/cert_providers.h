@@ -1,5 +1,6 @@
-/* Certificate providers (A29): the instances that the bootstrap names, of which one kind is known, file_watcher. An
- * instance is one object for all clusters of a domain that refer to it. Loop thread only. */
+/* Certificate providers (A29): the instances that the bootstrap names. One plugin is known, file_watcher. An instance
+ * is one object for all clusters of a runtime that refer to it. Loop thread only, but for the first two functions,
+ * which are for any thread. */
 #ifndef TC_XDS_DOMAIN_CERT_PROVIDERS_H
 #define TC_XDS_DOMAIN_CERT_PROVIDERS_H
 
@@ -9,16 +10,19 @@
 
 struct tc_cert_provider {
     struct tc_lref ref;
-    struct tc_link link; /* of the list that it is shared by */
-    struct tc_cert_files *files;
+    struct tc_link link;         /* in the list `shared` of tc_cert_provider_get */
+    struct tc_cert_files *files; /* a reference */
 };
 
+/* tc_xds_registries.cert_plugin_known; `arg` is not used. */
 bool tc_cert_plugin_known(void *arg, const char *plugin);
-/* Returns whether the configs of known plugins can be used; adds errors at certificate_providers["instance"]. */
+/* Adds an error at certificate_providers["instance"] for each instance of a known plugin whose config cannot be
+ * used. */
 void tc_cert_providers_check(const struct tc_xds_bootstrap *b, struct tc_validation_errors *errors);
 
-/* Returns the instance, with one more user; NULL with the reason in *why (tc_free) when there is no such instance. Two
- * instances that read the same files are one in the list `shared`; NULL: it is shared with nobody. */
+/* Returns the instance, with one more reference. Instances in the list `shared` that read the same files are one
+ * object; `shared` NULL: a new object. Returns NULL with the reason in *why (tc_free) if the bootstrap has no such
+ * instance, or its plugin or config cannot be used. */
 struct tc_cert_provider *tc_cert_provider_get(struct tc_link *shared, const struct tc_xds_bootstrap *b,
                                               const char *instance, char **why);
 void tc_cert_provider_unref(struct tc_cert_provider *p); /* NULL is allowed */

@@ -1,4 +1,4 @@
-/* The xDS clients of a runtime (see the picture in client_pool.h).
+/* The xDS clients of a runtime (client_pool.h says why they are shared).
  *
  *   source   by the text that says where the bootstrap is from; ends with its last group
  *   group    by options_text: targets whose options are equal may share a client; ends with its last target
@@ -22,7 +22,7 @@
 #include "xds/domain/shared_domain.h"
 #include "xds/domain/validation_context.h"
 
-/* Responses of this size take a few milliseconds to decode. */
+/* Responses of this size take a few milliseconds to decode, which RPCs must not wait for. */
 #define DECODE_THREAD_BYTES ((size_t)128 << 10)
 
 struct tc_xds_client_pool {
@@ -44,10 +44,10 @@ struct tc_client_source {
 struct tc_client_group {
     struct tc_client_source *source;
     struct tc_link link;
-    struct tc_rstr *options;
+    struct tc_rstr *options;      /* group_options_text */
     struct tc_xds_client *common; /* that the targets share; NULL: nothing is shared, or the domain's pool has it */
-    struct tc_channel_transport_factory factory;
-    struct tc_pool_client *clients; /* by target */
+    struct tc_channel_transport_factory factory; /* of `common` */
+    struct tc_pool_client *clients;              /* by target */
 };
 
 /* --- sources --- */
@@ -58,6 +58,7 @@ static const char *environment_get(const char *name)
     return value ? value : "";
 }
 
+/* Returns a text that is equal for the same bootstrap: the text itself, or the values of the two variables. */
 static struct tc_rstr *source_text(const struct tc_resolver_env *env)
 {
     if (env->xds_bootstrap_json)
@@ -85,6 +86,7 @@ static struct tc_client_source *source_add(struct tc_xds_client_pool *p, struct 
     return s;
 }
 
+/* Ends the source if it has no group. */
 static void source_settle(struct tc_client_source *s)
 {
     if (!tc_list_empty(&s->groups))
@@ -128,7 +130,7 @@ static struct tc_client_group *group_get(struct tc_client_source *s, const struc
     return g;
 }
 
-/* Ends the group when it has no target, and then its source. */
+/* Ends the group if it has no target, and then its source if that has no other group. */
 static void group_settle(struct tc_client_group *g)
 {
     if (g->clients)
@@ -288,7 +290,7 @@ void tc_xds_client_pool_each(const struct tc_xds_client_pool *p,
 
 /* --- the pool --- */
 
-/* Clients in use may outlive the pool by a turn. */
+/* Takes the sources off the pool, which clients in use may outlive by a turn. */
 static void pool_forget_sources(struct tc_xds_client_pool *p)
 {
     struct tc_client_source *s, *next;

@@ -6,8 +6,8 @@
  *
  *   source   where a bootstrap is from; the bootstrap is read once for all clients of a source
  *   group    targets of one source whose options are equal; has the client that these targets share
- *   client   one target's; where some authorities are shared and some are not, a client of its own that forwards
- *            watches to the shared one (xds/client/forwarding_client.h)
+ *   client   one target's. If some authorities are shared and some are not, it is a client that passes each watch to
+ *            the target's own or to the shared client (xds/client/forwarding_client.h)
  *
  * In a runtime that has an xDS domain (torc/xds_domain.h) a target's client is a remote client, and the pool of the
  * domain's runtime has the clients (xds/domain/shared_domain.h). The pool also holds the certificate providers, which
@@ -24,12 +24,12 @@ struct tc_client_group;
 struct tc_client_source;
 struct tc_xds_client_pool;
 
-/* The client of one target; ends with its last user. */
+/* The client of one target, counted by the channels that use it. */
 struct tc_pool_client {
     struct tc_xds_client *client;
     struct tc_xds_client_pool *pool; /* NULL: the pool is gone */
     struct tc_client_group *group;
-    struct tc_channel_transport_factory factory; /* without a runtime when the client needs none */
+    struct tc_channel_transport_factory factory; /* of the target's own client; zeroed: it has none */
     struct tc_lref ref;
     struct tc_rstr *target;
     UT_hash_handle hh; /* the group's */
@@ -41,21 +41,23 @@ struct tc_xds_client_pool *tc_xds_client_pool_of(torc_runtime *runtime);
 const struct tc_xds_client_pool *tc_xds_client_pool_find(torc_runtime *runtime);
 /* Returns a pool that the runtime does not know, without an xDS domain: for tests. */
 struct tc_xds_client_pool *tc_xds_client_pool_new(torc_runtime *runtime);
-/* Frees the pool. Clients in use stay, with `pool` NULL. */
+/* Frees the pool. Clients in use stay until they are released, with `pool` NULL. */
 void tc_xds_client_pool_free(struct tc_xds_client_pool *p);
 
-/* Returns the client for a channel's target, with one more user; made if it does not exist. NULL with *error when the
- * bootstrap cannot be read. */
+/* Returns the client for a channel's target, with one more reference; made if it does not exist. NULL with *error if
+ * the bootstrap cannot be read. */
 struct tc_pool_client *tc_pool_client_get(struct tc_xds_client_pool *p, const struct tc_resolver_env *env,
                                           struct tc_slice target, struct tc_status *error);
+/* Gives back a reference. NULL is allowed. */
 void tc_pool_client_release(struct tc_pool_client *c);
-/* Calls fn for each client that asks servers, with the targets whose client it is, separated by spaces: at most
- * TC_CLIENT_SCOPE_BYTES, then " ...". Both are borrowed for the call. */
+/* Calls fn for each shared client and for each target's own client, with the targets that use the client, separated by
+ * spaces: at most TC_CLIENT_SCOPE_BYTES, then " ...". Both are borrowed for the call. In a runtime with an xDS domain
+ * these are remote clients, whose dump is empty. */
 enum { TC_CLIENT_SCOPE_BYTES = 16384 };
 void tc_xds_client_pool_each(const struct tc_xds_client_pool *p,
                              void (*fn)(void *arg, const struct tc_xds_client *c, struct tc_slice scope), void *arg);
 
-/* Returns the runtime's certificate providers: struct tc_cert_provider (xds/domain/cert_providers.h), by link. */
+/* Returns the pool's list of certificate providers, for tc_cert_provider_get. Borrowed. */
 struct tc_link *tc_xds_client_pool_cert_providers(struct tc_xds_client_pool *p);
 
 #endif

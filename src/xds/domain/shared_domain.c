@@ -5,10 +5,9 @@
  *   domain's loop           hold_open: the pool of the domain's runtime makes the real client, or finds it
  *                           hold_close: gives it back; the last hold removes the origin
  *
- * An origin is a key with a count: equal targets of all runtimes share one bootstrap object and one client. The struct
- * tc_shared_domain lives until the xDS domain and all runtimes have let go of it, the domain's loop until its mailbox
- * is closed.
- */
+ * An origin is a key with a count: equal targets of all runtimes share one bootstrap object and one client. The xDS
+ * domain and each runtime hold a reference of struct tc_shared_domain. When the xDS domain ends, domain_end closes the
+ * mailbox, and then the domain's loop ends. */
 #include "xds/domain/shared_domain.h"
 
 #include <pthread.h>
@@ -20,7 +19,7 @@
 #include "xds/client/remote_client.h"
 
 struct tc_shared_domain {
-    struct tc_ref ref; /* the xDS domain's, the runtimes' */
+    struct tc_ref ref; /* held by the xDS domain and by each runtime's pool */
     torc_runtime *runtime;
     struct tc_mailbox *inbox; /* of the domain's loop */
 
@@ -31,11 +30,11 @@ struct tc_shared_domain {
 
 /* A client that runs on the domain's loop for remote clients on others. */
 struct shared_origin {
-    struct tc_shared_domain *domain; /* borrowed: it lives until its loop ended */
+    struct tc_shared_domain *domain; /* borrowed: it outlives the domain's loop */
     struct tc_shared_client_key key; /* references */
     /* Under the domain's mutex. */
     struct tc_link link;
-    unsigned remotes;
+    unsigned remotes; /* remote clients that use the origin */
 };
 
 /* --- the domain --- */
@@ -114,6 +113,7 @@ static struct shared_origin *origin_get(struct tc_shared_domain *s, const struct
     return o;
 }
 
+/* Gives back the use of one remote client; the last one frees the origin. */
 static void origin_release(struct shared_origin *o)
 {
     struct tc_shared_domain *s = o->domain;

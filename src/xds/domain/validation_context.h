@@ -12,7 +12,7 @@ void tc_xds_validation_init(const struct tc_lb_registry *policies, const struct 
                             size_t n_filters);
 /* Returns the process's context. Any thread, after tc_xds_validation_init. */
 const struct tc_xds_registries *tc_xds_validation_context(void);
-/* Its LB policies: all built-in ones. Any thread. */
+/* Returns the LB policies that resources may name: all built-in ones. Any thread, after tc_xds_validation_init. */
 const struct tc_lb_registry *tc_xds_validation_policies(void);
 
 #endif

@@ -5,7 +5,8 @@
  * a channel: it reports the failure through the connectivity callback, and each stream fails, so that A71's fallback
  * goes on as if the server were down.
  *
- * Callbacks come by the loop, never from inside open, send or read. A stream frees itself before its last callback. */
+ * Callbacks come by the loop, never from inside open, send or read. A stream is freed before its last callback,
+ * on_status. */
 #include "xds/domain/xds_transport.h"
 
 #include <stdlib.h>
@@ -22,7 +23,7 @@
 #include "xds/domain/validation_context.h"
 
 enum {
-    KEEPALIVE_MS = 300000, /* as gRPC's peers ping control planes */
+    KEEPALIVE_MS = 300000, /* between pings, as other gRPC implementations ping control planes */
 };
 
 struct channel_transport {
@@ -30,7 +31,7 @@ struct channel_transport {
     struct tc_loop *loop;
     torc_channel *channel; /* NULL: the channel cannot be made, see `failure` */
     struct tc_channel_watch watch;
-    struct tc_status failure;
+    struct tc_status failure; /* why there is no channel */
     struct tc_task tell_failure;
     uint64_t max_message_bytes;
     tc_xds_connectivity_fn fn;
@@ -41,10 +42,10 @@ struct channel_stream {
     struct tc_xds_stream base;
     const struct tc_xds_stream_events *events;
     void *arg;
-    struct tc_call *call; /* NULL: there is no channel */
-    struct tc_status failure;
+    struct tc_call *call;     /* NULL: there is no channel */
+    struct tc_status failure; /* without a call: the status to end with */
     struct tc_loop *loop;
-    struct tc_task fail;
+    struct tc_task fail; /* without a call: reports `failure` */
 };
 
 /* --- streams --- */
@@ -186,6 +187,7 @@ static void on_tell_failure(struct tc_task *task)
     t->fn(t->arg, &t->failure);
 }
 
+/* Returns the channel credentials of a server, with one reference; NULL with the reason in *why (tc_free). */
 static torc_credentials *server_channel_credentials(const struct tc_channel_transport_factory *f,
                                                     const struct tc_xds_server *server, char **why)
 {
@@ -197,7 +199,8 @@ static torc_credentials *server_channel_credentials(const struct tc_channel_tran
     return creds;
 }
 
-/* A97: takes over `creds`, and returns them joined with one of the server's call credentials. */
+/* Takes over `creds`, and returns them joined with one of the server's call credentials (A97); NULL with the reason in
+ * *why (tc_free). */
 static torc_credentials *with_call_credentials(torc_credentials *creds, const json_t *entry, char **why)
 {
     const json_t *config = json_object_get(entry, "config");
@@ -226,6 +229,7 @@ static torc_credentials *server_credentials(const struct tc_channel_transport_fa
     return creds;
 }
 
+/* Returns the private channel to a server; NULL with *why set. */
 static torc_channel *server_open_channel(const struct tc_channel_transport_factory *f,
                                          const struct tc_xds_server *server, struct tc_status *why)
 {

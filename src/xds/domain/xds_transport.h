@@ -8,19 +8,21 @@
 #include "io/backoff.h"
 #include "xds/client/transport.h"
 
-/* The default limit on the size of a response. */
+/* The default of the bootstrap's ads_message_bytes. */
 #define TC_XDS_ADS_MAX_MESSAGE_BYTES (UINT64_C(64) << 20)
 
 /* Embedded in the object that owns the client; must outlive the client. */
 struct tc_channel_transport_factory {
     struct tc_xds_transport_factory base;
-    torc_runtime *runtime;
-    torc_credentials
-        *credentials; /* for servers without channel_creds; a reference that the owner ends; NULL: insecure */
-    struct tc_backoff_opts backoff;
-    uint64_t max_message_bytes; /* of a response; TC_XDS_ADS_MAX_MESSAGE_BYTES */
+    torc_runtime *runtime; /* borrowed */
+    /* For servers without channel_creds: a reference that the owner gives back. NULL: insecure. */
+    torc_credentials *credentials;
+    struct tc_backoff_opts backoff; /* of the channels */
+    uint64_t max_message_bytes;     /* of a response */
 };
 
+/* Initialises the factory, with TC_XDS_ADS_MAX_MESSAGE_BYTES. Takes a reference of the credentials, which may be
+ * NULL. */
 void tc_channel_transport_init(struct tc_channel_transport_factory *f, torc_runtime *runtime,
                                torc_credentials *credentials, const struct tc_backoff_opts *backoff);
 
