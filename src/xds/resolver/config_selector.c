@@ -2,11 +2,11 @@
  *
  * Made once for a virtual host (tc_xds_config_same_routing), not for each update of endpoints. It holds a reference of
  * every cluster that the routes name, and each RPC takes one more, so that a cluster stays configured until its last
- * RPC is over. refs[first[i]] is the cluster of route i, followed by the others when the route is weighted. chains[]
- * runs parallel to refs[], retries[] to the routes.
+ * RPC is over. refs[first[i]] is the cluster of route i; the other clusters of a weighted route follow. chains[] runs
+ * parallel to refs[], retries[] to the routes.
  *
- * Fast path: selector_select. First route that matches, one weighted cluster, timeout, hash, filters; it allocates
- * nothing unless the RPC is to be explained. */
+ * Fast path: selector_select. First route that matches, one weighted cluster, timeout, hash, filters. It allocates only
+ * for regexes, for a header that is looked at and has several values, and for an RPC that is to be explained. */
 #include "xds/resolver/config_selector.h"
 
 #include "base/mem.h"
@@ -20,10 +20,10 @@ struct xds_selector {
     struct tc_config_selector base;
     struct tc_xds_config *config; /* without clusters */
     uint64_t channel_id;
-    size_t *first;
-    struct tc_retry_policy *retries; /* of route i; NULL: no route has one */
+    size_t *first;                   /* first[i]: the place in `refs` of route i */
+    struct tc_retry_policy *retries; /* retries[i]: of route i; NULL: no route has one */
     size_t n_refs;
-    struct tc_cluster_ref **refs;
+    struct tc_cluster_ref **refs; /* a reference each */
     /* chains[i]: the filters of RPCs to refs[i]; NULL: none act. The array is NULL if none act on any RPC. */
     struct tc_filter_chain **chains;
 };
@@ -136,7 +136,7 @@ static size_t route_cluster_count(const struct tc_route *route)
     return route->kind == TC_ROUTE_WEIGHTED ? route->n_weighted : route->kind == TC_ROUTE_CLUSTER ? 1 : 0;
 }
 
-/* A44: translates into the policy of a service config. A policy without codes never retries. */
+/* Translates the retry policy of route i into one of a service config (A44). A policy without codes never retries. */
 static void selector_add_retry(struct xds_selector *s, size_t i, const struct tc_route_retry *from)
 {
     if (!from || !from->retry_on)
@@ -150,7 +150,8 @@ static void selector_add_retry(struct xds_selector *s, size_t i, const struct tc
     };
 }
 
-/* The filters of RPCs to refs[i]; routes share nothing, as their overrides may differ. */
+/* Makes the filters of RPCs to refs[i]. Routes share no chain, because their overrides may differ. `n`: the length of
+ * refs. */
 static void selector_add_chain(struct xds_selector *s, size_t i, const struct tc_route *route,
                                const struct tc_weighted_cluster *cluster, size_t n)
 {

@@ -8,8 +8,9 @@
 #include "xds/resource/xds_config.h"
 
 /* Returns a selector with one reference. It keeps only the routing part of the config, so that one selector serves all
- * configs that are equal by tc_xds_config_same_routing, and holds every cluster that the virtual host's routes name.
- * channel_id: random, fixed for the channel (filter_state io.grpc.channel_id). */
+ * configs that are equal by tc_xds_config_same_routing. It holds a reference of every cluster that the virtual host's
+ * routes name, which it gets from `clusters`. channel_id: random, fixed for the channel (filter_state
+ * io.grpc.channel_id). */
 struct tc_config_selector *tc_xds_selector_new(struct tc_xds_config *config, struct tc_cluster_refs *clusters,
                                                uint64_t channel_id);
 

@@ -1,7 +1,7 @@
 /* XdsDependencyManager (gRFC A74).
  *
  * Keeps one watch per resource the channel needs (a "node", dependency_nodes.c) and publishes an immutable XdsConfig
- * once all of them are known. Two ways to produce a config, both run by on_reconcile, which comes once a turn:
+ * once all of them are known. Two ways to produce a config, both run by on_reconcile, a task of the loop's queue:
  *
  *   full round     listener -> route config -> virtual host -> clusters -> EDS (-> LEDS) or DNS, creating
  *                  watches (dependency_walk.c). Every node that is reached gets the round's number in `mark`.
@@ -14,9 +14,10 @@
  *   WAITING    publishes nothing; keeps the nodes of the config in use (`in_use`) whether or not the round reached
  *              them. That config stays in force: a server that refuses a resource now would not send its last good
  *              value again (A88).
- *   FAILED     there is nothing to route by: publishes the error, and the config is gone
+ *   FAILED     there is nothing to route by: publishes the error; drops the config, and the nodes with an older mark
  *
- * Flow control: the ADS tokens of the responses being processed are held until their consequences are published.
+ * Flow control: the ADS tokens of responses are held until on_reconcile has taken the responses in and reported the
+ * outcome, if there is one. A round that waits releases them, since the resources it waits for come in later responses.
  *
  * Read next: dependency_manager_internal.h (the nodes), dependency_snapshot.c, dependency_status.c (the texts). Loop
  * thread only. */
@@ -37,8 +38,8 @@ static void manager_release_tokens(struct tc_dependency_manager *m)
 
 /* --- one round --- */
 
-/* Watches the route configuration of that name; NULL: none. The one of the config in use is kept while the round waits.
- */
+/* Watches the route configuration of that name; NULL: none. The route configuration of the config in use is kept
+ * (former_routes) while the round waits. */
 static void watch_route_config(struct tc_dependency_manager *m, struct tc_rstr *name)
 {
     if (m->routes && name && tc_rstr_eq(m->routes->name, name))
@@ -67,8 +68,8 @@ static void route_config_sweep(struct tc_dependency_manager *m, enum tc_dep_outc
         m->routes->in_use = outcome == TC_DEP_COMPLETE;
 }
 
-/* Returns the virtual host to route by. NULL with the reason in *error if there cannot be one; NULL, and *error as it
- * was, while resources are still to come. */
+/* Returns the virtual host to route by. Returns NULL with the reason in *error if there is none; NULL, and leaves
+ * *error, while resources are still to come. */
 static const struct tc_virtual_host *find_virtual_host(struct tc_dependency_manager *m, struct tc_status *error)
 {
     const struct tc_listener *listener = m->listener->value ? tc_listener_of(m->listener->value) : NULL;
@@ -157,8 +158,8 @@ static void manager_forget_fresh(struct tc_dependency_manager *m)
     m->fresh.len = 0;
 }
 
-/* Returns the cluster of a fresh node: the node itself, or the cluster that gets its endpoints from the node. NULL if
- * there are several. */
+/* Returns the cluster of a fresh node: the node itself, or the one cluster that gets its endpoints from the node. NULL
+ * if several do. */
 static struct tc_dep_node *cluster_of_node(struct tc_dep_node *fresh)
 {
     struct tc_dep_node *n = fresh;
@@ -167,8 +168,8 @@ static struct tc_dep_node *cluster_of_node(struct tc_dep_node *fresh)
     return n;
 }
 
-/* Reports the last config with the fresh nodes' new content; its cost grows with these nodes alone. Returns false if a
- * full round is needed. */
+/* Reports the last config with the fresh nodes' new content. Looks at these nodes alone; of the other clusters it
+ * copies the references. Returns false if a full round is needed. */
 static bool quick_update(struct tc_dependency_manager *m)
 {
     bool differs = false;
@@ -180,11 +181,11 @@ static bool quick_update(struct tc_dependency_manager *m)
     for (size_t i = 0; i < m->fresh.len; i++) {
         cluster_of_node(m->fresh.data[i])->stale = true;
         if (m->fresh.data[i]->type == &tc_eds_collection_type)
-            m->fresh.data[i]->user->merged_mark = 0; /* to be looked at again */
+            m->fresh.data[i]->user->merged_mark = 0; /* `merged` is to be compared again */
     }
     for (size_t i = 0; i < m->fresh.len; i++) {
         struct tc_dep_node *n = cluster_of_node(m->fresh.data[i]);
-        if (!n->stale) /* done: thousands of collections may be one cluster's */
+        if (!n->stale) /* done already: one cluster may have thousands of collections */
             continue;
         n->stale = false;
         const struct tc_cluster_config *before = n->config;
@@ -204,7 +205,7 @@ static bool quick_update(struct tc_dependency_manager *m)
     return true;
 }
 
-/* Walks the dependencies again; reports once all are there. */
+/* Walks the dependencies again. Reports a config if all are there, or the error if there is nothing to route by. */
 static void full_round(struct tc_dependency_manager *m)
 {
     struct tc_status error = {0};

@@ -1,5 +1,5 @@
-/* XdsDependencyManager (A74): watches the listener and, by need, everything that it leads to, and reports one whole
- * configuration once all of it is there. Loop thread only. */
+/* XdsDependencyManager (A74): watches the listener and the resources that the listener leads to, and reports one whole
+ * configuration once all of them are there. Loop thread only. */
 #ifndef TC_XDS_RESOLVER_DEPENDENCY_MANAGER_H
 #define TC_XDS_RESOLVER_DEPENDENCY_MANAGER_H
 
@@ -13,9 +13,9 @@ struct tc_dependency_manager;
 struct tc_dependency_events {
     /* A config that differs from the last; borrowed. */
     void (*on_config)(void *arg, struct tc_xds_config *config);
-    /* There is nothing to route by: listener or route configuration are missing, cannot be used by a channel, or have
-     * no virtual host for the authority. The config reported before no longer holds. UNAVAILABLE, with the node's
-     * id. */
+    /* There is nothing to route by: the listener or the route configuration does not exist, is invalid or cannot be
+     * used by a channel, or has no virtual host for the authority. The config reported before no longer holds. The
+     * error is UNAVAILABLE, names the xDS node, and differs from the last report; borrowed. */
     void (*on_error)(void *arg, const struct tc_status *error);
 };
 
@@ -23,25 +23,25 @@ struct tc_dependency_opts {
     struct tc_slice listener;          /* resource name; copied */
     struct tc_slice authority;         /* of the data plane; copied */
     const struct tc_resolver_env *dns; /* for LOGICAL_DNS clusters; must outlive the manager; NULL: they fail */
-    struct tc_xds_client_pool *pool;   /* put into every config */
+    struct tc_xds_client_pool *pool;   /* for tc_xds_config.pool; may be NULL */
 };
 
 /* Starts to watch. The client is borrowed and must outlive the manager. */
 struct tc_dependency_manager *tc_dependency_manager_new(struct tc_loop *loop, struct tc_xds_client *client,
                                                         const struct tc_dependency_opts *opts,
                                                         const struct tc_dependency_events *events, void *arg);
-/* No callback after it. */
+/* Frees the manager: no callback follows. NULL is allowed. */
 void tc_dependency_manager_free(struct tc_dependency_manager *m);
 
-/* Keeps a cluster in the config whether or not routes name it, until as many calls of unsubscribe (A74: clusters that
- * RPCs hold). */
+/* Keeps a cluster in the config whether or not routes name it, until unsubscribe was called as often as subscribe (A74:
+ * clusters that RPCs hold). */
 void tc_dependency_manager_subscribe(struct tc_dependency_manager *m, struct tc_slice cluster);
 void tc_dependency_manager_unsubscribe(struct tc_dependency_manager *m, struct tc_slice cluster);
-/* A74: resolves the name of every LOGICAL_DNS cluster again, unless its answer is on its way already. */
+/* A74: resolves the name of every LOGICAL_DNS cluster again, unless a query for it is under way already. */
 void tc_dependency_manager_request_reresolution(struct tc_dependency_manager *m);
 void tc_dependency_manager_reset_backoff(struct tc_dependency_manager *m);
-/* Appends the resources that a config still waits for: 'CDS resource "c", EDS resource "e"'; nothing if all are
- * there. */
+/* Appends the resources and DNS names that a config still waits for: 'CDS resource "c", EDS resource "e"'; nothing if
+ * all are there. */
 void tc_dependency_manager_pending(const struct tc_dependency_manager *m, struct tc_buf *out);
 
 #endif

@@ -18,25 +18,25 @@ struct tc_dep_node {
     struct tc_xds_resource *value;
     struct tc_status error;   /* instead of a value */
     struct tc_status ambient; /* beside a value (A88) */
-    uint64_t mark;            /* of the round that last needed it */
-    uint64_t seen;            /* of the root whose tree was walked last (clusters) */
-    uint64_t root_mark;       /* of the round in which it was a root (clusters) */
+    uint64_t mark;            /* number of the last round that needed the resource */
+    uint64_t seen;            /* clusters: number of the last root whose tree had it (manager's `seen`) */
+    uint64_t root_mark;       /* clusters: number of the last round in which it was a root */
     bool in_use;              /* the config that was reported last was made from it */
     bool fresh;               /* its content has changed since the last report, and nothing else about it */
-    /* EDS. */
-    struct tc_rstr *note;     /* the error of the value; NULL: none */
-    struct tc_dep_node *user; /* a cluster that has these endpoints, or an EDS resource that has this collection */
-    bool shared, complete;    /* more than one has them; all is known, its collections too */
-    struct tc_eds *merged;    /* with the endpoints of its collections (dependency_collections.c); NULL: not yet */
-    uint64_t merged_mark;     /* of the round that last looked at these */
-    /* Clusters. */
+    /* EDS and collections. */
+    struct tc_rstr *note;     /* EDS: what the value lacks, for resolution notes; NULL: nothing */
+    struct tc_dep_node *user; /* the cluster with these endpoints, or the EDS node with this collection; one of them */
+    bool shared, complete;    /* there are several users; EDS: the resource and its collections are known */
+    struct tc_eds *merged;    /* the value with the endpoints of its collections (dependency_collections.c); or NULL */
+    uint64_t merged_mark;     /* number of the round in which `merged` was last compared; 0: compare again */
+    /* Clusters. awaited: no config is reported before the first answer. stale: a quick update renews the snapshot. */
     unsigned subscriptions;
-    uint64_t route_mark;        /* of the round in which a route had it */
-    struct tc_dns_watch *dns;   /* LOGICAL_DNS */
-    struct tc_rstr *dns_target; /* the name that it resolves */
+    uint64_t route_mark;        /* number of the last round in which a route named it */
+    struct tc_dns_watch *dns;   /* LOGICAL_DNS; NULL: none */
+    struct tc_rstr *dns_target; /* the name that `dns` resolves */
     struct tc_link answer;      /* on the manager's list `answered` */
-    bool awaited, stale; /* nothing is reported before its first answer; in a quick update: its content is to be read */
-    struct tc_cluster_config *config; /* the snapshot in the last report */
+    bool awaited, stale;
+    struct tc_cluster_config *config; /* the last snapshot; NULL: none yet */
     UT_hash_handle hh;
 };
 
@@ -55,24 +55,24 @@ struct tc_dependency_manager {
     struct tc_dep_node *clusters;          /* uthash by name */
     struct tc_dep_node *eds, *collections; /* uthash by name */
     size_t n_collections;                  /* marked in this round */
-    TC_VEC(struct tc_xds_token *) tokens;  /* of responses whose consequences were not drawn yet */
+    TC_VEC(struct tc_xds_token *) tokens;  /* of the responses that the next reconcile takes in; references */
     TC_VEC(struct tc_dep_node *) fresh;    /* nodes whose `fresh` is set */
-    bool reshape;                          /* more has changed than the fresh nodes' content */
+    bool reshape;                          /* more has changed than the fresh nodes' content: a full round is due */
     struct tc_link answered;               /* LOGICAL_DNS nodes whose last query has an answer */
     size_t unanswered;                     /* LOGICAL_DNS nodes that are `awaited` */
-    struct tc_task task;                   /* reconcile */
-    uint64_t mark, seen;
-    size_t leaf_clusters, names;  /* of the aggregates that this round has walked: leaf clusters of the good ones, names
-                                     in all */
+    struct tc_task task;                   /* on_reconcile */
+    uint64_t mark, seen;                   /* numbers of the last round, and of the last root */
+    /* Of the aggregates that this round has walked: leaf clusters of those within their limits, and names of all. */
+    size_t leaf_clusters, names;
     struct tc_xds_config *config; /* of the last report */
     struct tc_status error;       /* of the last report; OK: it was `config` */
-    bool freed;                   /* during a report */
-    bool reporting;
+    bool freed;                   /* tc_dependency_manager_free was called, during a report */
+    bool reporting;               /* on_reconcile runs */
 };
 
 typedef TC_VEC(struct tc_rstr *) tc_leaf_cluster_vec;
 
-/* The limit that the graph of an aggregate exceeds; if several, the later in this list counts. */
+/* The limit that the graph of an aggregate exceeds; if it exceeds several, the one that is later in this list. */
 enum tc_dep_excess { TC_DEP_WHOLE, TC_DEP_TOO_DEEP, TC_DEP_TOO_WIDE, TC_DEP_ALL_TOO_WIDE, TC_DEP_ALL_TOO_LARGE };
 
 /* The leaf clusters of a root. */
@@ -81,24 +81,24 @@ struct tc_dep_tree {
     enum tc_dep_excess excess;
 };
 
-/* --- nodes (dependency_nodes.c) --- */
-
 /* The outcome of a full round: an error to report, nothing yet, a config. */
 enum tc_dep_outcome { TC_DEP_FAILED, TC_DEP_WAITING, TC_DEP_COMPLETE };
+
+/* --- nodes (dependency_nodes.c) --- */
 
 /* Starts to watch the resource. */
 struct tc_dep_node *tc_dep_node_new(struct tc_dependency_manager *m, const struct tc_xds_resource_type *type,
                                     struct tc_slice name);
-/* Ends the watch. NULL is allowed. */
+/* Ends the watch and frees the node. NULL is allowed. */
 void tc_dep_node_free(struct tc_dep_node *n);
 /* Returns whether neither a value nor an error of the resource is known yet. */
 bool tc_dep_node_pending(const struct tc_dep_node *n);
 /* Returns the node of that name in a table, made if it does not exist. */
 struct tc_dep_node *tc_dep_node_get(struct tc_dependency_manager *m, struct tc_dep_node **table,
                                     const struct tc_xds_resource_type *type, struct tc_slice name);
-/* Frees the nodes that the round `mark` did not reach. A round that waits keeps those of the config in use. */
+/* Frees the nodes that the round `mark` did not reach. A round that waits keeps the nodes of the config in use. */
 void tc_dep_nodes_sweep(struct tc_dep_node **table, uint64_t mark, enum tc_dep_outcome outcome);
-/* Resolves the DNS name of a LOGICAL_DNS cluster. Returns whether an answer is known. */
+/* Resolves the DNS name of a LOGICAL_DNS cluster. Returns whether an answer is known; true also if dns_env is NULL. */
 bool tc_dep_node_resolve(struct tc_dependency_manager *m, struct tc_dep_node *n, const struct tc_cluster *cluster);
 void tc_dep_node_stop_dns(struct tc_dep_node *n);
 /* Schedules a full round. */
@@ -107,43 +107,43 @@ void tc_dep_need_round(struct tc_dependency_manager *m);
 /* --- the walk (dependency_walk.c) --- */
 
 /* Marks all clusters that the routes of the virtual host (NULL: none) or a subscription need, and refreshes the
- * snapshots of the roots whose trees are complete. Returns whether all of them are. */
+ * snapshots of the roots whose trees are complete. Returns whether all trees are. */
 bool tc_dep_walk(struct tc_dependency_manager *m, const struct tc_virtual_host *vhost);
 
 /* --- collections of endpoints (dependency_collections.c) --- */
 
-/* Marks the collections of an EDS resource. Returns whether it and all of them are known. */
+/* Marks the collections of an EDS resource. Returns whether the resource and all its collections are known. */
 bool tc_dep_eds_walk(struct tc_dependency_manager *m, struct tc_dep_node *eds);
 /* Returns a node's EDS resource with the endpoints of its collections, borrowed, and makes the node's note. */
 const struct tc_eds *tc_dep_eds_complete(const struct tc_dependency_manager *m, struct tc_dep_node *eds);
 
 /* --- snapshots (dependency_snapshot.c) and texts (dependency_status.c) --- */
 
-/* Give a cluster's node a new snapshot, or leave the one it has where nothing differs (dependency_snapshot.c). root:
- * after the walk of its tree; takes over the leaves. `limit` is the number that tree->excess exceeds. inner: of a
- * cluster that is not a root; an aggregate inside another aggregate has no leaves of its own. content: after a change
- * of its content. The tree is the one of the last round, so an aggregate's leaves stay. */
+/* Give a cluster's node a new snapshot, or leave the old one if nothing differs. root: after the walk of the root's
+ * tree, whose leaf clusters the snapshot may take over; `limit` is the number that tree->excess exceeds. inner: for a
+ * cluster that is not a root; an aggregate among these gets no leaf clusters. content: the tree is as it was in the
+ * last round, so an aggregate's leaf clusters stay. */
 void tc_dep_refresh_root(const struct tc_dependency_manager *m, struct tc_dep_node *n, struct tc_dep_tree *tree,
                          size_t limit);
 void tc_dep_refresh_inner(const struct tc_dependency_manager *m, struct tc_dep_node *n);
 void tc_dep_refresh_content(const struct tc_dependency_manager *m, struct tc_dep_node *n);
-/* Counts the node in *count if its resource or its DNS name is still to come, and names the first few. */
+/* Counts the node (NULL: none) in *count if its resource or its addresses are still to come; appends the first few. */
 enum { TC_DEP_MAX_NAMED_PENDING = 4 };
 void tc_dep_append_pending(struct tc_buf *out, const struct tc_dep_node *n, size_t *count);
-/* UNAVAILABLE with a text that names the resource, its error, and the xDS node; for a dependency with an error. */
+/* Return an UNAVAILABLE whose text names the xDS node. failure: for a resource with an error. socket_listener: the
+ * listener is for servers. no_vhost: no virtual host of the table is for our authority; ambient errors follow, since a
+ * Listener that was removed stays in use (A88), which may explain an empty table. leaf_error: an aggregate has no leaf
+ * clusters; `limit` is the number that `excess` exceeds. */
 struct tc_status tc_dep_failure(const struct tc_dep_node *n);
-/* UNAVAILABLE: the listener is for servers; no virtual host of the table is ours, and the faults of the resources that
- * say so (a Listener that was removed stays in use, A88, which would explain a table that was emptied). */
 struct tc_status tc_dep_socket_listener(const struct tc_dependency_manager *m);
 struct tc_status tc_dep_no_vhost(const struct tc_dependency_manager *m, const struct tc_route_table *table,
                                  const struct tc_rstr *routes_name);
-/* UNAVAILABLE, with the node's id: why an aggregate has no leaves to use. */
 struct tc_status tc_dep_leaf_error(const struct tc_dep_node *n, enum tc_dep_excess excess, size_t limit);
-/* Return the text for an EDS resource that lacks localities or endpoints ("EDS resource n contains no localities"), or
- * NULL; with the errors of its collections behind it. */
+/* Return a text about what an EDS resource lacks ("EDS resource n contains no localities"), or NULL. collections_note:
+ * with the errors of its collections behind it. */
 struct tc_rstr *tc_dep_eds_note(const struct tc_eds *eds);
 struct tc_rstr *tc_dep_collections_note(const struct tc_dependency_manager *m, const struct tc_eds *merged);
-/* Returns the text for failures of one cluster's RPCs (A74, A88). `eds` is the node of its endpoints or NULL. */
+/* Returns the text for failures of a cluster's RPCs (A74, A88), never NULL. `eds`: node of its endpoints, or NULL. */
 struct tc_rstr *tc_dep_resolution_note(const struct tc_dependency_manager *m, const struct tc_dep_node *cluster,
                                        const struct tc_dep_node *eds);
 

@@ -2,8 +2,8 @@
  *
  * A watcher callback stores the value or the error, keeps the response's token, and schedules a reconcile. It also
  * decides how much work that is: a value that leads to the same resources marks its node `fresh` (quick update), any
- * other change sets `reshape` (full round). A DNS name that the first config waits for is `awaited`; later answers are
- * the content of their cluster alone. */
+ * other change sets `reshape` (full round). A DNS name without an answer is `awaited`: no config is reported before.
+ * Later answers change the content of their cluster alone. */
 #include "base/mem.h"
 #include "xds/resolver/dependency_manager_internal.h"
 
@@ -13,6 +13,7 @@ void tc_dep_need_round(struct tc_dependency_manager *m)
     tc_loop_defer(m->loop, &m->task);
 }
 
+/* Keeps the token, and schedules a reconcile. */
 static void manager_keep_token(struct tc_dependency_manager *m, struct tc_xds_token *token)
 {
     if (token) {
@@ -22,8 +23,8 @@ static void manager_keep_token(struct tc_dependency_manager *m, struct tc_xds_to
     tc_loop_defer(m->loop, &m->task);
 }
 
-/* Only the node's own content has changed: the set of needed resources stays the same, and so do all clusters but
- * one. */
+/* Only the node's own content has changed: the set of needed resources stays the same, and so do the clusters that do
+ * not use the node. */
 static void node_content_changed(struct tc_dep_node *n)
 {
     if (n->fresh)
@@ -32,7 +33,7 @@ static void node_content_changed(struct tc_dep_node *n)
     *tc_vec_push(&n->manager->fresh) = n;
 }
 
-/* Returns whether a new value leaves what the node leads to as it is. */
+/* Returns whether the node leads to the same resources with the new value as with the old one. */
 static bool value_keeps_shape(const struct tc_dep_node *n, const struct tc_xds_resource *value)
 {
     if (!n->value || !value)
@@ -80,7 +81,7 @@ static void on_node_ambient_error(struct tc_xds_watcher *w, const struct tc_stat
     if (n->value && n->type != &tc_listener_type && n->type != &tc_route_config_type)
         node_content_changed(n);
     else
-        n->manager->reshape = true; /* the error is reported with every cluster */
+        n->manager->reshape = true; /* an error of listener or routes is reported with every cluster */
     manager_keep_token(n->manager, token);
 }
 
@@ -148,8 +149,8 @@ struct tc_dep_node *tc_dep_node_get(struct tc_dependency_manager *m, struct tc_d
 
 /* --- DNS names --- */
 
-/* The last answer that a config waits for makes a round. Later ones are their clusters' own matter; while the config
- * waits for something else, the round that this will make sees them, too. */
+/* The last `awaited` answer makes a full round. A later answer changes its cluster's content alone; if a full round is
+ * due anyway, that round takes in the answer. */
 static void on_dns_answer(void *arg)
 {
     struct tc_dep_node *n = arg;

@@ -36,7 +36,7 @@ static bool config_is_aggregate(const struct tc_cluster_config *c)
     return c->cluster && c->cluster->kind == TC_CLUSTER_AGGREGATE;
 }
 
-/* Stores the snapshot, unless it equals the node's last one: readers compare pointers. Takes over the reference. */
+/* Stores the snapshot, unless it equals the node's last one. Takes over the reference. */
 static void node_set_config(struct tc_dep_node *n, struct tc_cluster_config *c)
 {
     if (tc_cluster_config_eq(c, n->config)) {

@@ -1,9 +1,9 @@
 /* The texts of the dependency manager: why there is no config, why a cluster has no endpoints, which resources are
  * still to come.
  *
- * A text names the service (LDS, RDS, CDS, EDS), the resource and the node's id, so that the reader of a failed RPC's
- * status knows where to look. Errors beside values (A88) go into a cluster's resolution note, which the LB policies
- * append to the status of RPCs that fail for lack of endpoints. */
+ * A text names the service (LDS, RDS, CDS, EDS, LEDS), the resource and the xDS node, so that the reader of a failed
+ * RPC's status knows where to look. Errors beside values (A88) go into a cluster's resolution note, which the LB
+ * policies append to the status of RPCs that fail for lack of endpoints. */
 #include "xds/resolver/dependency_manager_internal.h"
 
 enum { MAX_NAMED_LOCALITIES = 16 };
@@ -17,12 +17,13 @@ static const char *discovery_service(const struct tc_xds_resource_type *type)
                                            : "LEDS";
 }
 
+/* Appends the resource, and the error, which is about it. */
 static void describe_node(struct tc_buf *out, const struct tc_dep_node *n, const struct tc_status *error)
 {
     const char *quote = n->type == &tc_eds_type ? "" : "\"";
     tc_buf_printf(out, "%s resource %s" TC_SHOWN "%s", discovery_service(n->type), quote, TC_SHOW(n->name->data),
                   quote);
-    if (error->code == TORC_STATUS_NOT_FOUND && !n->value) /* else it is in use, and its deletion is reported */
+    if (error->code == TORC_STATUS_NOT_FOUND && !n->value) /* with a value, `error` tells of the deletion (A88) */
         tc_buf_append_str(out, " does not exist");
     else
         tc_buf_printf(out, ": %s", tc_status_text(error));
@@ -116,7 +117,7 @@ struct tc_rstr *tc_dep_eds_note(const struct tc_eds *eds)
     return note;
 }
 
-/* Returns whether there is something to say about the locality's collection. */
+/* Appends what is wrong with the locality's collection. Returns false if nothing is. */
 static bool append_collection(const struct tc_dependency_manager *m, const struct tc_eds_locality *l,
                               struct tc_buf *out)
 {

@@ -1,6 +1,6 @@
 /* The addresses of a LOGICAL_DNS cluster: a dns resolver that reports to this watch instead of to a channel. All
- * addresses of an answer are one endpoint (A61). An error leaves the last good answer in place. A malformed target has
- * no resolver, and the error from the start. Loop thread only. */
+ * addresses of an answer are one endpoint (A61). An error leaves the last good answer in place. A watch of a malformed
+ * target has no resolver, and an error from the start. Loop thread only. */
 #include "xds/resolver/dns_watch.h"
 
 #include "base/mem.h"
@@ -16,7 +16,7 @@ struct tc_dns_watch {
     void *arg;
 };
 
-/* A61: all addresses are one endpoint, in the one locality without names. */
+/* Returns a list with all addresses in one endpoint (A61), in a locality whose names are empty. */
 static struct tc_endpoints *endpoints_merge(const struct tc_endpoints *found, const char *hostname)
 {
     TC_VEC(struct tc_addr) addrs = {0};

@@ -7,16 +7,20 @@
 
 struct tc_dns_watch;
 
-/* Called from the loop after each answer: endpoints or error may have changed. */
+/* Called by the loop after each answer: endpoints or error may have changed. */
 typedef void (*tc_dns_watch_fn)(void *arg);
 
-/* Starts to resolve `target`, "host:port". Takes loop, backoff and minimal interval from `env`, which it copies. */
+/* Starts to resolve `target`, "host:port". Copies `env`, from which the resolver takes loop, backoff and minimal
+ * interval. If the target is malformed, the error is there at once and `fn` is never called. */
 struct tc_dns_watch *tc_dns_watch_new(const struct tc_resolver_env *env, const char *target, tc_dns_watch_fn fn,
                                       void *arg);
+/* Ends the watch: no callback follows. NULL is allowed. */
 void tc_dns_watch_free(struct tc_dns_watch *w);
+/* Resolves the name again. */
 void tc_dns_watch_refresh(struct tc_dns_watch *w);
 void tc_dns_watch_reset_backoff(struct tc_dns_watch *w);
-/* Returns the last good answer, a list of one endpoint, borrowed; NULL before the first one. */
+/* Returns the last good answer, borrowed: a list of one endpoint, or empty if the name has no addresses. NULL before
+ * the first good answer. */
 struct tc_endpoints *tc_dns_watch_endpoints(const struct tc_dns_watch *w);
 /* Returns why the last resolution failed; OK if it succeeded, or while the first one is not over. Borrowed. */
 const struct tc_status *tc_dns_watch_error(const struct tc_dns_watch *w);

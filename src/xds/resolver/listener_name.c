@@ -3,8 +3,8 @@
 
 #include "base/parse.h"
 
-/* Replaces each "%s"; within an xdstp: name every character is percent-encoded that RFC 3986 3.3 does not allow in
- * paths. */
+/* Appends the template with the path instead of each "%s". In an xdstp: name, characters of the path that RFC 3986 3.3
+ * does not allow in paths are percent-encoded. */
 static void template_expand(struct tc_slice template, const char *path, struct tc_buf *out)
 {
     bool encode = tc_slice_starts(template, tc_slice_str("xdstp:"));

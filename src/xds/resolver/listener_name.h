@@ -5,7 +5,7 @@
 #include "resolver/target.h"
 #include "xds/bootstrap/bootstrap.h"
 
-/* Appends the name of the listener resource for a target. Returns TORC_ENOTFOUND when the target names an authority
+/* Appends the name of the listener resource for a target. Returns 0, or TORC_ENOTFOUND if the target names an authority
  * that the bootstrap does not have. */
 int tc_listener_name(const struct tc_xds_bootstrap *bootstrap, const struct tc_target *target, struct tc_buf *out);
 /* Appends the data plane's authority: the target's path, percent-encoded where an authority demands it. */

@@ -26,11 +26,11 @@ struct xds_resolver {
     struct tc_resolver base;
     struct tc_target target;
     struct tc_rstr *listener;
-    struct tc_pool_client *shared; /* NULL: the client is the caller's, or there is none */
+    struct tc_pool_client *shared; /* a reference; NULL: `client` is the caller's, or there is none */
     struct tc_backoff backoff;     /* of reading the bootstrap */
     struct tc_timer read_again;
-    struct tc_xds_client *client;
-    struct tc_dependency_manager *manager;
+    struct tc_xds_client *client; /* borrowed from `shared` or the caller; NULL: the bootstrap cannot be read */
+    struct tc_dependency_manager *manager; /* NULL: there is nothing to watch, see `error` */
     struct tc_cluster_refs clusters;
     struct tc_resolver_env dns_env; /* of LOGICAL_DNS clusters */
     /* The next report: */
@@ -87,7 +87,7 @@ static void on_report(struct tc_task *task)
         result.endpoints = tc_endpoints_empty();
         result.selector = tc_config_selector_ref(r->selector);
     } else {
-        /* Nothing can be routed: the policy fails all RPCs that are not yet on their way. */
+        /* Nothing can be routed: xds_cluster_manager fails all RPCs that are not yet on their way. */
         result.status = tc_status_ref(&r->error);
     }
     TC_LOG(TC_LOG_MESH, TORC_LOG_DEBUG, "%s: config of %zu clusters%s%s", r->target.text,
@@ -148,7 +148,7 @@ static void on_cluster_used(struct tc_cluster_refs *refs, struct tc_rstr *name)
     tc_dependency_manager_subscribe(r->manager, tc_rstr_slice(name));
 }
 
-/* The manager's round comes before the report, so that one report has both changes. */
+/* Unsubscribes first: the manager's round then runs before the report, so that one report has both changes. */
 static void on_cluster_unused(struct tc_cluster_refs *refs, struct tc_rstr *name)
 {
     struct xds_resolver *r = TC_CONTAINER_OF(refs, struct xds_resolver, clusters);
@@ -189,7 +189,7 @@ static void resolver_find_listener(struct xds_resolver *r)
     tc_buf_fini(&name);
 }
 
-/* Sets the client, or the error. */
+/* Sets the client and the listener's name, or the error. */
 static void resolver_find_client(struct xds_resolver *r)
 {
     const struct tc_resolver_env *env = r->base.env;
@@ -209,7 +209,8 @@ static void resolver_find_client(struct xds_resolver *r)
     tc_status_fini(&why);
 }
 
-/* Reports the error, and reads the bootstrap again later unless it was given as a text; or begins to watch. */
+/* Begins to watch. Or if there is an error, reports it; if the bootstrap cannot be read, reads it again later, unless
+ * the bootstrap was given as a text. */
 static void resolver_go_on(struct xds_resolver *r)
 {
     if (tc_status_ok(&r->error)) {

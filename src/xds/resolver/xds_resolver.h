@@ -5,11 +5,11 @@
 #include "resolver/resolver.h"
 #include "xds/client/client.h"
 
-/* Its results bring the LB config (xds_cluster_manager with a cds for each cluster in use), the config selector, and
- * the XdsConfig as attributes. */
+/* The resolver's results have the LB config (xds_cluster_manager with a cds for each cluster in use), the config
+ * selector, and the XdsConfig as attributes. */
 extern const struct tc_resolver_class tc_xds_resolver_class;
 
-/* Returns a resolver over a client that the caller owns and that outlives it; for tests. */
+/* Returns a resolver over a client that the caller owns and that must outlive the resolver; for tests. */
 struct tc_resolver *tc_xds_resolver_new(const struct tc_target *target, const struct tc_resolver_env *env,
                                         struct tc_xds_client *client);
 
