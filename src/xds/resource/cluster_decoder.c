@@ -12,7 +12,6 @@
  * transport_socket_matches is read to be refused. Fields that gRPC does not read are not in proto/. Runs on any
  * thread. */
 #include <stdlib.h>
-#include <strings.h>
 
 #include "base/mem.h"
 #include "pb/envoy/config/cluster/v3/cluster.pb-c.h"
@@ -219,10 +218,8 @@ static const Thresholds *thresholds_of(size_t n, Thresholds *const *list)
     return NULL;
 }
 
-/* GRPC_EXPERIMENTAL_XDS_MAX_CONCURRENT_STREAMS_CONNECTION_SCALING=false: per_host_thresholds are ignored. */
 static void decode_circuit_breakers(struct tc_decoder *dec, const Cluster *m, struct tc_cluster *out)
 {
-    const char *scaling = getenv("GRPC_EXPERIMENTAL_XDS_MAX_CONCURRENT_STREAMS_CONNECTION_SCALING");
     out->max_concurrent_requests = TC_CIRCUIT_BREAKER_DEFAULT;
     out->max_connections = 1;
     if (!m->circuit_breakers)
@@ -231,7 +228,7 @@ static void decode_circuit_breakers(struct tc_decoder *dec, const Cluster *m, st
     if (t && t->max_requests)
         out->max_concurrent_requests = t->max_requests->value;
     t = thresholds_of(m->circuit_breakers->n_per_host_thresholds, m->circuit_breakers->per_host_thresholds);
-    if (!t || !t->max_connections || (scaling && strcasecmp(scaling, "false") == 0))
+    if (!t || !t->max_connections || dec->reg->connection_scaling_off)
         return;
     out->max_connections = t->max_connections->value;
     if (out->max_connections == 0)

@@ -42,6 +42,7 @@ void tc_xds_registries_init(struct tc_xds_registries *r)
     r->hash_key_ignored = env_is("GRPC_XDS_ENDPOINT_HASH_KEY_BACKWARD_COMPAT", "true");
     r->aggregate_lb = env_is("GRPC_XDS_AGGREGATE_CLUSTER_BACKWARD_COMPAT", "true");
     r->ring_hash_off = env_is("GRPC_XDS_EXPERIMENTAL_ENABLE_RING_HASH", "false");
+    r->connection_scaling_off = env_is("GRPC_EXPERIMENTAL_XDS_MAX_CONCURRENT_STREAMS_CONNECTION_SCALING", "false");
 }
 
 const struct tc_xds_registries *tc_xds_registries_of(const struct tc_xds_decode_context *ctx)

@@ -536,13 +536,16 @@ static void connections_of_a_subchannel(void **state)
         char *json = tc_asprintf(CLUSTER("'circuit_breakers':{'thresholds':[{'max_connections':0}],"
                                          "'per_host_thresholds':[%s]}"),
                                  rows[i].thresholds);
+        struct tc_xds_registries reg;
         if (rows[i].scaling)
             setenv(variable, rows[i].scaling, 1);
-        struct tc_xds_resource *r = valid(json);
+        tc_xds_registries_init(&reg); /* the one time that the environment is read */
+        unsetenv(variable);
+        struct tc_xds_resource *r =
+            kit_resource_valid(&tc_cluster_type, &(struct tc_xds_decode_context){.registries = &reg}, json);
         assert_true(tc_cluster_of(r)->max_connections == rows[i].max);
         tc_xds_resource_unref(r);
         tc_free(json);
-        unsetenv(variable);
     }
     refused(CLUSTER("'circuit_breakers':{'per_host_thresholds':[{'max_connections':0}]}"),
             "field circuit_breakers.per_host_thresholds.max_connections: must be greater than 0");
