@@ -30,7 +30,8 @@ static const struct tc_xds_resource_type *entry_type(const struct tc_xds_entry *
     return e->authority->client->types.data[e->type];
 }
 
-struct tc_xds_entry **tc_xds_entries(struct tc_xds_authority_state *s, size_t type)
+/* Returns the authority's table of a type, made if it does not exist. */
+static struct tc_xds_entry **authority_entries(struct tc_xds_authority_state *s, size_t type)
 {
     while (s->entries.len <= type)
         *tc_vec_push(&s->entries) = NULL;
@@ -157,7 +158,7 @@ void tc_xds_entry_check_timer(struct tc_xds_entry *e)
 struct tc_xds_entry *tc_xds_entry_new(struct tc_xds_authority_state *s, size_t type, struct tc_rstr *name)
 {
     struct tc_xds_entry *e = TC_NEW(struct tc_xds_entry);
-    struct tc_xds_entry **table = tc_xds_entries(s, type);
+    struct tc_xds_entry **table = authority_entries(s, type);
     e->authority = s;
     e->type = type;
     e->name = tc_rstr_ref(name);
@@ -196,7 +197,7 @@ static void entry_drop_error(struct tc_xds_entry *e)
 
 void tc_xds_entry_free(struct tc_xds_entry *e)
 {
-    struct tc_xds_entry **table = tc_xds_entries(e->authority, e->type);
+    struct tc_xds_entry **table = authority_entries(e->authority, e->type);
     HASH_DEL(*table, e);
     for (size_t i = 0; i < e->authority->channels.len; i++)
         if ((e->sending_on | e->sent_on | e->held_back) & (UINT32_C(1) << i))

@@ -269,7 +269,6 @@ static void decode_upstream_config(struct tc_decoder *dec, const Cluster *m, str
 static void decode_cluster(struct tc_decoder *dec, const Cluster *m, struct tc_cluster *out)
 {
     tc_decode_nonempty(dec, m->name, ".name");
-    dec->name = m->name;
     decode_discovery(dec, m, out);
     bool aggregate = out->kind == TC_CLUSTER_AGGREGATE;
     if (!aggregate || dec->reg->aggregate_lb) /* A75: an aggregate's own policy is ignored, whatever it says */

@@ -24,7 +24,6 @@
 struct tc_decoder {
     const struct tc_xds_decode_context *ctx;
     const struct tc_xds_registries *reg;
-    const char *name;                 /* of a Cluster; NULL: not known yet, or another type */
     struct tc_resource_limits limits; /* the limits of the registries, with the changes of the bootstrap */
     struct tc_resource_arena *arena;  /* of the resource that is built */
     struct tc_validation_errors *errors;
