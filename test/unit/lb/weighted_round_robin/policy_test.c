@@ -190,6 +190,11 @@ static void a_new_connection_begins_a_blackout(void **state)
     report_all(f, reports);
     run(f, 1000);
     assert_shares(f, 1, 3, 3);
+    update(f, A " " B " " C, "{" NO_BLACKOUT "}"); /* no blackout, so the weight counts at once */
+    fake_lb_set(f, A, TORC_CONNECTIVITY_IDLE);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_CONNECTING);
+    ready(f, A);
+    assert_shares(f, 1, 3, 3);
 }
 
 static void send_oob(struct fake_lb *f, const char *addr, const struct kit_orca *report)
