@@ -167,6 +167,21 @@ static void weights_of_localities(void **state)
     }
 }
 
+/* The endpoints of a locality do not stand together in the subset of random_subsetting. */
+static void localities_in_any_order(void **state)
+{
+    struct fake_lb *f = *state;
+    static const uint32_t apart[] = {3, 1, 3, 1, 3}, of_apart[] = {1, 2, 2, 1, 1}, together[] = {3, 3, 3, 1, 1},
+                          of_together[] = {1, 2, 1, 2, 1};
+    const char *const config = "{'tableSize': 101, 'localityWeighted': true}";
+    fake_lb_update(f, eds("10.0.0.1:1@a 10.0.0.4:4@b 10.0.0.2:2@a 10.0.0.5:5@b 10.0.0.3:3@a", apart, of_apart),
+                   fake_lb_config(f, "maglev", config, NULL), NULL);
+    const char *slots = owners(f, 101);
+    fake_lb_update(f, eds("10.0.0.1:1@a 10.0.0.2:2@a 10.0.0.3:3@a 10.0.0.4:4@b 10.0.0.5:5@b", together, of_together),
+                   fake_lb_config(f, "maglev", config, NULL), NULL);
+    assert_string_equal(owners(f, 101), slots);
+}
+
 static void the_hash_of_a_header(void **state)
 {
     struct fake_lb *f = *state;
@@ -245,8 +260,14 @@ static void configs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(lazily_by_the_table),  TEST(the_next_slot_takes_over), TEST(keys),    TEST(weights_of_localities),
-        TEST(the_hash_of_a_header), TEST(many_that_fail),           TEST(configs),
+        TEST(lazily_by_the_table),
+        TEST(the_next_slot_takes_over),
+        TEST(keys),
+        TEST(weights_of_localities),
+        TEST(localities_in_any_order),
+        TEST(the_hash_of_a_header),
+        TEST(many_that_fail),
+        TEST(configs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
