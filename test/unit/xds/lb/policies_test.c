@@ -387,6 +387,38 @@ static void circuit_breaker(void **state)
     kit_config_lb_free(f);
 }
 
+/* --- maglev --- */
+
+#define LOCALITY_WEIGHTED                                                                                              \
+    ", 'lbPolicy': 'MAGLEV', 'maglevLbConfig': {'tableSize': 17}, 'commonLbConfig': {'localityWeightedLbConfig': {}}"
+
+/* The slots of a table of 17 go to the endpoints whose ports end in these digits. */
+static void assert_slots(const char *localities, const char *slots)
+{
+    struct fake_lb *f = kit_config_lb("cds_experimental");
+    kit_config_update(f, cds_of("c"), one_cluster(LOCALITY_WEIGHTED, localities, NULL));
+    for (unsigned i = 0; i < 17; i++) {
+        char addr[] = "127.0.0.1:9?";
+        addr[sizeof(addr) - 2] = slots[i];
+        if (strcmp(fake_lb_pick_hash(f, i), "QUEUE") == 0)
+            ready(f, addr);
+        finish(f);
+        assert_string_equal(fake_lb_pick_hash(f, i), addr);
+        finish(f);
+    }
+    kit_config_lb_free(f);
+}
+
+/* The weights of the resource make the table; a locality of weight 0 has no slot. */
+static void maglev_of_localities(void **state)
+{
+    TC_CASE(MG04);
+    TC_CASE(MG05);
+    (void)state;
+    assert_slots("0/a=1: 127.0.0.1:90; 0/b=1: 127.0.0.1:91*2", "10010110010100101");
+    assert_slots("0/a=8: 127.0.0.1:90; 0/b=0: 127.0.0.1:92*3; 0/c=2: 127.0.0.1:91*2", "10000010010100000");
+}
+
 /* --- xds_wrr_locality --- */
 
 static void localities_by_weight(void **state)
@@ -572,6 +604,7 @@ int main(void)
         cmocka_unit_test(drops_everything_without_endpoints),
         cmocka_unit_test(dns_is_asked_again),
         cmocka_unit_test(circuit_breaker),
+        cmocka_unit_test(maglev_of_localities),
         cmocka_unit_test(localities_by_weight),
         cmocka_unit_test(pick_by_cluster),
         cmocka_unit_test(deleted_cluster),
