@@ -217,8 +217,11 @@ static void ends(void **state)
     uint32_t id = requested("orders");
     send_end(id, 14);
     assert_heard(0, "health check of \"orders\": the stream ended: why ");
-    run(1300);
+    run(700);
+    assert_int_equal(requested("orders"), 0);
+    run(600);
     id = requested("orders");
+    assert_true(id != 0);
     assert_heard(0, "");
     send_status(id, 1);
     assert_heard(0, "fit ");

@@ -172,9 +172,10 @@ static void equal_counts_follow_the_draws(void **state)
     TC_CASE(LQ02);
     struct fake_lb *f = *state;
     open_policy(f, 3, NULL, "{}");
-    for (unsigned i = 0; i < 3; i++) {
-        draw(f, 3, (char[]){(char)('0' + i), (char)('0' + i), 0});
-        assert_int_equal(pick_end(f), i);
+    static const char *const draws[] = {"00", "01", "02", "10", "11", "12", "20", "21", "22"};
+    for (size_t i = 0; i < TC_ARRAY_LEN(draws); i++) {
+        draw(f, 3, draws[i]);
+        assert_int_equal(pick_end(f), draws[i][0] - '0');
     }
 }
 

@@ -175,9 +175,11 @@ static void extreme_weights(void **state)
     }
 }
 
-/* After any number of whole rounds each of 10,000 endpoints has its share of them, but for one pick. */
+/* After any number of whole rounds each of 10,000 endpoints, some of them unknown, has its share of them, but for one
+ * pick. */
 static void shares_of_many_endpoints(void **state)
 {
+    TC_CASE(PD04);
     (void)state;
     enum { MANY = 10000, ROUNDS = 300 };
     static float weights[MANY];
@@ -185,7 +187,7 @@ static void shares_of_many_endpoints(void **state)
     struct tc_rng rng;
     tc_rng_init_seed(&rng, 58);
     for (size_t i = 0; i < MANY; i++)
-        weights[i] = (float)(1 + tc_rng_below(&rng, 1000));
+        weights[i] = i % 10 ? (float)(1 + tc_rng_below(&rng, 1000)) : 0;
     struct tc_wrr_scheduler *s = tc_wrr_scheduler_new(weights, MANY);
     uint32_t sequence = 0;
     unsigned long picks = 0;
