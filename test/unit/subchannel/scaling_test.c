@@ -8,7 +8,7 @@
 #include "support/cmocka.h"
 #include "support/fakes/h2.h"
 
-enum { PEERS = 12, RPCS = 1000, HANDLES = 2, NOBODY = -1, WAITS = -2, SENT_BACK = -3 };
+enum { PEERS = 12, RPCS = 1000, HANDLES = 3, NOBODY = -1, WAITS = -2, SENT_BACK = -3 };
 
 /* An attempt to connect, which the test grants or refuses. */
 struct tc_connect {
@@ -396,7 +396,7 @@ static void the_maximum_changes(void **state)
     assert_int_equal(n_peers, 10);
 }
 
-/* Two channels share the connections: the larger maximum counts, while its channel is there. */
+/* Three channels share the connections: the largest maximum counts, while its channel is there. */
 static void the_largest_maximum_counts(void **state)
 {
     TC_CASE(CS06);
@@ -404,18 +404,22 @@ static void the_largest_maximum_counts(void **state)
     open_first(1, 1);
     rpc_start_many(2);
     assert_null(attempt);
-    subchannel_make(1, 2);
+    subchannel_make(1, 3);
     assert_non_null(attempt);
     grant(1);
     AT(0, 1);
     assert_int_equal(states[1], TORC_CONNECTIVITY_READY);
+    subchannel_make(2, 1); /* whichever came last */
+    rpc_start_many(1);
+    grant(1);
+    AT(0, 1, 2);
     tc_subchannel_release(subchannels[1]);
     subchannels[1] = NULL;
     fake_h2_goaway(peers[0], 1, 0, "");
-    AT(0, 1);
+    AT(0, 1, 2);
     rpc_start_many(1);
     assert_null(attempt);
-    AT(0, 1, WAITS);
+    AT(0, 1, 2, WAITS);
     assert_int_equal(tc_pool_count(pool), 1);
 }
 

@@ -117,6 +117,11 @@ static void keys(void **state)
     fake_lb_update(f, tc_endpoints_ref(list), fake_lb_config(f, "maglev", by_host, NULL), NULL);
     assert_string_equal(owners(f, 7), "2503410");
     tc_endpoints_unref(list);
+    list = fake_lb_endpoints(PORTS);
+    for (unsigned i = 0; i < 6; i++) /* hash_key counts before the hostname */
+        host(list, i, "same")->at[i]->hash_key = tc_rstr_printf("%u", 95 - i);
+    fake_lb_update(f, list, fake_lb_config(f, "maglev", by_host, NULL), NULL);
+    assert_string_equal(owners(f, 7), "3052145");
     update(f, PORTS, by_host); /* without hostnames the addresses count, not one empty key for all */
     assert_string_equal(owners(f, 7), "2401503");
 }

@@ -143,6 +143,7 @@ static void blackout_and_expiration(void **state)
     struct tc_slice r = kit_orca_pack(&report, &bytes);
     assert_true(tc_wrr_weight_get(w, c, 7 * s) == 0);
     tc_wrr_weight_report(w, c, r, 10 * s);
+    tc_wrr_weight_report(w, c, r, 10 * s + s / 2); /* the blackout counts from the first report */
     assert_true(tc_wrr_weight_get(w, c, 11 * s - 1) == 0);
     assert_true(tc_wrr_weight_get(w, c, 11 * s) == 2);
     assert_true(tc_wrr_weight_get(w, c, 12 * s - 1) == 2);
