@@ -206,7 +206,7 @@ static const struct tc_log_sink *log_sink(void)
 
 /* --- lines --- */
 
-/* The line has passed `hidden`. */
+/* Decides about a line that has passed `hidden`, by the levels of the sink that would get it. */
 static TC_APART bool log_wanted(enum tc_log_module module, enum torc_log_level level)
 {
     pthread_once(&once, log_read_environment);
