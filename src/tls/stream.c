@@ -439,12 +439,14 @@ struct tc_tls_handshake *tc_tls_handshake(struct tc_loop *loop, struct tc_tls_co
     t->timeout_ms = timeout_ms;
     t->fn = fn;
     t->arg = arg;
-    tc_task_init(&t->kick, stream_make_ssl(t) ? stream_on_kick : stream_on_unusable);
+    bool usable = stream_make_ssl(t);
+    tc_task_init(&t->kick, usable ? stream_on_kick : stream_on_unusable);
     tc_task_init(&t->release, stream_on_release);
     tc_timer_init(&t->timeout, loop, handshake_on_timeout);
     if (timeout_ms > 0)
         tc_timer_start(&t->timeout, timeout_ms);
-    tc_bytestream_set_handler(bs, stream_on_lower_event, t);
+    /* An event may come before `kick`: it must not begin a handshake that checks nothing. */
+    tc_bytestream_set_handler(bs, usable ? stream_on_lower_event : NULL, t);
     tc_loop_defer(loop, &t->kick);
     return (struct tc_tls_handshake *)t;
 }
