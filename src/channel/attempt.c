@@ -174,6 +174,8 @@ static void attempt_open_stream(struct tc_call *c, struct tc_transport *t)
             tc_transport_wait(t, &c->capacity);
         } else {
             pick_give_up(c);
+            /* The connection ends. Its subchannel may have others, and stay READY: no other picker follows. */
+            tc_pick_queue_wake(&c->channel->queue);
         }
         return;
     }
