@@ -1,6 +1,6 @@
-/* Walks by chance over a subchannel with several connections (A105), which two channels share: RPCs, a limit that flaps,
- * GOAWAYs, losses, refused attempts, and channels that come and go, also between two tasks of one turn. Once the server
- * is good again every RPC ends. Channels on virtual time, scripted servers in memory. */
+/* Walks by chance over a subchannel with several connections (A105), which two channels share: RPCs, a limit that
+ * flaps, GOAWAYs, losses, refused attempts, health checks, and channels that come and go, also between two tasks of one
+ * turn. Once the server is good again every RPC ends. Channels on virtual time, scripted servers in memory. */
 #include <stdio.h>
 #include <string.h>
 
@@ -29,7 +29,7 @@ struct server_end {
     struct fake_pipe *pipe;
     struct fake_h2 *peer;
     TC_VEC(uint32_t) streams; /* that wait for an answer */
-    uint32_t last;            /* stream */
+    uint32_t checks, last;    /* streams: of health checks, 0: none; and the last one of all */
     bool over;
 };
 
@@ -50,7 +50,8 @@ static struct {
     int hops[TASKS];
     bool good; /* the server accepts, allows 100 streams on each connection and answers */
     uint64_t seed;
-    int served;
+    int served;  /* RPCs that ended with OK */
+    int checked; /* answers to health checks */
 } walk;
 
 static size_t chance(size_t n)
@@ -79,7 +80,7 @@ static void connect_cancel(struct tc_connect *c)
 
 static void allow(struct server_end *e)
 {
-    fake_h2_setting(e->peer, MAX_CONCURRENT_STREAMS, walk.good ? 100 : (uint32_t)chance(4));
+    fake_h2_setting(e->peer, MAX_CONCURRENT_STREAMS, walk.good ? 100 : (uint32_t)chance(chance(2) ? 3 : 8));
 }
 
 static void answer_ask(void)
@@ -103,15 +104,39 @@ static void answer_ask(void)
     tc_status_fini(&why);
 }
 
+static void health_tell(struct server_end *e)
+{
+    static const char serving[] = {1 << 3, 1}, not_serving[] = {1 << 3, 2};
+    if (e->checks)
+        fake_h2_message(e->peer, e->checks, walk.good || chance(2) ? serving : not_serving, 2, false);
+}
+
+/* Takes the last stream as that of health checks. */
+static void health_begin(struct server_end *e)
+{
+    if (!walk.good && chance(6) == 0) {
+        fake_h2_headers(e->peer, e->last, ":status: 200\ncontent-type: application/grpc\ngrpc-status: 12\n", true);
+        return;
+    }
+    e->checks = e->last;
+    walk.checked++;
+    fake_h2_headers(e->peer, e->checks, ":status: 200\ncontent-type: application/grpc\n", false);
+    health_tell(e);
+}
+
 /* Takes the client's frames. */
 static void listen_to(struct server_end *e)
 {
     const struct fake_h2_frame *f;
     while ((f = fake_h2_next(e->peer))) {
-        if (f->type == FAKE_H2_HEADERS) {
-            *tc_vec_push(&e->streams) = f->stream;
+        if (f->type == FAKE_H2_HEADERS)
             e->last = f->stream;
-        }
+        if (f->type == FAKE_H2_HEADERS && strstr(f->headers, "/grpc.health.v1.Health/Watch"))
+            health_begin(e);
+        else if (f->type == FAKE_H2_HEADERS)
+            *tc_vec_push(&e->streams) = f->stream;
+        if (f->type == FAKE_H2_RST_STREAM && f->stream == e->checks)
+            e->checks = 0;
         for (size_t i = 0; f->type == FAKE_H2_RST_STREAM && i < e->streams.len; i++)
             if (e->streams.data[i] == f->stream) {
                 tc_vec_remove(&e->streams, i);
@@ -142,11 +167,14 @@ static void server_step(struct server_end *e)
     if (e->over)
         return;
     listen_to(e);
-    switch (chance(8)) {
+    switch (chance(9)) {
     case 0:
     case 1:
     case 2:
         allow(e);
+        break;
+    case 5:
+        health_tell(e);
         break;
     case 3:
         fake_h2_goaway(e->peer, chance(2) ? e->last : 0, 0, "");
@@ -165,12 +193,15 @@ static void server_step(struct server_end *e)
 
 static torc_channel *channel_make(void)
 {
+    static const char *const checks[] = {"", "\"loadBalancingConfig\":[{\"round_robin\":{}}],",
+                                         "\"loadBalancingConfig\":[{\"round_robin\":{}}],"
+                                         "\"healthCheckConfig\":{\"serviceName\":\"h\"},"};
     char *config = tc_asprintf(
-        "{\"connectionScaling\":{\"maxConnectionsPerSubchannel\":%zu},\"methodConfig\":[{\"name\":[{\"service\":"
+        "{%s\"connectionScaling\":{\"maxConnectionsPerSubchannel\":%zu},\"methodConfig\":[{\"name\":[{\"service\":"
         "\"retried\"}],\"retryPolicy\":{\"maxAttempts\":3,\"initialBackoff\":\"0.1s\",\"maxBackoff\":\"1s\","
         "\"backoffMultiplier\":2,\"retryableStatusCodes\":[\"UNAVAILABLE\"]}},{\"name\":[{\"service\":\"hedged\"}],"
         "\"hedgingPolicy\":{\"maxAttempts\":3,\"hedgingDelay\":\"0.5s\",\"nonFatalStatusCodes\":[\"UNAVAILABLE\"]}}]}",
-        1 + chance(4));
+        checks[chance(TC_ARRAY_LEN(checks))], 1 + chance(4));
     const struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
                                            .service_config_json = config};
     torc_channel *ch = torc_channel_new(walk.rt, "ipv4:10.0.0.1:80", &o, NULL);
@@ -285,8 +316,10 @@ static void walk_settle(void)
 {
     walk.good = true;
     for (size_t i = 0; i < walk.ends.len; i++)
-        if (!walk.ends.data[i].over)
+        if (!walk.ends.data[i].over) {
             allow(&walk.ends.data[i]);
+            health_tell(&walk.ends.data[i]);
+        }
     for (int round = 0; round < ROUNDS && rpcs_running(); round++) {
         tc_loop_drain(walk.loop);
         while (!tc_list_empty(&walk.asks))
@@ -329,7 +362,7 @@ static void every_rpc_ends(void **state)
 {
     TC_CASE(CS08);
     (void)state;
-    int served = 0;
+    int served = 0, checked = 0;
     for (uint64_t seed = 1; seed <= WALKS; seed++) {
         walk_begin(seed);
         for (int i = 0; i < STEPS; i++) {
@@ -347,9 +380,10 @@ static void every_rpc_ends(void **state)
         }
         walk_settle();
         served += walk.served;
+        checked += walk.checked;
         walk_end();
     }
-    assert_true(served > WALKS * RPCS / 2);
+    assert_true(served > WALKS * RPCS / 2 && checked > WALKS);
 }
 
 int main(void)
