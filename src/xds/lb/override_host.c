@@ -220,6 +220,8 @@ static void subchannel_find_entry(struct oh_subchannel *w, const struct tc_overr
                                   const struct tc_addr *addr)
 {
     w->entry = tc_override_set_find(set, addr);
+    if (w->entry && !tc_addr_eq(w->entry->addr, addr))
+        w->entry = NULL; /* the endpoint has another proxy now (A86) */
     if (w->entry)
         tc_list_append(&w->entry->subchannels, &w->entry_link);
 }

@@ -356,6 +356,38 @@ static void other_rpcs_do_not_count_as_use(void **state)
     assert_int_equal(fake_lb_count(f, A), 0);
 }
 
+/* Endpoints behind an HTTP proxy (A86). */
+static void update_proxied(struct fake_lb *f, const char *endpoints, const char *proxy)
+{
+    struct tc_endpoints *tree = fake_lb_endpoint_tree("p", endpoints, "q", "", NULL);
+    struct tc_addr via;
+    assert_int_equal(tc_addr_parse(&via, tc_slice_str(proxy)), 0);
+    for (size_t i = 0; i < tree->children[0].list->n; i++)
+        tree->children[0].list->at[i]->addrs[0].proxy_hop = tc_proxy_hop_new(&via, NULL, NULL);
+    assert_true(fake_lb_update(f, tree, fake_lb_config(f, "xds_override_host", "{" BELOW(RR) "}", NULL), NULL));
+}
+
+/* A cookie names addresses alone: the session stays with its endpoint whatever proxy leads there. When the proxy
+ * changes, the endpoint's new connection serves the session. */
+static void behind_a_proxy(void **state)
+{
+    struct fake_lb *f = *state;
+    update_proxied(f, A " " B, C);
+    ready(f, A);
+    ready(f, B);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_string_equal(pick(f, A), A);
+        assert_picked(A);
+        assert_null(session.passed_over);
+    }
+    update_proxied(f, A " " B, D);
+    assert_int_equal(fake_lb_count(f, A), 1);
+    assert_string_equal(pick(f, A), "QUEUE");
+    ready(f, A);
+    for (unsigned i = 0; i < 3; i++)
+        assert_string_equal(pick(f, A), A);
+}
+
 /* The endpoint moves to a lower priority: the session's connection is kept and used (A75). */
 static void survives_a_move(void **state)
 {
@@ -575,6 +607,7 @@ int main(void)
         OVERRIDE_TEST(sweeps_are_apart),
         OVERRIDE_TEST(idle_timeout_by_default),
         OVERRIDE_TEST(other_rpcs_do_not_count_as_use),
+        OVERRIDE_TEST(behind_a_proxy),
         OVERRIDE_TEST(survives_a_move),
         OVERRIDE_TEST(adopts_a_lost_connection),
         cmocka_unit_test(adopts_from_an_outlier),
