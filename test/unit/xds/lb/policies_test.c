@@ -94,6 +94,34 @@ static void unchanged_cluster_changes_nothing(void **state)
     kit_config_lb_free(f);
 }
 
+static void assert_last_reference(const struct tc_cluster_config *c)
+{
+    assert_int_equal(atomic_load(&c->ref.n), 1);
+}
+
+/* The policies of a cluster that does not change let go of the other clusters' old snapshots, and those of a cluster
+ * that changes let go of its own. */
+static void old_snapshots_go(void **state)
+{
+    (void)state;
+    struct fake_lb *f = kit_config_lb("xds_cluster_manager_experimental");
+    struct tc_lb_config *config = manager_of("a", "b");
+    struct tc_cluster_config *a = kit_config_cluster("a", "", kit_config_eds("0/l: 1.1.1.1:1; 1/m: 1.1.1.1:2", NULL));
+    struct tc_cluster_config *b[2];
+    for (size_t i = 0; i < 2; i++) {
+        b[i] = kit_config_cluster("b", RING_HASH, kit_config_eds(i ? "0/l: 2.2.2.2:2" : "0/l: 2.2.2.2:1", NULL));
+        kit_config_update(f, tc_lb_config_ref(config),
+                          kit_config_config(tc_cluster_config_ref(a), tc_cluster_config_ref(b[i]), NULL));
+    }
+    ready(f, "1.1.1.1:1");
+    assert_last_reference(b[0]);
+    tc_cluster_config_unref(a);
+    tc_cluster_config_unref(b[0]);
+    tc_cluster_config_unref(b[1]);
+    tc_lb_config_unref(config);
+    kit_config_lb_free(f);
+}
+
 /* A DNS cluster asks for re-resolution when its endpoint fails and when its connection is lost; the resolver limits how
  * often names are resolved (unit/resolver/dns). An EDS cluster does not ask. */
 static void dns_is_asked_again(void **state)
@@ -595,6 +623,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(leaf_by_priorities),
         cmocka_unit_test(unchanged_cluster_changes_nothing),
+        cmocka_unit_test(old_snapshots_go),
         cmocka_unit_test(outlier_detection),
         cmocka_unit_test(cluster_in_error),
         cmocka_unit_test(policy_of_the_cluster_changes),
