@@ -360,11 +360,13 @@ static struct tc_slice endpoint_text(const struct tc_endpoint *endpoint, const s
                                      struct tc_arena *arena)
 {
     struct tc_buf text = {0};
+    size_t n = 1;
     tc_addr_format(first, &text);
-    for (size_t i = 0; i < endpoint->n_addrs; i++)
+    for (size_t i = 0; i < endpoint->n_addrs && n < TC_SESSION_ADDRS_MAX; i++)
         if (!tc_addr_eq(&endpoint->addrs[i], first)) {
             tc_buf_append_char(&text, ',');
             tc_addr_format(&endpoint->addrs[i], &text);
+            n++;
         }
     struct tc_slice out = tc_arena_copy(arena, tc_buf_slice(&text));
     tc_buf_fini(&text);

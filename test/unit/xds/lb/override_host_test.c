@@ -151,6 +151,24 @@ static void tells_what_was_picked(void **state)
     assert_string_equal(session.passed_over, "the cluster has no such endpoint");
 }
 
+/* A cookie that names the endpoint can be followed, however many addresses the endpoint has. */
+static void endpoint_of_many_addresses(void **state)
+{
+    struct fake_lb *f = *state;
+    struct tc_buf text = {0};
+    size_t n = 1;
+    for (unsigned i = 1; i <= 100; i++)
+        tc_buf_printf(&text, "%s10.0.0.%u:1", i > 1 ? "," : "", i);
+    update(f, tc_buf_cstr(&text), "", "", BELOW(RR));
+    ready(f, "10.0.0.1:1");
+    assert_string_equal(pick(f, ""), "10.0.0.1:1");
+    for (size_t i = 0; i < session.picked.len; i++)
+        n += session.picked.data[i] == ',';
+    assert_int_equal(n, TC_SESSION_ADDRS_MAX);
+    assert_true(tc_slice_starts(session.picked, tc_slice_str("10.0.0.1:1,10.0.0.2:1,")));
+    tc_buf_fini(&text);
+}
+
 /* While its endpoint drains a session stays there, and other RPCs do not go there. */
 static void draining(void **state)
 {
@@ -598,6 +616,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         OVERRIDE_TEST(follows_the_cookie),
         OVERRIDE_TEST(tells_what_was_picked),
+        OVERRIDE_TEST(endpoint_of_many_addresses),
         OVERRIDE_TEST(draining),
         OVERRIDE_TEST(draining_not_wanted),
         OVERRIDE_TEST(creates_on_demand),
