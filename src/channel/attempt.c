@@ -71,8 +71,8 @@ static bool attempt_retry(struct tc_call *c, const struct tc_status *status, con
     return true;
 }
 
-/* Ends an attempt that the LB policy or call credentials failed. Takes over the status, whose code is rewritten before
- * the retry policy sees it (A54). */
+/* Ends an attempt that failed before it had a stream: by the LB policy, call credentials, or the endpoint's name (A81).
+ * Takes over the status, whose code is rewritten before the retry policy sees it (A54). */
 static void attempt_fail(struct tc_call *c, struct tc_status status)
 {
     status = tc_status_from_control_plane(status);
@@ -202,7 +202,7 @@ static void authority_refuse(struct tc_call *c, struct tc_transport *t)
 {
     struct tc_slice name = c->attempt.request.authority;
     tc_call_tell_trackers(c, NULL, NULL);
-    tc_call_fail(c, tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_TLS,
+    attempt_fail(c, tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_TLS,
                                    "the certificate of %s is not valid for the authority \"%.*s\", to which the route "
                                    "rewrites the request's",
                                    tc_transport_address(t)->data, (int)TC_MIN(name.len, (size_t)1024), name.data));
