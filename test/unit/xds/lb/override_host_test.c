@@ -406,6 +406,49 @@ static void behind_a_proxy(void **state)
         assert_string_equal(pick(f, A), A);
 }
 
+/* Updates to one endpoint in each of the two priorities, of which A has a hostname. */
+static void update_named(struct fake_lb *f, const char *p, const char *q, const char *hostname)
+{
+    struct tc_endpoints *tree = fake_lb_endpoint_tree("p", p, "q", q, NULL);
+    tree->children[strcmp(q, A) == 0].list->at[0]->hostname = tc_rstr_str(hostname);
+    assert_true(fake_lb_update(f, tree, fake_lb_config(f, "xds_override_host", "{" BELOW(RR) "}", NULL), NULL));
+}
+
+/* The hostname is the SNI of a connection (A101) and the authority of its RPCs (A81): the policy's own subchannel does
+ * not outlive a change, as the child's do not. */
+static void hostname_changes(void **state)
+{
+    struct fake_lb *f = *state;
+    update_named(f, B, A, "one.example");
+    ready(f, B);
+    assert_string_equal(pick(f, A), "QUEUE");
+    ready(f, A);
+    update_named(f, B, A, "one.example");
+    assert_string_equal(pick(f, A), A);
+    update_named(f, B, A, "two.example");
+    assert_int_equal(fake_lb_count(f, A), 0);
+    assert_string_equal(pick(f, A), "QUEUE");
+    ready(f, A);
+    assert_string_equal(pick(f, A), A);
+    assert_string_equal(f->pick.subchannel->endpoint->hostname->data, "two.example");
+}
+
+/* The child makes a second connection to the endpoint, and releases the first one when the second is there:
+ * the policy does not keep what is doubled. */
+static void child_renews(void **state)
+{
+    struct fake_lb *f = *state;
+    update_named(f, A, B, "one.example");
+    ready(f, A);
+    assert_string_equal(pick(f, A), A);
+    update_named(f, A, B, "two.example");
+    assert_int_equal(fake_lb_count(f, A), 2);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
+    assert_int_equal(fake_lb_count(f, A), 1);
+    assert_string_equal(pick(f, A), A);
+    assert_string_equal(f->pick.subchannel->endpoint->hostname->data, "two.example");
+}
+
 /* The endpoint moves to a lower priority: the session's connection is kept and used (A75). */
 static void survives_a_move(void **state)
 {
@@ -627,6 +670,8 @@ int main(void)
         OVERRIDE_TEST(idle_timeout_by_default),
         OVERRIDE_TEST(other_rpcs_do_not_count_as_use),
         OVERRIDE_TEST(behind_a_proxy),
+        OVERRIDE_TEST(hostname_changes),
+        OVERRIDE_TEST(child_renews),
         OVERRIDE_TEST(survives_a_move),
         OVERRIDE_TEST(adopts_a_lost_connection),
         cmocka_unit_test(adopts_from_an_outlier),
