@@ -58,8 +58,8 @@ static void ejected_and_gone(void **state)
     kit_outlier_run(f, 40, A);
     tc_loop_advance(f->loop, 10 * SECOND);
     assert_ejected(f, A);
-    /* The endpoint stays ejected while others are added and removed. An endpoint that was removed and is added again
-     * counts as new. */
+    /* The endpoint stays ejected when an update removes another endpoint. An endpoint that was removed and is added
+     * again counts as new. */
     kit_outlier_update(f, A " " B " " C, KEEN ", " RR);
     assert_ejected(f, A);
     kit_outlier_update(f, B " " C, KEEN ", " RR);
@@ -104,7 +104,7 @@ static void pick_first_alone(void **state)
     assert_connects(f, "");
 }
 
-/* A75: endpoints of all priorities are compared with each other. */
+/* A75: endpoints of all priorities count together for max_ejection_percent. */
 static void below_priority(void **state)
 {
     struct fake_lb *f = *state;
@@ -125,7 +125,7 @@ static void below_priority(void **state)
     assert_int_equal(kit_outlier_run(f, 10, "").at[0], 10);
 }
 
-/* Endpoints that a child policy made by itself are found by their addresses. */
+/* outlier_detection below outlier_detection: each RPC has a tracker of both, and each policy ejects by its own times. */
 static void nested(void **state)
 {
     struct fake_lb *f = *state;

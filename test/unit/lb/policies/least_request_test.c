@@ -206,7 +206,7 @@ static void counts_survive_updates(void **state)
     open_policy(f, 2, NULL, "{}");
     open_calls(f, 2, "30");
     update(f, "3.3.3.3:3 1.1.1.1:1#other!DRAINING 2.2.2.2:2", "{'choiceCount': 2}");
-    fake_lb_set(f, all[2], TORC_CONNECTIVITY_READY); /* 0, 1, 2 by the time of READY */
+    fake_lb_set(f, all[2], TORC_CONNECTIVITY_READY); /* draws count endpoints from the first that was READY: 0, 1, 2 */
     for (unsigned n = 0; n < 3; n++) {
         draw(f, 3, "01");
         assert_int_equal(pick_open(f), 1);
@@ -402,7 +402,7 @@ static void hostile_weights(void **state)
         for (unsigned k = 0; k < 3; k++)
             while (calls.open[k].len)
                 close_one(k);
-        /* After steps of 2^32 equal weights are equal again, beyond the moment at which virtual time begins again. */
+        /* Equal weights share evenly after that, with steps of 2^32 each, and when virtual time begins again at 2^40. */
         open_policy(f, 3, (const char *const[]){"*1", "*1", "*1"}, "{'activeRequestBias': 1e308}");
         unsigned at[3] = {0};
         for (unsigned n = 0; n < 6; n++)
@@ -418,7 +418,8 @@ static void hostile_weights(void **state)
     }
 }
 
-/* After steps of 2^32 up to 2^53 of virtual time, where steps of 1 would be lost, endpoints still take turns. */
+/* Steps of 2^32 add up to 2^53, where a double would lose steps of 1: virtual time began again before, and endpoints
+ * still take turns. */
 static void virtual_time_begins_again(void **state)
 {
     struct fake_lb *f = *state;
@@ -457,7 +458,7 @@ static void repeated_addresses_are_one(void **state)
     assert_in_range(counts[0], 900, 1100);
 }
 
-/* Endpoints leave and the policy ends while RPCs are under way, in each mode; an old picker finds nothing. */
+/* Endpoints leave and the policy ends while RPCs are under way, in each mode; an old picker answers QUEUE. */
 static void what_outlives_the_policy(void **state)
 {
     static const char *const configs_of[] = {"{}", FULL_SCAN, WEIGHTED};

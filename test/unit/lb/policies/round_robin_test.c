@@ -196,7 +196,7 @@ static void begin_update(struct fake_lb *f, struct tc_endpoints *list)
 
 enum { AT_ONCE = 128, MANY = 3 * AT_ONCE };
 
-/* Other tasks run between the parts of a long list. */
+/* Each turn of the loop connects AT_ONCE endpoints of a long list. */
 static void many_are_connected_in_turns(void **state)
 {
     struct fake_lb *f = *state;
@@ -240,8 +240,8 @@ static void an_update_overtakes_another(void **state)
 {
     struct fake_lb *f = *state;
     begin_update(f, numbered(0, MANY));
-    begin_update(f, numbered(AT_ONCE / 2, MANY));          /* the first half of the endpoints that began are gone */
-    assert_int_equal(fake_lb_count(f, NULL), AT_ONCE / 2); /* in its turn */
+    begin_update(f, numbered(AT_ONCE / 2, MANY));          /* half of those that began are not in this list */
+    assert_int_equal(fake_lb_count(f, NULL), AT_ONCE / 2); /* the rest of this list begins in later turns */
     tc_loop_drain(f->loop);
     assert_int_equal(fake_lb_count(f, NULL), MANY);
     assert_int_equal(fake_lb_count(f, "10.0.0.0:1"), 0);

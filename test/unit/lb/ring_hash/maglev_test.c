@@ -34,8 +34,8 @@ static bool update(struct fake_lb *f, const char *endpoints, const char *config)
     "127.0.0.1:95"
 #define SEVEN "{'tableSize': 7}"
 
-/* Picks with the hash until an endpoint takes the RPC; each that is asked for is connected. Ends the RPC, and
- * returns the last digit of its endpoint. */
+/* Picks with the hash; connects the endpoint that the pick asks for, if any, and picks again. Ends the RPC. Returns the
+ * last digit of its endpoint. */
 static char owner(struct fake_lb *f, uint64_t hash)
 {
     const char *found = fake_lb_pick_hash(f, hash);
@@ -172,7 +172,8 @@ static void weights_of_localities(void **state)
     }
 }
 
-/* The endpoints of a locality do not stand together in the subset of random_subsetting. */
+/* random_subsetting mixes the endpoints of localities: the table is the one of a list in which those of each locality
+ * stand together. */
 static void localities_in_any_order(void **state)
 {
     struct fake_lb *f = *state;
@@ -205,7 +206,7 @@ static void the_hash_of_a_header(void **state)
 static void many_that_fail(void **state)
 {
     struct fake_lb *f = *state;
-    /* One endpoint of a million times the weight of the others fails: the walk ends at another all the same. */
+    /* The endpoint with a million times the weight of the others fails: RPCs wait for another endpoint. */
     static const uint32_t one[] = {1, 1, 1, 1, 1, 1}, weights[] = {1000000, 1, 1, 1, 1, 1};
     struct gate g;
     gate_close(&g);

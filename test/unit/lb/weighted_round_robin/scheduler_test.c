@@ -101,7 +101,7 @@ static void equal_weights(void **state)
     }
 }
 
-/* Checks how often each place is among the first picks of a sequence. */
+/* Asserts how often each place is among the first picks of a sequence. */
 static void assert_counts(const float *weights, size_t n, uint32_t sequence, unsigned picks, const unsigned *counts)
 {
     struct tc_wrr_scheduler *s = tc_wrr_scheduler_new(weights, n);
@@ -129,7 +129,7 @@ static void counts_of_picks(void **state)
     assert_counts((float[]){100, 1e-10f}, 2, 0, 201, (unsigned[]){200, 1});
 }
 
-/* In proportion with unknown weights at -1, as for 0. */
+/* A weight of -1 counts as unknown, as 0 does. */
 static void unknown_weights_are_the_mean(void **state)
 {
     TC_CASE(WR06);
@@ -175,8 +175,8 @@ static void extreme_weights(void **state)
     }
 }
 
-/* After any number of whole rounds each of 10,000 endpoints, some of them unknown, has its share of them, but for one
- * pick. */
+/* After 300 whole rounds each of 10,000 endpoints, whose weights are unknown for a tenth, has its share of the picks,
+ * within 1.5 picks. */
 static void shares_of_many_endpoints(void **state)
 {
     TC_CASE(PD04);
