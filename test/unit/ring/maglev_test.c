@@ -75,7 +75,7 @@ static uint32_t crc_of(const struct tc_ring *r)
     return ~crc;
 }
 
-/* Compares the table with the CRC-32 (0: none is known), its first slots, and the slots of each host. */
+/* Asserts the CRC-32 of the table (0: none is known), its first slots, and the number of slots of each host. */
 static void assert_table(const struct hosts *h, uint32_t size, uint32_t crc, const char *first, const char *counts)
 {
     struct tc_ring *r = tc_maglev_new(h->items, h->weights, h->n, size);
@@ -392,7 +392,8 @@ static void slots_of_hashes(void **state)
     }
 }
 
-/* One key for all: each endpoint has its share, in the order of the list, and the build does not take forever. */
+/* One key for all: each endpoint has its share, in the order of the list. The time limit of the test bounds the
+ * build. */
 static void equal_keys(void **state)
 {
     TC_CASE(PD07);
@@ -440,7 +441,8 @@ static uint64_t key_with_hash(uint64_t hash)
     return (x >> 31 | x << 33) * inverse_of(XXH_PRIME64_2);
 }
 
-/* Returns the processor time of a build with N keys; chosen: of which all have the step 1. Each item has its share. */
+/* Returns the CPU time of a build with N keys, which are chosen so that all have the step 1, or not chosen. Asserts that
+ * each item has its share. */
 static clock_t build_time(bool chosen)
 {
     enum { N = 5000, SIZE = 1000003 };
@@ -470,8 +472,8 @@ static clock_t build_time(bool chosen)
     return took;
 }
 
-/* Keys that were chosen so that each item passes all slots of the others: a build of 5,000 times a million steps, as
- * opposed to 8 million. */
+/* Keys that were chosen so that each item passes all slots of the others would make a plain build take 5,000 times a
+ * million steps instead of 8 million. The build may take 30 times the CPU time of a build with other keys. */
 static void chosen_keys(void **state)
 {
     (void)state;
@@ -532,7 +534,7 @@ static void the_walk_reaches_all(void **state)
     drop(&h);
 }
 
-/* A table is not found in the place of a ring, or of a table with other weights or of another size. */
+/* A table is not found instead of a ring, or instead of a table with other weights or of another size. */
 static void identities(void **state)
 {
     (void)state;
