@@ -113,8 +113,8 @@ static double match_us(const struct tc_regex *r, struct tc_slice text)
     return least;
 }
 
-/* Counted patterns that match in many ways run as an automaton, too. Otherwise a header of 50 KB would take tens of
- * milliseconds. */
+/* Counted patterns that match in many ways run as an automaton, too: a header of 50 KB takes less than 5 ms. Otherwise
+ * it would take tens of milliseconds. */
 static void ambiguous_patterns_are_fast(void **state)
 {
     (void)state;

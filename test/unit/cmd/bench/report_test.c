@@ -1,4 +1,4 @@
-/* The files of torc bench --report: texts of anybody in them, and figures at their ends. */
+/* The files of torc bench --report: hostile texts of a peer in them, and numbers at the ends of their ranges. */
 #include "bench/report.h"
 
 #include "base/mem.h"
