@@ -136,7 +136,7 @@ static void test_failover(void **state)
     assert_string_equal(both, again);
 }
 
-/* The control plane is silent: the channel has what it has, and a new one fails with the reason. */
+/* The control plane refuses connections: the channel keeps the resources it has. */
 static void test_no_control_plane(void **state)
 {
     (void)state;
@@ -188,8 +188,8 @@ static int are_done(void *arg)
     return left-- == 0;
 }
 
-/* The world ends after any number of steps, one of which has a ring wait that is so large that it is built in the
- * background: nothing of it leaks. */
+/* The world ends after each number of steps. In one of them a ring waits that is so large that it is built in the
+ * background: nothing of it leaks, which a sanitizer sees. */
 static void test_ends_amid_a_job(void **state)
 {
     (void)state;
