@@ -154,7 +154,7 @@ static void a_long_scope_is_cut(void **state)
         tc_pool_client_release(c[i]);
 }
 
-/* A user may outlive the domain by a turn. */
+/* Clients may be released after their pool is freed. */
 static void domain_first(void **state)
 {
     (void)state;

@@ -381,7 +381,7 @@ static void drops_everything_without_endpoints(void **state)
     assert_int_equal(f->state, TORC_CONNECTIVITY_READY);
     assert_string_equal(fake_lb_pick_hash(f, 7), "DROP");
     assert_string_equal(fake_lb_pick_error(f), "EDS-configured drop: all (node ID:n1)");
-    /* A lower limit holds from the next pick on. */
+    /* Without the drops, the next pick fails for lack of endpoints. */
     kit_config_update(f, cds_of("c"), one_cluster(RING_HASH, "", NULL));
     assert_int_equal(f->state, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
     assert_string_equal(fake_lb_pick_hash(f, 7), "FAIL");
@@ -420,7 +420,7 @@ static void circuit_breaker(void **state)
 #define LOCALITY_WEIGHTED                                                                                              \
     ", 'lbPolicy': 'MAGLEV', 'maglevLbConfig': {'tableSize': 17}, 'commonLbConfig': {'localityWeightedLbConfig': {}}"
 
-/* The slots of a table of 17 go to the endpoints whose ports end in these digits. */
+/* Asserts that the slots of a table of 17 go to the endpoints whose ports end in these digits. */
 static void assert_slots(const char *localities, const char *slots)
 {
     struct fake_lb *f = kit_config_lb("cds_experimental");
