@@ -203,7 +203,7 @@ static void the_hash_of_a_header(void **state)
     tc_free(wanted);
 }
 
-static void many_that_fail(void **state)
+static void the_heaviest_endpoint_fails(void **state)
 {
     struct fake_lb *f = *state;
     /* The endpoint with a million times the weight of the others fails: RPCs wait for another endpoint. */
@@ -272,7 +272,7 @@ int main(void)
         TEST(weights_of_localities),
         TEST(localities_in_any_order),
         TEST(the_hash_of_a_header),
-        TEST(many_that_fail),
+        TEST(the_heaviest_endpoint_fails),
         TEST(configs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
