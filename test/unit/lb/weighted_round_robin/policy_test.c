@@ -328,6 +328,7 @@ static void a_lost_endpoint_is_passed_over(void **state)
     lost->on_state(lost->arg, TORC_CONNECTIVITY_IDLE, &(struct tc_status){0});
     for (unsigned i = 0; i < 24; i++) { /* without a turn of the loop: by the old picker */
         assert_int_equal(tc_picker_pick(f->picker, &f->args, &f->pick), TC_PICK_COMPLETE);
+        assert_ptr_not_equal(f->pick.subchannel, lost);
         finish(f, NULL, 0);
     }
     tc_loop_drain(f->loop);

@@ -537,6 +537,8 @@ static void adopts_from_an_outlier(void **state)
     }
     tc_loop_advance(f->loop, 2 * 10000);
     assert_int_equal(fake_lb_count(f, A), 1);
+    assert_string_equal(pick(f, A), A);
+    finish(f, TORC_STATUS_OK);
     assert_string_equal(fake_lb_pick(f), B);
     finish(f, TORC_STATUS_OK);
     fake_lb_free(f);
