@@ -1,5 +1,6 @@
 /* Calls that end while their header block is under way: the rest of the block is dropped, and the memory of the call,
- * which serves another call by then, stays untouched. */
+ * which may serve another call by then, stays untouched. A client and a server, each against fakes/h2 on a manual
+ * loop. */
 #include "base/mem.h"
 #include "base/poison.h"
 #include "http2/client_stream_internal.h"
