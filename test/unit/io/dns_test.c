@@ -1,4 +1,4 @@
-/* Name look-ups against a small name server of the test's own. */
+/* Name look-ups (tc_dns, over c-ares) on a real loop against a small name server in this file, over UDP on loopback. */
 #include "io/dns.h"
 
 #include <ares.h>
@@ -397,7 +397,8 @@ static void counted_free(void *block)
     free(block);
 }
 
-/* One for each of a mesh's LOGICAL_DNS clusters: between look-ups c-ares holds nothing for them, and no socket. */
+/* Between look-ups c-ares holds no memory: a mesh has a tc_dns for each of its LOGICAL_DNS
+ * clusters. */
 static void little_is_held_between_look_ups(void **state)
 {
     struct fixture *f = *state;

@@ -1,4 +1,5 @@
-/* The loop: the order within a turn, posts, wake-ups, forks. */
+/* The loop: the order within a turn, posts, wake-ups, forks. Most tests run on a real loop over libuv, some on a
+ * manual loop, some on both (main). */
 #include "io/loop.h"
 
 #include <poll.h>
@@ -366,7 +367,7 @@ static void two_loops_wake_each_other(void **state)
 
 enum { LATE_POSTS = 100 }; /* of each thread; all together are fewer than the turns that the end of a loop may take */
 
-/* A thread that posts to a loop, and wakes it, until the loop refuses. */
+/* A thread that posts to a loop, and wakes it, until the loop has taken LATE_POSTS or refuses one. */
 struct late_poster {
     struct tc_loop *loop; /* a reference */
     pthread_t thread;
