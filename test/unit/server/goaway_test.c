@@ -398,7 +398,7 @@ static void max_age_of_an_idle_connection(void **state)
     assert_non_null(fake_h2_expect(f.k.peer, FAKE_H2_GOAWAY, 0));
     fake_h2_headers(f.k.peer, 1, REQUEST, false);
     tc_loop_drain(f.k.loop);
-    tc_loop_advance(f.k.loop, 10999); /* the last GOAWAY, and the least age and grace but a millisecond */
+    tc_loop_advance(f.k.loop, 10999); /* beyond the last GOAWAY; a millisecond less than the least age and grace */
     const struct fake_h2_frame *frame = fake_h2_expect(f.k.peer, FAKE_H2_GOAWAY, 0);
     assert_non_null(frame);
     assert_string_equal(frame->payload + 8, "max_idle");

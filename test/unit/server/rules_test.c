@@ -1,4 +1,4 @@
-/* The rules of gRPC for what a server takes and answers, against a scripted client. */
+/* The rules of gRPC for what a server takes and answers, against a scripted client (fakes/h2) on a manual loop. */
 #include <stdio.h>
 
 #include "base/mem.h"
