@@ -1,5 +1,6 @@
-/* RPCs of a channel whose subchannel has several connections (A105), while one of them goes away or is lost. Each RPC
- * is served by one of those that are left. A channel on virtual time, scripted servers in memory. */
+/* RPCs of a channel whose subchannel has several connections (A105), while one of the connections goes away or is
+ * lost. No RPC waits for nothing: each gets a stream. A channel on virtual time, scripted servers in memory
+ * (fakes/h2). */
 #include <stdio.h>
 #include <string.h>
 
@@ -157,7 +158,8 @@ static void close_world(void)
     tc_loop_free(world.loop);
 }
 
-/* An RPC that starts between any two tasks of the turn in which the second connection ends gets a third one. */
+/* An RPC that starts between any two tasks of the turn in which the second connection ends gets a third connection,
+ * or has left on the second one before. */
 static void an_rpc_meets_the_end_of_a_connection(void **state)
 {
     TC_CASE(CS08);
@@ -178,8 +180,8 @@ static void an_rpc_meets_the_end_of_a_connection(void **state)
         }
 }
 
-/* The second connection is lost with an RPC that is hedged: its next attempt, which starts at once, gets a third one.
- */
+/* The second connection is lost with an RPC that is hedged: the RPC's next attempt, which starts at once, gets a
+ * third connection. */
 static void a_hedge_follows_a_loss(void **state)
 {
     TC_CASE(CS08);

@@ -260,7 +260,7 @@ static void a_stream_is_shared(void **state)
     assert_true(requested("orders") != 0);
 }
 
-/* The name is set, changed and removed while the service answers, is in backoff, and has no connection (the rows). */
+/* The name is set, changed and removed while the service answers, is in backoff, and has no connection (the phases). */
 static void the_name_changes(void **state)
 {
     TC_CASE(CH06);

@@ -1,4 +1,5 @@
-/* The subchannel pool on virtual time, with connections that the test grants or refuses. */
+/* The subchannel pool on virtual time: states, backoffs, keys and the connect queue. No connection is ever made: the
+ * test refuses an attempt or leaves it open. */
 #include "subchannel/connection.h"
 #include "subchannel/subchannel.h"
 
@@ -248,7 +249,8 @@ static void test_backoff_outlives_its_policy(void **state)
     fini(&s);
 }
 
-/* A backoff binds other channels as long as the channel that caused it exists; then it is forgotten. */
+/* A backoff binds the other channels that share the address. It is forgotten with the last channel that held the
+ * connection. */
 static void test_backoff_ends_with_its_channel(void **state)
 {
     (void)state;
@@ -330,7 +332,7 @@ static void cancel_waiting(struct tc_connect *c)
     tc_free(c);
 }
 
-/* Makes and connects subchannels, each of another address. */
+/* Makes and connects a subchannel of address i, in this locality (NULL: none). */
 static struct tc_subchannel *make_in(struct tc_locality *locality, int i, struct seen *seen)
 {
     struct tc_addr addr;

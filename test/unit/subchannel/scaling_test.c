@@ -460,7 +460,8 @@ static void the_state_when_connections_are_lost(void **state)
     }
 }
 
-/* GOAWAY on one of three: its RPC goes on, the others serve, and those that wait get a connection in its place. */
+/* A GOAWAY comes on one of three connections: its RPC goes on, the other connections serve, and the RPC that waits
+ * gets a further connection. */
 static void one_of_three_goes_away(void **state)
 {
     TC_CASE(CS08);
@@ -554,7 +555,8 @@ static void ignore_message(struct tc_side_watch *w, struct tc_slice message)
     (void)w, (void)message;
 }
 
-/* A side stream stays on the oldest connection. It waits there without holding up RPCs, and moves when it ends. */
+/* A side stream stays on the oldest connection. It waits there without holding up RPCs, and moves to another
+ * connection when the oldest goes away. */
 static void side_streams_stay_on_the_oldest(void **state)
 {
     TC_CASE(CS08);
