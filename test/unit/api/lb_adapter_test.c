@@ -1,4 +1,5 @@
-/* The adapter of an application's LB policy, held to the contract of a policy (lb/policy.h) without a channel. */
+/* The adapter of an application's LB policy, held to the contract of a policy (lb/policy.h): fakes/lb is its
+ * channel. */
 #include "api/lb_adapter.h"
 
 #include <math.h>
