@@ -1,4 +1,5 @@
-/* Peers that a handshake accepts: names, roots, certificates of clients, the verify callback; contexts. */
+/* Peers that a handshake accepts or refuses: names, roots, certificates of clients, the verify callback. Contexts that
+ * are refused. kits/tls_pair has a client and a server over fakes/pipe. */
 #include "tls/tls.h"
 
 #include <openssl/err.h>
