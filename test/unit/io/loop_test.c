@@ -566,15 +566,21 @@ static void a_forked_child_leaves_the_loop_alone(void **state)
     assert_int_equal(poll(&pfd, 1, 0), 0);
 }
 
+/* Returns whether cmocka or a sanitizer catches the signal: one of a fault in the program. */
+static bool is_fault(int sig)
+{
+    return sig == SIGILL || sig == SIGABRT || sig == SIGBUS || sig == SIGFPE || sig == SIGSEGV || sig == SIGSYS;
+}
+
 static void no_signal_handler_is_installed(void **state)
 {
     (void)state;
     for (int sig = 1; sig < 32; sig++) {
         struct sigaction action;
-        if (sigaction(sig, NULL, &action) != 0)
+        if (is_fault(sig) || sigaction(sig, NULL, &action) != 0)
             continue;
-        if (sig == SIGPIPE || sig == SIGCHLD || sig == SIGINT || sig == SIGTERM)
-            assert_true(action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN);
+        if (action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN)
+            fail_msg("signal %d has a handler", sig);
     }
 }
 
