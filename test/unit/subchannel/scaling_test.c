@@ -355,16 +355,21 @@ static void an_attempt_that_failed_is_followed_by_the_backoff(void **state)
         assert_true(waited_ms >= delay_ms * 0.8 - 2 && waited_ms <= delay_ms * 1.2 + 2);
         delay_ms *= 1.6;
     }
-    /* An attempt that succeeds resets it. */
+    /* An attempt that succeeds resets the backoff: the next one is the first again. */
     grant(1);
     AT(0, 1, WAITS, WAITS, WAITS, WAITS);
     assert_int_equal(attempts, 7);
     refuse();
-    tc_subchannel_reset_backoff(subchannels[0]);
+    run(750);
+    assert_null(attempt);
+    run(500);
     assert_int_equal(attempts, 8);
+    refuse();
+    tc_subchannel_reset_backoff(subchannels[0]);
+    assert_int_equal(attempts, 9);
     grant(0); /* without room, but there are three */
     run(60000);
-    assert_int_equal(attempts, 8);
+    assert_int_equal(attempts, 9);
     AT(0, 1, WAITS, WAITS, WAITS, WAITS);
     allow(2, 3);
     AT(0, 1, 2, 2, 2, WAITS);
