@@ -122,7 +122,8 @@ static void end_the_other(struct kit_h2_call *call, const char *event)
         end_call(budget_victim, &budget_memory);
 }
 
-/* Appends a message for stream 3, and bytes of a larger one until `before` bytes of the read budget are left. */
+/* Sends a message on stream 3, and bytes of a larger one until `before` bytes of the read budget are left. The peer
+ * must be held (fake_h2_hold): what it has collected is measured. */
 static void fill_budget(struct fake_h2 *peer, size_t before)
 {
     static const char prefix[5] = {0, 0, 16, 0, 0};

@@ -160,7 +160,7 @@ static void time_of_a_method(void **state)
 
 /* --- HTTP/2 --- */
 
-/* Returns the first RST_STREAM or GOAWAY. */
+/* Returns the next RST_STREAM or GOAWAY that has come, NULL: none. */
 static const struct fake_h2_frame *next_end(struct timed *t)
 {
     const struct fake_h2_frame *frame;
