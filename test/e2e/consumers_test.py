@@ -19,6 +19,45 @@ package shop;
 message Price { int64 units = 1; }
 message Order { string id = 1; Price price = 2; }
 """
+GREETER_TEST = r"""#include <stdio.h>
+#include <torc/testing.h>
+#include "helloworld.torc.h"
+
+static void say_hello(torc_server_call *call, const Helloworld__HelloRequest *request, void *world)
+{
+    Helloworld__HelloReply reply = HELLOWORLD__HELLO_REPLY__INIT;
+    reply.message = request->name;
+    torc_testing_advance(world, 2000); /* on a thread of the pool */
+    helloworld__greeter__say_hello__reply(call, &reply);
+}
+
+int main(void)
+{
+    struct helloworld__greeter__handlers handlers = {TORC_SIZE(helloworld__greeter__handlers), .say_hello = say_hello};
+    struct torc_method_options pooled = {TORC_SIZE(torc_method_options)};
+    torc_error *error = NULL;
+    torc_testing *world = torc_testing_new(1, &error);
+    pooled.pool = torc_pool_new(1, 1, &error);
+    torc_server *server = torc_server_new(NULL, &error);
+    helloworld__greeter__add(server, &handlers, world, &error);
+    torc_server_limit(server, "helloworld.Greeter", &pooled, &error);
+    torc_server_listen(server, "10.0.0.1:443", torc_credentials_insecure(), NULL, &error);
+    torc_server_start(server, &error);
+    torc_channel *channel = torc_channel_new(NULL, "10.0.0.1:443", NULL, &error);
+    if (!channel)
+        return fprintf(stderr, "%s\n", torc_error_text(error)), 1;
+    Helloworld__HelloRequest request = HELLOWORLD__HELLO_REQUEST__INIT;
+    int64_t before = torc_time_ms();
+    torc_result *result = helloworld__greeter__say_hello__call(channel, &request, NULL);
+    if (helloworld__greeter__say_hello__response(result))
+        printf("%lld ms\n", (long long)(torc_time_ms() - before));
+    torc_result_free(result);
+    torc_channel_free(channel);
+    torc_server_free(server);
+    torc_pool_free(pooled.pool);
+    return torc_testing_free(world);
+}
+"""
 FIND = "find_package(torc REQUIRED{})\n"
 FETCH = 'include(FetchContent)\nFetchContent_Declare(torc SOURCE_DIR "{0}")\nFetchContent_MakeAvailable(torc)\n'
 SUBDIRECTORY = 'add_subdirectory("{0}" torc)\n'
@@ -146,7 +185,7 @@ def test_testing():
         there = {**os.environ, "LD_LIBRARY_PATH": library}
         flags = sh(["pkg-config", "--cflags", "--libs", "torc-testing"], env=env).split()
         check([f for f in flags if f.startswith("-l")] == ["-ltorc-testing"], f"one library: {flags}")
-        line, project_lines = blocks("docs/guide/testing.md", "sh", "cmake")
+        line, project_lines, _ = blocks("docs/guide/testing.md", "sh", "cmake")
         app = os.path.join(folder, "orders_test")
         sh(["sh", "-ec", line.replace("-o orders_test", f"-o {app}")], cwd=example, env=env)
         check(sh([app], env=there) == "OK\n", "shared")
@@ -170,6 +209,27 @@ def test_testing():
         sh(["cc", sources[1], "-o", app, "-Wl,--no-as-needed", *torc, orders, *flags])
         done = subprocess.run([app], capture_output=True, text=True, timeout=WAIT, check=False, env=there)
         check(done.returncode == 1 and "libtorc before libtorc-testing" in done.stderr, f"libtorc first: {done}")
+
+
+def test_testing_of_stubs():
+    """Generated code over libtorc-testing, built by the guide's lines with pkg-config, and with CMake in both orders."""
+    if SANITIZED:
+        return
+    with installed() as (folder, prefix, pc):
+        write(os.path.join(folder, "greeter_test.c"), GREETER_TEST)
+        shutil.copy(os.path.join(SOURCE, "examples", "helloworld", "helloworld.proto"), folder)
+        path = os.path.join(prefix, "bin") + os.pathsep + os.environ["PATH"]
+        lines = blocks("docs/guide/testing.md", "sh")[1]
+        sh(["sh", "-ec", lines], cwd=folder, env={**os.environ, "PKG_CONFIG_PATH": pc, "PATH": path})
+        test = os.path.join(folder, "greeter_test")
+        check(sh([test], env={**os.environ, "LD_LIBRARY_PATH": os.path.dirname(pc)}) == "2000 ms\n", "pkg-config")
+        for libraries in ("torc::testing torc::stubs", "torc::stubs torc::testing"):
+            write(os.path.join(folder, "CMakeLists.txt"),
+                  "cmake_minimum_required(VERSION 3.18)\nproject(greeter C)\nfind_package(torc REQUIRED)\nadd_executable(greeter_test greeter_test.c)\n"
+                  f"torc_generate(greeter_test PROTOS helloworld.proto)\ntarget_link_libraries(greeter_test PRIVATE {libraries})\n")
+            sh(["cmake", "-S", folder, "-B", os.path.join(folder, "b"), f"-DCMAKE_PREFIX_PATH={prefix}"])
+            sh(["cmake", "--build", os.path.join(folder, "b")])
+            check(sh([os.path.join(folder, "b", "greeter_test")]) == "2000 ms\n", libraries)
 
 
 def test_uninstall():
@@ -199,4 +259,4 @@ def test_as_a_part_of_a_project():
             check(not [root for root, _, names in os.walk(folder) if "torc_command" in str(names)], "no command, no tests")
 
 
-main(test_pkg_config, test_find_package, test_testing, test_json, test_uninstall, test_as_a_part_of_a_project)
+main(test_pkg_config, test_find_package, test_testing, test_testing_of_stubs, test_json, test_uninstall, test_as_a_part_of_a_project)
