@@ -25,13 +25,15 @@ READER = {
     "docs/guide/interceptors.md": ("void start_to_ask(void *arg, const char *method, torc_pending *pending);", "torc_credentials *credentials"),
     "docs/guide/lb-policy.md": ("", "torc_credentials *credentials, torc_error *error"),
     "docs/guide/servers.md": ('#include "helloworld.torc.h"', "torc_server *server, torc_server_call *call, torc_error *error"),
-    "docs/guide/stubs.md": ('#include "google/rpc/error_details.pb-c.h"\n#include "helloworld.torc.h"',
-                            "torc_server_call *call, const torc_result *result, torc_arena *arena"),
+    "docs/guide/stubs.md": ('#include "google/rpc/error_details.pb-c.h"\n#include "helloworld.torc.h"\n#include "order.torc.h"',
+                            "torc_server_call *call, const torc_result *result, torc_arena *arena, torc_channel *channel, torc_error *error, "
+                            "struct torc_call_options options, Shop__Order order"),
     "docs/guide/testing.md": ("int order_find(torc_channel *shop, const char *id, char *text);\nvoid sleep_really(int64_t ms);\n"
                               "extern torc_testing *world;", "char *text, const char *mesh, const char *one_endpoint"),
     "docs/guide/threads.md": ("#include <sys/epoll.h>\nvoid count(void *counter);",
                               "torc_runtime *runtime, void *counter, torc_error *error, int epoll, int done, torc_runtime **runtimes, "
                               "torc_channel **channels"),
+    "docs/operations/security.md": ("", "torc_error *error"),
     "docs/operations/xds.md": ("", "torc_server *server, torc_error *error"),
 }
 # Compiled, and played, by test/unit/lb/policies/example_test.c (lint_example_policy).
