@@ -103,7 +103,8 @@ def test_protoc():
         refused("list", "--proto", path, says='--proto: bad.proto:3:3: "strin" is not defined.')
         with open(path, "w", encoding="ascii") as out:
             out.write('syntax = "proto3";\nmessage X {}\nservice S { rpc M(X) returns (X); }\n')
-        same(run("list", "--proto", path).stdout, "S\n")
+        for name in (path, os.path.relpath(path), os.path.join(".", os.path.relpath(path))):
+            same(run("list", "--proto", name).stdout, "S\n")
 
 
 def test_written():

@@ -98,11 +98,12 @@ static int protoc_wait(struct protoc *p, struct tc_buf *out, struct tc_buf *why)
     return -1;
 }
 
-/* Adds the folder of a file with an absolute path: protoc asks for a folder that has the file. */
+/* Adds the folder of a file that is not below the present one: protoc asks for a folder that has the file, and whose
+ * name begins the file's. */
 static void add_folder_of(struct protoc *p, const char *path)
 {
     const char *slash = strrchr(path, '/');
-    if (path[0] == '/')
+    if (path[0] == '/' || strncmp(path, "../", 3) == 0 || strstr(path, "/../"))
         protoc_add(p, tc_asprintf("-I%.*s", slash == path ? 1 : (int)(slash - path), path));
 }
 
