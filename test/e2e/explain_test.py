@@ -112,6 +112,8 @@ def test_nothing_is_sent():
             check(len({call["explain"]["hash"] for call in done}) == 20, "each by its own header")
             check(channels[0]["state"] == "IDLE" and channels[0]["pool"]["connections"] == 0,
                   f"idle; the connection to the control plane does not count: {channels}")
+            text = run("call", "xds:///orders", "a.B/C", "-n", "3", "--dry-run", env=bootstrap(at)).stdout
+            check(text.endswith("\n3 calls, none sent: 0 would fail\n"), text)
             # A call that no route is for.
             done, _, _ = explain(at, "other/C", "--dry-run", status=1)
             check(done[0]["explain"]["outcome"] == "fail" and "No matching route" in done[0]["message"], str(done))

@@ -432,6 +432,15 @@ static void append_table(struct tc_buf *b, const char *title, const struct call_
     tc_buf_fini(&scratch);
 }
 
+/* Of --dry-run, where nothing was sent, so that neither peers nor latencies tell anything. */
+static void print_summary_dry(const struct call_totals *t)
+{
+    struct tc_buf b = {0};
+    tc_buf_printf(&b, "%llu calls, none sent: %llu would fail", (unsigned long long)t->calls,
+                  (unsigned long long)(t->calls - t->ok));
+    put_line(&b);
+}
+
 static void print_summary_text(const struct call_totals *t)
 {
     struct tc_buf b = {0};
@@ -455,6 +464,8 @@ void call_print_summary(const struct call_args *a, const struct call_totals *t)
 {
     if (a->json)
         print_summary_json(t);
+    else if (a->dry_run && (a->quiet || t->calls > 1))
+        print_summary_dry(t);
     else if (a->quiet || t->calls > 1)
         print_summary_text(t);
 }
