@@ -31,8 +31,8 @@ def xds_json(control_plane, *args, status=0):
     return json.loads(lines[0]), done.stderr
 
 
-def serve(*args, listen="127.0.0.1:0"):
-    return running("serve-xds", "--listen", listen, "--log", "json", *args)
+def serve(*args, listen="127.0.0.1:0", **options):
+    return running("serve-xds", "--listen", listen, "--log", "json", *args, **options)
 
 
 def test_every_resource_with_its_state():
@@ -194,7 +194,7 @@ def test_strict():
         other = os.path.join(directory, "probe.json")
         write_resources(path, "1", *mesh("127.0.0.1:10001"))
         write_resources(other, "p1", *mesh("127.0.0.1:10009"))
-        with serve("--strict", "--resources", path, "--node-id", f"probe={other}") as server:
+        with serve("--strict", "--resources", path, "--node-id", f"probe={other}", log=True) as server:
             at = server.listening()
             with watching(at, "probe") as process:
                 probe = Watch(process)
@@ -209,6 +209,10 @@ def test_strict():
                 probe.until(TYPES[3], "orders", versionInfo="p3")
                 config, _ = xds_json(at)
                 check(config["genericXdsConfigs"][3]["versionInfo"] == "3", "and then the next good one")
+        server.stop()
+        said = [line for line in server.seen_log + list(server.log_lines.queue) if line and line.startswith("torc serve-xds: the")]
+        check(said == ["torc serve-xds: the last good content stays in use"] * (len(said) - 1) +
+              ["torc serve-xds: the files are good again, and in use"] and len(said) > 1, str(said))
 
 
 def test_a_set_for_one_node():

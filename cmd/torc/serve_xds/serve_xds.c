@@ -81,7 +81,7 @@ struct serve {
     TC_VEC(const char *) listen;
     TC_VEC(struct source) sources;
     TC_VEC(const char *) paths; /* every path, for the file watch */
-    bool log, check;
+    bool log, check, files_are_bad;
     uint64_t lrs_interval_ms;
     TC_VEC(const char *) lrs_clusters;
     bool lrs_endpoints;
@@ -203,8 +203,12 @@ static bool load(struct serve *s)
 static void on_files_changed(void *arg)
 {
     struct serve *s = arg;
-    if (!load(s))
+    bool were_bad = s->files_are_bad;
+    s->files_are_bad = !load(s);
+    if (s->files_are_bad)
         cli_fail(NAME, "the last good content stays in use");
+    else if (were_bad)
+        cli_fail(NAME, "the files are good again, and in use");
 }
 
 static int listen_all(struct serve *s)
