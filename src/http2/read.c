@@ -40,6 +40,14 @@ static void conn_after_receive(struct tc_h2_conn *c)
         tc_h2_conn_check_drained(c);
 }
 
+/* OpenSSL's servers send no alert to a client that does not speak TLS: they close the connection. */
+static const char *eof_detail(const struct tc_h2_conn *c)
+{
+    if (c->bs->cut)
+        return " without TLS close_notify";
+    return c->settings_seen || c->opts.server || c->secure ? "" : " (it may want TLS)";
+}
+
 static void conn_on_eof(struct tc_h2_conn *c, ssize_t n)
 {
     if (n < 0)
@@ -49,8 +57,7 @@ static void conn_on_eof(struct tc_h2_conn *c, ssize_t n)
     else
         tc_h2_conn_fail(c, tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_HTTP2, "connection closed by the %s%s%s",
                                           c->opts.server ? "client" : "server",
-                                          c->settings_seen ? "" : " before its HTTP/2 settings",
-                                          c->bs->cut ? " without TLS close_notify" : ""));
+                                          c->settings_seen ? "" : " before its HTTP/2 settings", eof_detail(c)));
 }
 
 /* Returns true if the first bytes are a TLS alert: the server expects TLS and answers our preface with an alert. HTTP/2

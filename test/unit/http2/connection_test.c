@@ -73,8 +73,8 @@ static void server_speaks_tls(void **state)
         {"\x15\3\1\0\2\2\x28", 7, "the server speaks TLS instead of HTTP/2"},
         {"\x15\3\3\0\2\2\x46", 7, "the server speaks TLS instead of HTTP/2"},
         {"\x15\3", 2, "the server speaks TLS instead of HTTP/2"},
-        {"\x15", 1, "connection closed by the server before its HTTP/2 settings"},
-        {"\3\x15\3", 3, "connection closed by the server before its HTTP/2 settings"},
+        {"\x15", 1, "connection closed by the server before its HTTP/2 settings (it may want TLS)"},
+        {"\3\x15\3", 3, "connection closed by the server before its HTTP/2 settings (it may want TLS)"},
     };
     (void)state;
     for (size_t i = 0; i < TC_ARRAY_LEN(rows); i++) {
@@ -100,7 +100,7 @@ static void server_closes_before_settings(void **state)
     fake_pipe_finish(t.pipe, 1);
     kit_h2_run(&t);
     assert_int_equal(t.closed, 1);
-    assert_string_equal(t.why, "connection closed by the server before its HTTP/2 settings");
+    assert_string_equal(t.why, "connection closed by the server before its HTTP/2 settings (it may want TLS)");
     kit_h2_fini(&t);
 }
 
