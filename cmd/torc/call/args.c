@@ -17,7 +17,7 @@
 static const char help[] =
     "usage: torc call [options] TARGET METHOD\n\n"
     "Sends RPCs and shows where each went. With types (--protoset, --proto, --reflect) messages are JSON, and methods\n"
-    "may be streams; a request that begins with { is JSON where the server has reflection.\n\n"
+    "may be streams; a request that begins with { is JSON where the server has reflection (-d '{}': an empty one).\n\n"
     "TARGET  xds:///name, dns:///host:port, ipv4:a:p,b:p, ipv6:[a]:p, unix:/path, vsock:CID:PORT,\n"
     "        fd:N (a connected socket), host:port\n"
     "METHOD  package.Service/Method\n\n"
