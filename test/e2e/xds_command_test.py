@@ -215,6 +215,36 @@ def test_strict():
               ["torc serve-xds: the files are good again, and in use"] and len(said) > 1, str(said))
 
 
+def test_names_that_no_file_has():
+    """--strict warns once of each name of a resource that is not in the set, and serves the set."""
+    def said(*resources):
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "mesh.json")
+            write_resources(path, "1", *resources)
+            with serve("--strict", "--resources", path, log=True) as server:
+                server.listening()
+                server.stop()
+                return server.seen_log + [line for line in server.log_lines.queue if line]
+
+    def warning(of, missing):
+        return f"torc serve-xds: warning: {of} names the {missing}, which is not in the files"
+
+    def split(*names):
+        clusters = [{"name": name, "weight": 1} for name in names]
+        return routes("r", ROUTE, {"match": {"prefix": "/a"}, "route": {"weighted_clusters": {"clusters": clusters}}})
+
+    whole = mesh("127.0.0.1:1")
+    for resources, warnings in (
+            (whole, []),
+            ([listener("orders", "r"), *whole[1:]], [warning('Listener "orders"', 'RouteConfiguration "r"')]),
+            ([split("orders", "a"), split("a", "orders") | {"name": "s"}, *whole[2:]], [warning('RouteConfiguration "r"', 'Cluster "a"')]),
+            (whole[:2], [warning('RouteConfiguration "orders-routes"', 'Cluster "orders"')]),
+            (whole[:3], [warning('Cluster "orders"', 'ClusterLoadAssignment "orders"')]),
+            ([listener("orders", "xdstp://other/envoy.config.route.v3.RouteConfiguration/r"), *whole[2:]], [])):
+        got = said(*resources)
+        check(got == warnings, f"{got}, wanted {warnings}")
+
+
 def test_a_set_for_one_node():
     with tempfile.TemporaryDirectory() as directory:
         paths = [os.path.join(directory, name) for name in ("all.json", "canary.json")]
@@ -292,4 +322,4 @@ def test_incremental_load_reports_and_client_status():
 
 main(test_every_resource_with_its_state, test_what_does_not_resolve, test_wrong_usage,
      test_watch_and_files_that_change, test_watch_tells_of_a_control_plane_that_goes, test_strict,
-     test_a_set_for_one_node, test_wrapped_resources, test_incremental_load_reports_and_client_status)
+     test_names_that_no_file_has, test_a_set_for_one_node, test_wrapped_resources, test_incremental_load_reports_and_client_status)

@@ -2,7 +2,7 @@
  *
  * load() reads all sources and gives each node's set to the control plane; a file watch runs it again after a change. A
  * file that does not parse, or with --strict an invalid resource, leaves the last good content in use. log.c prints
- * --log json; strict.c checks resources. */
+ * --log json; strict.c checks resources, references.c the names that they have of one another. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -28,8 +28,9 @@ static const char help[] =
     "      --listen ADDR            repeatable (127.0.0.1:18000; port 0: any)\n"
     "      --resources FILE|DIR     proto3 JSON or YAML, repeatable\n"
     "      --node-id ID=FILE|DIR    what to serve this node instead of --resources, repeatable\n"
-    "      --strict                 read resources as the client would, and refuse a file with an invalid one; the\n"
-    "                               bootstrap of the environment, if any, says which certificate providers there are\n"
+    "      --strict                 read resources as the client would, and refuse a file with an invalid one; warn\n"
+    "                               of names of resources that no file has. The bootstrap of the environment, if\n"
+    "                               any, says which certificate providers there are\n"
     "      --lrs-interval T         how often clients are to report load (10s)\n"
     "      --lrs-cluster NAME       of which cluster, repeatable (all)\n"
     "      --lrs-endpoints          by endpoint, too\n"
@@ -190,11 +191,13 @@ static bool load(struct serve *s)
         set->warn_arg = NAME;
         if (tc_resource_set_load(set, source->paths.data, source->paths.len, &why) == 0) {
             tc_control_plane_set(s->cp, source->node_id, set);
+            references_report(&s->strict.references, NAME);
         } else {
             cli_fail(NAME, "%s", why);
             tc_resource_set_free(set);
             ok = false;
         }
+        references_fini(&s->strict.references);
         tc_free(why);
     }
     return ok;

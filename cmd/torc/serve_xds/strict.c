@@ -39,6 +39,7 @@ void strict_fini(struct strict *s)
 {
     if (s->bootstrap)
         tc_xds_bootstrap_unref(s->bootstrap);
+    references_fini(&s->references);
 }
 
 void strict_check(void *arg, struct tc_slice type_url, struct tc_slice name, struct tc_slice value,
@@ -46,7 +47,7 @@ void strict_check(void *arg, struct tc_slice type_url, struct tc_slice name, str
 {
     static const struct tc_xds_resource_type *const types[] = {&tc_listener_type, &tc_route_config_type,
                                                                &tc_cluster_type, &tc_eds_type, &tc_eds_collection_type};
-    const struct strict *s = arg;
+    struct strict *s = arg;
     const struct tc_xds_resource_type *type = NULL;
     for (size_t i = 0; i < TC_ARRAY_LEN(types); i++)
         if (tc_slice_eq_str(type_url, types[i]->type_url))
@@ -70,6 +71,8 @@ void strict_check(void *arg, struct tc_slice type_url, struct tc_slice name, str
     else if (own_name && !tc_slice_eq(tc_rstr_slice(own_name), name)) /* collections have none */
         tc_validation_add(errors, "%s \"%.*s\": the resource itself has the name \"%s\"", type->short_name,
                           (int)name.len, name.data, tc_rstr_cstr(own_name));
+    else
+        references_add(&s->references, type, name, resource);
     tc_xds_resource_unref(resource);
     tc_rstr_unref(own_name);
     tc_validation_fini(&found);
