@@ -18,9 +18,11 @@ static int fail(torc_schema *schema, torc_error *error)
 
 int main(int argc, char **argv)
 {
-    FILE *in = argc == 3 ? fopen(argv[1], "rb") : NULL;
-    if (!in)
+    if (argc != 3)
         return fputs("usage: json SET TYPE <JSON\n", stderr), 2;
+    FILE *in = fopen(argv[1], "rb");
+    if (!in)
+        return perror(argv[1]), 1;
     size_t n = fread(file, 1, sizeof(file), in), size;
     fclose(in);
 

@@ -161,6 +161,8 @@ def test_json():
         printed = sh(["sh", "-ec", lines], cwd=folder, env=there)
         check(not shutil.which("protoc") or json.loads(printed.partition("\n")[2]) == {"id": "7", "price": {"units": "12"}}, printed)
         play("shared", env=there)
+        done = subprocess.run([app, "/nonexistent", "a.B"], capture_output=True, text=True, timeout=WAIT, check=False, env=there)
+        check((done.returncode, done.stderr) == (1, "/nonexistent: No such file or directory\n"), f"the file is named: {done}")
         static = sh(["pkg-config", "--static", "--cflags", "--libs", "torc-json"], env=env).split()
         archives = {f"-l{name}": os.path.join(library, f"lib{name}.a") for name in ("torc-json", "torc")}
         sh(["cc", example, "-o", app, *[archives.get(f, f) for f in static]])
