@@ -180,7 +180,8 @@ static void names_stop(struct name_server *s)
     close(s->fd);
 }
 
-/* Two servers on the same port of 127.0.0.1 and 127.0.0.2, and a channel to the name. */
+/* Two servers on the same port of 127.0.0.1 and 127.0.0.2, a name server, and the target and options of channels to the
+ * name "shop.test" with that port. */
 struct shop {
     struct kit_backends *kit;
     struct name_server names;

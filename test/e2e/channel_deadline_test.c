@@ -1,4 +1,6 @@
-/* A deadline that both sides watch: the outcome must not depend on which side ends the call first. */
+/* A deadline that both sides watch: the outcome must not depend on which side ends the call first. A server that the
+ * test plays frame by frame on a real socket resets the call with CANCEL: once the deadline has passed that is
+ * DEADLINE_EXCEEDED, before it CANCELLED. */
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>

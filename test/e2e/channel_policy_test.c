@@ -303,7 +303,7 @@ static void chooser_update(void *state, const torc_lb_endpoint *const *endpoints
         torc_lb_child_connect(c->children[i]);
     }
     assert_null(torc_lb_child_create(c->helper, "no_such_policy", NULL));
-    assert_null(torc_lb_child_create(c->helper, "chooser", NULL)); /* it would not end */
+    assert_null(torc_lb_child_create(c->helper, "chooser", NULL)); /* that would not end */
     c->n = n;
     torc_lb_update_state(c->helper, TORC_CONNECTIVITY_CONNECTING, NULL);
 }
@@ -340,7 +340,7 @@ static int destroyed;
 static void chooser_destroy(void *state)
 {
     struct chooser *c = state;
-    torc_lb_child_destroy(c->children[0]); /* Torc destroys the other child */
+    torc_lb_child_destroy(c->children[0]); /* Torc destroys the others */
     destroyed++;
     free(c);
 }

@@ -1,5 +1,7 @@
-/* The loop calls the application's functions, never from inside an LB policy that continues afterwards: an
- * application's LB policy may destroy its children from any callback on the loop's thread. */
+/* Torc calls the application's functions from its loop, never from inside a function of an LB policy that uses its
+ * state afterwards. So an application's LB policy may destroy its children in any callback. Here it does so in the
+ * resolver's request_reresolution and in the channel's observer, while two children share a connection that is
+ * refused. */
 #include <string.h>
 
 #include <torc/torc.h>

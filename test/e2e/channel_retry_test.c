@@ -175,7 +175,7 @@ static void test_pushback(void **state)
         const char *pushback;
         unsigned attempts;
     } cases[] = {{"0", 3}, {"25", 3}, {"-1", 1}, {"soon", 1}, {"", 1}, {"99999999999", 1}};
-    /* Without pushback the backoff would never end. */
+    /* A backoff of 100 s would outlast the test: pushback replaces it. */
     torc_channel *ch = open_channel("{" POLICY("3", "100s") "}");
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         script.calls = 0;

@@ -17,13 +17,13 @@ enum { PEER_MAX = 64, MOST = 1000, WAIT_MS = 60000 };
 static torc_server *server;
 static char *target; /* the server's address */
 
-/* Holds the RPC until the client gives it up. Tells first from which address its connection comes. */
 static void on_cancel(torc_server_call *call, void *arg)
 {
     (void)arg;
     torc_server_call_finish(call, TORC_STATUS_CANCELLED, NULL, NULL);
 }
 
+/* Sends the address from which the RPC's connection comes, and holds the RPC until the client gives it up. */
 static void on_hold(torc_server_call *call, const torc_message *request, void *arg)
 {
     static const struct torc_server_call_events events = {TORC_SIZE(torc_server_call_events), .on_cancel = on_cancel};

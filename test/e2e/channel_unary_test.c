@@ -430,8 +430,8 @@ static void test_explain(void **state)
     torc_channel_free(ch);
 }
 
-/* The same explanation before and after a call: the first connects nothing, the second names the endpoint without
- * sending. */
+/* torc_channel_describe does not wake an idle channel. After a call, torc_explain names the endpoint and sends
+ * nothing. */
 static void test_explain_without_sending(void **state)
 {
     (void)state;

@@ -35,7 +35,7 @@ static void on_call(torc_server_call *call, const torc_message *request, void *a
     torc_server_call_reply(call, s->name, 1);
 }
 
-/* In place of the service: counts who asks, and says NOT_SERVING. */
+/* Stands in for the health service: counts the Watch calls, and answers NOT_SERVING. */
 static void on_watch(torc_server_call *call, const torc_message *request, void *arg)
 {
     (void)request, (void)arg;
@@ -201,7 +201,8 @@ static const char *const policies[] = {
     "\"outlier_detection_experimental\": {\"successRateEjection\": {}, \"childPolicy\": [{\"round_robin\": {}}]}",
 };
 
-/* A server that is not fit gets no calls, and they again when it is, over the same connection; no call fails. */
+/* A server that says NOT_SERVING gets no calls. Once it says SERVING it gets calls again, over the same connection. No
+ * call fails. */
 static void calls_follow_the_health(void **state)
 {
     TC_CASE(CH01);
@@ -504,7 +505,8 @@ static const struct {
 
 static struct hostile *hostile;
 
-/* Alone it fails calls in time; beside a good server it fails none and gets none. */
+/* A channel to the hostile server alone fails its call in time. Beside a good server the hostile one gets no call, and
+ * none fails. */
 static void hostile_servers(void **state)
 {
     TC_CASE(CH08);

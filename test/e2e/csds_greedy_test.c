@@ -221,7 +221,8 @@ static struct phase begin(struct world *w, const char *name)
     return (struct phase){name, footprint_begin()};
 }
 
-/* Returns false if a call was later than the calls of the runtime beside it. */
+/* Asserts that memory grew by at most GROWN_KB_MAX. Returns false if the longest call took more than LATE_MS_MAX longer
+ * than the longest one of the runtime beside it. */
 static bool finish(struct world *w, const struct phase *p)
 {
     struct footprint grown = footprint_since(&p->before);
@@ -299,7 +300,7 @@ static bool all_read(struct world *w)
 }
 
 /* 64 silent connections, in every state that a connection can have before its first request: a client that asks is
- * served at once. */
+ * served nevertheless. */
 static void silent_ones(struct world *w)
 {
     static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";

@@ -524,7 +524,7 @@ static void malformed_targets(void **state)
     close(unconnected);
 }
 
-/* With or without vsock on the machine, the connection is refused. */
+/* With or without vsock on the machine, the connection fails. */
 static void a_vsock_that_nobody_listens_on(void **state)
 {
     (void)state;

@@ -130,8 +130,8 @@ static void forged_answers(void **state)
     torc_channel_free(ch);
 }
 
-/* Addresses that exceed a datagram come over TCP, as many as fit into an answer of 64 KiB. All but one refuse
- * connections: that one is found, wherever it stands. */
+/* Addresses that exceed a datagram come over TCP, as many as fit into an answer of 64 KiB. All but the 701st refuse
+ * connections: the RPC waits until that one is found. */
 static void four_thousand_addresses(void **state)
 {
     struct world *w = *state;

@@ -128,7 +128,7 @@ static void large_message(void **state)
     kit_backends_free(kit);
 }
 
-/* A message of a stream whose application does not read. */
+/* A message for which there is no memory, on a stream whose application does not read, fails that stream alone. */
 static void unread_message(void **state)
 {
     (void)state;
@@ -263,7 +263,7 @@ static void on_no_memory(size_t size)
     _exit(7);
 }
 
-/* Runs fn in a child. Returns its exit status, and its text on standard error. */
+/* Runs fn in a child. Returns the status that waitpid gave, and in `text` what the child wrote to standard error. */
 static int in_child(void (*fn)(void), char *text, size_t size)
 {
     int out[2], status = 0;

@@ -1,4 +1,5 @@
-/* grpc.health.v1 of a server (torc/health.h). */
+/* grpc.health.v1 of a server (torc/health.h), asked by a channel on the same runtime over a real socket: Check,
+ * Watch and List, the shutdown, clients that read slowly or send malformed requests, limits, and misuse. */
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -202,7 +203,7 @@ static void test_malformed_request(void **state)
         {"\n", 1, TORC_STATUS_INTERNAL},            /* no length */
         {"\n\5a.B", 5, TORC_STATUS_INTERNAL},       /* a string cut short */
         {"\n\1a\x10", 4, TORC_STATUS_INTERNAL},     /* a number without a value behind the name */
-        {"\n\2\xc3\x28", 4, TORC_STATUS_INTERNAL},  /* no UTF-8 */
+        {"\n\2\xc3\x28", 4, TORC_STATUS_INTERNAL},  /* not UTF-8 */
         {"\x12\1a", 3, TORC_STATUS_OK},             /* a field of later versions: the service is "" */
         {"\n\1x\n\3a.B\x10\1", 10, TORC_STATUS_OK}, /* the last name counts */
     };

@@ -295,7 +295,7 @@ static void cancel_some(struct world *w, unsigned seconds)
     }
 }
 
-/* Calls of the last server are hedged; all attempts but one end early. */
+/* Calls to the last plaintext server are hedged; all attempts of a call but one end early. */
 static const char hedging[] = "{\"methodConfig\":[{\"name\":[{}],\"hedgingPolicy\":"
                               "{\"maxAttempts\":3,\"hedgingDelay\":\"0.002s\",\"nonFatalStatusCodes\":[]}}]}";
 

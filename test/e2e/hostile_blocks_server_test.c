@@ -38,7 +38,7 @@ struct served_call {
     char mark[32];
 };
 
-/* Marks are "CONNECTION.CALL"; all fields of a request have the same mark. */
+/* Marks are "CLIENT.CALL", where CALL is a random number; all fields of a request have the same mark. */
 static void check(const struct served_call *c)
 {
     const struct tc_headers *h = tc_server_call_metadata(c->call);
@@ -191,7 +191,7 @@ static void end_some(struct client *c, struct hostile_peer *p, bool stalls)
     }
 }
 
-/* Sends all that the windows of all streams allow, and ends of requests in between, at once. */
+/* Sends 50,000 bytes on each open stream, and then the ends of some requests, all at once. */
 static void burst(struct client *c, struct hostile_peer *p)
 {
     static const char zeros[50000];

@@ -3,8 +3,8 @@
  * at once, clients that never read.
  *
  * The server has a process of its own, so that its CPU time and memory are measured alone. Meanwhile a good client
- * makes one RPC after the other: each succeeds, and the server is never at work for longer than HELD_MS while one
- * waits. */
+ * makes one RPC after the other: each succeeds, and during the attacks the server is never at work for longer than
+ * HELD_MS while one waits, and grows by at most GROWN_KB. */
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -225,8 +225,8 @@ static void witness_end(struct witness *w)
 struct attack {
     hostile_play_fn *play;
     bool tls;        /* the play speaks TLS */
-    bool beneath;    /* it goes to the port with TLS, and speaks none */
-    unsigned visits; /* as many connections, THREADS at a time */
+    bool beneath;    /* the play goes to the port with TLS, and speaks none */
+    unsigned visits; /* how many connections play it */
 };
 
 static struct {

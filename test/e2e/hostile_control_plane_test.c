@@ -20,14 +20,15 @@
 #define DEADLINE_MS 600
 #define GROWN_KB_MAX (32 * 1024)
 #define CPU_MS_MAX 2000
-#define LONGEST_MS_MAX 3000 /* more than a thread that only sleeps is late: the machine may stall */
-/* Limits for a call to the other backend, and for CPU time: the client's own work holds up both. */
+#define LONGEST_MS_MAX 3000 /* plus how late a thread that only sleeps is: the machine may stall */
+/* Calls to the other backend were held up if the longest one and the CPU time of its batch both exceed this. A long
+ * call alone may be due to a machine that stalls. */
 #define HELD_MS_MAX 1000
 #define CONNECTIONS_MAX 100
 
 static const char *names[HOSTILE_MAX];
 static hostile_play_fn *plays[HOSTILE_MAX];
-static size_t n_plays, n_clear; /* the first plays are plaintext */
+static size_t n_plays, n_clear; /* the first n_clear plays need no TLS */
 static struct hostile *over_plaintext, *over_tls;
 static struct hostile *servers; /* over_plaintext or over_tls */
 static struct kit_cert root, cert;
@@ -37,7 +38,7 @@ static struct kit_load *load;
 
 /* --- responses that only a control plane can send --- */
 
-/* Answers each request with a DiscoveryResponse of these fields. */
+/* Sends so many DiscoveryResponses of these fields on the first stream, and then waits for the connection's end. */
 static void respond(struct hostile_peer *p, const struct tc_buf *fields, unsigned times)
 {
     uint32_t id = hostile_begin(p);
@@ -95,7 +96,7 @@ static void groups_without_end(struct hostile_peer *p)
     tc_buf_fini(&b);
 }
 
-/* Announces 8 MiB and sends what the first window allows. */
+/* Announces 8 MiB and sends 48 KiB, less than the first window allows. */
 static void response_that_does_not_end(struct hostile_peer *p)
 {
     static const char zeros[16384];

@@ -402,7 +402,7 @@ static void fork_here(torc_rpc *rpc)
     assert_true(child >= 0);
 }
 
-/* The RPC stays the parent's: in the child no hook is called after the hook that forked. */
+/* The RPC stays the parent's: in the child on_end is not called, and the RPC fails with TORC_EFORK. */
 static void test_fork_in_hooks(void **state)
 {
     (void)state;

@@ -523,7 +523,7 @@ static void test_unary_shape(void **state)
     assert_int_equal(handled, 0);
 }
 
-/* Messages that are too large, or are not as gRPC has them: observers see the status that the client gets. */
+/* Requests and replies that are too large: on_end sees the status that the client gets. */
 static void test_bad_messages(void **state)
 {
     (void)state;

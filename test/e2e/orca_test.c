@@ -1,4 +1,5 @@
-/* ORCA of a server (torc/orca.h). */
+/* ORCA of a server (torc/orca.h): load reports at the end of RPCs and by the service, asked by a channel over a real
+ * socket, and unpacked with generated code. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* grpc.reflection of a server (torc/reflection.h). */
+/* grpc.reflection of a server (torc/reflection.h), asked by a channel on the same runtime over a real socket. The
+ * server has the descriptors of the stubs mirror.proto and kinds.proto, and files that a test makes by hand. */
 #include <string.h>
 
 #include <torc/protobuf_c.h>

@@ -20,7 +20,8 @@ static void *give_or_refuse(void *ptr, size_t size)
     return !ptr && size == atomic_load(&refused_size) ? NULL : realloc(ptr, size);
 }
 
-/* Ends the call with the request's first byte as its status and the rest of the request as grpc-status-details-bin. */
+/* Ends the call with the status that the request's first byte gives as a digit. The bytes from the third on are
+ * grpc-status-details-bin, which comes twice if the second byte is '2'. */
 static void on_details_message(void *arg, struct tc_rstr *message)
 {
     struct tc_server_call *call = arg;
@@ -151,7 +152,8 @@ static void test_details(void **state)
     torc_result_free(r);
 }
 
-/* Bytes that end early, trailers that come twice, and RPCs that succeeded have no details. */
+/* Trailers that come twice, a length beyond the bytes, and RPCs that succeeded have no details. Bytes that are cut
+ * have no more details than fit into what is left. */
 static void test_details_of_nothing(void **state)
 {
     (void)state;

@@ -41,9 +41,9 @@ static struct {
 
 /* --- handlers --- */
 
-/* Answers with the number of the runtime, whose thread it is that calls. */
-static pthread_t threads[RUNTIMES];
+static pthread_t threads[RUNTIMES]; /* of rts[i] */
 
+/* Answers with the number of the runtime on whose thread the handler is called. */
 static void on_where(torc_server_call *call, const torc_message *request, void *arg)
 {
     (void)request, (void)arg;
@@ -369,7 +369,7 @@ static void test_a_large_reply(void **state)
     free(zeros);
 }
 
-/* Fewer connections than runtimes: as many runtimes are used. A connection too many is closed while none gives way. */
+/* Fewer connections than runtimes: all of them serve. One too many is closed, as long as none of them gives way. */
 static void test_max_connections(void **state)
 {
     (void)state;

@@ -265,7 +265,7 @@ static void test_answers_of_another_thread(void **state)
 
 /* --- streams --- */
 
-/* Echoes until the client half-closes: a thread's own call. */
+/* Echoes on the calling thread until the client half-closes. */
 static void echo_stream(torc_server_call *call)
 {
     const torc_message *m = NULL;

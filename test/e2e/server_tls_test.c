@@ -22,8 +22,8 @@ static torc_runtime *rt;
 static torc_server *server;
 static char dir[] = "/tmp/torc-server-tls-XXXXXX";
 
-/* Answers with what the client's certificate says: whether the connection is secure, the SPIFFE id, the certificates of
- * the chain, the names. */
+/* Answers with what the call says of its client: whether the connection is secure, the SPIFFE id, how many certificates
+ * the chain has, the names. */
 static void on_who(torc_server_call *call, const torc_message *request, void *arg)
 {
     const char *name, *id = torc_server_call_spiffe_id(call);

@@ -1,4 +1,4 @@
-/* torc simulate against reality: for each policy 40 clients, 40 backends and 100,000 RPCs over sockets.
+/* torc simulate against reality: for each policy 40 clients, 40 backends and at least 100,000 RPCs over sockets.
  *
  * The mesh is one YAML text, which `torc simulate --resources` reads from a file and the clients from a control plane.
  * A client is a channel on a runtime of its own: connections and ADS streams are not shared. Backends are servers of
@@ -123,7 +123,7 @@ static void call_begin(struct call *call)
         turn(call->client);
 }
 
-/* Answers the RPC. One that is done has a dead backend. */
+/* Answers the RPC. An RPC that is done already lost its backend. */
 static void call_end(struct call *call)
 {
     struct backend *b = call->backend;
@@ -145,7 +145,7 @@ static uint64_t call_end_us(const struct call *call)
 
 /* --- the run --- */
 
-/* Ends the calls whose time is before this moment. under_way: those of fast and of slow backends. */
+/* Ends the calls whose time has come at this moment. under_way: those of fast and of slow backends. */
 static void end_until(struct calls under_way[2], uint64_t until_us)
 {
     for (;;) {

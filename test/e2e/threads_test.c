@@ -110,7 +110,7 @@ static void on_done(torc_stream *call, const torc_result *result, void *arg)
 
 static const struct torc_stream_events events = {TORC_SIZE(torc_stream_events), .on_done = on_done};
 
-/* --- actions of a thread; each returns 0, TORC_ECLOSED, or another code that its function may return --- */
+/* --- actions of a thread; each returns 0, or TORC_ECLOSED at the end. Any other code fails the test. --- */
 
 static const char *method(struct actor *a)
 {

@@ -44,7 +44,7 @@ static struct kit_backends *backends_new(const char *chain_pem, const struct kit
     return kit_backends_new(1, &so);
 }
 
-/* A server that sends a certificate after its own which is not part of the chain. */
+/* A server that sends, after its own certificate, one that is not part of the chain. */
 static struct kit_backends *good;
 
 static int setup(void **state)
@@ -200,8 +200,8 @@ static void assert_name(const torc_tls_peer *peer, size_t i, int32_t kind, const
     assert_int_equal(size, strlen(text));
 }
 
-/* Asserts that the chain is the server's certificate and the root, without the third certificate that the server
- * sent. */
+/* Asserts that the chain is the server's certificate and the root, without the stranger's certificate, which the server
+ * sent too. */
 static void look_at_all(torc_tls_peer *peer)
 {
     assert_string_equal(torc_tls_peer_server_name(peer), "127.0.0.1");

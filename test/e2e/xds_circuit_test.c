@@ -140,7 +140,7 @@ static void shared_and_lowered(void **state)
     torc_channel_free(b);
 }
 
-/* Opens calls, of which `through` succeed and the others are dropped. */
+/* Opens calls, of which `through` reach the backend and the others are dropped. */
 static void expect(torc_channel *ch, size_t tried, size_t through)
 {
     uint64_t reached = calls.reached;
@@ -180,7 +180,7 @@ static void least_and_most(void **state)
     expect(ch, 800, 800);
     put_limit("max_requests: 0");
     kit_mesh_wait_failure(ch, TORC_STATUS_UNAVAILABLE, DROPPED);
-    /* Unset means 1,024; thresholds of another priority are ignored. */
+    /* A threshold of another priority does not count: the limit is the default of 1,024. */
     put_limit("priority: HIGH, max_requests: 0");
     wait_ok(ch);
     expect(ch, 100, 100);

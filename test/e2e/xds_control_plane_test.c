@@ -191,7 +191,7 @@ static void runtime_ends_first(void **state)
 
 /* --- hostile messages --- */
 
-/* Wraps `inner` as field `field` of a message that may begin with a name in field 1. */
+/* Wraps `inner`, which it frees, as field `field` of a message that may begin with a name in field 1. */
 static struct tc_buf wrap(struct tc_buf inner, const char *name, unsigned field)
 {
     struct tc_buf out = {0};

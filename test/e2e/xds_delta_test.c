@@ -25,7 +25,8 @@ static void append_endpoints(struct tc_buf *b, size_t cluster, size_t change)
     tc_buf_append_str(b, "]}]\n");
 }
 
-/* Puts a route and a cluster for each name, and a last route to `cluster` for everything else (NULL: none). */
+/* Puts clusters c0, c1, ... with endpoints, a route "/sN/" to each, and a last route to `cluster` for everything else
+ * (NULL: none). */
 static void put_mesh(struct kit_mesh *k, size_t n, const char *cluster)
 {
     struct tc_buf routes = {0}, b = {0};
@@ -48,7 +49,7 @@ static void put_mesh(struct kit_mesh *k, size_t n, const char *cluster)
     tc_buf_fini(&b);
 }
 
-/* Changes one cluster and waits until the client has accepted it. */
+/* Changes an endpoint of cluster c7 and waits until the client has accepted the assignment. */
 static void change_one(struct kit_mesh *k, size_t change)
 {
     struct tc_buf b = {0};

@@ -34,7 +34,7 @@ static struct kit_mesh_world open_world(const char *filters, const char *routes)
     return w;
 }
 
-/* Makes a call. Headers are "name: value" pairs, ended by a NULL name; timeout_ms -1: 60 s. */
+/* Makes a call. In `headers` (or NULL) names and values alternate, and a NULL ends them; timeout_ms -1: 60 s. */
 static torc_result *call(torc_channel *ch, const char *method, const char *request, const char *const *headers,
                          int64_t timeout_ms)
 {
@@ -413,8 +413,8 @@ static char *bootstrap(const struct kit_mesh_world *w, const char *features)
                        kit_mesh_control_plane(w->k), features);
 }
 
-/* Puts a cluster `name` with one endpoint at "127.0.0.1:PORT", which is also its hostname, and a listener `name` to
- * it. */
+/* Puts a cluster `name` with one endpoint at the address and of this hostname, and a listener `name` to it, which
+ * rewrites the authority of methods below "/torc". */
 static void put_named(struct kit_mesh_world *w, const char *name, const char *address, const char *hostname)
 {
     kit_mesh_put(

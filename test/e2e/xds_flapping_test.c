@@ -31,7 +31,7 @@ static const struct {
 } shapes[] = {
     {"0/a: 0, 1; 1/b: 2, 3", 0}, {"0/b: 2, 3; 1/a: 0, 1", 2},
     {"0/a: 0, 1; 0/b: 2, 3", 0},                   /* one priority */
-    {"0/b: 2, 3; 1/a: 0, 1", 2}, {"0/a: 0, 1", 0}, /* the other cluster is gone */
+    {"0/b: 2, 3; 1/a: 0, 1", 2}, {"0/a: 0, 1", 0}, /* the other locality is gone */
     {"0/b: 2, 3; 1/a: 0, 1", 2},
 };
 
@@ -45,7 +45,7 @@ static size_t resident_kb(void)
     return resident * (size_t)sysconf(_SC_PAGESIZE) / 1024;
 }
 
-/* Calls until one of the shape's first two backends serves, at most 60 s (the calls' deadline). */
+/* Calls until one of the shape's first two backends serves, at most 20,000 times. No call may fail. */
 static void wait_shape(struct kit_mesh *k, torc_channel *ch, size_t i)
 {
     bool there = false;

@@ -1,5 +1,6 @@
 /* Responses of a control plane that are as large as the limits allow, with every kind of content. `torc call`, as a
- * process, rejects each, uses less than 2 s of CPU time, and its RPCs to another backend, 100 a second, go on.
+ * process, rejects all but the good ones, uses less than 2 s of CPU time for each, and its RPCs to another backend, 100
+ * a second, go on.
  *
  * With the strict limits of docs/operations/limits.md its peak grows by less than 32 MB. With the default limits a
  * response has up to 64 MiB; the peak is bounded by that and by the decoded resources. */
@@ -23,7 +24,8 @@
 #define GROWN_KB_MAX_BY_DEFAULT (200 * 1000)
 #define MOST_ENDPOINTS_KB (42 * 1000) /* the bytes of 262,144 endpoints: the peak stays below */
 #define CPU_MS_MAX 2000
-/* Limits for a call to the other backend, and for CPU time: the client's own work holds up both. */
+/* Calls to the other backend were held up if the longest one and the CPU time both exceed this. A long call alone
+ * may be due to a machine that stalls. */
 #define HELD_MS_MAX 1000
 
 static struct kit_mesh *k;
@@ -48,7 +50,8 @@ static void send_it(struct tc_control_plane *cp, void *arg)
     tc_control_plane_send(cp, s->url, s->version, s->resources, s->n);
 }
 
-/* Sends the resource, waits for the NACK with this text, and adds failures to `wrong`. */
+/* Sends the resources, waits for a request that contains `nack` (of a NACK; of the ACK if they are good), and adds what
+ * exceeds its limit to `wrong`. */
 static void play(const struct sending *s, const char *nack, long most_kb, struct tc_buf *wrong)
 {
     size_t bytes = 0;

@@ -132,7 +132,7 @@ static void all_clusters_and_named_ones(void **state)
     close_world(w);
 }
 
-/* The server asks for endpoints and no longer: only calls that began while it asked are counted by endpoint. */
+/* The server asks for counts by endpoint, and later does not. Only calls that began while it asked are counted so. */
 static void by_endpoint(void **state)
 {
     TC_CASE(LS11);

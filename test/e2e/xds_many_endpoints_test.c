@@ -19,7 +19,8 @@
 
 enum { SILENT = 50000, REFUSED = 20000, DESCRIPTORS = 1024 };
 
-/* Limits for a call to the other backend, and for CPU time: the client's own work holds up both. */
+/* Calls to the other backend were held up if the longest one and the CPU time both reach this. A long call alone may be
+ * due to a machine that stalls. */
 #define HELD_MS_MAX 1000
 
 static struct kit_mesh *k;

@@ -89,7 +89,7 @@ static void forget(void)
     pthread_mutex_unlock(&seen.lock);
 }
 
-/* Waits until that many endpoints are in the array, at most 60 s. */
+/* Waits until that many endpoints have an event in the array, at most 60 s. */
 static void wait_count(const unsigned *by_endpoint, size_t n)
 {
     struct timespec until;

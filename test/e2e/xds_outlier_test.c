@@ -8,7 +8,8 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
-/* Every host with a rate below the mean is ejected; the interval is a second. */
+/* Every host whose rate is more than a tenth of a standard deviation below the mean is ejected; the interval is a
+ * second. */
 #define EJECT_FOR(time)                                                                                                \
     "lb_policy: RING_HASH\n"                                                                                           \
     "  outlier_detection: {interval: 1s, base_ejection_time: " time ", success_rate_stdev_factor: 100, "               \

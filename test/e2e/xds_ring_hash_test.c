@@ -471,7 +471,7 @@ static void idle_endpoint_is_dialled_when_the_ready_one_goes(void **state)
         kit_mesh_calls(w.ch, h, 1);
         tc_free(h);
     }
-    /* [TF, TF, READY, IDLE], and the READY one fails. */
+    /* [TF, TF, READY, IDLE], and the READY one fails. The last is READY if a key of the failed ones led to it. */
     kit_mesh_stop(w.k, 2);
     kit_mesh_wait_backend(w.k, w.ch, NULL, 3);
     /* The READY one is removed by the resource. */

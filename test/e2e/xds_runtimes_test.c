@@ -470,7 +470,7 @@ static void test_fork(void **state)
     close_world(&w);
 }
 
-/* A bootstrap that cannot be read fails the channel alone. */
+/* A bootstrap without servers fails the RPCs of its channel; runtime and domain end as usual. */
 static void test_bad_bootstrap(void **state)
 {
     (void)state;

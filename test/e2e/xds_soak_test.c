@@ -1,8 +1,9 @@
-/* An aggregate cluster under 500 calls a second. In every round the control plane restarts, or an aggregate, one of
- * its leaf clusters or their endpoints become invalid, are deleted or restored, also while the control plane is away.
- * No call may fail.
+/* An aggregate cluster under 500 calls a second. In every round the control plane restarts, or an aggregate, one of its
+ * leaf clusters or their endpoints become invalid, are deleted or restored, also while the control plane is away. No
+ * call may fail.
  *
- * Two processes side by side: one runtime, and two runtimes with an xDS domain. Some rounds, or TORC_SOAK_ROUNDS. */
+ * Two processes side by side: one runtime, and two runtimes with an xDS domain. TORC_SOAK_ROUNDS: how many rounds
+ * (20 by default). */
 #include <stdlib.h>
 
 #include "support/cmocka.h"

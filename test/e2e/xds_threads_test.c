@@ -164,8 +164,8 @@ static void fail_stalled(const struct member *m, uint64_t seed)
     abort();
 }
 
-/* Waits until an RPC succeeded, or less long; then a runtime without a thread may stay idle, so that updates of the
- * domain pile up for it. */
+/* In three rounds of four with callers, waits until an RPC of the first has succeeded. Then passes a random time. A
+ * runtime without a thread is not driven for the last part of it, so that updates of the domain pile up for it. */
 static void pass_time(const struct member *m, struct tc_rng *rng, uint64_t seed)
 {
     unsigned idle_ms = (unsigned)tc_rng_below(rng, 4);

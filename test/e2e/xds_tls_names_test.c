@@ -37,7 +37,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Puts both clusters of the listener, one at the proxy, and opens the channel. */
+/* Puts the cluster "c" at the proxy. The first time also puts "good" there, and opens the channel. */
 static void put(struct fixture *f, const char *roots, const char *sans, const char *more)
 {
     char *context = kit_tls_mesh_context(roots, sans, more);
@@ -280,7 +280,7 @@ static void files_of_a_channel_are_replaced(void **state)
     kit_cert_fini(&renewed);
 }
 
-/* A channel's own TLS credentials, in the same bad cases: no plaintext leaves in any. */
+/* A channel's own TLS credentials, in bad cases of xds_tls_test.c: no plaintext leaves in any. */
 static void a_channels_tls_fails_closed(void **state)
 {
     struct fixture *f = *state;

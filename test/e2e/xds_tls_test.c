@@ -66,7 +66,7 @@ static uint64_t handshakes(struct witness *x)
     return n;
 }
 
-/* Makes a call every 10 ms. Each must succeed, and the channel must stay READY. */
+/* Makes one call, 10 ms after the one before. The call must succeed, and until then the channel must stay READY. */
 static void call_at_100_hz(torc_channel *ch, uint64_t *next_ns)
 {
     uint64_t now = now_ns();
@@ -79,7 +79,7 @@ static void call_at_100_hz(torc_channel *ch, uint64_t *next_ns)
     kit_mesh_calls(ch, NULL, 1);
 }
 
-/* Returns how long after the first file the new certificate was in use. */
+/* Returns how many ms after the first file the new certificate was in use. */
 static uint64_t replace_certificates(void)
 {
     struct kit_tls_mesh w;
@@ -183,7 +183,7 @@ static uint64_t call_until_connections(struct kit_tls_mesh *w, uint64_t *next_ns
 }
 
 /* Moves a mesh to another authority under 100 calls a second: roots, the client's certificate, the servers'. Returns
- * how long the files took to be used. */
+ * how many ms after the files were written the client's new certificate was in use. */
 static uint64_t replace_authority(void)
 {
     struct kit_tls_mesh w;

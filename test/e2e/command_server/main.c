@@ -3,8 +3,9 @@
  * ADDR" and serves until SIGTERM.
  *
  * MODE: good, none, alpha (v1alpha alone), talkative and taciturn (methods with one response send it without end, or
- * none), or the name of a row of `modes`. A hostile mode answers questions about files by what its function writes;
- * with a status, v1 ends with that and v1alpha is good. Handlers run on a pool, so that they may wait. */
+ * none), or the name of a row of `modes`. Such a mode answers each question with what its function writes, or ends the
+ * streams of v1 with its status; beside a failure of v1, v1alpha is good. Handlers run on a pool, so that they may
+ * wait. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -329,7 +330,7 @@ static bool circle(const struct question *q, struct tc_buf *answer)
     return true;
 }
 
-/* As grpcio's in Python: only what a file has at its top is found. */
+/* Like the reflection of grpcio in Python: finds only what stands at the top of a file. */
 static bool owners(const struct question *q, struct tc_buf *answer)
 {
     struct tc_buf file = {0};
@@ -489,7 +490,8 @@ static void on_reflection(torc_server_call *call, void *arg)
     torc_server_call_finish(call, mode->status, mode->status ? "not\x1b[2J for you" : NULL, NULL);
 }
 
-/* v1alpha alone: every file in answer to everything. */
+/* Good reflection by v1alpha: all files in answer to a question about a file or a symbol, shop.Orders as the list of
+ * services, and an error for the rest. */
 static bool all_files(const struct question *q, struct tc_buf *answer)
 {
     struct tc_buf service = {0}, list = {0};
