@@ -205,7 +205,10 @@ static void test_throttling(void **state)
     script.calls = 0;
     script.fail = 1;
     assert_int_equal(attempts_of(ch, TORC_STATUS_OK), 2);
-    /* Codes that are not retried take no tokens: 3 are still left. */
+    /* 3 tokens; another success makes 3.5. Codes that are not retried take no tokens: a failure leaves 2.5, and is
+     * retried. The next one leaves 2 of 3. */
+    script.calls = script.fail = 0;
+    assert_int_equal(attempts_of(ch, TORC_STATUS_OK), 1);
     script.calls = 0;
     script.fail = 100;
     script.code = TORC_STATUS_INTERNAL;
@@ -213,6 +216,8 @@ static void test_throttling(void **state)
     script.calls = 0;
     script.fail = 1;
     script.code = TORC_STATUS_UNAVAILABLE;
+    assert_int_equal(attempts_of(ch, TORC_STATUS_OK), 2);
+    script.calls = 0;
     assert_int_equal(attempts_of(ch, TORC_STATUS_UNAVAILABLE), 1);
     torc_channel_free(ch);
 }

@@ -241,6 +241,8 @@ static void the_cluster_says_how_many(void **state)
     put_cluster(k, "max_connections: 1");
     kit_mesh_wait_accepted(k, "Cluster", "c", "");
     for (int i = 0; i < 3; i++)
+        assert_false(read_peer(s[i], peers[i], 50)); /* the stream goes on, and so does its connection */
+    for (int i = 0; i < 3; i++)
         give_up(s[i]);
     torc_channel_free(ch);
     kit_mesh_free(k);

@@ -128,9 +128,13 @@ static void test_metadata_both_ways(void **state)
     assert_int_equal(torc_metadata_add_string(md, "x-key", "v2"), 0);
     assert_int_equal(torc_metadata_add(md, "x-raw-bin", "\x00\xff\x01", 3), 0);
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .metadata = md};
-    torc_result *r = torc_unary(ch, "test.Echo/Echo", "", 0, &o);
+    torc_result *r = torc_unary(ch, "torc.test.Backend/Headers", "", 0, &o);
     assert_int_equal(torc_result_code(r), TORC_STATUS_OK);
-    assert_int_equal(torc_message_size(torc_result_response(r)), 0);
+    char seen[2048]; /* the request's headers as the backend saw them */
+    snprintf(seen, sizeof(seen), "%.*s", (int)torc_message_size(torc_result_response(r)),
+             (const char *)torc_message_data(torc_result_response(r)));
+    assert_non_null(strstr(seen, "x-key: v1\nx-key: v2\nx-raw-bin: AP8B\n"));
+    assert_string_equal(torc_metadata_find(torc_result_headers(r), "x-backend", NULL), "b0");
     torc_result_free(r);
     torc_metadata_free(md);
     torc_channel_free(ch);

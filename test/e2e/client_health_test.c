@@ -525,11 +525,11 @@ static void hostile_servers(void **state)
             continue;
         snprintf(to, sizeof(to), "ipv4:%s,%s", hostile_address(hostile, i), servers[0].bound);
         ch = open_channel_to(to, policies[0], "orders", 0);
-        uint64_t cpu = tc_system_clock.monotonic_ns(NULL);
+        uint64_t began = tc_system_clock.monotonic_ns(NULL);
         for (int k = 0; k < 200; k++)
-            if (call(ch, NULL, text, sizeof(text)) < 0)
+            if (call(ch, NULL, text, sizeof(text)) != '0')
                 fail_msg("%s, beside a good server: %s", hostile_rows[i].name, text);
-        assert_true(tc_system_clock.monotonic_ns(NULL) - cpu < 10 * TC_NS_PER_S);
+        assert_true(tc_system_clock.monotonic_ns(NULL) - began < 10 * TC_NS_PER_S);
         torc_channel_free(ch);
     }
 }

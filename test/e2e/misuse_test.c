@@ -361,7 +361,7 @@ static void test_unary_is_told_after_free(void **state)
     }
 }
 
-static void test_finish_in_another_thread_while_freed_by_none(void **state)
+static void test_finish_of_a_unary_rpc(void **state)
 {
     (void)state;
     struct unary u = {.code = -1};
@@ -489,7 +489,7 @@ static void *receive_until_the_end(void *arg)
 }
 
 /* A thread that waits for a stream is released when another thread ends the stream. */
-static void test_free_releases_a_receiver(void **state)
+static void test_cancel_releases_a_receiver(void **state)
 {
     (void)state;
     for (int i = 0; i < 100; i++) {
@@ -521,9 +521,9 @@ int main(void)
         cmocka_unit_test(test_server_freed_twice),
         cmocka_unit_test(test_free_and_close_from_another_thread),
         cmocka_unit_test(test_unary_is_told_after_free),
-        cmocka_unit_test(test_finish_in_another_thread_while_freed_by_none),
+        cmocka_unit_test(test_finish_of_a_unary_rpc),
         cmocka_unit_test(test_last_callbacks_come_before_the_runtime_is_gone),
-        cmocka_unit_test(test_free_releases_a_receiver),
+        cmocka_unit_test(test_cancel_releases_a_receiver),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -366,7 +366,9 @@ static void test_circles(void **state)
     finish(s, TORC_STATUS_OK, "");
 }
 
-/* Far more answers than the connection's windows and the call's buffer take. */
+/* Far more answers than the connection's windows and the call's buffer take. When these are full the server reads no
+ * further requests, so that the client can send no more: a host of 30,000 bytes, which comes back in each answer, fills
+ * them early. */
 static void test_slow_reader(void **state)
 {
     TC_CASE(RF10);
@@ -381,6 +383,20 @@ static void test_slow_reader(void **state)
         send_request(s, &q);
     for (int i = 0; i < MANY; i++)
         expect_files(receive(s), i ? "kinds.proto " : "kinds.proto " WELL_KNOWN);
+    finish(s, TORC_STATUS_OK, "");
+
+    static char host[30001];
+    size_t n;
+    int sent = 0, rc;
+    memset(host, 'h', sizeof(host) - 1);
+    q.host = host;
+    const void *bytes = torc_protobuf_c_pack(&q.base, arena, &n, NULL);
+    s = stream_open(V1);
+    while ((rc = torc_stream_send(s, bytes, n, 0, 500)) == 0)
+        assert_true(++sent < MANY / 10);
+    assert_int_equal(rc, TORC_ETIMEDOUT);
+    for (int i = 0; i < sent; i++)
+        assert_string_equal(receive(s)->valid_host, host);
     finish(s, TORC_STATUS_OK, "");
 }
 

@@ -535,11 +535,10 @@ static void test_stop_waits(void **state)
 static void test_grace_ends(void **state)
 {
     (void)state;
-    static const int64_t graces[] = {20, 0};
     const torc_message *m;
     torc_stream *s = torc_stream_open(ch, "a.B/Chat", NULL, NULL);
     torc_server_call *call = next_call(NULL);
-    assert_int_equal(torc_server_stop(server, graces[*state != NULL]), 0);
+    assert_int_equal(torc_server_stop(server, *state ? 0 : 20), 0);
     assert_int_equal(torc_server_call_receive(call, -1, &m), TORC_ECANCELED);
     assert_int_equal(torc_server_call_finish(call, TORC_STATUS_OK, NULL, NULL), TORC_ECANCELED);
     expect_end(s, TORC_STATUS_UNAVAILABLE);
@@ -689,6 +688,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_compression, setup_gzip, teardown),
         TEST(test_stop_waits),
         TEST(test_grace_ends),
+        {"test_no_grace", test_grace_ends, setup, teardown, &server},
         TEST(test_stop_async),
         TEST(test_handles_outlive_the_server),
         TEST(test_runtime_ends),

@@ -505,6 +505,8 @@ static void test_details_too_large(void **state)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         torc_result *result = ask_for_failure(rows[i].bytes);
         assert_int_equal(torc_result_code(result), rows[i].code);
+        assert_int_equal(torc_result_detail(result, 0, NULL, NULL, NULL),
+                         rows[i].code == TORC_STATUS_ABORTED ? 0 : TORC_ENOTFOUND);
         torc_result_free(result);
     }
 }

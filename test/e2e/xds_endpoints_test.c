@@ -232,7 +232,7 @@ static void churning_localities(void **state)
 }
 
 /* A deletion would end the RPCs: the server has fail_on_data_errors (A88). */
-static void absence_is_no_deletion(void **state)
+static void absence_is_not_a_deletion(void **state)
 {
     TC_CASE(ED22);
     (void)state;
@@ -359,7 +359,7 @@ int main(void)
         cmocka_unit_test(round_robin_is_even),
         cmocka_unit_test(replaced_localities_fail_nothing),
         cmocka_unit_test(churning_localities),
-        cmocka_unit_test(absence_is_no_deletion),
+        cmocka_unit_test(absence_is_not_a_deletion),
         cmocka_unit_test(drops_add_up),
         cmocka_unit_test(drops_all_even_without_endpoints),
         cmocka_unit_test(sparse_priority_is_refused),
