@@ -1,4 +1,5 @@
-/* The server's side of ADS. The input is a script: requests as bytes or by fields, and changes of the resources. */
+/* The server's side of ADS. The input is a script: requests as bytes or by fields, and changes of the resources. Each
+ * response has a new nonce, the set's version of its type, and resources of that type as the set has them. */
 #include "base/mem.h"
 #include "controlplane/ads.h"
 #include "fuzz.h"
@@ -64,7 +65,7 @@ static void deliver(struct fixture *f, struct tc_slice bytes)
     tc_status_fini(&status);
 }
 
-/* Sends a request made of three bytes: the type, the names, nonce and error. */
+/* Sends a request made of three bytes: the type, the names, and flags for the node, the nonce and an error. */
 static void request(struct fixture *f, struct tc_fuzz_input *in)
 {
     Envoy__Service__Discovery__V3__DiscoveryRequest r = ENVOY__SERVICE__DISCOVERY__V3__DISCOVERY_REQUEST__INIT;

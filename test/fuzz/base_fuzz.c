@@ -1,4 +1,8 @@
-/* The parsers of base/: numbers, durations, sizes, encodings, UTF-8, slices. */
+/* The parsers of base/: numbers, durations, sizes, encodings, UTF-8, slices.
+ *
+ * The whole input goes to each of them. Numbers, grpc-message, UTF-8 and searches are compared with a plain model or
+ * with the C library; base64, hex, grpc-message and URI escapes are encoded and decoded again; of durations and sizes
+ * only the range of the result and the characters of an accepted text are checked. */
 #include <math.h>
 
 #include "base/mem.h"

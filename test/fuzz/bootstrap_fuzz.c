@@ -1,4 +1,5 @@
-/* Bootstrap texts. */
+/* Bootstrap texts. An accepted one has a server, credentials of known types alone, a Node that a server can parse, and
+ * finds each of its authorities by name; a refused one gives a reason in UTF-8. */
 #include "base/parse.h"
 #include "fuzz.h"
 #include "pb/envoy/config/core/v3/base.pb-c.h"

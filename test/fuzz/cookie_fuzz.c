@@ -29,7 +29,7 @@ static struct tc_filter_chain *chain_new(void)
 }
 
 /* Returns the set-cookie (in the arena; empty: none) of a response to an RPC with that cookie field, when the pick
- * gives the address that the session asks for or, if it asks for none, `picked`. */
+ * gives the addresses that the session asks for or, if it asks for none, `picked`. *n: how many it asks for. */
 static struct tc_slice run(struct tc_arena *arena, struct tc_slice field, struct tc_slice picked, size_t *n)
 {
     struct tc_filter_chain *chain = chain_new();

@@ -1,5 +1,9 @@
 /* Requests to the client status service (CSDS), by both of its methods, over a connection in memory. The input: calls,
- * each with its method and messages. A request that is answered has no node_matchers, and is answered as requested. */
+ * each with its method and messages.
+ *
+ * A request that is answered has no node_matchers, and is answered with or without contents as requested: a second
+ * parser reads its fields. Any other request ends its call with INVALID_ARGUMENT, and never the connection. Instead of
+ * a report the service makes one byte. */
 #include "base/mem.h"
 #include "base/vec.h"
 #include "controlplane/csds.h"

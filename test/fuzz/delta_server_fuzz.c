@@ -1,5 +1,6 @@
-/* The server's side of incremental ADS, and a client that keeps track. The input is a script: requests as bytes or by
- * fields, and changes of the resources. */
+/* The server's side of incremental ADS. The input is a script: requests as bytes or by fields, and changes of the
+ * resources. Each response has a new nonce, holds resources as the set has them and removes only what the set lacks;
+ * a second push without a change sends nothing. */
 #include "base/mem.h"
 #include "controlplane/delta.h"
 #include "fuzz.h"

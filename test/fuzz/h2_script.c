@@ -1,4 +1,8 @@
-/* An input as a script: bytes choose frames of the peer, actions of the loop and of the socket. */
+/* An input as a script: bytes choose frames of the peer, actions of the loop and of the socket.
+ *
+ * The first two bytes are the settings of the run; the rest are steps (tc_fuzz_h2_step), each a byte with its arguments
+ * behind it. The lower four bits choose the step: 11 to 14 are left to the connection's owner, 15 is for both. Of what
+ * the connection writes only the preface and the frames' sizes and types are checked. */
 #include "h2_script.h"
 
 #define MESSAGE_MAX_BYTES 4096u

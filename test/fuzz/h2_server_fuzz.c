@@ -1,4 +1,8 @@
-/* An HTTP/2 server connection that echoes while a peer sends arbitrary bytes (h2_script.h). */
+/* An HTTP/2 server connection that echoes while a peer sends arbitrary bytes (h2_script.h).
+ *
+ * The first byte of a message decides: 'd' drops it, 'x' ends the call; others are echoed. Of each call: no event comes
+ * after its end, no message after the half-close, and each has ended when the connection is closed. Calls stay in
+ * memory until the end of the run, so that late events are seen. */
 #include "h2_script.h"
 
 #include "base/mem.h"

@@ -1,8 +1,8 @@
 /* The policies of an xDS cluster (priority over outlier_detection over a policy of endpoints) under a sequence of
  * events: each byte is an event, followed by its arguments.
  *
- * After each event: a picked endpoint is connected, and is not the only ejected one among the others. In the end,
- * when every attempt and every RPC succeeds, each hash reaches an endpoint. */
+ * A picked endpoint is connected in one of the zones, and no pick drops its RPC. In the end, when every attempt and
+ * every RPC succeeds, each hash reaches an endpoint exactly if the last update has endpoints. */
 #include <string.h>
 
 #include "base/mem.h"

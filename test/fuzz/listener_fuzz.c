@@ -1,4 +1,5 @@
-/* Listeners. */
+/* Listeners (resource.h). An accepted one with an api_listener has filters, and either the name of its routes or the
+ * routes. */
 #include "resource.h"
 #include "xds/resource/listener.h"
 #include "xds/resource/route_match.h"

@@ -1,5 +1,8 @@
 /* A server whose handlers reply at once, later, in pieces or never, and keep their places, while a client sends
- * arbitrary frames (h2_script.h). The script also has the server drain, close and give up. */
+ * arbitrary frames (h2_script.h). The script also has the server drain, close its connections and reset calls.
+ *
+ * No event comes after a call's end, and after each step the server's counts hold: at least the calls that have not
+ * ended, at most one connection, bounded queued and unread bytes, and nothing without a connection. */
 #include "h2_script.h"
 
 #include "base/mem.h"

@@ -1,5 +1,5 @@
 /* SPIFFE ids and trust bundle maps (A87). The input: an id, up to a newline, then a map. The roots of a peer with that
- * id are the ones that a plain walk through the JSON finds. */
+ * id are as many as the keys that a plain walk through the JSON finds. */
 #include <openssl/x509v3.h>
 
 #include "base/json.h"
@@ -46,7 +46,7 @@ static X509 *peer_of(struct tc_slice id)
     return cert;
 }
 
-/* Checks an accepted map: each key of each domain is one certificate. */
+/* Checks an accepted map: the peer has roots exactly if its domain has a bundle, one certificate for each key. */
 static void check_peer(const struct tc_spiffe_map *map, const json_t *json, struct tc_slice id, const char *domain)
 {
     const json_t *bundle = domain ? json_object_get(json_object_get(json, "trust_domains"), domain) : NULL;

@@ -1,4 +1,5 @@
-/* Target URIs, and the address resolvers' results for them. */
+/* Target URIs: their parts, the result of the resolvers whose targets are addresses, and the names that an xds target
+ * gives. */
 #include "base/mem.h"
 #include "fuzz.h"
 #include "resolver/builtin.h"
@@ -54,7 +55,8 @@ static bool supported(void *arg, const char *type, const json_t *config)
     return strcmp(type, "insecure") == 0;
 }
 
-/* Checks a resource name that a client can watch. */
+/* Checks the name of the listener: there is one exactly if the bootstrap knows the authority; that of an authority is
+ * an xdstp name. */
 static void check_listener_name(const struct tc_target *t)
 {
     static struct tc_xds_bootstrap *bootstrap;

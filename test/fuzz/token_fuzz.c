@@ -1,5 +1,5 @@
 /* Sources of tokens: a JWT file (A97), and the answer of a token endpoint, whose HTTP status is in the first byte.
- * Every token fits a header value, and no error quotes a token. */
+ * Every token and every error's text fits a header value; an error's text is short. */
 #include "base/headers.h"
 #include "creds/call/jwt.h"
 #include "creds/call/jwt_file.h"

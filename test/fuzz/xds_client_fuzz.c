@@ -1,5 +1,9 @@
 /* The xDS client between watchers and two servers that send arbitrary bytes. The input is a script: watches come and
- * go, responses arrive as bytes or by fields, streams end, time passes. A resource's bytes are "name|value". */
+ * go, responses arrive as bytes or by fields, streams end, time passes. A resource's bytes are "name|value".
+ *
+ * A watcher hears of a value or of an error with a text, of an ambient error only while it has a value, and of nothing
+ * after its watch ended. The script decides in each callback whether the watch ends there and whether the token, which
+ * holds the next response up, is kept. */
 #include "base/mem.h"
 #include "base/vec.h"
 #include "fuzz.h"

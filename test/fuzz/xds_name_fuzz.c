@@ -1,4 +1,4 @@
-/* Names of resources. */
+/* Names of resources, of the old style and xdstp: the canonical form of an accepted name parses to itself. */
 #include "base/mem.h"
 #include "fuzz.h"
 #include "xds/client/name.h"
