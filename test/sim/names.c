@@ -1,5 +1,5 @@
-/* The names of the clusters: dC.test and dCvVERSION.test have the addresses of cluster C, unless look-ups of it fail;
- * every other name is not found. */
+/* The names of the clusters: a name that begins with dC, such as dC.test and dCvVERSION.test, has the addresses of
+ * cluster C, unless look-ups of it fail; every other name is not found. */
 #include "sim/names.h"
 
 #include <stdio.h>

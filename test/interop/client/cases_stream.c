@@ -1,4 +1,5 @@
-/* The streaming cases of gRPC's doc/interop-test-descriptions.md. */
+/* The streaming cases of gRPC's doc/interop-test-descriptions.md, and the one of connection scaling (A105), which needs
+ * streams that stay open. Payloads are zero bytes; their number and their value are checked (rpc.h). */
 #include "rpc.h"
 
 static const size_t request_sizes[] = {27182, 8, 1828, 45904};

@@ -15,7 +15,7 @@ struct psm_load {
     struct psm_config config;
     torc_runtime *runtime;
     torc_channel **channels;
-    uint64_t began_ms, sent; /* of each channel and kind */
+    uint64_t began_ms, sent; /* sent: rounds of one RPC on each channel, of each kind that is wanted */
     atomic_bool succeeded, failed, closing;
 };
 

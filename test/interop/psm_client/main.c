@@ -1,7 +1,11 @@
-/* usage: interop_psm --server=xds:///name --stats_port=N [--num_channels=N] [--qps=N] [--rpc=EmptyCall,UnaryCall]
- * [--metadata=EmptyCall:key:value,...] [--rpc_timeout_sec=N] [--fail_on_failed_rpc=BOOL] [--print_response=BOOL] Prints
- * "listening ADDR" once it listens on the stats port (0: any port), runs until SIGTERM or SIGINT. Exit 0; 1 when an RPC
- * failed that must not, or the port is taken; 2 for wrong usage. */
+/* The PSM client (psm.h).
+ * usage: interop_psm [--server=xds:///name] [--stats_port=N] [--num_channels=N] [--qps=N] [--rpc=EmptyCall,UnaryCall]
+ * [--metadata=EmptyCall:key:value,...] [--rpc_timeout_sec=N] [--fail_on_failed_rpc=BOOL] [--print_response=BOOL]
+ * [--secure_mode=BOOL]
+ *
+ * Prints "listening ADDR" once it listens on the stats port (0: any port), runs until SIGTERM or SIGINT. Exit 0; 1 when
+ * an RPC failed that must not, when --rpc or --metadata is malformed, when a channel cannot be made or the port is
+ * taken; 2 for other wrong usage. */
 #include <signal.h>
 #include <stdio.h>
 #include <time.h>

@@ -48,7 +48,8 @@ void psm_stats_free(struct psm_stats *s);
 void psm_stats_close(struct psm_stats *s);
 /* Counts an RPC that starts. Returns its number. */
 uint64_t psm_stats_started(struct psm_stats *s, enum psm_rpc rpc);
-/* `hostname`: the backend that answered with OK; NULL if the RPC failed or the name is unknown: it counts as failed. */
+/* Counts the RPC's status code. `hostname`: the backend that answered with OK; NULL if the RPC failed or the name is
+ * unknown: a watch counts the RPC as failed. */
 void psm_stats_ended(struct psm_stats *s, uint64_t number, enum psm_rpc rpc, const torc_result *result,
                      const char *hostname);
 /* Answers with all counts so far. */

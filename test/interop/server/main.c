@@ -1,7 +1,7 @@
 /* The server of gRPC's interop suite, on generated code.
  * usage: interop_server [--listen ADDR] [--tls-cert FILE --tls-key FILE] [--max-streams N]
- * Prints "listening ADDR", and serves until its standard input ends, then stops gracefully. Exit 0, 1 with the reason
- * on stderr, 2 for wrong usage. */
+ * Prints "version VERSION" and "listening ADDR", and serves until its standard input ends, then stops gracefully. Exit
+ * 0, 1 with the reason on stderr, 2 for wrong usage. */
 #include <stdlib.h>
 #include <unistd.h>
 
