@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 enum callgrind_owner {
-    CALLGRIND_TORC,    /* libtorc.so */
+    CALLGRIND_TORC,    /* Torc's libraries */
     CALLGRIND_NGHTTP2, /* libnghttp2 */
     CALLGRIND_LIBC,
     CALLGRIND_OTHER, /* the program itself, the loader, other libraries */
@@ -20,8 +20,7 @@ struct callgrind {
 
 /* Returns true if valgrind is installed. Otherwise prints that its counts are skipped. */
 bool callgrind_there(void);
-/* Runs the command under callgrind. Programs that the command starts through a shell are not counted. Returns false
- * with a message on stderr. */
+/* Runs the command under callgrind. Programs that it starts are not counted. Returns false with a message on stderr. */
 bool callgrind_run(const char *command, struct callgrind *out);
 double callgrind_all(const struct callgrind *c);
 

@@ -1,5 +1,5 @@
 /* Linked into a client: counts its allocations per RPC in steady state and prints them on a line before the client's
- * own. If there are any, prints the libraries that asked for them on standard error. */
+ * own. Prints each library that asked for at least a thousandth of one per RPC on standard error. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,8 @@
-/* Pairs are measured in turn; the median of their ratios is printed with the range. */
+/* Keeps pairs of figures and prints them: the medians of both sides, and the median of the ratios with their range.
+ *
+ * The median is that of the ratios of the pairs, not the ratio of the medians. A divisor that is not above 0 makes the
+ * ratio 0. What is printed twice, as a table and as JSON, comes from the same rows; a row without pairs says "not
+ * measured" instead of figures. */
 #include "measure.h"
 
 #include <sched.h>

@@ -1,4 +1,9 @@
-/* bench/ring: building, updating and searching the ring against a sorted vector with a binary search, in one run. */
+/* bench/ring: the ring in one run. Building and searching it against a sorted vector with a binary search, updating it
+ * against its own full build, building Maglev's table against the same by divisions, and its memory.
+ *
+ * Both sides get the same endpoints. What they built is compared (of builds the first pair, each update, each table),
+ * and a difference ends the program. Addresses and hashes are random, other ones in each run. With TORC_BENCH_SMALL in
+ * the environment the largest ring is left out. */
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>

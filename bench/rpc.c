@@ -1,5 +1,9 @@
 /* bench/rpc: RPCs of Torc, bare nghttp2, gRPC C++ and grpc-go against the same server, alternately. Each client is a
- * separate program, so that its CPU time is its own. `bench_rpc [SECONDS [PAIRS]]` */
+ * separate program, so that its CPU time is its own. `bench_rpc [SECONDS [PAIRS]]`
+ *
+ * `subjects` names the loads, the figures and peers of each, and the targets. Then Torc is compared with itself: over
+ * xDS, and with the loop on a thread of its own. Costs in instructions and allocations follow (rpc_cost.c). A peer that
+ * was not built has no rows; a client that fails ends the run. */
 #include "rpc.h"
 
 #include <stdio.h>

@@ -1,4 +1,7 @@
-/* Starts the servers of the benchmarks as processes, and reads their ports. */
+/* Starts the servers of the benchmarks as processes and reads their ports; runs the clients and reads their numbers.
+ *
+ * A server runs on the last core but one, while clients take the last one. The first line that it prints ends in its
+ * port. Temporary files, a PEM certificate with its key or the resources of a mesh, are removed by server_stop. */
 #include "server.h"
 
 #include <errno.h>

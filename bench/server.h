@@ -11,11 +11,11 @@ struct server {
     char resources[32]; /* the resource file of a control plane, or the PEM certificate of a TLS server; else empty */
 };
 
-/* The folder of the running program, allocated, or NULL if the system does not tell. Programs of benchmarks share one
- * folder; the command `torc` lies one folder up. */
+/* The folder of the running program, in static memory, or NULL if the system does not tell. Programs of benchmarks
+ * share one folder; the command `torc` lies one folder up. */
 const char *server_own_folder(void);
-/* Starts the server on all loopback addresses (127.0.0.0/8) and waits until it listens. `option` and `value` may be
- * NULL. Returns false with a message on stderr. */
+/* Starts the server on all IPv4 addresses, among them 127.0.0.0/8, and waits until it listens. `option` and `value` may
+ * be NULL. Returns false with a message on stderr. */
 bool server_start(struct server *s, const char *option, const char *value);
 /* Starts the server with TLS and a certificate for 127.0.0.1. */
 bool server_start_tls(struct server *s);

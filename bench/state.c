@@ -3,8 +3,9 @@
  * a pick, connected and picked, again and again; and endpoints that become READY one after another.
  *
  * `bench_state WHAT ENDPOINTS ROUNDS` makes one thing alone: the first kind of change with WHAT as the policy, or, with
- * "pick:" before the policy, picks among READY endpoints. To count instructions, run it under valgrind --tool=callgrind
- * with two numbers of rounds and take the difference (ratchet/). */
+ * "pick:" before the policy, picks among READY endpoints (not with ring_hash, of which one endpoint alone is READY). To
+ * count instructions, run it under valgrind --tool=callgrind with two numbers of rounds and take the difference
+ * (ratchet/). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

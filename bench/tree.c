@@ -1,4 +1,9 @@
-/* Builds the trees from JSON configs and endpoint lists in memory. */
+/* Builds the trees from JSON configs and endpoint lists in memory.
+ *
+ * Trees below TREE_CLUSTER get a config and an endpoint list, as a parent policy would hand them down; the others get
+ * an XdsConfig, as from the resolver. From TREE_LOADS on an xDS client keeps the counts of RPCs, without a server.
+ * Subchannels of a ring come when a pick asks for them, so the newest is the one that was just asked for; other
+ * policies make all of theirs while the loop turns. */
 #include "tree.h"
 
 #include <stdio.h>
@@ -194,7 +199,7 @@ static inline void end_rpc(struct tc_call_tracker *trackers, const struct tc_hea
     }
 }
 
-/* With a utilization of 1 and a QPS of 1 to 7 in the trailers. */
+/* Ends an RPC whose trailers have a load report: a utilization of 1 and a QPS of 1 to 7. */
 static void end_with_report(struct tree *t, struct tc_call_tracker *trackers)
 {
     char report[18] = {TC_ORCA_APPLICATION << 3 | 1, [9] = TC_ORCA_QPS << 3 | 1};

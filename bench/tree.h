@@ -1,6 +1,6 @@
-/* The trees of LB policies of an xDS channel, over a fake channel: tests set subchannels to READY without a network, so
- * that picks and changes of state are measured alone. Each larger tree adds one policy, which shows what that policy
- * costs. */
+/* The trees of LB policies of an xDS channel, over a fake channel: benchmarks set subchannels to READY without a
+ * network, so that picks and changes of state are measured alone. From TREE_RING to TREE_OUTLIERS each tree adds
+ * something to the one before, which shows what that costs. */
 #ifndef TORC_BENCH_TREE_H
 #define TORC_BENCH_TREE_H
 

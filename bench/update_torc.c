@@ -1,5 +1,8 @@
 /* bench/update's client on Torc. update_client.h has its orders and answers. After "reached" it prints when each phase
- * of the update ended, taken from the library's log lines. */
+ * of the update ended, taken from the library's log lines.
+ *
+ * The program has one thread, which drives the runtime in its blocking calls and gets the lines. Only the first line of
+ * a phase since the order counts. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
