@@ -1,5 +1,5 @@
-/* A server whose handlers may wait: they run on a pool of four threads, which 100 calls may wait for. usage:
- * server_pool [ADDRESS] */
+/* A server whose handlers may wait: they run on a pool of four threads, which 100 calls may wait for.
+ * usage: server_pool [ADDRESS] */
 #include <signal.h>
 #include <stdio.h>
 

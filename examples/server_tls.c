@@ -1,6 +1,6 @@
 /* A server with TLS, whose files may be replaced while it runs: what has changed counts for the next connection. With
- * CLIENT_CA it asks clients for a certificate, and greets by the first name in it. usage: server_tls CERTIFICATE KEY
- * [ADDRESS [CLIENT_CA]] */
+ * CLIENT_CA each client must have a certificate, and the answer says the first name in it.
+ * usage: server_tls CERTIFICATE KEY [ADDRESS [CLIENT_CA]] */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>

@@ -64,8 +64,8 @@ static void explain(const torc_result *result)
     torc_arena_free(arena);
 }
 
-/* Places an order and prints what became of it. Returns 1 when it failed as a server says, which is what this example
- * shows, else 0. */
+/* Places an order and prints what became of it. Returns 1 if the server refused it, which is what this example shows,
+ * else 0. */
 static int order(torc_channel *channel, const char *address, int quantity)
 {
     Shop__Order request = SHOP__ORDER__INIT;
