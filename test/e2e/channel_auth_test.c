@@ -1,4 +1,5 @@
-/* Call credentials on real connections: on each RPC, over TLS only, awaited within the deadline. */
+/* Call credentials on real connections: on each RPC, over TLS only, awaited within the deadline. Two echo servers
+ * (kits/backends.h), one with TLS by a CA of the test and one without, answer with the metadata that they saw. */
 #include <jansson.h>
 #include <openssl/pem.h>
 #include <pthread.h>

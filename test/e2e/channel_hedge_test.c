@@ -1,4 +1,8 @@
-/* Hedging by service config (gRFC A6), on real sockets. */
+/* Hedging by service config (gRFC A6), on real sockets.
+ *
+ * One server (kits/backends.h) has the method /t/M, which follows a script: a letter for each call says what becomes of
+ * it. The record beside it counts calls and cancellations and keeps attempt numbers and messages. The test's
+ * thread drives the client; the record is read on the servers' thread. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

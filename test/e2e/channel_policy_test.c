@@ -1,4 +1,6 @@
-/* Policies and resolvers on real sockets: the application's, and ring_hash without xDS (A76). */
+/* Policies and resolvers on real sockets: the application's, and ring_hash without xDS (A76). The endpoints are four
+ * echo servers (kits/backends.h), of which the resolver `names` reports as many as the test says. The test's thread
+ * drives the client. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,6 @@
-/* The subchannel pool on real sockets: idle channels, and connections that no policy holds, are kept or closed. */
+/* The subchannel pool on real sockets: idle channels, and connections that no policy holds, are kept or closed. What is
+ * asserted is how many connections each of four echo servers (kits/backends.h) has had and has open. The test's thread
+ * drives the client. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,8 @@
-/* Retries by service config (gRFC A6), on real sockets. */
+/* Retries by service config (gRFC A6), on real sockets.
+ *
+ * One server (kits/backends.h) has the method /t/M, which follows `script`: of the calls it refuses the first ones,
+ * fails the next ones and answers the others. It records the attempt number of each call and the messages that came.
+ * The test's thread drives the client, and reads the record between its calls. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,6 @@
-/* Several connections to a server whose MAX_CONCURRENT_STREAMS is reached (A105), on real sockets. */
+/* Several connections to a server whose MAX_CONCURRENT_STREAMS is reached (A105), on real sockets. The server, of
+ * torc/server.h, answers with the client's address, which tells connections apart: /a/Hold keeps its stream until the
+ * client gives it up, /a/Tell ends it. */
 #include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* Streaming over real sockets: both directions, flow control, blocking and asynchronous. */
+/* Streaming over real sockets: both directions, flow control, blocking and asynchronous. One echo server
+ * (kits/backends.h) answers; the test's thread drives the client. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

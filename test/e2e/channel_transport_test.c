@@ -1,4 +1,5 @@
-/* Connections on real sockets: GOAWAY, stream limits, restarts, TLS, and the pool that channels share. */
+/* Connections on real sockets: GOAWAY, stream limits, restarts, TLS, and the pool that channels share. Each test makes
+ * its echo servers (kits/backends.h), and drives the client by its own thread. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* Unary calls over real sockets: results, and the texts of failures. */
+/* Unary calls over real sockets: results, and the texts of failures. Three echo servers "b0" to "b2" (kits/backends.h)
+ * answer; the test's thread drives the client unless the test makes a runtime of its own. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

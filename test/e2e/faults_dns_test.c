@@ -1,4 +1,6 @@
-/* Name servers that lie, that send malformed answers, and that die. */
+/* Name servers that lie, that send malformed answers, and that die. The name server is in this process
+ * (net/name_server.h) and is asked for shop.test, whose port is that of an echo server (kits/backends.h). After each
+ * test the process has as many descriptors as before. */
 #include <stdio.h>
 #include <string.h>
 

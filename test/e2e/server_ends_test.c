@@ -1,4 +1,5 @@
-/* Servers on two runtimes of which one ends, and what both together hold. */
+/* Servers (torc/server.h) on two runtimes of which one ends, and what both together hold, asked by channels of further
+ * runtimes over real sockets. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>

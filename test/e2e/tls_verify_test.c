@@ -1,4 +1,5 @@
-/* The application's own check of TLS servers, and credentials that skip Torc's, on real connections. */
+/* The application's own check of TLS servers, and credentials that skip Torc's, on real connections to echo servers
+ * with TLS (kits/backends.h), whose certificates are of a CA of the test. The test's thread drives the client. */
 #include <openssl/x509.h>
 #include <pthread.h>
 #include <semaphore.h>

@@ -1,4 +1,5 @@
-/* Circuit breakers end to end (A32): the client counts open calls, across channels. */
+/* Circuit breakers end to end (A32): the client counts open calls, across channels. The calls are to a backend of
+ * kits/mesh.h that never answers them, so each has reached the backend or was dropped at once; both are counted. */
 #include <poll.h>
 #include <stdatomic.h>
 

@@ -1,4 +1,5 @@
-/* Leaf clusters of aggregates end to end: invalid, missing, changed, shared. */
+/* Leaf clusters of aggregates end to end, over real sockets (kits/mesh.h): invalid, missing, changed, shared. Most
+ * tests have the aggregate "agg" over one or two leaves, and assert whose backend gets the RPCs. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>

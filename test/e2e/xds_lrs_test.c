@@ -1,4 +1,6 @@
-/* Load reports end to end: the sums at the LRS server equal the counts of backends and callers. */
+/* Load reports end to end, over real sockets (kits/mesh.h, kits/lrs.h): the sums at the LRS server equal the
+ * counts of backends and callers. A test calls, keeps the outcomes in `seen`, waits until the server was told of all of
+ * them, and compares the sums by locality and kind of drop. */
 #include <string.h>
 
 #include "support/case.h"

@@ -1,4 +1,5 @@
-/* Outlier detection end to end: a backend that fails RPCs is avoided for a while. */
+/* Outlier detection end to end, over real sockets (kits/mesh.h): a backend that fails RPCs is avoided for a while.
+ * ring_hash and a header for each backend decide where an RPC goes, so the backend that is avoided can be named. */
 #include <string.h>
 
 #include "support/case.h"

@@ -1,4 +1,5 @@
-/* Listeners, routes and clusters end to end: which cluster an RPC goes to, and its status if there is none. */
+/* Listeners, routes and clusters end to end: which cluster an RPC goes to, and its status if there is none. Over real
+ * sockets (kits/mesh.h); each cluster "cN" has backend N alone, so the peer of an RPC is its cluster. */
 #include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
