@@ -70,8 +70,10 @@ bool pick_count(const size_t *sizes, size_t n_sizes, double (*out)[PICK_LEVELS])
     char folder[] = "/tmp/bench_pick.XXXXXX", path[600];
     (void)sizes;
     memset(out, 0, n_sizes * sizeof(*out));
-    if (!mkdtemp(folder))
+    if (!mkdtemp(folder)) {
+        perror(folder);
         return false;
+    }
     bool ok = run_callgrind(folder);
     DIR *d = opendir(folder);
     for (struct dirent *e; d && (e = readdir(d));) {

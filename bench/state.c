@@ -154,6 +154,6 @@ int main(int argc, char **argv)
         tree_free(t);
         return 0;
     }
-    fprintf(stderr, "usage: %s [[pick:](ring_hash|least_request|full_scan) ENDPOINTS ROUNDS]\n", argv[0]);
+    fprintf(stderr, "usage: %s [(ring_hash|[pick:]least_request|[pick:]full_scan) ENDPOINTS ROUNDS]\n", argv[0]);
     return 2;
 }

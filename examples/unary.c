@@ -28,8 +28,9 @@ int main(int argc, char **argv)
 
     torc_result *result = torc_unary(channel, "echo.Echo/Say", message, strlen(message), &options);
     int rc = torc_result_code(result);
-    printf("%s from %s (%s): %.*s%s\n", torc_status_code_name(torc_result_code(result)), torc_result_peer(result),
-           torc_result_headers(result) ? torc_metadata_find(torc_result_headers(result), "x-backend", NULL) : "-",
+    const torc_metadata *headers = torc_result_headers(result);
+    const char *backend = headers ? torc_metadata_find(headers, "x-backend", NULL) : NULL;
+    printf("%s from %s (%s): %.*s%s\n", torc_status_code_name(rc), torc_result_peer(result), backend ? backend : "-",
            (int)torc_message_size(torc_result_response(result)),
            (const char *)torc_message_data(torc_result_response(result)), torc_result_text(result));
     torc_result_free(result);
