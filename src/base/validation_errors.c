@@ -60,7 +60,7 @@ void tc_validation_push(struct tc_validation_errors *e, const char *fmt, ...)
     va_end(ap);
 }
 
-void tc_validation_push_key(struct tc_validation_errors *e, const char *key)
+void tc_validation_push_key(struct tc_validation_errors *e, const char *field, const char *key)
 {
     struct tc_buf b = {0};
     for (; *key; key++) {
@@ -71,7 +71,7 @@ void tc_validation_push_key(struct tc_validation_errors *e, const char *key)
         else
             tc_buf_append_char(&b, *key);
     }
-    tc_validation_push(e, "[\"%s\"]", tc_buf_cstr(&b));
+    tc_validation_push(e, "%s[\"%s\"]", field, tc_buf_cstr(&b));
     tc_buf_fini(&b);
 }
 

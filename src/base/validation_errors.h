@@ -38,8 +38,9 @@ void tc_validation_push(struct tc_validation_errors *e, const char *fmt, ...) TC
 /* Pushes ".name" or ".name[3]". `field` must be a literal; it is formatted only when an error is added. */
 void tc_validation_push_field(struct tc_validation_errors *e, const char *field);
 void tc_validation_push_index(struct tc_validation_errors *e, const char *field, size_t index);
-/* Pushes ["key"] for a name from outside, escaped as in JSON: no name can look like several segments, or end a line. */
-void tc_validation_push_key(struct tc_validation_errors *e, const char *key);
+/* Pushes field["key"], such as .children["a"], for a name from outside, escaped as in JSON: no name can look like
+ * several segments, or end a line. `field` may be empty. */
+void tc_validation_push_key(struct tc_validation_errors *e, const char *field, const char *key);
 /* Drops the last segment. */
 void tc_validation_pop(struct tc_validation_errors *e);
 /* Returns the present path; borrowed until it changes. */

@@ -209,7 +209,7 @@ static void map_read_domains(const json_t *root, struct tc_spiffe_map *m, struct
     }
     json_object_foreach((json_t *)domains, name, bundle)
     {
-        tc_validation_push(e, ".trust_domains[\"%s\"]", name);
+        tc_validation_push_key(e, ".trust_domains", name);
         map_read_bundle(name, bundle, m, e);
         tc_validation_pop(e);
     }

@@ -260,7 +260,7 @@ static bool map_in(struct input *in, ProtobufCMessage *m, const ProtobufCFieldDe
         bool skip = false;
         if (!entry)
             return false;
-        tc_validation_push_key(in->errors, name);
+        tc_validation_push_key(in->errors, "", name);
         if (!key_in(in, key, name, (char *)entry + key->offset))
             good = false;
         else if (json_is_null(item) && !null_counts(value))

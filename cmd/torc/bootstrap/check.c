@@ -168,7 +168,7 @@ static void look_at_member(const struct known *k, const char *name, const json_t
     if (k->kind == MAP) {
         json_object_foreach((json_t *)value, key, item)
         {
-            tc_validation_push_key(w, key);
+            tc_validation_push_key(w, "", key);
             look_at(item, k->members, w);
             tc_validation_pop(w);
         }
@@ -202,7 +202,7 @@ static void look_at(const json_t *obj, const struct known *known, struct tc_vali
         if (k->name || is_plain(name))
             tc_validation_push(w, ".%s", name);
         else
-            tc_validation_push_key(w, name);
+            tc_validation_push_key(w, "", name);
         if (!k->name)
             tc_validation_add(w, "not known, and ignored");
         else if (k->kind != CREDS || reads_config(obj))
@@ -275,8 +275,8 @@ static void check_authorities(const json_t *map, struct tc_validation_errors *f,
     tc_validation_push_field(w, ".authorities");
     json_object_foreach((json_t *)map, name, authority)
     {
-        tc_validation_push_key(f, name);
-        tc_validation_push_key(w, name);
+        tc_validation_push_key(f, "", name);
+        tc_validation_push_key(w, "", name);
         check_servers(json_object_get(authority, "xds_servers"), f, w);
         tc_validation_pop(f);
         tc_validation_pop(w);

@@ -581,7 +581,7 @@ static bool parse_priority_child(const json_t *children, const json_t *name, jso
     tc_validation_pop(errors);
     if (errors->count != before)
         return false;
-    tc_validation_push(errors, ".children[\"%s\"]", json_string_value(name));
+    tc_validation_push_key(errors, ".children", json_string_value(name));
     tc_json_get_bool(child, "ignoreReresolutionRequests", &out->ignore_reresolution_requests, errors);
     tc_json_get_bool(child, "ignore_reresolution_requests", &out->ignore_reresolution_requests, errors);
     tc_validation_push(errors, ".config");

@@ -383,7 +383,7 @@ static struct tc_lb_config *wt_parse(const struct tc_lb_factory *factory, const 
     for (void *it = json_object_iter((json_t *)targets); it; it = json_object_iter_next((json_t *)targets, it)) {
         const json_t *target = json_object_iter_value(it);
         uint64_t weight = 0;
-        tc_validation_push(errors, ".targets[\"%s\"]", json_object_iter_key(it));
+        tc_validation_push_key(errors, ".targets", json_object_iter_key(it));
         if (json_is_object(target)) {
             if (tc_json_get_u64(target, "weight", UINT32_MAX, &weight, errors) && weight == 0)
                 tc_validation_add_at(errors, ".weight", "must be greater than 0");

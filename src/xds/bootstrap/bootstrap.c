@@ -61,7 +61,7 @@ static void parse_authorities(const json_t *obj, const struct tc_xds_creds_check
     json_t *entry;
     json_object_foreach((json_t *)map, name, entry)
     {
-        tc_validation_push_key(f, name);
+        tc_validation_push_key(f, "", name);
         parse_authority(name, entry, creds, &b->authorities[b->n_authorities++], f);
         tc_validation_pop(f);
     }

@@ -41,7 +41,7 @@ void tc_xds_limits_parse(const json_t *bootstrap, struct tc_xds_limits *out, str
         if (i < TC_ARRAY_LEN(known))
             tc_validation_push(f, ".%s", name);
         else
-            tc_validation_push_key(f, name);
+            tc_validation_push_key(f, "", name);
         if (i == TC_ARRAY_LEN(known))
             tc_validation_add(f, "unknown limit");
         else if (!json_is_integer(value) || json_integer_value(value) < 1 ||

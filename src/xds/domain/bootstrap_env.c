@@ -79,7 +79,7 @@ static bool bootstrap_usable(const struct tc_xds_bootstrap *b, struct tc_status 
     struct tc_validation_errors errors = {0};
     check_servers(b->servers, b->n_servers, &errors);
     for (size_t i = 0; i < b->n_authorities; i++) {
-        tc_validation_push(&errors, "authorities[\"%s\"]", b->authorities[i].name->data);
+        tc_validation_push_key(&errors, "authorities", b->authorities[i].name->data);
         check_servers(b->authorities[i].servers, b->authorities[i].n_servers, &errors);
         tc_validation_pop(&errors);
     }

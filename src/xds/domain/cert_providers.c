@@ -65,7 +65,7 @@ void tc_cert_providers_check(const struct tc_xds_bootstrap *b, struct tc_validat
     tc_validation_push_field(errors, ".certificate_providers");
     json_object_foreach(b->certificate_providers, instance, entry)
     {
-        tc_validation_push_key(errors, instance);
+        tc_validation_push_key(errors, "", instance);
         provider_check_entry(entry, errors);
         tc_validation_pop(errors);
     }

@@ -53,7 +53,7 @@ static struct tc_lb_config *manager_parse_config(const struct tc_lb_factory *fac
     tc_json_get_obj(json, "children", &object, errors);
     json_object_foreach((json_t *)object, name, value)
     {
-        tc_validation_push(errors, ".children[\"%s\"]", name);
+        tc_validation_push_key(errors, ".children", name);
         struct tc_lb_config *child = parse_cluster_child(value, registry, depth, errors);
         tc_validation_pop(errors);
         if (child)

@@ -145,8 +145,8 @@ static const struct tc_addr *metadata_proxy(struct tc_decoder *dec, const Envoy_
         const struct tc_addr *found = NULL;
         /* Entries of other types, or without a type, are skipped. */
         if (entry->value && tc_slice_ends(tc_slice_str(entry->value->type_url), tc_slice_str(ADDRESS_TYPE))) {
-            tc_validation_push(dec->errors, ".metadata.typed_filter_metadata[\"%s\"]",
-                               tc_decode_clip(dec, tc_slice_str(entry->key)));
+            tc_validation_push_key(dec->errors, ".metadata.typed_filter_metadata",
+                                   tc_decode_clip(dec, tc_slice_str(entry->key)));
             found = metadata_address(dec, tc_slice_of(entry->value->value.data, entry->value->value.len));
             tc_validation_pop(dec->errors);
         }

@@ -180,7 +180,7 @@ bool tc_decode_filter_override(struct tc_decoder *dec, const char *name, const G
     struct tc_any any;
     bool optional = false;
     *out = (struct tc_http_filter_override){.name = tc_resource_arena_text(dec->arena, name)};
-    tc_validation_push(dec->errors, ".typed_per_filter_config[\"%s\"]", tc_decode_clip(dec, tc_slice_str(name)));
+    tc_validation_push_key(dec->errors, ".typed_per_filter_config", tc_decode_clip(dec, tc_slice_str(name)));
     if (!*name)
         tc_validation_add(dec->errors, "filter name must be non-empty");
     if (!override_unwrap(dec, config, &any, &optional, &out->disabled))

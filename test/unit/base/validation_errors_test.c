@@ -81,11 +81,14 @@ static void keys_are_escaped(void **state)
     (void)state;
     struct tc_validation_errors f = {0};
     tc_validation_push_field(&f, ".map");
-    tc_validation_push_key(&f, "a\"]: \\x\n; field b");
+    tc_validation_push_key(&f, "", "a\"]: \\x\n; field b");
     tc_validation_add_at(&f, ".c", "is bad");
     assert_string_equal(tc_validation_text(&f), "field map[\"a\\\"]: \\\\x\\u000a; field b\"].c: is bad");
     tc_validation_pop(&f);
     assert_true(tc_slice_eq_str(tc_validation_path(&f), "map"));
+    tc_validation_push_key(&f, ".children", "\"]");
+    assert_true(tc_slice_eq_str(tc_validation_path(&f), "map.children[\"\\\"]\"]"));
+    tc_validation_pop(&f);
     tc_validation_fini(&f);
 }
 

@@ -288,6 +288,11 @@ static void config_from_json(void **state)
                         "field [1].weighted_target.targets[\"a\"].weight: must be greater than 0; field "
                         "[1].weighted_target.targets[\"a\"].childPolicy: no supported LB policy in the list: nope");
     tc_free(why);
+    assert_null(fake_lb_config(f, "weighted_target",
+                               "{'targets': {'a\\\\].weight: x': {'weight': 0, 'childPolicy': [{'round_robin': {}}]}}}",
+                               &why));
+    assert_string_equal(why, "field [1].weighted_target.targets[\"a\\\\].weight: x\"].weight: must be greater than 0");
+    tc_free(why);
     assert_null(fake_lb_config(f, "weighted_target", "{}", &why));
     assert_string_equal(why, "field [1].weighted_target.targets: must be given");
     tc_free(why);
