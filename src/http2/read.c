@@ -40,6 +40,13 @@ static void conn_after_receive(struct tc_h2_conn *c)
         tc_h2_conn_check_drained(c);
 }
 
+/* Returns true if the server may have closed because it expects TLS: OpenSSL sends no alert for bytes that are not
+ * TLS. */
+static bool conn_may_lack_tls(const struct tc_h2_conn *c)
+{
+    return !c->opts.server && !c->settings_seen && !c->secure;
+}
+
 static void conn_on_eof(struct tc_h2_conn *c, ssize_t n)
 {
     if (n < 0)
@@ -47,10 +54,11 @@ static void conn_on_eof(struct tc_h2_conn *c, ssize_t n)
     else if (c->ending.draining)
         tc_h2_conn_fail(c, tc_status_ref(&c->ending.why));
     else
-        tc_h2_conn_fail(c, tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_HTTP2, "connection closed by the %s%s%s",
-                                          c->opts.server ? "client" : "server",
+        tc_h2_conn_fail(c, tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_HTTP2,
+                                          "connection closed by the %s%s%s%s", c->opts.server ? "client" : "server",
                                           c->settings_seen ? "" : " before its HTTP/2 settings",
-                                          c->bs->cut ? " without TLS close_notify" : ""));
+                                          c->bs->cut ? " without TLS close_notify" : "",
+                                          conn_may_lack_tls(c) ? ": the server may expect TLS" : ""));
 }
 
 /* Returns true if the first bytes are a TLS alert: the server expects TLS and answers our preface with an alert. HTTP/2

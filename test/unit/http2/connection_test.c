@@ -71,8 +71,8 @@ static void server_speaks_tls(void **state)
         {"\x15\3\1\0\2\2\x28", 7, "the server speaks TLS instead of HTTP/2"},
         {"\x15\3\3\0\2\2\x46", 7, "the server speaks TLS instead of HTTP/2"},
         {"\x15\3", 2, "the server speaks TLS instead of HTTP/2"},
-        {"\x15", 1, "connection closed by the server before its HTTP/2 settings"},
-        {"\3\x15\3", 3, "connection closed by the server before its HTTP/2 settings"},
+        {"\x15", 1, "connection closed by the server before its HTTP/2 settings: the server may expect TLS"},
+        {"\3\x15\3", 3, "connection closed by the server before its HTTP/2 settings: the server may expect TLS"},
     };
     (void)state;
     for (size_t i = 0; i < TC_ARRAY_LEN(rows); i++) {
@@ -98,7 +98,7 @@ static void server_closes_before_settings(void **state)
     fake_pipe_finish(t.pipe, 1);
     kit_h2_run(&t);
     assert_int_equal(t.closed, 1);
-    assert_string_equal(t.why, "connection closed by the server before its HTTP/2 settings");
+    assert_string_equal(t.why, "connection closed by the server before its HTTP/2 settings: the server may expect TLS");
     kit_h2_fini(&t);
 }
 
