@@ -141,7 +141,8 @@ static void test_method_names(void **state)
         assert_null(torc_stream_open(ch, methods[i], NULL, &error));
         assert_int_equal(torc_error_code(error), TORC_EINVAL);
         assert_int_equal(torc_error_layer(error), TORC_LAYER_API);
-        assert_string_equal(torc_error_text(error), "method: must be \"/package.Service/Method\"");
+        assert_non_null(strstr(torc_error_text(error), "\" must be \"/package.Service/Method\""));
+        assert_non_null(strstr(torc_error_text(error), methods[i]));
         torc_error_clear(&error);
     }
     char *long_one = malloc(65540);
