@@ -123,13 +123,13 @@ static const struct tc_h2_client_events stream_events = {
 static void credentials_fail(struct tc_call *c, struct tc_status status)
 {
     tc_call_tell_trackers(c, NULL, NULL);
-    tc_call_fail(c, tc_status_from_control_plane(status));
+    tc_call_fail(c, tc_status_legal(status, "call credentials"));
 }
 
 static void on_credentials(void *arg, const struct tc_status *error)
 {
     if (error)
-        tc_call_fail(arg, tc_status_from_control_plane(tc_status_ref(error)));
+        tc_call_fail(arg, tc_status_legal(tc_status_ref(error), "call credentials"));
     else
         tc_call_pick(arg);
 }
@@ -283,7 +283,7 @@ void tc_call_pick(struct tc_call *c)
         break;
     case TC_PICK_FAIL:
         if (!c->waits) {
-            struct tc_status status = tc_status_from_control_plane(pick.status);
+            struct tc_status status = tc_status_legal(pick.status, "LB pick");
             /* A6: the retry policy decides about FAIL, but not about DROP. */
             if (!c->parent && attempt_retry(c, &status, NULL))
                 tc_status_fini(&status);
@@ -294,7 +294,7 @@ void tc_call_pick(struct tc_call *c)
         pick_wait(c);
         break;
     case TC_PICK_DROP:
-        tc_call_fail(c, tc_status_from_control_plane(pick.status));
+        tc_call_fail(c, tc_status_legal(pick.status, "LB drop"));
         return;
     }
     tc_status_fini(&pick.status);
