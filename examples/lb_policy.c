@@ -12,12 +12,11 @@ enum { MOST = 64 };
 struct fewest {
     torc_lb_helper *helper;
     struct place { /* of an endpoint, and for as long as RPCs to it are under way */
-        char address[64];
+        char address[128];
         torc_lb_child *child; /* NULL: the endpoint is gone */
         enum torc_connectivity state;
         int active;
-    } at[MOST];
-    struct place *ready[MOST];
+    } at[MOST], *ready[MOST];
     size_t n_ready;
 };
 
@@ -25,9 +24,8 @@ static struct fewest only; /* the program has one channel */
 
 static void *create(torc_lb_helper *helper, void *arg)
 {
-    struct fewest *f = arg;
-    *f = (struct fewest){.helper = helper};
-    return f;
+    *(struct fewest *)arg = (struct fewest){.helper = helper};
+    return arg;
 }
 
 static void publish(struct fewest *f, const char *why)
@@ -46,15 +44,13 @@ static void publish(struct fewest *f, const char *why)
 
 static struct place *place_of(struct fewest *f, const char *address)
 {
-    struct place *spare = NULL;
     for (struct place *p = f->at; p < f->at + MOST; p++)
         if (strcmp(p->address, address) == 0)
             return p;
-        else if (!p->child && p->active == 0)
-            spare = p;
-    if (spare)
-        snprintf(spare->address, sizeof(spare->address), "%s", address);
-    return spare;
+    for (struct place *p = f->at; p < f->at + MOST; p++)
+        if (!p->child && p->active == 0)
+            return snprintf(p->address, sizeof(p->address), "%s", address), p;
+    return NULL;
 }
 
 static void update(void *state, const torc_lb_endpoint *const *endpoints, size_t n, const char *config_json)

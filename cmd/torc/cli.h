@@ -88,6 +88,8 @@ const char *cli_shown(struct tc_buf *scratch, const char *text);
 void cli_json_string(struct tc_buf *out, const char *data, size_t len);
 /* Appends JSON on one line, without the blanks between its parts. */
 void cli_json_line(struct tc_buf *out, const char *json);
+/* Appends foreign text as cli_append_shown shows it, as a quoted field of CSV (RFC 4180). */
+void cli_csv_text(struct tc_buf *out, const char *text);
 /* Appends foreign text as cli_append_shown shows it, for an element or an attribute of XML. */
 void cli_xml_text(struct tc_buf *out, const char *text);
 

@@ -89,6 +89,16 @@ void cli_json_line(struct tc_buf *out, const char *json)
     tc_buf_fini(&line);
 }
 
+void cli_csv_text(struct tc_buf *out, const char *text)
+{
+    struct tc_buf shown = {0};
+    tc_buf_append_char(out, '"');
+    for (const char *c = cli_shown(&shown, text); *c; c++)
+        tc_buf_append_str(out, *c == '"' ? "\"\"" : (char[]){*c, '\0'});
+    tc_buf_append_char(out, '"');
+    tc_buf_fini(&shown);
+}
+
 void cli_xml_text(struct tc_buf *out, const char *text)
 {
     struct tc_buf shown = {0};

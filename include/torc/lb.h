@@ -95,9 +95,10 @@ TORC_API const char *torc_lb_endpoint_hash_key(const torc_lb_endpoint *endpoint)
 
 /* Returns a child with Torc's policy of that name ("pick_first", "round_robin", ...) in its default settings; it has no
  * endpoints yet. policy NULL: the child's policy is what torc_lb_child_set_config says, and endpoints that it is given
- * before are ignored. `arg` comes back in on_child_state. NULL when no policy of Torc's has the name (the application's
- * own are children by config alone), or it demands settings (priority and weighted_target, say), or the policy is being
- * destroyed. */
+ * before are ignored. `arg` comes back in on_child_state. Health checks (healthCheckConfig) and outlier_detection count
+ * for children such as round_robin, if need be one for each endpoint, and not for pick_first. NULL when no policy of
+ * Torc's has the name (the application's own are children by config alone), or it demands settings (priority and
+ * weighted_target, say), or the policy is being destroyed. */
 TORC_API torc_lb_child *torc_lb_child_create(torc_lb_helper *helper, const char *policy, void *arg);
 /* Gives the child a policy by config, from its next torc_lb_child_set_endpoints on: the first that is known in a list
  * as service configs have it, [{"name": {...}}, ...], which is `config_json` itself, or its member `field`

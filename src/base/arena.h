@@ -12,7 +12,7 @@ struct tc_arena_block;
 struct tc_arena {
     struct tc_arena_block *blocks;
     char *at, *end;
-    size_t used;       /* bytes handed out */
+    size_t used;       /* bytes handed out, each allocation rounded up to a multiple of 16 */
     size_t budget;     /* 0: unlimited */
     size_t block_size; /* of the next block */
 };
@@ -25,7 +25,8 @@ void tc_arena_fini(struct tc_arena *a);
 void tc_arena_reset(struct tc_arena *a);
 /* For tc_arena_alloc: takes a new block where needed. */
 void *tc_arena_alloc_slowly(struct tc_arena *a, size_t size);
-/* Returns memory aligned to 16 bytes, not zeroed; NULL only when the budget is exceeded. */
+/* Returns memory aligned to 16 bytes, not zeroed. Returns NULL only when the budget is exceeded, or for a size close to
+ * SIZE_MAX. */
 static inline void *tc_arena_alloc(struct tc_arena *a, size_t size)
 {
     size_t room = (size_t)(a->end - a->at), rounded = (size + 15) & ~(size_t)15;
@@ -37,6 +38,7 @@ static inline void *tc_arena_alloc(struct tc_arena *a, size_t size)
     tc_unpoison(p, size);
     return p;
 }
+/* Returns zeroed memory for n elements; NULL as tc_arena_alloc does, or when n * size overflows. */
 void *tc_arena_calloc(struct tc_arena *a, size_t n, size_t size);
 /* Returns a NUL-terminated copy; NULL only when the budget is exceeded. */
 char *tc_arena_dup(struct tc_arena *a, struct tc_slice s);

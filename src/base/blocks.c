@@ -2,8 +2,9 @@
  *
  * A shelf holds the free blocks of one size class in two stacks: `mine` belongs to the taker, `back` is atomic. A block
  * comes back by a push onto `back`; the taker takes all of `back` at once when `mine` is empty. So no thread ever pops
- * a single block from the atomic stack, and the ABA problem does not arise. When the owner is gone, `back` holds the
- * mark `ended`, and each block frees itself as it comes back.
+ * a single block from the atomic stack, and the ABA problem does not arise. The bound of a class counts `back` alone:
+ * the taker may have as many blocks again in `mine`. When the owner is gone, `back` holds the mark `ended`, and each
+ * block is freed as it comes back.
  *
  * Each block holds a reference to struct tc_blocks; the last block frees it. */
 #include "base/blocks.h"
@@ -17,7 +18,8 @@
 /* Classes of 128, 256, ... bytes, and one of large blocks. */
 #define SMALLEST 128u
 enum { LARGE = 5, CLASSES };
-/* Bytes that a class keeps for reuse: 1,024 blocks of the smallest size, enough for as many calls at a time. */
+/* Bytes that a small class keeps in `back`: 1,024 blocks of the smallest size, enough for as many calls at a time. And
+ * the number of large blocks that `back` keeps. */
 enum { KEPT_BYTES = 128 * 1024, KEPT_LARGE = 4 };
 
 struct block {

@@ -7,7 +7,7 @@
 #include "base/slice.h"
 
 struct tc_buf {
-    char *data; /* NULL while nothing was ever added */
+    char *data; /* NULL: no memory was taken yet */
     size_t len;
     size_t cap;
 };

@@ -3,9 +3,9 @@
  * An OpenSSL that was initialised before Torc used it frees its state in an exit handler while the threads of the
  * process still run. Torc's handler runs before every handler that was registered by the time Torc made its first loop,
  * or last initialised OpenSSL or libcurl. The handler asks each part (enum tc_exit_part) to stop, waits until Torc's
- * threads have ended and no thread is inside a turn of a loop, then lets no thread enter a foreign library and waits
- * for those inside; one second in all. It frees nothing and runs no callback of the application. After it the runtimes
- * of the process answer TORC_EFORK, as in a forked child.
+ * threads have ended and no other thread is inside a turn of a loop, then lets no thread enter a foreign library and
+ * waits for those inside; one second in all. It frees nothing and runs no callback of the application. After it the
+ * runtimes of the process answer TORC_EFORK, as in a forked child.
  *
  * quick_exit and _exit run no handlers of libraries, so Torc's handler is not needed there. libtorc.so is never
  * unloaded. */
@@ -32,8 +32,8 @@ struct tc_exit_ops {
 
 /* Registers a part; `ops` must be constant. Any thread, any number of times. */
 void tc_exit_register(enum tc_exit_part part, const struct tc_exit_ops *ops);
-/* Puts Torc's handler before the handlers that are registered by now. Called after each initialisation of a library
- * that may have exit handlers. Any thread; no effect once foreign libraries are closed. */
+/* Makes Torc's handler run before the handlers that are registered by now. Called after each initialisation of a
+ * library that may have exit handlers. Any thread; no effect once foreign libraries are closed. */
 void tc_exit_before(void);
 /* Returns true from the moment when Torc's handler begins. Any thread. */
 bool tc_exiting(void);

@@ -57,7 +57,8 @@ static TC_THREAD_LOCAL int cancel_before;
 
 atomic_uint tc_fork_generation_now;
 
-/* Called before the first lock is taken, and after the last one is given back. */
+/* hold_begin is called before each lock or section is taken, and hold_end after each is given back. The first disables
+ * the thread's cancellation, the last restores it. */
 static void hold_begin(void)
 {
     if (holds++ == 0)
@@ -77,7 +78,8 @@ static void locks_take(void)
         TC_LIST_FOREACH(it, &locks[rank])
         pthread_mutex_lock(&TC_CONTAINER_OF(it, struct tc_lock, link)->mutex);
     }
-    /* A callback of the application that runs below a foreign library may fork: its own section is not waited for. */
+    /* A callback of the application that runs below a foreign library may fork. Waiting for the sections would include
+     * its own, so a fork from inside of a section waits for none. */
     if (foreign_depth == 0)
         pthread_rwlock_wrlock(&foreign);
 }

@@ -41,7 +41,7 @@ struct tc_lock {
 void tc_lock_init(struct tc_lock *l, enum tc_lock_rank rank);
 void tc_lock_fini(struct tc_lock *l);
 
-/* A thread that holds a lock, or is inside of a foreign library, is not cancelled. */
+/* The calling thread is not cancelled while it holds a lock. */
 void tc_lock_take(struct tc_lock *l);
 void tc_lock_give(struct tc_lock *l);
 
@@ -57,15 +57,17 @@ void tc_foreign_leave(void);
 /* Sets the last function that a thread which was in a foreign section runs, itself inside a section: it frees OpenSSL's
  * state of the thread. Every call must pass the same `fn`. Any thread. */
 void tc_foreign_set_thread_cleanup(void (*fn)(void));
-/* For base/thread: runs the cleanup for the calling thread. Returns false, and the thread must not end, when the
- * process is exiting and a cleanup is set. */
+/* For base/thread, and for the end of any other thread that was in a foreign section: runs the cleanup for the calling
+ * thread. Returns false, and a thread of base/thread must not end, when foreign libraries are closed and a cleanup is
+ * set. */
 bool tc_foreign_thread_ends(void);
-/* Refuses every later tc_foreign_enter. Waits until `until_ns` (monotonic) for the threads that are inside. */
+/* Refuses every later tc_foreign_enter that is not nested. Waits until `until_ns` (monotonic) for the threads that are
+ * inside, unless the calling thread is inside itself. */
 void tc_foreign_close(uint64_t until_ns);
 
 /* Written by the handler of a fork's child alone. */
 extern atomic_uint tc_fork_generation_now;
-/* Returns how many forks lie between the first process and this one. */
+/* Returns how many forks lie between the process that loaded Torc and this one. */
 static inline unsigned tc_fork_generation(void)
 {
     return atomic_load_explicit(&tc_fork_generation_now, memory_order_relaxed);

@@ -23,9 +23,10 @@ static inline void tc_headers_init(struct tc_headers *h, struct tc_arena *arena)
     *h = (struct tc_headers){.arena = arena};
 }
 
-/* Adds a field whose bytes are borrowed and must live as long as the list. TORC_ELIMIT when the arena's budget ends. */
+/* Adds a field whose bytes are borrowed and must live as long as the list. Returns 0, or TORC_ELIMIT when the arena's
+ * budget is exceeded. */
 int tc_headers_add(struct tc_headers *h, struct tc_slice name, struct tc_slice value);
-/* Adds a field with copies of its bytes in the arena. */
+/* Adds a field with copies of its bytes in the arena. Returns 0 or TORC_ELIMIT. */
 int tc_headers_add_copy(struct tc_headers *h, struct tc_slice name, struct tc_slice value);
 /* Returns the first field of that name, or NULL. */
 const struct tc_header *tc_headers_find(const struct tc_headers *h, struct tc_slice name);

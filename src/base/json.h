@@ -1,5 +1,5 @@
-/* Reading jansson values, with the field path of every validation error. Any thread, on
- * values that no thread changes. */
+/* Reading jansson values, with the field path of every validation error. Any thread, on values that no thread
+ * changes. */
 #ifndef TC_BASE_JSON_H
 #define TC_BASE_JSON_H
 
@@ -7,8 +7,8 @@
 
 #include "base/validation_errors.h"
 
-/* Parses a whole text. Returns NULL with a reason ("line 3, column 7: ...", UTF-8) in `*why` (tc_free) when it is not
- * JSON. Depth is limited to jansson's 2048; duplicates of a key are refused. */
+/* Parses a whole text. Returns a new reference; NULL with a reason ("line 3, column 7: ...", UTF-8) in `*why` (tc_free;
+ * `why` may be NULL) when it is not JSON. Depth is limited to jansson's 2048; duplicates of a key are refused. */
 json_t *tc_json_parse(struct tc_slice text, char **why);
 /* Returns the text of a value, compact or indented by two; freed with tc_free. */
 char *tc_json_text(const json_t *v, bool indent);

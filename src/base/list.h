@@ -68,6 +68,7 @@ static inline void tc_list_splice(struct tc_link *to, struct tc_link *from)
     tc_list_init(from);
 }
 
+/* The body must not take `it` off the list. */
 #define TC_LIST_FOREACH(it, head) for (struct tc_link *it = (head)->next; it != (head); it = it->next)
 
 #endif

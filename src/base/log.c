@@ -2,8 +2,8 @@
  *
  * A line goes to the sink of the runtime whose loop turns on the calling thread (`current`, set by each turn while
  * there are such sinks), otherwise to the process's: the application's function, or standard error. A line is formatted
- * in full before it is handed over in one call. A line that comes from inside of a sink is dropped, so that no sink is
- * called from within itself.
+ * in full, without control characters, before it is handed over in one call. A line that comes from inside of a sink is
+ * dropped, so that no sink is called from within itself.
  *
  * A line that is off costs a load and a compare: `hidden` says by how much TORC_LOG_TRACE exceeds the highest level
  * that any sink wants. What passes is looked at again, by the levels of the sink that would get it. Until TORC_LOG has
@@ -206,7 +206,7 @@ static const struct tc_log_sink *log_sink(void)
 
 /* --- lines --- */
 
-/* The line has passed `hidden`. */
+/* Decides about a line that has passed `hidden`, by the levels of the sink that would get it. */
 static TC_APART bool log_wanted(enum tc_log_module module, enum torc_log_level level)
 {
     pthread_once(&once, log_read_environment);
@@ -232,6 +232,20 @@ static void log_write_stderr(enum torc_log_level level, const char *module, cons
             level_names[level], module, message);
 }
 
+/* Makes '?' of control characters, those of U+0080 to U+009F included: what a peer chose must not end the line, or
+ * speak to a terminal. */
+static void line_make_plain(struct tc_buf *line)
+{
+    unsigned char *at = (unsigned char *)line->data, before = 0;
+    for (size_t i = 0; i < line->len; before = at[i++]) {
+        bool second = before == 0xc2 && at[i] >= 0x80 && at[i] < 0xa0;
+        if (second)
+            at[i - 1] = '?';
+        if (second || at[i] < 0x20 || at[i] == 0x7f)
+            at[i] = '?';
+    }
+}
+
 void tc_log_write(enum tc_log_module module, enum torc_log_level level, const char *fmt, ...)
 {
     TC_NO_CANCEL;
@@ -242,6 +256,7 @@ void tc_log_write(enum tc_log_module module, enum torc_log_level level, const ch
     va_start(ap, fmt);
     tc_buf_vprintf(&b, fmt, ap);
     va_end(ap);
+    line_make_plain(&b);
     const struct tc_log_sink *s = log_sink();
     writing = true;
     if (s)

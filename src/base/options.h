@@ -69,11 +69,11 @@ extern const struct tc_options_struct tc_options_structs[TC_OPTIONS_KINDS];
 
 /* Copies `given` (NULL: all fields are zero) to `to`, a struct of this version, and checks its fields. Returns false
  * with an error if `given` has a size that is out of range or fields that are not known, or if a field is out of its
- * range. */
+ * range; `to` must not be used then. */
 bool tc_options_take(enum tc_options_kind kind, void *to, const void *given, torc_error **error);
 
-/* Does what tc_options_take does, and replaces each 0 by the default and each -1 by what it stands for: INT64_MAX where
- * there is no limit. Switches become 1 and 0. */
+/* Does what tc_options_take does, and replaces each 0 by the default and each -1 by what it stands for. "No limit" is
+ * INT64_MAX, or the largest value of the field's range (max_idle_connections, max_cancels). Switches become 1 and 0. */
 bool tc_options_complete(enum tc_options_kind kind, void *to, const void *given, torc_error **error);
 
 /* Returns false with an error if the value that `options`, a struct of this version, has for the field is out of

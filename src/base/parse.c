@@ -42,7 +42,7 @@ int tc_parse_i64(struct tc_slice s, int64_t *out)
  * which is made once by the first thread that needs it. */
 int tc_parse_double(struct tc_slice s, double *out)
 {
-    char text[1100]; /* no double has more than 1077 digits */
+    char text[1100]; /* the exact decimal form of a double has at most 1077 characters */
     if (s.len == 0 || s.len >= sizeof(text))
         return TORC_EPARSE;
     for (size_t i = 0; i < s.len; i++)

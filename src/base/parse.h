@@ -9,12 +9,13 @@ int tc_parse_u64(struct tc_slice s, uint64_t max, uint64_t *out);
 int tc_parse_i64(struct tc_slice s, int64_t *out); /* a minus sign is accepted */
 /* Finite; a sign, digits around a point, and an exponent are accepted. */
 int tc_parse_double(struct tc_slice s, double *out);
-/* "1.5s", "250ms", "2m", "1h", "100us": nanoseconds; a bare number is refused. */
+/* Reads "1.5s", "250ms", "2m", "1h", "100us" or "5ns" as nanoseconds; a bare number is refused. */
 int tc_parse_duration_ns(struct tc_slice s, uint64_t *out);
-/* "4194304", "64k", "4M", "1G" (powers of 1024). */
+/* Reads "4194304", "64k", "4M" or "1.5G" (powers of 1024) as a whole number of bytes. */
 int tc_parse_size(struct tc_slice s, uint64_t *out);
 
-/* Base64 of RFC 4648; decoding accepts missing padding, as gRPC's -bin headers ask, and refuses everything else. */
+/* Base64 of RFC 4648. Decoding accepts missing padding, as gRPC's -bin headers ask, and ignores surplus bits of the
+ * last digit; it refuses wrong padding and every other character. */
 void tc_base64_encode(struct tc_buf *out, const void *data, size_t len, bool pad);
 int tc_base64_decode(struct tc_buf *out, struct tc_slice s);
 /* Pairs of hexadecimal digits, either case. */

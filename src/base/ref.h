@@ -21,7 +21,8 @@ static inline void tc_ref_inc(struct tc_ref *r)
     atomic_fetch_add_explicit(&r->n, 1, memory_order_relaxed);
 }
 
-/* Takes a reference for a caller that holds none. Returns false if the last reference has gone. */
+/* Takes a reference for a caller that holds none. Returns false if the last reference has gone. The caller must keep
+ * the memory from being freed meanwhile, by a lock that the last owner takes before it frees. */
 static inline bool tc_ref_try_inc(struct tc_ref *r)
 {
     unsigned n = atomic_load_explicit(&r->n, memory_order_relaxed);

@@ -33,7 +33,8 @@ struct tc_rstr *tc_rstr_room(struct tc_blocks *blocks, size_t capacity);
 bool tc_rstr_room_is_reused(size_t capacity);
 bool tc_rstr_room_is_kept(struct tc_blocks *blocks, size_t capacity);
 /* Makes a string (`s` NULL) or resizes a string that this function made and that has one reference, by
- * tc_blocks_try_resize. */
+ * tc_blocks_try_resize. The caller fills in the bytes, `len` and NUL. Returns NULL, with `s` unchanged, if the system
+ * does not give the memory. */
 struct tc_rstr *tc_rstr_resize(struct tc_blocks *blocks, struct tc_rstr *s, size_t capacity);
 /* NULL stays NULL. */
 static inline struct tc_rstr *tc_rstr_ref(struct tc_rstr *s)

@@ -58,7 +58,7 @@ bool tc_slice_iends(struct tc_slice a, struct tc_slice suffix);
 ptrdiff_t tc_slice_find(struct tc_slice a, struct tc_slice needle);
 ptrdiff_t tc_slice_ifind(struct tc_slice a, struct tc_slice needle);
 struct tc_slice tc_slice_trim_blanks(struct tc_slice a); /* for tc_slice_trim */
-/* Without leading and trailing spaces and tabs. */
+/* Returns the part without leading and trailing spaces and tabs. */
 static inline struct tc_slice tc_slice_trim(struct tc_slice a)
 {
     bool maybe = a.len && (a.data[0] <= ' ' || a.data[a.len - 1] <= ' ');
@@ -67,6 +67,7 @@ static inline struct tc_slice tc_slice_trim(struct tc_slice a)
 /* Cuts the part before the next `sep` off the front of `*rest` into `*part`. Returns false when `*rest` is used up. An
  * empty input gives one empty part. Start with rest as the whole and `*more` as true. */
 bool tc_slice_split(struct tc_slice *rest, bool *more, char sep, struct tc_slice *part);
+/* Returns a copy with a NUL behind it, which the caller frees with tc_free. */
 char *tc_slice_dup(struct tc_slice a);
 
 #endif

@@ -44,6 +44,7 @@ static inline const char *tc_status_text(const struct tc_status *s)
     return tc_rstr_cstr(s->text);
 }
 
+/* Compares codes and texts; layers do not count. */
 bool tc_status_eq(const struct tc_status *a, const struct tc_status *b);
 
 /* --- errors that public functions give to the application (torc/error.h) ---
@@ -67,7 +68,8 @@ const torc_error *tc_error_no_memory(void);
 
 /* Stores a new error with the text `why`, which is freed (tc_free); NULL: the text of the code. */
 bool tc_error_take(torc_error **error, enum torc_code code, enum torc_layer layer, char *why);
-/* Stores a new error of the API's layer with the text "WHAT: the text of the code", such as "channel: closed". */
+/* Stores a new error of the API's layer about a handle or an argument: "WHAT: the reason that the code stands for",
+ * such as "channel: it is NULL" for TORC_EINVAL. */
 bool tc_error_set_code(torc_error **error, int code, const char *what);
 
 #endif

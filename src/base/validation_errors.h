@@ -21,31 +21,32 @@ struct tc_validation_segment {
 
 /* Zero-initialised: no errors. */
 struct tc_validation_errors {
-    struct tc_buf path; /* of the first `shown` segments */
+    struct tc_buf path; /* the text of the first `shown` segments */
     TC_VEC(struct tc_validation_segment) segments;
-    size_t shown;
+    size_t shown;       /* segments that are text in `path`; the rest become text when an error is added */
     struct tc_buf text; /* "field a.b: reason; field c: reason" */
     size_t count;
-    size_t max_text_bytes; /* text beyond it is cut, count goes on; 0: 8 KiB */
-    /* Hears of each error, which is not added to the text then; NULL: nobody does. */
+    size_t max_text_bytes; /* `text` is cut there, and `count` goes on; 0: 8 KiB */
+    /* If set, called with each error instead of adding the error to `text`. Both slices are borrowed for the call. */
     void (*report)(void *arg, struct tc_slice path, struct tc_slice error);
     void *arg;
 };
 
 void tc_validation_fini(struct tc_validation_errors *e);
-/* A segment of the path, printf form: ".name", "[3]", ".map[\"key\"]". A '.' at the very start is dropped. */
+/* Pushes a segment of the path in printf form: ".name", "[3]", ".map[\"key\"]". A '.' at the very start is dropped. */
 void tc_validation_push(struct tc_validation_errors *e, const char *fmt, ...) TC_PRINTF(2, 3);
 /* Pushes ".name" or ".name[3]". `field` must be a literal; it is formatted only when an error is added. */
 void tc_validation_push_field(struct tc_validation_errors *e, const char *field);
 void tc_validation_push_index(struct tc_validation_errors *e, const char *field, size_t index);
 /* Pushes ["key"] for a name from outside, escaped as in JSON: no name can look like several segments, or end a line. */
 void tc_validation_push_key(struct tc_validation_errors *e, const char *key);
+/* Drops the last segment. */
 void tc_validation_pop(struct tc_validation_errors *e);
 /* Returns the present path; borrowed until it changes. */
 struct tc_slice tc_validation_path(struct tc_validation_errors *e);
 /* Adds an error at the present path. */
 void tc_validation_add(struct tc_validation_errors *e, const char *fmt, ...) TC_PRINTF(2, 3);
-/* Adds an error at a field below the present path: push, add, pop. */
+/* Adds an error at a field below the present path, `field` being ".name": push, add, pop. */
 void tc_validation_add_at(struct tc_validation_errors *e, const char *field, const char *fmt, ...) TC_PRINTF(3, 4);
 /* Adds an error at the member `key` of the present path. Returns false. */
 bool tc_validation_add_member(struct tc_validation_errors *e, const char *key, const char *fmt, ...) TC_PRINTF(3, 4);

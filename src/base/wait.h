@@ -1,4 +1,9 @@
-/* Waits that end at a time of the monotonic clock. Where libc has no such waits (musl), they use the realtime clock. */
+/* Waits that end at a time of the monotonic clock. Where libc has no such waits (musl), they use the realtime clock.
+ * Any thread.
+ *
+ *   tc_wait_until        returns the end of a wait, for the two others; `until_ns` is of the monotonic clock
+ *   tc_wait_semaphore    returns 0, or -1 with errno set (ETIMEDOUT, EINTR)
+ *   tc_wait_write_lock   returns 0 with the lock taken, or an errno (ETIMEDOUT) */
 #ifndef TC_BASE_WAIT_H
 #define TC_BASE_WAIT_H
 

@@ -45,7 +45,8 @@ static void attempt_reset(struct tc_call *c)
         tc_call_credentials_reset(c->credentials);
 }
 
-/* Returns true if another attempt follows an attempt that failed, or that found no endpoint (trailers NULL). */
+/* Returns true if another attempt follows an attempt that failed, or that found no endpoint or no credentials (trailers
+ * NULL). */
 static bool attempt_retry(struct tc_call *c, const struct tc_status *status, const struct tc_headers *trailers)
 {
     torc_channel *ch = c->channel;
@@ -68,6 +69,16 @@ static bool attempt_retry(struct tc_call *c, const struct tc_status *status, con
     c->stage = TC_CALL_WAIT_RETRY;
     tc_timer_start(&c->retry_timer, delay_ms);
     return true;
+}
+
+/* Ends an attempt that failed before it had a stream: by the LB policy, call credentials, or the endpoint's name (A81).
+ * Takes over the status, whose code was rewritten (tc_status_legal): the retry policy sees the new code (A54). */
+static void attempt_fail(struct tc_call *c, struct tc_status status)
+{
+    if (!c->parent && attempt_retry(c, &status, NULL))
+        tc_status_fini(&status);
+    else
+        tc_call_fail(c, status);
 }
 
 static void on_retry_timer(struct tc_timer *timer)
@@ -119,17 +130,10 @@ static const struct tc_h2_client_events stream_events = {
     .on_done = on_done,
 };
 
-/* Fails a call whose credentials cannot be had. The backend is not to blame: its trackers see a pick without an RPC. */
-static void credentials_fail(struct tc_call *c, struct tc_status status)
-{
-    tc_call_tell_trackers(c, NULL, NULL);
-    tc_call_fail(c, tc_status_legal(status, "call credentials"));
-}
-
 static void on_credentials(void *arg, const struct tc_status *error)
 {
     if (error)
-        tc_call_fail(arg, tc_status_legal(tc_status_ref(error), "call credentials"));
+        attempt_fail(arg, tc_status_legal(tc_status_ref(error), "call credentials"));
     else
         tc_call_pick(arg);
 }
@@ -141,21 +145,22 @@ static bool credentials_ready(struct tc_call *c, const struct tc_transport *t)
     struct tc_call_credentials *cc = c->credentials;
     struct tc_status error = {0};
     if (!tc_h2_conn_secure(tc_transport_h2(t))) {
-        credentials_fail(c, tc_status_make(TORC_STATUS_UNAUTHENTICATED, TORC_LAYER_CREDENTIALS,
-                                           "call credentials are not sent over the connection to %s, which has no "
-                                           "transport security",
-                                           tc_transport_address(t)->data));
+        tc_call_tell_trackers(c, NULL, NULL);
+        tc_call_fail(c, tc_status_make(TORC_STATUS_UNAUTHENTICATED, TORC_LAYER_CREDENTIALS,
+                                       "call credentials are not sent over the connection to %s, which has no "
+                                       "transport security",
+                                       tc_transport_address(t)->data));
         return false;
     }
     cc->on_answer = on_credentials;
     cc->arg = c;
     int rc = tc_call_credentials_get(cc, tc_rstr_slice(c->channel->authority), c->asked.path, &error);
-    if (rc == TORC_EAGAIN) {
-        c->stage = TC_CALL_WAIT_AUTH;
+    if (rc != 0) /* the backend is not to blame: its trackers see a pick without an RPC */
         tc_call_tell_trackers(c, NULL, NULL);
-    } else if (rc != 0) {
-        credentials_fail(c, error);
-    }
+    if (rc == TORC_EAGAIN)
+        c->stage = TC_CALL_WAIT_AUTH;
+    else if (rc != 0)
+        attempt_fail(c, tc_status_legal(error, "call credentials"));
     return rc == 0;
 }
 
@@ -174,6 +179,8 @@ static void attempt_open_stream(struct tc_call *c, struct tc_transport *t)
             tc_transport_wait(t, &c->capacity);
         } else {
             pick_give_up(c);
+            /* The connection ends. Its subchannel may have others, and stay READY: no other picker follows. */
+            tc_pick_queue_wake(&c->channel->queue);
         }
         return;
     }
@@ -194,7 +201,7 @@ static void authority_refuse(struct tc_call *c, struct tc_transport *t)
 {
     struct tc_slice name = c->attempt.request.authority;
     tc_call_tell_trackers(c, NULL, NULL);
-    tc_call_fail(c, tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_TLS,
+    attempt_fail(c, tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_TLS,
                                    "the certificate of %s is not valid for the authority \"%.*s\", to which the route "
                                    "rewrites the request's",
                                    tc_transport_address(t)->data, (int)TC_MIN(name.len, (size_t)1024), name.data));
@@ -283,12 +290,8 @@ void tc_call_pick(struct tc_call *c)
         break;
     case TC_PICK_FAIL:
         if (!c->waits) {
-            struct tc_status status = tc_status_legal(pick.status, "LB pick");
             /* A6: the retry policy decides about FAIL, but not about DROP. */
-            if (!c->parent && attempt_retry(c, &status, NULL))
-                tc_status_fini(&status);
-            else
-                tc_call_fail(c, status);
+            attempt_fail(c, tc_status_legal(pick.status, "LB pick"));
             return;
         }
         pick_wait(c);

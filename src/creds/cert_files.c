@@ -7,9 +7,10 @@
  *   - the refresh interval has passed, or
  *   - the last attempt failed, RETRY_NS ago or longer.
  *
- * New files are tried with TLS before they are used. The same content keeps its object and its id, so that connections
- * which use it are not replaced. Stamps are taken before reading: a change in between is seen the next time. Failures
- * are logged once, after the lock was given back. */
+ * New PEM files are tried with TLS before they are used, and bundle maps are parsed. Content that is unchanged keeps
+ * its object and its id, so that connections which use it are not replaced. Stamps are taken before reading: a change
+ * in between is seen the next time. A failure is logged when its reason differs from the last one, after the lock was
+ * given back. */
 #include "creds/cert_files.h"
 
 #include <stdatomic.h>
@@ -24,7 +25,7 @@
 #include "tls/tls.h"
 
 enum { MAX_FILE_BYTES = 16 * 1024 * 1024 };
-/* Files that could not be used are not read again sooner. */
+/* Files that could not be used are not read again sooner, unless the refresh interval is shorter. */
 #define RETRY_NS (100 * TC_NS_PER_MS)
 
 enum file { CA, CERTIFICATE, KEY, SPIFFE, FILES };
@@ -304,6 +305,7 @@ static void news_log(struct cert_news *n)
     tc_free(n->why);
 }
 
+/* Records the outcome of reading a group, and in *news what is to be logged of it. Takes over `why`; NULL: success. */
 static void group_note(struct tc_cert_files *f, struct cert_group *g, bool have, char *why, struct cert_news *news)
 {
     if (why && (!g->why || strcmp(why, g->why) != 0))

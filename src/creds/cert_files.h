@@ -19,13 +19,13 @@ struct tc_cert_paths {
     const char *certificate_file;    /* with private_key_file */
     const char *private_key_file;
     const char *spiffe_trust_bundle_map_file; /* A87 */
-    uint64_t refresh_interval_ns;
+    uint64_t refresh_interval_ns;             /* UINT64_MAX: only changes count */
 };
 
 #define TC_CERT_REFRESH_DEFAULT_NS (600 * TC_NS_PER_S)
 
 /* Reads paths from JSON, whose strings they borrow: ca_certificate_file, certificate_file, private_key_file,
- * refresh_interval ("600s"). Adds validation errors. */
+ * refresh_interval ("600s"); not spiffe_trust_bundle_map_file, which becomes NULL. Adds validation errors. */
 void tc_cert_paths_parse(const json_t *config, struct tc_cert_paths *out, struct tc_validation_errors *errors);
 
 /* Roots: PEM, or a trust bundle map. */
@@ -54,8 +54,9 @@ struct tc_cert_files *tc_cert_files_new(const struct tc_cert_paths *paths);
 struct tc_cert_files *tc_cert_files_ref(struct tc_cert_files *f);
 void tc_cert_files_unref(struct tc_cert_files *f); /* NULL is allowed */
 
-/* Returns the content as it is now, with one reference; NULL with the reason in *why (tc_free; may be NULL) when there
- * has never been a good one, or no such file is configured. */
+/* Return the content as it is now, with one reference, after reading the files again if that is due; NULL with the
+ * reason in *why (tc_free; may be NULL) when there has never been a good one, or no such file is configured. May log,
+ * so no lock must be held. */
 struct tc_cert_roots *tc_cert_files_roots(struct tc_cert_files *f, char **why);
 struct tc_cert_identity *tc_cert_files_identity(struct tc_cert_files *f, char **why);
 bool tc_cert_files_have_roots(const struct tc_cert_files *f);

@@ -13,9 +13,10 @@
 
 /* The peer, as it is known before the handshake. Borrowed for the duration of start. */
 struct tc_creds_peer {
-    struct tc_slice server_name; /* host part of the channel's authority; under xds credentials the SNI, or empty */
+    struct tc_slice server_name; /* host part of the channel's authority; under xds credentials the SNI, or empty; on
+                                    servers empty */
     const struct tc_addr *addr;
-    uint64_t timeout_ms;
+    uint64_t timeout_ms; /* 0: none */
 };
 
 /* Called once from the loop, never from inside of start: with a byte stream that the callee owns, or with NULL and a
@@ -24,11 +25,13 @@ typedef void (*tc_creds_fn)(void *arg, struct tc_bytestream *bs, const struct tc
 
 struct tc_creds_handshake; /* a handshake that runs; freed with its end or by cancel */
 
+/* A composite has `type` and `free` alone: handshakes are made with its channel's part (tc_creds_channel). */
 struct tc_creds_ops {
     const char *type; /* "insecure", "tls" */
-    /* Takes over the byte stream. */
+    /* Starts a handshake, which takes over the byte stream. Loop thread. */
     struct tc_creds_handshake *(*start)(torc_credentials *c, struct tc_loop *loop, struct tc_bytestream *bs,
                                         const struct tc_creds_peer *peer, tc_creds_fn fn, void *arg);
+    /* Ends the handshake and closes the byte stream: fn is not called. Must not be called after fn. Loop thread. */
     void (*cancel)(struct tc_creds_handshake *h);
     /* Returns a number that changes when certificates, keys or roots have changed; looks at the files behind them. Any
      * thread. NULL: they never change. */
@@ -46,7 +49,7 @@ struct torc_credentials {
     torc_credentials *channel;
     torc_call_credentials *call;
     bool for_servers;    /* for a server's listeners, not for channels */
-    uint64_t refresh_ns; /* how long a connection may live with an old epoch; 0: for ever */
+    uint64_t refresh_ns; /* a connection looks at the epoch again before this time is over; 0: never */
 };
 
 /* Returns the credentials without call credentials, with which connections are made. Borrowed; `c` itself where it has

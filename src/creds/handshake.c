@@ -18,7 +18,7 @@ struct tc_creds_handshake {
     struct tc_tls_hook *hook;     /* NULL: none */
     struct torc_tls_peer *asked;  /* the application's verdict on `bs` is awaited */
     struct tc_task task;          /* neither TLS nor the hook runs: reports the known outcome */
-    struct tc_bytestream *bs;     /* NULL: the handshake fails with `error` */
+    struct tc_bytestream *bs;     /* while `task` or `asked` is pending; NULL with `task`: it fails with `error` */
     struct tc_status error;
     tc_creds_fn fn;
     void *arg;

@@ -11,8 +11,8 @@
 /* Hands the byte stream on unchanged. */
 struct tc_creds_handshake *tc_creds_handshake_none(struct tc_loop *loop, struct tc_bytestream *bs, tc_creds_fn fn,
                                                    void *arg);
-/* TLS, and then the hook's verdict on the peer. The hook (NULL, or its fn: none) must live until the end of the
- * handshake. */
+/* TLS, and then the hook's verdict on the peer. There is no hook if `hook` or its fn is NULL; a hook must live until
+ * the end of the handshake. */
 struct tc_creds_handshake *tc_creds_handshake_tls(struct tc_loop *loop, struct tc_tls_context *context,
                                                   struct tc_tls_hook *hook, struct tc_bytestream *bs,
                                                   const struct tc_creds_peer *peer, tc_creds_fn fn, void *arg);
@@ -22,7 +22,7 @@ struct tc_creds_handshake *tc_creds_handshake_source(struct tc_loop *loop, struc
                                                      struct tc_tls_hook *hook, const char *about,
                                                      struct tc_bytestream *bs, const struct tc_creds_peer *peer,
                                                      tc_creds_fn fn, void *arg);
-/* Returns what the handshake waits for: "the TLS handshake". */
+/* Returns what a TLS handshake waits for, a static text: "the TLS handshake", or the application's check. */
 const char *tc_creds_handshake_stage(const struct tc_creds_handshake *h);
 /* The cancel of struct tc_creds_ops for each of these handshakes. */
 void tc_creds_handshake_cancel(struct tc_creds_handshake *h);

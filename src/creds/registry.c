@@ -1,5 +1,5 @@
 /* The types that a bootstrap may name. Each constructor gets its config, and adds validation errors below "config".
- * google_default and insecure have no config of their own; whatever is in it is ignored, as gRPC does. */
+ * google_default and insecure have no config of their own; a config that is given is ignored, as gRPC does. */
 #include "creds/registry.h"
 
 #include <string.h>
@@ -50,7 +50,7 @@ static torc_call_credentials *jwt_file_from_config(const json_t *config, struct 
     return tc_call_creds_jwt_file(path);
 }
 
-/* A type has one of the two constructors. */
+/* A type has one of the two constructors. A type that the library was built without is unknown. */
 static const struct creds_type {
     const char *name;
     torc_credentials *(*of_channel)(const json_t *config, struct tc_validation_errors *errors);

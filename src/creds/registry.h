@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <torc/credentials.h>
 
-/* Makes credentials of a type from its JSON config (NULL: an empty object). Returns NULL, and the validation errors in
- * *why (tc_free), when the type is unknown or the config is bad. `why` may be NULL. */
+/* Make credentials of a type from its JSON config (NULL: an empty object). Return NULL, and the validation errors in
+ * *why (tc_free), when the type is unknown to this library, or the config is bad. `why` may be NULL. */
 torc_credentials *tc_creds_from_config(const char *type, const char *config_json, char **why);
 torc_call_credentials *tc_call_creds_from_config(const char *type, const char *config_json, char **why);
 bool tc_creds_type_supported(const char *type);

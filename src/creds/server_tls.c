@@ -1,8 +1,9 @@
 /* TLS credentials of servers, from texts and from files that are replaced.
  *
- * They are channel credentials whose handshakes are a server's: the listener of a server starts one for each connection
- * (server/connection.c). Files are looked at for each handshake, so that a new certificate counts from the next
- * connection on. A context holds the certificate that it was made of; established connections keep theirs. */
+ * They have the type of channel credentials, and their handshakes are a server's: the listener of a server starts one
+ * for each connection (server/connection.c). Files are looked at for each handshake, so that a new certificate counts
+ * from the next connection on. A context holds the certificate that it was made of; established connections keep
+ * theirs. */
 #include "base/mem.h"
 #include "base/options.h"
 #include "base/thread.h"

@@ -73,7 +73,7 @@ static const char *id_check_domain(struct tc_slice domain)
     return NULL;
 }
 
-/* Checks the path behind the first '/'. Returns the reason why it is refused, or NULL. */
+/* Checks the path after the first '/'. Returns the reason why it is refused, or NULL. */
 static const char *id_check_path(struct tc_slice path)
 {
     struct tc_slice segment;
@@ -109,6 +109,7 @@ const char *tc_spiffe_id_parse(struct tc_slice id, struct tc_slice *domain)
 
 /* --- maps --- */
 
+/* Returns NULL if the text is not one certificate in DER. */
 static X509 *bundle_read_certificate(const char *base64)
 {
     struct tc_buf der = {0};

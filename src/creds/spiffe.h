@@ -24,7 +24,8 @@ void tc_spiffe_map_unref(struct tc_spiffe_map *m); /* NULL is allowed */
  * not a SPIFFE id (SPIFFE ID 2). */
 const char *tc_spiffe_id_parse(struct tc_slice id, struct tc_slice *domain);
 /* Returns the roots for a peer, which must have one URI among its names, a SPIFFE id of a trust domain in the map. The
- * roots live as long as the map. NULL: the reason is appended to `why`. */
+ * roots live as long as the map. Returns NULL after appending the reason to `why`. Called in a foreign section, from
+ * OpenSSL's verification. */
 struct stack_st_X509 *tc_spiffe_map_roots(const struct tc_spiffe_map *m, struct x509_st *leaf, struct tc_buf *why);
 
 #endif

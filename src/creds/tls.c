@@ -3,7 +3,7 @@
  *
  * The key says which connections may be shared. Credentials from texts have a digest of the texts in it, so that equal
  * texts share connections and the key holds no secret; credentials from files have the paths, since the content
- * changes. */
+ * changes. Credentials with a hook of the application share with no others. */
 #include <stdatomic.h>
 
 #include "base/fork.h"
@@ -207,7 +207,7 @@ torc_credentials *torc_credentials_tls(const struct torc_tls_options *given, tor
     return &c->base;
 }
 
-/* Credentials that do not have the check's hook yet. */
+/* Makes credentials from files, without the check's hook: the caller sets it last. */
 static struct tc_tls_credentials *files_new(const struct tc_cert_paths *paths, const struct server_check *check)
 {
     struct tc_cert_files *files = tc_cert_files_new(paths);

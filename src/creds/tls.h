@@ -22,7 +22,8 @@ void tc_tls_credentials_set_hook(struct tc_tls_credentials *c, const struct tc_t
 uint64_t tc_tls_refresh_ns(int64_t refresh_interval_ms);
 /* Returns the credentials if their files can be used now; else frees them, and returns NULL with an error. */
 torc_credentials *tc_tls_credentials_of_files(struct tc_tls_credentials *c, torc_error **error);
-/* Stores the reason why credentials cannot be made: OpenSSL is missing, or else `why`. Returns NULL. */
+/* Stores the reason why credentials cannot be made: TLS is not available in this process (tc_tls_check), or else `why`.
+ * Returns NULL. */
 torc_credentials *tc_tls_credentials_refuse(torc_error **error, const char *why);
 
 /* Certificate and key must both be given, or neither. Without roots the system's roots are used. While a file cannot be

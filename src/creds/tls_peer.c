@@ -1,6 +1,6 @@
 /* A TLS peer that waits for the application's verdict. The object is a question (io/question.h): it outlives the
- * handshake if the application answers late, and then the answer changes nothing. Only the application
- * accepts a peer: whatever else ends the question ends the connection. */
+ * handshake if the application answers late, and then the answer changes nothing. Only the application accepts a peer:
+ * every other end of the question ends the connection. */
 #include "creds/tls_peer.h"
 
 #include "base/mem.h"

@@ -1,5 +1,5 @@
-/* The application's hook that looks at TLS peers (torc/tls_peer.h), as a question of a handshake. Loop thread
- * only. */
+/* The application's hook that looks at TLS peers (torc/tls_peer.h), as a question of a handshake. Loop thread only; the
+ * application answers on any thread. */
 #ifndef TC_CREDS_TLS_PEER_H
 #define TC_CREDS_TLS_PEER_H
 
@@ -14,7 +14,7 @@
 
 /* fn NULL: there is no hook. */
 struct tc_tls_hook {
-    torc_credentials *owner; /* released after the last peer was answered; each peer has a reference */
+    torc_credentials *owner; /* has the hook, borrowed; each peer holds a reference until it is over */
     torc_tls_verify_fn fn;
     void (*release)(void *arg);
     void *arg;

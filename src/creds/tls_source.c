@@ -92,7 +92,8 @@ static bool source_is_newer(const struct tc_tls_source *s, const struct tc_cert_
                           (identity && (int32_t)(identity->id - s->from_identity->id) < 0));
 }
 
-/* Replaces the context if the files' content has changed. Takes over the references. */
+/* Replaces the context if the files' content has changed. Takes over the references. Returns false with the reason in
+ * *why if no context can be made of the content. */
 static bool source_renew(struct tc_tls_source *s, struct tc_cert_roots *roots, struct tc_cert_identity *identity,
                          char **why)
 {

@@ -1,5 +1,5 @@
-/* A TLS context whose roots, certificate and key come from files: replaced when their content has changed.
- * Any thread. */
+/* A TLS context whose roots, certificate and key come from files: replaced when their content has changed. Any thread,
+ * except init and fini. */
 #ifndef TC_CREDS_TLS_SOURCE_H
 #define TC_CREDS_TLS_SOURCE_H
 
@@ -9,32 +9,32 @@
 
 struct tc_tls_source_opts {
     struct tc_cert_files *roots;    /* NULL: the system's roots */
-    struct tc_cert_files *identity; /* NULL: no client certificate. May be the same files. */
+    struct tc_cert_files *identity; /* NULL: no client certificate; servers need one. May be the same files. */
     bool server;
     enum tc_tls_verify verify;
     bool one_name;              /* as in struct tc_tls_opts */
     tc_tls_verify_fn verify_fn; /* may be NULL */
-    void *verify_arg;           /* outlives the handshakes */
+    void *verify_arg;           /* outlives the contexts, and so the handshakes */
 };
 
 struct tc_tls_source {
     struct tc_tls_source_opts opts;
     struct tc_lock lock;
     /* Under the lock. */
-    struct tc_tls_context *context; /* NULL: none yet */
-    struct tc_cert_roots *from_roots;
-    struct tc_cert_identity *from_identity;
-    uint64_t epoch;
+    struct tc_tls_context *context;         /* NULL: none yet */
+    struct tc_cert_roots *from_roots;       /* the content that `context` was made of; NULL: none */
+    struct tc_cert_identity *from_identity; /* the content that `context` was made of; NULL: none */
+    uint64_t epoch;                         /* the ids of the two; 0: none yet */
 };
 
 /* Takes references of the files. */
 void tc_tls_source_init(struct tc_tls_source *s, const struct tc_tls_source_opts *opts);
 void tc_tls_source_fini(struct tc_tls_source *s);
-/* Returns the context of the files' present content with one reference, or NULL with the reason in *why (tc_free).
- * *epoch (may be NULL) is the same number for the same content, in every source with the same files: connections may be
- * shared between users of different sources. */
+/* Returns the context of the files' present content with one reference, or NULL with the reason in *why (tc_free; may
+ * be NULL). *epoch (may be NULL) is the same number for the same content, in every source with the same files:
+ * connections may be shared between users of different sources. No lock must be held. */
 struct tc_tls_context *tc_tls_source_context(struct tc_tls_source *s, uint64_t *epoch, char **why);
-/* Returns the shortest refresh interval of the files; 0: there are none. */
+/* Returns the shortest refresh interval of the files; 0: there are no files, or no interval. */
 uint64_t tc_tls_source_refresh_ns(const struct tc_tls_source *s);
 
 #endif

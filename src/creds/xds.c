@@ -16,7 +16,8 @@ static torc_credentials *fallback_of(const torc_credentials *c)
     return TC_CONTAINER_OF((torc_credentials *)(uintptr_t)c, struct xds_credentials, base)->fallback;
 }
 
-/* A channel uses the fallback itself. This handshake is for users without xDS, and uses the fallback too. */
+/* Channels never start a handshake here: they take the fallback out (tc_credentials_xds_fallback). Any other user gets
+ * the fallback's handshake. */
 static struct tc_creds_handshake *xds_start(torc_credentials *c, struct tc_loop *loop, struct tc_bytestream *bs,
                                             const struct tc_creds_peer *peer, tc_creds_fn fn, void *arg)
 {

@@ -39,25 +39,33 @@ struct tc_addr {
         struct tc_addr_fd fd; /* family AF_UNSPEC, with `len` set */
     } sa;
     struct tc_proxy_hop *proxy_hop; /* NULL: dialled directly. A part of equality, but not of the text. */
-    struct tc_rstr *unix_path;      /* for AF_UNIX; a leading NUL marks an abstract name. Shared. */
+    struct tc_rstr *unix_path;      /* for AF_UNIX; a leading NUL marks an abstract name; NULL: not bound. Shared. */
 };
 
-/* "127.0.0.1:80", "[::1]:80", "[fe80::1%eth0]:80", "unix:/path": literals only, no names. Returns 0 or TORC_EPARSE. */
+/* Each function that makes an address stores it in *a, for tc_addr_fini, and leaves *a untouched on failure. */
+
+/* Parses "127.0.0.1:80", "[::1]:80", "[fe80::1%eth0]:80", "unix:/path" or "unix-abstract:name": literals only, no
+ * names. Returns 0 or TORC_EPARSE. */
 int tc_addr_parse(struct tc_addr *a, struct tc_slice text);
 /* Takes an IP literal without port, and the port. Returns 0 or TORC_EPARSE. */
 int tc_addr_from_ip(struct tc_addr *a, struct tc_slice ip, uint16_t port);
+/* Takes a path, or with `abstract` a name without its leading NUL. Returns 0, or TORC_EPARSE if it is empty, too long,
+ * or a path with a NUL. */
 int tc_addr_from_unix(struct tc_addr *a, struct tc_slice path, bool abstract);
 /* Returns 0, or TORC_EUNSUPPORTED on a system without vsock. */
 int tc_addr_from_vsock(struct tc_addr *a, uint32_t cid, uint32_t port);
 void tc_addr_from_fd(struct tc_addr *a, int fd);
+/* Returns 0, or TORC_EINVAL for another family or a length that is too short. */
 int tc_addr_from_sockaddr(struct tc_addr *a, const struct sockaddr *sa, socklen_t len);
-/* Returns a sockaddr for system calls; `un` is scratch for Unix paths. */
+/* Returns a sockaddr for system calls, in *a or in `un`, which is scratch for Unix paths; and its length. */
 const struct sockaddr *tc_addr_sockaddr(const struct tc_addr *a, struct sockaddr_un *un, socklen_t *len);
 struct tc_addr tc_addr_ref(const struct tc_addr *a);
 void tc_addr_fini(struct tc_addr *a);
+/* The proxy hop counts for equality, but not for the hash. */
 bool tc_addr_eq(const struct tc_addr *a, const struct tc_addr *b);
 /* Returns a hash for hash tables alone (tc_table_hash): nobody outside can choose addresses of one hash. */
 uint64_t tc_addr_hash(const struct tc_addr *a);
+/* Appends the canonical text. */
 void tc_addr_format(const struct tc_addr *a, struct tc_buf *out);
 char *tc_addr_text(const struct tc_addr *a); /* freed with tc_free */
 static inline int tc_addr_family(const struct tc_addr *a)

@@ -1,5 +1,6 @@
-/* Jobs wait in a list under one lock of the process. The thread is started for the first job and ends with the last.
- * Where the system refuses a thread, the caller runs the job itself. */
+/* Jobs wait in a list under one lock of the process. The thread is started for the first job and ends with the last, or
+ * when the process exits: the jobs that wait then never run. Where the system refuses a thread, the caller runs the job
+ * itself. */
 #include "io/background_thread.h"
 
 #include "base/exit.h"

@@ -6,13 +6,14 @@
 #include "base/list.h"
 
 /* A job, embedded in its owner. `run` is called once, on the background thread, or from inside of tc_background_run
- * when the system refuses a thread. `run` may free the job. */
+ * when the system refuses a thread. `run` may free the job. A job that has not begun when the process exits, or that
+ * waits in the parent of a forked child, does not run in that process. */
 struct tc_job {
     struct tc_link link;
     void (*run)(struct tc_job *job);
 };
 
-/* Queues a job. Any thread. */
+/* Queues a job. The caller must hold no lock that `run` takes. Any thread. */
 void tc_background_run(struct tc_job *job);
 
 #endif

@@ -19,6 +19,7 @@ struct tc_backoff {
     double current_ms; /* the last delay before jitter; 0: no attempt has failed */
 };
 
+/* `opts` is copied; NULL: tc_backoff_default. */
 void tc_backoff_init(struct tc_backoff *b, const struct tc_backoff_opts *opts);
 /* Returns the next delay, in [d(1-jitter), d(1+jitter)] for d = initial x multiplier^n, capped at max before jitter. */
 uint64_t tc_backoff_next_ms(struct tc_backoff *b, struct tc_rng *rng);

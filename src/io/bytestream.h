@@ -42,8 +42,8 @@ struct tc_bytestream {
     void *arg;
     struct tc_status error; /* set with an error result; owned by the byte stream */
     struct tc_addr peer, local;
-    struct tc_tls_identity *tls_peer; /* a server's: the client, NULL: it was not asked for a certificate;
-                                         borrowed */
+    struct tc_tls_identity *tls_peer; /* on servers: the client; NULL: it was not asked for a certificate, or there
+                                         is no TLS. Borrowed */
     const char *alpn;                 /* the protocol that TLS negotiated ("h2"), NULL without TLS; borrowed */
     bool secure;                      /* confidentiality and integrity: call credentials may be sent */
     bool cut;                         /* read returned 0 without the close_notify that ends a TLS stream */

@@ -1,6 +1,6 @@
 /* One attempt to connect a socket. The outcome comes once: from `done` when it was known at once, from the watch, or
- * from the timer. Whichever comes first frees the attempt before it calls back, so that the callee may start another. A
- * manual loop has no network, and fails with ENETDOWN. */
+ * from the timer. The first of them frees the attempt before it calls back, so that the callee may start another. On a
+ * manual loop, which has no network, an attempt fails with ENETDOWN. */
 #include "io/connect.h"
 
 #include <errno.h>

@@ -22,8 +22,8 @@ struct tc_dialer {
     struct tc_ref ref;
     uint64_t id;
     struct torc_dialer of; /* dial NULL: a descriptor was handed over */
-    int given, fd;         /* given: the descriptor that was handed over; fd: the same once the channel exists; -1:
-                              none, or delivered */
+    int given, fd;         /* given: the descriptor that was handed over; fd: its copy from the moment when the channel
+                              exists until it is delivered; -1: none */
     bool accepted, ended, released;
     size_t open;
     struct tc_loop *loop; /* of `release`, once the channel has ended */
@@ -156,7 +156,7 @@ const char *tc_dialer_fd_fault(int fd, char scratch[128])
     return getpeername(fd, (struct sockaddr *)&peer, &len) == 0 ? NULL : tc_strerror(errno, scratch);
 }
 
-/* Makes a byte stream of the dial's descriptor, or an error. */
+/* Makes a byte stream of the dial's descriptor. Returns NULL with the reason in dial->error. */
 static struct tc_bytestream *dial_make_stream(struct torc_dial *dial)
 {
     char scratch[128];
@@ -182,7 +182,7 @@ static struct torc_dial *dial_of(struct tc_question *q)
     return TC_CONTAINER_OF(q, struct torc_dial, question);
 }
 
-/* The loop's side is over. */
+/* Called when the loop's side of a dial is over. */
 static void dialer_closed_one(struct tc_dialer *d)
 {
     d->open--;

@@ -14,11 +14,12 @@ struct tc_dialer;
 struct tc_dialer *tc_dialer_new(const struct torc_dialer *of);
 /* Makes a dialer that hands out this connected descriptor once. Any thread. */
 struct tc_dialer *tc_dialer_of_fd(int fd);
-/* Called once the channel exists: takes over the descriptor, and the duty to call the application's release. Before,
- * both stay the application's. */
+/* Called once the channel exists, on the thread that makes it: takes over the descriptor, and the duty to call the
+ * application's release. Before, both stay the application's. */
 void tc_dialer_accept(struct tc_dialer *d);
 struct tc_dialer *tc_dialer_ref(struct tc_dialer *d); /* NULL stays NULL */
-/* The last reference releases a dialer that was accepted and never ended. NULL is allowed. Any thread. */
+/* The last reference calls the application's release, if the dialer was accepted and never ended. NULL is allowed. Any
+ * thread. */
 void tc_dialer_unref(struct tc_dialer *d);
 /* Returns a number that no other dialer of the process has. */
 uint64_t tc_dialer_id(const struct tc_dialer *d);
@@ -30,8 +31,8 @@ void tc_dialer_end(struct tc_dialer *d, struct tc_loop *loop);
  * */
 const char *tc_dialer_fd_fault(int fd, char scratch[128]);
 
-/* One connection that the application is to open. It lives until fn was called, or until it was cancelled and the
- * application has answered too: torc_dial_done then closes the descriptor. */
+/* One connection that the application is to open. It lives until fn was called. A dial that is cancelled after the
+ * application was asked lives until the application has answered, and torc_dial_done then closes the descriptor. */
 struct torc_dial;
 
 /* Starts to open a connection. fn is called once from the loop, never from inside this call. */
@@ -40,9 +41,10 @@ struct torc_dial *tc_dialer_start(struct tc_dialer *d, struct tc_loop *loop, con
 /* Gives up; fn is not called afterwards. Must not be called after fn. */
 void tc_dialer_cancel(struct torc_dial *dial);
 
-/* The body of torc_dial_done: takes over fd. Any thread. */
+/* The body of torc_dial_done: takes over fd. Copies the error. Any thread. */
 void tc_dial_done(struct torc_dial *dial, int fd, const torc_error *error);
-/* A pointer of the application's, which may use it until it has answered. */
+/* Store and return a pointer of the application's. To be called before tc_dial_done, on any thread of the
+ * application's. */
 void tc_dial_set_data(struct torc_dial *dial, void *data);
 void *tc_dial_data(const struct torc_dial *dial);
 

@@ -19,11 +19,14 @@ struct tc_dns_opts {
  * port asked for) are borrowed for the call; n is at least 1. Otherwise n is 0 and the text names host and reason. */
 typedef void (*tc_dns_fn)(void *arg, const struct tc_addr *addrs, size_t n, const struct tc_status *error);
 
+/* The options are copied; NULL: the defaults. */
 struct tc_dns *tc_dns_new(struct tc_loop *loop, const struct tc_dns_opts *opts);
-/* Starts one look-up; one at a time (TORC_ESTATE). */
+/* Starts a look-up; `host` is copied. Returns 0, and fn reports every outcome; or TORC_ESTATE, and fn is not called,
+ * while a look-up runs. */
 int tc_dns_resolve(struct tc_dns *dns, const char *host, uint16_t port, tc_dns_fn fn, void *arg);
-/* Cancels a running query, without a callback. */
+/* Cancels the look-up that runs, if any: fn is not called. */
 void tc_dns_cancel(struct tc_dns *dns);
+/* Cancels the look-up that runs, and frees `dns`. May be called from fn. NULL is allowed. */
 void tc_dns_free(struct tc_dns *dns);
 
 #endif

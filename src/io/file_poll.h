@@ -9,8 +9,8 @@ enum { TC_FILE_POLL_MS = 1000 };
 
 struct tc_file_poll;
 
-/* fn is called from the loop when a path, or a file in a folder, has changed since the look before. Returns NULL with
- * errno set when the folder of a path is not there. Paths are copied. */
+/* fn is called from the loop when a path, or a file in a folder that is a path, has changed since the look before; it
+ * may free the poll. Returns NULL with errno set when the folder of a path is not there. Paths are copied. */
 struct tc_file_poll *tc_file_poll_new(struct tc_loop *loop, const char *const *paths, size_t n, void (*fn)(void *arg),
                                       void *arg);
 /* No callback after it. NULL is ignored. */

@@ -7,11 +7,11 @@
 
 struct tc_file_watch;
 
-/* fn is called from the loop, settle_ms after the first change of a burst, and so on while changes come. NULL when the
- * folder of a path cannot be watched; errno says why. Paths are copied. */
+/* fn is called from the loop, settle_ms after the first change of a burst, and so on while changes come; it may free
+ * the watch. Returns NULL when the folder of a path cannot be watched; errno says why. Paths are copied. */
 struct tc_file_watch *tc_file_watch_new(struct tc_loop *loop, const char *const *paths, size_t n, uint64_t settle_ms,
                                         void (*fn)(void *arg), void *arg);
-/* No callback after it. */
+/* No callback comes after it. NULL is allowed. */
 void tc_file_watch_free(struct tc_file_watch *w);
 
 #endif

@@ -6,7 +6,8 @@
  *   end     2xx hands the byte stream on; every other outcome closes it and fails with a text that names proxy, target
  *           and reason
  *
- * A byte stream that fails, or is cancelled, is freed inside: functions that may do so say it by their result. */
+ * Every outcome frees the request inside of the function that finds it: connect_write says so by its result, and
+ * nothing touches the request after connect_read. */
 #include "io/http_connect.h"
 #include "base/buf.h"
 #include "base/headers.h"
@@ -152,7 +153,7 @@ static void connect_read(struct tc_http_connect *c)
     }
 }
 
-/* Returns false when writing failed: *c is freed. */
+/* Writes what the socket takes now. Returns false when writing failed: *c is freed. */
 static bool connect_write(struct tc_http_connect *c)
 {
     while (c->out.len) {

@@ -18,11 +18,11 @@ typedef void (*tc_http_connect_fn)(void *arg, struct tc_bytestream *bs, const st
  * of Proxy-Authorization; empty: none. There is no time limit: the caller has one. Strings are copied. */
 struct tc_http_connect *tc_http_connect_start(struct tc_loop *loop, struct tc_bytestream *bs, struct tc_slice target,
                                               struct tc_slice authorization, tc_http_connect_fn fn, void *arg);
-/* Gives up and closes the byte stream; no callback. */
+/* Gives up and closes the byte stream: fn is not called. Must not be called after fn. */
 void tc_http_connect_cancel(struct tc_http_connect *c);
 
-/* Parses the status of a response's head, "HTTP/1.x NNN reason", which may have more lines. The reason is borrowed from
- * `head`. Returns 0 or TORC_EPARSE. */
+/* Parses the status of a response's head, "HTTP/1.x NNN reason" with x 0 or 1, which may have more lines. The reason,
+ * which may be empty, is borrowed from `head`. Returns 0 or TORC_EPARSE. */
 int tc_http_parse_status(struct tc_slice head, int *status, struct tc_slice *reason);
 
 #endif

@@ -1,6 +1,7 @@
 /* The loop: one thread runs everything of a runtime, turn by turn. A turn is:
  *
- *   1 events, 2 posts of other threads, 3 due timers, 4 the serial queue (bounded), 5 the end of the turn
+ *   1 events, 2 posts of other threads, 3 due timers, 4 the serial queue (bounded), 5 the end of the turn,
+ *   6 the serial queue again
  *
  * io/loop_turn.c says why in this order. Functions are for the loop's thread unless they say otherwise. A manual loop
  * (tests) has no operating system underneath: its time stands still until tc_loop_advance moves it. */
@@ -27,7 +28,8 @@ struct tc_loop_opts {
  * refuses (descriptors exhausted). Any thread. */
 struct tc_loop *tc_loop_new(const struct tc_loop_opts *opts);
 /* Ends a loop without users: turns until all posts have run and its handles are closed, then drops the caller's
- * reference. Asserts (in debug builds) that no timer or task remains. From then on posts are refused. */
+ * reference. Asserts (in debug builds) that no timer or task remains. From then on posts are refused. A loop that no
+ * longer turns (tc_loop_forked) is left as it is, and its memory is not freed. NULL is allowed. */
 void tc_loop_free(struct tc_loop *loop);
 /* Takes a reference for a thread that may post to the loop, or wake it, after the loop's end: the memory stays, and a
  * post is refused. Any thread. */
@@ -51,8 +53,8 @@ static inline bool tc_task_pending(const struct tc_task *task)
 }
 /* Appends to the serial queue; a task that is queued already stays where it is. */
 void tc_loop_defer(struct tc_loop *loop, struct tc_task *task);
-/* Runs the task once at the end of this turn, where connections write their frames; a task that is queued already stays
- * where it is. */
+/* Runs the task once at the end of this turn, where connections write their frames, or of the next turn if the end of
+ * this turn has begun; a task that is queued already stays where it is. */
 void tc_loop_at_turn_end(struct tc_loop *loop, struct tc_task *task);
 /* Takes a task off the queue that it is on; does nothing to a task that is on no queue. Not for posted tasks. */
 static inline void tc_task_cancel(struct tc_task *task)
@@ -60,8 +62,9 @@ static inline void tc_task_cancel(struct tc_task *task)
     tc_list_remove(&task->link);
 }
 /* Posts a task: the loop runs it in its next turn, and is woken if it sleeps. The task must stay alive until it has
- * run, and must not be posted again before. Returns false when the loop has ended: the task is still the caller's. The
- * caller's own reference must keep the memory of the loop until this returns. Any thread. */
+ * run, and must not be posted again before. Returns false when the loop has ended: the task is still the caller's. A
+ * loop that no longer turns (tc_loop_forked) and was not freed takes the task and never runs it. The caller's own
+ * reference must keep the memory of the loop until this returns. Any thread. */
 bool tc_loop_post(struct tc_loop *loop, struct tc_task *task);
 
 /* tc_loop_post without waking the loop, for a thread that is about to turn the loop itself or calls tc_loop_wake. */
@@ -91,16 +94,16 @@ void tc_timer_start(struct tc_timer *timer, uint64_t delay_ms);
 void tc_timer_stop(struct tc_timer *timer);
 
 /* Runs one turn; waits for events at most timeout_ms (-1: until something happens, 0: not at all). Returns true when it
- * did anything. Not re-entrant. */
+ * did anything; false also for a loop that no longer turns (tc_loop_forked). Not re-entrant. */
 bool tc_loop_turn(struct tc_loop *loop, int timeout_ms);
-/* Runs a turn for posts alone: no events, no timers, and so no system call before their work is done. Returns false,
- * and does nothing, unless events were taken in within the last millisecond: no task acts on a state from before an
- * idle gap. */
+/* Runs a turn for posts alone: no events, no timers, and so no system call before their work is done. Returns true when
+ * it ran a task. Does nothing unless events were taken in within the last millisecond: no task acts on a state from
+ * before an idle gap. */
 bool tc_loop_turn_posts(struct tc_loop *loop);
-/* Wakes a loop that waits in tc_loop_turn. Any thread, and signal handlers. */
+/* Ends the wait of tc_loop_turn, or the next wait if the loop does not wait now. Any thread, and signal handlers. */
 void tc_loop_wake(struct tc_loop *loop);
-/* For applications that drive the loop. Return a descriptor that becomes readable when there are events, and the time
- * to wait for the next timer (-1: no timer; 0: work is queued). */
+/* For applications that drive the loop. Return a descriptor that becomes readable when there are events (-1: a manual
+ * loop), and the time to wait for the next timer (-1: no timer; 0: work is queued). */
 int tc_loop_fd(const struct tc_loop *loop);
 int tc_loop_timeout_ms(const struct tc_loop *loop);
 /* Returns when the loop has work of its own, in the time of tc_loop_now_ms (0: now; UINT64_MAX: no timer is set); and
@@ -120,9 +123,9 @@ bool tc_loop_forked(const struct tc_loop *loop);
 bool tc_loop_left(const struct tc_loop *loop);
 /* Sets where lines go that are logged in the loop's turns; NULL: to the process's sink. Set between turns. */
 void tc_loop_set_log(struct tc_loop *loop, struct tc_log_sink *sink);
-/* Sets fn(arg), called when the process is exiting and no thread is inside of a turn any longer: on the thread that
- * exits the process, or on the thread that ends the last turn. May be called more than once. Set before the first turn.
- */
+/* Sets fn(arg), called when the process is exiting and no thread is inside of a turn of this loop any longer: on the
+ * thread that exits the process, with the lock of rank TC_RANK_LOOPS held, or on the thread that ends the loop's last
+ * turn. fn may be called more than once. Set before the first turn. */
 void tc_loop_on_stopped(struct tc_loop *loop, void (*fn)(void *arg), void *arg);
 
 /* Manual mode: runs the queue without moving time; then moves time by ms, firing each timer in its order and running

@@ -1,5 +1,6 @@
-/* The inside of a loop, for loop.c (its life, tasks, time), loop_turn.c (turns) and loop_exit.c (the end of the
- * process). The loop's thread owns every member except those under "Shared with other threads" and `generation`. */
+/* The inside of a loop, for loop.c (its life, tasks, time), loop_turn.c (turns), loop_exit.c (the end of the process)
+ * and ration.c. The loop's thread owns every member except `ref`, `link` (under the lock of rank TC_RANK_LOOPS),
+ * `generation`, on_stopped, which is constant from the first turn on, and those under "Shared with other threads". */
 #ifndef TC_IO_LOOP_INTERNAL_H
 #define TC_IO_LOOP_INTERNAL_H
 
@@ -53,7 +54,8 @@ struct tc_loop {
     uv_loop_t uv;
     uv_async_t async;
     uv_timer_t wakeup;      /* only ends libuv's wait; Torc's timers fire after events were taken in */
-    uint64_t wakeup_for_ms; /* the due time of the timer that `wakeup` is set for; 0: it is not set */
+    uint64_t wakeup_for_ms; /* the due time of the timer that `wakeup` is set for; 1: it ends a bounded wait; 0: it is
+                               not set */
 };
 
 static inline bool tc_loop_is_forked(const struct tc_loop *loop)

@@ -1,7 +1,7 @@
 /* A turn of the loop, in this order:
  *
  *   1 events      libuv takes in what the descriptors have, after waiting for it if nothing is queued. Callbacks of
- *                 libuv read, write, and queue tasks; they call no code of the application.
+ *                 libuv read, write, and queue tasks; they call no code of the application but its log sink.
  *   2 posts       What other threads posted goes to the end of the serial queue, oldest first.
  *   3 timers      Due timers fire in the order of their times. A timer that becomes due meanwhile waits for the next
  *                 turn.
@@ -13,12 +13,12 @@
  *                 left of MAX_TASKS_PER_TURN: the next turn may wait at once, and the peers are at work by now.
  *
  * Events come before timers, so that after an idle gap no timer fires while the answer it waits for sits unread. The
- * time (tc_loop_now_ns) is read once a turn, when its first event arrives.
+ * time (tc_loop_now_ns) is read once a turn: when its first event arrives, or after step 1 if none did.
  *
  * The fast path of an RPC between two threads is tc_loop_turn_posts: steps 2 and 4 to 6 without a system call before
  * the work is done. It is taken only while events were taken in within the last millisecond.
  *
- * A turn that finds the process forked, or exiting, stops between two tasks and touches nothing more. */
+ * A turn that finds the process forked, or exiting, stops between two tasks: it runs nothing more. */
 #include <assert.h>
 
 #include "base/exit.h"
@@ -190,7 +190,7 @@ static void events_take(struct tc_loop *loop, int timeout_ms)
 
 /* --- turns --- */
 
-/* Lines go to the loop's own sink until turn_log_leave. */
+/* Makes lines go to the loop's own sink until turn_log_leave. */
 TC_APART static void turn_log_enter(struct tc_loop *loop)
 {
     loop->log_entered = true;

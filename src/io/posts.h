@@ -26,7 +26,7 @@ static inline bool tc_posts_empty(const struct tc_posts *p)
     return atomic_load(&p->top) == NULL;
 }
 
-/* Returns false when the stack is closed. Any thread. */
+/* Adds a post. Returns false when the stack is closed. Any thread. */
 static inline bool tc_posts_push(struct tc_posts *p, struct tc_link *link)
 {
     struct tc_link *top = atomic_load_explicit(&p->top, memory_order_relaxed);

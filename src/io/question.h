@@ -37,14 +37,15 @@ struct tc_question {
     struct tc_task task;
 };
 
-/* `waiter` must not be NULL. */
+/* *q must be zeroed, and `waiter` not be NULL. */
 void tc_question_init(struct tc_question *q, const struct tc_question_ops *ops, struct tc_loop *loop, void *waiter);
 /* Asks, later in the loop's turn. Without this call the caller itself hands the question to the application. */
 void tc_question_ask(struct tc_question *q);
 /* Called once the object holds the answer. Gives up the application's side. Any thread, once. */
 void tc_question_answer(struct tc_question *q);
-/* Ends the wait: deliver does not follow. Called on the loop, before deliver. Gives up the loop's side. Returns true if
- * withdraw follows. */
+/* Ends the wait: deliver does not follow. Called on the loop, before deliver. Gives up the loop's side, and the
+ * application's too if the application has not been asked yet: the object may be freed inside. Returns true if withdraw
+ * follows. */
 bool tc_question_cancel(struct tc_question *q);
 
 #endif

@@ -1,4 +1,4 @@
-/* The ration of a loop: see ration.h. */
+/* The ration of a loop (ration.h). `renew` is queued for the end of the turn whenever something was used. */
 #include "io/ration.h"
 
 #include <assert.h>

@@ -1,14 +1,15 @@
 /* The ration of a loop: the bytes of costly work, inflating and deflating, that all users of the loop together may do
- * in one turn. Few bytes of a peer may make much of that work, so that many peers would hold up everybody else.
+ * in one turn. A few bytes from a peer can cause much of that work, and without a bound many such peers would hold up
+ * the loop.
  *
  *   if (tc_ration_used_up(ration))
- *       tc_ration_wait(ration, &task);      the task runs in a later turn, when there is some of the ration for it
+ *       tc_ration_wait(ration, &task);      the task runs at the end of this or a later turn, within a new ration
  *   else
  *       tc_ration_use(ration, bytes);       and the work is done
  *
- * Tasks wait in a queue. At the end of a turn the ration is new, and the tasks run one after the other until it is used
- * up: a task with more to do waits again, behind all others. While tasks wait the ration is used up, so that nobody
- * overtakes them. One piece of work may exceed what is left of the ration. Loop thread only. */
+ * Tasks wait in a queue. At the end of a turn the ration is renewed, and the tasks run one after the other until it is
+ * used up: a task with more to do waits again, behind all others. The ration stays used up while tasks wait, so that
+ * nobody overtakes them. One piece of work may exceed what is left of the ration. Loop thread only. */
 #ifndef TC_IO_RATION_H
 #define TC_IO_RATION_H
 
@@ -32,7 +33,7 @@ static inline bool tc_ration_used_up(const struct tc_ration *r)
 }
 /* Counts bytes of work; more than the whole ration count as the whole ration. */
 void tc_ration_use(struct tc_ration *r, size_t bytes);
-/* Has the task run when there is some of the ration for it; a task that is queued already stays where it is.
+/* Queues the task until there is some of the ration for it; a task that is queued already stays where it is.
  * tc_task_cancel takes the task off. The ration must be used up. */
 void tc_ration_wait(struct tc_ration *r, struct tc_task *task);
 

@@ -1,11 +1,11 @@
 /* A connected socket as a byte stream.
  *
  * Reading: a read that returns less than was asked for has emptied the kernel's buffer, so the next read returns
- * TORC_EAGAIN without a system call until the next event (`drained`). An error condition of the kernel comes without
- * such an event, so `drained` is not set while one is pending.
+ * TORC_EAGAIN without a system call until the next event (`drained`). After an error condition of the kernel no event
+ * follows: the owner must read until the error comes out, so `drained` is not set while one is pending.
  *
- * Writing: one piece goes by send, which is cheaper than sendmsg and is what most writes need. A short write sets
- * `want_write`, and WRITABLE follows once.
+ * Writing: one piece goes by send, which is cheaper than sendmsg and is what most writes need. A write that the kernel
+ * refuses (TORC_EAGAIN) sets `want_write`, and WRITABLE follows once; a short write sets nothing.
  *
  * In a forked child reads and writes return TORC_EAGAIN: the bytes are the parent's. */
 #include "io/socket.h"
@@ -26,7 +26,7 @@ struct tc_socket {
     struct tc_watch *watch;
     int fd;
     bool reading;      /* READABLE is wanted */
-    bool want_write;   /* a write was cut short */
+    bool want_write;   /* a write returned TORC_EAGAIN: WRITABLE is wanted */
     bool drained;      /* the kernel's buffer is empty: no read until the next event */
     bool error_events; /* the kernel reported an error condition: read until the error comes out */
 };

@@ -6,7 +6,8 @@
 #include "io/bytestream.h"
 #include "io/loop.h"
 
-/* Takes over a connected, non-blocking descriptor. NULL with errno set; then the descriptor is still the caller's. */
+/* Takes over a connected, non-blocking descriptor. Returns NULL with errno set when the system refuses to watch it: the
+ * descriptor is still the caller's then. */
 struct tc_bytestream *tc_socket_new(struct tc_loop *loop, int fd);
 /* Ends a socket's byte stream that has read and written nothing, and returns its descriptor. */
 int tc_socket_detach(struct tc_bytestream *bs);

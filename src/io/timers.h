@@ -32,9 +32,9 @@ static inline bool tc_timer_active(const struct tc_timer *timer)
 }
 
 struct tc_timers {
-    uint64_t now_ms;
-    struct tc_link due; /* reached, not yet fired */
-    uint64_t occupied[TC_TIMERS_LEVELS];
+    uint64_t now_ms;                     /* the wheel's time */
+    struct tc_link due;                  /* reached, not yet fired */
+    uint64_t occupied[TC_TIMERS_LEVELS]; /* of each level, a bit for each slot that has timers */
     struct tc_link slots[TC_TIMERS_LEVELS][TC_TIMERS_SLOTS];
 };
 

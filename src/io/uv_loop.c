@@ -1,5 +1,5 @@
-/* libuv calls abort, or leaks, where these functions report an error: they try beforehand what the system could
- * refuse. */
+/* Each function tries beforehand, or undoes afterwards, the step at which libuv would abort the process, or leak, if
+ * the system refused a descriptor or memory. */
 #include "io/uv_loop.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* A uv_poll whose descriptor is added to epoll here first, because libuv would end the process if the kernel refused
- * it. A refused watch tries again every RETRY_MS. After a fork inside a callback the child leaves libuv's queue to its
- * parent. */
+ * it. A refused watch tries again every RETRY_MS. After a fork inside a callback the child leaves the epoll instance to
+ * its parent. */
 #include "io/watch.h"
 
 #include <errno.h>

@@ -12,8 +12,8 @@ struct tc_watch;
  * stopped, and the next system call returns the error itself. The watch may be closed inside. */
 typedef void (*tc_watch_fn)(void *arg, unsigned events, bool error);
 
-/* Watches for nothing at first. NULL with errno set when the system refuses; the descriptor is the caller's in any
- * case. Not in manual mode (ENOTSUP). */
+/* Watches for nothing at first. Returns NULL with errno set when the system refuses, or with ENOTSUP on a manual loop
+ * and on a loop that no longer turns (tc_loop_forked). The descriptor is the caller's in any case. */
 struct tc_watch *tc_watch_new(struct tc_loop *loop, int fd, tc_watch_fn fn, void *arg);
 /* Sets the events to watch for; 0 for none. If the kernel refuses (ENOSPC, ENOMEM), the watch tries again every 100 ms;
  * meanwhile no event comes. */

@@ -6,6 +6,10 @@
 #include "base/common.h"
 #include "io/addr.h"
 
+/* The most addresses that a cookie may name. LOGICAL_DNS has all addresses of a name in one endpoint (A61), and all of
+ * these would make a cookie that servers refuse. */
+enum { TC_SESSION_ADDRS_MAX = 64 };
+
 /* All memory lives as long as the RPC. */
 struct tc_session {
     bool has_cookie;
@@ -13,8 +17,9 @@ struct tc_session {
     /* The addresses to follow, in the cookie's order. n 0: the RPC begins a session. */
     size_t n;
     const struct tc_addr *addrs;
-    /* The addresses of the endpoint that the last pick chose, the one in use first: "1.1.1.1:1,2.2.2.2:2". Empty: the
-     * last pick that passed xds_override_host chose no endpoint that it knows, or none has passed it. */
+    /* The addresses of the endpoint that the last pick chose, the one in use first: "1.1.1.1:1,2.2.2.2:2";
+     * TC_SESSION_ADDRS_MAX of them at most. Empty: the last pick that passed xds_override_host chose no endpoint that
+     * it knows, or none has passed it. */
     struct tc_slice picked;
     /* Why the last pick did not follow the cookie, or the filter could not read it; static text. NULL: the pick
      * followed the cookie, or there is none. */

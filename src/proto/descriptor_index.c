@@ -1,8 +1,9 @@
 /* Descriptors are walked by hand (proto/wire.h): the index needs names and numbers alone, and generated code for
  * descriptor.proto would be larger than all of this.
  *
- * A file is walked twice. The first walk checks: the bytes can be read, and nobody else has its names. The second walk
- * adds, and cannot fail. `rules` says which fields of which descriptor are descriptors that have a name.
+ * A file is walked twice. The first walk checks that the bytes can be read, that no other file has its names, and that
+ * there is room for it. The second walk adds, and cannot fail. `rules` says which fields of which descriptor are
+ * descriptors that have a name.
  *
  * One table has all that can be looked up: an entry's key is a letter (`what`) and a name; an extension has its number
  * between the two. The table keeps the order of addition, so that the last file's entries are the last. */
@@ -20,7 +21,7 @@ enum what { A_FILE = 'f', A_SYMBOL = 's', AN_EXTENDEE = 'x', AN_EXTENSION = 'e' 
 
 struct tc_descriptor_entry {
     UT_hash_handle hh;
-    struct tc_descriptor_file *file;      /* NULL of an extendee */
+    struct tc_descriptor_file *file;      /* the file that defines it; NULL for an extendee */
     struct tc_descriptor_numbers numbers; /* of an extendee */
     struct tc_descriptor_entry *extendee; /* of an extension */
     bool message;                         /* the symbol is a message */
@@ -162,7 +163,7 @@ static void extension_add(struct walk *w, struct tc_slice message, int32_t numbe
     tc_buf_fini(&key);
 }
 
-/* The FieldDescriptorProto of an extension: whose it is, as ".a.M", and its number. */
+/* Reads the FieldDescriptorProto of an extension: the message that it extends, as ".a.M", and its number. */
 static bool extension_visit(struct walk *w, struct tc_slice bytes)
 {
     struct tc_slice extendee = tc_wire_find(bytes, FIELD_EXTENDEE);
@@ -186,7 +187,7 @@ static bool extension_visit(struct walk *w, struct tc_slice bytes)
 
 static bool visit(struct walk *w, enum kind kind, struct tc_slice scope, struct tc_slice bytes, unsigned depth);
 
-/* Visits what a descriptor has, which is named within `scope`. */
+/* Visits the descriptors inside of a descriptor, whose names are within `scope`. */
 static bool children_visit(struct walk *w, enum kind kind, struct tc_slice scope, struct tc_slice bytes, unsigned depth)
 {
     struct tc_wire_field f;
@@ -245,7 +246,7 @@ static struct tc_descriptor_file *file_new(struct tc_slice bytes, struct tc_slic
     return f;
 }
 
-/* Walks over the file. Its names are within its package. */
+/* Walks over the file, whose names are within its package. */
 static bool file_visit(struct walk *w)
 {
     struct tc_slice package = tc_wire_find(w->file->bytes, FILE_PACKAGE);

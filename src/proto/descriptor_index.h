@@ -33,22 +33,23 @@ enum { TC_DESCRIPTOR_INDEX_MAX_BYTES = 256 << 20 };
 
 void tc_descriptor_index_fini(struct tc_descriptor_index *x);
 
-/* Adds a copy of a file. Nothing happens when the index has the same file. TORC_EPARSE: it is malformed. TORC_EEXIST:
- * another file has its name, or defines one of its symbols or extensions. TORC_ELIMIT: the index would take more than
- * TC_DESCRIPTOR_INDEX_MAX_BYTES. *why then says which, and nothing is added. */
+/* Adds a copy of a file. Returns 0, also when the index has the same file already. On failure nothing is added, and
+ * *why says what is wrong: TORC_EPARSE: the file is malformed; TORC_EEXIST: another file has its name, or defines one
+ * of its symbols or extensions; TORC_ELIMIT: the index would take more than TC_DESCRIPTOR_INDEX_MAX_BYTES. */
 int tc_descriptor_index_add(struct tc_descriptor_index *x, struct tc_slice bytes, struct tc_status *why);
-/* Takes the files from index `n` on out again. */
+/* Takes the files from index `n` on out again, and frees them. */
 void tc_descriptor_index_cut(struct tc_descriptor_index *x, size_t n);
 
-/* Return the file, NULL if there is none: by its name ("a/b.proto"); by the full name of a message, a field, a oneof,
- * an enum, a value, a service, a method or an extension ("a.Outer.Inner"); by an extension of a message ("a.M"). */
+/* Return the file, which belongs to the index, or NULL if there is none: by its name ("a/b.proto"); by the full name of
+ * a message, a field, a oneof, an enum, a value, a service, a method or an extension ("a.Outer.Inner"); by an extension
+ * of a message ("a.M"). */
 const struct tc_descriptor_file *tc_descriptor_index_file(const struct tc_descriptor_index *x, struct tc_slice name);
 const struct tc_descriptor_file *tc_descriptor_index_symbol(const struct tc_descriptor_index *x, struct tc_slice name);
 const struct tc_descriptor_file *tc_descriptor_index_extension(const struct tc_descriptor_index *x,
                                                                struct tc_slice message, int32_t number);
 /* Returns whether the full name is a message's. */
 bool tc_descriptor_index_message(const struct tc_descriptor_index *x, struct tc_slice name);
-/* Returns the extensions of a message, NULL if it has none. */
+/* Returns the extensions of a message, NULL if none was ever added. Borrowed until the index changes. */
 const struct tc_descriptor_numbers *tc_descriptor_index_extensions(const struct tc_descriptor_index *x,
                                                                    struct tc_slice message);
 

@@ -18,10 +18,10 @@ struct tc_proto_json_options {
 };
 
 /* Returns the JSON of a message, a new reference. Fields with their default value are left out, enums are names
- * (numbers when unknown), 64-bit numbers are strings. An Any of unknown type, or whose bytes are not of their type,
- * becomes {"@type": URL, "value": BASE64}; a Duration or Timestamp out of range shows its seconds and nanos. Returns
- * NULL if the message is too deep or has a string that is not UTF-8; a message from tc_unpack has neither fault. NULL
- * options are zeros. */
+ * (numbers when unknown), 64-bit numbers are strings. An Any of unknown type, or whose bytes are not of their type or
+ * too deep, becomes {"@type": URL, "value": BASE64}; a Duration or Timestamp out of range shows its seconds and nanos.
+ * Returns NULL if the message is too deep or has a string that is not UTF-8; a message from tc_unpack has neither
+ * fault. NULL options are zeros. */
 json_t *tc_proto_to_json(const ProtobufCMessage *message, const struct tc_proto_json_options *options);
 
 /* Makes a message of `type` in `arena` from JSON. Names of fields may have either form; null is an absent field. Adds

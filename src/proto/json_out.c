@@ -3,7 +3,7 @@
  * The functions NAME_json write one kind of value each, driven by the descriptor, and return a new reference, or NULL
  * when the message is too deep or has a string that is not UTF-8: then the whole has no JSON. Fields with their default
  * value are left out. Floats get the fewest digits that read back as the same float. An Any of unknown type, or whose
- * bytes are not of its type, is written as base64. */
+ * bytes are not of its type or too deep, is written as base64. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -217,7 +217,7 @@ static bool fields_json(const struct output *o, const ProtobufCMessage *m, json_
     return true;
 }
 
-/* Returns the content of an Any, or NULL if its type is unknown or its bytes are not of the type. */
+/* Returns the content of an Any, or NULL if its type is unknown, or its bytes are not of the type or too deep. */
 static json_t *any_content_json(const struct output *o, const Google__Protobuf__Any *any, int depth)
 {
     const ProtobufCMessageDescriptor *type = tc_proto_type_of_url(tc_slice_str(any->type_url));

@@ -66,7 +66,8 @@ struct item {
     unsigned wire;
 };
 
-/* `index` is SIZE_MAX for the whole of a repeated field; NULL `field`: the message that the walk is in. */
+/* Adds an error at a field of the message that the walk is in, or at that message if `field` is NULL. `index` is
+ * SIZE_MAX for the whole of a repeated field. Returns `error`. */
 static TC_PRINTF(5, 6) int scan_fail(struct scanner *s, const ProtobufCFieldDescriptor *field, size_t index, int error,
                                      const char *fmt, ...)
 {
@@ -86,7 +87,7 @@ static TC_PRINTF(5, 6) int scan_fail(struct scanner *s, const ProtobufCFieldDesc
     return error;
 }
 
-/* The field's number has been read, and its value cannot be. */
+/* Adds an error for a field whose number was read, but whose value cannot be. */
 static int item_fail(struct scanner *s, const struct item *item, const char *end)
 {
     uint64_t value;
@@ -220,7 +221,8 @@ static void frame_push(struct scanner *s, const ProtobufCMessageDescriptor *type
     s->counts.len += type->n_fields;
 }
 
-/* A message is at its end. protobuf-c itself accepts that a required field is missing, if it has a default. */
+/* Checks at the end of a message that it has its required fields. protobuf-c itself accepts that a required field is
+ * missing, if it has a default. */
 static int required_check(struct scanner *s)
 {
     const struct frame *f = &s->frames.data[s->frames.len - 1];
@@ -242,8 +244,8 @@ static void frame_pop(struct scanner *s)
         s->clean->data[f->length_at + i] = (char)((len & 0x7f) | (i + 1 < f->length_len ? 0x80 : 0));
 }
 
-/* Keeps the head of the message, tag and length, before the content: frame_pop corrects the length if the content has
- * become shorter. */
+/* Enters a message. Keeps its head, tag and length, before the content: frame_pop corrects the length if the content
+ * has become shorter. */
 static int message_enter(struct scanner *s, const ProtobufCFieldDescriptor *field, size_t index,
                          const struct item *item)
 {

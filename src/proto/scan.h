@@ -32,7 +32,7 @@ struct tc_scan_options {
  * path of the message around it if the field could not be read, or if too much was stripped. It is TORC_EPARSE for a
  * message that is cut short, groups, impossible field numbers, varints that are too long, strings with invalid UTF-8 or
  * a NUL, and a required field of proto2 that is missing, with or without a default; TORC_ELIMIT for what exceeds an
- * option. */
+ * option, and when there is no memory for the copy. */
 int tc_scan(const ProtobufCMessageDescriptor *type, struct tc_slice bytes, const struct tc_scan_options *options,
             struct tc_buf *clean, struct tc_slice *out, struct tc_validation_errors *errors);
 

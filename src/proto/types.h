@@ -1,5 +1,5 @@
-/* The message types that a google.protobuf.Any or a file of resources may name: all of proto/ but grpc's own services.
- * Any thread. */
+/* The message types that a google.protobuf.Any or a file of resources may name: the top-level messages that are
+ * generated from proto/, except those of grpc's packages. Any thread. */
 #ifndef TC_PROTO_TYPES_H
 #define TC_PROTO_TYPES_H
 

@@ -1,6 +1,6 @@
 /* protobuf-c's unpacking, into an arena with a budget, and maps. The budget (tc_unpack_budget) is 32 times the bytes on
- * the wire, since a small field becomes a struct and pointers. protobuf-c has no type for maps: they are repeated entry
- * messages, of which the last with a key counts. */
+ * the wire, from 1 MiB to 512 MiB, since a small field becomes a struct and pointers. protobuf-c has no type for maps:
+ * they are repeated entry messages, of which the last with a key counts. */
 #include "proto/unpack.h"
 
 #include <ctype.h>

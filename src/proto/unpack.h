@@ -18,11 +18,12 @@ size_t tc_unpack_budget(size_t wire_bytes);
 int tc_unpack(const ProtobufCMessageDescriptor *type, struct tc_slice bytes, const struct tc_scan_options *options,
               struct tc_arena *arena, ProtobufCMessage **out, struct tc_validation_errors *errors);
 
-/* The second half of tc_unpack: `bytes` are the output of tc_scan, or a part of it that is a message of `type`. */
+/* The second half of tc_unpack, with its contract: `bytes` are the output of tc_scan, or a part of it that is a message
+ * of `type`. */
 int tc_unpack_scanned(const ProtobufCMessageDescriptor *type, struct tc_slice bytes, struct tc_arena *arena,
                       ProtobufCMessage **out, struct tc_validation_errors *errors);
 
-/* Returns true when a repeated field stands for a map<key, value>. */
+/* Returns true when a field of `type` stands for a map<key, value>. */
 bool tc_proto_is_map(const ProtobufCMessageDescriptor *type, const ProtobufCFieldDescriptor *field);
 
 /* Returns the entry of a map<string, ...> field with this key, or NULL: the last one that was sent, as protobuf wants.

@@ -57,7 +57,8 @@ struct tc_wire_field {
     uint64_t varint;       /* the value when is_varint, else 0 */
 };
 
-/* Takes the next field off the front of *rest. Returns false when there is no further field that can be read. */
+/* Takes the next field off the front of *rest. Returns false when there is no further field that can be read; *rest and
+ * *out are undefined then. */
 bool tc_wire_next(struct tc_slice *rest, struct tc_wire_field *out);
 
 /* Returns the last string or message of that number among the outermost fields, as far as they can be read; its data is

@@ -20,15 +20,15 @@ typedef void (*tc_regex_sink_fn)(const char *text, size_t len, void *arg);
 
 /* Texts are `len` bytes, NULL only with 0. A compiled regex is immutable; any thread may use it. */
 struct tc_regex_engine {
-    /* Compiles a pattern. Returns NULL, with the reason in `why`, when it is refused. The program has at most
-     * memory_bytes; the automata that matching builds are bounded by small_bytes, which suffice for small programs, or
-     * by about ten times the program. `large`: small_bytes are not tried. */
+    /* Compiles a pattern. Returns NULL, after handing the reason to `why`, when it is refused. The program has at most
+     * memory_bytes. The automata that matching builds are bounded by small_bytes, which suffice for small programs, or
+     * by about ten times the program. `large`: the first try has memory_bytes, instead of small_bytes. */
     void *(*compile)(const char *pattern, size_t len, int64_t small_bytes, int64_t memory_bytes, bool large,
                      tc_regex_sink_fn why, void *arg);
     void (*free)(void *re);
     int (*program_size)(const void *re);
     bool (*full_match)(const void *re, const char *text, size_t len);
-    /* Returns false, with the reason in `why`, when the rewrite cannot be used. */
+    /* Returns false, after handing the reason to `why`, when the rewrite cannot be used. */
     bool (*check_rewrite)(const void *re, const char *rewrite, size_t len, tc_regex_sink_fn why, void *arg);
     /* Writes the text with every match replaced into `out`, at most `max` bytes of it. The rewrite was checked.
      * Searches at most `*bytes` of text, each search counted, and takes them off; the rest of the text stays as it is.

@@ -1,8 +1,8 @@
 /* RE2 behind the table of engine.h: the one C++ file.
  *
- * No exception may cross into C. RE2 and the standard library throw here only when memory runs out; each function
- * catches everything and ends the process as base/mem.c does. Replacing is written by hand over RE2::Match instead of
- * RE2::GlobalReplace, whose result and time have no bound. */
+ * No exception may cross into C. RE2 and the standard library throw here only when memory runs out; each function that
+ * allocates catches everything and ends the process as base/mem.c does. Replacing is written by hand over RE2::Match
+ * instead of RE2::GlobalReplace, whose result and time have no bound. */
 #include <algorithm>
 #include <exception>
 #include <memory>

@@ -5,7 +5,7 @@
  * instructions of the program times bytes of text, taken off a budget of the RPC).
  *
  * The engine is found once, with the first pattern: linked, or loaded from libtorc-regex.so. Compiling runs in a
- * foreign section, since RE2 has locks of its own then; matching does not. */
+ * foreign section, since it uses what RE2 has once in the process; matching, which uses the regex alone, does not. */
 #include "regex/regex.h"
 
 #include <pthread.h>
@@ -26,7 +26,7 @@ struct tc_regex {
     uint64_t instructions; /* at least 1 */
 };
 
-/* C++ does not tell how many bytes it asked for. */
+/* Called by the engine. C++ does not tell how many bytes it asked for. */
 static void engine_out_of_memory(void)
 {
     tc_out_of_memory(0);

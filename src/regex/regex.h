@@ -13,8 +13,9 @@ extern "C" {
 #define TC_REGEX_MEMORY_MAX_BYTES (8u << 20)
 #define TC_REGEX_REWRITE_MAX_BYTES 4096
 #define TC_REGEX_REPLACED_MAX_BYTES (64u << 10)
-/* The steps that the routes of one RPC may take, and its hash policies. A step is one instruction of a program for one
- * byte of text: 5 ns at the worst (where no automaton fits), a hundredth of that in general. */
+/* The steps that all regexes may take which match the routes of one RPC, or the names of one certificate; and those
+ * that rewrite values for the hash policies of one RPC. A step is one instruction of a program for one byte of text: 5
+ * ns at the worst (where no automaton fits), a hundredth of that in general. */
 #define TC_REGEX_MATCH_STEPS (UINT64_C(128) << 20)
 #define TC_REGEX_REPLACE_STEPS (UINT64_C(32) << 20)
 
@@ -22,11 +23,12 @@ struct tc_regex;
 
 struct tc_regex_limits {
     size_t pattern_bytes; /* longer patterns are refused; 0: TC_REGEX_PATTERN_MAX_BYTES */
-    size_t memory_bytes;  /* program of one regex, and 98304 for each Unicode class; 0: TC_REGEX_MEMORY_MAX_BYTES */
+    size_t memory_bytes;  /* of the program; 0: TC_REGEX_MEMORY_MAX_BYTES. A pattern of several Unicode classes (\pL)
+                             is refused, too, if 98304 bytes for each of them would exceed it */
 };
 
-/* Compiles a pattern of RE2's syntax (UTF-8). NULL with the reason in *why (tc_free) when it is refused. `limits` may
- * be NULL: defaults. */
+/* Compiles a pattern of RE2's syntax (UTF-8). Returns NULL with the reason in *why (tc_free) when it is refused.
+ * `limits` may be NULL: defaults. The first call of the process may load libtorc-regex.so. */
 struct tc_regex *tc_regex_new(struct tc_slice pattern, const struct tc_regex_limits *limits, char **why);
 /* NULL is allowed. */
 void tc_regex_free(struct tc_regex *r);
@@ -44,8 +46,8 @@ static inline bool tc_regex_take_steps(uint64_t *steps, uint64_t n)
     return ok;
 }
 
-/* Returns true when the whole text matches. Takes the steps that it may need, instructions x bytes, off `*steps`; where
- * fewer are left it does not match. */
+/* Returns true when the whole text matches. Takes the steps that it may need, instructions x bytes, off `*steps`.
+ * Returns false, with *steps 0, unless more than that are left. */
 bool tc_regex_full_match(const struct tc_regex *r, struct tc_slice text, uint64_t *steps);
 /* Returns true when `rewrite` can be used with the regex: "\0" to "\9" name groups that it has, "\\" is a backslash, no
  * other escape, and it has TC_REGEX_REWRITE_MAX_BYTES at most. Else false with the reason in *why (tc_free). */

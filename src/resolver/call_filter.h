@@ -23,11 +23,11 @@ struct tc_filter_call {
     /* The cluster and what else was chosen for the RPC; may be changed before the pick. */
     struct tc_call_config *config;
     struct tc_rstr *peer; /* in response: the backend's address as text */
-    bool explain;
+    bool explain;         /* notes are wanted */
     /* Answers. */
-    uint64_t wait_ns;        /* with WAIT */
-    struct tc_status status; /* with FAIL; OK is an end of the stream without a message */
-    struct tc_filter_note *notes;
+    uint64_t wait_ns;             /* with WAIT */
+    struct tc_status status;      /* with FAIL; OK is an end of the stream without a message */
+    struct tc_filter_note *notes; /* in the order of tc_filter_note's calls */
 };
 
 enum tc_filter_verdict {
@@ -44,15 +44,15 @@ struct tc_call_filter {
 };
 
 struct tc_call_filter_ops {
-    /* The RPC comes to the filter. *state is NULL, and the filter's own from here on. */
+    /* Called when the RPC comes to the filter. *state is NULL, and the filter's own from here on. */
     enum tc_filter_verdict (*start)(const struct tc_call_filter *f, struct tc_filter_call *call, void **state);
-    /* The wait is over. NULL: start never asks for one. */
+    /* Called when the wait is over. May answer WAIT again. NULL: start never asks for a wait. */
     enum tc_filter_verdict (*resume)(const struct tc_call_filter *f, struct tc_filter_call *call, void **state);
     /* Returns what the application shall see of the response's initial metadata, or of the trailers of a trailers-only
      * response: the same list, or another in the arena. May be NULL. */
     const struct tc_headers *(*response)(const struct tc_call_filter *f, struct tc_filter_call *call, void **state,
                                          const struct tc_headers *headers);
-    /* The RPC is over, whatever ended it. Called once for each start. May be NULL. */
+    /* Called when the RPC is over, for every reason, once for each start, in the reverse order. May be NULL. */
     void (*done)(const struct tc_call_filter *f, struct tc_filter_call *call, void **state);
 };
 
@@ -77,7 +77,7 @@ static inline void tc_filter_chain_unref(struct tc_filter_chain *chain)
         chain->free(chain);
 }
 
-/* Appends a note. */
+/* Appends a note. For calls with `explain`. */
 void tc_filter_note(const struct tc_call_filter *f, struct tc_filter_call *call, const char *fmt, ...) TC_PRINTF(3, 4);
 
 #endif

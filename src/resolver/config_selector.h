@@ -17,12 +17,12 @@ struct tc_select_args {
     const struct tc_headers *headers; /* the application's metadata */
     struct tc_arena *arena;           /* the call's */
     struct tc_rng *rng;
-    bool explain; /* fill in route text */
+    bool explain; /* out->route is wanted */
 };
 
 /* The decisions for one RPC. Strings live in the arena or as long as `hold`. */
 struct tc_call_config {
-    uint64_t timeout_ns;        /* bound on the deadline by the route or method config; UINT64_MAX: none */
+    uint64_t timeout_ns;        /* bound on the deadline, from the RPC's start; UINT64_MAX: none */
     struct tc_slice cluster;    /* for pick args */
     struct tc_session *session; /* for pick args: of the stateful session filter; NULL: none */
     bool auto_host_rewrite;     /* for pick args (A81) */
@@ -31,7 +31,7 @@ struct tc_call_config {
     uint64_t channel_id;        /* for pick args: random, the same for all RPCs of the channel */
     struct tc_slice route;      /* for explain: what matched */
     int wait_for_ready;         /* -1: not set */
-    uint64_t max_request_bytes; /* UINT64_MAX: not set; 0: empty messages only */
+    uint64_t max_request_bytes; /* of one message; UINT64_MAX: not set; 0: empty messages only */
     uint64_t max_response_bytes;
     const struct tc_retry_policy *retry; /* NULL: none; borrowed until select's caller has copied it */
     /* HTTP filters that the RPC passes before its pick (resolver/call_filter.h): a reference; NULL: none. */
@@ -50,7 +50,8 @@ struct tc_call_config {
                              .max_response_bytes = UINT64_MAX})
 
 struct tc_config_selector_ops {
-    /* Returns OK with *out filled in, or why the RPC fails. The caller takes the status. */
+    /* Returns OK with *out filled in, or the reason why the RPC fails, and *out must not be used then. The caller owns
+     * the status, and what *out holds (`filters`, `release`). */
     struct tc_status (*select)(struct tc_config_selector *cs, const struct tc_select_args *args,
                                struct tc_call_config *out);
     void (*free)(struct tc_config_selector *cs);

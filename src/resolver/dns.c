@@ -1,6 +1,6 @@
 /* The DNS resolver: dns:[//server/]host[:port]. The port is 443 when the target has none.
  *
- * A and AAAA records are looked up together; each address is an endpoint of its own. When:
+ * A and AAAA records are looked up together; each address is an endpoint of its own. A look-up begins:
  *
  *   at the start;
  *   when a policy asks (request_reresolution), but not before dns_min_interval_ms have passed since the last success;

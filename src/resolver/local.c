@@ -5,7 +5,8 @@
 #include "io/dialer.h"
 #include "resolver/builtin.h"
 
-/* The whole text is decimal numbers, divided by ':'. */
+/* Parses the path as n decimal numbers of at most `most`, divided by ':'. Returns false if it is anything else, or if
+ * the target has an authority. */
 static bool numbers_parse(const struct tc_target *t, uint64_t most, uint64_t *numbers, size_t n)
 {
     struct tc_slice rest = tc_slice_str(t->path), part;

@@ -66,7 +66,7 @@ static bool block_contains(struct tc_slice entry, const struct tc_addr *host)
     return memcmp(a, b, whole) == 0 && (rest == 0 || (a[whole] ^ b[whole]) >> (8 - rest) == 0);
 }
 
-/* Entries match a host as a suffix, "*" matches everything, and blocks match IP literals. */
+/* An entry matches a host that ends with it, "*" matches every host, and a block matches IP literals. */
 bool tc_proxy_exempt(struct tc_slice list, struct tc_slice host)
 {
     struct tc_addr addr;

@@ -25,6 +25,7 @@ struct tc_resolver_result {
     void (*attributes_unref)(void *attributes);
 };
 
+/* Releases what a result holds, and zeroes it. */
 void tc_resolver_result_fini(struct tc_resolver_result *r);
 
 /* The inputs of a resolver. Outlives the resolver. */
@@ -47,8 +48,11 @@ struct tc_resolver_env {
 };
 
 struct tc_resolver_ops {
+    /* Begins to resolve. Called once, first. */
     void (*start)(struct tc_resolver *r);
+    /* Called when the LB policy wants newer endpoints: a resolver that polls looks again as soon as it may. */
     void (*request_reresolution)(struct tc_resolver *r);
+    /* Ends a wait after a failure: the resolver tries again at once. */
     void (*reset_backoff)(struct tc_resolver *r);
     /* Frees the resolver. No callback comes after it returns. */
     void (*shutdown)(struct tc_resolver *r);
@@ -67,14 +71,16 @@ struct tc_resolver_class {
      * malformed for this scheme. */
     bool (*authority)(const struct tc_resolver_class *cls, const struct tc_target *target, struct tc_buf *out,
                       char **why);
-    /* Makes a resolver that is not started yet. `target` is borrowed for the call. Never NULL. */
+    /* Makes a resolver that is not started yet. The target is one that `authority` accepted, and borrowed for the call.
+     * Never returns NULL. */
     struct tc_resolver *(*create)(const struct tc_resolver_class *cls, const struct tc_target *target,
                                   const struct tc_resolver_env *env);
     void *arg; /* the class's own */
 };
 
-/* The process's registry of built-in resolvers; api/builtin.c adds "xds". `cls` is kept and must live as long as the
- * process. Returns TORC_EEXIST for a scheme that is taken. Any thread. */
+/* Adds a class to the process's registry of resolvers; api/builtin.c adds "xds". `cls` is kept and must live as long as
+ * the process. Returns 0, TORC_EEXIST for a scheme that is taken, or TORC_ELIMIT when the registry is full. Any thread.
+ * */
 int tc_resolver_register(const struct tc_resolver_class *cls);
 /* Returns NULL if no resolver has the scheme. Any thread. */
 const struct tc_resolver_class *tc_resolver_find(struct tc_slice scheme);

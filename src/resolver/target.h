@@ -13,8 +13,9 @@ struct tc_target {
     bool has_authority;
 };
 
-/* `known` returns whether a scheme has a resolver; a target whose scheme has none is tried as "dns:///" + target.
- * Returns TORC_EINVAL with the target and the reason in *why (tc_free). */
+/* Parses a target into *t, for tc_target_fini. `known` returns whether a scheme, in lower case, has a resolver; a
+ * target whose scheme has none is taken as "dns:///" + target. Returns 0; or TORC_EINVAL, with *t untouched, and the
+ * target and the reason in *why (tc_free; may be NULL). */
 int tc_target_parse(struct tc_target *t, const char *text, bool (*known)(void *arg, struct tc_slice scheme), void *arg,
                     char **why);
 void tc_target_fini(struct tc_target *t);

@@ -30,6 +30,11 @@
  * Items of one key have one permutation, and share the place that they have come to: a control plane that gives one key
  * to all endpoints would otherwise have each of them pass all slots of the others.
  *
+ * Keys can be chosen so that all items have one step: then each passes all slots of the others, n * size steps in all.
+ * So a build takes at most MOST_STEPS for each slot, which is seven times what a large table takes otherwise. The slots
+ * that are free then are dealt to the claims in their order, the highest slot first: each item has its share, but the
+ * table is not Envoy's.
+ *
  * Where one weight is far above the mean, most items pass most rounds over. A heap of the rounds in which items claim
  * next then replaces the look at each item in each round. */
 #include "ring/maglev.h"
@@ -45,10 +50,11 @@
 #include "ring/ring_internal.h"
 
 enum {
-    SKEW = 16,     /* the largest weight over the mean, from which the heap is cheaper */
-    CROWDED = 16,  /* at most this part of a crowded table is free */
-    BATCH = 256,   /* paths that are advanced together at most */
-    BATCH_MIN = 32 /* items whose paths are worth advancing together */
+    SKEW = 16,      /* the largest weight over the mean, from which the heap is cheaper */
+    CROWDED = 16,   /* at most this part of a crowded table is free */
+    BATCH = 256,    /* paths that are advanced together at most */
+    BATCH_MIN = 32, /* items whose paths are worth advancing together */
+    MOST_STEPS = 64 /* of a build, for each slot */
 };
 
 /* The permutation of a key. */
@@ -79,6 +85,7 @@ struct maglev_build {
     bool even;      /* all weights are equal */
     uint32_t few;   /* once no more slots than this are free, the free ones are listed in `last` */
     uint32_t *last; /* the free slots, `left` of them; NULL while there are more than `few` */
+    uint64_t steps; /* the steps that may still be taken */
 };
 
 bool tc_maglev_size_valid(uint64_t size)
@@ -155,14 +162,15 @@ static inline unsigned slot_taken(const uint64_t *taken, uint32_t at)
     return (unsigned)(taken[at / 64] >> (at % 64)) & 1;
 }
 
-/* Returns the first free slot of a path. Two walks take every other slot each: neither waits for the other. */
-static inline uint32_t path_find(const struct path *p, const uint64_t *taken, uint32_t size)
+/* Returns the first free slot of a path. Adds the number of steps to *steps, or up to two fewer. Two walks take every
+ * other slot each: neither waits for the other. */
+static inline uint32_t path_find(const struct path *p, const uint64_t *taken, uint32_t size, uint64_t *steps)
 {
     uint32_t even = p->at;
     if (!slot_taken(taken, even))
         return even;
     uint32_t odd = slot_add(even, p->step, size), twice = slot_add(p->step, p->step, size);
-    for (;;) {
+    for (;; *steps += 2) {
         if (!slot_taken(taken, odd))
             return odd;
         odd = slot_add(odd, twice, size);
@@ -221,15 +229,16 @@ static void build_list_last(struct maglev_build *b)
 }
 
 /* Advances the paths of n claims, at most BATCH, to their first slots that are free now. */
-static void paths_advance(const struct maglev_build *b, const struct claim *claims, size_t n)
+static void paths_advance(struct maglev_build *b, const struct claim *claims, size_t n)
 {
     struct path *searching[BATCH];
     const uint64_t *taken = b->taken;
     uint32_t size = b->table->size;
     for (size_t i = 0; i < n; i++)
         searching[i] = &b->paths[claims[i].path];
-    while (n > 0) {
+    while (n > 0 && b->steps > n) {
         size_t still = 0;
+        b->steps -= n;
         for (size_t i = 0; i < n; i++) {
             struct path *p = searching[i];
             unsigned is_taken = slot_taken(taken, p->at);
@@ -241,29 +250,33 @@ static void paths_advance(const struct maglev_build *b, const struct claim *clai
     }
 }
 
-/* Claims a slot for each of n claims, after which at least `few` slots are free. */
-static void build_claim_many(struct maglev_build *b, const struct claim *claims, size_t n)
+/* Claims a slot for each of n claims, after which at least `few` slots are free; for fewer where the steps are used up.
+ * Returns for how many. */
+static size_t build_claim_many(struct maglev_build *b, const struct claim *claims, size_t n)
 {
     uint32_t size = b->table->size, *item = b->table->item, *counts = b->table->counts;
     struct path *paths = b->paths;
-    uint64_t *taken = b->taken;
-    for (const struct claim *c = claims; c < claims + n; c++) {
+    uint64_t *taken = b->taken, steps = 0, most = b->steps;
+    const struct claim *c = claims;
+    for (; c < claims + n && steps < most; c++) {
         struct path *p = &paths[c->path];
-        uint32_t at = path_find(p, taken, size);
+        uint32_t at = path_find(p, taken, size, &steps);
         taken[at / 64] |= (uint64_t)1 << (at % 64);
         item[at] = c->item;
         counts[c->item]++;
         p->at = slot_add(at, p->step, size);
     }
-    b->left -= (uint32_t)n;
+    b->steps -= TC_MIN(steps, most);
+    b->left -= (uint32_t)(c - claims);
+    return (size_t)(c - claims);
 }
 
-/* Claims one of the last slots. */
+/* Claims one of the last slots, or of those that are free when the steps are used up. */
 static void build_claim_last(struct maglev_build *b, const struct claim *c)
 {
     if (!b->last)
         build_list_last(b);
-    uint32_t at = path_find_last(&b->paths[c->path], b);
+    uint32_t at = b->left > b->few ? b->last[b->left - 1] : path_find_last(&b->paths[c->path], b);
     b->table->item[at] = c->item;
     b->table->counts[c->item]++;
     b->left--;
@@ -272,11 +285,11 @@ static void build_claim_last(struct maglev_build *b, const struct claim *c)
 /* Claims a slot for each of n claims, in their order, until none is free. */
 static void build_claim(struct maglev_build *b, const struct claim *claims, size_t n)
 {
-    for (size_t many; n > 0 && b->left > b->few; claims += many, n -= many) {
+    for (size_t many; n > 0 && b->left > b->few && b->steps; claims += many, n -= many) {
         many = TC_MIN(TC_MIN(n, BATCH), b->left - b->few);
         if (b->n >= BATCH_MIN && b->left > b->table->size / CROWDED)
             paths_advance(b, claims, many);
-        build_claim_many(b, claims, many);
+        many = build_claim_many(b, claims, many);
     }
     for (; n > 0 && b->left; claims++, n--)
         build_claim_last(b, claims);
@@ -348,7 +361,7 @@ static void build_by_heap(struct maglev_build *b)
 
 struct tc_ring *tc_maglev_new(const struct tc_ring_item *items, const double *weights, size_t n, uint32_t size)
 {
-    struct maglev_build b = {.n = n, .left = n ? size : 0};
+    struct maglev_build b = {.n = n, .left = n ? size : 0, .steps = (uint64_t)MOST_STEPS * size};
     double sum = 0;
     for (size_t i = 0; i < n; i++)
         sum += weights[i];

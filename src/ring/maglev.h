@@ -1,7 +1,8 @@
 /* The look-up table of Maglev, as Envoy builds it: a struct tc_ring whose entries are the slots of the table. A hash
  * belongs to the slot `hash % size`, without a search. maglev.c has an example.
  *
- * Bit for bit Envoy's table on the same keys and weights. Any thread. */
+ * Bit for bit Envoy's table on the same keys and weights, unless the keys were chosen to make the build take for ever.
+ * Any thread. */
 #ifndef TC_RING_MAGLEV_H
 #define TC_RING_MAGLEV_H
 

@@ -108,7 +108,6 @@ static bool server_make_room(struct tc_server *s, const struct tc_server_conn *n
     if (!victim)
         return false;
     peer_release(victim);
-    tc_server_tally_add(s->tally, TORC_SERVER_FAILED_HANDSHAKES, !victim->h2);
     tc_loop_defer(s->loop, &victim->close);
     return true;
 }
@@ -213,8 +212,11 @@ static void conn_on_closed(void *arg, const struct tc_status *why)
 
 static void conn_on_close_task(struct tc_task *task)
 {
+    struct tc_server_conn *conn = TC_CONTAINER_OF(task, struct tc_server_conn, close);
     struct tc_status why = tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_HTTP2, "server closed the connection");
-    tc_server_conn_end(TC_CONTAINER_OF(task, struct tc_server_conn, close), &why);
+    bool gave_way = !conn->peer;
+    tc_server_tally_add(conn->server->tally, TORC_SERVER_FAILED_HANDSHAKES, gave_way && !conn->h2);
+    tc_server_conn_end(conn, &why);
     tc_status_fini(&why);
 }
 

@@ -5,8 +5,9 @@
  * "h2" and nothing else; no renegotiation, no compression, no tickets, no session cache. A key that is encrypted is
  * refused: OpenSSL would ask for a password on the terminal.
  *
- * Roots are trusted as listed (X509_V_FLAG_PARTIAL_CHAIN): a root may be an intermediate, or the peer's own
- * certificate. */
+ * Roots that are given are trusted as listed (X509_V_FLAG_PARTIAL_CHAIN): a root may be an intermediate, or the peer's
+ * own certificate. Without them the system's roots are used, under OpenSSL's usual rules. Where a function chooses the
+ * roots (roots_fn), verify.c does it. */
 #include <limits.h>
 
 #include "base/fork.h"
@@ -27,6 +28,7 @@ static int refuse_password(char *buf TC_UNUSED, int size TC_UNUSED, int writing 
     return -1;
 }
 
+/* Returns OpenSSL's reason for the first error, which is static, and empties its queue of errors. */
 static const char *error_take_reason(void)
 {
     unsigned long code = ERR_peek_error();
@@ -59,7 +61,8 @@ static int context_fault(struct tc_status *error, struct tc_status why)
     return TORC_EINVAL;
 }
 
-/* Hands the certificates of a text to `add`, in their order. `what` names the text in errors. */
+/* Hands the certificates of a text to `add`, in their order. `what` names the text in errors. Returns 0, or TORC_EINVAL
+ * with the status if the text is malformed or has no certificate. */
 static int context_load_certificates(SSL_CTX *ssl_ctx, struct tc_slice pem, const char *what,
                                      bool (*add)(SSL_CTX *ssl_ctx, X509 *cert, size_t i), struct tc_status *error)
 {

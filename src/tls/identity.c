@@ -35,7 +35,7 @@ static struct tc_tls_identity *identity_new(void)
     return id;
 }
 
-/* Returns true to stop: there are too many. */
+/* Adds a name. Returns true, which ends the search, when there are too many. */
 static bool identity_add_name(void *arg, enum tc_san_kind kind, struct tc_slice name)
 {
     struct tc_tls_identity *id = arg;

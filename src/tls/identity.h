@@ -24,8 +24,9 @@ struct tc_tls_identity {
     char *server_name;                     /* of a server: the name that the handshake was for; "": none */
 };
 
-/* Returns the identity of the peer behind a byte stream of tc_tls_fn: the chain that was verified, or what a server
- * sent if verification is off. Returns NULL with the reason in `why`. Loop thread. */
+/* Returns the identity of the peer behind a byte stream of tc_tls_fn, with one reference: the chain that was verified,
+ * or what a server sent if verification is off. Returns NULL with the reason in `why` if a certificate cannot be read,
+ * has more than TC_TLS_MAX_NAMES names, or the process is exiting. Loop thread. */
 struct tc_tls_identity *tc_tls_identify(struct tc_bytestream *bs, struct tc_buf *why);
 /* Stores certificate `i` in DER. Returns 0, or TORC_ENOTFOUND beyond the last. Outputs may be NULL. */
 static inline int tc_tls_identity_certificate(const struct tc_tls_identity *id, size_t i, const void **der,

@@ -140,9 +140,10 @@ extern struct tc_openssl tc_openssl;
 /* Loads and initialises OpenSSL, once. Must be called, from any thread, before the first of OpenSSL's objects is made:
  * contexts, keys, certificates. Returns NULL, or the reason why OpenSSL cannot be loaded; later calls return the same.
  *
- * Every call of OpenSSL is made between tc_foreign_enter and tc_foreign_leave (base/fork.h). OpenSSL does not take its
- * state apart at exit; where the application had OpenSSL initialised before, Torc's exit handler (base/exit.h) goes
- * first. */
+ * Calls of OpenSSL are made between tc_foreign_enter and tc_foreign_leave (base/fork.h), except those that only read an
+ * SSL of the calling thread's loop (SSL_has_pending, SSL_get0_alpn_selected) or count a reference. OpenSSL does not
+ * take its state apart at exit; where the application had OpenSSL initialised before, Torc's exit handler (base/exit.h)
+ * runs first. */
 const char *tc_openssl_load(void);
 /* For tc_openssl_load: initialises OpenSSL after it was loaded. */
 void tc_openssl_init(void);

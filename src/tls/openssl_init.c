@@ -1,5 +1,5 @@
-/* How OpenSSL is set up in this process: it installs no exit handler of its own, its state of a thread is freed when
- * the thread ends, and Torc's exit handler runs before one that OpenSSL has already. Does nothing once OpenSSL may no
+/* Sets OpenSSL up in this process: it installs no exit handler of its own, its state of a thread is freed when the
+ * thread ends, and Torc's exit handler runs before a handler that OpenSSL has already. Does nothing once OpenSSL may no
  * longer be called (base/exit.h). */
 #include "base/exit.h"
 #include "base/fork.h"

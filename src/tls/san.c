@@ -23,7 +23,7 @@ static struct tc_slice name_ip(const ASN1_OCTET_STRING *s, char text[INET6_ADDRS
     return tc_slice_str(text);
 }
 
-/* Reads one name. Returns false for kinds that are not in enum tc_san_kind. */
+/* Reads one name, borrowed from `from` or in `ip`. Returns false for kinds that are not in enum tc_san_kind. */
 static bool name_read(const GENERAL_NAME *from, char ip[INET6_ADDRSTRLEN], enum tc_san_kind *kind,
                       struct tc_slice *name)
 {

@@ -1,5 +1,5 @@
 /* The names in a certificate: its subject alternative names, and how a DNS name among them covers a host. Pure
- * functions, any thread. */
+ * functions, any thread; tc_san_find is called in a foreign section (base/fork.h), since it calls OpenSSL. */
 #ifndef TC_TLS_SAN_H
 #define TC_TLS_SAN_H
 
@@ -21,17 +21,18 @@ enum tc_san_kind {
  * 5952). */
 typedef bool (*tc_san_fn)(void *arg, enum tc_san_kind kind, struct tc_slice name);
 
-/* Hands each name of these kinds to fn until fn returns true, and returns whether it did. Names may be empty or have a
- * NUL inside. *n (may be NULL): the names that were handed over. */
+/* Hands each name of these kinds to fn until fn returns true, and returns whether fn did. Names may be empty or have a
+ * NUL inside. Stores in *n (may be NULL) how many names were handed over. */
 bool tc_san_find(struct x509_st *cert, tc_san_fn fn, void *arg, size_t *n);
 
 /* Returns whether a certificate can be for the host at all. `host`, which comes without the dot of the root, must not
  * be empty, nor have an empty label, a wildcard or a NUL. OpenSSL takes ".test" for every name below it. */
 bool tc_san_is_host(struct tc_slice host);
 
-/* Returns whether the DNS name of a certificate covers the host: equal in any case of letters, a dot of the root at
- * either end ignored; "*" alone as the leftmost label covers exactly one label (RFC 6125 6.4.3, A29). A name with an
- * empty label or a NUL covers nothing, and nothing covers it. */
+/* Returns whether the DNS name of a certificate covers the host: the two are equal in any case of letters, without the
+ * dot of the root that each may end with; or "*" is the whole leftmost label of `pattern` and stands for exactly one
+ * label of a host that is not an IPv4 address (RFC 6125 6.4.3, RFC 9525, A29). A name with an empty label or a NUL
+ * covers nothing, and nothing covers it. */
 bool tc_san_covers(struct tc_slice pattern, struct tc_slice host);
 
 #endif

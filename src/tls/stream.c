@@ -6,14 +6,15 @@
  *                 `timeout` bounds it
  *   established   reads and writes go through OpenSSL to the wire (tls/wire.c), which has its own bounds
  *   failed        every read and write returns the same error
- *   closed        close_notify was tried; a task releases the memory later, since a close may come from below one of
- *                 this file's own event handlers
+ *   closed        close_notify was tried; a task releases the memory later, since a close may come from inside of this
+ *                 file's own event handlers
  *
- * READABLE comes without an event from below in three cases, and `kick` raises it: bytes that came with the end of the
- * handshake, bytes that OpenSSL holds when reading is turned on again, and the rest of a read that the wire paused.
+ * READABLE comes without an event from below in three cases, and `kick` raises it: for bytes that came with the end of
+ * the handshake; for bytes, an end or an error that are known when reading is turned on again; and for the rest of a
+ * read that the wire paused.
  *
- * Writes: plain bytes are gathered into records of RECORD_BYTES, a few of them into one write below. Every call of
- * OpenSSL is made in a foreign section (base/fork.h). */
+ * Writes: plain bytes are gathered into records of RECORD_BYTES, a few of them into one write below. Calls of OpenSSL
+ * are made in a foreign section (tls/openssl.h). */
 #include <limits.h>
 
 #include "base/fork.h"
@@ -90,9 +91,9 @@ static void stream_shut(struct tls_stream *t)
     tc_loop_defer(t->loop, &t->release);
 }
 
-/* Continues the handshake, or reads, until OpenSSL wants bytes or room from below. Returns an SSL_ERROR_*, and in *n
- * the result of OpenSSL's function. Each round flushes the wire: there may be an alert, or an answer to a key
- * update. */
+/* Continues the handshake, or reads, until OpenSSL has a result or wants bytes or room from below. Returns an
+ * SSL_ERROR_*, and in *n the result of OpenSSL's function. Each round flushes the wire: there may be an alert, or an
+ * answer to a key update. */
 static int stream_step(struct tls_stream *t, void *buf, size_t len, int *n)
 {
     int error = SSL_ERROR_SSL;
@@ -144,8 +145,8 @@ static void handshake_fail_with_reason(struct tls_stream *t)
     tc_buf_fini(&reason);
 }
 
-/* Keeps what clients show that are asked for a certificate. Returns false if it cannot be read, and the handshake has
- * failed. */
+/* On a server that asks for certificates, keeps the client's identity. Returns false if the identity cannot be read:
+ * the handshake has failed then, and *t must not be used. */
 static bool stream_note_peer(struct tls_stream *t)
 {
     struct tc_buf why = {0};
@@ -178,7 +179,7 @@ static void stream_establish(struct tls_stream *t)
     t->fn(t->arg, &t->bs, NULL);
 }
 
-/* Continues after a pause of the wire, when the other work of this turn is done. */
+/* Continues after a pause of the wire, at the end of this turn. */
 static void stream_continue_later(struct tls_stream *t)
 {
     tc_loop_at_turn_end(t->loop, &t->kick);
@@ -296,7 +297,8 @@ static ssize_t tls_read(struct tc_bytestream *bs, void *buf, size_t len)
     }
 }
 
-/* Copies up to RECORD_BYTES out of the iovec from position *i, *at on. */
+/* Copies up to RECORD_BYTES out of the iovec, from byte *at of element *i on, and moves the two on. Returns how many.
+ * */
 static size_t record_gather(char *record, const struct iovec *iov, int n, int *i, size_t *at)
 {
     size_t len = 0;
@@ -356,7 +358,7 @@ static void tls_close(struct tc_bytestream *bs)
     stream_shut(stream_of(bs));
 }
 
-/* Returns the name as a certificate has it: without brackets around IPv6 and without the dot of the root. */
+/* Returns the name as a certificate has it (tc_free): without brackets around IPv6 and without the dot of the root. */
 static char *name_plain(struct tc_slice name)
 {
     if (name.len >= 2 && name.data[0] == '[' && name.data[name.len - 1] == ']')
@@ -437,12 +439,14 @@ struct tc_tls_handshake *tc_tls_handshake(struct tc_loop *loop, struct tc_tls_co
     t->timeout_ms = timeout_ms;
     t->fn = fn;
     t->arg = arg;
-    tc_task_init(&t->kick, stream_make_ssl(t) ? stream_on_kick : stream_on_unusable);
+    bool usable = stream_make_ssl(t);
+    tc_task_init(&t->kick, usable ? stream_on_kick : stream_on_unusable);
     tc_task_init(&t->release, stream_on_release);
     tc_timer_init(&t->timeout, loop, handshake_on_timeout);
     if (timeout_ms > 0)
         tc_timer_start(&t->timeout, timeout_ms);
-    tc_bytestream_set_handler(bs, stream_on_lower_event, t);
+    /* An event may come before `kick`: it must not begin a handshake that checks nothing. */
+    tc_bytestream_set_handler(bs, usable ? stream_on_lower_event : NULL, t);
     tc_loop_defer(loop, &t->kick);
     return (struct tc_tls_handshake *)t;
 }

@@ -39,8 +39,8 @@ struct tc_tls_opts {
     struct tc_slice roots_pem;       /* data NULL: the system's roots */
     struct tc_slice certificate_pem; /* the own chain, leaf first; servers need one. data NULL: none */
     struct tc_slice private_key_pem; /* with certificate_pem; not encrypted */
-    tc_tls_verify_fn verify_fn;      /* may be NULL; must not be with TC_TLS_VERIFY_NONE */
-    tc_tls_roots_fn roots_fn;        /* used instead of roots_pem; may be NULL */
+    tc_tls_verify_fn verify_fn;      /* NULL: none; not called with TC_TLS_VERIFY_NONE */
+    tc_tls_roots_fn roots_fn;        /* used instead of roots_pem; NULL: none */
     void *verify_arg;                /* of both functions; outlives the context, unless verify_arg_free frees it */
     bool one_name;                   /* the connection is for the handshake's name alone: a hook looks at the peer for
                                         that name only */
@@ -50,8 +50,8 @@ struct tc_tls_opts {
 /* Immutable and shared; any thread. */
 struct tc_tls_context;
 
-/* Makes a context. Returns NULL with INVALID_ARGUMENT and a text that says which part is bad and why, or with
- * UNAVAILABLE when OpenSSL cannot be loaded. */
+/* Makes a context. Returns NULL with INVALID_ARGUMENT and a text that says which part is bad and why; with UNAVAILABLE
+ * when OpenSSL cannot be loaded, or the process is exiting; or with UNIMPLEMENTED in a library without TLS. */
 struct tc_tls_context *tc_tls_context_new(const struct tc_tls_opts *opts, struct tc_status *error);
 /* Returns false with an error if no context can be made in this process: TORC_EUNSUPPORTED without OpenSSL, TORC_EFORK
  * when the process is exiting. */
@@ -62,10 +62,11 @@ void tc_tls_context_unref(struct tc_tls_context *ctx); /* NULL is allowed */
 struct tc_tls_handshake;
 
 /* Called once from the loop, never from inside tc_tls_handshake: with a byte stream that the callee owns (alpn "h2",
- * secure), or with NULL and UNAVAILABLE, whose text names the peer and the reason. */
+ * secure) and NULL, or with NULL and UNAVAILABLE, whose text names the peer and the reason. */
 typedef void (*tc_tls_fn)(void *arg, struct tc_bytestream *bs, const struct tc_status *error);
 
-/* Starts a handshake over `bs`, which it takes over and closes on failure. server_name (clients): the name or the IP
+/* Starts a handshake over `bs`, which it takes over and closes on failure. Takes a reference to the context.
+ * server_name (clients): the name or the IP
  * literal, without port, that the certificate must be valid for; names, not literals, are sent as SNI. timeout_ms 0:
  * none. */
 struct tc_tls_handshake *tc_tls_handshake(struct tc_loop *loop, struct tc_tls_context *ctx, struct tc_bytestream *bs,

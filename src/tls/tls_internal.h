@@ -1,5 +1,5 @@
-/* The inside of contexts and streams, for the files of src/tls: context.c, stream.c, verify.c, wire.c. A stream belongs
- * to its loop's thread; contexts are for any thread. */
+/* The inside of contexts and streams, for the files of src/tls: context.c, identity.c, stream.c, verify.c, wire.c. A
+ * stream belongs to its loop's thread; contexts are for any thread. */
 #ifndef TC_TLS_TLS_INTERNAL_H
 #define TC_TLS_TLS_INTERNAL_H
 
@@ -42,19 +42,21 @@ struct tc_tls_wire {
     size_t budget;       /* bytes that OpenSSL may still take in this step */
     bool paused;         /* the budget was met: the rest waits for the next step */
     bool close_notify;   /* the peer's last alert was close_notify */
-    unsigned messages;   /* handshake messages, since data last came; above TC_TLS_MAX_MESSAGES nothing more is read */
+    unsigned messages;   /* handshake messages received and alerts sent since data last came, or since the handshake
+                            ended; above TC_TLS_MAX_MESSAGES nothing more is read */
 };
 
 void tc_tls_wire_init(struct tc_tls_wire *w, struct tc_bytestream *lower);
 void tc_tls_wire_fini(struct tc_tls_wire *w);
+/* Returns a BIO over the wire, for SSL_set_bio, which takes it over; NULL if OpenSSL is out of memory. */
 BIO *tc_tls_wire_bio(struct tc_tls_wire *w);
-/* Counts the TLS messages of the SSL whose BIO this is. */
+/* Counts the TLS messages of the SSL that has this BIO in w->messages. */
 void tc_tls_wire_count_messages(struct tc_tls_wire *w, SSL *ssl);
 /* Called before each step of OpenSSL that reads: gives the step its budget. */
 void tc_tls_wire_start_step(struct tc_tls_wire *w);
-/* Writes queued bytes as far as the byte stream takes them. */
+/* Writes queued bytes as far as the byte stream takes them. An error goes to w->write_error. */
 void tc_tls_wire_flush(struct tc_tls_wire *w);
-/* Returns true when a read would find bytes, or an end, without an event of the byte stream. */
+/* Returns true when a read would find bytes, an end or an error without an event of the byte stream. */
 static inline bool tc_tls_wire_pending(const struct tc_tls_wire *w)
 {
     return w->in_at < w->in_len || w->paused || w->eof || w->read_error != 0;
@@ -68,7 +70,7 @@ struct tc_tls_peer_check {
     char issuer[128];  /* the issuer whose root is missing, "/CN=ca", cut at this length; "": none */
 };
 
-/* Sets the verification of a context whose roots are chosen by the leaf. */
+/* Sets the verification of a context with roots_fn; does nothing to others. */
 void tc_tls_prepare_context(struct tc_tls_context *ctx);
 /* Puts name check, SNI and the verify callback into a fresh SSL. Returns false when the name cannot be used, or is
  * missing. */

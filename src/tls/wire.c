@@ -5,9 +5,8 @@
  *         answers to key updates cannot pile up
  *
  * A step (calls of OpenSSL until it wants bytes or room) may take STEP_BYTES, more than any record, so that each step
- * makes progress. When they are used up the wire pauses, and the rest waits until the loop's other work is done.
- * Handshake messages received, and alerts sent, are counted until data comes; above TC_TLS_MAX_MESSAGES nothing more is
- * read. */
+ * makes progress. When they are used up the wire pauses, and the rest waits for the end of the loop's turn. Handshake
+ * messages received, and alerts sent, are counted until data comes; above TC_TLS_MAX_MESSAGES nothing more is read. */
 #include "tls/tls_internal.h"
 
 #include <pthread.h>
@@ -33,6 +32,8 @@ static int wire_write(BIO *bio, const char *data, int len)
     return len;
 }
 
+/* Reads from below once `in` is used up. Returns false when nothing came: OpenSSL must try again later, or the lower
+ * stream has ended or failed. */
 static bool wire_refill(struct tc_tls_wire *w, BIO *bio)
 {
     if (w->eof || w->read_error != 0)

@@ -207,6 +207,62 @@ static void test_plugin(void **state)
     await_release(&p);
 }
 
+static void *fail_later(void *arg)
+{
+    torc_auth_request_complete(((struct plugin *)arg)->pending, TORC_STATUS_NOT_FOUND, "no such user yet", NULL);
+    return NULL;
+}
+
+/* Fails at once, then later, then gives the credentials. */
+static void on_ask_until_third(torc_auth_request *request, void *arg)
+{
+    struct plugin *p = arg;
+    if (++p->asked == 1) {
+        torc_auth_request_complete(request, TORC_STATUS_UNAVAILABLE, "no token yet", NULL);
+    } else if (p->asked == 2) {
+        p->pending = request;
+        assert_int_equal(pthread_create(&p->thread, NULL, fail_later, p), 0);
+    } else {
+        answer(request, p->asked);
+    }
+}
+
+/* A54: the retry policy decides about credentials that fail, by the code as rewritten: INTERNAL for NOT_FOUND. */
+static void test_retried(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *codes;
+        int code, asked;
+    } rows[] = {{"\"UNAVAILABLE\",\"INTERNAL\"", TORC_STATUS_OK, 3},
+                {"\"UNAVAILABLE\",\"NOT_FOUND\"", TORC_STATUS_INTERNAL, 2},
+                {"\"INTERNAL\"", TORC_STATUS_UNAVAILABLE, 1}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct plugin p = {.how = AT_ONCE};
+        char seen[2048], message[256], config[512];
+        snprintf(config, sizeof(config),
+                 "{\"methodConfig\":[{\"name\":[{}],\"retryPolicy\":{\"maxAttempts\":3,\"initialBackoff\":"
+                 "\"0.001s\",\"maxBackoff\":\"0.001s\",\"backoffMultiplier\":1,\"retryableStatusCodes\":[%s]}}]}",
+                 rows[i].codes);
+        torc_call_credentials *cc = torc_call_credentials_plugin("mine", on_ask_until_third, on_release, &p, NULL);
+        torc_credentials *both = torc_credentials_composite(channel_creds, cc, NULL);
+        struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = both,
+                                         .service_config_json = config};
+        torc_channel *ch = torc_channel_new(rt, kit_backends_target(secure), &o, NULL);
+        assert_non_null(ch);
+        assert_int_equal(call(ch, NULL, seen, message), rows[i].code);
+        assert_int_equal(p.asked, rows[i].asked);
+        if (rows[i].code == TORC_STATUS_OK)
+            assert_non_null(strstr(seen, "grpc-previous-rpc-attempts: 2\n"));
+        if (p.asked > 1)
+            pthread_join(p.thread, NULL);
+        torc_channel_free(ch);
+        torc_credentials_unref(both);
+        torc_call_credentials_unref(cc);
+        await_release(&p);
+    }
+}
+
 static void test_own_and_both(void **state)
 {
     (void)state;
@@ -421,11 +477,9 @@ static void test_control_plane(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plugin),
-        cmocka_unit_test(test_own_and_both),
-        cmocka_unit_test(test_never_over_plaintext),
-        cmocka_unit_test(test_jwt_file),
-        cmocka_unit_test(test_control_plane),
+        cmocka_unit_test(test_plugin),       cmocka_unit_test(test_retried),
+        cmocka_unit_test(test_own_and_both), cmocka_unit_test(test_never_over_plaintext),
+        cmocka_unit_test(test_jwt_file),     cmocka_unit_test(test_control_plane),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -25,7 +25,7 @@ struct server {
 static torc_runtime *rt, *client_rt;
 static struct server servers[SERVERS];
 static char target[128];
-static atomic_int connected;
+static atomic_int connected, asked;
 static torc_resolver_listener *listener;
 
 static void on_call(torc_server_call *call, const torc_message *request, void *arg)
@@ -35,7 +35,17 @@ static void on_call(torc_server_call *call, const torc_message *request, void *a
     torc_server_call_reply(call, s->name, 1);
 }
 
-static void start(bool with_health)
+/* In place of the service: counts who asks, and says NOT_SERVING. */
+static void on_watch(torc_server_call *call, const torc_message *request, void *arg)
+{
+    (void)request, (void)arg;
+    asked++;
+    torc_server_call_reply(call, "\x08\x02", 2);
+}
+
+enum service { NONE, TORCS, COUNTING };
+
+static void start(enum service service)
 {
     size_t len = (size_t)snprintf(target, sizeof(target), "ipv4:");
     rt = kit_backends_runtime(TORC_RUNTIME_THREAD);
@@ -47,8 +57,11 @@ static void start(bool with_health)
         char *bound = NULL;
         *s = (struct server){.server = torc_server_new(&o, NULL), .name = {(char)('0' + i), '\0'}};
         assert_int_equal(torc_server_add_method(s->server, "a.B/C", &h, NULL), 0);
-        if (with_health)
+        if (service == TORCS)
             s->health = torc_health_new(s->server, NULL);
+        h.unary = on_watch;
+        if (service == COUNTING)
+            assert_int_equal(torc_server_add_method(s->server, "grpc.health.v1.Health/Watch", &h, NULL), 0);
         assert_int_equal(torc_server_listen(s->server, "127.0.0.1:0", torc_credentials_insecure(), &bound, NULL), 0);
         assert_int_equal(torc_server_start(s->server, NULL), 0);
         snprintf(s->bound, sizeof(s->bound), "%s", bound);
@@ -60,14 +73,21 @@ static void start(bool with_health)
 static int setup(void **state)
 {
     (void)state;
-    start(true);
+    start(TORCS);
     return 0;
 }
 
 static int setup_without_service(void **state)
 {
     (void)state;
-    start(false);
+    start(NONE);
+    return 0;
+}
+
+static int setup_counting(void **state)
+{
+    (void)state;
+    start(COUNTING);
     return 0;
 }
 
@@ -209,14 +229,16 @@ static void all_unhealthy(void **state)
 {
     TC_CASE(CH02);
     (void)state;
-    static const struct torc_call_options wait = {TORC_SIZE(torc_call_options), .timeout_ms = 20000,
-                                                  .wait_for_ready = TORC_ON};
+    struct torc_call_options wait = {TORC_SIZE(torc_call_options), .wait_for_ready = TORC_ON};
     for (size_t i = 0; i < TC_ARRAY_LEN(policies); i++) {
         set_health(0, "", TORC_HEALTH_NOT_SERVING);
         set_health(1, "", TORC_HEALTH_UNKNOWN);
         torc_channel *ch = open_channel(policies[i], "");
         assert_fails(ch, "health check of \"\": the server says ");
         assert_int_equal(torc_channel_state(ch, false), TORC_CONNECTIVITY_TRANSIENT_FAILURE);
+        wait.timeout_ms = 50;
+        assert_int_equal(call(ch, &wait, NULL, 0), -TORC_STATUS_DEADLINE_EXCEEDED);
+        wait.timeout_ms = 20000;
         set_health(1, "", TORC_HEALTH_SERVING);
         assert_int_equal(call(ch, &wait, NULL, 0), '1');
         torc_channel_free(ch);
@@ -251,8 +273,7 @@ static void not_asked(void **state)
 {
     TC_CASE(CH05);
     (void)state;
-    set_health(0, "orders", TORC_HEALTH_NOT_SERVING);
-    set_health(1, "orders", TORC_HEALTH_NOT_SERVING);
+    asked = 0;
     torc_channel *ch = open_channel("\"pick_first\": {}", "orders");
     assert_int_equal(batch(ch), BATCH);
     torc_channel_free(ch);
@@ -261,6 +282,11 @@ static void not_asked(void **state)
     torc_channel_free(ch);
     ch = open_channel(policies[0], NULL);
     assert_first_gets(ch, 1, BATCH - 1);
+    torc_channel_free(ch);
+    assert_int_equal(asked, 0);
+    ch = open_channel(policies[0], "orders");
+    assert_fails(ch, "health check of \"orders\": ");
+    assert_true(asked > 0);
     torc_channel_free(ch);
 }
 
@@ -514,7 +540,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(all_unhealthy, setup, teardown),
         cmocka_unit_test_setup_teardown(no_health_service, setup_without_service, teardown),
         cmocka_unit_test_setup_teardown(unknown_service, setup, teardown),
-        cmocka_unit_test_setup_teardown(not_asked, setup, teardown),
+        cmocka_unit_test_setup_teardown(not_asked, setup_counting, teardown),
         cmocka_unit_test_setup_teardown(by_any_service_config, setup, teardown),
         cmocka_unit_test_setup_teardown(the_name_changes, setup, teardown),
         cmocka_unit_test_setup_teardown(a_server_stops, setup, teardown),

@@ -456,6 +456,38 @@ static void test_a_handshake_makes_room(void **state)
     torc_free(address);
 }
 
+/* The first client's handshake fails in the turn in which the second one takes its place: one handshake has failed. */
+static void test_a_handshake_fails_as_it_makes_room(void **state)
+{
+    (void)state;
+    struct torc_runtime_options o = {TORC_SIZE(torc_runtime_options), .mode = TORC_RUNTIME_CALLER};
+    torc_runtime *others = rt;
+    torc_server *s;
+    rt = torc_runtime_new(&o, NULL);
+    char *address = server_with(&s, texts(NULL, 0), 60000, 1);
+    struct sockaddr_in to = {.sin_family = AF_INET,
+                             .sin_port = htons((uint16_t)strtoul(strrchr(address, ':') + 1, NULL, 10)),
+                             .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    int fds[2];
+    for (int i = 0; i < 2; i++) {
+        fds[i] = socket(AF_INET, SOCK_STREAM, 0);
+        assert_int_equal(connect(fds[i], (struct sockaddr *)&to, sizeof(to)), 0);
+        while (i == 0 && torc_server_count(s, TORC_SERVER_CONNECTIONS) != 1)
+            torc_runtime_poll(rt, 10);
+    }
+    assert_int_equal(write(fds[0], "no TLS, but text", 16), 16);
+    while (torc_server_count(s, TORC_SERVER_CONNECTIONS) != 2 ||
+           torc_server_count(s, TORC_SERVER_OPEN_CONNECTIONS) != 1)
+        torc_runtime_poll(rt, 10);
+    assert_int_equal(torc_server_count(s, TORC_SERVER_FAILED_HANDSHAKES), 1);
+    for (int i = 0; i < 2; i++)
+        close(fds[i]);
+    torc_server_free(s);
+    torc_free(address);
+    torc_runtime_free(rt);
+    rt = others;
+}
+
 static void expect_error(torc_credentials *c, torc_error **error, const char *part)
 {
     assert_null(c);
@@ -518,6 +550,7 @@ int main(void)
         cmocka_unit_test(test_a_hook_answers_later),
         cmocka_unit_test(test_a_hook_that_does_not_answer),
         cmocka_unit_test(test_a_handshake_makes_room),
+        cmocka_unit_test(test_a_handshake_fails_as_it_makes_room),
         cmocka_unit_test(test_misuse),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -97,5 +97,13 @@ def test_a_control_plane_cannot_act_on_the_terminal():
     check("\\u001b[2Jone" in done.stdout + done.stderr, str(done))
 
 
+def test_a_backend_of_a_simulation_cannot_act_on_the_terminal():
+    args = ("-e", "unix:/a\x1b[2J\nb\x9b\"", "-e", "10.0.0.1:80", "--clients", "1", "--duration", "1s")
+    for form in "text", "json", "csv":
+        shown = run("simulate", *args, "-o", form).stdout.replace("\r\n", "\n")
+        printable(shown)
+        check("unix:/a\\u001b[2J\\u000ab\\u009b" in shown, f"{form}: {shown!r}")
+
+
 main(test_a_status_cannot_act_on_the_terminal, test_json_is_utf8, test_errors_are_one_line,
-     test_a_control_plane_cannot_act_on_the_terminal)
+     test_a_control_plane_cannot_act_on_the_terminal, test_a_backend_of_a_simulation_cannot_act_on_the_terminal)

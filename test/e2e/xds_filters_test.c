@@ -303,7 +303,7 @@ static void retries(void **state)
     /* More than four retries are four; a policy without a code that gRPC knows is ignored. */
     kit_mesh_put_routes(w.k, "more",
                         "{match: {prefix: \"\"}, route: {cluster: c0, retry_policy: {retry_on: "
-                        "cancelled, num_retries: 50, retry_back_off: {base_interval: 0.001s}}}}");
+                        "cancelled, num_retries: 50, retry_back_off: {base_interval: 0.1s}}}}");
     torc_channel *ch = kit_mesh_channel(w.k, "more", NULL);
     assert_int_equal(attempts_of(ch, TORC_STATUS_CANCELLED), 5);
     torc_channel_free(ch);
@@ -339,7 +339,7 @@ static void retries_of_virtual_host(void **state)
                  "    routes:\n"
                  "    - {match: {prefix: /torc}, route: {cluster: c0}}\n"
                  "    - {match: {prefix: \"\"}, route: {cluster: c0, retry_policy: {retry_on: internal, "
-                 "retry_back_off: {base_interval: 0.001s}}}}\n"
+                 "retry_back_off: {base_interval: 0.1s}}}}\n"
                  "- \"@type\": type.googleapis.com/envoy.config.listener.v3.Listener\n"
                  "  name: by-rds\n"
                  "  api_listener:\n"
@@ -514,13 +514,35 @@ static void authority_of_dns_cluster(void **state)
     kit_mesh_world_close(&w);
 }
 
+/* Puts a cluster "mixed" with two endpoints, one of them with a name for which its certificate is not valid, and a
+ * listener whose route retries. */
+static void put_one_bad_name(struct kit_mesh_world *w, struct kit_backends *secure)
+{
+    kit_mesh_put(
+        w->k,
+        "resources:\n"
+        "- \"@type\": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment\n"
+        "  cluster_name: mixed\n"
+        "  endpoints:\n"
+        "  - locality: {sub_zone: a}\n"
+        "    load_balancing_weight: 1\n"
+        "    lb_endpoints:\n"
+        "    - endpoint: {hostname: evil.example, address: {socket_address: {address: 127.0.0.1, port_value: %s}}}\n"
+        "    - endpoint: {hostname: also.example, address: {socket_address: {address: 127.0.0.1, port_value: %s}}}\n",
+        strrchr(kit_backends_address(secure, 0), ':') + 1, strrchr(kit_backends_address(secure, 1), ':') + 1);
+    kit_mesh_put_cluster(w->k, "mixed", "lb_policy: ROUND_ROBIN");
+    kit_mesh_put_routes(w->k, "mixed",
+                        "{match: {prefix: \"\"}, route: {cluster: mixed, auto_host_rewrite: true, retry_policy: "
+                        "{retry_on: unavailable, num_retries: 4, retry_back_off: {base_interval: 0.1s}}}}");
+}
+
 /* A81: with TLS the server's certificate must be valid for the rewritten name. */
 static void authority_is_verified(void **state)
 {
     (void)state;
     struct kit_cert ca = kit_cert_make(&(struct kit_cert_opts){.common_name = "ca", .ca = true});
-    struct kit_cert leaf = kit_cert_make(
-        &(struct kit_cert_opts){.common_name = "b", .sans = "DNS:good,DNS:bad,DNS:also.example", .issuer = &ca});
+    struct kit_cert leaf = kit_cert_make(&(struct kit_cert_opts){
+        .common_name = "b", .sans = "DNS:good,DNS:bad,DNS:mixed,DNS:also.example", .issuer = &ca});
     struct tc_tls_context *tls = tc_tls_context_new(&(struct tc_tls_opts){.server = true,
                                                                           .verify = TC_TLS_VERIFY_NONE,
                                                                           .certificate_pem = kit_cert_pem(&leaf),
@@ -529,7 +551,7 @@ static void authority_is_verified(void **state)
     struct tc_server_opts so;
     tc_server_opts_init(&so);
     so.tls = tls;
-    struct kit_backends *secure = kit_backends_new(1, &so);
+    struct kit_backends *secure = kit_backends_new(2, &so);
     struct torc_tls_options t = {TORC_SIZE(torc_tls_options), .roots_pem = ca.cert_pem};
     torc_credentials *creds = torc_credentials_tls(&t, NULL);
     struct kit_mesh_world w = open_world("", ROUTE(""));
@@ -548,6 +570,12 @@ static void authority_is_verified(void **state)
     r = call(ch, "/other/M", "x", NULL, -1);
     assert_int_equal(torc_result_code(r), TORC_STATUS_OK);
     torc_result_free(r);
+    torc_channel_free(ch);
+    /* The next attempt may find an endpoint whose certificate is valid for its name. */
+    put_one_bad_name(&w, secure);
+    ch = named_channel(&w, "mixed", TRUSTED, creds, NULL);
+    for (int i = 0; i < 4; i++)
+        expect_authority(ch, "also.example");
     torc_channel_free(ch);
     kit_mesh_world_close(&w);
     torc_credentials_unref(creds);

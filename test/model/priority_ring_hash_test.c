@@ -310,8 +310,8 @@ static void world_init(struct world *w)
     model_start(&w->model, &configs[0]);
 }
 
-/* Makes a world and applies the events. Checks the outcome of the last one; the others were checked when they were the
- * last. */
+/* Makes a world and applies the events; step() compares each with the model. expand() checks the outcome of the last one
+ * with check(); the outcomes of the others were checked when they were the last. */
 static void play(struct world *w, const struct event *events, size_t n)
 {
     now_playing = events;
@@ -389,7 +389,9 @@ static size_t possible(const struct world *w, struct event *out)
     return n;
 }
 
-/* Asserts that nothing is stuck. */
+/* --- nothing is stuck --- */
+
+/* Returns whether a priority of the config has the endpoint. */
 
 static bool reachable(const struct model_config *config, int endpoint)
 {
@@ -399,7 +401,8 @@ static bool reachable(const struct model_config *config, int endpoint)
     return false;
 }
 
-/* Applies the network's next event to the attempts and backoffs. Returns false if there are none. */
+/* Ends all attempts, all backoffs, and the connections to endpoints other than `good`, to which alone attempts succeed.
+ * Returns false if there were none. */
 static bool network(struct world *w, int good)
 {
     enum torc_connectivity seen[CHILDREN][ENDPOINTS];
@@ -414,7 +417,7 @@ static bool network(struct world *w, int good)
             if (seen[i][e] != TORC_CONNECTIVITY_CONNECTING && seen[i][e] != TORC_CONNECTIVITY_TRANSIENT_FAILURE &&
                 !lost)
                 continue;
-            /* An earlier call may have made this one unnecessary. */
+            /* Setting another slot before may have changed this one. */
             if (fake_lb_state_in(w->lb, addresses[e], names[i]) == seen[i][e])
                 fake_lb_set_in(w->lb, addresses[e], names[i], to);
             any = true;
@@ -441,7 +444,7 @@ static void check_served(struct world *w, int good)
     }
 }
 
-/* Checks that without calls an attempt in progress goes on to its end. */
+/* Checks that without calls the tree does not stay in CONNECTING or TRANSIENT_FAILURE. */
 static void check_not_left(struct world *w, int good)
 {
     for (int round = 0; round < 60; round++) {

@@ -1,14 +1,6 @@
 #include "base/mem.h"
 #include "bench/report.h"
-
-/* Appends a field in quotes. */
-static void append_field(struct tc_buf *out, const char *text)
-{
-    tc_buf_append_char(out, '"');
-    for (; *text; text++)
-        tc_buf_append_str(out, *text == '"' ? "\"\"" : (char[]){*text, '\0'});
-    tc_buf_append_char(out, '"');
-}
+#include "cli.h"
 
 static void append_row(const char *scope, const struct bench_row *row, struct tc_buf *out)
 {
@@ -16,7 +8,7 @@ static void append_row(const char *scope, const struct bench_row *row, struct tc
     struct tc_buf name = {0};
     bench_row_append_name(row, &name);
     tc_buf_printf(out, "%s,", scope);
-    append_field(out, tc_buf_cstr(&name));
+    cli_csv_text(out, tc_buf_cstr(&name));
     tc_buf_fini(&name);
     tc_buf_printf(out, ",%llu,%llu,%.1f,%.1f", (unsigned long long)c->calls,
                   (unsigned long long)(c->calls - bench_ok(c)), bench_rate(row), histogram_mean(&c->latency_ns) / 1e3);

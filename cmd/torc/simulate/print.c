@@ -203,19 +203,11 @@ static void print_json(const struct sim_opts *o, const struct sim_result *r)
 
 /* --- CSV (RFC 4180) --- */
 
-static void csv_name(struct tc_buf *b, const char *name)
-{
-    tc_buf_append_char(b, '"');
-    for (const char *c = name; *c; c++)
-        tc_buf_append_str(b, *c == '"' ? "\"\"" : (char[]){*c, '\0'});
-    tc_buf_append_char(b, '"');
-}
-
 static void csv_row(struct tc_buf *b, const char *policy, const char *kind, const char *name)
 {
-    csv_name(b, policy);
+    cli_csv_text(b, policy);
     tc_buf_printf(b, ",%s,", kind);
-    csv_name(b, name);
+    cli_csv_text(b, name);
 }
 
 /* Backends and phases have the columns that they share, and leave the others empty. */

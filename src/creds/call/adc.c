@@ -2,8 +2,9 @@
  * credentials that the file describes.
  *
  * The order is GOOGLE_APPLICATION_CREDENTIALS, then application_default_credentials.json in CLOUDSDK_CONFIG or
- * ~/.config/gcloud, then the metadata server. Only the second may be absent. Files hold private keys and refresh
- * tokens, so jansson's reasons, which quote the text, are never shown, and what jansson copied is wiped. */
+ * ~/.config/gcloud, then the metadata server. A file that is named must exist; gcloud's file may be absent. Files hold
+ * private keys and refresh tokens, so jansson's reasons, which quote the text, are never shown, and what jansson copied
+ * is wiped. */
 #include "creds/call/adc.h"
 
 #include <errno.h>

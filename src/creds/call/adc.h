@@ -11,12 +11,13 @@ struct tc_adc_opts {
     const char *roots_file;       /* for token endpoints; NULL: the system's */
 };
 
-/* Returns the first of: GOOGLE_APPLICATION_CREDENTIALS; application_default_credentials.json in CLOUDSDK_CONFIG or
- * ~/.config/gcloud; the metadata server. NULL with the reason in *why (tc_free) when a file that is named is not
- * readable, or a file that exists is malformed. The metadata server is asked when an RPC needs its token. */
+/* Returns the first of: credentials_file, or else the file named by GOOGLE_APPLICATION_CREDENTIALS;
+ * application_default_credentials.json in CLOUDSDK_CONFIG or ~/.config/gcloud, if it exists; the metadata server.
+ * Returns NULL with the reason in *why (tc_free; may be NULL) when the file cannot be read, or is malformed. The
+ * metadata server is asked when an RPC needs its token. */
 torc_call_credentials *tc_adc_find(const struct tc_adc_opts *opts, char **why);
 /* Makes credentials of the text of such a file: "service_account" or "authorized_user". Returns NULL with the reason in
- * *why. */
+ * *why (tc_free; may be NULL). */
 torc_call_credentials *tc_adc_parse(struct tc_slice text, const char *roots_file, char **why);
 
 #endif

@@ -15,16 +15,16 @@ struct tc_auth_field {
     struct tc_rstr *value;
 };
 
-/* Metadata that is added to an RPC. Immutable, may cross threads. */
+/* Metadata that is added to an RPC. Immutable and counted; any thread. */
 struct tc_auth_metadata {
     struct tc_ref ref;
     size_t n;
     struct tc_auth_field fields[];
 };
 
-/* Takes over the references of the fields. */
+/* Copies the fields, and takes over their references. */
 struct tc_auth_metadata *tc_auth_metadata_new(const struct tc_auth_field *fields, size_t n);
-/* "authorization: TYPE TOKEN". Returns NULL if the token is empty or the value is not valid in a header. */
+/* Makes "authorization: TYPE TOKEN". Returns NULL if the token is empty or the value is not valid in a header. */
 struct tc_auth_metadata *tc_auth_metadata_token(const char *type, struct tc_slice token);
 struct tc_auth_metadata *tc_auth_metadata_ref(struct tc_auth_metadata *m);
 void tc_auth_metadata_unref(struct tc_auth_metadata *m);
@@ -38,10 +38,12 @@ struct tc_auth_waiter {
     void (*fn)(struct tc_auth_waiter *w, struct tc_auth_metadata *metadata, const struct tc_status *error);
 };
 
-/* Makes the request that `w` waits for. The credentials own the request until they answer, on any thread. */
+/* Makes the request that `w` waits for. Called on the loop. The credentials own the request until they answer, on any
+ * thread. */
 struct tc_auth_request *tc_auth_request_new(struct tc_loop *loop, struct tc_auth_waiter *w);
-/* Answers and frees the request: takes over a reference to metadata, or copies a status where metadata is NULL. Any
- * thread, once. Does not call a waiter that was cancelled, or whose loop has ended; the latter must still cancel. */
+/* Answers, and gives up the request: takes over a reference to metadata, or takes a reference to the status where
+ * metadata is NULL. Any thread, once. Does not call a waiter that was cancelled, or whose loop has ended; a waiter
+ * whose loop has ended must still cancel. */
 void tc_auth_request_complete(struct tc_auth_request *r, struct tc_auth_metadata *metadata,
                               const struct tc_status *error);
 /* Ends the wait: fn is not called. Called on the loop; harmless when the waiter does not wait. */

@@ -1,5 +1,5 @@
-/* Call credentials inside the library: metadata that proves the caller's identity, for each RPC. Immutable and shared
- * by any number of runtimes; each kind guards its cache by a lock of its own. Any thread. */
+/* Call credentials inside the library: metadata that proves the caller's identity, for each RPC. Counted, and shared by
+ * any number of runtimes; a kind that caches guards its cache by a lock of its own. Any thread. */
 #ifndef TC_CREDS_CALL_CALL_H
 #define TC_CREDS_CALL_CALL_H
 
@@ -16,8 +16,8 @@ struct tc_auth_context {
 struct tc_call_creds_ops {
     const char *type; /* "jwt_token_file" */
     const char *from; /* the file or URL that get may have to wait for; NULL: not known */
-    /* Called on the loop. Returns 0 with a reference in *out; TORC_EAGAIN: w->fn follows; or another error with a
-     * status in *error. */
+    /* Called on the loop. Returns 0 with a reference in *out; TORC_EAGAIN: w waits, and w->fn
+     * follows; or another error with a status in *error, for tc_status_fini. */
     int (*get)(torc_call_credentials *c, struct tc_loop *loop, const struct tc_auth_context *context,
                struct tc_auth_waiter *w, struct tc_auth_metadata **out, struct tc_status *error);
     void (*free)(torc_call_credentials *c);
@@ -29,9 +29,11 @@ struct torc_call_credentials {
     const struct tc_call_creds_ops *ops; /* NULL: a composite */
 };
 
+/* Gives credentials their first reference. */
 void tc_call_creds_init(torc_call_credentials *c, const struct tc_call_creds_ops *ops);
 /* Returns the number of credentials that `c` consists of: 1, or the parts of a composite. */
 size_t tc_call_creds_count(const torc_call_credentials *c);
+/* Returns part i, borrowed; part 0 of credentials that are not a composite is `c` itself. */
 torc_call_credentials *tc_call_creds_at(torc_call_credentials *c, size_t i);
 /* Returns the parts of both in one composite, those of `first` first. Takes references. */
 torc_call_credentials *tc_call_creds_join(torc_call_credentials *first, torc_call_credentials *second);

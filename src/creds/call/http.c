@@ -81,6 +81,7 @@ void tc_http_stop_now(struct tc_http_stop *s)
     requests_unlock();
 }
 
+/* Enters the request into the list, or with NULL takes it out. Returns false if it was stopped. */
 static bool request_set_running(struct tc_http_stop *s, CURLM *multi)
 {
     requests_lock();

@@ -1,5 +1,5 @@
-/* One blocking HTTP request by libcurl, for threads that fetch tokens. libtorc.so loads libcurl with the first request
- * (creds/call/curl.h). */
+/* One blocking HTTP request by libcurl, for threads that fetch tokens; its stop is for any thread. libcurl is loaded
+ * with the first request (creds/call/curl.h). */
 #ifndef TC_CREDS_CALL_HTTP_H
 #define TC_CREDS_CALL_HTTP_H
 
@@ -19,11 +19,12 @@ struct tc_http_request {
     const char *marked;     /* "Name: value": a header that an answer of status 200 must have; NULL: none */
 };
 
-/* Ends requests from another thread: the one that runs, and every later one. */
+/* Ends requests from another thread: the request that runs, and every later one. Under the process's lock of rank
+ * TC_RANK_HTTP. */
 struct tc_http_stop {
     struct tc_link link; /* among the requests that run */
     bool stopped;
-    void *running;       /* NULL: none */
+    void *running;       /* the multi handle of the request that runs; NULL: none */
     unsigned generation; /* of the process (tc_fork_generation) that runs it */
 };
 
@@ -31,9 +32,9 @@ void tc_http_stop_init(struct tc_http_stop *s);
 void tc_http_stop_fini(struct tc_http_stop *s);
 void tc_http_stop_now(struct tc_http_stop *s);
 
-/* Returns 0 with the status, and the body appended; TORC_EIO with the reason in *why (tc_free); or TORC_EPARSE with a
- * reason when an answer of status 200 lacks the header `marked`. Only http and https are spoken; redirects are not
- * followed. */
+/* Returns 0 with the HTTP status in *status, and the answer's body in `body`, which must be empty before; TORC_EIO with
+ * the reason in *why (tc_free); or TORC_EPARSE with a reason when an answer of status 200 lacks the header `marked`.
+ * Blocks until then. Only http and https are spoken; redirects are not followed. */
 int tc_http_fetch(const struct tc_http_request *request, struct tc_http_stop *stop, int *status, struct tc_buf *body,
                   char **why);
 

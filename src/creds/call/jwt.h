@@ -5,8 +5,9 @@
 #include "base/buf.h"
 #include "base/slice.h"
 
-/* Reads when a token expires ("exp"): seconds since 1970, at most the year 9999. Nothing else is checked; the signature
- * is the server's to check (A97). Returns TORC_EPARSE with the reason in *why, which never quotes the token. */
+/* Reads when a token expires ("exp"): seconds since 1970, at most the year 9999. No other claim is checked; the
+ * signature is the server's to check (A97). Returns 0; or TORC_EPARSE with the reason in *why, static, which never
+ * quotes the token. */
 int tc_jwt_expiry(struct tc_slice token, int64_t *exp_s, const char **why);
 
 #endif

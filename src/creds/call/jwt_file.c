@@ -1,6 +1,6 @@
-/* A JWT in a file (A97): read for each fetch, so that a rotated token comes into use. Space around the
- * token is dropped, since editors add it. A file without a JWT that has an expiry is UNAUTHENTICATED, a file that
- * cannot be read UNAVAILABLE. */
+/* A JWT in a file (A97): read for each fetch, so that a rotated token comes into use. Space around the token is
+ * dropped, since editors add it. A file without a JWT that has an expiry fails RPCs with UNAUTHENTICATED, a file that
+ * cannot be read with UNAVAILABLE. */
 #include "creds/call/jwt_file.h"
 
 #include "base/file.h"

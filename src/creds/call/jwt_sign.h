@@ -6,13 +6,14 @@
 #include "tls/openssl.h"
 
 struct tc_jwt_claims {
-    const char *key_id; /* "kid" of the header */
+    const char *key_id; /* "kid" of the header; NULL: none */
     const char *issuer; /* "iss" and "sub" */
     const char *audience;
     int64_t issued_s, expires_s;
 };
 
-/* Appends a token signed with an RSA key (RS256). TORC_EIO when OpenSSL cannot sign with it. */
+/* Appends a token signed with an RSA key (RS256). Returns 0; or TORC_EIO, with `out` unchanged, when OpenSSL cannot
+ * sign with the key, or the process is exiting. */
 int tc_jwt_sign(struct tc_buf *out, EVP_PKEY *key, const struct tc_jwt_claims *claims);
 
 #endif

@@ -33,6 +33,7 @@ static void error_append(struct tc_buf *b, struct tc_slice body)
     json_decref(v);
 }
 
+/* Reads the answer of status 200, and wipes jansson's copy of the token. Returns false with the reason in *why. */
 static bool answer_parse(struct tc_slice body, int64_t now_ns, struct tc_token *out, const char **why)
 {
     json_t *v = tc_json_parse(body, NULL);

@@ -6,8 +6,8 @@
 #include "base/slice.h"
 #include "creds/call/token.h"
 
-/* Makes a token, or a failure, of an answer. A83: a status that means UNAVAILABLE in gRPC stays so; every other failure
- * is UNAUTHENTICATED. `who` names the endpoint in texts; `now_ns` is realtime. */
+/* Stores in *out the token of an endpoint's answer, or a failure. A83: a status that means UNAVAILABLE in gRPC stays
+ * so; every other failure is UNAUTHENTICATED. `who` names the endpoint in texts; `now_ns` is realtime. */
 void tc_oauth_token(const char *who, int http_status, struct tc_slice body, int64_t now_ns, struct tc_token *out);
 
 /* The time for an answer, the look-up of the endpoint's name included. */

@@ -4,8 +4,8 @@
  * end on, an RPC starts a signing on the background thread while the token still serves. RPCs that find no token wait
  * for the signing that runs (auth requests). MAX_TOKENS hosts keep their token; the oldest token makes room.
  *
- * A signing holds a reference to its account. A forked child starts its own signings (`pid`): the parent's
- * signings go on in the parent alone. */
+ * A signing holds a reference to its account. A forked child starts its own signings (`pid`): the parent's signings go
+ * on in the parent alone. */
 #include "creds/call/service_account.h"
 
 #include <unistd.h>

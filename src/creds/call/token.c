@@ -1,6 +1,6 @@
 /* Call credentials out of a source of tokens: at most one fetch runs, on a thread of its own, and the RPCs that wait
- * for it are in `waiting`. token_cache decides what to do with an RPC. The lock is not held while a fetch runs,
- * nor while requests are answered. A forked child forgets the fetch and the RPCs of its parent (`pid`). */
+ * for it are in `waiting`. token_cache decides what to do with an RPC. The fetch's thread does not hold the lock while
+ * it fetches, nor while it answers requests. A forked child forgets the fetch and the RPCs of its parent (`pid`). */
 #include "creds/call/token.h"
 
 #include <unistd.h>
@@ -51,7 +51,8 @@ static void token_fetch(void *arg)
     tc_status_fini(&error);
 }
 
-/* Joins the thread of the last fetch. Before another fetch this does not wait: the last one has ended by then. */
+/* Joins the thread of the last fetch. Before another fetch, under the lock, this hardly waits: the last fetch has
+ * stored its outcome by then, and at most answers its RPCs, which takes no lock of the credentials. */
 static void token_join(struct token_creds *c)
 {
     if (c->started && c->pid == getpid())
@@ -68,6 +69,7 @@ static int token_start(struct token_creds *c)
     return rc;
 }
 
+/* Asks the cache, and starts a fetch if the cache wants one. Called with the lock. */
 static enum tc_token_answer token_ask(struct token_creds *c)
 {
     char scratch[128];

@@ -1,12 +1,11 @@
 /* The cache of one token. Its owner serialises all calls. Both clocks must agree that the token is valid: the monotonic
  * clock stands still while the machine sleeps, the realtime clock can be set back.
  *
- * The states of a cached token are ranges of the time that it has left:
+ * The states of a cached token are ranges of the time that it still serves (TC_TOKEN_MARGIN_NS less than it is valid):
  *
  *   TC_TOKEN_REFRESH_NS or more   it is used
- *   less                          it is used, and the next one fetched
- *   0                             RPCs wait for the fetch that runs, or fail while the backoff of the last failure
- *                                 lasts */
+ *   less                          it is used, and the next one fetched, unless the backoff of the last failure lasts
+ *   0                             RPCs wait for a fetch, or fail while the backoff of the last failure lasts */
 #include "creds/call/token_cache.h"
 
 void tc_token_refuse_expired(struct tc_token *token, const char *from, const struct tc_clock *clock)

@@ -22,13 +22,14 @@ struct tc_token {
 struct tc_token_cache {
     const struct tc_clock *clock;
     struct tc_auth_metadata *metadata; /* NULL: none yet */
-    /* By both clocks: the monotonic clock stands still while the machine sleeps, the realtime clock can be set back. */
+    /* When the token stops serving, TC_TOKEN_MARGIN_NS before it expires, by both clocks: the monotonic clock stands
+     * still while the machine sleeps, the realtime clock can be set back. */
     int64_t expires_real_ns;
     uint64_t expires_ns;
     bool fetching;
-    struct tc_status error; /* of the last attempt, while it is the reason to wait */
+    struct tc_status error; /* of the last fetch, if it failed: the reason of TC_TOKEN_FAIL */
     struct tc_backoff backoff;
-    uint64_t retry_ns; /* the next attempt may begin then */
+    uint64_t retry_ns; /* after a failure: the next fetch may begin then (monotonic) */
     struct tc_rng rng;
 };
 

@@ -114,7 +114,7 @@ struct tc_ring *tc_rh_build_find(const struct tc_rh_build *b)
 
 bool tc_rh_build_exceeds(const struct tc_rh_build *b, uint32_t entries)
 {
-    uint64_t steps = (uint64_t)b->table_size * b->n; /* at worst, of keys that were chosen for it */
+    uint64_t steps = (uint64_t)b->table_size * b->n; /* at most: of keys that were chosen for it */
     if (b->table_size)
         return TC_MAX(b->table_size, b->n) > entries || steps / 128 > entries;
     return TC_MIN(b->max, b->cap) > entries && tc_ring_entries(b->items, b->n, b->min, b->max, b->cap) > entries;

@@ -5,6 +5,8 @@
  * - An endpoint without an entry is IDLE, and has neither child nor picker. */
 #include "lb/ring_hash/endpoints.h"
 
+#include <stdlib.h>
+
 #include "base/mem.h"
 
 /* One block: the set, its endpoints, and `ready` behind them, so that the pointers that picks read are close together.
@@ -112,25 +114,34 @@ bool tc_rh_set_same_keys(const struct tc_rh_set *a, const struct tc_rh_set *b)
     return true;
 }
 
-/* Envoy's operations, in its order. Sums of weights are whole numbers that doubles hold. */
+static int by_locality(const void *pa, const void *pb)
+{
+    const struct tc_rh_endpoint *const *a = pa, *const *b = pb;
+    return tc_locality_cmp((*a)->endpoint->locality, (*b)->endpoint->locality);
+}
+
+/* Envoy's operations, in its order. Sums of weights are whole numbers that doubles hold, in any order. A locality's
+ * endpoints stand together in an EDS resource, but not in the subset of random_subsetting, which has another order. */
 void tc_rh_set_weights(const struct tc_rh_set *set, double *weights)
 {
     bool localities = set->config->locality_weighted;
     double sum_of_localities = 0;
+    const struct tc_rh_endpoint **order = tc_reallocarray(NULL, set->n, sizeof(*order));
     for (uint32_t i = 0; i < set->n; i++)
-        if (i == 0 || tc_locality_cmp(set->at[i - 1].endpoint->locality, set->at[i].endpoint->locality) != 0)
-            sum_of_localities += TC_MAX(set->at[i].endpoint->locality_weight, 1);
+        order[i] = &set->at[i];
+    if (localities)
+        qsort(order, set->n, sizeof(*order), by_locality);
+    for (uint32_t i = 0; i < set->n; i++)
+        if (i == 0 || by_locality(&order[i - 1], &order[i]) != 0)
+            sum_of_localities += TC_MAX(order[i]->endpoint->locality_weight, 1);
     for (uint32_t first = 0, end; first < set->n; first = end) {
-        const struct tc_endpoint *e = set->at[first].endpoint;
-        double sum = 0, part = localities ? TC_MAX(e->locality_weight, 1) / sum_of_localities : 1;
-        for (end = first; end < set->n; end++) {
-            if (localities && tc_locality_cmp(e->locality, set->at[end].endpoint->locality) != 0)
-                break;
-            sum += (double)set->at[end].weight;
-        }
+        double sum = 0, part = localities ? TC_MAX(order[first]->endpoint->locality_weight, 1) / sum_of_localities : 1;
+        for (end = first; end < set->n && (!localities || by_locality(&order[first], &order[end]) == 0); end++)
+            sum += (double)order[end]->weight;
         for (uint32_t i = first; i < end; i++)
-            weights[i] = (double)set->at[i].weight * part / sum;
+            weights[order[i] - set->at] = (double)order[i]->weight * part / sum;
     }
+    tc_free(order);
 }
 
 void tc_rh_set_state(struct tc_rh_set *set, uint32_t i, enum torc_connectivity state, struct tc_picker *picker)

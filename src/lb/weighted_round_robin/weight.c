@@ -77,11 +77,11 @@ void tc_wrr_weight_report(struct tc_wrr_weight *w, const struct tc_wrr_config *c
 
 float tc_wrr_weight_get(struct tc_wrr_weight *w, const struct tc_wrr_config *config, uint64_t now_ns)
 {
-    if (w->non_empty_since_ns == UINT64_MAX)
-        return 0;
+    uint64_t since_ns = w->non_empty_since_ns;
     if ((now_ns - w->last_update_ns) / TC_NS_PER_MS >= config->expiration_ms) {
         w->non_empty_since_ns = UINT64_MAX;
         return 0;
     }
-    return (now_ns - w->non_empty_since_ns) / TC_NS_PER_MS < config->blackout_ms ? 0 : w->weight;
+    bool blackout = since_ns == UINT64_MAX || (now_ns - since_ns) / TC_NS_PER_MS < config->blackout_ms;
+    return config->blackout_ms > 0 && blackout ? 0 : w->weight; /* still 0 before the first report */
 }

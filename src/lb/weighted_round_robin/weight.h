@@ -20,7 +20,8 @@ void tc_wrr_weight_unref(struct tc_wrr_weight *w);
 void tc_wrr_weight_report(struct tc_wrr_weight *w, const struct tc_wrr_config *config, struct tc_slice report,
                           uint64_t now_ns);
 /* Returns the weight; 0 while it cannot be used: there was no report, the last one has expired (which begins the
- * blackout period again), or the blackout period is not over. */
+ * blackout period again), or the blackout period is not over. Without a blackout period an endpoint that connects again
+ * keeps its weight. */
 float tc_wrr_weight_get(struct tc_wrr_weight *w, const struct tc_wrr_config *config, uint64_t now_ns);
 
 #endif

@@ -14,9 +14,7 @@
 #include "lb/session_affinity.h"
 #include "xds/resource/session_filter.h"
 
-/* A61 lists a handful of addresses; a cookie with more was not set by Torc. */
 enum {
-    MAX_ADDRS = 64,
     /* Sixteen IPv6 addresses and a long cluster name in base64 are 2 KB. */
     MAX_COOKIE_BYTES = 16384,
 };
@@ -59,13 +57,13 @@ static bool cookie_find(const struct tc_headers *headers, struct tc_slice name, 
 }
 
 /* Reads "1.1.1.1:80,2.2.2.2:80" into the session. Returns false, and leaves the session, if a part is not an IP address
- * with a port, or if there are more than MAX_ADDRS. */
+ * with a port, or if there are more than TC_SESSION_ADDRS_MAX. */
 static bool session_read_addresses(struct tc_slice text, struct tc_arena *arena, struct tc_session *s)
 {
     size_t n = 1, i = 0;
     for (size_t k = 0; k < text.len; k++)
         n += text.data[k] == ',';
-    if (n > MAX_ADDRS)
+    if (n > TC_SESSION_ADDRS_MAX)
         return false;
     struct tc_addr *addrs = tc_arena_calloc(arena, n, sizeof(*addrs));
     bool more = true;

@@ -69,9 +69,9 @@ struct cds {
     struct tc_cluster_config *cluster; /* the snapshot of the last update; NULL: none */
     size_t place;                      /* of the cluster in the last XdsConfig, which the next search tries first */
     struct tc_lb_config *child_config;
-    struct tc_lb_config *lb;         /* parsed from the lb_config of the cluster `lb_of`; NULL: nothing was parsed */
-    struct tc_cluster_config *lb_of; /* a reference */
-    bool sessions;                   /* the listener may have RPCs of sessions */
+    struct tc_lb_config *lb;        /* parsed from the lb_config of `lb_of`; NULL: nothing was parsed */
+    const struct tc_cluster *lb_of; /* a reference, without the endpoints that were there then */
+    bool sessions;                  /* the listener may have RPCs of sessions */
     struct tc_eds_tree tree;
     struct tc_scaling scaling;  /* A105: of the subchannels, as the cluster has it */
     struct tc_cluster_tls *tls; /* A29: the credentials of the cluster's connections; NULL: the channel's own */
@@ -123,23 +123,29 @@ static struct tc_status cds_fail(struct cds *p, struct tc_status status)
     return (struct tc_status){0};
 }
 
+static void cds_forget_lb(struct cds *p)
+{
+    tc_lb_config_unref(p->lb);
+    if (p->lb_of)
+        tc_xds_resource_unref((struct tc_xds_resource *)(uintptr_t)&p->lb_of->base.head);
+}
+
 /* Returns the config of the policy that the cluster's lb_config names, borrowed, and the same object while the JSON is
  * the same. Returns NULL with *why if it cannot be parsed. */
 static struct tc_lb_config *cds_parse_lb(struct cds *p, struct tc_cluster_config *c, struct tc_status *why)
 {
     struct tc_validation_errors errors = {0};
     const struct tc_cluster *now = c->cluster;
-    if (p->lb && json_equal(p->lb_of->cluster->lb_config, now->lb_config))
+    if (p->lb && json_equal(p->lb_of->lb_config, now->lb_config))
         return p->lb;
     struct tc_lb_config *lb = tc_lb_parse_list(p->base.helper->env->registry, now->lb_config, 0, &errors);
     if (!lb)
         *why = tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_XDS, "cluster \"%s\": LB policy: %s", now->name->data,
                               tc_validation_text(&errors));
     tc_validation_fini(&errors);
-    tc_lb_config_unref(p->lb);
-    tc_cluster_config_unref(p->lb_of);
+    cds_forget_lb(p);
     p->lb = lb;
-    p->lb_of = lb ? tc_cluster_config_ref(c) : NULL;
+    p->lb_of = lb ? tc_cluster_of(tc_xds_resource_ref((struct tc_xds_resource *)(uintptr_t)&now->base.head)) : NULL;
     return lb;
 }
 
@@ -333,9 +339,13 @@ static struct tc_status cds_update_child(struct cds *p, const struct tc_lb_updat
         .config = p->child_config,
         .resolution_note = resolution_note,
         .attributes = update->attributes,
-        .attributes_ref = cds_attributes_ref,
-        .attributes_unref = cds_attributes_unref,
     };
+    /* Only an aggregate cluster gets every update, and makes policies later that read the XdsConfig. Below a leaf
+     * cluster an old XdsConfig, with the endpoints of all clusters, would be kept until that cluster changes. */
+    if (c->cluster->kind == TC_CLUSTER_AGGREGATE) {
+        down.attributes_ref = cds_attributes_ref;
+        down.attributes_unref = cds_attributes_unref;
+    }
     if (!p->child)
         p->child = tc_graceful_switch_new(&p->helper);
     struct tc_status status = tc_graceful_switch_update(p->child, &down);
@@ -406,8 +416,7 @@ static void cds_shutdown(struct tc_lb_policy *base)
     cds_drop_child(p);
     tc_scaling_fini(&p->scaling);
     tc_lb_config_unref(p->config);
-    tc_lb_config_unref(p->lb);
-    tc_cluster_config_unref(p->lb_of);
+    cds_forget_lb(p);
     tc_cluster_config_unref(p->cluster);
     tc_lb_policy_end(&p->base);
 }

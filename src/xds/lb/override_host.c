@@ -121,7 +121,8 @@ static void subchannel_end(struct oh_subchannel *w)
     tc_wrapped_subchannel_end(&w->wrapped);
 }
 
-/* Returns the subchannel that a pick takes first: READY before IDLE before CONNECTING. NULL: the entry has none. */
+/* Returns the subchannel that a pick takes first: READY before IDLE before CONNECTING, among equals the newest, which
+ * replaces the others. NULL: the entry has none. */
 static struct oh_subchannel *entry_best(const struct tc_override_entry *e)
 {
     static const unsigned ranks[] = {[TORC_CONNECTIVITY_READY] = 3,
@@ -132,7 +133,7 @@ static struct oh_subchannel *entry_best(const struct tc_override_entry *e)
     TC_LIST_FOREACH(it, &e->subchannels)
     {
         struct oh_subchannel *w = subchannel_of_entry_link(it);
-        if (!best || ranks[w->state] > ranks[best->state])
+        if (!best || ranks[w->state] >= ranks[best->state])
             best = w;
     }
     return best;
@@ -220,6 +221,8 @@ static void subchannel_find_entry(struct oh_subchannel *w, const struct tc_overr
                                   const struct tc_addr *addr)
 {
     w->entry = tc_override_set_find(set, addr);
+    if (w->entry && !tc_addr_eq(w->entry->addr, addr))
+        w->entry = NULL; /* the endpoint has another proxy now (A86) */
     if (w->entry)
         tc_list_append(&w->entry->subchannels, &w->entry_link);
 }
@@ -237,14 +240,17 @@ static struct oh_subchannel *subchannel_new(struct oh_policy *p, struct tc_endpo
 
 /* --- endpoints --- */
 
-/* Finds the subchannel's entry in the new set. Ends a subchannel of the policy's own that no session can use now. */
+/* Finds the subchannel's entry in the new set. Ends a subchannel of the policy's own that no session can use now, or
+ * whose endpoint has another hostname: that may be the SNI of its connection (A101). */
 static void subchannel_relink(struct oh_policy *p, struct oh_subchannel *w)
 {
+    const struct tc_endpoint *now;
     tc_list_remove(&w->entry_link);
     subchannel_find_entry(w, &p->set, &w->wrapped.base.addr);
     if (!subchannel_is_own(w))
         return;
-    if (!w->entry || !entry_is_usable(p, w->entry)) {
+    now = w->entry ? w->entry->endpoint : NULL;
+    if (!now || !entry_is_usable(p, w->entry) || !tc_rstr_eq(now->hostname, w->wrapped.base.endpoint->hostname)) {
         subchannel_end(w);
         return;
     }
@@ -358,11 +364,13 @@ static struct tc_slice endpoint_text(const struct tc_endpoint *endpoint, const s
                                      struct tc_arena *arena)
 {
     struct tc_buf text = {0};
+    size_t n = 1;
     tc_addr_format(first, &text);
-    for (size_t i = 0; i < endpoint->n_addrs; i++)
+    for (size_t i = 0; i < endpoint->n_addrs && n < TC_SESSION_ADDRS_MAX; i++)
         if (!tc_addr_eq(&endpoint->addrs[i], first)) {
             tc_buf_append_char(&text, ',');
             tc_addr_format(&endpoint->addrs[i], &text);
+            n++;
         }
     struct tc_slice out = tc_arena_copy(arena, tc_buf_slice(&text));
     tc_buf_fini(&text);

@@ -1,14 +1,30 @@
 /* Each list of endpoints gets a new set; entries whose address is in the new list move to the new set with everything
  * that is known of them, and the others are freed. Endpoints of the root (draining ones) come before those of
- * priorities, so an address that is in both is the draining one's. */
+ * priorities, so an address that is in both is the draining one's.
+ *
+ * A cookie names an address and not the proxy that leads there (A86), so the keys have no proxy. */
 #include "xds/lb/override_host_map.h"
 
 #include "base/mem.h"
 
+/* Returns the address without its proxy; borrows from it. */
+static struct tc_addr override_key(const struct tc_addr *addr)
+{
+    struct tc_addr key = *addr;
+    key.proxy_hop = NULL;
+    return key;
+}
+
+static bool override_set_has(const struct tc_override_set *set, const struct tc_addr *addr, uint32_t *at)
+{
+    struct tc_addr key = override_key(addr);
+    return set->by_addr.slots && tc_addr_map_find(&set->by_addr, &key, at);
+}
+
 struct tc_override_entry *tc_override_set_find(const struct tc_override_set *set, const struct tc_addr *addr)
 {
     uint32_t at;
-    return set->n && tc_addr_map_find(&set->by_addr, addr, &at) ? set->all[at] : NULL;
+    return override_set_has(set, addr, &at) ? set->all[at] : NULL;
 }
 
 static size_t endpoint_list_count_addrs(const struct tc_endpoints *list)
@@ -25,7 +41,7 @@ static size_t endpoint_list_count_addrs(const struct tc_endpoints *list)
 static struct tc_override_entry *override_set_take(struct tc_override_set *before, const struct tc_addr *addr)
 {
     uint32_t at;
-    if (!before->n || !tc_addr_map_find(&before->by_addr, addr, &at))
+    if (!override_set_has(before, addr, &at))
         return NULL;
     struct tc_override_entry *e = before->all[at];
     before->all[at] = NULL;
@@ -45,13 +61,15 @@ static void override_set_add_endpoint(struct tc_override_set *set, struct tc_ove
 {
     for (size_t i = 0; i < endpoint->n_addrs; i++) {
         const struct tc_addr *addr = &endpoint->addrs[i];
-        if (tc_addr_map_add(&set->by_addr, addr, (uint32_t)set->n) != set->n)
+        if (tc_override_set_find(set, addr))
             continue;
         struct tc_override_entry *e = override_set_take(before, addr);
         if (!e)
             e = override_entry_new();
         e->endpoint = endpoint;
         e->addr = addr;
+        e->key = override_key(addr);
+        tc_addr_map_add(&set->by_addr, &e->key, (uint32_t)set->n);
         set->all[set->n++] = e;
     }
 }

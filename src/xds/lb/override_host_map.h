@@ -10,6 +10,7 @@
 struct tc_override_entry {
     struct tc_endpoint *endpoint; /* borrowed from the list */
     const struct tc_addr *addr;   /* one of the endpoint's */
+    struct tc_addr key;           /* `addr` without its proxy (A86); borrows from it */
     struct tc_link subchannels;   /* to this address, the child's and the policy's own: list of struct oh_subchannel */
     bool used;                    /* a session has used the entry */
     uint64_t last_used_ms;        /* if `used`: when a session did so last, in the loop's time */
@@ -31,7 +32,7 @@ struct tc_override_set {
 void tc_override_set_init(struct tc_override_set *set, const struct tc_endpoints *list, struct tc_override_set *before);
 /* Frees the entries. The subchannels must be off their lists. */
 void tc_override_set_fini(struct tc_override_set *set);
-/* Returns the entry, borrowed, or NULL if the set lacks the address. */
+/* Returns the entry, borrowed, or NULL if the set lacks the address. Proxies do not count. */
 struct tc_override_entry *tc_override_set_find(const struct tc_override_set *set, const struct tc_addr *addr);
 
 #endif

@@ -25,7 +25,7 @@ static struct tc_cluster_config *cluster_snapshot(const struct tc_dependency_man
             c->dns = node_dns_endpoints(n);
     } else {
         c->status = tc_dep_failure(n);
-        c->dropped = n->error.code == TORC_STATUS_NOT_FOUND && n->subscriptions && n->route_mark != m->mark;
+        c->dropped = n->subscriptions && n->route_mark != m->mark;
     }
     c->resolution_note = tc_dep_resolution_note(m, n, eds);
     return c;

@@ -232,7 +232,7 @@ void fake_lb_free(struct fake_lb *f)
 static struct tc_endpoint *parse_endpoint(struct tc_slice text)
 {
     struct tc_slice head = text;
-    struct tc_addr addrs[8];
+    struct tc_addr addrs[128];
     size_t n = 0, end = 0;
     while (end < text.len && !strchr("*#@!", text.data[end]))
         end++;

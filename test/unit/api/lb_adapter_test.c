@@ -1,4 +1,5 @@
-/* The adapter of an application's LB policy, held to the contract of a policy (lb/policy.h) without a channel. */
+/* The adapter of an application's LB policy, held to the contract of a policy (lb/policy.h): fakes/lb is its
+ * channel. */
 #include "api/lb_adapter.h"
 
 #include <math.h>
@@ -14,6 +15,7 @@
 /* A policy of the application with one child for all endpoints. */
 struct app {
     torc_lb_helper *helper;
+    const char *policy; /* of the child */
     torc_lb_child *child;
     unsigned destroyed;
     unsigned ended;
@@ -35,7 +37,7 @@ static void app_update(void *state, const torc_lb_endpoint *const *endpoints, si
     struct app *app = state;
     (void)config_json;
     if (!app->child)
-        app->child = torc_lb_child_create(app->helper, "round_robin", NULL);
+        app->child = torc_lb_child_create(app->helper, app->policy, NULL);
     torc_lb_child_set_endpoints(app->child, endpoints, n);
 }
 
@@ -87,7 +89,8 @@ static void kit_init(struct kit *k)
                                                {LIT("x-key"), LIT("and another")}};
     static const struct tc_headers list = {.data = (struct tc_header *)(uintptr_t)headers,
                                            .len = TC_ARRAY_LEN(headers)};
-    *k = (struct kit){.factory = {
+    *k = (struct kit){.app.policy = "round_robin",
+                      .factory = {
                           .size = sizeof(k->factory),
                           .name = "app",
                           .create = app_create,
@@ -170,6 +173,29 @@ static void end_with(struct kit *k, struct tc_slice report, size_t n)
     k->f->pick.trackers = NULL;
 }
 
+/* Health checks and outlier_detection judge what a child such as round_robin uses, and never a pick_first (A61). */
+static void health_counts_for_round_robin(void **state)
+{
+    static const char *const policies[] = {"round_robin", "pick_first"};
+    (void)state;
+    for (size_t i = 0; i < TC_ARRAY_LEN(policies); i++) {
+        struct kit k;
+        kit_init(&k);
+        k.app.policy = policies[i];
+        kit_update(&k);
+        fake_lb_set(k.f, "1.1.1.1:1", TORC_CONNECTIVITY_READY);
+        end_with(&k, tc_slice_of(NULL, 0), 0);
+        fake_lb_set_health(k.f, "1.1.1.1:1", TORC_STATUS_UNAVAILABLE, "sick");
+        if (i == 0) {
+            assert_string_equal(fake_lb_pick(k.f), "FAIL");
+            assert_int_equal(k.f->state, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
+            fake_lb_set_health(k.f, "1.1.1.1:1", TORC_STATUS_OK, "");
+        }
+        end_with(&k, tc_slice_of(NULL, 0), 0);
+        fake_lb_free(k.f);
+    }
+}
+
 /* A backend may send anything as its load report. */
 static void load_reports(void **state)
 {
@@ -219,6 +245,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_second_shutdown_does_nothing),
         cmocka_unit_test(picks_take_no_memory_of_the_call),
+        cmocka_unit_test(health_counts_for_round_robin),
         cmocka_unit_test(load_reports),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

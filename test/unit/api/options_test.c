@@ -1,4 +1,4 @@
-/* Options by name. */
+/* Options structs that a program makes by the name of their type and sets by the names of their fields. */
 #include <string.h>
 
 #include <torc/torc.h>

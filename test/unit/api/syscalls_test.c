@@ -127,7 +127,8 @@ static void finish(torc_stream *call)
     torc_stream_free(call);
 }
 
-/* Each message of a stream is one write and no wake-up, in both directions. */
+/* Each message that a stream sends is one write, and neither a message that is sent nor one that comes wakes
+ * anybody. */
 static void test_blocking_stream(void **state)
 {
     (void)state;

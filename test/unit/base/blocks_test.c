@@ -63,6 +63,7 @@ static void few_large_ones_are_kept(void **state)
         lent[i] = tc_blocks_take(b, TC_BLOCKS_LARGE_OVER + 1);
         assert_memory_equal(lent[i], "kept", 5);
     }
+    assert_false(tc_blocks_keeps(b, TC_BLOCKS_LARGE));
     for (unsigned i = 0; i < 4; i++)
         tc_blocks_give(lent[i]);
     tc_blocks_end(b);
@@ -105,8 +106,10 @@ static void what_is_kept_is_bounded(void **state)
     (void)state;
     static char *lent[MANY];
     struct tc_blocks *b = tc_blocks_new();
+    unsigned kept = 0;
     for (unsigned round = 0; round < 2; round++) {
         for (unsigned i = 0; i < MANY; i++) {
+            kept += tc_blocks_keeps(b, 100);
             lent[i] = tc_blocks_take(b, 100);
             if (round == 1 && i < 100)
                 assert_memory_equal(lent[i], "kept", 5);
@@ -115,6 +118,7 @@ static void what_is_kept_is_bounded(void **state)
         for (unsigned i = 0; i < MANY; i++)
             tc_blocks_give(lent[i]);
     }
+    assert_int_equal(kept, 1024);
     tc_blocks_end(b);
 }
 

@@ -1,4 +1,4 @@
-/* Options structs: the table of their fields, and the reader. */
+/* Options structs: the table of their fields, and their reader. Also the time that is left until a deadline. */
 #include <math.h>
 #include <stdio.h>
 

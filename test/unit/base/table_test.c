@@ -21,7 +21,7 @@ static void key_make(uint32_t key[6], uint32_t n)
     memcpy(key, made, sizeof(made));
 }
 
-static void chosen_keys_share_no_bucket(void **state)
+static void chosen_keys_spread_over_the_buckets(void **state)
 {
     struct element *elements = tc_calloc(N, sizeof(*elements)), *table = NULL, *found;
     unsigned own, first = 0, most = 0;
@@ -47,6 +47,6 @@ static void chosen_keys_share_no_bucket(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(chosen_keys_share_no_bucket)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(chosen_keys_spread_over_the_buckets)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Slices, buffers, shared strings, arenas, header lists. */
+/* Slices, buffers, shared strings, arenas, header lists, statuses, vectors. */
 #include <string.h>
 
 #include "base/headers.h"

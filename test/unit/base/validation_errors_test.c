@@ -1,4 +1,5 @@
-/* Field paths: segments that are text at once, and those that become it when a fault is found, in any order. */
+/* Field paths of validation errors: segments that are text at once, and segments that become text when an error is
+ * added, in any order. */
 #include "support/cmocka.h"
 
 #include <stdio.h>
@@ -35,7 +36,7 @@ static void paths_of_both_kinds(void **state)
     tc_validation_fini(&f);
 }
 
-/* A shown segment that is popped and another one in its place. */
+/* A segment is shown and popped, and another one is pushed: the path has the new one alone. */
 static void the_path_follows(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Random numbers of an RPC: some are drawn once for the RPC, others for each attempt. A channel on virtual time, whose
- * picker records the numbers of its picks. */
+/* The random number of a pick is drawn once for each attempt of an RPC, and kept while the pick waits. kits/channel
+ * gives a channel on virtual time; the test's picker records the numbers of its picks. */
 #include <string.h>
 
 #include "base/mem.h"

@@ -267,7 +267,7 @@ static void test_metadata_rules(void **state)
     torc_metadata_free(NULL);
 }
 
-/* The limits of docs/operations/limits.md that are options. */
+/* Defaults of options, among them limits of docs/operations/limits.md. */
 static void test_defaults(void **state)
 {
     (void)state;

@@ -1,7 +1,6 @@
 /* An interceptor holds a response message while its RPC ends: every combination of how the RPC is made, how it ends,
  * and how the interceptor lets the message go. Each RPC must end exactly once, with the status that came first, and
- * leave nothing behind. A channel on virtual time, a scripted server in memory.
- *
+ * leave nothing behind. A channel on virtual time, a scripted server in memory (fakes/h2).
  *
  * The server's end of an attempt becomes the RPC's over several tasks of the serial queue; a resumption is a task too,
  * and may come between any two of them. */
@@ -397,7 +396,8 @@ static void test_every_scene(void **state)
 /* --- messages that the application has not asked for --- */
 
 /* A server's whole response, then the deadline, then the application asks for the message: RPCs that ended before
- * their deadline keep their outcome, however they are made. */
+ * their deadline keep their outcome, however they are made, unless an interceptor holds up the message. RPCs that
+ * have not ended (ends 0) get DEADLINE_EXCEEDED. */
 static void test_a_deadline_after_the_end(void **state)
 {
     (void)state;

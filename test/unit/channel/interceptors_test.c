@@ -1,4 +1,5 @@
-/* The frozen list: an array for each hook, places for the states, names, and what is refused. */
+/* The frozen list of a channel's interceptors, without a channel: an array for each hook, places for the states,
+ * names, and what is refused. */
 #include "channel/interceptors.h"
 
 #include <string.h>
@@ -55,7 +56,8 @@ static void test_rows(void **state)
     tc_interceptors_free(NULL);
 }
 
-/* A struct of other headers: shorter, and longer with a field that is set. */
+/* Structs of other versions of the header: fields beyond the size of a shorter one are not read, and a longer one is
+ * refused once an unknown field is set. */
 static void test_sizes(void **state)
 {
     (void)state;

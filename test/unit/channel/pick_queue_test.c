@@ -229,7 +229,7 @@ static void test_channel_ends(void **state)
     begin(&o, "/s/a", true, 0);
     tc_loop_drain(k.loop);
     publish(TC_PICK_QUEUE, 0);
-    tc_channel_shutdown(k.ch); /* with a retry on its way */
+    tc_channel_shutdown(k.ch); /* while the waiting call is about to pick again */
     k.ch = NULL;
     tc_loop_drain(k.loop);
     expect_asked("");
@@ -306,8 +306,8 @@ static void go(enum torc_connectivity state, const char *text)
     tc_status_fini(&status);
 }
 
-/* Every state is delivered in order, even if several come in one turn; a repeated failure is delivered once, with the
- * newest reason. */
+/* Every state is delivered in order, even if several come in one turn; a failure that is repeated within a turn is
+ * delivered once, with the newest reason. */
 static void test_watch_sees_all(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* The server side of an ADS stream, resource sets, YAML. */
+/* The server side of an ADS stream, fed with packed requests, without a connection; resource sets; YAML. */
 #include <string.h>
 
 #include "base/json.h"
@@ -14,11 +14,10 @@
 #define WRAPPER "type.googleapis.com/envoy.service.discovery.v3.Resource"
 #define ENDPOINTS "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
 
-/* The last response that the stream sent, in words: "version nonce value,value". */
 struct fixture {
     struct kit_resource_set k;
     struct tc_ads *ads;
-    struct tc_buf last;
+    struct tc_buf last; /* the last response that the stream sent, in words: "version nonce value,value" */
     int sent, requests, errors;
 };
 

@@ -1,4 +1,5 @@
-/* Clients of the embedded control plane that ask and do not read. */
+/* Clients of the embedded control plane that ask and do not read, on one connection of fakes/h2; the numbers of
+ * streams. */
 #include "controlplane/control_plane.h"
 
 #include "base/mem.h"
@@ -139,7 +140,8 @@ static size_t sent_bytes(struct fixture *f)
     return bytes;
 }
 
-/* Changes that are made before the client has answered are sent as one: the last. */
+/* Changes "a" twenty times while the client has not answered. Asserts that the response to its request alone is queued
+ * and sent. */
 static void change_often(struct fixture *f)
 {
     for (int i = 0; i < 20; i++)

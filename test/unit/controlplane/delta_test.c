@@ -1,4 +1,4 @@
-/* The server side of an incremental ADS stream. */
+/* The server side of an incremental ADS stream, fed with packed requests, without a connection. */
 #include <stdio.h>
 #include <string.h>
 
@@ -14,12 +14,11 @@
 typedef Envoy__Service__Discovery__V3__DeltaDiscoveryRequest delta_request;
 typedef Envoy__Service__Discovery__V3__DeltaDiscoveryResponse delta_response;
 
-/* The last response in words: "nonce +name=value -removed". */
 struct fixture {
     struct kit_resource_set k;
     struct tc_delta *delta;
-    struct tc_buf last, view;
-    char version[32]; /* of the last resource sent */
+    struct tc_buf last, view; /* last: the last response in words, "nonce +name=value -removed" */
+    char version[32];         /* of the last resource sent */
     size_t last_bytes;
     int sent, errors;
 };

@@ -1,4 +1,4 @@
-/* The load reporting server. */
+/* The load reporting server, over real streams: what clients report, and what they are told. */
 #include <string.h>
 
 #include "base/mem.h"

@@ -1,5 +1,5 @@
-/* Equality of TLS credentials, which decides whether connections are shared: equal for equal texts alone, with SHA-256
- * and without. */
+/* The keys of TLS credentials, which decide whether connections are shared: equal for equal texts alone. If OpenSSL
+ * makes no SHA-256, no two credentials have equal keys. */
 #define TC_OPENSSL_ITSELF
 #include "base/mem.h"
 #include "creds/creds.h"

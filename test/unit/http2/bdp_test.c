@@ -1,5 +1,5 @@
-/* The estimate of a path: when a PING goes out, and when the window doubles. The connection's use of it is in
- * flow_test. */
+/* The estimate of a path (tc_h2_bdp) by itself, without a connection: when the next PING may go out, and when the
+ * window doubles. flow_test has a connection that uses the estimate. */
 #include "http2/bdp.h"
 
 #include "support/cmocka.h"

@@ -1,4 +1,5 @@
-/* The life of a client's connection: settings, limits, GOAWAY, keepalive, floods, ends. */
+/* The life of a client's connection: settings, limits, GOAWAY, keepalive, floods, ends. kits/h2 gives the connection
+ * and its calls on a manual loop; fakes/h2 is the server. */
 #include "base/mem.h"
 #include "http2/connection_internal.h"
 #include "support/cmocka.h"
@@ -60,7 +61,8 @@ static void not_http2(void **state)
     }
 }
 
-/* A TLS alert, in one piece or byte by byte; other fatal alerts, and bytes that begin like one. */
+/* A server answers with a TLS alert, in one piece or byte by byte: two bytes of it are enough to recognise TLS. One
+ * byte is not, nor are bytes that are not an alert. */
 static void server_speaks_tls(void **state)
 {
     static const struct {
@@ -509,7 +511,7 @@ static void continuation_flood(void **state)
     kit_h2_fini(&t);
 }
 
-/* Frames that must end the connection, and the reason that is given. */
+/* Each of these frames ends the connection with a GOAWAY, and the call on it with UNAVAILABLE. */
 static void protocol_errors(void **state)
 {
     (void)state;
@@ -572,7 +574,7 @@ static void idle_connection_is_small(void **state)
     size_t own = sizeof(*t.conn) + t.conn->scratch.cap + t.conn->write.unsent.cap;
     if (own > 2048)
         fail_msg("an idle connection keeps %zu bytes", own);
-    /* And all connections of a loop together. */
+    /* The heap of the loop, which all its connections share, keeps at most 64 KiB. */
     assert_in_range(tc_heap_kept(tc_loop_heap(t.loop)), 0, 65536);
     kit_h2_fini(&t);
 }

@@ -1,5 +1,5 @@
-/* The end of a response: whole messages that came before the end are delivered, whatever ends the response, and the
- * fields that decide the outcome are read in one way. */
+/* The end of a response as a client's connection reads it from fakes/h2: whole messages that came before the end are
+ * delivered, whatever ends the response, and the fields that decide the outcome are read in one way. */
 #include <stdio.h>
 
 #include "base/log.h"
@@ -186,7 +186,8 @@ static void a_writer_is_told_before_the_end(void **state)
     }
 }
 
-/* Fields that may come once: the last counts, in the status and in its message alike. */
+/* Fields that may come once come twice: the last one counts, in the status and in its message alike. A code in
+ * grpc-status-details-bin must be the code of a valid grpc-status. */
 static void doubled_fields(void **state)
 {
     static const struct {

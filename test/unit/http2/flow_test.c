@@ -1,4 +1,5 @@
-/* Flow control and back-pressure in both directions, and callbacks that end streams. */
+/* Flow control and back-pressure of a client's connection in both directions, and callbacks that end streams.
+ * fakes/h2 is the server; its own window for what we send is the default of 65,535 bytes. */
 #include "base/mem.h"
 #include "http2/connection_internal.h"
 #include "support/cmocka.h"
@@ -276,7 +277,7 @@ static void sends_through_a_slow_socket(void **state)
     }
 }
 
-/* The server ends the call while our message waits for a window that never opens: the writer is freed at once, though
+/* The server ends the call while our message waits for a window that never opens: on_written comes at once, though
  * the end waits for a message that nobody has asked for. */
 static void written_when_the_response_ends(void **state)
 {
@@ -311,7 +312,7 @@ static void written_when_the_response_ends(void **state)
             const struct fake_h2_frame *f = fake_h2_expect(t.peer, FAKE_H2_RST_STREAM, 1);
             assert_non_null(f);
             assert_int_equal(kit_h2_u32(f->payload), 0);
-            /* No event of the call comes later. */
+            /* The rest of the message is not sent, even when the window opens. */
             fake_h2_window(t.peer, 0, 1000000);
             kit_h2_run(&t);
             assert_int_equal(fake_h2_count(t.peer, FAKE_H2_DATA, 0), 0);
@@ -328,7 +329,8 @@ static void written_when_the_response_ends(void **state)
     }
 }
 
-/* Cancelled while its message is half sent: the message is not touched again. */
+/* A call is cancelled while its message is half sent: the message, which is freed then, is not touched again
+ * (AddressSanitizer would see it), and the next call works. */
 static void cancelled_while_sending(void **state)
 {
     (void)state;
@@ -451,7 +453,8 @@ static void window_grows_with_bandwidth(void **state)
     kit_h2_fini(&t);
 }
 
-/* Callbacks that cancel the call, another call, or close the connection. */
+/* Callbacks that cancel their call or another one, close or drain the connection, or open a call. Whatever they do,
+ * each call and the connection end at most once. */
 static struct {
     const char *event;
     int action; /* 0: cancel this, 1: cancel the other, 2: close, 3: drain, 4: open another */

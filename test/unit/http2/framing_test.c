@@ -1,4 +1,4 @@
-/* Length-prefixed messages: the decoder fed in all sizes of pieces, its memory, gzip. */
+/* Length-prefixed messages, without a connection: the decoder fed in pieces of several sizes, its memory, gzip. */
 #include "http2/framing.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-/* Glitches at a client: which frames count, which are allowed for, and how much a turn reads. */
+/* Glitches at a client: which frames of its server (fakes/h2) count, which are allowed for, and how much a turn of
+ * the loop reads. A client allows 10,000 glitches a second, and two seconds' worth at once. */
 #include "base/mem.h"
 #include "http2/connection_internal.h"
 #include "http2/framing.h"
@@ -10,7 +11,8 @@
 #define TOO_MANY "too many frames that carry nothing"
 #define PADDED 8
 
-/* DATA without content, and DATA of padding alone, up to the window. */
+/* 1,001 DATA frames in a row end the connection if they are empty: without content, with a padding of no bytes, or
+ * with seven bytes of padding alone. */
 static void empty_frames(void **state)
 {
     (void)state;
@@ -131,8 +133,8 @@ static void much_is_read_in_turns(void **state)
     kit_h2_fini(&t);
 }
 
-/* Messages of 1 MiB, compressed to one KiB, of two calls that read on: others of the loop do not wait for all of them.
- */
+/* Two calls read messages of 1 MiB, compressed to about a KiB, which all came at once: a turn of the loop delivers at
+ * most four of the messages. */
 static void much_is_inflated_in_turns(void **state)
 {
     (void)state;
@@ -349,7 +351,8 @@ static void put_late_messages(struct kit_h2 *t, int kind)
         fake_h2_headers(t->peer, 1, OK_TRAILERS, true);
 }
 
-/* After our reset a stream may still send as much as its window allows, in the smallest of messages, and its end. */
+/* After our reset a stream may still send as much as its window allows, in the smallest of messages, and its end.
+ * More than that ends the connection. */
 static void late_frames_of_what_we_reset(void **state)
 {
     (void)state;
@@ -384,7 +387,8 @@ static void late_frames_of_what_we_reset(void **state)
     }
 }
 
-/* Appends a block for stream `id` of references, a byte each, to a field whose value has `len` bytes. */
+/* Sends a header block on stream `id`: a field `x` with a value of `len` bytes, then `references` to that field, a
+ * byte each. */
 static void put_bomb(struct kit_h2 *t, uint32_t id, size_t len, size_t references)
 {
     struct tc_buf block = {0};

@@ -1,5 +1,6 @@
 /* Calls that end while their header block is under way: the rest of the block is dropped, and the memory of the call,
- * which serves another call by then, stays untouched. */
+ * which may serve another call by then, stays untouched. A client and a server, each against fakes/h2 on a manual
+ * loop. */
 #include "base/mem.h"
 #include "base/poison.h"
 #include "http2/client_stream_internal.h"
@@ -121,7 +122,8 @@ static void end_the_other(struct kit_h2_call *call, const char *event)
         end_call(budget_victim, &budget_memory);
 }
 
-/* Appends a message for stream 3, and bytes of a larger one until `before` bytes of the read budget are left. */
+/* Sends a message on stream 3, and bytes of a larger one until `before` bytes of the read budget are left. The peer
+ * must be held (fake_h2_hold): what it has collected is measured. */
 static void fill_budget(struct fake_h2 *peer, size_t before)
 {
     static const char prefix[5] = {0, 0, 16, 0, 0};

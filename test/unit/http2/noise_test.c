@@ -1,4 +1,5 @@
-/* Random bytes, and frames that are almost right: nothing aborts, nothing leaks, every call ends. Made from a seed. */
+/* Random frames, most of them almost right, from fakes/h2 to a client and to a server: nothing aborts, nothing leaks,
+ * every call ends. Each round is made from a seed. */
 #include <stdio.h>
 
 #include "base/random.h"
@@ -45,7 +46,8 @@ static bool rarely(struct noise *n)
     return below(n, 150) == 0;
 }
 
-/* Returns true if the stream has ended, but rarely false all the same: frames behind the end end the connection. */
+/* Returns true if the noise of a server has ended the stream; rarely returns false all the same, since a frame behind
+ * the end ends the connection. Always returns false for the noise of a client. */
 static bool is_over(struct noise *n, uint32_t stream)
 {
     return !n->client && stream / 2 < TC_ARRAY_LEN(n->ended) && n->ended[stream / 2] && !rarely(n);

@@ -1,4 +1,4 @@
-/* Bytes that wait to be read: in order, counted as lent, and given back. */
+/* Bytes that wait to be read (tc_h2_pending): in order, counted as lent, and given back. */
 #include "http2/pending.h"
 
 #include <string.h>

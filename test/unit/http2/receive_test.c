@@ -1,4 +1,5 @@
-/* Windows that open for a message that is asked for. */
+/* Windows of a client's streams that open for a message that is asked for. fakes/h2 is the server and sees the
+ * increments. */
 #include "base/mem.h"
 #include "http2/connection_internal.h"
 #include "support/cmocka.h"

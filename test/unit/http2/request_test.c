@@ -1,4 +1,5 @@
-/* The size of a request's headers, and whose limit bounds it. */
+/* The size of a request's headers, and whose limit bounds it; and two frames of a server (fakes/h2) for which a
+ * client's connection ends. */
 #include "base/mem.h"
 #include "support/cmocka.h"
 #include "support/kits/h2.h"
@@ -93,7 +94,7 @@ static void data_before_headers(void **state)
     kit_h2_fini(&t);
 }
 
-/* RFC 9113 6.3 */
+/* RFC 9113 6.3: PRIORITY on stream 0 ends the connection. On another stream it does not. */
 static void priority_of_stream_0(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* grpc-timeout both ways. */
+/* The text of grpc-timeout, written and read. */
 #include "http2/timeout.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Addresses: text both ways, equality, system calls. */
+/* Addresses: to and from text and sockaddr, equality and hashes, their bounds, hosts of authorities. */
 #include "io/addr.h"
 
 #include <arpa/inet.h>
@@ -222,7 +222,7 @@ static uint64_t inverse(uint64_t odd)
     return x;
 }
 
-/* Returns what XXH64 makes of a word before it mixes the word into the state; and the word of that. */
+/* Returns what XXH64 makes of a word before it mixes the word into its state. word_of_mixed is the inverse. */
 static uint64_t word_mixed(uint64_t word)
 {
     return rotl(word * P2, 31) * P1;
@@ -232,7 +232,8 @@ static uint64_t word_of_mixed(uint64_t mixed)
     return rotl(mixed * inverse(P1), 33) * inverse(P2);
 }
 
-/* Bytes 2 to 9 of each address make up for what bytes 0 and 1 did to the state, so that XXH64 ends with one hash. */
+/* Bytes 2 to 9 of each address make up for what bytes 0 and 1 did to the state: XXH64 of a known seed gives all of
+ * them one hash. tc_addr_hash gives each another. */
 static void addresses_of_one_plain_hash_differ(void **state)
 {
     (void)state;

@@ -1,3 +1,4 @@
+/* Descriptors are made non-blocking and close-on-exec, also on systems whose calls have no flags for that. */
 #include "io/descriptor.h"
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-/* Name look-ups against a small name server of the test's own. */
+/* Name look-ups (tc_dns, over c-ares) on a real loop against a small name server in this file, over UDP on loopback. */
 #include "io/dns.h"
 
 #include <ares.h>
@@ -12,6 +12,7 @@
 #include "base/vec.h"
 #include "io/watch.h"
 #include "support/cmocka.h"
+#include "support/footprint.h"
 
 enum { TYPE_A = 1, TYPE_AAAA = 28, NXDOMAIN = 3, SERVFAIL = 2 };
 
@@ -397,11 +398,12 @@ static void counted_free(void *block)
     free(block);
 }
 
-/* One for each of a mesh's LOGICAL_DNS clusters: between look-ups c-ares holds nothing for them, and no socket. */
+/* Between look-ups c-ares holds no memory and no descriptor: a mesh has a tc_dns for each of its LOGICAL_DNS
+ * clusters. */
 static void little_is_held_between_look_ups(void **state)
 {
     struct fixture *f = *state;
-    size_t before = held, most = 0;
+    size_t before = held, most = 0, open = footprint_descriptors();
     for (int i = 0; i < 3; i++) {
         clear(&f->result);
         assert_int_equal(tc_dns_resolve(f->dns, "both.test.", 443, on_result, &f->result), 0);
@@ -410,6 +412,7 @@ static void little_is_held_between_look_ups(void **state)
             tc_loop_turn(f->loop, -1);
         assert_int_equal(f->result.n, 3);
         assert_int_equal(held, before);
+        assert_int_equal(footprint_descriptors(), open);
     }
     printf("%zu bytes of c-ares during a look-up, %zu after it\n", most - before, held - before);
     assert_true(most > before);
@@ -418,6 +421,7 @@ static void little_is_held_between_look_ups(void **state)
     assert_int_equal(tc_dns_resolve(f->dns, "silent.test.", 443, on_result, &f->result), 0);
     tc_dns_cancel(f->dns);
     assert_int_equal(held, before);
+    assert_int_equal(footprint_descriptors(), open);
 }
 
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)

@@ -1,4 +1,4 @@
-/* Files that are looked at once a second, on a clock of the test's. */
+/* Files that are looked at once a second: real files, and a manual loop whose clock the test moves. */
 #include "io/file_poll.h"
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-/* Files that change by write and by rename, in a folder where others write as well. */
+/* Files that change by write and by rename, in a real folder where others write as well, watched by a real loop. */
 #include "io/file_watch.h"
 
 #include <fcntl.h>
@@ -66,7 +66,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Turns until fn was called `calls` times; fails after fifty seconds. */
+/* Turns the loop until on_change was called `calls` times in all; fails after fifty seconds. */
 static void turn_until(struct fixture *f, int calls)
 {
     uint64_t end = tc_loop_clock_ns(f->loop) + 50 * TC_NS_PER_S;
@@ -93,7 +93,7 @@ static void test_write_and_rename(void **state)
     tc_free(new);
 }
 
-/* Another file that is written all the time neither counts nor puts off the one that is watched. */
+/* Another file that is written all the time does not count, and does not put off the report of the watched file. */
 static void test_busy_neighbour(void **state)
 {
     struct fixture *f = *state;
@@ -117,7 +117,7 @@ static void test_busy_neighbour(void **state)
     tc_free(path);
 }
 
-/* The watched file itself, written without pause: fn is called all the same. */
+/* A file of a watched folder is written without pause: on_change is called all the same. */
 static void test_busy_file(void **state)
 {
     struct fixture *f = *state;

@@ -1,4 +1,5 @@
-/* HTTP CONNECT over a pipe whose other end is the proxy. Every answer comes whole, and then one byte at a time. */
+/* HTTP CONNECT over fakes/pipe, whose other end is the proxy, on a manual loop; and addresses with a proxy hop. The
+ * answers of expect_tunnel and expect_failure come whole, and then one byte at a time. */
 #include "base/mem.h"
 #include "io/http_connect.h"
 #include "support/cmocka.h"

@@ -1,4 +1,4 @@
-/* Messages to a loop: in order, from any thread, dropped when it is closed. */
+/* Messages to a loop: in order, from any thread, dropped when the mailbox is closed. */
 #include "io/mailbox.h"
 
 #include <pthread.h>
@@ -64,7 +64,7 @@ static void in_order_and_dropped_when_closed(void **state)
     send(box, '5');
     expect("-5");
     tc_mailbox_unref(box);
-    /* With something on its way. */
+    /* The box closes with a message on its way. */
     box = tc_mailbox_new(loop);
     send(box, '6');
     tc_mailbox_close(box);
@@ -160,7 +160,8 @@ static void *send_many(void *arg)
     return NULL;
 }
 
-/* The loop ends while threads still send: each message is delivered or dropped, in its sender's order. */
+/* The mailbox is closed and its loop ends while threads still send: each message is delivered or dropped, in its
+ * sender's order. */
 static void the_loop_may_end_first(void **state)
 {
     (void)state;

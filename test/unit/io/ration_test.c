@@ -1,4 +1,4 @@
-/* The ration of a loop: its bound, the order of those that wait, and its end. */
+/* The ration of a manual loop: how much work a turn does, and the order of the tasks that wait for more. */
 #include "io/ration.h"
 
 #include "support/cmocka.h"
@@ -8,7 +8,7 @@ struct worker {
     struct tc_ration *ration;
     size_t bytes; /* of one piece of its work */
     unsigned left, done;
-    unsigned turn; /* in which it was done last */
+    unsigned turn; /* in which the worker did its last piece */
 };
 
 static unsigned turn;
@@ -47,7 +47,8 @@ static unsigned done_by(const struct worker *workers, size_t n)
     return done;
 }
 
-/* Each turn does a ration of work, and the first one that before its end as well. All workers are equally far. */
+/* Each turn does one ration of work, at its end. The first turn does another one before, when the deferred tasks run.
+ * The first worker is never behind another one, and never more than two rations ahead of it. */
 static void all_get_the_same(void **state)
 {
     static const size_t sizes[] = {TC_RATION_BYTES / 4, TC_RATION_BYTES, SIZE_MAX};

@@ -1,5 +1,5 @@
 /* Descriptors that the kernel refuses: a loop that cannot be made says why and leaves nothing behind, a watch waits,
- * and nothing ends the process. The functions below replace libc's, also for libuv. */
+ * and nothing ends the process. A loop needs no file system. The functions below replace libc's, also for libuv. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

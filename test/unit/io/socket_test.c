@@ -393,7 +393,7 @@ static void an_attempt_is_bounded_in_time_and_can_be_cancelled(void **state)
 
 static void reset_peer(struct end *e)
 {
-    /* With a linger time of 0 the kernel answers by RST; the bytes that the peer never read do it as well. */
+    /* The bytes that this end has not read make the kernel send RST. */
     e->bs->ops->close(e->bs);
     e->bs = NULL;
 }
@@ -419,7 +419,7 @@ static void a_peer_that_resets_is_an_error_and_no_signal(void **state)
     assert_string_equal(tc_status_text(&f->client.bs->error), expected);
     tc_free(expected);
     tc_free(peer);
-    /* Writing to it now would raise SIGPIPE without MSG_NOSIGNAL. */
+    /* Without MSG_NOSIGNAL a write to the connection would raise SIGPIPE now. */
     struct iovec iov = {(void *)(uintptr_t) "x", 1};
     assert_int_equal(f->client.bs->ops->writev(f->client.bs, &iov, 1), TORC_ECLOSED);
     assert_int_equal(f->client.bs->ops->writev(f->client.bs, &iov, 1), TORC_ECLOSED);

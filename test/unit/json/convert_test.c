@@ -1,4 +1,5 @@
-/* proto3 JSON both ways, by table. */
+/* JSON to bytes and back with the schema of test/json, by tables: values, well-known types, proto2 and options; then
+ * bytes that no JSON gives, limits, and arguments. */
 #include "kit.h"
 
 static torc_schema *schema;
@@ -79,7 +80,8 @@ static void numbers(void **state)
     PLAY(rows, &plain);
 }
 
-/* Exponents and digits of any length: only the integer that both make has a range. */
+/* An integer may have any number of digits and any exponent: its value alone has a range. The text of a double may have
+ * 1,099 characters. */
 static void long_numbers(void **state)
 {
     static const struct {
@@ -343,7 +345,7 @@ static void bytes(void **state)
 #define ROW(type, bytes, want) {type, bytes, sizeof(bytes) - 1, want}
         ROW(ALL, "\x18\x01\x18\x02", "{\"fInt32\":2}"),
         ROW(ALL, "\x18\x01\x20\x05\x18\x03", "{\"fInt32\":3,\"fInt64\":\"5\"}"),
-        /* A message in pieces is one; and so is that of a oneof, but for what a member between them has dropped. */
+        /* A message that comes in pieces is one message, in a oneof too, unless another member comes between. */
         ROW(ALL, "\x8a\x01\x03\x0a\x01x\x8a\x01\x02\x18\x07", "{\"fMessage\":{\"text\":\"x\",\"number\":7}}"),
         ROW(ALL, "\x82\x04\x03\x0a\x01x\x82\x04\x02\x18\x07", "{\"cMessage\":{\"text\":\"x\",\"number\":7}}"),
         ROW(ALL, "\x82\x04\x03\x0a\x01x\xe8\x03\x01\x82\x04\x02\x18\x07", "{\"cMessage\":{\"number\":7}}"),
@@ -472,7 +474,7 @@ static void depth(void **state)
     assert_int_equal(code_of(ALL, &text, &lenient), TORC_ELIMIT);
     text = nested(unknown, "", 20000);
     assert_int_equal(code_of(ALL, &text, &lenient), TORC_ELIMIT);
-    for (int i = 0; i < 20000; i++) { /* groups of Old within one another, and what is behind them */
+    for (int i = 0; i < 20000; i++) { /* tags that begin groups within one another; none of the groups ends */
         tc_buf_append_str(&bytes, "\x3b\x13");
     }
     char *shown_text = shown(OLD, bytes.data, bytes.len);

@@ -86,7 +86,8 @@ static torc_schema *wide(unsigned label, bool oneofs)
     return s;
 }
 
-/* Returns the code of a conversion in which the type's tables of all fields are not there. */
+/* Converts JSON, which begins with a brace, to bytes while the type's table of fields by number is not there; otherwise
+ * bytes to JSON. Returns the code. */
 static int convert(const torc_schema *s, const char *json, size_t size, const struct torc_json_options *o)
 {
     torc_schema_message *m = (torc_schema_message *)torc_schema_find_message(s, "M");
@@ -144,7 +145,7 @@ static void messages_of_wide_types(void **state)
     tc_buf_fini(&bytes);
 }
 
-/* All fields of one message are within max_bytes, not the message as a whole alone. */
+/* max_bytes bounds the text within one message, too, not only between messages. A template ends at about 1 MiB. */
 static void texts_of_wide_types(void **state)
 {
     const struct torc_json_options all = {TORC_SIZE(torc_json_options), .emit_defaults = TORC_ON,
@@ -206,8 +207,8 @@ static void templates_of_oneofs(void **state)
 
 /* --- memory of a conversion --- */
 
-/* Asserts that the bytes become text with 40 times their memory and 64 KiB, besides what the text takes while it
- * grows. */
+/* Asserts that the bytes become text, and that the conversion takes at most 40 times their size and 64 KiB of memory,
+ * besides three times the text, which grows. */
 static void written(const torc_schema *s, const char *type, struct tc_buf *bytes)
 {
     char *text = NULL;
@@ -252,7 +253,8 @@ static void memory_of_writing(void **state)
     torc_schema_free(s);
 }
 
-/* As `written`, the other way: 20 times the text, and 2 MiB. */
+/* JSON becomes bytes with at most 20 times the text's size of memory, besides three times the bytes, which grow. A
+ * reader that ends at max_bytes, 1 MiB, has taken less than 3 MiB. */
 static void memory_of_reading(void **state)
 {
     const struct torc_json_options small = {TORC_SIZE(torc_json_options), .max_bytes = 1 << 20};
@@ -356,7 +358,7 @@ static struct tc_buf long_names(const char *name, unsigned n)
     return file;
 }
 
-/* The names take 512 MiB at most; a file that is refused counts no more, and its memory is free. */
+/* The names take 512 MiB at most; a file that is refused no longer counts, and its memory is free. */
 static void memory_of_names(void **state)
 {
     torc_schema *s = torc_schema_new();

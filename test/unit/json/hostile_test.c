@@ -1,5 +1,5 @@
 /* Files of many descriptors of one kind: the index, the schema, its link and its text take time in proportion to them.
- * Four times the descriptors may take ten times the time of the processor, not sixteen. */
+ * Four times the descriptors may take ten times the CPU time, not sixteen. */
 #include <time.h>
 
 #include "kit.h"
@@ -7,7 +7,7 @@
 
 enum { N = 100000 };
 
-/* Returns a name, for as long as one other is asked for. */
+/* Returns a name that stays until the second call after this one. */
 static const char *numbered(const char *name, unsigned i)
 {
     static char texts[2][32];
@@ -190,7 +190,7 @@ static void reserved_names(struct tc_buf *file, unsigned n)
     put_message(file, &m);
 }
 
-/* Appends to M what extensions need, and `n` extensions of M. */
+/* Appends the message M with ranges of numbers for extensions, and `n` extensions of M. */
 static void put_extensions(struct tc_buf *file, unsigned n, unsigned n_ranges)
 {
     struct tc_buf m = {0};
@@ -239,7 +239,7 @@ static void methods(struct tc_buf *file, unsigned n)
 
 /* --- the cost --- */
 
-/* Codes are of N descriptors. */
+/* The codes are those that N descriptors give. */
 static const struct row {
     const char *name;
     void (*fill)(struct tc_buf *file, unsigned n);
@@ -272,7 +272,7 @@ static double cpu_seconds(void)
     return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
-/* Returns what `n` descriptors cost. */
+/* Returns the CPU time in seconds that `n` descriptors cost. */
 static double cost(const struct row *row, unsigned n, int *index_code, int *schema_code)
 {
     struct tc_descriptor_index x = {0};

@@ -1,4 +1,4 @@
-/* Schemas of test/json, and conversions that say what went wrong. */
+/* The schema of test/json, and descriptors that a test writes field by field. */
 #ifndef TEST_UNIT_JSON_KIT_H
 #define TEST_UNIT_JSON_KIT_H
 

@@ -227,7 +227,8 @@ static void oneofs(void **state)
     refused(&file, TORC_EPARSE, "file x.proto: p.M.c: another field is between those of its oneof");
 }
 
-/* Texts that are too long are TORC_ELIMIT, whatever they are. */
+/* Texts that are too long are TORC_ELIMIT, whatever they are. Texts that are not UTF-8 are TORC_EPARSE, and errors show
+ * no control character. */
 static void long_texts(void **state)
 {
     char text[4200];

@@ -201,8 +201,9 @@ static struct tc_buf edition_file(unsigned edition, struct tc_buf *features)
     return file;
 }
 
-/* A group of two fields of one message is written where the first one is; one of an extension of the file's only
- * there. Default values of bytes have their escapes already, and reserved names of editions may not be names. */
+/* A group that two fields of a message have is written at the first field. A group that an extension of the file has is
+ * written at the extension alone. Default values of bytes have their escapes already. Reserved names of editions that
+ * are not identifiers are written as strings. */
 static void texts_that_lie(void **state)
 {
     struct tc_buf file = {0}, m = {0}, group = {0}, f, none = {0}, range = {0};
@@ -395,7 +396,7 @@ static struct tc_buf late_file(const char *type)
     return file;
 }
 
-/* A message of Old with the extension. */
+/* Asserts the JSON of an Old with the extension. */
 static void converted(const torc_schema *s, const char *want)
 {
     char *text = NULL;

@@ -1,4 +1,5 @@
-/* Counts of RPCs by endpoint: when they rise and fall, and who may go before whom. */
+/* Counts of RPCs by endpoint: when they rise and fall, and in which order an RPC, its endpoint and the policy may end.
+ * The test calls the trackers of a pick itself. */
 #include "lb/active_requests.h"
 
 #include "support/cmocka.h"

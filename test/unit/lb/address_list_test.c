@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 
-/* Two addresses of each family that an address may have, one family after another. Returns their number. */
+/* Stores two addresses of each family that this system has, one family after another. Returns their number. */
 static size_t every_family(struct tc_addr *out)
 {
     static const char *const texts[] = {"1.2.3.4:1", "1.2.3.4:2", "[::1]:1", "[::1]:2", "unix:/1", "unix:/2"};

@@ -34,7 +34,7 @@ static void values_in_order(void **state)
     tc_buf_fini(&bytes);
 }
 
-/* Each is malformed: the reader stops with bytes left. */
+/* Each row is malformed: the reader stops and leaves bytes unread. */
 static void malformed(void **state)
 {
     (void)state;

@@ -141,7 +141,7 @@ static void the_child_changes_policy_when_the_new_one_is_ready(void **state)
     assert_string_equal(fake_lb_pick(f), B);
     assert_int_equal(fake_lb_count(f, A), 0);
     assert_string_equal(tc_buf_cstr(&f->history), "CONNECTING READY ");
-    /* A pending policy that is replaced ends at once. A current policy ends when the pending one fails. */
+    /* A pending policy that another update replaces ends at once. */
     child_update(f, child, tc_pick_first_config_new(false), A);
     child_update(f, child, tc_round_robin_config_new(), A);
     assert_int_equal(fake_lb_count(f, A), 1);

@@ -162,7 +162,8 @@ static void refuses_what_is_there(void **state)
     tc_descriptor_index_fini(&x);
 }
 
-/* Every beginning of a file, and every file with a byte changed: refused, or added, and never read beyond. */
+/* Every beginning of a file, and the file with each byte changed in two ways: refused, or added, and never read
+ * beyond. */
 static void survives_malformed_files(void **state)
 {
     (void)state;
@@ -281,7 +282,7 @@ static void takes_files_out(void **state)
     tc_descriptor_index_fini(&x);
 }
 
-/* Extensions whose numbers fall cost what others do: the list of a message is not sorted while it grows. */
+/* A message's list of extensions keeps the order in which they came: it is not sorted while it grows. */
 static void takes_extensions_in_any_order(void **state)
 {
     enum { N = 100000 };

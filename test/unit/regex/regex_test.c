@@ -113,8 +113,8 @@ static double match_us(const struct tc_regex *r, struct tc_slice text)
     return least;
 }
 
-/* Counted patterns that match in many ways run as an automaton, too. Otherwise a header of 50 KB would take tens of
- * milliseconds. */
+/* Counted patterns that match in many ways run as an automaton, too: a header of 50 KB takes less than 5 ms. Otherwise
+ * it would take tens of milliseconds. */
 static void ambiguous_patterns_are_fast(void **state)
 {
     (void)state;
@@ -168,7 +168,7 @@ static void automata_are_small(void **state)
         tc_regex_free(all[i]);
 }
 
-static void matching_is_linear(void **state)
+static void matching_does_not_backtrack(void **state)
 {
     (void)state;
     struct tc_regex *r = compile("(a+)+b");
@@ -333,7 +333,7 @@ int main(void)
         cmocka_unit_test(cost_of_reading),
         cmocka_unit_test(ambiguous_patterns_are_fast),
         cmocka_unit_test(automata_are_small),
-        cmocka_unit_test(matching_is_linear),
+        cmocka_unit_test(matching_does_not_backtrack),
         cmocka_unit_test(matching_has_a_budget),
         cmocka_unit_test(rewriting_has_a_budget),
         cmocka_unit_test(all_matches_are_replaced),

@@ -116,7 +116,7 @@ static void test_environment(void **state)
     expect_proxy("dns:///a.test:1", NULL, "one:1");
     expect_proxy("ipv4:10.0.0.1:80", NULL, "one:1");
     expect_proxy("ipv6:[fd00::1]:80", NULL, "one:1");
-    /* Targets of other schemes, and of this machine, have no proxy. */
+    /* Targets of other schemes, of several addresses, and of this machine have no proxy. */
     expect_proxy("unix:/tmp/x", NULL, "");
     expect_proxy("xds:///a.test", NULL, "");
     expect_proxy("ipv4:10.0.0.1:80,10.0.0.2:80", NULL, "");

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -74,7 +75,7 @@ static uint32_t crc_of(const struct tc_ring *r)
     return ~crc;
 }
 
-/* Compares the table with the CRC-32 (0: none is known), its first slots, and the slots of each host. */
+/* Asserts the CRC-32 of the table (0: none is known), its first slots, and the number of slots of each host. */
 static void assert_table(const struct hosts *h, uint32_t size, uint32_t crc, const char *first, const char *counts)
 {
     struct tc_ring *r = tc_maglev_new(h->items, h->weights, h->n, size);
@@ -391,7 +392,8 @@ static void slots_of_hashes(void **state)
     }
 }
 
-/* One key for all: each endpoint has its share, in the order of the list, and the build does not take forever. */
+/* One key for all: each endpoint has its share, in the order of the list. The time limit of the test bounds the
+ * build. */
 static void equal_keys(void **state)
 {
     TC_CASE(PD07);
@@ -409,6 +411,75 @@ static void equal_keys(void **state)
     tc_ring_unref(r);
     tc_free(items);
     tc_free(weights);
+}
+
+/* Returns the number that an odd number has to be multiplied by to give 1, modulo 2^64. */
+static uint64_t inverse_of(uint64_t x)
+{
+    uint64_t y = x;
+    for (int i = 0; i < 6; i++)
+        y *= 2 - x * y;
+    return y;
+}
+
+static uint64_t undo_shift(uint64_t x, int bits)
+{
+    uint64_t y = x;
+    for (int done = bits; done < 64; done += bits)
+        y = x ^ (y >> bits);
+    return y;
+}
+
+/* Returns the key of eight bytes whose XXH64 with seed 1 is this: each step of XXH64 undone. */
+static uint64_t key_with_hash(uint64_t hash)
+{
+    uint64_t x = undo_shift(hash, 32) * inverse_of(XXH_PRIME64_3);
+    x = undo_shift(x, 29) * inverse_of(XXH_PRIME64_2);
+    x = (undo_shift(x, 33) - XXH_PRIME64_4) * inverse_of(XXH_PRIME64_1);
+    x = (x >> 27 | x << 37) ^ (1 + XXH_PRIME64_5 + 8);
+    x *= inverse_of(XXH_PRIME64_1);
+    return (x >> 31 | x << 33) * inverse_of(XXH_PRIME64_2);
+}
+
+/* Returns the CPU time of a build with N keys, which are chosen so that all have the step 1, or not chosen. Asserts that
+ * each item has its share. */
+static clock_t build_time(bool chosen)
+{
+    enum { N = 5000, SIZE = 1000003 };
+    struct tc_ring_item *items = tc_calloc(N, sizeof(*items));
+    double *weights = tc_calloc(N, sizeof(*weights));
+    uint64_t *keys = tc_calloc(N, sizeof(*keys));
+    for (size_t i = 0; i < N; i++) {
+        keys[i] = chosen ? key_with_hash((uint64_t)(SIZE - 1) * (i + 1)) : i;
+        items[i].key = tc_slice_of(&keys[i], sizeof(keys[i]));
+        weights[i] = 1;
+        if (chosen)
+            assert_int_equal(XXH64(&keys[i], sizeof(keys[i]), 1) % (SIZE - 1), 0);
+    }
+    clock_t begin = clock();
+    struct tc_ring *r = tc_maglev_new(items, weights, N, SIZE);
+    clock_t took = clock() - begin;
+    uint32_t slots = 0;
+    for (uint32_t i = 0; i < N; i++) {
+        assert_in_range(tc_ring_count_of(r, i), SIZE / N, SIZE / N + 1);
+        slots += tc_ring_count_of(r, i);
+    }
+    assert_int_equal(slots, SIZE);
+    tc_ring_unref(r);
+    tc_free(items);
+    tc_free(weights);
+    tc_free(keys);
+    return took;
+}
+
+/* Keys that were chosen so that each item passes all slots of the others would make a plain build take 5,000 times a
+ * million steps instead of 8 million. The build may take 30 times the CPU time of a build with other keys. */
+static void chosen_keys(void **state)
+{
+    (void)state;
+    clock_t usual = build_time(false), chosen = build_time(true);
+    if (chosen > 30 * usual)
+        fail_msg("%ld instead of %ld ticks", (long)chosen, (long)usual);
 }
 
 /* The most uneven weights: the heap must skip the rounds in which nobody but the heaviest claims. */
@@ -463,7 +534,7 @@ static void the_walk_reaches_all(void **state)
     drop(&h);
 }
 
-/* A table is not found in the place of a ring, or of a table with other weights or of another size. */
+/* A table is not found instead of a ring, or instead of a table with other weights or of another size. */
 static void identities(void **state)
 {
     (void)state;
@@ -500,6 +571,7 @@ int main(void)
         cmocka_unit_test(no_host_and_one),
         cmocka_unit_test(slots_of_hashes),
         cmocka_unit_test(equal_keys),
+        cmocka_unit_test(chosen_keys),
         cmocka_unit_test(extreme_weights),
         cmocka_unit_test(the_walk_reaches_all),
         cmocka_unit_test(identities),

@@ -177,7 +177,7 @@ static void rings_match_the_model(void **state)
     }
 }
 
-/* Adds all hashes, up to seven of an item at a time. */
+/* Adds all hashes: up to three items at a time, each of which has up to seven hashes. */
 static void sort_add_all(struct tc_ring_sort *sort, const uint64_t *hash, const uint32_t *item, size_t n)
 {
     for (size_t i = 0; i < n;) {

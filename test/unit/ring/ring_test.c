@@ -336,7 +336,7 @@ static void weights_beyond_32_bits(void **state)
     TC_CASE(RC15);
     (void)state;
     static const char *const keys[] = {"a", "b"};
-    /* 3e9 x 3 against 1e9: nine to one, also with sums beyond 64 bits. */
+    /* 3e9 x 3 against 1e9: nine to one. Two equal weights whose sum is beyond 64 bits: one to one. */
     static const uint64_t some[] = {9000000000u, 1000000000u};
     static const uint64_t large[] = {UINT64_MAX, UINT64_MAX};
     struct tc_ring *r = keys_ring(keys, some, 2, 1000, 1000, 4096);

@@ -323,6 +323,15 @@ static void runtimes_come_and_go(void **state)
     assert_int_equal(process.n, 0);
 }
 
+/* A name or a text that a peer chose must not end a line, or speak to a terminal. */
+static void a_line_has_no_control_characters(void **state)
+{
+    (void)state;
+    assert_int_equal(torc_log_set_levels("warn"), 0);
+    say((void *)(uintptr_t) "a\nb\r\x1b[c\x7f\xc2\x9b\xc2\xa0\xc3\xa9");
+    assert_string_equal(process.last, "2 io a?b??[c???\xc2\xa0\xc3\xa9");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -330,6 +339,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(levels_are_the_sinks_or_the_process, set_up, tear_down),
         cmocka_unit_test_setup_teardown(turns_within_turns, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_sink_is_not_called_within_itself, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_line_has_no_control_characters, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_release_is_last, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_is_malformed_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(options_by_name, set_up, tear_down),

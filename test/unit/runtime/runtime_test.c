@@ -1,4 +1,5 @@
-/* Driving a runtime: which thread drives, which ones wait, which are refused. Also fork, and a peer that resets. */
+/* Driving a runtime: which thread drives, which ones wait, which are refused. Also waits for a channel's state, fork,
+ * and a peer that resets. The backend of kits/backends is on a real socket. */
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
@@ -40,7 +41,8 @@ static void *work(void *arg)
     return NULL;
 }
 
-/* One thread drives, the others wait and take over: every call ends, however they interleave. */
+/* Four threads make blocking calls side by side. Without a thread of the runtime's own one of them drives, the others
+ * wait and take over. Asserts that every call ends with OK. */
 static void run_workers(torc_runtime *rt)
 {
     torc_channel *ch = torc_channel_new(rt, kit_backends_target(kit_backends_one), NULL, NULL);
@@ -96,7 +98,7 @@ static void test_second_thread_while_first_waits(void **state)
         sched_yield();
     for (int i = 0; i < 20; i++)
         assert_true(unary_ok(ch));
-    /* A poll beside a driving thread does not turn the loop itself. */
+    /* A poll beside a driving thread is not an error. */
     assert_true(torc_runtime_poll(rt, 5) >= 0);
     pthread_join(w.thread, NULL);
     assert_int_equal(w.ok, 1);
@@ -394,7 +396,7 @@ static void start_passed(void *arg)
     assert_int_equal(torc_unary_async(p->ch, "a/b", "x", 1, &o, on_passed, p, NULL, NULL), 0);
 }
 
-/* A deadline that has passed is one for a busy loop, too: nothing is sent. */
+/* A deadline that has passed ends its RPC on a busy loop, too, before the first attempt: nothing is sent. */
 static void test_a_passed_deadline_on_a_busy_loop(void **state)
 {
     (void)state;

@@ -1,4 +1,6 @@
-/* Connections that the server closes to make room: silent clients, in every state of a connection, and full tables. */
+/* Connections that a server closes and calls that it resets, to bound the cost of its clients: silent clients, in
+ * every state of a connection, full tables of connections, and bytes queued for clients that do not read. Clients are
+ * fakes/h2 over fakes/pipe with addresses of the test's choice, on a manual loop. */
 #include "base/mem.h"
 #include "server/call.h"
 #include "server/server.h"
@@ -416,7 +418,7 @@ static void an_address_displaces_none_with_fewer(void **state)
     fini(&f);
 }
 
-/* One host of IPv6 has many addresses. */
+/* One host of IPv6 has many addresses: all addresses of a /64 network count as one. */
 static void addresses_of_one_network_are_one(void **state)
 {
     struct tc_server_opts opts = options();
@@ -488,13 +490,14 @@ static void owe(struct tc_server_call *call, size_t bytes)
     tc_free(message);
 }
 
-/* A client that keeps the limit reached, and whose calls wait less than 5 s, gives up calls of its own when another
- * client's call sends: of the address that holds the most, there of the connection, there the call. */
+/* A client keeps the limit reached, with calls that wait less than 5 s. When another client's call sends, one call is
+ * reset: of the address that holds the most its connection that holds the most, and of that connection the call that
+ * holds the most. */
 static void who_holds_the_most_gives_up(void **state)
 {
     static const struct {
         const char *victim;         /* 10.0.0.1: the address of the two that hold much */
-        size_t victim_bytes;        /* more than any other connection holds, or nothing */
+        size_t victim_bytes;        /* what the victim's call holds before it sends */
         size_t first[2], second[2]; /* what the two calls of two connections hold */
         uint32_t stream;            /* that is reset, of the second connection */
     } rows[] = {

@@ -1,5 +1,5 @@
-/* The client status service. The test plays the maker of answers: which requests share an answer, and when no answer is
- * made. */
+/* The client status service of a server: which requests share an answer, and when no answer is made. The test plays
+ * the maker of answers and, by fakes/h2 on a manual loop, the clients. */
 #include "server/csds_service.h"
 
 #include <stdio.h>

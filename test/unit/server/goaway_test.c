@@ -398,7 +398,7 @@ static void max_age_of_an_idle_connection(void **state)
     assert_non_null(fake_h2_expect(f.k.peer, FAKE_H2_GOAWAY, 0));
     fake_h2_headers(f.k.peer, 1, REQUEST, false);
     tc_loop_drain(f.k.loop);
-    tc_loop_advance(f.k.loop, 10999); /* the last GOAWAY, and the least age and grace but a millisecond */
+    tc_loop_advance(f.k.loop, 10999); /* beyond the last GOAWAY; a millisecond less than the least age and grace */
     const struct fake_h2_frame *frame = fake_h2_expect(f.k.peer, FAKE_H2_GOAWAY, 0);
     assert_non_null(frame);
     assert_string_equal(frame->payload + 8, "max_idle");
@@ -426,7 +426,8 @@ static void last_goaway_is_not_read(void **state)
     fini(&f);
 }
 
-/* A connection without RPCs is too old, and its client reads nothing: the connection ends all the same. */
+/* A connection is too old, has no RPC or one that ends later, and its client reads nothing: the connection ends all the
+ * same. */
 static void last_goaway_of_a_quiet_connection(void **state)
 {
     (void)state;
@@ -446,9 +447,10 @@ static void last_goaway_of_a_quiet_connection(void **state)
         tc_loop_advance(f.k.loop, 11000 + 5000);
         tc_server_counts(f.k.server, &counts);
         assert_int_equal(counts.open_connections, 1);
-        if (used)
+        if (used) {
             tc_server_call_finish(f.call, TORC_STATUS_OK, NULL, NULL);
-        fake_h2_rst(f.k.peer, 1, 8);
+            fake_h2_rst(f.k.peer, 1, 8);
+        }
         tc_loop_drain(f.k.loop);
         tc_loop_advance(f.k.loop, 5000);
         tc_server_counts(f.k.server, &counts);

@@ -1,5 +1,6 @@
-/* Messages that a server must not send: beyond its limit, and too long for gRPC's length prefix. RPCs that take longer
- * than their method allows. Clients that break the rules of HTTP/2. */
+/* Messages that a server must not send: beyond its limit, and too long for gRPC's length prefix. RPCs that take
+ * longer than their method allows. Clients that break the rules of HTTP/2. Places of handlers. kits/server_pipe gives
+ * the server and a scripted client, on a manual loop. */
 #include <stdio.h>
 #include <sys/mman.h>
 
@@ -13,7 +14,7 @@ static void on_echo(void *arg, struct tc_server_call *call, struct tc_rstr *requ
     tc_server_call_reply(call, tc_rstr_slice(request));
 }
 
-/* Makes a unary call of the path. Asserts that the first headers of its answer have `part` in them. */
+/* Makes a unary call whose headers are `fields`. Asserts that the first headers of its answer have `part` in them. */
 static void expect_answer(struct kit_server_pipe *k, uint32_t id, const char *fields, const char *part)
 {
     fake_h2_headers(k->peer, id, fields, false);
@@ -159,7 +160,7 @@ static void time_of_a_method(void **state)
 
 /* --- HTTP/2 --- */
 
-/* Returns the first RST_STREAM or GOAWAY. */
+/* Returns the next RST_STREAM or GOAWAY that has come, NULL: none. */
 static const struct fake_h2_frame *next_end(struct timed *t)
 {
     const struct fake_h2_frame *frame;

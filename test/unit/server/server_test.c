@@ -1,4 +1,4 @@
-/* The server and its side of HTTP/2, against a scripted client. */
+/* The server and its side of HTTP/2, against a scripted client: kits/server_pipe, on a manual loop. */
 #include <stdio.h>
 
 #include "base/mem.h"
@@ -337,7 +337,7 @@ static void client_cancels(void **state)
     tc_loop_drain(f.k.loop);
     assert_int_equal(f.ends, 1);
     assert_int_equal(f.end_code, TORC_STATUS_CANCELLED);
-    /* And closes. */
+    /* The client closes the connection. */
     fake_h2_headers(f.k.peer, 3, REQUEST_TO("/t.S/Hold"), false);
     tc_loop_drain(f.k.loop);
     fake_pipe_finish(f.k.pipe, 1);
@@ -462,7 +462,7 @@ static void too_many_streams(void **state)
     fini(&f);
 }
 
-/* Headers, trailers, or both in one, which the client's SETTINGS do not allow. */
+/* The server's headers, its trailers, or both in one are larger than the client's SETTINGS allow. */
 static void client_takes_few_headers(void **state)
 {
     TC_CASE(SV31);

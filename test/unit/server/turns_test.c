@@ -1,4 +1,5 @@
-/* Compressed messages of many clients of a server: what one turn of the loop does, and who waits for whom. */
+/* Compressed messages of many clients (fakes/h2) of a server: what one turn of the manual loop does, and who waits
+ * for whom. */
 #include <limits.h>
 #include <stdio.h>
 
@@ -154,8 +155,9 @@ static unsigned inflated(const struct fixture *f, unsigned *least, unsigned *mos
     return all;
 }
 
-/* A turn inflates a ration for all connections together. Connections get the same, as do the streams of one, but
- * for what the first of them got before anybody waited. Who sends what is not compressed waits for nobody. */
+/* A turn inflates a ration for all connections together. Connections get equal shares, and so do the streams of a
+ * connection; the first of them may be ahead by what it got before anybody waited. A client whose message is not
+ * compressed waits for nobody. */
 static void connections_share_a_turn(void **state)
 {
     struct fixture f;
@@ -227,8 +229,8 @@ static size_t queued_bytes(const struct fixture *f)
     return counts.queued_bytes;
 }
 
-/* Replies are compressed in pieces, connections in turns. Who does not want it does not wait, and who goes leaves its
- * place to the others. */
+/* Replies are compressed in pieces, connections in turns. A client that does not accept gzip does not wait, and a
+ * client that goes leaves its turns to the others. */
 static void compressed_in_turns(size_t max_send_bytes)
 {
     struct fixture f;

@@ -124,7 +124,8 @@ static unsigned exhausted(struct guest *g)
     return n;
 }
 
-/* Clients that end no request, or whose requests nobody reads, hold what the limit allows. One alone may hold all. */
+/* Clients that end no request (unary), or whose requests nobody reads, hold what the limit allows. One client alone
+ * may hold all of it. */
 static void unread_bytes_are_bounded(void **state)
 {
     (void)state;
@@ -246,7 +247,8 @@ static void room_of_a_message_stays(void **state)
     fini(&f);
 }
 
-/* A connection that holds much beside others is slowed down, until it holds little itself. */
+/* A connection that was slowed down, because it held much beside others, is measured again once it holds little
+ * itself: its windows may grow again. */
 static void windows_grow_again(void **state)
 {
     (void)state;

@@ -303,7 +303,7 @@ static void test_required(void **state)
     REFUSED("\xda\x05\x00", "torc.test.kinds.Kinds: field old.needed: is required, and missing");
 }
 
-/* Every beginning of a message, and every byte of it changed: an answer, and no more. */
+/* Every beginning of a message, and the message with every bit changed: either a message or an error comes. */
 static void test_damaged(void **state)
 {
     (void)state;
@@ -330,7 +330,7 @@ static void test_damaged(void **state)
 }
 
 /* A message of two bytes whose type has 10,000 fields: a walk over it looks at 40 kB, so that a million of them would
- * take seconds. */
+ * take seconds. The scan counts 64 fields of a type as a value, and allows 4,194,304 values. */
 static void test_wide_type(void **state)
 {
     (void)state;

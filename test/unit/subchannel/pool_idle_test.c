@@ -376,7 +376,8 @@ static void ignore_message(struct tc_side_watch *w, struct tc_slice message)
     (void)w, (void)message;
 }
 
-/* The same ends with a side stream instead of the request: none of them counts as an answer. */
+/* The connection has a side stream instead of a request, and ends in each of the ways of serve_one: none of them
+ * counts as an answer, so the backoff holds after 32 more connections. */
 static void test_ended_with_a_side_stream(void **state)
 {
     static const struct tc_side_kind kind = {"/test.Side/Watch", "nothing", 100, ask_nothing};
@@ -402,7 +403,8 @@ static void test_ended_with_a_side_stream(void **state)
     }
 }
 
-/* A private channel's connection goes with the channel (A71), in either order. Another channel's connection stays. */
+/* The connection of a private channel goes with the channel (A71), whether its policy gives it up before or after.
+ * The connection of a channel that is not private stays. */
 static void test_private_channels(void **state)
 {
     (void)state;

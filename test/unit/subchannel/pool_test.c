@@ -1,4 +1,5 @@
-/* The subchannel pool on virtual time, with connections that the test grants or refuses. */
+/* The subchannel pool on virtual time: states, backoffs, keys and the connect queue. No connection is ever made: the
+ * test refuses an attempt or leaves it open. */
 #include "subchannel/connection.h"
 #include "subchannel/subchannel.h"
 
@@ -248,7 +249,8 @@ static void test_backoff_outlives_its_policy(void **state)
     fini(&s);
 }
 
-/* A backoff binds other channels as long as the channel that caused it exists; then it is forgotten. */
+/* A backoff binds the other channels that share the address. It is forgotten with the last channel that held the
+ * connection. */
 static void test_backoff_ends_with_its_channel(void **state)
 {
     (void)state;
@@ -330,7 +332,7 @@ static void cancel_waiting(struct tc_connect *c)
     tc_free(c);
 }
 
-/* Makes and connects subchannels, each of another address. */
+/* Makes and connects a subchannel of address i, in this locality (NULL: none). */
 static struct tc_subchannel *make_in(struct tc_locality *locality, int i, struct seen *seen)
 {
     struct tc_addr addr;
@@ -528,20 +530,28 @@ static void test_localities_take_turns(void **state)
     fini(&s);
 }
 
-/* The pool ends while connections wait for their turn. */
+/* The pool ends while connections wait for their turn: none of them begins, and the attempts under way are
+ * cancelled. */
 static void test_end_of_many_attempts(void **state)
 {
     (void)state;
     enum { N = 200 };
     static const struct tc_connector connector = {.start = start_and_wait, .cancel = cancel_waiting};
     tc_pool_set_connector(pool, &connector);
+    struct tc_subchannel *sc[N];
     struct seen s = {.text = NULL};
     for (int i = 0; i < N; i++)
-        tc_subchannel_release(make_numbered(i, &s));
-    fini(&s);
+        sc[i] = make_numbered(i, &s);
+    int begun = attempts;
+    assert_in_range(begun, 1, N - 1);
+    assert_int_equal(cancels, 0);
     tc_pool_shutdown(pool);
-    assert_in_range(attempts, 1, N - 1);
-    assert_int_equal(cancels, attempts);
+    tc_loop_drain(loop);
+    assert_int_equal(attempts, begun);
+    assert_int_equal(cancels, begun);
+    for (int i = 0; i < N; i++)
+        tc_subchannel_release(sc[i]);
+    fini(&s);
 }
 
 int main(void)

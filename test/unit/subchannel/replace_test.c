@@ -236,8 +236,8 @@ static size_t requests_on(struct fake_h2 **peers, size_t i, const char *authorit
     return n;
 }
 
-/* A side stream moves to the new transport, without which the old one would drain for ever; and ends with the
- * connection. */
+/* A side stream moves to the new transport: otherwise the old transport would drain for ever. The side stream ends
+ * with the connection. */
 static void follow_the_transport(const char *name, const char *authority)
 {
     static const struct tc_side_kind kind = {"/test.Side/Watch", "nothing", 100, request_nothing};
@@ -282,7 +282,8 @@ static void without_a_name_the_authority_is_the_address(void **state)
     follow_the_transport("", "10.0.0.1:80");
 }
 
-/* A replacement that is refused, silent, or gone before it was ready: the old transport stays, and another is tried. */
+/* A replacement is refused, silent, or gone before it was ready: the old transport stays, and another replacement is
+ * tried. */
 static void a_replacement_that_fails_harms_nothing(void **state)
 {
     (void)state;
@@ -313,8 +314,8 @@ static void a_replacement_that_fails_harms_nothing(void **state)
     tc_subchannel_release(sc);
 }
 
-/* A connection's age counts from the attempt that made it, not from a replacement that failed: one that lasted for
- * hours is not among those that end at once, which the pool keeps for their backoff. */
+/* A connection's age counts from the attempt that made it, not from a replacement that failed: a connection that
+ * lasted for seconds is not among those that end at once, which the pool keeps for their backoff. */
 static void a_failed_replacement_makes_no_connection_young(void **state)
 {
     (void)state;

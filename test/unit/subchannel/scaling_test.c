@@ -8,7 +8,7 @@
 #include "support/cmocka.h"
 #include "support/fakes/h2.h"
 
-enum { PEERS = 12, RPCS = 1000, HANDLES = 2, NOBODY = -1, WAITS = -2, SENT_BACK = -3 };
+enum { PEERS = 12, RPCS = 1000, HANDLES = 3, NOBODY = -1, WAITS = -2, SENT_BACK = -3 };
 
 /* An attempt to connect, which the test grants or refuses. */
 struct tc_connect {
@@ -355,16 +355,21 @@ static void an_attempt_that_failed_is_followed_by_the_backoff(void **state)
         assert_true(waited_ms >= delay_ms * 0.8 - 2 && waited_ms <= delay_ms * 1.2 + 2);
         delay_ms *= 1.6;
     }
-    /* An attempt that succeeds resets it. */
+    /* An attempt that succeeds resets the backoff: the next one is the first again. */
     grant(1);
     AT(0, 1, WAITS, WAITS, WAITS, WAITS);
     assert_int_equal(attempts, 7);
     refuse();
-    tc_subchannel_reset_backoff(subchannels[0]);
+    run(750);
+    assert_null(attempt);
+    run(500);
     assert_int_equal(attempts, 8);
+    refuse();
+    tc_subchannel_reset_backoff(subchannels[0]);
+    assert_int_equal(attempts, 9);
     grant(0); /* without room, but there are three */
     run(60000);
-    assert_int_equal(attempts, 8);
+    assert_int_equal(attempts, 9);
     AT(0, 1, WAITS, WAITS, WAITS, WAITS);
     allow(2, 3);
     AT(0, 1, 2, 2, 2, WAITS);
@@ -396,7 +401,7 @@ static void the_maximum_changes(void **state)
     assert_int_equal(n_peers, 10);
 }
 
-/* Two channels share the connections: the larger maximum counts, while its channel is there. */
+/* Three channels share the connections: the largest maximum counts, while its channel is there. */
 static void the_largest_maximum_counts(void **state)
 {
     TC_CASE(CS06);
@@ -404,18 +409,22 @@ static void the_largest_maximum_counts(void **state)
     open_first(1, 1);
     rpc_start_many(2);
     assert_null(attempt);
-    subchannel_make(1, 2);
+    subchannel_make(1, 3);
     assert_non_null(attempt);
     grant(1);
     AT(0, 1);
     assert_int_equal(states[1], TORC_CONNECTIVITY_READY);
+    subchannel_make(2, 1); /* whichever came last */
+    rpc_start_many(1);
+    grant(1);
+    AT(0, 1, 2);
     tc_subchannel_release(subchannels[1]);
     subchannels[1] = NULL;
     fake_h2_goaway(peers[0], 1, 0, "");
-    AT(0, 1);
+    AT(0, 1, 2);
     rpc_start_many(1);
     assert_null(attempt);
-    AT(0, 1, WAITS);
+    AT(0, 1, 2, WAITS);
     assert_int_equal(tc_pool_count(pool), 1);
 }
 
@@ -456,7 +465,8 @@ static void the_state_when_connections_are_lost(void **state)
     }
 }
 
-/* GOAWAY on one of three: its RPC goes on, the others serve, and those that wait get a connection in its place. */
+/* A GOAWAY comes on one of three connections: its RPC goes on, the other connections serve, and the RPC that waits
+ * gets a further connection. */
 static void one_of_three_goes_away(void **state)
 {
     TC_CASE(CS08);
@@ -550,7 +560,8 @@ static void ignore_message(struct tc_side_watch *w, struct tc_slice message)
     (void)w, (void)message;
 }
 
-/* A side stream stays on the oldest connection. It waits there without holding up RPCs, and moves when it ends. */
+/* A side stream stays on the oldest connection. It waits there without holding up RPCs, and moves to another
+ * connection when the oldest goes away. */
 static void side_streams_stay_on_the_oldest(void **state)
 {
     TC_CASE(CS08);

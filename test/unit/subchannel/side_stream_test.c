@@ -286,7 +286,8 @@ static void an_end_backs_off(void **state)
     assert_true(requested(0, "10") != 0);
 }
 
-/* tc_side_streams_reset_backoff opens at once, and with the first backoff ahead; a stream without watches ends. */
+/* tc_side_streams_reset_backoff opens the stream at once, and the next backoff is the first again; a stream without
+ * watches ends. */
 static void a_reset_ends_the_backoff(void **state)
 {
     TC_CASE(CH12);
@@ -304,13 +305,17 @@ static void a_reset_ends_the_backoff(void **state)
     assert_int_equal(requested(0, "10"), 0);
     send_end(0, id, "14");
     run(1300);
-    send_end(0, requested(0, "10"), "14");
+    id = requested(0, "10"); /* the first backoff again */
+    assert_true(id != 0);
+    send_end(0, id, "14");
     tc_side_watch_end(&watches[0].base);
     tc_side_streams_reset_backoff(&set);
     run(1);
     assert_true(tc_list_empty(&set.all));
     watch(0); /* one that its server does not implement stays so */
-    send_end(0, requested(0, "10"), "12");
+    id = requested(0, "10");
+    assert_true(id != 0);
+    send_end(0, id, "12");
     tc_side_streams_reset_backoff(&set);
     assert_int_equal(requested(0, "10"), 0);
 }
@@ -556,7 +561,7 @@ static void a_large_message_ends_it(void **state)
     assert_true(requested(0, "10") != 0);
 }
 
-/* A callback ends the watches of a mask; bit 3: the connection is freed from inside as well. */
+/* A callback ends the watches of a mask; bit 3: tc_side_streams_fini is called from inside as well. */
 static void callbacks_may_end_anything(void **state)
 {
     (void)state;

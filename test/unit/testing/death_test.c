@@ -1,4 +1,5 @@
-/* Waits that nothing could end well: the process says why and aborts. Each in a process of its own. */
+/* Waits that cannot end in a world, and waits on a thread that did not make it: the process says why and aborts. Each
+ * test has a process of its own. */
 #include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>

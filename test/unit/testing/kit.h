@@ -14,7 +14,7 @@
 struct says {
     torc_server *server;
     const char *name;
-    int fails;    /* so many of the next calls end with UNAVAILABLE */
+    int fails;    /* number of the next calls that end with UNAVAILABLE */
     int calls;    /* that came */
     int64_t last; /* when the last call came */
 };
@@ -43,7 +43,7 @@ static inline void says_begin(struct says *s, const char *name, const char *addr
     assert_int_equal(torc_server_start(s->server, NULL), 0);
 }
 
-/* Calls /t.Test/Say and keeps who answered, or the name of the code and the text. Returns the code. */
+/* Calls /t.Test/Say and stores who answered, or the code's number and the text: "14 not now". Returns the code. */
 static inline int say(torc_channel *channel, const struct torc_call_options *options, char said[128])
 {
     torc_result *r = torc_unary(channel, "t.Test/Say", "", 0, options);

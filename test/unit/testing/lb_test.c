@@ -4,7 +4,7 @@
 enum { SERVERS = 2 };
 static const char *const addresses[SERVERS] = {"10.0.0.1:443", "10.0.0.2:443"};
 
-/* A policy with one child for all endpoints, whose policy its config names. It lets `limit` RPCs go at a time. */
+/* A policy with one child for all endpoints, whose policy its config names. It lets `limit` RPCs go at a time (0: all). */
 struct tally {
     torc_lb_helper *helper;
     torc_lb_child *child;
@@ -382,7 +382,7 @@ static int all_ended(void *arg)
     return ended == *(int *)arg;
 }
 
-/* One RPC at a time: the next is picked for when the end of the one before publishes. */
+/* One RPC at a time: the next one is picked when the end of the RPC before it publishes a state. */
 static void test_an_end_lets_the_next_go(void **state)
 {
     (void)state;

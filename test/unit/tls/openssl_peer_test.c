@@ -1,4 +1,5 @@
-/* TLS with a peer that is OpenSSL alone. */
+/* TLS of Torc's client or server, over fakes/pipe, with a peer that is OpenSSL alone: what the peer may negotiate and
+ * send. */
 #include "tls/tls.h"
 
 #include <openssl/err.h>

@@ -118,7 +118,8 @@ static void stops_within_the_handshake(void **state)
     }
 }
 
-/* Part of a record, or all of it, or close_notify as well; then the end. */
+/* Part of a record comes, or all of it, or close_notify as well; then the end. The stream is marked as cut unless
+ * close_notify came. */
 static void an_end_without_close_notify_is_said(void **state)
 {
     (void)state;

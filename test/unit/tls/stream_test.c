@@ -1,4 +1,5 @@
-/* The byte stream that TLS makes: data both ways, back-pressure, ends and errors. */
+/* The byte stream that TLS makes: data both ways, back-pressure, ends and errors. kits/tls_pair has a client and a
+ * server over fakes/pipe. */
 #include "tls/tls.h"
 
 #include "base/mem.h"

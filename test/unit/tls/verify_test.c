@@ -1,4 +1,5 @@
-/* Peers that a handshake accepts: names, roots, certificates of clients, the verify callback; contexts. */
+/* Peers that a handshake accepts or refuses: names, roots, certificates of clients, the verify callback. Contexts that
+ * are refused. kits/tls_pair has a client and a server over fakes/pipe. */
 #include "tls/tls.h"
 
 #include <openssl/err.h>
@@ -72,6 +73,18 @@ static void an_empty_name_is_refused(void **state)
                        server = kit_tls_pair_server_opts(&kit_tls_pair_certs.server);
     kit_tls_pair_shake(f, &client, "", &server);
     kit_tls_pair_assert_failed(&f->client, "there is no server name to verify");
+}
+
+/* An event of the byte stream may come before the task that refuses: nothing may be said to an unverifiable peer. */
+static void an_event_before_the_refusal_begins_no_handshake(void **state)
+{
+    struct kit_tls_pair *f = *state;
+    struct tc_tls_opts client = kit_tls_pair_client_opts();
+    fake_pipe_put(f->pipe, 1, "x", 1);
+    kit_tls_pair_start_client(f, &client, "");
+    tc_loop_drain(f->loop);
+    kit_tls_pair_assert_failed(&f->client, "there is no server name to verify");
+    assert_int_equal(fake_pipe_unread(f->pipe, 1).len, 0);
 }
 
 /* OpenSSL takes a name that begins with a dot for all below it. */
@@ -341,6 +354,7 @@ int main(void)
         T(a_wildcard_is_one_label),
         T(a_common_name_is_no_name),
         T(an_empty_name_is_refused),
+        T(an_event_before_the_refusal_begins_no_handshake),
         T(what_is_not_a_host_is_refused),
         T(what_is_not_a_host_is_not_the_peer),
         T(chain_only_does_not_look_at_the_name),

@@ -166,7 +166,7 @@ static unsigned references(void)
     return atomic_load(&shared.call->ref.n);
 }
 
-/* The loop is done with what the call has asked for so far. */
+/* Returns once the loop is done with what the call has asked for so far. */
 static void loop_settles(void)
 {
     char *bound = NULL;
@@ -214,7 +214,8 @@ static void test_functions_hold(void **state)
 
 /* --- the arena --- */
 
-/* Headers and trailers may be sent by any thread; the arena is of one thread at a time, so they are not in it. */
+/* Any thread may send headers and trailers, but the arena is for one thread at a time: the arena has no copy of
+ * them. */
 static void test_metadata_is_not_in_the_arena(void **state)
 {
     (void)state;
@@ -286,7 +287,7 @@ static void test_large_metadata(void **state)
 }
 
 /* The reply's message could not be packed: the status is the server's, and the application's trailers, which describe
- * another one, do not leave with it. */
+ * the application's status, are not sent. */
 static void test_trailers_of_a_spoilt_reply(void **state)
 {
     (void)state;

@@ -107,7 +107,7 @@ static void test_of_a_connection(void **state)
     }
 }
 
-/* A place is the next RPC's as soon as its call was finished and its RPC is over, in either order. */
+/* Finishes the next call that comes to a handler. */
 static void *finish_next(void *arg)
 {
     pthread_mutex_lock(&held.mutex);
@@ -118,6 +118,8 @@ static void *finish_next(void *arg)
     return arg;
 }
 
+/* A place is free for the next RPC as soon as its call was finished and its RPC is over: ten RPCs get the one place of
+ * the method, one after the other. */
 static void test_answered_calls(void **state)
 {
     (void)state;

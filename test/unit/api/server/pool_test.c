@@ -1,4 +1,4 @@
-/* Pools of threads and limits of methods (torc/server.h). */
+/* Pools of threads and limits of methods (torc/server.h), with a server and a channel on loopback. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -240,8 +240,8 @@ static void test_calls_at_a_time(void **state)
     torc_stream_free(s[1]);
 }
 
-/* A method without a limit of its own has its service's. The shorter one of this limit and the client's deadline
- * counts. */
+/* A method without limits of its own has its service's: 20 ms end the RPC, though the client's deadline is a minute
+ * away. */
 static void test_time(void **state)
 {
     (void)state;
@@ -284,7 +284,8 @@ static void free_the_pool(void *arg)
     atomic_store((atomic_int *)arg, torc_pool_free(pool));
 }
 
-/* A callback of any runtime: one that the pool's servers do not use could be the one that a handler waits for. */
+/* torc_pool_free is refused in a callback of any runtime, also one that the pool's servers do not use: a handler may
+ * wait for that runtime. */
 static void test_freed_in_a_callback(void **state)
 {
     (void)state;
@@ -328,7 +329,7 @@ static void test_message_size(void **state)
                "received message larger than max (11 vs. 10)");
 }
 
-/* The limits of methods and of services are those of methods, too, that the handler of "*" answers. */
+/* Limits of methods and of services bind the methods, too, that the handler of "*" answers. */
 static void test_any_method(void **state)
 {
     (void)state;

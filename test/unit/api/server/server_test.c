@@ -1,4 +1,5 @@
-/* torc_server: its addresses, what it refuses, and its end inside a handler. The calls are in e2e/server. */
+/* torc_server on loopback: its counts, its addresses, what it refuses, when a client may try again, and its end inside
+ * a handler. The calls are in e2e/server. */
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>

@@ -131,7 +131,7 @@ static void test_begin_of_each_call(void **state)
     }
 }
 
-/* Every RPC is in one stage, and begins in the stage that has it in its area: what the rows of stages count adds up. */
+/* As many RPCs begin within a stage as bench_plan_calls counts between its ends, so that the rows of stages add up. */
 static void test_calls_of_each_stage(void **state)
 {
     static const struct {

@@ -1,4 +1,4 @@
-/* The files of torc bench --report: texts of anybody in them, and figures at their ends. */
+/* The files of torc bench --report: hostile texts of a peer in them, and numbers at the ends of their ranges. */
 #include "bench/report.h"
 
 #include "base/mem.h"
@@ -145,6 +145,7 @@ static void test_csv(void **state)
     struct tc_buf text = {0};
     (void)state;
     append(bench_append_csv, b, &text);
+    assert_plain(&text);
     bool quoted = false;
     size_t fields = 1, rows = 0;
     for (size_t i = 0; i < text.len; i++) {

@@ -298,8 +298,8 @@ static void test_service_account(void **state)
     tc_loop_free(loop);
 }
 
-/* Many RPCs wait for one signature. One of the RPCs gives up, or the credentials are freed while the signature is
- * made. */
+/* Three RPCs wait for one signature, and the credentials are freed while the signature is made. In round 1 all RPCs
+ * give up. */
 static void test_signing_is_shared(void **state)
 {
     (void)state;

@@ -330,8 +330,7 @@ static void test_files(void **state)
     assert_int_equal(ask(c, loop, &a), 0); /* the file is not looked at while the token is valid */
     torc_call_credentials_unref(c);
 
-    /* The file was not rewritten in time: an expired token counts as absent, and the file is read again after the
-     * backoff. */
+    /* The file was not rewritten in time: an expired token counts as absent, and RPCs fail, also in the backoff. */
     fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     assert_int_equal(write(fd, "e30.eyJleHAiOjF9.c2ln\n", 22), 22); /* {"exp":1} */
     close(fd);

@@ -154,7 +154,7 @@ static void test_endpoint_that_hangs(void **state)
     assert_int_equal(error.code, TORC_STATUS_UNAVAILABLE);
     tc_status_fini(&error);
     torc_call_credentials_unref(c);
-    /* Given up while it hangs, in no time. */
+    /* The credentials are freed while the endpoint hangs: nobody waits for the end of the fetch's time. */
     c = tc_metadata_server_creds(host, TC_TOKEN_FETCH_MS);
     uint64_t begin = tc_system_clock.monotonic_ns(NULL);
     assert_int_equal(c->ops->get(c, loop, &context, &a.waiter, &m, &error), TORC_EAGAIN);

@@ -32,6 +32,19 @@ static void several_addresses(void **state)
     assert_in_service(f, A);
 }
 
+/* Failures of an endpoint with two addresses do not count for the endpoint with one of them. */
+static void with_other_addresses(void **state)
+{
+    TC_CASE(OD11);
+    struct fake_lb *f = *state;
+    kit_outlier_start(f, A "," A2 " " B, HALF ", " RR);
+    kit_outlier_run(f, 20, A);
+    kit_outlier_update(f, A " " B, HALF ", " RR);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
+    tc_loop_advance(f->loop, 10 * SECOND);
+    assert_in_service(f, A);
+}
+
 /* Failures of both addresses count for the one endpoint. */
 static void counted_as_one(void **state)
 {
@@ -58,8 +71,8 @@ static void ejected_and_gone(void **state)
     kit_outlier_run(f, 40, A);
     tc_loop_advance(f->loop, 10 * SECOND);
     assert_ejected(f, A);
-    /* The endpoint stays ejected while others are added and removed. An endpoint that was removed and is added again
-     * counts as new. */
+    /* The endpoint stays ejected when an update removes another endpoint. An endpoint that was removed and is added
+     * again counts as new. */
     kit_outlier_update(f, A " " B " " C, KEEN ", " RR);
     assert_ejected(f, A);
     kit_outlier_update(f, B " " C, KEEN ", " RR);
@@ -104,7 +117,7 @@ static void pick_first_alone(void **state)
     assert_connects(f, "");
 }
 
-/* A75: endpoints of all priorities are compared with each other. */
+/* A75: endpoints of all priorities count together for max_ejection_percent. */
 static void below_priority(void **state)
 {
     struct fake_lb *f = *state;
@@ -125,7 +138,7 @@ static void below_priority(void **state)
     assert_int_equal(kit_outlier_run(f, 10, "").at[0], 10);
 }
 
-/* Endpoints that a child policy made by itself are found by their addresses. */
+/* outlier_detection below outlier_detection: each RPC has a tracker of both, and each policy ejects by its own times. */
 static void nested(void **state)
 {
     struct fake_lb *f = *state;
@@ -205,15 +218,11 @@ static void no_endpoints(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        OUTLIER_TEST(several_addresses),
-        OUTLIER_TEST(counted_as_one),
-        OUTLIER_TEST(ejected_and_gone),
-        OUTLIER_TEST(connects_while_ejected),
-        OUTLIER_TEST(pick_first_alone),
-        OUTLIER_TEST(below_priority),
-        OUTLIER_TEST(nested),
-        OUTLIER_TEST(rpcs_outlive),
-        OUTLIER_TEST(picks_without_rpc),
+        OUTLIER_TEST(several_addresses),      OUTLIER_TEST(with_other_addresses),
+        OUTLIER_TEST(counted_as_one),         OUTLIER_TEST(ejected_and_gone),
+        OUTLIER_TEST(connects_while_ejected), OUTLIER_TEST(pick_first_alone),
+        OUTLIER_TEST(below_priority),         OUTLIER_TEST(nested),
+        OUTLIER_TEST(rpcs_outlive),           OUTLIER_TEST(picks_without_rpc),
         OUTLIER_TEST(no_endpoints),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

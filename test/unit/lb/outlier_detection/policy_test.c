@@ -287,7 +287,7 @@ static void interval_changes(void **state)
     assert_in_service(f, A);
     tc_loop_advance(f->loop, 1); /* at 6 s */
     assert_ejected(f, A);
-    /* A longer interval, from the last sweep on: the next sweep is at 26 s, then at 46 s. */
+    /* A longer interval, from the last sweep on: the next sweep is at 26 s. */
     tc_loop_advance(f->loop, 3 * SECOND);
     kit_outlier_update(f, ALL, "'interval': '20s', 'baseEjectionTime': '19s', " KEEN ", " RR);
     tc_loop_advance(f->loop, 17 * SECOND - 1);
@@ -341,9 +341,8 @@ static void multiplier(void **state)
     TC_CASE(OD08);
     struct fake_lb *f = *state;
     kit_outlier_start(f, ALL, EACH_SECOND "'maxEjectionTime': '12s', " KEEN ", " RR);
-    /* One second more than the ejection time, which is over at the next sweep. The interval of the return counts as
-     * ejected.
-     */
+    /* One second more than the ejection time, which is over at the next sweep. The interval in which the endpoint
+     * returns counts as ejected. */
     assert_int_equal(eject_once(f), 6);
     assert_int_equal(eject_once(f), 11);
     assert_int_equal(eject_once(f), 13); /* 15 s, limited to 12 s */

@@ -342,7 +342,7 @@ static void a_subchannel_that_connects_again_is_waited_for(void **state)
     assert_connects(f, B " ");
     fake_lb_set(f, B, TORC_CONNECTIVITY_READY);
     assert_string_equal(fake_lb_pick(f), B);
-    /* Of one address alone. */
+    /* With a list of one address the policy fails at once. */
     update(f, B);
     fake_lb_set_failed(f, B, "lost again");
     assert_string_equal(fake_lb_pick(f), "FAIL");

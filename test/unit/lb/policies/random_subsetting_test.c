@@ -41,7 +41,7 @@ static size_t index_of(const struct tc_endpoints *all, const struct tc_endpoint 
     return SIZE_MAX;
 }
 
-/* Compares the subset with the places in the list that the text has. */
+/* Asserts that the subset has the endpoints at these places of the list, in this order: "0,5,7". */
 static void assert_subset(struct tc_endpoints *all, uint32_t size, uint64_t seed, const char *expected)
 {
     struct tc_endpoints *subset = tc_random_subset(all, size, seed);
@@ -107,9 +107,10 @@ static void order_by_hash(void **state)
     static const struct {
         uint64_t seed;
         const char *order;
-    } rows[] = {{0, "0,5,7,9,8,3,4,6,1"},
-                {1, "4,1,9,8,3,6,0,5,2"},
-                {UINT64_C(0x123456789abcdef0), "9,7,8,3,2,4,6,5,1"}}; /* the tenth is in no subset */
+    } rows[] = {
+        {0, "0,5,7,9,8,3,4,6,1"},
+        {1, "4,1,9,8,3,6,0,5,2"},
+        {UINT64_C(0x123456789abcdef0), "9,7,8,3,2,4,6,5,1"}}; /* the tenth place is in no subset of up to nine */
     struct tc_endpoints *all = servers(10);
     (void)state;
     for (size_t i = 0; i < TC_ARRAY_LEN(rows); i++)
@@ -121,7 +122,7 @@ static void order_by_hash(void **state)
     tc_endpoints_unref(all);
 }
 
-/* The hash of the text alone, and of the text that grpc-go hashes, whose order its test publishes. */
+/* First the texts that grpc-go hashes, whose order its test publishes; then the names alone. */
 static void order_of_names(void **state)
 {
     TC_CASE(SB05);
@@ -179,7 +180,7 @@ static void changes_are_small(void **state)
         }
 }
 
-/* Many clients with seeds of their own: how many have the busiest server. */
+/* Many clients with seeds of their own: how many of them the busiest server has, and how even the servers are. */
 static void spread(void **state)
 {
     TC_CASE(SB07);

@@ -221,8 +221,7 @@ static void idle_rings_are_woken(void **state)
     assert_string_equal(fake_lb_pick(f), A);
 }
 
-/* The reports of thousands of children in one turn make one picker, but a change of the policy's state is published at
- * once. */
+/* Thousands of children report together: the policy publishes a few pickers, and each child is in the last one. */
 static void many_children_in_one_turn(void **state)
 {
     struct fake_lb *f = *state;

@@ -20,7 +20,7 @@ static void update(struct fake_lb *f, uint64_t ring_size)
                    NULL);
 }
 
-/* Returns the hash of the key's entry 0. */
+/* Picks with the hash of the key's entry 0. Returns what fake_lb_pick does. */
 static const char *pick(struct fake_lb *f, const char *key)
 {
     char *text = tc_asprintf("%s_0", key);

@@ -53,7 +53,8 @@ static uint32_t pick(const struct tc_rh_set *set, uint64_t hash)
     return tc_rh_balance_choose(set, tc_ring_item_at(set->ring, tc_ring_find(set->ring, hash)), hash, false);
 }
 
-/* The walk of a hash over n endpoints is `order`: of the first k being busy, the next one takes the RPC. */
+/* Asserts that the walk of the hash over n endpoints is `order`: while the first k of it are busy, the next one takes
+ * the RPC. */
 static void assert_walk(uint32_t n, uint64_t hash, const uint32_t *order)
 {
     struct tc_rh_set *set = set_of(n, NULL, 101, 100);
@@ -166,7 +167,7 @@ static void picks_by_weights(void **state)
     tc_rh_set_unref(set);
 }
 
-/* The largest factor must not wrap around to a small bound, and the largest counts must not either. */
+/* Neither the largest factor nor the largest counts wrap around to a small bound. */
 static void the_largest_numbers(void **state)
 {
     (void)state;
@@ -272,8 +273,8 @@ static void call_end(struct tc_call_tracker *trackers)
     }
 }
 
-/* Starts a call of the hot key and checks the bound: with all RPCs that are under way, that one too, no backend has
- * more than 1.25 of the mean of those that are up, rounded up, and one. */
+/* Starts a call of the hot key and checks the bound: the backend that takes it has at most 1.25 times the mean, rounded
+ * up, and one more. The mean is that of all RPCs under way, the new one too, over the backends that are up. */
 static void hot_call(struct hot *h, unsigned slot)
 {
     const char *found = "QUEUE";
@@ -307,7 +308,7 @@ static void a_hot_key_under_churn(void **state)
         unsigned slot = (unsigned)tc_rng_below(&rng, OUTSTANDING), who = (unsigned)tc_rng_below(&rng, BACKENDS);
         call_end(h->calls[slot]);
         h->calls[slot] = NULL;
-        if (i % 50 == 49) { /* half of the backends are always there and up */
+        if (i % 50 == 49) { /* the second half of the backends is always there and up */
             bool *flag = i % 100 == 49 ? &h->present[who / 2] : &h->failed[who / 2];
             *flag = !*flag;
             for (unsigned k = 0; k < OUTSTANDING && !h->present[who / 2]; k++)
@@ -318,7 +319,7 @@ static void a_hot_key_under_churn(void **state)
         }
         hot_call(h, slot);
     }
-    /* The last calls end after the policy. */
+    /* One call ends after the policy. */
     struct tc_call_tracker *last = h->calls[0];
     for (unsigned i = 1; i < OUTSTANDING; i++)
         call_end(h->calls[i]);

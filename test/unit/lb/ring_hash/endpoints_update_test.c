@@ -25,7 +25,7 @@ static struct tc_endpoint *endpoint(struct tc_rng *rng)
     return e;
 }
 
-/* Makes a list from the last one: some endpoints removed, some added, two exchanged; or a new one. */
+/* Makes a list from the last one (NULL: from nothing): some endpoints removed, some added, two exchanged. */
 static struct tc_endpoints *next_list(struct tc_rng *rng, const struct tc_endpoints *last, unsigned changes)
 {
     struct tc_endpoint **at = tc_calloc(MOST, sizeof(struct tc_endpoint *));
@@ -52,7 +52,7 @@ static uint64_t sum(uint64_t a, uint64_t b)
     return b > UINT64_MAX - a ? UINT64_MAX : a + b;
 }
 
-/* Computes the set that the list must become. */
+/* Asserts that the set is what the list must become, and that `was` has the place of each endpoint in the old set. */
 static void check(const struct tc_rh_set *set, const struct tc_rh_set *old, const struct tc_endpoints *list,
                   const uint32_t *was)
 {

@@ -34,8 +34,8 @@ static bool update(struct fake_lb *f, const char *endpoints, const char *config)
     "127.0.0.1:95"
 #define SEVEN "{'tableSize': 7}"
 
-/* Picks with the hash until an endpoint takes the RPC; each that is asked for is connected. Ends the RPC, and
- * returns the last digit of its endpoint. */
+/* Picks with the hash; connects the endpoint that the pick asks for, if any, and picks again. Ends the RPC. Returns the
+ * last digit of its endpoint. */
 static char owner(struct fake_lb *f, uint64_t hash)
 {
     const char *found = fake_lb_pick_hash(f, hash);
@@ -117,6 +117,11 @@ static void keys(void **state)
     fake_lb_update(f, tc_endpoints_ref(list), fake_lb_config(f, "maglev", by_host, NULL), NULL);
     assert_string_equal(owners(f, 7), "2503410");
     tc_endpoints_unref(list);
+    list = fake_lb_endpoints(PORTS);
+    for (unsigned i = 0; i < 6; i++) /* hash_key counts before the hostname */
+        host(list, i, "same")->at[i]->hash_key = tc_rstr_printf("%u", 95 - i);
+    fake_lb_update(f, list, fake_lb_config(f, "maglev", by_host, NULL), NULL);
+    assert_string_equal(owners(f, 7), "3052145");
     update(f, PORTS, by_host); /* without hostnames the addresses count, not one empty key for all */
     assert_string_equal(owners(f, 7), "2401503");
 }
@@ -167,6 +172,22 @@ static void weights_of_localities(void **state)
     }
 }
 
+/* random_subsetting mixes the endpoints of localities: the table is the one of a list in which those of each locality
+ * stand together. */
+static void localities_in_any_order(void **state)
+{
+    struct fake_lb *f = *state;
+    static const uint32_t apart[] = {3, 1, 3, 1, 3}, of_apart[] = {1, 2, 2, 1, 1}, together[] = {3, 3, 3, 1, 1},
+                          of_together[] = {1, 2, 1, 2, 1};
+    const char *const config = "{'tableSize': 101, 'localityWeighted': true}";
+    fake_lb_update(f, eds("10.0.0.1:1@a 10.0.0.4:4@b 10.0.0.2:2@a 10.0.0.5:5@b 10.0.0.3:3@a", apart, of_apart),
+                   fake_lb_config(f, "maglev", config, NULL), NULL);
+    const char *slots = owners(f, 101);
+    fake_lb_update(f, eds("10.0.0.1:1@a 10.0.0.2:2@a 10.0.0.3:3@a 10.0.0.4:4@b 10.0.0.5:5@b", together, of_together),
+                   fake_lb_config(f, "maglev", config, NULL), NULL);
+    assert_string_equal(owners(f, 101), slots);
+}
+
 static void the_hash_of_a_header(void **state)
 {
     struct fake_lb *f = *state;
@@ -182,10 +203,10 @@ static void the_hash_of_a_header(void **state)
     tc_free(wanted);
 }
 
-static void many_that_fail(void **state)
+static void the_heaviest_endpoint_fails(void **state)
 {
     struct fake_lb *f = *state;
-    /* One endpoint of a million times the weight of the others fails: the walk ends at another all the same. */
+    /* The endpoint with a million times the weight of the others fails: RPCs wait for another endpoint. */
     static const uint32_t one[] = {1, 1, 1, 1, 1, 1}, weights[] = {1000000, 1, 1, 1, 1, 1};
     struct gate g;
     gate_close(&g);
@@ -245,8 +266,14 @@ static void configs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(lazily_by_the_table),  TEST(the_next_slot_takes_over), TEST(keys),    TEST(weights_of_localities),
-        TEST(the_hash_of_a_header), TEST(many_that_fail),           TEST(configs),
+        TEST(lazily_by_the_table),
+        TEST(the_next_slot_takes_over),
+        TEST(keys),
+        TEST(weights_of_localities),
+        TEST(localities_in_any_order),
+        TEST(the_hash_of_a_header),
+        TEST(the_heaviest_endpoint_fails),
+        TEST(configs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

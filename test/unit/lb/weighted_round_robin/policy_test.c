@@ -73,7 +73,8 @@ static void count(struct fake_lb *f, unsigned picks, unsigned counts[3])
     }
 }
 
-/* Each endpoint gets RPCs until it had one whose end brings its report. */
+/* Makes RPCs until each of three endpoints had one, and 1,000 at most. Each ends with the report of its endpoint; a
+ * report with a QPS of 0 stands for none. */
 static void report_all(struct fake_lb *f, const struct kit_orca reports[3])
 {
     for (unsigned left = 7, i = 0; left && i < 1000; i++) {
@@ -190,6 +191,11 @@ static void a_new_connection_begins_a_blackout(void **state)
     report_all(f, reports);
     run(f, 1000);
     assert_shares(f, 1, 3, 3);
+    update(f, A " " B " " C, "{" NO_BLACKOUT "}"); /* no blackout, so the weight counts at once */
+    fake_lb_set(f, A, TORC_CONNECTIVITY_IDLE);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_CONNECTING);
+    ready(f, A);
+    assert_shares(f, 1, 3, 3);
 }
 
 static void send_oob(struct fake_lb *f, const char *addr, const struct kit_orca *report)
@@ -283,7 +289,7 @@ static void reports_that_do_not_count(void **state)
     }
 }
 
-/* The tracker of an RPC outlives the endpoint and the policy; a picker that was replaced finds nothing. */
+/* The tracker of an RPC outlives the endpoint and the policy; a picker that was replaced answers QUEUE. */
 static void what_outlives_the_policy(void **state)
 {
     struct fake_lb *f = *state;
@@ -322,6 +328,7 @@ static void a_lost_endpoint_is_passed_over(void **state)
     lost->on_state(lost->arg, TORC_CONNECTIVITY_IDLE, &(struct tc_status){0});
     for (unsigned i = 0; i < 24; i++) { /* without a turn of the loop: by the old picker */
         assert_int_equal(tc_picker_pick(f->picker, &f->args, &f->pick), TC_PICK_COMPLETE);
+        assert_ptr_not_equal(f->pick.subchannel, lost);
         finish(f, NULL, 0);
     }
     tc_loop_drain(f->loop);
@@ -349,7 +356,8 @@ static void many_endpoints(void **state)
             run(f, 1000);
     }
     assert_int_equal(f->state, TORC_CONNECTIVITY_READY);
-    /* One endpoint is lost, at once, and comes back, after a moment: schedulers of many are made now and then. */
+    /* An endpoint that is lost gets no pick from then on. One that comes back gets picks after a moment: a scheduler
+     * of many endpoints is not made for each change. */
     fake_lb_set(f, "10.0.0.7:1", TORC_CONNECTIVITY_IDLE);
     fake_lb_set(f, "10.0.0.7:1", TORC_CONNECTIVITY_CONNECTING);
     for (unsigned i = 0; i < 3 * MANY; i++) {
@@ -361,7 +369,7 @@ static void many_endpoints(void **state)
     while (strcmp(fake_lb_pick(f), "10.0.0.7:1") != 0)
         finish(f, NULL, 0);
     finish(f, NULL, 0);
-    /* The places of another list are others, at once. */
+    /* Another list takes effect at once, though each endpoint has another place in it. */
     tc_buf_clear(&list);
     for (unsigned i = 300; i > 0; i--)
         tc_buf_printf(&list, "10.0.%u.%u:1 ", 18 + i / 250, i % 250);

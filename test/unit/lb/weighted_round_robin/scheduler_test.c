@@ -101,7 +101,7 @@ static void equal_weights(void **state)
     }
 }
 
-/* Checks how often each place is among the first picks of a sequence. */
+/* Asserts how often each place is among the first picks of a sequence. */
 static void assert_counts(const float *weights, size_t n, uint32_t sequence, unsigned picks, const unsigned *counts)
 {
     struct tc_wrr_scheduler *s = tc_wrr_scheduler_new(weights, n);
@@ -129,7 +129,7 @@ static void counts_of_picks(void **state)
     assert_counts((float[]){100, 1e-10f}, 2, 0, 201, (unsigned[]){200, 1});
 }
 
-/* In proportion with unknown weights at -1, as for 0. */
+/* A weight of -1 counts as unknown, as 0 does. */
 static void unknown_weights_are_the_mean(void **state)
 {
     TC_CASE(WR06);
@@ -175,9 +175,11 @@ static void extreme_weights(void **state)
     }
 }
 
-/* After any number of whole rounds each of 10,000 endpoints has its share of them, but for one pick. */
+/* After 300 whole rounds each of 10,000 endpoints, whose weights are unknown for a tenth, has its share of the picks,
+ * within 1.5 picks. */
 static void shares_of_many_endpoints(void **state)
 {
+    TC_CASE(PD04);
     (void)state;
     enum { MANY = 10000, ROUNDS = 300 };
     static float weights[MANY];
@@ -185,7 +187,7 @@ static void shares_of_many_endpoints(void **state)
     struct tc_rng rng;
     tc_rng_init_seed(&rng, 58);
     for (size_t i = 0; i < MANY; i++)
-        weights[i] = (float)(1 + tc_rng_below(&rng, 1000));
+        weights[i] = i % 10 ? (float)(1 + tc_rng_below(&rng, 1000)) : 0;
     struct tc_wrr_scheduler *s = tc_wrr_scheduler_new(weights, MANY);
     uint32_t sequence = 0;
     unsigned long picks = 0;

@@ -143,6 +143,7 @@ static void blackout_and_expiration(void **state)
     struct tc_slice r = kit_orca_pack(&report, &bytes);
     assert_true(tc_wrr_weight_get(w, c, 7 * s) == 0);
     tc_wrr_weight_report(w, c, r, 10 * s);
+    tc_wrr_weight_report(w, c, r, 10 * s + s / 2); /* the blackout counts from the first report */
     assert_true(tc_wrr_weight_get(w, c, 11 * s - 1) == 0);
     assert_true(tc_wrr_weight_get(w, c, 11 * s) == 2);
     assert_true(tc_wrr_weight_get(w, c, 12 * s - 1) == 2);
@@ -152,6 +153,12 @@ static void blackout_and_expiration(void **state)
     tc_wrr_weight_report(w, c, r, 20 * s);
     assert_true(tc_wrr_weight_get(w, c, 21 * s - 1) == 0);
     assert_true(tc_wrr_weight_get(w, c, 21 * s) == 2);
+    w->non_empty_since_ns = UINT64_MAX; /* the endpoint is READY again */
+    assert_true(tc_wrr_weight_get(w, c, 21 * s) == 0);
+    struct tc_wrr_config no_blackout = *c;
+    no_blackout.blackout_ms = 0;
+    assert_true(tc_wrr_weight_get(w, &no_blackout, 22 * s - 1) == 2);
+    assert_true(tc_wrr_weight_get(w, &no_blackout, 22 * s) == 0);
     tc_buf_fini(&bytes);
     tc_wrr_weight_unref(w);
     tc_lb_config_unref(base);

@@ -105,7 +105,7 @@ static void channel_creds(void **state)
                    "field xds_servers[0].channel_creds: must not be empty");
 }
 
-/* A97 */
+/* A97: the call credentials of a server. Those of an unknown type are left out; the others are part of its key. */
 static void call_creds(void **state)
 {
     (void)state;

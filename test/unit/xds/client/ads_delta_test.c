@@ -1,4 +1,4 @@
-/* Incremental ADS, seen from its server. */
+/* Incremental ADS, seen from its server: the kit's xDS client on a fake transport, with the test as the server. */
 #include "support/cmocka.h"
 #include "support/kits/xds.h"
 

@@ -260,7 +260,7 @@ static void send_error(int code, const char *name)
     tc_loop_drain(k.loop);
 }
 
-/* xRFC TP3 */
+/* xRFC TP3: a response may have an error of a resource instead of the resource. */
 static void errors_of_the_server(void **state)
 {
     (void)state;

@@ -49,7 +49,7 @@ static int set_up(void **state)
     return 0;
 }
 
-/* Turns all loops until everything that is under way has arrived. */
+/* Drains the loops of all clients four times in turn: enough for a question to go there and its answer to come back. */
 static void settle(void)
 {
     for (unsigned n = 0; n < 4; n++) {

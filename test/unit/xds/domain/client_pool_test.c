@@ -154,8 +154,8 @@ static void a_long_scope_is_cut(void **state)
         tc_pool_client_release(c[i]);
 }
 
-/* A user may outlive the domain by a turn. */
-static void domain_first(void **state)
+/* Clients may be released after their pool is freed. */
+static void pool_first(void **state)
 {
     (void)state;
     struct tc_pool_client *a = get(one_server, "xds:///a"), *b = get(mixed, "xds:///b");
@@ -176,7 +176,7 @@ int main(void)
         TEST(by_bootstrap_and_options),
         TEST(by_credentials),
         TEST(a_long_scope_is_cut),
-        TEST(domain_first),
+        TEST(pool_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -158,6 +158,7 @@ static void paths(void **state)
 
 static void a_cookie_is_followed(void **state)
 {
+    TC_CASE(SS11);
     (void)state;
     struct rpc r;
     open_rpc(&r, "/", "/a.B/C");
@@ -249,6 +250,7 @@ static void nothing_to_follow(void **state)
 
 static void limits_of_a_cookie(void **state)
 {
+    TC_CASE(SS11);
     (void)state;
     for (size_t n = 63; n <= 65; n++) {
         struct tc_buf plain = {0};

@@ -279,7 +279,7 @@ static void names_follow_localities(void **state)
     tc_eds_tree_fini(&t);
 }
 
-/* The same locality in two priorities. */
+/* A locality in two priorities: each of them has a name of its own, and an equal update keeps the tree. */
 static void one_locality_twice(void **state)
 {
     TC_CASE(ED04);

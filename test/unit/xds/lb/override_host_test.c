@@ -151,6 +151,24 @@ static void tells_what_was_picked(void **state)
     assert_string_equal(session.passed_over, "the cluster has no such endpoint");
 }
 
+/* A cookie that names the endpoint can be followed, however many addresses the endpoint has. */
+static void endpoint_of_many_addresses(void **state)
+{
+    struct fake_lb *f = *state;
+    struct tc_buf text = {0};
+    size_t n = 1;
+    for (unsigned i = 1; i <= 100; i++)
+        tc_buf_printf(&text, "%s10.0.0.%u:1", i > 1 ? "," : "", i);
+    update(f, tc_buf_cstr(&text), "", "", BELOW(RR));
+    ready(f, "10.0.0.1:1");
+    assert_string_equal(pick(f, ""), "10.0.0.1:1");
+    for (size_t i = 0; i < session.picked.len; i++)
+        n += session.picked.data[i] == ',';
+    assert_int_equal(n, TC_SESSION_ADDRS_MAX);
+    assert_true(tc_slice_starts(session.picked, tc_slice_str("10.0.0.1:1,10.0.0.2:1,")));
+    tc_buf_fini(&text);
+}
+
 /* While its endpoint drains a session stays there, and other RPCs do not go there. */
 static void draining(void **state)
 {
@@ -356,6 +374,81 @@ static void other_rpcs_do_not_count_as_use(void **state)
     assert_int_equal(fake_lb_count(f, A), 0);
 }
 
+/* Endpoints behind an HTTP proxy (A86). */
+static void update_proxied(struct fake_lb *f, const char *endpoints, const char *proxy)
+{
+    struct tc_endpoints *tree = fake_lb_endpoint_tree("p", endpoints, "q", "", NULL);
+    struct tc_addr via;
+    assert_int_equal(tc_addr_parse(&via, tc_slice_str(proxy)), 0);
+    for (size_t i = 0; i < tree->children[0].list->n; i++)
+        tree->children[0].list->at[i]->addrs[0].proxy_hop = tc_proxy_hop_new(&via, NULL, NULL);
+    assert_true(fake_lb_update(f, tree, fake_lb_config(f, "xds_override_host", "{" BELOW(RR) "}", NULL), NULL));
+}
+
+/* A cookie names addresses alone: the session stays with its endpoint whatever proxy leads there. When the proxy
+ * changes, the endpoint's new connection serves the session. */
+static void behind_a_proxy(void **state)
+{
+    struct fake_lb *f = *state;
+    update_proxied(f, A " " B, C);
+    ready(f, A);
+    ready(f, B);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_string_equal(pick(f, A), A);
+        assert_picked(A);
+        assert_null(session.passed_over);
+    }
+    update_proxied(f, A " " B, D);
+    assert_int_equal(fake_lb_count(f, A), 1);
+    assert_string_equal(pick(f, A), "QUEUE");
+    ready(f, A);
+    for (unsigned i = 0; i < 3; i++)
+        assert_string_equal(pick(f, A), A);
+}
+
+/* Updates to one endpoint in each of the two priorities, of which A has a hostname. */
+static void update_named(struct fake_lb *f, const char *p, const char *q, const char *hostname)
+{
+    struct tc_endpoints *tree = fake_lb_endpoint_tree("p", p, "q", q, NULL);
+    tree->children[strcmp(q, A) == 0].list->at[0]->hostname = tc_rstr_str(hostname);
+    assert_true(fake_lb_update(f, tree, fake_lb_config(f, "xds_override_host", "{" BELOW(RR) "}", NULL), NULL));
+}
+
+/* The hostname is the SNI of a connection (A101) and the authority of its RPCs (A81): the policy's own subchannel does
+ * not outlive a change, as the child's do not. */
+static void hostname_changes(void **state)
+{
+    struct fake_lb *f = *state;
+    update_named(f, B, A, "one.example");
+    ready(f, B);
+    assert_string_equal(pick(f, A), "QUEUE");
+    ready(f, A);
+    update_named(f, B, A, "one.example");
+    assert_string_equal(pick(f, A), A);
+    update_named(f, B, A, "two.example");
+    assert_int_equal(fake_lb_count(f, A), 0);
+    assert_string_equal(pick(f, A), "QUEUE");
+    ready(f, A);
+    assert_string_equal(pick(f, A), A);
+    assert_string_equal(f->pick.subchannel->endpoint->hostname->data, "two.example");
+}
+
+/* The child makes a second connection to the endpoint, and releases the first one when the second is there:
+ * the policy does not keep what is doubled. */
+static void child_renews(void **state)
+{
+    struct fake_lb *f = *state;
+    update_named(f, A, B, "one.example");
+    ready(f, A);
+    assert_string_equal(pick(f, A), A);
+    update_named(f, A, B, "two.example");
+    assert_int_equal(fake_lb_count(f, A), 2);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
+    assert_int_equal(fake_lb_count(f, A), 1);
+    assert_string_equal(pick(f, A), A);
+    assert_string_equal(f->pick.subchannel->endpoint->hostname->data, "two.example");
+}
+
 /* The endpoint moves to a lower priority: the session's connection is kept and used (A75). */
 static void survives_a_move(void **state)
 {
@@ -444,6 +537,8 @@ static void adopts_from_an_outlier(void **state)
     }
     tc_loop_advance(f->loop, 2 * 10000);
     assert_int_equal(fake_lb_count(f, A), 1);
+    assert_string_equal(pick(f, A), A);
+    finish(f, TORC_STATUS_OK);
     assert_string_equal(fake_lb_pick(f), B);
     finish(f, TORC_STATUS_OK);
     fake_lb_free(f);
@@ -566,6 +661,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         OVERRIDE_TEST(follows_the_cookie),
         OVERRIDE_TEST(tells_what_was_picked),
+        OVERRIDE_TEST(endpoint_of_many_addresses),
         OVERRIDE_TEST(draining),
         OVERRIDE_TEST(draining_not_wanted),
         OVERRIDE_TEST(creates_on_demand),
@@ -575,6 +671,9 @@ int main(void)
         OVERRIDE_TEST(sweeps_are_apart),
         OVERRIDE_TEST(idle_timeout_by_default),
         OVERRIDE_TEST(other_rpcs_do_not_count_as_use),
+        OVERRIDE_TEST(behind_a_proxy),
+        OVERRIDE_TEST(hostname_changes),
+        OVERRIDE_TEST(child_renews),
         OVERRIDE_TEST(survives_a_move),
         OVERRIDE_TEST(adopts_a_lost_connection),
         cmocka_unit_test(adopts_from_an_outlier),

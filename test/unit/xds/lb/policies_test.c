@@ -94,6 +94,34 @@ static void unchanged_cluster_changes_nothing(void **state)
     kit_config_lb_free(f);
 }
 
+static void assert_last_reference(const struct tc_cluster_config *c)
+{
+    assert_int_equal(atomic_load(&c->ref.n), 1);
+}
+
+/* The policies of a cluster that does not change let go of the other clusters' old snapshots, and those of a cluster
+ * that changes let go of its own. */
+static void old_snapshots_go(void **state)
+{
+    (void)state;
+    struct fake_lb *f = kit_config_lb("xds_cluster_manager_experimental");
+    struct tc_lb_config *config = manager_of("a", "b");
+    struct tc_cluster_config *a = kit_config_cluster("a", "", kit_config_eds("0/l: 1.1.1.1:1; 1/m: 1.1.1.1:2", NULL));
+    struct tc_cluster_config *b[2];
+    for (size_t i = 0; i < 2; i++) {
+        b[i] = kit_config_cluster("b", RING_HASH, kit_config_eds(i ? "0/l: 2.2.2.2:2" : "0/l: 2.2.2.2:1", NULL));
+        kit_config_update(f, tc_lb_config_ref(config),
+                          kit_config_config(tc_cluster_config_ref(a), tc_cluster_config_ref(b[i]), NULL));
+    }
+    ready(f, "1.1.1.1:1");
+    assert_last_reference(b[0]);
+    tc_cluster_config_unref(a);
+    tc_cluster_config_unref(b[0]);
+    tc_cluster_config_unref(b[1]);
+    tc_lb_config_unref(config);
+    kit_config_lb_free(f);
+}
+
 /* A DNS cluster asks for re-resolution when its endpoint fails and when its connection is lost; the resolver limits how
  * often names are resolved (unit/resolver/dns). An EDS cluster does not ask. */
 static void dns_is_asked_again(void **state)
@@ -353,7 +381,7 @@ static void drops_everything_without_endpoints(void **state)
     assert_int_equal(f->state, TORC_CONNECTIVITY_READY);
     assert_string_equal(fake_lb_pick_hash(f, 7), "DROP");
     assert_string_equal(fake_lb_pick_error(f), "EDS-configured drop: all (node ID:n1)");
-    /* A lower limit holds from the next pick on. */
+    /* Without the drops, the next pick fails for lack of endpoints. */
     kit_config_update(f, cds_of("c"), one_cluster(RING_HASH, "", NULL));
     assert_int_equal(f->state, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
     assert_string_equal(fake_lb_pick_hash(f, 7), "FAIL");
@@ -385,6 +413,38 @@ static void circuit_breaker(void **state)
     f->pick.trackers = held[1];
     finish(f);
     kit_config_lb_free(f);
+}
+
+/* --- maglev --- */
+
+#define LOCALITY_WEIGHTED                                                                                              \
+    ", 'lbPolicy': 'MAGLEV', 'maglevLbConfig': {'tableSize': 17}, 'commonLbConfig': {'localityWeightedLbConfig': {}}"
+
+/* Asserts that the slots of a table of 17 go to the endpoints whose ports end in these digits. */
+static void assert_slots(const char *localities, const char *slots)
+{
+    struct fake_lb *f = kit_config_lb("cds_experimental");
+    kit_config_update(f, cds_of("c"), one_cluster(LOCALITY_WEIGHTED, localities, NULL));
+    for (unsigned i = 0; i < 17; i++) {
+        char addr[] = "127.0.0.1:9?";
+        addr[sizeof(addr) - 2] = slots[i];
+        if (strcmp(fake_lb_pick_hash(f, i), "QUEUE") == 0)
+            ready(f, addr);
+        finish(f);
+        assert_string_equal(fake_lb_pick_hash(f, i), addr);
+        finish(f);
+    }
+    kit_config_lb_free(f);
+}
+
+/* The weights of the resource make the table; a locality of weight 0 has no slot. */
+static void maglev_of_localities(void **state)
+{
+    TC_CASE(MG04);
+    TC_CASE(MG05);
+    (void)state;
+    assert_slots("0/a=1: 127.0.0.1:90; 0/b=1: 127.0.0.1:91*2", "10010110010100101");
+    assert_slots("0/a=8: 127.0.0.1:90; 0/b=0: 127.0.0.1:92*3; 0/c=2: 127.0.0.1:91*2", "10000010010100000");
 }
 
 /* --- xds_wrr_locality --- */
@@ -563,6 +623,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(leaf_by_priorities),
         cmocka_unit_test(unchanged_cluster_changes_nothing),
+        cmocka_unit_test(old_snapshots_go),
         cmocka_unit_test(outlier_detection),
         cmocka_unit_test(cluster_in_error),
         cmocka_unit_test(policy_of_the_cluster_changes),
@@ -572,6 +633,7 @@ int main(void)
         cmocka_unit_test(drops_everything_without_endpoints),
         cmocka_unit_test(dns_is_asked_again),
         cmocka_unit_test(circuit_breaker),
+        cmocka_unit_test(maglev_of_localities),
         cmocka_unit_test(localities_by_weight),
         cmocka_unit_test(pick_by_cluster),
         cmocka_unit_test(deleted_cluster),

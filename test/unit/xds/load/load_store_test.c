@@ -156,7 +156,8 @@ static void hand_over(struct tc_load_store *from, struct tc_load_store *to)
     tc_arena_fini(&arena);
 }
 
-/* An RPC that waited for a stream while a report went out, and was picked again after it. */
+/* An RPC that waited for a stream while a report went out, and was picked again after it: the next report has it as a
+ * failed one. */
 static void revoked_after_a_report(void **state)
 {
     (void)state;

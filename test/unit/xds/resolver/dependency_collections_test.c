@@ -204,7 +204,7 @@ static uint64_t cpu_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Returns what the response costs that gives all collections of one EDS resource this port. */
+/* Returns the CPU time in ns of a response that gives the endpoints of the n collections this port. */
 static uint64_t cost_of_all(struct kit_dependency *w, int n, int port)
 {
     struct tc_buf leds = {0};

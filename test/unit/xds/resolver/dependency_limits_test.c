@@ -111,7 +111,7 @@ static void end_aggregate(struct world *w)
     tc_buf_append_str(&w->clusters, "]}}}");
 }
 
-/* Makes n leaves, "PREFIX0" and so on; not numbered, the same leaf n times. */
+/* Adds an aggregate of n leaves, "PREFIX0" and so on; if not numbered, of "PREFIX0" n times. */
 static void aggregate(struct world *w, const char *name, const char *prefix, bool numbered, size_t n)
 {
     begin_aggregate(w, name);

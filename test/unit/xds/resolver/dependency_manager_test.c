@@ -179,7 +179,7 @@ static void missing_cluster_is_its_own_trouble(void **state)
     kit_dependency_close(&w);
 }
 
-/* A31: a cluster is `dropped` while it does not exist and only RPCs hold it. */
+/* A31: a cluster is `dropped` while there is no data of it and only RPCs hold it. */
 static void cluster_that_only_rpcs_have(void **state)
 {
     (void)state;
@@ -202,7 +202,14 @@ static void cluster_that_only_rpcs_have(void **state)
     kit_dependency_answer(&w, KIT_EDS, KIT_ENDPOINTS("c", "1") ", " KIT_ENDPOINTS("b", "2"));
     assert_true(tc_status_ok(&kit_dependency_cluster(&w, "b")->status));
     assert_false(kit_dependency_cluster(&w, "b")->dropped);
+    /* A cluster that was refused has no data, either. */
+    tc_dependency_manager_subscribe(w.manager, tc_slice_str("d"));
+    tc_loop_drain(w.loop);
+    kit_dependency_answer(&w, KIT_CDS, KIT_CLUSTER("c") ", {'@type': '" KIT_CDS "', 'name': 'd', 'type': 'STATIC'}");
+    assert_int_equal(kit_dependency_cluster(&w, "d")->status.code, TORC_STATUS_UNAVAILABLE);
+    assert_true(kit_dependency_cluster(&w, "d")->dropped);
     tc_dependency_manager_unsubscribe(w.manager, tc_slice_str("b"));
+    tc_dependency_manager_unsubscribe(w.manager, tc_slice_str("d"));
     tc_loop_drain(w.loop);
     assert_int_equal(w.config->n_clusters, 1);
     kit_dependency_close(&w);

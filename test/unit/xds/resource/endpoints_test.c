@@ -491,7 +491,7 @@ static void check_proxy(const char *endpoint_more, const char *locality_more, co
     tc_free(json);
 }
 
-/* A86 */
+/* A86: the proxy of an endpoint comes from its metadata, or else from those of its locality. */
 static void proxies_come_from_metadata(void **state)
 {
     (void)state;

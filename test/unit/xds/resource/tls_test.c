@@ -66,7 +66,7 @@ static void instances_are_read(void **state)
     tc_xds_resource_unref(r);
 }
 
-/* A101 */
+/* A101: the name for SNI, of at most 255 bytes, whether the host gives it, and whether the certificate must have it. */
 static void sni_is_read(void **state)
 {
     (void)state;
@@ -190,7 +190,7 @@ static void san_matchers_are_checked(void **state)
 #define VALIDATED                                                                                                      \
     ",'common_tls_context':{'validation_context':{'ca_certificate_provider_instance':{'instance_name':'p'}}}"
 
-/* A86 */
+/* A86: the socket of HTTP/1.1 proxies stands alone or around a TLS socket, and around nothing else. */
 static void http_connect(void **state)
 {
     (void)state;
