@@ -4,11 +4,12 @@
  * which it shares with the other channels of its runtime. It begins IDLE, connects with its first RPC, and ends
  * with its handle, which the application frees once, or with its runtime. Functions may be called on any thread.
  *
- * Targets: "xds:///name", "dns:///host:port", "ipv4:a:p,b:p", "ipv6:[a]:p", "unix:path", "unix:///abs/path",
- * "unix-abstract:name", "vsock:CID:PORT" (Linux), "host:port" (dns; the default port is 443), and the schemes of
- * resolvers that the application registered. "fd:3" is a connected stream socket, which torc_channel_new takes over
- * when it succeeds: the channel has that one connection, and RPCs after its end fail. A target that
- * comes from outside may name any descriptor of the process.
+ * Targets: "xds:///name", "dns:///host:port", "dns://server/host:port" (asks the DNS server at that IP address),
+ * "ipv4:a:p,b:p", "ipv6:[a]:p", "unix:path", "unix:///abs/path", "unix-abstract:name", "vsock:CID:PORT" (Linux),
+ * "host:port" (dns; the default port is 443), and the schemes of resolvers that the application registered. "fd:3" is a
+ * connected stream socket, which torc_channel_new takes over when it succeeds: the channel has that one connection, and
+ * RPCs after its end fail. The number is not for a second channel then, which would use and close the same descriptor.
+ * A target that comes from outside may name any descriptor of the process.
  *
  *     torc_error *error = NULL;
  *     torc_credentials *tls = torc_credentials_tls(NULL, &error);

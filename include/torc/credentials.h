@@ -213,8 +213,8 @@ TORC_API const char *torc_auth_request_service_url(const torc_auth_request *requ
  * thread. */
 TORC_API const char *torc_auth_request_method(const torc_auth_request *request);
 /* The application's own call credentials: fn is called for each RPC, and caches what it wants. release (may be NULL) is
- * called with arg when the last reference is gone. `type` is a name for messages; copied. NULL with an error
- * (TORC_EINVAL) when type or fn is NULL. */
+ * called with arg when the last reference is gone, also while requests wait to be completed. `type` is a name for
+ * messages; copied. NULL with an error (TORC_EINVAL) when type or fn is NULL. */
 TORC_API torc_call_credentials *torc_call_credentials_plugin(const char *type, torc_auth_fn fn,
                                                              void (*release)(void *arg), void *arg, torc_error **error);
 /* Answers a request, and frees it; NULL is allowed, a request that was completed is not. With TORC_STATUS_OK the

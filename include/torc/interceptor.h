@@ -76,10 +76,10 @@ typedef struct torc_rpc torc_rpc;
 /* A delay of an RPC, for the interceptor to end. */
 typedef struct torc_pending torc_pending;
 
-/* A pick, as on_pick sees it; valid during the hook. */
+/* A pick, as on_pick sees it; valid during the hook. For NULL, texts are "" and numbers are 0. */
 typedef struct torc_pick torc_pick;
 
-/* An event of an attempt, as on_wire sees it; valid during the hook. */
+/* An event of an attempt, as on_wire sees it; valid during the hook. For NULL, the peer is "" and numbers are 0. */
 typedef struct torc_wire torc_wire;
 
 /* An interceptor. Every function may be NULL. `state` is memory of the RPC: state_size bytes, zero at first, aligned to
@@ -99,10 +99,11 @@ struct torc_interceptor {
 
     /* A message on its way: `sent` 1, to the server, once for all attempts, before it is compressed and its size is
      * checked; 0, from the server, after it was decompressed. *message is borrowed. A hook that stores another message
-     * there gives Torc a reference of its own (torc_message_new). While a message is delayed none follows in its
-     * direction: a sender gets TORC_EAGAIN, and the server is slowed by flow control. The status comes behind a
-     * received message that is delayed. On a server `sent` is 1 for messages to the client and 0 for messages from it;
-     * the handler's status comes behind its messages, and ends the delay of a received one. */
+     * there gives Torc a reference of its own (torc_message_new); a hook that stores NULL ends the RPC with INTERNAL.
+     * While a message is delayed none follows in its direction: a sender gets TORC_EAGAIN, and the server is slowed by
+     * flow control. The status comes behind a received message that is delayed. On a server `sent` is 1 for messages to
+     * the client and 0 for messages from it; the handler's status comes behind its messages, and ends the delay of a
+     * received one. */
     int (*on_message)(torc_rpc *rpc, int sent, torc_message **message, void *state, void *arg);
 
     /* The outcome, on its way to the application, after retries: once, for each interceptor whose on_start let the RPC
@@ -132,7 +133,8 @@ struct torc_interceptor {
     void *arg; /* handed to the functions; may be NULL */
 };
 
-/* --- the RPC. For hooks, on the loop's thread. NULL gives NULL, "", 0 or TORC_EINVAL. --- */
+/* --- the RPC. For hooks, on the loop's thread. For NULL, peer and text are "", other pointers NULL and numbers 0;
+ * functions that add or set return TORC_EINVAL. --- */
 
 /* "/package.Service/Method"; the target of the channel (a server: ""); the :authority of the channel (a server: of the
  * request). Borrowed from the RPC. */

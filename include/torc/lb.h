@@ -168,7 +168,7 @@ TORC_API void torc_lb_check_child(torc_lb_check *check, const char *field);
 /* Makes policies of one name. */
 struct torc_lb_factory {
     uint64_t size;
-    const char *name; /* required; as service configs name it */
+    const char *name; /* required, not empty; as service configs name it */
     /* Required. Makes a policy, and returns its state, which may be NULL. A channel without calls for idle_timeout_ms
      * destroys its policy, and makes another when it leaves IDLE. */
     void *(*create)(torc_lb_helper *helper, void *arg);

@@ -27,7 +27,7 @@
 extern "C" {
 #endif
 
-/* How much is logged: a level, and those above it. */
+/* How much is logged: a level, and those above it. In TORC_LOG they are none, error, warn, info, debug and trace. */
 enum torc_log_level {
     TORC_LOG_NONE = 0,  /* nothing; no line has this level */
     TORC_LOG_ERROR = 1, /* stays broken until somebody acts */

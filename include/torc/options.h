@@ -7,7 +7,11 @@
  *     torc_options_free(o);
  *
  * The names are those of the structs and their fields, in the headers that declare them. One object is for one thread
- * at a time. */
+ * at a time.
+ *
+ * The structs of functions (torc_handler, torc_stream_events, torc_server_call_events, torc_resolver_factory,
+ * torc_lb_factory, torc_allocator) and torc_endpoint have no object here: each is its size, a uint64_t, followed by
+ * pointers, and in torc_endpoint by two uint64_t more, in the order of the header. */
 #ifndef TORC_OPTIONS_H
 #define TORC_OPTIONS_H
 
@@ -27,10 +31,10 @@ typedef struct torc_options torc_options;
  * "torc_dialer". Returns NULL with an error that names the kind when it is another (TORC_EINVAL). Any thread. */
 TORC_API torc_options *torc_options_new(const char *kind, torc_error **error);
 
-/* Sets a field from text: a number in decimal ("20000", "-1", "0.5"); a switch of type int32_t as "on", "off" or
- * "default"; a text as it is, copied. NULL: the default. TORC_ENOTFOUND when the struct has no such field, TORC_EINVAL
- * when the text is malformed or out of the field's range, or the field is a pointer: the error names the field, and the
- * field keeps its value. */
+/* Sets a field from text: a number in decimal ("20000", "-1", "0.5"), also for an enum; a switch of type int32_t as
+ * "on", "off" or "default"; a text as it is, copied: the function that takes the options checks it. NULL: the default.
+ * TORC_ENOTFOUND when the struct has no such field, TORC_EINVAL when the text is malformed or out of the field's range,
+ * or the field is a pointer: the error names the field, and the field keeps its value. */
 TORC_API int torc_options_set(torc_options *options, const char *name, const char *value, torc_error **error);
 
 /* Sets a field that is a pointer: credentials, metadata, lists of factories. The object that it points at must stay

@@ -50,11 +50,12 @@ struct torc_endpoint {
 /* The channel's side of a resolver. */
 typedef struct torc_resolver_listener torc_resolver_listener;
 
-/* Reports new endpoints, an array of n (may be 0), and optionally a service config (JSON; NULL: none). The `size` of
+/* Reports new endpoints, an array of n (0: Torc's policies then fail RPCs with UNAVAILABLE), and optionally a service
+ * config (JSON; NULL: none). The `size` of
  * the first endpoint is the distance from one element to the next. TORC_EINVAL for a listener that is NULL, an array
  * that is NULL with n > 0, an address that is not a literal, a weight or size out of range, TORC_EUNSUPPORTED for
  * fields of a newer version, TORC_EFORK, TORC_ECLOSED if the runtime has ended: nothing is reported then. The log
- * (resolver=warn) names an address, a number of addresses or a weight that is refused. A service config that is
+ * (resolver=warn) names an address, a number of addresses, a weight or a size that is refused. A service config that is
  * malformed is not an error here: the channel keeps the config of the last report that it could use; until there is
  * such a report, RPCs fail with UNAVAILABLE. Any thread. */
 TORC_API int torc_resolver_report(torc_resolver_listener *listener, const struct torc_endpoint *endpoints, size_t n,
@@ -66,14 +67,17 @@ TORC_API int torc_resolver_report(torc_resolver_listener *listener, const struct
  * TORC_ECLOSED if the runtime has ended. Any thread. */
 TORC_API int torc_resolver_report_error(torc_resolver_listener *listener, enum torc_status_code code,
                                         const char *message);
-/* Take and give back a reference. A thread that may report after `stop` was called needs one. Any thread. */
+/* Take and give back a reference. A thread that may report after `stop` was called needs one. NULL is allowed. Any
+ * thread. */
 TORC_API void torc_resolver_listener_ref(torc_resolver_listener *listener);
 TORC_API void torc_resolver_listener_unref(torc_resolver_listener *listener);
 
 /* Makes resolvers for targets of one scheme. */
 struct torc_resolver_factory {
     uint64_t size;
-    const char *scheme; /* required; "myscheme": targets "myscheme:..." */
+    const char *scheme; /* required; "myscheme": targets "myscheme:...". A lower-case letter, then lower-case letters,
+                           digits, "+", "-" and "."; targets may have it in upper case. Of factories with the same
+                           scheme the first counts */
     /* Required. Starts a resolver for the part of the target behind "scheme:" ("///x" of "list:///x"); returns its
      * state, which may be NULL. It may report at once. The listener is valid until stop returns, longer with a
      * reference. Called when the channel leaves IDLE, not in torc_channel_new: at the first RPC, say. When the channel

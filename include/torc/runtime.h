@@ -100,22 +100,22 @@ struct torc_runtime_options {
 TORC_API torc_runtime *torc_runtime_new(const struct torc_runtime_options *options, torc_error **error);
 
 /* Returns the process's shared runtime with its own thread, made on first use; what torc_channel_new uses for a NULL
- * runtime. It lives until torc_runtime_default_free or the end of the process: torc_runtime_free refuses it. NULL: none
- * could be made. Any thread. */
+ * runtime. It lives until torc_runtime_default_free or the end of the process: torc_runtime_free refuses it. In a child
+ * of a fork it is another one, made there on first use. NULL: none could be made. Any thread. */
 TORC_API torc_runtime *torc_runtime_default(void);
 
 /* torc_runtime_free of the default runtime: for the end of main, where a leak checker such as valgrind is to find
  * nothing of Torc, and before a dlclose. For the program alone, not for a library in it: everything that uses the
  * default runtime ends, and no other thread may be inside this function, torc_runtime_default, or a function that is
  * given a NULL runtime. The next torc_runtime_default makes another one. 0 also when there is none; TORC_EDEADLK from
- * inside a callback and TORC_EFORK (the runtime is the parent process's, or the process is exiting): nothing has
+ * inside a callback of it, and TORC_EFORK (the runtime is the parent process's, or the process is exiting): nothing has
  * happened then, unless the exit began while the function waited. */
 TORC_API int torc_runtime_default_free(void);
 
 /* One turn: takes in events and runs what is due, waiting at most timeout_ms (-1: until something happens). Returns 1
  * when it did anything, 0 when not. TORC_EINVAL for other negative times, TORC_ESTATE for a runtime with a thread,
- * TORC_EDEADLK from inside a callback, TORC_EFORK, TORC_ECLOSED. While another thread drives the loop, the function
- * waits until that thread's turn ends (at most timeout_ms) and returns 0 without a turn of its own. */
+ * TORC_EDEADLK from inside a callback of it, TORC_EFORK, TORC_ECLOSED. While another thread drives the loop, the
+ * function waits until that thread's turn ends (at most timeout_ms) and returns 0 without a turn of its own. */
 TORC_API int torc_runtime_poll(torc_runtime *runtime, int timeout_ms);
 
 /* Returns a descriptor that is readable when the runtime has events to take in; it belongs to the runtime. A blocking
@@ -135,8 +135,9 @@ TORC_API int torc_runtime_timeout_ms(const torc_runtime *runtime);
 TORC_API int torc_runtime_post(torc_runtime *runtime, void (*fn)(void *arg), void *arg);
 
 /* Shuts down: channels and servers that are still there are shut down, calls end with UNAVAILABLE, the thread is
- * joined, memory is freed. TORC_EDEADLK from inside a callback, TORC_ESTATE for the default runtime, which others may
- * use: nothing has happened then. Any thread. NULL is allowed.
+ * joined, memory is freed. TORC_EDEADLK from inside a callback of it, TORC_EFORK, TORC_ESTATE for the default runtime,
+ * which others may use: nothing has happened then. Any thread. NULL is allowed. In a callback of another runtime it
+ * waits: two runtimes whose callbacks free each other wait for ever.
  *
  * Other threads may be inside any function of the runtime's channels, servers, calls of both and resolver listeners, or
  * enter it later. RPCs that had begun end as said above; a function that is called later returns TORC_ECLOSED. The

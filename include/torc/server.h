@@ -207,8 +207,8 @@ TORC_API int torc_server_limit(torc_server *server, const char *name, const stru
  * own reference.
  *
  * Stores the address as bound in *bound, for torc_free; NULL: not wanted. 0, or an error: TORC_EINVAL (server,
- * address, credentials NULL or not for servers), TORC_EIO (the system refuses; the text has the reason), TORC_ESTATE
- * (the server is being stopped), TORC_EFORK, TORC_ECLOSED. */
+ * address, credentials NULL or not for servers), TORC_EIO (the system refuses, or the descriptor is not a socket that
+ * listens; the text has the reason), TORC_ESTATE (the server is being stopped), TORC_EFORK, TORC_ECLOSED. */
 TORC_API int torc_server_listen(torc_server *server, const char *address, torc_credentials *credentials, char **bound,
                                 torc_error **error);
 
@@ -226,8 +226,8 @@ TORC_API int torc_server_start(torc_server *server, torc_error **error);
 TORC_API int torc_server_stop(torc_server *server, int64_t grace_ms);
 
 /* torc_server_stop that does not wait: 0, and fn is called once on the thread that drives the loop when the server has
- * stopped, at the latest by torc_server_free or the end of the runtime. TORC_EINVAL, TORC_EFORK, TORC_ECLOSED: fn is
- * not called. */
+ * stopped, at the latest by torc_server_free or the end of the runtime; a torc_server_stop of another thread does not
+ * wait for fn. TORC_EINVAL, TORC_EFORK, TORC_ECLOSED: fn is not called. */
 TORC_API int torc_server_stop_async(torc_server *server, int64_t grace_ms, void (*fn)(void *arg), void *arg);
 
 /* Ends everything at once: connections close, RPCs are cancelled, handlers are released. When the function returns, no

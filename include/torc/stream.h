@@ -86,9 +86,10 @@ enum torc_send_flags {
  * once flow control has let the one before leave. So a sender goes as fast as the server reads.
  *
  * TORC_EAGAIN (timeout 0) and TORC_ETIMEDOUT: not taken; on_writable follows TORC_EAGAIN. TORC_ESTATE: after the last
- * message or a half-close, or on the handle of torc_unary_async. TORC_ECLOSED: the RPC is over; torc_stream_finish says
- * why. TORC_EINVAL: the message is NULL with a size, flags that are unknown or contradict one another, a timeout.
- * A message that is too large ends the RPC with RESOURCE_EXHAUSTED. */
+ * message or a half-close (of another thread: once there is room), or on the handle of torc_unary_async. TORC_ECLOSED:
+ * the RPC is over, whatever was sent before; torc_stream_finish says why. TORC_EINVAL: the message is NULL with a size,
+ * flags that are unknown or contradict one another, a timeout. A message that is too large ends the RPC with
+ * RESOURCE_EXHAUSTED. */
 TORC_API int torc_stream_send(torc_stream *stream, const void *message, size_t size, unsigned flags,
                               int64_t timeout_ms);
 
@@ -119,10 +120,11 @@ TORC_API int torc_stream_headers(torc_stream *stream, int64_t timeout_ms, const 
  * the result is the caller's to free, too. (torc_server_call_finish, its namesake on servers, gives its handle up.)
  *
  * Half-closes if that is still to be done, drops messages that come (but for the one that torc_result_response then
- * returns), and waits without a limit: the deadline and torc_stream_cancel end it. Never NULL: a result with an error
- * for a stream that is NULL (TORC_EINVAL), inside a callback before the end (TORC_EDEADLK), and TORC_EFORK. May be
- * called again, and by several threads: each call returns a reference. It does not wait for on_done, or for the
- * function of torc_unary_async: what their `arg` points at may go after torc_stream_close. */
+ * returns), and waits without a limit: the deadline and torc_stream_cancel end it. Threads that wait in
+ * torc_stream_receive and torc_stream_send return 0 and TORC_ESTATE, before the end of the RPC. Never NULL: a result
+ * with an error for a stream that is NULL (TORC_EINVAL), inside a callback before the end (TORC_EDEADLK), and
+ * TORC_EFORK. May be called again, and by several threads: each call returns a reference. It does not wait for on_done,
+ * or for the function of torc_unary_async: what their `arg` points at may go after torc_stream_close. */
 TORC_API torc_result *torc_stream_finish(torc_stream *stream);
 
 /* Ends the RPC with CANCELLED unless it is over. The stream remains, and on_done follows; until then functions of the

@@ -4,10 +4,9 @@
  *
  * If a handle or a required argument is NULL, functions that return errors return TORC_EINVAL, functions that return a
  * pointer return NULL, and functions that free or cancel do nothing; a comment says where it is otherwise. The
- * functions of torc/inline.h, and functions for callbacks of the application's resolvers and policies, must not be
- * given NULL. A handle that was given up (freed, closed, a server's call that was finished, a reference that was
- * returned) must not be used again unless a comment allows it: nothing finds that out, and a second free may crash.
- * SPDX-License-Identifier: Apache-2.0
+ * functions of torc/inline.h and of torc/lb.h must not be given NULL, unless a comment allows it. A handle that was
+ * given up (freed, closed, a server's call that was finished, a reference that was returned) must not be used again
+ * unless a comment allows it: nothing finds that out, and a second free may crash. SPDX-License-Identifier: Apache-2.0
  *
  *     torc_error *error = NULL;
  *     torc_channel *channel = torc_channel_new(NULL, "127.0.0.1:50051", NULL, &error); // NULL options: plaintext

@@ -110,9 +110,11 @@ torc_stream *tc_call_make(torc_channel *ch, const char *method, const struct tor
     tc_task_init(&call->task, on_task);
     call->core.asked.path = path_make(&call->core.arena, method);
     if (!call->core.asked.path.data || tc_metadata_to_headers(options->metadata, &call->core.asked.metadata) != 0) {
-        tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "%s",
-                     call->core.asked.path.data ? "options: metadata: it is too large"
-                                                : "method: must be \"/package.Service/Method\"");
+        if (call->core.asked.path.data)
+            tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "options: metadata: it is too large");
+        else
+            tc_error_set(error, TORC_EINVAL, TORC_LAYER_API,
+                         "method: \"" TC_SHOWN "\" must be \"/package.Service/Method\"", TC_SHOW(method));
         tc_call_drop(call);
         return NULL;
     }

@@ -120,6 +120,11 @@ static int endpoint_take(const struct torc_endpoint *first, size_t i, struct tc_
     struct torc_endpoint e;
     const struct torc_endpoint *given = (const void *)((const char *)first + i * (size_t)first->size);
     int rc = given->size == first->size ? tc_sized_take(&e, sizeof(e), given) : TORC_EINVAL;
+    if (rc == TORC_EINVAL) {
+        char number[24];
+        snprintf(number, sizeof(number), "%" PRIu64, given->size);
+        log_refused(i, "size", number);
+    }
     if (rc == 0 && !(*out = endpoint_convert(&e, i)))
         rc = TORC_EINVAL;
     return rc;
@@ -161,7 +166,8 @@ int torc_resolver_report_error(torc_resolver_listener *listener, enum torc_statu
 
 void torc_resolver_listener_ref(torc_resolver_listener *listener)
 {
-    tc_ref_inc(&listener->ref);
+    if (listener)
+        tc_ref_inc(&listener->ref);
 }
 
 void torc_resolver_listener_unref(torc_resolver_listener *listener)
@@ -252,6 +258,13 @@ static bool app_authority(const struct tc_resolver_class *cls TC_UNUSED, const s
     return true;
 }
 
+/* Returns true for a scheme of RFC 3986 in lower case, as which the scheme of a target is compared. */
+static bool scheme_is_valid(const char *scheme)
+{
+    static const char chars[] = "+-.0123456789abcdefghijklmnopqrstuvwxyz";
+    return scheme[0] >= 'a' && scheme[0] <= 'z' && scheme[strspn(scheme, chars)] == '\0';
+}
+
 bool tc_app_resolver_class_init(struct tc_app_resolver_class *c, const struct torc_resolver_factory *app, size_t i,
                                 torc_error **error)
 {
@@ -262,6 +275,11 @@ bool tc_app_resolver_class_init(struct tc_app_resolver_class *c, const struct to
     if (!c->app.scheme || !c->app.start)
         return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "%s: %s: it is NULL", title,
                             c->app.scheme ? "start" : "scheme");
+    if (!scheme_is_valid(c->app.scheme))
+        return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API,
+                            "%s: scheme: \"" TC_SHOWN
+                            "\" must be a lower-case letter, then letters, digits, +, - and .",
+                            title, TC_SHOW(c->app.scheme));
     c->base = (struct tc_resolver_class){
         .scheme = c->app.scheme,
         .authority = app_authority,

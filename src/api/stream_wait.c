@@ -103,7 +103,7 @@ static int receive(torc_stream *s, int64_t timeout_ms, const torc_message **mess
         return TORC_ESTATE;
     }
     s->receiving = true;
-    while (rc == 0 && !s->first_received && !s->end) {
+    while (rc == 0 && !s->first_received && !s->end && !s->draining) {
         wait_want_message(&w);
         rc = tc_timed_wait_once(&w.in);
     }
@@ -160,11 +160,13 @@ int torc_stream_headers(torc_stream *s, int64_t timeout_ms, const torc_metadata 
     return rc;
 }
 
-/* Half-closes the stream, unless it is half-closed or over, and has all further messages dropped. */
+/* Half-closes the stream, unless it is half-closed or over, and has all further messages dropped. A thread that waits
+ * for a message gets none: it is woken to return. */
 static void wait_drain(struct stream_wait *w)
 {
     torc_stream *s = w->s;
     s->draining = true;
+    tc_wait_wake_all(&s->waits);
     tc_call_want_end(s, w->in.quietly);
     tc_call_want_reads(s, 1, w->in.quietly);
     tc_timed_wait_posted(&w->in);

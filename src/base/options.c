@@ -246,11 +246,14 @@ static bool integer_check(const struct tc_options_struct *s, const struct tc_opt
     const struct tc_option_range *r = &f->of.range;
     if (value == 0 || (value >= r->least && value <= r->most) || (value == -1 && r->has_minus_one))
         return true;
-    const char *others = r->has_minus_one ? "0, -1" : "0";
+    const char *others = r->has_minus_one ? "0, -1 or " : r->least > 0 ? "0 or " : "";
     if (r->most == INT64_MAX)
-        return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "%s: %s: is %lld, must be %s or at least %lld",
-                            s->title, f->name, (long long)value, others, (long long)r->least);
-    return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "%s: %s: is %lld, must be %s or in %lld..%lld", s->title,
+        return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "%s: %s: is %lld, must be %sat least %lld", s->title,
+                            f->name, (long long)value, others, (long long)r->least);
+    if (r->most == r->least)
+        return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "%s: %s: is %lld, must be %s%lld", s->title, f->name,
+                            (long long)value, others, (long long)r->least);
+    return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "%s: %s: is %lld, must be %sin %lld..%lld", s->title,
                         f->name, (long long)value, others, (long long)r->least, (long long)r->most);
 }
 

@@ -72,10 +72,9 @@ static bool attempt_retry(struct tc_call *c, const struct tc_status *status, con
 }
 
 /* Ends an attempt that failed before it had a stream: by the LB policy, call credentials, or the endpoint's name (A81).
- * Takes over the status, whose code is rewritten before the retry policy sees it (A54). */
+ * Takes over the status, whose code was rewritten (tc_status_legal): the retry policy sees the new code (A54). */
 static void attempt_fail(struct tc_call *c, struct tc_status status)
 {
-    status = tc_status_from_control_plane(status);
     if (!c->parent && attempt_retry(c, &status, NULL))
         tc_status_fini(&status);
     else
@@ -134,7 +133,7 @@ static const struct tc_h2_client_events stream_events = {
 static void on_credentials(void *arg, const struct tc_status *error)
 {
     if (error)
-        attempt_fail(arg, tc_status_ref(error));
+        attempt_fail(arg, tc_status_legal(tc_status_ref(error), "call credentials"));
     else
         tc_call_pick(arg);
 }
@@ -161,7 +160,7 @@ static bool credentials_ready(struct tc_call *c, const struct tc_transport *t)
     if (rc == TORC_EAGAIN)
         c->stage = TC_CALL_WAIT_AUTH;
     else if (rc != 0)
-        attempt_fail(c, error);
+        attempt_fail(c, tc_status_legal(error, "call credentials"));
     return rc == 0;
 }
 
@@ -291,13 +290,14 @@ void tc_call_pick(struct tc_call *c)
         break;
     case TC_PICK_FAIL:
         if (!c->waits) {
-            attempt_fail(c, pick.status); /* A6: the retry policy decides about FAIL, but not about DROP */
+            /* A6: the retry policy decides about FAIL, but not about DROP. */
+            attempt_fail(c, tc_status_legal(pick.status, "LB pick"));
             return;
         }
         pick_wait(c);
         break;
     case TC_PICK_DROP:
-        tc_call_fail(c, tc_status_from_control_plane(pick.status));
+        tc_call_fail(c, tc_status_legal(pick.status, "LB drop"));
         return;
     }
     tc_status_fini(&pick.status);

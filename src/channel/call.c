@@ -37,7 +37,7 @@
 
 #include "channel/call_internal.h"
 
-struct tc_status tc_status_from_control_plane(struct tc_status status)
+struct tc_status tc_status_legal(struct tc_status status, const char *source)
 {
     switch (status.code) {
     case TORC_STATUS_OK:
@@ -48,9 +48,9 @@ struct tc_status tc_status_from_control_plane(struct tc_status status)
     case TORC_STATUS_ABORTED:
     case TORC_STATUS_OUT_OF_RANGE:
     case TORC_STATUS_DATA_LOSS: {
-        struct tc_status out = tc_status_make(TORC_STATUS_INTERNAL, status.layer,
-                                              "Illegal status code from control plane; original status: %s: %s",
-                                              torc_status_code_name(status.code), tc_status_text(&status));
+        struct tc_status out =
+            tc_status_make(TORC_STATUS_INTERNAL, status.layer, "Illegal status code from %s; original status: %s: %s",
+                           source, torc_status_code_name(status.code), tc_status_text(&status));
         tc_status_fini(&status);
         return out;
     }

@@ -140,8 +140,8 @@ void tc_call_tell_trackers(struct tc_call *c, const struct tc_status *status, co
 /* Gives back what a call that is gone still holds: hedged attempts, credentials, status, peer. The caller then frees
  * the arena, in which headers and trailers lie, and unrefs the channel. */
 void tc_call_fini(struct tc_call *c);
-/* Returns the status, or INTERNAL instead of a code that a control plane must not give to RPCs (A54). Takes over the
- * status; the caller owns the result. */
-struct tc_status tc_status_from_control_plane(struct tc_status status);
+/* Returns the status, or INTERNAL instead of a code that only servers may give to RPCs (A54). `source` is the part that
+ * gave the status, for the text. Takes over the status; the caller owns the result. */
+struct tc_status tc_status_legal(struct tc_status status, const char *source);
 
 #endif

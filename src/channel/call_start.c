@@ -101,7 +101,7 @@ static bool config_select(struct tc_call *c)
         struct tc_call_config config = TC_CALL_CONFIG_NONE;
         struct tc_status status = selector->ops->select(selector, &args, &config);
         if (!tc_status_ok(&status)) {
-            tc_call_fail(c, tc_status_from_control_plane(status));
+            tc_call_fail(c, tc_status_legal(status, "ConfigSelector"));
             return false;
         }
         tc_status_fini(&status);
@@ -144,7 +144,7 @@ static void call_resolved(struct tc_call *c)
         else
             call_first_attempt(c);
     } else if (!tc_status_ok(error) && c->asked.wait_for_ready <= 0) {
-        tc_call_fail(c, tc_status_from_control_plane(tc_status_ref(error)));
+        tc_call_fail(c, tc_status_legal(tc_status_ref(error), "resolver"));
     } else {
         c->stage = TC_CALL_WAIT_CONFIG;
         tc_pick_queue_wait(&ch->queue.config, &c->queue, on_resolved);

@@ -203,5 +203,5 @@ void tc_call_explain_pick(struct tc_call *c, const struct tc_pick_args *args)
     if (tc_status_ok(&pick.status))
         tc_call_fail(c, pick.status);
     else
-        tc_call_fail(c, tc_status_from_control_plane(pick.status));
+        tc_call_fail(c, tc_status_legal(pick.status, kind == TC_PICK_DROP ? "LB drop" : "LB pick"));
 }

@@ -124,11 +124,17 @@ static int message_call(struct tc_walk *w, const struct tc_interceptor *it)
     int verdict =
         it->app.on_message(w->rpc, w->outward == w->rpc->side->server, &message, state_of(w->rpc, it), it->app.arg);
     struct tc_rstr *stored = (struct tc_rstr *)message;
-    if (stored && stored != w->message) {
+    if (!stored) {
+        tc_rstr_unref(w->rpc->text);
+        w->rpc->text =
+            tc_rstr_printf("the interceptor \"" TC_SHOWN "\" stored NULL instead of a message", TC_SHOW(it->app.name));
+        return TORC_STATUS_INTERNAL;
+    }
+    if (stored != w->message) {
         tc_rstr_unref(w->message);
         w->message = stored;
     }
-    return stored ? verdict : -1;
+    return verdict;
 }
 
 static int hook_call(struct tc_walk *w, const struct tc_interceptor *it)

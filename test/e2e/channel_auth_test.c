@@ -170,6 +170,7 @@ static void test_plugin(void **state)
     /* A54: only a backend may give this status, so that it becomes INTERNAL. */
     p.how = REFUSE;
     assert_int_equal(call(ch, NULL, seen, message), TORC_STATUS_INTERNAL);
+    assert_non_null(strstr(message, "Illegal status code from call credentials; original status: NOT_FOUND:"));
     assert_non_null(strstr(message, "no such user"));
 
     /* Nobody answers: the deadline's text names the awaited event; a late answer is ignored. */

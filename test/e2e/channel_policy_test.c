@@ -210,7 +210,7 @@ static void test_resolver_error(void **state)
     torc_result *r = torc_unary(ch, "a/b", "", 0, NULL);
     /* NOT_FOUND is not a status that a control plane may give (A54). */
     assert_int_equal(torc_result_code(r), TORC_STATUS_INTERNAL);
-    assert_non_null(strstr(torc_result_text(r), "Illegal status code from control plane"));
+    assert_non_null(strstr(torc_result_text(r), "Illegal status code from resolver;"));
     assert_non_null(strstr(torc_result_text(r), "no such shop"));
     torc_result_free(r);
     assert_int_equal(torc_channel_state(ch, false), TORC_CONNECTIVITY_TRANSIENT_FAILURE);

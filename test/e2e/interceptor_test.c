@@ -305,7 +305,7 @@ static void test_message_of_nothing(void **state)
                                      .interceptors = list};
     torc_channel_free(kit_watch.ch);
     kit_watch.ch = kit_backends_channel(kit_watch.kit, kit_watch.rt, &o, NULL);
-    kit_watch_expect(KIT_WATCH_ECHO, 0, TORC_STATUS_INTERNAL, "the interceptor \"n\" gave");
+    kit_watch_expect(KIT_WATCH_ECHO, 0, TORC_STATUS_INTERNAL, "the interceptor \"n\" stored NULL instead of a message");
     assert_null(torc_message_new(NULL, 1));
     torc_message *empty = torc_message_new(NULL, 0);
     assert_int_equal(torc_message_size(empty), 0);

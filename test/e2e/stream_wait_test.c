@@ -264,6 +264,56 @@ static void test_finish_drops_and_repeats(void **state)
     torc_result_free(b);
 }
 
+static void *receive_nothing(void *arg)
+{
+    const torc_message *m = NULL;
+    assert_int_equal(torc_stream_receive(arg, -1, &m), 0);
+    assert_null(m);
+    return NULL;
+}
+
+/* Sends until the stream is half-closed: the server does not read, so that this waits for room soon. */
+static void *send_without_end(void *arg)
+{
+    static const char message[65536];
+    int rc;
+    while ((rc = torc_stream_send(arg, message, sizeof(message), 0, -1)) == 0) {
+    }
+    assert_int_equal(rc, TORC_ESTATE);
+    return NULL;
+}
+
+static void *finish_cancelled(void *arg)
+{
+    expect_code(arg, TORC_STATUS_CANCELLED);
+    return NULL;
+}
+
+/* Threads that wait for a message, and for room, return when another thread begins to finish the stream, though the RPC
+ * runs on. */
+static void test_finish_ends_other_waits(void **state)
+{
+    (void)state;
+    torc_stream *s = torc_stream_open(ch, "a.B/Deaf", NULL, NULL);
+    pthread_t receiver, sender, finisher;
+    assert_int_equal(pthread_create(&receiver, NULL, receive_nothing, s), 0);
+    for (bool receives = false; !receives; sched_yield()) {
+        tc_runtime_lock(rt);
+        receives = s->receiving;
+        tc_runtime_unlock(rt);
+    }
+    assert_int_equal(pthread_create(&sender, NULL, send_without_end, s), 0);
+    assert_int_equal(pthread_create(&finisher, NULL, finish_cancelled, s), 0);
+    assert_int_equal(pthread_join(receiver, NULL), 0); /* while the server does not answer */
+    assert_int_equal(pthread_join(sender, NULL), 0);
+    const torc_message *m = NULL;
+    assert_int_equal(torc_stream_receive(s, 0, &m), 0);
+    assert_int_equal(torc_stream_receive(s, -1, &m), 0);
+    torc_stream_cancel(s);
+    assert_int_equal(pthread_join(finisher, NULL), 0);
+    torc_stream_free(s);
+}
+
 /* Each message is compressed or not for itself; the echo comes back whole in any case. */
 static void test_compression_of_a_message(void **state)
 {
@@ -361,6 +411,7 @@ int main(void)
         IN_BOTH(test_headers_before_the_end),
         IN_BOTH(test_messages_ahead),
         IN_BOTH(test_finish_drops_and_repeats),
+        IN_BOTH(test_finish_ends_other_waits),
         IN_BOTH(test_compression_of_a_message),
         IN_BOTH(test_freed_while_another_thread_is_inside),
         IN_BOTH(test_results_outlive_the_runtime),

@@ -400,7 +400,8 @@ void tc_api_call_start(const struct tc_method *m, torc_server_call *c)
     if (tc_pool_run(m->pool, &c->job))
         return;
     tc_api_server_handlers_end(c->server);
-    torc_server_call_finish(c, TORC_STATUS_RESOURCE_EXHAUSTED, "the pool of the method's threads is full", NULL);
+    torc_server_call_finish(c, TORC_STATUS_RESOURCE_EXHAUSTED, "the pool of the method's threads is full or was freed",
+                            NULL);
 }
 
 void tc_api_call_on_stream(void *method, struct tc_server_call *core)

@@ -244,8 +244,11 @@ int torc_server_add_method(torc_server *s, const char *method, const struct torc
         return rc;
     }
     char *path = method ? method_path(method) : NULL;
-    if (!path)
-        tc_error_set(why, TORC_EINVAL, TORC_LAYER_API, "method: must be \"/package.Service/Method\" or \"*\"");
+    if (!method)
+        tc_error_set(why, TORC_EINVAL, TORC_LAYER_API, "method: it is NULL");
+    else if (!path)
+        tc_error_set(why, TORC_EINVAL, TORC_LAYER_API,
+                     "method: \"" TC_SHOWN "\" must be \"/package.Service/Method\" or \"*\"", TC_SHOW(method));
     if (!path || !handler_read(&handler, given, strcmp(path, "*") == 0, why)) {
         rc = torc_error_code(*why);
         torc_error_free(own);

@@ -100,6 +100,7 @@ static void what_is_refused(void **state)
         {"retries", "1", TORC_EINVAL, "options: retries: is \"1\", must be on, off or default"},
         {"backoff_jitter", "x", TORC_EINVAL, "options: backoff_jitter: is \"x\", must be a number"},
         {"backoff_jitter", "2", TORC_EINVAL, "options: backoff_jitter: is 2, must be 0, -1 or in 0..1"},
+        {"health_checks", "2", TORC_EINVAL, "options: health_checks: is 2, must be 0, -1 or 1"},
         {"credentials", "x", TORC_EINVAL, "options: credentials: is a pointer: call torc_options_set_pointer"},
     };
     torc_options *o = options_new("torc_channel_options");

@@ -191,7 +191,8 @@ static void test_status_of_the_control_plane(void **state)
         tc_loop_drain(k.loop);
         assert_int_equal(o.code, bad ? TORC_STATUS_INTERNAL : code);
         assert_non_null(strstr(o.text, "as scripted"));
-        assert_true(bad == (strstr(o.text, "Illegal status code from control plane") != NULL));
+        const char *illegally = code % 2 ? "Illegal status code from LB pick;" : "Illegal status code from LB drop;";
+        assert_true(bad == (strstr(o.text, illegally) != NULL));
         fini(&o);
         publish(TC_PICK_QUEUE, 0);
         tc_loop_drain(k.loop);

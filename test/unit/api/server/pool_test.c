@@ -313,6 +313,15 @@ static void expect_end(const char *method, const char *request, int code, const 
     torc_result_free(r);
 }
 
+/* The server goes on without its pool, and refuses the RPCs of the pool's methods. */
+static void test_freed_under_a_server(void **state)
+{
+    (void)state;
+    assert_int_equal(torc_pool_free(pool), 0);
+    pool = NULL;
+    expect_end("a.B/Slow", "", TORC_STATUS_RESOURCE_EXHAUSTED, "the pool of the method's threads is full or was freed");
+}
+
 static void test_message_size(void **state)
 {
     (void)state;
@@ -401,6 +410,7 @@ int main(void)
         TEST(test_reset_in_the_queue),     TEST(test_freed_in_a_callback),
         TEST(test_message_size),           TEST(test_any_method),
         TEST(test_limits_of_nothing),      TEST(test_misuse),
+        TEST(test_freed_under_a_server),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

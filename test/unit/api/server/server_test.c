@@ -222,6 +222,8 @@ static void test_misuse(void **state)
     static const char *const malformed[] = {NULL, "", "/", "a", "/a", "a/", "//a", "a b/c", "a/\x7f", "**"};
     for (size_t i = 0; i < sizeof(malformed) / sizeof(malformed[0]); i++)
         expect_refused(TORC_EINVAL, torc_server_add_method(s, malformed[i], &good, &e), &e, "method");
+    expect_refused(TORC_EINVAL, torc_server_add_method(s, "noslash", &good, &e), &e, "method: \"noslash\" must be");
+    expect_refused(TORC_EINVAL, torc_server_add_method(s, NULL, &good, &e), &e, "method: it is NULL");
     expect_refused(TORC_EINVAL, torc_server_add_method(s, "a/b", NULL, &e), &e, "handler");
     expect_refused(TORC_EINVAL, torc_server_add_method(s, "a/b", &none, &e), &e, "exactly one");
     expect_refused(TORC_EINVAL, torc_server_add_method(s, "a/b", &both, &e), &e, "exactly one");
