@@ -310,8 +310,8 @@ static void world_init(struct world *w)
     model_start(&w->model, &configs[0]);
 }
 
-/* Makes a world and applies the events; step() compares each with the model. expand() checks the outcome of the last one
- * with check(); the outcomes of the others were checked when they were the last. */
+/* Makes a world and applies the events; step() compares each with the model. expand() checks the outcome of the last
+ * one with check(); the outcomes of the others were checked when they were the last. */
 static void play(struct world *w, const struct event *events, size_t n)
 {
     now_playing = events;

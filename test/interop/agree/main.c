@@ -1,6 +1,6 @@
 /* Torc as one of the clients that must send the same key to the same backend. Prints {"version":"..."} first. Each line
  * of stdin is then an order, {"target":"xds:///m1","calls":[[["name","value"],...],...]}, a list of headers for each
- * call. It is answered by {"peers":["127.0.0.1:1",...]}, in the calls' order, in which a failed call is "!CODE message".
+ * call. The answer is {"peers":["127.0.0.1:1",...]}, in the calls' order, in which a failed call is "!CODE message".
  * WIDTH calls run at a time. The channel is kept for a next line with the same target. "service_config" goes with
  * targets other than xds. */
 #include <jansson.h>

@@ -328,8 +328,8 @@ static long peak_kib(void)
     return usage.ru_maxrss;
 }
 
-/* A message nested 20,000 deep, 8 MiB of unknown fields, and a million empty messages: the peak of resident memory grows
- * by less than 20 MiB over the bytes received. */
+/* A message nested 20,000 deep, 8 MiB of unknown fields, and a million empty messages: the peak of resident memory
+ * grows by less than 20 MiB over the bytes received. */
 static void test_hostile_sizes_stay_small(void **state)
 {
     (void)state;

@@ -441,8 +441,8 @@ static uint64_t key_with_hash(uint64_t hash)
     return (x >> 31 | x << 33) * inverse_of(XXH_PRIME64_2);
 }
 
-/* Returns the CPU time of a build with N keys, which are chosen so that all have the step 1, or not chosen. Asserts that
- * each item has its share. */
+/* Returns the CPU time of a build with N keys, which are chosen so that all have the step 1, or not chosen. Asserts
+ * that each item has its share. */
 static clock_t build_time(bool chosen)
 {
     enum { N = 5000, SIZE = 1000003 };

@@ -4,7 +4,8 @@
 enum { SERVERS = 2 };
 static const char *const addresses[SERVERS] = {"10.0.0.1:443", "10.0.0.2:443"};
 
-/* A policy with one child for all endpoints, whose policy its config names. It lets `limit` RPCs go at a time (0: all). */
+/* A policy with one child for all endpoints; its config names the child's policy. It lets `limit` RPCs go at a time (0:
+ * all). */
 struct tally {
     torc_lb_helper *helper;
     torc_lb_child *child;

@@ -136,7 +136,7 @@ static void test_failover(void **state)
     assert_string_equal(both, again);
 }
 
-/* The control plane refuses connections: the channel keeps the resources it has, and a new one fails with the reason. */
+/* The control plane refuses connections: the channel keeps its resources, and a new one fails with the reason. */
 static void test_no_control_plane(void **state)
 {
     (void)state;

@@ -138,7 +138,7 @@ static void below_priority(void **state)
     assert_int_equal(kit_outlier_run(f, 10, "").at[0], 10);
 }
 
-/* outlier_detection below outlier_detection: each RPC has a tracker of both, and each policy ejects by its own times. */
+/* outlier_detection below outlier_detection: each RPC has a tracker of both, each policy ejects by its own times. */
 static void nested(void **state)
 {
     struct fake_lb *f = *state;

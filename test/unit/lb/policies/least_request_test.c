@@ -401,7 +401,7 @@ static void hostile_weights(void **state)
         for (unsigned k = 0; k < 3; k++)
             while (calls.open[k].len)
                 close_one(k);
-        /* Equal weights share evenly after that, with steps of 2^32 each, and when virtual time begins again at 2^40. */
+        /* Equal weights share evenly after that, in steps of 2^32, and when virtual time begins again at 2^40. */
         open_policy(f, 3, (const char *const[]){"*1", "*1", "*1"}, "{'activeRequestBias': 1e308}");
         unsigned at[3] = {0};
         for (unsigned n = 0; n < 6; n++)
