@@ -1,6 +1,6 @@
 /* Messages that a server must not send: beyond its limit, and too long for gRPC's length prefix. RPCs that take
- * longer than their method allows. Clients that break the rules of HTTP/2. Places of handlers. kits/server_pipe gives
- * the server and a scripted client, on a manual loop. */
+ * longer than their method allows. Clients that break the rules of HTTP/2. RPCs beyond max_handlers.
+ * kits/server_pipe gives the server and a scripted client, on a manual loop. */
 #include <stdio.h>
 #include <sys/mman.h>
 
@@ -105,7 +105,8 @@ static void timed_init(struct timed *t, const char *fields)
     tc_loop_drain(t->k.loop);
 }
 
-/* Lets the time pass. `answer`: part of the HEADERS that come, NULL: none. `reset`: the code of the RST_STREAM. */
+/* Lets the time pass. `answer`: part of the trailers that must come; NULL: no trailers may come. `reset`: the code of
+ * the RST_STREAM. */
 static void timed_expect(struct timed *t, uint64_t ms, const char *answer, uint8_t reset)
 {
     struct tc_server_counts counts;
@@ -115,12 +116,13 @@ static void timed_expect(struct timed *t, uint64_t ms, const char *answer, uint8
     assert_int_equal(t->ends, 1);
     assert_int_equal(t->end_code, TORC_STATUS_DEADLINE_EXCEEDED);
     const struct fake_h2_frame *frame;
+    bool trailers = false;
     while ((frame = fake_h2_next(t->k.peer)) && frame->type != FAKE_H2_RST_STREAM)
-        if (answer && frame->type == FAKE_H2_HEADERS && strstr(frame->headers, answer)) {
-            assert_true(frame->flags & FAKE_H2_END_STREAM);
-            answer = NULL;
+        if (frame->type == FAKE_H2_HEADERS && frame->flags & FAKE_H2_END_STREAM) {
+            assert_true(answer && strstr(frame->headers, answer));
+            trailers = true;
         }
-    assert_null(answer);
+    assert_int_equal(trailers, answer != NULL);
     assert_non_null(frame);
     assert_int_equal(frame->payload[3], reset);
     tc_server_counts(t->k.server, &counts);
@@ -223,8 +225,8 @@ static void on_slow(void *arg, struct tc_server_call *call, struct tc_rstr *requ
     tc_server_call_take_places(call, arg);
 }
 
-/* RPCs whose requests are not whole have their places already, so that handlers and such RPCs together stay within the
- * limit. */
+/* An RPC counts against max_handlers from its headers on, before its request is complete. So handlers that still run
+ * and RPCs with incomplete requests stay within the limit together. */
 static void places_of_incomplete_requests(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Forwarding clients: two targets, and a client that holds the resources of authorities with one server for both (A71).
- */
+/* Forwarding clients: two targets, each with a client of its own, and a third client, which both share for the
+ * authorities that have a single server (A71). */
 #include "support/cmocka.h"
 #include "support/kits/xds.h"
 #include "xds/client/forwarding_client.h"
@@ -141,7 +141,7 @@ static void watches_end_with_their_target(void **state)
     fake_xds_free(one.fake);
     kit_xds_watcher_fini(&one.top);
     kit_xds_watcher_fini(&one.shared);
-    /* One that ends by itself takes its name along. */
+    /* A watch that its owner ends takes its name out of the subscription; with the last name the stream closes. */
     tc_xds_client_unwatch(two.client, &two.shared.base);
     tc_loop_drain(k.loop);
     assert_false(sx->open);
@@ -190,7 +190,8 @@ static void dumps(void **state)
     assert_int_equal(server(&one, "s1")->backoff_resets, 1);
 }
 
-/* A server of two authorities, of which the top level has a fallback: A47 wants one stream of each target to it. */
+/* s1 serves the top level, which has a fallback (s2), and authority x, which has none. A47 wants one stream for both
+ * from each target. */
 static void one_stream_to_a_server_of_two_authorities(void **state)
 {
     tear_down(state);
@@ -208,15 +209,19 @@ static void one_stream_to_a_server_of_two_authorities(void **state)
     assert_told(&one.top, "value top;");
     assert_told(&one.shared, "value x;");
     /* The loads of both authorities go over one LRS stream. */
-    struct tc_rstr *cluster = tc_rstr_str("c");
-    struct tc_load_cluster *loads =
-        tc_xds_client_load(one.client, k.bootstrap->authorities[0].servers[0].key, cluster, NULL);
+    struct tc_rstr *clusters[] = {tc_rstr_str("c"), tc_rstr_str("d")};
+    struct tc_load_cluster *loads[] = {
+        tc_xds_client_load(one.client, k.bootstrap->servers[0].key, clusters[0], NULL),
+        tc_xds_client_load(one.client, k.bootstrap->authorities[0].servers[0].key, clusters[1], NULL),
+    };
     tc_loop_drain(k.loop);
     assert_int_equal(server(&one, "s1")->lrs_streams, 1);
     assert_false(k.server->open);
-    tc_load_cluster_unuse(loads);
-    tc_load_cluster_unref(loads);
-    tc_rstr_unref(cluster);
+    for (size_t i = 0; i < TC_ARRAY_LEN(loads); i++) {
+        tc_load_cluster_unuse(loads[i]);
+        tc_load_cluster_unref(loads[i]);
+        tc_rstr_unref(clusters[i]);
+    }
 }
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
