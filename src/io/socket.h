@@ -1,5 +1,5 @@
-/* A socket as a byte stream. Made by connect.c, dialer.c and listen.c, and by servers that have taken the descriptor to
- * another loop. Loop thread only. */
+/* A socket as a byte stream. Made by connect.c, dialer.c and listen.c, and by servers out of a descriptor that they
+ * have detached, mostly to serve the connection on another loop (api/server/shard.c). Loop thread only. */
 #ifndef TC_IO_SOCKET_H
 #define TC_IO_SOCKET_H
 

@@ -1,10 +1,10 @@
 /* The LB policy interface: the operations that a policy offers (update, exit_idle, ...), the helper through which it
  * reaches its parent, and the factory that makes it. docs/internals/adding-a-policy.md has a complete policy.
  *
- * Policies run on the loop's thread; parse_config runs on any. A child may report while its parent is still inside its
- * own update of its children: pickers are published synchronously upwards. So each policy stores facts and has one
- * idempotent reconcile function, which it calls once its own update is complete (A56 forbids a choice in the middle of
- * an update). */
+ * Policies are for the loop's thread, configs for any: a Cluster that is decoded on the background thread has its LB
+ * config parsed and freed there. A child may report while its parent is still inside its own update of its children:
+ * pickers are published synchronously upwards. So each policy stores facts and has one idempotent reconcile function,
+ * which it calls once its own update is complete (A56 forbids a choice in the middle of an update). */
 #ifndef TC_LB_POLICY_H
 #define TC_LB_POLICY_H
 

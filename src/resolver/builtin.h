@@ -1,4 +1,4 @@
-/* The resolvers of src/resolver, for its registry. Any thread. */
+/* The resolvers of src/resolver, for its registry. resolver.h says which thread may use them for what. */
 #ifndef TC_RESOLVER_BUILTIN_H
 #define TC_RESOLVER_BUILTIN_H
 

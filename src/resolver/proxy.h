@@ -1,12 +1,13 @@
 /* Channels through an HTTP proxy (A1, case 1): the proxy's name is resolved instead of the target's, and connections
- * ask the proxy for the target with HTTP CONNECT. Loop thread only, except tc_proxy_class_init: any thread. */
+ * ask the proxy for the target with HTTP CONNECT. The functions and the class's `authority`: any thread; its resolvers:
+ * loop thread only. */
 #ifndef TC_RESOLVER_PROXY_H
 #define TC_RESOLVER_PROXY_H
 
 #include "resolver/resolver.h"
 
-/* A tc_resolver_class around the target's own, owned by the channel, which reads it on its loop's thread. The channel
- * zeroes it first; it stays zeroed unless tc_proxy_class_init returns true. */
+/* A tc_resolver_class around the target's own, owned by the channel. The channel zeroes it first; it stays zeroed
+ * unless tc_proxy_class_init returns true. */
 struct tc_proxy_class {
     struct tc_resolver_class base;
     const struct tc_resolver_class *inner;

@@ -1,5 +1,5 @@
 /* The resolver interface: from a target to endpoints, service config and, with xDS, a config selector. Loop thread
- * only, except the registry. */
+ * only, except the registry and the `authority` of a class. */
 #ifndef TC_RESOLVER_RESOLVER_H
 #define TC_RESOLVER_RESOLVER_H
 
@@ -68,7 +68,7 @@ struct tc_resolver {
 struct tc_resolver_class {
     const char *scheme;
     /* Appends the default :authority of a target. Returns false with a text in *why (tc_free) if the target is
-     * malformed for this scheme. */
+     * malformed for this scheme. Any thread: a channel is made on any. */
     bool (*authority)(const struct tc_resolver_class *cls, const struct tc_target *target, struct tc_buf *out,
                       char **why);
     /* Makes a resolver that is not started yet. The target is one that `authority` accepted, and borrowed for the call.

@@ -2,11 +2,13 @@
  *
  * Connections are found by key: the address, the way to it (a proxy), the credentials, and the other members of the
  * tc_conn_config that are compared. A subchannel watches its connection; when the last watch goes, the connection
- * is kept for idle_ms (max_idle of them at most) if it is READY, or if its history must bind the next subchannel of the
- * address: a backoff that runs, a server that ended connections without an answer, a server that has cost too much.
+ * is kept if it is READY, or if its history must bind the next subchannel of the address: a backoff that runs, a server
+ * that ended connections without an answer, a server that has cost too much. The connection is kept for idle_ms at
+ * most: a backoff that would run longer is forgotten with it.
  *
- * When there are more than max_idle, connections whose endpoint left the resource go first (LEFT), the oldest first.
- * Connections that a policy released on its own go next (STAYED): the policy may come back to them. */
+ * When there are more than max_idle, connections that a policy released during a resolver's update go first (LEFT), the
+ * oldest first: most of their endpoints left the resource. Connections that a policy released at another time go next
+ * (STAYED): the policy may come back to them. */
 #include "subchannel/pool.h"
 
 #include "base/mem.h"
@@ -25,7 +27,7 @@ struct tc_pool {
     bool updating; /* a resolver's update is being applied */
 };
 
-/* Why no policy holds a connection: its endpoint left the resource, or a policy released it on its own. */
+/* When a policy released a connection: during a resolver's update, or at another time. */
 enum { LEFT, STAYED, N_KINDS };
 
 static const struct tc_connector default_connector = {.start = tc_connect_start, .cancel = tc_connect_cancel};
@@ -196,7 +198,7 @@ static void connection_set_config(struct tc_connection *c, struct tc_conn_config
     c->config = config;
 }
 
-/* No other channel can use the connections of this one. */
+/* Returns whether READY connections of this channel are not kept for others once the channel is gone. */
 static bool is_unshared(const struct tc_conn_config *config)
 {
     return config->is_private || config->dialer;
@@ -220,9 +222,9 @@ void tc_pool_channel_gone(struct tc_pool *p, struct tc_conn_config *config)
 static void on_connection_unused(struct tc_connection *c, struct tc_conn_config *user)
 {
     struct tc_pool *p = TC_CONTAINER_OF(c->env, struct tc_pool, env);
-    /* Kept so that a policy that comes back to the address waits as it must: a connection in its backoff; one that
-     * ended without an answer, or whose end is not judged yet, while a policy held it; and one whose server has cost so
-     * much that its next connection is charged for it. */
+    /* Kept so that a policy that comes back to the address waits as it must: a connection in its backoff; a connection
+     * that was barren (connection.c) while a policy held it, or whose last transport is not judged yet; a connection
+     * whose server has cost so much that the next connection is charged for it. */
     bool barren = (c->barren->n || c->barren->ref.n > 1) && !tc_list_linked(&c->idle);
     bool charged = tc_h2_glitch_rate_is_high(c->glitch_rate, tc_loop_now_ms(p->env.loop));
     bool failed = (c->state == TORC_CONNECTIVITY_TRANSIENT_FAILURE || barren || charged) &&

@@ -11,7 +11,8 @@ struct tc_connection;
 struct tc_connector;
 struct tc_pool;
 
-/* Makes a pool that keeps at most max_idle connections that no policy holds, each for idle_ms; max_idle 0: none. */
+/* Makes a pool that keeps at most max_idle connections that no policy holds, each for idle_ms at most;
+ * max_idle 0: none. */
 struct tc_pool *tc_pool_new(struct tc_loop *loop, uint64_t idle_ms, uint32_t max_idle);
 /* Closes all connections; nothing connects after it. Subchannels that are left stay valid and silent. */
 void tc_pool_shutdown(struct tc_pool *p);
@@ -19,8 +20,8 @@ void tc_pool_shutdown(struct tc_pool *p);
 void tc_pool_free(struct tc_pool *p);
 /* For tests: replaces connect(2) for later attempts. `connector` is borrowed. */
 void tc_pool_set_connector(struct tc_pool *p, const struct tc_connector *connector);
-/* Marks the begin and the end of a resolver's update: a subchannel that a policy releases meanwhile has lost its
- * endpoint. */
+/* Marks the begin and the end of a resolver's update. When too many connections are kept, those that a policy releases
+ * meanwhile close first: most of their endpoints left the resource. */
 void tc_pool_set_updating(struct tc_pool *p, bool updating);
 
 size_t tc_pool_count(const struct tc_pool *p);

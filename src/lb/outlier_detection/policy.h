@@ -3,7 +3,7 @@
  * Counts how the RPCs of each endpoint end. At the end of each interval it ejects the endpoints that fail much more
  * often than the others, or more often than a threshold, for a while. An ejected endpoint keeps its connection: a
  * policy with one pick_first for each endpoint reports the endpoint as TRANSIENT_FAILURE. A pick_first that is a policy
- * of its own ignores ejections (A61). Loop thread only. */
+ * of its own ignores ejections (A61). Policies: loop thread only; configs: any thread. */
 #ifndef TC_LB_OUTLIER_DETECTION_POLICY_H
 #define TC_LB_OUTLIER_DETECTION_POLICY_H
 

@@ -1,4 +1,5 @@
-/* pick_first (A61, A62): one connection, to the first address of the list that answers. Loop thread only. */
+/* pick_first (A61, A62): one connection, to the first address of the list that answers. Policies: loop thread only;
+ * configs: any thread. */
 #ifndef TC_LB_POLICIES_PICK_FIRST_H
 #define TC_LB_POLICIES_PICK_FIRST_H
 

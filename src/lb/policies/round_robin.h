@@ -1,4 +1,5 @@
-/* round_robin (A61): the connected endpoints one after the other. Has no settings. Loop thread only. */
+/* round_robin (A61): the connected endpoints one after the other. Has no settings. Policies: loop thread only; configs:
+ * any thread. */
 #ifndef TC_LB_POLICIES_ROUND_ROBIN_H
 #define TC_LB_POLICIES_ROUND_ROBIN_H
 

@@ -1,5 +1,5 @@
 /* weighted_target (A28): splits picks among named children by weight. Child `name` gets the endpoint list of that
- * name. Loop thread only. */
+ * name. Policies: loop thread only; configs: any thread. */
 #ifndef TC_LB_POLICIES_WEIGHTED_TARGET_H
 #define TC_LB_POLICIES_WEIGHTED_TARGET_H
 

@@ -7,7 +7,7 @@
  *
  * The tree of endpoint lists that the policy gets has the draining endpoints in its root; the child never gets them.
  * Only connectivity and EDS health decide on an endpoint: an endpoint that outlier detection has ejected keeps its
- * sessions. Loop thread only. */
+ * sessions. Policies: loop thread only; configs: any thread. */
 #ifndef TC_XDS_LB_OVERRIDE_HOST_H
 #define TC_XDS_LB_OVERRIDE_HOST_H
 

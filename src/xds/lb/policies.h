@@ -1,5 +1,5 @@
 /* The LB policies of xDS, in the order in which they stand above one another; override_host.h has the one below
- * xds_cluster_impl. Loop thread only. */
+ * xds_cluster_impl. Policies: loop thread only; configs: any thread. */
 #ifndef TC_XDS_LB_POLICIES_H
 #define TC_XDS_LB_POLICIES_H
 

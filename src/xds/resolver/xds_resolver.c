@@ -8,7 +8,8 @@
  * next report.
  *
  * A bootstrap that cannot be read fails the channel's RPCs, and is read again with backoff: another process, such as
- * istio-agent, may write it later. A bootstrap that the channel was given as a text is read once. Loop thread only. */
+ * istio-agent, may write it later. A bootstrap that the channel was given as a text is read once. Loop thread only,
+ * except xds_authority. */
 #include "xds/resolver/xds_resolver.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* The resolver of "xds:" targets (A27, A31, A74). Loop thread only. */
+/* The resolver of "xds:" targets (A27, A31, A74). Loop thread only, except the `authority` of the class. */
 #ifndef TC_XDS_RESOLVER_XDS_RESOLVER_H
 #define TC_XDS_RESOLVER_XDS_RESOLVER_H
 

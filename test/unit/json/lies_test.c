@@ -1,4 +1,5 @@
-/* Descriptors that lie: each is refused with a text that names the place, or taken for what it can be. */
+/* Descriptors that lie: each is refused with a text that names the place, or accepted with a defined meaning
+ * (names_in_json). */
 #include "kit.h"
 
 static void malformed_files(void **state)
@@ -125,7 +126,7 @@ static void false_forms(void **state)
     }
 }
 
-/* Names of two fields that are one in JSON: each field keeps a name that means it. */
+/* Two fields that claim one JSON name: each keeps a JSON name that no other field has. */
 static void names_in_json(void **state)
 {
     static const struct {
@@ -227,8 +228,8 @@ static void oneofs(void **state)
     refused(&file, TORC_EPARSE, "file x.proto: p.M.c: another field is between those of its oneof");
 }
 
-/* Texts that are too long are TORC_ELIMIT, whatever they are. Texts that are not UTF-8 are TORC_EPARSE, and errors show
- * no control character. */
+/* The name of a file, a package, an import, a json_name or a reference of more than 4096 bytes is TORC_ELIMIT. A
+ * json_name that is not UTF-8 is TORC_EPARSE. Errors show no control character. */
 static void long_texts(void **state)
 {
     char text[4200];

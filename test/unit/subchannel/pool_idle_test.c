@@ -455,7 +455,7 @@ static void test_none_kept(void **state)
     fini();
 }
 
-/* Connections whose endpoint left the resource close before older connections that may be used again. */
+/* Connections that are released during an update close before older connections that may be used again. */
 static void test_left_close_first(void **state)
 {
     (void)state;
@@ -479,7 +479,7 @@ static void test_left_close_first(void **state)
     give_up(5);
     assert_false(is_open(0));
     assert_true(is_open(1) && is_open(3) && is_open(5));
-    /* A connection that left and was held again counts as any other. */
+    /* A connection that was released during an update and held again counts as any other. */
     hold(2);
     give_up(2);
     assert_false(is_open(1));

@@ -1,8 +1,8 @@
-/* References to a torc_server_call while functions and handlers use it, and the memory of its metadata. What calls do
- * is tested in e2e/server.
+/* A torc_server_call: the references that functions and handlers hold, the memory of its metadata, messages that wait
+ * for room, and requests that come compressed. e2e/server has more of what calls do.
  *
- * A function "holds" its call: the test has the runtime's lock, and a thread calls the function, which has to wait for
- * the lock. Only a reference keeps the call there when another thread finishes it. */
+ * Each function must hold a reference to its call while it waits for the runtime's lock, since another thread may
+ * finish the call meanwhile. The test takes the lock, calls the function on a thread, and counts the references. */
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>
@@ -349,7 +349,7 @@ static void on_writable(torc_server_call *call, void *arg)
     step_to(2);
 }
 
-/* Room that came before the events were set is told. */
+/* on_writable is called also for room that came before torc_server_call_set_events. */
 static void test_room_is_told_late(void **state)
 {
     (void)state;

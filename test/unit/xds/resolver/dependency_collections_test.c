@@ -51,7 +51,8 @@ static void open_with_collections(struct kit_dependency *w, const char *endpoint
     kit_dependency_answer(w, KIT_EDS, endpoints);
 }
 
-/* The config waits for collections; each one changes, is refused, is missing for its locality alone. */
+/* The config waits for all collections. A change, a refusal or the absence of a collection affects only the locality
+ * that names it. */
 static void collections(void **state)
 {
     TC_CASE(ED27);
@@ -235,7 +236,7 @@ static void all_collections_change_at_once(void **state)
     uint64_t first = cost_of_all(&w, N, 1), second = cost_of_all(&w, N, 2);
     assert_int_equal(w.configs, 2);
     assert_int_equal(ntohs(locality(&w, "c", N - 1)->endpoints[0].addrs[0].sa.in.sin_port), 2);
-    assert_true(second < 5 * first); /* 20 times it, when each collection had the cluster made again */
+    assert_true(second < 5 * first); /* `second` was 20 times `first` when each collection rebuilt the cluster */
     tc_buf_fini(&eds);
     kit_dependency_close(&w);
 }

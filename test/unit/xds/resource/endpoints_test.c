@@ -1,4 +1,4 @@
-/* ClusterLoadAssignments: valid ones, and refused ones with their errors. */
+/* ClusterLoadAssignments and LbEndpointCollections: valid ones, and refused ones with their errors. */
 #include "xds/resource/endpoints.h"
 #include "xds/resource/registry.h"
 
@@ -305,7 +305,8 @@ static void localities_may_name_a_collection(void **state)
     };
     for (size_t i = 0; i < TC_ARRAY_LEN(bad); i++)
         refused(bad[i].json, bad[i].fault);
-    /* Endpoints beside it are ignored, whatever they are; a locality without a weight is left out as ever. */
+    /* Where a locality names a collection, its lb_endpoints are ignored, even invalid ones. A locality without a weight
+     * is left out, collection or not. */
     struct tc_xds_resource *r = valid(EDS(LOCALITY("a", 1, LEDS(SELF, "l/*x"), ENDPOINT(99999, "") ",{}") "," LOCALITY(
         "b", 1, "", ENDPOINT(1, "")) "," LOCALITY("c", 0, LEDS(SELF, "m"), "")));
     const struct tc_eds *eds = tc_eds_of(r);
@@ -556,7 +557,8 @@ static void caps_of_the_bootstrap(void **state)
     char *json = many(4, 1);
     kit_resource_refused(&tc_eds_type, &ctx, json, "field endpoints: 4 localities, more than 3");
     tc_free(json);
-    json = many(3, 3); /* the scan of the bytes refuses no more than the limit itself */
+    /* The scan of the bytes allows 7 endpoints in each locality: the decoder's own limit refuses these 9. */
+    json = many(3, 3);
     kit_resource_refused(&tc_eds_type, &ctx, json, "9 endpoints and additional addresses, more than 7");
     tc_free(json);
     kit_resource_refused(&tc_eds_type, &ctx,
