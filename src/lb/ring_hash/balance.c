@@ -63,6 +63,20 @@ static bool endpoint_counts(const struct tc_rh_set *set, uint32_t i, bool ready)
                  : set->at[i].state != TORC_CONNECTIVITY_TRANSIENT_FAILURE && tc_ring_count_of(set->ring, i) > 0;
 }
 
+/* The sum of all RPCs changed. */
+static void on_total(struct tc_active_requests *total)
+{
+    struct tc_rh_set *set = total->arg;
+    struct tc_rh_balance *b = set->balance;
+    bool ended = total->n < b->seen;
+    b->seen = total->n;
+    if (!ended || !b->waiting || !set->owner)
+        return;
+    b->waiting = false;
+    b->retry = true;
+    tc_loop_defer(set->loop, &set->want_task);
+}
+
 void tc_rh_balance_start(struct tc_rh_set *set, const struct tc_rh_set *old, const uint32_t *was)
 {
     if (!set->config->balance_factor)
@@ -70,6 +84,9 @@ void tc_rh_balance_start(struct tc_rh_set *set, const struct tc_rh_set *old, con
     const struct tc_rh_balance *before = old ? old->balance : NULL;
     struct tc_rh_balance *b = TC_NEW(struct tc_rh_balance);
     b->total = before ? tc_active_requests_ref(before->total) : tc_active_requests_new(NULL);
+    b->total->on_change = on_total;
+    b->total->arg = set;
+    b->seen = b->total->n;
     b->active = tc_calloc(set->n, sizeof(struct tc_active_requests *));
     b->weights = tc_reallocarray(NULL, set->n, sizeof(*b->weights));
     b->order = tc_reallocarray(NULL, set->n, 2 * sizeof(*b->order));

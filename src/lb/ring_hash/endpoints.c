@@ -21,12 +21,15 @@ struct tc_rh_set *tc_rh_set_new(size_t capacity, struct tc_ring_hash_config *con
     return set;
 }
 
-static void balance_free(struct tc_rh_balance *b, uint32_t n)
+static void balance_free(struct tc_rh_set *set)
 {
+    struct tc_rh_balance *b = set->balance;
     if (!b)
         return;
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < set->n; i++)
         tc_active_requests_unref(b->active[i]);
+    if (b->total->arg == set)
+        b->total->on_change = NULL;
     tc_active_requests_unref(b->total);
     tc_free(b->active);
     tc_free(b->weights);
@@ -45,7 +48,7 @@ void tc_rh_set_unref(struct tc_rh_set *set)
     tc_index_set_fini(&set->idle);
     tc_vec_fini(&set->wanted);
     tc_ring_unref(set->ring);
-    balance_free(set->balance, set->n);
+    balance_free(set);
     tc_lb_config_unref(&set->config->base);
     tc_rstr_unref(set->resolution_note);
     tc_free(set);

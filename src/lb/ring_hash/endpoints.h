@@ -29,6 +29,9 @@ struct tc_rh_endpoint {
 
 /* The counts of a set whose config bounds loads (balance.h), an element for each endpoint. */
 struct tc_rh_balance {
+    bool waiting;                       /* a pick that was passed on waits for a connection */
+    bool retry;                         /* picks are to be tried again: an RPC has ended since */
+    uint32_t seen;                      /* `total` at its last change */
     struct tc_active_requests *total;   /* RPCs of all endpoints of the policy, also of those that left */
     struct tc_active_requests **active; /* RPCs of an endpoint; counts move to the next set */
     double *weights;                    /* parts of the whole weight (tc_rh_set_weights) */
@@ -48,9 +51,9 @@ struct tc_rh_set {
     struct tc_rh_balance *balance; /* bounded loads; NULL: loads do not count */
     struct tc_rstr *resolution_note;
     struct tc_loop *loop;
-    struct tc_task want_task;                    /* set up by the owner: connects the endpoints in `wanted` */
-    TC_VEC(uint32_t) wanted;                     /* endpoints that picks asked to connect */
-    uint32_t on_ring;                            /* endpoints with an entry */
+    struct tc_task want_task; /* set up by the owner: connects the endpoints in `wanted`, has picks tried again */
+    TC_VEC(uint32_t) wanted;  /* endpoints that picks asked to connect */
+    uint32_t on_ring;         /* endpoints with an entry */
     uint32_t counts[TORC_CONNECTIVITY_SHUTDOWN]; /* endpoints with an entry, by state */
     struct tc_index_set idle; /* endpoints with an entry that are IDLE; empty before the set has its ring */
     uint32_t n;               /* all endpoints */

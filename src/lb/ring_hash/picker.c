@@ -123,7 +123,10 @@ static enum tc_pick_kind rh_pick_balanced(struct tc_rh_set *set, uint32_t i, uin
     uint32_t chosen = set->balance ? tc_rh_balance_choose(set, i, hash, ready) : i;
     if (chosen != i)
         trace_walked(args->trace, &set->at[i], "above its bound of loads");
-    return rh_pick_at(set, chosen, args, out);
+    enum tc_pick_kind kind = rh_pick_at(set, chosen, args, out);
+    if (chosen != i && kind == TC_PICK_QUEUE && !args->dry)
+        set->balance->waiting = true;
+    return kind;
 }
 
 /* A61: from `first` on, the first endpoint that is not in TRANSIENT_FAILURE decides. */

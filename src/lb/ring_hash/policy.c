@@ -140,7 +140,9 @@ static void rh_on_want_task(struct tc_task *task)
 {
     struct tc_rh_set *set = TC_CONTAINER_OF(task, struct tc_rh_set, want_task);
     struct tc_ring_hash *rh = set->owner; /* not NULL: rh_drop_set cancels the task */
-    bool any = false;
+    bool any = set->balance && set->balance->retry;
+    if (any)
+        set->balance->retry = false;
     rh->busy = true;
     for (size_t k = 0; k < set->wanted.len; k++) {
         struct tc_rh_endpoint *e = &set->at[set->wanted.data[k]];

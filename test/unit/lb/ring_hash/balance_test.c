@@ -295,6 +295,39 @@ static void hot_call(struct hot *h, unsigned slot)
     assert_true(of_backend <= ceil(1.25 * all / up) + 1);
 }
 
+/* A pick that is passed on to an endpoint which is being connected waits for that, or until an RPC ends. */
+static void an_end_frees_those_that_wait(void **state)
+{
+    (void)state;
+    struct fake_lb *f = fake_lb_new("maglev");
+    struct tc_lb_config *config = fake_lb_config(f, "maglev", "{'tableSize': 101, 'hashBalanceFactor': 100}", NULL);
+    assert_true(fake_lb_update(f, fake_lb_endpoints("10.0.0.1:80 10.0.0.2:80"), config, NULL));
+    assert_string_equal(fake_lb_pick_hash(f, 1), "QUEUE"); /* asks for a connection */
+    const char *own = fake_lb_state(f, "10.0.0.1:80") == TORC_CONNECTIVITY_CONNECTING ? "10.0.0.1:80" : "10.0.0.2:80";
+    fake_lb_set(f, own, TORC_CONNECTIVITY_READY);
+    struct tc_call_tracker *calls[3]; /* two slots, and one more */
+    for (unsigned i = 0; i < 3; i++) {
+        assert_string_equal(fake_lb_pick_hash(f, 1), own);
+        calls[i] = f->pick.trackers;
+    }
+    assert_string_equal(fake_lb_pick_hash(f, 1), "QUEUE");
+    tc_loop_drain(f->loop);
+    unsigned reports = f->reports;
+    tc_loop_drain(f->loop);
+    assert_int_equal(f->reports, reports);
+    call_end(calls[0]);
+    tc_loop_drain(f->loop);
+    assert_int_equal(f->reports, reports + 1); /* with its new picker the channel tries waiting picks again */
+    assert_string_equal(fake_lb_pick_hash(f, 1), own);
+    calls[0] = f->pick.trackers;
+    /* Nobody waits. */
+    for (unsigned i = 0; i < 3; i++)
+        call_end(calls[i]);
+    tc_loop_drain(f->loop);
+    assert_int_equal(f->reports, reports + 1);
+    fake_lb_free(f);
+}
+
 static void a_hot_key_under_churn(void **state)
 {
     (void)state;
@@ -342,6 +375,7 @@ int main(void)
         cmocka_unit_test(the_largest_numbers),
         cmocka_unit_test(failed_endpoints_are_left_out),
         cmocka_unit_test(few_endpoints_are_ready),
+        cmocka_unit_test(an_end_frees_those_that_wait),
         cmocka_unit_test(a_hot_key_under_churn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
