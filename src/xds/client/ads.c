@@ -432,7 +432,7 @@ void tc_xds_ads_fini(struct tc_xds_channel *ch)
     tc_task_cancel(&a->restart);
     for (size_t i = 0; i < a->types.len; i++) {
         tc_rstr_clear(&a->types.data[i].version);
-        tc_vec_fini(&a->types.data[i].dropped);
+        tc_xds_ads_forget_dropped(&a->types.data[i]);
     }
     tc_vec_fini(&a->types);
 }

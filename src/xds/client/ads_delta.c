@@ -90,17 +90,11 @@ static bool name_is_held(const struct tc_xds_channel *ch, size_t type, const str
 static void collect_dropped(const struct tc_xds_channel *ch, size_t type, struct delta_changes *c)
 {
     const struct tc_xds_ads_type *t = &ch->ads.types.data[type];
-    for (size_t i = 0; i < t->dropped.len; i++)
-        if (!name_is_held(ch, type, t->dropped.data[i]))
-            *tc_vec_push(&c->unsubscribe) = t->dropped.data[i]->data;
-    if (c->unsubscribe.len < 2)
-        return;
-    qsort(c->unsubscribe.data, c->unsubscribe.len, sizeof(char *), compare_names);
-    size_t kept = 1;
-    for (size_t i = 1; i < c->unsubscribe.len; i++)
-        if (strcmp(c->unsubscribe.data[i], c->unsubscribe.data[kept - 1]) != 0)
-            c->unsubscribe.data[kept++] = c->unsubscribe.data[i];
-    c->unsubscribe.len = kept;
+    for (const struct tc_xds_dropped_name *d = t->dropped; d; d = d->hh.next)
+        if (!name_is_held(ch, type, d->name))
+            *tc_vec_push(&c->unsubscribe) = d->name->data;
+    if (c->unsubscribe.len)
+        qsort(c->unsubscribe.data, c->unsubscribe.len, sizeof(char *), compare_names);
 }
 
 /* Returns whether the first request of a stream may give the resource's version: only if the value in use is what this

@@ -200,7 +200,7 @@ void tc_xds_entry_free(struct tc_xds_entry *e)
     struct tc_xds_entry **table = authority_entries(e->authority, e->type);
     HASH_DEL(*table, e);
     for (size_t i = 0; i < e->authority->channels.len; i++)
-        if ((e->sending_on | e->sent_on | e->held_back) & (UINT32_C(1) << i))
+        if ((e->sending_on | e->sent_on) & (UINT32_C(1) << i))
             tc_xds_ads_drop(e->authority->channels.data[i], e->type, e->name);
     tc_timer_stop(&e->timer);
     entry_drop_resource(e);

@@ -9,6 +9,12 @@
 
 struct tc_xds_lrs;
 
+/* A name in tc_xds_ads_type.dropped. */
+struct tc_xds_dropped_name {
+    struct tc_rstr *name;
+    UT_hash_handle hh;
+};
+
 /* The state of a type on an ADS stream. */
 struct tc_xds_ads_type {
     struct tc_rstr *version; /* last ACKed; outlives streams; state of the world only */
@@ -21,7 +27,7 @@ struct tc_xds_ads_type {
     bool asked;                 /* ever requested on this stream: responses of the type must be answered */
     /* Names that the last request had and that were dropped from the cache since. A request that has such a name again
      * would tell the server nothing new, and it would not send the resource again. */
-    TC_VEC(struct tc_rstr *) dropped;
+    struct tc_xds_dropped_name *dropped; /* hash table, since a server that does not read makes it long */
     /* The last response had resources that are not subscribed to, and no request was made since. A response may have
      * crossed the request without these names: the server ignores a request with a stale nonce, and then counts the
      * names as subscribed. */

@@ -30,15 +30,31 @@ void tc_xds_ads_each_entry(struct tc_xds_channel *ch, size_t type,
 
 void tc_xds_ads_forget_dropped(struct tc_xds_ads_type *t)
 {
-    for (size_t i = 0; i < t->dropped.len; i++)
-        tc_rstr_unref(t->dropped.data[i]);
-    t->dropped.len = 0;
+    struct tc_xds_dropped_name *d, *next;
+    HASH_ITER(hh, t->dropped, d, next)
+    {
+        HASH_DEL(t->dropped, d);
+        tc_rstr_unref(d->name);
+        tc_free(d);
+    }
     t->sent_dropped = false;
+}
+
+static bool ads_type_has_dropped(const struct tc_xds_ads_type *t, const struct tc_rstr *name)
+{
+    const struct tc_xds_dropped_name *d = NULL;
+    HASH_FIND(hh, t->dropped, name->data, name->len, d);
+    return d != NULL;
 }
 
 void tc_xds_ads_drop(struct tc_xds_channel *ch, size_t type, struct tc_rstr *name)
 {
-    *tc_vec_push(&tc_xds_ads_type(ch, type)->dropped) = tc_rstr_ref(name);
+    struct tc_xds_ads_type *t = tc_xds_ads_type(ch, type);
+    if (ads_type_has_dropped(t, name))
+        return;
+    struct tc_xds_dropped_name *d = TC_NEW(struct tc_xds_dropped_name);
+    d->name = tc_rstr_ref(name);
+    HASH_ADD_KEYPTR(hh, t->dropped, d->name->data, d->name->len, d);
 }
 
 bool tc_xds_ads_dropped(const struct tc_xds_channel *ch, size_t type, const struct tc_rstr *name)
@@ -46,12 +62,7 @@ bool tc_xds_ads_dropped(const struct tc_xds_channel *ch, size_t type, const stru
     if (type >= ch->ads.types.len)
         return false;
     const struct tc_xds_ads_type *t = &ch->ads.types.data[type];
-    if (t->sent_dropped)
-        return true;
-    for (size_t i = 0; i < t->dropped.len; i++)
-        if (tc_rstr_eq(t->dropped.data[i], name))
-            return true;
-    return false;
+    return t->sent_dropped || ads_type_has_dropped(t, name);
 }
 
 void tc_xds_ads_request(struct tc_xds_channel *ch, size_t type)

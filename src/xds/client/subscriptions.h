@@ -17,7 +17,8 @@ void tc_xds_ads_outdate(struct tc_xds_channel *ch);
  * masks. */
 void tc_xds_ads_each_entry(struct tc_xds_channel *ch, size_t type,
                            void (*fn)(struct tc_xds_entry *e, uint32_t bit, void *arg), void *arg);
-/* Stores the name of an entry that was asked for and is gone from the cache; takes a reference. */
+/* Stores the name of an entry that was asked for and is gone from the cache, if it is not stored yet; takes a
+ * reference. */
 void tc_xds_ads_drop(struct tc_xds_channel *ch, size_t type, struct tc_rstr *name);
 /* Returns whether the server may count the name as subscribed although its entry is gone: the name was dropped, or the
  * last response had names that are not subscribed to (sent_dropped). */

@@ -1,6 +1,9 @@
 /* The ADS stream: requests, acknowledgement, watchers and flow control. */
+#include <stdio.h>
+
 #include "support/case.h"
 #include "support/cmocka.h"
+#include "support/footprint.h"
 #include "support/kits/xds.h"
 #include "xds/client/local_client.h"
 
@@ -289,6 +292,45 @@ static void dropped_while_a_response_was_on_its_way(void **state)
     assert_request("");
 }
 
+/* Watches many names, or ends the watches. */
+static void watch_many(struct kit_xds_watcher *many, size_t n, char kind, bool on)
+{
+    char name[32];
+    for (size_t i = 0; i < n; i++) {
+        snprintf(name, sizeof(name), "%c%zu", kind, i);
+        if (on) {
+            kit_xds_watcher_init(&many[i]);
+            kit_xds_watch(&k, &kit_xds_eds, name, &many[i]);
+        } else {
+            kit_xds_unwatch(&k, &many[i]);
+            kit_xds_watcher_fini(&many[i]);
+        }
+    }
+}
+
+/* A server that reads no requests sends route configurations that name other clusters each time: the names that went
+ * are kept once each, and are found without a search. */
+static void names_for_a_server_that_does_not_read(void **state)
+{
+    (void)state;
+    enum { N = FOOTPRINT_MEASURED ? 30000 : 300, ROUNDS = 6, MAX_CPU_MS = 2000 };
+    static struct kit_xds_watcher many[2][N];
+    watch(&kit_xds_eds, "kept", &a);
+    watch_many(many[0], N, 'e', true);
+    tc_loop_drain(k.loop);
+    k.server->connected = false;
+    watch(&kit_xds_eds, "waits", &b);
+    struct footprint begin = footprint_begin();
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        watch_many(many[(i + 1) % 2], N, i % 2 ? 'e' : 'o', true);
+        watch_many(many[i % 2], N, 0, false);
+        tc_loop_drain(k.loop);
+    }
+    if (FOOTPRINT_MEASURED)
+        assert_true(footprint_since(&begin).cpu_ms < MAX_CPU_MS);
+    watch_many(many[0], N, 0, false);
+}
+
 static void watch_more(struct kit_xds_watcher *w)
 {
     w->then = NULL;
@@ -505,6 +547,7 @@ int main(void)
         TEST(another_takes_over_within_the_turn),
         TEST(dropped_and_wanted_again_between_requests),
         TEST(dropped_while_a_response_was_on_its_way),
+        TEST(names_for_a_server_that_does_not_read),
         TEST(watch_inside_a_callback),
         TEST(client_ends_inside_a_callback),
         TEST(late_response),
