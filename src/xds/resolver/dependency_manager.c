@@ -29,6 +29,11 @@
 #include "xds/resolver/dependency_manager_internal.h"
 #include "xds/resource/route_match.h"
 
+enum {
+    ROUTES = 65536,         /* the default of the bootstrap's limit */
+    FILTERS_OF_A_ROUTE = 16 /* on average, at most */
+};
+
 static void manager_release_tokens(struct tc_dependency_manager *m)
 {
     for (size_t i = 0; i < m->tokens.len; i++)
@@ -68,6 +73,24 @@ static void route_config_sweep(struct tc_dependency_manager *m, enum tc_dep_outc
         m->routes->in_use = outcome == TC_DEP_COMPLETE;
 }
 
+/* Each cluster of each route has a chain of the listener's HTTP filters. Both resources may be small, and the chains
+ * together large. Returns whether there are too many filters, with the error. */
+static bool virtual_host_is_too_large(const struct tc_dependency_manager *m, const struct tc_virtual_host *vhost,
+                                      size_t filters, struct tc_status *error)
+{
+    size_t routes = (size_t)tc_xds_client_bootstrap(m->client)->limits.routes, chains = 0;
+    size_t most = TC_MAX(routes, (size_t)ROUTES) * FILTERS_OF_A_ROUTE;
+    for (size_t i = 0; i < vhost->n_routes; i++)
+        chains += TC_MAX(vhost->routes[i].n_weighted, (size_t)1);
+    if (chains * filters <= most)
+        return false;
+    *error = tc_status_make(
+        TORC_STATUS_UNAVAILABLE, TORC_LAYER_XDS,
+        "%zu clusters of routes, each with %zu HTTP filters, are more than %zu filters in all (node ID:%s)", chains,
+        filters, most, tc_rstr_cstr(m->node_id));
+    return true;
+}
+
 /* Returns the virtual host to route by. Returns NULL with the reason in *error if there is none; NULL, and leaves
  * *error, while resources are still to come. */
 static const struct tc_virtual_host *find_virtual_host(struct tc_dependency_manager *m, struct tc_status *error)
@@ -92,6 +115,8 @@ static const struct tc_virtual_host *find_virtual_host(struct tc_dependency_mana
     const struct tc_virtual_host *vhost = tc_route_table_find(table, tc_rstr_slice(m->authority));
     if (!vhost)
         *error = tc_dep_no_vhost(m, table, m->routes ? m->routes->name : listener->routes_name);
+    else if (virtual_host_is_too_large(m, vhost, listener->n_filters, error))
+        vhost = NULL;
     return vhost;
 }
 

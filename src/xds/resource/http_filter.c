@@ -2,6 +2,8 @@
  * settings of the router, and RBAC rules on a client, have no effect. */
 #include "xds/resource/http_filter.h"
 
+#include <stdlib.h>
+
 static const void *parse_no_settings(const struct tc_http_filter_type *type, struct tc_slice config,
                                      struct tc_decoder *dec)
 {
@@ -24,11 +26,21 @@ const struct tc_http_filter_type tc_http_filter_rbac = {
     .parse_override = parse_no_settings,
 };
 
+static int compare_overrides(const void *a, const void *b)
+{
+    const struct tc_http_filter_override *x = a, *y = b;
+    return tc_slice_cmp(x->name, y->name);
+}
+
+void tc_http_filter_overrides_sort(struct tc_http_filter_override *at, size_t n)
+{
+    if (n)
+        qsort(at, n, sizeof(*at), compare_overrides);
+}
+
 const struct tc_http_filter_override *tc_http_filter_override_find(const struct tc_http_filter_overrides *o,
                                                                    struct tc_slice name)
 {
-    for (size_t i = 0; i < o->n; i++)
-        if (tc_slice_eq(o->at[i].name, name))
-            return &o->at[i];
-    return NULL;
+    const struct tc_http_filter_override key = {.name = name};
+    return o->n ? bsearch(&key, o->at, o->n, sizeof(key), compare_overrides) : NULL;
 }

@@ -52,9 +52,11 @@ struct tc_http_filter_override {
 
 struct tc_http_filter_overrides {
     size_t n;
-    const struct tc_http_filter_override *at;
+    const struct tc_http_filter_override *at; /* sorted by name, no name twice */
 };
 
+/* Sorts by name. */
+void tc_http_filter_overrides_sort(struct tc_http_filter_override *at, size_t n);
 /* Returns the override for the instance of that name; NULL: none. */
 const struct tc_http_filter_override *tc_http_filter_override_find(const struct tc_http_filter_overrides *o,
                                                                    struct tc_slice name);

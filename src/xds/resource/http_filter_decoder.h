@@ -30,6 +30,7 @@ bool tc_decode_filter_override(struct tc_decoder *dec, const char *name, const G
             if (tc_decode_filter_override((dec), (message)->typed_per_filter_config[i_]->key,                          \
                                           (message)->typed_per_filter_config[i_]->value, &at_[(out)->n]))              \
                 (out)->n++;                                                                                            \
+        tc_http_filter_overrides_sort(at_, (out)->n);                                                                  \
     } while (0)
 
 #endif

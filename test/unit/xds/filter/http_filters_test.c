@@ -131,6 +131,20 @@ static void wrappers_and_structs(void **state)
     close_world(&w);
 }
 
+static void many_overrides(void **state)
+{
+    (void)state;
+    struct world w;
+    open_world(&w,
+               "{'name': 'ab', 'typedConfig': " ABORT("1") "}, {'name': 'b', 'typedConfig': " ABORT(
+                   "2") "}, {'name': 'a', 'typedConfig': " ABORT("3") "},",
+               PER("'c': " ABORT("4") ", 'b': " ABORT("5") ", 'a': " ABORT("6") ", 'aa': " ABORT("7") ", 'ab': " ABORT(
+                   "8")) ",",
+               "{'match': {'prefix': ''}, 'route': {'cluster': 'c'}}");
+    assert_string_equal(aborts(&w, 0, NULL), "ab=8 b=5 a=6");
+    close_world(&w);
+}
+
 static void nothing_to_do_is_no_chain(void **state)
 {
     (void)state;
@@ -269,7 +283,7 @@ int main(void)
         cmocka_unit_test(most_specific_override_counts), cmocka_unit_test(wrappers_and_structs),
         cmocka_unit_test(a_child_counts_its_own_faults), cmocka_unit_test(nothing_to_do_is_no_chain),
         cmocka_unit_test(faults_are_independent),        cmocka_unit_test(headers_lower_the_share),
-        cmocka_unit_test(notes_say_what_was_done),
+        cmocka_unit_test(notes_say_what_was_done),       cmocka_unit_test(many_overrides),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

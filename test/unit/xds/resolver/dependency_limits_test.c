@@ -11,6 +11,8 @@
 #include "base/mem.h"
 #include "xds/resource/route_match.h"
 
+#define FILTER_TYPE "type.googleapis.com/envoy.extensions.filters."
+
 enum { NAMES = 100 };
 
 /* The resolvers of the clusters, in the order in which they were made. */
@@ -228,6 +230,44 @@ static void names_of_all_aggregates(void **state)
     close_world(&w);
 }
 
+/* Serves a listener with n HTTP filters. */
+static void serve_filters(struct world *w, size_t n)
+{
+    struct tc_buf b = {0};
+    tc_buf_append_str(&b, "{'@type': '" KIT_LDS "', 'name': 'l', 'apiListener': {'apiListener': {'@type': '" FILTER_TYPE
+                          "network.http_connection_manager.v3.HttpConnectionManager', 'httpFilters': [");
+    for (size_t i = 1; i < n; i++)
+        tc_buf_printf(&b, "{'name': 'f%zu', 'typedConfig': {'@type': '" FILTER_TYPE "http.fault.v3.HTTPFault'}}, ", i);
+    tc_buf_printf(&b,
+                  "{'name': 'router', 'typedConfig': {'@type': '" FILTER_TYPE "http.router.v3.Router'}}], "
+                  "'routeConfig': {'virtualHosts': [{'name': 'v', 'domains': ['*'], 'routes': [%s]}]}}}}",
+                  tc_buf_cstr(&w->routes));
+    respond(w, KIT_LDS, tc_buf_cstr(&b));
+    tc_buf_fini(&b);
+}
+
+/* Each cluster of a route has a chain of its own, of the listener's filters. */
+static void filters_of_all_routes(void **state)
+{
+    (void)state;
+    struct world w;
+    open_world(&w);
+    for (size_t i = 0; i < 1023; i++)
+        route(&w, "c");
+    tc_buf_append_str(&w.routes, ", {'match': {'prefix': ''}, 'route': {'weightedClusters': {'clusters': "
+                                 "[{'name': 'c', 'weight': 1}, {'name': 'd', 'weight': 1}]}}}");
+    serve_filters(&w, 1024);
+    assert_int_equal(w.k.errors, 1);
+    assert_string_equal(tc_status_text(&w.k.error), "1025 clusters of routes, each with 1024 HTTP filters, are more "
+                                                    "than 1048576 filters in all (node ID:n1)");
+    serve_filters(&w, 1023);
+    tc_loop_advance(w.k.loop, 15000); /* the clusters do not exist */
+    assert_int_equal(w.k.errors, 1);
+    assert_int_equal(w.k.configs, 1);
+    w.k.errors = 0;
+    close_world(&w);
+}
+
 static void answer(struct world *w, size_t i, const char *addresses)
 {
     struct tc_resolver_result result = {0};
@@ -398,10 +438,10 @@ static void collections_of_a_channel(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(leaves_of_an_aggregate),         cmocka_unit_test(leaves_of_all_aggregates),
-        cmocka_unit_test(names_of_all_aggregates),        cmocka_unit_test(answers_of_many_names),
-        cmocka_unit_test(answer_that_is_awaited_no_more), cmocka_unit_test(requests_of_many_clusters),
-        cmocka_unit_test(collections_of_a_channel),
+        cmocka_unit_test(leaves_of_an_aggregate),    cmocka_unit_test(leaves_of_all_aggregates),
+        cmocka_unit_test(names_of_all_aggregates),   cmocka_unit_test(filters_of_all_routes),
+        cmocka_unit_test(answers_of_many_names),     cmocka_unit_test(answer_that_is_awaited_no_more),
+        cmocka_unit_test(requests_of_many_clusters), cmocka_unit_test(collections_of_a_channel),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
