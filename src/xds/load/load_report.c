@@ -167,11 +167,11 @@ static cluster_stats *take_cluster(struct tc_load_cluster *c, uint64_t now_ns, s
     interval->seconds = (int64_t)((now_ns - c->since_ns) / NS_PER_S);
     interval->nanos = (int32_t)((now_ns - c->since_ns) % NS_PER_S);
     out->load_report_interval = interval;
-    out->upstream_locality_stats = tc_arena_calloc(arena, c->localities.len, sizeof(*out->upstream_locality_stats));
-    for (size_t i = 0; i < c->localities.len; i++)
-        if (!tc_load_locality_is_zero(c->localities.data[i]))
-            out->upstream_locality_stats[out->n_upstream_locality_stats++] =
-                take_locality(c->localities.data[i], arena, endpoints);
+    out->upstream_locality_stats =
+        tc_arena_calloc(arena, HASH_COUNT(c->localities), sizeof(*out->upstream_locality_stats));
+    for (struct tc_load_locality *l = c->localities; l; l = l->hh.next)
+        if (!tc_load_locality_is_zero(l))
+            out->upstream_locality_stats[out->n_upstream_locality_stats++] = take_locality(l, arena, endpoints);
     take_drops(c, arena, out);
     return out->n_upstream_locality_stats || out->total_dropped_requests ? out : NULL;
 }
@@ -229,12 +229,13 @@ static void settle_cluster(struct tc_load_cluster *c, bool handed_over)
     c->in_report = false;
     if (handed_over)
         c->since_ns = c->reported_until_ns;
-    for (size_t i = 0; i < c->localities.len; i++)
-        settle_locality(c->localities.data[i], handed_over);
+    for (struct tc_load_locality *l = c->localities; l; l = l->hh.next)
+        settle_locality(l, handed_over);
     settle_count(&c->dropped, handed_over);
     for (size_t i = c->drops.len; i-- > 0;) {
         settle_count(&c->drops.data[i].count, handed_over);
         if (c->drops.data[i].count.now == 0) {
+            c->name_bytes -= c->drops.data[i].category->len;
             tc_rstr_unref(c->drops.data[i].category);
             tc_vec_remove(&c->drops, i);
         }
@@ -261,9 +262,8 @@ bool tc_load_store_has_counts(const struct tc_load_store *s, const struct tc_loa
             continue;
         if (c->dropped.now)
             return true;
-        for (size_t i = 0; i < c->localities.len; i++)
-            if (c->localities.data[i]->issued.now || c->localities.data[i]->succeeded.now ||
-                c->localities.data[i]->failed.now)
+        for (const struct tc_load_locality *l = c->localities; l; l = l->hh.next)
+            if (l->issued.now || l->succeeded.now || l->failed.now)
                 return true;
     }
     return false;

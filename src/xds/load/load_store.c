@@ -25,6 +25,10 @@ enum {
     MAX_METRICS = 256,
     MAX_ENDPOINT_METRICS = 16,
     MAX_ENDPOINTS = 65536, /* of a cluster */
+    /* Of a cluster, that wait for a report: a control plane may rename them again and again, and take no report. */
+    MAX_LOCALITIES = 65536,
+    MAX_CATEGORIES = 1024,
+    MAX_NAME_BYTES = 16 << 20,
     /* Clusters without users whose counts were not reported yet. */
     MAX_IDLE_CLUSTERS = 4096,
 };
@@ -159,17 +163,25 @@ static void sweep_endpoints(struct tc_load_cluster *c, struct tc_load_locality *
     }
 }
 
+static void cluster_remove_locality(struct tc_load_cluster *c, struct tc_load_locality *l)
+{
+    c->name_bytes -= l->key->len;
+    HASH_DEL(c->localities, l);
+    tc_load_locality_unref(l);
+}
+
 void tc_load_cluster_unref(struct tc_load_cluster *c)
 {
     if (!c || !tc_lref_dec(&c->ref))
         return;
-    for (size_t i = 0; i < c->localities.len; i++) {
-        sweep_endpoints(c, c->localities.data[i], true);
-        tc_load_locality_unref(c->localities.data[i]);
+    struct tc_load_locality *l, *next;
+    HASH_ITER(hh, c->localities, l, next)
+    {
+        sweep_endpoints(c, l, true);
+        cluster_remove_locality(c, l);
     }
     for (size_t i = 0; i < c->drops.len; i++)
         tc_rstr_unref(c->drops.data[i].category);
-    tc_vec_fini(&c->localities);
     tc_vec_fini(&c->drops);
     tc_rstr_unref(c->key);
     tc_rstr_unref(c->cluster);
@@ -187,6 +199,9 @@ void tc_load_cluster_drop(struct tc_load_cluster *c, struct tc_rstr *category, u
             c->drops.data[i].count.now += n;
             return;
         }
+    if (c->drops.len == MAX_CATEGORIES || c->name_bytes + category->len > MAX_NAME_BYTES)
+        return;
+    c->name_bytes += category->len;
     *tc_vec_push(&c->drops) = (struct tc_load_drop){tc_rstr_ref(category), {.now = n}};
 }
 
@@ -203,35 +218,48 @@ bool tc_load_locality_is_zero(const struct tc_load_locality *l)
 
 void tc_load_cluster_sweep(struct tc_load_cluster *c, bool unasked)
 {
-    for (size_t i = c->localities.len; i-- > 0;) {
-        struct tc_load_locality *l = c->localities.data[i];
+    struct tc_load_locality *l, *next;
+    HASH_ITER(hh, c->localities, l, next)
+    {
         sweep_endpoints(c, l, false);
-        if (l->ref.n == 1 && tc_load_locality_is_zero(l)) {
-            tc_load_locality_unref(l);
-            tc_vec_remove(&c->localities, i);
-        }
+        if (l->ref.n == 1 && tc_load_locality_is_zero(l))
+            cluster_remove_locality(c, l);
     }
-    if (c->users == 0 && (unasked || (c->ref.n == 1 && c->localities.len == 0 && count_is_zero(&c->dropped))))
+    if (c->users == 0 && (unasked || (c->ref.n == 1 && !c->localities && count_is_zero(&c->dropped))))
         cluster_detach(c);
 }
 
 /* --- localities --- */
 
+static bool locality_has_room(const struct tc_load_cluster *c, const struct tc_rstr *key)
+{
+    return HASH_COUNT(c->localities) < MAX_LOCALITIES && c->name_bytes + key->len <= MAX_NAME_BYTES;
+}
+
 struct tc_load_locality *tc_load_locality_get(struct tc_load_cluster *c, struct tc_slice region, struct tc_slice zone,
                                               struct tc_slice sub_zone)
 {
-    for (size_t i = 0; i < c->localities.len; i++) {
-        struct tc_load_locality *l = c->localities.data[i];
-        if (tc_slice_eq(tc_rstr_slice(l->region), region) && tc_slice_eq(tc_rstr_slice(l->zone), zone) &&
-            tc_slice_eq(tc_rstr_slice(l->sub_zone), sub_zone))
-            return tc_load_locality_ref(l);
+    const struct tc_slice none = tc_slice_of(NULL, 0);
+    struct tc_rstr *names[] = {tc_rstr_new(region.data, region.len), tc_rstr_new(zone.data, zone.len),
+                               tc_rstr_new(sub_zone.data, sub_zone.len)};
+    struct tc_rstr *pair = tc_rstr_pair(names[0], names[1]), *key = tc_rstr_pair(pair, names[2]);
+    struct tc_load_locality *l;
+    tc_rstr_unref(pair);
+    HASH_FIND(hh, c->localities, key->data, key->len, l);
+    if (l || (!locality_has_room(c, key) && (region.len || zone.len || sub_zone.len))) {
+        tc_rstr_unref(key);
+        for (size_t i = 0; i < TC_ARRAY_LEN(names); i++)
+            tc_rstr_unref(names[i]);
+        return l ? tc_load_locality_ref(l) : tc_load_locality_get(c, none, none, none);
     }
-    struct tc_load_locality *l = TC_NEW(struct tc_load_locality);
+    l = TC_NEW(struct tc_load_locality);
     tc_lref_init(&l->ref);
-    l->region = tc_rstr_new(region.data, region.len);
-    l->zone = tc_rstr_new(zone.data, zone.len);
-    l->sub_zone = tc_rstr_new(sub_zone.data, sub_zone.len);
-    *tc_vec_push(&c->localities) = l;
+    l->region = names[0];
+    l->zone = names[1];
+    l->sub_zone = names[2];
+    l->key = key;
+    c->name_bytes += key->len;
+    HASH_ADD_KEYPTR(hh, c->localities, key->data, key->len, l);
     return tc_load_locality_ref(l);
 }
 
@@ -269,6 +297,7 @@ void tc_load_locality_unref(struct tc_load_locality *l)
     tc_rstr_unref(l->region);
     tc_rstr_unref(l->zone);
     tc_rstr_unref(l->sub_zone);
+    tc_rstr_unref(l->key);
     tc_rstr_unref(l->address);
     tc_load_locality_unref(l->of);
     tc_free(l);

@@ -35,10 +35,11 @@ struct tc_load_metric_sum {
 struct tc_load_locality {
     struct tc_lref ref;
     struct tc_rstr *region, *zone, *sub_zone; /* NULL for an endpoint */
+    struct tc_rstr *key;                      /* of these names */
     struct tc_load_locality *of;              /* an endpoint's locality, a reference; NULL for a locality */
     struct tc_rstr *address;                  /* an endpoint's, as tc_addr_format writes it */
     struct tc_load_locality *endpoints;       /* of a locality, by address; a reference each */
-    UT_hash_handle hh;
+    UT_hash_handle hh;                        /* of the cluster's localities, or of a locality's endpoints */
     uint64_t in_progress;
     struct tc_load_count issued, succeeded, failed;
     TC_VEC(struct tc_load_metric_sum) metrics;
@@ -54,11 +55,12 @@ struct tc_load_cluster {
     size_t users;                /* see tc_load_cluster_get */
     struct tc_load_store *store; /* NULL: the store is gone, nothing will be reported */
     struct tc_link link;
-    UT_hash_handle hh;                 /* in the store, by key */
-    struct tc_rstr *key;               /* of cluster and service */
-    struct tc_rstr *cluster, *service; /* service NULL: none */
-    TC_VEC(struct tc_load_locality *) localities;
+    UT_hash_handle hh;                   /* in the store, by key */
+    struct tc_rstr *key;                 /* of cluster and service */
+    struct tc_rstr *cluster, *service;   /* service NULL: none */
+    struct tc_load_locality *localities; /* by key; a reference each */
     TC_VEC(struct tc_load_drop) drops;
+    size_t name_bytes;                    /* of the names of `localities` and `drops` */
     struct tc_load_count dropped;         /* with and without a category */
     uint64_t since_ns, reported_until_ns; /* the next report covers the time from since_ns on */
     size_t n_endpoints;                   /* of all localities */
@@ -115,10 +117,12 @@ struct tc_load_cluster *tc_load_cluster_get(struct tc_load_store *s, struct tc_r
 /* Ends a user; the caller's reference stays. */
 void tc_load_cluster_unuse(struct tc_load_cluster *c);
 void tc_load_cluster_unref(struct tc_load_cluster *c);
-/* Counts RPCs that were dropped. category NULL: by no category (circuit breaking). */
+/* Counts RPCs that were dropped. category NULL: by no category (circuit breaking). When 1,024 categories or 16 MiB of
+ * names wait for a report, others count as NULL. */
 void tc_load_cluster_drop(struct tc_load_cluster *c, struct tc_rstr *category, uint64_t rpcs);
 
-/* Returns the loads of one locality, with one more reference. */
+/* Returns the loads of one locality, with one more reference. When 65,536 localities or 16 MiB of names wait for a
+ * report, others are the locality without names. */
 struct tc_load_locality *tc_load_locality_get(struct tc_load_cluster *c, struct tc_slice region, struct tc_slice zone,
                                               struct tc_slice sub_zone);
 struct tc_load_locality *tc_load_locality_ref(struct tc_load_locality *l);

@@ -82,10 +82,10 @@ static void finish(struct tc_call_tracker *t, int code, const struct tc_headers 
 
 static struct tc_load_locality *locality(const struct world *w, const char *sub_zone)
 {
-    for (size_t i = 0; i < w->counts->localities.len; i++)
-        if (strcmp(w->counts->localities.data[i]->sub_zone->data, sub_zone) == 0)
-            return w->counts->localities.data[i];
-    return NULL;
+    struct tc_load_locality *l = w->counts->localities;
+    while (l && strcmp(l->sub_zone->data, sub_zone) != 0)
+        l = l->hh.next;
+    return l;
 }
 
 static void assert_counts(const struct world *w, const char *sub_zone, uint64_t issued, uint64_t good, uint64_t bad,

@@ -4,6 +4,7 @@
 #include "support/case.h"
 #include "support/cmocka.h"
 
+#include "base/mem.h"
 #include "xds/load/load_store_internal.h"
 
 /* Clusters out of use keep counts that were not reported yet, at most 4,096 clusters. */
@@ -68,6 +69,70 @@ static void endpoints_are_bounded(void **state)
     tc_rstr_unref(name);
 }
 
+static void count_one(struct tc_load_cluster *c, const char *name)
+{
+    struct tc_load_locality *l = tc_load_locality_get(c, tc_slice_str("r"), tc_slice_str(name), tc_slice_str(""));
+    tc_load_locality_started(l);
+    tc_load_locality_finished(l, true);
+    tc_load_locality_unref(l);
+    struct tc_rstr *category = tc_rstr_str(name);
+    tc_load_cluster_drop(c, category, 1);
+    tc_rstr_unref(category);
+}
+
+/* Takes a report, and asserts how many localities and categories it has. Returns the RPCs of the locality without
+ * names. */
+static uint64_t report(struct tc_load_store *s, size_t localities, size_t categories, uint64_t drops)
+{
+    struct tc_arena arena;
+    Envoy__Config__Endpoint__V3__ClusterStats **stats;
+    const struct tc_load_filter all = {.all = true};
+    uint64_t nameless = 0;
+    tc_arena_init(&arena, 0, 0);
+    assert_int_equal(tc_load_store_take(s, &all, 0, &arena, &stats), 1);
+    assert_int_equal(stats[0]->n_upstream_locality_stats, localities);
+    assert_int_equal(stats[0]->n_dropped_requests, categories);
+    assert_int_equal(stats[0]->total_dropped_requests, drops);
+    for (size_t i = 0; i < localities; i++)
+        if (!*stats[0]->upstream_locality_stats[i]->locality->region)
+            nameless += stats[0]->upstream_locality_stats[i]->total_successful_requests;
+    tc_load_store_settle(s, true);
+    tc_arena_fini(&arena);
+    return nameless;
+}
+
+/* A control plane renames localities and categories again and again, and takes no report. */
+static void names_are_bounded(void **state)
+{
+    (void)state;
+    enum { N = 65536, MANY = N + 10, BYTES = 1 << 20, LONG = 10 };
+    struct tc_load_store *s = tc_load_store_new(NULL, NULL);
+    struct tc_rstr *name = tc_rstr_str("c");
+    struct tc_load_cluster *c = tc_load_cluster_get(s, name, NULL, 0);
+    char text[32], *large = tc_calloc(BYTES + 1, 1);
+    for (unsigned i = 0; i < MANY; i++) {
+        snprintf(text, sizeof(text), "n%u", i);
+        count_one(c, text);
+    }
+    assert_int_equal(report(s, N + 1, 1024, MANY), MANY - N);
+    assert_int_equal(c->name_bytes, 0);
+    /* Each name is kept twice: of 16 MiB there is room for seven, and for the eighth once. */
+    memset(large, 'x', BYTES);
+    for (unsigned i = 0; i < LONG; i++) {
+        large[0] = (char)('a' + i);
+        count_one(c, large);
+    }
+    assert_int_equal(report(s, 8 + 1, 7, LONG), LONG - 8);
+    assert_int_equal(c->name_bytes, 0);
+    count_one(c, "as before");
+    assert_int_equal(report(s, 1, 1, 1), 0);
+    tc_free(large);
+    tc_rstr_unref(name);
+    tc_load_cluster_unuse(c);
+    tc_load_cluster_unref(c);
+    tc_load_store_free(s);
+}
+
 /* A report with every kind of address that another loop may send; addresses that cannot be read are left out. */
 static void counts_of_another_loop(void **state)
 {
@@ -95,7 +160,7 @@ static void counts_of_another_loop(void **state)
     tc_load_store_add(to, stats, n, 0);
     tc_load_store_settle(from, true);
     tc_arena_fini(&arena);
-    struct tc_load_locality *sum = b->localities.data[0];
+    struct tc_load_locality *sum = b->localities;
     assert_int_equal(sum->in_progress, TC_ARRAY_LEN(addresses));
     assert_int_equal(sum->metrics.data[0].requests.now, TC_ARRAY_LEN(addresses));
     assert_int_equal(b->n_endpoints, TC_ARRAY_LEN(addresses) - 1);
@@ -169,7 +234,7 @@ static void revoked_after_a_report(void **state)
     struct tc_load_locality *e = tc_load_endpoint_get(a, l, tc_slice_str("10.0.0.1:80"));
     tc_load_locality_started(e);
     hand_over(from, to);
-    struct tc_load_locality *there = b->localities.data[0];
+    struct tc_load_locality *there = b->localities;
     assert_int_equal(there->in_progress, 1);
     tc_load_locality_revoked(e);
     assert_int_equal(l->in_progress, 0);
@@ -193,8 +258,9 @@ static void revoked_after_a_report(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(idle_clusters_are_bounded), cmocka_unit_test(endpoints_are_bounded),
-        cmocka_unit_test(counts_of_another_loop), cmocka_unit_test(revoked_after_a_report)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(idle_clusters_are_bounded),
+                                       cmocka_unit_test(endpoints_are_bounded),
+                                       cmocka_unit_test(counts_of_another_loop),
+                                       cmocka_unit_test(revoked_after_a_report), cmocka_unit_test(names_are_bounded)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
