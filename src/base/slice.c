@@ -5,6 +5,8 @@
 
 #include "base/mem.h"
 
+enum { SHORT_NEEDLE = 32 }; /* up to so many bytes, tc_slice_ifind compares at each place */
+
 static char ascii_lower(char c)
 {
     return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
@@ -47,10 +49,25 @@ ptrdiff_t tc_slice_find(struct tc_slice a, struct tc_slice needle)
     return p ? p - a.data : -1;
 }
 
+/* Searches copies in lower case, since memmem takes linear time. */
+static ptrdiff_t find_lower(struct tc_slice a, struct tc_slice needle)
+{
+    char *copy = tc_malloc(a.len + needle.len);
+    for (size_t i = 0; i < a.len; i++)
+        copy[i] = ascii_lower(a.data[i]);
+    for (size_t i = 0; i < needle.len; i++)
+        copy[a.len + i] = ascii_lower(needle.data[i]);
+    ptrdiff_t at = tc_slice_find(tc_slice_of(copy, a.len), tc_slice_of(copy + a.len, needle.len));
+    tc_free(copy);
+    return at;
+}
+
 ptrdiff_t tc_slice_ifind(struct tc_slice a, struct tc_slice needle)
 {
     if (needle.len == 0)
         return 0;
+    if (needle.len > SHORT_NEEDLE && a.len >= needle.len)
+        return find_lower(a, needle);
     for (size_t i = 0; i + needle.len <= a.len; i++)
         if (equal_any_case(a.data + i, needle.data, needle.len))
             return (ptrdiff_t)i;

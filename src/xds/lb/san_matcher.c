@@ -1,10 +1,14 @@
-/* Walks the names of a certificate until one passes. Regexes share one budget of steps: a certificate that a peer chose
- * must not cost without bound. Any thread. */
+/* Walks the names of a certificate until one passes. All comparisons share one budget of steps: a certificate that a
+ * peer chose must not cost without bound. Any thread. */
 #include "xds/lb/san_matcher.h"
 
 #include "base/buf.h"
 
-enum { SHOWN_NAMES = 4, SHOWN_BYTES = 100 }; /* names of a certificate in a text, and bytes of each */
+enum {
+    SHOWN_NAMES = 4,   /* names of a certificate in a text */
+    SHOWN_BYTES = 100, /* and bytes of each */
+    NAME_STEPS = 32,   /* of a comparison, beside one for each byte of the name and what a regex takes */
+};
 
 bool tc_san_matches(const struct tc_string_matcher *m, enum tc_san_kind kind, struct tc_slice name, uint64_t *steps)
 {
@@ -41,7 +45,7 @@ static bool search_on_name(void *arg, enum tc_san_kind kind, struct tc_slice nam
     search_show(s, name);
     if (s->sni.len)
         return kind == TC_SAN_DNS && tc_san_covers(name, s->sni);
-    for (size_t i = 0; i < s->check->n; i++)
+    for (size_t i = 0; i < s->check->n && tc_regex_take_steps(&s->steps, NAME_STEPS + name.len); i++)
         if (tc_san_matches(&s->check->matchers[i], kind, name, &s->steps))
             return true;
     return false;

@@ -43,6 +43,10 @@ static void test_any_case(void **state)
     assert_false(tc_slice_iends(upper, other));
     assert_int_equal(tc_slice_ifind(tc_slice_of("xa\0b", 4), upper), 1);
     assert_int_equal(tc_slice_ifind(upper, other), -1);
+    const struct tc_slice alphabet = tc_slice_str("0abcDEFghijklmnopqrstuvwxyz0123456789");
+    assert_int_equal(tc_slice_ifind(alphabet, tc_slice_str("ABCdefghijklmnopqrstuvwxyz0123456789")), 1);
+    assert_int_equal(tc_slice_ifind(alphabet, tc_slice_str("ABCdefghijklmnopqrstuvwxyz012345678x")), -1);
+    assert_int_equal(tc_slice_ifind(tc_slice_str("a"), alphabet), -1);
     assert_false(tc_slice_ieq(tc_slice_str("["), tc_slice_str("{"))); /* no letters, 0x20 apart */
 }
 

@@ -2,8 +2,10 @@
 #include "xds/lb/san_matcher.h"
 
 #include "base/buf.h"
+#include "base/mem.h"
 #include "support/case.h"
 #include "support/cmocka.h"
+#include "support/footprint.h"
 #include "support/kits/cert.h"
 
 #define TEXT(s)                                                                                                        \
@@ -95,12 +97,42 @@ static void sni_is_checked(void **state)
     assert_true(check(&sni_alone, NULL, "", ""));
 }
 
+/* Neither many matchers and many names nor long ones hold up the loop for long. */
+static void matching_is_bounded(void **state)
+{
+    (void)state;
+    enum { MATCHERS = 65536, NAMES = 1000, LONG = 60000, MAX_CPU_MS = 1000 };
+    struct tc_string_matcher *many = tc_calloc(MATCHERS, sizeof(*many));
+    struct tc_buf sans = {0}, text = {0};
+    for (size_t i = 0; i < MATCHERS; i++)
+        many[i] = (struct tc_string_matcher){.kind = TC_MATCH_EXACT, .text = tc_slice_str("a.test")};
+    for (size_t i = 0; i < NAMES; i++)
+        tc_buf_printf(&sans, "%sDNS:n%zu", i ? "," : "", i);
+    const struct tc_san_check each = {.n = MATCHERS, .matchers = many};
+    struct footprint begin = footprint_begin();
+    assert_false(check(&each, tc_buf_cstr(&sans), "", "is one that the cluster asks for"));
+    for (size_t i = 0; i < LONG; i++)
+        tc_buf_append_char(&text, 'a');
+    tc_buf_append_char(&text, 'b');
+    const struct tc_string_matcher part = {
+        .kind = TC_MATCH_CONTAINS, .ignore_case = true, .text = tc_slice_of(text.data + LONG / 2, LONG / 2 + 1)};
+    uint64_t steps = TC_REGEX_MATCH_STEPS;
+    assert_true(tc_san_matches(&part, TC_SAN_URI, tc_buf_slice(&text), &steps));
+    assert_false(tc_san_matches(&part, TC_SAN_URI, tc_slice_of(text.data, LONG), &steps));
+    if (FOOTPRINT_MEASURED)
+        assert_true(footprint_since(&begin).cpu_ms < MAX_CPU_MS);
+    tc_buf_fini(&text);
+    tc_buf_fini(&sans);
+    tc_free(many);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_are_matched),
         cmocka_unit_test(certificates_are_checked),
         cmocka_unit_test(sni_is_checked),
+        cmocka_unit_test(matching_is_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
