@@ -152,12 +152,13 @@ void tc_xds_response_apply_error(struct tc_xds_response_context *ctx,
         return;
     /* A88: NOT_FOUND and PERMISSION_DENIED are data errors; every other code is a transient error. */
     bool data_error = code == TORC_STATUS_NOT_FOUND || code == TORC_STATUS_PERMISSION_DENIED;
-    tc_xds_entry_fail(
-        e, TC_XDS_RECEIVED_ERROR,
-        tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_XDS, "xDS server %s has no %s resource: %s: %s (node ID:%s)",
-                       tc_rstr_cstr(ctx->ch->server->uri), ctx->type->short_name, torc_status_code_name(code),
-                       error->error_detail->message, tc_xds_node_id(&c->base)),
-        ctx->version, data_error && ctx->ch->server->fail_on_data_errors, ctx->token);
+    tc_xds_entry_fail(e, TC_XDS_RECEIVED_ERROR,
+                      tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_XDS,
+                                     "xDS server %s has no %s resource: %s: " TC_SHOWN " (node ID:%s)",
+                                     tc_rstr_cstr(ctx->ch->server->uri), ctx->type->short_name,
+                                     torc_status_code_name(code), TC_SHOW(error->error_detail->message),
+                                     tc_xds_node_id(&c->base)),
+                      ctx->version, data_error && ctx->ch->server->fail_on_data_errors, ctx->token);
     e->absent = code == TORC_STATUS_NOT_FOUND;
 }
 

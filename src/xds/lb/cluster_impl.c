@@ -102,7 +102,8 @@ static struct cluster_limits *cluster_limits_new(const struct tc_xds_config *xds
     for (size_t i = 0; i < n; i++) {
         l->drops[i].millionths = cluster->eds->drops[i].millionths;
         l->drops[i].category = tc_rstr_ref(cluster->eds->drops[i].category);
-        struct tc_rstr *text = tc_rstr_printf("EDS-configured drop: %s", cluster->eds->drops[i].category->data);
+        struct tc_rstr *text =
+            tc_rstr_printf("EDS-configured drop: " TC_SHOWN, TC_SHOW(cluster->eds->drops[i].category->data));
         l->drops[i].status = (struct tc_status){TORC_STATUS_UNAVAILABLE, TORC_LAYER_XDS,
                                                 tc_with_node_id(tc_rstr_slice(text), xds->node_id)};
         tc_rstr_unref(text);

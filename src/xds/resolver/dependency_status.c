@@ -6,7 +6,10 @@
  * policies append to the status of RPCs that fail for lack of endpoints. */
 #include "xds/resolver/dependency_manager_internal.h"
 
-enum { MAX_NAMED_LOCALITIES = 16 };
+enum {
+    MAX_NAMED_LOCALITIES = 16,
+    MAX_ERROR_BYTES = 1024, /* of the error of a resource: each cluster's note may have a copy */
+};
 
 static const char *discovery_service(const struct tc_xds_resource_type *type)
 {
@@ -15,6 +18,14 @@ static const char *discovery_service(const struct tc_xds_resource_type *type)
            : type == &tc_cluster_type      ? "CDS"
            : type == &tc_eds_type          ? "EDS"
                                            : "LEDS";
+}
+
+static void append_error(struct tc_buf *out, struct tc_slice text)
+{
+    size_t len = TC_MIN(text.len, (size_t)MAX_ERROR_BYTES);
+    while (len < text.len && len && ((unsigned char)text.data[len] & 0xc0) == 0x80)
+        len--; /* not inside of a UTF-8 character */
+    tc_buf_printf(out, ": %.*s%s", (int)len, text.data, len < text.len ? "..." : "");
 }
 
 /* Appends the resource, and the error, which is about it. */
@@ -26,7 +37,7 @@ static void describe_node(struct tc_buf *out, const struct tc_dep_node *n, const
     if (error->code == TORC_STATUS_NOT_FOUND && !n->value) /* with a value, `error` tells of the deletion (A88) */
         tc_buf_append_str(out, " does not exist");
     else
-        tc_buf_printf(out, ": %s", tc_status_text(error));
+        append_error(out, tc_slice_str(tc_status_text(error)));
 }
 
 void tc_dep_append_pending(struct tc_buf *out, const struct tc_dep_node *n, size_t *count)
@@ -89,8 +100,10 @@ static void append_empty_localities(const struct tc_eds *eds, struct tc_buf *out
             if (l->n != 0)
                 continue;
             if (*n < MAX_NAMED_LOCALITIES) {
-                tc_buf_append_str(out, *n ? ", " : "");
-                tc_eds_locality_format(l, out);
+                struct tc_buf name = {0};
+                tc_eds_locality_format(l, &name);
+                tc_buf_printf(out, "%s" TC_SHOWN, *n ? ", " : "", TC_SHOW(tc_buf_cstr(&name)));
+                tc_buf_fini(&name);
             }
             ++*n;
         }
@@ -99,12 +112,12 @@ static void append_empty_localities(const struct tc_eds *eds, struct tc_buf *out
 struct tc_rstr *tc_dep_eds_note(const struct tc_eds *eds)
 {
     if (eds->n_priorities == 0 && eds->n_unweighted)
-        return tc_rstr_printf(
-            "EDS resource %s contains no localities: %zu %s load_balancing_weight, which leaves %s out",
-            eds->name->data, eds->n_unweighted, eds->n_unweighted == 1 ? "has no" : "have no",
-            eds->n_unweighted == 1 ? "it" : "them");
+        return tc_rstr_printf("EDS resource " TC_SHOWN
+                              " contains no localities: %zu %s load_balancing_weight, which leaves %s out",
+                              TC_SHOW(eds->name->data), eds->n_unweighted,
+                              eds->n_unweighted == 1 ? "has no" : "have no", eds->n_unweighted == 1 ? "it" : "them");
     if (eds->n_priorities == 0)
-        return tc_rstr_printf("EDS resource %s contains no localities", eds->name->data);
+        return tc_rstr_printf("EDS resource " TC_SHOWN " contains no localities", TC_SHOW(eds->name->data));
     struct tc_buf list = {0};
     struct tc_rstr *note = NULL;
     size_t n = 0;
@@ -112,7 +125,8 @@ struct tc_rstr *tc_dep_eds_note(const struct tc_eds *eds)
     if (n > MAX_NAMED_LOCALITIES)
         tc_buf_printf(&list, ", and %zu more", n - MAX_NAMED_LOCALITIES);
     if (n)
-        note = tc_rstr_printf("EDS resource %s contains empty localities: [%s]", eds->name->data, tc_buf_cstr(&list));
+        note = tc_rstr_printf("EDS resource " TC_SHOWN " contains empty localities: [%s]", TC_SHOW(eds->name->data),
+                              tc_buf_cstr(&list));
     tc_buf_fini(&list);
     return note;
 }

@@ -1,4 +1,5 @@
 /* cds, xds_cluster_impl, xds_wrr_locality and xds_cluster_manager over fake subchannels. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -381,6 +382,13 @@ static void drops_everything_without_endpoints(void **state)
     assert_int_equal(f->state, TORC_CONNECTIVITY_READY);
     assert_string_equal(fake_lb_pick_hash(f, 7), "DROP");
     assert_string_equal(fake_lb_pick_error(f), "EDS-configured drop: all (node ID:n1)");
+    /* Each cluster of the assignment has the text. */
+    char text[2000], long_name[1000] = {0};
+    memset(long_name, 'x', sizeof(long_name) - 1);
+    snprintf(text, sizeof(text), DROPS(DROP("%s", 100, "HUNDRED")), long_name);
+    kit_config_update(f, cds_of("c"), one_cluster(RING_HASH, "", text));
+    assert_string_equal(fake_lb_pick_hash(f, 7), "DROP");
+    assert_true(strlen(fake_lb_pick_error(f)) < 400);
     /* Without the drops, the next pick fails for lack of endpoints. */
     kit_config_update(f, cds_of("c"), one_cluster(RING_HASH, "", NULL));
     assert_int_equal(f->state, TORC_CONNECTIVITY_TRANSIENT_FAILURE);

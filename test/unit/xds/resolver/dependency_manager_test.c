@@ -536,6 +536,42 @@ static void ambient_errors_of_an_aggregate(void **state)
     kit_dependency_close(&w);
 }
 
+/* Each cluster of an assignment has the assignment's note, and each cluster the error of the listener. */
+static void notes_are_short(void **state)
+{
+    (void)state;
+    enum { LONG = 20000, SHORT = 16 * 300 };
+    struct kit_dependency w;
+    char *name = tc_calloc(LONG + 1, 1);
+    kit_dependency_open(&w, NULL, NULL);
+    one_cluster(&w);
+    memset(name, 'x', LONG);
+    struct tc_buf text = {0};
+    tc_buf_append_str(&text, "{'@type': '" KIT_EDS "', 'clusterName': 'c', 'endpoints': [");
+    for (int i = 0; i < 20; i++)
+        tc_buf_printf(&text, "%s{'loadBalancingWeight': 1, 'locality': {'region': '%d%s'}}", i ? ", " : "", i, name);
+    tc_buf_append_str(&text, "]}");
+    kit_dependency_answer(&w, KIT_EDS, tc_buf_cstr(&text));
+    const struct tc_rstr *note = kit_dependency_cluster(&w, "c")->resolution_note;
+    assert_true(tc_slice_find(tc_rstr_slice(note), tc_slice_str("x..., {region=\"1")) > 0);
+    assert_true(tc_slice_find(tc_rstr_slice(note), tc_slice_str(", and 4 more]")) > 0);
+    assert_true(note->len < SHORT);
+    kit_dependency_answer(&w, KIT_EDS, KIT_ENDPOINTS("c", "1"));
+    /* Routes with many faults, which are refused. */
+    tc_buf_clear(&text);
+    tc_buf_append_str(&text, "{'@type': '" KIT_RDS "', 'name': 'r', 'virtualHosts': [{}");
+    for (int i = 0; i < 100; i++)
+        tc_buf_append_str(&text, ", {}");
+    tc_buf_append_str(&text, "]}");
+    kit_dependency_answer(&w, KIT_RDS, tc_buf_cstr(&text));
+    note = kit_dependency_cluster(&w, "c")->resolution_note;
+    assert_true(tc_slice_find(tc_rstr_slice(note), tc_slice_str("... (node ID:n1)")) > 0);
+    assert_true(note->len < 1200);
+    tc_buf_fini(&text);
+    tc_free(name);
+    kit_dependency_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -547,6 +583,7 @@ int main(void)
         cmocka_unit_test(cluster_that_only_rpcs_have),
         cmocka_unit_test(notes_on_endpoints),
         cmocka_unit_test(ambient_errors),
+        cmocka_unit_test(notes_are_short),
         cmocka_unit_test(nothing_to_route_by),
         cmocka_unit_test(empty_routes),
         cmocka_unit_test(routes_of_the_config_in_use_are_kept),
