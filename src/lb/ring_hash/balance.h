@@ -2,8 +2,8 @@
  * RPCs exceed its part of all RPCs by more than the config's factor passes further RPCs on. Internal to ring_hash. Loop
  * thread only.
  *
- * An RPC that is passed on to an endpoint without a connection waits for the connection, or until an RPC of any endpoint
- * ends: by then its own endpoint may be within its bound. */
+ * An RPC that is passed on to an endpoint without a connection waits for the connection, or until an RPC of any
+ * endpoint ends: by then its own endpoint may be within its bound. */
 #ifndef TC_LB_RING_HASH_BALANCE_H
 #define TC_LB_RING_HASH_BALANCE_H
 
