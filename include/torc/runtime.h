@@ -101,7 +101,8 @@ TORC_API torc_runtime *torc_runtime_new(const struct torc_runtime_options *optio
 
 /* Returns the process's shared runtime with its own thread, made on first use; what torc_channel_new uses for a NULL
  * runtime. It lives until torc_runtime_default_free or the end of the process: torc_runtime_free refuses it. In a child
- * of a fork it is another one, made there on first use. NULL: none could be made. Any thread. */
+ * of a fork it is another one, made there on first use; the same holds once the exit handler has stopped the runtime,
+ * and the handler does not stop the new one. NULL: none could be made. Any thread. */
 TORC_API torc_runtime *torc_runtime_default(void);
 
 /* torc_runtime_free of the default runtime: for the end of main, where a leak checker such as valgrind is to find
@@ -136,8 +137,9 @@ TORC_API int torc_runtime_post(torc_runtime *runtime, void (*fn)(void *arg), voi
 
 /* Shuts down: channels and servers that are still there are shut down, calls end with UNAVAILABLE, the thread is
  * joined, memory is freed. TORC_EDEADLK from inside a callback of it, TORC_EFORK, TORC_ESTATE for the default runtime,
- * which others may use: nothing has happened then. Any thread. NULL is allowed. In a callback of another runtime it
- * waits: two runtimes whose callbacks free each other wait for ever.
+ * which others may use: nothing has happened then, unless the exit of the process began while the function waited. Any
+ * thread. NULL is allowed. In a callback of another runtime it waits: two runtimes whose callbacks free each other wait
+ * for ever.
  *
  * Other threads may be inside any function of the runtime's channels, servers, calls of both and resolver listeners, or
  * enter it later. RPCs that had begun end as said above; a function that is called later returns TORC_ECLOSED. The

@@ -7,7 +7,7 @@
 
 enum { TIMEOUT_MAX = 99999999 }; /* 8 digits */
 
-/* Every call has a timeout: this costs less than printf. */
+/* Runs for each call that has a timeout: it costs less than printf. */
 static size_t put_timeout(char out[16], unsigned n, char unit)
 {
     char digits[10];

@@ -1,5 +1,6 @@
-/* The world's name resolution, which defines tc_dns of src/io/dns.h. A literal is its own address, in the next turn of
- * the loop; any other name is looked up by the function of tc_names_look_up_in, after a delay. */
+/* The world's name resolution, which defines tc_dns of src/io/dns.h. A literal is its own address: the answer comes
+ * from the loop's serial queue, in most cases in the same turn. Any other name is looked up by the function of
+ * tc_names_look_up_in, after a delay. */
 #include "testing/names.h"
 
 #include <string.h>

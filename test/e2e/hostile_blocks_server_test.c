@@ -1,9 +1,10 @@
-/* Clients that begin a header block, and finish it only after calls have ended. There are three ways to get there:
- * trailers without END_HEADERS, until the call's deadline has passed; answers that the client does not read, so that
- * the server can send nothing; so many bytes at once that a turn of the server ends inside a block.
+/* Clients that leave a header block unfinished while calls of the connection end. They do so in three ways: they pause
+ * before the CONTINUATION of a block, of requests and of trailers, while deadlines of calls pass; they read no answers,
+ * so that ended calls stay unsent; they send so much at once that a turn of the server ends inside a block.
  *
  * Over several connections, plaintext and TLS. Asserts that each call of the server has the headers of its own
- * connection, and so has each answer. Runs for TORC_SOAK_SECONDS (3 by default). */
+ * connection, and so has each answer. Runs for TORC_SOAK_SECONDS (3 by default), and up to a
+ * minute more until it has seen enough. */
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -147,7 +148,8 @@ static void take_answers(struct client *c, struct hostile_peer *p)
         on_frame(c, p, f);
 }
 
-/* Sends the block in two frames, with a pause in which calls end, or in one piece. */
+/* Sends the block as HEADERS and CONTINUATION. With `stalls`, half of the blocks have a pause between the two, in which
+ * calls may end. */
 static void put_block(struct client *c, struct hostile_peer *p, uint32_t i, const char *fields, bool end, bool stalls)
 {
     struct tc_buf block = {0}, text = {0};
@@ -202,7 +204,7 @@ static void burst(struct client *c, struct hostile_peer *p)
     hostile_flush(p);
 }
 
-/* Plays one connection of about twenty calls. */
+/* Plays one connection of CALLS calls, or fewer if the server closes it. */
 static void play(struct hostile_peer *p)
 {
     struct client *c = hostile_arg(p);

@@ -57,7 +57,8 @@ static uint64_t came(struct witness *x)
     return ns;
 }
 
-/* Handshakes in which the server saw a client certificate: the client's trust was settled before. */
+/* Returns how many handshakes came to the client's certificate. A client sends it only after it has accepted the
+ * server's. */
 static uint64_t handshakes(struct witness *x)
 {
     pthread_mutex_lock(&x->lock);
@@ -131,7 +132,8 @@ static uint64_t replace_certificates(void)
     return took_ms;
 }
 
-/* Files are in use within the refresh interval. A real delay repeats, a stall of the machine does not. */
+/* Asserts that replaced files are in use within the refresh interval in at least one of three runs: a stall of the
+ * machine does not repeat, a real delay does. */
 static void assert_within(uint64_t interval_ms, uint64_t (*replace)(void))
 {
     for (int i = 0; replace() > interval_ms; i++)
@@ -183,7 +185,7 @@ static uint64_t call_until_connections(struct kit_tls_mesh *w, uint64_t *next_ns
 }
 
 /* Moves a mesh to another authority under 100 calls a second: roots, the client's certificate, the servers'. Returns
- * how many ms after the files were written the client's new certificate was in use. */
+ * how many ms after the first write the client's new certificate was in use. */
 static uint64_t replace_authority(void)
 {
     struct kit_tls_mesh w;
@@ -220,7 +222,7 @@ static uint64_t replace_authority(void)
     /* The old authority is no longer trusted: another connection, with the new root alone. */
     kit_tls_mesh_write(&w, "root.pem", w.other_root.cert_pem);
     calls += call_until_handshakes(&w, &next_ns, &moved, 2);
-    /* Roots that no server matches: the open connection serves while new ones are tried. */
+    /* Roots that did not issue the certificate of "c"'s server: the open connection serves while new ones are tried. */
     uint64_t before = kit_mesh_connections(w.k, 1);
     kit_tls_mesh_write(&w, "root.pem", w.root.cert_pem);
     calls += call_until_connections(&w, &next_ns, 1, before + 1);

@@ -22,7 +22,7 @@ static bool filter_merge(const struct tc_http_filter *filter, const struct tc_ht
     const struct tc_http_filter_type *type = filter->type;
     if (!type->ops || (override ? override->disabled : filter->disabled))
         return false;
-    /* An override that has this name but another type does not apply. */
+    /* The config of an override of another type does not apply, but its `disabled` does. */
     bool overridden = override && override->type == type;
     *out = (struct tc_call_filter){
         .ops = type->ops, .name = filter->name, .config = overridden ? override->config : filter->config};

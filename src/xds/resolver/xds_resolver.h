@@ -5,8 +5,9 @@
 #include "resolver/resolver.h"
 #include "xds/client/client.h"
 
-/* The resolver's results have the LB config (xds_cluster_manager with a cds for each cluster in use), the config
- * selector, and the XdsConfig as attributes. */
+/* A result has the LB config (xds_cluster_manager with a cds for each cluster in use), the XdsConfig as attributes, and
+ * the config selector. A result with an error has a status instead of the selector, and the last good XdsConfig (NULL
+ * if there was none). */
 extern const struct tc_resolver_class tc_xds_resolver_class;
 
 /* Returns a resolver over a client that the caller owns and that must outlive the resolver; for tests. */

@@ -21,6 +21,7 @@ struct kit_server_pipe {
 void kit_server_pipe_init(struct kit_server_pipe *k, const struct tc_server_opts *opts);
 /* Connects the client. read_chunk: bytes of one read of the server; 0: unlimited. */
 void kit_server_pipe_connect(struct kit_server_pipe *k, size_t read_chunk);
+/* Call it only after kit_server_pipe_connect. */
 void kit_server_pipe_fini(struct kit_server_pipe *k);
 
 #endif

@@ -66,7 +66,8 @@ static void instances_are_read(void **state)
     tc_xds_resource_unref(r);
 }
 
-/* A101: the name for SNI, of at most 255 bytes, whether the host gives it, and whether the certificate must have it. */
+/* A101: reads `sni` (at most 255 bytes), `auto_host_sni` (the endpoint's hostname is the SNI) and
+ * `auto_sni_san_validation` (the certificate must have the SNI as a name). */
 static void sni_is_read(void **state)
 {
     (void)state;
