@@ -13,6 +13,7 @@
 #include "base/parse.h"
 #include "base/vec.h"
 #include "cli.h"
+#include "cli_options.h"
 #include "cli_tls.h"
 #include "commands.h"
 #include "echo.h"
@@ -143,8 +144,8 @@ static int apply(struct args *a, int c)
 static int parse_args(struct args *a, int argc, char **argv)
 {
     int c, rc;
-    opterr = 0;
-    optind = 1;
+    if ((rc = cli_long_options(NAME, argc, argv, ":vh", options, NULL)) != 0)
+        return rc;
     while ((c = getopt_long(argc, argv, ":vh", options, NULL)) != -1) {
         if (c == 'h')
             return cli_help(help);

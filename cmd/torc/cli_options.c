@@ -23,15 +23,23 @@ static bool cluster_takes_next(const char *cluster, const char *letters)
     return false;
 }
 
-/* Returns true for a letter of another tool with a number behind it, as in "-t2". */
-static bool is_letter_with_number(const char *text, const char *name)
+/* Returns true if `text`, an option without its dashes, is the option `foreign`: by its name, by how its name begins
+ * where `foreign` ends in a dash, or, as in "-t2", by a letter with a number behind it. */
+static bool is_foreign(const char *foreign, const char *text, bool is_long)
 {
-    return !name[1] && text[0] == name[0] && text[1] >= '0' && text[1] <= '9';
+    size_t len = strlen(foreign), name_len = strcspn(text, "=");
+    if (strncmp(text, foreign, len) != 0)
+        return false;
+    if (foreign[len - 1] == '-' || name_len == len)
+        return true;
+    return !is_long && len == 1 && text[1] >= '0' && text[1] <= '9';
 }
 
 int cli_long_options(const char *command, int argc, char **argv, const char *letters, const struct option *options,
                      const struct cli_foreign *foreign)
 {
+    opterr = 0;
+    optind = 1;
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
         bool is_long = strncmp(argv[i], "--", 2) == 0;
         if (argv[i][0] != '-' || !argv[i][1])
@@ -40,7 +48,7 @@ int cli_long_options(const char *command, int argc, char **argv, const char *let
         struct tc_slice name = tc_slice_of(text, strcspn(text, "="));
         const struct option *option = is_long || name.len > 1 ? find_option(options, name) : NULL;
         for (const struct cli_foreign *f = foreign; f && f->name && !option; f++)
-            if (tc_slice_eq_str(name, f->name) || (!is_long && is_letter_with_number(text, f->name)))
+            if (is_foreign(f->name, text, is_long))
                 return cli_usage(command, "option '%s': %s", argv[i], f->hint);
         if (!option && is_long)
             return cli_usage(command, "unknown option '%s'", argv[i]);

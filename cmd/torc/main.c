@@ -56,14 +56,19 @@ static int run_command(int argc, char **argv)
     return CLI_USAGE;
 }
 
-/* Runs "help" and "help COMMAND". */
+static bool asks_for_help(const char *argument)
+{
+    return strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0;
+}
+
+/* Runs "help" and "help COMMAND". The commands help and version have no options: their help is that of torc. */
 static int help(int argc, char **argv)
 {
     static char option[] = "--help";
     char *args[] = {argv[1], option, NULL};
     if (argc > 2)
         return unexpected(argv[2]);
-    if (argc == 2)
+    if (argc == 2 && !asks_for_help(argv[1]) && strcmp(argv[1], "help") != 0 && strcmp(argv[1], "version") != 0)
         return run_command(2, args);
     print_help(stdout);
     return cli_end_output(NULL, CLI_OK);
@@ -80,7 +85,7 @@ int main(int argc, char **argv)
     argv++;
     if (strcmp(argv[0], "help") == 0)
         return help(argc, argv);
-    if (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0)
+    if (asks_for_help(argv[0]) || (strcmp(argv[0], "version") == 0 && argc == 2 && asks_for_help(argv[1])))
         return help(1, argv);
     if (strcmp(argv[0], "version") == 0 && argc > 1)
         return unexpected(argv[1]);

@@ -666,6 +666,7 @@ def test_wrong_requests():
                        (("--stage", "c=1/1s", "-c", "1"), "-c and --stage c= contradict"), (("--stage", "0..1/1s", "--warmup", "1s"), "--warmup is load as"),
                        (("--total", "3"), "use --count"), (("-z", "5s"), "option '-z': use --duration"), (("-t2", "-c100"), "option '-t2': use --deadline"), (("-t", "5"), "option '-t': use --deadline"),
                        (("-m", "{}"), "option '-m': use -H"), (("--load-schedule", "step"), "use --stage 100..1000/30s"),
+                       (("--load-start=5",), "use --stage 100..1000/30s"), (("-concurrency-step-duration", "5s"), "use --stage c=1..64/30s"),
                        (("--count-errors",), "RPCs that failed are always in the latencies"), (("--stream-call-count", "3"), "use --call-count"),
                        (("-H", "user: {{.RequestNumber}}"), "-H: '{{.RequestNumber}}' is a template of ghz"),
                        (("-H", "user: a{{ randomInt 1 9 }}b"), "-H: '{{ randomInt 1 9 }}' is a template of ghz"), (("--insecure",), "--plaintext")):

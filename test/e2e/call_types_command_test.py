@@ -333,7 +333,8 @@ def test_options():
         refused(*get, "-H", "x-a: ${NO_SUCH_NAME}", "--expand-headers", says="no variable 'NO_SUCH_NAME'", status=2)
         same(calls(*get, "-H", "x-a: ${SHOP_USER}", env=env)[0][0]["headers"]["x-a"], ["${SHOP_USER}"])
         for option, says in (("-insecure", "say --plaintext or --skip-verify"), ("--alts", "Torc has no ALTS"), ("-max-time=3", "use --deadline"),
-                             ("--config", "write them on the command line"), ("-lb-strategy", "use --service-config"),
+                             ("--config", "write them on the command line"), ("-alts-handshaker-service", "Torc has no ALTS"),
+                             ("-use-reflection=false", "unless --raw is given"), ("-lb-strategy", "use --service-config"),
                              ("--dead=3", "unknown option '--dead=3'"), ("-msg-template", "--template")):
             refused(*get, option, says=says, status=2)
         refused(*get, "--plaintext", "--skip-verify", says="--plaintext goes with no option of TLS", status=2)

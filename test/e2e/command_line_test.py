@@ -22,6 +22,8 @@ def test_help_and_version():
     check(version == run("--version").stdout and version.startswith("torc 0."), version)
     top = run("help").stdout
     check(top == run("--help").stdout == run("-h").stdout, top)
+    for args in (("version", "--help"), ("help", "-h"), ("help", "help"), ("help", "version")):
+        check(run(*args).stdout == top, args)
     for command in COMMANDS:
         check(f"  {command} " in top, f"{command} is not in {top}")
         text = run("help", command).stdout
@@ -50,6 +52,18 @@ def test_flags_with_values():
     refused("call", "--verbose=3", "x", "a/b", says="option '--verbose' takes no value")
     refused("call", "--no-such=3", "x", "a/b", says="unknown option '--no-such=3'")
     refused("call", "--rps=3", "-xv", "x", "a/b", says="unknown option '-x'")
+
+
+def test_long_options():
+    """In every command a long option may have one dash, and is never abbreviated."""
+    for command in ("call", "list", "describe", "backend", "serve-xds", "xds", "bootstrap", "ring", "simulate", "bench", "demo"):
+        check(run(command, "-help").stdout == run(command, "--help").stdout, command)
+        refused(command, "--hel", says="unknown option '--hel'")
+    refused("backend", "--nam", "x", says="unknown option '--nam'")
+    refused("xds", "-timeout", "0x", says="--timeout: '0x' is not a duration")
+    refused("serve-xds", "-lrs-interval=0s", says="--lrs-interval: '0s' is not above 0")
+    refused("demo", "-output", "xml", says="-o: 'xml' is neither text nor json")
+    check(run("ring", "-endpoint", "-a", "-key=k").stdout.split()[2] == "-a", "a value is never an option")
 
 
 def test_values_that_cannot_be():
@@ -88,5 +102,5 @@ def test_resource_files_are_named():
         check(f'{second}: field resources[0]: "orders" is given twice: it is in {first} too' in said, said)
 
 
-main(test_help_and_version, test_empty_values, test_flags_with_values, test_values_that_cannot_be, test_one_line_without_control_characters,
+main(test_help_and_version, test_empty_values, test_flags_with_values, test_long_options, test_values_that_cannot_be, test_one_line_without_control_characters,
      test_resource_files_are_named)

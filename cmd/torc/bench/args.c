@@ -238,8 +238,6 @@ int bench_args_parse(struct bench_args *a, int argc, char **argv)
     int c, rc, verbose = 0;
     *a = (struct bench_args){.duration_ms = 10000, .deadline_ms = 10000, .channels = 1, .call_duration_ns = UINT64_MAX};
     a->request.lines = a->request.headers.all_placeholders = true;
-    opterr = 0;
-    optind = 1;
     if ((rc = cli_long_options(NAME, argc, argv, letters, options, connect_foreign)) != 0)
         return rc;
     while ((c = getopt_long(argc, argv, letters, options, NULL)) != -1) {

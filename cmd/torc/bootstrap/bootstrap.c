@@ -166,8 +166,6 @@ static int settle_write(struct bootstrap_args *a)
 static int parse(struct bootstrap_args *a, int argc, char **argv)
 {
     int c, rc;
-    opterr = 0;
-    optind = 1;
     if ((rc = cli_long_options(NAME, argc, argv, ":o:h", options, NULL)) != 0)
         return rc;
     while ((c = getopt_long(argc, argv, ":o:h", options, NULL)) != -1) {

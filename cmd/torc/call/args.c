@@ -195,8 +195,6 @@ int call_args_parse(struct call_args *a, int argc, char **argv)
     static const char letters[] = ":d:H:n:c:o:vh";
     int c, rc, verbose = 0;
     *a = (struct call_args){.concurrency = 1, .channels = 1};
-    opterr = 0;
-    optind = 1;
     if ((rc = cli_long_options(NAME, argc, argv, letters, options, connect_foreign)) != 0)
         return rc;
     while ((c = getopt_long(argc, argv, letters, options, NULL)) != -1) {

@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "base/vec.h"
 #include "cli.h"
+#include "cli_options.h"
 #include "commands.h"
 #include "ring/ring.h"
 #include "world.h"
@@ -25,10 +26,12 @@
 #define WAIT_NS (30 * TC_NS_PER_S) /* reached only where the machine stands still */
 
 static const char help[] =
-    "usage: torc demo [-o text|json]\n\n"
+    "usage: torc demo [options]\n\n"
     "Starts an embedded control plane and five backends, opens xds:///shop.demo and shows with real\n"
     "RPCs: keys that stay on their backend, a backend that dies, one that is added, a split route, and\n"
     "a failed RPC explained. Exits 0 only if every claim that it prints held.\n\n"
+    "  -o text|json   form of the output (text): json has the figures that were measured\n"
+    "  -v, -vv        log to standard error\n\n"
     "Example:\n"
     "  torc demo\n";
 
@@ -393,8 +396,8 @@ int cmd_demo(int argc, char **argv)
     };
     struct demo d = {0};
     int c, rc, verbose = 0;
-    opterr = 0;
-    optind = 1;
+    if ((rc = cli_long_options(NAME, argc, argv, ":o:vh", options, NULL)) != 0)
+        return rc;
     while ((c = getopt_long(argc, argv, ":o:vh", options, NULL)) != -1) {
         if (c == 'h') {
             fputs(help, stdout);

@@ -74,8 +74,6 @@ int inspect_open(struct inspect *a, const char *name, int argc, char **argv, con
     int c, rc, verbose = 0;
     *a = (struct inspect){.name = name, .deadline_ms = 10000};
     schema_init(&a->schema, name);
-    opterr = 0;
-    optind = 1;
     if ((rc = cli_long_options(name, argc, argv, letters, options, connect_foreign)) != 0)
         return rc;
     while ((c = getopt_long(argc, argv, letters, options, NULL)) != -1) {

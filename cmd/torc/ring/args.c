@@ -12,6 +12,7 @@
 #include "base/parse.h"
 #include "channel/options.h"
 #include "cli.h"
+#include "cli_options.h"
 #include "endpoints.h"
 #include "ring_command.h"
 
@@ -301,8 +302,8 @@ static int finish(struct ring_opts *o)
 int ring_parse(int argc, char **argv, struct ring_opts *o)
 {
     int c, rc;
-    optind = 1;
-    opterr = 0;
+    if ((rc = cli_long_options(RING_COMMAND, argc, argv, ":e:o:h", options, NULL)) != 0)
+        return rc;
     while ((c = getopt_long(argc, argv, ":e:o:h", options, NULL)) != -1) {
         if (c == 'h') {
             fputs(help, stdout);

@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "cli.h"
+#include "cli_options.h"
 #include "commands.h"
 #include "controlplane/csds.h"
 #include "controlplane/resource_load.h"
@@ -120,8 +121,8 @@ static int add_node(struct serve *s, const char *text)
 static int parse_args(struct serve *s, int argc, char **argv)
 {
     int c, rc, verbose = 0;
-    opterr = 0;
-    optind = 1;
+    if ((rc = cli_long_options(NAME, argc, argv, ":vh", options, NULL)) != 0)
+        return rc;
     while ((c = getopt_long(argc, argv, ":vh", options, NULL)) != -1) {
         switch (c) {
         case OPT_LISTEN:

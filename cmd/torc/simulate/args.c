@@ -570,8 +570,6 @@ int sim_parse(int argc, char **argv, struct sim_opts *o)
         .connect_ns = TC_NS_PER_MS,
         .memory = (uint64_t)sysconf(_SC_PHYS_PAGES) / 2 * (uint64_t)sysconf(_SC_PAGESIZE),
     };
-    optind = 1;
-    opterr = 0;
     if ((rc = cli_long_options(NAME, argc, argv, ":e:o:h", options, NULL)) != 0)
         return rc;
     while ((c = getopt_long(argc, argv, ":e:o:h", options, NULL)) != -1) {

@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "channel/options.h"
 #include "cli.h"
+#include "cli_options.h"
 #include "commands.h"
 #include "runtime/runtime.h"
 #include "signals.h"
@@ -93,8 +94,8 @@ static int parse_target(struct xds *x, const char *text)
 static int parse_args(struct xds *x, int argc, char **argv)
 {
     int c, rc, verbose = 0;
-    opterr = 0;
-    optind = 1;
+    if ((rc = cli_long_options(NAME, argc, argv, ":o:vh", options, NULL)) != 0)
+        return rc;
     while ((c = getopt_long(argc, argv, ":o:vh", options, NULL)) != -1) {
         switch (c) {
         case OPT_WATCH:
