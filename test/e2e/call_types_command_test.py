@@ -284,6 +284,26 @@ def test_requests_that_do_not_fit():
         refused(address, "shop.Other/Get", "--protoset", SET, says="no file has the service 'shop.Other'")
 
 
+def test_place_of_an_error():
+    """What is wrong with one of several messages has its line and column in the whole, and the name of the file."""
+    text = '{"id": "\u00fc"}\n\n {"id": "2"}  {"id": 3}'
+    says = "the request, a shop.Order: line 3, column 22: field id: must be a string"
+    with server() as address, tempfile.NamedTemporaryFile("w", encoding="utf-8") as file:
+        chat = (address, "shop.Orders/Chat")
+        file.write(text)
+        file.flush()
+        refused(*chat, "-d", text, says=f"torc call: {says}")
+        refused(*chat, "--data-file", file.name, says=f"{file.name}: {says}")
+        for option in ("-d@", "--data-file=-"):
+            refused(*chat, option, stdin=text, says=f"standard input: {says}")
+        said = run("bench", *chat, "-d", f"@{file.name}", status=1).stderr
+        check(f"{file.name}: {says}" in said, said)
+        said = run("bench", *chat, "-d", "@", stdin='{"id": "{i}"}\n{"id": {i}}', status=1).stderr
+        check("standard input: the request, a shop.Order: line 2, column 8: field id" in said, said)
+        if shutil.which("protoc"):
+            refused(*chat, "--format", "text", "-d", 'id: "1"\n\x1eid: "2" \x1e\nidd: "3"', says="input:3:")
+
+
 def test_responses_that_do_not_fit():
     with server() as address:
         (call,), _ = calls(address, "shop.Orders/Get", "--reflect", "--data-hex", "0aff", status=1)
@@ -398,4 +418,4 @@ def test_mesh():
 
 main(test_unary, test_bytes_as_before, test_any, test_any_of_a_bad_type, test_time_of_all_questions, test_extensions, test_streams, test_memory_of_a_stream,
      test_a_response_too_many, test_long_input, test_interactive, test_terminal, test_text, test_tls,
-     test_requests_that_do_not_fit, test_responses_that_do_not_fit, test_details, test_options, test_dry_run_asks_nobody, test_guide, test_mesh)
+     test_requests_that_do_not_fit, test_place_of_an_error, test_responses_that_do_not_fit, test_details, test_options, test_dry_run_asks_nobody, test_guide, test_mesh)

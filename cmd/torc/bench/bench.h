@@ -49,6 +49,7 @@ struct bench_request {
     struct tc_buf bytes;
     struct tc_buf text;        /* JSON or bytes with placeholders; what `parts` borrows from */
     struct placeholders parts; /* empty unless the text differs from RPC to RPC */
+    struct request_place at;   /* of the text, in what was given */
 };
 
 struct bench_requests {

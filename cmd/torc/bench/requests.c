@@ -10,14 +10,14 @@
 
 #define NAME BENCH_NAME
 
-/* Adds a request of this text. Checks it as RPC 0 would send it. */
-static int add_text(struct bench *b, struct tc_slice text)
+/* Adds a request of this text, which begins there. Checks it as RPC 0 would send it. */
+static int add_text(struct bench *b, struct tc_slice text, struct request_place place)
 {
     struct bench_requests *q = &b->requests;
     struct bench_request *r = tc_vec_push(&q->list);
     bool all = !b->args.request.raw && b->args.request.kind != REQUEST_HEX;
     struct tc_slice first;
-    *r = (struct bench_request){0};
+    *r = (struct bench_request){.at = place};
     tc_buf_append_slice(&r->text, text);
     if (all) {
         int rc = placeholders_parse(NAME, "-d", tc_buf_slice(&r->text), true, &r->parts);
@@ -28,18 +28,20 @@ static int add_text(struct bench *b, struct tc_slice text)
     if (r->parts.any)
         return bench_request_of(b, 0, at, &first) ? 0 : CLI_FAILED;
     if (q->json)
-        return request_read(&b->types, text, &r->bytes);
+        return request_read(&b->types, text, place, &r->bytes);
     tc_buf_append_slice(&r->bytes, text);
     return 0;
 }
 
 static int add_values(struct bench *b, struct tc_slice rest)
 {
+    struct request_place at = {0};
     struct tc_slice value;
     size_t used;
     int rc = 0;
     while (rc == 0 && request_next_value(&b->args.request, rest, true, &used, &value) == 0) {
-        rc = add_text(b, value);
+        rc = add_text(b, value, at);
+        request_pass(&at, tc_slice_of(rest.data, used));
         rest = tc_slice_of(rest.data + used, rest.len - used);
     }
     return rc;
@@ -54,7 +56,7 @@ static int add_lines(struct bench *b, struct tc_slice rest)
         if (line.len && line.data[line.len - 1] == '\r')
             line.len--;
         if (line.len)
-            rc = add_text(b, line);
+            rc = add_text(b, line, (struct request_place){0});
     }
     return rc;
 }
@@ -120,7 +122,7 @@ int bench_requests_read(struct bench *b)
     else if (file)
         rc = add_lines(b, tc_buf_slice(&a->data));
     else
-        rc = add_text(b, tc_buf_slice(&a->data));
+        rc = add_text(b, tc_buf_slice(&a->data), (struct request_place){0});
     if (rc == 0 && q->list.len == 0)
         rc = cli_usage(NAME, "-d: there is no request in it");
     return rc ? rc : set_each(b);
@@ -139,7 +141,7 @@ bool bench_request_of(struct bench *b, uint64_t i, uint64_t n, struct tc_slice *
     *out = tc_buf_slice(&q->scratch);
     if (!q->json)
         return true;
-    bool ok = request_read(&b->types, *out, &q->made) == 0;
+    bool ok = request_read(&b->types, *out, r->at, &q->made) == 0;
     *out = tc_buf_slice(&q->made);
     return ok;
 }

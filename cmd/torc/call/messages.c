@@ -31,11 +31,12 @@ static int take_values(struct run *r, bool at_end)
     int rc = 0;
     while (rc == 0 && request_next_value(&r->args.request, rest, at_end, &used, &value) == 0) {
         struct tc_buf message = {0};
-        rc = request_read(&r->types, value, &message);
+        rc = request_read(&r->types, value, r->messages.at, &message);
         if (rc == 0)
             *tc_vec_push(&r->messages.list) = message;
         else
             tc_buf_fini(&message);
+        request_pass(&r->messages.at, tc_slice_of(rest.data, used));
         rest = tc_slice_of(rest.data + used, rest.len - used);
     }
     tc_buf_consume(text, text->len - rest.len);

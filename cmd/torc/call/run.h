@@ -13,9 +13,10 @@
 /* The request messages, in wire format. */
 struct call_messages {
     TC_VEC(struct tc_buf) list;
-    bool ended;         /* no further one comes */
-    bool shared;        /* several calls send them, so they are kept */
-    struct tc_buf text; /* JSON that is not a whole value yet */
+    bool ended;              /* no further one comes */
+    bool shared;             /* several calls send them, so they are kept */
+    struct tc_buf text;      /* JSON that is not a whole value yet */
+    struct request_place at; /* of `text` */
 
     /* How many bytes of `text` were looked at, and the state behind them: within `depth` brackets, in a string, behind
      * a backslash in it. */

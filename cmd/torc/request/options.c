@@ -4,6 +4,8 @@
 #include "cli.h"
 #include "request/request.h"
 
+#define STANDARD_INPUT "standard input"
+
 static int set_data(const char *command, struct request_args *a, int code, const char *value)
 {
     if (a->kind != REQUEST_NONE)
@@ -11,11 +13,14 @@ static int set_data(const char *command, struct request_args *a, int code, const
     a->kind = code == REQUEST_DATA_HEX ? REQUEST_HEX : REQUEST_TEXT;
     if (code == 'd' && a->lines && value[0] == '@' && value[1]) {
         a->kind = REQUEST_LINES;
+        a->source = value + 1;
         return cli_read_file(command, value + 1, &a->data);
     }
     if (code == 'd') {
-        if (strcmp(value, "@") == 0)
+        if (strcmp(value, "@") == 0) {
             a->kind = REQUEST_STDIN;
+            a->source = STANDARD_INPUT;
+        }
         tc_buf_append_str(&a->data, value);
         return 0;
     }
@@ -23,6 +28,7 @@ static int set_data(const char *command, struct request_args *a, int code, const
         return tc_hex_decode(&a->data, tc_slice_str(value)) == 0
                    ? 0
                    : cli_usage(command, "--data-hex: '%s' is not hexadecimal", value);
+    a->source = strcmp(value, "-") == 0 ? STANDARD_INPUT : value;
     int rc = cli_path(command, "--data-file", value);
     return rc ? rc : cli_read_file(command, value, &a->data);
 }

@@ -25,7 +25,8 @@ struct request_args {
     struct schema_args from;
     struct tc_buf data; /* the request as given; with REQUEST_STDIN empty */
     enum request_kind kind;
-    bool lines; /* set by the subcommand: -d @FILE is a file */
+    const char *source; /* the file that `data` comes from, in words; NULL: the command line */
+    bool lines;         /* set by the subcommand: -d @FILE is a file */
     bool raw, format, text, emit_defaults, allow_unknown;
 };
 
@@ -104,8 +105,14 @@ char *request_details(struct request_types *t, const torc_result *result);
 /* Called in on_message with the nth response of an RPC, from 1. Returns false after it ended an RPC whose method has
  * one response. */
 bool request_take_response(const struct request_types *t, torc_stream *stream, uint64_t n);
-/* Reads one JSON value, or a message of --format text, as a request. */
-int request_read(struct request_types *t, struct tc_slice text, struct tc_buf *out);
+/* Where a text begins in the one that was given: behind so many lines, and characters of the line. */
+struct request_place {
+    size_t lines, characters;
+};
+
+/* Reads one JSON value, or a message of --format text, as a request. `at` is for the error, which has the line and
+ * column of the whole text. */
+int request_read(struct request_types *t, struct tc_slice text, struct request_place at, struct tc_buf *out);
 void request_types_fini(struct request_types *t);
 
 /* --- values.c --- */
@@ -115,5 +122,7 @@ void request_types_fini(struct request_types *t);
  * value. */
 int request_next_value(const struct request_args *a, struct tc_slice text, bool at_end, size_t *used,
                        struct tc_slice *value);
+/* Moves a place behind a text. */
+void request_pass(struct request_place *at, struct tc_slice text);
 
 #endif

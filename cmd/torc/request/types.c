@@ -210,14 +210,38 @@ static int read_json(struct request_types *t, struct tc_slice text, struct tc_bu
     return rc;
 }
 
-int request_read(struct request_types *t, struct tc_slice text, struct tc_buf *out)
+static int read_value(struct request_types *t, struct tc_slice text, struct tc_buf *out, struct tc_buf *why)
 {
     const char *type = torc_schema_message_name(torc_schema_method_request(t->method));
+    return t->args->text ? protoc_encode(&t->schema.files, set_of(t), type, text, out, why)
+                         : read_json(t, text, out, why);
+}
+
+/* Reads a text that cannot be read with blanks in front of it, so that the error has its place in the whole. */
+static int read_in_place(struct request_types *t, struct tc_slice text, struct request_place at, struct tc_buf *out,
+                         struct tc_buf *why)
+{
+    struct tc_buf whole = {0};
+    memset(tc_buf_reserve(&whole, at.lines + at.characters), ' ', at.lines + at.characters);
+    memset(whole.data, '\n', at.lines);
+    whole.len = at.lines + at.characters;
+    tc_buf_append_slice(&whole, text);
+    tc_buf_clear(why);
+    int rc = read_value(t, tc_buf_slice(&whole), out, why);
+    tc_buf_fini(&whole);
+    return rc;
+}
+
+int request_read(struct request_types *t, struct tc_slice text, struct request_place at, struct tc_buf *out)
+{
+    const char *type = torc_schema_message_name(torc_schema_method_request(t->method)), *source = t->args->source;
     struct tc_buf why = {0};
-    int rc = t->args->text ? protoc_encode(&t->schema.files, set_of(t), type, text, out, &why)
-                           : read_json(t, text, out, &why);
+    int rc = read_value(t, text, out, &why);
+    if (rc != 0 && at.lines + at.characters)
+        rc = read_in_place(t, text, at, out, &why);
     if (rc != 0)
-        rc = cli_fail(t->command, "the request, a %s: %s", type, tc_buf_cstr(&why));
+        rc = cli_fail(t->command, "%s%sthe request, a %s: %s", source ? source : "", source ? ": " : "", type,
+                      tc_buf_cstr(&why));
     tc_buf_fini(&why);
     return rc;
 }

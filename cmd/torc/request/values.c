@@ -1,4 +1,4 @@
-/* Divides a text into requests. */
+/* Divides a text into requests, and counts its lines. */
 #include "request/request.h"
 
 enum { SEPARATOR = 0x1e };
@@ -27,4 +27,13 @@ int request_next_value(const struct request_args *a, struct tc_slice text, bool 
     if (rc == 0)
         *value = tc_slice_of(text.data, *used - (a->text && text.data[*used - 1] == SEPARATOR));
     return rc;
+}
+
+void request_pass(struct request_place *at, struct tc_slice text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        bool ends = text.data[i] == '\n';
+        at->lines += ends;
+        at->characters = ends ? 0 : at->characters + (((unsigned char)text.data[i] & 0xc0) != 0x80);
+    }
 }
