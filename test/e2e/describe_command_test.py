@@ -89,6 +89,22 @@ def test_files_named_like_symbols():
         check('syntax = "proto2"' in run("describe", "--protoset", file.name, "shop.Orders").stdout, "the file")
 
 
+def test_files_of_a_server():
+    """A file is shown by its name, from a server as from a file of descriptors, with what it imports at hand."""
+    for mode in ("good", "alpha"):
+        with server(mode) as address, tempfile.TemporaryDirectory() as folder:
+            out = os.path.join(folder, "out.pb")
+            same(run("describe", "--protoset-out", out, address, "shop.proto").stdout, run("describe", "--protoset", SET, "shop.proto").stdout)
+            check("message Order {" in run("describe", "--protoset", out, "shop.Order").stdout, "what was written")
+    with server("good") as address:
+        check("message Any {" in run("describe", address, "google/protobuf/any.proto").stdout, "an import")
+        refused("describe", address, "none.proto", says='"none.proto": NOT_FOUND')
+        refused("describe", "--template", address, "shop.proto", says="'shop.proto' is neither a message nor a method", status=2)
+    with server("none") as address:
+        refused("describe", address, "shop.proto", says="the server has neither grpc.reflection.v1 nor grpc.reflection.v1alpha")
+    refused("describe", "--protoset", SET, "none.proto", says="nothing has the name 'none.proto'")
+
+
 def test_protoc():
     refused("list", "--proto", "shop.proto", says="protoc cannot be run (it is not in PATH)", env={"PATH": "/nonexistent"})
     if not shutil.which("protoc"):
@@ -178,4 +194,4 @@ def test_hostile_servers():
         refused("describe", address, "none.Such", says='symbol "none.Such": NOT_FOUND: not found')
 
 
-main(test_list, test_describe, test_offline, test_files_named_like_symbols, test_protoc, test_written, test_hostile_servers)
+main(test_list, test_describe, test_offline, test_files_named_like_symbols, test_files_of_a_server, test_protoc, test_written, test_hostile_servers)

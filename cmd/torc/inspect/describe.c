@@ -102,19 +102,28 @@ static char *spelled(const char *symbol)
     return copy;
 }
 
+/* Makes sure that the schema has what `symbol` names. A name that ends in .proto is that of a file first. Other names
+ * of files are those of symbols as long as somebody has such a symbol. */
+static int need(struct inspect *a, const char *symbol)
+{
+    struct tc_slice given = tc_slice_str(symbol);
+    if (tc_slice_ends(given, tc_slice_str(".proto"))) {
+        int rc = schema_need_file(&a->schema, symbol);
+        if (rc != SCHEMA_ABSENT)
+            return rc == SCHEMA_NO_REFLECTION ? inspect_need(a, symbol) : rc;
+    } else if (!a->schema.reflect.channel && tc_descriptor_index_file(&a->schema.files, given)) {
+        return 0;
+    }
+    return inspect_need_member(a, symbol);
+}
+
 int cmd_describe(int argc, char **argv)
 {
     struct inspect a;
     int rc = inspect_open(&a, NAME, argc, argv, options, help);
     if (rc == 0 && a.symbol) {
         char *symbol = spelled(a.symbol);
-        /* A file is not a symbol: reflection is not asked for it, but may have sent it. A file may have any name: what
-         * does not end in .proto is a symbol as long as somebody has it. */
-        struct tc_slice given = tc_slice_str(symbol);
-        if (!tc_descriptor_index_file(&a.schema.files, given) ||
-            (a.schema.reflect.channel && !tc_slice_ends(given, tc_slice_str(".proto"))))
-            rc = inspect_need_member(&a, symbol);
-        if (rc == 0)
+        if ((rc = need(&a, symbol)) == 0)
             rc = inspect_end(&a, show(&a, symbol, true));
         tc_free(symbol);
     } else if (rc == 0) {

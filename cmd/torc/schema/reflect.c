@@ -229,26 +229,32 @@ static int add_files(struct reflect *r, struct tc_descriptor_index *files, struc
     return answer.len ? fail(r, REFLECT_FAILED, "a FileDescriptorResponse is malformed") : REFLECT_OK;
 }
 
-/* Fetches an import of file `i` of the walk. */
-static int follow(struct reflect *r, struct tc_descriptor_index *files, struct walk *w, size_t i, struct tc_slice name)
+/* Fetches the file of a name. */
+static int fetch_file(struct reflect *r, struct tc_descriptor_index *files, struct walk *w, unsigned depth,
+                      struct tc_slice name)
 {
     struct tc_slice answer;
     const char *last;
-    if (tc_descriptor_index_file(files, name))
-        return REFLECT_OK;
-    if (w->depth.data[i] >= MAX_DEPTH)
-        return fail(r, REFLECT_FAILED, "imports are more than %d deep, at \"%.*s\"", MAX_DEPTH,
-                    (int)TC_MIN(name.len, (size_t)256), name.data);
     int rc = ask(r, FILE_BY_FILENAME, name, FILE_DESCRIPTORS, &answer);
-    if (rc == REFLECT_NOT_FOUND)
-        return REFLECT_OK;
     if (rc == REFLECT_OK)
-        rc = add_files(r, files, w, w->depth.data[i] + 1, answer, &last);
+        rc = add_files(r, files, w, depth, answer, &last);
     if (rc == REFLECT_OK && !tc_descriptor_index_file(files, name))
         rc = fail(r, REFLECT_FAILED, "asked for the file \"%.*s\", the server sent %s%s%s",
                   (int)TC_MIN(name.len, (size_t)256), name.data, last ? "\"" : "none", last ? last : "",
                   last ? "\"" : "");
     return rc;
+}
+
+/* Fetches an import of file `i` of the walk. */
+static int follow(struct reflect *r, struct tc_descriptor_index *files, struct walk *w, size_t i, struct tc_slice name)
+{
+    if (tc_descriptor_index_file(files, name))
+        return REFLECT_OK;
+    if (w->depth.data[i] >= MAX_DEPTH)
+        return fail(r, REFLECT_FAILED, "imports are more than %d deep, at \"%.*s\"", MAX_DEPTH,
+                    (int)TC_MIN(name.len, (size_t)256), name.data);
+    int rc = fetch_file(r, files, w, w->depth.data[i] + 1, name);
+    return rc == REFLECT_NOT_FOUND ? REFLECT_OK : rc;
 }
 
 /* Fetches the imports of the files of the walk, from file `i` on. */
@@ -359,6 +365,17 @@ static int follow_extensions(struct reflect *r, struct tc_descriptor_index *file
     return rc;
 }
 
+/* Ends a walk: fetches what the files that it began with lead to. */
+static int finish(struct reflect *r, struct tc_descriptor_index *files, struct walk *w, int rc)
+{
+    if (rc == REFLECT_OK)
+        rc = follow_all(r, files, w, 0);
+    if (rc == REFLECT_OK)
+        rc = follow_extensions(r, files, w);
+    tc_vec_fini(&w->depth);
+    return rc;
+}
+
 int reflect_symbol(struct reflect *r, struct tc_descriptor_index *files, struct tc_slice symbol)
 {
     struct walk w = {.first = files->files.len};
@@ -371,10 +388,12 @@ int reflect_symbol(struct reflect *r, struct tc_descriptor_index *files, struct 
         rc = fail(r, REFLECT_FAILED, "asked for the file that defines \"%.*s\", the server sent %s%s%s",
                   (int)TC_MIN(symbol.len, (size_t)256), symbol.data, last ? "\"" : "none", last ? last : "",
                   last ? "\", which does not" : "");
-    if (rc == REFLECT_OK)
-        rc = follow_all(r, files, &w, 0);
-    if (rc == REFLECT_OK)
-        rc = follow_extensions(r, files, &w);
-    tc_vec_fini(&w.depth);
-    return rc;
+    return finish(r, files, &w, rc);
+}
+
+int reflect_file(struct reflect *r, struct tc_descriptor_index *files, struct tc_slice name)
+{
+    struct walk w = {.first = files->files.len};
+    int rc = fetch_file(r, files, &w, 0, name);
+    return finish(r, files, &w, rc);
 }

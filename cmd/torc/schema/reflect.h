@@ -31,13 +31,15 @@ struct reflect {
     torc_message *kept; /* the last answer */
 };
 
-/* Both return a REFLECT_ code, with the text of a failure in r->why. They block, and must not be called inside a
+/* All return a REFLECT_ code, with the text of a failure in r->why. They block, and must not be called inside a
  * callback.
  *
  * reflect_symbol adds the file that defines a full name, all files that it imports, and the files of the extensions of
  * the messages in them. A file that the server does not have is left out: linking tells whether it is needed. After a
  * failure some files may have been added: the caller cuts the index. */
 int reflect_symbol(struct reflect *r, struct tc_descriptor_index *files, struct tc_slice symbol);
+/* Adds the file of a name, and what reflect_symbol adds besides. */
+int reflect_file(struct reflect *r, struct tc_descriptor_index *files, struct tc_slice name);
 /* Stores the grpc.reflection.v1.ListServiceResponse in *answer, which lives until the next question. */
 int reflect_services(struct reflect *r, struct tc_slice *answer);
 /* Ends the stream; the next question opens another. */

@@ -83,14 +83,9 @@ int schema_link(struct schema *s)
     return error ? cli_fail_error(s->command, error) : 0;
 }
 
-int schema_need(struct schema *s, const char *symbol)
+/* Makes the files that reflection brought part of the schema, or of a failure what schema_need returns. */
+static int take_answer(struct schema *s, int rc)
 {
-    struct tc_slice name = tc_slice_str(symbol);
-    if (tc_descriptor_index_symbol(&s->files, name))
-        return 0;
-    if (!s->reflect.channel)
-        return SCHEMA_ABSENT;
-    int rc = reflect_symbol(&s->reflect, &s->files, name);
     if (rc == REFLECT_OK)
         return schema_link(s);
     tc_descriptor_index_cut(&s->files, s->n_linked);
@@ -102,6 +97,22 @@ int schema_need(struct schema *s, const char *symbol)
     default:
         return cli_fail(s->command, "%s%s", tc_buf_cstr(&s->reflect.why), s->hint ? s->hint : "");
     }
+}
+
+int schema_need(struct schema *s, const char *symbol)
+{
+    struct tc_slice name = tc_slice_str(symbol);
+    if (tc_descriptor_index_symbol(&s->files, name))
+        return 0;
+    return s->reflect.channel ? take_answer(s, reflect_symbol(&s->reflect, &s->files, name)) : SCHEMA_ABSENT;
+}
+
+int schema_need_file(struct schema *s, const char *file)
+{
+    struct tc_slice name = tc_slice_str(file);
+    if (tc_descriptor_index_file(&s->files, name))
+        return 0;
+    return s->reflect.channel ? take_answer(s, reflect_file(&s->reflect, &s->files, name)) : SCHEMA_ABSENT;
 }
 
 static int compare_names(const void *a, const void *b)

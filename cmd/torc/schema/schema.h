@@ -33,6 +33,8 @@ int schema_link(struct schema *s);
  * printed for CLI_FAILED alone; for the other two a server's text is in s->reflect.why. */
 enum { SCHEMA_ABSENT = 16, SCHEMA_NO_REFLECTION = 17 };
 int schema_need(struct schema *s, const char *symbol);
+/* Looks for a file by its name, as schema_need looks for a definition. */
+int schema_need_file(struct schema *s, const char *file);
 
 /* Stores the names of all services of the files and of the server, sorted and without repetition, in *names; free them
  * with schema_names_free, also after a failure. */
