@@ -242,6 +242,20 @@ def test_terminal():
     os.close(ours)
 
 
+def test_progress():
+    """A call that takes longer than two seconds says so on a terminal; conversations and pipes have no such line."""
+    for data, wanted in (("x", True), ("@", False)):
+        ours, terminal = pty.openpty()
+        with running("backend") as backend, open(terminal, "wb") as stderr:
+            command = [TORC, "call", "-d", data, "--deadline", "2.5", backend.listening(), "torc.test.Backend/Hang"]
+            done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr, text=True, timeout=WAIT, check=False)
+            check(done.returncode == 1 and "DEADLINE_EXCEEDED" in done.stdout, done)
+            os.write(terminal, b"end")
+            said = os.read(ours, 65536)
+            check((b"torc call: 2 s, 0 calls done, 0 OK" in said) == wanted, said)
+        os.close(ours)
+
+
 def test_text():
     """protobuf's text format, by protoc."""
     with server() as address:
@@ -417,5 +431,5 @@ def test_mesh():
 
 
 main(test_unary, test_bytes_as_before, test_any, test_any_of_a_bad_type, test_time_of_all_questions, test_extensions, test_streams, test_memory_of_a_stream,
-     test_a_response_too_many, test_long_input, test_interactive, test_terminal, test_text, test_tls,
+     test_a_response_too_many, test_long_input, test_interactive, test_terminal, test_progress, test_text, test_tls,
      test_requests_that_do_not_fit, test_place_of_an_error, test_responses_that_do_not_fit, test_details, test_options, test_dry_run_asks_nobody, test_guide, test_mesh)

@@ -273,6 +273,8 @@ static void run_calls(struct run *r, bool progress)
         if (progress && (wait < 0 || wait > 500))
             wait = 500;
         turn(r, wait);
+        if (progress && r->queue.len && !r->args.quiet)
+            r->last_progress_ns = run_now_ns(); /* what drain prints is progress, too */
         drain(r);
         if (progress)
             show_progress(r);
@@ -370,7 +372,7 @@ int cmd_call(int argc, char **argv)
         goto done;
     if (r->types.method)
         r->begin_ns = r->last_progress_ns = run_now_ns(); /* reflection counts in no figure */
-    run_calls(r, r->args.quiet && isatty(2));
+    run_calls(r, isatty(2) && r->args.request.kind != REQUEST_STDIN);
     if (cli_output_lost()) {
         rc = CLI_FAILED; /* cli_end_output prints the reason */
         goto done;
