@@ -4,15 +4,16 @@
  * client sends again by itself do not.
  *
  * The request was sent before it came, so the time it carries is at least what is left when it comes. It is more by the
- * way through the network, which is short in a settled world, and in others takes a few stalls at most. A retry begins
- * after the try before it came to its backend, and carries no more than was left then. */
+ * way through the network, which in a settled world takes three stalls of its connection at most (a stall may begin
+ * within another), and in others a few more. A retry begins after the try before it came to its backend, and carries no
+ * more than was left then. */
 #include <stdio.h>
 #include <string.h>
 
 #include "sim/oracle_internal.h"
 #include "sim/trace.h"
 
-enum { ROUNDING_MS = 2, MOST_SETTLED_MS = 3000, MOST_STALLED_MS = 20000 };
+enum { ROUNDING_MS = 2, MOST_SETTLED_MS = 9000, MOST_STALLED_MS = 20000 };
 
 typedef unsigned long long ull;
 
