@@ -430,20 +430,26 @@ static void test_a_hook_that_does_not_answer(void **state)
     }
 }
 
+/* Returns a socket that is connected to the server's port and says nothing. */
+static int connect_to(const char *address)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET,
+                             .sin_port = htons((uint16_t)strtoul(strrchr(address, ':') + 1, NULL, 10)),
+                             .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+    return fd;
+}
+
 /* Of two clients that say nothing the first makes room for the second: its handshake has failed. */
 static void test_a_handshake_makes_room(void **state)
 {
     (void)state;
     torc_server *s;
     char *address = server_with(&s, texts(NULL, 0), 60000, 1);
-    struct sockaddr_in to = {.sin_family = AF_INET,
-                             .sin_port = htons((uint16_t)strtoul(strrchr(address, ':') + 1, NULL, 10)),
-                             .sin_addr = {htonl(INADDR_LOOPBACK)}};
     int fds[2];
-    for (int i = 0; i < 2; i++) {
-        fds[i] = socket(AF_INET, SOCK_STREAM, 0);
-        assert_int_equal(connect(fds[i], (struct sockaddr *)&to, sizeof(to)), 0);
-    }
+    for (int i = 0; i < 2; i++)
+        fds[i] = connect_to(address);
     char end;
     assert_int_equal(read(fds[0], &end, 1), 0);
     while (torc_server_count(s, TORC_SERVER_OPEN_CONNECTIONS) != 1)
@@ -465,13 +471,9 @@ static void test_a_handshake_fails_as_it_makes_room(void **state)
     torc_server *s;
     rt = torc_runtime_new(&o, NULL);
     char *address = server_with(&s, texts(NULL, 0), 60000, 1);
-    struct sockaddr_in to = {.sin_family = AF_INET,
-                             .sin_port = htons((uint16_t)strtoul(strrchr(address, ':') + 1, NULL, 10)),
-                             .sin_addr = {htonl(INADDR_LOOPBACK)}};
     int fds[2];
     for (int i = 0; i < 2; i++) {
-        fds[i] = socket(AF_INET, SOCK_STREAM, 0);
-        assert_int_equal(connect(fds[i], (struct sockaddr *)&to, sizeof(to)), 0);
+        fds[i] = connect_to(address);
         while (i == 0 && torc_server_count(s, TORC_SERVER_CONNECTIONS) != 1)
             torc_runtime_poll(rt, 10);
     }
