@@ -32,7 +32,7 @@ class Error(Exception):
 
 
 class Torc:
-    def __init__(self, library="libtorc.so.0.1"):
+    def __init__(self, library="libtorc.so.0.2"):
         self.lib = ctypes.CDLL(library)
         for result, name, *arguments in FUNCTIONS:
             function = getattr(self.lib, name)

@@ -1,6 +1,6 @@
 """Programs of a release on today's library: each RELEASE/*.c is compiled against RELEASE/include, run with today's libtorc.so, and
 prints what RELEASE/*.out has. `run.py --release DIR --build DIR` runs a release's programs, each with the address of an echo backend;
-`run.py --add 0.1 --source DIR` makes a release's folder of today's headers, for which programs are then written (poisoned.h)."""
+`run.py --add 0.2 --source DIR` makes a release's folder of today's headers, for which programs are then written (poisoned.h)."""
 import argparse
 import difflib
 import os

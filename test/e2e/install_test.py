@@ -48,7 +48,7 @@ def test_readme_program():
         check(sh([app, address]).strip() == f"OK from {address}: hello", "the static library")
         with open(os.path.join(BUILD, "CMakeCache.txt"), encoding="utf-8") as cache:
             late = "TORC_LATE_LOADING:BOOL=ON" in cache.read()
-        check(os.path.exists(os.path.join(library, "libtorc-regex.so.0.1")) == late, "the library of regexes is installed")
+        check(os.path.exists(os.path.join(library, "libtorc-regex.so.0.2")) == late, "the library of regexes is installed")
         for page in ("share/man/man1/torc.1", "share/man/man3/torc_unary.3", "share/man/man7/torc.7", "bin/torc",
                      "share/bash-completion/completions/torc", "include/torc/torc.h"):
             check(os.path.exists(os.path.join(folder, page)), f"{page} is installed")

@@ -17,7 +17,7 @@ from support.pki import Pki
 SANITIZED = bool(os.environ.get("TORC_SANITIZE"))
 with open(os.path.join(BUILD, "CMakeCache.txt"), encoding="utf-8") as cache:
     LATE = "TORC_LATE_LOADING:BOOL=ON" in cache.read()
-LIBRARY = os.path.join(BUILD, "src", "libtorc.so.0.1")
+LIBRARY = os.path.join(BUILD, "src", "libtorc.so.0.2")
 LINKED = os.path.join(BUILD, "src", "linked") if LATE else os.path.join(BUILD, "src")
 PROGRAM = os.path.join(BUILD, "test", "late_loading_program")
 UNARY = os.path.join(BUILD, "examples", "unary")
@@ -119,7 +119,7 @@ def test_notes_name_what_is_loaded():
 def test_what_is_linked_loads_nothing():
     if SANITIZED:
         return
-    library = os.path.join(LINKED, "libtorc.so.0.1")
+    library = os.path.join(LINKED, "libtorc.so.0.2")
     check(notes(library) == [], f"{notes(library)}")
     dynamic = subprocess.run(["readelf", "-dW", library], capture_output=True, text=True, check=True).stdout
     needed = re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic)
@@ -134,7 +134,7 @@ def test_what_is_linked_loads_nothing():
         done = rpc_over_tls(folder, LINKED)
         check(done.stdout.startswith("UNAVAILABLE: ") and "token" in done.stdout and "cannot be loaded" not in done.stdout, done.stdout)
         check(not loads(done), f"{loads(done)}")
-        check(f"{LINKED}/libtorc.so.0.1" in done.stderr, "the program took the other library")
+        check(f"{LINKED}/libtorc.so.0.2" in done.stderr, "the program took the other library")
 
 
 main(test_notes_name_what_is_loaded, test_what_is_linked_loads_nothing)

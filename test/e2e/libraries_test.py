@@ -13,7 +13,7 @@ from support.kit import BUILD, WAIT, bootstrap, check, cluster, endpoints, liste
 
 SANITIZED = bool(os.environ.get("TORC_SANITIZE"))
 UNARY = os.path.join(BUILD, "examples", "unary")
-LIBRARY = os.path.join(BUILD, "src", "libtorc.so.0.1")
+LIBRARY = os.path.join(BUILD, "src", "libtorc.so.0.2")
 LAZY = ("libssl", "libcrypto", "libre2", "libstdc++", "libtorc-regex", "libcurl")
 
 
@@ -62,9 +62,9 @@ def test_without_the_library_of_regexes():
         shutil.copy(LIBRARY, folder)
         done = run(UNARY, "xds:///svc", LD_LIBRARY_PATH=folder, **env)
         check(done.returncode == 1, f"exit {done.returncode}: {done.stdout}")
-        check(f"Torc's library of regular expressions cannot be loaded: {folder}/libtorc-regex.so.0.1" in done.stdout, done.stdout)
+        check(f"Torc's library of regular expressions cannot be loaded: {folder}/libtorc-regex.so.0.2" in done.stdout, done.stdout)
         # Whatever the root: a program that has loaded it already needs no file.
-        done = run(UNARY, "xds:///svc", LD_LIBRARY_PATH=folder, LD_PRELOAD=os.path.join(BUILD, "src", "libtorc-regex.so.0.1"), **env)
+        done = run(UNARY, "xds:///svc", LD_LIBRARY_PATH=folder, LD_PRELOAD=os.path.join(BUILD, "src", "libtorc-regex.so.0.2"), **env)
         check(SANITIZED or done.stdout.startswith("OK from"), done.stdout + done.stderr[-1000:])
     with mesh({"prefix": ""}) as (folder, env):
         shutil.copy(LIBRARY, folder)

@@ -2,6 +2,7 @@
  * may ask for. */
 #include "ring/maglev.h"
 
+#include <endian.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -430,7 +431,8 @@ static uint64_t undo_shift(uint64_t x, int bits)
     return y;
 }
 
-/* Returns the key of eight bytes whose XXH64 with seed 1 is this: each step of XXH64 undone. */
+/* Returns the key of eight bytes, read as a little-endian number, whose XXH64 with seed 1 is this: each step of XXH64
+ * undone. */
 static uint64_t key_with_hash(uint64_t hash)
 {
     uint64_t x = undo_shift(hash, 32) * inverse_of(XXH_PRIME64_3);
@@ -450,7 +452,7 @@ static clock_t build_time(bool chosen)
     double *weights = tc_calloc(N, sizeof(*weights));
     uint64_t *keys = tc_calloc(N, sizeof(*keys));
     for (size_t i = 0; i < N; i++) {
-        keys[i] = chosen ? key_with_hash((uint64_t)(SIZE - 1) * (i + 1)) : i;
+        keys[i] = chosen ? htole64(key_with_hash((uint64_t)(SIZE - 1) * (i + 1))) : i;
         items[i].key = tc_slice_of(&keys[i], sizeof(keys[i]));
         weights[i] = 1;
         if (chosen)

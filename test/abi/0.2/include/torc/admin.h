@@ -1,0 +1,78 @@
+/* The xDS resources that a running process has, as a dump and as a gRPC service (CSDS). SPDX-License-Identifier:
+ * Apache-2.0
+ *
+ *     torc_csds *csds = torc_csds_serve(NULL, "127.0.0.1:50052", &error); // the channels of the default runtime
+ *     if (!csds)
+ *         fprintf(stderr, "no CSDS: %s\n", torc_error_text(error));
+ *     ...
+ *     torc_csds_free(csds);
+ *
+ * grpcdebug and other tools of CSDS read it. In a library that was built without xDS (TORC_XDS=off) this header's
+ * functions are missing. */
+#ifndef TORC_ADMIN_H
+#define TORC_ADMIN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <torc/export.h>
+#include <torc/runtime.h>
+#include <torc/server.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Stores which xDS resources the channels of a runtime asked for (gRFC A40): a serialized
+ * envoy.service.status.v3.ClientStatusResponse of *size bytes in *bytes, for torc_free. `runtime` NULL:
+ * torc_runtime_default; for a runtime with an xDS domain, the resources of all runtimes of the domain.
+ *
+ * The message has one ClientConfig for each xDS client: its targets as client_scope (A71; divided by spaces, the first
+ * 16 KiB of them), the node as the control plane sees it, and in generic_xds_configs each resource. A resource has its
+ * client_status (REQUESTED, DOES_NOT_EXIST, ACKED, NACKED, RECEIVED_ERROR, TIMEOUT), the version and the bytes in use
+ * as they were received, when that was, and in error_state what is wrong with a later version. without_contents leaves
+ * the bytes of the resources out.
+ *
+ * Waits until the loop has looked; from inside a callback of the runtime it looks at once. 0; TORC_EINVAL,
+ * TORC_ECLOSED, TORC_EFORK, TORC_EIO (the default runtime cannot be made): *bytes and *size are untouched then. Any
+ * thread. */
+TORC_API int torc_csds_dump(torc_runtime *runtime, bool without_contents, void **bytes, size_t *size);
+
+/* Adds envoy.service.status.v3.ClientStatusDiscoveryService to a server, before torc_server_start: FetchClientStatus
+ * and StreamClientStatus answer each request with the state of the runtime's xDS clients at that moment, as
+ * torc_csds_dump returns it (NULL: torc_runtime_default). Everybody whom the server's credentials and interceptors let
+ * through gets answers, which show names and addresses of the mesh. Limits of "*" and of the service's name hold for
+ * it, but it needs no pool; a request has 64 KiB at most unless they say another size.
+ *
+ * The service has a thread of its own, which makes the answers; the runtime's loop, or that of its xDS domain, only
+ * collects the state, so a runtime without a domain that nobody drives gives no answers. It ends with the server; once
+ * the runtime has ended before, requests end with UNAVAILABLE. A client costs the application little, however much it
+ * asks for: requests that wait share an answer, and docs/operations/limits.md has the bounds.
+ *
+ * 0, or an error, and nothing is added: TORC_EINVAL (the server is NULL), TORC_EIO (no thread; the default runtime
+ * cannot be made), and those of torc_server_add_method; TORC_ECLOSED and TORC_EFORK also of the runtime. Waits as
+ * torc_csds_dump does. Any thread. */
+TORC_API int torc_csds_add(torc_server *server, torc_runtime *runtime, torc_error **error);
+
+/* A gRPC server that has the service of torc_csds_add alone. */
+typedef struct torc_csds torc_csds;
+
+/* Serves on an address: "127.0.0.1:50052" (port 0: the system chooses), "[::1]:50052", "unix:/path"; without TLS, and
+ * every client that can connect gets answers, so a local address is best. The server has a thread of its own; the
+ * runtime's loop (NULL: torc_runtime_default) or that of its xDS domain, only collects the state for each answer, so a
+ * runtime without a domain that nobody drives gives no answers. It serves until torc_csds_free or the runtime's end.
+ * NULL with an error when the address is malformed (TORC_EINVAL) or cannot be listened on (TORC_EIO), or the runtime
+ * has ended (TORC_ECLOSED), is the parent process's (TORC_EFORK) or cannot be made (TORC_EIO). Waits as torc_csds_dump
+ * does. Any thread. */
+TORC_API torc_csds *torc_csds_serve(torc_runtime *runtime, const char *address, torc_error **error);
+/* Returns the address with the port that the system chose ("127.0.0.1:40123"), borrowed until the server is freed. NULL
+ * for NULL. Any thread. */
+TORC_API const char *torc_csds_address(const torc_csds *server);
+/* Stops the server: its port and connections are closed when the function returns. NULL is allowed. Any thread; but not
+ * while torc_runtime_free runs on another. */
+TORC_API void torc_csds_free(torc_csds *server);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,37 @@
+/* Connectivity states of channels and of LB policies. SPDX-License-Identifier: Apache-2.0
+ *
+ *     enum torc_connectivity state = torc_channel_state(channel, true);
+ *     while (state != TORC_CONNECTIVITY_READY)
+ *         if (torc_channel_wait_state(channel, state, 5000, &state) != 0)
+ *             return fprintf(stderr, "%s after 5 s\n", torc_connectivity_name(state)), 1;
+ *
+ * An RPC needs none of this: it has its channel connect, and waits for that. Source: gRPC
+ * doc/connectivity-semantics-and-api.md. */
+#ifndef TORC_CONNECTIVITY_H
+#define TORC_CONNECTIVITY_H
+
+#include <torc/export.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The state of a channel or of an LB policy; a channel with several backends shows what its policy makes of them. */
+enum torc_connectivity {
+    TORC_CONNECTIVITY_IDLE = 0,              /* nothing is tried; an RPC, or a request to connect, begins */
+    TORC_CONNECTIVITY_CONNECTING = 1,        /* resolving the name, connecting, or in a handshake; RPCs wait */
+    TORC_CONNECTIVITY_READY = 2,             /* RPCs can be sent */
+    TORC_CONNECTIVITY_TRANSIENT_FAILURE = 3, /* the last attempt failed, another follows after a backoff; RPCs fail
+                                                (with UNAVAILABLE, or as the resolver says) unless they are
+                                                wait_for_ready */
+    TORC_CONNECTIVITY_SHUTDOWN = 4,          /* the channel has ended, for good */
+};
+
+/* Returns the name: "IDLE", "CONNECTING", "READY", "TRANSIENT_FAILURE" or "SHUTDOWN"; "UNKNOWN" for another number. A
+ * constant text, never NULL. Any thread. */
+TORC_API const char *torc_connectivity_name(enum torc_connectivity state);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

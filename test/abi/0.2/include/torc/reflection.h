@@ -1,0 +1,59 @@
+/* Reflection: a server tells clients which services it has, and the .proto files that define them (grpc.reflection.v1
+ * and v1alpha). SPDX-License-Identifier: Apache-2.0
+ *
+ *     // protoc --torc_out=messages,reflection:. helloworld.proto
+ *     torc_reflection *reflection = torc_reflection_new(server, &error); // before torc_server_start
+ *     torc_reflection_add(reflection, &torc_stub_file__helloworld_proto, &error);
+ *     ...
+ *     torc_reflection_free(reflection);
+ *
+ * Tools such as grpcurl need no .proto then: `grpcurl -plaintext localhost:50051 list`. All services of the server are
+ * listed; what is told of each comes from the files that were added. The server shows its files to every client that
+ * can connect.
+ *
+ * A client asks within one stream for files: by name, by what they define (a message, an enum, a value, a field, a
+ * oneof, a service, a method, an extension, by its full name), or by an extension's message and number. It gets the
+ * file with all that it imports and that the stream has not sent; an import that was not added is left out. What is
+ * unknown is an error within the stream, NOT_FOUND, and the stream goes on. Any thread. */
+#ifndef TORC_REFLECTION_H
+#define TORC_REFLECTION_H
+
+#include <torc/server.h>
+#include <torc/stub.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The reflection service of one server. */
+typedef struct torc_reflection torc_reflection;
+
+/* Adds the services grpc.reflection.v1.ServerReflection and grpc.reflection.v1alpha.ServerReflection to a server. Both
+ * know the files of the services that Torc has (their own, grpc.health.v1, ORCA's) and of the well-known types: all of
+ * google/protobuf/ but descriptor.proto, which files with options of their own import and torc_reflection_add_set
+ * adds. NULL with an error: those of torc_server_add_method; TORC_EEXIST when the server has
+ * one of them. The caller frees it, before or after the server.
+ *
+ * Limits of "*" and of the services' names hold for them, but they need no pool; a request has 64 KiB at most unless
+ * they say another size. With an error nothing of the services is added. */
+TORC_API torc_reflection *torc_reflection_new(torc_server *server, torc_error **error);
+
+/* Adds a file that protoc-gen-torc described (its option `reflection`), whose bytes are copied. Files may come in any
+ * order, also while the server runs. 0, also for a file that was added already and for one of Torc's own. An error, and
+ * nothing is added: TORC_EINVAL (NULL), TORC_EUNSUPPORTED (generated code of a newer version), TORC_EPARSE (the bytes
+ * are not a FileDescriptorProto), TORC_EEXIST (another file has its name, or defines one of its names; the text says
+ * which), TORC_ELIMIT (all files together would take more than 256 MiB of memory). */
+TORC_API int torc_reflection_add(torc_reflection *reflection, const struct torc_stub_file *file, torc_error **error);
+
+/* Adds the files of a serialised google.protobuf.FileDescriptorSet, as `protoc --include_imports
+ * --descriptor_set_out=FILE` writes it. The bytes are copied. The errors of torc_reflection_add; files before the one
+ * that is refused stay. */
+TORC_API int torc_reflection_add_set(torc_reflection *reflection, const void *bytes, size_t size, torc_error **error);
+
+/* Gives the handle up; the services stay with the server as they are. NULL is allowed. */
+TORC_API void torc_reflection_free(torc_reflection *reflection);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,148 @@
+/* Streams: RPCs with more than one message, and the handle of any RPC that is under way.
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * There are two ways to hear of a stream, and one set of functions for both. A thread that waits opens it:
+ *
+ *     struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 60000};
+ *     torc_stream *stream = torc_stream_open(channel, "chat.Chat/Talk", &o, &error);
+ *     torc_stream_send(stream, "hello", 5, TORC_SEND_LAST, -1);
+ *     const torc_message *message;
+ *     while (torc_stream_receive(stream, -1, &message) == 1) // until the end, at the latest the deadline
+ *         use(torc_message_data(message), torc_message_size(message));
+ *     torc_result *result = torc_stream_finish(stream); // a NULL stream has a result, too
+ *     fprintf(stderr, "%s\n", torc_error_text(stream ? torc_result_error(result) : error));
+ *     torc_result_free(result);
+ *     torc_stream_free(stream);
+ *     torc_error_free(error);
+ *
+ * A program that lives in callbacks starts it with a table of events (torc_stream_start), asks for messages with
+ * torc_stream_want, and sends with a timeout of 0. Functions and events may be mixed: the functions receive everything
+ * that has no callback.
+ *
+ * timeout_ms: 0 tries and never waits (TORC_EAGAIN), -1 waits for ever, and after more milliseconds than given the
+ * functions return TORC_ETIMEDOUT. Nothing is lost by either: ask again. Other negative numbers are TORC_EINVAL. Inside
+ * a callback of the stream's runtime only 0 is allowed, else TORC_EDEADLK. Threads that wait drive the loop of a
+ * runtime without a thread (TORC_RUNTIME_CALLER), and cannot be cancelled meanwhile (torc/runtime.h).
+ *
+ * All functions may be called from any thread, and from callbacks. One thread may send while another receives, and
+ * several may send; one thread receives at a time. Each function returns TORC_EINVAL for a stream that is NULL, and
+ * TORC_EFORK in a child of the process that made it, or while the process exits. A stream may be freed
+ * while another thread is inside a function of it, or a callback of it runs, which may use the stream until it returns.
+ * To call a function with a handle after it was freed is not allowed. */
+#ifndef TORC_STREAM_H
+#define TORC_STREAM_H
+
+#include <torc/call.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The events of a stream. Called on the thread that drives the loop, one at a time, and never inside of the function
+ * that caused it. Each may be NULL except on_done. */
+struct torc_stream_events {
+    uint64_t size;
+
+    /* The initial metadata of the response came, once, before the first message. Borrowed until the stream is freed. */
+    void (*on_headers)(torc_stream *stream, const torc_metadata *headers, void *arg);
+
+    /* A message came, one for each that torc_stream_want asked for. Borrowed: torc_message_ref keeps it. If this is
+     * NULL, messages wait for torc_stream_receive. */
+    void (*on_message)(torc_stream *stream, const torc_message *message, void *arg);
+
+    /* There is room for a message again, after torc_stream_send returned TORC_EAGAIN. Does not come if the RPC ends
+     * before. */
+    void (*on_writable)(torc_stream *stream, void *arg);
+
+    /* The end: always, once and last, also after torc_stream_free. `stream` is NULL then, since the handle is gone. It
+     * comes behind the messages: when the server ended the RPC before the deadline, it waits until the last message was
+     * asked for, with no limit of time, and the status is the server's (an interceptor that holds a message up must let
+     * it go before the deadline). torc_stream_cancel and torc_stream_free end that wait. When it returns, `arg` is the
+     * application's again. The result is borrowed: torc_result_ref keeps it. */
+    void (*on_done)(torc_stream *stream, const torc_result *result, void *arg);
+};
+
+/* Opens a stream of any kind (client, server or bidirectional streaming) for threads that wait. It returns at once, and
+ * connecting is a part of the RPC. NULL with an error, when the RPC cannot start: TORC_EINVAL (channel, method,
+ * options), TORC_EUNSUPPORTED (options of a newer version), TORC_EFORK, TORC_ECLOSED. The caller frees the stream. */
+TORC_API torc_stream *torc_stream_open(torc_channel *channel, const char *method,
+                                       const struct torc_call_options *options, torc_error **error);
+
+/* Starts a stream that reports to `events`, which are copied. NULL with an error, and then no callback comes:
+ * TORC_EINVAL also for events without on_done or with a size of 0, TORC_EUNSUPPORTED for events of a newer version;
+ * else as torc_stream_open. The caller frees the stream, in a callback or later. */
+TORC_API torc_stream *torc_stream_start(torc_channel *channel, const char *method,
+                                        const struct torc_call_options *options,
+                                        const struct torc_stream_events *events, void *arg, torc_error **error);
+
+/* Flags of torc_stream_send. */
+enum torc_send_flags {
+    TORC_SEND_LAST = 1,     /* half-close after the message */
+    TORC_SEND_COMPRESS = 2, /* this message must be compressed; TORC_ESTATE if the RPC's option gzip is off */
+    TORC_SEND_PLAIN = 4,    /* this message must not be compressed, whatever the option gzip says */
+};
+
+/* Sends a message, which is copied: 0 when it was taken. One message at a time waits to be written; a message is taken
+ * once flow control has let the one before leave. So a sender goes as fast as the server reads.
+ *
+ * TORC_EAGAIN (timeout 0) and TORC_ETIMEDOUT: not taken; on_writable follows TORC_EAGAIN. TORC_ESTATE: after the last
+ * message or a half-close (of another thread: once there is room), or on the handle of torc_unary_async. TORC_ECLOSED:
+ * the RPC is over, whatever was sent before; torc_stream_finish says why. TORC_EINVAL: the message is NULL with a size,
+ * flags that are unknown or contradict one another, a timeout. A message that is too large ends the RPC with
+ * RESOURCE_EXHAUSTED. */
+TORC_API int torc_stream_send(torc_stream *stream, const void *message, size_t size, unsigned flags,
+                              int64_t timeout_ms);
+
+/* Half-closes the stream without a message. TORC_ESTATE after the last message or a half-close, and on the handle
+ * of torc_unary_async; TORC_ECLOSED when the RPC is over. Does not wait. */
+TORC_API int torc_stream_half_close(torc_stream *stream);
+
+/* Asks for `n` more messages; demands add up. The server may send what flow control allows; a message is delivered only
+ * if it was asked for. Without on_message, torc_stream_receive finds the messages ready: it asks for one by itself.
+ * TORC_ELIMIT: more than UINT32_MAX are asked for before the loop has taken in the first of them. TORC_ESTATE: a handle
+ * of torc_unary_async. TORC_ECLOSED: the RPC is over. Does not wait. */
+TORC_API int torc_stream_want(torc_stream *stream, uint32_t n);
+
+/* Receives the next message: 1 with *message; 0 at the end of the RPC, when all messages have been received, or when
+ * another thread is in torc_stream_finish, which drops them, or has freed the stream. The message is borrowed until the
+ * next torc_stream_receive that returns 1, or the stream's free; torc_message_ref keeps it. TORC_EAGAIN,
+ * TORC_ETIMEDOUT: none has come. TORC_ESTATE: another thread receives, or the stream has on_message, or is a handle of
+ * torc_unary_async. *message is untouched unless 1 is returned. */
+TORC_API int torc_stream_receive(torc_stream *stream, int64_t timeout_ms, const torc_message **message);
+
+/* Waits for the initial metadata of the response: 0 with *headers, which live until the stream is freed. They come
+ * before the first message, whether or not one is asked for. TORC_EAGAIN, TORC_ETIMEDOUT: they have not come.
+ * TORC_ECLOSED: the RPC ended without any; its trailers are in the result. TORC_ESTATE: the stream is a handle of
+ * torc_unary_async. */
+TORC_API int torc_stream_headers(torc_stream *stream, int64_t timeout_ms, const torc_metadata **headers);
+
+/* Waits for the end of the RPC and returns its result. KEEPS THE HANDLE: torc_stream_free is still to be called, and
+ * the result is the caller's to free, too. (torc_server_call_finish, its namesake on servers, gives its handle up.)
+ *
+ * Half-closes if that is still to be done, drops messages that come (but for the one that torc_result_response then
+ * returns), and waits without a limit: the deadline and torc_stream_cancel end it. Threads that wait in
+ * torc_stream_receive and torc_stream_send return 0 and TORC_ESTATE, before the end of the RPC. Never NULL: a result
+ * with an error for a stream that is NULL (TORC_EINVAL), inside a callback before the end (TORC_EDEADLK), and
+ * TORC_EFORK. May be called again, and by several threads: each call returns a reference. It does not wait for on_done,
+ * or for the function of torc_unary_async: what their `arg` points at may go after torc_stream_close. */
+TORC_API torc_result *torc_stream_finish(torc_stream *stream);
+
+/* Ends the RPC with CANCELLED unless it is over. The stream remains, and on_done follows; until then functions of the
+ * stream may still return what they returned before. Does not wait. */
+TORC_API void torc_stream_cancel(torc_stream *stream);
+
+/* Gives up the handle and cancels the RPC if it runs. No callback starts afterwards but on_done, or the function of
+ * torc_unary_async. If another thread than the loop's calls it, a callback that is just starting may still run. Does
+ * not wait. NULL is allowed, and nothing happens in a child of a fork. */
+TORC_API void torc_stream_free(torc_stream *stream);
+
+/* torc_stream_free that waits: when it returns 0, the last callback of the stream has returned. In a callback of the
+ * stream's runtime, the stream's own on_done included, the last callback cannot be waited for: TORC_EDEADLK, and the
+ * stream is as it was; torc_stream_free is the function to call there. TORC_EINVAL, and TORC_EFORK in a child of a
+ * fork: nothing has happened. TORC_EFORK while the process exits: the stream is not freed. */
+TORC_API int torc_stream_close(torc_stream *stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
