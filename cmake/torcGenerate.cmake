@@ -5,7 +5,8 @@
 # A file is named as other files import it ("helloworld.proto", "google/rpc/status.proto"), or by its absolute path, and is looked for
 # in IMPORT_DIRS (default: the current source folder), then among protoc's own (TORC_PROTOBUF_INCLUDE: "google/protobuf/timestamp.proto").
 # What a file imports and uses is to be generated too, once in a program. OPTIONS are those of the plugin besides `messages`. The
-# target gets the sources and the folder of the headers; it also needs torc::stubs, or what stands for it.
+# target gets the sources and the folder of the headers; it also needs torc::stubs, or what stands for it. Where the plugin of the
+# package or build cannot run here (a cross build), TORC_PROTOC_GEN_TORC names one that can, of the same version.
 find_program(TORC_PROTOC protoc)
 find_program(TORC_PROTOC_GEN_C protoc-gen-c)
 get_filename_component(torc_protoc_folder "${TORC_PROTOC}" DIRECTORY)
@@ -37,6 +38,13 @@ function(torc_generate target)
   endforeach()
   list(JOIN G_OPTIONS "," options)
   file(MAKE_DIRECTORY ${G_OUT_DIR})
+  if(TORC_PROTOC_GEN_TORC)
+    set(plugin ${TORC_PROTOC_GEN_TORC})
+    set(plugin_path ${TORC_PROTOC_GEN_TORC})
+  else()
+    set(plugin torc::protoc-gen-torc)
+    set(plugin_path $<TARGET_FILE:torc::protoc-gen-torc>)
+  endif()
   foreach(proto ${G_PROTOS})
     unset(source)
     foreach(folder ${folders})
@@ -55,9 +63,9 @@ function(torc_generate target)
     set(outputs ${G_OUT_DIR}/${stem}.torc.c ${G_OUT_DIR}/${stem}.torc.h ${G_OUT_DIR}/${stem}.pb-c.c ${G_OUT_DIR}/${stem}.pb-c.h)
     add_custom_command(
       OUTPUT ${outputs}
-      COMMAND ${TORC_PROTOC} --plugin=protoc-gen-torc=$<TARGET_FILE:torc::protoc-gen-torc>
+      COMMAND ${TORC_PROTOC} --plugin=protoc-gen-torc=${plugin_path}
               --torc_out=messages,protoc-gen-c=${TORC_PROTOC_GEN_C},${options}:${G_OUT_DIR} ${import_options} ${stem}.proto
-      DEPENDS ${source} torc::protoc-gen-torc
+      DEPENDS ${source} ${plugin}
       COMMENT "protoc-gen-torc ${stem}.proto"
       VERBATIM)
     target_sources(${target} PRIVATE ${outputs})

@@ -9,18 +9,15 @@
 
 enum { MOST = 64 };
 
-struct fewest {
+static struct fewest {
     torc_lb_helper *helper;
     struct place { /* of an endpoint, and for as long as RPCs to it are under way */
         char address[128];
         torc_lb_child *child; /* NULL: the endpoint is gone */
-        enum torc_connectivity state;
         int active;
     } at[MOST], *ready[MOST];
     size_t n_ready;
-};
-
-static struct fewest only; /* the program has one channel */
+} only; /* the program has one channel */
 
 static void *create(torc_lb_helper *helper, void *arg)
 {
@@ -30,16 +27,11 @@ static void *create(torc_lb_helper *helper, void *arg)
 
 static void publish(struct fewest *f, const char *why)
 {
-    size_t n[TORC_CONNECTIVITY_SHUTDOWN + 1] = {0};
     f->n_ready = 0;
     for (struct place *p = f->at; p < f->at + MOST; p++)
-        if (p->child && n[p->state]++ < MOST && p->state == TORC_CONNECTIVITY_READY)
+        if (p->child && torc_lb_child_state(p->child) == TORC_CONNECTIVITY_READY)
             f->ready[f->n_ready++] = p;
-    torc_lb_update_state(f->helper,
-                         f->n_ready                        ? TORC_CONNECTIVITY_READY
-                         : n[TORC_CONNECTIVITY_CONNECTING] ? TORC_CONNECTIVITY_CONNECTING
-                                                           : TORC_CONNECTIVITY_TRANSIENT_FAILURE,
-                         why);
+    torc_lb_update_state_of_children(f->helper, why);
 }
 
 static struct place *place_of(struct fewest *f, const char *address)
@@ -63,7 +55,7 @@ static void update(void *state, const torc_lb_endpoint *const *endpoints, size_t
             continue; /* more than MOST endpoints */
         stays[p - f->at] = true;
         if (!p->child)
-            p->state = TORC_CONNECTIVITY_CONNECTING, p->child = torc_lb_child_create(f->helper, NULL, p);
+            p->child = torc_lb_child_create(f->helper, NULL, NULL);
         torc_lb_child_set_config(p->child, config_json, "childPolicy", NULL); /* check_config found it good */
         torc_lb_child_set_endpoints(p->child, &endpoints[i], 1);
     }
@@ -75,10 +67,8 @@ static void update(void *state, const torc_lb_endpoint *const *endpoints, size_t
 
 static void on_child_state(void *state, torc_lb_child *child, void *child_arg, enum torc_connectivity now)
 {
-    struct place *p = child_arg;
-    if (now == TORC_CONNECTIVITY_IDLE) /* its connection ended */
-        torc_lb_child_connect(child);
-    p->state = now == TORC_CONNECTIVITY_IDLE ? TORC_CONNECTIVITY_CONNECTING : now;
+    (void)child_arg, (void)now;
+    torc_lb_child_connect(child); /* if it is idle, as its connection ended */
     publish(state, torc_lb_child_text(child));
 }
 
@@ -107,11 +97,6 @@ static void check_config(torc_lb_check *check, const char *config_json, void *ar
     torc_lb_check_child(check, "childPolicy");
 }
 
-static void destroy(void *state)
-{
-    (void)state;
-}
-
 int main(int argc, char **argv)
 {
     static const struct torc_lb_factory fewest = {TORC_SIZE(torc_lb_factory),
@@ -121,7 +106,6 @@ int main(int argc, char **argv)
                                                   .arg = &only,
                                                   .on_child_state = on_child_state,
                                                   .pick = pick,
-                                                  .destroy = destroy,
                                                   .on_call_end = on_call_end,
                                                   .check_config = check_config};
     static const struct torc_lb_factory *const policies[] = {&fewest, NULL};

@@ -11,50 +11,34 @@
  *     {
  *         struct policy *p = state; // from `create`, with the helper
  *         while (p->n > 0)
- *             torc_lb_child_destroy(p->at[--p->n].child); // connections stay in the pool for the new children
+ *             torc_lb_child_destroy(p->at[--p->n]); // connections stay in the pool for the new children
  *         for (; p->n < n && p->n < MOST; p->n++) {
- *             p->at[p->n].state = TORC_CONNECTIVITY_CONNECTING;
- *             p->at[p->n].child = torc_lb_child_create(p->helper, "pick_first", &p->at[p->n]);
- *             torc_lb_child_set_endpoints(p->at[p->n].child, &endpoints[p->n], 1);
+ *             p->at[p->n] = torc_lb_child_create(p->helper, "pick_first", NULL);
+ *             torc_lb_child_set_endpoints(p->at[p->n], &endpoints[p->n], 1);
  *         }
- *         publish(p, "there are no endpoints");
- *     }
- *
- *     static void publish(struct policy *p, const char *why)
- *     {
- *         size_t count[TORC_CONNECTIVITY_SHUTDOWN + 1] = {0}; // how many children are in each state
- *         for (size_t i = 0; i < p->n; i++)
- *             count[p->at[i].state]++;
- *         p->n_ready = count[TORC_CONNECTIVITY_READY];
- *         torc_lb_update_state(p->helper,
- *                              p->n_ready                              ? TORC_CONNECTIVITY_READY
- *                              : count[TORC_CONNECTIVITY_CONNECTING]   ? TORC_CONNECTIVITY_CONNECTING
- *                                                                      : TORC_CONNECTIVITY_TRANSIENT_FAILURE, why);
+ *         torc_lb_update_state_of_children(p->helper, "there are no endpoints");
  *     }
  *
  *     static void on_child_state(void *state, torc_lb_child *child, void *child_arg, enum torc_connectivity now)
  *     {
  *         struct policy *p = state;
- *         struct endpoint *e = child_arg;
- *         if (now == TORC_CONNECTIVITY_IDLE) // its connection ended
- *             torc_lb_child_connect(child);
- *         e->state = now == TORC_CONNECTIVITY_IDLE ? TORC_CONNECTIVITY_CONNECTING : now;
- *         publish(p, torc_lb_child_text(child));
+ *         torc_lb_child_connect(child); // if it is idle, as its connection ended
+ *         torc_lb_update_state_of_children(p->helper, torc_lb_child_text(child));
  *     }
  *
  *     static torc_lb_child *pick(void *state, torc_lb_pick *pick)
  *     {
  *         struct policy *p = state;
- *         size_t first = p->n_ready ? torc_lb_pick_random(pick) % p->n : 0;
- *         for (size_t i = 0; p->n_ready && i < p->n; i++)
- *             if (p->at[(first + i) % p->n].state == TORC_CONNECTIVITY_READY)
- *                 return p->at[(first + i) % p->n].child;
- *         return NULL; // waits for the next torc_lb_update_state
+ *         size_t first = p->n > 0 ? torc_lb_pick_random(pick) % p->n : 0;
+ *         for (size_t i = 0; i < p->n; i++)
+ *             if (torc_lb_child_state(p->at[(first + i) % p->n]) == TORC_CONNECTIVITY_READY)
+ *                 return p->at[(first + i) % p->n];
+ *         return NULL; // waits, or fails with the policy's text
  *     }
  *
  *     static const struct torc_lb_factory random_factory = {
  *         TORC_SIZE(torc_lb_factory), .name = "random", .create = create, .update = update,
- *         .on_child_state = on_child_state, .pick = pick, .destroy = destroy};
+ *         .on_child_state = on_child_state, .pick = pick};
  *     static const struct torc_lb_factory *const policies[] = {&random_factory, NULL};
  *     struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = credentials,
  *                                      .lb_policies = policies,
@@ -111,6 +95,8 @@ TORC_API int torc_lb_child_set_config(torc_lb_child *child, const char *config_j
 /* Gives the child its endpoints, n of them, which are borrowed for the call, instead of those that it had; a connection
  * to an endpoint that stays is kept. pick_first and round_robin connect by themselves. */
 TORC_API void torc_lb_child_set_endpoints(torc_lb_child *child, const torc_lb_endpoint *const *endpoints, size_t n);
+/* Returns the state that on_child_state was last called with, or is called with now; CONNECTING before the first. */
+TORC_API enum torc_connectivity torc_lb_child_state(const torc_lb_child *child);
 /* Returns why the child is in TRANSIENT_FAILURE ("127.0.0.1:80: Connection refused"), "" in another state. Borrowed
  * until the child's next state. */
 TORC_API const char *torc_lb_child_text(const torc_lb_child *child);
@@ -124,6 +110,9 @@ TORC_API void torc_lb_child_destroy(torc_lb_child *child);
  * that wait are tried again. SHUTDOWN and unknown numbers count as TRANSIENT_FAILURE. message (copied, may be NULL):
  * the reason of TRANSIENT_FAILURE. */
 TORC_API void torc_lb_update_state(torc_lb_helper *helper, enum torc_connectivity state, const char *message);
+/* Publishes, as torc_lb_update_state does, what the states of the policy's children come to: READY if one of them is,
+ * else CONNECTING if one is, else IDLE if one is, else TRANSIENT_FAILURE, also without children. */
+TORC_API void torc_lb_update_state_of_children(torc_lb_helper *helper, const char *message);
 /* Asks the resolver for newer endpoints; `update` follows if there are any. Resolvers limit how often they ask. */
 TORC_API void torc_lb_request_reresolution(torc_lb_helper *helper);
 
@@ -183,7 +172,7 @@ struct torc_lb_factory {
      * next torc_lb_update_state or state of a child; while the policy shows TRANSIENT_FAILURE the RPC fails, unless it
      * is wait-for-ready. Must not call anything but the pick accessors. */
     torc_lb_child *(*pick)(void *state, torc_lb_pick *pick);
-    /* Required. Ends it; children are destroyed by Torc if the policy has not. */
+    /* Ends it; children are destroyed by Torc if the policy has not (may be NULL). */
     void (*destroy)(void *state);
     void *arg; /* handed to create; may be NULL */
     /* The channel gives the factory up, and calls none of its functions again: this function may free `arg`. Called

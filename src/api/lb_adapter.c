@@ -51,7 +51,8 @@ struct torc_lb_child {
     struct tc_graceful_switch *slot; /* NULL after the policy's shutdown */
     struct tc_lb_config *config;     /* NULL: torc_lb_child_set_config is still to come */
     struct tc_picker *picker;
-    struct tc_status status; /* of the last state that the application was told */
+    enum torc_connectivity state; /* the last that the application was told */
+    struct tc_status status;      /* of that state */
     void *arg;
     TC_VEC(struct child_state) untold;
     struct tc_task tell;
@@ -205,6 +206,19 @@ void torc_lb_update_state(torc_lb_helper *p, enum torc_connectivity state, const
         policy_publish(p);
 }
 
+void torc_lb_update_state_of_children(torc_lb_helper *p, const char *message)
+{
+    size_t n[TORC_CONNECTIVITY_SHUTDOWN] = {0};
+    TC_LIST_FOREACH(it, &p->children)
+    n[TC_CONTAINER_OF(it, struct torc_lb_child, link)->state]++;
+    torc_lb_update_state(p,
+                         n[TORC_CONNECTIVITY_READY]        ? TORC_CONNECTIVITY_READY
+                         : n[TORC_CONNECTIVITY_CONNECTING] ? TORC_CONNECTIVITY_CONNECTING
+                         : n[TORC_CONNECTIVITY_IDLE]       ? TORC_CONNECTIVITY_IDLE
+                                                           : TORC_CONNECTIVITY_TRANSIENT_FAILURE,
+                         message);
+}
+
 static void on_later(struct tc_task *task)
 {
     policy_publish(TC_CONTAINER_OF(task, torc_lb_helper, later));
@@ -327,7 +341,7 @@ static void on_tell(struct tc_task *task)
 {
     torc_lb_child *c = TC_CONTAINER_OF(task, struct torc_lb_child, tell);
     torc_lb_helper *p = c->owner;
-    enum torc_connectivity state = c->untold.data[0].state;
+    c->state = c->untold.data[0].state;
     tc_status_set(&c->status, c->untold.data[0].why);
     tc_vec_remove(&c->untold, 0);
     if (c->untold.len)
@@ -335,7 +349,7 @@ static void on_tell(struct tc_task *task)
     p->publishing = false;
     tc_lref_inc(&p->ref);
     if (p->app->on_child_state)
-        p->app->on_child_state(p->state, c, c->arg, state);
+        p->app->on_child_state(p->state, c, c->arg, c->state);
     /* The child has a new picker: calls that wait on the published picker may go on, though the application published
      * nothing. */
     if (p->published && !p->publishing && p->base.helper)
@@ -358,6 +372,7 @@ torc_lb_child *torc_lb_child_create(torc_lb_helper *p, const char *policy, void 
     tc_lb_helper_init(&c->helper, &child_helper_ops, p->base.helper);
     c->owner = p;
     c->config = config;
+    c->state = TORC_CONNECTIVITY_CONNECTING;
     c->picker = tc_picker_queue();
     c->arg = arg;
     tc_task_init(&c->tell, on_tell);
@@ -427,6 +442,11 @@ void torc_lb_child_set_endpoints(torc_lb_child *c, const torc_lb_endpoint *const
         tc_graceful_switch_update(c->slot, &(struct tc_lb_update){.endpoints = list, .config = c->config});
     tc_status_fini(&status);
     tc_endpoints_unref(list);
+}
+
+enum torc_connectivity torc_lb_child_state(const torc_lb_child *c)
+{
+    return c->state;
 }
 
 const char *torc_lb_child_text(const torc_lb_child *c)
@@ -541,7 +561,7 @@ static void app_reset_backoff(struct tc_lb_policy *policy)
 static void on_bye(struct tc_task *task)
 {
     torc_lb_helper *p = TC_CONTAINER_OF(task, torc_lb_helper, bye);
-    if (p->created)
+    if (p->created && p->app->destroy)
         p->app->destroy(p->state);
     while (!tc_list_empty(&p->children))
         torc_lb_child_destroy(TC_CONTAINER_OF(p->children.next, struct torc_lb_child, link));

@@ -35,12 +35,11 @@ static bool factory_add(struct tc_app_lb_factories *c, size_t i, const struct to
     snprintf(title, sizeof(title), "lb_policies[%zu]", i);
     if (!tc_sized_read(app, sizeof(*app), given, title, "torc_lb_factory", error))
         return false;
-    const char *missing = !app->name      ? "name"
-                          : !app->create  ? "create"
-                          : !app->update  ? "update"
-                          : !app->pick    ? "pick"
-                          : !app->destroy ? "destroy"
-                                          : NULL;
+    const char *missing = !app->name     ? "name"
+                          : !app->create ? "create"
+                          : !app->update ? "update"
+                          : !app->pick   ? "pick"
+                                         : NULL;
     if (missing)
         return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "%s: %s: it is NULL", title, missing);
     if (!app->name[0])

@@ -108,14 +108,19 @@ static void kit_init(struct kit *k)
     k->f->args.headers = &list;
 }
 
-static void kit_update(struct kit *k)
+static void kit_update_to(struct kit *k, const char *endpoints)
 {
     struct tc_validation_errors errors = {0};
     json_t *json = json_object();
     struct tc_lb_config *config = k->adapter.parse_config(&k->adapter, json, k->f->registry, 0, &errors);
     json_decref(json);
     tc_validation_fini(&errors);
-    assert_true(fake_lb_update(k->f, fake_lb_endpoints("1.1.1.1:1"), config, NULL));
+    assert_true(fake_lb_update(k->f, fake_lb_endpoints(endpoints), config, NULL));
+}
+
+static void kit_update(struct kit *k)
+{
+    kit_update_to(k, "1.1.1.1:1");
 }
 
 /* fake_lb_free shuts the policy down twice: right after it is made, before the application's policy is there; and with
@@ -196,6 +201,88 @@ static void health_counts_for_round_robin(void **state)
     }
 }
 
+/* A policy of the application with one child for each of the two endpoints, which shows what the children come to. */
+struct each {
+    torc_lb_helper *helper;
+    torc_lb_child *children[2];
+    enum torc_connectivity seen[2];
+};
+
+static void *each_create(torc_lb_helper *helper, void *arg)
+{
+    ((struct each *)arg)->helper = helper;
+    return arg;
+}
+
+static void each_update(void *state, const torc_lb_endpoint *const *endpoints, size_t n, const char *config_json)
+{
+    struct each *e = state;
+    (void)config_json;
+    torc_lb_update_state_of_children(e->helper, "no children");
+    for (size_t i = 0; i < n; i++) {
+        e->children[i] = torc_lb_child_create(e->helper, "pick_first", &e->seen[i]);
+        torc_lb_child_set_endpoints(e->children[i], &endpoints[i], 1);
+        assert_int_equal(torc_lb_child_state(e->children[i]), TORC_CONNECTIVITY_CONNECTING);
+    }
+}
+
+static void each_on_child_state(void *state, torc_lb_child *child, void *child_arg, enum torc_connectivity now)
+{
+    *(enum torc_connectivity *)child_arg = now;
+    assert_int_equal(torc_lb_child_state(child), now);
+    torc_lb_update_state_of_children(((struct each *)state)->helper, torc_lb_child_text(child));
+}
+
+static torc_lb_child *each_pick(void *state, torc_lb_pick *pick)
+{
+    (void)pick;
+    struct each *e = state;
+    for (size_t i = 0; i < 2; i++)
+        if (torc_lb_child_state(e->children[i]) == TORC_CONNECTIVITY_READY)
+            return e->children[i];
+    return NULL;
+}
+
+/* READY is more than CONNECTING, CONNECTING than IDLE, and IDLE than TRANSIENT_FAILURE. The factory has no destroy. */
+static void the_state_of_children(void **state)
+{
+    const enum torc_connectivity IDLE = TORC_CONNECTIVITY_IDLE, CONNECTING = TORC_CONNECTIVITY_CONNECTING,
+                                 READY = TORC_CONNECTIVITY_READY, FAILURE = TORC_CONNECTIVITY_TRANSIENT_FAILURE;
+    const struct {
+        enum torc_connectivity one, other, both;
+    } rows[] = {{READY, CONNECTING, READY},
+                {READY, FAILURE, READY},
+                {IDLE, FAILURE, IDLE},
+                {FAILURE, FAILURE, FAILURE},
+                {CONNECTING, FAILURE, CONNECTING}};
+    (void)state;
+    for (size_t i = 0; i < TC_ARRAY_LEN(rows); i++) {
+        struct each each = {0};
+        struct torc_lb_factory factory = {TORC_SIZE(torc_lb_factory),
+                                          .name = "each",
+                                          .create = each_create,
+                                          .update = each_update,
+                                          .on_child_state = each_on_child_state,
+                                          .pick = each_pick,
+                                          .arg = &each};
+        struct kit k = {.f = fake_lb_new(NULL)};
+        tc_app_lb_factory_init(&k.adapter, &factory);
+        k.f->policy = tc_lb_create(&k.adapter, &k.f->helper);
+        kit_update_to(&k, "1.1.1.1:1 1.1.1.1:2");
+        fake_lb_set(k.f, "1.1.1.1:1", rows[i].one == IDLE ? READY : rows[i].one);
+        fake_lb_set(k.f, "1.1.1.1:2", rows[i].other);
+        if (rows[i].one == IDLE)
+            fake_lb_set(k.f, "1.1.1.1:1", IDLE);
+        assert_int_equal(each.seen[0], rows[i].one);
+        assert_int_equal(each.seen[1], rows[i].other);
+        assert_int_equal(k.f->state, rows[i].both);
+        assert_string_equal(fake_lb_pick(k.f), rows[i].both == READY     ? "1.1.1.1:1"
+                                               : rows[i].both == FAILURE ? "FAIL"
+                                                                         : "QUEUE");
+        fake_lb_free(k.f);
+    }
+}
+
 /* A backend may send anything as its load report. */
 static void load_reports(void **state)
 {
@@ -246,6 +333,7 @@ int main(void)
         cmocka_unit_test(a_second_shutdown_does_nothing),
         cmocka_unit_test(picks_take_no_memory_of_the_call),
         cmocka_unit_test(health_counts_for_round_robin),
+        cmocka_unit_test(the_state_of_children),
         cmocka_unit_test(load_reports),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
