@@ -5,8 +5,9 @@
  *
  * The request was sent before it came, so the time it carries is at least what is left when it comes. It is more by the
  * way through the network, which in a settled world takes three stalls of its connection at most (a stall may begin
- * within another), and in others a few more. A retry begins after the try before it came to its backend, and carries no
- * more than was left then. */
+ * within another), and in others a few more. In a settled world a retry begins after the try before it came to its
+ * backend, and carries no more than was left then. In others that try may be on its way still, on a connection that the
+ * client has closed, and come later. */
 #include <stdio.h>
 #include <string.h>
 
@@ -40,9 +41,10 @@ static void judge_timeout(uint64_t id, const struct tracked *t, const struct ora
 static void judge_previous(uint64_t id, struct tracked *t, const struct oracle_request *r)
 {
     const struct sim_service *s = &oracle.mesh.services[t->call.service];
+    bool settled = oracle_settled(t->began_ms);
     bool counted = r->previous_attempts < MAX_TRIES && !(t->previous >> r->previous_attempts & 1);
-    if (!counted || (!s->hedged && r->previous_attempts < t->n_seen) ||
-        (oracle_settled(t->began_ms) && r->previous_attempts > s->retries))
+    if (!counted || (settled && !s->hedged && r->previous_attempts < t->n_seen) ||
+        (settled && r->previous_attempts > s->retries))
         sim_violation("previous: request %u of call %llu says that %u tries came before, s%u allows %u retries",
                       t->n_seen + 1, (ull)id, r->previous_attempts, t->call.service, s->retries);
     else
