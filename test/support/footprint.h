@@ -6,7 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Sanitizers retain freed memory and slow everything down, and so does an emulator: there the figures are meaningless. */
+/* Sanitizers retain freed memory and slow everything down, and emulators take time of their own: there the figures are
+ * meaningless. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(TC_EMULATED)
 #define FOOTPRINT_MEASURED false
 #else

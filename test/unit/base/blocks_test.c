@@ -16,7 +16,7 @@ static void a_block_is_used_again(void **state)
     for (size_t i = 0; i < TC_ARRAY_LEN(sizes); i++) {
         struct tc_blocks *b = tc_blocks_new();
         char *first = tc_blocks_take(b, sizes[i]);
-        assert_int_equal((uintptr_t)first % 16, 0);
+        assert_int_equal((uintptr_t)first % _Alignof(max_align_t), 0);
         memset(first, 'x', sizes[i]);
         tc_blocks_give(first);
         char *second = tc_blocks_take(b, sizes[i]);

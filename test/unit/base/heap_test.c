@@ -84,7 +84,7 @@ static void sizes(void **state)
     assert_int_equal(tc_heap_kept(heap), 0); /* large blocks are the system's */
     tc_heap_give(NULL, heap);
     void *grown = tc_heap_grow(NULL, 10, heap);
-    assert_int_equal((uintptr_t)grown % 16, 0);
+    assert_int_equal((uintptr_t)grown % _Alignof(max_align_t), 0);
     tc_heap_give(grown, heap);
     tc_heap_free(heap);
 }
@@ -110,7 +110,7 @@ static void sessions(void **state)
             continue;
         }
         *which = size == 2944 ? tc_heap_take_zeroed(1, size, heap) : tc_heap_take(size, heap);
-        assert_int_equal((uintptr_t)*which % 16, 0);
+        assert_int_equal((uintptr_t)*which % _Alignof(max_align_t), 0);
         for (size_t k = 0; size == 2944 && k < size; k++)
             assert_int_equal((*which)[k], 0);
         memset(*which, (int)at, size);

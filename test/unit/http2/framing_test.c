@@ -98,11 +98,9 @@ static void announced_size_takes_no_memory(void **state)
     struct tc_h2_decoder d;
     struct tc_buf out = {0};
     tc_h2_decoder_init(&d, SIZE_MAX);
-    assert_int_equal(feed(&d,
-                          "\0\xff\xff\xff\xff"
-                          "abc",
-                          8, SIZE_MAX, &out),
-                     0);
+    /* A machine of 32 bits refuses 4 GiB, which it has no addresses for. */
+    const char *begun = SIZE_MAX > UINT32_MAX ? "\0\xff\xff\xff\xff!" : "\0\x7f\xff\xff\xff!";
+    assert_int_equal(feed(&d, begun, 6, SIZE_MAX, &out), 0);
     assert_in_range(d.cap, 1, 128 * 1024);
     tc_h2_decoder_fini(&d);
     tc_buf_fini(&out);

@@ -238,7 +238,7 @@ static void holds_so_much_at_most(void **state)
     struct tc_buf file = long_names("large.proto", 4000, 100000), imports = file_of("imports.proto", NULL);
     assert_true(file.len < 2 << 20);
     add(&x, &file, TORC_ELIMIT, "file large.proto: with it the descriptors take more than 256 MiB of memory");
-    for (int i = 0; i < 10 << 20; i++)
+    for (size_t i = 0; i <= (256 << 20) / (2 * sizeof(struct tc_slice)); i++)
         tc_buf_append(&imports, "\x1a\x00", 2);
     add(&x, &imports, TORC_ELIMIT, "file imports.proto: with it the descriptors take more than 256 MiB of memory");
     assert_int_equal(x.memory, 0);

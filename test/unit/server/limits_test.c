@@ -38,8 +38,9 @@ static void on_large(void *arg, struct tc_server_call *call, struct tc_rstr *req
 static void large_messages_to_send(void **state)
 {
     (void)state;
-    /* 5 GiB that are never read, and take no memory. */
-    size_t huge = (size_t)5 << 30;
+    /* 5 GiB that are never read, and take no memory; a machine of 32 bits has no such message. */
+    bool wide = SIZE_MAX > UINT32_MAX;
+    size_t huge = wide ? (size_t)5 << 30 : 0;
     struct tc_rstr *rows[] = {mmap(NULL, sizeof(struct tc_rstr) + huge, PROT_READ | PROT_WRITE,
                                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0),
                               tc_rstr_str("twelve bytes")};
@@ -48,7 +49,7 @@ static void large_messages_to_send(void **state)
     assert_ptr_not_equal(rows[0], MAP_FAILED);
     tc_ref_init(&rows[0]->ref);
     rows[0]->len = huge;
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = wide ? 0 : 1; i < 2; i++) {
         struct kit_server_pipe k;
         struct tc_server_opts opts;
         char answer[256];

@@ -69,7 +69,7 @@ static void test_a_wait_without_end(void **state)
     char said[4096];
     assert_int_equal(dies(wait_for_ever, said), SIGABRT);
     assert_non_null(strstr(said, "more than an hour without a limit"));
-#ifdef __GLIBC__
+#if defined(__GLIBC__) && !defined(__arm__)   /* whose code has no tables for backtraces */
     assert_non_null(strstr(said, "_death(")); /* where this program called what waits */
 #endif
 }
