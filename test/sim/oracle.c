@@ -80,7 +80,7 @@ void oracle_disturbed(uint64_t now_ms)
     if (now_ms <= oracle.disturbed_ms && now_ms != UINT64_MAX)
         return;
     oracle.disturbed_ms = now_ms;
-    memset(oracle.key_answered, 0, sizeof(oracle.key_answered));
+    memset(oracle.key_answered_ms, 0, sizeof(oracle.key_answered_ms));
     memset(oracle.doomed_ms, 0, sizeof(oracle.doomed_ms));
 }
 

@@ -65,7 +65,8 @@ struct oracle_state {
     uint64_t member_ms[SIM_SERVICES][SIM_HOSTS];
     bool name_unknown[SIM_CLUSTERS];
     struct ends ends[RUNTIMES][SIM_SERVICES][SIM_HOSTS];
-    bool key_answered[RUNTIMES][SIM_SERVICES][KEYS]; /* to a call that began settled, since disturbed_ms */
+    uint64_t key_answered_ms[RUNTIMES][SIM_SERVICES]
+                            [KEYS]; /* to a call that began settled, since disturbed_ms; 0: never */
     /* When a channel first failed a call because nothing can be reached, since disturbed_ms; 0: it did not. */
     uint64_t doomed_ms[RUNTIMES][SIM_SERVICES];
     struct dialled dialled[RUNTIMES][SIM_HOSTS];

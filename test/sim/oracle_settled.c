@@ -162,13 +162,15 @@ static bool any_unsure(const struct group *groups, size_t n)
 
 /* How long a call may wait for its endpoint: the failover timer of each group before, a connection to each silent
  * endpoint of the groups that may serve, and for each try one to the silent endpoint of its session; a call that a
- * backend refused has one try more (A6). A key that was answered since the last disturbance waits for nobody. */
-static int64_t time_enough_ms(const struct oracle_call *c, const struct group *groups, size_t last)
+ * backend refused has one try more (A6). A key that was answered since the last disturbance, before the call,
+ * waits for nobody. */
+static int64_t time_enough_ms(const struct tracked *t, const struct group *groups, size_t last)
 {
+    const struct oracle_call *c = &t->call;
+    uint64_t answered_ms = c->key >= 0 ? oracle.key_answered_ms[c->runtime][c->service][c->key] : 0;
     int64_t enough_ms = FAST_MS + (int64_t)last * FAILOVER_MS;
     bool session_waits = c->session >= 0 && oracle.hosts[c->session].silent;
-    if (c->key >= 0 && oracle.key_answered[c->runtime][c->service][c->key] && c->session < 0 &&
-        !any_unsure(groups, last + 1))
+    if (answered_ms > 0 && answered_ms < t->began_ms && c->session < 0 && !any_unsure(groups, last + 1))
         return FAST_MS;
     for (size_t g = 0; g <= last; g++)
         if (groups[g].reachable > 0)
@@ -351,7 +353,7 @@ static void judge_failure(uint64_t id, const struct tracked *t, const struct ora
         (last == n || groups[last].reachable == 0 || oracle_may_pass_over(&groups[last])))
         return;
     if (r->code == TORC_STATUS_DEADLINE_EXCEEDED && t->call.timeout_ms >= 0 &&
-        t->call.timeout_ms < time_enough_ms(&t->call, groups, last == n ? n - 1 : last))
+        t->call.timeout_ms < time_enough_ms(t, groups, last == n ? n - 1 : last))
         return;
     sim_violation("reachable: call %llu of s%u failed with %s: %s", (ull)id, t->call.service,
                   torc_status_code_name(r->code), r->message);
@@ -370,7 +372,7 @@ static void judge_waiting(uint64_t id, const struct tracked *t, uint64_t now_ms)
     if (oracle.mesh.services[t->call.service].unrouted || last == n || any_unsure(groups, n) ||
         groups[last].reachable == 0 || !t->call.routed || oracle.routed_ms[t->call.service] >= t->began_ms)
         return;
-    if (since_ms + (uint64_t)time_enough_ms(&t->call, groups, last) + ORACLE_SETTLED_MS < now_ms)
+    if (since_ms + (uint64_t)time_enough_ms(t, groups, last) + ORACLE_SETTLED_MS < now_ms)
         sim_violation("waiting: call %llu of s%u, which endpoints could serve, has not ended for %llu ms", (ull)id,
                       t->call.service, (ull)(now_ms - since_ms));
 }
@@ -428,7 +430,7 @@ void oracle_judge_settled(uint64_t id, const struct oracle_outcome *r, int host,
     if (r->code != TORC_STATUS_OK)
         judge_failure(id, t, r, groups, n, now_ms);
     else if (host >= 0 && t->call.key >= 0 && t->call.session < 0)
-        oracle.key_answered[t->call.runtime][t->call.service][t->call.key] = true;
+        oracle.key_answered_ms[t->call.runtime][t->call.service][t->call.key] = now_ms;
     if (r->code == TORC_STATUS_OK && host >= 0)
         judge_ok(id, t, r, host, groups, n);
 }

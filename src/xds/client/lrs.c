@@ -315,7 +315,9 @@ static void lrs_end_stream(struct tc_xds_lrs *l)
             lrs_send_report(l);
     } else if (!l->sending) {
         l->ended = true;
+        l->gathering = false;
         tc_timer_stop(&l->report);
+        tc_timer_stop(&l->gather);
         tc_timer_start(&l->linger, LINGER_MS);
         l->stream->ops->end(l->stream);
     } else {

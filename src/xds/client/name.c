@@ -1,5 +1,5 @@
 /* Resource names. Two spellings of one xdstp: name get one canonical text: escapes are decoded and encoded again, query
- * parameters are sorted, the fragment is left out (A47). Other names are taken as they are. */
+ * parameters are sorted and each key stands once, the fragment is left out (A47). Other names are taken as they are. */
 #include "xds/client/name.h"
 
 #include <limits.h>
@@ -15,6 +15,7 @@
 
 struct param {
     struct tc_buf key, value; /* encoded again */
+    size_t place;             /* in the name */
 };
 
 /* Decodes and encodes again, so that two spellings become one. */
@@ -32,7 +33,7 @@ static int compare_params(const void *a, const void *b)
 {
     const struct param *x = a, *y = b;
     int order = tc_slice_cmp(tc_buf_slice(&x->key), tc_buf_slice(&y->key));
-    return order ? order : tc_slice_cmp(tc_buf_slice(&x->value), tc_buf_slice(&y->value));
+    return order ? order : (x->place > y->place) - (x->place < y->place);
 }
 
 static bool append_query(struct tc_buf *out, struct tc_slice query)
@@ -45,19 +46,22 @@ static bool append_query(struct tc_buf *out, struct tc_slice query)
         bool has_value = true;
         tc_slice_split(&value, &has_value, '=', &key);
         struct param *p = tc_vec_push(&params);
+        p->place = params.len;
         ok = uri_normalize(&p->key, key, KEEP_QUERY) && (!has_value || uri_normalize(&p->value, value, KEEP_QUERY));
     }
     if (params.len)
         qsort(params.data, params.len, sizeof(*params.data), compare_params);
-    for (size_t i = 0; i < params.len; i++) {
-        if (ok) {
-            tc_buf_append_char(out, i ? '&' : '?');
-            tc_buf_append_slice(out, tc_buf_slice(&params.data[i].key));
+    for (size_t i = 0, kept = 0; i < params.len; i++) {
+        struct param *p = &params.data[i];
+        /* A47: of several values of one key the last counts. */
+        if (ok && (i + 1 == params.len || tc_slice_cmp(tc_buf_slice(&p->key), tc_buf_slice(&p[1].key)) != 0)) {
+            tc_buf_append_char(out, kept++ ? '&' : '?');
+            tc_buf_append_slice(out, tc_buf_slice(&p->key));
             tc_buf_append_char(out, '=');
-            tc_buf_append_slice(out, tc_buf_slice(&params.data[i].value));
+            tc_buf_append_slice(out, tc_buf_slice(&p->value));
         }
-        tc_buf_fini(&params.data[i].key);
-        tc_buf_fini(&params.data[i].value);
+        tc_buf_fini(&p->key);
+        tc_buf_fini(&p->value);
     }
     tc_vec_fini(&params);
     return ok;

@@ -16,7 +16,6 @@
  * A cluster that has no data, or that is in error, has no child: the policy fails RPCs itself. */
 #include "xds/lb/policies.h"
 
-#include <stdlib.h>
 
 #include "base/json.h"
 #include "base/log.h"
@@ -150,17 +149,11 @@ static struct tc_lb_config *cds_parse_lb(struct cds *p, struct tc_cluster_config
 }
 
 /* gRPC's switch for control planes that set the LB policy on the aggregate cluster (A75). */
-static bool aggregate_uses_own_policy(void)
-{
-    const char *value = getenv("GRPC_XDS_AGGREGATE_CLUSTER_BACKWARD_COMPAT");
-    return value && strcmp(value, "true") == 0;
-}
-
 /* Returns the config of priority over a cds for each leaf cluster, or NULL with *why. */
 static struct tc_lb_config *aggregate_config(struct cds *p, struct tc_cluster_config *c, struct tc_status *why)
 {
     struct tc_lb_config *lb = NULL;
-    if (aggregate_uses_own_policy() && c->cluster->lb_config) {
+    if (c->cluster->lb_config) { /* the decoder takes an aggregate's only where it is to be used */
         lb = cds_parse_lb(p, c, why);
         if (!lb)
             return NULL;

@@ -104,6 +104,13 @@ static bool address_read(const Envoy__Config__Core__V3__Address *from, struct tc
 }
 
 /* Adds the counts of an endpoint. Its RPCs are among those of its locality already. */
+/* Returns how many RPCs are in progress of those that were open, of which so many have ended. More have ended than were
+ * open where the store has forgotten their start, or had no room for it. */
+static uint64_t in_progress_now(uint64_t open, uint64_t ended)
+{
+    return open > ended ? open - ended : 0;
+}
+
 static void locality_add_endpoint(struct tc_load_cluster *c, struct tc_load_locality *l, const endpoint_stats *in)
 {
     struct tc_addr addr;
@@ -113,10 +120,9 @@ static void locality_add_endpoint(struct tc_load_cluster *c, struct tc_load_loca
     tc_addr_format(&addr, &text);
     struct tc_load_locality *e = tc_load_endpoint_get(c, l, tc_buf_slice(&text));
     if (e != l) {
-        uint64_t ended = in->total_successful_requests + in->total_error_requests + in->total_requests_in_progress;
-        uint64_t open = e->in_progress + in->total_issued_requests;
-        /* `open` is less than `ended` if this store had no room for the endpoint when the RPCs started. */
-        e->in_progress = open > ended ? open - ended : 0;
+        e->in_progress =
+            in_progress_now(e->in_progress + in->total_issued_requests,
+                            in->total_successful_requests + in->total_error_requests + in->total_requests_in_progress);
         e->issued.now += in->total_issued_requests;
         e->succeeded.now += in->total_successful_requests;
         e->failed.now += in->total_error_requests;
@@ -135,8 +141,9 @@ static void cluster_add_locality(struct tc_load_cluster *c, const locality_stats
     l->issued.now += in->total_issued_requests;
     l->succeeded.now += in->total_successful_requests;
     l->failed.now += in->total_error_requests;
-    l->in_progress += in->total_issued_requests - in->total_successful_requests - in->total_error_requests -
-                      in->total_requests_in_progress;
+    l->in_progress =
+        in_progress_now(l->in_progress + in->total_issued_requests,
+                        in->total_successful_requests + in->total_error_requests + in->total_requests_in_progress);
     locality_add_unnamed(l, TC_LOAD_CPU, in->cpu_utilization);
     locality_add_unnamed(l, TC_LOAD_MEM, in->mem_utilization);
     locality_add_unnamed(l, TC_LOAD_APPLICATION, in->application_utilization);

@@ -37,6 +37,7 @@ static void canonical_forms(void **state)
     assert_name("xdstp://a/" CLUSTER "/x/y", "xdstp://a/" CLUSTER "/x/y", "a");
     assert_name("xdstp://a/" CLUSTER "/x?b=2&a=1#part", "xdstp://a/" CLUSTER "/x?a=1&b=2", "a");
     assert_name("xdstp://a/" CLUSTER "/x?ab=1&a=2&c", "xdstp://a/" CLUSTER "/x?a=2&ab=1&c=", "a");
+    assert_name("xdstp://a/" CLUSTER "/x?b=2&a=3&b=1&a=3", "xdstp://a/" CLUSTER "/x?a=3&b=1", "a");
     assert_name("xdstp://a/" CLUSTER "/%78%20%5B", "xdstp://a/" CLUSTER "/x%20%5B", "a");
     assert_name("xdstp:/" CLUSTER "/x", "xdstp:///" CLUSTER "/x", "");
     assert_name("xdstp:///" CLUSTER "/x", "xdstp:///" CLUSTER "/x", "");

@@ -255,16 +255,22 @@ static void policy_of_the_cluster_changes(void **state)
     kit_config_lb_free(f);
 }
 
-static struct tc_cluster_config *aggregate(const char *a, const char *b)
+static struct tc_cluster_config *aggregate_of(const char *a, const char *b, bool own_policy)
 {
     struct tc_cluster_config *c = kit_config_cluster("agg", "", NULL);
     struct tc_cluster *data = (struct tc_cluster *)(uintptr_t)c->cluster;
     data->kind = TC_CLUSTER_AGGREGATE;
+    data->lb_config = own_policy ? data->lb_config : NULL; /* as the decoder leaves it */
     c->leaf_clusters = tc_calloc(2, sizeof(*c->leaf_clusters));
     c->n_leaf_clusters = 2;
     c->leaf_clusters[0] = tc_rstr_str(a);
     c->leaf_clusters[1] = tc_rstr_str(b);
     return c;
+}
+
+static struct tc_cluster_config *aggregate(const char *a, const char *b)
+{
+    return aggregate_of(a, b, false);
 }
 
 /* A75: priority over a cds for each leaf cluster; the leaf cluster's own policy counts. */
@@ -299,12 +305,10 @@ static void aggregate_with_its_own_policy(void **state)
     TC_CASE(AG03);
     (void)state;
     struct fake_lb *f = kit_config_lb("cds_experimental");
-    setenv("GRPC_XDS_AGGREGATE_CLUSTER_BACKWARD_COMPAT", "true", 1);
     struct tc_cluster_config *c1 =
         kit_config_cluster("c1", RING_HASH, kit_config_eds("0/a: 1.1.1.1:1 1.1.1.1:2", NULL));
     struct tc_cluster_config *c2 = kit_config_cluster("c2", RING_HASH, kit_config_eds("0/a: 2.2.2.2:2", NULL));
-    kit_config_update(f, cds_of("agg"), kit_config_config(aggregate("c1", "c2"), c1, c2, NULL));
-    unsetenv("GRPC_XDS_AGGREGATE_CLUSTER_BACKWARD_COMPAT");
+    kit_config_update(f, cds_of("agg"), kit_config_config(aggregate_of("c1", "c2", true), c1, c2, NULL));
     /* round_robin, the aggregate's, connects to all of c1 without an RPC. */
     assert_int_equal(fake_lb_count(f, NULL), 2);
     ready(f, "1.1.1.1:1");

@@ -199,6 +199,14 @@ static void counts_of_another_loop(void **state)
     assert_int_equal(e->failed.now, 1);
     assert_int_equal(e->in_progress, 0);
     tc_load_locality_unref(e);
+    /* The same for a store that has forgotten the locality. */
+    struct tc_load_store *fresh = tc_load_store_new(NULL, NULL);
+    tc_load_store_add(fresh, &clusters, 1, 0);
+    struct tc_load_cluster *c = tc_load_cluster_get(fresh, name, NULL, 0);
+    assert_int_equal(c->localities->failed.now, 1);
+    assert_int_equal(c->localities->in_progress, 0);
+    tc_load_cluster_unref(c);
+    tc_load_store_free(fresh);
     tc_load_locality_unref(l);
     tc_load_cluster_unref(a);
     tc_load_cluster_unref(b);
