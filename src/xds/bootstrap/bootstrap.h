@@ -45,7 +45,7 @@ struct tc_xds_authority {
 
 struct tc_xds_bootstrap {
     struct tc_ref ref;
-    struct tc_rstr *origin; /* file and variable, as error texts name them; NULL: parsed from a text */
+    struct tc_rstr *origin; /* the variable, and the file that it names, for texts; NULL: not from the environment */
     struct tc_xds_server *servers;
     size_t n_servers; /* >= 1 */
     struct tc_xds_authority *authorities;
@@ -74,8 +74,8 @@ struct tc_xds_bootstrap *tc_xds_bootstrap_parse(struct tc_slice text, tc_xds_cre
 struct tc_xds_bootstrap *tc_xds_bootstrap_check(struct tc_slice text, tc_xds_creds_supported_fn supported, void *arg,
                                                 struct tc_validation_errors *f);
 /* Reads the bootstrap from GRPC_XDS_BOOTSTRAP (a path) or, if that is not set or empty, from GRPC_XDS_BOOTSTRAP_CONFIG
- * (JSON). Returns an object with one reference. On failure returns NULL with *error, which names path and reason:
- * UNAVAILABLE if there is no text, INVALID_ARGUMENT if the text is invalid. */
+ * (JSON). Returns an object with one reference. On failure returns NULL with *error, which names the origin and the
+ * reason: UNAVAILABLE if there is no text or the file cannot be read, INVALID_ARGUMENT if the text is invalid. */
 struct tc_xds_bootstrap *tc_xds_bootstrap_from_environment(tc_xds_creds_supported_fn supported, void *arg,
                                                            struct tc_status *error);
 struct tc_xds_bootstrap *tc_xds_bootstrap_ref(struct tc_xds_bootstrap *b);
@@ -90,7 +90,7 @@ bool tc_xds_bootstrap_shares(const struct tc_xds_bootstrap *b, const struct tc_x
 bool tc_xds_bootstrap_shares_server(const struct tc_xds_bootstrap *b, const struct tc_xds_server *server);
 /* Returns whether tc_xds_bootstrap_shares answers `shared` for at least one authority; the top level counts as one. */
 bool tc_xds_bootstrap_any(const struct tc_xds_bootstrap *b, bool shared);
-/* Returns whether a server takes the credentials of the channel, because its entry has no channel_creds. */
+/* Returns whether at least one server takes the credentials of the channel, because its entry has no channel_creds. */
 bool tc_xds_bootstrap_uses_channel_credentials(const struct tc_xds_bootstrap *b);
 
 #endif

@@ -10,7 +10,8 @@
 
 #define NODE_BUDGET_BYTES (size_t)(16u << 20)
 
-/* The client features that servers may rely on (Envoy's list; the second is A47's wrapper of resources). */
+/* The client features that servers may rely on, by Envoy's list of them. The second: DiscoveryResponses may have their
+ * resources in Resource wrappers. */
 static char *const client_features[] = {
     "envoy.lb.does_not_support_overprovisioning", "xds.config.resource-in-sotw",
     "xds.endpoint.supports_lb_endpoint_collection", /* A95 */
