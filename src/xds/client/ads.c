@@ -10,8 +10,9 @@
  *      +--------------------------------------------------------------+
  *
  * A stream that had answered is not a failure (A57): the next follows at once, but not twice within the backoff's first
- * step. A stream that broke on a response that is too large counts as a failure. From then on the backoff starts from
- * its beginning only after a stream that got a response has ended in another way (`hold_backoff`).
+ * step. But if it broke on a response that is too large, it counts as a failure. From then on the backoff starts from
+ * its beginning only after a stream that got a response has ended in another way (`hold_backoff`), or on
+ * tc_xds_ads_reset_backoff.
  *
  * Requests: `turn` of a type puts it into a queue; one message is on its way at a time (`sending`), and the types of
  * one loop turn are sent once each. The first request of a stream may wait long for a connection, and gives versions
@@ -213,8 +214,8 @@ static void on_stream_steady(struct tc_timer *timer)
 }
 
 /* A request was handed to a connected transport, which ends a failure of the connection (A71, A88). After a failed
- * stream, the server counts as reachable when the present stream has lasted STEADY_MS; after a stream that broke on a
- * response that is too large, only the next response shows it. */
+ * stream, the server counts as reachable when the present stream has lasted STEADY_MS from here; if the failed stream
+ * had answered and broke on a response that is too large, only the next response shows it. */
 static void channel_check_reachable(struct tc_xds_channel *ch)
 {
     struct tc_xds_ads *a = &ch->ads;

@@ -189,7 +189,7 @@ static bool delta_make_request(struct tc_xds_channel *ch, size_t type, struct tc
 /* --- servers that have nothing to add --- */
 
 /* A server need not answer a client that has everything already, so silence must count as an answer some time. If the
- * client asked for a resource without giving a version, the server gets the time of the does-not-exist timer. */
+ * client asked for a resource without giving a version, the server gets resource_timeout_ms. */
 static void delta_on_sent(struct tc_xds_channel *ch)
 {
     struct tc_xds_ads *a = &ch->ads;

@@ -25,8 +25,8 @@ bool tc_xds_entry_fits(const struct tc_xds_entry *e, size_t bytes, uint64_t *mos
 /* A valid resource came from the server; takes over its reference. `bytes` is its message. */
 void tc_xds_entry_accept(struct tc_xds_entry *e, const struct tc_xds_server *source, struct tc_xds_resource *resource,
                          struct tc_slice bytes, struct tc_slice version, struct tc_xds_token *token);
-/* The server sent an invalid resource, an error, or nothing in time; takes over the status. `drop`: the resource in use
- * goes (A88). */
+/* The server sent an invalid resource or an error, has deleted the resource, or sent nothing in time; takes over the
+ * status. `drop`: the resource in use goes (A88). */
 void tc_xds_entry_fail(struct tc_xds_entry *e, enum tc_xds_state state, struct tc_status error, struct tc_slice version,
                        bool drop, struct tc_xds_token *token);
 /* Stores whether the states of entries are logged, for the calls of accept and fail that follow. */
@@ -35,9 +35,10 @@ void tc_xds_entries_check_log(struct tc_xds_local_client *c);
 void tc_xds_entry_check_timer(struct tc_xds_entry *e);
 /* Returns the error that holds now, beside or instead of a value; borrowed. OK: none. */
 const struct tc_status *tc_xds_entry_error(const struct tc_xds_entry *e);
-/* Notifies one watcher of the entry's state. new_resource: the watcher does not have the value yet; it gets the value,
- * and then an error that holds beside it. Otherwise only the error has changed; it gets the error, or OK if that is
- * over. */
+/* Notifies one watcher of the entry's state. With a value and new_resource (the watcher does not have the value yet),
+ * the watcher gets the value, and then an error that holds beside it. With a value and not new_resource, only the error
+ * has changed: the watcher gets the error, or OK if it is over. Without a value the watcher gets the error; nothing, if
+ * there is no error. */
 void tc_xds_entry_tell(const struct tc_xds_entry *e, struct tc_xds_watcher *w, bool new_resource,
                        struct tc_xds_token *token);
 /* Notifies all watchers of what has changed since their last notification. */

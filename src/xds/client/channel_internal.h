@@ -25,8 +25,9 @@ struct tc_xds_ads_type {
     uint64_t turn;              /* place in the queue of requests, the smallest first; 0: no request is due */
     bool requested;             /* a request was made on this stream; state of the world: the last one had names */
     bool asked;                 /* ever requested on this stream: responses of the type must be answered */
-    /* Names that the last request had and that were dropped from the cache since. A request that has such a name again
-     * would tell the server nothing new, and it would not send the resource again. */
+    /* Names that a request had and that are no longer asked for: since the last request, the entry left the cache or
+     * its authority gave the channel back. Incremental: the names to unsubscribe from. State of the world: a request
+     * that has such a name again would tell the server nothing new, and it would not send the resource again. */
     struct tc_xds_dropped_name *dropped; /* hash table, since a server that does not read makes it long */
     /* The last response had resources that are not subscribed to, and no request was made since. A response may have
      * crossed the request without these names: the server ignores a request with a stale nonce, and then counts the
@@ -72,7 +73,7 @@ struct tc_xds_ads {
     bool refused;            /* the last response, or a resource of it, was rejected */
     uint64_t read_at_ms;     /* the next read waits until then */
     struct tc_timer pause;   /* until read_at_ms */
-    bool hold_backoff;       /* a stream broke on a response that is too large: a first response proves nothing */
+    bool hold_backoff;       /* a stream answered and broke on a response too large: a first response proves nothing */
     uint64_t restarted_ms;   /* when the last stream that had worked is followed by the next one; 0: never */
     uint64_t opened_ms;      /* when the last stream was opened */
     struct tc_backoff taken; /* after streams that worked and were taken away soon (ads.c, SOON_MS) */
@@ -94,7 +95,7 @@ struct tc_xds_ads {
 /* Events of a channel's server. The parts that receive them stand above the channel: local_client.c names them. */
 struct tc_xds_channel_events {
     /* Takes in a response; message and token are borrowed. Returns false if the response cannot be unpacked and is not
-     * answered either, because its type or nonce cannot be read. */
+     * answered either, because its nonce cannot be read or its type is not one that the stream asked for. */
     bool (*on_response)(struct tc_xds_channel *ch, struct tc_rstr *message, struct tc_xds_token *token);
     /* The server cannot be reached, for this reason; takes the status. `of_stream`: a stream ended without a response,
      * or on a response that is too large; false: there is no connection. */

@@ -57,8 +57,9 @@ void tc_xds_client_unref(struct tc_xds_client *c);
  * whose authority is not in the bootstrap, gives an error that says so through on_changed. The watcher must stay until
  * it is unwatched or the client's last reference goes.
  *
- * The code of an error is UNAVAILABLE, or NOT_FOUND if the resource does not exist. The text does not name the
- * resource, unless the name is malformed. An RPC's status needs more: the watcher adds the name and sets the code. */
+ * The code of an error is NOT_FOUND if the resource is in the state TC_XDS_DOES_NOT_EXIST and a server can be reached,
+ * else UNAVAILABLE, also for an error NOT_FOUND that the server sent. The text does not name the resource, unless the
+ * name is malformed. An RPC's status needs more: the watcher adds the name and sets the code. */
 void tc_xds_client_watch(struct tc_xds_client *c, const struct tc_xds_resource_type *type, struct tc_slice name,
                          struct tc_xds_watcher *watcher);
 /* Ends the watch: no callback follows. Does nothing for a watcher that does not watch. When the last watcher of a

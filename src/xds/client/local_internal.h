@@ -26,7 +26,8 @@ struct tc_xds_local_client {
     struct tc_task settle;   /* drops resources without watchers */
     uint64_t held_bytes;     /* of the resources in use, as received */
     uint64_t responses;      /* number of the last response, for tc_xds_entry.seen_in */
-    /* The states of resources are logged (tc_xds_entries_check_log). Read once a response, which may have 65536. */
+    /* The states of resources are logged (tc_xds_entries_check_log). Set once for a response, which may have 65536
+     * resources, and for each new entry and timeout. */
     bool logs_states;
 };
 

@@ -5,11 +5,11 @@
  * (tc_load_store_gather), take a report out of the store, send it, and settle it when it was handed over to the
  * transport.
  *
- * When the last user goes, the counts that are left make a last report. Then the stream is half-closed and the server
- * ends it (`ended`, LINGER_MS): a reset could discard a report that the server has not read yet. A stream that breaks
- * puts its report back into the store. on_settle_task is idempotent and decides the next step. It runs by the loop's
- * queue or by the timer `retry`, never from inside a function of the store or the stream, because the channel, and this
- * object with it, may go. */
+ * When the last user goes and the server has answered, the counts that it wants and that are left make a last report.
+ * Then the stream is half-closed and the server ends it (`ended`, LINGER_MS): a reset could discard a report that the
+ * server has not read yet. A stream that breaks puts its report back into the store. on_settle_task is idempotent and
+ * decides the next step. It runs by the loop's queue or by the timer `retry`, never from inside a function of the store
+ * or the stream, because the channel, and this object with it, may go. */
 #include "xds/client/lrs.h"
 
 #include "proto/unpack.h"
@@ -19,7 +19,7 @@
 #include "pb/envoy/service/load_stats/v3/lrs.pb-c.h"
 
 #define METHOD "/envoy.service.load_stats.v3.LoadReportingService/StreamLoadStats"
-/* A server says send_all_clusters only to clients with this feature (A27). */
+/* The feature that a client has if it honours send_all_clusters (lrs.proto). */
 #define CLIENT_FEATURE "envoy.lrs.supports_send_all_clusters"
 enum {
     MIN_INTERVAL_MS = 100,
@@ -53,7 +53,7 @@ struct tc_xds_lrs {
     uint64_t interval_ms;
     uint64_t opened_ms; /* when the stream was opened */
     struct tc_backoff backoff;
-    bool gathering; /* other loops are asked for their counts, for the report that is due */
+    bool gathering; /* other loops are asked for their counts, for the next report */
     struct tc_timer retry, report, linger, gather;
     struct tc_task settle;
 };
@@ -325,7 +325,8 @@ static void lrs_end_stream(struct tc_xds_lrs *l)
     }
 }
 
-/* The store is no longer in use: ends the stream, with a last report. */
+/* The store is no longer in use: ends the stream, with a last report if the server has answered; on_idle follows when
+ * the stream is gone. */
 static void lrs_wind_up(struct tc_xds_lrs *l)
 {
     if (l->stream && l->answered) {

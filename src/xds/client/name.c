@@ -1,5 +1,5 @@
 /* Resource names. Two spellings of one xdstp: name get one canonical text: escapes are decoded and encoded again, query
- * parameters are sorted and each key stands once, the fragment is left out (A47). Other names are taken as they are. */
+ * parameters are sorted and each key stands once (A47), the fragment is left out. Other names are taken as they are. */
 #include "xds/client/name.h"
 
 #include <limits.h>

@@ -39,8 +39,8 @@ struct tc_xds_resource_type {
                                       struct tc_slice bytes, struct tc_rstr **name,
                                       struct tc_validation_errors *errors);
     /* Returns the name that `decode` would find, without decoding; empty if the name cannot be found. Borrowed from the
-     * bytes. A resource in use whose bytes are unchanged need not be decoded again (a state-of-the-world server sends
-     * all resources of a type). */
+     * bytes. A resource in use whose bytes are unchanged need not be decoded again (a state-of-the-world server may
+     * send all resources of a type when one changes). */
     struct tc_slice (*peek_name)(struct tc_slice bytes);
     /* Returns whether decoding may take long even if the bytes are few; NULL: never. */
     bool (*slow)(struct tc_slice bytes);

@@ -7,10 +7,11 @@
  *         response_deliver               checks name, size, duplicates; accept or fail of the entry
  *     tc_xds_response_end            the next request of the type is an ACK or a NACK
  *
- * One bad resource does not spoil the others: each is accepted or refused by itself, and the NACK names all bad ones.
+ * One bad resource does not spoil the others: each is accepted or refused by itself, and the NACK names all bad ones,
+ * as far as its text has room.
  *
- * Fast path: a server of the state of the world sends all resources of a type when one changes. A resource whose bytes
- * equal those in use is found by its name without unpacking (peek_name) and not decoded again. */
+ * Fast path: a server of the state of the world may send all resources of a type when one changes. A resource whose
+ * bytes equal those in use is found by its name without unpacking (peek_name) and not decoded again. */
 #include "xds/client/response.h"
 
 #include <limits.h>

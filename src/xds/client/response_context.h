@@ -21,7 +21,7 @@ struct tc_xds_response_context {
     size_t regex_bytes;                    /* tc_xds_decode_context */
     struct tc_xds_decode_job *decoded_by;  /* has the decoded resources; NULL: decode them */
     struct tc_xds_decode_job *collect_for; /* collects resources to decode; NULL: they are applied */
-    bool nameless;                         /* a resource of the response has no readable name */
+    bool nameless; /* a resource has no readable name, or its wrapper has no content: absence proves nothing */
 };
 
 /* A resource as it stands in a response, out of its wrapper. */
@@ -61,8 +61,8 @@ struct tc_xds_entry *tc_xds_response_unchanged(struct tc_xds_response_context *c
  * the first five members only. */
 struct tc_xds_response_variant {
     const ProtobufCMessageDescriptor *type;
-    unsigned levels;                                  /* for tc_xds_values_lift */
-    size_t most;                                      /* how many Anys the message may have; 0: any number */
+    unsigned levels; /* for tc_xds_values_lift */
+    size_t most;     /* more Anys than this are an unusual form; 0: any number is usual */
     size_t (*count)(const ProtobufCMessage *message); /* of the Anys */
     /* The Any of resource i. */
     Google__Protobuf__Any *(*any)(const ProtobufCMessage *message, size_t i);

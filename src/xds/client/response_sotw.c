@@ -2,8 +2,9 @@
  *
  * A Listener or Cluster that the client holds and the response lacks was deleted. For other types absence means
  * nothing; their does-not-exist timer decides. A resource without a readable name may be any resource that the response
- * seems to lack, so such a response deletes nothing. Resources may stand in Resource wrappers (A47). Loop thread only.
- */
+ * seems to lack, and an empty wrapper says nothing of the resource that it names, so a response with one of these
+ * deletes nothing. Resources may stand in Resource wrappers (the client feature xds.config.resource-in-sotw). Loop
+ * thread only. */
 #include "xds/client/response.h"
 
 #include "proto/unpack.h"

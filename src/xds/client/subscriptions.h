@@ -17,13 +17,14 @@ void tc_xds_ads_outdate(struct tc_xds_channel *ch);
  * masks. */
 void tc_xds_ads_each_entry(struct tc_xds_channel *ch, size_t type,
                            void (*fn)(struct tc_xds_entry *e, uint32_t bit, void *arg), void *arg);
-/* Stores the name of an entry that was asked for and is gone from the cache, if it is not stored yet; takes a
- * reference. */
+/* Stores the name of an entry that was asked for on this channel and no longer is: it leaves the cache, or its
+ * authority gives the channel back. Takes a reference. Does nothing if the name is stored already. */
 void tc_xds_ads_drop(struct tc_xds_channel *ch, size_t type, struct tc_rstr *name);
 /* Returns whether the server may count the name as subscribed although its entry is gone: the name was dropped, or the
  * last response had names that are not subscribed to (sent_dropped). */
 bool tc_xds_ads_dropped(const struct tc_xds_channel *ch, size_t type, const struct tc_rstr *name);
-/* Forgets the dropped names, after a request without them was made or the stream ended. */
+/* Forgets the dropped names and `sent_dropped`: a request without the names was made, none was due, or the stream
+ * ended. */
 void tc_xds_ads_forget_dropped(struct tc_xds_ads_type *t);
 
 #endif
