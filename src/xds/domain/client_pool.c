@@ -1,12 +1,12 @@
 /* The xDS clients of a runtime (client_pool.h says why they are shared).
  *
  *   source   by the text that says where the bootstrap is from; ends with its last group
- *   group    by options_text: targets whose options are equal may share a client; ends with its last target
+ *   group    by group_options_text: targets whose options are equal may share a client; ends with its last target
  *   client   of one target, counted; a new one is one of
  *              remote       the runtime has an xDS domain: the domain's pool has the clients
- *              shared       all authorities have one server: the group's common client itself
- *              own          no authority can be shared
- *              forwarding   some can: an own client, and the group's common one
+ *              shared       all authorities are shared (tc_xds_bootstrap_shares): the group's common client itself
+ *              own          no authority is shared
+ *              forwarding   some are: an own client, and the group's common one
  *
  * Targets may outlive the pool by a turn at the end of a runtime; they find c->pool NULL then. Loop thread only. */
 #include "xds/domain/client_pool.h"
@@ -290,7 +290,7 @@ void tc_xds_client_pool_each(const struct tc_xds_client_pool *p,
 
 /* --- the pool --- */
 
-/* Takes the sources off the pool, which clients in use may outlive by a turn. */
+/* Takes the sources off the pool: clients in use may outlive the pool by a turn. */
 static void pool_forget_sources(struct tc_xds_client_pool *p)
 {
     struct tc_client_source *s, *next;

@@ -15,7 +15,7 @@
 #include "xds/resource/session_filter.h"
 
 enum {
-    /* Sixteen IPv6 addresses and a long cluster name in base64 are 2 KB. */
+    /* TC_SESSION_ADDRS_MAX IPv6 addresses and a long cluster name in base64 are less than 5 KB. */
     MAX_COOKIE_BYTES = 16384,
 };
 
@@ -139,7 +139,7 @@ static enum tc_filter_verdict session_start(const struct tc_call_filter *f, stru
     return TC_FILTER_NEXT;
 }
 
-/* name="base64"; HttpOnly; Path=/; Max-Age=60 */
+/* Returns "NAME=BASE64; HttpOnly; Path=/; Max-Age=60", in the arena. No Max-Age without a ttl. */
 static struct tc_slice cookie_format(const struct tc_session_config *config, struct tc_slice value,
                                      struct tc_arena *arena)
 {
@@ -167,7 +167,8 @@ static const struct tc_headers *headers_with_cookie(const struct tc_headers *hea
     return out;
 }
 
-/* A60: sets a cookie if there was none, or if the host or the cluster has changed. */
+/* A60: sets a cookie if there was none, or if its value is not that of the picked endpoint and cluster. Sets none if
+ * xds_override_host did not pick an endpoint that it knows. */
 static const struct tc_headers *session_response(const struct tc_call_filter *f, struct tc_filter_call *call,
                                                  void **state, const struct tc_headers *headers)
 {

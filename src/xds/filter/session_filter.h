@@ -1,7 +1,7 @@
 /* Stateful sessions (A55, A60, A61): an RPC's cookie names the cluster and the endpoint of its session; a response sets
- * the cookie if there was none, or if cluster or endpoint are others now. The cookie's value is, in base64,
- * "1.1.1.1:80[,2.2.2.2:80...];cluster:NAME", the address in use first. RPCs: loop thread only; the
- * parsing of settings: any thread. */
+ * the cookie if there was none, or if its value is another now. The value is, in base64,
+ * "1.1.1.1:80[,2.2.2.2:80...];cluster:NAME": the picked endpoint's addresses, the one in use first, and the cluster.
+ * RPCs: loop thread only; the parsing of settings: any thread. */
 #ifndef TC_XDS_FILTER_SESSION_FILTER_H
 #define TC_XDS_FILTER_SESSION_FILTER_H
 

@@ -4,10 +4,10 @@
  *                          -> for each priority the policy that the cluster asks for
  *   an aggregate cluster   priority -> a cds for each leaf cluster
  *
- * An update does nothing if a leaf cluster is the same object as in the last XdsConfig (of an aggregate the leaf
- * clusters may have changed). Otherwise it builds the tree of endpoint lists (eds_tree) and the config of the child.
- * Both keep what did not change: the same lists by pointer, and the last config if the new one is equal, so that the
- * policies below notice little.
+ * An update does nothing if a leaf cluster is the same object as in the last XdsConfig, the policy's config is equal,
+ * and tc_listener_has_sessions answers as before (of an aggregate the leaf clusters may have changed). Otherwise it
+ * builds the tree of endpoint lists (eds_tree) and the config of the child. Both keep what did not change: the same
+ * lists by pointer, and the last config if the new one is equal, so that the policies below notice little.
  *
  * The cluster's TLS (A29) is applied where subchannels of the child pass. A change of the cluster's TLS makes the child
  * new (tc_graceful_switch_renew), since its connections no longer have the security that the cluster asks for;
@@ -69,7 +69,7 @@ struct cds {
     size_t place;                      /* of the cluster in the last XdsConfig, which the next search tries first */
     struct tc_lb_config *child_config;
     struct tc_lb_config *lb;        /* parsed from the lb_config of `lb_of`; NULL: nothing was parsed */
-    const struct tc_cluster *lb_of; /* a reference, without the endpoints that were there then */
+    const struct tc_cluster *lb_of; /* a reference of the Cluster; its snapshot would keep old endpoints, too */
     bool sessions;                  /* the listener may have RPCs of sessions */
     struct tc_eds_tree tree;
     struct tc_scaling scaling;  /* A105: of the subchannels, as the cluster has it */
@@ -90,7 +90,7 @@ static void cds_shut_child(struct cds *p)
     p->child_config = NULL;
 }
 
-/* The cluster is not there, or is in error: nothing of it is kept. */
+/* The cluster is not there or cannot be used, or the policy ends: child, endpoint lists and TLS go. */
 static void cds_drop_child(struct cds *p)
 {
     if (p->child)

@@ -152,7 +152,8 @@ static struct manager *manager_of(const struct tc_children *set)
     return TC_CONTAINER_OF(set->policy, struct manager, base);
 }
 
-/* Returns the best state of all children: READY, CONNECTING, IDLE, TRANSIENT_FAILURE, in this order (A28). */
+/* Returns TRANSIENT_FAILURE while the resolver is in error or there is no child; else the best state of all children:
+ * READY, CONNECTING, IDLE, TRANSIENT_FAILURE, in this order (A28). */
 static enum torc_connectivity aggregate_state(const struct manager *m)
 {
     if (!tc_status_ok(&m->error))

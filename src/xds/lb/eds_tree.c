@@ -9,8 +9,9 @@
  *   endpoint   Is looked for in the last list of its locality: first behind the last hit, where it usually is; then
  *              one by one; from a few misses on through a map (`former`). An equal endpoint is the same object again.
  *   list       The same object again if it holds the same pointers.
- *   priority   Takes the name of the first priority of the last tree that shares a locality with it and whose name is
- *              not taken (`past`), else a new number. The same object again if name and lists are the same.
+ *   priority   Its localities are looked for in the last tree one after the other (`past`). The first one found in a
+ *              priority whose name is not taken yet gives that name; else there is a new number. The list is the same
+ *              object again if name and lists of localities are the same.
  *
  * So an EDS update in which one endpoint of 50,000 changed makes one endpoint, its locality's list, its priority's and
  * the root. Weights: A113's shares, or A42's products (see `struct locality_weights`). */

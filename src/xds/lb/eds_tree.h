@@ -1,8 +1,9 @@
-/* Makes the tree of endpoint lists of a cluster from its EDS resource: a list for each priority, and in it a list for
- * each of the priority's localities. Draining endpoints stand in the root alone, for xds_override_host (A55).
+/* Makes the tree of endpoint lists of a cluster from its EDS resource, or from the addresses of its DNS name: a list
+ * for each priority, and in it a list for each of the priority's localities. Draining endpoints stand in the root
+ * alone, for xds_override_host (A55).
  *
- * Endpoints, lists of localities and lists of priorities that are equal in two resources are the same objects in both
- * trees.
+ * What an update finds equal in the tree before it (endpoints in the list of their locality, lists of localities, lists
+ * of priorities of one name) is the same object in the new tree.
  *
  * A priority keeps its name by its localities (A37, A74): a priority that shares a locality with one of the last tree
  * takes over the name, and with it the connections. Until tc_eds_tree_fini no other priority gets the name again. Loop
@@ -14,8 +15,8 @@
 #include "xds/resource/endpoints.h"
 
 struct tc_eds_tree_locality {
-    struct tc_rstr *name; /* {region="r", zone="z", sub_zone="s"} */
-    struct tc_locality *locality;
+    struct tc_rstr *name;         /* {region="r", zone="z", sub_zone="s"} */
+    struct tc_locality *locality; /* NULL for LOGICAL_DNS */
     struct tc_endpoints *list;
 };
 
