@@ -261,9 +261,9 @@ static const struct tc_lb_helper_ops cds_helper_ops = {
     .log_name = cds_log_name,
 };
 
-/* Takes the cluster's TLS. If it changed, the child is renewed: old connections serve until new ones are established.
- * If there was no TLS before, the child ends at once, since its connections may be plaintext. Returns false with *why
- * if nothing may be sent to the cluster. */
+/* Takes the cluster's TLS. If it changed, the child is renewed: the old one serves until the new one is no longer
+ * CONNECTING. If there was no TLS before, the child ends at once, since its connections may be plaintext. Returns false
+ * with *why if nothing may be sent to the cluster. */
 static bool cds_secure(struct cds *p, const struct tc_xds_config *xds, const struct tc_cluster *cluster,
                        struct tc_status *why)
 {
