@@ -57,7 +57,7 @@ struct tc_xds_bootstrap {
     bool for_istiod;
     struct tc_rstr *server_listener_template;         /* or NULL */
     struct tc_rstr *client_default_listener_template; /* "%s" by default */
-    json_t *certificate_providers;                    /* object, or NULL (kept for credentials) */
+    json_t *certificate_providers;                    /* object, or NULL; checked by xds/domain (cert_providers.h) */
     struct tc_xds_limits limits;
     enum tc_xds_share share;
 };

@@ -111,7 +111,7 @@ struct tc_xds_channel {
     struct tc_xds_local_client *client;
     const struct tc_xds_server *server; /* the bootstrap's */
     struct tc_xds_transport *transport;
-    size_t users;            /* authorities that have it in their list */
+    size_t users;            /* places in the lists of authorities; a list may name a server twice */
     struct tc_status status; /* why the server cannot be reached; OK: nothing bad is known */
     bool stream_failed;      /* the status is of the end of a stream; false: of the connection */
     struct tc_xds_ads ads;

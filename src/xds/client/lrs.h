@@ -1,6 +1,7 @@
 /* Load reports (LRS, A27) to one server: a stream that is open while any cluster's loads are to be reported there. The
- * server says which clusters and how often; a stream that breaks is opened again without losing counts that were not
- * handed over. Other folders use tc_xds_client_load. Loop thread only. */
+ * server says which clusters and how often. A stream that breaks is opened again; the counts of a report that was still
+ * on its way to the transport go into the next report. A report that the server no longer wanted, because it had ended
+ * the stream, counts as handed over. Other folders use tc_xds_client_load. Loop thread only. */
 #ifndef TC_XDS_CLIENT_LRS_H
 #define TC_XDS_CLIENT_LRS_H
 

@@ -13,8 +13,8 @@ struct tc_xds_stream;
 struct tc_xds_stream_events {
     /* One message; the callee owns the reference. The next comes only after ops->read. */
     void (*on_message)(void *arg, struct tc_rstr *message);
-    /* The message given to `send` was handed to a connected transport; the next may be sent (A57: the does-not-exist
-     * timers start here). */
+    /* The message given to `send` was handed to a connected transport, or the server has ended the stream and does not
+     * want the message (on_status follows). The next may be sent (A57: the does-not-exist timers start here). */
     void (*on_sent)(void *arg);
     /* The stream is over; the last callback. The stream must not be used from here on: the transport frees it, or has
      * freed it. `local`: the status is not the server's (a message was too large, the connection was lost). */
@@ -26,7 +26,8 @@ struct tc_xds_stream_ops {
     void (*send)(struct tc_xds_stream *s, struct tc_slice message);
     /* Wants one more message. */
     void (*read)(struct tc_xds_stream *s);
-    /* Half-closes the stream, which the server then ends. Must not be called while a message is on its way. */
+    /* Half-closes the stream, which the server then ends. Must not be called while a message is on its way; none may be
+     * sent afterwards. */
     void (*end)(struct tc_xds_stream *s);
     /* Ends the stream without on_status and frees it; no callback follows. */
     void (*cancel)(struct tc_xds_stream *s);
