@@ -1,6 +1,6 @@
 /* Blocks that grow, and die together. The fast path of an allocation is inline in arena.h: it only moves `at`. A reset
- * keeps one block, so that rounds of one size soon take no memory. Each allocation starts at a multiple of 16 bytes,
- * and bytes that are not handed out are poisoned, to the byte. */
+ * keeps one block, so that rounds of one size, up to MAX_KEPT_BLOCK, soon take no memory. Each allocation starts at a
+ * multiple of 16 bytes, and bytes that are not handed out are poisoned, to the byte. */
 #include "base/arena.h"
 
 #include "base/mem.h"

@@ -17,11 +17,11 @@ struct tc_arena {
     size_t block_size; /* of the next block */
 };
 
-/* `first_block` bytes are taken with the first allocation (0: 1 KiB). */
+/* At least `first_block` bytes are taken with the first allocation (0: 1 KiB). */
 void tc_arena_init(struct tc_arena *a, size_t first_block, size_t budget);
 void tc_arena_fini(struct tc_arena *a);
-/* Drops all allocations and keeps one block for the next round, the newest that is not too large: rounds of one size
- * soon take no memory. */
+/* Drops all allocations and keeps one block for the next round: the newest of at most 16 KiB, or the first if all are
+ * larger. So rounds of one size, up to 16 KiB, soon take no memory. */
 void tc_arena_reset(struct tc_arena *a);
 /* For tc_arena_alloc: takes a new block where needed. */
 void *tc_arena_alloc_slowly(struct tc_arena *a, size_t size);

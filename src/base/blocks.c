@@ -132,7 +132,7 @@ bool tc_blocks_keeps(struct tc_blocks *b, size_t size)
     return b && tc_blocks_reuses(size) && shelf_has(&b->shelves[blocks_class_of(size)]);
 }
 
-/* Counts modulo 2^64, so that a block which shrinks is counted by a negative difference. */
+/* Counts modulo SIZE_MAX + 1, so that a block which shrinks is counted by a negative difference. */
 static void blocks_count_taken(struct tc_blocks *b, size_t bytes)
 {
     size_t before = atomic_load_explicit(&b->taken_bytes, memory_order_relaxed);

@@ -34,8 +34,8 @@ bool tc_blocks_keeps(struct tc_blocks *b, size_t size);
  * given back like any other, but never reused. Returns NULL, with `block` unchanged, if the system does not give the
  * memory. */
 void *tc_blocks_try_resize(struct tc_blocks *b, void *block, size_t size);
-/* Returns the bytes of the lent blocks: a block of a reused size counts with its whole size class, any other with the
- * bytes that were asked for. */
+/* Returns the bytes of the lent blocks: a block that is to be reused counts with its whole size class, any other with
+ * the bytes that were asked for. */
 size_t tc_blocks_lent(const struct tc_blocks *b);
 /* Gives a block back to the tc_blocks it came from. Any thread. */
 void tc_blocks_give(void *block);

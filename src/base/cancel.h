@@ -1,4 +1,5 @@
-/* Cancellation of threads (pthread_cancel): disabled while a thread runs Torc's code. */
+/* Cancellation of threads (pthread_cancel): disabled on Torc's own threads (base/thread.h, api/server/pool.c), while a
+ * thread holds a lock or is in a foreign section (base/fork.h), and in the blocks that have TC_NO_CANCEL. */
 #ifndef TC_BASE_CANCEL_H
 #define TC_BASE_CANCEL_H
 

@@ -7,7 +7,8 @@
 
 #include <stdint.h>
 
-/* The name with its zero byte is four bytes long, and so needs no padding; the linker pads the end of each note. */
+/* The name with its zero byte is four bytes long, and so needs no padding; the struct's alignment pads the end of each
+ * note. */
 #define TC_DLOPEN_NOTE_OWNER "FDO"
 #define TC_DLOPEN_NOTE_TYPE 0x407c0c0au
 

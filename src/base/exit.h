@@ -41,7 +41,8 @@ bool tc_exiting(void);
 bool tc_exiting_elsewhere(void);
 /* Returns true when Torc's handler has begun on `thread`, which does not return from exit. Any thread. */
 bool tc_exit_is_by(pthread_t thread);
-/* Makes an exit check again whether all parts are idle. Called after a turn has ended. Any thread. */
+/* Makes an exit check again whether all parts are idle. Called after a turn, or a counted thread, has ended. Any
+ * thread. */
 void tc_exit_progress(void);
 
 /* --- for base/thread --- */

@@ -224,7 +224,8 @@ void tc_foreign_set_thread_cleanup(void (*fn)(void))
     atomic_store(&cleanup, fn);
 }
 
-/* Runs at the end of a thread of the application. */
+/* Runs at the end of a thread of the application that was in a foreign section. A thread of base/thread has called
+ * tc_foreign_thread_ends itself by then. */
 static void cleanup_run(void *arg TC_UNUSED)
 {
     tc_foreign_thread_ends();

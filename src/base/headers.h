@@ -1,6 +1,6 @@
-/* A list of header fields (request metadata, response metadata, trailers): order and duplicates kept. The entries and
- * the bytes they point at live in the owner's arena. Names are lower case. Values of "-bin" names are raw bytes here;
- * base64 exists on the wire only. One thread at a time. */
+/* A list of header fields (request metadata, response metadata, trailers): order and duplicates kept. The entries live
+ * in the owner's arena, and so do the bytes of fields that were copied. Names are lower case. Values of "-bin" names
+ * are raw bytes here; base64 exists on the wire only. One thread at a time. */
 #ifndef TC_BASE_HEADERS_H
 #define TC_BASE_HEADERS_H
 

@@ -7,8 +7,8 @@
  *
  * A line that is off costs a load and a compare: `hidden` says by how much TORC_LOG_TRACE exceeds the highest level
  * that any sink wants. What passes is looked at again, by the levels of the sink that would get it. Until TORC_LOG has
- * been read, `hidden` is 0, which lets all lines pass; the first line, or the first call of a function here, reads
- * TORC_LOG.
+ * been read, `hidden` is 0, which lets all lines pass. The first of these reads TORC_LOG: a line, torc_log_set_levels,
+ * tc_log_sink_new.
  *
  * While another thread runs Torc's exit handler no line is written: the application's sink may be gone. */
 #include "base/log.h"

@@ -1,5 +1,6 @@
-/* Reference counts. `tc_ref` is atomic, for immutable snapshots that may cross runtimes (received bytes, decoded
- * resources, configs, rings, shared strings); `tc_lref` is plain, for objects that live on one loop thread. */
+/* Reference counts. `tc_ref` is atomic, for what several threads hold: immutable snapshots (received bytes, decoded
+ * resources, configs, rings, shared strings), and objects that a lock or one loop guards (runtimes, loops, mailboxes).
+ * `tc_lref` is plain, for objects that live on one loop thread. */
 #ifndef TC_BASE_REF_H
 #define TC_BASE_REF_H
 

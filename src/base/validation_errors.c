@@ -1,7 +1,7 @@
 /* A parser pushes a segment for each level that it enters, and most messages have no error. So a segment is kept as a
- * literal and an index, and becomes text only when an error is added: `shown` segments of the path are text, the rest
- * are not. A segment that was pushed in printf form is text at once. The text of all errors is cut at max_text_bytes;
- * the count goes on. */
+ * literal and an index, and becomes text only when the path is needed: `shown` segments of the path are text, the rest
+ * are not. A segment that is pushed in printf form is text at once, and so are the segments before it. The text of all
+ * errors is cut at max_text_bytes; the count goes on. */
 #include "base/validation_errors.h"
 
 enum { DEFAULT_MAX_TEXT = 8192 };

@@ -12,7 +12,8 @@
 #include "base/buf.h"
 #include "base/vec.h"
 
-/* A pushed segment. Most segments are never shown, so a literal becomes text only when an error is added. */
+/* A pushed segment. Most segments are never shown, so a literal becomes text only when the path is needed: for an
+ * error, for tc_validation_path, or before a segment in printf form. */
 struct tc_validation_segment {
     const char *field; /* NULL: the segment is a text that is in the path already */
     size_t index;      /* SIZE_MAX: no index */
@@ -23,7 +24,7 @@ struct tc_validation_segment {
 struct tc_validation_errors {
     struct tc_buf path; /* the text of the first `shown` segments */
     TC_VEC(struct tc_validation_segment) segments;
-    size_t shown;       /* segments that are text in `path`; the rest become text when an error is added */
+    size_t shown;       /* segments that are text in `path`; the rest become text when the path is needed */
     struct tc_buf text; /* "field a.b: reason; field c: reason" */
     size_t count;
     size_t max_text_bytes; /* `text` is cut there, and `count` goes on; 0: 8 KiB */
@@ -35,7 +36,7 @@ struct tc_validation_errors {
 void tc_validation_fini(struct tc_validation_errors *e);
 /* Pushes a segment of the path in printf form: ".name", "[3]", ".map[\"key\"]". A '.' at the very start is dropped. */
 void tc_validation_push(struct tc_validation_errors *e, const char *fmt, ...) TC_PRINTF(2, 3);
-/* Pushes ".name" or ".name[3]". `field` must be a literal; it is formatted only when an error is added. */
+/* Pushes ".name" or ".name[3]". `field` must be a literal; it is formatted only when the path is needed. */
 void tc_validation_push_field(struct tc_validation_errors *e, const char *field);
 void tc_validation_push_index(struct tc_validation_errors *e, const char *field, size_t index);
 /* Pushes field["key"], such as .children["a"], for a name from outside, escaped as in JSON: no name can look like
