@@ -55,7 +55,8 @@ int tc_addr_from_unix(struct tc_addr *a, struct tc_slice path, bool abstract);
 /* Returns 0, or TORC_EUNSUPPORTED on a system without vsock. */
 int tc_addr_from_vsock(struct tc_addr *a, uint32_t cid, uint32_t port);
 void tc_addr_from_fd(struct tc_addr *a, int fd);
-/* Returns 0, or TORC_EINVAL for another family or a length that is too short. */
+/* Returns 0, or TORC_EINVAL for another family, a length that is too short, or a Unix name that tc_addr_from_unix does
+ * not take. */
 int tc_addr_from_sockaddr(struct tc_addr *a, const struct sockaddr *sa, socklen_t len);
 /* Returns a sockaddr for system calls, in *a or in `un`, which is scratch for Unix paths; and its length. */
 const struct sockaddr *tc_addr_sockaddr(const struct tc_addr *a, struct sockaddr_un *un, socklen_t *len);

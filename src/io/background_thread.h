@@ -6,8 +6,8 @@
 #include "base/list.h"
 
 /* A job, embedded in its owner. `run` is called once, on the background thread, or from inside of tc_background_run
- * when the system refuses a thread. `run` may free the job. A job that has not begun when the process exits, or that
- * waits in the parent of a forked child, does not run in that process. */
+ * when the system refuses a thread. `run` may free the job. A job that has not begun when the process exits does not
+ * run. A job that waits while the process forks runs in the parent alone. */
 struct tc_job {
     struct tc_link link;
     void (*run)(struct tc_job *job);

@@ -4,8 +4,8 @@
  * descriptors run out, accepting pauses for PAUSE_MS: the connection stays in the kernel's backlog.
  *
  * A Unix path belongs to the socket that bound it as long as the file there is the same (device and inode): closing
- * removes the path then, and leaves it alone when another server has put its own socket there. A path at which no
- * process listens is taken over. A forked child removes nothing. */
+ * removes the path then, and leaves it alone when another server has put its own socket there. The path of a socket on
+ * which no process listens is taken over. A forked child removes nothing. */
 #include "io/listen.h"
 
 #include <errno.h>
@@ -180,8 +180,8 @@ static int listen_bind(struct tc_listen_socket *l, const struct tc_addr *addr)
     return err == 0 && listen(l->fd, SOMAXCONN) != 0 ? errno : err;
 }
 
-/* Makes a listening stream socket non-blocking and close on exec. Returns 0 or an errno; EINVAL: it is not such a
- * socket. */
+/* Makes a listening stream socket non-blocking and close on exec. Returns 0 or an errno; EINVAL and ENOTSOCK: it is not
+ * such a socket. */
 static int listen_check_fd(int fd)
 {
     int listens = 0, type = 0, flags = fcntl(fd, F_GETFL);

@@ -7,7 +7,8 @@
  * Waking: a post sends a wake-up (an eventfd of libuv) only when `wants_wakeup` is set, and clears it, so that one
  * wake-up serves all posts until the loop turns. The loop sets it when a turn ends, before it looks at the posts again.
  *
- * A loop that is manual (tests) has no libuv underneath, and its time moves by tc_loop_advance alone. */
+ * A loop that is manual (tests) has no libuv underneath, and its time moves by tc_loop_advance and tc_loop_set_time
+ * alone. */
 #include "io/loop.h"
 
 #include <assert.h>

@@ -4,7 +4,7 @@
  *   6 the serial queue again
  *
  * io/loop_turn.c says why in this order. Functions are for the loop's thread unless they say otherwise. A manual loop
- * (tests) has no operating system underneath: its time stands still until tc_loop_advance moves it. */
+ * (tests) has no operating system underneath: tc_loop_advance and tc_loop_set_time alone move its time. */
 #ifndef TC_IO_LOOP_H
 #define TC_IO_LOOP_H
 
@@ -110,7 +110,7 @@ int tc_loop_timeout_ms(const struct tc_loop *loop);
  * how long to wait until then, as tc_loop_timeout_ms returns it. */
 uint64_t tc_loop_next_ms(const struct tc_loop *loop);
 int tc_loop_wait_ms(const struct tc_loop *loop, uint64_t next_ms);
-/* Returns true inside of tc_loop_turn on the calling thread. Any thread. */
+/* Returns true inside of a turn of this loop on the calling thread. Any thread. */
 bool tc_loop_in_turn(const struct tc_loop *loop);
 /* Returns true inside of a turn of any loop of the process on the calling thread. Looks at all loops under a lock: for
  * functions that are called rarely. Any thread. */
@@ -123,13 +123,13 @@ bool tc_loop_forked(const struct tc_loop *loop);
 bool tc_loop_left(const struct tc_loop *loop);
 /* Sets where lines go that are logged in the loop's turns; NULL: to the process's sink. Set between turns. */
 void tc_loop_set_log(struct tc_loop *loop, struct tc_log_sink *sink);
-/* Sets fn(arg), called when the process is exiting and no thread is inside of a turn of this loop any longer: on the
- * thread that exits the process, with the lock of rank TC_RANK_LOOPS held, or on the thread that ends the loop's last
- * turn. fn may be called more than once. Set before the first turn. */
+/* Sets fn(arg), called when the process is exiting and no thread but the one that exits is inside of a turn of this
+ * loop any longer: on the thread that exits the process, with the lock of rank TC_RANK_LOOPS held, or on a thread that
+ * ends the loop's last turn or may not begin another. fn may be called more than once. Set before the first turn. */
 void tc_loop_on_stopped(struct tc_loop *loop, void (*fn)(void *arg), void *arg);
 
-/* Manual mode: runs the queue without moving time; then moves time by ms, firing each timer in its order and running
- * the tasks that the timer queued. */
+/* Manual mode. tc_loop_drain turns until no task and no due timer is left, without moving time. tc_loop_advance drains,
+ * then moves time by ms, firing each timer in its order and running the tasks that the timer queued. */
 void tc_loop_drain(struct tc_loop *loop);
 void tc_loop_advance(struct tc_loop *loop, uint64_t ms);
 /* Manual mode: sets the time without running anything; due timers fire in the next turn. For a scheduler that turns
@@ -138,7 +138,7 @@ void tc_loop_set_time(struct tc_loop *loop, uint64_t now_ns);
 
 /* Returns the libuv loop underneath (NULL in manual mode), for src/io itself. */
 struct uv_loop_s *tc_loop_uv(struct tc_loop *loop);
-/* For src/io itself: called first in a callback of libuv, so that the time of the turn is that of its events. */
+/* For src/io itself: called first in a callback of libuv, so that the time of the turn is that of its first event. */
 void tc_loop_refresh(struct tc_loop *loop);
 
 #endif

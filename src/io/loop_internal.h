@@ -44,7 +44,7 @@ struct tc_loop {
 
     /* Shared with other threads. */
     struct tc_posts posts; /* closed: the loop has ended */
-    atomic_uint wakers;    /* threads in wakeup_send, which the end of the descriptors waits for */
+    atomic_uint wakers;    /* threads in wakeup_send: loop_close_uv waits for them */
     /* Set while a post must send a wake-up: the loop waits, or no thread runs it. A poster clears it, so that one
      * wake-up serves many posts. */
     atomic_bool wants_wakeup;

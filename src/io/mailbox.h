@@ -7,8 +7,8 @@
 
 struct tc_mailbox;
 
-/* A message, embedded in its content. Exactly one of `run` and `drop` is called, once, and frees the message if nothing
- * else does. */
+/* A message, embedded in its content. Exactly one of `run` and `drop` is called, once, unless the process forks or
+ * exits; it frees the message if nothing else does. */
 struct tc_mail {
     struct tc_link link;
     void (*run)(struct tc_mail *mail); /* on the loop's thread, never from inside tc_mailbox_send */

@@ -1,5 +1,5 @@
-/* Each function tries beforehand, or undoes afterwards, the step at which libuv would abort the process, or leak, if
- * the system refused a descriptor or memory. */
+/* Each function but tc_uv_leave_to_parent tries beforehand, or undoes afterwards, the step at which libuv would abort
+ * the process, or leak, if the system refused a descriptor or memory. */
 #include "io/uv_loop.h"
 
 #include <errno.h>
