@@ -7,7 +7,7 @@
 #include "http2/timeout.h"
 
 #define LITERAL(text) tc_slice_of(text, sizeof(text) - 1)
-/* STATIC_BOTH: nghttp2 needs no copy of our own constants. OWN_FIELDS: the most fields that are not metadata. */
+/* STATIC_BOTH: nghttp2 needs no copy of our own constants. OWN_FIELDS: room for the fields that are not metadata. */
 enum { STATIC_BOTH = NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE, OWN_FIELDS = 12, STACK_FIELDS = 48 };
 
 /* Counts 32 bytes for each field, as RFC 9113 6.5.2 counts a header list, and binary values as encoded. */

@@ -1,8 +1,10 @@
 /* The client's half of a call: opening it, and how it ends.
  *
- * A call has one outcome, set once: by the response (client_response.c), by a failure found here (abort), by RST_STREAM
- * or GOAWAY (on_close), or by the end of the connection (on_conn_lost). on_done tells the outcome after the owner has
- * asked for, and got, all whole messages that arrived before: a call may outlive its stream and its connection. */
+ * A call has one outcome, and the first one counts: that of the response (client_response.c), of a failure found here
+ * (abort), of RST_STREAM or GOAWAY (on_close), or of the end of the connection (on_conn_lost). Two failures found later
+ * replace it: a message that cannot be taken (give_up), and an OK response that ends within a message. on_done tells
+ * the outcome after the owner has asked for, and got, all whole messages that arrived before: a call may outlive its
+ * stream and its connection. */
 #include "http2/client_stream.h"
 
 #include "http2/client_stream_internal.h"

@@ -20,11 +20,13 @@ struct tc_h2_outcome {
 
 struct tc_h2_client_events {
     struct tc_h2_stream_events stream; /* first: a stream keeps a pointer to it */
-    /* The response's initial metadata (not for trailers-only). Borrowed until on_done. */
+    /* The response's initial metadata (not for trailers-only, nor for a response that is not gRPC or has an unknown
+     * grpc-encoding). Borrowed until on_done. */
     void (*on_headers)(void *arg, const struct tc_headers *headers);
     /* The end; the last callback, exactly once unless the owner cancels the stream, or closes the connection while the
      * outcome is not known. Whole messages that arrived before the end (trailers, RST_STREAM, GOAWAY, the end of the
-     * connection, a failure found here) are delivered first, as they are asked for. `outcome` is borrowed. */
+     * connection, a failure found here) are delivered first, as they are asked for; they are dropped if there was no
+     * memory for the bytes that wait, or if the message before them cannot be decoded. `outcome` is borrowed. */
     void (*on_done)(void *arg, const struct tc_h2_outcome *outcome);
 };
 

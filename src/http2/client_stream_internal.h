@@ -1,4 +1,5 @@
-/* The inside of the client's half of a stream. Only a client's files touch it. Loop thread only. */
+/* The inside of the client's half of a stream, for a client's files, and for session.c, receive.c and streams.c, which
+ * serve both halves. Loop thread only. */
 #ifndef TC_HTTP2_CLIENT_STREAM_INTERNAL_H
 #define TC_HTTP2_CLIENT_STREAM_INTERNAL_H
 

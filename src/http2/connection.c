@@ -9,7 +9,8 @@
  *   closed    The owner called tc_h2_conn_close: no callback but those of streams whose outcome is known. Freed after
  *             on_done of the last of these streams (tc_h2_conn_release).
  *
- * No callback comes from inside a call of the owner or of nghttp2: streams.c delivers from the loop. */
+ * No callback but on_compressed (server_stream.h) comes from inside a call of the owner or of nghttp2: streams.c
+ * delivers from the loop. */
 #include "http2/connection.h"
 
 #include "base/log.h"

@@ -91,10 +91,11 @@ struct tc_h2_conn *tc_h2_conn_new(struct tc_loop *loop, struct tc_bytestream *bs
  * `debug_text` (NULL: none) tells the peer why. A server's second GOAWAY has the text, so a server's text must be
  * static. Does nothing the second time. */
 void tc_h2_conn_drain(struct tc_h2_conn *c, const char *debug_text);
-/* Ends the connection at once, with a last GOAWAY if none was exchanged, as far as the socket takes it. No event of the
- * connection follows, and the connection frees itself. Streams that are open end without a callback: their owners know
- * of the end (a server's streams are freed). A client's stream whose outcome is known lives on: it delivers the
- * messages that arrived before, as they are asked for, and on_done. */
+/* Ends the connection at once. First writes a last GOAWAY, as far as the socket takes it, unless the peer has sent a
+ * GOAWAY or this side's has named the last stream already. No event of the connection follows, and the connection frees
+ * itself. Streams that are open end without a callback: their owners know of the end (a server's streams are freed). A
+ * client's stream whose outcome is known lives on: it delivers the messages that arrived before, as they are asked for,
+ * and on_done. */
 void tc_h2_conn_close(struct tc_h2_conn *c);
 
 /* Returns whether the byte stream is secure: call credentials may be sent. */

@@ -52,7 +52,7 @@ struct tc_h2_writer {
 
 struct tc_h2_conn {
     struct tc_loop *loop;
-    struct tc_bytestream *bs; /* NULL once closed */
+    struct tc_bytestream *bs; /* NULL once closed or failed */
     nghttp2_session *ng;      /* NULL once closed or failed */
     struct tc_h2_opts opts;
     const struct tc_h2_conn_events *events;
@@ -68,7 +68,7 @@ struct tc_h2_conn {
 
     bool secure, settings_seen, ready_notified;
     bool packed_first;    /* streams.packing went before streams.resting, when they last went on */
-    bool capacity_wanted; /* a stream could not be opened because no slot was free */
+    bool capacity_wanted; /* on_capacity is due as soon as a stream can be opened */
     bool squeezed;        /* server: windows do not grow */
     bool answered;        /* client: an RPC ended with a status of the server's */
     uint8_t tls_bytes;    /* client: how many of the first bytes were those of a TLS alert, or NO_TLS (read.c) */

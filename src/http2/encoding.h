@@ -8,8 +8,8 @@
 
 enum tc_h2_encoding { TC_H2_IDENTITY = 0, TC_H2_GZIP = 1 };
 
-/* Returns a gzip member with the bytes, which the caller owns. Returns NULL if zlib fails, or for more than UINT_MAX /
- * 2 bytes. */
+/* Returns a gzip member with the bytes, which the caller owns. Returns NULL if zlib fails or there is not enough
+ * memory, or for more than UINT_MAX / 2 bytes. */
 struct tc_rstr *tc_h2_gzip(struct tc_slice data);
 
 /* A message that is compressed in pieces. */

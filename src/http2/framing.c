@@ -5,7 +5,7 @@
 #include "base/mem.h"
 
 /* The first room for a message that was only announced; then the room doubles as bytes come (decoder_next_room), so
- * that a large announcement alone costs nothing. Never more than was announced. */
+ * that a large announcement alone costs no more than this. Never more than was announced. */
 enum { FIRST_ROOM = 64 << 10 };
 
 void tc_h2_decoder_init(struct tc_h2_decoder *d, size_t max_bytes)

@@ -10,7 +10,7 @@ enum { TC_H2_PREFIX_LEN = 5 };
 
 struct tc_h2_decoder {
     size_t max_bytes;             /* of a message, before and after decompression */
-    struct tc_blocks *blocks;     /* where small messages lie; NULL, as after init: in the system's memory */
+    struct tc_blocks *blocks;     /* that messages come from; NULL, as after init: from the system */
     enum tc_h2_encoding encoding; /* the encoding of messages whose flag byte is 1 */
     uint8_t prefix[TC_H2_PREFIX_LEN];
     uint8_t have;        /* bytes of the prefix so far */

@@ -68,7 +68,7 @@ static inline void tc_h2_glitches_on_block(struct tc_h2_glitches *g, const nghtt
 int tc_h2_glitches_on_dropped(struct tc_h2_glitches *g, size_t bytes);
 /* nghttp2 has taken in the bytes, and `hidden` is above 0. `over`: the session reads nothing more. */
 void tc_h2_glitches_on_hidden(struct tc_h2_glitches *g, bool over);
-/* A frame of an RPC was sent, or a request came: the peer may answer with frames that carry nothing. */
+/* DATA or RST_STREAM was sent, or a request came: the peer may answer with frames that carry nothing. */
 void tc_h2_glitches_on_carried(struct tc_h2_glitches *g);
 /* Server: a stream was reset that we have not ended, by the client (CVE-2023-44487) or by nghttp2 for a fault of the
  * client's (CVE-2025-8671). Such streams leave the limit of concurrent streams at once, and we may have just begun to

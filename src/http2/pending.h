@@ -12,11 +12,11 @@ struct tc_h2_pending {
     size_t at, len, cap; /* data[at..len) waits; cap: the block's size */
 };
 
-/* Adds bytes at the end. Returns false, with *p unchanged, when the system does not give the memory. */
+/* Adds bytes at the end. Returns false, and the bytes that wait stay, when the system does not give the memory. */
 bool tc_h2_pending_add(struct tc_h2_pending *p, const void *data, size_t len);
 /* Takes `n` bytes from the front, at most those that wait. */
 void tc_h2_pending_skip(struct tc_h2_pending *p, size_t n);
-/* Keeps the first `n` bytes, or all if fewer wait, and drops the rest. */
+/* Keeps the first `n` bytes, at most those that wait, and drops the rest. */
 void tc_h2_pending_cut(struct tc_h2_pending *p, size_t n);
 
 static inline struct tc_slice tc_h2_pending_bytes(const struct tc_h2_pending *p)

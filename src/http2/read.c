@@ -9,7 +9,7 @@ enum {
     /* read before others have their turn */
     READS_AT_ONCE = 16,
     BYTES_AT_ONCE = 512 << 10,
-    NO_TLS = 255 /* of tls_bytes: the first bytes were not those of a TLS record */
+    NO_TLS = 255 /* of tls_bytes: the first bytes were not those of a TLS alert */
 };
 
 static void conn_fail_receive(struct tc_h2_conn *c, int error)
@@ -124,7 +124,8 @@ static void conn_read(struct tc_h2_conn *c)
         conn_after_receive(c);
     else
         conn_on_eof(c, n);
-    /* The rest is read after this turn: a peer that sends faster than we read must not keep the loop from others. */
+    /* The rest is read at the end of the turn (of the next turn, if this is the end of one): a peer that sends faster
+     * than we read must not keep the loop from others. */
     if (n > 0 && c->bs)
         tc_loop_at_turn_end(c->loop, &c->read_more);
 }

@@ -25,8 +25,8 @@ const struct tc_headers *tc_h2_server_stream_request(const struct tc_h2_stream *
 /* Returns the value of grpc-timeout: the time left when the request arrived; 0: none. */
 uint64_t tc_h2_server_stream_timeout_ns(const struct tc_h2_stream *s);
 
-/* Returns how many bytes the stream holds of what came: undecoded bytes, the room of a message that is not complete, a
- * message that is not delivered, and the bytes of tc_h2_stream_keep. */
+/* Returns how many bytes the stream holds of what came: the block of undecoded bytes, the room of a message that is not
+ * complete, a message that is not delivered, and the bytes of tc_h2_stream_keep. */
 size_t tc_h2_stream_held(const struct tc_h2_stream *s);
 /* Sets how many bytes of delivered messages the owner keeps until the request is whole: they count as held. */
 void tc_h2_stream_keep(struct tc_h2_stream *s, size_t bytes);

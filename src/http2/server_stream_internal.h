@@ -1,4 +1,5 @@
-/* The inside of the server's half of a stream. Only a server's files touch it. Loop thread only. */
+/* The inside of the server's half of a stream, for a server's files (packing.c among them), and for session.c,
+ * receive.c, streams.c and write.c, which serve both halves. Loop thread only. */
 #ifndef TC_HTTP2_SERVER_STREAM_INTERNAL_H
 #define TC_HTTP2_SERVER_STREAM_INTERNAL_H
 

@@ -12,7 +12,7 @@
 /* Messages that arrive (receive.c). */
 struct tc_h2_receiver {
     struct tc_h2_decoder decoder;
-    struct tc_h2_pending pending; /* received bytes that were not asked for, and are not decoded yet */
+    struct tc_h2_pending pending; /* received bytes that are not decoded yet: not asked for, or the stream rests */
     struct tc_rstr *message;      /* the next to deliver */
     unsigned wanted;              /* messages asked for */
     uint32_t unconsumed;          /* bytes taken and not reported to nghttp2 yet */
@@ -38,7 +38,7 @@ struct tc_h2_sender {
 };
 
 struct tc_h2_stream {
-    struct tc_h2_conn *c;       /* NULL: the owner closed the connection, or the stream is over */
+    struct tc_h2_conn *c;       /* NULL: the stream is over, or the owner closed the connection under it */
     struct tc_link link, ready; /* in streams.all; in one of streams.ready, delivered and resting */
     const struct tc_h2_stream_events *events;
     void *arg;
