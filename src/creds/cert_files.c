@@ -48,7 +48,7 @@ struct cert_group {
     struct stamp stamps[2];
     bool tried, failed;
     uint64_t read_ns;
-    char *why; /* of the last failure */
+    char *why; /* why the last attempt failed; NULL: it did not fail */
 };
 
 struct tc_cert_files {

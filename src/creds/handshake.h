@@ -16,7 +16,7 @@ struct tc_creds_handshake *tc_creds_handshake_none(struct tc_loop *loop, struct 
 struct tc_creds_handshake *tc_creds_handshake_tls(struct tc_loop *loop, struct tc_tls_context *context,
                                                   struct tc_tls_hook *hook, struct tc_bytestream *bs,
                                                   const struct tc_creds_peer *peer, tc_creds_fn fn, void *arg);
-/* tc_creds_handshake_tls with the present context of the source. While the source has no context, the handshake fails
+/* tc_creds_handshake_tls with the present context of the source. While the source gives no context, the handshake fails
  * with the reason, and `about` (may be NULL) before it. */
 struct tc_creds_handshake *tc_creds_handshake_source(struct tc_loop *loop, struct tc_tls_source *source,
                                                      struct tc_tls_hook *hook, const char *about,

@@ -1,6 +1,6 @@
 /* SPIFFE (A87): ids in certificates, and trust bundle maps.
  *
- * An id is "spiffe://DOMAIN/path" (SPIFFE ID 2): at most 2048 bytes, a domain of a-z, 0-9, '.', '-' and '_', and path
+ * An id is "spiffe://DOMAIN[/path]" (SPIFFE ID 2): at most 2048 bytes, a domain of a-z, 0-9, '.', '-' and '_', and path
  * segments that are neither empty nor relative. A map has for each trust domain the certificates (x5c) of its JWK set.
  * One bad entry refuses the whole map, so that a typing error does not quietly drop a trust domain.
  *

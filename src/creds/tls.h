@@ -26,8 +26,8 @@ torc_credentials *tc_tls_credentials_of_files(struct tc_tls_credentials *c, torc
  * Returns NULL. */
 torc_credentials *tc_tls_credentials_refuse(torc_error **error, const char *why);
 
-/* Certificate and key must both be given, or neither. Without roots the system's roots are used. While a file cannot be
- * used, handshakes fail with the reason. Never returns NULL. */
+/* Certificate and key must both be given, or neither. Without roots the system's roots are used. Until the files
+ * have been usable once, handshakes fail with the reason. Never returns NULL. */
 torc_credentials *tc_credentials_tls_files(const struct tc_cert_paths *paths);
 
 #endif

@@ -25,8 +25,8 @@ struct tc_tls_hook {
 typedef void (*tc_tls_verdict_fn)(void *arg, const char *refusal);
 
 /* Asks the hook, which must live until the verdict or the cancel, about a byte stream that TLS was established on.
- * Returns NULL with the reason in `why` if the peer's identity cannot be read, or too many peers
- * wait for an answer: the caller must refuse the peer. */
+ * Returns NULL with the reason in `why` if the peer's identity cannot be read, or too many peers wait for an answer:
+ * the caller must refuse the peer. */
 struct torc_tls_peer *tc_tls_peer_ask(struct tc_loop *loop, struct tc_tls_hook *hook, struct tc_bytestream *bs,
                                       tc_tls_verdict_fn fn, void *arg, struct tc_buf *why);
 /* Withdraws the question: no verdict follows. Must not be called after the verdict. */

@@ -86,7 +86,7 @@ static bool root_add(SSL_CTX *ssl_ctx, X509 *cert, size_t i TC_UNUSED)
     return X509_STORE_add_cert(SSL_CTX_get_cert_store(ssl_ctx), cert) == 1;
 }
 
-/* The first certificate is the peer's own. */
+/* The first certificate is that of the context's own side; the others vouch for it. */
 static bool chain_add(SSL_CTX *ssl_ctx, X509 *cert, size_t i)
 {
     return (i == 0 ? SSL_CTX_use_certificate(ssl_ctx, cert) : SSL_CTX_add1_chain_cert(ssl_ctx, cert)) == 1;

@@ -404,7 +404,7 @@ static bool stream_make_ssl_inside(struct tls_stream *t)
     return tc_tls_prepare(t->ssl, &t->check);
 }
 
-/* Returns false when OpenSSL refused the settings, or the process is exiting. */
+/* Returns false when the name cannot be used, OpenSSL refused the settings, or the process is exiting. */
 static bool stream_make_ssl(struct tls_stream *t)
 {
     if (!tc_foreign_enter())

@@ -66,9 +66,8 @@ struct tc_tls_handshake;
 typedef void (*tc_tls_fn)(void *arg, struct tc_bytestream *bs, const struct tc_status *error);
 
 /* Starts a handshake over `bs`, which it takes over and closes on failure. Takes a reference to the context.
- * server_name (clients): the name or the IP
- * literal, without port, that the certificate must be valid for; names, not literals, are sent as SNI. timeout_ms 0:
- * none. */
+ * server_name (clients): the name or the IP literal, without port, that the certificate must be valid for; names, not
+ * literals, are sent as SNI. timeout_ms 0: none. */
 struct tc_tls_handshake *tc_tls_handshake(struct tc_loop *loop, struct tc_tls_context *ctx, struct tc_bytestream *bs,
                                           struct tc_slice server_name, uint64_t timeout_ms, tc_tls_fn fn, void *arg);
 /* Gives up and closes the byte stream; fn is not called afterwards. Must not be called after fn. */

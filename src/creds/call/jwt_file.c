@@ -9,7 +9,7 @@
 #include "base/thread.h"
 #include "creds/call/jwt.h"
 
-/* Servers take no header that is longer. */
+/* More than servers take of headers, unless they are told to take more. */
 enum { MAX_TOKEN_FILE_BYTES = 65536 };
 
 struct jwt_file {
