@@ -15,8 +15,8 @@
 #define TC_UNUSED __attribute__((unused))
 #define TC_LIKELY(x) __builtin_expect(!!(x), 1)
 #define TC_UNLIKELY(x) __builtin_expect(!!(x), 0)
-/* Keeps a rarely called function out of line that has an array, or a variable whose address is taken: inlined, it would
- * give its caller a stack-protector check on every call. */
+/* Keeps a rarely called function out of line. Inlined, one that has an array, or a variable whose address is taken,
+ * would give its caller a stack-protector check on every call. */
 #define TC_APART __attribute__((noinline))
 #define TC_MIN(a, b) ((a) < (b) ? (a) : (b))
 #define TC_MAX(a, b) ((a) > (b) ? (a) : (b))

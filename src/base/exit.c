@@ -21,8 +21,8 @@
 #include "base/fork.h"
 #include "base/wait.h"
 
-/* The longest time that an exit waits for Torc. Torc's threads end within about a millisecond, except a thread that is
- * in a callback of the application, or in the middle of a job of the background thread. */
+/* The longest time that an exit waits for Torc. Torc's threads end within about a millisecond, unless one is in a
+ * callback of the application, in a job of the background thread, or in an old libcurl that waits for its resolver. */
 #define MAX_WAIT_NS TC_NS_PER_S
 
 static _Atomic(const struct tc_exit_ops *) parts[TC_EXIT_PARTS];

@@ -57,8 +57,8 @@ static TC_THREAD_LOCAL int cancel_before;
 
 atomic_uint tc_fork_generation_now;
 
-/* hold_begin is called before each lock or section is taken, and hold_end after each is given back. The first disables
- * the thread's cancellation, the last restores it. */
+/* hold_begin is called before each lock or outermost section is taken, and hold_end after each is given back, but not
+ * by the handlers of a fork. The first disables the thread's cancellation, the last restores it. */
 static void hold_begin(void)
 {
     if (holds++ == 0)

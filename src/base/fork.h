@@ -54,8 +54,8 @@ struct tc_lock *tc_lock_of_process(enum tc_lock_rank rank);
  * not wait for another thread, since fork and exit wait for its end. The thread is not cancelled before it leaves. */
 bool tc_foreign_enter(void);
 void tc_foreign_leave(void);
-/* Sets the last function that a thread which was in a foreign section runs, itself inside a section: it frees OpenSSL's
- * state of the thread. Every call must pass the same `fn`. Any thread. */
+/* Sets the function that each thread which was in a foreign section runs last, in a section of its own: it frees
+ * OpenSSL's state of the thread. Every call must pass the same `fn`. Any thread. */
 void tc_foreign_set_thread_cleanup(void (*fn)(void));
 /* For base/thread, and for the end of any other thread that was in a foreign section: runs the cleanup for the calling
  * thread. Returns false, and a thread of base/thread must not end, when foreign libraries are closed and a cleanup is

@@ -34,7 +34,7 @@ static inline double tc_wide_double(struct tc_wide sum)
 {
     if (sum.high == 0)
         return (double)sum.low;
-    /* The first 64 bits, of which the last says whether any bit behind them is set: the conversion rounds them. */
+    /* The first 64 bits; the last of them is set, too, if any bit behind them is, for the conversion to round by. */
     int shift = __builtin_clzll(sum.high);
     uint64_t first = shift ? sum.high << shift | sum.low >> (64 - shift) : sum.high;
     return ldexp((double)(first | (sum.low << shift != 0)), 64 - shift);

@@ -38,8 +38,8 @@ struct tc_h2_request {
     uint64_t timeout_ns;               /* grpc-timeout; 0: none */
     enum tc_h2_encoding encoding;      /* grpc-encoding of the messages that we send */
     uint32_t previous_attempts;        /* grpc-previous-rpc-attempts when > 0 */
-    const struct tc_headers *metadata; /* the application's and filters'; reserved names (":", "grpc-", te,
-                                          content-type, connection-specific) were rejected before */
+    const struct tc_headers *metadata; /* the application's and filters'; reserved names (":", te, content-type,
+                                          connection-specific, most of "grpc-") were rejected before */
     const struct tc_headers *auth;     /* of call credentials, after the metadata; NULL: none */
     /* The call's limits of messages instead of the connection's; 0 allows nothing. The limit of messages to send is for
      * their size after compression. */

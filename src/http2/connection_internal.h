@@ -16,7 +16,7 @@ struct tc_h2_server_stream;
 /* The streams of a connection. */
 struct tc_h2_streams {
     struct tc_link all;              /* of struct tc_h2_stream: streams that have not ended for their owner */
-    struct tc_link delivered, ready; /* by `ready`: have something due, in the delivery that runs and in the next one */
+    struct tc_link delivered, ready; /* by `ready`: streams with events for the delivery that runs, for the next one */
     struct tc_link resting, packing; /* wait for others of the loop: to deliver, to compress (a server's) */
     size_t n;                        /* of `all` */
     size_t active;                   /* streams that nghttp2 holds, including streams that we have forgotten */
@@ -60,7 +60,7 @@ struct tc_h2_conn {
     struct tc_addr peer;
 
     struct tc_h2_streams streams;
-    struct tc_task deliver, read_more, rest; /* bytes to read and streams that rest: after others had their turn */
+    struct tc_task deliver, read_more, rest; /* read_more, rest: run after others of the loop had their turn */
     struct tc_h2_writer write;
     uint32_t unconsumed;   /* bytes of DATA taken and not reported to nghttp2 yet */
     unsigned after_end;    /* messages delivered of streams that have ended, since resting streams last went on */
@@ -90,7 +90,7 @@ void tc_h2_conn_fail(struct tc_h2_conn *c, struct tc_status why);
 void tc_h2_conn_terminate(struct tc_h2_conn *c, uint32_t h2_error, const char *debug_text);
 /* Has on_draining called, the first time. The status, which is taken over, replaces an earlier reason. */
 void tc_h2_conn_start_drain(struct tc_h2_conn *c, struct tc_status why);
-/* Fails a draining connection whose last stream has left nghttp2, once its frames and a last GOAWAY are written. */
+/* Fails a draining connection whose last stream has left nghttp2, once all is written, a server's last GOAWAY too. */
 void tc_h2_conn_check_drained(struct tc_h2_conn *c);
 /* Submits the GOAWAY that names the last stream that is served: the second one of a server's graceful end, the only one
  * of a connection that its owner closes. Does nothing if it was submitted. */

@@ -19,7 +19,7 @@ enum {
     PREFACE_BYTES = 24,
     LAST_KNOWN_TYPE = NGHTTP2_CONTINUATION,
     GLITCH_BYTES = 1024,       /* bytes of content that count as another glitch */
-    CREDIT = 4,                /* glitches that one frame of ours may bring about: two WINDOW_UPDATE, a PING at most */
+    CREDIT = 4,                /* more than one frame of ours may bring about, two WINDOW_UPDATE and a PING */
     MAX_CREDIT = 1 << 20,      /* most glitches that are allowed for */
     MAX_LATE_BYTES = 16 << 20, /* the connection's window */
     /* The cost of header fields that nobody takes, in frames. A frame stands for a microsecond, in which nghttp2 checks

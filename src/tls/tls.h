@@ -42,7 +42,7 @@ struct tc_tls_opts {
     tc_tls_verify_fn verify_fn;      /* NULL: none; not called with TC_TLS_VERIFY_NONE */
     tc_tls_roots_fn roots_fn;        /* used instead of roots_pem; NULL: none */
     void *verify_arg;                /* of both functions; outlives the context, unless verify_arg_free frees it */
-    bool one_name;                   /* the connection is for the handshake's name alone: a hook looks at the peer for
+    bool one_name;                   /* peer_is accepts the handshake's name alone: a hook has judged the peer for
                                         that name only */
     void (*verify_arg_free)(void *); /* called when the context is freed, not when it could not be made; may be NULL */
 };
