@@ -53,7 +53,7 @@ struct tc_h2_opts {
                     an announced message nevertheless (receive.c) */
 };
 
-/* Sets the defaults that are named above. Off by default: keepalive_time, the age limit, glitch_rate. */
+/* Sets the defaults that are named above. Off by default: our own PINGs, the age limit, glitch_rate. */
 void tc_h2_opts_init(struct tc_h2_opts *opts, bool server);
 
 /* on_held is called when the held bytes pass a multiple of this. */

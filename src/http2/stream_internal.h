@@ -24,7 +24,7 @@ struct tc_h2_receiver {
 /* The message that is being sent, and the end behind it (stream.c; write.c moves `at`). */
 struct tc_h2_sender {
     struct tc_slice message;
-    struct tc_rstr *compressed; /* NULL: the message is the owner's */
+    struct tc_rstr *compressed; /* NULL: the message is the owner's; kept until the next message, or the end */
     size_t max_bytes, rejected_bytes;
     size_t at; /* of prefix and message together */
     uint8_t prefix[TC_H2_PREFIX_LEN];
