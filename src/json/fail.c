@@ -1,4 +1,5 @@
-/* Texts of errors have names that peers chose: they are cut, and have no control characters. */
+/* Texts of errors have names that peers chose: a long key of a map is cut, only the last 16 steps of a way are named,
+ * and no control character gets into a text. */
 #include "json/fail.h"
 
 enum { MOST_STEPS = 16, MOST_KEY = 64 };

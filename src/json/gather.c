@@ -77,7 +77,7 @@ static void choices_apply(struct tc_gathered *g)
 struct gathering {
     const torc_schema_message *type;
     struct tc_gathered *out;
-    size_t choices; /* entries of oneofs */
+    size_t choices; /* items of oneofs that have several members */
     bool sorted;
 };
 

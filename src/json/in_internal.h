@@ -16,8 +16,9 @@ struct tc_json_in {
 /* The fate of a value. Passed over: the enum does not have it and allow_unknown is set; nothing was written. */
 enum tc_json_read { TC_READ_FAILED, TC_READ_DONE, TC_READ_PASSED_OVER };
 
-/* Each function takes one value off the text and appends its wire format without a tag; `depth` is that of the message
- * which is read, or of the message in which a value is. Unless said otherwise they return false with an error. */
+/* Each function takes one value off the text and, unless said otherwise, appends its wire format without a tag to
+ * `out`; `depth` is that of the message which is read, or of the message in which a value is. A function returns false
+ * (TC_READ_FAILED is 0) with an error. */
 
 bool tc_json_in_message(struct tc_json_in *in, const torc_schema_message *type, unsigned depth);
 /* A message that has no form of its own, within an Any: @type is not a field of it. */
@@ -25,9 +26,9 @@ bool tc_json_in_content(struct tc_json_in *in, const torc_schema_message *type, 
 /* A value of a field, not a list. `tagged`: with its tag, and nothing for the default value of a field without
  * presence, unless the field is repeated. */
 enum tc_json_read tc_json_in_value(struct tc_json_in *in, const struct tc_schema_field *f, bool tagged, unsigned depth);
-/* An object whose members are the entries of a map. */
+/* An object whose members are the entries of a map; each entry is appended with its tag. */
 bool tc_json_in_map(struct tc_json_in *in, const struct tc_schema_field *f, unsigned depth);
-/* A string, into `text`. */
+/* A string, into `text`; nothing is appended to `out`. */
 bool tc_json_in_string(struct tc_json_in *in);
 /* A message with a form of its own (json/in_known). */
 bool tc_json_in_known(struct tc_json_in *in, const torc_schema_message *type, unsigned depth);

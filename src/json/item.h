@@ -14,12 +14,12 @@ struct tc_item {
 };
 
 /* Takes the next field off the front of *rest. Returns 1; 0 at the end; -1 if it cannot be read: a value that is cut
- * short, number 0, an unknown wire type, the end of a group that did not begin, a group that does not end, or groups
- * nested deeper than TC_ITEM_MAX_DEPTH. */
+ * short, a varint of more than 10 bytes, a tag of more than 32 bits, number 0, an unknown wire type, the end of a group
+ * that did not begin, a group that does not end, or groups nested deeper than TC_ITEM_MAX_DEPTH. */
 int tc_item_next(struct tc_slice *rest, struct tc_item *out);
 
 /* Take a varint of at most 10 bytes, or a value of `width` bytes, off the front. Return false, with *out as it was, if
- * it is cut short. */
+ * it is cut short, or if a varint is longer. */
 bool tc_item_take_varint(struct tc_slice *rest, uint64_t *out);
 bool tc_item_take_fixed(struct tc_slice *rest, size_t width, uint64_t *out);
 

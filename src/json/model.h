@@ -97,7 +97,7 @@ struct tc_schema_field {
     struct tc_schema_oneof *oneof;              /* NULL: none */
     const char *type_name, *extendee;           /* full names as in the descriptor, without the dot; NULL: none */
     struct tc_slice options;                    /* its FieldOptions */
-    const char *default_value;                  /* as in the descriptor; NULL: none, or it is not UTF-8 */
+    const char *default_value;                  /* as in the descriptor; NULL: none, not UTF-8, or a NUL byte */
     struct torc_schema_message *scope;          /* in which a field or an extension is written; NULL: the file */
     struct torc_schema_message *parent;         /* whose field it is; link.c sets that of an extension */
     const struct torc_schema_message *message;  /* of type GROUP and MESSAGE, else NULL; set by link.c */

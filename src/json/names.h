@@ -4,7 +4,8 @@
 
 #include "base/buf.h"
 
-/* Returns whether the text is an identifier of a .proto file; with `dots`, several with dots between them. */
+/* Returns whether the text is an identifier of a .proto file; with `dots`, one or several with dots between
+ * them. */
 bool tc_name_is_good(struct tc_slice name, bool dots);
 /* Appends the name of a field in lowerCamelCase. */
 void tc_name_append_camel(struct tc_buf *out, struct tc_slice name);

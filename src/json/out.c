@@ -416,7 +416,7 @@ bool tc_json_out_fields(struct tc_json_out *o, const torc_schema_message *type, 
 {
     struct tc_gathered g = {0};
     struct tc_json_step step = {.up = o->step};
-    /* Of type->implicit: the first field that emit_defaults may have to write, and the last one. */
+    /* In type->implicit: the next field that emit_defaults may have to write, and one behind the last. */
     size_t next = 0, end = o->options->emit_defaults ? type->n_implicit : 0;
     bool good = tc_gather(type, content, &g) || tc_json_out_fail(o, TORC_EPARSE, "bytes that are not a message");
     for (size_t i = 0, n; i < g.entries.len && good; i += n) {

@@ -1,9 +1,10 @@
 /* Descriptors in wire format into structs.
  *
  * Each function NAME_parse reads one kind of descriptor: it takes field after field off the bytes (json/item), checks
- * what it takes, and adds the struct to its parent and, if it has a full name of its own, to the schema's symbols. No
- * reference is resolved here (json/link does that), so that a file may come before those that it imports. Features of
- * editions are inherited on the way down; proto2 and proto3 are two editions with other defaults.
+ * what it takes, and makes the struct, which becomes part of its parent. Messages, enums, services and extensions also
+ * become symbols of the schema. No reference is resolved here (json/link does that), so that a file may come before
+ * those that it imports. Features of editions are inherited on the way down; proto2 and proto3 are two editions with
+ * other defaults.
  *
  * A descriptor may say anything: names must be identifiers, numbers in range, and depth, size and number of all
  * descriptors have limits. */
@@ -267,7 +268,7 @@ static void field_resolve(const struct parse *p, struct tc_schema_field *f, cons
     bool given = false, packed = option_is_set(f->options, 2, &given);
     f->repeated = raw->label == LABEL_REPEATED;
     f->required = raw->label == LABEL_REQUIRED || (features.presence == 3 && !f->repeated && !f->oneof);
-    /* The fields of a map entry stay as they are, whatever the file says. */
+    /* The fields of a map entry are length-prefixed, whatever the file says. */
     if (features.encoding == 2 && f->type == TC_TYPE_MESSAGE && !map_entry)
         f->type = TC_TYPE_GROUP;
     f->packed = f->repeated && is_packable(f->type) && (given ? packed : features.lists == 1);
@@ -275,7 +276,8 @@ static void field_resolve(const struct parse *p, struct tc_schema_field *f, cons
     f->has_presence = !f->repeated && (f->oneof || f->extension || tc_schema_is_message(f) || features.presence != 2);
 }
 
-/* scope: the message in which the field is written, or NULL. */
+/* `scope` is the full name in front of the field's name: of `in`, the message in which the field is written, or the
+ * package if `in` is NULL. Stores the field in *out; the caller adds it to the message or to the symbols. */
 static bool field_parse(struct parse *p, struct tc_slice bytes, const char *scope, torc_schema_message *in,
                         bool extension, struct tc_schema_field **out)
 {

@@ -1,8 +1,9 @@
 /* Descriptors as text of a .proto file.
  *
- * Names have been checked by json/parse and are written as they are; all other texts are written as string literals, so
- * that a descriptor cannot make text that means something else. What no conversion needs (reserved ranges, options) is
- * read from the bytes of the descriptor. Types are written with their full names: protoc takes the text of a file. */
+ * Names have been checked by json/parse and are written as they are. A default value that is a number or a name loses
+ * all characters that neither has. All other texts are written as string literals. So a descriptor cannot make text
+ * that means something else. Reserved ranges and most options, which no conversion needs, are read from the bytes of
+ * the descriptor. References to types have the full name: protoc takes the text of a file. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,7 +47,7 @@ static void literal(struct text *t, struct tc_slice s, bool escaped)
 
 /* --- options --- */
 
-/* Appends an option of a field in brackets; *n counts them. */
+/* Begins an option of a field, up to its "="; *n counts the field's options, and the caller closes the bracket. */
 static void field_option(struct text *t, unsigned *n, const char *name)
 {
     tc_buf_printf(&t->out, "%s%s = ", (*n)++ ? ", " : " [", name);
@@ -93,7 +94,8 @@ static void features(struct text *t, struct tc_slice set, const char *before, co
     }
 }
 
-/* Writes the options of a file, a message or an enum, each on a line. The numbers are those of its options message. */
+/* Writes `deprecated` and the features of a file, a message or an enum, each on a line. `deprecated` and `feature_set`
+ * are the numbers of these fields in its options message. */
 static void options_write(struct text *t, struct tc_slice options, uint32_t deprecated, uint32_t feature_set)
 {
     if (flag(options, deprecated)) {

@@ -68,7 +68,8 @@ void torc_schema_free(torc_schema *s)
 
 /* --- adding --- */
 
-/* Returns false, with an error, if an argument is NULL; also if *error has an error already. */
+/* Returns false, with an error, if the schema is NULL, or the bytes are and size is not 0. Returns false as well if
+ * *error has an error already, which stays. */
 static bool may_add(const torc_schema *s, const void *bytes, size_t size, torc_error **error)
 {
     if (error && *error)
