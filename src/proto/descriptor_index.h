@@ -49,7 +49,7 @@ const struct tc_descriptor_file *tc_descriptor_index_extension(const struct tc_d
                                                                struct tc_slice message, int32_t number);
 /* Returns whether the full name is a message's. */
 bool tc_descriptor_index_message(const struct tc_descriptor_index *x, struct tc_slice name);
-/* Returns the extensions of a message, NULL if none was ever added. Borrowed until the index changes. */
+/* Returns the extensions of a message, NULL if the index has none. Borrowed until the index changes. */
 const struct tc_descriptor_numbers *tc_descriptor_index_extensions(const struct tc_descriptor_index *x,
                                                                    struct tc_slice message);
 

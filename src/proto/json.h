@@ -8,7 +8,8 @@
 #include "base/json.h"
 #include "proto/types.h"
 
-/* Messages, lists and objects within each other, through Any too, in either direction. */
+/* The most messages within each other, through Any too, in either direction. Lists and objects of a
+ * google.protobuf.Struct are messages; when reading, so is each entry of a map field. */
 #define TC_PROTO_JSON_MAX_DEPTH 100
 
 struct tc_proto_json_options {
@@ -17,11 +18,11 @@ struct tc_proto_json_options {
     bool ignore_unknown;  /* input: unknown fields and names of enum values are passed over */
 };
 
-/* Returns the JSON of a message, a new reference. Fields with their default value are left out, enums are names
- * (numbers when unknown), 64-bit numbers are strings. An Any of unknown type, or whose bytes are not of their type or
- * too deep, becomes {"@type": URL, "value": BASE64}; a Duration or Timestamp out of range shows its seconds and nanos.
- * Returns NULL if the message is too deep or has a string that is not UTF-8; a message from tc_unpack has neither
- * fault. NULL options are zeros. */
+/* Returns the JSON of a message, a new reference. Fields with their default value are left out, unless they are members
+ * of a oneof; enums are names (numbers when unknown), 64-bit numbers are strings. An Any of unknown type, or whose
+ * bytes are not of their type or too deep, becomes {"@type": URL, "value": BASE64}; a Duration or Timestamp out of
+ * range shows its seconds and nanos. Returns NULL if the message is too deep or has a string that is not UTF-8; a
+ * message from tc_unpack has neither fault. NULL options are zeros. */
 json_t *tc_proto_to_json(const ProtobufCMessage *message, const struct tc_proto_json_options *options);
 
 /* Makes a message of `type` in `arena` from JSON. Names of fields may have either form; null is an absent field. Adds

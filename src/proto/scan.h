@@ -30,9 +30,9 @@ struct tc_scan_options {
  *
  * A refused message adds a validation error and leaves `*out` untouched. The error is at the field's path, or at the
  * path of the message around it if the field could not be read, or if too much was stripped. It is TORC_EPARSE for a
- * message that is cut short, groups, impossible field numbers, varints that are too long, strings with invalid UTF-8 or
- * a NUL, and a required field of proto2 that is missing, with or without a default; TORC_ELIMIT for what exceeds an
- * option, and when there is no memory for the copy. */
+ * message that is cut short, groups, impossible field numbers, varints that are too long, malformed packed values,
+ * strings with invalid UTF-8 or a NUL, and a required field of proto2 that is missing, with or without a default;
+ * TORC_ELIMIT for what exceeds an option, and when there is no memory for the copy. */
 int tc_scan(const ProtobufCMessageDescriptor *type, struct tc_slice bytes, const struct tc_scan_options *options,
             struct tc_buf *clean, struct tc_slice *out, struct tc_validation_errors *errors);
 

@@ -1,8 +1,8 @@
 /* The wire format by hand, for the outermost level of a message only.
  *
- * Nothing is allocated or checked beyond the bounds of the bytes, so that a message which protobuf-c would reject can
- * still give its name. A group ends the walk, as does everything that cannot be read: callers use the fields before
- * it. */
+ * Reading allocates nothing, and checks nothing but the bounds of the bytes, so that a message which protobuf-c would
+ * reject can still give its name. A group ends the walk, as does everything that cannot be read: callers use the fields
+ * before it. */
 #include "proto/wire.h"
 
 const struct tc_field_type tc_field_types[] = {

@@ -43,7 +43,7 @@ const struct tc_regex_engine *torc_regex_engine(unsigned version, void (*out_of_
 typedef const struct tc_regex_engine *(*tc_regex_engine_fn)(unsigned version, void (*out_of_memory)(void));
 
 /* Finds the function that returns the table: linked (engine_linked.c) or loaded (engine_loaded.c). Returns NULL with
- * the reason in `why`. Called once. */
+ * the reason in `why` if it cannot be loaded, or in a build without regexes (engine_none.c). Called once. */
 tc_regex_engine_fn tc_regex_engine_find(char *why, size_t why_bytes);
 
 #ifdef __cplusplus

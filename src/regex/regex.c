@@ -1,7 +1,8 @@
 /* Regular expressions of xDS: RE2 behind engine.h, with bounds for patterns that a control plane may send.
  *
- * A pattern costs three things, and each has a bound: to read (tc_regex_reading_cost; RE2 bounds the program, not the
- * tree it is read into, which Unicode classes make large), to keep (memory_bytes for the program), and to match (steps:
+ * A pattern costs three things, and each has a bound: to read (pattern_bytes, and the number of Unicode classes: RE2
+ * bounds the program, not the tree it is read into, which such classes make large; xds/resource also adds up the
+ * tc_regex_reading_cost of a response's patterns), to keep (memory_bytes for the program), and to match (steps:
  * instructions of the program times bytes of text, taken off a budget of the RPC).
  *
  * The engine is found once, with the first pattern: linked, or loaded from libtorc-regex.so. Compiling runs in a

@@ -17,7 +17,8 @@ int tc_resolver_fd_of(const struct tc_target *t);
 
 /* Returns a resolver that reports the endpoints once. Takes over the reference. */
 struct tc_resolver *tc_fixed_resolver_new(const struct tc_resolver_env *env, struct tc_endpoints *endpoints);
-/* Returns one endpoint for each address, with one reference. References of the addresses are taken. */
+/* Returns one endpoint for each address, in a list with one reference. The addresses are copied, and stay the
+ * caller's. */
 struct tc_endpoints *tc_endpoints_of_addrs(const struct tc_addr *addrs, size_t n);
 
 #endif

@@ -46,7 +46,8 @@ struct tc_call_filter {
 struct tc_call_filter_ops {
     /* Called when the RPC comes to the filter. *state is NULL, and the filter's own from here on. */
     enum tc_filter_verdict (*start)(const struct tc_call_filter *f, struct tc_filter_call *call, void **state);
-    /* Called when the wait is over. May answer WAIT again. NULL: start never asks for a wait. */
+    /* Called when the wait is over; in a dry run (`torc call --dry-run`) at once. May answer WAIT again. NULL: start
+     * never asks for a wait. */
     enum tc_filter_verdict (*resume)(const struct tc_call_filter *f, struct tc_filter_call *call, void **state);
     /* Returns what the application shall see of the response's initial metadata, or of the trailers of a trailers-only
      * response: the same list, or another in the arena. May be NULL. */

@@ -4,7 +4,7 @@
  *
  *   at the start;
  *   when a policy asks (request_reresolution), but not before dns_min_interval_ms have passed since the last success;
- *   after a failure, or when the policy refused the result: with the channel's backoff.
+ *   after a failure, or when the policy refused the result: with the channel's backoff, which reset_backoff cuts short.
  *
  * One timer serves both waits. tc_dns (io/dns.h) does the look-up, on the loop's thread. */
 #include "io/dns.h"
