@@ -1,11 +1,12 @@
 /* The server's side of a state-of-the-world ADS stream.
  *
  * For each type the stream knows the client's subscriptions, the resources that the client has from our responses, and
- * the version and nonce of the last response. A request with that nonce is an ACK or a NACK; one with an older nonce is
- * ignored. A response is sent when the resources that the client should have differ from those that it has
- * (type_respond): after a request, and on a push. The first request of a type is answered in any case if the type is
- * full state (LDS, CDS) or there is something to send. A push waits for the answer to the last response of the type: a
- * client that reads more slowly than resources change gets the newest ones next, and not a queue of old ones.
+ * the version and nonce of the last response. A request with that nonce is an ACK or a NACK; one with an older nonce
+ * is ignored. A response is sent after a request or on a push (type_respond) if the client lacks a resource that it
+ * should have, or has other contents of it; if the type is full state (LDS, CDS), also if the client has one too many.
+ * The first request of a type is answered in any case if the type is full state or there is something to send. A push
+ * waits for the answer to the last response of the type: a client that reads more slowly than resources change gets
+ * the newest ones next, and not a queue of old ones.
  *
  * The other variant of the protocol is in delta.c. */
 #include "controlplane/ads.h"
@@ -29,7 +30,7 @@ struct ads_type {
     struct tc_rstr *nack;    /* the error of its NACK; NULL: none */
     bool answered;           /* the last response was ACKed or NACKed */
     bool asked;              /* a request for the type came */
-    bool owed;               /* the first request was not answered yet */
+    bool owed;               /* the first request came, and there was no set to answer it from yet */
     bool wildcard;
     TC_VEC(struct tc_rstr *) names;     /* subscribed to, sorted */
     TC_VEC(struct tc_set_resource) has; /* the resources that the client has from us, sorted by name */
@@ -221,7 +222,8 @@ static void resource_wrap(const struct ads_type *t, const struct tc_set_resource
     tc_pack(&resource.base, out);
 }
 
-/* Sends a response of the type if the client should have something else than it has, or if its first request is due. */
+/* Sends a response of the type if the client is not up to date, or if the first request is owed an answer: that of a
+ * full-state type, or one with resources. Does nothing as long as there is no set for the node. */
 static void type_respond(struct tc_ads *a, struct ads_type *t)
 {
     const struct tc_resource_set *set = a->events->resources(a->arg, tc_rstr_slice(a->node.id));

@@ -39,8 +39,8 @@ enum tc_served_state {
 struct tc_served {
     struct tc_slice type_url, name;
     enum tc_served_state state;
-    struct tc_slice version;     /* the version that the client was sent; empty: none */
-    const struct tc_rstr *value; /* the bytes that the client was sent; NULL: none */
+    struct tc_slice version;     /* the version that the client has; empty: none */
+    const struct tc_rstr *value; /* the bytes that the client has; NULL: none, or only the version is known */
     struct tc_slice error;       /* of its NACK */
 };
 
@@ -62,14 +62,16 @@ void tc_ads_free(struct tc_ads *a);
 /* Takes in one serialised DiscoveryRequest, and answers it if there is something new. Returns OK, or the status that a
  * malformed request should end the stream with (the caller ends it). */
 struct tc_status tc_ads_on_message(struct tc_ads *a, struct tc_slice bytes);
-/* The set changed. Of each type of which the client should have something else now, sends all subscribed resources. A
- * type whose last response the client has not answered waits for the answer. */
+/* The set changed. For each type in which the client lacks a resource or has an old one, sends all subscribed
+ * resources; of LDS and CDS, also if the client has one too many. A type whose last response the client has not
+ * answered waits for the answer. */
 void tc_ads_push(struct tc_ads *a);
 /* Returns the Node message, serialised, borrowed from the stream; empty before the first request that has one. */
 struct tc_slice tc_ads_node(const struct tc_ads *a);
 /* Calls fn for each resource that the client asked for by name, and for each that it has by a wildcard. */
 void tc_ads_view(const struct tc_ads *a, tc_served_fn fn, void *arg);
-/* Sends a response that the caller made up, for tests of clients: `resources` are serialised messages of the type. */
+/* Sends a response that the caller made up, for tests of clients: `resources` are serialised messages of the type. They
+ * do not count as resources that the client has. */
 void tc_ads_send(struct tc_ads *a, struct tc_slice type_url, struct tc_slice version, const struct tc_slice *resources,
                  size_t n);
 

@@ -41,7 +41,7 @@ struct tc_control_plane_view {
 };
 
 /* Calls on_client for each open stream whose client has sent its node, then on_served for each resource that the client
- * asked for. A client with several streams comes several times. */
+ * asked for by name or has by a wildcard. A client with several streams comes several times. */
 void tc_control_plane_view(const struct tc_control_plane *cp, const struct tc_control_plane_view *view, void *arg);
 /* Ends every open stream with a status. */
 void tc_control_plane_end_streams(struct tc_control_plane *cp, int code, const char *text);

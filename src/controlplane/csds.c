@@ -18,7 +18,8 @@ typedef Envoy__Service__Status__V3__ClientConfig client_config;
 typedef Envoy__Service__Status__V3__ClientConfig__GenericXdsConfig generic_config;
 typedef TC_VEC(generic_config *) config_vec;
 
-/* A response under construction; all in the arena but the arrays. */
+/* A response under construction. The messages and their texts are in the arena, the contents of resources are borrowed
+ * from the control plane. */
 struct csds_response {
     struct tc_arena arena;
     bool without_contents;

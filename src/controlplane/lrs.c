@@ -1,8 +1,8 @@
 /* The load reporting server (LRS).
  *
  * The first request of a stream is answered with what to report and how often. Each request, the first one included,
- * goes to the observer. tc_lrs_set sends the change on every stream that was answered. A mute server leaves first
- * requests unanswered, for tests of clients that wait for the answer.
+ * goes to the observer. tc_lrs_set sends the change on every stream that was answered. A mute server sends neither, for
+ * tests of clients that wait for the answer.
  *
  * The response is packed once, in tc_lrs_set, and shared by all streams. A stream belongs to its call: it is freed when
  * the call ends. All functions run on the server's loop thread. */

@@ -5,7 +5,7 @@
  * second pass loads the document and converts it. Aliases are expanded, so that max_nodes bounds the values that are
  * made.
  *
- * Every error names its line and column. Any thread; nothing is kept between calls. */
+ * Errors in the text name line and column; an empty text has neither. Any thread; nothing is kept between calls. */
 #include "controlplane/yaml.h"
 
 #include <math.h>
@@ -47,7 +47,7 @@ static bool is_one_of(struct tc_slice s, const char *const *words, size_t n)
     return false;
 }
 
-/* YAML 1.2 core schema, section 10.3.2. */
+/* YAML 1.2 core schema, section 10.3.2; but octal and hexadecimal integers, .inf and .nan stay strings. */
 static json_t *yaml_plain_scalar(struct tc_slice s)
 {
     static const char *const nulls[] = {"", "~", "null", "Null", "NULL"};
