@@ -14,7 +14,8 @@ const char *pgt_comment_of(const pgt_file *file, const int32_t *path, size_t n)
     return NULL;
 }
 
-/* Returns the length of a bidirectional control at `p`: U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069. */
+/* Returns the length of a bidirectional control or a separator of lines at `p`, else 0: U+061C, U+200E, U+200F, U+2028
+ * to U+202E, U+2066 to U+2069. */
 static size_t hidden_length(const char *p)
 {
     const unsigned char *u = (const unsigned char *)p;

@@ -8,7 +8,7 @@
  *     $Q  the type of requests      $R  the type of responses
  *     $M  the method's entry in the table of methods
  *
- * Each function ends with a verb of its own, since protobuf-c defines $X itself. The work is done by the library
+ * Each function ends with a word of its own, since protobuf-c defines $X itself. The work is done by the library
  * (torc/protobuf_c.h), so that generated code stays small and a fix needs no new generation. Casts serve C++ too. */
 #include "emit.h"
 
