@@ -1,4 +1,4 @@
-/* torc backend: an echo server for tries and tests, a program on the public API.
+/* torc backend: an echo server for tries and tests, on the public API but for helpers and the loop that signals need.
  *
  * One thread drives one runtime, and answers what waits for --delay between its turns (echo.h). SIGINT and SIGTERM end
  * the loop, and calls in progress get DRAIN_MS to end. --count-log prints the counts afterwards, when no connection can

@@ -1,9 +1,9 @@
 /* torc bench: load from one thread, which drives the runtime itself (bench.h).
  *
  * run_phase() runs the warm-up, if there is one, and then the counted phase. It alternates between starting the RPCs
- * that are due and waiting for the loop. The counted phase ends with -n, with --duration, with the last --stage or by a
- * signal. run() then waits for the RPCs under way, unless there was a signal: RPCs that have ended are in the figures,
- * the others are counted in `unfinished` alone. */
+ * that are due and waiting for the loop. The counted phase ends with -n, with --duration, with the last --stage, by a
+ * signal, or when an RPC cannot be started. In the last two cases the RPCs under way are counted in `unfinished` alone;
+ * else run() waits for them. RPCs that began in the warm-up are in no figure. */
 #include <poll.h>
 #include <stdio.h>
 #include <sys/prctl.h>
@@ -139,7 +139,8 @@ static void warm_up(struct bench *b)
     bench_plan_fini(&plan);
 }
 
-/* Runs the phases, then waits until the last call has ended, which deadlines bound, or a signal comes. */
+/* Runs the phases, then waits until the last call has ended, which deadlines bound. A signal or a call that could not
+ * be started ends the wait. */
 static void run(struct bench *b)
 {
     signals_catch(tc_runtime_loop(b->runtime));

@@ -130,7 +130,7 @@ struct bench {
     /* Of the phase: its begin, when it starts its last RPC at the latest, and when the last counted RPC ended. Of the
      * live line: when it was shown last, and the calls in it. */
     uint64_t begin_ns, end_ns, over_ns, shown_ns, shown_calls;
-    uint64_t stopped_ns;     /* when the phase started its last RPC, or would have */
+    uint64_t stopped_ns;     /* from then on the phase starts no RPC */
     uint64_t count;          /* RPCs that the phase starts at most */
     uint64_t limit;          /* closed loop: RPCs under way; open loop: 0, none starts another */
     uint64_t limit_until_ns; /* when the plan may change `limit` */

@@ -1,7 +1,7 @@
 /* torc bench: the report as a page.
  *
  * The page has no script and fetches nothing, which its Content-Security-Policy tells the browser, too. Its colours
- * follow the reader's choice of light or dark. Every text that is not of this file passes cli_xml_text: targets,
+ * follow the reader's choice of light or dark. Every text that is not of this program passes cli_xml_text: targets,
  * methods, addresses, localities and the texts of statuses may be anybody's. */
 #include <math.h>
 #include <time.h>

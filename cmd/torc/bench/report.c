@@ -1,6 +1,6 @@
 /* torc bench: prints the figures, as text or JSON, and writes the reports and the live line.
  *
- * Every form is made of the rows of rows.c. The JSON form is a contract (torc(1)): members may be added, not
+ * Every form but hdr is made of the rows of rows.c. The JSON form is a contract (torc(1)): members may be added, not
  * renamed. The files of --report are opened before the load begins, so that a path which cannot be written costs no
  * load, and written behind its end. */
 #include "bench/report.h"
@@ -14,7 +14,7 @@
 
 #define NAME BENCH_NAME
 
-enum { TEXT_SHOWN = 200 }; /* bytes of the text of a status, as text; other forms have all of it */
+enum { TEXT_SHOWN = 200 }; /* bytes of the text of a status in the text form; JSON and HTML have all of it */
 
 /* Returns the CPU time of an RPC in microseconds. */
 static double cpu_us(const struct bench *b)

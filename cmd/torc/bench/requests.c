@@ -10,7 +10,7 @@
 
 #define NAME BENCH_NAME
 
-/* Adds a request of this text, which begins there. Checks it as RPC 0 would send it. */
+/* Adds a request of this text, which begins at `place` of what was given. Checks it as RPC 0 would send it. */
 static int add_text(struct bench *b, struct tc_slice text, struct request_place place)
 {
     struct bench_requests *q = &b->requests;

@@ -30,7 +30,8 @@ static void end(struct bench_call *c)
     torc_stream_cancel(c->stream);
 }
 
-/* Sends a message. Returns false if flow control does not take it, or the RPC has ended. */
+/* Sends a message. Returns false if flow control does not take it, or the RPC has ended. Ends the RPC and the load, and
+ * returns false, if a placeholder makes JSON that the method's type refuses. */
 static bool send_next(struct bench_call *c)
 {
     struct bench *b = c->bench;

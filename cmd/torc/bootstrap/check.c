@@ -1,10 +1,10 @@
 /* torc bootstrap --check: everything that is wrong with a bootstrap.
  *
  * A channel stops at the first stage that fails: JSON, the fields (tc_xds_bootstrap_check), then the URIs of servers
- * and the providers of certificates. Here the later stages run whatever the earlier ones found, by the same functions,
- * so that one look shows all faults; if there are none, the channel's own reader has the last word. Members that Torc
- * does not read are warnings, found by a table of the known ones: a misspelt member changes nothing, and nobody else
- * says so. */
+ * and the providers of certificates. Here the later stages run whatever the fields have, if only the text is JSON, by
+ * the same functions, so that one look shows all faults; if there are none, the channel's own reader has the last
+ * word. Members that Torc does not read are warnings, found by a table of the known ones: a misspelt member changes
+ * nothing, and nobody else says so. */
 #include "bootstrap/bootstrap.h"
 
 #include <errno.h>

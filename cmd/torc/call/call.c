@@ -68,7 +68,8 @@ static void call_free(struct one_call *c)
     tc_free(c);
 }
 
-/* Returns the message as JSON or text, for torc_free; NULL if messages are bytes, or with the reason in *why. */
+/* Returns the message as JSON or text, for torc_free. NULL if there is none, if messages are bytes, or with --quiet;
+ * or, with the reason in *why and r->failed set, if the message has no such form. */
 static char *response_text(struct run *r, const torc_message *message, struct tc_buf *why)
 {
     if (!message || !r->types.method || r->args.request.raw || r->args.quiet)
@@ -242,7 +243,7 @@ static void show_progress(struct run *r)
             (unsigned long long)r->totals.calls, (unsigned long long)r->totals.ok);
 }
 
-/* Waits for one turn of the loop, or, while messages of standard input are wanted, for standard input. */
+/* Waits for one turn of the loop, and, while messages of standard input are wanted, for standard input as well. */
 static void turn(struct run *r, int wait)
 {
     struct one_call *c = r->live;

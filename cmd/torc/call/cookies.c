@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "base/parse.h"
 
-/* RFC 6265 6.1 requires at least these. */
+/* RFC 6265 6.1 recommends at least these. */
 enum { MAX_COOKIES = 50, MAX_COOKIE_BYTES = 4096 };
 
 static void cookie_fini(struct cookie *c)

@@ -1,9 +1,10 @@
 /* A run of torc call. call.c starts calls and waits; messages.c reads the requests; stream.c is a call on a
  * torc_stream. One thread.
  *
- * Callbacks print nothing: they queue what has come (run_queue), and the run prints it behind the turn of the loop.
- * There, a message may ask the server's reflection for the type of an Any, which waits and so cannot be done in a
- * callback. A stream's next message is asked for when the last was printed. */
+ * Callbacks of calls print nothing: they queue what has come (run_queue), and the run prints it behind the turn of the
+ * loop. There, a message may ask the server's reflection for the type of an Any, which waits and so cannot be done in a
+ * callback. A stream's next message is asked for when the last was printed. Only events of channels (--events) are
+ * printed in their callback. */
 #ifndef TORC_CALL_RUN_H
 #define TORC_CALL_RUN_H
 
@@ -49,7 +50,7 @@ struct run {
     TC_VEC(struct run_item) queue;
     uint64_t started, in_flight;
     uint64_t begin_ns, last_progress_ns;
-    bool refused;     /* the call could not be started */
+    bool refused;     /* a call could not be started */
     bool failed;      /* a message could not be read or written as JSON, or standard input not be read */
     int first_status; /* of the first call that failed */
 };
@@ -76,7 +77,8 @@ uint64_t run_now_ns(void);
 /* Reads the requests of the command line; of standard input too, unless its messages are sent as they come. Returns 0
  * or the exit status, with the error printed. */
 int run_read_messages(struct run *r);
-/* Reads what has come on standard input. */
+/* Reads what has come on standard input, and waits if nothing has. If it cannot be read, or a message cannot, prints
+ * the error, sets r->failed and cancels the call. */
 void run_read_stdin(struct run *r);
 void run_messages_fini(struct run *r);
 

@@ -217,7 +217,8 @@ static int read_value(struct request_types *t, struct tc_slice text, struct tc_b
                          : read_json(t, text, out, why);
 }
 
-/* Reads a text that cannot be read with blanks in front of it, so that the error has its place in the whole. */
+/* Reads a text again that could not be read: this time with blanks in front of it, so that the error has its place in
+ * the whole. */
 static int read_in_place(struct request_types *t, struct tc_slice text, struct request_place at, struct tc_buf *out,
                          struct tc_buf *why)
 {

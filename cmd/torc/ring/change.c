@@ -1,8 +1,8 @@
 /* torc ring --add, --remove, --reweight: which part of the hash space changes its owner.
  *
- * Builds the ring before and after the changes and walks the boundaries of both: between two neighbouring boundaries
- * both owners are constant, so that each interval adds to one cell of a table old owner x new owner. `names` numbers
- * the endpoints of both rings together. */
+ * Builds the ring after the changes, and walks its boundaries and those of the ring before: between two neighbouring
+ * boundaries both owners are constant, so that each interval adds to one pair of old and new owner, if they differ.
+ * Maglev tables are compared slot by slot. `names` numbers the endpoints of both rings together. */
 #include <stdio.h>
 #include <stdlib.h>
 

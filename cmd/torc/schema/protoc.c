@@ -78,7 +78,8 @@ static void read_back(FILE *file, struct tc_buf *out)
         out->len += n;
 }
 
-/* Runs protoc and appends what it writes. Returns 0, or -1 with the reason in *why: lines of protoc's own. */
+/* Runs protoc and appends what it writes. Returns 0, or -1 with the reason in *why: the lines that protoc wrote, or why
+ * it did not run. */
 static int protoc_wait(struct protoc *p, struct tc_buf *out, struct tc_buf *why)
 {
     int status = p->in && p->out && p->err && p->set ? spawn(p) : -2;

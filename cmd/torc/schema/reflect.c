@@ -1,9 +1,10 @@
 /* Asks a server for its .proto files.
  *
  * Questions and answers alternate on a stream. All streams of a command together have one deadline. A server is not
- * trusted: each answer must be of the kind that was asked for, hold the file that was asked for, and stay within the
- * limits below. Only UNIMPLEMENTED means that the server has no reflection; any other failure is told as it is.
- * Imports are followed breadth first over the index of files, where each file has the depth at which it was found. */
+ * trusted: each answer must be of the kind that was asked for and stay within the limits below, and an answer about a
+ * file or a symbol must hold it. Only UNIMPLEMENTED means that the server has no reflection; any other failure is told
+ * as it is. Imports are followed breadth first over the index of files, where each file has the depth at which it was
+ * found. */
 #include "schema/reflect.h"
 
 #include "base/clock.h"
@@ -205,7 +206,7 @@ struct walk {
     TC_VEC(unsigned) depth;
 };
 
-/* Adds the files of an answer. *last: the name of the last one, NULL if there is none. */
+/* Adds the files of an answer. *last: the name of the last file of the index, NULL if the answer has no file. */
 static int add_files(struct reflect *r, struct tc_descriptor_index *files, struct walk *w, unsigned depth,
                      struct tc_slice answer, const char **last)
 {
@@ -345,7 +346,8 @@ static int fetch_extensions(struct reflect *r, struct tc_descriptor_index *files
     return rc == REFLECT_NOT_FOUND ? REFLECT_OK : rc;
 }
 
-/* Fetches the extensions of all messages that the walk has found, but of the options of descriptor.proto. */
+/* Fetches the extensions of the messages that the walk has found, of MAX_EXTENSIBLE at most, but not of those in
+ * descriptor.proto. */
 static int follow_extensions(struct reflect *r, struct tc_descriptor_index *files, struct walk *w)
 {
     struct extensible e = {0};

@@ -70,7 +70,7 @@ static bool is_safe(const char *name)
     return true;
 }
 
-/* Makes the folders of a path, those of `from` characters on. */
+/* Makes the folders of a path that end at character `from` or behind it. Returns 0, or -1 with errno. */
 static int make_folders(char *path, size_t from)
 {
     for (char *p = path + from; (p = strchr(p, '/')); p++) {

@@ -1,8 +1,8 @@
 /* torc serve-xds: the embedded control plane, serving files.
  *
- * load() reads all sources and gives each node's set to the control plane; a file watch runs it again after a change. A
- * file that does not parse, or with --strict an invalid resource, leaves the last good content in use. log.c prints
- * --log json; strict.c checks resources, references.c the names that they have of one another. */
+ * load() reads all sources and gives each node's set to the control plane; a file watch runs it again after a change.
+ * A file that does not parse, or with --strict an invalid resource, leaves the last good set of its source in use.
+ * log.c prints --log json; strict.c checks resources, references.c the names that they have of one another. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* torc simulate: the results as a table, JSON or CSV.
  *
- * The table of one policy shows each backend and each phase; the table of several has a row for each policy. JSON (a
- * line for each policy) and CSV have everything in any case. Each form reads the same struct sim_result, and what
- * concerns all backends together is computed in one place (sum_up). */
+ * The text has a table with a row for each policy; if there is one policy, it also shows each backend and each phase.
+ * JSON (a line for each policy) has everything in any case, CSV each backend and each phase. Each form reads the same
+ * struct sim_result, and what concerns all backends together is computed in one place (sum_up). */
 #include <math.h>
 
 #include "cli.h"

@@ -362,7 +362,8 @@ static void phase_begin(struct sim *s, char *name, uint64_t at_ns)
     *tc_vec_push(&s->result->phases) = (struct sim_phase){.name = name, .at_ns = at_ns};
 }
 
-/* Closes the present phase: counts the overload so far, and the keys that moved since the phase before. */
+/* Closes the present phase: counts the overload so far, and the keys that moved since the last phase that called
+ * them. */
 static void phase_end(struct sim *s)
 {
     struct sim_phase *phase = sim_present(s);

@@ -103,7 +103,7 @@ struct sim_result {
     uint64_t failed;  /* among them, with a failed pick or a backend that died */
     uint64_t waiting; /* without a pick at the end */
     double limit;     /* calls at a time above which a backend is overloaded */
-    char *why;        /* the first pick failed with this text; NULL: none failed */
+    char *why;        /* the text of the first pick that failed; NULL: none failed */
 };
 
 /* Returns 0, or an exit status with the message printed, or -1 if --help was printed. */
@@ -178,7 +178,7 @@ void sim_backend_init(struct sim_backend *b, struct sim *s, uint32_t index);
 void sim_backend_take(struct sim_backend *b, struct sim_call *call);
 /* Fails the calls and ends the connections. */
 void sim_backend_kill(struct sim_backend *b);
-/* Adds the overload so far to the backend's load and to the present phase; called at the end of a phase. */
+/* Adds the overload so far to the backend's load and to the present phase; called when the overload or a phase ends. */
 void sim_backend_close(struct sim_backend *b);
 
 struct tc_subchannel *sim_subchannel_new(struct sim_backend *b, struct tc_endpoint *endpoint,

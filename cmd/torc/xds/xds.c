@@ -290,7 +290,8 @@ static void show_progress(const struct xds *x, uint64_t begin_ns, uint64_t now_n
             x->view.pending, HASH_COUNT(x->view.table));
 }
 
-/* Waits until the resolver has reported and no resource is pending. */
+/* Waits until the resolver has reported and no resource is pending. Returns whether the target resolves; false also if
+ * --timeout is over before. */
 static bool settle(struct xds *x)
 {
     uint64_t begin_ns = tc_system_clock.monotonic_ns(NULL), last_ns = begin_ns;
