@@ -9,8 +9,8 @@
 
 #include "base/validation_errors.h"
 
-/* The limits that a message to pack has, too (stub/check.c). A message counts as one value, and as one more for each
- * TC_FIELDS_PER_VALUE fields of its type. */
+/* The limits that a message to pack has, too (stub/check.c), where messages alone count as values. A message counts as
+ * one value, and as one more for each TC_FIELDS_PER_VALUE fields of its type. */
 enum { TC_MESSAGE_DEPTH = 100, TC_MESSAGE_VALUES = 4194304, TC_FIELDS_PER_VALUE = 64 };
 
 /* Zero in any member takes the default. */
