@@ -1,10 +1,10 @@
 /* A call is a struct echo_call, whose kind follows from the method, from on_call until the `release` of its events.
  *
  * Messages are answered one after the other: the next one is asked for once the call has taken the last answer. A call
- * holds 64 KiB of answers at most (torc_server_options.send_buffer_bytes), so that a client that sends and never reads
- * is not read any further. A call whose answer waits for the delay is in `due`, the oldest first, since all wait
- * equally long. No limit of the server covers requests that wait to be answered: max_held bounds those of all calls
- * together. */
+ * holds 64 KiB of answers at most, or one larger answer (torc_server_options.send_buffer_bytes), so that a client that
+ * sends and never reads is not read any further. A call whose answer waits for the delay is in `due`, the oldest
+ * first, since all wait equally long. No limit of the server covers requests that wait to be answered: max_held bounds
+ * those of all calls together. */
 #include "echo.h"
 
 #include <limits.h>

@@ -2,8 +2,8 @@
  *
  * A stream belongs to a call of the server. Its protocol is in ads.c or delta.c, which call back here for the set of
  * its node and to send. A new set is compared with the last one (versions), then pushed to every stream; each stream
- * answers for the types in which its client is not up to date, once the client has answered the last response of the
- * type. The requests of a client that does not take its responses are not read until it has (stream_read).
+ * sends a response for each type in which its client is not up to date, once the client has answered the last response
+ * of the type. The requests of a client that does not take its responses are not read until it has (stream_read).
  *
  * The streams live as long as their calls. The control plane is freed after the server. */
 #include "controlplane/control_plane.h"

@@ -27,7 +27,7 @@ struct bench_args {
     struct request_args request;
     uint64_t count;              /* 0: not given */
     uint64_t concurrency;        /* 0: not given */
-    uint64_t call_count;         /* messages of a stream; 0: each request once */
+    uint64_t call_count;         /* messages of a stream of requests, else responses; 0: each request once, or all */
     uint64_t stream_interval_ns; /* between two messages; 0: none */
     uint64_t call_duration_ns;   /* of a stream; UINT64_MAX: until its messages are sent */
     uint64_t duration_ms;        /* UINT64_MAX: until `count` RPCs were started */

@@ -11,7 +11,7 @@ struct inspect {
     struct connect_args connect;
     struct headers_args headers;
     struct schema_args from;
-    uint64_t deadline_ms; /* for all questions to the server; 0: none */
+    uint64_t deadline_ms; /* for all questions to the server; 0: it is over at once */
     bool wait_for_ready, json, template;
     const char *symbol; /* NULL: not given */
 

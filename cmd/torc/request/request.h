@@ -82,7 +82,7 @@ struct request_types {
     const struct request_args *args;
     const char *path;    /* "package.Service/Method" */
     bool one_line;       /* JSON without line ends */
-    int64_t timeout_ms;  /* of reflection; 0: 10 s; -1: none */
+    int64_t timeout_ms;  /* of reflection; 0: 10 s; -1: it is over already */
     bool wait_for_ready; /* of reflection */
 
     struct schema schema, details;    /* details: google.rpc, made when first needed */

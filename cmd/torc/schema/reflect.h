@@ -18,7 +18,7 @@ enum {
 struct reflect {
     torc_channel *channel;         /* borrowed */
     const torc_metadata *metadata; /* of the reflection's own RPC; borrowed; NULL: none */
-    int64_t timeout_ms;            /* for all questions together, on all streams; -1: none */
+    int64_t timeout_ms;            /* for all questions together, on all streams; 0: none; -1: it is over already */
     bool wait_for_ready;
 
     torc_stream *stream;
