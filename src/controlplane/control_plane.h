@@ -17,10 +17,11 @@ typedef void (*tc_control_plane_request_fn)(void *arg, const struct tc_ads_reque
 struct tc_control_plane *tc_control_plane_new(struct tc_server *server);
 /* Call after tc_server_free. */
 void tc_control_plane_free(struct tc_control_plane *cp);
+/* Sets the one observer of requests; NULL: none. */
 void tc_control_plane_observe(struct tc_control_plane *cp, tc_control_plane_request_fn fn, void *arg);
 
-/* Replaces the resources of a node (NULL: of every node without a set of its own), and pushes the difference. Takes
- * over the set; gives it its versions. */
+/* Replaces the resources of a node (NULL: of every node without a set of its own), and pushes to every stream whose
+ * client is not up to date then. Takes over the set; gives it its versions. */
 void tc_control_plane_set(struct tc_control_plane *cp, const char *node_id, struct tc_resource_set *set);
 /* Adds or replaces the resources of a YAML or JSON text for every node without a set of its own, and pushes.
  * TORC_EPARSE with a reason in *why (tc_free); nothing changes then. */

@@ -33,6 +33,7 @@ typedef void (*tc_lrs_report_fn)(void *arg, const struct tc_lrs_report *report);
 struct tc_lrs *tc_lrs_new(struct tc_server *server);
 /* Call after tc_server_free. */
 void tc_lrs_free(struct tc_lrs *l);
+/* Sets the one observer of reports; NULL: none. */
 void tc_lrs_observe(struct tc_lrs *l, tc_lrs_report_fn fn, void *arg);
 /* Sets the settings of the clients' reports; copied. Streams that were answered already get the change, unless the
  * server is mute. */
