@@ -200,8 +200,8 @@ struct torc_google_options {
 TORC_API torc_credentials *torc_credentials_google_default(const struct torc_google_options *options,
                                                            torc_error **error);
 
-/* A request for the metadata of one RPC: the plugin's until torc_auth_request_complete. It may outlive the RPC, the
- * channel and the runtime. */
+/* A request for the metadata of one attempt of an RPC: the plugin's until torc_auth_request_complete. It may outlive
+ * the RPC, the channel and the runtime. */
 typedef struct torc_auth_request torc_auth_request;
 /* Called on the loop's thread; must not block. Each request is completed once, from inside or later, from any thread,
  * also when nobody waits for it any longer. */
@@ -212,9 +212,9 @@ TORC_API const char *torc_auth_request_service_url(const torc_auth_request *requ
 /* Returns the method's name, without its service: "Method". Borrowed until the request is completed; NULL for NULL. Any
  * thread. */
 TORC_API const char *torc_auth_request_method(const torc_auth_request *request);
-/* The application's own call credentials: fn is called for each RPC, and caches what it wants. release (may be NULL) is
- * called with arg when the last reference is gone, also while requests wait to be completed. `type` is a name for
- * messages; copied. NULL with an error (TORC_EINVAL) when type or fn is NULL. */
+/* The application's own call credentials: fn is called for each attempt of an RPC (retries and hedges too), and caches
+ * what it wants. release (may be NULL) is called with arg when the last reference is gone, also while requests wait to
+ * be completed. `type` is a name for messages; copied. NULL with an error (TORC_EINVAL) when type or fn is NULL. */
 TORC_API torc_call_credentials *torc_call_credentials_plugin(const char *type, torc_auth_fn fn,
                                                              void (*release)(void *arg), void *arg, torc_error **error);
 /* Answers a request, and frees it; NULL is allowed, a request that was completed is not. With TORC_STATUS_OK the

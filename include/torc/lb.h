@@ -1,9 +1,10 @@
 /* LB policies of the application's own. SPDX-License-Identifier: Apache-2.0
  *
  * An application gives a channel its factories (torc/channel.h), and a service config chooses one by its name. A policy
- * creates children of Torc's policies (pick_first for one endpoint, usually), hears their states, and chooses among the
- * children for each RPC. Torc owns the helper and the children; the policy owns its state, which `destroy` frees. All
- * functions and callbacks are for the loop's thread; `pick` is called for each RPC and must be fast.
+ * creates children, each with a policy of Torc's (pick_first for one endpoint, usually) or with one that a config
+ * names, hears their states, and chooses among the children for each RPC. Torc owns the helper and the children; the
+ * policy owns its state, which `destroy` frees. Functions and callbacks are for the loop's thread, except
+ * `check_config` with the functions that it may call, and `release`. `pick` is called for each RPC and must be fast.
  *
  * A policy with one child for each endpoint, which sends each RPC to a random one of those that are connected:
  *

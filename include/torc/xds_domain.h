@@ -33,8 +33,8 @@ typedef struct torc_xds_domain torc_xds_domain;
 TORC_API torc_xds_domain *torc_xds_domain_new(torc_error **error);
 
 /* Gives up the application's hold: the domain ends with the last runtime that was made with it, or now if no runtime
- * uses it; then its thread is joined. TORC_EFORK in a child of the process that made it, TORC_EDEADLK on the domain's
- * own thread (inside a log function). Any other thread; not twice. NULL is allowed. */
+ * uses it; then its thread is joined. TORC_EFORK in a child of the process that made it or while the process exits,
+ * TORC_EDEADLK on the domain's own thread (inside a log function). Any other thread; not twice. NULL is allowed. */
 TORC_API int torc_xds_domain_free(torc_xds_domain *domain);
 
 #ifdef __cplusplus

@@ -33,9 +33,9 @@ extern "C" {
  * as they were received, when that was, and in error_state what is wrong with a later version. without_contents leaves
  * the bytes of the resources out.
  *
- * Waits until the loop has looked; from inside a callback of the runtime it looks at once. 0; TORC_EINVAL,
- * TORC_ECLOSED, TORC_EFORK, TORC_EIO (the default runtime cannot be made): *bytes and *size are untouched then. Any
- * thread. */
+ * Waits until the runtime's loop has looked, which inside a callback of the runtime it does at once; with an xDS domain
+ * waits, also there, until the domain's loop has looked. 0; TORC_EINVAL, TORC_ECLOSED, TORC_EFORK, TORC_EIO (the
+ * default runtime cannot be made): *bytes and *size are untouched then. Any thread. */
 TORC_API int torc_csds_dump(torc_runtime *runtime, bool without_contents, void **bytes, size_t *size);
 
 /* Adds envoy.service.status.v3.ClientStatusDiscoveryService to a server, before torc_server_start: FetchClientStatus

@@ -95,7 +95,7 @@ static inline void torc_resolver_factory_init(struct torc_resolver_factory *fact
     factory->size = sizeof(*factory);
 }
 
-/* Requires `name`, `create`, `update`, `pick` and `destroy`. */
+/* Requires `name`, `create`, `update` and `pick`. */
 static inline void torc_lb_factory_init(struct torc_lb_factory *factory)
 {
     memset(factory, 0, sizeof(*factory));

@@ -2,8 +2,8 @@
  *
  * An application gives a channel its factories (torc/channel.h), and a target's scheme chooses one. A resolver reports
  * endpoints, or an error, through the listener that `start` is given, at once or later, as often as it likes; the
- * newest report counts. Reports are copied. The factory's functions are called on the loop's thread; the listener's
- * functions may be called on any thread.
+ * newest report counts. Reports are copied. The factory's functions are called on the loop's thread, except `release`;
+ * the listener's functions may be called on any thread.
  *
  *     static void *start(const char *target_rest, torc_resolver_listener *listener, void *arg)
  *     {
@@ -51,13 +51,12 @@ struct torc_endpoint {
 typedef struct torc_resolver_listener torc_resolver_listener;
 
 /* Reports new endpoints, an array of n (0: Torc's policies then fail RPCs with UNAVAILABLE), and optionally a service
- * config (JSON; NULL: none). The `size` of
- * the first endpoint is the distance from one element to the next. TORC_EINVAL for a listener that is NULL, an array
- * that is NULL with n > 0, an address that is not a literal, a weight or size out of range, TORC_EUNSUPPORTED for
- * fields of a newer version, TORC_EFORK, TORC_ECLOSED if the runtime has ended: nothing is reported then. The log
- * (resolver=warn) names an address, a number of addresses, a weight or a size that is refused. A service config that is
- * malformed is not an error here: the channel keeps the config of the last report that it could use; until there is
- * such a report, RPCs fail with UNAVAILABLE. Any thread. */
+ * config (JSON; NULL: none). The `size` of the first endpoint is the distance from one element to the next. TORC_EINVAL
+ * for a listener that is NULL, an array that is NULL with n > 0, an endpoint without addresses, an address that is not
+ * a literal, a weight or size out of range, TORC_EUNSUPPORTED for fields of a newer version, TORC_EFORK, TORC_ECLOSED
+ * if the runtime has ended: nothing is reported then. The log (resolver=warn) names an address, a number of addresses,
+ * a weight or a size that is refused. A service config that is malformed is not an error here: the channel keeps the
+ * config of the last report that it could use; until there is such a report, RPCs fail with UNAVAILABLE. Any thread. */
 TORC_API int torc_resolver_report(torc_resolver_listener *listener, const struct torc_endpoint *endpoints, size_t n,
                                   const char *service_config_json);
 /* Reports that resolution failed. RPCs fail with this status unless endpoints were reported before; wait-for-ready ones

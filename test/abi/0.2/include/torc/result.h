@@ -49,7 +49,8 @@ TORC_API const char *torc_result_text(const torc_result *result);
  *
  * The code is TORC_ESTATUS for the status of an RPC that ran, and for one that could not start what prevented it:
  * TORC_EINVAL (channel, method, request, options), TORC_EUNSUPPORTED (options of a newer version), TORC_EDEADLK (a wait
- * inside a callback), TORC_EFORK, TORC_ECLOSED (the runtime was freed), TORC_ELIMIT (no memory).
+ * inside a callback), TORC_EFORK, TORC_ECLOSED (the runtime was freed), TORC_ELIMIT (no memory). TORC_ELIMIT is also
+ * the code if an RPC ran and there was no memory for its result: the result does not tell the RPC's status then.
  *
  * The layer is the part that failed: TORC_LAYER_PEER for a status that the server sent, else the part of Torc that made
  * it (TORC_LAYER_CONNECT, _TLS, _LB, _RESOLVER, _XDS, _DEADLINE, _LIMIT, _HTTP2, ...). The text is the status message,

@@ -71,7 +71,7 @@ enum torc_listen_mode {
     TORC_LISTEN_SHARED = 0,     /* one socket for an address; each connection goes to the runtime with the fewest */
     TORC_LISTEN_REUSE_PORT = 1, /* IP addresses: a socket for each runtime (SO_REUSEPORT), which no socket of another
                                    user can join; the system spreads connections by their addresses, not evenly. A
-                                   connection that is not accepted when its runtime ends is refused */
+                                   connection that is not accepted when its runtime ends is reset */
 };
 
 /* Durations of connections count for each connection by itself. Source: gRFCs A8, A9. */
@@ -231,12 +231,12 @@ TORC_API int torc_server_stop(torc_server *server, int64_t grace_ms);
 TORC_API int torc_server_stop_async(torc_server *server, int64_t grace_ms, void (*fn)(void *arg), void *arg);
 
 /* Ends everything at once: connections close, RPCs are cancelled, handlers are released. When the function returns, no
- * handler runs (but those on a pool, see below) and none will be called. Inside a callback the function does not wait:
- * handlers are released when this callback and those on the server's other runtimes have returned, but functions of
- * calls return TORC_ECLOSED at once, and torc_server_call_reply sends nothing. Handlers on a pool may go on, and are
- * released when the last has returned: torc_pool_free waits for them. Calls that are not finished stay the
- * application's. NULL is allowed, and nothing happens in a child of a fork, nor in a second call while calls that are
- * not finished hold the server; afterwards the handle is gone. */
+ * handler runs (but those on a pool, see below) and none will be called. Inside a callback of one of the server's
+ * runtimes the function does not wait: handlers are released when this callback and those on the other runtimes have
+ * returned, but functions of calls return TORC_ECLOSED at once, and torc_server_call_reply sends nothing. Handlers on a
+ * pool may go on, and are released when the last has returned: torc_pool_free waits for them. Calls that are not
+ * finished stay the application's. NULL is allowed, and nothing happens in a child of a fork or while the process
+ * exits, nor in a second call while calls that are not finished hold the server; afterwards the handle is gone. */
 TORC_API void torc_server_free(torc_server *server);
 
 /* The counts of a server, of all its runtimes together. Later versions add numbers. */

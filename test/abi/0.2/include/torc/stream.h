@@ -25,10 +25,10 @@
  * runtime without a thread (TORC_RUNTIME_CALLER), and cannot be cancelled meanwhile (torc/runtime.h).
  *
  * All functions may be called from any thread, and from callbacks. One thread may send while another receives, and
- * several may send; one thread receives at a time. Each function returns TORC_EINVAL for a stream that is NULL, and
- * TORC_EFORK in a child of the process that made it, or while the process exits. A stream may be freed
- * while another thread is inside a function of it, or a callback of it runs, which may use the stream until it returns.
- * To call a function with a handle after it was freed is not allowed. */
+ * several may send; one thread receives at a time. Functions that return a code return TORC_EINVAL for a stream that is
+ * NULL, and TORC_EFORK in a child of the process that made the stream, or while the process exits. A stream may be
+ * freed while another thread is inside a function of it, or while a callback of it runs: the function and the callback
+ * may use the stream until they return. To call a function with a handle after it was freed is not allowed. */
 #ifndef TORC_STREAM_H
 #define TORC_STREAM_H
 
@@ -133,7 +133,7 @@ TORC_API void torc_stream_cancel(torc_stream *stream);
 
 /* Gives up the handle and cancels the RPC if it runs. No callback starts afterwards but on_done, or the function of
  * torc_unary_async. If another thread than the loop's calls it, a callback that is just starting may still run. Does
- * not wait. NULL is allowed, and nothing happens in a child of a fork. */
+ * not wait. NULL is allowed, and nothing happens in a child of a fork or while the process exits. */
 TORC_API void torc_stream_free(torc_stream *stream);
 
 /* torc_stream_free that waits: when it returns 0, the last callback of the stream has returned. In a callback of the
