@@ -1,5 +1,5 @@
-/* The composition root: the tables of LB policies, resolvers and HTTP filters. A new LB policy has its line in
- * `factories`, a new resolver in builtin_make, a new HTTP filter in `filters`. */
+/* The composition root: the tables of LB policies and HTTP filters, and the xds resolver. A new LB policy has its line
+ * in `factories`, a new HTTP filter in `filters`, a new resolver of a layer above src/resolver in builtin_make. */
 #include "api/builtin.h"
 
 #include <pthread.h>

@@ -1,4 +1,5 @@
-/* The composition root: the one file that names every resolver, LB policy and HTTP filter of Torc. Any thread. */
+/* The composition root: the one file that names every LB policy and HTTP filter of Torc, and the resolvers of higher
+ * layers than src/resolver (resolver/registry.c names the others). Any thread. */
 #ifndef TC_API_BUILTIN_H
 #define TC_API_BUILTIN_H
 
@@ -12,7 +13,8 @@ struct tc_xds_registries;
 void tc_builtin_init(void);
 /* Adds every built-in LB policy to a registry that has none of them. Any thread. */
 void tc_builtin_add_policies(struct tc_lb_registry *registry);
-/* tc_builtin_init, and the process's validation context (xds/domain/validation_context.h). Any thread. */
+/* Calls tc_builtin_init, and returns the process's validation context (xds/domain/validation_context.h). Only in a
+ * library with xDS. Any thread. */
 const struct tc_xds_registries *tc_builtin_validation_context(void);
 /* Returns the registry of all built-in LB policies, which the process shares and never frees. Any thread. */
 const struct tc_lb_registry *tc_builtin_policies(void);

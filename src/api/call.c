@@ -4,8 +4,9 @@
  * (call_schedule); on_task takes all of it on the loop and asks the loop's call (struct tc_call) for it. So a thread
  * never touches the loop's call, and several requests travel with one post.
  *
- * References (`zeroed`): the handle's, the loop's while the call runs (given back by call_release), and the task's
- * while it is on its way. The last one returns the call to the pool.
+ * References (`zeroed`): the handle's, the loop's while the call runs (given back by call_release), the task's while it
+ * is on its way, and one of each thread that is inside a function of the stream. The last one returns the call to the
+ * pool.
  *
  * Unary RPCs are in call_unary.c, streams in stream.c and stream_wait.c. */
 #include "api/call.h"

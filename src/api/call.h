@@ -35,7 +35,8 @@ int tc_call_want_reads(torc_stream *call, uint32_t n, bool quietly);
 void tc_call_want_cancel(torc_stream *call);
 /* torc_stream_send that does not wait. `tell`: on_writable follows TORC_EAGAIN. */
 int tc_stream_try_send(torc_stream *s, struct tc_slice message, unsigned flags, bool tell, bool quietly);
-/* Returns false after torc_stream_free, and in the child of a callback that forked: the parent has the callbacks. */
+/* Returns false after torc_stream_free or torc_stream_close, and in the child of a callback that forked: the parent has
+ * the callbacks. */
 bool tc_call_is_heard(const torc_stream *call);
 
 /* Asks the loop's call for messages that are owed, 16 at a time; more are asked for as messages come. Loop thread. */

@@ -37,11 +37,11 @@ struct torc_stream {
     torc_stream *next_free;
     pthread_mutex_t mutex;
 
-    struct tc_ref zeroed; /* the pool zeroes from here to the end. Counts handle, loop and task (call.c) */
+    struct tc_ref zeroed; /* the pool zeroes from here to the end. The count of references (call.c says whose) */
     enum tc_call_kind kind;
     torc_channel *channel; /* borrowed from core */
     struct tc_task task;
-    atomic_bool detached; /* torc_stream_free was called: only the last callback comes */
+    atomic_bool detached; /* torc_stream_free or torc_stream_close was called: only the last callback comes */
 
     /* Requests of threads (reads, writes, cancel) that the loop has not taken yet; under the mutex. */
     bool task_queued;
@@ -68,8 +68,8 @@ struct torc_stream {
     void *arg;
 
     /* For threads that wait, under the runtime's lock. */
-    struct tc_link waits; /* threads, by tc_wait.owner */
-    uint64_t reads_pending;
+    struct tc_link waits;   /* threads, by tc_wait.owner */
+    uint64_t reads_pending; /* messages that were asked for and have not come; only without on_message */
     struct tc_received *first_received, **last_received;
     torc_result *end;             /* the outcome; NULL: the RPC runs */
     const torc_metadata *initial; /* of the response, in the arena; NULL: have not come */

@@ -206,7 +206,7 @@ struct asked {
     char *text; /* for torc_free */
 };
 
-/* On the loop: writes the tree of LB policies. */
+/* On the loop: writes the channel's state and its tree of LB policies. */
 static void on_asked(void *arg)
 {
     struct asked *a = arg;

@@ -71,7 +71,8 @@ int torc_channel_watch_state(torc_channel *ch, enum torc_connectivity last, torc
 /* --- threads that wait --- */
 
 /* A watch on the stack of the thread that it wakes. The thread leaves when both tasks have run, or were refused because
- * the loop has ended: the loop no longer refers to the watch then. */
+ * the loop has ended: the loop no longer refers to the watch then. When the process exits (TORC_EFORK) the thread
+ * leaves as well, because the loop has run its last turn. */
 struct waiter {
     struct tc_channel_watch base;
     struct tc_task add, remove;
@@ -141,7 +142,8 @@ static bool waiter_reached(const struct waiter *w, enum torc_connectivity last, 
     return w->connect ? *state == TORC_CONNECTIVITY_READY : *state != last;
 }
 
-/* Returns TORC_ETIMEDOUT if the time passes first. */
+/* Returns 0 when the state is reached or SHUTDOWN came; TORC_ETIMEDOUT if the time passes first, TORC_ECLOSED if the
+ * loop has ended, or TORC_EFORK. */
 static int waiter_wait(struct waiter *w, enum torc_connectivity last, uint64_t until, enum torc_connectivity *state)
 {
     torc_runtime *rt = w->ch->rt;

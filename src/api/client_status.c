@@ -1,5 +1,5 @@
 /* The status of xDS resources as envoy.service.status.v3 has it (A40). Messages live in the caller's arena and borrow
- * the bytes of resources, so a snapshot of many clusters copies only names and times. */
+ * the bytes of resources, so a snapshot of many clusters copies names, versions, times and errors, and no resource. */
 #include "api/client_status.h"
 
 #include "proto/unpack.h"

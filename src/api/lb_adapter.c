@@ -1,10 +1,12 @@
 /* An LB policy of the application's own (torc/lb.h) as a policy of src/lb.
  *
- * The application's policy (struct torc_lb_helper) chooses among children, each a built-in policy: its pick returns a
- * child, whose picker then picks. Everything runs on the loop; the application is called by the serial queue for what
- * its children report (on_tell), so that it may create and destroy children from inside any callback.
+ * The application's policy (struct torc_lb_helper) chooses among children: its pick returns a child, whose picker then
+ * picks. A child is a built-in policy, or, by a config that names it (torc_lb_child_set_config), another policy of the
+ * application's. Everything but the check of a config (app_parse) runs on the loop; the application is called by the
+ * serial queue for what its children report (on_tell), so that it may create and destroy children from inside any
+ * callback.
  *
- * A picker refers to the policy and may outlive it: base.helper is NULL then, and picks are queued.
+ * A picker refers to the policy and may outlive its shutdown: base.helper is NULL then, and picks are queued.
  *
  * The application's `create` is called with the first update, not with the policy: children that it makes there are
  * one deeper than its config, which comes with the update. */
@@ -18,10 +20,11 @@
 #include "lb/orca.h"
 #include "lb/registry.h"
 
-/* The policy as src/lb sees it, and the application's helper. Its memory stays while pickers refer to it. */
+/* The policy as src/lb sees it, and the application's helper. Its memory stays while pickers and trackers refer to it.
+ */
 struct torc_lb_helper {
     struct tc_lb_policy base;
-    struct tc_lref ref; /* the policy's own, and each picker's */
+    struct tc_lref ref; /* the policy's own, each picker's, and each app_tracker's */
     const struct torc_lb_factory *app;
     void *state;
     struct tc_link children;

@@ -1,8 +1,8 @@
-/* torc_metadata: what an application sends, and what it receives.
+/* torc_metadata: the fields that an application sends, and those that it is shown.
  *
- * Metadata that the application makes has a block for each field. Received metadata is a flat copy: the object, its
- * fields, then the texts, in the memory of another owner. The copies of a result's headers and trailers are in the
- * result's block; callbacks see a copy in the call's arena. */
+ * Metadata that the application makes has a block for each field. Metadata that Torc shows, of a request or of a
+ * response, is a flat copy: the object, its fields, then the texts, in the memory of another owner. The copies of a
+ * result's headers and trailers are in the result's block; callbacks see a copy in an arena of the call. */
 #include "api/metadata.h"
 
 #include "base/mem.h"

@@ -17,7 +17,7 @@ struct tc_metadata_field {
 struct torc_metadata {
     struct tc_metadata_field *fields;
     size_t len, cap;
-    bool flat; /* a copy of received fields in another owner's memory: nothing is added to it, and it is not freed */
+    bool flat; /* a copy of a call's fields in another owner's memory: nothing is added to it, and it is not freed */
 };
 
 /* Takes a block with `front` bytes (a multiple of the alignment of pointers), which the caller fills in, and copies of

@@ -1,8 +1,9 @@
 /* Options by name, over the table of base/options.c. torc/options.h has the contract.
  *
  * A torc_options holds the struct itself, so that torc_options_data gives what a constructor takes, and the copies of
- * texts that the struct points at. A value is checked as it is set, by the check that the constructor makes too
- * (tc_option_check); a value that is refused leaves the struct as it was. */
+ * texts that the struct points at. A number or a switch is checked as it is set, by the check that the constructor
+ * makes too (tc_option_check); a value that is refused leaves the struct as it was. Texts and pointers are the
+ * constructor's to check. */
 #include <torc/options.h>
 #include <torc/size.h>
 

@@ -53,7 +53,8 @@ static struct tc_slice details_bytes(const torc_metadata *trailers)
     return found;
 }
 
-/* Takes the next Any off the front of *rest. A type URL with a NUL in it is cut there. */
+/* Takes the next Any off the front of *rest. Returns false if there is none, or if bytes cannot be read, which stay in
+ * *rest then. */
 static bool details_next(struct tc_slice *rest, struct tc_slice *any)
 {
     struct tc_wire_field f;
@@ -65,7 +66,8 @@ static bool details_next(struct tc_slice *rest, struct tc_slice *any)
     return false;
 }
 
-/* Stores the details. Bytes that are not a google.rpc.Status give no details. */
+/* Stores the details. Bytes that are not a google.rpc.Status give no details. A type URL with a NUL in it is cut there.
+ */
 static void details_read(torc_result *r)
 {
     struct tc_slice rest = details_bytes(r->trailers), any;

@@ -1,8 +1,9 @@
 /* Streams (torc/stream.h): the reports of the loop, and the functions that do not wait.
  *
- * The loop reports the initial metadata, messages and the outcome. A report goes to the application's event, if there
- * is one for it, else into the stream, where the functions of stream_wait.c find it. A thread may wait for a stream
- * that has events, too.
+ * The loop reports the initial metadata, messages, room for a message and the outcome. A message goes to on_message, if
+ * the application has it, else into the stream, where torc_stream_receive finds it. Any other report goes into the
+ * stream, where the functions of stream_wait.c find it, and then to the event for it, if there is one. So a thread may
+ * wait for a stream that has events, too.
  *
  * The end comes in three steps: `end` is stored, which is what waiting threads see; on_done is called; `delivered` says
  * that it has returned, and torc_stream_close waits for that. After torc_stream_free (`detached`) only on_done is
@@ -170,7 +171,8 @@ torc_stream *tc_stream_start_with(torc_channel *ch, const char *method, const st
 
 /* --- functions that do not wait --- */
 
-/* Each holds the stream, because it may sleep on a lock while another thread frees the handle. */
+/* A public function holds the stream, because it may sleep on a lock while another thread frees the handle;
+ * torc_stream_free has the handle's reference, and the caller of tc_stream_spoil holds the stream. */
 
 int torc_stream_half_close(torc_stream *s)
 {

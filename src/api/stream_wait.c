@@ -5,8 +5,8 @@
  * it was woken: any number of threads may wait for different things of one stream. The lock is taken before the
  * stream's mutex.
  *
- * A sender waits for room, not for its own message. In a runtime without a thread the sender drives the loop for a turn
- * once its message was taken, since it may be the only thread. */
+ * A sender waits for room, not for its own message. In a runtime without a thread a sender that may wait (its timeout
+ * is not 0) drives the loop for a turn once its message was taken, since it may be the only thread. */
 #include "api/call.h"
 #include "api/result.h"
 #include "api/wait.h"
@@ -160,8 +160,8 @@ int torc_stream_headers(torc_stream *s, int64_t timeout_ms, const torc_metadata 
     return rc;
 }
 
-/* Half-closes the stream, unless it is half-closed or over, and has all further messages dropped. A thread that waits
- * for a message gets none: it is woken to return. */
+/* Half-closes the stream, unless it is half-closed or over, and has all further messages dropped; without on_message
+ * the oldest one is kept for the result. A thread that waits for a message gets none: it is woken to return. */
 static void wait_drain(struct stream_wait *w)
 {
     torc_stream *s = w->s;

@@ -1,6 +1,7 @@
-/* A decoded response, or the decoded messages of a stream (src/stub): the codec's struct begins with a struct tc_typed,
- * and the result or stream keeps it. Results and streams know two things of the struct: how it is freed, and whether
- * the bytes were malformed. If they were, the RPC failed with INTERNAL, whatever the server's status is. Any thread. */
+/* A decoded response, or the decoded messages of a stream or of a server's call (src/stub): the codec's struct begins
+ * with a struct tc_typed, and the result, stream or call keeps the struct. Results and streams know two things of the
+ * struct: how it is freed, and its error: bytes that are malformed, or a message that the application cannot send. With
+ * an error the RPC has failed with INTERNAL, whatever the server's status is. Any thread. */
 #ifndef TC_API_TYPED_H
 #define TC_API_TYPED_H
 
@@ -13,7 +14,7 @@
 struct tc_typed {
     void (*free)(struct tc_typed *decoded);
     const void *type;  /* of a result: the codec's mark of the response's type */
-    torc_error *error; /* of a result: the bytes are malformed. `free` frees the error */
+    torc_error *error; /* of a result or a stream: why the RPC failed; NULL: no fault. `free` frees the error */
 };
 
 /* Returns what the result keeps, or NULL. */
@@ -34,8 +35,8 @@ const char *tc_stream_method(const torc_stream *stream);
 void tc_stream_spoil(torc_stream *stream, torc_error *error);
 
 /* torc_stream_receive in two steps, between which a codec reads the message: the stream stays, also when another thread
- * frees its handle, and no other thread receives. If the first returns 1, the second follows. It returns false if the
- * handle was freed meanwhile: nothing of the stream may be given to the application then. */
+ * frees its handle, and no other thread receives. If the first step returns 1, the second follows. The second returns
+ * false if the handle was freed meanwhile: nothing of the stream may be given to the application then. */
 int tc_stream_receive_begin(torc_stream *stream, int64_t timeout_ms, const torc_message **message);
 bool tc_stream_receive_end(torc_stream *stream);
 

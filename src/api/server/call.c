@@ -10,7 +10,7 @@
  *
  * References: the handle's, given back by finish; the loop's, while the core's call exists; the task's, on its way; and
  * one for each function of another thread that runs. `release` of the events comes when the handle is finished and the
- * core's call is gone, whichever is last. */
+ * RPC is over (`over`: the core's call is gone, or an interceptor has refused the RPC), whichever is last. */
 #include "api/server/call_object.h"
 
 #include <stdarg.h>

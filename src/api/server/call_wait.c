@@ -2,7 +2,7 @@
  *
  * A thread that receives takes the oldest message of the call, or asks the loop for one and waits. One thread receives
  * at a time (`receiving`). A codec receives in two steps, between which it reads the message: the call stays until the
- * second, also when another thread finishes the call. Messages to send wait in the call for room. */
+ * second, also when another thread finishes the call. A thread that sends waits until the call has room (has_room). */
 #include "api/server/call_object.h"
 #include "base/mem.h"
 #include "base/thread.h"

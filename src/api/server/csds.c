@@ -12,8 +12,8 @@
  * torc_csds_serve makes a server on the own runtime, with small limits, and adds the service.
  *
  * The service stops (csds_stop) on the loop of the application's runtime: when that ends, when the server has ended, or
- * by torc_csds_free. A call that is told of something after that ends with UNAVAILABLE. A snapshot may be under way
- * meanwhile; the snapshot is freed then. */
+ * by torc_csds_free. Calls that run end with UNAVAILABLE then, and so do calls that begin later. A snapshot may be
+ * under way meanwhile; the snapshot is freed then. */
 #include "api/csds.h"
 #include "api/server/call_object.h"
 #include "base/clock.h"
@@ -470,7 +470,7 @@ static void on_start(void *arg)
         csds_stop(s);
 }
 
-/* Returns NULL with an error, which is not NULL. */
+/* Makes a service that runs. Returns NULL with an error; `error` must not be NULL. */
 static torc_csds *csds_start(torc_runtime *rt, torc_server *server, const char *address, torc_error **error)
 {
     torc_csds *s = TC_NEW(torc_csds);
@@ -490,7 +490,7 @@ static torc_csds *csds_start(torc_runtime *rt, torc_server *server, const char *
     return NULL;
 }
 
-/* Gives a function that has an error to report a place for it: the application's, or `own`. */
+/* csds_start on a runtime that may be NULL (the default), and with an `error` that may be NULL. */
 static torc_csds *csds_start_for(torc_runtime *given, torc_server *server, const char *address, torc_error **error)
 {
     torc_error *own = NULL, **why = error ? error : &own;

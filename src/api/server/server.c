@@ -2,13 +2,13 @@
  *
  * A server has a part on the loop of each of its runtimes (shard.c), whose `core` (server/server.h) does the work; the
  * parts end by torc_server_free or with their runtimes. torc_server is counted: the application, the loops and every
- * call that the application has not finished hold it, and the methods stay as long. What is asked for from other
- * threads runs on the first runtime's loop, the home, by tc_runtime_do.
+ * call that the application has not finished hold it, and the methods stay as long. Threads add methods and limits
+ * under the lock of the first runtime, the home. Listening, starting and stopping run on the home's loop.
  *
  *   NEW        Methods and addresses are collected. Sockets listen, and nobody accepts.
  *   STARTED    The methods are in the core's table, which no longer changes: lookups need no lock.
  *   STOPPING   The shards drain.
- *   STOPPED    No connection is left. The shards stay until the server is freed.
+ *   STOPPED    No connection is left. The shards stay until the server, or their runtime, is freed.
  *
  * The calls are in call.c and call_wait.c. */
 #include <errno.h>

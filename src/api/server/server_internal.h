@@ -72,7 +72,7 @@ struct tc_server_shard {
 };
 
 struct torc_server {
-    struct tc_ref ref;              /* the application's, each shard's loop's until the shard has ended, each call's */
+    struct tc_ref ref; /* the application's, each shard's loop's until the shard has ended, each call's, each task's */
     struct tc_server_shard *shards; /* the first is the server's home */
     size_t n_shards;
     struct tc_server_share share;
@@ -117,8 +117,8 @@ bool tc_api_call_handled_here(const torc_server *s);
 
 /* --- shard.c --- */
 
-/* Makes a shard on `first` before it returns, and one on each of opts.runtimes later. Returns 0, or the code of
- * an error that it stores, and nothing was begun. */
+/* Makes a shard on `first` before it returns, and one on each of opts.runtimes later (on fewer, if max_connections is
+ * below their number). Returns 0, or the code of an error that it stores, and nothing was begun. */
 int tc_server_shards_make(torc_server *s, torc_runtime *first, torc_error **error);
 /* Frees the memory of shards that have ended. */
 void tc_server_shards_free(struct tc_server_shard *shards, size_t n);
@@ -133,7 +133,8 @@ void tc_server_shards_start(torc_server *s);
 void tc_server_shards_drain(torc_server *s, int64_t grace_ms);
 /* The function of torc_server.stopped_task. */
 void tc_server_shards_on_stopped(struct tc_task *task);
-/* Listens on the address with a socket for each shard. Returns TORC_EIO with a text in *error. */
+/* Listens on the address with a socket for each shard, and stores the address as bound in *bound, which the caller ends
+ * with tc_addr_fini. Returns 0, or TORC_EIO with a text in *error. */
 int tc_server_shards_listen(torc_server *s, const struct tc_addr *addr, torc_credentials *credentials,
                             struct tc_addr *bound, struct tc_status *error);
 
