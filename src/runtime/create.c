@@ -6,13 +6,13 @@
  *   TORC_RUNTIME_CALLER              the application's threads that wait inside Torc or call torc_runtime_poll
  *                                    (blocking.c);
  *   TORC_RUNTIME_CALLER, with a      an event loop of the application's own, which watches torc_runtime_fd and calls
- *   descriptor                       torc_runtime_poll when torc_runtime_timeout_ms is over.
+ *   descriptor                       torc_runtime_poll when that is readable, or torc_runtime_timeout_ms is over.
  *
  * Tests use tc_runtime_new_on: the test drives a loop of its own, in virtual time.
  *
- * torc_runtime_free posts on_shutdown, which runs on the loop and ends, in this order: the public channels, what the
- * modules keep (tc_runtime_set_extra: the xDS clients), the private channels, the connections. Then `stopped` is set
- * and the thread that frees ends the loop. The memory stays until the last reference goes. */
+ * torc_runtime_free posts on_shutdown, which runs on the loop and ends, in this order: the public channels and the
+ * servers, what the modules keep (tc_runtime_set_extra: the xDS clients), the private channels, the connections. Then
+ * `stopped` is set and the thread that frees ends the loop. The memory stays until the last reference goes. */
 #include "runtime/create.h"
 
 #include <errno.h>

@@ -29,8 +29,8 @@ torc_runtime *tc_runtime_or_default(torc_runtime *given, const char *name, torc_
  * was set. `key` is the address of something static. Loop thread. */
 void *tc_runtime_extra(torc_runtime *rt, const void *key);
 /* Sets the value for the key, once. `destroy` is called on the loop thread when the runtime ends: after its public
- * channels were shut down, before its private channels. It may finish asynchronously as long as the loop drives every
- * step. */
+ * channels and its servers were shut down, before its private channels. `destroy` may finish asynchronously as long as
+ * the loop drives every step. */
 void tc_runtime_set_extra(torc_runtime *rt, const void *key, void *value, void (*destroy)(void *value));
 
 /* Returns the xDS domain (runtime/xds_domain.h) that the runtime shares; NULL: none. Borrowed. Any thread. */
@@ -51,8 +51,8 @@ bool tc_runtime_run(torc_runtime *rt, struct tc_task *task);
  * nothing new begins. Loop thread. */
 bool tc_runtime_stopped(const torc_runtime *rt);
 
-/* An object that the runtime ends before the runtime itself ends: a channel embeds it. Leaves with tc_list_remove. Loop
- * thread. */
+/* An object that the runtime ends before the runtime itself ends: a channel, or a server's part on the runtime, embeds
+ * it. Leaves with tc_list_remove. Loop thread. */
 struct tc_runtime_member {
     struct tc_link link;
     bool is_private; /* serves public members, which are ended first */
