@@ -8,8 +8,9 @@
  * most ends.
  *
  * A call ends with its stream (on_end), at its deadline (the client's: by a reset; the method's: by a status, if it can
- * still be sent), or when its connection ends; tc_server_call_end is the one place that frees it. tc_server_call_reset
- * ends a call from inside a handler: only on_end is called after that, from the loop.
+ * still be sent), when a limit gives it up, when it was reset, or when its connection ends; tc_server_call_end is the
+ * one place that frees it. tc_server_call_reset ends a call from inside a handler: only on_end is called after that,
+ * from the loop.
  *
  * A unary method is a call here whose one message is read before its handler is called. */
 #include "server/call.h"
@@ -133,8 +134,9 @@ bool tc_server_call_give_up_unread(struct tc_server_conn *conn)
     return true;
 }
 
-/* Counts a message that `call` has queued. If all calls together queue too much, resets calls that have waited for
- * their client the longest, or calls of the client that makes us hold the most. */
+/* Counts bytes that `call` has queued: a message, or the compressed form of `current`. If all calls together queue too
+ * much, resets calls that have waited for their client the longest, or calls of the client that makes us hold the most.
+ */
 static void call_count_queued(struct tc_server_call *call, size_t bytes)
 {
     struct tc_server *s = call->conn->server;

@@ -36,10 +36,11 @@ struct tc_server_call_events {
     /* All messages that were given to send have left, as far as flow control goes: none is queued. */
     void (*on_written)(void *arg);
     /* The call is over: OK (the owner's status was written), INTERNAL or RESOURCE_EXHAUSTED (the server wrote that
-     * status instead, since a message was malformed or too large), CANCELLED (the client gave up, or the connection
-     * went), DEADLINE_EXCEEDED (its time ran out), RESOURCE_EXHAUSTED (a limit), UNAVAILABLE (the server closed the
-     * connection). Always the last event, exactly once, also after tc_server_call_reset; tc_server_free alone ends
-     * calls without it. The call is gone when it returns. */
+     * status instead, since a message was malformed or too large), CANCELLED (the client gave up, the connection went,
+     * or the call was reset), DEADLINE_EXCEEDED (its time ran out), RESOURCE_EXHAUSTED (a limit), UNAVAILABLE (the
+     * server closed the connection). Always the last event, exactly once, also after tc_server_call_reset; only
+     * tc_server_free, and tc_server_end without a status, end calls without it. The call is gone when on_end returns.
+     */
     void (*on_end)(void *arg, const struct tc_status *why);
 };
 

@@ -1,6 +1,6 @@
-/* A small asynchronous gRPC server on http2/: for the embedded control plane, the backends, CSDS and the tests. It
- * lives on one loop; every function is for the loop thread, and no callback comes from inside a function (but for
- * on_end in tc_server_end). Its calls are in server/call.h. */
+/* A small asynchronous gRPC server on http2/: the core of torc_server (api/server), of the embedded control plane, and
+ * of servers in the command and the tests. It lives on one loop; every function is for the loop thread, and no callback
+ * comes from inside a function (but for on_end in tc_server_end). Its calls are in server/call.h. */
 #ifndef TC_SERVER_SERVER_H
 #define TC_SERVER_SERVER_H
 

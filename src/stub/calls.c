@@ -1,8 +1,9 @@
 /* Typed RPCs with messages of protobuf-c (torc/protobuf_c.h): what generated code calls.
  *
- * A response is unpacked once, by the thread that waits (or in front of the callback), into an arena that belongs to
- * the result: freeing the result frees both. A stream keeps one arena for all of its messages, so that each message
- * lives until the next.
+ * A response is unpacked once, into an arena that belongs to the result: freeing the result frees both. That of a unary
+ * RPC is unpacked by the thread that waits (or in front of the callback), that of a client streaming RPC by the first
+ * torc_protobuf_c_response. A stream keeps one arena for all of its messages, so that each message lives until the
+ * next.
  *
  * Bytes that are malformed fail the RPC with INTERNAL, as a response that gRPC itself cannot read does: the result is
  * spoilt, and a stream is cancelled. */
