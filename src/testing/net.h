@@ -1,8 +1,9 @@
 /* The network of the world, behind tc_connect_start, tc_listen_socket_new and byte streams.
  *
  * A host is an address. A connection has one delay in both directions, and carries bytes in order; connections
- * overtake one another. Callers set faults; delays are drawn from the network's own stream of random numbers. Addresses
- * are texts as tc_addr_text writes them. The thread of the world. */
+ * overtake one another. Callers set faults. Delays, and the connections that break by themselves (cut_per_mille), are
+ * drawn from the network's own stream of random numbers. Addresses are texts as tc_addr_text writes them. The thread of
+ * the world. */
 #ifndef TC_TESTING_NET_H
 #define TC_TESTING_NET_H
 

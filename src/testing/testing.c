@@ -26,7 +26,7 @@
 #include "testing/world.h"
 
 enum { MOST_DELAY_US = 60000000, BUFFER_BYTES = 1 << 18 };
-/* Times are below 2,000 years, as those of timers are (io/timers.h). */
+/* Times are at most 2^46 ms, some 2,230 years, as those of timers are (io/timers.h). */
 #define MOST_MS ((int64_t)TC_TIMERS_MAX_DELAY_MS)
 
 /* A name of torc_testing_set_name with its `n` addresses. */

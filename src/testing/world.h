@@ -1,5 +1,6 @@
-/* A world: one virtual time, the loops that live in it, events, and the random numbers. Two programs have one: the
- * search of test/sim, and a test that is linked with libtorc-testing.
+/* A world: one virtual time, the loops that live in it, events, and the random numbers. Three programs have one: the
+ * search of test/sim, a test that is linked with libtorc-testing, and `torc simulate`, whose world has loops and events
+ * alone (cmd/torc/simulate).
  *
  * A world has no socket and no clock of the machine, and threads for the handlers of pools alone, of which one runs at
  * a time. Its scheduler does one thing after another: it turns a loop that has work, runs a background job, or lets a
