@@ -1,6 +1,6 @@
 /* Received messages. SPDX-License-Identifier: Apache-2.0
  *
- * Torc hands out what a server sent as bytes, which the application decodes with the library of its choice:
+ * Torc hands out what the other side sent as bytes, which the application decodes with the library of its choice:
  *
  *     const torc_message *reply = torc_result_response(result);
  *     Helloworld__HelloReply *hello = helloworld__hello_reply__unpack(NULL, torc_message_size(reply),
