@@ -127,7 +127,8 @@ static bool drive_one_turn(torc_runtime *rt, int timeout_ms, const struct tc_wai
     rt->driven = true;
     pthread_mutex_unlock(&rt->mutex);
     bool did = first && tc_loop_turn_posts(rt->loop);
-    /* `woken` needs no lock: only this turn can set it. */
+    /* Read without the lock: this turn sets `woken`, on this thread. A thread that finishes the stream or the server's
+     * call may set it as well; that thread wakes the loop besides, so that the turn below does not sleep. */
     if (!did || !first->woken)
         did = tc_loop_turn(rt->loop, timeout_ms);
     if (TC_UNLIKELY(generation != tc_fork_generation()))

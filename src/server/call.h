@@ -33,7 +33,8 @@ struct tc_server_call_events {
     void (*on_half_close)(void *arg);
     /* A message of this size was handed to the connection. */
     void (*on_sent)(void *arg, size_t len);
-    /* All messages that were given to send have left, as far as flow control goes: none is queued. */
+    /* All messages that were given to send have left, as far as flow control goes: none is queued. Does not come after
+     * tc_server_call_finish. */
     void (*on_written)(void *arg);
     /* The call is over: OK (the owner's status was written), INTERNAL or RESOURCE_EXHAUSTED (the server wrote that
      * status instead, since a message was malformed or too large), CANCELLED (the client gave up, the connection went,

@@ -54,7 +54,7 @@ struct tc_server_conn {
     struct tc_server_peer *peer; /* NULL once the connection gives way */
     struct tc_timer patience;    /* for what `phase` waits for */
     enum { TC_SERVER_OPENING, TC_SERVER_SERVING, TC_SERVER_LEAVING } phase;
-    uint64_t moved_ms; /* the last accept, SETTINGS, idle GOAWAY, or beginning, message or end of a call */
+    uint64_t moved_ms; /* the accept, SETTINGS, idle GOAWAY, a call's beginning or message, or the last call's end */
     uint64_t served;   /* messages that the client has taken */
     size_t held[TC_SERVER_HELD];
     char *addr_text; /* the client's */

@@ -15,7 +15,7 @@ struct tc_pool_job {
 /* Returns false, and the job is still the caller's, when the queue is full or the pool was freed. */
 bool tc_pool_run(torc_pool *pool, struct tc_pool_job *job);
 /* Takes a job that was given to tc_pool_run out of the queue, in O(1). Returns false if it is not there: a thread runs
- * or has run it, or it was never taken. */
+ * or has run it, it was never taken, or this is a child of a fork. */
 bool tc_pool_cancel(torc_pool *pool, struct tc_pool_job *job);
 torc_pool *tc_pool_ref(torc_pool *pool);
 void tc_pool_unref(torc_pool *pool); /* NULL is allowed */
