@@ -39,15 +39,18 @@ extern "C" {
  * and everything that it points to are in `arena`; the bytes are not needed afterwards. Do not call its
  * NAME__free_unpacked.
  *
- * Refused with TORC_EPARSE: bytes that are cut short, strings with invalid UTF-8 or with a NUL, groups, a required
- * field that is missing, with or without a default (also when a message came in parts, and one of them lacks the
- * field). With TORC_ELIMIT: more than 100 messages within each other, more than 4,194,304 values (a
- * message is one more for each 64 fields of its type), more than 4 MiB of fields that the type does not have, and a
- * message that takes more memory than 32 times its bytes, where 1 MiB is always allowed and 512 MiB never exceeded, or
- * than the arena gives. TORC_EINVAL: an argument is NULL. The text names the field. The layer is TORC_LAYER_CODEC.
+ * Refused with TORC_EPARSE: bytes that are cut short or are not protobuf (an impossible field number, a varint that is
+ * too long, malformed packed values), strings with invalid UTF-8 or with a NUL, groups, a required field that is
+ * missing, with or without a default (also when a message came in parts, and one of them lacks the field); and one
+ * valid form that protobuf-c cannot merge: a message field that comes twice, with the same oneof unset both times. With
+ * TORC_ELIMIT: more than 100 messages within each other, more than 4,194,304 values (a message is one more for each 64
+ * fields of its type), more than 4 MiB of fields that the type does not have, and a message that takes more memory than
+ * 32 times its bytes, where 1 MiB is always allowed and 512 MiB never exceeded, or than the arena gives. TORC_EINVAL:
+ * an argument is NULL. The text names the field. The layer is TORC_LAYER_CODEC.
  *
- * Fields that the type does not have are dropped. A map is a list of all entries that the bytes have: if several have
- * the same key, the last one counts. An entry's message may be NULL, which stands for an empty message. */
+ * Fields that the type does not have, or has with another wire type, are dropped. A map is a list of all entries that
+ * the bytes have: if several have the same key, the last one counts. An entry's message may be NULL, which stands for
+ * an empty message. */
 TORC_API const ProtobufCMessage *torc_protobuf_c_unpack(const ProtobufCMessageDescriptor *type, const void *bytes,
                                                         size_t n, torc_arena *arena, torc_error **error);
 

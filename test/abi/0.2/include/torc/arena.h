@@ -32,8 +32,9 @@ typedef struct torc_arena torc_arena;
 TORC_API torc_arena *torc_arena_new(uint64_t max_bytes);
 
 /* Returns `size` bytes, aligned for any type and not zeroed, which live until the arena is reset or freed; there is no
- * way to give back one piece. NULL: the arena is NULL, its limit would be exceeded, or it has a limit and the system
- * has no memory. Without a limit the program then ends as torc_set_out_of_memory_handler says. */
+ * way to give back one piece. NULL: the arena is NULL, its limit would be exceeded, it has a limit and the system has
+ * no memory, or `size` is close to SIZE_MAX. If the system has no memory for an arena without a limit, the program ends
+ * as torc_set_out_of_memory_handler says. */
 TORC_API void *torc_arena_alloc(torc_arena *arena, size_t size);
 
 /* Takes back all that the arena gave out: pointers into it are dangling from then on. Keeps some memory for the next
