@@ -73,9 +73,10 @@ struct torc_runtime_options {
                                      none */
     int64_t max_idle_connections; /* the most idle connections that the pool keeps, 1 to 4294967295; 0: 1000; -1: no
                                      limit */
-    int64_t csds_answer_bytes;    /* torc_csds_serve: about the most bytes of answers that its clients, all together,
-                                     have not taken yet. At the limit the next answer waits; an answer that is larger by
-                                     itself ends with RESOURCE_EXHAUSTED. 0: 33554432; -1: no limit */
+    int64_t csds_answer_bytes;    /* of each torc_csds_serve and torc_csds_add: about the most bytes of answers that the
+                                     clients, all together, have not taken yet. At the limit the next answer waits; an
+                                     answer that is larger by itself ends with RESOURCE_EXHAUSTED. 0: 33554432; -1: no
+                                     limit */
     int64_t memory_limit_bytes;   /* a soft limit: while the runtime holds more, new RPCs of its channels fail at once
                                      with RESOURCE_EXHAUSTED, and those that have begun go on; RPCs that its servers
                                      receive are not refused by it (unread_bytes, unsent_bytes). 0 and -1: no limit. The

@@ -7,7 +7,7 @@
  * A line goes to one sink. Lines that are written while a runtime's loop turns (its channels, policies, connections and
  * xDS clients live there) go to that runtime's sink, if it was given one. All others go to the process's: those of
  * runtimes without a sink, of functions while they run on the application's own thread, of threads that serve several
- * runtimes (fetches of tokens, long computations, an xDS domain) and of torc_csds_serve.
+ * runtimes (fetches of tokens, long computations, an xDS domain) and of the services of torc/admin.h.
  *
  *     static void write_line(enum torc_log_level level, const char *module, const char *message, void *arg)
  *     {
