@@ -16,7 +16,6 @@
  * A cluster that has no data, or that is in error, has no child: the policy fails RPCs itself. */
 #include "xds/lb/policies.h"
 
-
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -148,12 +147,12 @@ static struct tc_lb_config *cds_parse_lb(struct cds *p, struct tc_cluster_config
     return lb;
 }
 
-/* gRPC's switch for control planes that set the LB policy on the aggregate cluster (A75). */
-/* Returns the config of priority over a cds for each leaf cluster, or NULL with *why. */
+/* Returns the config of priority over a cds for each leaf cluster, or NULL with *why. The aggregate has a policy of its
+ * own only if gRPC's switch for such control planes is on (A75): then the leaf clusters use it. */
 static struct tc_lb_config *aggregate_config(struct cds *p, struct tc_cluster_config *c, struct tc_status *why)
 {
     struct tc_lb_config *lb = NULL;
-    if (c->cluster->lb_config) { /* the decoder takes an aggregate's only where it is to be used */
+    if (c->cluster->lb_config) {
         lb = cds_parse_lb(p, c, why);
         if (!lb)
             return NULL;

@@ -103,7 +103,6 @@ static bool address_read(const Envoy__Config__Core__V3__Address *from, struct tc
                            (uint16_t)from->socket_address->port_value) == 0;
 }
 
-/* Adds the counts of an endpoint. Its RPCs are among those of its locality already. */
 /* Returns how many RPCs are in progress of those that were open, of which so many have ended. More have ended than were
  * open where the store has forgotten their start, or had no room for it. */
 static uint64_t in_progress_now(uint64_t open, uint64_t ended)
@@ -111,6 +110,7 @@ static uint64_t in_progress_now(uint64_t open, uint64_t ended)
     return open > ended ? open - ended : 0;
 }
 
+/* Adds the counts of an endpoint. Its RPCs are among those of its locality already. */
 static void locality_add_endpoint(struct tc_load_cluster *c, struct tc_load_locality *l, const endpoint_stats *in)
 {
     struct tc_addr addr;

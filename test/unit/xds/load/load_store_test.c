@@ -199,7 +199,7 @@ static void counts_of_another_loop(void **state)
     assert_int_equal(e->failed.now, 1);
     assert_int_equal(e->in_progress, 0);
     tc_load_locality_unref(e);
-    /* The same for a store that has forgotten the locality. */
+    /* The end of an RPC whose locality the store has forgotten. */
     struct tc_load_store *fresh = tc_load_store_new(NULL, NULL);
     tc_load_store_add(fresh, &clusters, 1, 0);
     struct tc_load_cluster *c = tc_load_cluster_get(fresh, name, NULL, 0);
