@@ -84,7 +84,7 @@ struct maglev_build {
     double largest;
     bool even;      /* all weights are equal */
     uint32_t few;   /* once no more slots than this are free, the free ones are listed in `last` */
-    uint32_t *last; /* the free slots, `left` of them; NULL while there are more than `few` */
+    uint32_t *last; /* the free slots, `left` of them; NULL while more than `few` are free and steps are left */
     uint64_t steps; /* the steps that may still be taken */
 };
 
@@ -228,7 +228,8 @@ static void build_list_last(struct maglev_build *b)
         }
 }
 
-/* Advances the paths of n claims, at most BATCH, to their first slots that are free now. */
+/* Advances the paths of n claims, at most BATCH, to their first slots that are free now, or as far as the steps reach.
+ */
 static void paths_advance(struct maglev_build *b, const struct claim *claims, size_t n)
 {
     struct path *searching[BATCH];

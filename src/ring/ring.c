@@ -15,10 +15,10 @@
  *
  * A search for h = 5000... looks at bucket 01, that is at the entries from index[1] = 2 on, counts those below h among
  * the next eight without a branch (461a and 4e3d: 2), and finds entry 4, of b. A search for ff00... finds none and
- * takes entry 0. The padding ends every search without a look at the size; buckets hold two to four entries on average,
- * and where eight or more are below h (hashes that are not uniform) a binary search in the bucket follows. A ring of
- * half a million entries or more has an index of up to 64 entries a bucket, which stays in the cache, and guesses the
- * place in the bucket by interpolation.
+ * takes entry 0. The padding lets the count run past the last entry. Buckets hold two to four entries on average, and
+ * where eight or more are below h (hashes that are not uniform) a binary search in the bucket follows. A ring of half a
+ * million entries or more has an index of up to 64 entries a bucket, which stays in the cache, and guesses the place in
+ * the bucket by interpolation.
  *
  * To build: tc_ring_shares counts the entries of each item, tc_ring_keys (keys.c) hashes them, tc_ring_sort (sort.c)
  * sorts them and fills the index. A changed ring is made of the old one: update.c, which has a picture. Rings are

@@ -23,8 +23,8 @@ void tc_ring_unref(struct tc_ring *r);
 
 /* Returns the number of entries. */
 uint32_t tc_ring_size(const struct tc_ring *r);
-/* Returns the entry that a request's hash belongs to: the first entry whose hash is h or more, or entry 0 if there is
- * none. The ring must not be empty. O(1) expected. */
+/* Returns the entry that a request's hash belongs to: the first entry whose hash is h or more, or entry 0 if no entry's
+ * is; in a table (maglev.h) the slot h % size. The ring must not be empty. O(1) expected. */
 uint32_t tc_ring_find(const struct tc_ring *r, uint64_t h);
 /* Returns the hash of the entry. Of a table: the least hash that belongs to the slot, which is its index. */
 uint64_t tc_ring_hash_at(const struct tc_ring *r, uint32_t entry);
@@ -36,10 +36,10 @@ uint32_t tc_ring_count_of(const struct tc_ring *r, uint32_t item);
 uint32_t tc_ring_absent(const struct tc_ring *r);
 /* Returns whether the ring is a table (maglev.h). */
 bool tc_ring_is_table(const struct tc_ring *r);
-/* Returns the item of a step of the walk from an entry, 0 <= step < tc_ring_walk_steps: the order in which endpoints
- * are tried. The walk of a ring passes all entries from `first` on (A61). The walk of a table passes 4,096 slots from
- * `first` on (all slots of a smaller table), then the items in their order, from the item of `first` on. An item may
- * come more than once, and every item that has an entry comes. */
+/* A walk from an entry is the order in which endpoints are tried. Returns the item of one of its steps, 0 <= step <
+ * tc_ring_walk_steps. The walk of a ring passes all entries from `first` on (A61). The walk of a table passes 4,096
+ * slots from `first` on (all slots of a smaller table), then the items in their order, from the item of `first` on. An
+ * item may come more than once, and every item that has an entry comes. */
 uint32_t tc_ring_walk(const struct tc_ring *r, uint32_t first, uint32_t step);
 uint32_t tc_ring_walk_steps(const struct tc_ring *r);
 /* Returns a hash over all (hash, item) in order: equal rings have equal fingerprints. */

@@ -1,8 +1,9 @@
 /* The inside of a ring, for the files that make one: ring.c, maglev.c, update.c, merge.c and cache.c. All other code
  * uses ring.h. One thread makes a ring; then it is constant, for any thread.
  *
- * A search (tc_ring_find) reads `sparse`, `shift`, `size`, `index` and `hash` of a ring, `sparse`, `inverse` and `size`
- * of a table; then the caller reads `item`. Nothing else is on the path of a pick whose endpoint is READY. */
+ * A search (tc_ring_find) reads `sparse`, `shift`, `size`, `index` and `hash` of a ring, also `inverse` if the ring is
+ * sparse; of a table `sparse`, `inverse` and `size`. Then the caller reads `item`. Nothing else of a ring is on the path
+ * of a pick whose endpoint is READY. */
 #ifndef TC_RING_RING_INTERNAL_H
 #define TC_RING_RING_INTERNAL_H
 

@@ -81,7 +81,7 @@ static uint32_t from_run_length(const uint32_t *from, uint32_t n)
 }
 
 /* Finds the runs of items that both rings have, the added items, and how the index of an old item becomes its new
- * index: by one shift if the items kept their order, otherwise by a table. */
+ * index: by one shift of all items from one place on, or, where that does not do, by a table. */
 static void update_map_items(struct update *u)
 {
     struct tc_ring_change *c = &u->c;
@@ -213,8 +213,8 @@ static bool update_place_entries(struct update *u)
     return true;
 }
 
-/* Allocates all arrays with an element for each item in one block. Separate blocks, which grow with each added
- * endpoint, would be in new pages every other time. */
+/* Allocates the arrays behind `scratch` in one block. Separate blocks, which grow with each added endpoint, would be in
+ * new pages every other time. */
 static void update_init_scratch(struct update *u)
 {
     size_t n = u->n;

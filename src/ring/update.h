@@ -10,8 +10,9 @@
 /* Returns the ring of tc_ring_new(items, n, min, max, cap). Copies what `old` has in common with it, so it costs what
  * differs and one merge; builds the whole ring where too much differs.
  *
- * old_items: the items that `old` was built of, in their order. from[i]: the index in old_items of the item with the
- * key of items[i], or TC_RING_ADDED; no index may come twice. Removed items and changed weights need no mark. */
+ * old: a ring, not a table (maglev.h). old_items: the items that `old` was built of, in their order. from[i]: the index
+ * in old_items of the item with the key of items[i], or TC_RING_ADDED; no index may come twice. Removed items and
+ * changed weights need no mark. */
 struct tc_ring *tc_ring_update(const struct tc_ring *old, const struct tc_ring_item *old_items, const uint32_t *from,
                                const struct tc_ring_item *items, size_t n, uint64_t min, uint64_t max, uint64_t cap);
 
