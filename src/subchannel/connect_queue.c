@@ -31,8 +31,8 @@ enum {
 
 /* Which entries may begin, by the number of entries under way. */
 enum room {
-    FOR_ALL,    /* less than half of the descriptors are connecting */
-    FOR_LINES,  /* less than five eighths: localities without an entry under way */
+    FOR_ALL,    /* less than half of the descriptors are connecting, or fewer than UNDER_WAY_MIN */
+    FOR_LINES,  /* less than five eighths: localities without an entry under way, and FOR_OTHERS' channels */
     FOR_OTHERS, /* less than three quarters: channels that have fewer than OWN */
     FOR_NOBODY
 };

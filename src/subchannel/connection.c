@@ -8,9 +8,9 @@
  *   +-------------------------------------------------------------+
  *
  * Several transports (A105): READY lasts while there is one. While calls wait that find no stream on any transport,
- * another is attempted, one at a time, up to the largest max_connections of the watches. An attempt that fails arms the
- * backoff, in READY too. When the last transport is lost meanwhile, READY becomes CONNECTING, or TRANSIENT_FAILURE in
- * the backoff. No transport is closed for want of calls.
+ * another is attempted, one at a time, up to the largest max_connections of the watches. If that attempt fails it arms
+ * the backoff, in READY too. When the last transport is lost meanwhile, READY becomes CONNECTING, or TRANSIENT_FAILURE
+ * in the backoff. No transport is closed for want of calls.
  *
  * An attempt (struct tc_connection_attempt) waits for its turn in the connect queue. When its turn has come it starts:
  * it goes through TCP or the application's dialer, the proxy's CONNECT if there is one, the credentials' handshake, and
@@ -122,8 +122,9 @@ static void watch_credentials(struct tc_connection *c)
         tc_timer_start(&c->timer, quarter_ms + tc_rng_u64(tc_loop_rng(c->env->loop)) % (quarter_ms + 1) + 1);
 }
 
-/* Ends a failed attempt and arms the backoff, which is counted from the attempt's start. Takes over the status. May
- * free the connection. */
+/* Ends a failed attempt and arms the backoff, which is counted from the attempt's start. An attempt to replace
+ * transports arms no backoff: the credentials are looked at again later. Takes over the status. May free the
+ * connection. */
 static void attempt_fail(struct tc_connection *c, struct tc_status status)
 {
     struct tc_loop *loop = c->env->loop;

@@ -105,7 +105,7 @@ void tc_connection_connect(struct tc_connection *c);
 /* Attempts to have another transport if calls wait, none of the transports has a stream for them, and the watches allow
  * one (A105). Called when that may have become true. */
 void tc_connection_scale(struct tc_connection *c);
-/* Ends a backoff at once, and the backoffs of the side streams; ends that were barren are forgotten. */
+/* Ends a backoff at once, and the backoffs of the side streams; forgets that connections were barren. */
 void tc_connection_reset_backoff(struct tc_connection *c);
 
 /* Returns the event that the attempt waits for, for people: "the TLS handshake". */

@@ -45,7 +45,7 @@ const struct tc_status *tc_health_watch_start(struct tc_health_watch *w, struct 
                                               void *arg);
 /* Ends the watch, if it was started. No callback comes afterwards. */
 void tc_health_watch_end(struct tc_health_watch *w);
-/* Returns true while a service is checked and the server has not answered yet. */
+/* Returns true while the watch's health is TC_HEALTH_PENDING. */
 bool tc_health_watch_pending(const struct tc_health_watch *w);
 
 #endif

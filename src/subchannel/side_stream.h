@@ -18,7 +18,8 @@ void tc_side_streams_init(struct tc_side_streams *set, struct tc_loop *loop, str
 /* Ends all streams. Watches that are left fall silent for good. */
 void tc_side_streams_fini(struct tc_side_streams *set);
 /* Ends the streams on the present transport, and starts others on this one. NULL: the connection is no longer READY.
- * Called before the present transport drains or closes: a stream would keep a draining transport for ever. */
+ * Called before the owner drains or closes the present transport, and from its on_gone: a stream would keep a draining
+ * transport for ever. */
 void tc_side_streams_use(struct tc_side_streams *set, struct tc_transport *transport);
 /* Ends streams until RPCs may have one at least of the streams that the peer allows: its limit may have become
  * smaller. */

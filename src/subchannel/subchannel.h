@@ -33,9 +33,9 @@ void tc_scaling_init(struct tc_scaling *s);
 void tc_scaling_set(struct tc_scaling *s, uint32_t max_connections);
 /* Ends the set. Subchannels that are left keep their limit. */
 void tc_scaling_fini(struct tc_scaling *s);
-/* Moves a subchannel, wrapped or not, from the set that it was in to this one, which it leaves with its release. Its
- * limit is the set's, cut to the `max_connections` of its tc_conn_config. Does nothing if the innermost subchannel was
- * not made by tc_subchannel_new. */
+/* Moves a subchannel, wrapped or not, from the set that it was in to this one. The subchannel leaves the set when it is
+ * released. Its limit is the set's, cut to the `max_connections` of its tc_conn_config. Does nothing if the innermost
+ * subchannel was not made by tc_subchannel_new. */
 void tc_scaling_add(struct tc_scaling *s, struct tc_subchannel *sc);
 
 /* Returns the event that the connection, or else its health, waits for, for people: "the TLS handshake". NULL if

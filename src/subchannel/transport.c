@@ -1,9 +1,9 @@
 /* A connected transport: an HTTP/2 connection. And the group of transports on whose streams calls wait.
  *
  * A transport goes through three phases: until the server's SETTINGS (on_ready), in use as a member of a group, and
- * gone (GOAWAY, close, or the owner let go): then no stream is opened, on_gone was called, and streams that are open go
- * on until the HTTP/2 connection ends and frees the transport. With the last member of the group the calls that waited
- * go back to their pick.
+ * gone (GOAWAY, close, or the owner let go): then no stream is opened, on_gone was called unless the owner let go, and
+ * streams that are open go on until the HTTP/2 connection ends and frees the transport. With the last member of the
+ * group the calls that waited go back to their pick.
  *
  * MAX_CONCURRENT_STREAMS: a call uses the oldest transport with a free stream (A105). A call that finds none waits on
  * the group, first come, first served; a call that comes later does not overtake it. While calls wait, each transport
@@ -21,7 +21,7 @@ struct tc_transport {
     struct tc_loop *loop;
     struct tc_h2_conn *h2;
     struct tc_rstr *address;
-    const struct tc_transport_events *events; /* NULL once the owner let go */
+    const struct tc_transport_events *events; /* NULL once the owner let go, or on_gone was called */
     void *arg;
     bool gone;
     struct tc_barren *barren; /* where the end counts (tc_transport_judge_later); NULL: nowhere */

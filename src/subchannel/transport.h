@@ -37,8 +37,9 @@ struct tc_capacity_wait {
     const struct tc_transport *only;  /* the call can use no other transport; NULL: any of the group */
     struct tc_transport_group *group; /* on which the call waits, or waited */
     /* Called when the wait is over and off the list: from the loop, when a stream of `t` can be opened; or with NULL,
-     * when the last transport of the group is gone, possibly from inside tc_transport_drain or tc_transport_close. The
-     * owner of a wait for one transport ends the wait before that transport goes, if others stay. */
+     * when the last transport of the group is gone, possibly from inside tc_transport_drain or tc_transport_close. If
+     * other transports stay, the owner of a wait for one transport ends the wait in that transport's on_gone, or before
+     * letting the transport go. */
     void (*fn)(struct tc_capacity_wait *wait, struct tc_transport *t);
 };
 
@@ -83,7 +84,7 @@ struct tc_transport *tc_transport_of_link(struct tc_link *link);
 struct tc_h2_conn *tc_transport_h2(const struct tc_transport *t);
 /* Returns when the attempt that made the transport began: began_ms of tc_transport_group_join. */
 uint64_t tc_transport_began_ms(const struct tc_transport *t);
-/* Called after on_gone for a transport that ended soon and has not answered yet, but still may: its end counts for
+/* Called from on_gone for a transport that ended soon and has not answered yet, but still may: its end counts for
  * `barren`. Takes a reference of `barren`. */
 void tc_transport_judge_later(struct tc_transport *t, struct tc_barren *barren);
 /* Returns the address as text; borrowed. */
