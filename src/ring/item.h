@@ -10,7 +10,7 @@
 #define TC_RING_DEFAULT_CAP 4096u /* the channel's limit on every ring, unless an option sets another */
 
 struct tc_ring_item {
-    struct tc_slice key; /* the hash_key, or the first address as text */
+    struct tc_slice key; /* the hash_key, or the hostname if the config asks for it, or the first address as text */
     uint64_t weight;     /* 0 counts as 1 */
 };
 

@@ -2,8 +2,8 @@
  * uses ring.h. One thread makes a ring; then it is constant, for any thread.
  *
  * A search (tc_ring_find) reads `sparse`, `shift`, `size`, `index` and `hash` of a ring, also `inverse` if the ring is
- * sparse; of a table `sparse`, `inverse` and `size`. Then the caller reads `item`. Nothing else of a ring is on the path
- * of a pick whose endpoint is READY. */
+ * sparse; of a table `sparse`, `inverse` and `size`. Then the caller reads `item`. Nothing else of a ring is on the
+ * path of a pick whose endpoint is READY. */
 #ifndef TC_RING_RING_INTERNAL_H
 #define TC_RING_RING_INTERNAL_H
 

@@ -1,9 +1,9 @@
 /* Two distributions and one pass of mending, instead of comparisons.
  *
- * - While entries are added they go to the group of their top bits. A group has 512 to 1,023 entries on average (more if
- *   there are over two million in all). Hashes are uniform, so a group has room for seven standard deviations more than
- *   its share, and nothing is counted beforehand. A group that is full all the same proves that hashes are not uniform:
- *   then everything becomes one list (sort_give_up_groups). Up to 8,192 entries are a list from the beginning.
+ * - While entries are added they go to the group of their top bits. A group has 512 to 1,023 entries on average (more
+ *   if there are over two million in all). Hashes are uniform, so a group has room for seven standard deviations more
+ *   than its share, and nothing is counted beforehand. A group that is full all the same proves that hashes are not
+ *   uniform: then everything becomes one list (sort_give_up_groups). Up to 8,192 entries are a list from the beginning.
  * - finish sorts each group in the first cache (group_sort). Its entries become single numbers, the hash with the
  *   entry's number instead of its last 13 bits. They are distributed to slots, of which there are one to two an entry,
  *   and a slot's entries, rarely more than a few, are put in order in one pass that also writes the entries out and
