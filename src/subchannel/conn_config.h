@@ -1,6 +1,6 @@
 /* The settings of a channel's connections. Channels share connections if the compared members are equal. Counted: any
- * thread may hold a reference and read what is immutable, which is all but `gone` and the content of `health`. These two
- * belong to the loop's thread. */
+ * thread may hold a reference and read what is immutable, which is all but `gone` and the content of `health`. These
+ * two belong to the loop's thread. */
 #ifndef TC_SUBCHANNEL_CONN_CONFIG_H
 #define TC_SUBCHANNEL_CONN_CONFIG_H
 
