@@ -1,6 +1,5 @@
 /* A call's walk through its HTTP filters (A39), once, before all attempts: `at` is the filter whose turn it is. A
- * filter that delays the call (A33) is resumed by the timer. The response passes the filters that started in the
- * opposite order. */
+ * filter that delays the call (A33) is resumed by the timer. The response passes the filters in the opposite order. */
 #include "channel/call_filters.h"
 
 struct tc_call_filters {

@@ -9,7 +9,7 @@
  * there is one; service config and selector stay as they are.
  *
  * The policy publishes a state and a picker (tc_channel_set_state). Calls take the picker from lb.picker; calls that
- * wait for a picker try again once a loop turn (pick_queue.c).
+ * wait for a picker try again by the serial queue, once for all pickers until then (pick_queue.c).
  *
  * The loop holds a reference from tc_channel_attach until all tasks of the turn in which the channel ended have run
  * (on_last_turn_end). */
@@ -344,7 +344,8 @@ bool tc_channel_on_result(void *arg, struct tc_resolver_result *r)
     bool ok = true, refused = false;
     struct tc_status bad = {0};
     bool only_error = !r->endpoints && !r->lb_config && !r->selector;
-    /* The policy goes on for RPCs that have their route. New RPCs have no route and wait. */
+    /* The policy goes on for RPCs that have their route. New RPCs have no route: they fail, or wait if they wait for
+     * ready. */
     bool unroutable = !r->endpoints && r->lb_config && !r->selector && !tc_status_ok(&r->status);
     if (only_error && !ch->lb.child) {
         resolution_failed(ch, &r->status);

@@ -46,7 +46,7 @@ struct tc_channel_lb {
     struct tc_connect_turns connect_turns;
     struct tc_scaling scaling; /* of the subchannels, as the service config in force has it */
     struct tc_lb_helper helper;
-    struct tc_graceful_switch *child; /* NULL: no result came yet, or the channel is idle */
+    struct tc_graceful_switch *child; /* NULL: only errors have come so far, or the channel is idle */
     struct tc_lb_config *config;      /* of the policy's last update */
     struct tc_picker *picker;         /* published last; a reference; NULL after the end */
     bool connect_wanted;              /* the policy is to leave IDLE after its first update */

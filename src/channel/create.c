@@ -2,8 +2,8 @@
  * on_exit_idle, on_free), which run on the loop.
  *
  * Target, resolver, authority, service config and credentials are checked and fixed here, so that torc_channel_new can
- * refuse them with a reason, and every thread may read them later. The first call or watch brings the channel to its
- * loop (tc_channel_attach in channel.c); until then nothing connects. */
+ * refuse them with a reason, and every thread may read them later. The first use on the loop (a call, a watch, a
+ * request to connect) attaches the channel (tc_channel_attach in channel.c); until then nothing connects. */
 #include "channel/create.h"
 
 #include <torc/version.h>

@@ -1,5 +1,5 @@
-/* The queues of a channel's calls: one for calls that wait for the resolver's first result, one for calls that wait for
- * a picker that can place them. Loop thread only. */
+/* The queues of a channel's calls: one for calls that wait for a usable result of the resolver, one for calls that wait
+ * for a picker that can place them. Loop thread only. */
 #ifndef TC_CHANNEL_PICK_QUEUE_H
 #define TC_CHANNEL_PICK_QUEUE_H
 

@@ -1,6 +1,7 @@
 /* Delivers the channel's states to its watches, by the serial queue: a watch that is called may add and remove watches,
- * start calls, and end the channel. Every state is delivered, in order, except that a TRANSIENT_FAILURE right after an
- * undelivered TRANSIENT_FAILURE replaces it, with the newer reason. */
+ * start calls, and end the channel. Every state is delivered, in order, with two exceptions: a TRANSIENT_FAILURE right
+ * after an undelivered TRANSIENT_FAILURE replaces it, with the newer reason; the end of the channel drops what is not
+ * delivered yet. */
 #include "channel/state_watch.h"
 
 #include "base/mem.h"

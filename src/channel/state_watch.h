@@ -38,8 +38,8 @@ struct tc_channel_connectivity {
 void tc_state_watch_init(struct tc_channel_connectivity *c, struct tc_loop *loop);
 /* Publishes `state` and `status` as they are, and delivers them to the watches by the serial queue. */
 void tc_state_watch_publish(struct tc_channel_connectivity *c);
-/* Sets the state to SHUTDOWN, drops states and events that were not delivered, and removes the observer. Then, with
- * `tell`, calls the watches from inside, and removes them. */
+/* Sets the state to SHUTDOWN, drops states and events that were not delivered, and removes the observer. Then removes
+ * the watches; with `tell`, calls them from inside before that. */
 void tc_state_watch_end(struct tc_channel_connectivity *c, bool tell);
 /* Replaces the observer. Drops events that were not delivered to the old observer. */
 void tc_state_watch_set_observer(struct tc_channel_connectivity *c, torc_channel_event_fn fn, void *arg);
