@@ -1,6 +1,6 @@
-/* The configs of policies that have children and nothing else (child_configs.h): one array of {name, config, ...}
- * behind the config's head, in one allocation. Equality is by order, since the order of children has a meaning: it
- * ranks priorities. Immutable; the config owns a reference of each name and child config. */
+/* The configs of policies that have children and few settings of their own (child_configs.h): one array of {name,
+ * config, ...} behind the config's head, in one allocation. Equality is by order, since the order of children has a
+ * meaning: it ranks priorities. Immutable; the config owns a reference of each name and child config. */
 #include "lb/child_configs.h"
 
 #include "base/mem.h"

@@ -1,8 +1,9 @@
 /* Graceful switch: up to two policies in the place of one child.
  *
  *   current    serves: its reports go to the parent.
- *   pending    of a newer factory, still CONNECTING. Its first other state promotes it: it becomes current, the old
- *              current one is shut down. An update with another factory than its own replaces it.
+ *   pending    newer, of another factory or after a renewal, and still CONNECTING. Its first other state promotes it:
+ *              it becomes current, the old current one is shut down. An update with another factory than its own, or
+ *              after a renewal, replaces it.
  *
  * Updates go to the newest of the two, and so does exit_idle; a request for re-resolution counts from the newest alone,
  * since only the newest has the latest endpoints. A policy may report from inside its factory's create(), before this

@@ -6,8 +6,8 @@
 #include "base/vec.h"
 #include "lb/policy.h"
 
-/* There are about ten policies: a list is as fast as a hash table. The list may be constant memory, to which nothing is
- * added. */
+/* There are fewer than twenty policies: a list is as fast as a hash table. The list may be constant memory, to which
+ * nothing is added. */
 struct tc_lb_registry {
     TC_VEC(const struct tc_lb_factory *) factories;
 };

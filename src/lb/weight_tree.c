@@ -1,4 +1,4 @@
-/* sums[k] covers k & -k weights, the last one being weight k - 1. So a weight is in at most log2(n) sums, those at
+/* sums[k] covers k & -k weights, the last one being weight k - 1. So a weight is in at most log2(n) + 1 sums, those at
  * k, k + (k & -k), ...; and a search halves its step from the largest power of two. */
 #include "lb/weight_tree.h"
 

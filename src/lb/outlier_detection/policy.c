@@ -26,7 +26,7 @@
 struct od_policy {
     struct tc_lb_wrapper wrapper;
     struct tc_outlier_settings settings;       /* of the last update */
-    struct tc_endpoints *endpoints;            /* of the last update; NULL: none yet */
+    struct tc_endpoints *endpoints;            /* of the last update that had a list; NULL: none yet */
     bool on;                                   /* an algorithm is on: RPCs are counted, the timer runs */
     struct tc_outlier_set watched;             /* the endpoints; empty unless `on` */
     struct tc_wrapped_subchannels subchannels; /* struct od_subchannel */

@@ -154,7 +154,7 @@ static struct lr_child *lr_choose(const struct least_request *lr, uint64_t rando
 static void lr_put_back(struct least_request *lr, struct lr_child *c)
 {
     lr->now = tc_min_tree_get(&lr->keys, c->place);
-    if (lr->now > NOW_MAX) { /* after at least NOW_MAX / STEP_MAX = 256 picks of each endpoint */
+    if (lr->now > NOW_MAX) { /* after at least NOW_MAX / STEP_MAX = 256 picks */
         for (uint32_t i = 0; i < lr->ready.len; i++)
             tc_min_tree_set(&lr->keys, i, tc_min_tree_get(&lr->keys, i) - lr->now);
         lr->now = 0;

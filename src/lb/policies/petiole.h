@@ -95,7 +95,8 @@ static inline uint32_t tc_petiole_turn(const struct tc_petiole_set *set)
     return i == TC_INDEX_NONE ? tc_index_set_next(&set->ready, 0) : i;
 }
 
-/* Returns the child that a round robin picks, in O(log n) however many are not READY, and advances the turn. */
+/* Returns the child that a round robin picks, in O(log n) however many are not READY, and advances the turn unless the
+ * pick is dry. */
 static inline uint32_t tc_petiole_take_turn(struct tc_petiole_set *set, const struct tc_pick_args *args)
 {
     uint32_t i = tc_petiole_turn(set);

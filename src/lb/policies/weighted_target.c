@@ -8,7 +8,7 @@
  *
  * So a child's event costs O(log n) and a picker some bytes, however many localities there are. A new picker is
  * published for each event all the same, since RPCs that wait try again only then: at once when the policy's state
- * changes, otherwise by a task, one for all events of a turn of the loop.
+ * changes, otherwise by a task, one for all events until it runs.
  *
  * A child that reports IDLE is woken, as gRPC C++ does it: RPCs go to children that are READY while there is one, so no
  * pick would ever wake the child.
@@ -152,7 +152,8 @@ static void target_picker_free(struct tc_picker *picker)
 
 static const struct tc_picker_ops target_picker_ops = {target_pick, target_picker_free};
 
-/* A picker has no references to the children: one that a policy above still keeps does not keep their pickers. */
+/* A picker has no references to the children: a picker that a policy above still keeps does not keep the children's
+ * pickers. */
 static struct tc_picker *target_picker_new(struct target_table *table, enum torc_connectivity state)
 {
     struct target_picker *p = TC_NEW(struct target_picker);

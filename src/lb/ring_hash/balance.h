@@ -10,8 +10,8 @@
 #include "lb/ring_hash/endpoints.h"
 
 /* Gives a set whose config bounds loads its counts. Endpoint i, if it was endpoint was[i] of `old` (NULL: none), takes
- * over the count that it had there. The set must have its ring, and its endpoints their states. Does nothing for other
- * sets. */
+ * over the count that it had there. The set must have its ring, and its endpoints their states. Does nothing for a set
+ * whose config does not bound loads. */
 void tc_rh_balance_start(struct tc_rh_set *set, const struct tc_rh_set *old, const uint32_t *was);
 /* Returns the endpoint that takes an RPC with this hash whose walk over the ring ended at endpoint i. That is i, unless
  * i is loaded beyond its bound. Then a second walk, whose order depends on the hash and the list alone, gives the first

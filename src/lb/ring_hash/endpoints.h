@@ -1,9 +1,9 @@
 /* The endpoints of a consistent hashing policy with their states, and the look-up over them, a ring or a table (both
  * are a struct tc_ring): shared by the policy and its pickers.
  *
- * The policy writes, pickers read, so the change of one endpoint costs the same whatever the number of the others. A
- * new list of endpoints makes a new set; the old one stays as it is for pickers that still hold it. Loop thread only.
- */
+ * The policy writes states, pickers read them, so the change of one endpoint costs the same whatever the number of the
+ * others. A new list of endpoints makes a new set; the old one keeps its states for pickers that still hold it. Loop
+ * thread only. */
 #ifndef TC_LB_RING_HASH_ENDPOINTS_H
 #define TC_LB_RING_HASH_ENDPOINTS_H
 
@@ -20,7 +20,7 @@
 struct tc_rh_endpoint {
     struct tc_endpoint *endpoint;
     struct tc_endpoint_child *child; /* NULL until the first attempt to connect (A61), and in a set that was replaced */
-    struct tc_picker *picker;        /* the last one of `child`; NULL before the child's first report */
+    struct tc_picker *picker;        /* of the child's last report that counted; NULL before the first report */
     uint64_t weight;
     uint8_t state; /* enum torc_connectivity */
     bool wanted;   /* a pick asked to connect the endpoint */
@@ -82,8 +82,7 @@ void tc_rh_set_move(struct tc_rh_set *set, uint32_t i, struct tc_rh_endpoint *fr
 void tc_rh_set_merge(struct tc_rh_set *set, const struct tc_rh_set *old, const struct tc_endpoints *list,
                      uint32_t *was);
 /* Writes the part of the whole weight that each endpoint has, as Envoy computes it, in doubles. With locality_weighted
- * a locality has its part of the sum of localities' weights, which its endpoints divide among themselves; endpoints of
- * one locality must be next to one another. */
+ * a locality has its part of the sum of localities' weights, which its endpoints divide among themselves. */
 void tc_rh_set_weights(const struct tc_rh_set *set, double *weights);
 /* Sets each part in balance->serving to 1 if all endpoints are in it: the sum has rounding errors, with which picks
  * would not be Envoy's. */
