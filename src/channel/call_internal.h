@@ -27,7 +27,7 @@ enum tc_call_stage {
     TC_CALL_DONE,
 };
 
-/* The request of the call; fixed when the call begins. */
+/* The request of the call; fixed when the call begins, except that interceptors and HTTP filters add metadata. */
 struct tc_call_asked {
     struct tc_slice path; /* "/package.Service/Method" */
     struct tc_headers metadata;

@@ -16,8 +16,8 @@ void tc_channel_exit_idle(torc_channel *ch);
 
 /* Adds a watch, which its owner embeds. fn is called with each state that is delivered from now on. */
 void tc_channel_watch_add(torc_channel *ch, struct tc_channel_watch *watch);
-/* Removes a watch: fn is not called any longer. Does nothing if the watch was not added or the channel was shut
- * down. */
+/* Removes a watch: fn is not called any longer. Does nothing if the channel was shut down, or the watch was not added,
+ * whose link must be initialised then. */
 void tc_channel_watch_remove(struct tc_channel_watch *watch);
 
 #endif
