@@ -1,7 +1,8 @@
 /* A count of the RPCs that an endpoint serves at present, for policies that look at it (bounded loads, least_request).
  *
- * Counted: each RPC between its COMPLETE pick and its end (struct tc_call_tracker). The endpoint, its pickers and the
- * trackers of its RPCs each hold a reference, so the count outlives the policy. Loop thread only. */
+ * Counted: each RPC between its COMPLETE pick and its end (struct tc_call_tracker). What the policy keeps of the
+ * endpoint holds a reference, and so does the tracker of each RPC, so the count outlives the policy. Loop thread only.
+ */
 #ifndef TC_LB_ACTIVE_REQUESTS_H
 #define TC_LB_ACTIVE_REQUESTS_H
 

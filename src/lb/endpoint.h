@@ -37,8 +37,9 @@ struct tc_endpoint_extra {
  * addresses (A61), without the attributes. */
 struct tc_endpoint {
     struct tc_ref ref;
-    uint64_t weight; /* for ring_hash, maglev and pick_first, in proportion to the others of the list (under xDS
-                                 A113's share of the priority, or A42's product); 1 by default, 0 reads as 1 */
+    /* For ring_hash, maglev and pick_first, in proportion to the others of the list (under xDS A113's share of the
+     * priority, or A42's product); 1 by default, 0 reads as 1. */
+    uint64_t weight;
     struct tc_rstr *hash_key;     /* A76; NULL or empty: the endpoint has none, ring/item.h says what is hashed then */
     struct tc_locality *locality; /* NULL outside EDS */
     struct tc_rstr *hostname;     /* A81; NULL: none is known */
