@@ -15,7 +15,7 @@ struct published {
 };
 
 /* Calls the present watches. A watch that is added meanwhile gets later states only. If a watch ends the channel (a
- * private one: tc_channel_shutdown), the watches behind it are not called. */
+ * private one: tc_channel_shutdown), the watches behind it are removed, and are not called. */
 static void watches_tell(struct tc_channel_connectivity *c, const struct published *p)
 {
     struct tc_link told;
@@ -23,9 +23,9 @@ static void watches_tell(struct tc_channel_connectivity *c, const struct publish
     tc_list_splice(&told, &c->watches);
     struct tc_link *link;
     while ((link = tc_list_pop(&told))) {
-        tc_list_append(&c->watches, link);
         if (c->ended && p->state != TORC_CONNECTIVITY_SHUTDOWN)
             continue;
+        tc_list_append(&c->watches, link);
         struct tc_channel_watch *w = TC_CONTAINER_OF(link, struct tc_channel_watch, link);
         w->fn(w, p->state, &p->status);
     }
