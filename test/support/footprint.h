@@ -14,6 +14,7 @@
 #define FOOTPRINT_MEASURED true
 #endif
 
+/* Of footprint_begin: the resident memory, and the CPU time since the process began. Of footprint_since: the growth. */
 struct footprint {
     long kb;
     uint64_t cpu_ms;

@@ -1,4 +1,4 @@
-"""What the tests that drive the command share: processes that end with the test, waiting for a line, meshes as YAML."""
+"""What the tests that drive the command share: processes that end with the test, waiting for a line, resources as JSON."""
 import contextlib
 import json
 import os
@@ -94,11 +94,11 @@ class Process:
                 return line
 
     def wait_line(self, wanted):
-        """The first line, from now on, for which wanted(line) is true."""
+        """The first line not taken yet for which wanted(line) is true; the lines before it are taken, too."""
         return self._wait(self.lines, self.seen, wanted)
 
     def wait_log(self, wanted):
-        """Waits for a line on standard error; `wanted` may be a part of it."""
+        """Waits for a line on standard error; `wanted` is a function of the line, or a part of the line."""
         return self._wait(self.log_lines, self.seen_log, wanted if callable(wanted) else lambda line: wanted in line)
 
     def listening(self):
@@ -130,7 +130,7 @@ class Process:
 
 @contextlib.contextmanager
 def running(*args, **options):
-    """A Process, by its options."""
+    """A Process with these arguments and options, which is killed at the end if it still runs."""
     process = Process(*args, **options)
     try:
         yield process
@@ -140,7 +140,7 @@ def running(*args, **options):
 
 
 def run(*args, env=None, status=0, stdin=""):
-    """Runs the command to its end; its standard output. The exit status must be as said."""
+    """Runs the command to its end; the CompletedProcess. The exit status must be as said; None: any."""
     done = subprocess.run([TORC, *args], capture_output=True, text=True, input=stdin, timeout=WAIT * 2,
                           env={**os.environ, **(env or {})}, check=False)
     if status is not None:
@@ -156,7 +156,8 @@ def calls(*args, env=None, status=0):
 
 
 def calls_to_all(addresses, *args, env=None):
-    """Runs of `torc call -o json` until each address answered a call of one run; (calls, summary) of each. A policy sends
+    """Runs of `torc call -o json` until a run was answered by all of these addresses, and no other; (calls, summary) of
+    each. A policy sends
     calls as soon as one of its endpoints is connected, so a run may end before the channel has connected to the others."""
     deadline = time.monotonic() + WAIT
     runs = []

@@ -24,7 +24,7 @@ class Proxy:
         self.port = int(free_address().rsplit(":", 1)[1])  # which stays this proxy's while connections are refused
         self.listener = None
         self.pairs = {}  # socket -> its other side, or None: nobody
-        self.heard = 0  # connections, taken or open in this mode, on which somebody spoke
+        self.heard = 0  # connections on which the client has spoken since the mode was set
         self.received = 0  # bytes that the target sent
         self.spoke, self.servers = set(), set()
         self.ending = False
@@ -89,7 +89,7 @@ class Proxy:
             if not self.lock.wait_for(lambda: self.mode == mode, timeout=WAIT):
                 raise Failure(f"the proxy does not get to mode {mode}")
 
-    # What follows runs on the thread.
+    # The methods below run on the thread, or while it does not run: in __init__ and close.
 
     def _listen(self):
         self.listener = socket.socket()

@@ -83,7 +83,7 @@ static void sc_release(struct tc_subchannel *base)
 {
     struct fake_sc *sc = (struct fake_sc *)base;
     struct fake_lb *f = sc->lb;
-    for (size_t i = f->subchannels.len; i-- > 0;) { /* new subchannels are looked for most often */
+    for (size_t i = f->subchannels.len; i-- > 0;) { /* mostly it is one of the last */
         if (f->subchannels.data[i] == sc) {
             tc_vec_remove(&f->subchannels, i);
             break;

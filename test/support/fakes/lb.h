@@ -54,12 +54,12 @@ struct tc_lb_config *fake_lb_config(struct fake_lb *f, const char *policy, const
 bool fake_lb_update(struct fake_lb *f, struct tc_endpoints *endpoints, struct tc_lb_config *config, const char *note);
 bool fake_lb_update_error(struct fake_lb *f, const struct tc_status *error, struct tc_lb_config *config);
 
-/* Sets all subchannels of the address to the state and runs the loop. Asserts that there is one. */
+/* Sets all subchannels of the address to the state and runs the loop. Asserts that there is at least one. */
 void fake_lb_set(struct fake_lb *f, const char *addr, enum torc_connectivity state);
 void fake_lb_set_failed(struct fake_lb *f, const char *addr, const char *why);
 /* Sets f->subchannels.data[i], without a search, and runs the loop. */
 void fake_lb_set_at(struct fake_lb *f, size_t i, enum torc_connectivity state);
-/* Sets f->subchannels.data[i] without running the loop: the policy is told in the next turn. */
+/* Sets f->subchannels.data[i] without running the loop: the policy is told when the loop runs. */
 void fake_lb_queue_at(struct fake_lb *f, size_t i, enum torc_connectivity state);
 /* Sets the health of all subchannels of the address, in use or not, and runs the loop. */
 void fake_lb_set_health(struct fake_lb *f, const char *addr, int code, const char *text);
@@ -67,7 +67,7 @@ void fake_lb_set_health(struct fake_lb *f, const char *addr, int code, const cha
 unsigned fake_lb_count(const struct fake_lb *f, const char *addr);
 /* Returns the watch of a side stream on the address's subchannel; NULL if there is none. */
 struct tc_side_watch *fake_lb_side_watch(const struct fake_lb *f, const char *addr);
-/* Returns the state of the address's subchannel; TORC_CONNECTIVITY_SHUTDOWN if there is none. */
+/* Returns the state of the address's oldest subchannel; TORC_CONNECTIVITY_SHUTDOWN if there is none. */
 enum torc_connectivity fake_lb_state(const struct fake_lb *f, const char *addr);
 
 /* Returns the state of the subchannel of the endpoint with that address in the locality of that zone;

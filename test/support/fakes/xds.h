@@ -1,6 +1,6 @@
 /* A scripted transport for the xDS client: the test plays the servers. Requests are recorded, responses wait until the
- * client reads, and every callback comes from the loop. Servers are known by URI, before and after the client uses
- * them. */
+ * client reads, and every callback of a stream comes from the loop. Servers are known by URI, before and after the client
+ * uses them. */
 #ifndef TC_SUPPORT_FAKES_XDS_H
 #define TC_SUPPORT_FAKES_XDS_H
 
@@ -23,7 +23,7 @@ struct fake_xds_request {
     bool has_node;
     char *node_id, *user_agent; /* "name/version" */
     char *features;             /* joined by commas */
-    int error_code;             /* 0: an ACK */
+    int error_code;             /* 0: not a NACK */
     char *error_text;
 };
 
@@ -31,17 +31,17 @@ struct fake_xds_server {
     struct tc_link link;
     struct fake_xds *fake;
     char *uri;
-    bool connected;   /* true at first. While false, on_sent waits and nothing is delivered */
+    bool connected;   /* true at first. While false, on_sent waits */
     bool open;        /* the client has a transport for this server */
     unsigned created; /* transports created so far */
-    unsigned streams; /* streams opened so far */
+    unsigned streams; /* ADS streams opened so far */
     unsigned backoff_resets;
-    unsigned messages_read; /* responses that the client has read */
+    unsigned messages_read; /* ADS responses that the client has read */
     struct tc_link requests;
     unsigned lrs_streams; /* load report streams opened so far */
     unsigned half_closed; /* streams on which the client has half-closed */
     struct tc_link reports;
-    void *internal;
+    void *internal; /* the open transport; NULL: none */
 };
 
 struct fake_xds *fake_xds_new(struct tc_loop *loop);
@@ -60,17 +60,18 @@ void fake_xds_request_free(struct fake_xds_request *r);
 void fake_xds_send(struct fake_xds_server *s, struct tc_slice message);
 /* Ends the open stream, behind the queued messages. */
 void fake_xds_end(struct fake_xds_server *s, int code, const char *text);
-/* Ends the open stream on the client's side, before the queued messages. */
+/* Ends the open stream, behind the queued messages, with a status that is not the server's: on_status says `local`. */
 void fake_xds_break(struct fake_xds_server *s, int code, const char *text);
 
-/* Counterparts of the functions above for the server's load report stream. fake_xds_lrs_take returns the oldest
- * serialised message, for tc_rstr_unref, or NULL. */
+/* Counterparts of fake_xds_streaming, _take, _send and _end for the server's load report stream. fake_xds_lrs_take
+ * returns the oldest message not taken yet, serialised, for tc_rstr_unref, or NULL. */
 bool fake_xds_lrs_streaming(const struct fake_xds_server *s);
 struct tc_rstr *fake_xds_lrs_take(struct fake_xds_server *s);
 void fake_xds_lrs_send(struct fake_xds_server *s, struct tc_slice message);
 void fake_xds_lrs_end(struct fake_xds_server *s, int code, const char *text);
 
-/* Connects the transport, or fails the connection with a reason. */
+/* fake_xds_connect connects the transport: a message that waits counts as sent. fake_xds_fail disconnects it, and tells
+ * the client the reason before it returns; the client must have a transport. */
 void fake_xds_connect(struct fake_xds_server *s);
 void fake_xds_fail(struct fake_xds_server *s, const char *why);
 

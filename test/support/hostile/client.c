@@ -53,7 +53,7 @@ struct batch {
     const struct hostile_row *row;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    unsigned done; /* under the lock, as is `code` */
+    unsigned done; /* under the lock, as are `wrong` and `seen` */
     bool wrong;
     char seen[256];
 };
@@ -109,7 +109,8 @@ static void run_calls(torc_channel *ch, struct batch *b)
         tc_buf_printf(&wrong, "%s: %s, not %s\n", b->row->name, b->seen, b->row->outcome);
 }
 
-/* Makes a second RPC on the same connection: connection and compression state have survived, or both RPCs end. */
+/* Makes a second RPC. It must use the first one's connection, and end as `then` of the row says; without `then` it must
+ * succeed, with intact headers. */
 static void call_again(torc_channel *ch, size_t i)
 {
     const struct hostile_row *row = &all[i];
@@ -190,7 +191,7 @@ static void servers_open(const struct hostile_rows *rows, size_t n, bool tls)
         make_credentials();
     servers = hostile_new(plays, n_all, tls ? &cert : NULL);
     struct torc_runtime_options o = {TORC_SIZE(torc_runtime_options)};
-    o.idle_connection_ms = 100; /* the connections of a case end soon after its channel */
+    o.idle_connection_ms = 100; /* the connections of a row end soon after its channel */
     rt = torc_runtime_new(&o, NULL);
     char *target = tc_asprintf("ipv4:%s", hostile_backend(servers));
     good = torc_channel_new(rt, target, NULL, NULL);

@@ -1,6 +1,6 @@
-/* A client of hostile servers, each of which plays a row. It asserts that the RPC fails with a status that names the
- * cause, or that the connection ends; that memory and CPU time stay bounded; and that calls to another backend over the
- * same loop are not affected. */
+/* A client of hostile servers, each of which plays a row. It asserts that the RPC has the outcome of the row, mostly a
+ * status that names the cause; that the connections end; that memory, CPU time and the number of connections stay
+ * bounded; and that calls to another backend over the same loop are not affected. */
 #ifndef TC_SUPPORT_HOSTILE_CLIENT_H
 #define TC_SUPPORT_HOSTILE_CLIENT_H
 

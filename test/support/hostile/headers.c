@@ -1,8 +1,8 @@
 /* Hostile servers: header blocks as bombs, with wrong lengths, table states and encodings.
  *
  * Rows check two things: that a list beyond the limit fails the RPC alone, and that the connection's compression
- * state survives, by a second RPC on it (HOSTILE_NEXT, `then`). Blocks that cannot be decoded end the connection.
- * `refer`, `list_of` and one_block build most of the blocks; sizes count as RFC 9113 6.5.2 says. */
+ * state survives, by a second RPC on it (HOSTILE_NEXT). Blocks that cannot be decoded end the connection. `refer` and
+ * `list_of` build the large blocks, one_block sends most of them; sizes count as RFC 9113 6.5.2 says. */
 #include <stdio.h>
 
 #include "support/hostile/rows.h"
@@ -95,7 +95,7 @@ static void indexed_bomb_of_small_fields(struct hostile_peer *p)
     tc_buf_fini(&block);
 }
 
-/* A bomb for each of many requests, each in as many frames as a block may have. */
+/* A bomb for each of many requests, each in 21 frames: fewer than the client's limit for a block. */
 static void indexed_bombs_of_many_frames(struct hostile_peer *p)
 {
     struct tc_buf block = {0}, more = {0};
@@ -114,7 +114,7 @@ static void indexed_bombs_of_many_frames(struct hostile_peer *p)
     tc_buf_fini(&more);
 }
 
-/* Fields with empty names. */
+/* Sends fields with empty names and values. */
 static void empty_fields(struct hostile_peer *p)
 {
     struct tc_buf block = {0};
@@ -125,7 +125,7 @@ static void empty_fields(struct hostile_peer *p)
     tc_buf_fini(&block);
 }
 
-/* Sends literals, then `more` until the client has had enough. */
+/* Sends a block that begins with these bytes, then frames full of `fill`, until the client closes or 1000 are sent. */
 static void endless_block(struct hostile_peer *p, const char *begin, size_t len, char fill)
 {
     char more[16384];
@@ -166,7 +166,7 @@ static void huffman_garbage(struct hostile_peer *p)
     endless_block(p, "\0\1x\x84\xff\xff\xff\xff", 8, 'v');
 }
 
-/* Table size updates instead of fields. */
+/* Sends 3,975 pairs of table size updates before the fields. */
 static void table_sizes(struct hostile_peer *p)
 {
     struct tc_buf block = {0};
@@ -348,7 +348,7 @@ static void request_field(struct hostile_peer *p)
     fields(p, HOSTILE_OK ":scheme: http\nte: x\n", false);
 }
 
-/* A field of grpclb, then a field of more than 8 KB: together these once made a server abort. */
+/* Two fields of grpclb, then a field of more than 8 KB: together these once made a server abort. */
 static void odd_fields(struct hostile_peer *p)
 {
     char text[9300];
@@ -370,7 +370,7 @@ static void headers_without_content(struct hostile_peer *p)
     one_block(p, &block, false, false);
 }
 
-/* Endless headers instead of trailers. */
+/* Sends 5,000 more HEADERS without END_STREAM instead of trailers. */
 static void headers_again(struct hostile_peer *p)
 {
     uint32_t id = hostile_begin(p);

@@ -1,4 +1,4 @@
-/* Resources as large as the limits allow, of every kind of content, each rejected for a reason of its own. */
+/* Resources as large, or as expensive, as the limits allow, of every kind of content. Each is rejected. */
 #ifndef TC_SUPPORT_HOSTILE_RESOURCES_H
 #define TC_SUPPORT_HOSTILE_RESOURCES_H
 

@@ -7,7 +7,7 @@
 enum {
     HOSTILE_NEXT = 1,   /* a second RPC on the same connection succeeds with the header "intact: yes" */
     HOSTILE_SHORT = 2,  /* the deadline is 300 ms */
-    HOSTILE_MANY = 4,   /* 200 RPCs at once, all with this outcome */
+    HOSTILE_MANY = 4,   /* 200 RPCs at once, each with one of the outcomes */
     HOSTILE_LARGE = 8,  /* the request has 4 MB */
     HOSTILE_DIALS = 16, /* connection attempts end after 300 ms */
     HOSTILE_UNREAD = 32 /* instead of a unary RPC, a stream of which no message is requested */
@@ -16,11 +16,11 @@ enum {
 struct hostile_row {
     const char *name;
     hostile_play_fn *play;
-    const char *outcome; /* "CODE text": the status's name, then a part of its text ("" after OK) */
+    const char *outcome; /* "CODE text": the status's name, then a part of its text; "CODE": any text */
     const char *or_else; /* another outcome that timing may lead to; NULL: none */
     unsigned flags;
-    const char
-        *then; /* the outcome of a second RPC on the same connection; NULL: none is made, except with HOSTILE_NEXT */
+    /* The outcome of a second RPC on the same connection; NULL: none is made, except with HOSTILE_NEXT. */
+    const char *then;
 };
 
 struct hostile_rows {

@@ -31,14 +31,18 @@ bool hostile_wait_over(const struct hostile *h, size_t i);
  * not connect. */
 bool hostile_visit(const char *address, bool tls, hostile_play_fn *play, void *arg);
 
-/* --- for plays --- */
+/* --- for plays ---
+ *
+ * A function that waits gives up once nothing has come for 10 s (1.5 s in hostile_visit). The other side then counts as
+ * closed. */
 
 /* The header fields of a request, for fake_h2_headers. */
 #define HOSTILE_REQUEST(method)                                                                                        \
     ":method: POST\n:scheme: http\n:path: " method "\n:authority: a\ncontent-type: application/grpc\nte: trailers\n"
 
-/* Returns the number of this play, or the number given to hostile_visit. */
+/* Returns the number of this play; 0 in hostile_visit. */
 size_t hostile_number(const struct hostile_peer *p);
+/* Returns the `arg` of hostile_visit; NULL in a server's play. */
 void *hostile_arg(const struct hostile_peer *p);
 /* Shrinks the socket's receive buffer: once this side no longer reads, the other side's writes soon block. */
 void hostile_shrink(struct hostile_peer *p);
@@ -52,13 +56,11 @@ void hostile_deafen(struct hostile_peer *p);
 bool hostile_flush(struct hostile_peer *p);
 /* Calls hostile_flush if much has gathered. */
 bool hostile_flush_much(struct hostile_peer *p);
-/* Waits at most 10 s for a frame of the type and returns its stream, or 0 if the client has closed. Frames before it
- * are dropped. */
+/* Waits for a frame of the type. Returns its stream, or 0 if the client has closed. Frames before it are dropped. */
 uint32_t hostile_await(struct hostile_peer *p, uint8_t type);
 /* Makes hostile_flush keep the frames that come meanwhile. */
 void hostile_keep(struct hostile_peer *p);
-/* Returns the next frame that has come or, with `wait`, that comes within 10 s; NULL if there is no frame or the client
- * has closed. */
+/* Returns the next frame that has come or, with `wait`, that comes; NULL if there is no frame or the client has closed. */
 const struct fake_h2_frame *hostile_next(struct hostile_peer *p, bool wait);
 /* Sends SETTINGS and waits for the first request. Returns its stream, or 0 if none came. */
 uint32_t hostile_begin(struct hostile_peer *p);
@@ -69,14 +71,14 @@ void hostile_await_close(struct hostile_peer *p);
 /* Drops the frames that have come. Returns false if the client has closed. */
 bool hostile_is_heard(struct hostile_peer *p);
 /* Send and receive beneath TLS. hostile_put_raw sends any bytes at once; returns false on failure. hostile_take_raw
- * reads up to len bytes; returns 0 at the end or after 10 s. */
+ * reads up to len bytes; returns 0 at the end, or if none came. */
 bool hostile_put_raw(struct hostile_peer *p, const void *data, size_t len);
 size_t hostile_take_raw(struct hostile_peer *p, void *data, size_t len);
 /* Returns the TLS session of this connection, borrowed; NULL if plaintext. */
 struct ssl_st *hostile_ssl(struct hostile_peer *p);
-/* Ends the connection without a close_notify. */
+/* Makes the connection end without a close_notify when the play returns. */
 void hostile_truncate(struct hostile_peer *p);
-/* Ends the connection with a reset. */
+/* Makes the connection end with a reset when the play returns. */
 void hostile_abort(struct hostile_peer *p);
 
 #endif

@@ -1,8 +1,9 @@
 /* Hostile servers: closing or falling silent in each state, extreme settings, malformed frames, other protocols.
  *
- * Most rows walk through the states of a connection and of an RPC (before SETTINGS, after headers, within a message,
- * before trailers, ...) and stop, close, reset or drip bytes there: outcomes name the state in which the server left.
- * The others send settings that the client must bear, or frames that must end the connection. */
+ * The first rows walk through the states of a connection and of an RPC (before SETTINGS, after headers, within a message,
+ * before trailers, ...) and fall silent, close, reset or drip bytes there. The others send settings that the client must
+ * bear or refuse, bytes of other protocols, or frames that must end the connection; the last but one sends frames without
+ * content that are allowed. */
 #include <poll.h>
 
 #include "support/hostile/rows.h"
@@ -84,7 +85,7 @@ static void only_headers(struct hostile_peer *p)
     (void)hostile_await(p, FAKE_H2_RST_STREAM);
 }
 
-/* Sends the answer byte by byte until the client has had enough. */
+/* Sends the response's headers byte by byte, too slowly for the deadline. */
 static void drips(struct hostile_peer *p)
 {
     struct tc_buf block = {0}, frame = {0};
@@ -243,7 +244,7 @@ static void continuation_of_nothing(struct hostile_peer *p)
     of_no_length(p, FAKE_H2_CONTINUATION, 1);
 }
 
-/* The smallest frame of each kind that may be empty, before a good answer. */
+/* Sends a frame without content of each kind that may be empty, before and within a good answer. */
 static void empty_frames_that_are_allowed(struct hostile_peer *p)
 {
     for (uint32_t id = hostile_begin(p); id; id = hostile_await(p, FAKE_H2_HEADERS)) {

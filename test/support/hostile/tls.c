@@ -1,7 +1,7 @@
 /* Hostile servers: TLS broken in its handshake, in its records, and at its end.
  *
- * These plays write below TLS (hostile_put_raw) or end the connection without close_notify (hostile_truncate). A
- * handshake that fails is tried again with backoff, so that rows bound how long connections are tried
+ * Most plays write below TLS (hostile_put_raw) or end the connection without close_notify (hostile_truncate); two send TLS
+ * messages without data. Rows whose handshake may not come to an end limit a connection attempt to 300 ms
  * (HOSTILE_DIALS). The rows run over TLS only. */
 #include <openssl/ssl.h>
 
@@ -139,7 +139,7 @@ static void fatal_alert(struct hostile_peer *p)
     hostile_await_close(p);
 }
 
-/* Ends without close_notify, in each state of the RPC. */
+/* The plays named truncated_... end without close_notify, each in another state of the RPC. */
 static void truncated_before_settings(struct hostile_peer *p)
 {
     (void)hostile_await(p, FAKE_H2_SETTINGS);

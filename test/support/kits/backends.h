@@ -13,14 +13,14 @@
 
 struct kit_backends;
 
-/* Makes n echo servers "b0", "b1", ... on 127.0.0.1 and ports that the system chooses. opts NULL: the defaults. */
+/* Makes n echo servers (KIT_BACKENDS_MAX at most) "b0", "b1", ... on 127.0.0.1 and ports that the system chooses. opts NULL: the defaults. */
 struct kit_backends *kit_backends_new(size_t n, const struct tc_server_opts *opts);
 void kit_backends_free(struct kit_backends *kit);
 /* Returns "127.0.0.1:PORT"; borrowed. */
 const char *kit_backends_address(const struct kit_backends *kit, size_t i);
 /* Returns "ipv4:A,B,C" with every backend's address; borrowed. */
 const char *kit_backends_target(struct kit_backends *kit);
-/* Makes the server listen on every address of the machine too. Returns the port. */
+/* Makes the server listen on every IPv4 address of the machine, too, on another port. Returns that port. */
 uint16_t kit_backends_listen_everywhere(struct kit_backends *kit, size_t i);
 /* Runs fn on the servers' thread and waits until it returns. */
 void kit_backends_do(struct kit_backends *kit, void (*fn)(struct tc_server *server, void *arg), size_t i, void *arg);

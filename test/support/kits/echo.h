@@ -1,5 +1,5 @@
 /* An echo on the internal server: answers each message of any method with itself, and names itself in the response
- * header x-backend (among the trailers if the call fails). The bytes of a request header x-load-metrics-bin come back
+ * header x-backend (among the trailers of a call that ends without response headers). The bytes of a request header x-load-metrics-bin come back
  * as its load report (trailer endpoint-load-metrics-bin). The thread of its server's loop. */
 #ifndef TC_SUPPORT_KITS_ECHO_H
 #define TC_SUPPORT_KITS_ECHO_H
@@ -11,8 +11,8 @@ struct kit_echo;
 
 struct kit_echo_opts {
     const char *name;    /* x-backend; copied */
-    uint64_t delay_ms;   /* before each answer */
-    int fail_code;       /* a status for a share of the calls; 0: none */
+    uint64_t delay_ms;   /* before each answer, except those of /Repeat */
+    int fail_code;       /* a status for a share of the calls of the default method; 0: none */
     double fail_percent; /* 0..100 */
 };
 

@@ -1,8 +1,8 @@
 /* An HTTP/2 client connection over fakes/pipe, against fakes/h2.
  *
  * Callbacks of connection and calls are recorded as short texts and counts in struct kit_h2 and kit_h2_call; `hook`
- * lets a test act from inside a callback. Nothing runs by itself: kit_h2_run drives the loop and plays the peer's
- * reads. */
+ * lets a test act from inside a callback. Nothing runs by itself: kit_h2_run drives the loop, and the test takes the
+ * peer's frames. */
 #include "support/kits/h2.h"
 
 #include <stdio.h>

@@ -10,9 +10,9 @@
 struct kit_h2 {
     struct tc_loop *loop;
     struct fake_pipe *pipe;
-    struct fake_h2 *peer;    /* the server's end */
-    struct tc_h2_conn *conn; /* NULL once closed */
-    unsigned ready, capacity, draining, closed;
+    struct fake_h2 *peer;                       /* the server's end */
+    struct tc_h2_conn *conn;                    /* NULL after kit_h2_close */
+    unsigned ready, capacity, draining, closed; /* how often each event came */
     bool too_many_pings;
     char why[512]; /* text of the last draining or closed event */
     /* Called in each event of the connection with the event's name. May be NULL. */
@@ -42,6 +42,7 @@ void kit_h2_init(struct kit_h2 *t, const struct tc_h2_opts *opts, size_t read_ch
 void kit_h2_init_silent(struct kit_h2 *t, const struct tc_h2_opts *opts, size_t read_chunk);
 void kit_h2_fini(struct kit_h2 *t);
 void kit_h2_close(struct kit_h2 *t);
+/* Runs the loop until nothing is due. */
 void kit_h2_run(struct kit_h2 *t);
 
 void kit_h2_call_init(struct kit_h2_call *call, struct kit_h2 *t);

@@ -36,22 +36,23 @@ struct kit_lrs_told {
     size_t n_clusters;
     struct kit_lrs_cluster clusters[KIT_LRS_MAX];
     uint64_t reports, empty;        /* without the first message of each stream */
-    uint64_t faults;                /* messages out of order: a node that is missing or repeated */
+    uint64_t faults;                /* messages whose node is missing, repeated, or of another client */
     size_t streams, streams_so_far; /* as the server counts */
 };
 
 struct kit_lrs;
 
-/* Observes from now on and asks for all clusters. Free it after the kit_mesh's channels, before the kit_mesh. */
+/* Observes from now on and asks for all clusters. Free it after the kit_mesh's channels, before the kit_mesh.
+ * kit_lrs_free asserts that there were no `faults`. */
 struct kit_lrs *kit_lrs_new(struct kit_mesh *k, uint64_t interval_ms);
 void kit_lrs_free(struct kit_lrs *l);
-/* Asks for one cluster only; NULL: for all. */
+/* Asks for one cluster only, whose name is borrowed until the next call; NULL: for all. */
 void kit_lrs_ask(struct kit_lrs *l, uint64_t interval_ms, const char *cluster);
 /* Asks for counts by endpoint, too, or no longer. */
 void kit_lrs_ask_endpoints(struct kit_lrs *l, bool endpoints);
 /* Returns the port of a backend. */
 uint16_t kit_lrs_backend_port(const struct kit_lrs *l, size_t backend);
-/* While true, ends every stream with UNAVAILABLE and answers no new stream. */
+/* true: ends the open streams with UNAVAILABLE, and answers no new stream until it is called with false. */
 void kit_lrs_hold(struct kit_lrs *l, bool hold);
 /* Closes the control plane (port and connections) in the loop turn in which it receives the next report. Returns when
  * this has happened. */
@@ -60,6 +61,7 @@ void kit_lrs_crash_after_report(struct kit_lrs *l);
 const struct kit_lrs_told *kit_lrs_look(struct kit_lrs *l);
 /* Returns the sums of one cluster; all zero if it was not reported. */
 const struct kit_lrs_cluster *kit_lrs_told_cluster(const struct kit_lrs_told *t, const char *name);
+/* Returns a metric of the locality; all zero if it was not reported. */
 const struct kit_lrs_metric *kit_lrs_metric(const struct kit_lrs_locality *l, const char *name);
 uint64_t kit_lrs_now_ns(void);
 

@@ -35,7 +35,8 @@ void kit_mesh_stop_control_plane(struct kit_mesh *k);
 void kit_mesh_start_control_plane(struct kit_mesh *k);
 /* Makes the backend send GOAWAY and finish its calls. */
 void kit_mesh_goaway(struct kit_mesh *k, size_t i);
-/* Makes the backend's port reachable on every loopback address: 127.0.0.1 to 127.255.255.254. */
+/* Starts the backend's port again on 0.0.0.0: it can then be reached on every loopback address, 127.0.0.1 to
+ * 127.255.255.254. */
 void kit_mesh_spread(struct kit_mesh *k, size_t i);
 /* Starts backend i again on its port, behind TLS (NULL: plaintext). Its counts start from 0, and its other settings are
  * the defaults. */
@@ -85,7 +86,7 @@ void kit_mesh_put_dns(struct kit_mesh *k, const char *name, const char *host, co
  * additional address, *WEIGHT, then #HASH_KEY or !HEALTH. `more`: further fields, or NULL. */
 void kit_mesh_put_endpoints(struct kit_mesh *k, const char *name, const char *localities, const char *more);
 
-/* Returns the client's requests since the last call of this function, one a line: "Cluster VERSION NAME... [initial N]
+/* Returns the clients' requests since the last call of this function, one a line: "Cluster VERSION NAME... [initial N]
  * [NACK CODE TEXT]"; in an incremental request NAME... are the new subscriptions. The caller frees with tc_free. */
 char *kit_mesh_requests(struct kit_mesh *k);
 
@@ -115,8 +116,8 @@ void kit_mesh_calls(torc_channel *ch, const char *headers, size_t n);
 void kit_mesh_wait_backend(struct kit_mesh *k, torc_channel *ch, const char *headers, size_t i);
 /* Calls until an RPC fails with the code and a message that contains `text`: at most 60 s. */
 void kit_mesh_wait_failure(torc_channel *ch, int code, const char *text);
-/* Calls until each backend with a share has answered (at most 60 s), then n times, and asserts that each backend's part
- * of the calls differs from its share by at most 0.06 (seven standard deviations for n = 3500). A share of 0 or 1 must
+/* Calls until each backend with a share has answered (at most 60 s), then n times, and asserts that the part of
+ * the calls that each of the first n_shares backends got differs from its share by at most 0.06 (seven standard deviations for n = 3500). A share of 0 or 1 must
  * be exact, and a backend whose share is 0 gets no call at all. */
 void kit_mesh_expect_shares(struct kit_mesh *k, torc_channel *ch, const char *headers, size_t n, const double *shares,
                             size_t n_shares);

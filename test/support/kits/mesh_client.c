@@ -1,7 +1,8 @@
 /* kits/mesh: the client's side.
  *
- * Channels get the mesh's bootstrap and short backoffs. The wait functions repeat an RPC until its outcome is the
- * expected one, since a push takes its time to reach a client; each fails the test after 60 s with the last outcome.
+ * Channels get the mesh's bootstrap and short backoffs. A push takes its time to reach a client, so tests wait:
+ * kit_mesh_wait_backend and kit_mesh_wait_failure repeat an RPC until its outcome is the expected one, the other wait
+ * functions look at what the control plane has received. Each fails the test after 60 s.
  * kit_mesh_expect_shares first waits until every backend with a share has answered, then counts. */
 #include <math.h>
 #include <string.h>

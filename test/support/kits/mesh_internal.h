@@ -1,4 +1,4 @@
-/* The inside of kit_mesh. */
+/* The inside of kit_mesh. Nodes, control plane and `requests` belong to the servers' thread while it runs. */
 #ifndef TC_SUPPORT_KITS_MESH_INTERNAL_H
 #define TC_SUPPORT_KITS_MESH_INTERNAL_H
 
@@ -14,9 +14,9 @@ struct kit_mesh_node {
     struct kit_echo *backend; /* NULL for the control plane */
     struct tc_addr addr;
     char *text;
-    uint64_t taken;
-    int port; /* holds the port while no server listens there */
-    int hole; /* listens instead of the backend and never answers; -1: none */
+    uint64_t taken; /* requests at the last kit_mesh_take */
+    int port;       /* holds the port while no server listens there */
+    int hole;       /* listens instead of the backend and never answers; -1: none */
 };
 
 struct kit_mesh {

@@ -10,7 +10,8 @@
 #define D "4.4.4.4:4"
 #define ALL A " " B " " C " " D
 #define RR "'childPolicy': [{'round_robin': {}}]"
-/* Every endpoint with a rate below the mean is ejected; one failure in an interval suffices. */
+/* Ejects endpoints whose success rate is more than a tenth of a standard deviation below the mean: one failure in an
+ * interval suffices. */
 #define KEEN "'successRateEjection': {'stdevFactor': 100, 'minimumHosts': 1, 'requestVolume': 1}"
 #define HALF "'failurePercentageEjection': {'threshold': 50, 'minimumHosts': 1, 'requestVolume': 1}"
 #define SECOND 1000
@@ -25,7 +26,7 @@ int kit_outlier_teardown(void **state);
 
 /* Updates the policy with the config {fields}. */
 void kit_outlier_update(struct fake_lb *f, const char *endpoints, const char *fields);
-/* Updates the policy and connects A to D. */
+/* Updates the policy and connects those of A to D that are among the endpoints. */
 void kit_outlier_start(struct fake_lb *f, const char *endpoints, const char *fields);
 /* Ends the RPC of a pick. */
 void kit_outlier_finish(struct tc_call_tracker *trackers, int code);

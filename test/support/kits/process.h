@@ -9,7 +9,7 @@
 struct kit_process;
 
 /* Makes a mesh for the process: "/good..." and RPCs with the header "to: good" go to the cluster "good" at backend 0,
- * all others to "victim" at backend 1, which has these fields (YAML lines; NULL: RING_HASH). */
+ * all others to "victim" at backend 1. victim: further fields of that cluster (YAML lines; NULL: RING_HASH). */
 struct kit_mesh *kit_process_mesh(const char *victim);
 
 /* Calls "/good.S/M" at "xds:///svc". `limits`: the bootstrap's `torc.limits` as JSON; NULL: none. */
@@ -19,13 +19,13 @@ void kit_process_free(struct kit_process *c);
 void kit_process_go_on(struct kit_process *c, size_t more);
 /* Waits until the log contains the text, at most a minute. */
 void kit_process_wait_log(struct kit_process *c, const char *part);
-/* Returns the longest call since the last call of this function, in ms. */
+/* Returns the longest of the RPCs that ended since the last call of this function, in ms. */
 double kit_process_longest_ms(struct kit_process *c);
 
 /* Return the resident memory in kB, and the CPU time so far, which other load on the machine does not change. */
 long kit_process_resident_kb(const struct kit_process *c);
 double kit_process_cpu_ms(const struct kit_process *c);
-/* Returns the peak of resident memory since the last reset. */
+/* Returns the peak of resident memory since the last reset, in kB. */
 long kit_process_peak_kb(const struct kit_process *c);
 void kit_process_reset_peak(const struct kit_process *c);
 /* Returns the number of open descriptors. */

@@ -20,7 +20,7 @@
 
 /* The result of one RPC. */
 struct kit_session_answer {
-    size_t backend;
+    size_t backend; /* SIZE_MAX: none */
     int code;
     char *set_cookie; /* NULL: none was set */
 };
@@ -40,8 +40,8 @@ size_t kit_session_begin(struct kit_mesh_world *w, const char *old, const char *
 char *kit_session_cookie(const char *fmt, ...) TC_PRINTF(1, 2);
 /* Decodes a set-cookie: returns its plain text, and in *cookie the value to send back. Both for tc_free. */
 char *kit_session_read_cookie(const char *set_cookie, char **cookie);
-/* kit_session_wait calls until an RPC of the session reaches the backend, kit_session_wait_leaves until none does: the
- * client then has the control plane's last update. */
+/* kit_session_wait calls until an RPC of the session reaches the backend, kit_session_wait_leaves until one reaches
+ * another backend: the client then has an update that moves the session. */
 void kit_session_wait(struct kit_mesh_world *w, const char *cookie, size_t i);
 void kit_session_wait_leaves(struct kit_mesh_world *w, const char *cookie, size_t i);
 

@@ -1,8 +1,9 @@
 /* A TLS client and server over fakes/pipe, with certificates made once for a group of tests.
  *
  * Both sides are byte streams of src/tls on one manual loop; kit_tls_pair_side records the bytes that a side receives
- * and the outcome of its handshake. The certificates cover the usual cases: right and wrong names, another root, a
- * common name only. Callbacks must not come from inside the call that starts a handshake, which is asserted. */
+ * and the outcome of its handshake. The certificates cover the usual cases: the right names, another root, an
+ * expired certificate, a common name only. kit_tls_pair_shake asserts that the client's callback does not come from inside
+ * the calls that start the handshakes. */
 #include "support/kits/tls_pair.h"
 
 #include <openssl/err.h>

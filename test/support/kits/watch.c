@@ -1,7 +1,7 @@
 /* Interceptors that record their hooks, each hook as a word of kit_watch.events, with a backend and a channel.
  *
- * on_pick and on_wire are counted. Each other hook notes itself and then returns a verdict: 0, or, at the hook that the
- * test chose (`at`), the test's verdict, after a call of the test's function (`in_hook`). If the verdict is
+ * on_pick and on_wire are counted. Each other hook notes itself. All of them but on_end then return a verdict: 0, or, at
+ * the hook that the test chose (`at`), the test's verdict, after a call of the test's function (`in_hook`). If the verdict is
  * TORC_PENDING, the watcher stores the torc_pending for the test. The teardown resumes a torc_pending that the test has
  * left, once the runtime is freed. The state of each RPC serves to assert that on_start comes once, before on_end. */
 #include "support/kits/watch.h"
@@ -143,7 +143,7 @@ struct torc_interceptor kit_watch_interceptor_of(struct kit_watcher *w, const ch
                                      .arg = w};
 }
 
-/* --- the server: methods that fail at first --- */
+/* --- the server's methods --- */
 
 static void on_retry_call(void *arg, struct tc_server_call *call)
 {

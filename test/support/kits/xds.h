@@ -29,7 +29,7 @@ struct kit_xds_watcher {
 void kit_xds_watcher_init(struct kit_xds_watcher *w);
 void kit_xds_watcher_fini(struct kit_xds_watcher *w);
 void kit_xds_release(struct kit_xds_watcher *w);
-/* Returns the events since the last call; borrowed until the next. */
+/* Returns the events since the last call; valid until the next event or call. */
 const char *kit_xds_told(struct kit_xds_watcher *w);
 
 struct kit_xds {
@@ -38,7 +38,7 @@ struct kit_xds {
     struct tc_xds_bootstrap *bootstrap;
     struct tc_xds_client *client;
     struct fake_xds_server *server; /* the first server of the bootstrap */
-    char *text;                     /* of the last kit_xds_request */
+    char *text;                     /* of the last kit_xds_request or kit_xds_report */
     bool lrs_endpoints;             /* see kit_xds_lrs_answer */
 };
 

@@ -117,7 +117,8 @@ static bool read_head(struct http_server *s, struct link *l)
     return true;
 }
 
-/* Serves a link whose client or target is readable. Returns false when the link is over. */
+/* Serves a link: `client` and `target` say which of the two is readable; a delay may have ended. Returns false when the
+ * link is over. */
 static bool serve_link(struct http_server *s, struct link *l, bool client, bool target)
 {
     char byte;

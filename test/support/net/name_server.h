@@ -10,7 +10,7 @@ enum name_mode {
     NAMES_TRUE,      /* the addresses for type A; an empty answer for other types */
     NAMES_TRUNCATED, /* truncated over UDP; the addresses over TCP */
     NAMES_CUT,       /* truncated over UDP; TCP connections are closed at once */
-    NAMES_FORGED,    /* first an answer with another id and the address 127.0.0.3, then the correct one */
+    NAMES_FORGED,    /* over UDP first an answer with another id and the address 127.0.0.3, then the correct one */
     NAMES_MISSING,   /* name error (NXDOMAIN) */
     NAMES_REFUSED,
     NAMES_SILENT,

@@ -7,7 +7,8 @@
 
 struct wire_proxy;
 
-/* Makes a proxy to "127.0.0.1:PORT". Connections that it cannot make there are closed. */
+/* Makes a proxy to "127.0.0.1:PORT". It closes a client for which it cannot connect there, or which is the ninth at a
+ * time. */
 struct wire_proxy *wire_proxy_new(const char *target);
 void wire_proxy_free(struct wire_proxy *p);
 /* While true, the proxy accepts connections but reads and passes nothing, in either direction. In force when the

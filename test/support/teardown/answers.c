@@ -23,7 +23,7 @@ struct answers {
     pthread_cond_t changed;
     struct tc_link late; /* under the lock, with the members below */
     struct tc_rng rng;
-    unsigned open;        /* unanswered requests */
+    unsigned open;        /* late requests that are unanswered */
     unsigned made, ended; /* credentials created and destroyed */
     bool stop;
 };

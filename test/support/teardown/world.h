@@ -1,5 +1,5 @@
-/* The servers of the teardown campaign, of every kind that a channel may depend on, each good or bad at random, and
- * channels to them by each flow. */
+/* The servers of the teardown campaign, of every kind that a channel may depend on, some of them good or bad at random,
+ * and channels to them by each flow. */
 #ifndef TC_SUPPORT_TEARDOWN_WORLD_H
 #define TC_SUPPORT_TEARDOWN_WORLD_H
 
@@ -22,7 +22,7 @@ void teardown_count(struct teardown *t, size_t flow, int code);
 torc_call_credentials *teardown_credentials(struct teardown *t);
 /* Changes something at the servers. */
 void teardown_stir(struct teardown *t, struct tc_rng *rng);
-/* Waits until no request to the application's credentials is unanswered. All credentials must have been released. */
+/* Waits until no request to the application's credentials is unanswered, and all of these credentials are released. */
 void teardown_settle(struct teardown *t);
 /* Prints channels and RPCs by flow, and streams of load reports. Fails the test if no RPC succeeded on a flow with more
  * than 300 channels where RPCs can succeed: teardowns of that flow would have tested nothing. */
