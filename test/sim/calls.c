@@ -114,7 +114,8 @@ static void call_choose(const struct sim_client *c, struct tc_rng *rng, struct o
     cookie_read(host < SIM_HOSTS ? c->cookies[o->service][host] : NULL, &o->session, &o->session_cluster);
 }
 
-/* Most messages are small; where buffers are large some are larger than HTTP/2's window in all. */
+/* Most messages are small; where buffers are large, the messages of some streams are together larger than HTTP/2's
+ * window. */
 static size_t size_choose(const struct sim_client *c, struct tc_rng *rng)
 {
     bool large = below(rng, 16) == 0 && !sim_feature_on(c, SIM_FEATURE_SMALL_BUFFERS);
@@ -218,6 +219,6 @@ void sim_step_free(struct sim_client *c, struct tc_rng *rng)
     sim_count(SIM_COUNT_CALLS_FREED);
     oracle_call_freed(call->id, tc_world_now_ms());
     app_call_free(call->app);
-    /* The memory stays, for an outcome that must not come. */
+    /* The memory stays until the next sweep, for an outcome that must not come. */
     call->freed = true;
 }

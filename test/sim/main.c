@@ -4,8 +4,8 @@
  *     sim --count M [--from N | --fresh] [--seconds S] [--jobs J] [--steps K]
  *         [--digests] [--report] [--no-shortening]                              a search: a process for each seed
  *
- * A search ends after M seeds or S seconds, of which one is given. It stops at the first seed with a violation (or a
- * crash), makes its run shorter (search.c), and prints the command that replays it. */
+ * A search ends after M seeds or S seconds, of which at least one is given. It stops at the first seed with a violation
+ * (or a crash), makes its run shorter (search.c), and prints the command that replays it. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>

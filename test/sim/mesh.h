@@ -75,7 +75,7 @@ enum sim_kind { SIM_UNARY, SIM_CLIENT_STREAM, SIM_SERVER_STREAM, SIM_BIDI_STREAM
 
 struct sim_mesh {
     size_t n_hosts, n_clusters, n_services;
-    struct sim_cluster clusters[SIM_CLUSTERS]; /* leaves first, then aggregates */
+    struct sim_cluster clusters[SIM_CLUSTERS]; /* leaves, then an aggregate; SIM_HEDGED is not counted in n_clusters */
     struct sim_service services[SIM_SERVICES];
 };
 
@@ -95,7 +95,8 @@ static inline bool sim_hashes(const struct sim_cluster *c)
     return !c->dns && (c->policy == SIM_RING_HASH || c->policy == SIM_MAGLEV);
 }
 
-/* Writes the cluster in short: "round_robin 0/3,4 1/ 1/7*2" (priority/hosts, a locality each), or "of c0, c1". */
+/* Writes the cluster in short: "round_robin 0/3*1,4*2 1/" (PRIORITY/HOST*WEIGHT,..., a locality each), or "of c0
+ * c1". */
 void sim_cluster_text(const struct sim_cluster *c, char *text, size_t size);
 /* "10.1.0.H:8080", in memory of the callee that stays. */
 const char *sim_host_address(unsigned host);

@@ -15,8 +15,8 @@ struct sim_message {
     unsigned index;
 };
 
-/* Writes a message of `size` bytes, but never less than its head, into memory of the callee, which the next call
- * overwrites. Stores the size. */
+/* Writes a message of `size` bytes, but not less than its head and not more than SIM_MESSAGE_MAX, into memory of the
+ * callee, which the next call overwrites. Stores the size. */
 const void *sim_message_write(const struct sim_message *m, size_t size, size_t *written);
 /* Returns false if the bytes are not a message, or are damaged. */
 bool sim_message_read(struct sim_message *m, const void *data, size_t size);

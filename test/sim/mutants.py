@@ -44,7 +44,7 @@ def run(command, **more):
 
 
 def copy_if_changed(source, target):
-    """With the time of now: the last mutant of a run before was built, and its file must be newer than what was made of it."""
+    """A copy has the present time: an earlier run has built its last mutant, and the file must be newer than that build."""
     if not pathlib.Path(target).is_file() or not filecmp.cmp(source, target, shallow=False):
         shutil.copy(source, target)
     return target

@@ -72,7 +72,7 @@ struct oracle_state {
     struct dialled dialled[RUNTIMES][SIM_HOSTS];
     uint64_t disturbed_ms, connect_timeout_ms;
     uint64_t goaway_ms;               /* the last one; 0: none */
-    uint64_t routed_ms[SIM_SERVICES]; /* the last change of a service's cluster */
+    uint64_t routed_ms[SIM_SERVICES]; /* the last change of a service's route */
     struct tracked *calls;
     size_t n_calls, room;
     uint64_t attempts, succeeded, dropped; /* of calls that ended */
@@ -85,7 +85,7 @@ extern struct oracle_state oracle;
 
 /* Fills in the groups of a service, in their order. Returns how many. */
 size_t oracle_groups(unsigned service, struct group groups[MAX_GROUPS]);
-/* Fills in who may be ejected for a call of the service that began then. */
+/* Fills in how many reachable members of each group may have been ejected when the call began. */
 void oracle_groups_eject(struct group *groups, size_t n, const struct tracked *t);
 /* Returns whether calls of the service may have failed at the host before, so that it may be ejected now. */
 bool oracle_had_failures(const struct tracked *t, unsigned host, uint64_t now_ms);

@@ -97,8 +97,9 @@ static void judge_cookie(uint64_t id, const struct tracked *t, const struct orac
                       host, service->cluster, r->session, r->session_cluster);
 }
 
-/* A50: an endpoint whose calls failed, all of them, gets none until its ejection is over. Returns true if it did. A
- * pick_first that is not an endpoint's own does not look at ejections (A61); a name's addresses are one endpoint. */
+/* A50: an endpoint whose calls failed, all of them, gets none until its ejection is over. Returns true if this call
+ * went to one. A pick_first that is not an endpoint's own does not look at ejections (A61); a name's addresses are one
+ * endpoint. */
 static bool judge_ejected(uint64_t id, const struct tracked *t, int host, const struct group *group)
 {
     bool any = false;

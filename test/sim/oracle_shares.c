@@ -1,6 +1,6 @@
 /* Shares: of the calls that the localities of a priority may serve, each locality gets as many as its weight says
  * (A42's wrr_locality), but for chance. Counted over a run, for the first locality of a cluster, the second, and so on;
- * a share that is off by more than six standard deviations is a fault. */
+ * a share that is off by more than six standard deviations and three calls is a fault. */
 #include <math.h>
 
 #include "sim/oracle_internal.h"

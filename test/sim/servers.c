@@ -1,7 +1,7 @@
 /* Backends and the control planes.
  *
  * A backend is a server with a method of each kind. A call waits for its delay on a timer of the server's loop and is
- * then answered; when the call ends first, nothing is. The control planes are embedded ones
+ * then answered; a call that ends first gets no answer. The control planes are embedded ones
  * (controlplane/control_plane.h), fed with YAML that is written from the mesh. */
 #include "sim/servers.h"
 
@@ -88,7 +88,8 @@ static void answer_send(struct answer *a, unsigned index)
     tc_server_call_send(a->call, tc_slice_of(bytes, size));
 }
 
-/* The moment to answer. A stream that is to fail with a code of the request has sent half of its messages before. */
+/* The moment to answer. A server stream that is to fail with a code of the request sends half of its messages
+ * before. */
 static void answer_on_timer(struct tc_timer *timer)
 {
     struct answer *a = TC_CONTAINER_OF(timer, struct answer, timer);
@@ -403,7 +404,7 @@ static void put_listener(const struct sim_mesh *mesh, unsigned which, bool good)
     put(&b);
 }
 
-/* All RPCs of an endpoint that failed in an interval eject it, the second time for twice as long. */
+/* An endpoint whose RPCs all failed in an interval is ejected, the second time for twice as long. */
 #define OUTLIERS                                                                                                       \
     "  outlier_detection: {interval: 10s, base_ejection_time: 18s, max_ejection_time: 36s, max_ejection_percent: "     \
     "100, "                                                                                                            \

@@ -28,9 +28,9 @@ void servers_end(void);
 
 /* Puts one resource as the mesh has it: a service's listener, a cluster, or a cluster's endpoints. */
 void servers_put(const struct sim_mesh *mesh, enum sim_resource kind, unsigned which);
-/* Puts a version of it that no client may accept. */
+/* Puts a version of the resource that no client may accept. */
 void servers_put_bad(const struct sim_mesh *mesh, enum sim_resource kind, unsigned which);
-/* Leaves it out from now on. */
+/* Leaves the resource out from now on. */
 void servers_remove(enum sim_resource kind, unsigned which);
 /* Ends all streams of the control planes. */
 void servers_end_streams(void);
@@ -38,7 +38,7 @@ void servers_end_streams(void);
 /* The sums of all load reports. */
 struct servers_loads {
     uint64_t issued, succeeded, failed, dropped;
-    bool whole; /* no stream of reports ever broke */
+    bool whole; /* a stream of reports is open, and none ever broke */
 };
 struct servers_loads servers_loads(void);
 

@@ -58,7 +58,7 @@ void sim_step_free(struct sim_client *c, struct tc_rng *rng);
 struct oracle_call;
 /* Also chooses how long the backend takes. */
 void sim_call_start(struct sim_client *c, struct tc_rng *rng, struct oracle_call *o);
-/* Forgets the calls that are over, or all. */
+/* Forgets the calls that are over or freed, or all. */
 void sim_calls_sweep(struct sim_client *c, bool all);
 /* Frees the cookies and the list of calls, which sim_calls_sweep has emptied. */
 void sim_calls_end(struct sim_client *c);

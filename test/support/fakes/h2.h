@@ -30,8 +30,8 @@ struct fake_h2_frame {
 
 struct fake_h2;
 
-/* Makes a peer at end `end` of the pipe; the test owns the pipe. server: the peer's role. A server expects the preface, a
- * client sends it (fake_h2_start). */
+/* Makes a peer at end `end` of the pipe; the test owns the pipe. server: the peer's role. A server expects the preface,
+ * a client sends it (fake_h2_start). */
 struct fake_h2 *fake_h2_new(struct fake_pipe *pipe, int end, bool server);
 /* Makes a peer without a pipe: the test moves bytes itself by fake_h2_feed and fake_h2_take. */
 struct fake_h2 *fake_h2_new_raw(bool server);

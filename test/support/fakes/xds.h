@@ -1,6 +1,6 @@
 /* A scripted transport for the xDS client: the test plays the servers. Requests are recorded, responses wait until the
- * client reads, and every callback of a stream comes from the loop. Servers are known by URI, before and after the client
- * uses them. */
+ * client reads, and every callback of a stream comes from the loop. Servers are known by URI, before and after the
+ * client uses them. */
 #ifndef TC_SUPPORT_FAKES_XDS_H
 #define TC_SUPPORT_FAKES_XDS_H
 

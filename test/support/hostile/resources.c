@@ -1,9 +1,9 @@
 /* Resources as large as the limits allow, as a hostile control plane sends them.
  *
- * Each row has one kind of content (unknown fields, strings, endpoints, metadata, regexes, ...), as much as fits into the
- * room of a response or, where a smaller amount already reaches another limit or costs enough, that amount. Each row
- * names a part of the NACK that it must get. `room` is set for all rows. Messages are written field by field, without
- * protobuf-c, which would need more memory than the client. */
+ * Each row has one kind of content (unknown fields, strings, endpoints, metadata, regexes, ...), as much as fits into
+ * the room of a response or, where a smaller amount already reaches another limit or costs enough, that amount. Each
+ * row names a part of the NACK that it must get. `room` is set for all rows. Messages are written field by field,
+ * without protobuf-c, which would need more memory than the client. */
 #include "support/hostile/resources.h"
 
 #include <stdio.h>

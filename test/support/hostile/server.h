@@ -60,7 +60,8 @@ bool hostile_flush_much(struct hostile_peer *p);
 uint32_t hostile_await(struct hostile_peer *p, uint8_t type);
 /* Makes hostile_flush keep the frames that come meanwhile. */
 void hostile_keep(struct hostile_peer *p);
-/* Returns the next frame that has come or, with `wait`, that comes; NULL if there is no frame or the client has closed. */
+/* Returns the next frame that has come or, with `wait`, that comes; NULL if there is no frame or the client has
+ * closed. */
 const struct fake_h2_frame *hostile_next(struct hostile_peer *p, bool wait);
 /* Sends SETTINGS and waits for the first request. Returns its stream, or 0 if none came. */
 uint32_t hostile_begin(struct hostile_peer *p);

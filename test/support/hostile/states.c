@@ -1,9 +1,9 @@
 /* Hostile servers: closing or falling silent in each state, extreme settings, malformed frames, other protocols.
  *
- * The first rows walk through the states of a connection and of an RPC (before SETTINGS, after headers, within a message,
- * before trailers, ...) and fall silent, close, reset or drip bytes there. The others send settings that the client must
- * bear or refuse, bytes of other protocols, or frames that must end the connection; the last but one sends frames without
- * content that are allowed. */
+ * The first rows walk through the states of a connection and of an RPC (before SETTINGS, after headers, within a
+ * message, before trailers, ...) and fall silent, close, reset or drip bytes there. The others send settings that the
+ * client must bear or refuse, bytes of other protocols, or frames that must end the connection; the last but one sends
+ * frames without content that are allowed. */
 #include <poll.h>
 
 #include "support/hostile/rows.h"

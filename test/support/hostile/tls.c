@@ -1,7 +1,7 @@
 /* Hostile servers: TLS broken in its handshake, in its records, and at its end.
  *
- * Most plays write below TLS (hostile_put_raw) or end the connection without close_notify (hostile_truncate); two send TLS
- * messages without data. Rows whose handshake may not come to an end limit a connection attempt to 300 ms
+ * Most plays write below TLS (hostile_put_raw) or end the connection without close_notify (hostile_truncate); two send
+ * TLS messages without data. Rows whose handshake may not come to an end limit a connection attempt to 300 ms
  * (HOSTILE_DIALS). The rows run over TLS only. */
 #include <openssl/ssl.h>
 

@@ -13,7 +13,8 @@
 
 struct kit_backends;
 
-/* Makes n echo servers (KIT_BACKENDS_MAX at most) "b0", "b1", ... on 127.0.0.1 and ports that the system chooses. opts NULL: the defaults. */
+/* Makes n echo servers (KIT_BACKENDS_MAX at most) "b0", "b1", ... on 127.0.0.1 and ports that the system chooses. opts
+ * NULL: the defaults. */
 struct kit_backends *kit_backends_new(size_t n, const struct tc_server_opts *opts);
 void kit_backends_free(struct kit_backends *kit);
 /* Returns "127.0.0.1:PORT"; borrowed. */

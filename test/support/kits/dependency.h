@@ -56,8 +56,8 @@ void kit_dependency_respond(struct kit_dependency *k, struct fake_xds_server *se
                             const char *resources);
 /* Sends a response as kit_dependency_respond does, from the first server. */
 void kit_dependency_answer(struct kit_dependency *k, const char *type_url, const char *resources);
-/* Takes all requests to the first server. Returns the names in the last one for the type, valid until the next call; "":
- * there was no request for the type, or its last one has no names. */
+/* Takes all requests to the first server. Returns the names in the last one for the type, valid until the next call;
+ * "": there was no request for the type, or its last one has no names. */
 const char *kit_dependency_asked(struct kit_dependency *k, const char *type_url);
 /* Returns a cluster of the config, which must be there; borrowed from the config. */
 struct tc_cluster_config *kit_dependency_cluster(const struct kit_dependency *k, const char *name);

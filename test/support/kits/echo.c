@@ -1,12 +1,12 @@
 /* An echo on the internal server (server/server.h), which the kits' backends are. `torc backend` has its own.
  *
  * Each call is a struct echo, whose kind follows from the method. Every method that has no kind of its own is an echo.
- * Messages are answered one after the other. An echo reads the next message when the last one was answered and the client
- * has taken enough of the answers (MAX_QUEUED_BYTES): a client that never reads cannot fill the backend's memory. Count and
- * Headers, with their small answers, read on at once.
+ * Messages are answered one after the other. An echo reads the next message when the last one was answered and the
+ * client has taken enough of the answers (MAX_QUEUED_BYTES): a client that never reads cannot fill the backend's
+ * memory. Count and Headers, with their small answers, read on at once.
  *
- * A struct echo stays in backend->calls from echo_begin until on_end (or kit_echo_free), also after echo_finish: the server
- * reports the end of each call exactly once. All functions run on the server's loop thread. */
+ * A struct echo stays in backend->calls from echo_begin until on_end (or kit_echo_free), also after echo_finish: the
+ * server reports the end of each call exactly once. All functions run on the server's loop thread. */
 #include "support/kits/echo.h"
 
 #include "base/mem.h"

@@ -1,6 +1,7 @@
 /* An echo on the internal server: answers each message of any method with itself, and names itself in the response
- * header x-backend (among the trailers of a call that ends without response headers). The bytes of a request header x-load-metrics-bin come back
- * as its load report (trailer endpoint-load-metrics-bin). The thread of its server's loop. */
+ * header x-backend (among the trailers of a call that ends without response headers). The bytes of a request header
+ * x-load-metrics-bin come back as its load report (trailer endpoint-load-metrics-bin). The thread of its server's
+ * loop. */
 #ifndef TC_SUPPORT_KITS_ECHO_H
 #define TC_SUPPORT_KITS_ECHO_H
 

@@ -1,9 +1,9 @@
 /* A mesh in one process: control plane and backends on a thread with its own loop.
  *
- * While that thread runs, the test's thread does not touch servers: each function fills a struct job and waits until the
- * loop has run it (do_job). A node is a server with its listener and its service (backend or control plane). A node keeps its port over
- * stop and start. Resources are YAML, put together from the short forms of kits/mesh.h, and pushed at once. The
- * client's side is in mesh_client.c, clusters other than EDS in mesh_clusters.c. */
+ * While that thread runs, the test's thread does not touch servers: each function fills a struct job and waits until
+ * the loop has run it (do_job). A node is a server with its listener and its service (backend or control plane). A node
+ * keeps its port over stop and start. Resources are YAML, put together from the short forms of kits/mesh.h, and pushed
+ * at once. The client's side is in mesh_client.c, clusters other than EDS in mesh_clusters.c. */
 #include "support/kits/mesh.h"
 
 #include <netinet/in.h>

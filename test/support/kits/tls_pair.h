@@ -6,8 +6,8 @@
 #include "support/kits/cert.h"
 #include "tls/tls.h"
 
-/* Two roots, and leaf certificates that `root` has issued: `server` and `expired` for backend.test, *.wild.test, 127.0.0.1
- * and ::1; `client` without names; cn_only with backend.test as its common name alone. */
+/* Two roots, and leaf certificates that `root` has issued: `server` and `expired` for backend.test, *.wild.test,
+ * 127.0.0.1 and ::1; `client` without names; cn_only with backend.test as its common name alone. */
 struct kit_tls_pair_certs {
     struct kit_cert root, other_root, server, expired, client, cn_only;
 };

@@ -1,6 +1,6 @@
 /* Two interceptors ("outer", "inner") that record their hooks and return the test's verdict at one hook; a backend, a
- * runtime, and a channel with both interceptors. Hooks run on the runtime's thread, or on the test's where the test drives
- * the runtime. */
+ * runtime, and a channel with both interceptors. Hooks run on the runtime's thread, or on the test's where the test
+ * drives the runtime. */
 #ifndef TC_SUPPORT_KITS_WATCH_H
 #define TC_SUPPORT_KITS_WATCH_H
 
@@ -10,8 +10,8 @@
 
 #include "support/kits/backends.h"
 
-/* Methods of the backend. RETRY and HEDGE have the policies of their names, and their first server_fails calls fail. The
- * SILENT methods end with OK and without a message. */
+/* Methods of the backend. RETRY and HEDGE have the policies of their names, and their first server_fails calls fail.
+ * The SILENT methods end with OK and without a message. */
 #define KIT_WATCH_ECHO "/t/Echo"
 #define KIT_WATCH_SEEN "/t/Seen"
 #define KIT_WATCH_HANG "/torc.test.Backend/Hang"

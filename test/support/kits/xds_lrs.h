@@ -6,7 +6,8 @@
 
 /* Returns the next message as "cluster/service SECONDSs ZONE:good+bad/issued~open METRIC=total/requests [ADDRESS:PORT
  * good+bad/issued~open ...]... dropped n category=n;" for each cluster, behind "node ID;" if it has a node whose
- * client features say that it can send all clusters; "empty" if it has neither; or "" if there is no message. Borrowed until the next call or kit_xds_request. */
+ * client features say that it can send all clusters; "empty" if it has neither; or "" if there is no message. Borrowed
+ * until the next call or kit_xds_request. */
 const char *kit_xds_report(struct kit_xds *k);
 /* Tells the client how often to report, and by endpoint if k->lrs_endpoints. `name`: the cluster to report; NULL: all.
  */

@@ -1,9 +1,9 @@
 /* The servers of the teardown campaign.
  *
- * A mesh, an HTTP proxy, a metadata server, a name server, certificate files and application credentials, set up once for
- * all teardowns. The proxy, the metadata server and the credentials decide at random whether they answer well, badly or
- * late. teardown_stir changes something at the servers: it sends GOAWAY, starts a backend again, or changes resources,
- * certificates, the JWT, the answers for names, or the streams of load reports. */
+ * A mesh, an HTTP proxy, a metadata server, a name server, certificate files and application credentials, set up once
+ * for all teardowns. The proxy, the metadata server and the credentials decide at random whether they answer well,
+ * badly or late. teardown_stir changes something at the servers: it sends GOAWAY, starts a backend again, or changes
+ * resources, certificates, the JWT, the answers for names, or the streams of load reports. */
 #include "support/teardown/world_internal.h"
 
 #include <jansson.h>
