@@ -1,4 +1,4 @@
-/* The benchmark's client: keeps a number of RPCs outstanding and collects their latencies. */
+/* The part that bench/rpc's clients share: their arguments, the measured period, the latencies, and the line of results. */
 #include "client.h"
 
 #include <stdio.h>

@@ -158,7 +158,7 @@ void measure_begin_json(const char *title)
            system.release, __VERSION__, load);
 }
 
-/* Formats a value with three or four digits and at most two decimals. */
+/* Formats a value with two decimals below 100, one below 1,000, else none. */
 static const char *figure(char *out, size_t size, double v)
 {
     snprintf(out, size, "%.*f", v >= 1000 ? 0 : v >= 100 ? 1 : 2, v);

@@ -80,7 +80,7 @@ static void check_same(const struct tc_ring *a, const struct vector_ring *b)
 /* How a benchmark treats the rings that it builds. */
 enum memory {
     REPLACED, /* as an update does: the old ring is freed when the new one is built, and leaves its memory */
-    FRESH     /* all rings stay until the end, so each is in memory that is new from the system */
+    FRESH     /* all rings of a pair stay until the pair ends, so no ring gets the memory of another one of the pair */
 };
 
 static void bench_build(struct measure_row *row, uint64_t min, enum memory memory, unsigned pairs)
@@ -131,8 +131,8 @@ static inline uint64_t next_hash(uint64_t h, uint64_t found)
     return h ^ (h >> 29);
 }
 
-/* Each pick's hash depends on the result of the last pick, so picks do not overlap. One ring is warm; many take turns,
- * and are cold. */
+/* Each pick's hash depends on the result of the last pick, so picks do not overlap. One ring is warm; of many rings the
+ * hash chooses one, and they are cold. */
 static double picks_ours(struct tc_ring **rings, size_t n_rings, unsigned picks)
 {
     uint64_t h = measure_random(), sum = 0;

@@ -141,8 +141,8 @@ static bool bench(struct bench *b, const struct subject *s)
     return true;
 }
 
-/* Compares Torc with itself: the variant counts as `ours`; the peer is a plain channel on a thread that drives the
- * loop. */
+/* Compares Torc with itself: the variant counts as `ours`; the peer is a plain channel whose loop the calling thread
+ * drives. */
 static bool bench_variants(struct bench *b)
 {
     static const struct load plain[] = {{.outstanding = 64}, {.outstanding = 1}};

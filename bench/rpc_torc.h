@@ -15,7 +15,7 @@ struct run {
     bool failed;
 };
 
-/* Runs streams as the arguments say until the time is over. Sets `failed` with a message on stderr. */
+/* Runs streams as the arguments say until client_over. Sets `failed` with a message on stderr. */
 void run_streams(struct run *r);
 /* Records a call that could not be started or ended with an unexpected status. */
 void run_failed(struct run *r, int code, const char *message);

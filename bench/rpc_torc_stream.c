@@ -51,7 +51,7 @@ static void send_next(struct stream *s)
         run_failed(r, 0, "a message was refused");
 }
 
-/* The echo of a message came, which therefore was written. */
+/* The echo of a message has come, so the message was written. */
 static void on_echo(struct stream *s)
 {
     struct run *r = s->run;

@@ -23,7 +23,7 @@ struct lane {
     torc_channel *ch;
     struct torc_call_options options;
     uint64_t until_ns;
-    unsigned running; /* calls in flight; written by the runtime's thread alone */
+    unsigned running; /* calls in flight; while a run lasts, written by the runtime's thread alone */
     sem_t over;       /* posted when the last call ended */
     uint64_t rpcs;
 };

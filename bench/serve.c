@@ -105,7 +105,8 @@ static bool memory_of_all(struct measure_row *rows, const bool *have)
     return true;
 }
 
-/* Measures the loads and the memory, PAIRS times. Each row of `rows` is for a load and a peer. */
+/* Measures the loads and the memory, `pairs` times. rows[i][s] compares Torc with server s: at load i, or, behind the
+ * loads, by memory. */
 static bool measure_all(struct measure_row (*rows)[SERVERS], unsigned pairs, double seconds, const bool *have)
 {
     struct process processes[SERVERS] = {{0, 0}};

@@ -80,7 +80,7 @@ static void bench_toggle(struct measure_row *row, size_t policy)
     tree_free(many);
 }
 
-/* Seconds until n endpoints are READY, one after another, with an RPC after each. */
+/* Seconds of CPU time until n endpoints are READY, one after another, with a pick after each. */
 static double become_ready(enum tree_kind kind, size_t n)
 {
     struct tree *t = tree_new(kind, n);

@@ -41,8 +41,8 @@ uint64_t tree_hash_of(size_t i);
 /* Makes one RPC with this hash that ends at once and tells its trackers. Returns NULL if the pick was queued. Ends the
  * program if the pick failed. */
 struct tc_subchannel *tree_pick(struct tree *t, uint64_t hash);
-/* Connects endpoint i of a ring: an RPC asks for it, it becomes READY, and the next pick chooses it. Returns false if
- * anything else happens. */
+/* Connects endpoint i of a ring: an RPC asks for it, it becomes READY, and the next pick by its hash is complete.
+ * Returns false if anything else happens. */
 bool tree_connect(struct tree *t, size_t i);
 /* Connects all endpoints, one after another. Those of TREE_WEIGHTED have reported different loads then. */
 bool tree_connect_all(struct tree *t);

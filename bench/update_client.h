@@ -7,8 +7,8 @@
  *                                          does; "reached NS [PHASE_NS...]", by the monotonic clock
  *
  * KEY goes into the header that the route hashes; the backend's name is in the header x-backend, "-" stands for an RPC
- * that fails; ADDRESS is the endpoint's. A client that waits in vain ends after UPDATE_GIVE_UP_S: on a loaded machine
- * C-core may work for a minute at its first config of 2,000 clusters. */
+ * that fails; ADDRESS is the endpoint's. An RPC has UPDATE_TIMEOUT_MS. `until` gives up after UPDATE_GIVE_UP_S, and the
+ * client ends: on a loaded machine C-core may work for a minute at a config of 2,000 clusters. */
 #ifndef TORC_BENCH_UPDATE_CLIENT_H
 #define TORC_BENCH_UPDATE_CLIENT_H
 

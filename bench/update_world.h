@@ -32,6 +32,8 @@ struct world_state {
     bool shut;         /* the circuit breaker lets no RPC pass */
 };
 
+/* Makes the set of all resources of this mesh, for world_push or tc_resource_set_free; NULL with a message on stderr if
+ * they are not valid, here and in world_change. */
 struct tc_resource_set *world_resources(const struct world *w, const struct world_shape *shape);
 /* Makes a copy of the set with c0 in this state. */
 struct tc_resource_set *world_change(const struct world *w, const struct tc_resource_set *base,

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The ratchet: instructions of a ring's construction, its update, picks, and a unary RPC, counted by valgrind's callgrind, must not
-grow by more than 5 % over figures.json. Of the RPC, Torc's own share counts: what libtorc.so executes, without nghttp2,
-libc and the kernel. Each figure is the difference of a long and a short run over the rounds between them, so that
-neither start nor end counts.
+grow by more than 5 % over figures.json. Of the RPC there are two figures: Torc's own share, what libtorc.so executes without
+nghttp2, libc and the kernel, and the whole process in user space. Each figure is the difference of a long and a short run
+over the rounds between them, so that neither start nor end counts.
 
 usage: check.py --build DIR [--write]      --write: the figures measured become the committed ones
 

@@ -1,4 +1,5 @@
-/* ClusterLoadAssignments, and the same bytes as LbEndpointCollections. */
+/* ClusterLoadAssignments, and the same bytes as LbEndpointCollections. In an accepted one each endpoint has a weight
+ * and an address; the localities of a priority are in order, each once, and the sum of their weights fits 32 bits. */
 #include "resource.h"
 #include "xds/resource/endpoints.h"
 

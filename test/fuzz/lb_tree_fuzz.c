@@ -113,7 +113,8 @@ static void move(struct tree *t, const char *addr, const char *zone, bool well)
         fake_lb_set_in(t->f, addr, zone, TORC_CONNECTIVITY_IDLE);
 }
 
-/* Returns true if an endpoint is picked, which must be connected. Its RPC stays open in a free slot. */
+/* Returns true if an endpoint is picked, which must be connected. Its RPC ends with the code; if `code` is negative and
+ * a slot is free, the RPC stays open there. */
 static bool pick(struct tree *t, uint64_t hash, int code)
 {
     t->f->args.random = hash;

@@ -1,5 +1,6 @@
 /* proto3 JSON in both directions. Two bytes choose a message type; the rest is JSON if it begins with a brace, bracket
- * or quote, else a message. Every message has a JSON form, which parses to a message of the same JSON form. */
+ * or quote, else a message. The JSON form of a message parses to a message of the same JSON form; check_message has the
+ * exceptions. */
 #include "base/mem.h"
 #include "base/parse.h"
 #include "fuzz.h"
@@ -26,7 +27,7 @@ static void check_message(const ProtobufCMessageDescriptor *type, const Protobuf
         tc_free(a);
         tc_free(b);
     } else {
-        /* Only times out of range have a JSON form that does not parse. */
+        /* Only times out of range, and messages beyond the budget, have a JSON form that does not parse. */
         bool times = strstr(tc_validation_text(&errors), "must be a") || rc == TORC_ELIMIT;
         TC_FUZZ_CHECK(times);
     }

@@ -1,5 +1,5 @@
-/* Schemas from bytes. Two bytes say how long a FileDescriptorSet is, which follows; the rest is a message, or JSON, of
- * each method's request. A set that links can be described and used. */
+/* Schemas from bytes. Two bytes say how long the FileDescriptorSet behind them is; the rest is read as a message, and
+ * as JSON, of the request types of up to four methods of each service. A set that links can be described and used. */
 #include <torc/json.h>
 
 #include "base/mem.h"
