@@ -1,4 +1,4 @@
-/* The part that bench/rpc's clients share: their arguments, the measured period, the latencies, and the line of results. */
+/* The code that bench/rpc's clients share: arguments, the measured period, the latencies, and the line of results. */
 #include "client.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Reads a message as JSON, and prints it as it is on the wire and as JSON again: docs/guide/json.md.
+/* Reads a message as JSON, and prints its size on the wire and the message as JSON again: docs/guide/json.md.
  *
  *   cc json.c -o json $(pkg-config --cflags --libs torc-json)
  *   echo '{"id": "7"}' | ./json shop.pb shop.Order */

@@ -1,4 +1,5 @@
-/* Addresses: a valid one has a canonical text, which parses to an equal address. */
+/* Addresses, from texts, IPs and sockaddrs. What a text or an IP parses to has a canonical text that parses to an equal
+ * address, abstract names excepted, and a sockaddr from which an equal address comes. */
 #include "base/mem.h"
 #include "fuzz.h"
 #include "io/addr.h"

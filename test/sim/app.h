@@ -1,5 +1,5 @@
-/* The application of a simulation. All uses of Torc's public API are here, so that the rest of the world needs
- * its constants alone. Everything runs on the world's one thread; handles belong to the caller. */
+/* The application of a simulation. It uses Torc's public API, of which the rest of the world needs the constants and
+ * the names of statuses alone. Everything runs on the world's one thread; handles belong to the caller. */
 #ifndef SIM_APP_H
 #define SIM_APP_H
 

@@ -15,7 +15,8 @@ struct sim_search {
 };
 
 /* Prints the table of counts, or the shortened run of the first seed that failed. Returns the exit status: 0, 1 if a
- * seed failed or, with `report`, something occurred too rarely, and 2 if the system has no memory. */
+ * seed failed or, with `report`, something occurred too rarely, and 2 if the system has no memory. Without a process
+ * for a seed the program ends, with 2. */
 int sim_search(const struct sim_search *search);
 
 #endif

@@ -37,7 +37,8 @@ struct fake_lb {
 
 /* Makes a fake channel with a policy of that name, without an update. NULL: without a policy. */
 struct fake_lb *fake_lb_new(const char *policy);
-/* Shuts the policy down. Asserts that it released all subchannels and stopped all timers. */
+/* Shuts the policy down. Asserts that it released all subchannels, stopped all timers and reports nothing more, and
+ * that its last picker gives no subchannel. */
 void fake_lb_free(struct fake_lb *f);
 
 /* Makes an endpoint list: "1.1.1.1:1 2.2.2.2:2,2.2.2.2:3" is two endpoints, the second with two addresses. Suffixes of

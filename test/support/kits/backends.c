@@ -1,7 +1,7 @@
 /* Echo servers on a runtime with its own thread.
  *
  * The runtime's loop runs the servers; functions of the test's thread post a job and wait for it. Servers keep their
- * addresses over stop and restart. Connections are counted by the server, requests by its kit_echo. A client's
+ * addresses over stop and restart. The server counts connections and requests (kit_backends_counts). A client's
  * runtime is separate: kit_backends_runtime makes one in either mode. */
 #include "support/kits/backends.h"
 

@@ -20,7 +20,7 @@ struct tc_xds_config *kit_config_config(struct tc_cluster_config *first, ...) __
  * ("...,"), its routes, and further members of the HttpConnectionManager (", ..."). Node id "n1". */
 struct tc_xds_config *kit_config_routing(const char *filters, const char *vhost, const char *routes, const char *more);
 
-/* Makes a fake channel with an xDS policy. */
+/* Makes a fake channel with the policy of this name. */
 struct fake_lb *kit_config_lb(const char *policy);
 void kit_config_lb_free(struct fake_lb *f);
 /* Updates the policy with the config as attributes and runs the loop. Takes ownership of both. */
