@@ -1,8 +1,8 @@
 /* The changes of a run: faults of hosts and connections, and changes of resources.
  *
- * A resource that is bad or deleted disturbs no client that had a good one (A88). Therefore listeners, with
- * their routes, and clusters change only while all resources are good: a client that is sent to a cluster for the first
- * time must find it. */
+ * A resource that is bad or deleted disturbs no client that had a good one (A88). Therefore listeners, with their
+ * routes, and clusters change only while all resources are good: a client that is sent to a cluster for the first time
+ * must find it. */
 #include "base/clock.h"
 #include "sim/faults.h"
 #include "sim/names.h"

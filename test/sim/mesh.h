@@ -95,8 +95,8 @@ static inline bool sim_hashes(const struct sim_cluster *c)
     return !c->dns && (c->policy == SIM_RING_HASH || c->policy == SIM_MAGLEV);
 }
 
-/* Writes the cluster in short: "round_robin 0/3*1,4*2 1/" (PRIORITY/HOST*WEIGHT,..., a locality each), or "of c0
- * c1". */
+/* Writes the cluster in short: "of c0 c1", or "round_robin 0/3*1,4*2 1/" (PRIORITY/HOST*WEIGHT,..., a locality
+ * each). */
 void sim_cluster_text(const struct sim_cluster *c, char *text, size_t size);
 /* "10.1.0.H:8080", in memory of the callee that stays. */
 const char *sim_host_address(unsigned host);

@@ -157,8 +157,8 @@ def calls(*args, env=None, status=0):
 
 def calls_to_all(addresses, *args, env=None):
     """Runs of `torc call -o json` until a run was answered by all of these addresses, and no other; (calls, summary) of
-    each. A policy sends
-    calls as soon as one of its endpoints is connected, so a run may end before the channel has connected to the others."""
+    each. A policy sends calls as soon as one of its endpoints is connected, so a run may end before the channel has
+    connected to the others."""
     deadline = time.monotonic() + WAIT
     runs = []
     while not runs or set(runs[-1][1]["by_peer"]) != set(addresses):

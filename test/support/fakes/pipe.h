@@ -37,8 +37,8 @@ void fake_pipe_take(struct fake_pipe *p, int end, size_t len);
 void fake_pipe_finish(struct fake_pipe *p, int end);
 /* Makes reads of `end` (behind unread bytes, if `after_data`) and writes fail with this error and text. */
 void fake_pipe_fail(struct fake_pipe *p, int end, int error, const char *text, bool after_data);
-/* Returns true if the owner of `end` has closed it. The other end then reads 0 behind its unread bytes, and
- * its writes fail with TORC_ECLOSED. */
+/* Returns true if the owner of `end` has closed it. The other end then reads 0 behind its unread bytes, and its
+ * writes fail with TORC_ECLOSED. */
 bool fake_pipe_closed(const struct fake_pipe *p, int end);
 /* Returns the number of writev calls of `end` that took bytes: each would have been a system call. */
 size_t fake_pipe_writes(const struct fake_pipe *p, int end);

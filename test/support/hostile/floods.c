@@ -1,9 +1,9 @@
 /* Hostile servers: large numbers of frames that cost the client something and carry nothing.
  *
  * Most rows flood one kind of frame instead of, or before, an answer; two from a server that reads nothing, so that
- * answers pile up in the client. The last rows send GOAWAY on every connection, or RST_STREAM for every
- * request. A flood ends the connection or the RPC, with a status that names the cause; only `grease` is within the
- * limits. Limits: docs/operations/limits.md. */
+ * answers pile up in the client. The last rows send GOAWAY on every connection, or RST_STREAM for every request. A
+ * flood ends the connection or the RPC, with a status that names the cause; only `grease` is within the limits.
+ * Limits: docs/operations/limits.md. */
 #include "support/hostile/rows.h"
 
 #include "base/mem.h"

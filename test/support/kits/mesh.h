@@ -116,9 +116,9 @@ void kit_mesh_calls(torc_channel *ch, const char *headers, size_t n);
 void kit_mesh_wait_backend(struct kit_mesh *k, torc_channel *ch, const char *headers, size_t i);
 /* Calls until an RPC fails with the code and a message that contains `text`: at most 60 s. */
 void kit_mesh_wait_failure(torc_channel *ch, int code, const char *text);
-/* Calls until each backend with a share has answered (at most 60 s), then n times, and asserts that the part of
- * the calls that each of the first n_shares backends got differs from its share by at most 0.06 (seven standard
- * deviations for n = 3500). A share of 0 or 1 must be exact, and a backend whose share is 0 gets no call at all. */
+/* Calls until each backend with a share has answered (at most 60 s), then n times. Asserts that each of the first
+ * n_shares backends got a part of the calls that differs from its share by at most 0.06 (seven standard deviations for
+ * n = 3500). A share of 0 or 1 must be exact, and a backend whose share is 0 gets no call at all. */
 void kit_mesh_expect_shares(struct kit_mesh *k, torc_channel *ch, const char *headers, size_t n, const double *shares,
                             size_t n_shares);
 
