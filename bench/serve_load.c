@@ -2,7 +2,7 @@
  * process.
  *
  * bench_server_load PORT PID CONNECTIONS OUTSTANDING SECONDS: makes RPCs, OUTSTANDING at a time on each connection, and
- * prints the server's CPU time of one, in ns. A first tenth more is not counted.
+ * prints the server's CPU time of one, in ns. Before, RPCs of a tenth of SECONDS are not counted.
  * bench_server_load PORT PID CONNECTIONS: makes one RPC on each connection, and prints by how many bytes of memory the
  * server's process has grown for one when all have been idle for a while. */
 #include <arpa/inet.h>
@@ -133,7 +133,8 @@ static void conn_read(struct conn *c)
         load.failed = true;
 }
 
-/* Handles what comes, until that time, or until no RPC runs. Returns false when the server fails. */
+/* Handles what comes until that time; 0: until no RPC runs. Returns false if something failed or, with 0, nothing came
+ * for 20 s. */
 static bool turn_until(uint64_t until_ns)
 {
     struct epoll_event events[MAX_EVENTS];

@@ -51,7 +51,7 @@ static const char *const phase_keys[UPDATE_PHASES] = {"received", "decoded",   "
 struct figures {
     struct world_shape shape;
     size_t n;
-    double ms[UPDATE_PHASES + 1][MEASURE_PAIRS_MAX]; /* the last column is the total */
+    double ms[UPDATE_PHASES + 1][MEASURE_PAIRS_MAX]; /* the last one is the total */
 };
 
 static struct measure_row *row_new(const char *unit, const char *peer, double target, const char *what)
@@ -182,7 +182,7 @@ static bool alternate(struct side *a, struct side *b, change_fn fn, unsigned pai
     return true;
 }
 
-/* The time of an RPC alone: the last phase of an update is one. */
+/* The time of an RPC alone, as one is in the time of each update. */
 static bool compare_rpcs(struct side *a, struct side *b, unsigned pairs)
 {
     struct measure_row *row = row_new("us", "grpcio", 0, "an RPC between updates (of 1,000 endpoints)");

@@ -11,7 +11,7 @@
 
 struct world;
 
-/* Returns NULL with a message on stderr. */
+/* Makes and starts the servers. Returns NULL if the system has no loop or no thread for them. */
 struct world *world_new(void);
 void world_free(struct world *w);
 const char *world_control_plane(const struct world *w); /* "127.0.0.1:PORT"; borrowed */

@@ -17,7 +17,7 @@ struct connection {
     nghttp2_session *session;
     int fd;
     unsigned answered; /* closed streams */
-    int acknowledged;  /* ACKs of our SETTINGS */
+    int acknowledged;  /* 1: our SETTINGS are acknowledged */
 };
 
 #define FIELD(n, v)                                                                                                    \

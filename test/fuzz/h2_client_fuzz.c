@@ -13,7 +13,7 @@
 
 struct call {
     struct run *run;
-    struct tc_h2_stream *stream; /* NULL: no stream, or it has ended */
+    struct tc_h2_stream *stream; /* NULL: none was opened, or end_call has ended it */
     struct tc_arena arena;
     struct tc_timer deadline;
     bool open, headers_seen;

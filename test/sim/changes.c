@@ -1,4 +1,4 @@
-/* The changes of a run: faults of hosts and connections, and changes of resources.
+/* The mesh of a seed, and the changes of a run: faults of hosts and connections, and changes of resources.
  *
  * A resource that is bad or deleted disturbs no client that had a good one (A88). Therefore listeners, with their
  * routes, and clusters change only while all resources are good: a client that is sent to a cluster for the first time

@@ -66,8 +66,9 @@ static bool names_more_addresses(const struct sim_service *service)
     return any;
 }
 
-/* Returns whether the session's cookie names an endpoint that the call must go to, if it can be reached: it is one of
- * the cluster. Below an aggregate cluster the priorities choose the leaf cluster first (A75), so there it only may. */
+/* Returns whether the session's cookie names an endpoint of the cluster. *must: the call must go there, since the
+ * endpoint can be reached and is not ejected. Below an aggregate cluster the priorities choose the leaf cluster first
+ * (A75), so there the call only may. */
 static bool session_counts(const struct tracked *t, const struct group *groups, size_t n, bool *must)
 {
     const struct sim_service *service = &oracle.mesh.services[t->call.service];
@@ -161,10 +162,10 @@ static bool any_unsure(const struct group *groups, size_t n)
     return any;
 }
 
-/* How long a call may wait for its endpoint: the failover timer of each group before, a connection to each silent
- * endpoint of the groups that may serve, and for each try one to the silent endpoint of its session; a call that a
- * backend refused has one try more (A6). A key that was answered since the last disturbance, before the call,
- * waits for nobody. */
+/* How long a call may wait for its endpoint: the failover timer of each group before, for each group that may serve a
+ * connection to each silent endpoint and, if any may be ejected, the longest ejection, and for each try a connection to
+ * the silent endpoint of its session; a call that a backend refused has one try more (A6). Without a session or such an
+ * ejection, a key that was answered since the last disturbance, before the call, waits for nobody. */
 static int64_t time_enough_ms(const struct tracked *t, const struct group *groups, size_t last)
 {
     const struct oracle_call *c = &t->call;

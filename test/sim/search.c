@@ -168,7 +168,7 @@ static double children_seconds(void)
            (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6;
 }
 
-/* Returns how many rows of the table are below SIM_REPORT_LEAST. */
+/* Prints the table. Returns, with `report`, how many of its rows are below SIM_REPORT_LEAST; else 0. */
 static unsigned print_counts(uint64_t seeds, double seconds, bool report)
 {
     double cpu_seconds = children_seconds();

@@ -111,7 +111,7 @@ static void step(struct sim_client *c, unsigned number)
 
 /* --- beginning and end --- */
 
-/* Sets the target and the options of a channel that hedges. They point to `config`. */
+/* Sets the target and the options of a channel that hedges; the options point to `config`. */
 static void hedged_options(const struct sim_service *s, struct app_channel_options *o, char *config, size_t config_size,
                            char *target, size_t target_size)
 {

@@ -227,7 +227,7 @@ static void pull(struct fake_h2 *p)
     fake_pipe_take(p->pipe, p->end, got.len);
 }
 
-/* Decodes a whole header block to lines. */
+/* Decodes a header block, which must be whole, to lines. */
 static char *decode(struct fake_h2 *p, const void *block, size_t len)
 {
     struct tc_buf out = {0};

@@ -18,7 +18,7 @@ struct pipe_end {
     unsigned events; /* delivered by the task */
     bool reading;
     bool want_write; /* a write of this end returned TORC_EAGAIN */
-    bool chunk_done; /* a read reached the limit: TORC_EAGAIN comes before the next read */
+    bool chunk_done; /* with a read chunk: after a read, TORC_EAGAIN comes before the next */
     bool finished;   /* this end sends no more */
     bool closed;
     int error; /* 0: none */

@@ -1,8 +1,9 @@
 /* The transport of an xDS client, with the test as its servers.
  *
  * A server is found by URI and outlives transports and streams. Requests of the client are decoded into struct
- * fake_xds_request and recorded. Responses of the test are queued; `pump`, a task, makes one callback a run, because a
- * callback may end the stream. ADS (both forms) and LRS share the code; `kind` tells them apart. */
+ * fake_xds_request and recorded, load reports are recorded as they are. Responses of the test are queued; `pump`, a
+ * task, makes one callback a run, because a callback may end the stream. ADS (both forms) and LRS share the code;
+ * `kind` tells them apart. */
 #include "support/fakes/xds.h"
 
 #include "support/cmocka.h"

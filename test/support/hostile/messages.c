@@ -232,7 +232,7 @@ static void beyond_the_window(struct hostile_peer *p)
     hostile_settle(p);
 }
 
-/* Answers the request before reading it, and never reads it. */
+/* Answers once the request's headers have come, and never opens the window for its message. */
 static void answered_unread(struct hostile_peer *p)
 {
     uint32_t id = hostile_begin(p);

@@ -121,7 +121,7 @@ static ssize_t put_some(struct hostile_peer *p, const void *data, size_t len)
                   : send(p->fd, data, len, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* Reads the available bytes without waiting. */
+/* Reads bytes that have come, if any, without waiting. */
 static void take_in(struct hostile_peer *p)
 {
     char bytes[16384];

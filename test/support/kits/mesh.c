@@ -268,7 +268,7 @@ void kit_mesh_start(struct kit_mesh *k, size_t i)
     do_job(k, &(struct job){.i = i}, start_backend_job);
 }
 
-/* Starts the job's backend again: behind TLS with `arg`, failing every call with the code in `count`. */
+/* Starts the job's backend again: behind TLS with `arg`, failing its echoes with the code in `count`, if not 0. */
 static void serve_again_job(struct job *job)
 {
     struct kit_mesh_node *n = &job->kit->backends[job->i];

@@ -41,8 +41,8 @@ void kit_mesh_spread(struct kit_mesh *k, size_t i);
 /* Starts backend i again on its port, behind TLS (NULL: plaintext). Its counts start from 0, and its other settings are
  * the defaults. */
 void kit_mesh_secure(struct kit_mesh *k, size_t i, const struct tc_tls_opts *tls);
-/* Starts backend i again on its port, failing every call with this code (0: echoing). Its counts start from 0, and its
- * other settings are the defaults. */
+/* Starts backend i again on its port, failing with this code every call that it would echo (0: echoing). Its counts
+ * start from 0, and its other settings are the defaults. */
 void kit_mesh_fail(struct kit_mesh *k, size_t i, int code);
 /* Returns the number of open connections to backend i. */
 uint64_t kit_mesh_open_connections(struct kit_mesh *k, size_t i);

@@ -102,7 +102,7 @@ static void put_aliases(struct tc_buf *out, const struct question *q)
     put_record(out, other, sizeof(other), CNAME, ASKED);
 }
 
-/* Writes the answer; empty: no answer is sent. */
+/* Appends the answer; none in NAMES_SILENT: then nothing is sent over UDP, and a length of 0 over TCP. */
 static void answer(struct name_server *s, const struct question *q, bool by_tcp, struct tc_buf *out)
 {
     struct tc_buf records = {0};

@@ -18,7 +18,7 @@ enum { TEARDOWN_FLOWS = 23 };
 
 struct teardown {
     struct kit_tls_mesh tls;
-    struct kit_mesh *k; /* used by it */
+    struct kit_mesh *k; /* the mesh of `tls` */
     struct http_server *proxy, *metadata;
     struct tc_rng proxy_rng, metadata_rng; /* one for each server thread */
     struct name_server *names;
