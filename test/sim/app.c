@@ -57,6 +57,11 @@ void *app_client_status(struct app_runtime *rt, size_t *size)
     return bytes;
 }
 
+void app_memory_free(void *bytes)
+{
+    torc_free(bytes);
+}
+
 struct app_channel *app_channel_new(struct app_runtime *rt, const char *target,
                                     const struct app_channel_options *options)
 {

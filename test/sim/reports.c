@@ -95,6 +95,6 @@ void sim_show_resources(const struct sim_client *c)
             }
         if (status)
             envoy__service__status__v3__client_status_response__free_unpacked(status, NULL);
-        free(bytes);
+        app_memory_free(bytes);
     }
 }

@@ -28,7 +28,7 @@ extern const struct tc_world_observer sim_observer;
     X(CALLS_UNAVAILABLE, "calls: UNAVAILABLE")                                                                         \
     X(CALLS_OTHER, "calls: other status")                                                                              \
     X(CALLS_FREED, "calls: freed by the application")                                                                  \
-    X(CALLS_CERTAIN, "calls that had to succeed")                                                                      \
+    X(CALLS_CERTAIN, "calls judged in a settled world")                                                                \
     X(CALLS_DOOMED, "calls that had to fail")                                                                          \
     X(CALLS_DOOMED_AT_ONCE, "calls that had to fail at once")                                                          \
     X(CALLS_UNROUTED, "calls that nothing could route")                                                                \

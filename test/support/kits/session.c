@@ -40,8 +40,9 @@ struct kit_session_answer kit_session_call_with(struct kit_mesh_world *w, const 
         assert_int_equal(torc_metadata_add(md, "cookie", cookies[i], strlen(cookies[i])), 0);
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .metadata = md, .timeout_ms = 60000};
     r = torc_unary(w->ch, method, request, strlen(request), &o);
-    for (size_t i = 0; i < KIT_MESH_MAX && a.backend == SIZE_MAX; i++)
-        if (*torc_result_peer(r) && strcmp(kit_mesh_address(w->k, i), torc_result_peer(r)) == 0)
+    const char *address;
+    for (size_t i = 0; i < KIT_MESH_MAX && (address = kit_mesh_address(w->k, i)); i++)
+        if (strcmp(address, torc_result_peer(r)) == 0)
             a.backend = i;
     a.code = torc_result_code(r);
     a.set_cookie = set_cookie_of(torc_result_headers(r));
