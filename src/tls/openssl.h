@@ -157,6 +157,8 @@ void tc_openssl_init(void);
 #define SSL_get1_peer_certificate tc_openssl.SSL_get_peer_certificate
 /* Functions in the headers of 1.1.1, which call OpenSSL by its own names. */
 #define sk_X509_new_null() ((STACK_OF(X509) *)OPENSSL_sk_new_null())
+#define sk_X509_num(sk) OPENSSL_sk_num((const OPENSSL_STACK *)(sk))
+#define sk_X509_value(sk, i) ((X509 *)OPENSSL_sk_value((const OPENSSL_STACK *)(sk), (i)))
 #define sk_X509_push(sk, x) OPENSSL_sk_push((OPENSSL_STACK *)(sk), (x))
 #define sk_X509_pop_free(sk, fn) OPENSSL_sk_pop_free((OPENSSL_STACK *)(sk), (OPENSSL_sk_freefunc)(fn))
 #define sk_GENERAL_NAME_num(sk) OPENSSL_sk_num((const OPENSSL_STACK *)(sk))
