@@ -12,6 +12,7 @@
 
 static TC_THREAD_LOCAL bool ends;
 static TC_THREAD_LOCAL int held;
+static unsigned taken;           /* locks of all threads */
 static unsigned inside, outside; /* write locks that an ending thread took, with and without the lock of the section */
 
 typedef int lock_fn(pthread_rwlock_t *lock);
@@ -28,6 +29,7 @@ __attribute__((visibility("default"))) int pthread_rwlock_rdlock(pthread_rwlock_
 {
     if (!rdlock)
         find();
+    taken++;
     held++;
     return rdlock(lock);
 }
@@ -36,6 +38,7 @@ __attribute__((visibility("default"))) int pthread_rwlock_wrlock(pthread_rwlock_
 {
     if (!wrlock)
         find();
+    taken++;
     inside += ends && held > 0;
     outside += ends && held == 0;
     held++;
@@ -68,6 +71,8 @@ static void a_thread_ends_inside_a_foreign_section(void **state)
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_non_null(context);
     tc_tls_context_unref(context);
+    if (taken == 0)
+        skip(); /* this OpenSSL has locks of another kind */
     assert_int_equal(outside, 0);
     assert_true(inside > 0);
 }
