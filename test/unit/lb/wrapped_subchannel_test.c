@@ -1,5 +1,5 @@
-/* Wrapped subchannels in two layers: each policy finds its own wrapper from the outermost subchannel, also after
- * another policy has shut down. */
+/* Wrapped subchannels in two layers: each policy finds its own wrapper from the outermost subchannel. A policy that has
+ * shut down finds none, and the other layer goes on. */
 #include "lb/wrapped_subchannel.h"
 
 #include "support/cmocka.h"

@@ -1,4 +1,5 @@
-/* Files of descriptors, found by what they define. */
+/* The index of file descriptors: files found by the symbols and extensions that they define, files that are refused,
+ * the bound on memory, and files that are taken out again. The tests write each descriptor field by field. */
 #include "proto/descriptor_index.h"
 
 #include <stdio.h>
@@ -162,8 +163,8 @@ static void refuses_what_is_there(void **state)
     tc_descriptor_index_fini(&x);
 }
 
-/* Every beginning of a file, and the file with each byte changed in two ways: refused, or added, and never read
- * beyond. */
+/* Every beginning of a file, and the file with each byte changed in two ways, is refused or added. The block is one
+ * byte longer than the file: a sanitizer sees a read that goes beyond that byte. */
 static void survives_malformed_files(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* proto3 JSON both ways. */
+/* proto3 JSON both ways: a text that is accepted becomes a message, goes through the wire form, and becomes JSON again;
+ * a text that is refused has an error. Also the limits of depth and memory. */
 #include "proto/json.h"
 
 #include <math.h>

@@ -153,7 +153,7 @@ static void test_malformed(void **state)
            BYTES("\x9d\x06"
                  "123"),
            "field number 99 is cut short at byte 0");
-    /* an inner message that claims more bytes than the outer one has */
+    /* a string of an inner message that claims more bytes than the inner message has */
     refuse(NODE,
            BYTES("\x22\x03\x0a\x05"
                  "abcde"),
@@ -297,7 +297,7 @@ static void test_any_byte(void **state)
     size_t len = sizeof(in) - 1;
     struct tc_buf clean = {0};
     for (size_t i = 0; i < len; i++) {
-        char *copy = tc_malloc(i + 1); /* exact, so that the sanitizer sees a byte too many */
+        char *copy = tc_malloc(i + 1); /* one byte more than the slice */
         memcpy(copy, in, i);
         for (int byte = 0; byte < 256; byte++) {
             char *changed = tc_malloc(len);

@@ -177,8 +177,8 @@ static void test_faults_of_scan_come_through(void **state)
     tc_arena_fini(&arena);
 }
 
-/* Every budget from nothing to enough: each allocation of the unpacking fails once, and nothing but an error follows.
- */
+/* Every budget from 16 bytes on, in steps of 16, until one is enough: allocations of the unpacking fail one after the
+ * other, and nothing but an error follows. */
 static void test_every_budget(void **state)
 {
     (void)state;

@@ -140,8 +140,7 @@ static void ambiguous_patterns_are_fast(void **state)
     }
 }
 
-/* A pattern whose number of states doubles with each character, on a text that reaches many of them: memory is
- * bounded. */
+/* Patterns whose automata would have thousands of states, on a text that reaches many of them: memory is bounded. */
 static void automata_are_small(void **state)
 {
     (void)state;
@@ -228,7 +227,7 @@ static void rewriting_has_a_budget(void **state)
     assert_in_range(replaced, 20, 100);
     if (FOOTPRINT_MEASURED)
         assert_true(ms < 200);
-    /* A replacement without room does not begin: nothing is replaced. */
+    /* Without steps nothing is replaced. */
     steps = 0;
     tc_buf_clear(&out);
     tc_regex_replace_all(r, tc_slice_of(text, 100), tc_slice_str("x"), &steps, &out);

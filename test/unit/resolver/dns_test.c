@@ -48,7 +48,7 @@ static void init(struct fixture *f, const char *target, bool refuse)
     const struct tc_resolver_class *cls = tc_resolver_find(tc_slice_str("dns"));
     f->resolver = cls->create(cls, &f->target, &f->env);
     f->resolver->ops->start(f->resolver);
-    assert_int_equal(f->found + f->failed, 0); /* by the loop */
+    assert_int_equal(f->found + f->failed, 0); /* a result comes in a turn of the loop */
     tc_loop_drain(f->loop);
 }
 

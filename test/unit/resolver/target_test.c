@@ -126,7 +126,7 @@ static void test_bad_ports_are_named(void **state)
     expect_refused("127.0.0.1:99999", "the port \"99999\" is not");
     expect_refused("foo:70000", "the port \"70000\" is not");
     expect_refused("[::1]:x", "the port \"x\" is not");
-    /* Each may be an unknown scheme. */
+    /* Targets that are neither host:port nor of a known scheme: the error says both. */
     expect_refused("foo:abc", "neither host:port nor of a known scheme (");
     expect_refused("http://x", "neither host:port nor of a known scheme (");
     expect_refused(":80", "neither host:port nor of a known scheme (");
@@ -228,7 +228,7 @@ static void test_literals(void **state)
         const struct tc_resolver_class *cls = tc_resolver_find(tc_slice_str(t.scheme));
         struct tc_resolver *r = cls->create(cls, &t, &env);
         r->ops->start(r);
-        assert_int_equal(seen.results, 0); /* by the loop */
+        assert_int_equal(seen.results, 0); /* a result comes in a turn of the loop */
         tc_loop_drain(loop);
         assert_int_equal(seen.results, 1);
         assert_int_equal(seen.n, cases[i].n);

@@ -60,7 +60,7 @@ static void lengths(void **state)
     }
 }
 
-/* Parts as builds and updates have them: keys of all lengths, each with no entry, one or many. */
+/* Parts as builds and updates have them: keys of 0 to 69 bytes, each with no entry, one or many. */
 static void lists(void **state)
 {
     (void)state;

@@ -76,7 +76,8 @@ static uint32_t crc_of(const struct tc_ring *r)
     return ~crc;
 }
 
-/* Asserts the CRC-32 of the table (0: none is known), its first slots, and the number of slots of each host. */
+/* Asserts the CRC-32 of the table (0: none is known), its first slots, and the number of slots of each host (NULL: not
+ * asserted). */
 static void assert_table(const struct hosts *h, uint32_t size, uint32_t crc, const char *first, const char *counts)
 {
     struct tc_ring *r = tc_maglev_new(h->items, h->weights, h->n, size);
@@ -257,8 +258,8 @@ static void table_make(const struct hosts *h, uint32_t size, uint32_t *table)
         }
 }
 
-/* As many hosts as are advanced together, fewer, and more than a table has slots; keys that begin alike, short keys,
- * and keys that several hosts have. */
+/* Numbers of hosts around 32, from which on their paths are advanced together, and around 256, up to which they are;
+ * more hosts than a table has slots; keys that begin alike, short keys, and keys that several hosts have. */
 static void tables_of_the_plain_construction(void **state)
 {
     TC_CASE(MG19);
