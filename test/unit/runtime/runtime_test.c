@@ -180,7 +180,7 @@ static void test_a_blocking_call_leaves_work_to_the_epoll(void **state)
     pthread_join(w.thread, NULL);
     assert_int_equal(w.ok, 1);
     assert_int_equal(h.done, 0);
-    assert_int_equal(poll(&pfd, 1, 0), 1); /* the timeout that it was told is no longer true */
+    assert_int_equal(poll(&pfd, 1, 0), 1); /* the timeout that the application was told is no longer true */
     while (h.done == 0) {
         int told = torc_runtime_timeout_ms(rt);
         assert_in_range(told, 0, TIMER_MS + 10);
@@ -342,7 +342,8 @@ static void free_inside(void *arg)
     *(int *)arg = torc_runtime_default_free();
 }
 
-/* Any part of the process may hold the default runtime: it ends by a function of its own alone. */
+/* Any part of the process may hold the default runtime: torc_runtime_free refuses it, and torc_runtime_default_free
+ * alone ends it. */
 static void test_the_default_runtime_stays(void **state)
 {
     (void)state;
@@ -425,7 +426,8 @@ static void *connect_to(void *arg)
     return NULL;
 }
 
-/* The end of the channel, or of its runtime, ends a wait. A thread waits once the channel is no longer IDLE. */
+/* The end of the channel, or of its runtime, ends a wait. Once the channel is no longer IDLE, the thread is inside
+ * torc_channel_connect. */
 static void end_under_a_waiter(bool free_runtime)
 {
     for (enum torc_runtime_mode mode = TORC_RUNTIME_THREAD; mode <= TORC_RUNTIME_CALLER; mode++) {

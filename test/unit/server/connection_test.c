@@ -210,7 +210,7 @@ static void silent_without_a_call(void **state)
     fini(&f);
 }
 
-/* Half of a header block: nghttp2 has a stream, for which a graceful end waits, but no call has begun. */
+/* A header block without END_HEADERS: nghttp2 has a stream, for which a graceful end waits, but no call has begun. */
 static void silent_within_headers(void **state)
 {
     struct tc_server_opts opts = options();
@@ -490,9 +490,9 @@ static void owe(struct tc_server_call *call, size_t bytes)
     tc_free(message);
 }
 
-/* A client keeps the limit reached, with calls that wait less than 5 s. When another client's call sends, one call is
- * reset: of the address that holds the most its connection that holds the most, and of that connection the call that
- * holds the most. */
+/* Two clients of one address hold much, in calls that have waited for less than 5 s. When the call of a third client,
+ * the victim, exceeds the limit, one call is reset: of the address that holds the most its connection that holds the
+ * most, and of that connection the call that holds the most. */
 static void who_holds_the_most_gives_up(void **state)
 {
     static const struct {

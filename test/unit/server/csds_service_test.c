@@ -142,7 +142,7 @@ static void kinds_take_turns(void **state)
     assert_int_equal(f->begun, 3);
 }
 
-/* Making answers takes a twentieth of the maker's time. */
+/* The maker rests for 20 times as long as the last answer took. */
 static void the_maker_rests(void **state)
 {
     struct fixture *f = *state;
@@ -223,8 +223,8 @@ static void an_answer_that_is_too_large(void **state)
     expect_mark(f, 0, 3, 'a');
 }
 
-/* An answer that comes out larger than the last one of its kind, and does not fit beside the answers that nobody takes,
- * is made again when there is room. */
+/* The service begins an answer if the last one of its kind would fit; here there was none. An answer that comes out too
+ * large to fit beside the answers that nobody takes is made again when there is room. */
 static void an_answer_that_has_grown(void **state)
 {
     struct fixture *f = *state;

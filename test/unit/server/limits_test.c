@@ -106,8 +106,8 @@ static void timed_init(struct timed *t, const char *fields)
     tc_loop_drain(t->k.loop);
 }
 
-/* Lets the time pass. `answer`: part of the trailers that must come; NULL: no trailers may come. `reset`: the code of
- * the RST_STREAM. */
+/* Lets the time pass, asserts how the RPC ends, and ends the fixture. `answer`: part of the trailers that must come;
+ * NULL: no trailers may come. `reset`: the code of the RST_STREAM. */
 static void timed_expect(struct timed *t, uint64_t ms, const char *answer, uint8_t reset)
 {
     struct tc_server_counts counts;

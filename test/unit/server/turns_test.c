@@ -124,7 +124,7 @@ static void ask(struct fixture *f, size_t guest, unsigned stream, const char *fi
     fake_h2_headers(f->guests[guest].peer, 2 * stream + 1, text, false);
 }
 
-/* Each guest has two RPCs with messages that inflate to 1 MiB. */
+/* Each guest but the last begins two RPCs with messages that inflate to 1 MiB. */
 static void ask_with_bombs(struct fixture *f)
 {
     for (size_t i = 0; i < GUESTS; i++) {
@@ -138,7 +138,7 @@ static void ask_with_bombs(struct fixture *f)
     }
 }
 
-/* Returns how many bombs were inflated; *least and *most: of a guest. */
+/* Returns how many bombs were inflated for all guests but the last; *least and *most: for one of them. */
 static unsigned inflated(const struct fixture *f, unsigned *least, unsigned *most)
 {
     unsigned all = 0;
@@ -289,7 +289,8 @@ static void replies_that_become_too_large(void **state)
     fini(&f);
 }
 
-/* A reply is compressed when its client may take it, and counts as held bytes from then on. */
+/* A reply is compressed when its client may take it. From then on its compressed bytes count as queued beside the reply
+ * itself, until they have left. */
 static void who_takes_nothing_costs_nothing(void **state)
 {
     struct fixture f;

@@ -99,7 +99,8 @@ static void init_unread(struct fixture *f)
     tc_server_add_unary(f->server, "/t.S/Hold", on_whole, f);
 }
 
-/* Sends a request's message on each of `n` streams, and leaves the requests open, with or without a handler. */
+/* Sends a request's message on each of `n` streams, and leaves the requests open. unary: the handler waits for the end
+ * of the request; otherwise it is called at once, and reads nothing. */
 static void send_pieces(struct fixture *f, struct guest *g, uint32_t n, bool unary)
 {
     static const char piece[PIECE];
