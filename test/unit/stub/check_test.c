@@ -1,5 +1,5 @@
-/* Messages of the application that cannot be packed (src/stub/check.c): each is refused with a text that names the
- * field, where protobuf-c would end the process or send something else. */
+/* Messages of the application that cannot be packed (src/stub/check.c): each is refused with a text that says why, and
+ * names the field at fault, where protobuf-c would end the process or send something else. */
 #include <string.h>
 
 #include <torc/protobuf_c.h>
@@ -163,7 +163,8 @@ static void test_required(void **state)
     refused(&outer.base, TORC_EINVAL, "field word: is required, and missing");
 }
 
-/* A message that is within itself: by one way it is too deep, by two it would take 2^100 steps. */
+/* A message that is within itself is too deep. A chain of 100 messages, each of which has the one below twice, is not,
+ * but would take 2^100 steps. */
 static void test_circles(void **state)
 {
     (void)state;

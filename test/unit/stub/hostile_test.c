@@ -166,7 +166,7 @@ static void test_nested(void **state)
     nest(&bytes, 1, 87, 87);
     refused(tc_buf_slice(&bytes), TORC_ELIMIT, "w_values[0].list_value.values[0]");
     tc_buf_clear(&bytes);
-    nest(&bytes, 2, VALUE, BACK); /* Inner.back in a map's entry, whose Kinds has the next map */
+    nest(&bytes, 2, VALUE, BACK); /* a map's entry, whose Inner has a Kinds */
     nest(&bytes, 1, MAP, MAP);
     a = unpack(KINDS, tc_buf_slice(&bytes));
     assert_non_null(a.message);
@@ -174,7 +174,8 @@ static void test_nested(void **state)
     tc_buf_fini(&bytes);
 }
 
-/* Lengths that no message has, of every field that has one, at the end of the bytes and with bytes behind. */
+/* Lengths that no message has, of fields of each kind that has a length and of an unknown field, at the end of the
+ * bytes and with bytes behind. */
 static void test_lengths(void **state)
 {
     (void)state;
@@ -303,7 +304,8 @@ static void test_required(void **state)
     REFUSED("\xda\x05\x00", "torc.test.kinds.Kinds: field old.needed: is required, and missing");
 }
 
-/* Every beginning of a message, and the message with every bit changed: either a message or an error comes. */
+/* Every beginning of a message, and the message with each of its bits changed alone: either a message or an error
+ * comes. */
 static void test_damaged(void **state)
 {
     (void)state;

@@ -10,7 +10,7 @@
 
 enum { WATCHES = 3 };
 
-/* A watch that notes what it hears, and ends others when it does. */
+/* A watch that notes what it hears, and ends watches when it does. */
 struct noted {
     struct tc_health_watch watch;
     struct tc_buf heard;
@@ -126,7 +126,7 @@ static void assert_heard(unsigned i, const char *text)
     tc_buf_clear(&watches[i].heard);
 }
 
-/* Returns the stream of a Watch for the service that has come, else 0. */
+/* Answers the next Watch, which must be for this service, with headers. Returns its stream, or 0 if none has come. */
 static uint32_t requested(const char *service)
 {
     run(1);

@@ -1,5 +1,6 @@
 /* Connections that no policy holds: how long the pool keeps them, and which close first when there are too many. Also
- * keepalive, when the server finds it too much. Virtual time, scripted servers. */
+ * servers that end each connection, and keepalive, when the server finds it too much or does not answer. Virtual time,
+ * scripted servers. */
 #include <stdio.h>
 #include <sys/resource.h>
 
@@ -495,7 +496,7 @@ static void test_left_close_first(void **state)
     fini();
 }
 
-/* Returns how long after the connection was made its first keepalive ping comes. */
+/* Returns after how many ms, in whole seconds, the next keepalive ping comes. */
 static uint64_t first_ping_ms(struct place *p, uint64_t at_most_ms)
 {
     uint64_t waited = 0;

@@ -207,7 +207,7 @@ static void test_sharing(void **state)
     tc_loop_drain(loop);
     EXPECT(&a, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
     EXPECT(&b, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
-    /* A subchannel that comes during the backoff is notified when the connection connects. */
+    /* A subchannel that connects during the backoff hears of the failure at once. */
     struct seen c = {0};
     struct tc_subchannel *three = make(&c);
     tc_subchannel_connect(three);
@@ -447,7 +447,8 @@ static struct tc_subchannel *make_of(struct tc_conn_config *of, int i, struct se
     return sc;
 }
 
-/* A channel's silent endpoints do not keep other channels waiting, nor its own endpoints that were connected before. */
+/* A channel's silent endpoints do not keep other channels waiting. (For its own endpoints that were connected before,
+ * see pool_idle_test.) */
 static void test_channels_take_turns(void **state)
 {
     (void)state;

@@ -533,13 +533,13 @@ static void the_limit_flaps(void **state)
         assert_in_range(count_at(0), 0, 1 + round / 3);
     }
     assert_in_range(open, 100, 300);
-    /* Every second of those that wait is cancelled. */
+    /* Of the RPCs that wait those with even numbers are cancelled. */
     for (size_t i = 0; i < RPCS; i += 2)
         if (rpcs[i].at == WAITS)
             rpc_end(&rpcs[i]);
     allow(1, UINT32_MAX);
     assert_int_equal(count_at(WAITS), 0);
-    /* Lowered below what is open: nothing ends, and the next RPC waits. */
+    /* The limits fall below what is open: the next RPC waits. */
     for (int i = 0; i < 3; i++)
         allow(i, 1);
     rpc_end(&rpcs[RPCS - 1]);
@@ -586,7 +586,7 @@ static void side_streams_stay_on_the_oldest(void **state)
     tc_side_watch_end(&watch);
 }
 
-/* New credentials replace all connections; those that wait get streams of the new one. */
+/* New credentials replace all connections; RPCs that wait get streams of the new one. */
 static void new_credentials_replace_all(void **state)
 {
     TC_CASE(CS08);

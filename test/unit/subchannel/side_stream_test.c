@@ -11,7 +11,7 @@
 
 enum { PEERS = 3, WATCHES = 4, MESSAGE_MAX = 8 << 10 };
 
-/* A watch that notes what it hears, and ends other watches when it does. */
+/* A watch that notes what it hears, and ends watches when it does. */
 struct noted {
     struct tc_side_watch base;
     unsigned number; /* the request of a stream is the least number of its watches */
@@ -161,7 +161,7 @@ static size_t side_streams_open(void)
     return tc_h2_conn_open_streams(tc_transport_h2(transports[0]));
 }
 
-/* Returns the stream's id if the peer has got a request with that message, else 0. */
+/* Returns the stream of the peer's next request, which must have this message, or 0 if none has come. */
 static uint32_t requested(size_t i, const char *message)
 {
     run(1);
@@ -390,7 +390,7 @@ static void a_stream_waits_in_line(void **state)
     tc_arena_fini(&arena);
 }
 
-/* Side streams leave RPCs one stream of the peer's limit, also when the limit becomes smaller while an RPC waits. */
+/* Side streams leave RPCs one stream of the peer's limit, also when an RPC waits after the limit has become smaller. */
 static void side_streams_leave_room_for_rpcs(void **state)
 {
     static const struct {
@@ -442,7 +442,8 @@ static void side_streams_leave_room_for_rpcs(void **state)
     tc_arena_fini(&arena);
 }
 
-/* A server that sends as fast as it can costs a callback for each TC_SIDE_PACE_MS, and a few messages. */
+/* A server that sends as fast as it can costs one callback in each TC_SIDE_PACE_MS, in which at most TC_SIDE_MESSAGES
+ * messages are read; the newest of them is told. */
 static void messages_are_read_at_a_pace(void **state)
 {
     (void)state;
@@ -458,7 +459,7 @@ static void messages_are_read_at_a_pace(void **state)
     run(1);
     assert_heard(0, "0 ");
     run(TC_SIDE_PACE_MS);
-    assert_heard(0, "16 "); /* those that were read */
+    assert_heard(0, "16 "); /* the newest of the messages that were read */
     run(TC_SIDE_PACE_MS);
     assert_heard(0, "31 ");
     run(10 * TC_SIDE_PACE_MS);
