@@ -427,7 +427,7 @@ static void test_an_end_lets_the_next_go(void **state)
     assert_int_equal(w.tally.destroyed, 1);
 }
 
-/* States that no policy has count as TRANSIENT_FAILURE, also below a policy that keeps a table by state. */
+/* States that no policy has count as TRANSIENT_FAILURE: here below weighted_target, which keeps a table by state. */
 static int shown;
 
 static void shows_update(void *state, const torc_lb_endpoint *const *endpoints, size_t n, const char *config_json)

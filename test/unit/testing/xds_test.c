@@ -97,7 +97,8 @@ static int end(void **state)
     return 0;
 }
 
-/* Two backends share the users; an update in the middle takes one away, and those of the other stay. */
+/* Two backends share the users; an update takes one backend away, and its users go to the other one, until it is back.
+ */
 static void test_a_ring(void **state)
 {
     (void)state;

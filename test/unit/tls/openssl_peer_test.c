@@ -192,7 +192,7 @@ static void put_data(struct raw_peer *p, struct kit_tls_pair *f)
     raw_put(p, f);
 }
 
-/* Connects a Torc client to a server that is OpenSSL alone. */
+/* Connects a Torc client to a server that is OpenSSL alone, which sends one byte of data. */
 static struct raw_peer raw_server_up(struct kit_tls_pair *f, int version)
 {
     struct tc_tls_opts client = kit_tls_pair_client_opts();

@@ -1,5 +1,5 @@
-/* Servers that stop within the handshake, after any part of any flight: they say nothing more, they close, or garbage
- * follows; and servers that close an established connection at any byte. */
+/* Servers that stop within the handshake, at places in each of their flights: they say nothing more, they close, or
+ * garbage follows; and servers that close an established connection within a record or after it. */
 #include "tls/tls.h"
 
 #include <openssl/err.h>
@@ -48,7 +48,7 @@ static void server_free(struct server *s)
     SSL_CTX_free(s->ctx);
 }
 
-/* Passes on the server's bytes, until it has sent `most` in all. Returns false when there is no more. */
+/* Passes on the server's bytes, until it has sent `most` in all. Returns false if the server has fewer. */
 static bool pump(struct server *s, struct kit_tls_pair *f, size_t most)
 {
     for (bool more = true; more && s->sent < most;) {
