@@ -366,7 +366,8 @@ static void fallback(void **state)
         continue;
     kit_xds_respond_delta(&k, s2, &kit_xds_cds, "m1", "a|x@9", "b|y@9", NULL);
     assert_told(&b, "value y;");
-    /* The request that waited for its connection gave a version that is not held since. */
+    /* The client no longer holds the version that its request to the first server named, so the request of a new
+     * stream names no version. */
     assert_request("Cluster +[a,b] -[] {} \"\" node");
     fake_xds_connect(k.server);
     tc_loop_drain(k.loop);

@@ -1,4 +1,5 @@
-/* The ADS stream: requests, acknowledgement, watchers and flow control. */
+/* The ADS stream: requests, acknowledgement, watchers and flow control. kits/xds gives the client over a scripted
+ * transport, on a manual loop; the test is the server. */
 #include <stdio.h>
 
 #include "support/case.h"
@@ -308,8 +309,8 @@ static void watch_many(struct kit_xds_watcher *many, size_t n, char kind, bool o
     }
 }
 
-/* A server that reads no requests sends route configurations that name other clusters each time: the names that went
- * are kept once each, and are found without a search. */
+/* As if a server that reads no requests sent route configurations that name other clusters each time: the names that
+ * went are found without a search, so the rounds take little CPU time. */
 static void names_for_a_server_that_does_not_read(void **state)
 {
     (void)state;

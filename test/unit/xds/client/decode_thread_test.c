@@ -78,7 +78,7 @@ static void one_after_another(void **state)
     kit_xds_fini(&k);
 }
 
-/* Watchers are told by the watches that exist when the response is applied, not by those when it came. */
+/* A response is told to the watches that exist when it is applied, not to the watches that existed when it came. */
 static void watches_change_meanwhile(void **state)
 {
     (void)state;

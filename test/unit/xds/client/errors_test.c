@@ -1,4 +1,5 @@
-/* Absent resources and failures: A57's timers and connectivity errors, A88's data errors. */
+/* Absent resources and failures: A57's timers and connectivity errors, A88's data errors. kits/xds gives the client
+ * over a scripted transport, on virtual time. */
 #include "support/case.h"
 #include "support/cmocka.h"
 #include "support/kits/xds.h"

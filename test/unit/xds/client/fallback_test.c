@@ -1,4 +1,5 @@
-/* Fallback between the servers of a list (A71, A95). */
+/* Fallback between the servers of a list (A71, A95). kits/xds gives the client over scripted transports, on virtual
+ * time: s1 is the primary, s2 the fallback server. */
 #include "support/case.h"
 #include "support/cmocka.h"
 #include "support/kits/xds.h"
@@ -492,8 +493,7 @@ static void a_stream_that_lasts(void **state)
 }
 
 /* A server that finds its newest version in the first request of a stream sends nothing. The request must not have a
- * version whose resources the client no longer holds, because a fallback server's took their place or they were
- * dropped. */
+ * version whose resources the client no longer holds: here a fallback server's took their place. */
 static void a_version_that_is_not_held(void **state)
 {
     (void)state;
@@ -521,8 +521,8 @@ static void a_version_that_is_not_held(void **state)
     assert_string_equal(kit_xds_request(&k, s1), "ClusterLoadAssignment [a,b] \"7\" \"\" node");
 }
 
-/* The first request of S1's next stream waits for its connection, while the fallback server's response takes the place
- * of what the request says is held: S1 gets a request without that version. */
+/* The first request of S1's next stream waits for its connection, while the fallback server sends the resource whose
+ * version the request has, valid or not: S1 gets a request without that version. */
 static void a_version_given_up_while_the_request_waits(void **state)
 {
     (void)state;

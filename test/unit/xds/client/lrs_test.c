@@ -1,4 +1,5 @@
-/* Load reports: the counts, when they are sent, and their fate when the stream breaks. */
+/* Load reports: the counts, when they are sent, and their fate when the stream breaks. kits/xds gives the client over a
+ * scripted transport, on virtual time; the test is the LRS server. */
 #include <math.h>
 #include <time.h>
 
@@ -99,7 +100,7 @@ static void counts_by_locality(void **state)
     tc_load_locality_finished(b, true);
     tc_load_locality_finished(b, false);
     tc_loop_advance(k.loop, 2000);
-    assert_report("one/service 2.000s b:1+1/0~0;"); /* clusters without counts are left out */
+    assert_report("one/service 2.000s b:1+1/0~0;"); /* localities without counts are left out */
     tc_loop_advance(k.loop, 2000);
     assert_report("empty");
     tc_load_locality_started(a);
@@ -495,7 +496,8 @@ static void loads_outlive_the_client(void **state)
     unload(c);
 }
 
-/* A locality without references is reported until its RPCs are over; so is a cluster. */
+/* A cluster out of use is reported until the RPCs of its locality are over, and the locality's last counts are reported
+ * after its last reference is gone. */
 static void until_the_last_rpc(void **state)
 {
     TC_CASE(LS09);

@@ -297,7 +297,7 @@ static void loads_add_up(void **state)
     assert_report("one 0.000s z:1+0/1~0;");
 }
 
-/* The report does not wait for a loop that does not turn; its counts come in the next. */
+/* The report waits for a loop that does not turn for 50 ms at most; that loop's counts come in the next report. */
 static void a_report_waits_for_nobody(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* State-of-the-world responses that are invalid, unusual, or have their resources wrapped. */
+/* State-of-the-world responses that are invalid, unusual, or have their resources wrapped. kits/xds gives the client
+ * over a scripted transport; the test is the server. */
 #include "support/case.h"
 #include "support/cmocka.h"
 #include "support/kits/xds.h"
@@ -71,8 +72,8 @@ static void twice_in_one_response(void **state)
     assert_request("Cluster [a] \"\" \"n1\" NACK 3 resource index 1: Cluster \"a\": the response has it twice");
 }
 
-/* The limit of all resources together: beyond it the last value stays, and there is room again once another resource is
- * gone. */
+/* The limit of all resources together: a value beyond it is refused, and the last value stays. There is room again once
+ * another resource has become smaller. */
 static void all_together_have_a_limit(void **state)
 {
     (void)state;

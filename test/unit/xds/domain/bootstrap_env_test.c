@@ -100,7 +100,7 @@ static void the_uri_of_a_server_must_be_a_target(void **state)
                                           ", \"authorities\": {\"east\": {\"xds_servers\": [" SERVER("xds:x") "]}}}",
         "field authorities[\"east\"].xds_servers[0].server_uri: target \"xds:x\": a control plane is not found by xDS "
         "itself");
-    /* A71: beside another server, a server with a bad URI counts as down. */
+    /* A71: beside another server, a server with a bad URI is accepted, and counts as down later. */
     struct tc_resolver_env env = {.xds_bootstrap_json =
                                       "{\"xds_servers\": [" SERVER("xds:///x") ", " SERVER("s") "], " NODE "}"};
     struct tc_status error = {0};

@@ -314,7 +314,7 @@ static void sweeps(void **state)
     ready(f, B);
     tc_loop_advance(f->loop, 19000);
     assert_string_equal(pick(f, B), B);
-    /* The timer was due at 20 s, and is due after the use at 19 s now. */
+    /* The timer was due at 20 s, and is due 20 s after the use at 19 s now. */
     tc_loop_advance(f->loop, 19000);
     assert_int_equal(fake_lb_count(f, B), 1);
     tc_loop_advance(f->loop, 1000);

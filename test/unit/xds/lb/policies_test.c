@@ -124,7 +124,7 @@ static void old_snapshots_go(void **state)
 }
 
 /* A DNS cluster asks for re-resolution when its endpoint fails and when its connection is lost; the resolver limits how
- * often names are resolved (unit/resolver/dns). An EDS cluster does not ask. */
+ * often names are resolved (unit/resolver/dns). */
 static void dns_is_asked_again(void **state)
 {
     TC_CASE(DN04);
@@ -386,7 +386,7 @@ static void drops_everything_without_endpoints(void **state)
     assert_int_equal(f->state, TORC_CONNECTIVITY_READY);
     assert_string_equal(fake_lb_pick_hash(f, 7), "DROP");
     assert_string_equal(fake_lb_pick_error(f), "EDS-configured drop: all (node ID:n1)");
-    /* Each cluster of the assignment has the text. */
+    /* The text is bounded, since each cluster of the assignment has it. */
     char text[2000], long_name[1000] = {0};
     memset(long_name, 'x', sizeof(long_name) - 1);
     snprintf(text, sizeof(text), DROPS(DROP("%s", 100, "HUNDRED")), long_name);

@@ -80,8 +80,8 @@ static void count_one(struct tc_load_cluster *c, const char *name)
     tc_rstr_unref(category);
 }
 
-/* Takes a report, and asserts how many localities and categories it has. Returns the RPCs of the locality without
- * names. */
+/* Takes a report, and asserts how many localities, categories and drops it has. Returns the RPCs of the locality
+ * without names. */
 static uint64_t report(struct tc_load_store *s, size_t localities, size_t categories, uint64_t drops)
 {
     struct tc_arena arena;

@@ -1,4 +1,5 @@
-/* The config selector: routes, weights, hashes, timeouts, and clusters in use. */
+/* The config selector: routes, weights, hashes, timeouts, and clusters in use. kits/config makes its configs; no
+ * channel is around it. */
 #include <string.h>
 
 #include "support/case.h"

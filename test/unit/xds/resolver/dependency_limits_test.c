@@ -1,5 +1,5 @@
-/* Clusters that are small as resources and could cost much: graphs of aggregates, which are flattened, and many
- * LOGICAL_DNS clusters, whose resolvers are the test's. */
+/* Resources that are small and could cost much: graphs of aggregates, which are flattened, HTTP filters of many routes,
+ * collections of many localities, and many LOGICAL_DNS clusters, whose resolvers are the test's. */
 #include "support/case.h"
 #include "support/cmocka.h"
 
@@ -128,7 +128,7 @@ static void route(struct world *w, const char *cluster)
                   cluster, cluster);
 }
 
-/* Adds an aggregate of these two clusters, and a route to the aggregate. */
+/* Adds an aggregate of these two clusters (second NULL: of the first alone), and a route to the aggregate. */
 static void root(struct world *w, const char *name, const char *first, const char *second)
 {
     begin_aggregate(w, name);
@@ -147,7 +147,7 @@ static void roots(struct world *w, size_t n, const char *child)
     }
 }
 
-/* Sends all resources. No leaf exists: after the does-not-exist timer each counts as failed. */
+/* Sends all resources. A leaf that has none counts as failed after the does-not-exist timer. */
 static void serve(struct world *w)
 {
     char *listener = tc_asprintf(KIT_LISTENER("'routeConfig': {'virtualHosts': [{'name': 'v', 'domains': ['*'], "

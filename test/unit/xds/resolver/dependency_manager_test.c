@@ -536,7 +536,8 @@ static void ambient_errors_of_an_aggregate(void **state)
     kit_dependency_close(&w);
 }
 
-/* Each cluster of an assignment has the assignment's note, and each cluster the error of the listener. */
+/* Notes are bounded: each cluster of an assignment has the assignment's note, and each cluster the errors of the
+ * listener and of the routes. */
 static void notes_are_short(void **state)
 {
     (void)state;

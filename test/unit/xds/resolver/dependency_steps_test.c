@@ -308,7 +308,8 @@ static void change_cluster(struct world *w, struct kit_steps_resource *r)
     }
 }
 
-/* Gives the endpoints other ones, or none, here and in collections. */
+/* Gives a resource of endpoints, or a collection, another endpoint or none. A resource of endpoints may get other
+ * collections, too. */
 static void change_endpoints(struct world *w, struct kit_steps_resource *r)
 {
     struct kit_steps_value *v = &r->served;
@@ -324,7 +325,7 @@ static void change_endpoints(struct world *w, struct kit_steps_resource *r)
 static void change(struct world *w, struct kit_steps_resource *r)
 {
     unsigned what = below(w, 8);
-    bool may_be_deleted = r->type == LDS || r->type == CDS; /* state of the world */
+    bool may_be_deleted = r->type == LDS || r->type == CDS; /* their absence from a response means deletion */
     if (what == 0 && may_be_deleted) {
         r->deleted = true;
     } else if (what <= 2) {
@@ -380,7 +381,8 @@ static void receive(struct world *w, struct kit_steps_resource *r)
     }
 }
 
-/* Requests the resources that are needed for the first time. */
+/* Marks the resource and all resources that its value needs. A resource that was not needed before is requested, and
+ * received. */
 static void mark(struct world *w, struct kit_steps_resource *r)
 {
     if (r->marked)

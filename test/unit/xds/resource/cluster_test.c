@@ -1,4 +1,4 @@
-/* Cluster resources: valid ones, and refused ones with their errors. */
+/* Cluster resources, in proto3 JSON by kits/resource: valid ones, and refused ones with their errors. */
 #include "xds/resource/cluster.h"
 #include "xds/resource/registry.h"
 

@@ -1,4 +1,5 @@
-/* ClusterLoadAssignments and LbEndpointCollections: valid ones, and refused ones with their errors. */
+/* ClusterLoadAssignments and LbEndpointCollections, in proto3 JSON by kits/resource: valid ones, and refused ones with
+ * their errors. */
 #include "xds/resource/endpoints.h"
 #include "xds/resource/registry.h"
 

@@ -1,4 +1,4 @@
-/* Listener resources: routes, filter chains, and refused ones with their errors. */
+/* Listener resources, in proto3 JSON by kits/resource: routes, filter chains, and refused ones with their errors. */
 #include "xds/resource/decoder.h"
 #include "xds/resource/listener.h"
 #include "xds/resource/registry.h"
