@@ -174,7 +174,7 @@ static void survives_malformed_files(void **state)
             struct tc_descriptor_index x = {0};
             struct tc_status why = {0};
             size_t len = change ? whole.len : i;
-            char *bytes = tc_malloc(len + 1);
+            char *bytes = tc_malloc(len);
             memcpy(bytes, whole.data, len);
             if (change)
                 bytes[i] = (char)(change == 1 ? 0xff : bytes[i] ^ 0x21);

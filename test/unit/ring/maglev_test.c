@@ -265,18 +265,19 @@ static void tables_of_the_plain_construction(void **state)
     TC_CASE(MG19);
     (void)state;
     static const uint32_t sizes[] = {2, 31, 257, 1021, 4093, 65537};
-    static const size_t numbers[] = {2, 31, 32, 33, 255, 257, 1000, HOSTS};
+    static const size_t numbers[] = {2, 31, 32, 33, 255, 256, 257, 1000, HOSTS};
+    enum { CASES = TC_ARRAY_LEN(sizes) * TC_ARRAY_LEN(numbers) };
     static uint32_t table[65537];
     struct tc_rng rng;
     tc_rng_init_seed(&rng, 19);
-    for (unsigned k = 0; k < TC_ARRAY_LEN(sizes) * TC_ARRAY_LEN(numbers) * 4; k++) {
+    for (unsigned k = 0; k < CASES * 8; k++) {
         uint32_t size = sizes[k % TC_ARRAY_LEN(sizes)];
         size_t n = numbers[k / TC_ARRAY_LEN(sizes) % TC_ARRAY_LEN(numbers)];
-        unsigned largest = k & 1 ? 4 : 1, keys = k & 2 ? 300 : UINT32_MAX;
+        unsigned kind = k / CASES, largest = kind & 1 ? 4 : 1, keys = kind & 2 ? 300 : UINT32_MAX;
         struct hosts h = {0};
         for (size_t i = 0; i < n; i++) {
             unsigned key = (unsigned)tc_rng_below(&rng, keys);
-            add(&h, tc_asprintf(k & 4 ? "%x" : "10.0.0.0:%u", key), 1 + (double)tc_rng_below(&rng, largest));
+            add(&h, tc_asprintf(kind & 4 ? "%x" : "10.0.0.0:%u", key), 1 + (double)tc_rng_below(&rng, largest));
         }
         normalise(&h);
         table_make(&h, size, table);
