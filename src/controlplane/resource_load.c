@@ -124,6 +124,16 @@ static void document_add_resource(struct tc_resource_set *s, const json_t *resou
     tc_validation_pop(errors);
 }
 
+/* Returns whether the version is one of those that are joined in the hint. */
+static bool hint_has(const char *hint, const char *version)
+{
+    size_t n = strlen(version);
+    for (const char *at = hint; (at = strstr(at, version)); at++)
+        if ((at == hint || at[-1] == '+') && (at[n] == '+' || at[n] == '\0'))
+            return true;
+    return false;
+}
+
 /* Notes a document's version_info for the types of its resources. The versions of several documents are joined. */
 static void document_hint_versions(struct tc_resource_set *s, const json_t *list, const char *version)
 {
@@ -137,7 +147,7 @@ static void document_hint_versions(struct tc_resource_set *s, const json_t *list
             struct tc_set_type *t = &s->types.data[k];
             if (!tc_slice_eq_str(tc_rstr_slice(t->type_url), url))
                 continue;
-            if (t->version_hint && strcmp(t->version_hint->data, version) == 0)
+            if (t->version_hint && hint_has(t->version_hint->data, version))
                 continue;
             struct tc_rstr *hint =
                 t->version_hint ? tc_rstr_printf("%s+%s", t->version_hint->data, version) : tc_rstr_str(version);

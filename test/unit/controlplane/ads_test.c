@@ -101,6 +101,20 @@ static void request(struct fixture *f, const char *type, const char *nonce, cons
     assert_true(tc_status_ok(&s));
 }
 
+static void on_served(void *arg, const struct tc_served *s)
+{
+    static const char *const states[] = {"", "asked", "sent", "acked", "nacked", "absent"};
+    tc_buf_printf(arg, "%.*s:%s ", (int)s->name.len, s->name.data, states[s->state]);
+}
+
+static void expect_view(struct fixture *f, const char *text)
+{
+    struct tc_buf b = {0};
+    tc_ads_view(f->ads, on_served, &b);
+    assert_string_equal(tc_buf_cstr(&b), text);
+    tc_buf_fini(&b);
+}
+
 static void test_subscribe_ack_push(void **state)
 {
     struct fixture *f = *state;
@@ -192,20 +206,6 @@ static void test_nothing_lost_while_mute(void **state)
     assert_int_equal(f->sent, 2);
 }
 
-static void on_served(void *arg, const struct tc_served *s)
-{
-    static const char *const states[] = {"", "asked", "sent", "acked", "nacked", "absent"};
-    tc_buf_printf(arg, "%.*s:%s ", (int)s->name.len, s->name.data, states[s->state]);
-}
-
-static void expect_view(struct fixture *f, const char *text)
-{
-    struct tc_buf b = {0};
-    tc_ads_view(f->ads, on_served, &b);
-    assert_string_equal(tc_buf_cstr(&b), text);
-    tc_buf_fini(&b);
-}
-
 static void test_view(void **state)
 {
     struct fixture *f = *state;
@@ -260,6 +260,34 @@ static void test_versions_from_files(void **state)
         before = s;
     }
     tc_resource_set_free(before);
+}
+
+/* The version_infos of several files are joined, each of them once. */
+static void test_versions_of_several_files(void **state)
+{
+    (void)state;
+    static const char *const docs[] = {
+        "version_info: \"1\"\nresources:\n- {\"@type\": " ENDPOINTS ", cluster_name: a}\n",
+        "version_info: \"2\"\nresources:\n- {\"@type\": " ENDPOINTS ", cluster_name: b}\n"
+        "- {\"@type\": " ENDPOINTS ", cluster_name: c}\n- {\"@type\": " LISTENER ", name: x}\n",
+        "version_info: \"1\"\nresources:\n- {\"@type\": " ENDPOINTS ", cluster_name: d}\n",
+        "version_info: \"12\"\nresources:\n- {\"@type\": " ENDPOINTS ", cluster_name: e}\n",
+        "version_info: \"2\"\nresources:\n- {\"@type\": " ENDPOINTS ", cluster_name: f}\n"};
+    static const char *const versions[] = {"1", "1+2", "1+2", "1+2+12", "1+2+12"};
+    struct tc_resource_set *s = tc_resource_set_new();
+    for (size_t i = 0; i < TC_ARRAY_LEN(docs); i++) {
+        struct tc_validation_errors errors = {0};
+        char *why = NULL;
+        json_t *doc = tc_yaml_parse(tc_slice_str(docs[i]), &why);
+        assert_non_null(doc);
+        tc_resource_set_add_json(s, doc, &errors);
+        assert_string_equal(tc_validation_text(&errors), "");
+        assert_string_equal(tc_resource_set_type(s, tc_slice_str(ENDPOINTS))->version_hint->data, versions[i]);
+        tc_validation_fini(&errors);
+        json_decref(doc);
+    }
+    assert_string_equal(tc_resource_set_type(s, tc_slice_str(LISTENER))->version_hint->data, "2");
+    tc_resource_set_free(s);
 }
 
 static void refuse_b(void *arg, struct tc_slice type_url, struct tc_slice name, struct tc_slice value,
@@ -422,6 +450,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_view, setup, teardown),
         cmocka_unit_test_setup_teardown(test_malformed, setup, teardown),
         cmocka_unit_test(test_versions_from_files),
+        cmocka_unit_test(test_versions_of_several_files),
         cmocka_unit_test(test_wrapped_and_checked),
         cmocka_unit_test(test_bad_files),
         cmocka_unit_test(test_yaml),
