@@ -32,7 +32,7 @@ struct ads_type {
     bool asked;              /* a request for the type came */
     bool owed;               /* the first request came, and there was no set to answer it from yet */
     bool wildcard;
-    TC_VEC(struct tc_rstr *) names;     /* subscribed to, sorted */
+    TC_VEC(struct tc_rstr *) names;     /* subscribed to, sorted, each once */
     TC_VEC(struct tc_set_resource) has; /* the resources that the client has from us, sorted by name */
 };
 
@@ -272,14 +272,27 @@ void tc_ads_push(struct tc_ads *a)
     }
 }
 
-/* Takes over the names of a request. The client drops resources that it is no longer subscribed to. */
-static void type_subscribe(struct ads_type *t, const Envoy__Service__Discovery__V3__DiscoveryRequest *request)
+/* Takes over the names of a request, each once. */
+static void type_take_names(struct ads_type *t, const Envoy__Service__Discovery__V3__DiscoveryRequest *request)
 {
+    size_t n = 0;
     type_clear_names(t);
     for (size_t i = 0; i < request->n_resource_names; i++)
         *tc_vec_push(&t->names) = tc_rstr_str(request->resource_names[i]);
     if (t->names.len)
         qsort(t->names.data, t->names.len, sizeof(t->names.data[0]), compare_names);
+    for (size_t i = 0; i < t->names.len; i++)
+        if (n && tc_rstr_eq(t->names.data[n - 1], t->names.data[i]))
+            tc_rstr_unref(t->names.data[i]);
+        else
+            t->names.data[n++] = t->names.data[i];
+    t->names.len = n;
+}
+
+/* Takes over the subscriptions of a request. The client drops resources that it is no longer subscribed to. */
+static void type_subscribe(struct ads_type *t, const Envoy__Service__Discovery__V3__DiscoveryRequest *request)
+{
+    type_take_names(t, request);
     /* An empty list means everything, but only until a name was given (xDS protocol, "How the client specifies what
      * resources to return"). */
     if (request->n_resource_names)

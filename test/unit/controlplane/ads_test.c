@@ -142,6 +142,21 @@ static void test_subscribe_ack_push(void **state)
     assert_string_equal(tc_buf_cstr(&f->last), "4 4 A2,B2");
 }
 
+/* A name that a request gives twice is one subscription. */
+static void test_names_given_twice(void **state)
+{
+    struct fixture *f = *state;
+    put(f, ENDPOINTS, "a", "A1");
+    put(f, LISTENER, "x", "X1");
+    request(f, ENDPOINTS, "", NULL, "a", "a");
+    assert_string_equal(tc_buf_cstr(&f->last), "1 1 A1");
+    expect_view(f, "a:sent ");
+    request(f, LISTENER, "", NULL, "x", "x");
+    assert_string_equal(tc_buf_cstr(&f->last), "1 2 X1");
+    request(f, LISTENER, "2", NULL, "x", NULL); /* nothing new */
+    assert_int_equal(f->sent, 2);
+}
+
 static void test_listeners_are_whole(void **state)
 {
     struct fixture *f = *state;
@@ -443,6 +458,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_subscribe_ack_push, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_names_given_twice, setup, teardown),
         cmocka_unit_test_setup_teardown(test_listeners_are_whole, setup, teardown),
         cmocka_unit_test_setup_teardown(test_changes_wait_for_the_answer, setup, teardown),
         cmocka_unit_test_setup_teardown(test_wildcard, setup, teardown),
