@@ -2,8 +2,9 @@
  *
  * The functions NAME_json write one kind of value each, driven by the descriptor, and return a new reference, or NULL
  * when the message is too deep or has a string that is not UTF-8: then the whole has no JSON. Fields with their default
- * value are left out, unless they are members of a oneof. A float becomes the double of up to 8 digits that reads back
- * as the same float. An Any of unknown type, or whose bytes are not of its type or too deep, is written as base64. */
+ * value are left out, unless they are members of a oneof. A float becomes the double of the fewest digits that reads
+ * back as the same float. An Any of unknown type, or whose bytes are not of its type or too deep, is written as base64.
+ */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -37,11 +38,11 @@ static json_t *double_json(double v)
     return json_real(v);
 }
 
-/* Chooses the double with the fewest digits, 6 to 8, that read back as the same float; else the float's exact value. */
+/* Chooses the double with the fewest digits that reads back as the same float; nine are enough for any. */
 static json_t *float_json(float v)
 {
     char text[32];
-    for (int digits = 6; isfinite(v) && digits < 9; digits++) {
+    for (int digits = 1; isfinite(v) && digits <= 9; digits++) {
         snprintf(text, sizeof(text), "%.*g", digits, (double)v);
         double shorter = strtod(text, NULL);
         if ((float)shorter == v)

@@ -193,15 +193,27 @@ static void test_floats(void **state)
 static void test_float_has_the_fewest_digits(void **state)
 {
     (void)state;
-    Google__Protobuf__FloatValue f = GOOGLE__PROTOBUF__FLOAT_VALUE__INIT;
-    f.value = 0.1f;
-    json_t *json = tc_proto_to_json(&f.base, NULL);
-    assert_true(json_real_value(json) == 0.1);
-    json_decref(json);
-    f.value = 16777217.0f / 3.0f;
-    json = tc_proto_to_json(&f.base, NULL);
-    assert_true((float)json_real_value(json) == f.value);
-    json_decref(json);
+    static const struct {
+        float value;
+        double json;
+    } rows[] = {
+        {0.1f, 0.1},
+        {-0.1f, -0.1},
+        {5592405.7f, 5592405.5},
+        {16777216.0f, 16777216.0},
+        {16.000002f, 16.000002},
+        {1000.00006f, 1000.00006},
+        {3.40282347e38f, 3.4028235e38},
+        {1e-45f, 1e-45},
+    };
+    for (size_t i = 0; i < TC_ARRAY_LEN(rows); i++) {
+        Google__Protobuf__FloatValue f = GOOGLE__PROTOBUF__FLOAT_VALUE__INIT;
+        f.value = rows[i].value;
+        json_t *json = tc_proto_to_json(&f.base, NULL);
+        assert_true(json_real_value(json) == rows[i].json);
+        assert_true((float)json_real_value(json) == f.value);
+        json_decref(json);
+    }
 }
 
 static void test_strings_bools_bytes(void **state)
