@@ -203,11 +203,12 @@ static const struct tc_addr *endpoint_proxy(const struct tc_eds_endpoint *from, 
 }
 
 static bool endpoint_is_same(const struct tc_endpoint *e, const struct tc_eds_endpoint *from,
-                             const struct locality_weights *w)
+                             const struct tc_locality *locality, const struct locality_weights *w)
 {
     if (e->n_addrs != from->n_addrs || e->lb_weight != from->weight || e->health != (enum tc_health)from->health ||
         e->locality_weight != w->locality || e->weight != endpoint_weight(w, from->weight) ||
-        !tc_rstr_eq(e->hash_key, from->hash_key) || !tc_slice_eq(tc_rstr_slice(e->hostname), from->hostname))
+        !tc_rstr_eq(e->hash_key, from->hash_key) || !tc_slice_eq(tc_rstr_slice(e->hostname), from->hostname) ||
+        tc_locality_cmp(e->locality, locality) != 0)
         return false;
     for (size_t i = 0; i < e->n_addrs; i++)
         if (!addr_is_same(&e->addrs[i], &from->addrs[i], endpoint_proxy(from, w)))
@@ -283,7 +284,7 @@ static struct tc_endpoint *former_reuse_endpoint(struct former_list *f, const st
 {
     size_t n = f->list ? f->list->n : 0, at;
     for (size_t k = f->next; k < n && k < f->next + LOOK_AHEAD; k++)
-        if (endpoint_is_same(f->list->at[k], from, w)) {
+        if (endpoint_is_same(f->list->at[k], from, locality, w)) {
             f->next = k + 1;
             return tc_endpoint_ref(f->list->at[k]);
         }

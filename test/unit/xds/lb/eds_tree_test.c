@@ -339,6 +339,12 @@ static void draining_endpoints(void **state)
     take(&t, "0/a=3: 1.1.1.1:1; 1/b: 1.1.1.1:4");
     assert_int_equal(t.root->n, 0);
     assert_ptr_equal(t.priorities[0].node, node);
+    /* One moves to a locality of the same weight. */
+    take(&t, "0/a=3: 1.1.1.1:1; 0/b=3: 1.1.1.1:4; 0/c=3: 1.1.1.1:2!DRAINING");
+    assert_string_equal(t.root->at[0]->locality->sub_zone->data, "c");
+    take(&t, "0/a=3: 1.1.1.1:1 1.1.1.1:2!DRAINING; 0/b=3: 1.1.1.1:4; 0/c=3: 1.1.1.1:5");
+    assert_int_equal(t.root->n, 1);
+    assert_string_equal(t.root->at[0]->locality->sub_zone->data, "a");
     tc_eds_tree_fini(&t);
 }
 
