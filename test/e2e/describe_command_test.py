@@ -177,6 +177,11 @@ def test_hostile_servers():
             check(says in done.stderr and not done.stdout, f"{mode}: only UNIMPLEMENTED is no reflection: {done}")
     with server("silent") as address:
         refused("describe", "--deadline", "0.2", address, "shop.Orders", says=f"reflection of {address}: DEADLINE_EXCEEDED")
+    with server("good") as address:  # 0: no limit; of torc call a deadline that has passed
+        same(run("list", "--deadline", "0", address, "shop.Orders").stdout.splitlines(), METHODS)
+        check("service Orders {" in run("describe", "--deadline", "0", address, "shop.Orders").stdout, "describe without a limit")
+        done = run("call", "--deadline", "0", "-d", "{}", address, "shop.Orders/Get", status=1)
+        check("DEADLINE_EXCEEDED" in done.stderr, done)
     with server("extensible") as address:
         run("describe", address, "shop.Orders")
     with server("evil_json") as address:

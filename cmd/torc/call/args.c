@@ -29,7 +29,7 @@ static const char help[] =
     "  -c, --concurrency C        calls at a time (1)\n"
     "      --rps R                calls a second at most\n"
     "      --duration T           stop starting calls after this time\n"
-    "      --deadline T           for each call, and for all questions of --reflect (10s); a bare number is seconds\n"
+    "      --deadline T           for each call (none), all questions of --reflect (10s); a bare number is seconds\n"
     "      --wait-for-ready       wait through failures of connections\n"
     "      --channels K           channels, calls go round them (1)\n" CONNECT_HELP
     "      --cookies              keep and send cookies: calls are of one session\n"

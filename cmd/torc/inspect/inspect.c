@@ -62,7 +62,7 @@ static int open_channel(struct inspect *a)
     a->metadata = headers_make(&a->headers.reflect, 0, NULL);
     a->schema.reflect.channel = a->channels[0];
     a->schema.reflect.metadata = a->metadata;
-    a->schema.reflect.timeout_ms = a->deadline_ms ? (int64_t)a->deadline_ms : -1;
+    a->schema.reflect.timeout_ms = (int64_t)a->deadline_ms;
     a->schema.reflect.wait_for_ready = a->wait_for_ready;
     return 0;
 }

@@ -11,7 +11,7 @@ struct inspect {
     struct connect_args connect;
     struct headers_args headers;
     struct schema_args from;
-    uint64_t deadline_ms; /* for all questions to the server; 0: it is over at once */
+    uint64_t deadline_ms; /* for all questions to the server; 0: none */
     bool wait_for_ready, json, template;
     const char *symbol; /* NULL: not given */
 
@@ -35,7 +35,7 @@ enum { INSPECT_DEADLINE = 256, INSPECT_WAIT, INSPECT_TEMPLATE };
 /* clang-format on */
 
 #define INSPECT_HELP                                                                                                   \
-    "      --deadline T           for all questions to the server (10s)\n"                                             \
+    "      --deadline T           for all questions to the server (10s; 0: no limit)\n"                                \
     "      --wait-for-ready       wait through failures of connections\n"                                              \
     "  -o text|json               form of the output (text)\n"                                                         \
     "  -v, -vv                    log to standard error\n"
