@@ -66,16 +66,25 @@ void tc_xds_authority_request(struct tc_xds_authority_state *s, size_t type)
         tc_xds_ads_request(s->channels.data[i], type);
 }
 
-/* Gets a channel to the next server. A server that is in the list twice has one channel, at two places. */
+/* Gets a channel to the next server. A server that is in the list twice has one channel, at two places. A channel that
+ * another authority uses may have dropped names of this one, since a fallback to its server ended. */
 static void authority_add_channel(struct tc_xds_authority_state *s)
 {
+    uint32_t bit = UINT32_C(1) << s->channels.len;
     struct tc_xds_channel *ch = tc_xds_channel_get(s->client, &s->servers[s->channels.len]);
     ch->users++;
     *tc_vec_push(&s->channels) = ch;
     tc_xds_ads_start(ch);
-    for (size_t type = 0; type < s->entries.len; type++)
+    for (size_t type = 0; type < s->entries.len; type++) {
+        struct tc_xds_entry *e, *next;
+        HASH_ITER(hh, s->entries.data[type], e, next)
+        {
+            if (tc_xds_ads_dropped(ch, type, e->name))
+                e->held_back |= bit;
+        }
         if (s->entries.data[type])
             tc_xds_ads_request(ch, type);
+    }
 }
 
 struct tc_xds_authority_state *tc_xds_authority_get(struct tc_xds_local_client *c,

@@ -68,9 +68,9 @@ struct tc_xds_entry {
     /* A bit for each of the authority's channels. sending_on: the subscription is in the request that is being sent.
      * sent_on: a request with the subscription was handed to a connected transport (A57). */
     uint32_t sending_on, sent_on;
-    /* Bits of channels whose server may count the name as subscribed since before this entry was made. State of the
-     * world: the next request leaves the name out and the one after it asks again, or the server would see no change
-     * and send nothing. Incremental: not needed. */
+    /* Bits of channels whose server may count the name as subscribed since before this entry was made, or before the
+     * authority got the channel again. State of the world: the next request leaves the name out and the one after it
+     * asks again, or the server would see no change and send nothing. Incremental: not needed. */
     uint32_t held_back;
     unsigned timed_on;     /* index of the channel that the timer counts for, plus 1; 0: the timer does not run */
     struct tc_timer timer; /* the does-not-exist timer (A57) */

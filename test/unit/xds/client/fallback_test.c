@@ -575,6 +575,63 @@ static void a_version_whose_resource_was_dropped(void **state)
     kit_xds_fini(&own);
 }
 
+/* S2 is another authority's server, too, so its stream stays when the fallback ends. The fallback begins again before S2
+ * got a request without a, or S2's response crosses that request: S2 is told that a went, or it would see no change, and
+ * not send a again. */
+static void fallback_to_a_shared_server_begins_again(void **state)
+{
+    (void)state;
+#define OF_X "xdstp://x/envoy.config.endpoint.v3.ClusterLoadAssignment/"
+    static struct kit_xds_watcher x, y;
+    for (int crossed = 0; crossed < 2; crossed++) {
+        tear_down(NULL);
+        kit_xds_init(&k, "{" TWO ", \"authorities\": {\"x\": {\"xds_servers\": [{\"server_uri\": \"s2\"}]}}}");
+        s1 = k.server;
+        s2 = fake_xds_server(k.fake, "s2");
+        kit_xds_watcher_init(&x);
+        kit_xds_watcher_init(&y);
+        watch(OF_X "1", &x);
+        watch("a", &a);
+        go_down(s1, "down");
+        kit_xds_respond(&k, s2, &kit_xds_eds, "1", "n1", "a|fallback", OF_X "1|x", NULL);
+        assert_told(&a, "value fallback;");
+        while (*kit_xds_request(&k, s2)) {
+        }
+        s2->connected = false;
+        if (!crossed)
+            watch(OF_X "2", &y); /* its request is on its way, with a in it */
+        fake_xds_connect(s1);
+        kit_xds_respond(&k, s1, &kit_xds_eds, "1", "m1", "a|main", NULL);
+        assert_told(&a, "value main;");
+        if (crossed) {
+            assert_string_equal(kit_xds_request(&k, s2), "ClusterLoadAssignment [" OF_X "1] \"1\" \"n1\"");
+            kit_xds_respond(&k, s2, &kit_xds_eds, "2", "n2", "a|crossed", OF_X "1|x", NULL);
+            assert_told(&a, "");
+        } else {
+            assert_string_equal(kit_xds_request(&k, s2), "ClusterLoadAssignment [a," OF_X "1," OF_X "2] \"1\" \"n1\"");
+        }
+        go_down(s1, "down");
+        watch("b", &b);
+        fake_xds_connect(s2);
+        tc_loop_drain(k.loop);
+        static const char *const without[] = {"ClusterLoadAssignment [b," OF_X "1," OF_X "2] \"1\" \"n1\"",
+                                              "ClusterLoadAssignment [" OF_X "1] \"2\" \"n2\""};
+        static const char *const with[] = {"ClusterLoadAssignment [a,b," OF_X "1," OF_X "2] \"1\" \"n1\"",
+                                           "ClusterLoadAssignment [a,b," OF_X "1] \"2\" \"n2\""};
+        assert_string_equal(kit_xds_request(&k, s2), without[crossed]);
+        assert_string_equal(kit_xds_request(&k, s2), with[crossed]);
+        assert_string_equal(kit_xds_request(&k, s2), "");
+        kit_xds_respond(&k, s2, &kit_xds_eds, "3", "n3", "a|again", NULL);
+        assert_told(&a, "value again;");
+        kit_xds_unwatch(&k, &x);
+        if (!crossed)
+            kit_xds_unwatch(&k, &y);
+        kit_xds_watcher_fini(&x);
+        kit_xds_watcher_fini(&y);
+    }
+#undef OF_X
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
 
 int main(void)
@@ -602,6 +659,7 @@ int main(void)
         TEST(a_version_that_is_not_held),
         TEST(a_version_given_up_while_the_request_waits),
         TEST(a_version_whose_resource_was_dropped),
+        TEST(fallback_to_a_shared_server_begins_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
