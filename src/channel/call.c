@@ -286,6 +286,11 @@ void tc_call_fail(struct tc_call *c, struct tc_status status)
         tc_call_fail_in_order(c, status);
 }
 
+bool tc_call_ended(const struct tc_call *c)
+{
+    return c->attempt.stream && tc_h2_client_stream_finished(c->attempt.stream);
+}
+
 void tc_call_cancel(struct tc_call *c)
 {
     if (c->stage != TC_CALL_DONE) {

@@ -33,6 +33,9 @@ struct tc_call_events {
     void (*on_done)(void *arg, const struct tc_call_end *end);
 };
 
+/* Returns whether the call's stream has ended, whose messages may not all have been read. In on_written: the server did
+ * not want the message, or the connection was lost. */
+bool tc_call_ended(const struct tc_call *c);
 /* Ends the call without on_done. No callback comes after it, and the call is gone. */
 void tc_call_cancel(struct tc_call *c);
 

@@ -42,8 +42,7 @@ static bool has_ended(const struct tc_call *c)
 {
     const struct tc_call *at = c->hedge ? c->hedge->ops->winner(c->hedge) : c;
     bool held_up = c->rpc && c->rpc->received.message;
-    return !held_up && at && at->messages.committed && at->attempt.stream &&
-           tc_h2_client_stream_finished(at->attempt.stream);
+    return !held_up && at && at->messages.committed && tc_call_ended(at);
 }
 
 static void on_expired(struct tc_task *task)

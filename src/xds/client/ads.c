@@ -227,11 +227,12 @@ static void channel_check_reachable(struct tc_xds_channel *ch)
         tc_timer_start(&a->steady, STEADY_MS);
 }
 
-static void on_stream_sent(void *arg)
+static void on_stream_sent(void *arg, bool taken)
 {
     struct tc_xds_channel *ch = arg;
     struct tc_xds_ads *a = &ch->ads;
     struct tc_xds_token *acked = a->sent_token;
+    (void)taken; /* responses before the end may wait until acked lets go of its token */
     a->sending = false;
     a->sent = true;
     a->sent_token = NULL;

@@ -171,9 +171,11 @@ static void lrs_close_stream(struct tc_xds_lrs *l)
     stream->ops->cancel(stream);
 }
 
-static void on_stream_sent(void *arg)
+static void on_stream_sent(void *arg, bool taken)
 {
     struct tc_xds_lrs *l = arg;
+    if (!taken)
+        return; /* on_stream_status puts the report back */
     l->sending = false;
     lrs_settle_report(l, true);
     if (l->due)

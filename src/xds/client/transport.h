@@ -13,9 +13,10 @@ struct tc_xds_stream;
 struct tc_xds_stream_events {
     /* One message; the callee owns the reference. The next comes only after ops->read. */
     void (*on_message)(void *arg, struct tc_rstr *message);
-    /* The message given to `send` was handed to a connected transport, or the server has ended the stream and does not
-     * want the message (on_status follows). The next may be sent (A57: the does-not-exist timers start here). */
-    void (*on_sent)(void *arg);
+    /* The message given to `send` was handed to a connected transport (A57: the does-not-exist timers start here), and
+     * the next may be sent. `taken` is false if the stream has ended without the message: on_status follows, behind
+     * messages that were not read. */
+    void (*on_sent)(void *arg, bool taken);
     /* The stream is over; the last callback. The stream must not be used from here on: the transport frees it, or has
      * freed it. `local`: the status is not the server's (a message was too large, the connection was lost). */
     void (*on_status)(void *arg, const struct tc_status *status, bool local);

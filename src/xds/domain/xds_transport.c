@@ -66,7 +66,7 @@ static void on_call_message(void *arg, struct tc_rstr *message)
 static void on_call_written(void *arg)
 {
     struct channel_stream *s = arg;
-    s->events->on_sent(s->arg);
+    s->events->on_sent(s->arg, !tc_call_ended(s->call));
 }
 
 static void on_call_done(void *arg, const struct tc_call_end *end)

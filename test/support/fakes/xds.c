@@ -181,10 +181,11 @@ static void on_pump(struct tc_task *task)
 {
     struct fake_stream *st = TC_CONTAINER_OF(task, struct fake_stream, task);
     struct tc_loop *loop = st->server->fake->loop;
-    if (st->sending && st->server->connected) {
+    bool shut = st->server->shut;
+    if (st->sending && st->server->connected && (!shut || st->ended)) {
         st->sending = false;
         tc_loop_defer(loop, &st->task);
-        st->events->on_sent(st->arg);
+        st->events->on_sent(st->arg, !shut);
     } else if (st->reads && !tc_list_empty(&st->queue)) {
         struct queued *q = TC_CONTAINER_OF(tc_list_pop(&st->queue), struct queued, link);
         struct tc_rstr *message = q->message;

@@ -32,6 +32,7 @@ struct fake_xds_server {
     struct fake_xds *fake;
     char *uri;
     bool connected;   /* true at first. While false, on_sent waits */
+    bool shut;        /* connected, but the window of streams is used up: on_sent waits, for their end at most */
     bool open;        /* the client has a transport for this server */
     unsigned created; /* transports created so far */
     unsigned streams; /* ADS streams opened so far */

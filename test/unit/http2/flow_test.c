@@ -277,8 +277,14 @@ static void sends_through_a_slow_socket(void **state)
     }
 }
 
+static void at_the_end(struct kit_h2_call *call, const char *event)
+{
+    if (strcmp(event, "written") == 0)
+        assert_true(tc_h2_client_stream_finished(call->stream));
+}
+
 /* The server ends the call while our message waits for a window that never opens: on_written comes at once, though
- * the end waits for a message that nobody has asked for. */
+ * the end waits for a message that nobody has asked for. The writer can tell that the call has ended. */
 static void written_when_the_response_ends(void **state)
 {
     (void)state;
@@ -290,6 +296,7 @@ static void written_when_the_response_ends(void **state)
         char *data = tc_calloc(1, len);
         kit_h2_init(&t, NULL, 0);
         kit_h2_call_init(&call, &t);
+        call.hook = at_the_end;
         assert_int_equal(kit_h2_open(&call, &kit_h2_request), 0);
         assert_int_equal(tc_h2_stream_send(call.stream, tc_slice_of(data, len), false, true), 0);
         kit_h2_run(&t);

@@ -178,6 +178,37 @@ static void restart_keeps_counts(void **state)
     unload(c);
 }
 
+/* A report that waits for the window when the stream ends was not taken: the next stream has its counts, once. */
+static void report_that_the_server_did_not_take(void **state)
+{
+    TC_CASE(LS07);
+    (void)state;
+    struct tc_load_cluster *c = load(one, NULL);
+    struct tc_load_locality *l = locality(c, "a");
+    tc_loop_drain(k.loop);
+    answer(1, NULL);
+    assert_report("node node1;");
+    k.server->shut = true;
+    calls(l, 5, 1, 0);
+    tc_loop_advance(k.loop, 1000);
+    assert_report("one 1.000s a:5+1/6~0;");
+    tc_loop_advance(k.loop, 1000); /* another report is due */
+    fake_xds_lrs_end(k.server, TORC_STATUS_OK, "");
+    tc_loop_drain(k.loop);
+    assert_int_equal(k.server->lrs_streams, 2);
+    k.server->shut = false;
+    fake_xds_connect(k.server);
+    answer(1, NULL);
+    assert_report("node node1;");
+    calls(l, 1, 0, 0);
+    tc_loop_advance(k.loop, 1000);
+    assert_report("one 3.000s a:6+1/7~0;");
+    tc_loop_advance(k.loop, 1000);
+    assert_report("empty");
+    tc_load_locality_unref(l);
+    unload(c);
+}
+
 static void unhelpful_servers(void **state)
 {
     (void)state;
@@ -676,12 +707,25 @@ static void servers_by_key(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(counts_by_locality),       TEST(named_clusters_and_all),  TEST(restart_keeps_counts),
-        TEST(unhelpful_servers),        TEST(limits_of_a_server),      TEST(drops),
-        TEST(intervals_are_measured),   TEST(ends_with_its_last_user), TEST(streams_that_linger),
-        TEST(loads_outlive_the_client), TEST(until_the_last_rpc),      TEST(metrics),
-        TEST(servers_by_key),           TEST(thousands_of_clusters),   TEST(names_do_not_run_together),
-        TEST(thousands_of_names),       TEST(counts_by_endpoint),      TEST(endpoints_that_go),
+        TEST(counts_by_locality),
+        TEST(named_clusters_and_all),
+        TEST(restart_keeps_counts),
+        TEST(report_that_the_server_did_not_take),
+        TEST(unhelpful_servers),
+        TEST(limits_of_a_server),
+        TEST(drops),
+        TEST(intervals_are_measured),
+        TEST(ends_with_its_last_user),
+        TEST(streams_that_linger),
+        TEST(loads_outlive_the_client),
+        TEST(until_the_last_rpc),
+        TEST(metrics),
+        TEST(servers_by_key),
+        TEST(thousands_of_clusters),
+        TEST(names_do_not_run_together),
+        TEST(thousands_of_names),
+        TEST(counts_by_endpoint),
+        TEST(endpoints_that_go),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
