@@ -44,8 +44,7 @@ struct channel_stream {
     void *arg;
     struct tc_call *call;     /* NULL: there is no channel */
     struct tc_status failure; /* without a call: the status to end with */
-    struct tc_loop *loop;
-    struct tc_task fail; /* without a call: reports `failure` */
+    struct tc_task fail;      /* without a call: reports `failure` */
 };
 
 /* --- streams --- */
@@ -132,7 +131,6 @@ static struct tc_xds_stream *transport_open(struct tc_xds_transport *base, const
     s->base.ops = &stream_ops;
     s->events = events;
     s->arg = arg;
-    s->loop = t->loop;
     tc_task_init(&s->fail, on_stream_fail);
     if (t->channel) {
         struct tc_call_opts opts = {
