@@ -245,11 +245,11 @@ static void on_stream_sent(void *arg, bool taken)
 }
 
 /* Returns the delay after a stream that the server may have given to another client (SOON_MS), else 0. */
-static uint64_t taken_delay_ms(struct tc_xds_channel *ch, const struct tc_status *status, bool local)
+static uint64_t taken_delay_ms(struct tc_xds_channel *ch, const struct tc_status *status)
 {
     struct tc_xds_ads *a = &ch->ads;
     uint64_t lived_ms = tc_loop_now_ms(ch->client->base.loop) - a->opened_ms;
-    if (local || status->code != TORC_STATUS_OK || lived_ms >= SOON_MS) {
+    if (status->code != TORC_STATUS_OK || lived_ms >= SOON_MS) {
         tc_backoff_reset(&a->taken);
         a->n_taken = 0;
         return 0;
@@ -266,25 +266,25 @@ static uint64_t taken_delay_ms(struct tc_xds_channel *ch, const struct tc_status
 
 /* Returns the delay of the stream that follows one that had answered (A57: not a failure). Such streams open no more
  * often than once in the backoff's first step, lest a server that answers and closes be asked without end. */
-static uint64_t restart_delay_ms(struct tc_xds_channel *ch, const struct tc_status *status, bool local)
+static uint64_t restart_delay_ms(struct tc_xds_channel *ch, const struct tc_status *status)
 {
     struct tc_xds_ads *a = &ch->ads;
     uint64_t now_ms = tc_loop_now_ms(ch->client->base.loop);
     uint64_t gap_ms = a->backoff.opts.initial_ms;
     bool soon = a->restarted_ms && now_ms < a->restarted_ms + gap_ms;
     uint64_t wait_ms = soon ? a->restarted_ms + gap_ms - now_ms : 0;
-    uint64_t taken_ms = taken_delay_ms(ch, status, local);
+    uint64_t taken_ms = taken_delay_ms(ch, status);
     wait_ms = TC_MAX(wait_ms, taken_ms);
     a->restarted_ms = TC_MAX(now_ms + wait_ms, 1);
     return wait_ms;
 }
 
-static void on_stream_status(void *arg, const struct tc_status *status, bool local)
+static void on_stream_status(void *arg, const struct tc_status *status)
 {
     struct tc_xds_channel *ch = arg;
     struct tc_xds_ads *a = &ch->ads;
     if (!a->pending) {
-        tc_xds_ads_ended(ch, status, local);
+        tc_xds_ads_ended(ch, status);
         return;
     }
     /* Responses before the end count, and come first. */
@@ -293,14 +293,14 @@ static void on_stream_status(void *arg, const struct tc_status *status, bool loc
     tc_task_cancel(&a->outdated);
     tc_timer_stop(&a->quiet);
     tc_timer_stop(&a->steady);
-    a->pending->on_stream_end(a->pending, status, local);
+    a->pending->on_stream_end(a->pending, status);
 }
 
-static struct tc_status stream_failure(const struct tc_xds_channel *ch, const struct tc_status *status, bool local)
+static struct tc_status stream_failure(const struct tc_xds_channel *ch, const struct tc_status *status)
 {
     const char *uri = tc_rstr_cstr(ch->server->uri);
     bool seen = ch->ads.seen_response;
-    if (!seen && !local && status->code == TORC_STATUS_OK)
+    if (!seen && status->code == TORC_STATUS_OK)
         return tc_status_make(
             TORC_STATUS_UNAVAILABLE, TORC_LAYER_XDS,
             "xDS channel for server %s: the server closed the stream with OK before it sent a response "
@@ -312,19 +312,19 @@ static struct tc_status stream_failure(const struct tc_xds_channel *ch, const st
                           tc_status_text(status), tc_xds_node_id(&ch->client->base));
 }
 
-void tc_xds_ads_ended(struct tc_xds_channel *ch, const struct tc_status *status, bool local)
+void tc_xds_ads_ended(struct tc_xds_channel *ch, const struct tc_status *status)
 {
     struct tc_xds_ads *a = &ch->ads;
     const char *uri = tc_rstr_cstr(ch->server->uri), *code = torc_status_code_name(status->code);
     bool seen = a->seen_response;
-    /* `local` excludes a server that ran out of resources itself: such an end is an ordinary one (A57). */
-    bool too_large = seen && local && status->code == TORC_STATUS_RESOURCE_EXHAUSTED;
+    /* The layer excludes a server that ran out of resources itself: such an end is an ordinary one (A57). */
+    bool too_large = seen && status->code == TORC_STATUS_RESOURCE_EXHAUSTED && status->layer == TORC_LAYER_LIMIT;
     ads_forget_stream(ch);
     a->hold_backoff = too_large || (a->hold_backoff && !seen);
     if (seen && !too_large) {
         tc_backoff_reset(&a->backoff);
         TC_XDS_LOG(INFO, "xds %s: stream ended with %s: %s", uri, code, tc_status_text(status));
-        uint64_t wait_ms = restart_delay_ms(ch, status, local);
+        uint64_t wait_ms = restart_delay_ms(ch, status);
         if (wait_ms)
             tc_timer_start(&a->retry, wait_ms);
         else
@@ -332,7 +332,7 @@ void tc_xds_ads_ended(struct tc_xds_channel *ch, const struct tc_status *status,
         return;
     }
     tc_timer_start(&a->retry, tc_backoff_next_ms(&a->backoff, tc_loop_rng(ch->client->base.loop)));
-    ch->client->events->on_unreachable(ch, stream_failure(ch, status, local), true);
+    ch->client->events->on_unreachable(ch, stream_failure(ch, status), true);
 }
 
 static const struct tc_xds_stream_events stream_events = {

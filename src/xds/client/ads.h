@@ -21,6 +21,6 @@ void tc_xds_ads_proved(struct tc_xds_channel *ch);
 void tc_xds_ads_pause(struct tc_xds_channel *ch, uint64_t took_ns);
 /* The stream ended: starts the next one, now or later. An end that makes the server count as down is reported to
  * on_unreachable. */
-void tc_xds_ads_ended(struct tc_xds_channel *ch, const struct tc_status *status, bool local);
+void tc_xds_ads_ended(struct tc_xds_channel *ch, const struct tc_status *status);
 
 #endif

@@ -52,7 +52,7 @@ struct tc_xds_ads_ops {
 /* A response that another thread decodes (decode_thread.h), as its stream sees it. */
 struct tc_xds_pending_response {
     /* The stream ended, with this status. Once the response was applied, tc_xds_ads_ended must be called. */
-    void (*on_stream_end)(struct tc_xds_pending_response *p, const struct tc_status *status, bool local);
+    void (*on_stream_end)(struct tc_xds_pending_response *p, const struct tc_status *status);
     /* The response is not to be applied: its decode job gives up the token and forgets the channel. */
     void (*abandon)(struct tc_xds_pending_response *p);
 };

@@ -38,7 +38,6 @@ struct tc_xds_decode_job {
     uint64_t took_ns;   /* CPU time of decoding */
     bool slow;          /* a resource may take long to decode */
     bool ended;         /* the stream ended meanwhile, with `status` */
-    bool local;
     struct tc_status status;
 };
 
@@ -117,18 +116,17 @@ static void on_decoded(struct tc_mail *mail)
             tc_xds_ads_pause(ch, job->took_ns + (tc_thread_cpu_ns() - began_ns));
         tc_xds_token_unref(token);
         if (job->ended)
-            tc_xds_ads_ended(ch, &job->status, job->local);
+            tc_xds_ads_ended(ch, &job->status);
     }
     decode_job_free(job);
     tc_xds_client_unref(c);
 }
 
-static void decode_job_on_stream_end(struct tc_xds_pending_response *p, const struct tc_status *status, bool local)
+static void decode_job_on_stream_end(struct tc_xds_pending_response *p, const struct tc_status *status)
 {
     struct tc_xds_decode_job *job = TC_CONTAINER_OF(p, struct tc_xds_decode_job, base);
     job->ended = true;
     job->status = tc_status_ref(status);
-    job->local = local;
 }
 
 static void decode_job_abandon(struct tc_xds_pending_response *p)

@@ -270,12 +270,11 @@ static void on_stream_message(void *arg, struct tc_rstr *message)
 }
 
 /* After a stream that had worked for a while the next one opens at once. */
-static void on_stream_status(void *arg, const struct tc_status *status, bool local)
+static void on_stream_status(void *arg, const struct tc_status *status)
 {
     struct tc_xds_lrs *l = arg;
     uint64_t lived_ms = tc_loop_now_ms(lrs_loop(l)) - l->opened_ms;
     bool worked = l->answered;
-    (void)local;
     lrs_forget_stream(l);
     TC_XDS_LOG(INFO, "xds %s: load reports ended with %s: %s", lrs_uri(l), torc_status_code_name(status->code),
                tc_status_text(status));

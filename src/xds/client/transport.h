@@ -18,8 +18,8 @@ struct tc_xds_stream_events {
      * messages that were not read. */
     void (*on_sent)(void *arg, bool taken);
     /* The stream is over; the last callback. The stream must not be used from here on: the transport frees it, or has
-     * freed it. `local`: the status is not the server's (a message was too large, the connection was lost). */
-    void (*on_status)(void *arg, const struct tc_status *status, bool local);
+     * freed it. The status of a message that was too large is of TORC_LAYER_LIMIT. */
+    void (*on_status)(void *arg, const struct tc_status *status);
 };
 
 struct tc_xds_stream_ops {

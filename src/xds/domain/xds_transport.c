@@ -74,7 +74,7 @@ static void on_call_done(void *arg, const struct tc_call_end *end)
     const struct tc_xds_stream_events *events = s->events;
     void *owner = s->arg;
     stream_free(s);
-    events->on_status(owner, &end->status, end->trailers == NULL);
+    events->on_status(owner, &end->status);
 }
 
 static const struct tc_call_events call_events = {
@@ -87,7 +87,7 @@ static void on_stream_fail(struct tc_task *task)
     void *owner = s->arg;
     struct tc_status status = tc_status_ref(&s->failure);
     stream_free(s);
-    events->on_status(owner, &status, true);
+    events->on_status(owner, &status);
     tc_status_fini(&status);
 }
 

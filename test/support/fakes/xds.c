@@ -32,7 +32,7 @@ struct fake_stream {
     struct fake_xds_server *server;
     const struct tc_xds_stream_events *events;
     void *arg;
-    bool sending, ended, broken;
+    bool sending, ended;
     unsigned reads;
     struct tc_link queue;
     struct tc_status status;
@@ -196,7 +196,7 @@ static void on_pump(struct tc_task *task)
         st->events->on_message(st->arg, message);
     } else if (st->ended && tc_list_empty(&st->queue)) {
         *(st->kind == LRS ? &transport_of(st->server)->lrs : &transport_of(st->server)->stream) = NULL;
-        st->events->on_status(st->arg, &st->status, st->broken);
+        st->events->on_status(st->arg, &st->status);
         stream_free(st);
     }
 }
@@ -374,10 +374,10 @@ static void send_on(struct fake_stream *st, struct tc_slice message)
     pump(st);
 }
 
-static void end_stream(struct fake_stream *st, int code, const char *text)
+static void end_stream(struct fake_stream *st, int code, int layer, const char *text)
 {
     st->ended = true;
-    tc_status_set(&st->status, tc_status_make(code, TORC_LAYER_LB, "%s", text));
+    tc_status_set(&st->status, tc_status_make(code, layer, "%s", text));
     pump(st);
 }
 
@@ -390,14 +390,13 @@ void fake_xds_send(struct fake_xds_server *s, struct tc_slice message)
 void fake_xds_end(struct fake_xds_server *s, int code, const char *text)
 {
     assert_true(fake_xds_streaming(s));
-    end_stream(transport_of(s)->stream, code, text);
+    end_stream(transport_of(s)->stream, code, TORC_LAYER_PEER, text);
 }
 
 void fake_xds_break(struct fake_xds_server *s, int code, const char *text)
 {
     assert_true(fake_xds_streaming(s));
-    transport_of(s)->stream->broken = true;
-    end_stream(transport_of(s)->stream, code, text);
+    end_stream(transport_of(s)->stream, code, TORC_LAYER_LIMIT, text);
 }
 
 /* --- load reports --- */
@@ -427,7 +426,7 @@ void fake_xds_lrs_send(struct fake_xds_server *s, struct tc_slice message)
 void fake_xds_lrs_end(struct fake_xds_server *s, int code, const char *text)
 {
     assert_true(fake_xds_lrs_streaming(s));
-    end_stream(transport_of(s)->lrs, code, text);
+    end_stream(transport_of(s)->lrs, code, TORC_LAYER_PEER, text);
 }
 
 void fake_xds_connect(struct fake_xds_server *s)

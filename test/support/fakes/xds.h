@@ -61,7 +61,7 @@ void fake_xds_request_free(struct fake_xds_request *r);
 void fake_xds_send(struct fake_xds_server *s, struct tc_slice message);
 /* Ends the open stream, behind the queued messages. */
 void fake_xds_end(struct fake_xds_server *s, int code, const char *text);
-/* Ends the open stream, behind the queued messages, with a status that is not the server's: on_status says `local`. */
+/* Ends the open stream, behind the queued messages, on the client's side, which a limit breaks. */
 void fake_xds_break(struct fake_xds_server *s, int code, const char *text);
 
 /* Counterparts of fake_xds_streaming, _take, _send and _end for the server's load report stream. fake_xds_lrs_take
