@@ -118,7 +118,8 @@ int main(int argc, char **argv)
         return fprintf(stderr, "%s\n", argc == 2 ? torc_error_text(error) : "usage: lb_policy TARGET"), 1;
     int failed = 0;
     for (int i = 0; i < 8; i++) {
-        torc_result *r = torc_unary(channel, "echo.Echo/Say", "", 0, NULL);
+        struct torc_call_options options = {TORC_SIZE(torc_call_options), .timeout_ms = 5000};
+        torc_result *r = torc_unary(channel, "echo.Echo/Say", "", 0, &options);
         printf("%s %s\n", torc_result_peer(r), torc_error_text(torc_result_error(r)));
         failed += torc_result_code(r) != 0;
         torc_result_free(r);

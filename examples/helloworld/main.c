@@ -16,7 +16,8 @@ int main(int argc, char **argv)
     }
     Helloworld__HelloRequest request = HELLOWORLD__HELLO_REQUEST__INIT;
     request.name = argc > 2 ? argv[2] : (char *)"world";
-    torc_result *result = helloworld__greeter__say_hello__call(channel, &request, NULL);
+    struct torc_call_options options = {TORC_SIZE(torc_call_options), .timeout_ms = 5000};
+    torc_result *result = helloworld__greeter__say_hello__call(channel, &request, &options);
     const Helloworld__HelloReply *reply = helloworld__greeter__say_hello__response(result);
     if (reply)
         printf("%s\n", reply->message);

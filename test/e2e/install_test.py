@@ -68,6 +68,11 @@ def test_readme_typed_program():
     check(text.index(program) == text.index("```c\n") + 5, "the typed program is the first")
     lines = program.strip().splitlines()
     check(len(lines) <= 20, f"{len(lines)} lines")
+    (target,) = re.findall(r'"xds:///(\w+)"', program)
+    with open(os.path.join(SOURCE, "examples", "mesh.yaml"), encoding="utf-8") as mesh:
+        check(f"Listener\n  name: {target}\n" in mesh.read(), f"examples/mesh.yaml has the program's target, {target}")
+    for sample in (program, bytes_program()):
+        check(".timeout_ms = " in sample, f"an RPC has a deadline: {sample}")
     built = "".join(f"{line}\n" for line in re.findall(r"(?m)^((?:protoc|cc) .*)$", text) if "torc" in line)
     check(built.count("\n") == 2, f"two lines build it: {built}")
     if SANITIZED:
@@ -113,6 +118,8 @@ def test_quickstart():
     if SANITIZED:
         return  # an application is not linked with the sanitizers' runtime
     plain, typed = (text for text in blocks("docs/guide/quickstart.md", "sh") if "git clone" not in text)
+    for text in (plain, typed):
+        check(text.count(" &\n") == 1 and text.endswith("\nkill $!\n"), f"a block ends what it starts: {text}")
     with tempfile.TemporaryDirectory() as folder:
         work = shutil.copytree(os.path.join(SOURCE, "examples", "helloworld"), os.path.join(folder, "helloworld"))
         env = installed(os.path.join(folder, "prefix"))
@@ -122,7 +129,7 @@ def test_quickstart():
             address = free_address()
             lines = re.sub(r"127\.0\.0\.1:\d+", address, text)
             # A server may take a moment to listen.
-            lines = re.sub(f"(?m)^({last}.*)$", r"trap 'kill $!' EXIT; until \1 2>why; do grep refused why; done", lines)
+            lines = re.sub(f"(?m)^({last}.*)$", r"trap 'kill $! || :' EXIT; until \1 2>why; do grep refused why; done", lines)
             printed = sh(["sh", "-ec", lines], cwd=work, env=env)
             check(says in printed, f"{lines}: {printed}")
 
