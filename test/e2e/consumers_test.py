@@ -97,11 +97,14 @@ def calls(app, library=None):
         check(done.stdout.strip() == f"OK from {address}: hello", f"{app}: {done.returncode} {done.stdout}{done.stderr}")
 
 
+def write_project(folder, find, target):
+    write(os.path.join(folder, "CMakeLists.txt"), f"cmake_minimum_required(VERSION 3.18)\nproject(app C)\n{find}add_executable(app app.c)\n"
+          f"target_link_libraries(app PRIVATE {target})\n")
+
+
 def project(folder, find, target, *options):
     """Configures and builds a project of C alone, and returns its program."""
-    with open(os.path.join(folder, "CMakeLists.txt"), "w", encoding="utf-8") as out:
-        out.write(f"cmake_minimum_required(VERSION 3.18)\nproject(app C)\n{find}add_executable(app app.c)\n"
-                  f"target_link_libraries(app PRIVATE {target})\n")
+    write_project(folder, find, target)
     tree = os.path.join(folder, re.sub(r"\W", "_", target))
     sh(["cmake", "-S", folder, "-B", tree, "-DCMAKE_BUILD_TYPE=RelWithDebInfo", *options])
     sh(["cmake", "--build", tree, "-j", str(os.cpu_count())])
@@ -248,6 +251,23 @@ def test_uninstall():
         check([os.path.exists(path) for path in files] == [False, False, True], "what was installed is gone, and nothing else")
 
 
+TYPED = ("add_executable(typed typed.c)\ntorc_generate(typed PROTOS helloworld.proto)\ntarget_link_libraries(typed PRIVATE torc::stubs)\n")
+
+
+def test_typed_part_is_configured():
+    """FetchContent and add_subdirectory bring torc_generate and torc::stubs, and no target of the project pulls in the plugin unasked."""
+    for find in (FETCH, SUBDIRECTORY):
+        with tempfile.TemporaryDirectory() as folder:
+            write_app(folder)
+            shutil.copy(os.path.join(SOURCE, "examples", "helloworld", "helloworld.proto"), folder)
+            shutil.copy(os.path.join(SOURCE, "examples", "helloworld", "main.c"), os.path.join(folder, "typed.c"))
+            write_project(folder, find.format(SOURCE) + TYPED, "torc::torc")
+            sh(["cmake", "-S", folder, "-B", os.path.join(folder, "b"), "-G", "Ninja"])
+            for target, wanted in (("typed", True), ("app", False)):
+                steps = sh(["ninja", "-C", os.path.join(folder, "b"), "-t", "commands", target])
+                check(("helloworld.proto" in steps) == wanted and ("protoc-gen-torc/main.c" in steps) == wanted, f"{target}: {steps}")
+
+
 def test_as_a_part_of_a_project():
     if not os.environ.get("TORC_SUBPROJECTS"):
         print("TORC_SUBPROJECTS is not set: FetchContent and add_subdirectory are not tried", flush=True)
@@ -259,6 +279,20 @@ def test_as_a_part_of_a_project():
             check(not [f for f in os.listdir(os.path.join(folder, re.sub(r"\W", "_", target))) if f == "torc.pc"], "nothing to install")
             calls(app)
             check(not [root for root, _, names in os.walk(folder) if "torc_command" in str(names)], "no command, no tests")
+            check(not [root for root, _, names in os.walk(folder) if "protoc-gen-torc" in names], "no plugin that nothing asked for")
 
 
-main(test_pkg_config, test_find_package, test_testing, test_testing_of_stubs, test_json, test_uninstall, test_as_a_part_of_a_project)
+def test_typed_part_of_a_project():
+    """A typed client out of a project that has Torc as a part, by make, which knows no order but that of the targets."""
+    if not os.environ.get("TORC_SUBPROJECTS"):
+        return
+    with tempfile.TemporaryDirectory() as folder, running("backend") as backend:
+        write_app(folder)
+        shutil.copy(os.path.join(SOURCE, "examples", "helloworld", "helloworld.proto"), folder)
+        shutil.copy(os.path.join(SOURCE, "examples", "helloworld", "main.c"), os.path.join(folder, "typed.c"))
+        app = project(folder, FETCH.format(SOURCE) + TYPED, "torc::torc", "-G", "Unix Makefiles")
+        check(sh([os.path.join(os.path.dirname(app), "typed"), backend.listening(), "you"]) == "you\n", "the backend's echo greets with the name")
+
+
+main(test_pkg_config, test_find_package, test_testing, test_testing_of_stubs, test_json, test_uninstall, test_typed_part_is_configured,
+     test_as_a_part_of_a_project, test_typed_part_of_a_project)
