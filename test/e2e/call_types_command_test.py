@@ -80,6 +80,8 @@ def test_bytes_as_before():
         same(json.loads(run("call", address, "shop.Orders/Get", "-d", "@", "-o", "json", stdin="whole").stdout.splitlines()[0])["call"]["response_hex"],
              b"whole".hex())
     refused(gone := free_address(), "shop.Orders/Get", "-d", "{}", says=f"reflection of {gone}: UNAVAILABLE: ")
+    said = run("call", gone, "shop.Orders/Get", "-d", "{}", status=1).stderr
+    check("--raw" not in said, f"bytes would not arrive either: {said}")
     (call,), _ = calls(gone, "shop.Orders/Get", "-d", "{}", "--raw", status=1)
     same(call["status"], "UNAVAILABLE")
 
@@ -294,8 +296,14 @@ def test_requests_that_do_not_fit():
         refused(address, "shop.Orders/Get", "-d", '{"units": "x"}', says="field units")
         refused(address, "shop.Orders/Get", "-d", '{"id": "1"} {"id": "2"}', says="shop.Orders/Get takes one message, and 2 were given")
         refused(address, "shop.Orders/Nothing", "-d", "{}", says="the service shop.Orders has no method Nothing; it has Get, Watch, Load, Chat, Fail")
-        refused(address, "shop.Other/Get", "-d", "{}", says="NOT_FOUND")
-        refused(address, "shop.Other/Get", "--protoset", SET, says="no file has the service 'shop.Other'")
+        has = "grpc.reflection.v1.ServerReflection, grpc.reflection.v1alpha.ServerReflection, shop.Orders"
+        for asked in ("shop.Other/Get", "shop.Other.Get"):
+            refused(address, asked, "-d", "{}", says=f"call: the server has no service shop.Other; it has {has} (--raw sends the request as bytes)\n")
+            refused(address, asked, "-d", "{}", "--reflect", says=f"call: the server has no service shop.Other; it has {has}\n")
+            refused(address, asked, "--protoset", SET, says="no file has the service 'shop.Other'; they have shop.Orders\n")
+        for types in ((), ("--reflect",), ("--protoset", SET)):
+            refused(address, "shop.Orders", "-d", "{}", *types,
+                    says="call: shop.Orders is a service: METHOD is shop.Orders/ and one of Get, Watch, Load, Chat, Fail\n")
 
 
 def test_place_of_an_error():

@@ -39,7 +39,7 @@ def test_list():
         methods = json.loads(run("list", address, "shop.Orders", "-o", "json").stdout)
         same(methods["methods"][1], {"name": "Watch", "path": "shop.Orders/Watch", "request": "shop.Order", "response": "shop.Order",
                                      "client_streaming": False, "server_streaming": True})
-        refused("list", address, "shop.Nothing", says='symbol "shop.Nothing": NOT_FOUND')
+        refused("list", address, "shop.Nothing", says="list: the server has no service shop.Nothing; it has grpc.reflection.v1.ServerReflection, ")
         refused("list", address, "shop.Order", says="'shop.Order' is not a service")
     for mode in ("alpha",):
         with server(mode) as address:

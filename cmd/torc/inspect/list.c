@@ -59,9 +59,11 @@ static int list_methods(struct inspect *a, const char *name)
 {
     const torc_schema_method *m;
     struct tc_buf b = {0};
-    int rc = inspect_need(a, name);
+    int rc = schema_need(&a->schema, name);
+    if (rc == SCHEMA_NO_REFLECTION)
+        return cli_fail(NAME, "%s", tc_buf_cstr(&a->schema.reflect.why));
     if (rc != 0)
-        return rc;
+        return rc == SCHEMA_ABSENT ? schema_no_service(&a->schema, name, "") : rc;
     const torc_schema_service *service = torc_schema_find_service(a->schema.types, name);
     if (!service)
         return cli_fail(NAME, "'" TC_SHOWN "' is not a service; torc describe shows it", TC_SHOW(name));

@@ -17,18 +17,45 @@
 
 enum { MAX_ANY_TYPES = 16, MAX_TYPE_URL = 4096 };
 
+/* Appends the names of a service's methods, of 16 at most. */
+static void append_methods(const torc_schema_service *s, struct tc_buf *out)
+{
+    const torc_schema_method *m;
+    for (size_t i = 0; i < 16 && (m = torc_schema_method_at(s, i)); i++)
+        tc_buf_printf(out, "%s%s", i ? ", " : "", torc_schema_method_name(m));
+}
+
 static int no_method(const struct request_types *t, const char *service)
 {
     const torc_schema_service *s = torc_schema_find_service(t->schema.types, service);
-    const torc_schema_method *m;
     struct tc_buf names = {0};
     if (!s)
         return cli_fail(t->command, "'%s' is not a service", service);
-    for (size_t i = 0; i < 16 && (m = torc_schema_method_at(s, i)); i++)
-        tc_buf_printf(&names, "%s%s", i ? ", " : "", torc_schema_method_name(m));
+    append_methods(s, &names);
     cli_fail(t->command, "the service %s has no method %s; it has %s", service, t->path + strlen(service) + 1,
              tc_buf_cstr(&names));
     tc_buf_fini(&names);
+    return CLI_FAILED;
+}
+
+/* Prints why there is no method: "package.Service" without one was read as the method Service of "package", or nobody has
+ * the service. */
+static int no_service(struct request_types *t, const char *service)
+{
+    char *whole = tc_asprintf("%s.%s", service, t->path + strlen(service) + 1);
+    const char *hint = request_typed(t->args) ? "" : " (--raw sends the request as bytes)";
+    const torc_schema_service *s = NULL;
+    int rc = schema_need(&t->schema, whole);
+    if (rc == 0 && (s = torc_schema_find_service(t->schema.types, whole))) {
+        struct tc_buf names = {0};
+        append_methods(s, &names);
+        cli_fail(t->command, TC_SHOWN " is a service: METHOD is " TC_SHOWN "/ and one of %s", TC_SHOW(whole),
+                 TC_SHOW(whole), tc_buf_cstr(&names));
+        tc_buf_fini(&names);
+    } else if (rc != CLI_FAILED) { /* whose error is printed */
+        schema_no_service(&t->schema, service, hint);
+    }
+    tc_free(whole);
     return CLI_FAILED;
 }
 
@@ -36,23 +63,18 @@ static int no_method(const struct request_types *t, const char *service)
  * bytes: a note on standard error says so. */
 static int look_up(struct request_types *t, const char *service)
 {
-    t->schema.hint = request_typed(t->args) ? "" : " (--raw sends the request as bytes)";
     int rc = schema_need(&t->schema, service);
-    const char *why = tc_buf_cstr(&t->schema.reflect.why), *hint = t->schema.hint;
-    t->schema.hint = NULL;
     if (rc == SCHEMA_NO_REFLECTION && !request_typed(t->args)) {
         fprintf(stderr, "torc %s: the request is sent as bytes (--raw does that without asking): ", t->command);
         struct tc_buf shown = {0};
-        fprintf(stderr, "%s\n", cli_shown(&shown, why));
+        fprintf(stderr, "%s\n", cli_shown(&shown, tc_buf_cstr(&t->schema.reflect.why)));
         tc_buf_fini(&shown);
         return 0;
     }
-    if (rc == SCHEMA_ABSENT && !*why)
-        return cli_fail(t->command, "no file has the service '" TC_SHOWN "'", TC_SHOW(service));
-    if (rc == SCHEMA_NO_REFLECTION || rc == SCHEMA_ABSENT)
-        return cli_fail(t->command, "%s%s", why, hint);
+    if (rc == SCHEMA_NO_REFLECTION)
+        return cli_fail(t->command, "%s", tc_buf_cstr(&t->schema.reflect.why));
     if (rc != 0)
-        return rc;
+        return rc == SCHEMA_ABSENT ? no_service(t, service) : rc;
     t->method = torc_schema_find_method(t->schema.types, t->path);
     return t->method ? schema_write(&t->schema, &t->args->from) : no_method(t, service);
 }

@@ -95,7 +95,7 @@ static int take_answer(struct schema *s, int rc)
     case REFLECT_ABSENT:
         return SCHEMA_NO_REFLECTION;
     default:
-        return cli_fail(s->command, "%s%s", tc_buf_cstr(&s->reflect.why), s->hint ? s->hint : "");
+        return cli_fail(s->command, "%s", tc_buf_cstr(&s->reflect.why));
     }
 }
 
@@ -120,7 +120,8 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-int schema_services(struct schema *s, struct schema_names *names)
+/* Finds what schema_services stores. Prints nothing: returns a REFLECT_ code, with the text in s->reflect.why. */
+static int find_services(struct schema *s, struct schema_names *names)
 {
     const torc_schema_service *service;
     struct tc_slice answer;
@@ -128,8 +129,9 @@ int schema_services(struct schema *s, struct schema_names *names)
         *tc_vec_push(&names->list) = tc_strdup(torc_schema_service_name(service));
     if (s->reflect.channel) {
         struct tc_wire_field field;
-        if (reflect_services(&s->reflect, &answer) != REFLECT_OK)
-            return cli_fail(s->command, "%s", tc_buf_cstr(&s->reflect.why));
+        int rc = reflect_services(&s->reflect, &answer);
+        if (rc != REFLECT_OK)
+            return rc;
         while (tc_wire_next(&answer, &field))
             if (field.number == 1 && field.is_bytes)
                 *tc_vec_push(&names->list) = tc_slice_dup(tc_wire_find(field.value, 1));
@@ -144,7 +146,39 @@ int schema_services(struct schema *s, struct schema_names *names)
             names->list.data[kept++] = names->list.data[i];
     }
     names->list.len = kept;
-    return 0;
+    return REFLECT_OK;
+}
+
+int schema_services(struct schema *s, struct schema_names *names)
+{
+    return find_services(s, names) == REFLECT_OK ? 0 : cli_fail(s->command, "%s", tc_buf_cstr(&s->reflect.why));
+}
+
+int schema_no_service(struct schema *s, const char *service, const char *hint)
+{
+    enum { SHOWN = 16 };
+    struct schema_names names = {0};
+    struct tc_buf known = {0}, why = {0};
+    tc_buf_append_slice(&why, tc_buf_slice(&s->reflect.why));
+    bool found = find_services(s, &names) == REFLECT_OK;
+    for (size_t i = 0; i < names.list.len && i < SHOWN; i++)
+        tc_buf_printf(&known, "%s" TC_SHOWN,
+                      i                    ? ", "
+                      : s->reflect.channel ? "; it has "
+                                           : "; they have ",
+                      TC_SHOW(names.list.data[i]));
+    if (names.list.len > SHOWN)
+        tc_buf_printf(&known, " and %zu more", names.list.len - SHOWN);
+    if (s->reflect.channel && !found)
+        cli_fail(s->command, "%s%s", tc_buf_cstr(&why), hint);
+    else if (s->reflect.channel)
+        cli_fail(s->command, "the server has no service " TC_SHOWN "%s%s", TC_SHOW(service), tc_buf_cstr(&known), hint);
+    else
+        cli_fail(s->command, "no file has the service '" TC_SHOWN "'%s", TC_SHOW(service), tc_buf_cstr(&known));
+    schema_names_free(&names);
+    tc_buf_fini(&known);
+    tc_buf_fini(&why);
+    return CLI_FAILED;
 }
 
 void schema_names_free(struct schema_names *names)

@@ -12,7 +12,6 @@
 
 struct schema {
     const char *command; /* for messages */
-    const char *hint;    /* behind the text of a failed reflection; NULL: none */
     struct tc_descriptor_index files;
     torc_schema *types;     /* the files that could be linked */
     size_t n_linked;        /* how many files of `files`, from the first on, are in `types` */
@@ -43,6 +42,9 @@ struct schema_names {
 };
 int schema_services(struct schema *s, struct schema_names *names);
 void schema_names_free(struct schema_names *names);
+/* Prints that nobody has the service, for which schema_need returned SCHEMA_ABSENT, which services there are, and then
+ * the hint ("": none). Returns CLI_FAILED. */
+int schema_no_service(struct schema *s, const char *service, const char *hint);
 
 /* Appends all files as a google.protobuf.FileDescriptorSet, each behind those that it imports. */
 void schema_append_set(const struct schema *s, struct tc_buf *set);
