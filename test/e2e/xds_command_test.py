@@ -193,6 +193,10 @@ def test_strict():
         run("serve-xds", "--strict", "--listen", "127.0.0.1:0", "--resources", path, status=1)
         other = os.path.join(directory, "probe.json")
         write_resources(path, "1", *mesh("127.0.0.1:10001"))
+        for env in ({"GRPC_XDS_BOOTSTRAP": "no/such.json"}, {"GRPC_XDS_BOOTSTRAP": "", "GRPC_XDS_BOOTSTRAP_CONFIG": "{"}):
+            variable = list(env)[-1]
+            done = run("serve-xds", "--strict", "--listen", "127.0.0.1:0", "--resources", path, status=1, env=env)
+            check(f"(--strict reads certificate providers from it; unset {variable} if the resources name none)\n" in done.stderr, done.stderr)
         write_resources(other, "p1", *mesh("127.0.0.1:10009"))
         with serve("--strict", "--resources", path, "--node-id", f"probe={other}", log=True) as server:
             at = server.listening()
@@ -216,7 +220,7 @@ def test_strict():
 
 
 def test_names_that_no_file_has():
-    """--strict warns once of each name of a resource that is not in the set, and serves the set."""
+    """--strict warns once of each name of a resource that is not in the set, and of localities that clients leave out; it serves the set."""
     def said(*resources):
         with tempfile.TemporaryDirectory() as directory:
             path = os.path.join(directory, "mesh.json")
@@ -233,6 +237,10 @@ def test_names_that_no_file_has():
         clusters = [{"name": name, "weight": 1} for name in names]
         return routes("r", ROUTE, {"match": {"prefix": "/a"}, "route": {"weighted_clusters": {"clusters": clusters}}})
 
+    def without_weight(assignment):
+        (locality,) = assignment["endpoints"]
+        return {**assignment, "endpoints": [locality, {"locality": {"region": "s"}, "lb_endpoints": locality["lb_endpoints"]}]}
+
     whole = mesh("127.0.0.1:1")
     for resources, warnings in (
             (whole, []),
@@ -240,6 +248,8 @@ def test_names_that_no_file_has():
             ([split("orders", "a"), split("a", "orders") | {"name": "s"}, *whole[2:]], [warning('RouteConfiguration "r"', 'Cluster "a"')]),
             (whole[:2], [warning('RouteConfiguration "orders-routes"', 'Cluster "orders"')]),
             (whole[:3], [warning('Cluster "orders"', 'ClusterLoadAssignment "orders"')]),
+            ([*whole[:3], without_weight(whole[3])],
+             ['torc serve-xds: warning: ClusterLoadAssignment "orders": clients leave out 1 of its localities, for want of load_balancing_weight']),
             ([listener("orders", "xdstp://other/envoy.config.route.v3.RouteConfiguration/r"), *whole[2:]], [])):
         got = said(*resources)
         check(got == warnings, f"{got}, wanted {warnings}")

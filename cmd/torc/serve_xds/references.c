@@ -1,7 +1,8 @@
-/* torc serve-xds --strict: names of resources that the files do not have.
+/* torc serve-xds --strict: names of resources that the files do not have, and localities without a weight.
  *
  * A client does not refuse a resource that names another one: it asks for that one and waits. So these are warnings, of
- * which there is one for each name. */
+ * which there is one for each name. A client leaves out a locality without a weight (A27), which is a warning as well:
+ * the endpoints of that locality get no RPCs. */
 #include <stdlib.h>
 
 #include "cli.h"
@@ -57,6 +58,10 @@ void references_add(struct references *r, const struct tc_xds_resource_type *typ
         add_routes(r, &tc_route_config_of(resource)->table, from);
     } else if (type == &tc_cluster_type) {
         add_of_cluster(r, tc_cluster_of(resource), from);
+    } else if (type == &tc_eds_type && tc_eds_of(resource)->n_unweighted) {
+        *tc_vec_push(&r->unweighted) =
+            tc_asprintf("%s: clients leave out %zu of its localities, for want of load_balancing_weight", from,
+                        tc_eds_of(resource)->n_unweighted);
     }
     tc_free(from);
 }
@@ -81,6 +86,8 @@ void references_report(struct references *r, const char *command)
         if (n->from && (!before || strcmp(before->type, n->type) != 0 || strcmp(before->name, n->name) != 0))
             cli_fail(command, "warning: %s names the %s \"%s\", which is not in the files", n->from, n->type, n->name);
     }
+    for (size_t i = 0; i < r->unweighted.len; i++)
+        cli_fail(command, "warning: %s", r->unweighted.data[i]);
 }
 
 void references_fini(struct references *r)
@@ -90,4 +97,7 @@ void references_fini(struct references *r)
         tc_free(r->names.data[i].from);
     }
     tc_vec_fini(&r->names);
+    for (size_t i = 0; i < r->unweighted.len; i++)
+        tc_free(r->unweighted.data[i]);
+    tc_vec_fini(&r->unweighted);
 }

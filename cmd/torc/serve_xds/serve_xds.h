@@ -21,12 +21,14 @@ struct reference {
 };
 struct references {
     TC_VEC(struct reference) names;
+    TC_VEC(char *) unweighted; /* texts of warnings about localities */
 };
 
 /* Adds a resource of a set, and what it names. */
 void references_add(struct references *r, const struct tc_xds_resource_type *type, struct tc_slice name,
                     struct tc_xds_resource *resource);
-/* Prints a warning for each name of a resource that is not in the set. */
+/* Prints a warning for each name of a resource that is not in the set, and for each resource with localities that
+ * clients leave out. */
 void references_report(struct references *r, const char *command);
 /* Leaves none; more may be added. */
 void references_fini(struct references *r);

@@ -27,10 +27,15 @@ static bool is_set(const char *name)
 int strict_init(struct strict *s, const char *command)
 {
     struct tc_status error = {0};
-    if (!is_set("GRPC_XDS_BOOTSTRAP") && !is_set("GRPC_XDS_BOOTSTRAP_CONFIG"))
+    const char *variable = is_set("GRPC_XDS_BOOTSTRAP") ? "GRPC_XDS_BOOTSTRAP" : "GRPC_XDS_BOOTSTRAP_CONFIG";
+    if (!is_set(variable))
         return 0;
     s->bootstrap = tc_xds_bootstrap_from_environment(creds_supported, NULL, &error);
-    int rc = s->bootstrap ? 0 : cli_fail(command, "--strict: %s", tc_status_text(&error));
+    int rc = s->bootstrap ? 0
+                          : cli_fail(command,
+                                     "--strict: %s (--strict reads certificate providers from it; unset %s if the "
+                                     "resources name none)",
+                                     tc_status_text(&error), variable);
     tc_status_fini(&error);
     return rc;
 }
