@@ -10,7 +10,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
-from support.kit import BUILD, SOURCE, TORC, WAIT, blocks, check, main
+from support.kit import BUILD, SOURCE, TORC, WAIT, blocks, check, main, running
 
 # What the reader of a page has: declarations, and the names in the function around its fragments.
 READER = {
@@ -23,7 +23,7 @@ READER = {
                                 "struct torc_call_options options, torc_result **results, torc_server_call *call, torc_error *error, "
                                 "const char *service_config"),
     "docs/guide/interceptors.md": ("void start_to_ask(void *arg, const char *method, torc_pending *pending);", "torc_credentials *credentials"),
-    "docs/guide/lb-policy.md": ("", "torc_credentials *credentials, torc_error *error"),
+    "docs/guide/lb-policy.md": ("#include <jansson.h>", "torc_credentials *credentials, torc_error *error"),
     "docs/guide/servers.md": ('#include "helloworld.torc.h"', "torc_server *server, torc_server_call *call, torc_error *error"),
     "docs/guide/stubs.md": ('#include "google/rpc/error_details.pb-c.h"\n#include "helloworld.torc.h"\n#include "order.torc.h"',
                             "torc_server_call *call, const torc_result *result, torc_arena *arena, torc_channel *channel, torc_error *error, "
@@ -93,6 +93,61 @@ def test_c():
     print(f"{count} blocks of C")
 
 
+SETTINGS_MAIN = r"""
+static void call_as(torc_channel *channel, const char *user, char peer[64])
+{
+    torc_metadata *metadata = torc_metadata_new();
+    struct torc_call_options options = {TORC_SIZE(torc_call_options), .timeout_ms = 60000, .wait_for_ready = true, .metadata = metadata};
+    torc_metadata_add_string(metadata, "user", user);
+    torc_result *result = torc_unary(channel, "echo.Echo/Say", "", 0, &options);
+    snprintf(peer, 64, "%s", torc_result_peer(result));
+    torc_result_free(result);
+    torc_metadata_free(metadata);
+}
+
+int main(int argc, char **argv)
+{
+    torc_error *error = NULL;
+    char peers[2][64] = {"", ""};
+    options.credentials = torc_credentials_insecure();
+    options.service_config_json = argv[2];
+    torc_channel *channel = torc_channel_new(NULL, argv[1], &options, &error);
+    if (!channel)
+        return puts(torc_error_text(error)), 1;
+    while (strcmp(peers[0], peers[1]) == 0) { /* until both are connected */
+        call_as(channel, "a", peers[0]);
+        call_as(channel, "b", peers[1]);
+    }
+    puts("apart");
+    torc_channel_free(channel);
+    return argc != 3;
+}
+"""
+
+
+def test_lb_policy_settings():
+    """The policy of docs/guide/lb-policy.md with the changes that its section on settings names."""
+    if os.environ.get("TORC_SANITIZE"):
+        return  # an application is not linked with the sanitizers' runtime
+    policy, settings = blocks("docs/guide/lb-policy.md", "c")
+    program = policy[:policy.index("torc_channel *channel")].replace(".credentials = credentials, ", "")
+    for old, new in (("    torc_lb_child *at[MOST];\n};\n", f"    torc_lb_child *at[MOST];\n    char header[64];\n}};\n{settings}"),
+                     ("    (void)config_json;\n", "    read_header(config_json, p->header);\n"),
+                     ('"tenant"', "p->header"), (".pick = pick,", ".pick = pick, .check_config = check_config,")):
+        check(program.count(old) == 1, f"{old} in {program}")
+        program = program.replace(old, new)
+    with tempfile.TemporaryDirectory() as folder, running("backend") as one, running("backend") as two:
+        app, library = os.path.join(folder, "app"), os.path.join(BUILD, "src")
+        subprocess.run(["cc", "-xc", "-Wall", "-Wextra", "-Werror", "-", "-o", app, "-I", os.path.join(SOURCE, "include"), "-L", library, "-ltorc", "-ljansson"],
+                       input=f"{HEADERS}#include <jansson.h>\n{program}{SETTINGS_MAIN}", text=True, timeout=WAIT, check=True)
+        for config, says in (('{"header": "user"}', "apart"), ("{}", "header: expected the name of a header"),
+                             ('{"header": 5}', "header: expected the name of a header"), (f'{{"header": "{"h" * 64}"}}', "header: longer than 63 bytes")):
+            done = subprocess.run([app, f"ipv4:{one.listening()},{two.listening()}" if says == "apart" else "ipv4:127.0.0.1:1",
+                                   f'{{"loadBalancingConfig": [{{"by_tenant": {config}}}]}}'],
+                                  env={**os.environ, "LD_LIBRARY_PATH": library}, capture_output=True, text=True, timeout=WAIT, check=False)
+            check(says in done.stdout and done.returncode == (says != "apart"), f"{config}: {done}")
+
+
 def test_json():
     for page in pages():
         for text in blocks(page, "json"):
@@ -105,4 +160,4 @@ def test_json():
 if not shutil.which("protoc"):
     print("protoc is not installed")
     sys.exit(77)
-main(test_c, test_json)
+main(test_c, test_lb_policy_settings, test_json)
