@@ -7,7 +7,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
-from support.kit import BUILD, SOURCE, WAIT, calls, check, main
+from support.kit import BUILD, SOURCE, WAIT, blocks, calls, check, free_address, main
 from support.pki import Pki
 
 EXAMPLES = os.path.join(BUILD, "examples")
@@ -80,6 +80,28 @@ def test_tls():
             check(say(address, *tls, status=1) == {"UNAVAILABLE"}, "none, where one is required")
 
 
+def test_certificates_for_a_try():
+    """The block of docs/operations/security.md, with a free port; its files serve a program of both pages, and its last sentences hold."""
+    (block,) = [text for text in blocks("docs/operations/security.md", "sh") if "openssl" in text]
+    with tempfile.TemporaryDirectory() as folder:
+        text = block.replace(":50051", ":" + free_address().rsplit(":", 1)[1])
+        done = subprocess.run(["sh", "-ec", text], cwd=folder, capture_output=True, text=True, timeout=WAIT, check=False,
+                              env={**os.environ, "PATH": f"{BUILD}:{os.environ['PATH']}"})
+        check(done.returncode == 0 and "OK" in done.stdout, str(done))
+        at = {name: os.path.join(folder, name) for name in ("ca.pem", "cert.pem", "key.pem", "client.pem", "client.key")}
+        tls = ("--cacert", at["ca.pem"], "--cert", at["client.pem"], "--key", at["client.key"])
+        with example("server_tls", at["cert.pem"], at["key.pem"], "127.0.0.1:0", at["ca.pem"]) as address:
+            for target in (address, address.replace("127.0.0.1", "localhost")):
+                check(say(target, *tls) == {"client.example says hello"}, target)
+            check(say(address, *tls, "--authority", "other.example", status=1) == {"UNAVAILABLE"}, "a name that the certificate does not have")
+        unnamed = re.sub(r"(?s)-subj \"/CN=does not count\"(.*?) -extfile \S+", r'-subj "/CN=localhost"\1', block[:block.index("\ncertify client")])
+        check("-extfile" not in unnamed, unnamed)
+        subprocess.run(["sh", "-ec", unnamed], cwd=folder, capture_output=True, timeout=WAIT, check=True)
+        with example("server_tls", at["cert.pem"], at["key.pem"], "127.0.0.1:0") as address:
+            refused = say(address.replace("127.0.0.1", "localhost"), "--cacert", at["ca.pem"], status=1)
+            check(refused == {"UNAVAILABLE"}, f"a certificate whose only name is its CN: {refused}")
+
+
 def test_they_say_why():
     for name in ("server_stream", "server_pool", "server_epoll", "server_interceptor"):
         done = subprocess.run([os.path.join(EXAMPLES, name), "nowhere"], capture_output=True, text=True, timeout=WAIT, check=False)
@@ -94,8 +116,7 @@ def test_guide():
     if os.environ.get("TORC_SANITIZE"):
         return  # an application is not linked with the sanitizers' runtime
     with open(os.path.join(SOURCE, "docs", "guide", "servers.md"), encoding="utf-8") as guide:
-        blocks = re.findall(r"^```(\w+)\n(.*?)^```", guide.read(), re.S | re.M)
-    steps = blocks[:3]
+        steps = re.findall(r"^```(\w+)\n(.*?)^```", guide.read(), re.S | re.M)[:3]
     check([kind for kind, _ in steps] == ["proto", "c", "sh"], f"three steps: {steps}")
     (_, proto), (_, program), (_, build) = steps
     check(program.count("\n") <= 40, f"{program.count(chr(10))} lines")
@@ -117,4 +138,4 @@ def test_guide():
             check(bytes.fromhex(done["response_hex"]) == b"\n\x0cHello, world", str(done))
 
 
-main(test_stream, test_pool, test_epoll, test_interceptor, test_tls, test_they_say_why, test_guide)
+main(test_stream, test_pool, test_epoll, test_interceptor, test_tls, test_certificates_for_a_try, test_they_say_why, test_guide)
