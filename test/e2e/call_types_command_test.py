@@ -289,6 +289,32 @@ def test_tls():
             refused(address, "a.B/C", "--skip-verify", "--ca", pki.ca, says="--skip-verify goes with --creds tls, and without --ca", status=2)
 
 
+def test_numbers_in_requests():
+    """{i} of -d is the call's number, as in headers: unary and streams, JSON and bytes, by one call at a time or by several."""
+    with server() as address, tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        def sent(*args):
+            done, _ = calls(address, *args)
+            return sorted(call["response"]["id"] if "response" in call else bytes.fromhex(call["response_hex"]).decode() for call in done)
+
+        file.write('{"id": "u{i}"}')
+        file.flush()
+        for data in (("-d", '{"id": "u{i}"}'), ("--data-file", file.name)):
+            same(sent("shop.Orders/Get", *data, "-n", "3"), ["u0", "u1", "u2"])
+            same(sent("shop.Orders/Get", *data, "-n", "20", "-c", "8", "--timing"), sorted(f"u{i}" for i in range(20)))
+            same(sent("shop.Orders/Get", *data), ["u0"])
+        got = [line["message"]["response"]["id"] for line in lines(address, "shop.Orders/Chat", "-d", '{"id": "a{i}"} {"id": "b{i}"}', "-n", "2")
+               if "message" in line]
+        same(sorted(got), ["a0", "a1", "b0", "b1"])
+        refused(address, "shop.Orders/Get", "-d", '{"units": "x{i}"}', says="field units")
+        refused(address, "shop.Orders/Get", "-d", '{"prices": {"e": {i}}, "units": "{i}", "id": {i}}', says="the request, a shop.Order: line 1")
+    with running("backend") as echo:
+        address = echo.listening()
+        same(sent("echo.Echo/Say", "-d", "<{i}>", "-n", "3"), ["<0>", "<1>", "<2>"])
+        same(sent("echo.Echo/Say", "-d", "<{i}>", "-n", "2", "--raw"), ["<{i}>"] * 2)
+        same(sent("echo.Echo/Say", "-d", "{int:1:2}{ i }", "--raw"), ["{int:1:2}{ i }"])
+        same(sent("echo.Echo/Say", "--data-hex", b"{i}".hex(), "-n", "2"), ["{i}"] * 2)
+
+
 def test_requests_that_do_not_fit():
     with server() as address:
         refused(address, "shop.Orders/Get", "-d", '{"di": 1}', says="the request, a shop.Order: line 1, column 2: shop.Order has no field di")
@@ -440,4 +466,4 @@ def test_mesh():
 
 main(test_unary, test_bytes_as_before, test_any, test_any_of_a_bad_type, test_time_of_all_questions, test_extensions, test_streams, test_memory_of_a_stream,
      test_a_response_too_many, test_long_input, test_interactive, test_terminal, test_progress, test_text, test_tls,
-     test_requests_that_do_not_fit, test_place_of_an_error, test_responses_that_do_not_fit, test_details, test_options, test_dry_run_asks_nobody, test_guide, test_mesh)
+     test_numbers_in_requests, test_requests_that_do_not_fit, test_place_of_an_error, test_responses_that_do_not_fit, test_details, test_options, test_dry_run_asks_nobody, test_guide, test_mesh)

@@ -22,8 +22,8 @@ static const char help[] =
     "        fd:N (a connected socket), host:port\n"
     "METHOD  package.Service/Method\n\n"
     "  -d, --data STRING          the request message: JSON, or raw bytes (default empty); several JSON values are\n"
-    "                             several messages; @: JSON from standard input, each message sent when "
-    "complete\n" REQUEST_HELP
+    "                             several messages; {i} becomes the call's number from 0 (--raw: stays {i}); @: JSON\n"
+    "                             from standard input, each message sent when complete\n" REQUEST_HELP
     "      --emit-defaults        JSON with the fields that have their default values\n" SCHEMA_HELP HEADERS_HELP
     "  -n, --count N              calls in all (1; without a limit when --duration is given)\n"
     "  -c, --concurrency C        calls at a time (1)\n"

@@ -65,6 +65,7 @@ static void call_free(struct one_call *c)
 {
     torc_message_unref(c->response);
     tc_free(c->explain);
+    run_messages_fini(&c->own);
     tc_free(c);
 }
 
@@ -181,10 +182,17 @@ static void start_call(struct run *r, uint64_t intended_ns)
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = a->timeout_ms,
                                   .wait_for_ready = a->wait_for_ready, .explain = a->explain};
     torc_metadata *md = make_metadata(r, r->started);
-    const struct tc_buf *request = r->messages.list.data; /* of a call without a stream, the only one */
     o.metadata = md;
     struct one_call *c = TC_NEW(struct one_call);
     *c = (struct one_call){.run = r, .i = r->started, .begin_ns = intended_ns ? intended_ns : run_now_ns()};
+    c->messages = r->request.any ? &c->own : &r->messages;
+    if (r->request.any && run_own_messages(r, c->i, &c->own) != 0) {
+        torc_metadata_free(md);
+        call_free(c);
+        r->refused = true;
+        return;
+    }
+    const struct tc_buf *request = c->messages->list.data; /* of a call without a stream, the only one */
     torc_channel *ch = r->channels[r->started % a->channels];
     int rc;
     if (a->dry_run)
@@ -393,7 +401,8 @@ done:
     torc_csds_free(r->csds);
     torc_runtime_free(r->runtime);
     forget_queue(r);
-    run_messages_fini(r);
+    run_messages_fini(&r->messages);
+    placeholders_fini(&r->request);
     call_totals_fini(&r->totals);
     cookie_jar_fini(&r->jar);
     call_args_fini(&r->args);

@@ -2,7 +2,10 @@
  *
  * Without types the request is one message of bytes. With types it is JSON values one after the other, each a message.
  * Where a method takes a stream and one call is made, standard input is read while the call runs, and each message is
- * sent when its value is complete; reading pauses while messages wait to be sent. */
+ * sent when its value is complete; reading pauses while messages wait to be sent.
+ *
+ * All calls send the same messages, those of the run, unless the text has {i}: each call makes messages of its own
+ * then. */
 #include <errno.h>
 #include <unistd.h>
 
@@ -14,69 +17,89 @@
 
 enum { MAX_MESSAGE_TEXT = 64 * 1024 * 1024 };
 
-static void add_bytes(struct run *r, struct tc_slice bytes)
+static void add_bytes(struct call_messages *to, struct tc_slice bytes)
 {
-    struct tc_buf *m = tc_vec_push(&r->messages.list);
+    struct tc_buf *m = tc_vec_push(&to->list);
     *m = (struct tc_buf){0};
     tc_buf_append_slice(m, bytes);
 }
 
 /* Takes the whole values off the beginning of `text` as messages. at_end: no further text comes, so the rest is a
  * value. */
-static int take_values(struct run *r, bool at_end)
+static int take_values(struct run *r, struct call_messages *m, bool at_end)
 {
-    struct tc_buf *text = &r->messages.text;
-    struct tc_slice rest = tc_buf_slice(text), value;
+    struct tc_slice rest = tc_buf_slice(&m->text), value;
     size_t used = 0;
     int rc = 0;
     while (rc == 0 && request_next_value(&r->args.request, rest, at_end, &used, &value) == 0) {
         struct tc_buf message = {0};
-        rc = request_read(&r->types, value, r->messages.at, &message);
+        rc = request_read(&r->types, value, m->at, &message);
         if (rc == 0)
-            *tc_vec_push(&r->messages.list) = message;
+            *tc_vec_push(&m->list) = message;
         else
             tc_buf_fini(&message);
-        request_pass(&r->messages.at, tc_slice_of(rest.data, used));
+        request_pass(&m->at, tc_slice_of(rest.data, used));
         rest = tc_slice_of(rest.data + used, rest.len - used);
     }
-    tc_buf_consume(text, text->len - rest.len);
+    tc_buf_consume(&m->text, m->text.len - rest.len);
     return rc;
 }
 
 /* For a method that takes one message: adds an empty one if there is none, and refuses several. */
-static int check_count(struct run *r)
+static int check_count(struct run *r, struct call_messages *m)
 {
-    size_t n = r->messages.list.len;
     if (torc_schema_method_client_streams(r->types.method))
         return 0;
-    if (n == 0)
-        add_bytes(r, tc_slice_str(""));
-    if (n > 1)
+    if (m->list.len == 0)
+        add_bytes(m, tc_slice_str(""));
+    if (m->list.len > 1)
         return cli_fail(NAME, "%s takes one message, and %zu were given", torc_schema_method_path(r->types.method) + 1,
-                        n);
+                        m->list.len);
     return 0;
+}
+
+/* Makes messages of a text, which is the whole of them. */
+static int make(struct run *r, struct call_messages *m, struct tc_slice text)
+{
+    const struct request_args *a = &r->args.request;
+    int rc = 0;
+    m->ended = true;
+    m->shared = r->args.count != 1;
+    if (request_is_typed_data(a, r->types.method)) {
+        tc_buf_append_slice(&m->text, text);
+        rc = take_values(r, m, true);
+    } else if (!r->types.method || a->kind != REQUEST_NONE) {
+        add_bytes(m, text);
+    }
+    return rc == 0 && r->types.method ? check_count(r, m) : rc;
 }
 
 int run_read_messages(struct run *r)
 {
     struct request_args *a = &r->args.request;
-    struct call_messages *m = &r->messages;
     bool json = request_is_typed_data(a, r->types.method);
     int rc = 0;
-    m->shared = r->args.count != 1;
-    if (a->kind == REQUEST_STDIN && json && !m->shared && torc_schema_method_client_streams(r->types.method))
+    if (a->kind == REQUEST_STDIN && json && r->args.count == 1 && torc_schema_method_client_streams(r->types.method))
         return 0; /* run_read_stdin reads it */
-    m->ended = true;
     if (a->kind == REQUEST_STDIN && !r->args.dry_run && (rc = cli_read_file(NAME, "-", &a->data)) != 0)
         return rc;
-    if (json) {
-        m->text = a->data;
-        a->data = (struct tc_buf){0};
-        rc = take_values(r, true);
-    } else if (!r->types.method || a->kind != REQUEST_NONE) {
-        add_bytes(r, tc_buf_slice(&a->data));
-    }
-    return rc == 0 && r->types.method ? check_count(r) : rc;
+    if (a->kind == REQUEST_TEXT && !a->raw)
+        rc = placeholders_parse(NAME, "-d", tc_buf_slice(&a->data), false, &r->request);
+    struct call_messages first = {0};
+    if (rc == 0)
+        rc = r->request.any ? run_own_messages(r, 0, &first) : make(r, &r->messages, tc_buf_slice(&a->data));
+    r->messages.ended = true;
+    run_messages_fini(&first);
+    return rc;
+}
+
+int run_own_messages(struct run *r, uint64_t i, struct call_messages *own)
+{
+    struct tc_buf text = {0};
+    placeholders_append(&r->request, i, NULL, &text);
+    int rc = make(r, own, tc_buf_slice(&text));
+    tc_buf_fini(&text);
+    return rc;
 }
 
 /* Looks at the new bytes of `text`. Returns false if no value ends in them: then `text` need not be split again. */
@@ -114,7 +137,7 @@ void run_read_stdin(struct run *r)
     if (rc == 0 && text->len > MAX_MESSAGE_TEXT)
         rc = cli_fail(NAME, "a message on standard input is larger than 64 MiB");
     if (rc == 0 && (look(r) || n == 0)) {
-        rc = take_values(r, n == 0);
+        rc = take_values(r, &r->messages, n == 0);
         r->messages.seen = r->messages.depth = 0;
         r->messages.in_string = r->messages.escaped = false;
         look(r);
@@ -127,10 +150,10 @@ void run_read_stdin(struct run *r)
     r->messages.ended = rc != 0 || n == 0;
 }
 
-void run_messages_fini(struct run *r)
+void run_messages_fini(struct call_messages *m)
 {
-    for (size_t i = 0; i < r->messages.list.len; i++)
-        tc_buf_fini(&r->messages.list.data[i]);
-    tc_vec_fini(&r->messages.list);
-    tc_buf_fini(&r->messages.text);
+    for (size_t i = 0; i < m->list.len; i++)
+        tc_buf_fini(&m->list.data[i]);
+    tc_vec_fini(&m->list);
+    tc_buf_fini(&m->text);
 }

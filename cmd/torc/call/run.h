@@ -10,6 +10,7 @@
 
 #include "call/call.h"
 #include "call/cookies.h"
+#include "request/placeholders.h"
 
 /* The request messages, in wire format. */
 struct call_messages {
@@ -44,8 +45,9 @@ struct run {
     struct cookie_jar jar;
 
     struct request_types types;
-    struct call_messages messages;
-    struct one_call *live; /* the only call, while it reads standard input */
+    struct placeholders request;   /* the text of the request, if it has {i} */
+    struct call_messages messages; /* of all calls, unless the text has {i} */
+    struct one_call *live;         /* the only call, while it reads standard input */
 
     TC_VEC(struct run_item) queue;
     uint64_t started, in_flight;
@@ -58,7 +60,8 @@ struct run {
 struct one_call {
     struct run *run;
     uint64_t i;
-    uint64_t begin_ns; /* the intended start, with --rps */
+    uint64_t begin_ns;                   /* the intended start, with --rps */
+    struct call_messages *messages, own; /* those of the run, or `own` */
 
     /* On a torc_stream. */
     torc_stream *stream; /* NULL: a unary call without, or the stream has ended */
@@ -80,7 +83,9 @@ int run_read_messages(struct run *r);
 /* Reads what has come on standard input, and waits if nothing has. If it cannot be read, or a message cannot, prints
  * the error, sets r->failed and cancels the call. */
 void run_read_stdin(struct run *r);
-void run_messages_fini(struct run *r);
+/* Makes the messages of call `i` out of a text with {i}. Returns 0 or the exit status, with the error printed. */
+int run_own_messages(struct run *r, uint64_t i, struct call_messages *own);
+void run_messages_fini(struct call_messages *m);
 
 /* --- stream.c --- */
 

@@ -16,7 +16,7 @@ bool run_uses_streams(const struct run *r)
 
 void run_push(struct one_call *c)
 {
-    struct call_messages *m = &c->run->messages;
+    struct call_messages *m = c->messages;
     while (c->stream && !c->closed && c->next < m->list.len) {
         struct tc_buf *message = &m->list.data[c->next];
         bool last = m->ended && c->next + 1 == m->list.len;
@@ -88,7 +88,7 @@ int run_start_stream(struct one_call *c, torc_channel *channel, const struct tor
     torc_error_free(error);
     if (rc != 0)
         return rc;
-    if (!c->run->messages.ended)
+    if (!c->messages->ended)
         c->run->live = c;
     torc_stream_want(c->stream, 1);
     run_push(c);
