@@ -23,6 +23,15 @@ void cli_left_out(void *arg, const char *file, const char *text);
  * whose optind and optopt it reads. Returns CLI_USAGE. */
 int cli_bad_option(const char *command, int code, char **argv);
 
+/* Finds the known name that is nearest to a text that nothing is called. The caller sets `text`, tries all names, and
+ * reads `name`: NULL if none is near. */
+struct cli_nearest {
+    struct tc_slice text;
+    const char *name; /* borrowed */
+    size_t distance;
+};
+void cli_nearest_try(struct cli_nearest *n, const char *name);
+
 /* Checks the value of an option that names a file: an empty path is a usage error. */
 int cli_path(const char *command, const char *option, const char *path);
 /* Values of options. Return 0, or CLI_USAGE with the error printed. */

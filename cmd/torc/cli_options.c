@@ -1,3 +1,4 @@
+/* Long options before getopt_long sees them: with one dash, of other tools, and unknown ones. */
 #include "cli_options.h"
 
 #include <string.h>
@@ -35,6 +36,28 @@ static bool is_foreign(const char *foreign, const char *text, bool is_long)
     return !is_long && len == 1 && text[1] >= '0' && text[1] <= '9';
 }
 
+/* Prints that there is no such option, and which one was perhaps meant: one of this command, or of another tool with
+ * what to say instead. Returns CLI_USAGE. */
+static int unknown(const char *command, const char *argument, struct tc_slice name, const struct option *options,
+                   const struct cli_foreign *foreign)
+{
+    struct cli_nearest near = {.text = name};
+    const char *hint = NULL;
+    for (; options->name; options++)
+        cli_nearest_try(&near, options->name);
+    for (; foreign && foreign->name; foreign++) {
+        const char *own = near.name;
+        if (strlen(foreign->name) > 2 && foreign->name[strlen(foreign->name) - 1] != '-')
+            cli_nearest_try(&near, foreign->name);
+        if (near.name != own)
+            hint = foreign->hint;
+    }
+    if (!near.name)
+        return cli_usage(command, "unknown option '%s'", argument);
+    return cli_usage(command, "unknown option '%s': did you mean --%s?%s%s", argument, near.name, hint ? " " : "",
+                     hint ? hint : "");
+}
+
 int cli_long_options(const char *command, int argc, char **argv, const char *letters, const struct option *options,
                      const struct cli_foreign *foreign)
 {
@@ -51,7 +74,7 @@ int cli_long_options(const char *command, int argc, char **argv, const char *let
             if (is_foreign(f->name, text, is_long))
                 return cli_usage(command, "option '%s': %s", argv[i], f->hint);
         if (!option && is_long)
-            return cli_usage(command, "unknown option '%s'", argv[i]);
+            return unknown(command, argv[i], name, options, foreign);
         if (option && !is_long)
             argv[i] = tc_asprintf("-%s", argv[i]);
         i += option ? option->has_arg == required_argument && !text[name.len] : cluster_takes_next(text, letters);

@@ -97,8 +97,10 @@ int connect_option(const char *command, struct connect_args *a, int code, const 
     case CONNECT_CREDS:
         return set_creds(command, a, value);
     case CONNECT_CA:
+    case CONNECT_CACERT:
         a->ca_path = value;
-        return cli_read_pem(command, "--ca", "CERTIFICATE", value, &a->ca);
+        a->ca_option = code == CONNECT_CA ? "--ca" : "--cacert";
+        return cli_read_pem(command, a->ca_option, "CERTIFICATE", value, &a->ca);
     case CONNECT_CERT:
         a->cert_path = value;
         return cli_read_pem(command, "--cert", "CERTIFICATE", value, &a->cert);
@@ -157,13 +159,15 @@ int connect_settle(const char *command, struct connect_args *a)
         return cli_usage(command, "--plaintext goes with no option of TLS");
     if (!a->creds)
         a->creds = !a->plaintext && (files || a->skip_verify) ? "tls" : "insecure";
+    const char *ca = a->ca_option ? a->ca_option : "--ca";
     bool google = strcmp(a->creds, "google_default") == 0, insecure = strcmp(a->creds, "insecure") == 0;
     if ((a->ca.len && insecure) || ((a->cert.len || a->key.len) && (insecure || google)))
-        return cli_usage(command, "--ca, --cert and --key go with --creds tls or xds; --ca with google_default too");
+        return cli_usage(command, "%s, --cert and --key go with --creds tls or xds; %s with google_default too", ca,
+                         ca);
     if (!a->cert.len != !a->key.len)
         return cli_usage(command, "--cert and --key go together");
     if (a->skip_verify && (strcmp(a->creds, "tls") != 0 || a->ca.len))
-        return cli_usage(command, "--skip-verify goes with --creds tls, and without --ca");
+        return cli_usage(command, "--skip-verify goes with --creds tls, and without %s", ca);
     return 0;
 }
 
@@ -192,7 +196,7 @@ void connect_args_fini(struct connect_args *a)
 /* Prints which file the credentials failed on or, if the files are good, which other setting. */
 static int refused(const char *command, const struct connect_args *a, const char *why)
 {
-    struct cli_pem ca = {"--ca", a->ca_path, &a->ca}, cert = {"--cert", a->cert_path, &a->cert};
+    struct cli_pem ca = {a->ca_option, a->ca_path, &a->ca}, cert = {"--cert", a->cert_path, &a->cert};
     struct cli_pem key = {"--key", a->key_path, &a->key};
     int rc = cli_check_tls(command, ca, cert, key);
     return rc ? rc : cli_fail(command, "--creds %s: %s", a->creds, why);

@@ -16,12 +16,14 @@ struct connect_args {
     bool plaintext, skip_verify;
     struct tc_buf ca, cert, key; /* PEM; empty: not given */
     const char *ca_path, *cert_path, *key_path;
+    const char *ca_option;        /* "--ca" or "--cacert", as it was typed */
     struct tc_buf service_config; /* JSON; empty: not given */
 };
 
 enum {
     CONNECT_CREDS = 512,
     CONNECT_CA,
+    CONNECT_CACERT,
     CONNECT_CERT,
     CONNECT_KEY,
     CONNECT_AUTHORITY,
@@ -45,7 +47,7 @@ extern const struct cli_foreign connect_foreign[];
     {"creds", required_argument, NULL, CONNECT_CREDS}, \
     {"plaintext", no_argument, NULL, CONNECT_PLAINTEXT}, \
     {"ca", required_argument, NULL, CONNECT_CA}, \
-    {"cacert", required_argument, NULL, CONNECT_CA}, \
+    {"cacert", required_argument, NULL, CONNECT_CACERT}, \
     {"cert", required_argument, NULL, CONNECT_CERT}, \
     {"key", required_argument, NULL, CONNECT_KEY}, \
     {"skip-verify", no_argument, NULL, CONNECT_SKIP_VERIFY}, \

@@ -51,7 +51,13 @@ static int run_command(int argc, char **argv)
     for (size_t i = 0; i < TC_ARRAY_LEN(commands); i++)
         if (strcmp(argv[0], commands[i].name) == 0)
             return cli_end_output(argv[0], commands[i].run(argc, argv));
-    fprintf(stderr, "torc: unknown command '%s' (try 'torc --help')\n", cli_shown(&shown, argv[0]));
+    struct cli_nearest near = {.text = tc_slice_str(argv[0])};
+    for (size_t i = 0; i < TC_ARRAY_LEN(commands); i++)
+        cli_nearest_try(&near, commands[i].name);
+    cli_nearest_try(&near, "help");
+    cli_nearest_try(&near, "version");
+    fprintf(stderr, "torc: unknown command '%s'%s%s%s (try 'torc --help')\n", cli_shown(&shown, argv[0]),
+            near.name ? ": did you mean " : "", near.name ? near.name : "", near.name ? "?" : "");
     tc_buf_fini(&shown);
     return CLI_USAGE;
 }

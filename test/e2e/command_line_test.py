@@ -54,6 +54,40 @@ def test_flags_with_values():
     refused("call", "--rps=3", "-xv", "x", "a/b", says="unknown option '-x'")
 
 
+def test_nearest_names():
+    """What nothing is called is answered with the known name that is near, if there is one: commands, options, policies."""
+    for typed, meant in (("bnech", "bench"), ("serve_xds", "serve-xds"), ("simulat", "simulate"), ("desc", "describe"), ("hlep", "help"), ("BACKEND", "backend")):
+        refused(typed, says=f"torc: unknown command '{typed}': did you mean {meant}? (try 'torc --help')\n")
+        refused("help", typed, says=f"did you mean {meant}?")
+    for typed in ("foo", "x", "", "-", "no-such", "b" * 1000):
+        refused(typed, says=f"unknown command '{typed}' (try 'torc --help')\n")
+    call = ("call", "x", "a/b")
+    for typed, meant in (("--deadlin", "--deadline"), ("--wait_for_ready", "--wait-for-ready"), ("--Count=3", "--count"), ("--hel", "--help"),
+                         ("--deda", None), ("--no-such=3", None), ("--" + "b" * 70, None)):
+        refused(*call, typed, says=f"torc call: unknown option '{typed}'" + (f": did you mean {meant}? (try" if meant else " (try"))
+    refused(*call, "--tiemout", "3", says="unknown option '--tiemout': did you mean --timeout? use --deadline (try 'torc call --help')\n")
+    refused("xds", "--tiemout", says="unknown option '--tiemout': did you mean --timeout? (try")
+    simulate = ("simulate", "--backends", "2", "--policy")
+    for typed, meant in (("ringhash", "ring_hash"), ("round-robin={}", "round_robin"), ("Maglev", "maglev"), ("least_requests", "least_request")):
+        refused(*simulate, typed, says=f"there is no LB policy '{typed.partition('=')[0]}': did you mean {meant}? (try")
+    refused(*simulate, "hash", says="there is no LB policy 'hash' (try")
+
+
+def test_options_with_two_names():
+    """An error names the option that was typed."""
+    for option in ("--ca", "--cacert"):
+        with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
+            file.write("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
+            file.flush()
+            for command in ("call", "bench"):
+                refused(command, option, "/nofile", "x", "a/b", says=f"torc {command}: {option}: cannot read /nofile", status=1)
+                refused(command, option, file.name, "x", "a/b", says=f"torc {command}: {option} {file.name}: ", status=1)
+                refused(command, option, file.name, "--creds", "insecure", "x", "a/b", says=f"{option}, --cert and --key go with")
+                refused(command, option, file.name, "--skip-verify", "x", "a/b", says=f"and without {option} (try")
+    for option in ("--duration", "--max-duration"):
+        refused("bench", option, "x", "x", "a/b", says=f"{option}: 'x' is not a duration")
+
+
 def test_long_options():
     """In every command a long option may have one dash, and is never abbreviated."""
     for command in ("call", "list", "describe", "backend", "serve-xds", "xds", "bootstrap", "ring", "simulate", "bench", "demo"):
@@ -102,5 +136,5 @@ def test_resource_files_are_named():
         check(f'{second}: field resources[0]: "orders" is given twice: it is in {first} too' in said, said)
 
 
-main(test_help_and_version, test_empty_values, test_flags_with_values, test_long_options, test_values_that_cannot_be, test_one_line_without_control_characters,
+main(test_help_and_version, test_empty_values, test_flags_with_values, test_nearest_names, test_options_with_two_names, test_long_options, test_values_that_cannot_be, test_one_line_without_control_characters,
      test_resource_files_are_named)

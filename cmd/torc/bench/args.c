@@ -59,6 +59,7 @@ static const char help[] =
 
 enum {
     OPT_DURATION = 256,
+    OPT_MAX_DURATION,
     OPT_PAYLOAD,
     OPT_CHANNELS,
     OPT_RPS,
@@ -77,7 +78,7 @@ static const struct option options[] = {
     {"count", required_argument, NULL, 'n'},
     {"concurrency", required_argument, NULL, 'c'},
     {"duration", required_argument, NULL, OPT_DURATION},
-    {"max-duration", required_argument, NULL, OPT_DURATION},
+    {"max-duration", required_argument, NULL, OPT_MAX_DURATION},
     {"rps", required_argument, NULL, OPT_RPS},
     {"stage", required_argument, NULL, OPT_STAGE},
     {"warmup", required_argument, NULL, OPT_WARMUP},
@@ -149,8 +150,9 @@ static int apply(struct bench_args *a, int c)
     case 'c':
         return cli_u64(NAME, "-c", optarg, 1, BENCH_MOST_CONCURRENT, &a->concurrency);
     case OPT_DURATION:
+    case OPT_MAX_DURATION:
         a->has_duration = true;
-        return cli_duration_ms(NAME, "--duration", optarg, &a->duration_ms);
+        return cli_duration_ms(NAME, c == OPT_DURATION ? "--duration" : "--max-duration", optarg, &a->duration_ms);
     case OPT_WARMUP:
         return cli_duration_ms(NAME, "--warmup", optarg, &a->warmup_ms);
     case OPT_PAYLOAD:

@@ -38,8 +38,8 @@ static int no_method(const struct request_types *t, const char *service)
     return CLI_FAILED;
 }
 
-/* Prints why there is no method: "package.Service" without one was read as the method Service of "package", or nobody has
- * the service. */
+/* Prints why there is no method: "package.Service" without one was read as the method Service of "package", or nobody
+ * has the service. */
 static int no_service(struct request_types *t, const char *service)
 {
     char *whole = tc_asprintf("%s.%s", service, t->path + strlen(service) + 1);

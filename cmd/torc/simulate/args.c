@@ -280,6 +280,15 @@ static int make_list(struct sim_opts *o)
 
 /* --- policies --- */
 
+static int no_policy(const struct tc_lb_registry *registry, struct tc_slice name)
+{
+    struct cli_nearest near = {.text = name};
+    for (size_t i = 0; i < registry->factories.len; i++)
+        cli_nearest_try(&near, registry->factories.data[i]->name);
+    return cli_usage(NAME, "--policy: there is no LB policy '%.*s'%s%s%s", (int)name.len, name.data,
+                     near.name ? ": did you mean " : "", near.name ? near.name : "", near.name ? "?" : "");
+}
+
 /* Parses NAME[=CONFIG]. */
 static int add_policy(struct sim_opts *o, const char *text)
 {
@@ -291,7 +300,7 @@ static int add_policy(struct sim_opts *o, const char *text)
     char *why = NULL;
     int rc = 0;
     if (!tc_lb_registry_find(registry, name))
-        return cli_usage(NAME, "--policy: there is no LB policy '%.*s'", (int)name.len, name.data);
+        return no_policy(registry, name);
     json_t *json = tc_json_parse(tc_slice_str(config ? config + 1 : "{}"), &why);
     if (!json)
         rc = cli_usage(NAME, "--policy %s: the config is not JSON: %s", text, why);
