@@ -320,6 +320,26 @@ def test_guide_messages():
         sh("cc", "-Wall", "-Wextra", "-Werror", "-I", folder, "-I", os.path.join(SOURCE, "include"), f"{folder}/app.c", f"{folder}/order.pb-c.c",
            f"{folder}/order.torc.c", f"{folder}/google/protobuf/timestamp.pb-c.c", "-o", f"{folder}/app", "-L", library, "-ltorc", "-lprotobuf-c")
         check(sh(f"{folder}/app", env={**os.environ, "LD_LIBRARY_PATH": library}) == "Ann: tea for 3 on floor 0\n", "the guide's order")
+        guide_lines = re.search(r"(?ms)^```sh\n(.*?)^```", text)[1]
+    with tempfile.TemporaryDirectory() as folder:
+        write(os.path.join(folder, "order.proto"), proto)
+        write(os.path.join(folder, "app.c"), program)
+        env = installed(os.path.join(folder, "prefix"), os.path.join(folder, "tool"))
+        sh("sh", "-ec", guide_lines, cwd=folder, env=env)
+        check(sh(f"{folder}/app", env=env) == "Ann: tea for 3 on floor 0\n", "by the guide's own lines")
+
+
+def installed(prefix, tool):
+    """Installs below the prefix. The environment in which tools find the installation, and a protoc that has its files beside it."""
+    sh("cmake", "--install", BUILD, "--prefix", prefix)
+    for name in ("bin", "include"):
+        os.makedirs(os.path.join(tool, name))
+    shutil.copy(os.path.realpath(shutil.which("protoc")), os.path.join(tool, "bin", "protoc"))
+    shutil.copytree(os.path.join(PROTO, "google"), os.path.join(tool, "include", "google"))
+    shutil.copy(os.path.join(STUBS, "google", "protobuf", "descriptor.proto"), os.path.join(tool, "include", "google", "protobuf"))
+    pkgconfig = next(root for root, _, files in os.walk(prefix) if "torc-stubs.pc" in files)
+    return {**os.environ, "PKG_CONFIG_PATH": pkgconfig, "LD_LIBRARY_PATH": os.path.dirname(pkgconfig),
+            "PATH": f"{tool}/bin:{prefix}/bin:{os.environ['PATH']}"}
 
 
 CLOCK_PROTO = """syntax = "proto3";
@@ -350,12 +370,8 @@ def test_well_known_types():
         return  # an application is not linked with the sanitizers' runtime
     with tempfile.TemporaryDirectory() as folder:
         tool, prefix, app = (os.path.join(folder, name) for name in ("tool", "prefix", "app"))
-        sh("cmake", "--install", BUILD, "--prefix", prefix)
-        for name in ("bin", "include"):
-            os.makedirs(os.path.join(tool, name))
-        compiler = shutil.copy(os.path.realpath(shutil.which("protoc")), os.path.join(tool, "bin"))  # has its files beside it
-        shutil.copytree(os.path.join(PROTO, "google"), os.path.join(tool, "include", "google"))
-        shutil.copy(os.path.join(STUBS, "google", "protobuf", "descriptor.proto"), os.path.join(tool, "include", "google", "protobuf"))
+        env = installed(prefix, tool)
+        compiler = os.path.join(tool, "bin", "protoc")
         os.makedirs(os.path.join(app, "proto"))
         write(os.path.join(app, "proto", "clock.proto"), CLOCK_PROTO)
         write(os.path.join(app, "main.c"), CLOCK_MAIN)
@@ -385,9 +401,6 @@ def test_well_known_types():
             check(old in text, f"the example's Makefile has no {old}")
             text = text.replace(old, new)
         write(os.path.join(make, "Makefile"), text)
-        pkgconfig = next(root for root, _, files in os.walk(prefix) if "torc-stubs.pc" in files)
-        env = {**os.environ, "PKG_CONFIG_PATH": pkgconfig, "LD_LIBRARY_PATH": os.path.dirname(pkgconfig),
-               "PATH": f"{tool}/bin:{os.environ['PATH']}"}
         for jobs in ("-j1", "-j8"):
             tree = shutil.copytree(make, make + jobs)
             sh("make", "-C", tree, jobs, env=env)
