@@ -1,6 +1,6 @@
 """Projects that use Torc build and run the quickstart's program of bytes: by pkg-config with the shared and with the static library (-static too), by
-find_package with both, by FetchContent and by add_subdirectory; make uninstall leaves no file. The last two compile the library,
-which takes more than a minute: `make check-more PARTS=consumers` runs them (TORC_SUBPROJECTS=1)."""
+find_package with both, by FetchContent and by add_subdirectory, there with a typed client too; make uninstall leaves no file. Projects that have
+Torc in them compile the library, which takes more than a minute: `make check-more PARTS=consumers` runs them (TORC_SUBPROJECTS=1)."""
 import contextlib
 import json
 import os
@@ -256,6 +256,9 @@ TYPED = ("add_executable(typed typed.c)\ntorc_generate(typed PROTOS helloworld.p
 
 def test_typed_part_is_configured():
     """FetchContent and add_subdirectory bring torc_generate and torc::stubs, and no target of the project pulls in the plugin unasked."""
+    if not shutil.which("ninja") or not shutil.which("protoc") or not shutil.which("protoc-gen-c"):
+        print("ninja, protoc or protoc-gen-c is not installed", flush=True)
+        return
     for find in (FETCH, SUBDIRECTORY):
         with tempfile.TemporaryDirectory() as folder:
             write_app(folder)
@@ -284,7 +287,7 @@ def test_as_a_part_of_a_project():
 
 def test_typed_part_of_a_project():
     """A typed client out of a project that has Torc as a part, by make, which knows no order but that of the targets."""
-    if not os.environ.get("TORC_SUBPROJECTS"):
+    if not os.environ.get("TORC_SUBPROJECTS") or not shutil.which("protoc") or not shutil.which("protoc-gen-c"):
         return
     with tempfile.TemporaryDirectory() as folder, running("backend") as backend:
         write_app(folder)
