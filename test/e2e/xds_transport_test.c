@@ -1,5 +1,5 @@
-/* The xDS client's transport over a real socket: what its streams say of a message that the server does not read, and of
- * their end. */
+/* The xDS client's transport over a real socket: what its streams say of a message that the server does not read, and
+ * of their end. */
 #include <torc/torc.h>
 
 #include "support/cmocka.h"

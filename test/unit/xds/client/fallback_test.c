@@ -575,9 +575,9 @@ static void a_version_whose_resource_was_dropped(void **state)
     kit_xds_fini(&own);
 }
 
-/* S2 is another authority's server, too, so its stream stays when the fallback ends. The fallback begins again before S2
- * got a request without a, or S2's response crosses that request: S2 is told that a went, or it would see no change, and
- * not send a again. */
+/* S2 is another authority's server, too, so its stream stays when the fallback ends. The fallback begins again before
+ * S2 got a request without a, or S2's response crosses that request: S2 is told that a went, or it would see no change,
+ * and not send a again. */
 static void fallback_to_a_shared_server_begins_again(void **state)
 {
     (void)state;

@@ -280,26 +280,6 @@ static void limits_of_a_server(void **state)
 }
 
 /* Each of many clusters, with names of one length, has loads of its own, and is found again. */
-static void thousands_of_clusters(void **state)
-{
-    (void)state;
-    enum { N = 20000 };
-    static struct tc_load_cluster *clusters[N];
-    clock_t before = clock();
-    for (unsigned i = 0; i < N; i++) {
-        struct tc_rstr *name = tc_rstr_printf("cluster-%05u", i);
-        clusters[i] = load(name, service);
-        struct tc_load_cluster *again = load(name, service);
-        assert_ptr_equal(again, clusters[i]);
-        unload(again);
-        tc_rstr_unref(name);
-    }
-    for (unsigned i = 0; i < N; i++)
-        unload(clusters[i]);
-    /* Comparing every name with every other one would be 4e8 comparisons, and take seconds. */
-    assert_true(clock() - before < CLOCKS_PER_SEC);
-}
-
 /* The server asks for 65,535 names, most of which the client does not have. The client has 4,000 clusters, most of
  * which the server does not ask for. */
 static void thousands_of_names(void **state)
@@ -334,26 +314,6 @@ static void thousands_of_names(void **state)
     assert_true(clock() - before < CLOCKS_PER_SEC);
     for (unsigned i = 0; i < N; i++)
         unload(clusters[i]);
-}
-
-static void names_do_not_run_together(void **state)
-{
-    (void)state;
-    struct tc_rstr *a = tc_rstr_str("a"), *ab = tc_rstr_str("ab"), *b = tc_rstr_str("b"), *bc = tc_rstr_str("bc"),
-                   *c = tc_rstr_str("c"), *abc = tc_rstr_str("abc"), *none = tc_rstr_str("");
-    struct tc_load_cluster *all[] = {load(a, bc),     load(ab, c), load(abc, NULL),
-                                     load(none, abc), load(a, b),  load(b, a)};
-    for (size_t i = 0; i < TC_ARRAY_LEN(all); i++)
-        for (size_t j = 0; j < i; j++)
-            assert_ptr_not_equal(all[i], all[j]);
-    struct tc_load_cluster *same = load(abc, none); /* an absent service and a service without a name are the same */
-    assert_ptr_equal(same, all[2]);
-    unload(same);
-    for (size_t i = 0; i < TC_ARRAY_LEN(all); i++)
-        unload(all[i]);
-    struct tc_rstr *names[] = {a, ab, b, bc, c, abc, none};
-    for (size_t i = 0; i < TC_ARRAY_LEN(names); i++)
-        tc_rstr_unref(names[i]);
 }
 
 static void drops(void **state)
@@ -721,8 +681,6 @@ int main(void)
         TEST(until_the_last_rpc),
         TEST(metrics),
         TEST(servers_by_key),
-        TEST(thousands_of_clusters),
-        TEST(names_do_not_run_together),
         TEST(thousands_of_names),
         TEST(counts_by_endpoint),
         TEST(endpoints_that_go),

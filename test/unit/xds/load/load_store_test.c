@@ -1,6 +1,8 @@
 /* The store of loads: its bounds, and counts of other loops. */
 #include <stdio.h>
 
+#include <time.h>
+
 #include "support/case.h"
 #include "support/cmocka.h"
 
@@ -264,11 +266,70 @@ static void revoked_after_a_report(void **state)
     tc_rstr_unref(name);
 }
 
+/* Returns a cluster that is in use. The caller gives it back with unload. */
+static struct tc_load_cluster *load(struct tc_load_store *s, struct tc_rstr *cluster, struct tc_rstr *service)
+{
+    return tc_load_cluster_get(s, cluster, service, 0);
+}
+
+static void unload(struct tc_load_cluster *c)
+{
+    tc_load_cluster_unuse(c);
+    tc_load_cluster_unref(c);
+}
+
+static void thousands_of_clusters(void **state)
+{
+    (void)state;
+    struct tc_load_store *s = tc_load_store_new(NULL, NULL);
+    struct tc_rstr *service = tc_rstr_str("service");
+    enum { N = 20000 };
+    static struct tc_load_cluster *clusters[N];
+    clock_t before = clock();
+    for (unsigned i = 0; i < N; i++) {
+        struct tc_rstr *name = tc_rstr_printf("cluster-%05u", i);
+        clusters[i] = load(s, name, service);
+        struct tc_load_cluster *again = load(s, name, service);
+        assert_ptr_equal(again, clusters[i]);
+        unload(again);
+        tc_rstr_unref(name);
+    }
+    for (unsigned i = 0; i < N; i++)
+        unload(clusters[i]);
+    tc_rstr_unref(service);
+    tc_load_store_free(s);
+    /* Comparing every name with every other one would be 4e8 comparisons, and take seconds. */
+    assert_true(clock() - before < CLOCKS_PER_SEC);
+}
+
+static void names_do_not_run_together(void **state)
+{
+    (void)state;
+    struct tc_load_store *s = tc_load_store_new(NULL, NULL);
+    struct tc_rstr *a = tc_rstr_str("a"), *ab = tc_rstr_str("ab"), *b = tc_rstr_str("b"), *bc = tc_rstr_str("bc"),
+                   *c = tc_rstr_str("c"), *abc = tc_rstr_str("abc"), *none = tc_rstr_str("");
+    struct tc_load_cluster *all[] = {load(s, a, bc),     load(s, ab, c), load(s, abc, NULL),
+                                     load(s, none, abc), load(s, a, b),  load(s, b, a)};
+    for (size_t i = 0; i < TC_ARRAY_LEN(all); i++)
+        for (size_t j = 0; j < i; j++)
+            assert_ptr_not_equal(all[i], all[j]);
+    struct tc_load_cluster *same = load(s, abc, none); /* an absent service and a service without a name are the same */
+    assert_ptr_equal(same, all[2]);
+    unload(same);
+    for (size_t i = 0; i < TC_ARRAY_LEN(all); i++)
+        unload(all[i]);
+    struct tc_rstr *names[] = {a, ab, b, bc, c, abc, none};
+    for (size_t i = 0; i < TC_ARRAY_LEN(names); i++)
+        tc_rstr_unref(names[i]);
+    tc_load_store_free(s);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(idle_clusters_are_bounded),
-                                       cmocka_unit_test(endpoints_are_bounded),
-                                       cmocka_unit_test(counts_of_another_loop),
-                                       cmocka_unit_test(revoked_after_a_report), cmocka_unit_test(names_are_bounded)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(idle_clusters_are_bounded), cmocka_unit_test(endpoints_are_bounded),
+        cmocka_unit_test(counts_of_another_loop),    cmocka_unit_test(revoked_after_a_report),
+        cmocka_unit_test(names_are_bounded),         cmocka_unit_test(thousands_of_clusters),
+        cmocka_unit_test(names_do_not_run_together)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
