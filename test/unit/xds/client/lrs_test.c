@@ -279,7 +279,6 @@ static void limits_of_a_server(void **state)
     unload(c);
 }
 
-/* Each of many clusters, with names of one length, has loads of its own, and is found again. */
 /* The server asks for 65,535 names, most of which the client does not have. The client has 4,000 clusters, most of
  * which the server does not ask for. */
 static void thousands_of_names(void **state)

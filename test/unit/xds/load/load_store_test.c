@@ -1,6 +1,5 @@
 /* The store of loads: its bounds, and counts of other loops. */
 #include <stdio.h>
-
 #include <time.h>
 
 #include "support/case.h"
@@ -278,6 +277,7 @@ static void unload(struct tc_load_cluster *c)
     tc_load_cluster_unref(c);
 }
 
+/* Each of many clusters, with names of one length, has loads of its own, and is found again. */
 static void thousands_of_clusters(void **state)
 {
     (void)state;
