@@ -84,7 +84,7 @@ static int call(torc_channel *ch, torc_call_credentials *own, char seen[2048], c
     return code;
 }
 
-/* The application's credentials, which answer at once, from another thread, or never. */
+/* The application's credentials, which answer at once, from another thread, never, or with an error. */
 enum how { AT_ONCE, THREAD, NEVER, REFUSE };
 
 struct plugin {
@@ -356,7 +356,7 @@ static void test_jwt_file(void **state)
     torc_call_credentials_unref(good);
 }
 
-/* A control plane that records the credentials of its callers, and answers nothing. */
+/* A control plane that records the header fields of each call, and fails the call. */
 struct ads {
     pthread_mutex_t mutex;
     pthread_cond_t cond;

@@ -128,7 +128,8 @@ static struct script seen(void)
     return s;
 }
 
-/* Waits until the server has seen n cancelled attempts, of which it learns a moment later. */
+/* Waits until the server has seen n cancelled attempts, and asserts that it has not seen more. The server learns of a
+ * cancellation a moment after the RPC has ended. */
 static void wait_cancelled(int n)
 {
     while (seen().cancelled < n)
@@ -278,7 +279,8 @@ static void test_disabled(void **state)
     torc_channel_free(ch);
 }
 
-/* A stream's messages go to all attempts, including messages written before the attempt began. */
+/* The attempt that answers gets all messages of the stream, including messages written before the attempt began. The
+ * others get none but these, in their order. */
 static void test_stream(void **state)
 {
     (void)state;
@@ -306,7 +308,8 @@ static void test_stream(void **state)
     torc_channel_free(ch);
 }
 
-/* Beyond the buffer limit the call commits to one attempt, and messages are no longer kept. */
+/* Beyond the buffer limit the call commits to one attempt: the others are cancelled, and no attempt follows its
+ * failure. */
 static void test_buffer_limit(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Limits of messages, and deadlines in the past, on real sockets: messages that are too large or too late are not sent,
- * and the status says so. */
+/* Limits of messages and of request headers, and deadlines in the past, on real sockets: requests that are too large or
+ * too late are not sent, a response that is too large fails its call, and the status says so. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -166,7 +166,7 @@ static void test_limit_of_a_compressed_request(void **state)
         }
         torc_channel_free(ch);
     }
-    /* Compression makes it larger. */
+    /* Compression makes these 8 bytes larger than the limit of 20. */
     torc_channel *ch = open_with(LIMITS("20", "20"), NULL);
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .gzip = TORC_ON};
     struct outcome out = send_by(UNARY, ch, "12345678", 8, &o);
@@ -322,7 +322,7 @@ static void test_deadlines_that_have_passed(void **state)
                 expect((enum way)way, &out, TORC_STATUS_DEADLINE_EXCEEDED, "deadline exceeded after 0.000 s, before");
                 assert_int_equal(out.attempts, 0);
             }
-            /* A call with time left, queued behind the late calls. */
+            /* A call with time left, after the late calls. */
             struct torc_call_options o = {TORC_SIZE(torc_call_options)};
             if (i < 2) {
                 struct outcome out = send_by(UNARY, ch, "x", 1, &o);

@@ -133,7 +133,7 @@ static void the_third_stream_comes_from_another_address(void **state)
     torc_channel_free(ch);
 }
 
-/* Without the setting, and where the option says so, there is one connection. */
+/* Without the setting, with a setting of 1, and where the option says so, there is one connection. */
 static void one_connection_is_the_default(void **state)
 {
     TC_CASE(CS02);
@@ -196,7 +196,7 @@ static void a_crowd_is_served_or_cancelled(void **state)
     crowd_start(ch, "a/Tell", MOST);
     crowd_end(MOST);
     assert_int_equal(atomic_load(&crowd.ok), MOST);
-    /* Every second of those that wait is cancelled, then the channel goes. */
+    /* Every second RPC is cancelled, then the channel goes. */
     crowd_start(ch, "a/Hold", MOST);
     for (size_t i = 0; i < MOST; i += 2)
         torc_stream_cancel(crowd.calls[i]);

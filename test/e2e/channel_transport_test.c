@@ -1,5 +1,5 @@
-/* Connections on real sockets: GOAWAY, stream limits, restarts, TLS, and the pool that channels share. Each test makes
- * its echo servers (kits/backends.h), and drives the client by its own thread. */
+/* Connections on real sockets: GOAWAY, stream limits, restarts, TLS, and the pool that channels share. Each test
+ * that connects makes its echo server (kits/backends.h). The test's thread drives the client. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -177,7 +177,7 @@ static void assert_first_gets(torc_channel *ch, int least, int most)
     assert_in_range(first, least, most);
 }
 
-/* Calls until one fails, and asserts its text. */
+/* Calls until one fails with a text that contains `part`, at most 20 s, and asserts that it is UNAVAILABLE. */
 static void assert_fails(torc_channel *ch, const char *part)
 {
     static const struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 10000,
@@ -269,7 +269,8 @@ static void unknown_service(void **state)
     torc_channel_free(ch);
 }
 
-/* Neither pick_first on its own nor a channel that has the checks turned off asks. */
+/* Neither pick_first on its own, nor a channel that has the checks turned off, nor one whose service config has no name
+ * asks. */
 static void not_asked(void **state)
 {
     TC_CASE(CH05);
@@ -291,7 +292,8 @@ static void not_asked(void **state)
     torc_channel_free(ch);
 }
 
-/* However the service config names round_robin, and wherever healthCheckConfig stands in it. */
+/* round_robin asks however the service config names it, and wherever healthCheckConfig stands. pick_first does not ask,
+ * and neither does round_robin without a name of a service. */
 static void by_any_service_config(void **state)
 {
     TC_CASE(PD11);
@@ -319,7 +321,8 @@ static void by_any_service_config(void **state)
 
 /* --- a service config that changes --- */
 
-/* Calls wait: while the answers about another service come, all endpoints may be unhealthy for a moment. */
+/* Reports both servers under round_robin with checks of `service` (NULL: none). Calls wait for ready: until the answers
+ * about another service have come, all endpoints may be unhealthy for a moment. */
 static void report(const char *service)
 {
     char config[256];
@@ -505,8 +508,8 @@ static const struct {
 
 static struct hostile *hostile;
 
-/* A channel to the hostile server alone fails its call in time. Beside a good server the hostile one gets no call, and
- * none fails. */
+/* On a channel to the hostile server alone a call fails in time; it succeeds if the server only allows few streams.
+ * Beside a good server a server that fails calls gets none, and no call fails. */
 static void hostile_servers(void **state)
 {
     TC_CASE(CH08);

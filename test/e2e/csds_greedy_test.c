@@ -299,8 +299,8 @@ static bool all_read(struct world *w)
     return ok;
 }
 
-/* 64 silent connections, in every state that a connection can have before its first request: a client that asks is
- * served nevertheless. */
+/* 64 silent connections, in five states before a first request is complete: a client that asks is served
+ * nevertheless. */
 static void silent_ones(struct world *w)
 {
     static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -332,7 +332,7 @@ static void greedy_clients(void **state)
     (void)state;
     struct world w = open_world();
     calls = 0;
-    go_on(&w); /* the machine's own delay */
+    go_on(&w); /* the calls of the start are in no phase */
     not_late(&w, nobody_asks);
     not_late(&w, nobody_reads_few);
     not_late(&w, nobody_reads_many);

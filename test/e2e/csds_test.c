@@ -355,7 +355,7 @@ static void by_function(void **state)
     response_free(r);
     torc_free(bytes);
     assert_int_equal(torc_csds_dump(kit_mesh_runtime(w.k), false, NULL, &size), TORC_EINVAL);
-    /* A runtime driven by the application, asked from inside its callback; and one that does not use xDS. */
+    /* A runtime that the application drives and that does not use xDS, asked from inside its callback. */
     struct torc_runtime_options o = {TORC_SIZE(torc_runtime_options), .mode = TORC_RUNTIME_CALLER};
     struct inside i = {.rt = torc_runtime_new(&o, NULL), .size = 1};
     assert_int_equal(torc_runtime_post(i.rt, dump_inside, &i), 0);

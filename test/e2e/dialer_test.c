@@ -1,4 +1,4 @@
-/* Connections that the application opens: dialers, and targets fd:N and vsock:CID:PORT. An echo server
+/* Connections that the application opens, by dialers and by targets fd:N, and targets vsock:CID:PORT. An echo server
  * (kits/backends.h) answers at the other end. A descriptor that was handed over is followed by its inode, since its
  * number may be used again. */
 #include <arpa/inet.h>

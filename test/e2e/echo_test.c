@@ -216,7 +216,7 @@ static void test_held_requests_are_bounded(void **state)
     backend_close(&b);
 }
 
-/* The server ends while answers wait for the delay, and while a call hangs. */
+/* While calls wait for the delay, two of them end by their deadlines, and one with the server. */
 static void test_the_end_meanwhile(void **state)
 {
     (void)state;

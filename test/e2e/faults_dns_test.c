@@ -84,7 +84,8 @@ static void expect_no_answer(torc_channel *ch)
     torc_result_free(r);
 }
 
-/* A malformed answer is an error of the look-up, which is repeated. */
+/* An answer that is malformed or has no address is an error of the look-up, which is repeated. Bytes that are not an
+ * answer may count as none. */
 static void no_answers(void **state)
 {
     static const struct {
@@ -132,8 +133,8 @@ static void forged_answers(void **state)
     torc_channel_free(ch);
 }
 
-/* Addresses that exceed a datagram come over TCP, as many as fit into an answer of 64 KiB. All but the 701st refuse
- * connections: the RPC waits until that one is found. */
+/* Addresses that exceed a datagram come over TCP, nearly as many as fit into an answer of 64 KiB. All but the 701st
+ * refuse connections: the RPC waits until that one is found. */
 static void four_thousand_addresses(void **state)
 {
     struct world *w = *state;

@@ -50,7 +50,7 @@ static void no_descriptors(void **state)
     kit_load_wait(load, 10);
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &all), 0);
     none = all;
-    none.rlim_cur = 3; /* every free descriptor has a larger number */
+    none.rlim_cur = 3; /* no number below 3 is free */
     assert_true(highest_descriptor() > 3);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
     kit_backends_expect(fresh, false, 60000, TORC_STATUS_UNAVAILABLE, "Too many open files");
@@ -66,7 +66,7 @@ static void no_descriptors(void **state)
     kit_backends_free(kit);
 }
 
-/* A path that drops everything: deadlines hold; when it works again, RPCs succeed over the same connection. */
+/* A path on which nothing moves: deadlines hold; when it works again, RPCs succeed over the same connection. */
 static void the_network_stops_and_goes_on(void **state)
 {
     (void)state;

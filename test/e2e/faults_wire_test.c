@@ -104,7 +104,7 @@ static void latency(void **state)
     torc_channel *ch = channel_to(address, NULL);
     assert_int_equal(torc_channel_connect(ch, 60000), 0);
     assert_true(kit_backends_expect(ch, false, 60000, TORC_STATUS_OK, "") >= 2 * ONE_WAY_MS);
-    /* RPCs do not wait for one another: a thousand take far less than a thousand round trips. */
+    /* RPCs do not wait for one another: a thousand take less than 500 round trips. */
     struct batch b = {0};
     uint64_t begun = now_ms();
     for (int i = 0; i < 1000; i++)
@@ -141,7 +141,7 @@ static uint64_t send_large(torc_channel *ch)
 }
 
 /* Windows grow to the path's bandwidth-delay product, within the first message or (on a busy machine) one of the next:
- * then it takes less than half of the round trips that the initial windows would need. */
+ * then the message takes less than half of the time that the initial windows would need. */
 static void windows_grow(void **state)
 {
     const uint64_t fixed_ms = 2 * (LARGE / WINDOW) * 2 * FAR_MS;
@@ -266,8 +266,8 @@ static unsigned path_of(torc_channel *ch, unsigned user)
     return served ? path - 2 : WIRE_PATHS;
 }
 
-/* A backend cut off by the network: its RPCs fail within the keepalive timeout, because sent data is not acknowledged
- * (A18); its keys move to the others, whose own keys stay; they come back when the backend does. */
+/* A backend cut off by the network: its RPCs fail once sent data was not acknowledged for the keepalive timeout (A18).
+ * Its keys move to the others, whose own keys stay; they come back when the backend does. */
 static void ring_moves(void **state)
 {
     enum { USERS = 12, UNHEARD_MS = 2000 };

@@ -253,8 +253,8 @@ static void on_own(torc_server_call *call, const torc_message *request, void *ar
     torc_server_call_reply(call, NULL, 0);
 }
 
-/* Limits of the application hold for the service, also those of "*" and those that come later; the size of a request
- * stays what it is. */
+/* Limits of the application hold for the service, also those of "*" and those that are set after torc_health_new. Where
+ * they leave the size of a request unset, the service's own limit stays. */
 static void test_limits(void **state)
 {
     (void)state;

@@ -3,7 +3,8 @@
  * block.
  *
  * Many calls, most of which end early, over several connections, plaintext and TLS. Asserts that each header of a
- * call comes from its own server and its own request. Runs for TORC_SOAK_SECONDS (4 by default). */
+ * call comes from its own server and its own request. Runs for TORC_SOAK_SECONDS (4 by default), and up to a
+ * minute more until it has seen enough. */
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -64,7 +65,8 @@ static void on_frame(struct session *s, const struct fake_h2_frame *f)
         fake_h2_frame(hostile_frames(s->p), FAKE_H2_SETTINGS, FAKE_H2_ACK, 0, NULL, 0);
 }
 
-/* Sends a block with the marks and some constant fields, in frames of random size. */
+/* Sends a block of `fields`, the server's name, two marks and up to 39 fillings, in one to four frames of random
+ * size. */
 static void put_block(struct session *s, const struct request *r, const char *fields, bool end, bool stalls)
 {
     struct tc_buf block = {0}, text = {0};
@@ -234,7 +236,7 @@ static void on_result(const torc_result *r, void *arg)
         launch(s);
 }
 
-/* Most deadlines are about as long as the servers stall. */
+/* Three deadlines of four are at most 100 ms, so that many pass while a server stalls. */
 static int64_t some_timeout(struct tc_rng *rng)
 {
     static const int64_t most_ms[] = {5, 20, 100};
@@ -359,7 +361,7 @@ static void no_header_goes_astray(void **state)
     assert_true(enough(w, seconds));
 }
 
-/* Servers are separate processes, forked before this process has threads. */
+/* The servers are in two processes, one of them with TLS, forked before this process has threads. */
 static int open_world(void **state)
 {
     (void)state;

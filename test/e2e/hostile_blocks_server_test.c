@@ -3,8 +3,8 @@
  * so that ended calls stay unsent; they send so much at once that a turn of the server ends inside a block.
  *
  * Over several connections, plaintext and TLS. Asserts that each call of the server has the headers of its own
- * connection, and so has each answer. Runs for TORC_SOAK_SECONDS (3 by default), and up to a
- * minute more until it has seen enough. */
+ * connection, and so has each answer. Runs for TORC_SOAK_SECONDS (3 by default), and up to a minute more until it has
+ * seen enough. */
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -39,7 +39,7 @@ struct served_call {
     char mark[32];
 };
 
-/* Marks are "CLIENT.CALL", where CALL is a random number; all fields of a request have the same mark. */
+/* Marks are "CLIENT.CALL", where CALL is a random number; all metadata of a request has its mark as the value. */
 static void check(const struct served_call *c)
 {
     const struct tc_headers *h = tc_server_call_metadata(c->call);

@@ -4,7 +4,8 @@
  *
  * The server has a process of its own, so that its CPU time and memory are measured alone. Meanwhile a good client
  * makes one RPC after the other: each succeeds, and during the attacks the server is never at work for longer than
- * HELD_MS while one waits, and grows by at most GROWN_KB. */
+ * HELD_MS while one waits, and grows by at most GROWN_KB. What the server holds for good clients whose requests are
+ * unfinished is more, and asserted by itself. */
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -351,7 +352,7 @@ static void silent_after_settings(struct hostile_peer *p)
     hostile_await_close(p);
 }
 
-/* The first half of a ClientHello. */
+/* The first 120 bytes of a ClientHello of 517. */
 static void half_a_hello(struct hostile_peer *p)
 {
     static const char hello[120] = "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03";

@@ -196,7 +196,7 @@ struct endless_run {
     torc_channel *ch;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    torc_stream *call; /* under the lock, as are the members below; NULL: no call runs */
+    torc_stream *call; /* under the lock, as are the next three members; NULL: no call runs */
     bool stop;
     uint64_t ended;
     char wrong[512];

@@ -1,5 +1,5 @@
-/* Interceptors that delay an RPC, which is then resumed from any thread, too late, or never. Whatever ends the RPC,
- * on_end comes once. Also hooks that free the stream or the channel of their RPC, and hooks that fork. */
+/* Interceptors that delay an RPC, which is then resumed from outside of its hooks, too late, or never. Whatever ends
+ * the RPC, on_end comes once. Also hooks that free the stream or the channel of their RPC, and hooks that fork. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -151,7 +151,7 @@ static torc_pending *unused;
 static void suspend_for_nothing(torc_rpc *rpc)
 {
     unused = torc_rpc_suspend(rpc);
-    torc_rpc_resume(unused, TORC_STATUS_ABORTED, "late"); /* not before the hook has returned */
+    torc_rpc_resume(unused, TORC_STATUS_ABORTED, "late"); /* void: the hook returns another verdict */
 }
 
 /* A hook calls torc_rpc_suspend and then returns a verdict other than TORC_PENDING: its delay is void, and resuming it

@@ -42,7 +42,7 @@ static void on_work(torc_server_call *call, const torc_message *request, void *a
     torc_server_call_reply(call, NULL, 0);
 }
 
-/* Has a report of its own in its trailers. */
+/* Fails with a report that the handler itself put into the trailers. */
 static void on_own(torc_server_call *call, const torc_message *request, void *arg)
 {
     (void)request, (void)arg;

@@ -171,7 +171,7 @@ static void *free_runtime(void *arg)
     return NULL;
 }
 
-/* Uses OpenSSL, so that the runtime's thread has its cleanup to run at its end. */
+/* Uses OpenSSL, so that the runtime's thread runs OpenSSL's cleanup at its end. */
 static void free_on_other_thread(void (*callback)(void *arg))
 {
     atexit(join_other);

@@ -1,11 +1,12 @@
-/* Processes that exit, fork or cancel threads at random moments, during TLS handshakes and token fetches: none
- * crashes, none hangs.
+/* Processes that exit, fork or cancel threads at random moments, during TLS handshakes and token fetches: none crashes,
+ * none hangs.
  *
- * TORC_PROCESS_ROUNDS: processes of each kind (40 by default); TORC_PROCESS_SEED: the first seed; TORC_PROCESS_KIND:
- * one kind (exits, forks or cancels). Run a failed process again by its seed and TORC_PROCESS_ROUNDS=1.
+ * TORC_PROCESS_ROUNDS: processes of each kind (40 by default, 10 with a sanitizer); TORC_PROCESS_SEED: the first seed;
+ * TORC_PROCESS_KIND: one kind (exits, forks or cancels). Run a failed process again by its seed and
+ * TORC_PROCESS_ROUNDS=1.
  *
- * The test's own process has no threads and never initialises OpenSSL. The servers are another process, and each
- * round forks one from the test's. */
+ * The test's own process has no threads and never initialises OpenSSL. The servers are another process, and each round
+ * forks one from the test's. */
 #include <dirent.h>
 #include <openssl/crypto.h>
 #include <poll.h>
@@ -161,7 +162,8 @@ static torc_credentials *tls_of_files(void)
     return torc_credentials_tls_files(&f, NULL);
 }
 
-/* Makes one handshake and one call with a token. Returns the call's code, or 1000 and more. */
+/* Makes one handshake and one call with a token. Returns the call's code, or 1000 and more if Torc refused the channel
+ * or the call. */
 static int call_once(torc_runtime *rt, torc_credentials *tls, torc_call_credentials *token)
 {
     struct torc_channel_options co = {TORC_SIZE(torc_channel_options), .credentials = tls};

@@ -174,7 +174,7 @@ static void finish(torc_stream *s, int code, const char *text)
 /* --- descriptors that no file here has --- */
 
 /* Adds a FileDescriptorSet of one file: its name, an import (NULL: none), and an extension x of torc.test.other.Old
- * with this number (0: none). */
+ * with this number (0: none). Asserts the result `rc`. */
 static void add_file(const char *name, const char *import, uint64_t extension, int rc)
 {
     struct tc_buf set = {0}, file = {0}, e = {0};

@@ -1,5 +1,5 @@
-/* Tokens do not outlive their use in Torc's memory. RPCs with each kind of call credentials, some retried and hedged,
- * over TLS; all memory that the client's threads free is searched. */
+/* Tokens do not outlive their use in Torc's memory. RPCs with tokens of an application, of a file and of a metadata
+ * server, some retried and hedged, over TLS; all memory that the client's threads free is searched. */
 #include <dirent.h>
 #include <malloc.h>
 #include <stdatomic.h>
@@ -20,7 +20,7 @@
 #include "base/parse.h"
 #include "base/poison.h"
 
-/* Bytes whose HPACK Huffman code is longer than 8 bits: they are sent literally. */
+/* Most of its bytes have HPACK Huffman codes of more than 8 bits, so that the token is sent literally. */
 #define TOKEN "~^|{}~^|{}~^|{}~a-token"
 /* The characters of a JWT: base64url. */
 #define SIGNATURE "c2lnbmF0dXJlLXRoYXQtaXMtc2VjcmV0"

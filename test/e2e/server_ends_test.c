@@ -17,8 +17,8 @@ static torc_server *server;
 static char *bound;
 static atomic_int begun, goes_on, done, ended;
 
-/* Counts the beginning, and ends a while after the test has let it go on: later than a torc_server_free that does not
- * wait for it. */
+/* Counts the calls. The first one ends a while after the test has let it go on, later than a torc_server_free that does
+ * not wait for it; the others end at once. */
 static void on_slow(torc_server_call *call, const torc_message *request, void *arg)
 {
     (void)request, (void)arg;
@@ -140,7 +140,7 @@ static int descriptors_for_listening(void)
     return need;
 }
 
-/* A socket for each runtime that has not ended: connections to any other would be reset. */
+/* The server listens with a socket for each runtime that has not ended: connections to any other would be reset. */
 static void test_reuse_port_after_an_end(void **state)
 {
     (void)state;

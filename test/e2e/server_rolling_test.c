@@ -128,7 +128,7 @@ static torc_channel *channel_open(void)
     return ch;
 }
 
-/* Makes the RPCs that are due. Returns how many were made in all. */
+/* Makes the RPCs that are due, and answers what `later` has that is due. Returns how many RPCs were made in all. */
 static unsigned keep_pace(torc_channel *ch, uint64_t since_ns, unsigned made)
 {
     uint64_t due = (tc_system_clock.monotonic_ns(NULL) - since_ns) * CALLS_PER_S / TC_NS_PER_S;

@@ -2,10 +2,10 @@
  * or hostile. usage: command_server MODE SET. SET: descriptors of shop.proto and the files beside it. Prints "listening
  * ADDR" and serves until SIGTERM.
  *
- * MODE: good, none, alpha (v1alpha alone), talkative and taciturn (methods with one response send it without end, or
- * none), or the name of a row of `modes`. Such a mode answers each question with what its function writes, or ends the
- * streams of v1 with its status; beside a failure of v1, v1alpha is good. Handlers run on a pool, so that they may
- * wait. */
+ * MODE: good, none, alpha (v1alpha alone), talkative (each method sends the last message without end), taciturn
+ * (methods with one response send none), or the name of a row of `modes`. Such a mode answers each question with what
+ * its function writes, or ends the streams of v1 with its status; beside a failure of v1, v1alpha is good. Handlers run
+ * on a pool, so that they may wait. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -98,7 +98,7 @@ static void answer_error(struct tc_buf *answer, unsigned code, const char *text)
     tc_buf_fini(&r);
 }
 
-/* --- hostile reflection. Each returns false to say nothing more. --- */
+/* --- hostile reflection. Each returns false to leave the question unanswered. --- */
 
 static bool other(const struct question *q, struct tc_buf *answer)
 {
@@ -190,7 +190,7 @@ static bool heavy(const struct question *q, struct tc_buf *answer)
     return true;
 }
 
-/* 2 MiB of descriptors whose full names are 400 MiB. */
+/* 1 MB of descriptors whose full names are 400 MB. */
 static bool long_names(const struct question *q, struct tc_buf *answer)
 {
     struct tc_buf file = {0}, m = {0};
@@ -522,7 +522,8 @@ static void append_any(struct tc_buf *status, const char *url, struct tc_slice v
     tc_buf_fini(&any);
 }
 
-/* With the request among the details, unless it is empty. */
+/* Fails with three details: an ErrorInfo, the request as a shop.Order (the order "7" if the request is empty), and a
+ * message of an unknown type. */
 static void fail_with_details(torc_server_call *call, struct tc_slice request)
 {
     struct tc_buf status = {0}, info = {0}, order = {0};
@@ -581,7 +582,7 @@ static void on_order(torc_server_call *call, void *arg)
     tc_buf_fini(&last);
 }
 
-/* Registers hostile reflection of a version. */
+/* Registers a mode as the reflection of a version. */
 static bool add_version(torc_server *server, const char *version, const struct mode *mode,
                         const struct torc_method_options *o, torc_error **error)
 {
