@@ -208,7 +208,7 @@ static void client_hold(struct client *c)
     torc_runtime_poll(c->rt, 0);
 }
 
-/* Turns the loops of the clients until the server holds the calls of all. */
+/* Begins a call of a.B/Hold on each of the first n clients, and turns their loops until the server holds the calls. */
 static void clients_hold(int n)
 {
     for (int i = 0; i < n; i++) {
@@ -299,7 +299,7 @@ static void test_reuse_port(void **state)
     assert_null(again);
 }
 
-/* A Unix socket is one socket in either mode. */
+/* A Unix socket is one socket in this mode, too. */
 static void test_unix(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
-/* Servers with TLS: each address has its credentials, the client's certificate reaches the handler, files are reloaded,
- * and neither side takes credentials that are the other's. */
+/* Servers with TLS: each address has its credentials, the client's certificate reaches the handler and the
+ * application's own check, files are reloaded, handshakes make room, and neither side takes credentials that are the
+ * other's. */
 #include <netinet/in.h>
 #include <openssl/x509.h>
 #include <pthread.h>
@@ -254,7 +255,7 @@ static void on_line(enum torc_log_level level, const char *module, const char *m
         snprintf(last_line, sizeof(last_line), "%s", message);
 }
 
-/* A server of its own, which the test may free. Returns its address. */
+/* Makes a server for one test, and takes over the credentials. Returns the address; the test frees both. */
 static char *server_with(torc_server **s, torc_credentials *c, int64_t handshake_timeout_ms, int64_t max_connections)
 {
     struct torc_handler who = {TORC_SIZE(torc_handler), .unary = on_who};
@@ -361,7 +362,7 @@ static void test_a_hook_sees_each_client(void **state)
     torc_free(address);
 }
 
-/* The hook answers on another thread, after `ask` has begun. */
+/* A thread that waits for a post of h->changed and then accepts the client that the hook left pending. */
 static void *accept_later(void *arg)
 {
     struct hook *h = arg;

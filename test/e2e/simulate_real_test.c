@@ -206,7 +206,7 @@ static uint64_t replay(const struct example *e, struct call *calls, size_t n)
     return failed;
 }
 
-/* Makes RPCs until the client gives slow backends a quarter of them: it has the weights of all. */
+/* Makes RPCs until the client gives slow backends about a quarter of them or less: it has the weights of all. */
 static void warm_up(struct client *c)
 {
     unsigned to_slow;

@@ -1,5 +1,5 @@
-/* Streams for threads that wait: time limits, several senders, and the threads that may not wait. Each in a runtime
- * with a thread and in one that the waiting threads drive. */
+/* Streams for threads that wait: time limits, several senders, and streams that one thread finishes or frees while
+ * another uses them. Each in a runtime with a thread and in one that the waiting threads drive. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>

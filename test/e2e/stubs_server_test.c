@@ -1,5 +1,6 @@
 /* Generated code of both sides (test/stubs/mirror.proto): a torc_server with typed handlers, asked by typed calls. All
- * four kinds of methods, malformed bytes from either side, handlers that are missing, and what is refused. */
+ * four kinds of methods, malformed requests, responses that cannot be packed, failures with details, handlers that are
+ * missing, and what is refused. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -292,7 +293,7 @@ static void test_bad_reply(void **state)
 
 enum { OTHER_REPLY, OTHER_RESPONSE, OTHER_NEXT, OTHER_REQUEST, NOT_PACKED, NOT_GIVEN };
 
-/* Serves all methods, each of which misuses its call as *arg says. */
+/* A handler of Both that misuses its call as *arg says. */
 static void misuse(torc_server_call *call, void *arg)
 {
     int way = *(const int *)arg;

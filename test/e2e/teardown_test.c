@@ -67,7 +67,7 @@ struct world {
     bool own_loop;
     torc_csds *csds;                  /* the main thread's */
     size_t flows[CHANNELS];           /* of the channels */
-    torc_channel *channels[CHANNELS]; /* under the lock, as are the members below */
+    torc_channel *channels[CHANNELS]; /* under the lock, as are the members below but n_calls */
     struct call calls[CALLS];
     size_t n_calls;
     unsigned callbacks, act_at; /* something is released inside that callback */
@@ -243,7 +243,7 @@ static void pass_time(struct world *w)
         (void)poll(NULL, 0, (int)chance(w, 3)); /* a random delay, not a wait for anything */
 }
 
-/* Reads the state of a runtime and a channel while they work. */
+/* Reads the state of the channel or of the runtime while it works. */
 static void look(struct world *w, size_t at)
 {
     torc_channel *ch = take_channel(w, at);

@@ -1,5 +1,5 @@
 /* weighted_round_robin against Torc's own servers, which report their load (torc/orca.h) at the end of RPCs and out of
- * band, and against one that does not. */
+ * band, and against servers that do not. */
 #include <stdio.h>
 #include <string.h>
 

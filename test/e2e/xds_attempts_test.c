@@ -1,5 +1,5 @@
-/* The destinations of an RPC's attempts: one of two backends always fails, and each attempt draws a cluster of its
- * own. */
+/* The destinations of an RPC's attempts: one of two backends always fails. Each attempt draws a locality or a place on
+ * the ring of its own, unless the RPC has a hash. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -121,8 +121,8 @@ static void shared_and_lowered(void **state)
     open_more(&calls, b, 1);
     kit_mesh_wait_failure(a, TORC_STATUS_UNAVAILABLE, DROPPED);
     kit_mesh_wait_failure(b, TORC_STATUS_UNAVAILABLE, DROPPED);
-    /* The limit is raised, used up, and lowered below the open calls: these go on; new calls start only below the
-     * limit. */
+    /* The limit is raised, a third call begins, and the limit is lowered below the open calls: these go on; new calls
+     * start only below the limit. */
     put_limit("max_requests: 4");
     wait_ok(a);
     kit_mesh_take(calls.k, 0);

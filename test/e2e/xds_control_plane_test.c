@@ -91,7 +91,7 @@ static void down_from_the_start(void **state)
     kit_mesh_world_close(&w);
 }
 
-/* The status of an RPC names both: the endpoints' failure, and the control plane's (A88). */
+/* The status of an RPC that no endpoint serves names the control plane's failure (A88). */
 static void endpoints_and_control_plane_down(void **state)
 {
     TC_CASE(AD23);
@@ -140,8 +140,8 @@ static size_t streams(struct kit_mesh *k)
     return n;
 }
 
-/* Channels of one target share an xDS client. Without a fallback server another target shares it too; with fallback
- * (A71) each target has its own. */
+/* Channels of one target share an xDS client. Without a fallback server another target shares it too, unless the
+ * bootstrap has torc.share_client false: then each target has its own, as with fallback (A71). */
 static void clients_of_targets(void **state)
 {
     TC_CASE(AD28);

@@ -1,4 +1,4 @@
-/* EDS end to end, over real sockets (kits/mesh.h): priorities, localities, health, drops, and rejected resources. What
+/* EDS end to end, over real sockets (kits/mesh.h): priorities, localities, drops, and rejected resources. What
  * is asserted is each backend's share of the calls, exact where it is all or nothing. */
 #include <stdio.h>
 #include <string.h>

@@ -476,11 +476,11 @@ static void authorities(void **state)
     assert_non_null(strstr(torc_result_explain(r), "\"authority\":\"one.example:99\""));
     torc_result_free(r);
     torc_channel_free(ch);
-    /* It takes precedence over the channel's options. */
+    /* The rewritten authority takes precedence over the channel's options. */
     ch = named_channel(&w, "named", TRUSTED, NULL, "mine.example");
     expect_authority(ch, "one.example:99");
     torc_channel_free(ch);
-    /* A server without trusted_xds_server cannot rewrite it. */
+    /* A server without trusted_xds_server cannot rewrite the authority. */
     ch = named_channel(&w, "named", "", NULL, NULL);
     expect_authority(ch, "named");
     torc_channel_free(ch);

@@ -2,8 +2,9 @@
  * process, rejects all but the good ones, uses less than 2 s of CPU time for each, and its RPCs to another backend, 100
  * a second, go on.
  *
- * With the strict limits of docs/operations/limits.md its peak grows by less than 32 MB. With the default limits a
- * response has up to 64 MiB; the peak is bounded by that and by the decoded resources. */
+ * With the strict limits of docs/operations/limits.md a rejected response raises the peak by at most 32 MB, or by 42 MB
+ * if it has the most endpoints. With the default limits a response has up to 64 MiB; the peak is bounded by that and by
+ * the decoded resources. */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -118,8 +119,8 @@ static void one_resource(void **state)
         fail_msg("%s", tc_buf_cstr(&wrong));
 }
 
-/* The cost of a response's regexes does not depend on its size. Under sanitizers the smaller responses have tested the
- * same code, and figures are meaningless. */
+/* Leaves out the regexes, whose cost does not depend on the size of a response. Under sanitizers the smaller responses
+ * have tested the same code, and figures are meaningless. */
 static void one_resource_by_default(void **state)
 {
     (void)state;

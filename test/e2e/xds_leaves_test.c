@@ -182,7 +182,7 @@ static void shared_with_a_route(void **state)
     kit_mesh_wait_backend(k, ch, NULL, 0);
 }
 
-/* A call waiting on another thread. */
+/* The outcome of a call, which the runtime's thread stores. */
 struct waiting {
     pthread_mutex_t lock;
     pthread_cond_t cond;
