@@ -106,8 +106,8 @@ static void connects_on_demand(void **state)
     kit_mesh_world_close(&w);
 }
 
-/* Envoy's maglev: a table of three hosts, whose keys are given, and the hash policy of the LB policy instead of the
- * route's. The header x-own hits the same endpoint whatever the route's header says. */
+/* Envoy's maglev with a table of 1,021 entries, and the hash policy of the LB policy instead of the route's. The header
+ * x-own hits the same endpoint whatever the route's header says. */
 #define MAGLEV                                                                                                         \
     "load_balancing_policy: {policies: [{typed_extension_config: {name: x, typed_config: {"                            \
     "\"@type\": type.googleapis.com/envoy.extensions.load_balancing_policies.maglev.v3.Maglev, table_size: 1021, "     \

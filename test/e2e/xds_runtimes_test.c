@@ -1,5 +1,5 @@
-/* Several runtimes with one xDS domain, on real sockets: one ADS stream, one count for limits and reports, in whatever
- * order they end. */
+/* Several runtimes with one xDS domain, on real sockets: one ADS stream, one count for limits and reports, also after
+ * the first runtime has ended. */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>

@@ -71,7 +71,7 @@ static void set_and_followed(void **state)
     kit_mesh_world_close(&w);
 }
 
-/* A draining backend keeps its sessions if the cluster says so; with an empty list of statuses it does not. */
+/* A draining backend keeps its sessions if the cluster says so; without override_host_status it does not. */
 static void health(void **state)
 {
     TC_CASE(ED09);

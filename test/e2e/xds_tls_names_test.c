@@ -89,7 +89,7 @@ static char *spiffe_map(const char *domain, const struct kit_cert *root)
     return tc_buf_take(&b);
 }
 
-/* A87 */
+/* A87: the root of the server's trust domain in the SPIFFE trust bundle map counts. */
 static void trust_bundles_count(void **state)
 {
     struct fixture *f = *state;
@@ -129,7 +129,8 @@ static void system_roots_are_used(void **state)
     kit_tls_mesh_expect_nothing_clear(f->proxy);
 }
 
-/* A change of a cluster's security applies to new RPCs; no RPC fails meanwhile. */
+/* A change of a cluster's security applies to new RPCs. No RPC fails while security that the server meets takes
+ * effect. */
 static void security_changes(void **state)
 {
     struct fixture *f = *state;
