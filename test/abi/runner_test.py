@@ -1,5 +1,5 @@
-"""The runner of run.py finds what breaks older programs: a library that writes or reads behind an older struct, that has lost a
-function, that answers otherwise. It finds nothing where the library has grown as it may."""
+"""The runner of run.py finds what breaks older programs: a library that writes or reads behind an older struct, or that has
+lost a function; and a release without programs. It finds nothing where the library has grown as it may."""
 import pathlib
 import subprocess
 import sys

@@ -1,5 +1,5 @@
 """The main job by the command alone: a control plane, four backends, keys that go where the ring says, a backend that dies and
-returns, a bad Cluster."""
+returns, a bad Cluster; errors, and the demo."""
 import json
 import os
 import sys
@@ -13,7 +13,7 @@ ROUTE = {"match": {"prefix": ""}, "route": {"cluster": "orders", "hash_policy": 
 
 
 class Mesh:
-    """A control plane over one file, and four backends."""
+    """The file of resources that a control plane serves."""
 
     def __init__(self, stack_dir):
         self.path = os.path.join(stack_dir, "mesh.json")
@@ -51,7 +51,7 @@ def test_keys_go_to_their_backends():
                 explain = done[0]["explain"]
                 check(explain["endpoint"] == address and explain["policy"].startswith("ring_hash") and
                       explain["cluster"] == "orders" and explain["hash"].startswith("0x"), str(explain))
-            # One is stopped: its key goes to the next on the walk.
+            # One is killed: its key goes to the next on the walk.
             walk = run("ring", *[p for a in addresses for p in ("-e", a)], "--walk", f"{addresses[0]}_0", "-o", "json")
             order = [a for a in json.loads(walk.stdout)["walk"]]
             order = [entry["endpoint"] if isinstance(entry, dict) else entry for entry in order]

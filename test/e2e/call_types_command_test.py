@@ -245,7 +245,7 @@ def test_terminal():
 
 
 def test_progress():
-    """A call that takes longer than two seconds says so on a terminal; conversations and pipes have no such line."""
+    """A call that takes longer than two seconds says so on a terminal; a conversation (-d @) has no such line."""
     for data, wanted in (("x", True), ("@", False)):
         ours, terminal = pty.openpty()
         with running("backend") as backend, open(terminal, "wb") as stderr:
@@ -420,7 +420,7 @@ def test_dry_run_asks_nobody():
 
 
 def plain(text, address):
-    """A text without what differs from run to run: the address, times, and the width of columns."""
+    """A text without what differs from run to run: the address, times, rates, and the width of columns."""
     text = text.replace(address, "ADDRESS").replace("127.0.0.1:50051", "ADDRESS")
     text = re.sub(r'"(latency_us|p50|p90|p99|max|seconds|cpu_seconds)":[0-9.]+', r'"\1":0', text)
     text = re.sub(r"[0-9]+ a second", "RATE", text)
@@ -444,7 +444,7 @@ def test_guide():
 
 
 def test_mesh():
-    """Everything on xds:/// targets: reflection and streams, explained."""
+    """Reflection and streams on xds:/// targets, explained; torc list; the guide's commands for a mesh."""
     with server() as address, tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "mesh.json")
         write_resources(path, "1", listener("shop", "routes"), routes("routes", {"match": {"prefix": "/"}, "route": {"cluster": "shop"}}),

@@ -1,4 +1,5 @@
-"""Files that options name: certificates, keys and configuration from regular files alone, data from pipes too."""
+"""Files that options name: certificates, keys and configuration from regular files alone, data from pipes too; and a
+process that may open few."""
 import json
 import os
 import resource
@@ -50,7 +51,7 @@ def test_data_from_pipes():
 
 
 def test_tls_files():
-    """An invalid name is reported with its option, by the sender and by the server."""
+    """A file that cannot be used is named with its option, by clients and by the server."""
     with tempfile.TemporaryDirectory() as directory:
         pki = Pki(directory)
         cert, key = pki.make("a", "DNS:localhost")

@@ -1,4 +1,5 @@
-"""What the command says of values and files that it cannot use: each message names the option, the file and the reason."""
+"""What the command says of values and files that it cannot use: each message names the option, the file and the reason. Help,
+version, and long options."""
 import json
 import os
 import sys

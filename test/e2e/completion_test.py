@@ -1,5 +1,5 @@
 """Completions of the command (scripts/completion): each option that the help of a subcommand names is in those of bash, zsh and fish;
-bash and fish, where they are installed, offer them."""
+bash, and fish where it is installed, offer them."""
 import os
 import re
 import shutil

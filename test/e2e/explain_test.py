@@ -1,4 +1,4 @@
-"""torc call --explain and --dry-run: the tree of policies as it is, who was passed over and why, and nothing sent."""
+"""torc call --explain and --dry-run: the tree of policies as it is, who was passed over and why, and that --dry-run sends nothing."""
 import contextlib
 import json
 import os

@@ -31,7 +31,7 @@ def resources(directory, backend):
 
 
 def test_full_disk():
-    """Every command says that its output could not be written, and which error it was; none ends by a signal."""
+    """Commands say that their output could not be written, and which error it was; none ends by a signal."""
     with tempfile.TemporaryDirectory() as directory, running("backend") as backend, open("/dev/full", "w") as full:
         address = backend.listening()
         path = resources(directory, address)
@@ -45,7 +45,7 @@ def test_full_disk():
 
 
 def first_line_then_closed(*args):
-    """Reads one line of the command's output and closes it, as head -1 does. Returns standard error."""
+    """Reads one line of the command's output and closes it, as head -1 does. The command must end with exit status 1 and say nothing."""
     process = subprocess.Popen([TORC, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                stdin=subprocess.DEVNULL)
     try:
@@ -61,7 +61,7 @@ def first_line_then_closed(*args):
 
 
 def test_reader_that_was_never_there():
-    """Every command ends quietly before "| true"."""
+    """Commands end quietly before "| true"."""
     with tempfile.TemporaryDirectory() as directory, running("backend") as backend:
         address = backend.listening()
         path = resources(directory, address)

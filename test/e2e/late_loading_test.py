@@ -25,7 +25,7 @@ NOTE_TYPE = 0x407C0C0A
 
 
 def sections(path):
-    """(name, type, flags, content) of each section of an ELF file of 64 bits."""
+    """(byte order, name, type, flags, content) of each section of an ELF file of 64 bits."""
     with open(path, "rb") as file:
         data = file.read()
     check(data[:5] == b"\x7fELF\x02", f"{path} is an ELF file of 64 bits")

@@ -1,4 +1,4 @@
-"""What libtorc.so loads only when it is needed: a plaintext RPC, to an address or through a mesh, loads neither OpenSSL
+"""What libtorc.so loads only when it is needed: a plaintext RPC through a mesh loads neither OpenSSL
 nor RE2; a regex and TLS load theirs; what cannot be loaded fails what needs it, with the reason, and nothing else."""
 import contextlib
 import os
@@ -63,7 +63,7 @@ def test_without_the_library_of_regexes():
         done = run(UNARY, "xds:///svc", LD_LIBRARY_PATH=folder, **env)
         check(done.returncode == 1, f"exit {done.returncode}: {done.stdout}")
         check(f"Torc's library of regular expressions cannot be loaded: {folder}/libtorc-regex.so.0.2" in done.stdout, done.stdout)
-        # Whatever the root: a program that has loaded it already needs no file.
+        # A program that has loaded it already needs no file beside libtorc.so.
         done = run(UNARY, "xds:///svc", LD_LIBRARY_PATH=folder, LD_PRELOAD=os.path.join(BUILD, "src", "libtorc-regex.so.0.2"), **env)
         check(SANITIZED or done.stdout.startswith("OK from"), done.stdout + done.stderr[-1000:])
     with mesh({"prefix": ""}) as (folder, env):

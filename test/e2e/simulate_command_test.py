@@ -260,7 +260,7 @@ def test_files_of_endpoints():
 
 
 def test_many():
-    """1,000 clients and 1,000 backends fit: with a connection of each to each, and with no more than keys need."""
+    """1,000 clients and 1,000 backends fit: with a connection of each to each (round_robin), and by ring_hash."""
     for policy in ("round_robin", "ring_hash"):
         done = simulate("--backends", "1000", "--clients", "1000", "--duration", "1s", "--policy", policy)
         counts = collections.Counter(b["connections"] for b in done["backends"])

@@ -106,7 +106,7 @@ def test_taken_names():
 
 
 def compile_all(folder, files, languages):
-    """Compiles the files together, as each standard, with gcc and, where it is installed, clang. A count."""
+    """Compiles the files together, as each standard, with those of gcc and clang that are installed. A count."""
     with open(os.path.join(folder, "all.c"), "w", encoding="utf-8") as out:
         out.write("".join(f'#include "{f}"\n' for f in files))
     compiled = 0
@@ -216,7 +216,7 @@ def test_not_a_request():
 
 
 def test_etcd_is_short():
-    """examples/etcd, which test/interop runs against etcd, shows what a client costs: 60 lines without comments."""
+    """examples/etcd, which test/interop runs against etcd, shows what a client costs: at most 60 lines without comments."""
     with open(os.path.join(SOURCE, "examples", "etcd", "main.c"), encoding="utf-8") as source:
         code = re.sub(r"/\*.*?\*/", "", source.read(), flags=re.S)
     lines = [line for line in code.splitlines() if line.strip()]

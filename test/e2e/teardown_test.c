@@ -427,7 +427,7 @@ static void teardowns(void **state)
 static int open_world(void **state)
 {
     (void)state;
-    /* Only the test's own credentials, and no proxy. */
+    /* No credentials of the machine. */
     setenv("GOOGLE_APPLICATION_CREDENTIALS", "", 1);
     setenv("CLOUDSDK_CONFIG", "/nonexistent", 1);
     servers = teardown_new();

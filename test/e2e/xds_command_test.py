@@ -220,7 +220,8 @@ def test_strict():
 
 
 def test_names_that_no_file_has():
-    """--strict warns once of each name of a resource that is not in the set, and of localities that clients leave out; it serves the set."""
+    """--strict warns once of each name of a resource that is not in the set, but for another authority's, and of localities that clients leave
+    out; it serves the set."""
     def said(*resources):
         with tempfile.TemporaryDirectory() as directory:
             path = os.path.join(directory, "mesh.json")

@@ -1,5 +1,6 @@
-"""Fallback between control planes that are processes (A71, A95): all of them down, one that cannot be reached by its name, a
-resource that is not cached when the first is lost, and authorities that fall back whatever is cached."""
+"""Fallback between control planes that are processes (A71, A95): all of them down, one whose name cannot be parsed, a
+stream that ends after an answer, a resource that is not cached when the first is lost, and authorities that fall back
+whatever is cached."""
 import json
 import os
 import sys

@@ -1,4 +1,4 @@
-"""A control plane in every kind of trouble while 500 RPCs a second run: none fails, and the log and `torc xds --watch`
+"""A control plane in trouble of four kinds while 500 RPCs a second run: none fails, and the log and `torc xds --watch`
 tell what happened, in order."""
 import contextlib
 import json
@@ -134,7 +134,7 @@ def silenced(s):
 
 
 def stalled(s):
-    """Packets vanish silently: the config stays in use, and no RPC fails."""
+    """The proxy holds what both sides send: the config stays in use, and no RPC fails."""
     s.proxy.stall()
     s.write("4", s.backends[1])
     check(s.load.go_on(2 * RPS) == {s.backends[0]}, "what waits in the proxy is not known yet")

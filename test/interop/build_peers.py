@@ -154,7 +154,7 @@ def build_buf(into):
 
 BUILDERS = {"go": build_go, "python": build_python, "envoy": build_envoy, "node": build_node, "buf": build_buf, "h2spec": build_h2spec, "probes": build_probes, "java": build_java,
             "etcd": build_etcd, "otlp": build_otlp, "descriptors": build_descriptors, "protojson": build_protojson}
-# What a peer is made of, beside its sources.
+# The files that a peer is built from: it is built again when one changes.
 INPUTS = {"go": "**/*", "etcd": "**/*", "otlp": "**/*", "descriptors": "**/*", "protojson": "**/*", "h2spec": "go.*", "probes": "go.*", "java": "*", "python": "requirements.txt", "envoy": "requirements.txt", "node": "package*.json",
           "buf": "package*.json"}
 

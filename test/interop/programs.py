@@ -45,7 +45,7 @@ class Paths:
         return [str(self.peer("go") / program)], {}
 
     def go_module(self, module):
-        """The version that go.mod pins; Missing as above."""
+        """The version that go.mod pins; Missing as by peer()."""
         self.peer("go")
         for line in (HERE / "go" / "go.mod").read_text(encoding="ascii").splitlines():
             if line.split()[:1] == [module]:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Torc against programs of other projects. Prints a table (suite, peer, version, cases, passed, failed, skipped).
 
-usage: run.py --build DIR [--strict] [--peers torc,go,python,node,envoy,buf,h2spec,probes,published,protojson] [--meshes N] [--keys N] [--messages N] [--seed S] [SUITE ...]
+usage: run.py --build DIR [--strict] [--peers torc,go,python,node,java,envoy,buf,h2spec,probes,published,protojson,descriptors,etcd,otlp] [--meshes N] [--keys N] [--messages N] [--seed S] [SUITE ...]
 
 TORC_INTEROP_MESSAGES is the number of messages whatever --messages says, also for the tests of `make check`.
 Exit 0 when all passed, 1 when a case failed (with --strict: or was skipped), 77 when everything was skipped."""

@@ -1,5 +1,5 @@
 """torc bench and ghz side by side: the same requests on one server of the public API, closed loop and open loop. What each tells, and
-the CPU time that it takes, are printed; what they must agree on is the number of RPCs, their outcomes and, in open loop, the rate."""
+the CPU time that it takes, are printed; both must have the number of RPCs and their outcomes, and torc bench, in open loop, the rate."""
 import json
 import re
 import resource

@@ -1,4 +1,4 @@
-"""torc call, list and describe beside grpcurl, by the reflection of grpc-go and of grpcio: the same services, the same JSON field for field, the
+"""torc call and list beside grpcurl, by the reflection of grpc-go and of grpcio: the same services, the same JSON field for field, the
 same exit status."""
 import json
 import pathlib

@@ -132,7 +132,7 @@ def keys_of_a76(world):
 def loads_are_reported(world):
     """Reports count every call once, over two clusters and a restart of the control plane."""
     alive = world.places["alive"]
-    # What the flow's first calls are for is not to be counted: the stream opens with the first cluster that asks for it.
+    # The stream of load reports opens with the first cluster that asks for it: both do from the start.
     clusters = [eds_cluster("a", lrs_server={"self": {}}), eds_cluster("b", lrs_server={"self": {}})]
     both = [*clusters, assignment("a", alive[:3]), assignment("b", alive[3:6])]
     world.serve(*listener_and_route("a"), *both)
@@ -161,7 +161,7 @@ def loads_are_reported(world):
 
 
 def what_changed_alone_is_sent(world):
-    """Incremental: one of thirty clusters changes, and after a restart of the control plane nothing that is held is sent."""
+    """Incremental: the endpoints of one of fifteen clusters change, and after a restart of the control plane nothing that is held is sent."""
     alive = world.places["alive"]
     leaves = [f"c{i}" for i in range(30)]
 

@@ -22,7 +22,7 @@ TABLES = (251, 1021, 65537)
 
 
 def cluster_of(mesh, number):
-    """Half of the meshes are Maglev's, and half of those with several localities go by the localities' weights, as all rings of gRPC do."""
+    """Half of the meshes are Maglev's, and half of these go by the localities' weights, as all rings of gRPC do."""
     fields = {"common_lb_config": {"locality_weighted_lb_config": {}}}
     if number % 2:
         if number % 4 == 3:

@@ -54,7 +54,7 @@ def world_of(paths, config, servers, statuses=(), service=SERVICE):
 
 
 def leaves_and_rejoins(paths, config):
-    """The same connection and the same Watch all the while."""
+    """The same connection and the same Watch until the health service of one server shuts down."""
     with world_of(paths, config, (0, 1), ("SERVING", "SERVING")) as (go, addresses, calls):
         both = addresses[:2]
         calls.settle(both, "both serve")

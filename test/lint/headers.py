@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The public headers, each compiled alone.
 
-Every header of include/torc compiles alone and without a warning, with gcc and, where it is installed, with clang; all of them together as
-every standard of C and C++ that applications use. gcc also compiles them for 32 bits, where the compiler can (x86).
+Every header of include/torc compiles alone and without a warning as the oldest standard of C and of C++ that applications use, with gcc and,
+where it is installed, with clang; all of them together as each later one. gcc also compiles them for 32 bits, where the compiler can (x86).
 
 Structs that begin with their size have fields of few types, all of them in a table of src/base/options.c.
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The house (docs/internals/architecture.md): every folder of src/ stands on a floor and includes only what stands above it in
-FLOORS. A header NOUN_internal.h opens the inside of NOUN to its own folder, its unit tests and GUESTS, and has at most 150 lines.
-No folder has more than 24 .c files. torc_ functions are defined in PUBLIC folders alone."""
+"""The house (docs/internals/architecture.md): every folder of src/ stands on a floor and includes only itself and what comes
+before it in FLOORS. A header NOUN_internal.h opens the inside of NOUN to its own folder, its unit tests and GUESTS, and has at most 150 lines.
+No folder has more than 24 .c files. Public functions are defined in PUBLIC folders alone."""
 import argparse
 import collections
 import pathlib
@@ -17,8 +17,8 @@ MESSAGES = ("proto", "server", "xds/", "api", "stub", "controlplane")
 PUBLIC = ("api", "api/server", "stub", "runtime", "creds", "creds/call", "base", "testing", "json")
 MOST_FILES = 24
 MOST_INTERNAL_LINES = 150
-# Who else may include an internal header, a folder or a file: torc_call embeds the loop's call, and two files have the public
-# functions of channels.
+# Who else may include an internal header, a folder or a file: torc_call embeds the loop's call, two files have the public
+# functions of channels, and benchmarks and tests look inside.
 GUESTS = {
     "channel/call_internal.h": ["src/api/call_object.h"],
     "channel/channel_internal.h": ["src/api/channel.c", "src/api/channel_watch.c"],

@@ -84,7 +84,7 @@ def check_reachable(root, pages):
 
 
 def tracked(root):
-    """The files of git, or all of them in a source release."""
+    """The files that git has or would add, or all of them in a source release."""
     done = subprocess.run(["git", "-C", str(root), "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True, check=False)
     if done.returncode == 0 and done.stdout:
         return [root / name for name in done.stdout.splitlines()]

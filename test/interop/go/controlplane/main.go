@@ -6,7 +6,8 @@
 //	{"op":"clear"}                     forgets all resources
 //
 // and telling on stdout, as JSON lines too, {"listening":...}, {"request":...} for each discovery request (with its
-// error_detail), {"response":...} for each discovery response (with the names in it), {"load":...} for each load report.
+// error_detail), {"response":...} for each response of an incremental stream (with the names in it), {"load":...} for
+// each load report.
 package main
 
 import (

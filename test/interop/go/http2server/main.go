@@ -1,7 +1,7 @@
 // The server of gRPC's HTTP/2 negative cases (doc/http2-interop-test-descriptions.md): one listener for each case, on
 // which well-formed answers come with the frames that the case is about. What the server itself can see of the client's
-// behaviour (which connection a call comes on, streams that run at once, PING acknowledgements) decides over the status
-// that it answers with.
+// behaviour (which connection a call comes on, streams that run at once, PING acknowledgements) decides how it
+// answers.
 package main
 
 import (
