@@ -1,6 +1,6 @@
-/* The subchannel pool on real sockets: idle channels, and connections that no policy holds, are kept or closed. What is
- * asserted is how many connections each of four echo servers (kits/backends.h) has had and has open. The test's thread
- * drives the client. */
+/* The subchannel pool on real sockets: idle channels, and connections that no policy holds, are kept or closed.
+ * Asserts the channel's state, and how many connections each of four echo servers (kits/backends.h) has had and has
+ * open. The test's thread drives the client. */
 #include <stdio.h>
 #include <string.h>
 
@@ -137,8 +137,8 @@ static void names_stop(void *state)
     ((struct names *)state)->listener = NULL;
 }
 
-/* With room for one connection: a connection whose endpoint left the list closes before an older one that may be used
- * again. */
+/* With room for one unused connection: a connection whose endpoint left the list closes before an older one that may be
+ * used again. */
 static void test_left_closes_first(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
-/* Servers that end their connections: how often one caller connects, over plaintext and TLS. A connection that ends
- * without an answer is followed by backoff; a server that answers may end each connection. */
+/* Servers that end their connections: how often one caller connects, over plaintext and TLS. After more than 32
+ * connections in a row that end soon and without an answer, backoff comes before the next; a server that answers may
+ * end each connection. */
 #include <stdio.h>
 
 #include <torc/torc.h>

@@ -115,7 +115,7 @@ static void test_blocking_free_without_finish(void **state)
         torc_runtime_poll(rt, 10);
 }
 
-/* A stream that writes as fast as it may and reads only when told to. */
+/* A stream that writes as fast as it may, and reads only when told to unless greedy. */
 struct stream {
     torc_stream *call;
     size_t message_bytes;

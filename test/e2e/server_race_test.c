@@ -1,7 +1,8 @@
 /* Servers that end at moments of chance while threads answer their calls: by a stop, by being freed, by the end of the
  * runtime. Clients cancel, run out of time and do not read. Whatever happens, each RPC ends, each call can be finished
  * once, and the release of its events comes once. The arguments are freed there, so that a sanitizer sees an event that
- * comes later. TORC_THREAD_ROUNDS: how many servers (100 by default). */
+ * comes later. TORC_THREAD_ROUNDS: how many servers (100 by default); ten times as many stop while a service is
+ * added to them. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>

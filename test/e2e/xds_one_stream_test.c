@@ -1,5 +1,5 @@
 /* Targets that share one ADS stream, with a control plane that accepts one stream for all its clients, as istio-agent
- * does: a new stream ends the earlier one. */
+ * does: a new stream ends the earlier one. The figures are with a control plane that accepts more. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>

@@ -72,7 +72,7 @@ static uint64_t now_ms(void)
     return tc_system_clock.monotonic_ns(tc_system_clock.arg) / TC_NS_PER_MS;
 }
 
-/* Makes backend 0 fail once and all others answer, within one interval. */
+/* Makes backend 0 fail once and all others answer: within one interval, unless the machine stands still. */
 static void fail_one_of_all(struct world *w)
 {
     for (size_t i = 0; i < w->n; i++)

@@ -164,8 +164,9 @@ static void fail_stalled(const struct member *m, uint64_t seed)
     abort();
 }
 
-/* In three rounds of four with callers, waits until an RPC of the first has succeeded. Then passes a random time. A
- * runtime without a thread is not driven for the last part of it, so that updates of the domain pile up for it. */
+/* In three rounds of four with callers, waits until an RPC of the first has succeeded. Then passes a random time, at
+ * the end of which it may drive nothing for a few ms: for a runtime without a thread and without callers, updates of
+ * the domain pile up. */
 static void pass_time(const struct member *m, struct tc_rng *rng, uint64_t seed)
 {
     unsigned idle_ms = (unsigned)tc_rng_below(rng, 4);

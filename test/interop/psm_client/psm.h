@@ -54,7 +54,8 @@ void psm_stats_ended(struct psm_stats *s, uint64_t number, enum psm_rpc rpc, con
                      const char *hostname);
 /* Answers with all counts so far. */
 void psm_stats_accumulated(struct psm_stats *s, torc_server_call *call);
-/* Waits until the next num_rpcs RPCs that start have ended, timeout_sec at most, and answers with what has come. */
+/* Waits until the next num_rpcs RPCs that start have ended (timeout_sec, or until psm_stats_close, at most), and
+ * answers with what has come. */
 void psm_stats_watch(struct psm_stats *s, torc_server_call *call,
                      const Grpc__Testing__LoadBalancerStatsRequest *request);
 
