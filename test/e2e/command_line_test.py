@@ -1,5 +1,5 @@
 """What the command says of values and files that it cannot use: each message names the option, the file and the reason. Help,
-version, and long options."""
+version, long options, and names that are nearly those of commands, options and policies."""
 import json
 import os
 import sys

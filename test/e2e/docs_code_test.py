@@ -1,5 +1,6 @@
 """Every block of C in README and docs compiles without a warning: programs as they stand, fragments in a function, behind the declarations
-of names that a page leaves to its reader. Blocks of JSON are JSON, and the bootstrap of docs/operations/xds.md is one."""
+of names that a page leaves to its reader. Blocks of JSON are JSON, and the bootstrap of docs/operations/xds.md is one.
+The LB policy of docs/guide/lb-policy.md runs with its settings."""
 import json
 import os
 import pathlib

@@ -1,4 +1,5 @@
-"""The servers of examples/, asked by clients and stopped by SIGTERM; the guide's first server, built by the guide's own lines."""
+"""The servers of examples/, asked by clients and stopped by SIGTERM; the guide's first server, built by the guide's own lines;
+the certificates that docs/operations/security.md makes."""
 import contextlib
 import os
 import re
