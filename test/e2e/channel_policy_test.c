@@ -277,7 +277,6 @@ struct chooser {
     size_t n;
     int ready;
     char config[64];
-    int destroyed;
 };
 
 static struct chooser *last_chooser;

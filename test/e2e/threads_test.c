@@ -43,7 +43,6 @@ struct scene {
     struct actor actors[ACTORS];
 };
 
-static uint64_t seed_now;
 static unsigned long n_done;
 
 static unsigned chance(struct actor *a, unsigned n)
@@ -295,7 +294,6 @@ static void one_round(uint64_t seed)
 {
     struct scene *s = TC_NEW(struct scene);
     struct actor master = {.scene = s};
-    seed_now = seed;
     tc_rng_init_seed(&master.rng, seed);
     s->own_loop = chance(&master, 2);
     s->rt = kit_backends_runtime(s->own_loop ? TORC_RUNTIME_CALLER : TORC_RUNTIME_THREAD);
