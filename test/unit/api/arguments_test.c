@@ -1,4 +1,5 @@
-/* Wrong arguments are refused at once, each with its reason. */
+/* Wrong arguments are refused at once, each with its reason. Also options and factories of later headers, time limits,
+ * and factories that the application frees early. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,7 +120,8 @@ static void never(const torc_result *result, void *arg)
     fail_msg("the call has an end: %s", torc_result_text(result));
 }
 
-/* Methods without a service, and methods that would break the header, are refused. */
+/* Methods without a service or a name, methods with characters that would break the header, and a method that is too
+ * long are refused. */
 static void test_method_names(void **state)
 {
     (void)state;

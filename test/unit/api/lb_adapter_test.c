@@ -123,8 +123,8 @@ static void kit_update(struct kit *k)
     kit_update_to(k, "1.1.1.1:1");
 }
 
-/* fake_lb_free shuts the policy down twice: right after it is made, before the application's policy is there; and with
- * a child that connects or is connected. */
+/* fake_lb_free shuts the policy down twice. Stage 0: before the first update makes the application's policy. Stages 1
+ * and 2: with a child that connects, and with one that is connected. */
 static void a_second_shutdown_does_nothing(void **state)
 {
     (void)state;
@@ -162,7 +162,7 @@ static void picks_take_no_memory_of_the_call(void **state)
     fake_lb_free(k.f);
 }
 
-/* Ends an RPC with so many trailers of this load report. */
+/* Makes an RPC and ends it, with `n` trailers that hold the report. 0: without trailers. */
 static void end_with(struct kit *k, struct tc_slice report, size_t n)
 {
     const struct tc_header header = {LIT("endpoint-load-metrics-bin"), report};
@@ -243,7 +243,8 @@ static torc_lb_child *each_pick(void *state, torc_lb_pick *pick)
     return NULL;
 }
 
-/* READY is more than CONNECTING, CONNECTING than IDLE, and IDLE than TRANSIENT_FAILURE. The factory has no destroy. */
+/* READY counts before CONNECTING and TRANSIENT_FAILURE; CONNECTING and IDLE count before TRANSIENT_FAILURE. The factory
+ * has no destroy. */
 static void the_state_of_children(void **state)
 {
     const enum torc_connectivity IDLE = TORC_CONNECTIVITY_IDLE, CONNECTING = TORC_CONNECTIVITY_CONNECTING,

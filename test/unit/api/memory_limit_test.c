@@ -62,7 +62,7 @@ static int call(const void *request, size_t size, torc_message **kept)
     return code;
 }
 
-/* Keeps responses of that size, each of which counts for `each` bytes, until a call is refused. After the responses are
+/* Keeps responses of `size` bytes, each of which counts for `each` bytes, until a call is refused. Once one response is
  * given back, calls succeed again. */
 static void keep_messages(const char *request, size_t size, size_t each)
 {
@@ -167,7 +167,8 @@ static void unread_messages_count(void **state)
     close_world();
 }
 
-/* A stream that stays open counts for a request while that is on its way, and not afterwards. */
+/* A stream that stays open: its large echo counts until the next message replaces it. After that neither the large
+ * request nor its echo counts. */
 static void requests_count_until_they_are_written(void **state)
 {
     static char large[LIMIT + 100000];

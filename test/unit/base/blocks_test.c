@@ -210,7 +210,7 @@ static const bool sanitizers_allow_it = false;
 static const bool sanitizers_allow_it = !TC_POISONS;
 #endif
 
-/* A block that changes its size keeps its bytes, is counted with the size that it has, and is never used again. */
+/* A block that changes its size keeps its bytes, and is counted with the size that it has. */
 static void a_block_changes_its_size(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* The heap: reuse, growth, the bound on free blocks. */
+/* The heap: reuse, growth, the bound on free blocks, and secrets, which are overwritten. */
 #include "base/heap.h"
 
 #include <string.h>

@@ -219,7 +219,7 @@ static void test_json(void **state)
         assert_non_null(strstr(why, ": a NUL byte is in the text"));
         tc_free(why);
     }
-    assert_null(tc_json_parse(tc_slice_of("{] \0", 4), &why)); /* that comes later */
+    assert_null(tc_json_parse(tc_slice_of("{] \0", 4), &why)); /* the NUL is behind the syntax error */
     assert_null(strstr(why, "NUL"));
     tc_free(why);
     assert_null(tc_json_parse(tc_slice_str("{\"a\":1,\"a\":2}"), &why));

@@ -328,7 +328,7 @@ static int code_of_event(const struct scene *s)
     return codes[s->event];
 }
 
-/* Fails with the scene's numbers. */
+/* Fails with the scene's numbers if `got` is not `wanted`. */
 static void expect(const struct scene *s, const char *what, int got, int wanted)
 {
     if (got != wanted)

@@ -1,7 +1,7 @@
 /* Walks by chance over a subchannel with several connections (A105), which two channels share: RPCs, a limit that
- * flaps, GOAWAYs, losses, refused attempts, health checks, new credentials, and channels that come and go, also
- * between two tasks of one turn. Once the server is good again every RPC ends. Channels on virtual time, scripted
- * servers in memory (fakes/h2). Each walk is made from a seed, which a failure names. */
+ * flaps, GOAWAYs, losses, refused attempts, health checks, new credentials, and channels that come and go, also between
+ * two tasks of one turn. Once the server is good again every RPC ends. Channels on virtual time, scripted servers in
+ * memory (fakes/h2). Each walk is made from a seed. The failure of an RPC that does not end names the seed. */
 #include <stdio.h>
 #include <string.h>
 

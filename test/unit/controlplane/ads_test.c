@@ -248,7 +248,8 @@ static void test_malformed(void **state)
     tc_status_fini(&s);
 }
 
-/* version_info of a file is the type's version; a change under the same version_info shows. */
+/* When the content changes, the file's version_info becomes the type's version, with a suffix if the old version began
+ * with it. Equal content keeps its version. */
 static void test_versions_from_files(void **state)
 {
     (void)state;

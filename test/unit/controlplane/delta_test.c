@@ -92,7 +92,7 @@ static void put(struct fixture *f, const char *type, const char *name, const cha
     tc_delta_push(f->delta);
 }
 
-/* Describes a request: names by commas, initial versions as name=version by commas. */
+/* Describes a request: names separated by commas, initial versions as name=version separated by commas. NULL: none. */
 struct ask {
     const char *type, *subscribe, *unsubscribe, *initial, *nonce, *error;
 };

@@ -219,7 +219,7 @@ static void a_map_takes_the_place_of_roots(void **state)
     WAIT(f, have_roots(f, other));
 }
 
-/* With an interval that is always over, files are read at each use. */
+/* Files are read again when the refresh interval, here a millisecond, is over. */
 static void the_refresh_interval_counts(void **state)
 {
     struct fixture *f = *state;
@@ -288,7 +288,7 @@ static void epochs_are_those_of_the_content(void **state)
     write_file(f->key, f->b.key_pem);
     tc_tls_source_init(&after, &(struct tc_tls_source_opts){.roots = again, .identity = again});
     assert_int_not_equal(epoch_of(&after), first);
-    /* The same files give every provider the same content and the same number. */
+    /* Two sources of the same files have the same epoch. */
     tc_tls_source_init(&beside, &(struct tc_tls_source_opts){.roots = f->files, .identity = f->files});
     uint64_t second = epoch_of(&beside);
     assert_int_not_equal(second, first);
@@ -314,7 +314,8 @@ static void files_are_bounded(void **state)
     tc_free(why);
 }
 
-/* A FIFO replaces a good key: no thread waits for a writer, and the last good content stays. */
+/* A FIFO is refused as the file of roots. Where a FIFO replaces a good key, the last good content stays. No thread
+ * waits for a writer. */
 static void a_fifo_is_no_file(void **state)
 {
     struct fixture *f = *state;

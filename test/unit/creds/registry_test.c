@@ -1,4 +1,4 @@
-/* Credentials by name and config, as the bootstrap has them (A65). */
+/* Credentials by name and config, as the bootstrap has them (A65), of files, and of xDS; the keys of credentials. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -59,7 +59,7 @@ static void end(void)
     assert_int_equal(found, 0);
 }
 
-/* Shows that the search finds a secret that was not overwritten. */
+/* The search finds a secret that was freed as it was, and does not find a secret that tc_free_secret overwrote. */
 static void test_the_test(void **state)
 {
     (void)state;
@@ -165,7 +165,7 @@ static int64_t noon(void *arg)
     return INT64_C(1700000000) * (int64_t)TC_NS_PER_S;
 }
 
-/* Makes a signed token, uses it for a call and frees it. Stores the end of its signature. */
+/* Gets a signed token from new credentials, and frees both. Stores the end of the token's signature. */
 static void use_account(EVP_PKEY *key, char signature[41])
 {
     const struct tc_clock clock = {.realtime_ns = noon};

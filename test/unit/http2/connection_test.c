@@ -465,7 +465,8 @@ static void pings_are_answered(void **state)
     kit_h2_fini(&t);
 }
 
-/* A peer that sends PINGs and does not read ends the connection before it takes much memory. */
+/* A peer that sends PINGs or SETTINGS and does not read the answers: the connection ends before 200,000 frames have
+ * come. */
 static void peer_that_does_not_read(void **state)
 {
     (void)state;

@@ -7,8 +7,8 @@
 #include "base/mem.h"
 #include "support/cmocka.h"
 
-/* Feeds bytes `step` at a time. Appends the length and content of each message to out as "[...]", and the text of an
- * error. */
+/* Feeds bytes `step` at a time. Appends the content of each message to out as "[...]", and the text of an error.
+ * Returns the decoder's code. */
 static int feed(struct tc_h2_decoder *d, const void *data, size_t len, size_t step, struct tc_buf *out)
 {
     const char *p = data;

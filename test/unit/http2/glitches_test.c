@@ -182,7 +182,8 @@ static void much_is_inflated_in_turns(void **state)
     tc_free(zeros);
 }
 
-/* RFC 9113 5.5: frames of unknown types are ignored wherever they come. */
+/* RFC 9113 5.5: frames of unknown types are ignored, on stream 0 and before, between and behind the frames of a
+ * response. */
 static void unknown_types_are_ignored(void **state)
 {
     (void)state;
@@ -246,7 +247,8 @@ static void put_answer(struct kit_h2 *t, uint32_t id)
     fake_h2_headers(t->peer, id, OK_TRAILERS, true);
 }
 
-/* Sends a frame behind the end of the stream, on that stream. */
+/* Sends frames on a stream behind its end. 0: DATA; 1: empty DATA with END_STREAM; 2: HEADERS; 3: RST_STREAM,
+ * WINDOW_UPDATE and PRIORITY. */
 static void put_late(struct kit_h2 *t, int kind, uint32_t id)
 {
     switch (kind) {
@@ -501,7 +503,8 @@ static void next_connection_pays(void **state)
     }
 }
 
-/* Blocks of closed streams are skipped, CONTINUATION included: each byte counts as if it were a field. */
+/* Blocks of closed streams are skipped, CONTINUATION included: each byte, which may be a field, counts as
+ * TC_H2_BLOCK_BYTE bytes of other frames. */
 static void skipped_blocks(void **state)
 {
     (void)state;

@@ -142,7 +142,7 @@ static void fill_budget(struct fake_h2 *peer, size_t before)
 }
 
 /* The read budget of the turn ends within the header block of a call that ends in this turn: the rest of the block is
- * read before the connection flushes. Runs once for each byte of the block. */
+ * read before the connection flushes. Runs once for each place within the block's two frames. */
 static void read_budget_ends_in_a_block(void **state)
 {
     (void)state;

@@ -512,7 +512,8 @@ static void header_list_limit(void **state)
     }
 }
 
-/* One large field into the peer's table, then more than a thousand one-byte references to it. */
+/* One large field goes into the connection's compression table; more than a thousand references of one byte each
+ * follow. */
 static void hpack_bomb(void **state)
 {
     (void)state;

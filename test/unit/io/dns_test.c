@@ -398,8 +398,8 @@ static void counted_free(void *block)
     free(block);
 }
 
-/* Between look-ups c-ares holds no memory and no descriptor: a mesh has a tc_dns for each of its LOGICAL_DNS
- * clusters. */
+/* Between look-ups c-ares holds neither memory nor a descriptor for a tc_dns: a mesh has a tc_dns for each of its
+ * LOGICAL_DNS clusters. */
 static void little_is_held_between_look_ups(void **state)
 {
     struct fixture *f = *state;

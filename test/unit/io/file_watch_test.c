@@ -1,4 +1,5 @@
-/* Files that change by write and by rename, in a real folder where others write as well, watched by a real loop. */
+/* Files that change by write and by rename, in a real folder where other files are written as well, watched by a real
+ * loop. */
 #include "io/file_watch.h"
 
 #include <fcntl.h>

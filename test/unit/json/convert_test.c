@@ -386,7 +386,7 @@ static void bytes(void **state)
         ROW(OLD, "\x18\x09\x20\x09\x20\x01\x4a\x04\x08\x02\x10\x09", "{\"rClosed\":[\"CLOSED_ONE\"]}"),
         ROW(OLD, "\x20\x09", "{}"),
         ROW(OLD, "\x3b\x0a\x01x\x3c\x3b\x12\x00\x3c", "{\"pair\":{\"left\":\"x\",\"right\":{}}}"),
-        /* Values without a JSON form. */
+        /* Values with a JSON form, and values without one. */
         ROW(ALL, "\x92\x05\x02\x10\x01", "{\"wDuration\":\"0.000000001s\"}"),
         ROW(ALL, "\x92\x05\x07\x08\x81\xf0\x91\xa0\x98\x12", "field w_duration: a Duration out of range"),
         ROW(ALL, "\x9a\x05\x0b\x10\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",

@@ -43,7 +43,7 @@ static void give(void *ptr)
     free((struct head *)ptr - 1);
 }
 
-/* Begins to count. */
+/* Begins to count. Returns the bytes that are allocated now. */
 static size_t count(void)
 {
     peak = live;
@@ -178,7 +178,7 @@ static void texts_of_wide_types(void **state)
     torc_schema_free(s);
 }
 
-/* A template steps over the members of a oneof. */
+/* A template shows the first member of a oneof and steps over the others. */
 static void templates_of_oneofs(void **state)
 {
     struct tc_buf file = file_of("x.proto", NULL), m = {0}, oneof = {0}, f;

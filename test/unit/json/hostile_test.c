@@ -310,7 +310,8 @@ static void many_of_a_kind(void **state)
     }
 }
 
-/* Files that are linked one after the other, and extend a message of the first. */
+/* Returns the CPU time in seconds of `n` files that are added and linked one after the other, behind a file whose
+ * message is open to extensions. */
 static double cost_of_links(unsigned n)
 {
     torc_schema *s = torc_schema_new();

@@ -19,7 +19,7 @@
 enum { OPTIONAL = 1, REQUIRED = 2, REPEATED = 3 };
 enum { AN_INT32 = 5, A_STRING = 9, A_GROUP = 10, A_MESSAGE = 11, A_BYTES = 12, AN_ENUM = 14 };
 
-/* Reads what protoc made of the files of test/json, with all that they import. */
+/* Reads what protoc made of the files of test/json, with all that they import. The caller ends the buffer. */
 static inline struct tc_buf kit_set(void)
 {
     struct tc_buf bytes = {0};
@@ -122,7 +122,7 @@ static inline void refused(struct tc_buf *file, int code, const char *want)
     tc_buf_fini(file);
 }
 
-/* A file "x.proto" of package p with message M, which has these fields. */
+/* Returns a file "x.proto" of package p with message M, which has these fields. Ends `fields`. */
 static inline struct tc_buf file_with(struct tc_buf *fields)
 {
     struct tc_buf file = file_of("x.proto", "p"), m = {0};

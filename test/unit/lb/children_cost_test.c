@@ -237,7 +237,7 @@ static void localities_that_become_ready_one_a_turn(void **state)
     assert_same_cost("localities become READY one a turn", become_ready);
 }
 
-/* All fail. One connects and is lost again and again, which changes the state of all; others only fail again. */
+/* All fail. One connects and is lost again and again, which changes the policy's state; others only fail again. */
 static struct cost fail_again(size_t n)
 {
     struct fake_lb *f = open_policy("weighted_target", weighted_config, n);

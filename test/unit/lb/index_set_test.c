@@ -1,4 +1,4 @@
-/* The set of indexes against an array of booleans, and with millions of members. */
+/* The set of indexes against an array of booleans, and with ten million places. */
 #include "lb/index_set.h"
 
 #include "support/case.h"

@@ -1,5 +1,5 @@
 /* Wrapped subchannels in two layers: each policy finds its own wrapper from the outermost subchannel. A policy that has
- * shut down finds none, and the other layer goes on. */
+ * shut down finds none, and the other layer's wrapper is released without it. */
 #include "lb/wrapped_subchannel.h"
 
 #include "support/cmocka.h"

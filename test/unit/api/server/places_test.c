@@ -76,7 +76,8 @@ static void hold_and_cancel(const char *method)
     torc_stream_free(s);
 }
 
-/* Returns the status of an RPC that comes behind the RST_STREAM of the last. */
+/* Returns the status of a new RPC. The RPC reaches the server behind the RST_STREAM of RPCs that were cancelled
+ * before. */
 static int ask(const char *method)
 {
     const struct torc_call_options soon = {TORC_SIZE(torc_call_options), .timeout_ms = 2000};

@@ -271,7 +271,7 @@ static void test_service_account(void **state)
     tc_slice_split(&rest, &more, '.', &part);
     tc_slice_split(&rest, &more, '.', &part);
     struct tc_buf payload = {0};
-    assert_int_equal(tc_base64_decode(&payload, part), 0); /* ASCII alone: no '-' and no '_' in it */
+    assert_int_equal(tc_base64_decode(&payload, part), 0); /* ASCII without >, ? and ~: no '-' and no '_' in it */
     json_t *v = tc_json_parse(tc_buf_slice(&payload), NULL);
     assert_string_equal(json_string_value(json_object_get(v, "aud")), "https://orders.test/");
     assert_string_equal(json_string_value(json_object_get(v, "iss")), "me@p.test");
@@ -326,7 +326,7 @@ static void test_signing_is_shared(void **state)
         for (size_t i = 0; i < TC_ARRAY_LEN(a); i++)
             tc_auth_metadata_unref(a[i].metadata);
     }
-    /* A key that cannot sign: every waiting request gets the error. */
+    /* A key that cannot sign: the request that waits gets the error. */
     EVP_PKEY_free(account.key);
     account.key = EVP_PKEY_Q_keygen(NULL, NULL, "X25519");
     torc_call_credentials *c = tc_service_account_creds(&account, &tc_system_clock);

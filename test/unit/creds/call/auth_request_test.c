@@ -37,7 +37,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Returns whether the request is freed: while it exists it has a reference to the metadata. */
+/* Returns whether a completed request is freed: until then the request holds a reference to the metadata. */
 static bool request_is_freed(const struct fixture *f)
 {
     return f->metadata->ref.n == 1;

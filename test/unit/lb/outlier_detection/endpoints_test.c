@@ -151,9 +151,9 @@ static void nested(void **state)
         trackers++;
     assert_int_equal(trackers, 2);
     kit_outlier_finish(f->pick.trackers, TORC_STATUS_OK);
-    tc_loop_advance(f->loop, 3 * SECOND); /* the inner endpoint */
+    tc_loop_advance(f->loop, 3 * SECOND); /* the inner policy ejects A */
     assert_int_equal(kit_outlier_run(f, 10, "").at[1], 10);
-    tc_loop_advance(f->loop, 7 * SECOND); /* the outer endpoint too */
+    tc_loop_advance(f->loop, 7 * SECOND); /* and so does the outer policy */
     assert_int_equal(kit_outlier_run(f, 10, "").at[1], 10);
     tc_loop_advance(f->loop, 26 * SECOND); /* 36 s: the inner policy's ejection is over */
     assert_int_equal(kit_outlier_run(f, 10, "").at[1], 10);

@@ -259,7 +259,7 @@ static void off_and_on(void **state)
     assert_connects(f, "");
 }
 
-/* RPCs may begin under a config that counts and end under one that does not, or vice versa. */
+/* An RPC may begin under a config that counts and end under one that does not. */
 static void off_and_on_under_rpcs(void **state)
 {
     struct fake_lb *f = *state;

@@ -42,7 +42,7 @@ static void update(struct fake_lb *f, const char *endpoints, const char *config)
     assert_true(fake_lb_update(f, fake_lb_endpoints(endpoints), fake_lb_config(f, LR, config, NULL), NULL));
 }
 
-/* The first n endpoints with a suffix for each ("*3"), READY. */
+/* Updates to the first n endpoints, with a suffix for each ("*3"; NULL: none), and makes them READY. */
 static void open_policy(struct fake_lb *f, size_t n, const char *const *suffixes, const char *config)
 {
     struct tc_buf list = {0};
@@ -497,7 +497,7 @@ static void what_outlives_the_policy(void **state)
         tc_vec_fini(&calls.open[i]);
 }
 
-/* Endpoints that are lost in this turn of the loop get no RPC by the old picker, and all of them queue it. */
+/* The old picker passes over endpoints that are lost in this turn of the loop. Once all are lost, RPCs wait. */
 static void lost_endpoints_are_passed_over(void **state)
 {
     static const char *const configs_of[] = {"{}", FULL_SCAN, WEIGHTED};

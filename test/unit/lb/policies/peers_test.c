@@ -99,7 +99,8 @@ static void a_list_that_fails_replaces_one_that_works(void **state)
     }
 }
 
-/* With whatever config; pick_first without a petiole policy above it does not. */
+/* Every petiole policy watches health, with whatever config; a pick_first without a petiole policy above it does
+ * not. */
 static void every_petiole_policy_watches_health(void **state)
 {
     TC_CASE(PD11);

@@ -22,7 +22,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* 10.0.0.1:80 to 10.0.0.n:80, or 10.0.X.Y:80 beyond 250. */
+/* Makes n endpoints: 10.0.0.1:80 to 10.0.0.250:80, then 10.0.1.1:80 and so on. */
 static struct tc_endpoints *servers(size_t n)
 {
     struct tc_buf text = {0};

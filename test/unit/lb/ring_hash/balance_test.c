@@ -246,7 +246,8 @@ static void hot_update(struct hot *h)
     tc_buf_fini(&text);
 }
 
-/* Brings all endpoints that are being connected to READY, or to a failure. */
+/* Brings each endpoint that is being connected to READY or, if it is marked as failed, to a failure. A READY endpoint
+ * that is marked, and a failing one that is not, become IDLE. */
 static void hot_connect(struct hot *h)
 {
     for (unsigned i = 0; i < BACKENDS; i++) {

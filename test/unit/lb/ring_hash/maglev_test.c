@@ -76,7 +76,7 @@ static void lazily_by_the_table(void **state)
     assert_string_equal(owners(f, 7), "2401503");
 }
 
-/* The next slot's endpoint takes over, and the policy fails as ring_hash does, in its own words. */
+/* The next slot's endpoint takes over. The policy fails as ring_hash does, with maglev's name in the texts. */
 static void the_next_slot_takes_over(void **state)
 {
     struct fake_lb *f = *state;

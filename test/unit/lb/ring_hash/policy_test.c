@@ -234,7 +234,8 @@ static void a_lost_connection_goes_idle(void **state)
     assert_connects(f, E0 " ");
 }
 
-/* Returns which endpoint of E is being connected, by exactly one attempt since the last call. */
+/* Asserts that one endpoint of E is being connected, by the only attempt since attempts were last taken. Returns its
+ * index. */
 static size_t dialled(struct fake_lb *f)
 {
     size_t found = TC_ARRAY_LEN(E);
