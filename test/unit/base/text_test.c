@@ -32,7 +32,7 @@ static void test_slices(void **state)
     assert_true(tc_slice_iends(tc_slice_str("x.EXAMPLE.com"), tc_slice_str(".example.COM")));
 }
 
-/* Any case, but every byte counts, those behind a NUL too. */
+/* Comparisons that ignore case look at every byte, also behind a NUL. */
 static void test_any_case(void **state)
 {
     (void)state;

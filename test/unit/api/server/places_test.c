@@ -1,4 +1,5 @@
-/* Places of handlers that go on while their RPCs have ended: of a method, and of a connection. */
+/* Handlers that go on after their RPCs have ended keep their places: those of a method, and those of a connection. A
+ * call that is finished gives its place back. */
 #include <pthread.h>
 
 #include <torc/torc.h>

@@ -103,7 +103,7 @@ static void test_counts(void **state)
     assert_int_equal(torc_server_listen(s, "127.0.0.1:0", torc_credentials_insecure(), &address, NULL), 0);
     assert_int_equal(torc_server_start(s, NULL), 0);
     atomic_store(&hanging, 1);
-    for (int i = 0; i < CONNECTIONS; i++) { /* on both runtimes; each has an RPC of an unknown method */
+    for (int i = 0; i < CONNECTIONS; i++) { /* one after another; each has an RPC of an unknown method */
         torc_runtime *client = kit_backends_runtime(TORC_RUNTIME_CALLER);
         torc_channel *ch = torc_channel_new(client, address, NULL, NULL);
         torc_result *r = torc_unary(ch, "a.B/None", NULL, 0, NULL);

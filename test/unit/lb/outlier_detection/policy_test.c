@@ -259,7 +259,7 @@ static void off_and_on(void **state)
     assert_connects(f, "");
 }
 
-/* An RPC may begin under a config that counts and end under one that does not. */
+/* An RPC that begins under a config that counts and ends under one that does not is not counted. */
 static void off_and_on_under_rpcs(void **state)
 {
     struct fake_lb *f = *state;
