@@ -254,6 +254,7 @@ static void the_state_of_children(void **state)
     } rows[] = {{READY, CONNECTING, READY},
                 {READY, FAILURE, READY},
                 {IDLE, FAILURE, IDLE},
+                {IDLE, CONNECTING, CONNECTING},
                 {FAILURE, FAILURE, FAILURE},
                 {CONNECTING, FAILURE, CONNECTING}};
     (void)state;
