@@ -192,6 +192,24 @@ static void requests_count_until_they_are_written(void **state)
     close_world();
 }
 
+/* A large request that was answered by a few bytes no longer counts, though its stream stays open. */
+static void written_requests_do_not_count(void **state)
+{
+    static char large[LIMIT + 100000];
+    (void)state;
+    open_world(LIMIT);
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 30000};
+    torc_stream *stream = torc_stream_open(ch, "torc.test.Backend/Count", &o, NULL);
+    const torc_message *count = NULL;
+    assert_non_null(stream);
+    assert_int_equal(torc_stream_send(stream, large, sizeof(large), 0, -1), 0);
+    assert_int_equal(torc_stream_receive(stream, -1, &count), 1);
+    assert_int_equal(call("x", 1, NULL), TORC_STATUS_OK);
+    torc_stream_cancel(stream);
+    torc_stream_free(stream);
+    close_world();
+}
+
 static void without_a_limit_none_is_refused(void **state)
 {
     torc_stream *calls[CALLS];
@@ -211,6 +229,7 @@ int main(void)
         cmocka_unit_test(calls_under_way_count),
         cmocka_unit_test(unread_messages_count),
         cmocka_unit_test(requests_count_until_they_are_written),
+        cmocka_unit_test(written_requests_do_not_count),
         cmocka_unit_test(without_a_limit_none_is_refused),
     };
     return cmocka_run_group_tests(tests, kit_backends_one_setup, kit_backends_one_teardown);
