@@ -35,8 +35,12 @@ void tc_h2_response_begin(struct tc_h2_client_stream *s)
     block->headers = s->stream.got_headers ? &s->trailers : &s->stream.headers;
     block->headers->len = 0;
     response_forget_status(s);
-    if (!s->stream.got_headers)
-        s->http_status = 0;
+    if (s->stream.got_headers)
+        return;
+    s->http_status = 0;
+    s->stream.is_grpc = false;
+    s->stream.recv.decoder.encoding = TC_H2_IDENTITY;
+    s->content_type = s->bad_encoding = (struct tc_slice){0};
 }
 
 /* A response may have grpc-status, grpc-message, content-type and grpc-encoding once. If one of them comes more often,

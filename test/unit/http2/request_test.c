@@ -73,6 +73,30 @@ static void whose_limit_it_is(void **state)
     }
 }
 
+static void request_larger_than_the_server_takes(void **state)
+{
+    (void)state;
+    struct kit_h2 t;
+    struct kit_h2_call call;
+    kit_h2_init_silent(&t, NULL, 0);
+    fake_h2_setting(t.peer, 6, 4096);
+    kit_h2_run(&t);
+    kit_h2_call_init(&call, &t);
+    char *value = tc_calloc(1, 8000);
+    memset(value, 'v', 8000);
+    tc_headers_add(&call.metadata, tc_slice_str("k"), tc_slice_of(value, 8000));
+    assert_int_equal(kit_h2_open(&call, &kit_h2_request), 0);
+    assert_int_equal(call.done, 0);
+    kit_h2_run(&t);
+    assert_int_equal(call.done, 1);
+    assert_int_equal(call.code, TORC_STATUS_RESOURCE_EXHAUSTED);
+    assert_false(call.unprocessed);
+    assert_null(fake_h2_expect(t.peer, FAKE_H2_HEADERS, 0));
+    tc_free(value);
+    kit_h2_call_fini(&call);
+    kit_h2_fini(&t);
+}
+
 /* DATA before headers: a stream error by RFC 9113 8.1.1, for which nghttp2 ends the connection. */
 static void data_before_headers(void **state)
 {
@@ -117,6 +141,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whose_limit_it_is),
+        cmocka_unit_test(request_larger_than_the_server_takes),
         cmocka_unit_test(data_before_headers),
         cmocka_unit_test(priority_of_stream_0),
     };
