@@ -52,7 +52,6 @@ static void packing_done(struct tc_h2_server_stream *server, struct tc_rstr *com
     }
     if (!compressed)
         return;
-    tc_rstr_unref(s->send.compressed);
     s->send.compressed = compressed;
     s->send.message = tc_rstr_slice(compressed);
     tc_h2_prefix(s->send.prefix, true, compressed->len);

@@ -60,15 +60,15 @@ void tc_h2_stream_resume(struct tc_h2_stream *s)
 int tc_h2_stream_send(struct tc_h2_stream *s, struct tc_slice message, bool compress, bool end)
 {
     struct tc_h2_sender *send = &s->send;
-    if (!tc_h2_stream_live(s) || s->finished || send->active || send->end_wanted)
+    if (!tc_h2_stream_live(s) || s->finished || send->active || send->on_written_due || send->end_wanted)
         return TORC_ESTATE;
-    tc_rstr_unref(send->compressed);
     compress = compress && send->encoding == TC_H2_GZIP;
     send->compressed = compress && !s->server ? tc_h2_gzip(message) : NULL;
     send->message = send->compressed ? tc_rstr_slice(send->compressed) : message;
     bool later = compress && s->server; /* packing.c compresses the message, and checks its size then */
     if (!later && (send->message.len > send->max_bytes || send->message.len > TC_H2_MESSAGE_MAX)) {
         send->rejected_bytes = send->message.len;
+        tc_rstr_clear(&send->compressed);
         return TORC_ELIMIT;
     }
     tc_h2_prefix(send->prefix, send->compressed != NULL, send->message.len);

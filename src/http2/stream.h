@@ -33,8 +33,8 @@ struct tc_h2_stream_events {
 
 /* Sends one message; the bytes are borrowed until on_written, on_done, on_end or cancel has returned. `compress`: with
  * the stream's encoding (a message may stay uncompressed). `end`: half-closes after it; false on a server, which sends
- * with tc_h2_server_stream_send. Returns TORC_ESTATE while a message is under way, after a half-close, and when the
- * stream is over; TORC_ELIMIT, with nothing sent, if the message is larger than max_send_message_bytes or
+ * with tc_h2_server_stream_send. Returns TORC_ESTATE before on_written of the message before, after a half-close, and
+ * when the stream is over; TORC_ELIMIT, with nothing sent, if the message is larger than max_send_message_bytes or
  * TC_H2_MESSAGE_MAX. */
 int tc_h2_stream_send(struct tc_h2_stream *s, struct tc_slice message, bool compress, bool end);
 /* Returns the size, after compression, of the message that tc_h2_stream_send rejected last. */

@@ -24,7 +24,7 @@ struct tc_h2_receiver {
 /* The message that is being sent, and the end behind it (stream.c; write.c moves `at`). */
 struct tc_h2_sender {
     struct tc_slice message;
-    struct tc_rstr *compressed; /* NULL: the message is the owner's; kept until the next message, or the end */
+    struct tc_rstr *compressed; /* NULL: the message is the owner's; kept until on_written, or the end */
     size_t max_bytes, rejected_bytes;
     size_t at; /* of prefix and message together */
     uint8_t prefix[TC_H2_PREFIX_LEN];
@@ -142,6 +142,7 @@ static inline bool tc_h2_stream_deliver_written(const struct tc_h2_conn *c, stru
     if (!s->send.on_written_due)
         return true;
     s->send.on_written_due = false;
+    tc_rstr_clear(&s->send.compressed); /* no write has it: write.c copies what the socket did not take */
     if (s->events->on_written)
         s->events->on_written(s->arg);
     return !tc_h2_stream_went(c, s);
