@@ -123,11 +123,22 @@ void tc_net_connection_reset(struct tc_net_connection *c)
         end_break(&c->ends[i]);
 }
 
+/* The system of this end gives up after user_timeout_ns from now on: bytes of the end stay unacknowledged. */
+static void end_await_give_up(struct tc_net_side *end)
+{
+    if (!end->give_up.place && !end->failed && !end->closed)
+        tc_world_event_at(&end->give_up, tc_world_now_ns() + end->user_timeout_ns);
+}
+
 void tc_net_connection_silence(struct tc_net_connection *c)
 {
     c->silent = true;
-    for (int i = 0; i < 2; i++)
-        tc_world_event_stop(&c->ends[i].arrival);
+    for (int i = 0; i < 2; i++) {
+        struct tc_net_side *end = &c->ends[i];
+        tc_world_event_stop(&end->arrival);
+        if (tc_net_side_peer(end)->flight.len > 0 || end->acknowledged_ns > tc_world_now_ns())
+            end_await_give_up(end);
+    }
 }
 
 /* The system of this end gives up a connection whose bytes nobody acknowledges. The peer is not told. */
@@ -158,8 +169,8 @@ static void end_send(struct tc_net_side *to, size_t len, bool reset)
     *tc_vec_push(&to->chunks) = (struct tc_net_chunk){at_ns, len, reset};
     if (to->chunks.len == 1)
         end_await_arrival(to);
-    if (c->silent && len > 0 && !from->give_up.place)
-        tc_world_event_at(&from->give_up, tc_world_now_ns() + from->user_timeout_ns);
+    if (c->silent && len > 0)
+        end_await_give_up(from);
 }
 
 /* Takes in the first chunk. Returns false when the connection is over. */
@@ -181,6 +192,8 @@ static bool end_take_chunk(struct tc_net_side *end)
     }
     tc_world_detail("connection %llu: %zu bytes at end %d", (unsigned long long)c->id, arrives, end_index(end));
     tc_buf_append(&end->inbox, end->flight.data, arrives);
+    if (!is_end)
+        tc_net_side_peer(end)->acknowledged_ns = tc_world_now_ns() + c->delay_ns;
     tc_buf_consume(&end->flight, len);
     end->finished = end->finished || is_end;
     if (c->cut_after != SIZE_MAX)

@@ -311,6 +311,41 @@ static void test_giving_up(void **state)
     assert_int_equal(torc_testing_free(world), 0);
 }
 
+/* Bytes that are on their way when the host falls silent stay unacknowledged, and so do bytes that have arrived whose
+ * acknowledgement has not. Bytes that were acknowledged do not end a connection. */
+static void test_giving_up_what_was_on_its_way(void **state)
+{
+    static const struct {
+        int ms; /* from the call to the silence; a round trip takes 100 */
+        bool gives_up;
+    } rows[] = {{10, true}, {60, true}, {110, false}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        torc_testing *world = torc_testing_new(1, NULL);
+        torc_server_call *kept = NULL;
+        struct torc_handler keeps = {TORC_SIZE(torc_handler), .unary = keep_call, .arg = &kept};
+        char text[128] = "";
+        assert_int_equal(torc_testing_set_delay(world, 50000), 0);
+        torc_server *server = torc_server_new(NULL, NULL);
+        assert_int_equal(torc_server_add_method(server, "/t.Test/Keep", &keeps, NULL), 0);
+        assert_int_equal(torc_server_listen(server, SERVER, torc_credentials_insecure(), NULL, NULL), 0);
+        assert_int_equal(torc_server_start(server, NULL), 0);
+        torc_channel *channel = torc_channel_new(NULL, SERVER, NULL, NULL);
+        assert_int_equal(torc_channel_connect(channel, 60000), 0);
+        assert_int_equal(torc_testing_advance(world, 1000), 0);
+        assert_int_equal(torc_unary_async(channel, "t.Test/Keep", "", 0, NULL, on_text, text, NULL, NULL), 0);
+        assert_int_equal(torc_testing_advance(world, rows[i].ms), 0);
+        assert_int_equal(torc_testing_set_host(world, SERVER, TORC_TESTING_SILENT), 0);
+        assert_int_equal(torc_testing_advance(world, 960000), 0);
+        assert_int_equal(strstr(text, "Connection timed out") != NULL, rows[i].gives_up);
+        if (kept)
+            torc_server_call_finish(kept, TORC_STATUS_OK, NULL, NULL);
+        torc_channel_free(channel);
+        torc_server_free(server);
+        assert_int_equal(torc_testing_free(world), 0);
+    }
+}
+
 static int turn(void *arg)
 {
     torc_testing *world = arg;
@@ -479,6 +514,7 @@ int main(void)
         cmocka_unit_test(test_misuse),
         cmocka_unit_test(test_order_of_ends),
         cmocka_unit_test(test_giving_up),
+        cmocka_unit_test(test_giving_up_what_was_on_its_way),
         cmocka_unit_test(test_done_that_turns),
         cmocka_unit_test(test_cut_of_a_silent_host),
     };
