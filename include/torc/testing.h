@@ -42,9 +42,9 @@
  *
  * Functions of libtorc that do not block work on other threads, too, but time does not wait for threads that the
  * program made: join them before time passes. If such a thread calls a function that blocks, or if a function waits for
- * more than an hour of virtual time without a limit of its own, nothing could end the wait well: the process prints the
- * reason and, with glibc, a trace of the waiting function, and aborts. A call that blocks inside a callback is refused
- * with TORC_EDEADLK, as in production.
+ * more than an hour of virtual time without a limit of its own or a deadline of its RPC, nothing could end the wait
+ * well: the process prints the reason and, with glibc, a trace of the waiting function, and aborts. A call that blocks
+ * inside a callback is refused with TORC_EDEADLK, as in production.
  *
  * Real sockets are out of reach: channels to fd: targets and dialers that hand over descriptors fail, as do call
  * credentials that are fetched over HTTP. torc_runtime_fd has no descriptor (TORC_EINVAL): code with an event loop is

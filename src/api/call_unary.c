@@ -63,6 +63,7 @@ static torc_result *unary_wait(torc_channel *ch, const char *method, struct tc_s
     torc_runtime *rt = ch->rt;
     struct tc_wait wait;
     tc_wait_init(&wait);
+    wait.ends_ns = &call->core.deadline.at_ns;
     call->request = request;
     call->core.asked.dry = dry;
     call->core.asked.explain |= dry;

@@ -29,6 +29,7 @@ static void wait_begin(struct stream_wait *w, torc_stream *s, int64_t timeout_ms
     tc_ref_inc(&s->zeroed);
     w->s = s;
     tc_timed_wait_begin(&w->in, s->channel->rt, &s->waits, timeout_ms);
+    w->in.wait.ends_ns = &s->core.deadline.at_ns;
 }
 
 static void wait_end(struct stream_wait *w)

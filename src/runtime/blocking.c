@@ -48,6 +48,7 @@ void tc_wait_init(struct tc_wait *w)
     pthread_condattr_destroy(&attr);
     tc_list_init(&w->link);
     tc_list_init(&w->owner);
+    w->ends_ns = NULL;
     w->woken = false;
 }
 

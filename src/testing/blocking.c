@@ -21,7 +21,7 @@
 #include "testing/threads.h"
 #include "testing/world.h"
 
-/* A wait without a limit of its own. */
+/* A wait without a limit. */
 #define MOST_WAIT_NS (3600 * TC_NS_PER_S)
 
 int __wrap_tc_runtime_wait(torc_runtime *rt, struct tc_wait *w, uint64_t until_ns);
@@ -58,22 +58,30 @@ static void wait_fail(const char *why)
     abort();
 }
 
-/* Does the next thing that is due by until_ns. Without one, time moves to until_ns, or, if that is after most_ns, the
- * process ends. It also ends on any thread but the world's. */
+/* Does the next thing that is due by until_ns, or, if that is UINT64_MAX, by most_ns. Without one, time moves to
+ * until_ns, or the process ends. It also ends on any thread but the world's. */
 static void wait_step(uint64_t until_ns, uint64_t most_ns)
 {
+    bool limited = until_ns != UINT64_MAX;
     if (!tc_blocking_is_here())
         wait_fail("a function blocks on a thread that did not make the world");
-    if (tc_world_step(TC_MIN(until_ns, most_ns)))
+    if (tc_world_step(limited ? until_ns : most_ns))
         return;
-    if (until_ns > most_ns)
+    if (!limited)
         wait_fail("a function blocks for more than an hour without a limit of its own");
     tc_world_run_until(until_ns);
 }
 
+/* Returns until when a wait may last that began at begun_ns and has no limit, but for the end of what it waits for:
+ * ends_ns, UINT64_MAX: unknown. */
+static uint64_t wait_most_ns(uint64_t begun_ns, uint64_t ends_ns)
+{
+    return (ends_ns < UINT64_MAX - MOST_WAIT_NS ? TC_MAX(begun_ns, ends_ns) : begun_ns) + MOST_WAIT_NS;
+}
+
 void tc_blocking_step(void)
 {
-    wait_step(UINT64_MAX, tc_world_now_ns() + MOST_WAIT_NS);
+    wait_step(UINT64_MAX, wait_most_ns(tc_world_now_ns(), tc_world_threads_next_ns()));
 }
 
 /* tc_runtime_wait on a thread of a pool. */
@@ -91,14 +99,14 @@ int __wrap_tc_runtime_wait(torc_runtime *rt, struct tc_wait *w, uint64_t until_n
 {
     if (tc_world_thread_here())
         return wait_in_pool(rt, w, until_ns);
-    uint64_t most_ns = tc_world_now_ns() + MOST_WAIT_NS;
+    uint64_t begun_ns = tc_world_now_ns();
     int rc = 0;
     while (!w->woken && rc == 0) {
         if (tc_world_now_ns() >= until_ns) {
             rc = TORC_ETIMEDOUT;
         } else {
             tc_runtime_unlock(rt);
-            wait_step(until_ns, most_ns);
+            wait_step(until_ns, wait_most_ns(begun_ns, w->ends_ns ? *w->ends_ns : UINT64_MAX));
             tc_runtime_lock(rt);
         }
     }
@@ -126,13 +134,13 @@ static void polls_tell(const struct tc_loop *loop)
 static bool poll_world(struct tc_loop *loop, uint64_t until_ns)
 {
     struct poll p = {.outer = polls, .loop = loop};
-    uint64_t most_ns = tc_world_now_ns() + MOST_WAIT_NS;
+    uint64_t begun_ns = tc_world_now_ns();
     polls = &p;
     bool more = true;
     while (!p.did && more) {
         more = tc_world_now_ns() < until_ns;
         if (more)
-            wait_step(until_ns, most_ns);
+            wait_step(until_ns, wait_most_ns(begun_ns, UINT64_MAX));
         else
             tc_world_step(until_ns);
     }

@@ -13,6 +13,7 @@ static void wait_begin(struct tc_timed_wait *w, torc_server_call *c, int64_t tim
 {
     tc_ref_inc(&c->ref);
     tc_timed_wait_begin(w, c->rt, &c->waits, timeout_ms);
+    w->wait.ends_ns = &c->facts.deadline_ns;
 }
 
 static int wait_end(struct tc_timed_wait *w, torc_server_call *c, int rc)

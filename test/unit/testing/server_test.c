@@ -124,6 +124,33 @@ static void test_a_handler_that_sleeps(void **state)
     world_end(server, channel);
 }
 
+/* Sleeps for two hours, after the end of its RPC. */
+static void on_sleeper(torc_server_call *call, const torc_message *request, void *arg)
+{
+    (void)request;
+    torc_server_call_reply(call, "late", 4);
+    *(int *)arg = torc_testing_advance(world, 7200000);
+}
+
+/* torc_pool_free waits for a handler, however long the handler waits with a limit of its own. */
+static void test_a_handler_that_sleeps_long(void **state)
+{
+    (void)state;
+    char said[128];
+    int slept = -1;
+    struct torc_handler handler = {TORC_SIZE(torc_handler), .unary = on_sleeper, .arg = &slept};
+    world = torc_testing_new(1, NULL);
+    torc_pool *pool = torc_pool_new(1, 10, NULL);
+    torc_server *server = server_begin("/t.Test/Say", &handler, pool);
+    torc_channel *channel = torc_channel_new(NULL, SERVER, NULL, NULL);
+    assert_int_equal(say(channel, NULL, said), TORC_STATUS_OK);
+    assert_int_equal(slept, -1);
+    assert_int_equal(torc_pool_free(pool), 0);
+    assert_int_equal(slept, 0);
+    assert_int_equal(torc_time_ms(), 7201000);
+    world_end(server, channel);
+}
+
 static void on_wait(torc_server_call *call, void *arg)
 {
     const torc_message *message;
@@ -274,9 +301,13 @@ static void test_the_same_again(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_late_answer),          cmocka_unit_test(test_a_stream),
-        cmocka_unit_test(test_a_handler_that_sleeps),  cmocka_unit_test(test_a_relay),
-        cmocka_unit_test(test_handlers_that_are_left), cmocka_unit_test(test_the_same_again),
+        cmocka_unit_test(test_a_late_answer),
+        cmocka_unit_test(test_a_stream),
+        cmocka_unit_test(test_a_handler_that_sleeps),
+        cmocka_unit_test(test_a_handler_that_sleeps_long),
+        cmocka_unit_test(test_a_relay),
+        cmocka_unit_test(test_handlers_that_are_left),
+        cmocka_unit_test(test_the_same_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

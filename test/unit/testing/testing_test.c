@@ -346,6 +346,39 @@ static void test_giving_up_what_was_on_its_way(void **state)
     }
 }
 
+#define TWO_HOURS 7200000
+
+/* Waits of more than an hour that have a limit: of their own, or the deadline of their RPC. */
+static void test_long_limits(void **state)
+{
+    (void)state;
+    torc_testing *world = torc_testing_new(1, NULL);
+    torc_runtime *runtime = torc_runtime_new(NULL, NULL);
+    const torc_message *message;
+    char said[128];
+    struct torc_call_options ready = {TORC_SIZE(torc_call_options), .wait_for_ready = TORC_ON}, late = ready;
+    late.timeout_ms = TWO_HOURS;
+    torc_testing_set_host(world, SERVER, TORC_TESTING_SILENT);
+    torc_channel *channel = torc_channel_new(NULL, SERVER, NULL, NULL);
+    assert_int_equal(torc_runtime_poll(runtime, TWO_HOURS), 0);
+    assert_int_equal(torc_time_ms(), 1000 + TWO_HOURS);
+    assert_int_equal(torc_channel_wait_state(channel, TORC_CONNECTIVITY_IDLE, TWO_HOURS, NULL), TORC_ETIMEDOUT);
+    assert_int_equal(torc_time_ms(), 1000 + 2 * TWO_HOURS);
+    torc_stream *stream = torc_stream_open(channel, "t.Test/Say", &ready, NULL);
+    assert_int_equal(torc_stream_receive(stream, TWO_HOURS, &message), TORC_ETIMEDOUT);
+    assert_int_equal(torc_time_ms(), 1000 + 3 * TWO_HOURS);
+    torc_stream_free(stream);
+    assert_int_equal(say(channel, &late, said), TORC_STATUS_DEADLINE_EXCEEDED);
+    assert_int_equal(torc_time_ms(), 1000 + 4 * TWO_HOURS);
+    stream = torc_stream_open(channel, "t.Test/Say", &late, NULL);
+    assert_int_equal(torc_stream_receive(stream, -1, &message), 0);
+    assert_int_equal(torc_time_ms(), 1000 + 5 * TWO_HOURS);
+    torc_stream_free(stream);
+    torc_channel_free(channel);
+    assert_int_equal(torc_runtime_free(runtime), 0);
+    assert_int_equal(torc_testing_free(world), 0);
+}
+
 static int turn(void *arg)
 {
     torc_testing *world = arg;
@@ -515,6 +548,7 @@ int main(void)
         cmocka_unit_test(test_order_of_ends),
         cmocka_unit_test(test_giving_up),
         cmocka_unit_test(test_giving_up_what_was_on_its_way),
+        cmocka_unit_test(test_long_limits),
         cmocka_unit_test(test_done_that_turns),
         cmocka_unit_test(test_cut_of_a_silent_host),
     };
