@@ -49,7 +49,7 @@ void tc_wait_init(struct tc_wait *w)
     tc_list_init(&w->link);
     tc_list_init(&w->owner);
     w->ends_ns = NULL;
-    w->woken = false;
+    atomic_init(&w->woken, false);
 }
 
 void tc_wait_fini(struct tc_wait *w)
@@ -60,7 +60,7 @@ void tc_wait_fini(struct tc_wait *w)
 
 void tc_wait_wake(struct tc_wait *w)
 {
-    w->woken = true;
+    atomic_store_explicit(&w->woken, true, memory_order_relaxed);
     pthread_cond_signal(&w->cond);
 }
 
@@ -128,9 +128,9 @@ static bool drive_one_turn(torc_runtime *rt, int timeout_ms, const struct tc_wai
     rt->driven = true;
     pthread_mutex_unlock(&rt->mutex);
     bool did = first && tc_loop_turn_posts(rt->loop);
-    /* Read without the lock: this turn sets `woken`, on this thread. A thread that finishes the stream or the server's
-     * call may set it as well; that thread wakes the loop besides, so that the turn below does not sleep. */
-    if (!did || !first->woken)
+    /* Read without the lock. This turn sets `woken`, or another thread that finishes the stream or the server's call:
+     * that thread wakes the loop besides, so that the turn below does not sleep if the mark is seen too late. */
+    if (!did || !atomic_load_explicit(&first->woken, memory_order_relaxed))
         did = tc_loop_turn(rt->loop, timeout_ms);
     if (TC_UNLIKELY(generation != tc_fork_generation()))
         forget_threads(rt);
@@ -171,7 +171,7 @@ int tc_runtime_wait(torc_runtime *rt, struct tc_wait *w, uint64_t until_ns)
             wait_signal(rt, w, until_ns);
         first = NULL;
     }
-    w->woken = false;
+    atomic_store_explicit(&w->woken, false, memory_order_relaxed);
     if (TC_UNLIKELY(tc_list_empty(&rt->waiters)))
         tc_list_init(&w->link); /* in a fork's child: forget_threads has emptied the list */
     tc_list_remove(&w->link);

@@ -13,6 +13,7 @@
 #define TC_RUNTIME_BLOCKING_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "runtime/runtime.h"
 
@@ -22,7 +23,7 @@ struct tc_wait {
     struct tc_link owner; /* on a list of the object that wakes it */
     pthread_cond_t cond;
     const uint64_t *ends_ns; /* for libtorc-testing: when the RPC of the wait ends at the latest; NULL: not an RPC's */
-    bool woken;              /* under the runtime's lock, but for one look of drive_one_turn */
+    atomic_bool woken;       /* under the runtime's lock, but for one look of drive_one_turn */
 };
 
 void tc_wait_init(struct tc_wait *w);

@@ -13,8 +13,8 @@ struct world_thread {
     pthread_t id;
     void (*fn)(void *arg);
     void *arg;
-    const bool *woken; /* NULL: it waits for the time alone */
-    uint64_t until_ns; /* 0: it does not wait */
+    const atomic_bool *woken; /* NULL: it waits for the time alone */
+    uint64_t until_ns;        /* 0: it does not wait */
     /* Under the mutex: */
     pthread_cond_t cond;
     bool runs, over;
@@ -67,7 +67,7 @@ bool tc_world_thread_here(void)
     return self != NULL;
 }
 
-void tc_world_thread_wait(const bool *woken, uint64_t until_ns)
+void tc_world_thread_wait(const atomic_bool *woken, uint64_t until_ns)
 {
     self->woken = woken;
     self->until_ns = TC_MAX(until_ns, 1);

@@ -4,6 +4,8 @@
 #ifndef TC_TESTING_THREADS_H
 #define TC_TESTING_THREADS_H
 
+#include <stdatomic.h>
+
 #include "base/common.h"
 
 /* Makes a thread that runs fn(arg) when the world lets it. Returns 0 or an errno. Any thread of the world. */
@@ -12,7 +14,7 @@ int tc_world_thread_start(void (*fn)(void *arg), void *arg);
 bool tc_world_thread_here(void);
 /* Waits until *woken is true or the time has come; woken NULL: until the time has come. Only on a thread that
  * tc_world_thread_start made. */
-void tc_world_thread_wait(const bool *woken, uint64_t until_ns);
+void tc_world_thread_wait(const atomic_bool *woken, uint64_t until_ns);
 
 /* --- for the thread of the world --- */
 

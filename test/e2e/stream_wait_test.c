@@ -314,6 +314,26 @@ static void test_finish_ends_other_waits(void **state)
     torc_stream_free(s);
 }
 
+/* A receiver that drives the loop is woken by a thread that finishes the stream, at any moment of its turn. */
+static void test_finish_while_a_receiver_drives(void **state)
+{
+    (void)state;
+    struct torc_call_options soon = {TORC_SIZE(torc_call_options), .timeout_ms = 5};
+    for (int i = 0; i < 100; i++) {
+        torc_stream *s = torc_stream_open(ch, "a.B/Deaf", &soon, NULL);
+        pthread_t receiver;
+        assert_int_equal(pthread_create(&receiver, NULL, receive_nothing, s), 0);
+        for (bool receives = false; !receives; sched_yield()) {
+            tc_runtime_lock(rt);
+            receives = s->receiving || s->end;
+            tc_runtime_unlock(rt);
+        }
+        expect_code(s, TORC_STATUS_DEADLINE_EXCEEDED);
+        assert_int_equal(pthread_join(receiver, NULL), 0);
+        torc_stream_free(s);
+    }
+}
+
 /* Each message is compressed or not for itself; the echo comes back whole in any case. */
 static void test_compression_of_a_message(void **state)
 {
@@ -412,6 +432,7 @@ int main(void)
         IN_BOTH(test_messages_ahead),
         IN_BOTH(test_finish_drops_and_repeats),
         IN_BOTH(test_finish_ends_other_waits),
+        IN_BOTH(test_finish_while_a_receiver_drives),
         IN_BOTH(test_compression_of_a_message),
         IN_BOTH(test_freed_while_another_thread_is_inside),
         IN_BOTH(test_results_outlive_the_runtime),
