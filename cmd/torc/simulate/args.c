@@ -306,8 +306,11 @@ static int add_policy(struct sim_opts *o, const char *text)
         rc = cli_usage(NAME, "--policy %s: the config is not JSON: %s", text, why);
     json_t *list = json_array(), *item = json_object();
     json_array_append_new(list, item);
-    if (json)
-        json_object_setn_new(item, name.data, name.len, json);
+    if (json) {
+        char *key = tc_slice_dup(name);
+        json_object_set_new(item, key, json);
+        tc_free(key);
+    }
     if (rc == 0 && !(parsed = tc_lb_parse_list(registry, list, 0, &errors)))
         rc = cli_usage(NAME, "--policy %s: %s", text, tc_validation_text(&errors));
     if (rc == 0)
