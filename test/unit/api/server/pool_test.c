@@ -126,7 +126,7 @@ static int setup(void **state)
     limit("c.D/Few", (struct torc_method_options){.max_calls = 2});
     limit("c.D", (struct torc_method_options){.max_timeout_ms = 20});
     limit("g.H/Small", (struct torc_method_options){.max_receive_message_bytes = 3});
-    limit("g.H", (struct torc_method_options){.max_receive_message_bytes = 5, .max_timeout_ms = 20, .pool = pool});
+    limit("g.H", (struct torc_method_options){.max_receive_message_bytes = 5, .pool = pool});
     limit("*", (struct torc_method_options){.max_receive_message_bytes = 10, .pool = pool});
     assert_int_equal(torc_server_listen(server, "127.0.0.1:0", torc_credentials_insecure(), &bound, NULL), 0);
     assert_int_equal(torc_server_start(server, NULL), 0);
