@@ -89,7 +89,6 @@ static inline bool tc_h2_stream_set_outcome(struct tc_h2_stream *s, struct tc_st
     tc_h2_stream_ready(s);
     return true;
 }
-
 /* Counts recv.held again on a server's stream, and has on_held called if that is due. */
 void tc_h2_stream_held_changed(struct tc_h2_stream *s);
 

@@ -251,12 +251,8 @@ static void the_state_of_children(void **state)
                                  READY = TORC_CONNECTIVITY_READY, FAILURE = TORC_CONNECTIVITY_TRANSIENT_FAILURE;
     const struct {
         enum torc_connectivity one, other, both;
-    } rows[] = {{READY, CONNECTING, READY},
-                {READY, FAILURE, READY},
-                {IDLE, FAILURE, IDLE},
-                {IDLE, CONNECTING, CONNECTING},
-                {FAILURE, FAILURE, FAILURE},
-                {CONNECTING, FAILURE, CONNECTING}};
+    } rows[] = {{READY, CONNECTING, READY},     {READY, FAILURE, READY},     {IDLE, FAILURE, IDLE},
+                {IDLE, CONNECTING, CONNECTING}, {FAILURE, FAILURE, FAILURE}, {CONNECTING, FAILURE, CONNECTING}};
     (void)state;
     for (size_t i = 0; i < TC_ARRAY_LEN(rows); i++) {
         struct each each = {0};

@@ -225,12 +225,9 @@ static void without_a_limit_none_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(kept_messages_count),
-        cmocka_unit_test(calls_under_way_count),
-        cmocka_unit_test(unread_messages_count),
-        cmocka_unit_test(requests_count_until_they_are_written),
-        cmocka_unit_test(written_requests_do_not_count),
-        cmocka_unit_test(without_a_limit_none_is_refused),
+        cmocka_unit_test(kept_messages_count),           cmocka_unit_test(calls_under_way_count),
+        cmocka_unit_test(unread_messages_count),         cmocka_unit_test(requests_count_until_they_are_written),
+        cmocka_unit_test(written_requests_do_not_count), cmocka_unit_test(without_a_limit_none_is_refused),
     };
     return cmocka_run_group_tests(tests, kit_backends_one_setup, kit_backends_one_teardown);
 }
