@@ -77,10 +77,11 @@ struct waiter {
     struct tc_channel_watch base;
     struct tc_task add, remove;
     torc_channel *ch; /* held by the thread */
+    bool connect;     /* fixed */
     /* Under the runtime's lock. */
-    enum torc_connectivity last;
+    enum torc_connectivity last; /* the thread saw it last; another state wakes the thread */
     struct tc_wait wait;
-    bool connect, over, removed; /* over: SHUTDOWN was told, the last state */
+    bool over, removed; /* over: SHUTDOWN was told, and no state follows */
 };
 
 static void waiter_wake(struct waiter *w, enum torc_connectivity state)
@@ -188,7 +189,7 @@ static int state_wait(torc_channel *ch, enum torc_connectivity last, int64_t tim
     if (!waiter_reached(&w, last, &state))
         rc = looks ? TORC_ETIMEDOUT : waiter_wait(&w, last, deadline_ns(ch, timeout_ms), &state);
     tc_wait_fini(&w.wait);
-    if (rc != TORC_EFORK)
+    if (rc != TORC_EFORK) /* else the channel is leaked: the loop, which does not run again, may refer to it */
         tc_channel_unref(ch);
     if (rc == 0 && connect && state == TORC_CONNECTIVITY_SHUTDOWN)
         rc = TORC_ECLOSED;

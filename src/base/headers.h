@@ -30,9 +30,9 @@ int tc_headers_add(struct tc_headers *h, struct tc_slice name, struct tc_slice v
 int tc_headers_add_copy(struct tc_headers *h, struct tc_slice name, struct tc_slice value);
 /* Returns the first field of that name, or NULL. */
 const struct tc_header *tc_headers_find(const struct tc_headers *h, struct tc_slice name);
-/* Stores in *value the values of all fields of that name, joined by ',' (as gRPC's header matchers and hash policies
- * see them). Returns false when no field has the name. `*value` is borrowed: from the list when one field has the name,
- * else from `scratch`. */
+/* Stores in *value the values of all fields of that name, joined by ','. Matchers call tc_route_header_value, which
+ * adds their rules for "-bin" names and content-type. Returns false when no field has the name. `*value` is borrowed:
+ * from the list when one field has the name, else from `scratch`. */
 bool tc_headers_joined(const struct tc_headers *h, struct tc_slice name, struct tc_buf *scratch,
                        struct tc_slice *value);
 /* Returns true for a name that gRPC allows in metadata: 1 or more of 0-9 a-z _ - . */

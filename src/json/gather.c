@@ -1,8 +1,8 @@
 /* Sorts what a message has by field. A sender may send fields in any order, a list in parts, a message in pieces, and
  * several members of one oneof; JSON wants each field once.
  *
- * An entry is a run: a list of a million numbers, each with its tag, is one. Most messages are in order already, and
- * are not sorted. */
+ * An entry is a run: a list of a million numbers, each with its tag, is one. A message in order is not sorted, unless
+ * it has two items or more of oneofs: it is sorted to find what was replaced, and sorted back. */
 #include "json/gather.h"
 
 #include <stdlib.h>
@@ -25,7 +25,7 @@ static int entry_compare(const void *a, const void *b)
     return x->data < y->data ? -1 : x->data > y->data;
 }
 
-/* Adds the item from `data` to `end`: to the run before it if it goes on, else as an entry. */
+/* Adds the item from `data` to `end`: to the last entry if the item continues that run, else as an entry of its own. */
 static void entry_add(struct tc_gathered *g, const struct tc_schema_field *f, const char *data, const char *end)
 {
     struct tc_entry *last = g->entries.len ? &g->entries.data[g->entries.len - 1] : NULL;
@@ -52,7 +52,8 @@ static int choice_compare(const void *a, const void *b)
     return x->data < y->data ? -1 : x->data > y->data;
 }
 
-/* Keeps of each oneof the last entries, as far back as they are of one field: a member replaces others before it. */
+/* Keeps of each oneof the last entry, and those before it back to the first of another member: setting the last member
+ * cleared what came earlier, and pieces of one member belong together. */
 static void choices_apply(struct tc_gathered *g)
 {
     const struct tc_schema_oneof *oneof = NULL;

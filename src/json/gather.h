@@ -15,7 +15,7 @@ struct tc_entry {
 };
 
 /* The content of a message: `bytes`, or the items of `n` entries of its field together, since a sender may send a
- * message in pieces. */
+ * message in pieces. All lie in one buffer, in order: places in the message are compared by address. */
 struct tc_content {
     struct tc_slice bytes;
     const struct tc_entry *pieces; /* NULL: `bytes` */

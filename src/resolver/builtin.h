@@ -12,7 +12,7 @@ extern const struct tc_resolver_class tc_resolver_dns;
 extern const struct tc_resolver_class tc_resolver_vsock;
 extern const struct tc_resolver_class tc_resolver_fd;
 
-/* Returns the descriptor that a target of tc_resolver_fd names, -1 if it is malformed. */
+/* Returns the descriptor that a target of tc_resolver_fd names, -1 if it is malformed. Any thread. */
 int tc_resolver_fd_of(const struct tc_target *t);
 
 /* Returns a resolver that reports the endpoints once. Takes over the reference. */

@@ -4,11 +4,12 @@
 
 #include "base/common.h"
 
-/* Returns the size to ask for instead of `bytes`. Sizes of large blocks are 16 KiB steps apart: an updated ring is
- * built while its predecessor is in use, and then fits the space that the ring before those two left free. */
+/* Returns the size to ask for instead of `bytes`: sizes of 128 KiB and more are rounded up to 16 KiB, since a ring
+ * changes a little in size with each update. While ring 3 is built, ring 2 is in use; ring 3 then fits the space that
+ * ring 1 left free. */
 size_t tc_ring_block_size(size_t bytes);
 /* Advises the system to back a large block with large pages: a search in millions of entries misses the cache anyway,
- * and should not miss the TLB as well. */
+ * and should not miss the TLB as well. Does nothing below 4 MiB. */
 void tc_ring_block_advise(void *block, size_t bytes);
 
 #endif

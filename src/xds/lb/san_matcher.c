@@ -1,5 +1,6 @@
-/* Walks the names of a certificate until one passes. All comparisons share one budget of steps: a certificate that a
- * peer chose must not cost without bound. Any thread. */
+/* Walks the names of a certificate until one passes. All comparisons with matchers share one budget of steps: a
+ * certificate that a peer chose must not cost without bound. When it is used up, no further name matches, and the
+ * certificate is refused as one that has none of the names. Any thread. */
 #include "xds/lb/san_matcher.h"
 
 #include "base/buf.h"

@@ -1,9 +1,10 @@
 /* The resources that a dependency manager watches, and the DNS names of its LOGICAL_DNS clusters.
  *
  * A watcher callback stores the value or the error, keeps the response's token, and schedules a reconcile. It also
- * decides how much work that is: a value that leads to the same resources marks its node `fresh` (quick update), any
- * other change sets `reshape` (full round). A DNS name without an answer is `awaited`: no config is reported before.
- * Later answers change the content of their cluster alone. */
+ * decides how much work that is: a value that leads to the same resources, or an error beside the value of a cluster,
+ * an EDS resource or a collection, marks its node `fresh` (quick update), any other change sets `reshape` (full round).
+ * A DNS name without an answer is `awaited`: no config is reported before. Later answers change the content of their
+ * cluster alone. */
 #include "base/mem.h"
 #include "xds/resolver/dependency_manager_internal.h"
 
@@ -33,7 +34,8 @@ static void node_content_changed(struct tc_dep_node *n)
     *tc_vec_push(&n->manager->fresh) = n;
 }
 
-/* Returns whether the node leads to the same resources with the new value as with the old one. */
+/* Returns true only if the node leads to the same resources with the new value as with the old one. Returns false, too,
+ * where that is not looked into: listeners, routes, clusters other than EDS, EDS with collections. */
 static bool value_keeps_shape(const struct tc_dep_node *n, const struct tc_xds_resource *value)
 {
     if (!n->value || !value)
@@ -149,8 +151,8 @@ struct tc_dep_node *tc_dep_node_get(struct tc_dependency_manager *m, struct tc_d
 
 /* --- DNS names --- */
 
-/* The last `awaited` answer makes a full round. A later answer changes its cluster's content alone; if a full round is
- * due anyway, that round takes in the answer. */
+/* The last `awaited` answer makes a full round. A later answer changes its cluster's content alone. While
+ * `reshape` is set (a full round is scheduled, or the last one waits or failed) the next full round takes it in. */
 static void on_dns_answer(void *arg)
 {
     struct tc_dep_node *n = arg;
