@@ -12,7 +12,7 @@
 
 static TC_THREAD_LOCAL bool ends;
 static TC_THREAD_LOCAL int held;
-static unsigned taken;           /* locks of all threads */
+static unsigned taken;           /* write locks of all threads: OpenSSL's */
 static unsigned inside, outside; /* write locks that an ending thread took, with and without the lock of the section */
 
 typedef int lock_fn(pthread_rwlock_t *lock);
@@ -29,7 +29,6 @@ __attribute__((visibility("default"))) int pthread_rwlock_rdlock(pthread_rwlock_
 {
     if (!rdlock)
         find();
-    taken++;
     held++;
     return rdlock(lock);
 }
