@@ -205,10 +205,13 @@ static void a_crowd_is_served_or_cancelled(void **state)
     assert_int_equal(atomic_load(&crowd.others), MOST);
 }
 
+/* Puts the cluster with this threshold. Its text also stands among metrics that nobody reports, so that a test can tell
+ * which content a client has accepted. */
 static void put_cluster(struct kit_mesh *k, const char *max_connections)
 {
-    char *more =
-        tc_asprintf("lb_policy: ROUND_ROBIN\n  circuit_breakers: {per_host_thresholds: [{%s}]}", max_connections);
+    char *more = tc_asprintf("lb_policy: ROUND_ROBIN\n  circuit_breakers: {per_host_thresholds: [{%s}]}\n"
+                             "  lrs_report_endpoint_metrics: [\"%s\"]",
+                             max_connections, max_connections);
     kit_mesh_put_cluster(k, "c", more);
     tc_free(more);
 }
@@ -241,7 +244,7 @@ static void the_cluster_says_how_many(void **state)
     assert_string_not_equal(peers[0], peers[1]);
     assert_string_not_equal(peers[1], peers[2]);
     put_cluster(k, "max_connections: 1");
-    kit_mesh_wait_accepted(k, "Cluster", "c", "");
+    kit_mesh_wait_accepted(k, "Cluster", "c", "max_connections: 1");
     for (int i = 0; i < 3; i++)
         assert_false(read_peer(s[i], peers[i], 50)); /* the stream goes on, and so does its connection */
     for (int i = 0; i < 3; i++)
