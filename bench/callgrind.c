@@ -15,7 +15,8 @@ static enum callgrind_owner owner_of(const char *object)
         return CALLGRIND_TORC;
     if (strncmp(name, "libnghttp2", 10) == 0)
         return CALLGRIND_NGHTTP2;
-    return strncmp(name, "libc.", 5) == 0 ? CALLGRIND_LIBC : CALLGRIND_OTHER;
+    bool libc = strncmp(name, "libc.", 5) == 0 || strncmp(name, "libc-", 5) == 0; /* "libc-2.31.so" before 2.34 */
+    return libc ? CALLGRIND_LIBC : CALLGRIND_OTHER;
 }
 
 /* Lines of a callgrind dump: "ob=FILE" starts what belongs to that object file; "LINE COST" is its own cost. After

@@ -6,8 +6,8 @@
 #include <stddef.h>
 
 enum callgrind_owner {
-    CALLGRIND_TORC,    /* Torc's libraries */
-    CALLGRIND_NGHTTP2, /* libnghttp2 */
+    CALLGRIND_TORC, /* Torc's libraries */
+    CALLGRIND_NGHTTP2,
     CALLGRIND_LIBC,
     CALLGRIND_OTHER, /* the program itself, the loader, other libraries */
     CALLGRIND_OWNERS
@@ -20,7 +20,8 @@ struct callgrind {
 
 /* Returns true if valgrind is installed. Otherwise prints that its counts are skipped. */
 bool callgrind_there(void);
-/* Runs the command under callgrind. Programs that it starts are not counted. Returns false with a message on stderr. */
+/* Runs the command under callgrind. Programs that it starts are not counted. Returns false with a
+ * message on stderr if the command fails, or its output does not begin with a number. */
 bool callgrind_run(const char *command, struct callgrind *out);
 double callgrind_all(const struct callgrind *c);
 

@@ -1,9 +1,10 @@
 /* Merges an old ring with the sorted list of changed entries. update.c has a picture.
  *
  * Between two changed entries lies a run of old entries, which is copied: the hashes as they are, the items renumbered.
- * Runs of a few entries are the rule where a bound decides the ring's size, so copies go in blocks of 16, of which the
- * next one overwrites the surplus; and whether an entry is added or removed is arithmetic, not a branch. The index is
- * moved in the same way: from the bucket after each changed entry on it is one higher or lower. */
+ * Where a bound decides the ring's size about half of the items gain or lose an entry (update.c), so most runs are a
+ * few entries long. They are copied in blocks of 16, of which the next one overwrites the surplus, and whether an entry
+ * is added or removed is arithmetic, not a branch. If both rings have as many buckets, the index is moved in the same
+ * way: from the bucket after each changed entry on it is one higher or lower; else it is made again. */
 #include "ring/merge.h"
 
 #include "base/mem.h"
@@ -55,7 +56,7 @@ INLINE void run_copy(struct tc_ring *r, uint32_t to, const struct tc_ring *old, 
             items_copy(r->item + to, old->item + at, n, c);
         return;
     }
-    /* The number of blocks is mostly one, so it is predicted where the number of entries would not be. */
+    /* Mostly one block, so that this branch is predicted; one for each entry would not be. */
     do {
         memcpy(r->hash + to + k, old->hash + at + k, BLOCK * sizeof(*r->hash));
         items_copy(r->item + to + k, old->item + at + k, BLOCK, c);
@@ -77,7 +78,7 @@ static void ring_order_ties(struct tc_ring *r)
 static void ring_merge_entries(const struct tc_ring *to_ring, const struct tc_ring *from_ring,
                                const struct tc_ring_change *change)
 {
-    /* Local copies, which the compiler knows that no store below changes. */
+    /* Local copies: the compiler knows that no store below changes them. */
     struct tc_ring r = *to_ring;
     const struct tc_ring old = *from_ring;
     const struct tc_ring_change c = *change;
@@ -107,7 +108,7 @@ INLINE void index_move_block(uint32_t *out, const uint32_t *in, uint32_t delta)
     memcpy(out, v, sizeof(v));
 }
 
-/* Copies the index: from the bucket after each changed entry on, it is one higher or lower. */
+/* Copies the index of a ring with as many buckets. */
 static void ring_move_index(struct tc_ring *r, const struct tc_ring *old, const struct tc_ring_entries *entries)
 {
     const struct tc_ring_entries e = *entries;

@@ -1,10 +1,11 @@
-/* torc bench: args.c reads the command line, plan.c knows how much load is when, bench.c connects and keeps the clock,
- * calls.c and streams.c send RPCs and count them, requests.c has what they send, localities.c finds where backends are,
- * report.c prints. One thread.
+/* torc bench: args.c reads the command line, plan.c computes the load of each moment, bench.c connects and keeps the
+ * clock, calls.c and streams.c send RPCs and count them, requests.c has what they send, localities.c finds where
+ * backends are, report.c prints. One thread.
  *
- * Closed loop: each RPC that ends starts the next. Open loop (--rps, --stage): RPCs start by the clock, whether or not
- * earlier ones have ended, and latency counts from the intended start, so that a stall of the server (or of this
- * program) shows in the latencies (no coordinated omission). An RPC counts in the stage in which it was to begin. */
+ * Closed loop (the default, --stage c=N): each RPC that ends starts the next. Open loop (--rps, --stage RATE): RPCs
+ * start by the clock, while fewer than -c are under way, and latency counts from the intended start, so that a stall of
+ * the server (or of this program) shows in the latencies (no coordinated omission). An RPC counts in the stage in which
+ * it was to begin. */
 #ifndef TORC_BENCH_H
 #define TORC_BENCH_H
 
@@ -25,11 +26,13 @@ enum bench_report { BENCH_CSV, BENCH_HDR, BENCH_HTML, BENCH_PROMETHEUS, BENCH_RE
 struct bench_args {
     struct connect_args connect;
     struct request_args request;
-    uint64_t count;              /* 0: not given */
-    uint64_t concurrency;        /* 0: not given */
-    uint64_t call_count;         /* messages of a stream of requests, else responses; 0: each request once, or all */
+    uint64_t count;       /* 0: not given */
+    uint64_t concurrency; /* -c: RPCs under way at most, not used with --stage c=N; 0 only while parsing */
+    /* --call-count: messages that an RPC sends, or, if its method takes no stream, responses after which it ends; 0:
+     * not given. */
+    uint64_t call_count;
     uint64_t stream_interval_ns; /* between two messages; 0: none */
-    uint64_t call_duration_ns;   /* of a stream; UINT64_MAX: until its messages are sent */
+    uint64_t call_duration_ns;   /* of a stream; UINT64_MAX: no limit */
     uint64_t duration_ms;        /* UINT64_MAX: until `count` RPCs were started */
     uint64_t warmup_ms, deadline_ms, payload, channels;
     double rps;                        /* 0: closed loop, or --stage */
@@ -62,7 +65,9 @@ struct bench_requests {
 
 struct bench;
 
-/* Reads the requests of the command line. Returns 0 or an exit status, with the error printed. */
+/* Reads the requests of the command line for b->types.method, and sets what follows of it and of the options of
+ * streams: `streams`, `takes_stream`, `gives_stream`, `most_received`. Returns 0 or an exit status, with the error
+ * printed. */
 int bench_requests_read(struct bench *b);
 /* Stores request `n` of the list as RPC `i` sends it, valid until the next call. Returns false, with the error printed,
  * if a placeholder made JSON that the method's type refuses. */
@@ -71,7 +76,7 @@ void bench_requests_fini(struct bench_requests *q);
 
 /* --- counting --- */
 
-/* The RPCs that ended, all of them or those of one backend. */
+/* The counted RPCs that ended: all, or those of one stage, backend or locality. */
 struct bench_counts {
     uint64_t calls, by_code[BENCH_CODES];
     struct histogram latency_ns;
@@ -102,10 +107,10 @@ struct bench_call {
     struct bench_timer timer;
     uint64_t over_ns;         /* the end of --call-duration */
     uint64_t last_ns;         /* when the last message came; before the first, begin_ns */
-    uint64_t probe, probe_ns; /* one request at a time whose response is waited for, and when it was sent; 0: none */
+    uint64_t probe, probe_ns; /* when request number `probe` was sent, whose response is timed; 0: none is awaited */
     uint64_t sent, received;
     bool half_closed, ended;        /* ended: cancelled as --call-duration or --call-count asks */
-    struct bench_call *next, *prev; /* those under way; `next`: in the free list */
+    struct bench_call *next, *prev; /* RPCs with streams that are under way; `next`: in the free list */
 };
 
 struct bench {
@@ -126,29 +131,29 @@ struct bench {
     struct bench_call *streaming; /* RPCs under way that have a stream */
     struct bench_timers timers;   /* of these */
     enum bench_phase phase;
-    const struct bench_plan *plan; /* of the phase */
-    /* Of the phase: its begin, when it starts its last RPC at the latest, and when the last counted RPC ended. Of the
-     * live line: when it was shown last, and the calls in it. */
-    uint64_t begin_ns, end_ns, over_ns, shown_ns, shown_calls;
-    uint64_t stopped_ns;     /* from then on the phase starts no RPC */
-    uint64_t count;          /* RPCs that the phase starts at most */
-    uint64_t limit;          /* closed loop: RPCs under way; open loop: 0, none starts another */
-    uint64_t limit_until_ns; /* when the plan may change `limit` */
+    const struct bench_plan *plan;  /* of the phase */
+    uint64_t begin_ns;              /* of the phase */
+    uint64_t end_ns;                /* from then on the plan has no load */
+    uint64_t over_ns;               /* when the last counted RPC of the phase ended; before the first, begin_ns */
+    uint64_t shown_ns, shown_calls; /* when the live line was shown last, and the calls in it */
+    uint64_t stopped_ns;            /* from then on the phase starts no RPC */
+    uint64_t count;                 /* RPCs that the phase starts at most */
+    uint64_t limit;                 /* closed loop: how many RPCs are to be under way; open loop: 0 */
+    uint64_t limit_until_ns;        /* when the plan may change `limit` */
     uint64_t started, in_flight, most_in_flight, not_started, unfinished;
     uint64_t sent, received;     /* messages of streams */
     struct histogram message_ns; /* latency of received messages, of those that are measured */
     struct bench_counts counts;
     struct bench_stage_counts *stages; /* one for each of the command line; NULL: it has none */
     struct bench_backend *backends;    /* by address */
-    char *texts[BENCH_CODES]; /* of the first RPC that ended with each status; NULL: none did, or it had no text */
-    uint64_t start_unix_ms;   /* the begin of the counted phase */
+    char *texts[BENCH_CODES];          /* the first that came with each status; NULL: none came */
+    uint64_t start_unix_ms;            /* the begin of the counted phase */
     double cpu_seconds;
     bool shows;                /* the live line */
-    bool refused, interrupted; /* an RPC could not be started; a signal came */
+    bool refused, interrupted; /* an RPC or a message could not be made; a signal came */
     FILE *reports[BENCH_REPORTS];
 };
 
-/* Returns the monotonic time. */
 uint64_t bench_now_ns(void);
 /* Closed loop: sets `limit` to the plan's number of RPCs at this time. */
 void bench_set_limit(struct bench *b, uint64_t now_ns);
@@ -159,7 +164,7 @@ void bench_set_limit(struct bench *b, uint64_t now_ns);
 struct bench_backend *bench_backend_of(struct bench *b, const char *address);
 /* Starts an RPC. If that fails, prints the error and sets b->refused. */
 void bench_start_call(struct bench *b, uint64_t begin_ns);
-/* Returns true if the RPC counts: it began in the counted phase, which is not over. */
+/* Returns true if the RPC counts: it began in the counted phase, whose figures are not taken yet (BENCH_OVER). */
 bool bench_is_counted(const struct bench_call *c);
 /* Counts an RPC that has ended, and starts the next one in closed loop. */
 void bench_call_ended(struct bench_call *c, const torc_result *result);
@@ -177,7 +182,8 @@ void bench_streams_turn(struct bench *b);
 
 /* --- localities.c --- */
 
-/* Takes the addresses of backends and their localities from what the control plane says at this moment. */
+/* Adds the backends of the xDS resources that the client holds, with their localities. A locality that is known stays.
+ */
 void bench_find_localities(struct bench *b);
 
 /* --- report.c --- */

@@ -3,9 +3,9 @@
  * The config selector chooses the cluster of an RPC; the pick finds that cluster's child by name in the table, which
  * the policy changes in place: a cluster's event costs O(1), and a pick is one hash lookup.
  *
- * A cluster that left the route configuration stays in the config, marked as dropped, while RPCs hold it. An update
- * with an error fails the RPCs whose cluster has no child, and updates no child; children that its config does not name
- * end. */
+ * A cluster that left the route configuration stays in the LB config while RPCs hold it. Once its Cluster resource is
+ * gone, too, the XdsConfig marks it as dropped, and not even a wait-for-ready RPC waits for it. An update with an error
+ * fails the RPCs whose cluster has no child, and updates no child; children that its config does not name end. */
 #include "xds/lb/policies.h"
 
 #include "base/json.h"
@@ -70,7 +70,7 @@ static struct tc_lb_config *manager_parse_config(const struct tc_lb_factory *fac
 struct cluster_child {
     struct tc_named_child base;
     size_t place; /* of the cluster in the last XdsConfig, which the next search tries first */
-    bool dropped; /* the cluster left the route configuration, as the last XdsConfig says */
+    bool dropped; /* no route has the cluster, and there is no Cluster resource (tc_cluster_config.dropped) */
 };
 
 /* The policy writes the table, its pickers read it. Empty after the policy's shutdown. */
@@ -111,7 +111,7 @@ static enum tc_pick_kind manager_pick(struct tc_picker *base, const struct tc_pi
         if (TC_UNLIKELY(args->trace != NULL))
             trace_cluster(args->trace, c);
         enum tc_pick_kind kind = tc_picker_pick(c->picker, args, out);
-        /* A31: an RPC that waits for a deleted cluster would keep it for ever. */
+        /* A31: else a wait-for-ready RPC would wait for the deleted cluster, and so keep it, for ever. */
         return kind == TC_PICK_FAIL && TC_CONTAINER_OF(c, struct cluster_child, base)->dropped ? TC_PICK_DROP : kind;
     }
     if (!tc_status_ok(&p->error)) {
@@ -233,7 +233,7 @@ static bool manager_take_config(struct manager *m, struct tc_lb_config *base)
     return true;
 }
 
-/* Returns true if the cluster left the route configuration, and RPCs still hold it. */
+/* Returns true if RPCs alone hold the cluster: no route has it, and there is no Cluster resource. */
 static bool cluster_is_dropped(struct cluster_child *c, const struct tc_xds_config *xds)
 {
     const struct tc_cluster_config *now =

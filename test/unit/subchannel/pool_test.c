@@ -249,8 +249,8 @@ static void test_backoff_outlives_its_policy(void **state)
     fini(&s);
 }
 
-/* A backoff binds the other channels that share the address. It is forgotten with the last channel that held the
- * connection. */
+/* A backoff binds the other channels that share the address. It is forgotten with the channel that used the
+ * connection last. */
 static void test_backoff_ends_with_its_channel(void **state)
 {
     (void)state;
@@ -268,7 +268,7 @@ static void test_backoff_ends_with_its_channel(void **state)
     tc_subchannel_connect(two);
     tc_loop_drain(loop);
     assert_int_equal(attempts, 1);
-    /* Held by another channel, the backoff is forgotten with the last channel that held it. */
+    /* `two` used the connection last. */
     tc_pool_channel_gone(pool, config);
     assert_int_equal(tc_pool_count(pool), 1);
     tc_subchannel_release(two);
@@ -421,8 +421,8 @@ static void test_silent_endpoints(void **state)
     assert_int_equal(cancels, 10);
     tc_loop_advance(loop, config->connect_timeout_ms);
     assert_int_equal(cancels, MOST + 10);
-    assert_int_equal(attempts, 2 * MOST + 10);
-    /* The next attempts begin. A connection to a control plane does not wait. */
+    assert_int_equal(attempts, 2 * MOST + 10); /* the next attempts began in their places */
+    /* A connection to a control plane does not wait. */
     config->is_private = true;
     struct tc_subchannel *control_plane = make_numbered(N, &s);
     assert_int_equal(attempts, 2 * MOST + 11);
@@ -520,7 +520,7 @@ static void test_localities_take_turns(void **state)
     assert_int_equal(attempts, 2 * MOST);
     for (int i = N - LOCALITIES; i < N; i++)
         tc_subchannel_release(sc[i]);
-    assert_int_equal(cancels, MOST + LOCALITIES); /* every cancelled attempt had begun */
+    assert_int_equal(cancels, MOST + LOCALITIES); /* all of these had begun: each release cancelled one */
     for (int i = MOST; i < N - LOCALITIES; i++)
         tc_subchannel_release(sc[i]);
     tc_pool_shutdown(pool);
