@@ -237,11 +237,11 @@ static int prepare(struct bench *b)
 
 static void fini(struct bench *b)
 {
-    request_types_fini(&b->types);
     for (struct bench_call *c = b->streaming; c; c = c->next)
         torc_stream_cancel(c->stream);
     connect_channels_free(b->channels, b->args.channels);
-    torc_runtime_free(b->runtime);
+    torc_runtime_free(b->runtime); /* the last messages of streams come here */
+    request_types_fini(&b->types);
     bench_calls_fini(b);
     bench_requests_fini(&b->requests);
     torc_metadata_free(b->metadata);

@@ -396,10 +396,10 @@ int cmd_call(int argc, char **argv)
     if (r->args.exit_grpc && r->first_status)
         rc = EXIT_GRPC + r->first_status;
 done:
-    request_types_fini(&r->types);
     connect_channels_free(r->channels, r->args.channels);
     torc_csds_free(r->csds);
-    torc_runtime_free(r->runtime);
+    torc_runtime_free(r->runtime); /* the last messages of streams come here */
+    request_types_fini(&r->types);
     forget_queue(r);
     run_messages_fini(&r->messages);
     placeholders_fini(&r->request);
