@@ -232,15 +232,15 @@ static void on_stream_sent(void *arg, bool taken)
     struct tc_xds_channel *ch = arg;
     struct tc_xds_ads *a = &ch->ads;
     struct tc_xds_token *acked = a->sent_token;
-    (void)taken; /* responses before the end may wait until acked lets go of its token */
     a->sending = false;
     a->sent = true;
     a->sent_token = NULL;
     tc_xds_ads_each_entry(ch, a->sending_type, entry_mark_sent, NULL);
-    channel_check_reachable(ch);
+    if (taken)
+        channel_check_reachable(ch);
     if (a->ops->on_sent)
         a->ops->on_sent(ch);
-    tc_xds_token_unref(acked);
+    tc_xds_token_unref(acked); /* also of a message that was not taken: responses before the end may wait for it */
     ads_send_next(ch);
 }
 

@@ -174,7 +174,7 @@ static void lrs_close_stream(struct tc_xds_lrs *l)
 static void on_stream_sent(void *arg, bool taken)
 {
     struct tc_xds_lrs *l = arg;
-    if (!taken)
+    if (!taken && l->reporting)
         return; /* on_stream_status puts the report back */
     l->sending = false;
     lrs_settle_report(l, true);

@@ -14,8 +14,8 @@ struct tc_xds_stream_events {
     /* One message; the callee owns the reference. The next comes only after ops->read. */
     void (*on_message)(void *arg, struct tc_rstr *message);
     /* The message given to `send` was handed to a connected transport (A57: the does-not-exist timers start here), and
-     * the next may be sent. `taken` is false if the stream has ended without the message: on_status follows, behind
-     * messages that were not read. */
+     * the next may be sent. `taken` is false if the connection or the stream ended without the message: on_status
+     * follows, behind messages that were not read, or, if it was the first message, the transport sends it again. */
     void (*on_sent)(void *arg, bool taken);
     /* The stream is over; the last callback. The stream must not be used from here on: the transport frees it, or has
      * freed it. The status of a message that was too large is of TORC_LAYER_LIMIT. */

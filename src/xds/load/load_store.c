@@ -313,7 +313,7 @@ void tc_load_locality_started(struct tc_load_locality *l)
 
 void tc_load_locality_finished(struct tc_load_locality *l, bool success)
 {
-    l->in_progress--;
+    l->in_progress -= l->in_progress > 0; /* the store may have forgotten the start */
     if (success)
         l->succeeded.now++;
     else
@@ -324,7 +324,7 @@ void tc_load_locality_finished(struct tc_load_locality *l, bool success)
 
 void tc_load_locality_revoked(struct tc_load_locality *l)
 {
-    l->in_progress--;
+    l->in_progress -= l->in_progress > 0;
     if (l->issued.now)
         l->issued.now--;
     else

@@ -182,7 +182,7 @@ static void on_pump(struct tc_task *task)
     struct fake_stream *st = TC_CONTAINER_OF(task, struct fake_stream, task);
     struct tc_loop *loop = st->server->fake->loop;
     bool shut = st->server->shut;
-    if (st->sending && st->server->connected && (!shut || st->ended)) {
+    if (st->sending && st->server->connected && (!shut || st->ended || st->server->resends)) {
         st->sending = false;
         tc_loop_defer(loop, &st->task);
         st->events->on_sent(st->arg, !shut);

@@ -33,6 +33,7 @@ struct fake_xds_server {
     char *uri;
     bool connected;   /* true at first. While false, on_sent waits */
     bool shut;        /* connected, but the window of streams is used up: on_sent waits, for their end at most */
+    bool resends;     /* beside `shut`: on_sent says that the message was not taken, and the stream goes on */
     bool open;        /* the client has a transport for this server */
     unsigned created; /* transports created so far */
     unsigned streams; /* ADS streams opened so far */
