@@ -21,6 +21,12 @@ function(torc_generate target)
   if(NOT TORC_PROTOC OR NOT TORC_PROTOC_GEN_C)
     message(FATAL_ERROR "torc_generate: protoc and protoc-gen-c are needed (Debian: protobuf-compiler, protobuf-c-compiler)")
   endif()
+  # Before 3.15 protoc asked for an option where a proto3 field is optional.
+  set(protoc_options)
+  execute_process(COMMAND ${TORC_PROTOC} --version OUTPUT_VARIABLE protoc_version)
+  if(protoc_version MATCHES "libprotoc ([0-9.]+)" AND CMAKE_MATCH_1 VERSION_LESS 3.15)
+    set(protoc_options --experimental_allow_proto3_optional)
+  endif()
   if(NOT G_OUT_DIR)
     set(G_OUT_DIR ${CMAKE_CURRENT_BINARY_DIR}/${target}.torc)
   endif()
@@ -65,7 +71,7 @@ function(torc_generate target)
     set(outputs ${G_OUT_DIR}/${stem}.torc.c ${G_OUT_DIR}/${stem}.torc.h ${G_OUT_DIR}/${stem}.pb-c.c ${G_OUT_DIR}/${stem}.pb-c.h)
     add_custom_command(
       OUTPUT ${outputs}
-      COMMAND ${TORC_PROTOC} --plugin=protoc-gen-torc=${plugin_path}
+      COMMAND ${TORC_PROTOC} ${protoc_options} --plugin=protoc-gen-torc=${plugin_path}
               --torc_out=messages,protoc-gen-c=${TORC_PROTOC_GEN_C},${options}:${G_OUT_DIR} ${import_options} ${stem}.proto
       DEPENDS ${source} ${plugin}
       COMMENT "protoc-gen-torc ${stem}.proto"
