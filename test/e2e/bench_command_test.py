@@ -550,9 +550,10 @@ def test_interrupt():
             status, figures, err = interrupted(server, b"<20>", "--duration", "1h", *more, server.address, "shop.Orders/Get")
             check(status == 0 and figures["interrupted"] and (figures["calls"] > 0) == ("--warmup" not in more), f"{more}: {figures} {err}")
             check(("--rps" in more or figures["unfinished"] <= 1) and err == "", f"{figures} {err}")
-        for _ in range(5):  # messages of the streams still come while the program ends
-            status, figures, err = interrupted(server, b"<2>", "-c", "3", "--call-count", "4000000000", server.address, "shop.Orders/Chat")
-            check((status, figures["calls"], figures["unfinished"]) == (0, 0, 3) and figures["messages"]["sent"] > 3, f"{figures} {err}")
+        for n in range(3, 8):  # messages of the streams still come while the program ends; the last stream is new to the server
+            status, figures, err = interrupted(server, b"<%d>" % (n - 1), "-c", str(n), "--call-count", "4000000000", server.address,
+                                               "shop.Orders/Chat")
+            check((status, figures["calls"], figures["unfinished"]) == (0, 0, n) and figures["messages"]["sent"] > n, f"{figures} {err}")
     with recorded("backend") as server:
         status, figures, err = interrupted(server, b"<2>", "-c", "3", server.address, "torc.test.Backend/Hang")
         check((status, figures["calls"], figures["unfinished"]) == (0, 0, 3), f"{figures} {err}")
