@@ -21,6 +21,7 @@ message Order { string id = 1; Price price = 2; }
 """
 GREETER_TEST = r"""#include <stdio.h>
 #include <torc/testing.h>
+#include <torc/time.h>
 #include "helloworld.torc.h"
 
 static void say_hello(torc_server_call *call, const Helloworld__HelloRequest *request, void *world)

@@ -296,6 +296,11 @@ def members_of(folder, syntax, field):
     return " ".join(re.sub(r"/\*.*?\*/", "", body, flags=re.S).split())
 
 
+def in_any_order(members):
+    """The members of a oneof's union by name: since 1.5 protobuf-c lists pointers first."""
+    return re.sub(r"union { (.*?) };", lambda m: f"union {{ {' '.join(sorted(re.findall('[^ ][^;]*;', m[1])))} }};", members)
+
+
 def test_guide_messages():
     """The guide's table of fields is what the generator writes, and its program of messages runs."""
     with open(os.path.join(SOURCE, "docs", "guide", "stubs.md"), encoding="utf-8") as guide:
@@ -306,7 +311,7 @@ def test_guide_messages():
         for old, fields, members in rows:
             for field in re.findall(r"`([^`]+)`", fields):
                 made = members_of(folder, "proto2" if old else "proto3", field)
-                check(made == members, f"{field}: the guide says {members}, and the generator {made}")
+                check(in_any_order(made) == in_any_order(members), f"{field}: the guide says {members}, and the generator {made}")
         proto, program = (re.search(rf"(?ms)^```{kind}\n(.*?)^```", text)[1] for kind in ("proto", "c"))
         write(os.path.join(folder, "order.proto"), proto)
         write(os.path.join(folder, "app.c"), program)
