@@ -24,6 +24,8 @@ GUESTS = {
     "channel/channel_internal.h": ["src/api/channel.c", "src/api/channel_watch.c"],
     "ring/ring_internal.h": ["bench/ring.c", "test/fuzz/ring_fuzz.c", "test/unit/lb/ring_hash"],
     "testing/net_internal.h": ["test/sim/faults.c"],
+    "http2/connection_internal.h": ["test/sim/servers.c"],
+    "server/server_internal.h": ["test/sim/servers.c"],
     "runtime/runtime_internal.h": ["test/e2e/process_moments_test.c"],
 }
 

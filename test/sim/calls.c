@@ -96,7 +96,7 @@ static void call_choose(const struct sim_client *c, struct tc_rng *rng, struct o
 {
     static const int64_t timeouts_ms[] = {-1, 60000, 90000, 20000, 5000};
     static const int64_t short_ms[] = {0, 1, 20, 100, 1000};
-    static const int codes[] = {3, 5, 9, 13};
+    static const int codes[] = {3, 5, 9, 13}, pushbacks_ms[] = {-1, 60, 300};
     bool is_short = sim_feature_on(c, SIM_FEATURE_SHORT_DEADLINES) && below(rng, 4) == 0;
     o->service = below(rng, (unsigned)c->mesh.n_services);
     o->runtime = below(rng, (unsigned)c->n_runtimes);
@@ -106,6 +106,8 @@ static void call_choose(const struct sim_client *c, struct tc_rng *rng, struct o
     o->asked_code = below(rng, 16) == 0 ? codes[below(rng, TC_ARRAY_LEN(codes))] : 0;
     o->wait_for_ready = below(rng, 8) == 0;
     o->refused = sim_feature_on(c, SIM_FEATURE_REFUSALS) && below(rng, 8) == 0;
+    if (sim_feature_on(c, SIM_FEATURE_PUSHBACK) && below(rng, 3) == 0)
+        o->pushback_ms = pushbacks_ms[below(rng, TC_ARRAY_LEN(pushbacks_ms))];
     if (sim_feature_on(c, SIM_FEATURE_STREAMS) && below(rng, 2)) {
         o->kind = (enum sim_kind)(1 + below(rng, SIM_KINDS - 1));
         o->n_messages = below(rng, 7);
@@ -128,6 +130,7 @@ void sim_call_start(struct sim_client *c, struct tc_rng *rng, struct oracle_call
     static const struct app_call_events events = {call_on_make, call_on_message, call_on_done};
     struct client_call *call = TC_NEW(struct client_call);
     char request[96], key[16];
+    sim_note_disturbance(c);
     o->delay_ms = below(rng, 8) ? below(rng, 4) : below(rng, 800);
     uint64_t heard_ms = TC_MAX(c->routed_ms, c->back_ms) + TIME_TO_HEAR_MS;
     o->routed = c->routed_ms == 0 || (!(c->control_plane_down && c->unheard) && heard_ms < tc_world_now_ms());
@@ -135,8 +138,8 @@ void sim_call_start(struct sim_client *c, struct tc_rng *rng, struct oracle_call
     call->service = o->service;
     call->message_size = size_choose(c, rng);
     call->id = oracle_call_begins(o, tc_world_now_ms());
-    snprintf(request, sizeof(request), "%llu %u %d %u %zu %d", (unsigned long long)call->id, o->delay_ms, o->asked_code,
-             o->n_messages, call->message_size, o->refused);
+    snprintf(request, sizeof(request), "%llu %u %d %u %zu %d %d", (unsigned long long)call->id, o->delay_ms,
+             o->asked_code, o->n_messages, call->message_size, o->refused, o->pushback_ms);
     snprintf(key, sizeof(key), "key-%d", o->key);
     sim_story(
         "%s %llu to s%u on runtime %u: key %d, deadline %lld ms, session %d, %u messages, the backend takes %u ms "
@@ -161,7 +164,7 @@ void sim_step_calls(struct sim_client *c, struct tc_rng *rng)
 {
     unsigned n = 1 + below(rng, 6);
     for (unsigned i = 0; i < n; i++) {
-        struct oracle_call o = {0};
+        struct oracle_call o = {.pushback_ms = SIM_NO_PUSHBACK};
         call_choose(c, rng, &o);
         sim_call_start(c, rng, &o);
     }

@@ -43,6 +43,7 @@ void sim_endpoints_make(struct sim_client *c, struct sim_cluster *cluster, unsig
         for (size_t k = 0; k < cluster->localities[i].n_endpoints; k++)
             used[cluster->localities[i].endpoints[k].host] = true;
     cluster->version++;
+    cluster->drop_percent = sim_feature_on(c, SIM_FEATURE_DROPS) && below(rng, 2) ? 10 + below(rng, 50) : 0;
     cluster->n_localities = i + 1 + below(rng, (unsigned)(SIM_LOCALITIES - i));
     for (; i < cluster->n_localities; i++) {
         locality_make(c, &cluster->localities[i], priority, rng, used);
@@ -102,12 +103,15 @@ static void service_make(const struct sim_client *c, struct sim_service *service
     service->cluster = below(rng, (unsigned)c->mesh.n_clusters);
     service->retries = sim_feature_on(c, SIM_FEATURE_RETRIES) ? below(rng, 4) : 0;
     service->sessions = sim_feature_on(c, SIM_FEATURE_SESSIONS) && below(rng, 3);
+    service->abort_percent = sim_feature_on(c, SIM_FEATURE_ABORTS) && below(rng, 2) ? 10 + below(rng, 50) : 0;
 }
 
 void sim_mesh_make(struct sim_client *c, struct tc_rng *rng)
 {
+    static const unsigned limits_ms[] = {0, 400, 2500, 10000, 40000};
     struct sim_mesh *m = &c->mesh;
     m->n_hosts = 2 + below(rng, SIM_HOSTS - 1);
+    m->max_streams = sim_feature_on(c, SIM_FEATURE_FEW_STREAMS) ? 2 + below(rng, 6) : SIM_MANY_STREAMS;
     unsigned leaves = 1 + below(rng, SIM_HEDGED - 1);
     m->n_clusters = leaves + (sim_feature_on(c, SIM_FEATURE_AGGREGATES) ? 1 : 0);
     for (unsigned i = 0; i < leaves; i++) {
@@ -118,8 +122,11 @@ void sim_mesh_make(struct sim_client *c, struct tc_rng *rng)
     if (m->n_clusters > leaves)
         aggregate_make(&m->clusters[leaves], leaves, rng);
     m->n_services = 1 + below(rng, SIM_SERVICES - 1);
-    for (unsigned i = 0; i < m->n_services; i++)
+    for (unsigned i = 0; i < m->n_services; i++) {
         service_make(c, &m->services[i], rng);
+        if (sim_feature_on(c, SIM_FEATURE_ROUTE_LIMITS))
+            m->services[i].limit_ms = limits_ms[below(rng, TC_ARRAY_LEN(limits_ms))];
+    }
     if (sim_feature_on(c, SIM_FEATURE_HEDGING))
         hedged_make(c, rng);
 }
@@ -172,9 +179,12 @@ static void fault_host(const struct sim_client *c, struct tc_rng *rng, enum tc_h
     sim_host_turn(host, mode);
 }
 
-static void control_plane_turn(struct sim_client *c, bool down)
+void sim_control_plane_turn(struct sim_client *c, bool down)
 {
     sim_story("the control plane is %s", down ? "unreachable" : "back");
+    sim_note_disturbance(c);
+    if (down)
+        c->had_all = oracle_settled(tc_world_now_ms()) && !c->unheard;
     c->control_plane_down = down;
     c->fell_back = false;
     tc_host_set(SIM_CONTROL_PLANE, down ? TC_HOST_REFUSES : TC_HOST_UP);
@@ -194,10 +204,11 @@ static void control_plane_turn(struct sim_client *c, bool down)
 static void fault_goaway(const struct sim_client *c, struct tc_rng *rng)
 {
     unsigned host = below(rng, (unsigned)c->mesh.n_hosts);
-    sim_story("host %u sends GOAWAY", host);
-    sim_count(SIM_COUNT_FAULT_GOAWAY);
-    servers_goaway(host);
-    oracle_goaway(tc_world_now_ms());
+    bool hasty = below(rng, 2);
+    sim_story("host %u sends GOAWAY%s", host, hasty ? ", hasty" : "");
+    sim_count(hasty ? SIM_COUNT_FAULT_HASTY_GOAWAY : SIM_COUNT_FAULT_GOAWAY);
+    servers_goaway(host, hasty);
+    oracle_goaway(host, hasty, tc_world_now_ms());
 }
 
 void sim_host_sicken(struct sim_client *c, unsigned host, bool sick)
@@ -251,7 +262,7 @@ void sim_first_faults(struct sim_client *c, struct tc_rng *rng)
         if (below(rng, 4) == 0)
             name_turn(c, i, true, false);
     if (sim_feature_on(c, SIM_FEATURE_FALLBACK) && sim_feature_on(c, SIM_FEATURE_CONTROL_PLANE) && below(rng, 2)) {
-        control_plane_turn(c, true);
+        sim_control_plane_turn(c, true);
         sim_count(SIM_COUNT_FALLBACKS);
         c->unheard = false;
         c->fell_back = true;
@@ -293,7 +304,7 @@ void sim_step_fault(struct sim_client *c, struct tc_rng *rng)
     else if (kind == SIM_FEATURE_SILENT)
         fault_host(c, rng, TC_HOST_SILENT);
     else if (kind == SIM_FEATURE_CONTROL_PLANE)
-        control_plane_turn(c, !c->control_plane_down);
+        sim_control_plane_turn(c, !c->control_plane_down);
     else if (kind == SIM_FEATURE_GOAWAY)
         fault_goaway(c, rng);
     else if (kind == SIM_FEATURE_SICK)
@@ -431,7 +442,7 @@ void sim_heal(struct sim_client *c)
             sim_host_turn(h, TC_HOST_UP);
     }
     if (c->control_plane_down)
-        control_plane_turn(c, false);
+        sim_control_plane_turn(c, false);
     for (unsigned i = 0; i < SIM_CLUSTERS; i++)
         if (c->name_fails[i])
             name_turn(c, i, false, false);

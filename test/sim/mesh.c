@@ -36,6 +36,8 @@ void sim_cluster_text(const struct sim_cluster *c, char *text, size_t size)
         n += (size_t)snprintf(text + n, size - n, " balanced at %u", c->balance);
     if (c->max_requests && n < size)
         n += (size_t)snprintf(text + n, size - n, " limit %u", c->max_requests);
+    if (c->drop_percent && n < size)
+        n += (size_t)snprintf(text + n, size - n, " drops %u%%", c->drop_percent);
     for (size_t i = 0; c->is_aggregate && i < c->n_children && n < size; i++)
         n += (size_t)snprintf(text + n, size - n, " c%u", c->children[i]);
     for (size_t i = 0; !c->is_aggregate && i < c->n_localities; i++) {

@@ -27,7 +27,7 @@ enum sim_policy {
     SIM_LEAST_REQUEST,
     SIM_FULL_SCAN, /* least_request over all endpoints */
     SIM_BIASED,    /* least_request by weights */
-    SIM_WEIGHTED,  /* weighted_round_robin, whose backends report nothing */
+    SIM_WEIGHTED,  /* weighted_round_robin */
     SIM_POLICIES,
 };
 
@@ -56,16 +56,25 @@ struct sim_cluster {
     unsigned table_size;    /* of maglev; 0: the default */
     bool locality_weights;  /* count for maglev */
     unsigned balance;       /* hash_balance_factor of policies that hash; 0: loads are not bounded */
+    unsigned drop_percent;  /* of picks that the endpoints' resource wants dropped; a name has no such resource */
     size_t n_localities;
     struct sim_locality localities[SIM_LOCALITIES];
 };
 
 struct sim_service {
     unsigned cluster;
-    unsigned retries; /* after UNAVAILABLE (A44); 0: none */
-    bool sessions;    /* by cookie (A55) */
-    bool hedged;      /* a plain DNS channel to its cluster, which hedges instead of retrying (A6) */
-    bool unrouted;    /* nothing routes its calls: no virtual host matches, or its listener counts as deleted */
+    unsigned retries;       /* after UNAVAILABLE (A44); 0: none */
+    bool sessions;          /* by cookie (A55) */
+    bool hedged;            /* a plain DNS channel to its cluster, which hedges instead of retrying (A6) */
+    bool unrouted;          /* nothing routes its calls: no virtual host matches, or its listener counts as deleted */
+    unsigned abort_percent; /* of calls that the fault filter fails with SIM_ABORT_CODE (A33) */
+    unsigned limit_ms;      /* of a call, by its route (A31), for the whole run; 0: none */
+};
+
+enum {
+    SIM_ABORT_CODE = 10,  /* ABORTED */
+    SIM_NO_PUSHBACK = -2, /* of a server (A6); -1: no further try */
+    SIM_MANY_STREAMS = 100,
 };
 
 enum { SIM_HEDGING_DELAY_MS = 100 };
@@ -75,6 +84,7 @@ enum sim_kind { SIM_UNARY, SIM_CLIENT_STREAM, SIM_SERVER_STREAM, SIM_BIDI_STREAM
 
 struct sim_mesh {
     size_t n_hosts, n_clusters, n_services;
+    unsigned max_streams;                      /* of a connection to a backend, which says so in its SETTINGS */
     struct sim_cluster clusters[SIM_CLUSTERS]; /* leaves, then an aggregate; SIM_HEDGED is not counted in n_clusters */
     struct sim_service services[SIM_SERVICES];
 };
@@ -98,6 +108,12 @@ static inline bool sim_hashes(const struct sim_cluster *c)
 /* Writes the cluster in short: "of c0 c1", or "round_robin 0/3*1,4*2 1/" (PRIORITY/HOST*WEIGHT,..., a locality
  * each). */
 void sim_cluster_text(const struct sim_cluster *c, char *text, size_t size);
+/* The weight of a host by the load that it reports (A58). */
+static inline unsigned sim_host_weight(unsigned host)
+{
+    return host % 3 ? 1 : 8;
+}
+
 /* "10.1.0.H:8080", in memory of the callee that stays. */
 const char *sim_host_address(unsigned host);
 /* Returns the number of the host with this address; -1: none. */

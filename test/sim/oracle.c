@@ -2,7 +2,7 @@
  *
  * Always:
  *   once        a call ends once, and not after it was freed
- *   deadline    DEADLINE_EXCEEDED comes at the deadline, and no call outlives its own
+ *   deadline    DEADLINE_EXCEEDED comes at the deadline, and no call outlives its own, or the limit of its route (A31)
  *   cancelled   CANCELLED comes only to calls that the application cancelled
  *   echo        an OK has the answer of the backend that the result names, to this call
  *   stream      messages come whole, in order and once, all of one backend; an OK has all of them
@@ -20,12 +20,14 @@
  *   group       a call that succeeds went to an endpoint of the groups up to the first with a reachable endpoint
  *   ring        calls of a key go to the endpoint that the ring has for it (ring_model.c), or Maglev's table
  *               (maglev_model.c), unless loads are bounded and two other calls of the channel may be there
- *   shares      each locality of a group gets the part of its calls that its weight says (oracle_shares.c)
+ *   shares      each locality of a group gets the part of its calls that its weight says; an endpoint that
+ *               weighted_round_robin balances gets the part that its reports say (A58); of all calls, the fault filter
+ *               and drops fail the part that they are set to (oracle_shares.c)
  *   session     calls of a session go to its endpoint, if it is one of the cluster and can be reached (A55)
  *   cookie      the response's cookie names the endpoint that served, unless the request's cookie did (A55)
  *   breaker     no cluster has more calls than its limit, and none is dropped with fewer calls under way (A32)
  *   retries     a backend's failure is final after as many tries as the route allows, no call has more, and there is a
- *               backoff before each (A44)
+ *               backoff before each (A44), or what the backend asked for: a time, or no further try (A6)
  *   ejected     no call goes to an endpoint that outlier detection must have ejected; the endpoints that it cannot have
  *               ejected serve as ever (A50)
  *   hedging     while no attempt has answered, one more begins after each delay (A6)
@@ -36,7 +38,9 @@
  *   waiting     a call that began before the world settled ends, too
  *   note        a policy's failure says which node and which name it concerns (A88)
  *   quiet       nobody connects more often than backoff allows
- *   fallback    nobody is connected to the second control plane while the first one serves (A71)
+ *   injected    the fault filter (A33) and drops fail calls where they are set to alone, before a backend sees them
+ *   fallback    nobody is connected to the second control plane while the first one serves, or when it was lost while
+ *               clients had all that they asked for (A71)
  *
  * Exceptions, by the texts, if a service has several groups. A group whose reachable endpoints may all be ejected may
  * be passed over, and so may a ring with one that may be ejected (A50). Two more for rings. A ring with two endpoints
@@ -82,6 +86,7 @@ void oracle_disturbed(uint64_t now_ms)
     oracle.disturbed_ms = now_ms;
     memset(oracle.key_answered_ms, 0, sizeof(oracle.key_answered_ms));
     memset(oracle.doomed_ms, 0, sizeof(oracle.doomed_ms));
+    memset(oracle.reported, 0, sizeof(oracle.reported));
 }
 
 void oracle_begin(const struct sim_mesh *mesh, uint64_t connect_timeout_ms, uint64_t now_ms)
@@ -123,11 +128,37 @@ bool oracle_name_known(unsigned cluster)
     return !oracle.name_unknown[cluster];
 }
 
-/* Calls on the connection go on, new ones go to the next, and one that the server did not see is sent again (A6): a
- * GOAWAY disturbs nobody. It may only cost attempts that were not sent yet (count_load). */
-void oracle_goaway(uint64_t now_ms)
+/* Calls on the connection go on, new ones go to the next, and one that the server did not look at is sent again (A6): a
+ * GOAWAY disturbs nobody. It may only cost attempts (count_load), which may count as failed for A50, and the weight of
+ * an endpoint begins again with its next connection (A58). */
+void oracle_goaway(unsigned host, bool hasty, uint64_t now_ms)
 {
-    oracle.goaway_ms = now_ms;
+    oracle.goaway_ms[1] = oracle.goaway_ms[0];
+    oracle.goaway_ms[0] = now_ms;
+    for (unsigned r = 0; r < RUNTIMES; r++)
+        for (unsigned s = 0; s < SIM_SERVICES; s++) {
+            oracle.reported[r][s][host] = (struct reported){0};
+            if (hasty)
+                oracle.ends[r][s][host].may_have_failed_ms = now_ms + FAST_MS;
+        }
+}
+
+unsigned oracle_goaways(const struct tracked *t)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < 2; i++)
+        n += oracle.goaway_ms[i] > 0 && t->began_ms < oracle.goaway_ms[i] + FAST_MS;
+    return n;
+}
+
+bool oracle_aborted(const struct oracle_outcome *r)
+{
+    return r->code == SIM_ABORT_CODE && r->layer == TORC_LAYER_INTERCEPTOR;
+}
+
+bool oracle_dropped(const struct oracle_outcome *r)
+{
+    return r->code == TORC_STATUS_UNAVAILABLE && strstr(r->message, "EDS-configured drop") != NULL;
 }
 
 void oracle_sick(unsigned host, int code, uint64_t now_ms)
@@ -144,6 +175,29 @@ static void serving_over(struct tracked *t)
     t->serving = false;
 }
 
+/* Counts a call that begins among those that may be failed by chance: it has time enough to meet its filters, and to be
+ * dropped it has one pick. */
+static void count_chances(struct tracked *t)
+{
+    const struct sim_service *service = &oracle.mesh.services[t->call.service];
+    const struct sim_cluster *c = &oracle.mesh.clusters[service->cluster];
+    struct group groups[MAX_GROUPS];
+    double aborts = service->abort_percent / 100.0, drops = c->drop_percent / 100.0;
+    bool fast = t->timeout_ms >= 0 && t->timeout_ms < FAST_MS;
+    if (!oracle_settled(t->began_ms) || !t->call.routed || fast || service->unrouted || service->hedged)
+        return;
+    t->may_be_aborted = service->abort_percent > 0;
+    if (t->may_be_aborted)
+        oracle_count_chance(ORACLE_ABORTS, aborts);
+    size_t n = oracle_groups(t->call.service, groups);
+    oracle_groups_eject(groups, n, t);
+    t->may_be_dropped = c->drop_percent > 0 && !c->is_aggregate && !c->dns && !service->retries &&
+                        t->call.session < 0 && !t->call.refused && groups[0].reachable == groups[0].members &&
+                        groups[0].unsure == 0 && groups[0].members > 0 && oracle_goaways(t) == 0;
+    if (t->may_be_dropped)
+        oracle_count_chance(ORACLE_DROPS, (1 - aborts) * drops);
+}
+
 uint64_t oracle_call_begins(const struct oracle_call *call, uint64_t now_ms)
 {
     if (oracle.n_calls == oracle.room) {
@@ -154,6 +208,12 @@ uint64_t oracle_call_begins(const struct oracle_call *call, uint64_t now_ms)
     }
     oracle.calls[oracle.n_calls] = (struct tracked){
         .call = *call, .began_ms = now_ms, .cluster = oracle.mesh.services[call->service].cluster, .from = -1};
+    int64_t limit_ms = oracle.mesh.services[call->service].limit_ms;
+    bool limited = limit_ms > 0 && (call->timeout_ms < 0 || limit_ms < call->timeout_ms);
+    oracle.calls[oracle.n_calls].timeout_ms = limited ? limit_ms : call->timeout_ms;
+    if (limited)
+        sim_count(SIM_COUNT_CALLS_LIMITED);
+    count_chances(&oracle.calls[oracle.n_calls]);
     return oracle.n_calls++;
 }
 
@@ -181,14 +241,16 @@ bool oracle_settled(uint64_t now_ms)
 static void judge_time(uint64_t id, const struct tracked *t, const struct oracle_outcome *r, uint64_t now_ms)
 {
     uint64_t took_ms = now_ms - t->began_ms;
-    const struct oracle_call *c = &t->call;
-    if (c->timeout_ms >= 0 && took_ms > (uint64_t)c->timeout_ms + SLACK_MS)
+    bool was_routed = t->n_seen > 0 || (oracle_settled(t->began_ms) && t->call.routed &&
+                                        !oracle.mesh.services[t->call.service].unrouted);
+    int64_t most_ms = was_routed ? t->timeout_ms : t->call.timeout_ms;
+    if (most_ms >= 0 && took_ms > (uint64_t)most_ms + SLACK_MS)
         sim_violation("deadline: call %llu took %llu ms with a deadline of %lld ms", (unsigned long long)id,
-                      (unsigned long long)took_ms, (long long)c->timeout_ms);
-    if (r->code == TORC_STATUS_DEADLINE_EXCEEDED && (c->timeout_ms < 0 || took_ms + SLACK_MS < (uint64_t)c->timeout_ms))
+                      (unsigned long long)took_ms, (long long)most_ms);
+    if (r->code == TORC_STATUS_DEADLINE_EXCEEDED && (t->timeout_ms < 0 || took_ms + SLACK_MS < (uint64_t)t->timeout_ms))
         sim_violation("deadline: call %llu ended with DEADLINE_EXCEEDED after %llu ms, deadline %lld ms: %s",
-                      (unsigned long long)id, (unsigned long long)took_ms, (long long)c->timeout_ms, r->message);
-    if (r->code == TORC_STATUS_CANCELLED && !c->cancelled)
+                      (unsigned long long)id, (unsigned long long)took_ms, (long long)t->timeout_ms, r->message);
+    if (r->code == TORC_STATUS_CANCELLED && !t->call.cancelled)
         sim_violation("cancelled: nobody cancelled call %llu: %s", (unsigned long long)id, r->message);
 }
 
@@ -285,9 +347,8 @@ static void count_load(const struct tracked *t, const struct oracle_outcome *r)
         return;
     oracle.attempts += r->attempts;
     oracle.succeeded += r->code == TORC_STATUS_OK;
-    oracle.dropped += strstr(r->message, "circuit breaker drop") != NULL;
-    bool goaway = oracle.goaway_ms > 0 && t->began_ms < oracle.goaway_ms + FAST_MS;
-    oracle.unsent += oracle_settled(t->began_ms) && !goaway ? 0 : MAX_TRIES;
+    oracle.dropped += strstr(r->message, "circuit breaker drop") != NULL || oracle_dropped(r);
+    oracle.unsent += oracle_settled(t->began_ms) && oracle_goaways(t) == 0 ? 0 : MAX_TRIES;
     oracle.unknown += own; /* the answer may have been on its way */
 }
 
@@ -326,9 +387,11 @@ static void count_ends(const struct tracked *t, const struct oracle_outcome *r, 
     bool again = host >= 0 && fails_again(t, (unsigned)host, now_ms);
     if (at_host && again && r->code != TORC_STATUS_OK)
         sim_count(SIM_COUNT_EJECTED_AGAIN);
-    /* Policies and limits fail a call before anything is sent: no endpoint is to blame. */
-    bool nowhere = r->code == TORC_STATUS_UNAVAILABLE && r->attempts == 0 && oracle_settled(t->began_ms) &&
-                   (r->layer == TORC_LAYER_LIMIT || r->layer == TORC_LAYER_LB || r->layer == TORC_LAYER_CONNECT);
+    /* Filters, policies and limits fail a call before anything is sent: no endpoint is to blame. */
+    bool nowhere =
+        oracle_aborted(r) || (r->code == TORC_STATUS_UNAVAILABLE && r->attempts == 0 && oracle_settled(t->began_ms) &&
+                              (r->layer == TORC_LAYER_LIMIT || r->layer == TORC_LAYER_LB ||
+                               r->layer == TORC_LAYER_CONNECT || oracle_dropped(r)));
     for (unsigned h = 0; h < SIM_HOSTS && !nowhere; h++)
         if (!at_host || (r->code != TORC_STATUS_OK && (int)h == host))
             oracle.ends[t->call.runtime][t->call.service][h].may_have_failed_ms = now_ms;
@@ -345,12 +408,17 @@ static void count_ends(const struct tracked *t, const struct oracle_outcome *r, 
 }
 
 /* A44: the backoff before a retry is 25 ms at first and doubles up to 250 ms; jitter takes off at most a fifth (A6). A
- * try that no backend sees lengthens the time between the two that are seen. */
+ * backend's pushback stands for it, after the time that the backend takes. A try that no backend sees lengthens the
+ * time between the two that are seen. */
 static void judge_backoff(uint64_t id, struct tracked *t, uint64_t now_ms)
 {
     uint64_t least_ms = t->n_seen == 0 ? 0 : 20ull << (t->n_seen - 1);
     if (least_ms > 200)
         least_ms = 200;
+    if (t->n_seen > 0 && t->call.pushback_ms >= 0 && oracle.hosts[t->seen_host].sick) {
+        least_ms = (uint64_t)t->call.delay_ms + (uint64_t)t->call.pushback_ms;
+        sim_count(SIM_COUNT_CALLS_PUSHED_BACK);
+    }
     if (!oracle.mesh.services[t->call.service].hedged && oracle_settled(t->began_ms) && oracle_settled(now_ms) &&
         now_ms + 1 < t->seen_ms + least_ms)
         sim_violation("retries: try %u of call %llu came %llu ms after the one before, backoff %llu ms", t->n_seen + 1,
@@ -412,8 +480,14 @@ void oracle_call_ends(uint64_t id, const struct oracle_outcome *r, uint64_t now_
     judge_layer(id, t, r);
     if (r->code == TORC_STATUS_OK)
         host = t->call.kind == SIM_UNARY ? judge_answer(id, t, r) : judge_stream(id, t, r);
-    if (host >= 0)
+    if (host >= 0) {
         judge_member(id, t, host);
+        oracle_count_report(t, host, now_ms);
+    }
+    if (t->may_be_aborted && oracle_aborted(r))
+        oracle_count_chosen(ORACLE_ABORTS);
+    if (t->may_be_dropped && oracle_dropped(r))
+        oracle_count_chosen(ORACLE_DROPS);
     if (r->seen > r->attempts)
         sim_violation("attempts: backends saw call %llu %u times, the result says %u", (unsigned long long)id, r->seen,
                       r->attempts);

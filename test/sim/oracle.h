@@ -20,12 +20,13 @@ struct oracle_call {
     enum sim_kind kind;
     unsigned n_messages;          /* of a stream: the client's, or those that a server stream is asked for */
     int session, session_cluster; /* host and cluster of its cookie; -1: none */
-    int64_t timeout_ms;           /* < 0: none */
+    int64_t timeout_ms;           /* that the application asks for; < 0: none */
     unsigned delay_ms;            /* that the backend takes */
     int asked_code;               /* that the backend is to answer with; 0: OK */
     bool wait_for_ready, cancelled, freed;
-    bool refused; /* by the first backend that gets it, which does not look at it */
-    bool routed;  /* its client had heard of the last change of the routes */
+    int pushback_ms; /* that a sick backend sends: SIM_NO_PUSHBACK, -1 (no further try), or a time */
+    bool refused;    /* by the first backend that gets it, which does not look at it */
+    bool routed;     /* its client had heard of the last change of the routes */
 };
 
 struct oracle_outcome {
@@ -60,8 +61,8 @@ void oracle_host(unsigned host, bool up, bool silent, uint64_t now_ms);
 void oracle_name(unsigned cluster, bool unknown, uint64_t now_ms);
 /* Returns whether clients may know the name. */
 bool oracle_name_known(unsigned cluster);
-/* A host sends GOAWAY on all of its connections. */
-void oracle_goaway(uint64_t now_ms);
+/* A host sends GOAWAY on all of its connections. hasty: it does not look at the requests on their way. */
+void oracle_goaway(unsigned host, bool hasty, uint64_t now_ms);
 /* A host answers every call with the code from now on; 0: it is well again. */
 void oracle_sick(unsigned host, int code, uint64_t now_ms);
 
@@ -92,7 +93,8 @@ void oracle_connect_refused(const void *runtime, unsigned host);
 void oracle_attempts(unsigned host, uint64_t attempts, uint64_t period_ms, unsigned channels);
 /* Judges the calls that run, if the world has settled. */
 void oracle_judge_waiting(uint64_t now_ms);
-/* In a settled world whose first control plane can be reached: connections to the second. */
+/* In a settled world whose first control plane can be reached, or could when clients last had all that they asked for:
+ * connections to the second. */
 void oracle_fallback(size_t connections);
 /* The sums of all load reports. whole: none was lost. */
 struct oracle_loads {

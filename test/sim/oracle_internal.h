@@ -19,6 +19,7 @@ enum {
 struct tracked {
     struct oracle_call call;
     uint64_t began_ms, ended_ms;
+    int64_t timeout_ms;  /* that is in effect when it is routed: the application's, or the route's limit */
     unsigned cluster;    /* of its service, when it began */
     unsigned n_received; /* messages of a stream */
     unsigned n_seen;     /* tries that came to a backend */
@@ -27,7 +28,8 @@ struct tracked {
     uint32_t previous;   /* what these tries said of the tries before them, a bit each */
     int from;            /* the host that sent the stream's messages; -1: none came */
     bool ended;
-    bool serving; /* counted in oracle.serving */
+    bool serving;                        /* counted in oracle.serving */
+    bool may_be_aborted, may_be_dropped; /* counted by oracle_count_chance */
 };
 
 /* A priority of a leaf cluster. */
@@ -48,6 +50,12 @@ struct ends {
     unsigned times;
 };
 
+/* The reports of load of a host to a channel since the world settled: the first one since which none was missing for
+ * the expiration of A58, and the last one. 0: none. */
+struct reported {
+    uint64_t first_ms, last_ms;
+};
+
 /* The last attempt of a runtime to connect to a host. */
 struct dialled {
     const void *runtime; /* NULL: none so far */
@@ -65,13 +73,14 @@ struct oracle_state {
     uint64_t member_ms[SIM_SERVICES][SIM_HOSTS];
     bool name_unknown[SIM_CLUSTERS];
     struct ends ends[RUNTIMES][SIM_SERVICES][SIM_HOSTS];
+    struct reported reported[RUNTIMES][SIM_SERVICES][SIM_HOSTS];
     uint64_t key_answered_ms[RUNTIMES][SIM_SERVICES]
                             [KEYS]; /* to a call that began settled, since disturbed_ms; 0: never */
     /* When a channel first failed a call because nothing can be reached, since disturbed_ms; 0: it did not. */
     uint64_t doomed_ms[RUNTIMES][SIM_SERVICES];
     struct dialled dialled[RUNTIMES][SIM_HOSTS];
     uint64_t disturbed_ms, connect_timeout_ms;
-    uint64_t goaway_ms;               /* the last one; 0: none */
+    uint64_t goaway_ms[2];            /* the last one, and the one before; 0: none */
     uint64_t routed_ms[SIM_SERVICES]; /* the last change of a service's route */
     struct tracked *calls;
     size_t n_calls, room;
@@ -98,7 +107,18 @@ bool oracle_may_pass_over(const struct group *group);
  * the last; n: no endpoint can be reached. */
 size_t oracle_last_group(const struct group *groups, size_t n);
 
-/* A call went to a host of the group: counts it among the shares of the localities. */
+/* Returns how many of the last two GOAWAYs may have met the call. */
+unsigned oracle_goaways(const struct tracked *t);
+/* Returns whether the client itself failed the call, as a filter or a resource asked: the fault filter, or a drop. */
+bool oracle_aborted(const struct oracle_outcome *r);
+bool oracle_dropped(const struct oracle_outcome *r);
+/* A call begins that the fault filter, or a drop, fails with a probability, or one was failed. */
+enum oracle_chance { ORACLE_ABORTS, ORACLE_DROPS, ORACLE_CHANCES };
+void oracle_count_chance(enum oracle_chance which, double probability);
+void oracle_count_chosen(enum oracle_chance which);
+/* A host answered a call of the channel, with its load. */
+void oracle_count_report(const struct tracked *t, int host, uint64_t now_ms);
+/* A call went to a host of the group: counts it among the shares of the localities, and of the locality's hosts. */
 void oracle_count_share(const struct tracked *t, int host, const struct group *group);
 /* At the end of the run. */
 void oracle_judge_shares(void);

@@ -21,15 +21,15 @@ typedef unsigned long long ull;
 static void judge_timeout(uint64_t id, const struct tracked *t, const struct oracle_request *r, uint64_t now_ms)
 {
     bool settled = oracle_settled(t->began_ms) && oracle_settled(now_ms);
-    int64_t left_ms = t->call.timeout_ms - (int64_t)(now_ms - t->began_ms);
+    int64_t left_ms = t->timeout_ms - (int64_t)(now_ms - t->began_ms);
     int64_t most_ms = left_ms + (settled ? MOST_SETTLED_MS : MOST_STALLED_MS);
-    if (r->has_timeout != (t->call.timeout_ms >= 0))
+    if (r->has_timeout != (t->timeout_ms >= 0))
         sim_violation("timeout: host %u has call %llu %s a timeout, asked for %lld ms", r->host, (ull)id,
-                      r->has_timeout ? "with" : "without", (long long)t->call.timeout_ms);
+                      r->has_timeout ? "with" : "without", (long long)t->timeout_ms);
     if (!r->has_timeout)
         return;
     if (settled && t->n_seen > 0 && !oracle.mesh.services[t->call.service].hedged) {
-        int64_t then_ms = t->call.timeout_ms - (int64_t)(t->seen_ms - t->began_ms) + SLACK_MS;
+        int64_t then_ms = t->timeout_ms - (int64_t)(t->seen_ms - t->began_ms) + SLACK_MS;
         most_ms = then_ms < most_ms ? then_ms : most_ms;
         sim_count(SIM_COUNT_TIMEOUTS_OF_RETRIES);
     }

@@ -162,6 +162,18 @@ static bool any_unsure(const struct group *groups, size_t n)
     return any;
 }
 
+/* Returns how long a call may wait for a stream on its connection, while other calls of its runtime are served. */
+static int64_t stream_wait_ms(const struct tracked *t)
+{
+    const unsigned longest_ms = 900; /* that a backend takes, and the network */
+    unsigned n = 0;
+    for (size_t i = 0; i < oracle.n_calls; i++) {
+        const struct tracked *other = &oracle.calls[i];
+        n += other->call.runtime == t->call.runtime && (!other->ended || other->ended_ms >= t->began_ms);
+    }
+    return (int64_t)(n / oracle.mesh.max_streams) * longest_ms;
+}
+
 /* How long a call may wait for its endpoint: the failover timer of each group before, for each group that may serve a
  * connection to each silent endpoint and, if any may be ejected, the longest ejection, and for each try a connection to
  * the silent endpoint of its session; a call that a backend refused has one try more (A6). Without a session or such an
@@ -170,15 +182,16 @@ static int64_t time_enough_ms(const struct tracked *t, const struct group *group
 {
     const struct oracle_call *c = &t->call;
     uint64_t answered_ms = c->key >= 0 ? oracle.key_answered_ms[c->runtime][c->service][c->key] : 0;
-    int64_t enough_ms = FAST_MS + (int64_t)last * FAILOVER_MS;
+    unsigned tries = 1 + oracle.mesh.services[c->service].retries + c->refused;
+    int64_t fast_ms = FAST_MS + stream_wait_ms(t) + (c->pushback_ms > 0 ? (int64_t)tries * c->pushback_ms : 0);
+    int64_t enough_ms = fast_ms + (int64_t)last * FAILOVER_MS;
     bool session_waits = c->session >= 0 && oracle.hosts[c->session].silent;
     if (answered_ms > 0 && answered_ms < t->began_ms && c->session < 0 && !any_unsure(groups, last + 1))
-        return FAST_MS;
+        return fast_ms;
     for (size_t g = 0; g <= last; g++)
         if (groups[g].reachable > 0)
             enough_ms += (int64_t)(groups[g].silent * oracle.connect_timeout_ms) +
                          (groups[g].unsure > 0 ? SIM_EJECTION_MAX_MS + 2 * SIM_OUTLIER_INTERVAL_MS : 0);
-    unsigned tries = 1 + oracle.mesh.services[c->service].retries + c->refused;
     for (; session_waits && tries > 0; tries--)
         enough_ms += (int64_t)oracle.connect_timeout_ms;
     return enough_ms;
@@ -217,6 +230,24 @@ static bool judge_breaker(uint64_t id, const struct oracle_outcome *r, uint64_t 
     return true;
 }
 
+/* Returns true if the fault filter failed the call (A33), or a drop of the endpoints' resource. */
+static bool judge_injected(uint64_t id, const struct tracked *t, const struct oracle_outcome *r)
+{
+    const struct sim_service *service = &oracle.mesh.services[t->call.service];
+    const struct sim_cluster *c = &oracle.mesh.clusters[service->cluster];
+    bool aborted = oracle_aborted(r), drops = c->drop_percent > 0 && !c->dns;
+    for (size_t i = 0; c->is_aggregate && i < c->n_children; i++)
+        drops = drops ||
+                (oracle.mesh.clusters[c->children[i]].drop_percent > 0 && !oracle.mesh.clusters[c->children[i]].dns);
+    if (!aborted && !oracle_dropped(r))
+        return false;
+    sim_count(aborted ? SIM_COUNT_CALLS_ABORTED : SIM_COUNT_CALLS_DROPPED);
+    if (!(aborted ? service->abort_percent > 0 : drops) || (aborted && (r->seen > 0 || r->attempts > 0)))
+        sim_violation("injected: call %llu of s%u, which %u backends saw, was failed by the client: %s", (ull)id,
+                      t->call.service, r->seen, r->message);
+    return true;
+}
+
 /* Every endpoint that can be reached may be ejected, or is in a group that may be passed over: then a pick may fail. */
 static bool picks_may_fail(const struct group *groups, size_t n)
 {
@@ -224,6 +255,13 @@ static bool picks_may_fail(const struct group *groups, size_t n)
         if (groups[g].reachable > groups[g].unsure && (n == 1 || !oracle_may_pass_over(&groups[g])))
             return false;
     return true;
+}
+
+/* A6: what a server did not look at is sent again by itself once; the next time is one of the tries. A GOAWAY may have
+ * been the first time, or both. */
+static bool refused_twice(const struct tracked *t)
+{
+    return t->call.refused + oracle_goaways(t) > 1;
 }
 
 /* A44: a call that fails because its backends are sick has been tried as often as the route allows. By A6 a pick that
@@ -234,14 +272,15 @@ static void judge_tries(uint64_t id, const struct tracked *t, const struct oracl
     bool any_sick = false;
     for (unsigned h = 0; h < SIM_HOSTS; h++)
         any_sick = any_sick || oracle.hosts[h].sick;
-    unsigned most = 1 + oracle.mesh.services[t->call.service].retries;
+    bool stop = t->call.pushback_ms == -1, hedged = oracle.mesh.services[t->call.service].hedged;
+    unsigned most = sick && stop && !hedged ? 1 : 1 + oracle.mesh.services[t->call.service].retries;
     if (r->layer != TORC_LAYER_PEER)
         sim_violation("layer: a backend failed call %llu, layer %d: %s", (ull)id, r->layer, r->message);
-    bool other_end = oracle.mesh.services[t->call.service].hedged && t->call.asked_code;
-    if (!sick && r->seen > 1 && !any_sick && !oracle.mesh.services[t->call.service].hedged)
+    bool other_end = hedged && (t->call.asked_code || stop);
+    if (!sick && r->seen > 1 && !any_sick && !hedged)
         sim_violation("retries: call %llu was tried %u times, and its status is not one to retry: %s", (ull)id, r->seen,
                       r->message);
-    if (sick && r->seen != most && !other_end && (!unseen || t->call.wait_for_ready))
+    if (sick && r->seen != most && !other_end && !refused_twice(t) && (!unseen || t->call.wait_for_ready))
         sim_violation("retries: call %llu failed for good after %u of %u tries: %s", (ull)id, r->seen, most,
                       r->message);
 }
@@ -323,13 +362,6 @@ static bool ejection_explains(const struct oracle_outcome *r, const struct group
     return unsure && !sure && r->code == TORC_STATUS_UNAVAILABLE;
 }
 
-/* A6: what a server did not look at is sent again by itself once. A GOAWAY may have been the first time. */
-static bool refused_twice(const struct tracked *t, const struct oracle_outcome *r)
-{
-    return t->call.refused && r->code == TORC_STATUS_UNAVAILABLE && r->attempts > 1 && oracle.goaway_ms > 0 &&
-           t->began_ms < oracle.goaway_ms + FAST_MS;
-}
-
 static void judge_failure(uint64_t id, const struct tracked *t, const struct oracle_outcome *r,
                           const struct group *groups, size_t n, uint64_t now_ms)
 {
@@ -337,7 +369,7 @@ static void judge_failure(uint64_t id, const struct tracked *t, const struct ora
     bool must, is_sick = r->code == TORC_STATUS_UNAVAILABLE && strstr(r->message, "sick");
     for (size_t g = 0; g < n; g++)
         sick += groups[g].sick;
-    if (judge_breaker(id, r, now_ms))
+    if (judge_breaker(id, r, now_ms) || judge_injected(id, t, r))
         return;
     if ((t->call.asked_code != 0 && r->code == t->call.asked_code) || (sick > 0 && is_sick)) {
         judge_tries(id, t, r, is_sick, picks_may_fail(groups, n));
@@ -345,7 +377,7 @@ static void judge_failure(uint64_t id, const struct tracked *t, const struct ora
         return;
     }
     session_counts(t, groups, n, &must);
-    if (ejection_explains(r, groups, n) || refused_twice(t, r))
+    if (ejection_explains(r, groups, n) || (r->code == TORC_STATUS_UNAVAILABLE && r->attempts > 1 && refused_twice(t)))
         return;
     if (last == n && !must) {
         judge_doomed(id, t, r, &groups[n - 1]);
@@ -354,8 +386,8 @@ static void judge_failure(uint64_t id, const struct tracked *t, const struct ora
     if (r->code == TORC_STATUS_UNAVAILABLE && n > 1 &&
         (last == n || groups[last].reachable == 0 || oracle_may_pass_over(&groups[last])))
         return;
-    if (r->code == TORC_STATUS_DEADLINE_EXCEEDED && t->call.timeout_ms >= 0 &&
-        t->call.timeout_ms < time_enough_ms(t, groups, last == n ? n - 1 : last))
+    if (r->code == TORC_STATUS_DEADLINE_EXCEEDED && t->timeout_ms >= 0 &&
+        t->timeout_ms < time_enough_ms(t, groups, last == n ? n - 1 : last))
         return;
     sim_violation("reachable: call %llu of s%u failed with %s: %s", (ull)id, t->call.service,
                   torc_status_code_name(r->code), r->message);
@@ -386,12 +418,14 @@ void oracle_judge_waiting(uint64_t now_ms)
             judge_waiting(i, &oracle.calls[i], now_ms);
 }
 
-/* A6: while no attempt has answered, one more begins after each delay. Attempts of the result count: on a network that
- * is busy an attempt may be cancelled before its backend sees it. */
+/* A6: while no attempt has answered, one more begins after each delay, unless a backend's pushback says otherwise.
+ * Attempts of the result count: on a network that is busy an attempt may be cancelled before its backend sees it. One
+ * that waits for a stream does not count yet. */
 static void judge_hedging(uint64_t id, const struct tracked *t, const struct oracle_outcome *r)
 {
     const struct sim_service *s = &oracle.mesh.services[t->call.service];
-    if (!s->hedged || r->code != TORC_STATUS_OK || t->call.delay_ms < (s->retries + 1) * SIM_HEDGING_DELAY_MS)
+    if (!s->hedged || r->code != TORC_STATUS_OK || t->call.pushback_ms != SIM_NO_PUSHBACK ||
+        oracle.mesh.max_streams < SIM_MANY_STREAMS || t->call.delay_ms < (s->retries + 1) * SIM_HEDGING_DELAY_MS)
         return;
     sim_count(SIM_COUNT_CALLS_HEDGED);
     if (r->attempts < s->retries + 1)
@@ -404,7 +438,7 @@ static void judge_hedging(uint64_t id, const struct tracked *t, const struct ora
 static void judge_unrouted(uint64_t id, const struct tracked *t, const struct oracle_outcome *r)
 {
     bool waits = t->call.wait_for_ready && r->code == TORC_STATUS_DEADLINE_EXCEEDED;
-    bool late = t->call.timeout_ms >= 0 && t->call.timeout_ms < FAST_MS && r->code == TORC_STATUS_DEADLINE_EXCEEDED;
+    bool late = t->timeout_ms >= 0 && t->timeout_ms < FAST_MS && r->code == TORC_STATUS_DEADLINE_EXCEEDED;
     sim_count(SIM_COUNT_CALLS_UNROUTED);
     if (r->seen > 0 || (r->code != TORC_STATUS_UNAVAILABLE && !waits && !late))
         sim_violation("route: nothing routes calls of s%u, and call %llu, which %u backends saw, ended with %s: %s",

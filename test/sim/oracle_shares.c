@@ -1,17 +1,31 @@
-/* Shares: of the calls that the localities of a priority may serve, each locality gets as many as its weight says
- * (A42's wrr_locality), but for chance. Counted over a run, for the first locality of a cluster, the second, and so on;
- * a share that is off by more than six standard deviations and three calls is a fault. */
+/* Shares, counted over a run; one that is off by more than six standard deviations and three calls is a fault.
+ *
+ * Localities: of the calls that the localities of a priority may serve, each locality gets as many as its weight says
+ * (A42's wrr_locality), but for chance; for the first locality of a cluster, the second, and so on.
+ *
+ * Weights: of the calls that went to a locality which weighted_round_robin balances, each endpoint gets as many as its
+ * reports say (A58), when all have reported for longer than the blackout period. The sum of the weights of the
+ * endpoints that calls went to is compared.
+ *
+ * Chances: the fault filter and drops fail as many calls as their percentages say. */
 #include <math.h>
 
 #include "sim/oracle_internal.h"
 #include "sim/trace.h"
 
-enum { LEAST_CALLS = 30, DEVIATIONS = 6 };
+enum {
+    LEAST_CALLS = 30,
+    DEVIATIONS = 6,
+    WEIGHED_MS = 12000,  /* from the first report on: A58's blackout period of 10 s, its update period of 1 s */
+    EXPIRES_MS = 170000, /* a bit less than A58's 3 minutes */
+    HEAVIEST = 8,        /* sim_host_weight, at most */
+};
 
-static struct share {
+struct share {
     double expected, variance;
     uint64_t got;
-} shares[SIM_LOCALITIES];
+};
+static struct share shares[SIM_LOCALITIES], chances[ORACLE_CHANCES], weights;
 
 static bool locality_has(const struct sim_locality *l, int host)
 {
@@ -30,12 +44,65 @@ static unsigned locality_weight(const struct sim_locality *l, const struct group
     return any && l->priority == group->priority ? l->weight : 0;
 }
 
+void oracle_count_chance(enum oracle_chance which, double probability)
+{
+    chances[which].expected += probability;
+    chances[which].variance += probability * (1 - probability);
+}
+
+void oracle_count_chosen(enum oracle_chance which)
+{
+    chances[which].got++;
+}
+
+/* A session's endpoint is not the choice of the policy, which hears nothing of its load. */
+void oracle_count_report(const struct tracked *t, int host, uint64_t now_ms)
+{
+    struct reported *r = &oracle.reported[t->call.runtime][t->call.service][host];
+    if (!oracle_settled(t->began_ms) || t->call.session >= 0 || oracle_goaways(t) > 0)
+        return;
+    if (r->last_ms == 0 || now_ms > r->last_ms + EXPIRES_MS)
+        r->first_ms = now_ms;
+    r->last_ms = now_ms;
+}
+
+/* Returns whether reports of the host weigh it for a call. */
+static bool is_weighed(const struct tracked *t, unsigned host)
+{
+    const struct reported *r = &oracle.reported[t->call.runtime][t->call.service][host];
+    return r->first_ms > 0 && t->began_ms > r->first_ms + WEIGHED_MS && t->began_ms < r->last_ms + EXPIRES_MS;
+}
+
+static void count_weight(const struct tracked *t, int host, const struct sim_locality *l)
+{
+    double sum = 0, squares = 0, cubes = 0;
+    unsigned n = 0;
+    for (size_t i = 0; i < l->n_endpoints; i++) {
+        unsigned of = l->endpoints[i].host;
+        double weight = sim_host_weight(of);
+        if (!oracle.hosts[of].up)
+            continue;
+        if (!is_weighed(t, of))
+            return;
+        sum += weight;
+        squares += weight * weight;
+        cubes += weight * weight * weight;
+        n++;
+    }
+    if (n < 2)
+        return;
+    sim_count(SIM_COUNT_CALLS_WEIGHED);
+    weights.expected += squares / sum;
+    weights.variance += cubes / sum - squares / sum * (squares / sum);
+    weights.got += sim_host_weight((unsigned)host);
+}
+
 void oracle_count_share(const struct tracked *t, int host, const struct group *group)
 {
     const struct sim_cluster *c = group->cluster;
     double sum = 0;
     /* Short deadlines prefer near endpoints, and a retry is another draw. */
-    bool fast = t->call.timeout_ms >= 0 && t->call.timeout_ms < FAST_MS;
+    bool fast = t->timeout_ms >= 0 && t->timeout_ms < FAST_MS;
     if (c->dns || group->ring || fast || group->sick > 0 || t->call.session >= 0)
         return;
     for (size_t i = 0; i < c->n_localities; i++)
@@ -45,7 +112,27 @@ void oracle_count_share(const struct tracked *t, int host, const struct group *g
         shares[i].expected += part;
         shares[i].variance += part * (1 - part);
         shares[i].got += part > 0 && locality_has(&c->localities[i], host);
+        bool alone = !oracle.mesh.clusters[oracle.mesh.services[t->call.service].cluster].is_aggregate;
+        if (part > 0 && locality_has(&c->localities[i], host) && c->policy == SIM_WEIGHTED && !c->outliers && alone)
+            count_weight(t, host, &c->localities[i]);
     }
+}
+
+static bool share_is_off(const struct share *s, double slack)
+{
+    return fabs((double)s->got - s->expected) > DEVIATIONS * sqrt(s->variance) + slack;
+}
+
+static void judge_chances(void)
+{
+    static const char *const texts[ORACLE_CHANCES] = {"the fault filter", "drops"};
+    for (size_t i = 0; i < ORACLE_CHANCES; i++)
+        if (share_is_off(&chances[i], 3))
+            sim_violation("shares: %s failed %llu calls, the percentages say %.1f, deviation %.1f", texts[i],
+                          (unsigned long long)chances[i].got, chances[i].expected, sqrt(chances[i].variance));
+    if (share_is_off(&weights, HEAVIEST))
+        sim_violation("shares: the endpoints of weighed calls weigh %llu, reports say %.1f, deviation %.1f",
+                      (unsigned long long)weights.got, weights.expected, sqrt(weights.variance));
 }
 
 void oracle_judge_shares(void)
@@ -55,8 +142,9 @@ void oracle_judge_shares(void)
         if (s->variance * 4 < LEAST_CALLS)
             continue;
         sim_count(SIM_COUNT_SHARES);
-        if (fabs((double)s->got - s->expected) > DEVIATIONS * sqrt(s->variance) + 3)
+        if (share_is_off(s, 3))
             sim_violation("shares: locality %zu of the clusters has %llu calls, its weight says %.1f, deviation %.1f",
                           i, (unsigned long long)s->got, s->expected, sqrt(s->variance));
     }
+    judge_chances();
 }

@@ -4,6 +4,7 @@
  *   blink      endpoints go and come back within the backoff of one that refuses
  *   ejection   an endpoint fails again as soon as its ejection is over (A50's multiplier)
  *   failover   the first priority fails, and the next one changes while it is in use
+ *   weights    calls to endpoints that have reported their load for long enough to be weighed (A58)
  *
  * A scene that does not fit the mesh is left out, and the next one takes its place. */
 #include "base/common.h"
@@ -34,6 +35,7 @@ static void calls_to(struct sim_client *c, struct tc_rng *rng, unsigned service,
                                              .key = (int)below(rng, 16),
                                              .session = -1,
                                              .session_cluster = -1,
+                                             .pushback_ms = SIM_NO_PUSHBACK,
                                              .timeout_ms = -1});
 }
 
@@ -50,6 +52,17 @@ static void route_turn(struct sim_client *c, unsigned service, bool gone)
         sim_listener_remove(c, service);
     else
         sim_change_served(c, SIM_LISTENER, service);
+}
+
+/* The control plane fails while clients know that the route's listener is absent: nothing is missing (A71). */
+static void route_outage(struct sim_client *c, struct tc_rng *rng)
+{
+    sim_count(SIM_COUNT_SCENES_ABSENT);
+    wait_ms(c, TIME_TO_HEAR_MS);
+    sim_control_plane_turn(c, true);
+    sim_step_calm(c, rng);
+    sim_control_plane_turn(c, false);
+    wait_ms(c, TIME_TO_HEAR_MS);
 }
 
 static bool scene_route(struct sim_client *c, struct tc_rng *rng)
@@ -71,6 +84,8 @@ static bool scene_route(struct sim_client *c, struct tc_rng *rng)
     sim_step_calm(c, rng);
     calls_to(c, rng, service, 4);
     wait_ms(c, 1000);
+    if (sim_feature_on(c, SIM_FEATURE_FALLBACK) && below(rng, 2))
+        route_outage(c, rng);
     route_turn(c, service, false);
     return true;
 }
@@ -181,10 +196,35 @@ static bool scene_failover(struct sim_client *c, struct tc_rng *rng)
     return true;
 }
 
+/* --- weights --- */
+
+/* Returns whether reports of load weigh the endpoints of the service's cluster. */
+static bool weighs(const struct sim_client *c, unsigned service)
+{
+    const struct sim_cluster *cluster = &c->mesh.clusters[c->mesh.services[service].cluster];
+    return !cluster->is_aggregate && !cluster->dns && !cluster->outliers && cluster->policy == SIM_WEIGHTED;
+}
+
+static bool scene_weights(struct sim_client *c, struct tc_rng *rng)
+{
+    unsigned service = below(rng, (unsigned)c->mesh.n_services);
+    for (unsigned i = 0; i < c->mesh.n_services && !weighs(c, service); i++)
+        service = (service + 1) % (unsigned)c->mesh.n_services;
+    if (!weighs(c, service))
+        return false;
+    sim_count(SIM_COUNT_SCENES_WEIGHTS);
+    sim_step_calm(c, rng);
+    for (unsigned i = 0; i < 40; i++) {
+        calls_to(c, rng, service, 4);
+        wait_ms(c, i == 10 ? 13000 : 100);
+    }
+    return true;
+}
+
 void sim_step_scene(struct sim_client *c, struct tc_rng *rng)
 {
     static bool (*const scenes[])(struct sim_client *, struct tc_rng *) = {scene_route, scene_blink, scene_ejection,
-                                                                           scene_failover};
+                                                                           scene_failover, scene_weights};
     unsigned first = below(rng, TC_ARRAY_LEN(scenes));
     for (unsigned i = 0; i < TC_ARRAY_LEN(scenes); i++)
         if (scenes[(first + i) % TC_ARRAY_LEN(scenes)](c, rng))

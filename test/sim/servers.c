@@ -13,7 +13,9 @@
 #include "base/vec.h"
 #include "controlplane/control_plane.h"
 #include "controlplane/lrs.h"
-#include "server/server.h"
+#include "http2/connection_internal.h"
+#include "pb/xds/data/orca/v3/orca_load_report.pb-c.h"
+#include "server/server_internal.h"
 #include "sim/message.h"
 #include "sim/names.h"
 #include "sim/trace.h"
@@ -36,7 +38,7 @@ struct answer {
     struct tc_timer timer;
     enum sim_kind kind;
     uint64_t id;
-    int code;
+    int code, pushback_ms;
     unsigned n_messages; /* that a server stream sends */
     size_t message_size;
     unsigned n_received;
@@ -76,8 +78,25 @@ static void answer_on_end(void *arg, const struct tc_status *why)
 static void answer_fail(struct answer *a)
 {
     int code = a->backend->sick ? a->backend->sick : a->code;
+    bool pushes_back = a->backend->sick && a->pushback_ms != SIM_NO_PUSHBACK;
+    char text[16];
+    int n = snprintf(text, sizeof(text), "%d", a->pushback_ms);
+    struct tc_header pushback = {tc_slice_str("grpc-retry-pushback-ms"), tc_slice_of(text, (size_t)n)};
+    const struct tc_headers trailers = {.data = &pushback, .len = pushes_back};
     sim_detail("host %u answers call %llu with %d", a->backend->host, (unsigned long long)a->id, code);
-    tc_server_call_finish(a->call, code, a->backend->sick ? "the backend is sick" : "as the request says", NULL);
+    tc_server_call_finish(a->call, code, a->backend->sick ? "the backend is sick" : "as the request says", &trailers);
+}
+
+/* Ends the call with OK and the host's load. By A58 its weight is rps / utilization. */
+static void answer_finish(struct answer *a)
+{
+    Xds__Data__Orca__V3__OrcaLoadReport report = XDS__DATA__ORCA__V3__ORCA_LOAD_REPORT__INIT;
+    uint8_t bytes[64];
+    report.cpu_utilization = 0.5;
+    report.rps_fractional = 100.0 * sim_host_weight(a->backend->host);
+    size_t n = xds__data__orca__v3__orca_load_report__pack(&report, bytes);
+    struct tc_header load = {tc_slice_str("endpoint-load-metrics-bin"), tc_slice_of(bytes, n)};
+    tc_server_call_finish(a->call, TORC_STATUS_OK, "", &(struct tc_headers){.data = &load, .len = 1});
 }
 
 static void answer_send(struct answer *a, unsigned index)
@@ -100,10 +119,11 @@ static void answer_on_timer(struct tc_timer *timer)
     if (a->backend->sick || a->code) {
         answer_fail(a);
     } else if (a->kind == SIM_SERVER_STREAM) {
-        tc_server_call_finish(a->call, TORC_STATUS_OK, "", NULL);
+        answer_finish(a);
     } else if (a->kind == SIM_UNARY) {
         int n = snprintf(text, sizeof(text), "%u %llu", a->backend->host, (unsigned long long)a->id);
-        tc_server_call_reply(a->call, tc_slice_of(text, (size_t)n));
+        tc_server_call_send(a->call, tc_slice_of(text, (size_t)n));
+        answer_finish(a);
     } else {
         tc_server_call_read(a->call);
     }
@@ -132,7 +152,7 @@ static void answer_on_half_close(void *arg)
     struct answer *a = arg;
     if (a->kind == SIM_CLIENT_STREAM)
         answer_send(a, a->n_received);
-    tc_server_call_finish(a->call, TORC_STATUS_OK, "", NULL);
+    answer_finish(a);
 }
 
 static void seen_add(uint64_t id)
@@ -186,7 +206,7 @@ static bool refuse(struct backend *b, struct tc_server_call *call, uint64_t id, 
     return true;
 }
 
-/* "ID DELAY_MS CODE N SIZE REFUSE" */
+/* "ID DELAY_MS CODE N SIZE REFUSE PUSHBACK" */
 static void answer_begin(struct backend *b, struct tc_server_call *call, enum sim_kind kind, struct tc_slice request)
 {
     static const struct tc_server_call_events events = {
@@ -200,7 +220,9 @@ static void answer_begin(struct backend *b, struct tc_server_call *call, enum si
     asked.code = (int)strtol(rest, &rest, 10);
     asked.n_messages = (unsigned)strtoul(rest, &rest, 10);
     asked.message_size = (size_t)strtoul(rest, &rest, 10);
-    if (refuse(b, call, asked.id, strtoul(rest, &rest, 10) != 0))
+    bool refused_first = strtoul(rest, &rest, 10) != 0;
+    asked.pushback_ms = (int)strtol(rest, &rest, 10);
+    if (refuse(b, call, asked.id, refused_first))
         return;
     struct answer *a = TC_NEW(struct answer);
     *a = asked;
@@ -238,12 +260,13 @@ static void backend_on_bidi_stream(void *arg, struct tc_server_call *call)
     backend_on_stream(arg, call, SIM_BIDI_STREAM);
 }
 
-static struct tc_server *server_open(struct tc_loop *loop, const char *address)
+static struct tc_server *server_open(struct tc_loop *loop, const char *address, unsigned max_streams)
 {
     struct tc_server_opts opts;
     struct tc_addr addr;
     struct tc_status error = {0};
     tc_server_opts_init(&opts);
+    opts.http2.limits.max_concurrent_streams = max_streams;
     struct tc_server *server = tc_server_new(loop, &opts);
     tc_host_set(address, TC_HOST_UP);
     tc_addr_parse(&addr, tc_slice_str(address));
@@ -255,12 +278,12 @@ static struct tc_server *server_open(struct tc_loop *loop, const char *address)
     return server;
 }
 
-static void backend_open(unsigned host)
+static void backend_open(unsigned host, unsigned max_streams)
 {
     struct backend *b = &backends[host];
     *b = (struct backend){.host = host, .loop = tc_loop_new(NULL)};
     tc_list_init(&b->calls);
-    b->server = server_open(b->loop, sim_host_address(host));
+    b->server = server_open(b->loop, sim_host_address(host), max_streams);
     tc_server_add_unary(b->server, "/sim.Service/Unary", backend_on_unary, b);
     tc_server_add_method(b->server, "/sim.Service/Client", backend_on_client_stream, b);
     tc_server_add_method(b->server, "/sim.Service/Server", backend_on_server_stream, b);
@@ -311,7 +334,7 @@ struct servers_loads servers_loads(void)
 static void control_open(struct control *c, const char *address)
 {
     c->loop = tc_loop_new(NULL);
-    c->server = server_open(c->loop, address);
+    c->server = server_open(c->loop, address, SIM_MANY_STREAMS);
     c->plane = tc_control_plane_new(c->server);
     c->lrs = tc_lrs_new(c->server);
     tc_lrs_observe(c->lrs, on_report, NULL);
@@ -326,13 +349,13 @@ static void control_close(struct control *c)
     tc_loop_free(c->loop);
 }
 
-void servers_begin(size_t n_hosts, void (*seen_fn)(const struct servers_request *request))
+void servers_begin(const struct sim_mesh *mesh, void (*seen_fn)(const struct servers_request *request))
 {
     on_seen = seen_fn;
     control_open(&controls[0], SIM_CONTROL_PLANE);
     control_open(&controls[1], SIM_FALLBACK);
-    for (n_backends = 0; n_backends < n_hosts; n_backends++)
-        backend_open((unsigned)n_backends);
+    for (n_backends = 0; n_backends < mesh->n_hosts; n_backends++)
+        backend_open((unsigned)n_backends, mesh->max_streams);
 }
 
 void servers_end(void)
@@ -345,9 +368,16 @@ void servers_end(void)
     tc_vec_fini(&refused);
 }
 
-void servers_goaway(unsigned host)
+void servers_goaway(unsigned host, bool hasty)
 {
-    tc_server_goaway(backends[host].server);
+    struct tc_server *s = backends[host].server;
+    tc_server_goaway(s);
+    TC_LIST_FOREACH(it, &s->conns)
+    {
+        struct tc_server_conn *conn = TC_CONTAINER_OF(it, struct tc_server_conn, link);
+        if (hasty && conn->h2)
+            tc_h2_conn_send_last_goaway(conn->h2);
+    }
 }
 
 void servers_set_sick(unsigned host, int code)
@@ -374,10 +404,18 @@ static void put(struct tc_buf *text)
     "StatefulSession, session_state: {name: cookie, typed_config: {\"@type\": type.googleapis.com/"                    \
     "envoy.extensions.http.stateful_session.cookie.v3.CookieBasedSessionState, cookie: {name: sid, ttl: 3600s}}}}}, "
 
+/* Fails calls before they are routed anywhere (A33): status, percentage. */
+#define FAULT_FILTER                                                                                                   \
+    "{name: fault, typed_config: {\"@type\": type.googleapis.com/envoy.extensions.filters.http.fault.v3.HTTPFault, "   \
+    "abort: {grpc_status: %d, percentage: {numerator: %u, denominator: HUNDRED}}}}, "
+
 static void put_listener(const struct sim_mesh *mesh, unsigned which, bool good)
 {
     const struct sim_service *service = &mesh->services[which];
     struct tc_buf b = {0};
+    char fault[512] = "";
+    if (service->abort_percent)
+        snprintf(fault, sizeof(fault), FAULT_FILTER, SIM_ABORT_CODE, service->abort_percent);
     tc_buf_printf(&b,
                   "resources:\n"
                   "- \"@type\": type.googleapis.com/envoy.config.listener.v3.Listener\n"
@@ -386,7 +424,7 @@ static void put_listener(const struct sim_mesh *mesh, unsigned which, bool good)
                   "    api_listener:\n"
                   "      \"@type\": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3."
                   "HttpConnectionManager\n"
-                  "      http_filters: [%s{name: router, typed_config: {\"@type\": type.googleapis.com/"
+                  "      http_filters: [%s%s{name: router, typed_config: {\"@type\": type.googleapis.com/"
                   "envoy.extensions.filters.http.router.v3.Router}}]\n"
                   "      %s\n"
                   "      route_config:\n"
@@ -396,8 +434,11 @@ static void put_listener(const struct sim_mesh *mesh, unsigned which, bool good)
                   "          domains: [\"%s\"]\n"
                   "          routes: [{match: {prefix: \"\"}, route: {cluster: c%u, hash_policy: "
                   "[{header: {header_name: x-key}}]",
-                  which, service->sessions ? SESSION_FILTER : "", good ? "" : "xff_num_trusted_hops: 1", which,
+                  which, fault, service->sessions ? SESSION_FILTER : "", good ? "" : "xff_num_trusted_hops: 1", which,
                   service->unrouted ? "elsewhere.test" : "*", service->cluster);
+    if (service->limit_ms)
+        tc_buf_printf(&b, ", max_stream_duration: {max_stream_duration: %u.%03us}", service->limit_ms / 1000,
+                      service->limit_ms % 1000);
     if (service->retries)
         tc_buf_printf(&b, ", retry_policy: {retry_on: unavailable, num_retries: %u}", service->retries);
     tc_buf_append_str(&b, "}}]\n");
@@ -516,6 +557,11 @@ static void put_endpoints(const struct sim_mesh *mesh, unsigned which, bool good
                   which, c->n_localities == 0 ? " []" : "");
     for (size_t i = 0; i < c->n_localities; i++)
         append_locality(&b, &c->localities[i], i, good);
+    if (c->drop_percent)
+        tc_buf_printf(&b,
+                      "  policy: {drop_overloads: [{category: c%u, drop_percentage: {numerator: %u, "
+                      "denominator: HUNDRED}}]}\n",
+                      which, c->drop_percent);
     put(&b);
 }
 

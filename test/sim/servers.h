@@ -20,8 +20,9 @@ struct servers_request {
     char authority[32], key[16];
 };
 
-/* `seen` hears of each request that a backend takes or refuses. */
-void servers_begin(size_t n_hosts, void (*seen)(const struct servers_request *request));
+/* Begins the control planes, without resources, and the mesh's hosts. `seen` hears of each request that a backend takes
+ * or refuses. */
+void servers_begin(const struct sim_mesh *mesh, void (*seen)(const struct servers_request *request));
 void servers_end(void);
 
 /* --- the control planes, which have the same resources --- */
@@ -44,14 +45,17 @@ struct servers_loads servers_loads(void);
 
 /* --- backends --- */
 
-/* A call asks for "ID DELAY_MS CODE N SIZE REFUSE". With REFUSE 1 the first backend that gets the call refuses it
- * without looking (REFUSED_STREAM), so that the client may send it again. A backend answers a unary call "HOST ID"; of
- * a stream of the client it sends the number of messages, of its own stream N messages of SIZE bytes, and each message
- * of a stream both ways is answered. It ends the call with the code if that is not 0. */
+/* A call asks for "ID DELAY_MS CODE N SIZE REFUSE PUSHBACK". With REFUSE 1 the first backend that gets the call refuses
+ * it without looking (REFUSED_STREAM), so that the client may send it again. A backend answers a unary call "HOST ID";
+ * of a stream of the client it sends the number of messages, of its own stream N messages of SIZE bytes, and each
+ * message of a stream both ways is answered. It ends the call with the code if that is not 0. A call that succeeds has
+ * a report of the host's load, by which its weight is sim_host_weight (A51). */
 
-/* The backend sends GOAWAY on all of its connections. */
-void servers_goaway(unsigned host);
-/* The backend fails every call with the code; 0: it is well again. */
+/* The backend sends GOAWAY on all of its connections. It takes the requests on their way; with `hasty` it does not look
+ * at these. */
+void servers_goaway(unsigned host, bool hasty);
+/* The backend fails every call with the code, with the pushback that the call asks for (SIM_NO_PUSHBACK: none); 0: it
+ * is well again. */
 void servers_set_sick(unsigned host, int code);
 /* Returns how often backends took the call. */
 unsigned servers_seen(uint64_t id);

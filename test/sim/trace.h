@@ -43,6 +43,11 @@ extern const struct tc_world_observer sim_observer;
     X(CALLS_SESSION, "calls whose endpoint the session named")                                                         \
     X(CALLS_BREAKER, "calls that a circuit breaker dropped")                                                           \
     X(CALLS_REFUSED, "calls that a backend refused without looking")                                                   \
+    X(CALLS_DROPPED, "calls that the endpoints' resource wanted dropped")                                              \
+    X(CALLS_ABORTED, "calls that the fault filter failed")                                                             \
+    X(CALLS_LIMITED, "calls whose route limits their time")                                                            \
+    X(CALLS_PUSHED_BACK, "tries after a server's pushback")                                                            \
+    X(CALLS_WEIGHED, "calls whose endpoint reports of load weigh")                                                     \
     X(CALLS_RETRIED, "calls that were retried")                                                                        \
     X(TIMEOUTS_OF_RETRIES, "retries whose timeout was judged")                                                         \
     X(KIND_UNARY, "calls: unary")                                                                                      \
@@ -81,6 +86,7 @@ extern const struct tc_world_observer sim_observer;
     X(FAULT_CONTROL_PLANE, "fault: control plane unreachable")                                                         \
     X(FAULT_STREAM_END, "fault: ADS stream ended")                                                                     \
     X(FAULT_GOAWAY, "fault: GOAWAY of an endpoint")                                                                    \
+    X(FAULT_HASTY_GOAWAY, "fault: GOAWAY that leaves requests on their way out")                                       \
     X(FAULT_DNS, "fault: a name fails")                                                                                \
     X(FAULT_SICK, "fault: endpoint answers errors")                                                                    \
     X(SHORT_WRITES, "partial writes")                                                                                  \
@@ -94,6 +100,8 @@ extern const struct tc_world_observer sim_observer;
     X(CHANGE_BLINK, "change: endpoints that go and come back at once")                                                 \
     X(SCENES_EJECTION, "scene: an endpoint fails again and again")                                                     \
     X(SCENES_FAILOVER, "scene: a priority fails, the next one changes")                                                \
+    X(SCENES_WEIGHTS, "scene: weighted_round_robin has reports of all")                                                \
+    X(SCENES_ABSENT, "scene: the control plane fails, and a listener is known to be absent")                           \
     X(CHANGE_DELETED, "change: resource deleted")                                                                      \
     X(CHANGE_RESTORED, "change: resource restored")                                                                    \
     X(LOAD_REPORTS, "load reports")                                                                                    \

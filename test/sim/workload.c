@@ -39,12 +39,18 @@ void sim_pass_ms(uint64_t ms)
     tc_world_run_until(tc_world_now_ns() + ms * TC_NS_PER_MS);
 }
 
-void sim_note_disturbance(const struct sim_client *c)
+static void note_faults(void)
 {
     uint64_t at_ns = sim_net_last_fault_ns();
+    oracle_disturbed(at_ns == UINT64_MAX ? tc_world_now_ms() : at_ns / TC_NS_PER_MS);
+}
+
+void sim_note_disturbance(const struct sim_client *c)
+{
+    note_faults();
     /* A change that nobody can hear of disturbs until it is heard. */
-    oracle_disturbed(at_ns == UINT64_MAX || (c->control_plane_down && c->unheard) ? tc_world_now_ms()
-                                                                                  : at_ns / TC_NS_PER_MS);
+    if (c->control_plane_down && c->unheard)
+        oracle_disturbed(tc_world_now_ms());
 }
 
 /* --- steps --- */
@@ -68,10 +74,11 @@ void sim_step_calm(struct sim_client *c, struct tc_rng *rng)
     sim_step_calls(c, rng);
     sim_pass_ms(1000);
     sim_note_disturbance(c);
-    if (oracle_settled(tc_world_now_ms()) && !c->control_plane_down) {
+    bool settled = oracle_settled(tc_world_now_ms());
+    if (settled && !c->control_plane_down)
         sim_show_resources(c);
+    if (settled && (!c->control_plane_down || (c->had_all && !c->unheard)))
         oracle_fallback(tc_host_connections(SIM_FALLBACK));
-    }
 }
 
 /* Calls, and calls again when outlier detection has looked at the first ones. */
@@ -169,6 +176,7 @@ static void client_warm_up(struct sim_client *c, struct tc_rng *rng)
                                                  .key = (int)i,
                                                  .session = -1,
                                                  .session_cluster = -1,
+                                                 .pushback_ms = SIM_NO_PUSHBACK,
                                                  .timeout_ms = -1});
     sim_pass_ms(5000);
 }
@@ -211,6 +219,7 @@ static void client_heal_and_judge(struct sim_client *c, struct tc_rng *rng)
 
 static void on_seen(const struct servers_request *r)
 {
+    note_faults();
     if (r->refused) {
         oracle_call_refused(r->id, r->host, tc_world_now_ms());
         return;
@@ -240,7 +249,7 @@ void sim_workload_run(const struct sim_run *run)
         sim_story("%s: %s", sim_feature_names[f], sim_feature_on(&c, (enum sim_feature)f) ? "on" : "off");
     net_begin(&c, &rng);
     sim_mesh_make(&c, &rng);
-    servers_begin(c.mesh.n_hosts, on_seen);
+    servers_begin(&c.mesh, on_seen);
     sim_mesh_serve(&c);
     c.connect_timeout_ms = sim_feature_on(&c, SIM_FEATURE_SLOW_CONNECTS) ? 20000 : 3000;
     oracle_begin(&c.mesh, (uint64_t)c.connect_timeout_ms, tc_world_now_ms());

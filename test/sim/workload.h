@@ -48,7 +48,12 @@
     X(SCENES, "scenes")                                                                                                \
     X(BALANCERS, "balancers")                                                                                          \
     X(MAGLEV, "maglev")                                                                                                \
-    X(BOUNDED_LOADS, "bounded-loads")
+    X(BOUNDED_LOADS, "bounded-loads")                                                                                  \
+    X(PUSHBACK, "pushback")                                                                                            \
+    X(DROPS, "drops")                                                                                                  \
+    X(ABORTS, "aborts")                                                                                                \
+    X(ROUTE_LIMITS, "route-limits")                                                                                    \
+    X(FEW_STREAMS, "few-streams")
 
 enum sim_feature {
 #define X(name, text) SIM_FEATURE_##name,

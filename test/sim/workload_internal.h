@@ -33,6 +33,7 @@ struct sim_client {
     uint64_t served_ms[SIM_RESOURCES][SIM_CLUSTERS]; /* since when */
     bool control_plane_down;
     bool fell_back; /* it has been down since the start, so clients have the fallback */
+    bool had_all;   /* when it was last lost, clients had all that they asked for */
     bool name_fails[SIM_CLUSTERS];
     bool sick[SIM_HOSTS];
     uint64_t changed_ms, back_ms; /* the last good change, the last return of the control plane */
@@ -76,6 +77,8 @@ void sim_mesh_serve(const struct sim_client *c);
 void sim_step_fault(struct sim_client *c, struct tc_rng *rng);
 /* One change of a resource: good, bad, deleted or restored. */
 void sim_step_change(struct sim_client *c, struct tc_rng *rng);
+/* The first control plane can be reached, or not. */
+void sim_control_plane_turn(struct sim_client *c, bool down);
 /* A few steps that belong together (scenes.c). */
 void sim_step_scene(struct sim_client *c, struct tc_rng *rng);
 /* Leaves the world alone until it has settled, then makes calls. */
