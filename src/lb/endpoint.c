@@ -121,7 +121,7 @@ static bool endpoint_has_addr(const struct tc_endpoint *e, const struct tc_addr 
     return false;
 }
 
-/* Both directions make equal sets: an endpoint may list an address twice. */
+/* Returns true if b has every address of a. Equal sets need both directions: an endpoint may list an address twice. */
 static bool endpoint_addrs_subset(const struct tc_endpoint *a, const struct tc_endpoint *b)
 {
     for (size_t i = 0; i < a->n_addrs; i++)

@@ -37,18 +37,19 @@ struct tc_endpoint_extra {
  * addresses (A61), without the attributes. */
 struct tc_endpoint {
     struct tc_ref ref;
-    /* For ring_hash, maglev and pick_first, in proportion to the others of the list (under xDS A113's share of the
-     * priority, or A42's product); 1 by default, 0 reads as 1. */
+    /* For ring_hash, pick_first, policies of the application, and maglev where locality_weight is 0. Only proportions
+     * within a list count: under xDS A113's share of the priority, or A42's product. 1 by default, 0 reads as 1. */
     uint64_t weight;
     struct tc_rstr *hash_key;     /* A76; NULL or empty: the endpoint has none, ring/item.h says what is hashed then */
-    struct tc_locality *locality; /* NULL outside EDS */
+    struct tc_locality *locality; /* NULL outside xDS; LOGICAL_DNS: its names are empty */
     struct tc_rstr *hostname;     /* A81; NULL: none is known */
     /* How connections to it are secured (subchannel/endpoint_security.h, A29); NULL: as the channel's credentials have
      * it. Comes with a subchannel's endpoint, never in lists. */
     struct tc_endpoint_extra *security;
     enum tc_health health;
-    uint32_t lb_weight;       /* as the resource gave it */
-    uint32_t locality_weight; /* of its locality (EDS); 0: none */
+    uint32_t lb_weight;       /* of its own, for least_request, and maglev with a locality_weight; 1 by default, 0 reads
+                                 as 1 */
+    uint32_t locality_weight; /* of its locality (LOGICAL_DNS: 1); 0: none */
     size_t n_addrs;           /* >= 1 */
     struct tc_addr addrs[];
 };
@@ -81,7 +82,7 @@ struct tc_endpoints {
     struct tc_endpoints_child *children;
 };
 
-/* Takes ownership of the n references in `at` and of the array (from tc_malloc; NULL when n is 0). */
+/* Takes ownership of the n references in `at` and of the array (from tc_malloc; may be NULL when n is 0). */
 struct tc_endpoints *tc_endpoints_take(struct tc_endpoint **at, size_t n);
 /* Returns a list with children only. Takes ownership of their references and of the array, which it sorts. */
 struct tc_endpoints *tc_endpoints_take_children(struct tc_endpoints_child *children, size_t n);

@@ -1,5 +1,7 @@
 /* Call credentials on real connections: on each RPC, over TLS only, awaited within the deadline. Two echo servers
- * (kits/backends.h), one with TLS by a CA of the test and one without, answer with the metadata that they saw. */
+ * (kits/backends.h), one with TLS by a CA of the test and one without, answer with the metadata that they saw.
+ * Credentials that fail are retried by the retry policy (A54). test_control_plane shows a control plane which credentials
+ * reach it (A27, A97). */
 #include <jansson.h>
 #include <openssl/pem.h>
 #include <pthread.h>
@@ -356,7 +358,7 @@ static void test_jwt_file(void **state)
     torc_call_credentials_unref(good);
 }
 
-/* A control plane that records the header fields of each call, and fails the call. */
+/* A control plane that keeps the header fields of the last call, without pseudo-headers, and fails each call. */
 struct ads {
     pthread_mutex_t mutex;
     pthread_cond_t cond;
@@ -386,7 +388,8 @@ static void serve_ads(struct tc_server *server, void *arg)
                          on_ads, arg);
 }
 
-/* Leaves in *a what a control plane sees of a channel with application credentials `creds` and this bootstrap entry. */
+/* Opens a channel with the credentials (NULL: insecure) whose bootstrap names one TLS server, and stores in *a what
+ * that server saw. entry: further JSON members of the server in the bootstrap, with a leading comma, or "". */
 static void ask_control_plane(struct ads *a, torc_credentials *creds, const char *entry)
 {
     char bootstrap[1024];

@@ -1,8 +1,9 @@
 /* torc bench: reads the command line into struct bench_args.
  *
  * Options of requests and of channels are those of torc call (request/options.c, connect.c); what is read here is the
- * load itself and its reports. bench_args_parse checks at its end that the options fit together. A request is read only
- * when the channel is connected: reflection may have its type. */
+ * load itself and its reports. bench_args_parse checks at its end that the options fit together, but for those that
+ * depend on the method's type: these are checked, standard input is read, and requests are parsed in requests.c, when
+ * the channel is connected, since reflection may have the type. */
 #include <stdio.h>
 
 #include "base/clock.h"

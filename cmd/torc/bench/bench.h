@@ -41,7 +41,8 @@ struct bench_args {
     bool json, quiet, wait_for_ready, has_duration, has_payload, has_stages;
 };
 
-/* Returns 0 to go on; otherwise the exit status, with the error printed; -1 if --help was printed. */
+/* Returns 0 to go on; otherwise the exit status, with the error printed; -1 if --help was printed. In each case the
+ * caller calls bench_args_fini. *a borrows from argv; --report changes argv. */
 int bench_args_parse(struct bench_args *a, int argc, char **argv);
 void bench_args_fini(struct bench_args *a);
 

@@ -9,7 +9,7 @@
 
 /* A97: a token counts as expired this long before its end, since clocks differ and the server needs time too. */
 #define TC_TOKEN_MARGIN_NS (30 * TC_NS_PER_S)
-/* A97: a token that expires within this time still serves, while the next one is fetched. */
+/* A97: a token with less than this left to serve (it ends within 90 s) is still used while the next one is fetched. */
 #define TC_TOKEN_REFRESH_NS (60 * TC_NS_PER_S)
 
 /* The outcome of a fetch. */
@@ -22,8 +22,8 @@ struct tc_token {
 struct tc_token_cache {
     const struct tc_clock *clock;
     struct tc_auth_metadata *metadata; /* NULL: none yet */
-    /* When the token stops serving, TC_TOKEN_MARGIN_NS before it expires, by both clocks: the monotonic clock stands
-     * still while the machine sleeps, the realtime clock can be set back. */
+    /* The token stops serving TC_TOKEN_MARGIN_NS before its end, as soon as either clock says so: the monotonic clock
+     * stands still while the machine sleeps, the realtime clock can be set back. */
     int64_t expires_real_ns;
     uint64_t expires_ns;
     bool fetching;
@@ -35,14 +35,15 @@ struct tc_token_cache {
 
 enum tc_token_answer { TC_TOKEN_USE, TC_TOKEN_WAIT, TC_TOKEN_FAIL };
 
-/* Turns a token that has already expired into a failure: UNAVAILABLE, since the next token is late. `from` names where
- * the token is from. */
+/* Turns a token that has already expired into a failure with UNAVAILABLE: its source has not renewed it yet, and may do
+ * so. Leaves a failure as it is. `from` names the source. */
 void tc_token_refuse_expired(struct tc_token *token, const char *from, const struct tc_clock *clock);
 
 void tc_token_cache_init(struct tc_token_cache *c, const struct tc_clock *clock);
 void tc_token_cache_fini(struct tc_token_cache *c);
-/* Called for an RPC. USE: c->metadata; FAIL: c->error; WAIT: for the fetch that runs. *fetch: the caller must start a
- * fetch. */
+/* Called for an RPC. USE: c->metadata; FAIL: c->error, both borrowed until the next store; WAIT: for the fetch that
+ * runs. *fetch: the caller must start a fetch and pass its outcome to tc_token_cache_store, also if it cannot start;
+ * until then no other fetch begins. */
 enum tc_token_answer tc_token_cache_ask(struct tc_token_cache *c, bool *fetch);
 /* Stores the outcome of a fetch. Takes ownership of the contents of `token`. */
 void tc_token_cache_store(struct tc_token_cache *c, struct tc_token *token);

@@ -18,7 +18,8 @@ struct tc_outlier {
     struct tc_outlier_count swept; /* RPCs that ended in the interval before the last sweep */
     bool ejected;
     uint64_t ejected_at_ms; /* the loop's time of the last ejection */
-    uint64_t multiplier;    /* A50's ejection time multiplier; the next ejection counts one more */
+    uint64_t multiplier;    /* A50's ejection time multiplier: an ejection adds one, and lasts that many times the base
+                               time, up to the maximum */
 };
 
 /* Performs the work of A50's timer: closes the interval's counts, ejects endpoints by the algorithms that are on, and

@@ -4,7 +4,8 @@
  *   the model   knows no watches and no rounds. A resource that is needed has the last good value that its server sent
  *               while it was needed (A88); with fail_on_data_errors a refused or deleted resource has no value. The
  *               values decide which resources are needed. The config holds these values and nothing else.
- *   a manager   that starts now, over the same client: what it says, notes and errors among it, is what the first says.
+ *   a manager   that starts now, over the same client: the first must have reported the same config or error, with the
+ *               same resolution notes
  *
  * A third of the sequences has incremental ADS, a quarter fail_on_data_errors. */
 #include "support/cmocka.h"
@@ -32,7 +33,8 @@ struct view {
 struct server {
     struct fake_xds_server *fake;
     bool down;
-    unsigned failed; /* the transport that was notified */
+    unsigned failed; /* the number (fake->created) of the transport that was last told of its failure; 0: none since the
+                        server went down */
     unsigned stream; /* of the requests below */
     char asked[TYPES][512];
     struct tc_buf due[TYPES]; /* incremental: names to answer */
@@ -187,8 +189,8 @@ static unsigned type_of(const char *url)
     return t;
 }
 
-/* Answers a request if its names differ from those of the request before; an incremental request has only the new
- * names. */
+/* Answers a request whose names differ from those of the stream's last request for its type. An incremental request has
+ * only the new names: they are noted for respond_due. Returns true if there were such names. */
 static bool answer_request(struct world *w, unsigned server, const struct fake_xds_request *r)
 {
     struct server *s = &w->servers[server];
@@ -210,8 +212,8 @@ static bool answer_request(struct world *w, unsigned server, const struct fake_x
     return true;
 }
 
-/* Incremental: sends all resources that were asked for in one response, since resources of two responses may take
- * effect one after the other. */
+/* Incremental: for each type, sends all resources that were asked for in one response, since resources of two responses
+ * may take effect one after the other. */
 static void respond_due(struct world *w, unsigned server)
 {
     for (unsigned type = 0; type < TYPES; type++) {
@@ -223,7 +225,8 @@ static void respond_due(struct world *w, unsigned server)
     }
 }
 
-/* Returns true if there was something to answer. */
+/* Answers the new requests; a server that is down fails the client's transport instead, once. Returns true if anything
+ * was done. */
 static bool answer(struct world *w, unsigned server)
 {
     struct server *s = &w->servers[server];
@@ -345,8 +348,9 @@ static void change(struct world *w, struct kit_steps_resource *r)
     push(w, r);
 }
 
-/* Routes do not change while their server is down. Otherwise the server's new routes would come before its clusters,
- * and the manager would forget resources that no route needs for that moment, which the model does not know. */
+/* Makes one change at random: to a resource, or a server goes down or comes back. Routes stay while their server is
+ * down: on its return new routes would come before new clusters, and the manager would drop resources that only the two
+ * together need. The model takes all changes at once, and would keep their values. */
 static void step(struct world *w)
 {
     unsigned what = below(w, 40);
