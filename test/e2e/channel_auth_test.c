@@ -1,7 +1,7 @@
 /* Call credentials on real connections: on each RPC, over TLS only, awaited within the deadline. Two echo servers
  * (kits/backends.h), one with TLS by a CA of the test and one without, answer with the metadata that they saw.
- * Credentials that fail are retried by the retry policy (A54). test_control_plane shows a control plane which credentials
- * reach it (A27, A97). */
+ * Credentials that fail are retried by the retry policy (A54). test_control_plane asks a control plane which
+ * credentials reach it (A27, A97). */
 #include <jansson.h>
 #include <openssl/pem.h>
 #include <pthread.h>

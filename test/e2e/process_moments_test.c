@@ -24,9 +24,9 @@
 
 #define HANG_S 120
 
-/* Under the thread sanitizer a child of a process with threads must not start one; before GCC 14 the address
- * sanitizer's allocator may hang in such a child. */
-#if defined(__SANITIZE_THREAD__) || (defined(__SANITIZE_ADDRESS__) && __GNUC__ < 14)
+/* Under the thread sanitizer a child of a process with threads must not start one; the address sanitizer's allocator
+ * may hang in such a child. */
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define NO_FORK
 #endif
 
