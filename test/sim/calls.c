@@ -105,7 +105,8 @@ static void call_choose(const struct sim_client *c, struct tc_rng *rng, struct o
         is_short ? short_ms[below(rng, TC_ARRAY_LEN(short_ms))] : timeouts_ms[below(rng, TC_ARRAY_LEN(timeouts_ms))];
     o->asked_code = below(rng, 16) == 0 ? codes[below(rng, TC_ARRAY_LEN(codes))] : 0;
     o->wait_for_ready = below(rng, 8) == 0;
-    o->refused = sim_feature_on(c, SIM_FEATURE_REFUSALS) && below(rng, 8) == 0;
+    if (sim_feature_on(c, SIM_FEATURE_REFUSALS) && below(rng, 8) == 0)
+        o->refusals = below(rng, 4) ? 1 : 2 + below(rng, 8);
     if (sim_feature_on(c, SIM_FEATURE_PUSHBACK) && below(rng, 3) == 0)
         o->pushback_ms = pushbacks_ms[below(rng, TC_ARRAY_LEN(pushbacks_ms))];
     if (sim_feature_on(c, SIM_FEATURE_STREAMS) && below(rng, 2)) {
@@ -136,10 +137,11 @@ void sim_call_start(struct sim_client *c, struct tc_rng *rng, struct oracle_call
     o->routed = c->routed_ms == 0 || (!(c->control_plane_down && c->unheard) && heard_ms < tc_world_now_ms());
     call->client = c;
     call->service = o->service;
+    call->runtime = o->runtime;
     call->message_size = size_choose(c, rng);
     call->id = oracle_call_begins(o, tc_world_now_ms());
-    snprintf(request, sizeof(request), "%llu %u %d %u %zu %d %d", (unsigned long long)call->id, o->delay_ms,
-             o->asked_code, o->n_messages, call->message_size, o->refused, o->pushback_ms);
+    snprintf(request, sizeof(request), "%llu %u %d %u %zu %u %d", (unsigned long long)call->id, o->delay_ms,
+             o->asked_code, o->n_messages, call->message_size, o->refusals, o->pushback_ms);
     snprintf(key, sizeof(key), "key-%d", o->key);
     sim_story(
         "%s %llu to s%u on runtime %u: key %d, deadline %lld ms, session %d, %u messages, the backend takes %u ms "
@@ -211,6 +213,15 @@ void sim_step_cancel(struct sim_client *c, struct tc_rng *rng)
     sim_story("call %llu is cancelled", (unsigned long long)call->id);
     oracle_call_cancelled(call->id);
     app_call_cancel(call->app);
+}
+
+void sim_calls_lose_channel(struct sim_client *c, unsigned runtime, unsigned service)
+{
+    for (size_t i = 0; i < c->calls.len; i++) {
+        struct client_call *call = c->calls.data[i];
+        if (!call->over && !call->freed && call->runtime == runtime && call->service == service)
+            oracle_call_cancelled(call->id);
+    }
 }
 
 void sim_step_free(struct sim_client *c, struct tc_rng *rng)

@@ -124,6 +124,7 @@ void sim_mesh_make(struct sim_client *c, struct tc_rng *rng)
     m->n_services = 1 + below(rng, SIM_SERVICES - 1);
     for (unsigned i = 0; i < m->n_services; i++) {
         service_make(c, &m->services[i], rng);
+        m->services[i].rds = sim_feature_on(c, SIM_FEATURE_ROUTES_APART) && below(rng, 2);
         if (sim_feature_on(c, SIM_FEATURE_ROUTE_LIMITS))
             m->services[i].limit_ms = limits_ms[below(rng, TC_ARRAY_LEN(limits_ms))];
     }
@@ -179,12 +180,19 @@ static void fault_host(const struct sim_client *c, struct tc_rng *rng, enum tc_h
     sim_host_turn(host, mode);
 }
 
+bool sim_lacks_listener(const struct sim_client *c)
+{
+    bool any = false;
+    for (unsigned s = 0; s < SIM_SERVICES; s++)
+        any = any || c->refused[s];
+    return any;
+}
+
 void sim_control_plane_turn(struct sim_client *c, bool down)
 {
     sim_story("the control plane is %s", down ? "unreachable" : "back");
     sim_note_disturbance(c);
-    if (down)
-        c->had_all = oracle_settled(tc_world_now_ms()) && !c->unheard;
+    bool settled = oracle_settled(tc_world_now_ms());
     c->control_plane_down = down;
     c->fell_back = false;
     tc_host_set(SIM_CONTROL_PLANE, down ? TC_HOST_REFUSES : TC_HOST_UP);
@@ -195,16 +203,16 @@ void sim_control_plane_turn(struct sim_client *c, bool down)
     uint64_t now_ms = tc_world_now_ms();
     if (down)
         c->unheard = (c->unheard && c->back_ms + TIME_TO_HEAR_MS > now_ms) || c->changed_ms + TIME_TO_HEAR_MS > now_ms;
-    else
+    c->had_all = settled && !c->unheard && !sim_lacks_listener(c);
+    c->lacked = settled && !c->unheard && sim_lacks_listener(c);
+    if (!down)
         c->back_ms = now_ms;
     /* A client may wait out the longest backoff before it asks again. */
     oracle_disturbed(now_ms + (down ? 0 : TIME_TO_HEAR_MS));
 }
 
-static void fault_goaway(const struct sim_client *c, struct tc_rng *rng)
+void sim_host_goaway(unsigned host, bool hasty)
 {
-    unsigned host = below(rng, (unsigned)c->mesh.n_hosts);
-    bool hasty = below(rng, 2);
     sim_story("host %u sends GOAWAY%s", host, hasty ? ", hasty" : "");
     sim_count(hasty ? SIM_COUNT_FAULT_HASTY_GOAWAY : SIM_COUNT_FAULT_GOAWAY);
     servers_goaway(host, hasty);
@@ -238,6 +246,14 @@ static void name_turn(struct sim_client *c, unsigned cluster, bool fails, bool k
     oracle_name(cluster, fails && !known, tc_world_now_ms());
 }
 
+bool sim_any_name_fails(const struct sim_client *c)
+{
+    bool any = false;
+    for (unsigned i = 0; i < SIM_CLUSTERS; i++)
+        any = any || c->name_fails[i];
+    return any;
+}
+
 static bool any_name_fails_later(const struct sim_client *c)
 {
     bool any = false;
@@ -246,27 +262,20 @@ static bool any_name_fails_later(const struct sim_client *c)
     return any;
 }
 
+/* Returns whether every channel has had the time to hear of its resources and names. */
+static bool clients_have_all(const struct sim_client *c)
+{
+    return oracle_settled(tc_world_now_ms()) && c->changed_ms + ORACLE_SETTLED_MS < tc_world_now_ms();
+}
+
 /* A name that fails later on must have been known to all who use it; then nothing changes for them. */
 static void fault_name(struct sim_client *c, struct tc_rng *rng)
 {
     unsigned cluster = below(rng, SIM_CLUSTERS);
     if (c->name_fails[cluster])
         name_turn(c, cluster, false, false);
-    else if (oracle_settled(tc_world_now_ms()))
+    else if (clients_have_all(c))
         name_turn(c, cluster, true, true);
-}
-
-void sim_first_faults(struct sim_client *c, struct tc_rng *rng)
-{
-    for (unsigned i = 0; sim_feature_on(c, SIM_FEATURE_DNS_FAILS) && i < SIM_CLUSTERS; i++)
-        if (below(rng, 4) == 0)
-            name_turn(c, i, true, false);
-    if (sim_feature_on(c, SIM_FEATURE_FALLBACK) && sim_feature_on(c, SIM_FEATURE_CONTROL_PLANE) && below(rng, 2)) {
-        sim_control_plane_turn(c, true);
-        sim_count(SIM_COUNT_FALLBACKS);
-        c->unheard = false;
-        c->fell_back = true;
-    }
 }
 
 static void fault_stream_end(void)
@@ -306,7 +315,7 @@ void sim_step_fault(struct sim_client *c, struct tc_rng *rng)
     else if (kind == SIM_FEATURE_CONTROL_PLANE)
         sim_control_plane_turn(c, !c->control_plane_down);
     else if (kind == SIM_FEATURE_GOAWAY)
-        fault_goaway(c, rng);
+        sim_host_goaway(below(rng, (unsigned)c->mesh.n_hosts), below(rng, 2));
     else if (kind == SIM_FEATURE_SICK)
         fault_sick(c, rng);
     else if (kind == SIM_FEATURE_DNS_FAILS)
@@ -321,9 +330,10 @@ void sim_step_fault(struct sim_client *c, struct tc_rng *rng)
 
 static const char *const kind_names[SIM_RESOURCES] = {"listener s", "cluster c", "endpoints e"};
 
-static bool all_good(const struct sim_client *c)
+/* Returns whether all resources from this kind on are good. */
+static bool all_good(const struct sim_client *c, enum sim_resource from)
 {
-    for (int kind = 0; kind < SIM_RESOURCES; kind++)
+    for (int kind = (int)from; kind < SIM_RESOURCES; kind++)
         for (unsigned i = 0; i < SIM_CLUSTERS; i++)
             if (c->served[kind][i] != SIM_SERVED_GOOD)
                 return false;
@@ -345,6 +355,17 @@ void sim_change_served(struct sim_client *c, enum sim_resource kind, unsigned wh
     oracle_changed(&c->mesh, tc_world_now_ms());
 }
 
+void sim_name_move(struct sim_client *c, unsigned cluster)
+{
+    char text[256];
+    sim_cluster_text(&c->mesh.clusters[cluster], text, sizeof(text));
+    sim_story("the name d%u.test has other addresses: %s", cluster, text);
+    sim_name_set(cluster, &c->mesh.clusters[cluster]);
+    if (cluster < c->mesh.n_clusters) /* for a time when it is an EDS cluster */
+        sim_change_served(c, SIM_ENDPOINTS_OF, cluster);
+    oracle_changed(&c->mesh, tc_world_now_ms());
+}
+
 void sim_listener_remove(struct sim_client *c, unsigned service)
 {
     served_set(c, SIM_LISTENER, service, SIM_SERVED_DELETED);
@@ -355,7 +376,7 @@ void sim_listener_remove(struct sim_client *c, unsigned service)
 
 bool sim_routes_may_change(const struct sim_client *c)
 {
-    return all_good(c) && !any_name_fails_later(c);
+    return all_good(c, SIM_LISTENER) && !any_name_fails_later(c);
 }
 
 static void change_good(struct sim_client *c, struct tc_rng *rng, enum sim_resource kind, unsigned which)
@@ -406,6 +427,11 @@ static void change_deleted(struct sim_client *c, enum sim_resource kind, unsigne
 static void change_restored(struct sim_client *c, enum sim_resource kind, unsigned which)
 {
     sim_story("%s%u is restored", kind_names[kind], which);
+    if (kind == SIM_LISTENER && c->mesh.services[which].unrouted) {
+        c->mesh.services[which].unrouted = false;
+        c->refused[which] = false;
+        c->routed_ms = tc_world_now_ms();
+    }
     sim_count(SIM_COUNT_CHANGE_RESTORED);
     sim_change_served(c, kind, which);
 }
@@ -420,8 +446,12 @@ void sim_step_change(struct sim_client *c, struct tc_rng *rng)
     if (kind == SIM_ENDPOINTS_OF && c->mesh.clusters[which].is_aggregate)
         kind = SIM_CLUSTER;
     /* A version that clients have not heard of yet must not be overtaken by a bad one. */
-    bool heard = !c->control_plane_down && oracle_settled(tc_world_now_ms()) &&
+    bool heard = !c->control_plane_down && clients_have_all(c) &&
                  !sim_feature_on(c, SIM_FEATURE_DATA_ERRORS); /* where they would disturb */
+    /* Clients that never had the listener have none of the resources that it leads to. */
+    bool first = kind == SIM_LISTENER && c->mesh.services[which].unrouted;
+    if (first && (!all_good(c, SIM_CLUSTER) || any_name_fails_later(c)))
+        return;
     if (c->served[kind][which] != SIM_SERVED_GOOD)
         change_restored(c, kind, which);
     else if (what == 0 && sim_feature_on(c, SIM_FEATURE_CHANGES))
@@ -430,6 +460,33 @@ void sim_step_change(struct sim_client *c, struct tc_rng *rng)
         change_bad(c, kind, which);
     else if (what == 2 && sim_feature_on(c, SIM_FEATURE_DELETES) && heard)
         change_deleted(c, kind, which);
+}
+
+/* Listeners that no client has ever accepted. */
+static void first_listeners(struct sim_client *c, struct tc_rng *rng)
+{
+    for (unsigned s = 0; s < c->mesh.n_services; s++) {
+        c->refused[s] = !c->mesh.services[s].hedged && below(rng, 4) == 0;
+        c->mesh.services[s].unrouted = c->refused[s];
+        if (c->refused[s])
+            change_bad(c, SIM_LISTENER, s);
+    }
+    oracle_changed(&c->mesh, tc_world_now_ms());
+}
+
+void sim_first_faults(struct sim_client *c, struct tc_rng *rng)
+{
+    if (sim_feature_on(c, SIM_FEATURE_BAD_START))
+        first_listeners(c, rng);
+    for (unsigned i = 0; sim_feature_on(c, SIM_FEATURE_DNS_FAILS) && i < SIM_CLUSTERS; i++)
+        if (below(rng, 4) == 0)
+            name_turn(c, i, true, false);
+    if (sim_feature_on(c, SIM_FEATURE_FALLBACK) && sim_feature_on(c, SIM_FEATURE_CONTROL_PLANE) && below(rng, 2)) {
+        sim_control_plane_turn(c, true);
+        sim_count(SIM_COUNT_FALLBACKS);
+        c->unheard = false;
+        c->fell_back = true;
+    }
 }
 
 void sim_heal(struct sim_client *c)

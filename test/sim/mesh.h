@@ -69,6 +69,7 @@ struct sim_service {
     bool unrouted;          /* nothing routes its calls: no virtual host matches, or its listener counts as deleted */
     unsigned abort_percent; /* of calls that the fault filter fails with SIM_ABORT_CODE (A33) */
     unsigned limit_ms;      /* of a call, by its route (A31), for the whole run; 0: none */
+    bool rds;               /* the routes are a resource of their own, for the whole run */
 };
 
 enum {

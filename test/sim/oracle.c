@@ -8,6 +8,7 @@
  *   stream      messages come whole, in order and once, all of one backend; an OK has all of them
  *   attempts    the backends together saw a call at most as often as the result says
  *   layer       the result has the right layer for a deadline, a cancel, OK, a status that the backend was asked for
+ *   refused     a call that a backend refused without looking is sent again by itself once (A6)
  *   backoff     no runtime connects again to a host that refused, before the backoff of that attempt
  *   request     a backend gets the authority and the metadata of the call, the time that is left to it, and the number
  *               of tries before (oracle_requests.c)
@@ -34,13 +35,14 @@
  *   layer       the result has the right layer for a circuit breaker, a backend's status, endpoints that cannot be
  *               connected
  *   route       while nothing routes a service's calls, none goes anywhere: they fail, or wait for ready
- *   doomed      once a channel has failed a call because nothing can be reached, it fails the next ones at once
+ *   doomed      once a channel has failed a call because nothing can be reached, it fails the next ones at once; where
+ *               every endpoint refuses connections, it fails the first one at once, too
  *   waiting     a call that began before the world settled ends, too
  *   note        a policy's failure says which node and which name it concerns (A88)
  *   quiet       nobody connects more often than backoff allows
  *   injected    the fault filter (A33) and drops fail calls where they are set to alone, before a backend sees them
  *   fallback    nobody is connected to the second control plane while the first one serves, or when it was lost while
- *               clients had all that they asked for (A71)
+ *               clients had all that they asked for; when they had not, somebody is (A71)
  *
  * Exceptions, by the texts, if a service has several groups. A group whose reachable endpoints may all be ejected may
  * be passed over, and so may a ring with one that may be ejected (A50). Two more for rings. A ring with two endpoints
@@ -167,6 +169,18 @@ void oracle_sick(unsigned host, int code, uint64_t now_ms)
     oracle_disturbed(now_ms);
 }
 
+/* A backoff of the old channel does not bind the new one. */
+void oracle_channel(unsigned runtime, unsigned service)
+{
+    for (unsigned h = 0; h < SIM_HOSTS; h++)
+        for (unsigned r = 0; r < RUNTIMES; r++)
+            oracle.dialled[r][h].failed = false;
+    memset(oracle.ends[runtime][service], 0, sizeof(oracle.ends[runtime][service]));
+    memset(oracle.reported[runtime][service], 0, sizeof(oracle.reported[runtime][service]));
+    memset(oracle.key_answered_ms[runtime][service], 0, sizeof(oracle.key_answered_ms[runtime][service]));
+    oracle.doomed_ms[runtime][service] = 0;
+}
+
 /* --- calls --- */
 
 static void serving_over(struct tracked *t)
@@ -192,7 +206,7 @@ static void count_chances(struct tracked *t)
     size_t n = oracle_groups(t->call.service, groups);
     oracle_groups_eject(groups, n, t);
     t->may_be_dropped = c->drop_percent > 0 && !c->is_aggregate && !c->dns && !service->retries &&
-                        t->call.session < 0 && !t->call.refused && groups[0].reachable == groups[0].members &&
+                        t->call.session < 0 && !t->call.refusals && groups[0].reachable == groups[0].members &&
                         groups[0].unsure == 0 && groups[0].members > 0 && oracle_goaways(t) == 0;
     if (t->may_be_dropped)
         oracle_count_chance(ORACLE_DROPS, (1 - aborts) * drops);
@@ -382,7 +396,7 @@ static void count_ends(const struct tracked *t, const struct oracle_outcome *r, 
 {
     int host = sim_host_of(r->peer);
     bool at_host =
-        host >= 0 && r->seen <= 1 && !t->call.refused && (r->code == TORC_STATUS_OK || r->layer == TORC_LAYER_PEER);
+        host >= 0 && r->seen <= 1 && !t->call.refusals && (r->code == TORC_STATUS_OK || r->layer == TORC_LAYER_PEER);
     bool in_service = host >= 0 && !oracle_had_failures(t, (unsigned)host, now_ms);
     bool again = host >= 0 && fails_again(t, (unsigned)host, now_ms);
     if (at_host && again && r->code != TORC_STATUS_OK)
@@ -445,11 +459,19 @@ void oracle_call_seen(uint64_t id, const struct oracle_request *request, uint64_
                       c->max_requests);
 }
 
-/* A50 counts the statuses of RPCs: a try that was refused may count as failed, though its call goes on. */
+/* A50 counts the statuses of RPCs: a try that was refused may count as failed, though its call goes on. By A6 a call is
+ * sent again by itself once; each further time is one of its tries. */
 void oracle_call_refused(uint64_t id, unsigned host, uint64_t now_ms)
 {
-    const struct oracle_call *c = &oracle.calls[id].call;
+    struct tracked *t = &oracle.calls[id];
+    const struct oracle_call *c = &t->call;
     oracle.ends[c->runtime][c->service][host].may_have_failed_ms = now_ms;
+    t->n_refused++;
+    if (oracle_settled(t->began_ms) && c->routed &&
+        t->n_refused + t->n_seen > 2 + oracle.mesh.services[c->service].retries)
+        sim_violation("refused: backends refused call %llu %u times and took it %u times, s%u allows %u retries",
+                      (unsigned long long)id, t->n_refused, t->n_seen, c->service,
+                      oracle.mesh.services[c->service].retries);
 }
 
 void oracle_call_message(uint64_t id, const struct oracle_message *m)
@@ -543,6 +565,13 @@ void oracle_fallback(size_t connections)
     if (connections > 0)
         sim_violation("fallback: the first control plane serves again, and %zu connections to the second are left",
                       connections);
+}
+
+void oracle_no_fallback(size_t connections)
+{
+    if (connections == 0)
+        sim_violation("fallback: the first control plane is lost, a listener was never accepted, and nobody is "
+                      "connected to the second");
 }
 
 void oracle_end(void)

@@ -24,9 +24,9 @@ struct oracle_call {
     unsigned delay_ms;            /* that the backend takes */
     int asked_code;               /* that the backend is to answer with; 0: OK */
     bool wait_for_ready, cancelled, freed;
-    int pushback_ms; /* that a sick backend sends: SIM_NO_PUSHBACK, -1 (no further try), or a time */
-    bool refused;    /* by the first backend that gets it, which does not look at it */
-    bool routed;     /* its client had heard of the last change of the routes */
+    int pushback_ms;   /* that a sick backend sends: SIM_NO_PUSHBACK, -1 (no further try), or a time */
+    unsigned refusals; /* how often backends refuse it without looking */
+    bool routed;       /* its client had heard of the last change of the routes */
 };
 
 struct oracle_outcome {
@@ -66,6 +66,11 @@ void oracle_goaway(unsigned host, bool hasty, uint64_t now_ms);
 /* A host answers every call with the code from now on; 0: it is well again. */
 void oracle_sick(unsigned host, int code, uint64_t now_ms);
 
+/* A new channel of the runtime takes the place of the service's. */
+void oracle_channel(unsigned runtime, unsigned service);
+/* In a settled world whose first control plane was lost while a client lacked a resource that it asks for: connections
+ * to the second. */
+void oracle_no_fallback(size_t connections);
 /* Returns the id of a call that begins. */
 uint64_t oracle_call_begins(const struct oracle_call *call, uint64_t now_ms);
 void oracle_call_cancelled(uint64_t id);
@@ -111,6 +116,7 @@ struct oracle_resource {
     enum sim_served served; /* for ORACLE_SETTLED_MS */
     int client_status;      /* envoy.admin.v3.ClientResourceStatus; 0: it is not shown */
     bool has_error;
+    bool incremental; /* ADS */
 };
 void oracle_resource(const struct oracle_resource *r);
 

@@ -23,6 +23,7 @@ struct tracked {
     unsigned cluster;    /* of its service, when it began */
     unsigned n_received; /* messages of a stream */
     unsigned n_seen;     /* tries that came to a backend */
+    unsigned n_refused;  /* that a backend refused */
     uint64_t seen_ms;    /* when the last of these tries came */
     int seen_host;       /* where */
     uint32_t previous;   /* what these tries said of the tries before them, a bit each */

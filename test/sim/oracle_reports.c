@@ -36,14 +36,14 @@ void oracle_loads(const struct oracle_loads *l)
 
 /* A40: a good resource is accepted, a bad one shows the NACK and its reason. A cluster or listener that the control
  * plane leaves out does not exist, which is an error of data that the client goes on to use (A88); endpoints that it
- * leaves out stay as they were (state of the world). */
+ * leaves out stay as they were, unless ADS is incremental, which tells of them. */
 void oracle_resource(const struct oracle_resource *r)
 {
     static const char prefixes[SIM_RESOURCES] = {'s', 'c', 'e'};
-    int expected = r->served == SIM_SERVED_GOOD || (r->kind == SIM_ENDPOINTS_OF && r->served == SIM_SERVED_DELETED)
-                       ? ACKED
-                   : r->served == SIM_SERVED_BAD ? NACKED
-                                                 : DOES_NOT_EXIST;
+    bool unheard = r->kind == SIM_ENDPOINTS_OF && r->served == SIM_SERVED_DELETED && !r->incremental;
+    int expected = r->served == SIM_SERVED_GOOD || unheard ? ACKED
+                   : r->served == SIM_SERVED_BAD           ? NACKED
+                                                           : DOES_NOT_EXIST;
     sim_count(SIM_COUNT_RESOURCES_SHOWN);
     if (r->client_status != expected || r->has_error != (expected != ACKED))
         sim_violation("csds: %c%u is shown with status %d%s, expected %d", prefixes[r->kind], r->which,

@@ -182,7 +182,7 @@ static int64_t time_enough_ms(const struct tracked *t, const struct group *group
 {
     const struct oracle_call *c = &t->call;
     uint64_t answered_ms = c->key >= 0 ? oracle.key_answered_ms[c->runtime][c->service][c->key] : 0;
-    unsigned tries = 1 + oracle.mesh.services[c->service].retries + c->refused;
+    unsigned tries = 1 + oracle.mesh.services[c->service].retries + c->refusals;
     int64_t fast_ms = FAST_MS + stream_wait_ms(t) + (c->pushback_ms > 0 ? (int64_t)tries * c->pushback_ms : 0);
     int64_t enough_ms = fast_ms + (int64_t)last * FAILOVER_MS;
     bool session_waits = c->session >= 0 && oracle.hosts[c->session].silent;
@@ -261,7 +261,7 @@ static bool picks_may_fail(const struct group *groups, size_t n)
  * been the first time, or both. */
 static bool refused_twice(const struct tracked *t)
 {
-    return t->call.refused + oracle_goaways(t) > 1;
+    return t->call.refusals + oracle_goaways(t) > 1;
 }
 
 /* A44: a call that fails because its backends are sick has been tried as often as the route allows. By A6 a pick that
@@ -300,28 +300,35 @@ static void judge_note(uint64_t id, const struct tracked *t, const struct oracle
 
 /* A61, A62: a policy that has failed stays in TRANSIENT_FAILURE until it is READY, while its endpoints connect. So the
  * first call may wait for attempts to connect, and the next ones for their retries alone; a call of a session waits for
- * its endpoint while that connects (A55). */
-static void judge_speed(uint64_t id, const struct tracked *t, const struct oracle_outcome *r)
+ * its endpoint while that connects (A55). An endpoint that refuses fails at once, also a policy that comes in its
+ * backoff, which hears of the last attempt (subchannel.md). */
+static void judge_speed(uint64_t id, const struct tracked *t, const struct oracle_outcome *r, size_t silent)
 {
     uint64_t *first_ms = &oracle.doomed_ms[t->call.runtime][t->call.service];
     if (*first_ms == 0 && r->code == TORC_STATUS_UNAVAILABLE)
         *first_ms = t->ended_ms;
-    if (t->call.wait_for_ready || t->call.session >= 0 || *first_ms == 0 || *first_ms >= t->began_ms)
+    bool is_first = *first_ms == 0 || *first_ms >= t->began_ms;
+    if (t->call.wait_for_ready || t->call.session >= 0 || (is_first && silent > 0))
         return;
     sim_count(SIM_COUNT_CALLS_DOOMED_AT_ONCE);
     if (t->ended_ms - t->began_ms > FAST_MS)
-        sim_violation("doomed: call %llu of s%u took %llu ms to fail, where the one before had failed: %s", (ull)id,
-                      t->call.service, (ull)(t->ended_ms - t->began_ms), r->message);
+        sim_violation("doomed: call %llu of s%u took %llu ms to fail: %s", (ull)id, t->call.service,
+                      (ull)(t->ended_ms - t->began_ms), r->message);
 }
 
 /* Nothing can be reached. When every group has failed the last one answers (A56): with the error of a connection, or,
  * if it has no endpoint, with that of its policy. The failed look-up of a LOGICAL_DNS cluster comes down as a
  * resolution note (A74: "endpoints will be null and resolution_note will be set"), so that failure is the policy's too.
  * A plain channel that never had a result of its resolver fails with the resolver's own error. */
-static void judge_doomed(uint64_t id, const struct tracked *t, const struct oracle_outcome *r, const struct group *last)
+static void judge_doomed(uint64_t id, const struct tracked *t, const struct oracle_outcome *r,
+                         const struct group *groups, size_t n)
 {
+    const struct group *last = &groups[n - 1];
+    size_t silent = 0;
+    for (size_t g = 0; g < n; g++)
+        silent += groups[g].silent;
     bool hedged = oracle.mesh.services[t->call.service].hedged; /* a channel of the resolver's own */
-    judge_speed(id, t, r);
+    judge_speed(id, t, r, silent);
     int expected = last->members > 0 ? TORC_LAYER_CONNECT : hedged ? TORC_LAYER_RESOLVER : TORC_LAYER_LB;
     if (last->cluster->dns && last->members == 0)
         sim_count(SIM_COUNT_CALLS_UNRESOLVED);
@@ -380,7 +387,7 @@ static void judge_failure(uint64_t id, const struct tracked *t, const struct ora
     if (ejection_explains(r, groups, n) || (r->code == TORC_STATUS_UNAVAILABLE && r->attempts > 1 && refused_twice(t)))
         return;
     if (last == n && !must) {
-        judge_doomed(id, t, r, &groups[n - 1]);
+        judge_doomed(id, t, r, groups, n);
         return;
     }
     if (r->code == TORC_STATUS_UNAVAILABLE && n > 1 &&

@@ -46,7 +46,8 @@ static void show(const struct sim_client *c, const Envoy__Service__Status__V3__C
                                 .which = which,
                                 .served = c->served[kind][which],
                                 .client_status = shown ? (int)shown->client_status : 0,
-                                .has_error = shown && shown->error_state};
+                                .has_error = shown && shown->error_state,
+                                .incremental = sim_feature_on(c, SIM_FEATURE_INCREMENTAL)};
     sim_detail("%s is shown with status %d%s", name, r.client_status, r.has_error ? ", an error" : "");
     oracle_resource(&r);
 }

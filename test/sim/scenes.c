@@ -4,6 +4,7 @@
  *   blink      endpoints go and come back within the backoff of one that refuses
  *   ejection   an endpoint fails again as soon as its ejection is over (A50's multiplier)
  *   failover   the first priority fails, and the next one changes while it is in use
+ *   move       a name moves while its connections end, soon after the look-up before
  *   weights    calls to endpoints that have reported their load for long enough to be weighed (A58)
  *
  * A scene that does not fit the mesh is left out, and the next one takes its place. */
@@ -196,6 +197,71 @@ static bool scene_failover(struct sim_client *c, struct tc_rng *rng)
     return true;
 }
 
+/* --- move --- */
+
+/* Returns whether every channel that uses the name has connections to its hosts after a call. */
+static bool name_is_in_use(const struct sim_client *c, unsigned cluster)
+{
+    const struct sim_cluster *of = &c->mesh.clusters[cluster];
+    bool any = false, alone = of->dns && !of->max_requests && !c->name_fails[cluster] && oracle_name_known(cluster);
+    for (unsigned s = 0; s < c->mesh.n_services; s++) {
+        const struct sim_service *service = &c->mesh.services[s];
+        any = any || service->cluster == cluster;
+        alone = alone && !c->mesh.clusters[service->cluster].is_aggregate && !service->unrouted;
+        if (service->cluster == cluster)
+            alone = alone && service->abort_percent == 0;
+    }
+    for (size_t i = 0; i < of->n_localities; i++)
+        for (size_t k = 0; k < of->localities[i].n_endpoints; k++) {
+            unsigned host = of->localities[i].endpoints[k].host;
+            alone = alone && tc_host_mode(sim_host_address(host)) == TC_HOST_UP && !c->sick[host];
+        }
+    return any && alone;
+}
+
+/* Every channel of the name makes calls, on all of its hosts' connections GOAWAY follows. */
+static void use_and_goaway(struct sim_client *c, struct tc_rng *rng, unsigned cluster, const struct sim_cluster *hosts)
+{
+    for (unsigned s = 0; s < c->mesh.n_services; s++)
+        for (unsigned r = 0; c->mesh.services[s].cluster == cluster && r < c->n_runtimes; r++)
+            for (unsigned i = 0; i < 4; i++)
+                sim_call_start(c, rng,
+                               &(struct oracle_call){.service = s,
+                                                     .runtime = r,
+                                                     .key = (int)i,
+                                                     .session = -1,
+                                                     .session_cluster = -1,
+                                                     .pushback_ms = SIM_NO_PUSHBACK,
+                                                     .timeout_ms = -1});
+    wait_ms(c, 2000);
+    for (size_t i = 0; i < hosts->n_localities; i++)
+        for (size_t k = 0; k < hosts->localities[i].n_endpoints; k++)
+            sim_host_goaway(hosts->localities[i].endpoints[k].host, false);
+    wait_ms(c, 1000);
+}
+
+/* The first GOAWAY asks for a look-up, so that the second one asks again within the minimum interval between them. */
+static bool scene_move(struct sim_client *c, struct tc_rng *rng)
+{
+    unsigned cluster = below(rng, SIM_CLUSTERS);
+    for (unsigned i = 0; i < SIM_CLUSTERS && !name_is_in_use(c, cluster); i++)
+        cluster = (cluster + 1) % SIM_CLUSTERS;
+    if (!name_is_in_use(c, cluster) || c->control_plane_down || !sim_routes_may_change(c) ||
+        !oracle_settled(tc_world_now_ms()))
+        return false;
+    sim_count(SIM_COUNT_SCENES_MOVE);
+    sim_step_calm(c, rng);
+    struct sim_cluster before = c->mesh.clusters[cluster];
+    use_and_goaway(c, rng, cluster, &before);
+    sim_endpoints_make(c, &c->mesh.clusters[cluster], 0, rng);
+    c->mesh.clusters[cluster].version = before.version; /* the name stays */
+    sim_name_move(c, cluster);
+    use_and_goaway(c, rng, cluster, &before);
+    use_and_goaway(c, rng, cluster, &before);
+    sim_step_calm(c, rng);
+    return true;
+}
+
 /* --- weights --- */
 
 /* Returns whether reports of load weigh the endpoints of the service's cluster. */
@@ -223,8 +289,8 @@ static bool scene_weights(struct sim_client *c, struct tc_rng *rng)
 
 void sim_step_scene(struct sim_client *c, struct tc_rng *rng)
 {
-    static bool (*const scenes[])(struct sim_client *, struct tc_rng *) = {scene_route, scene_blink, scene_ejection,
-                                                                           scene_failover, scene_weights};
+    static bool (*const scenes[])(struct sim_client *, struct tc_rng *) = {scene_route,    scene_blink, scene_ejection,
+                                                                           scene_failover, scene_move,  scene_weights};
     unsigned first = below(rng, TC_ARRAY_LEN(scenes));
     for (unsigned i = 0; i < TC_ARRAY_LEN(scenes); i++)
         if (scenes[(first + i) % TC_ARRAY_LEN(scenes)](c, rng))

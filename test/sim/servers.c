@@ -55,8 +55,8 @@ static struct control {
     struct tc_lrs *lrs;
 } controls[CONTROLS];
 static struct servers_loads loads;
-static TC_VEC(unsigned) seen; /* by id of the call */
-static TC_VEC(bool) refused;  /* by id of the call */
+static TC_VEC(unsigned) seen;    /* by id of the call */
+static TC_VEC(unsigned) refused; /* how often, by id of the call */
 static void (*on_seen)(const struct servers_request *request);
 
 /* --- backends --- */
@@ -189,15 +189,15 @@ static void seen_tell(const struct answer *a)
         on_seen(&r);
 }
 
-/* Returns whether the call is refused: the first time, if it asks for that. */
-static bool refuse(struct backend *b, struct tc_server_call *call, uint64_t id, bool asked)
+/* Returns whether the call is refused: the first times, as many as it asks for. */
+static bool refuse(struct backend *b, struct tc_server_call *call, uint64_t id, unsigned asked)
 {
     const uint32_t refused_stream = 7; /* RFC 9113, section 7 */
     while (refused.len <= id)
-        *tc_vec_push(&refused) = false;
-    if (!asked || refused.data[id])
+        *tc_vec_push(&refused) = 0;
+    if (refused.data[id] >= asked)
         return false;
-    refused.data[id] = true;
+    refused.data[id]++;
     sim_story("host %u refuses call %llu", b->host, (unsigned long long)id);
     sim_count(SIM_COUNT_CALLS_REFUSED);
     if (on_seen)
@@ -206,7 +206,7 @@ static bool refuse(struct backend *b, struct tc_server_call *call, uint64_t id, 
     return true;
 }
 
-/* "ID DELAY_MS CODE N SIZE REFUSE PUSHBACK" */
+/* "ID DELAY_MS CODE N SIZE REFUSALS PUSHBACK" */
 static void answer_begin(struct backend *b, struct tc_server_call *call, enum sim_kind kind, struct tc_slice request)
 {
     static const struct tc_server_call_events events = {
@@ -220,9 +220,9 @@ static void answer_begin(struct backend *b, struct tc_server_call *call, enum si
     asked.code = (int)strtol(rest, &rest, 10);
     asked.n_messages = (unsigned)strtoul(rest, &rest, 10);
     asked.message_size = (size_t)strtoul(rest, &rest, 10);
-    bool refused_first = strtoul(rest, &rest, 10) != 0;
+    unsigned refusals = (unsigned)strtoul(rest, &rest, 10);
     asked.pushback_ms = (int)strtol(rest, &rest, 10);
-    if (refuse(b, call, asked.id, refused_first))
+    if (refuse(b, call, asked.id, refusals))
         return;
     struct answer *a = TC_NEW(struct answer);
     *a = asked;
@@ -409,6 +409,34 @@ static void put(struct tc_buf *text)
     "{name: fault, typed_config: {\"@type\": type.googleapis.com/envoy.extensions.filters.http.fault.v3.HTTPFault, "   \
     "abort: {grpc_status: %d, percentage: {numerator: %u, denominator: HUNDRED}}}}, "
 
+/* The line of the virtual hosts. */
+static void append_hosts(struct tc_buf *b, const struct sim_service *service)
+{
+    tc_buf_printf(b,
+                  "virtual_hosts: [{name: all, domains: [\"%s\"], routes: [{match: {prefix: \"\"}, route: {cluster: "
+                  "c%u, hash_policy: [{header: {header_name: x-key}}]",
+                  service->unrouted ? "elsewhere.test" : "*", service->cluster);
+    if (service->limit_ms)
+        tc_buf_printf(b, ", max_stream_duration: {max_stream_duration: %u.%03us}", service->limit_ms / 1000,
+                      service->limit_ms % 1000);
+    if (service->retries)
+        tc_buf_printf(b, ", retry_policy: {retry_on: unavailable, num_retries: %u}", service->retries);
+    tc_buf_append_str(b, "}}]}]\n");
+}
+
+static void put_routes(const struct sim_service *service, unsigned which)
+{
+    struct tc_buf b = {0};
+    tc_buf_printf(&b,
+                  "resources:\n"
+                  "- \"@type\": type.googleapis.com/envoy.config.route.v3.RouteConfiguration\n"
+                  "  name: r%u\n"
+                  "  ",
+                  which);
+    append_hosts(&b, service);
+    put(&b);
+}
+
 static void put_listener(const struct sim_mesh *mesh, unsigned which, bool good)
 {
     const struct sim_service *service = &mesh->services[which];
@@ -426,22 +454,19 @@ static void put_listener(const struct sim_mesh *mesh, unsigned which, bool good)
                   "HttpConnectionManager\n"
                   "      http_filters: [%s%s{name: router, typed_config: {\"@type\": type.googleapis.com/"
                   "envoy.extensions.filters.http.router.v3.Router}}]\n"
-                  "      %s\n"
-                  "      route_config:\n"
-                  "        name: r%u\n"
-                  "        virtual_hosts:\n"
-                  "        - name: all\n"
-                  "          domains: [\"%s\"]\n"
-                  "          routes: [{match: {prefix: \"\"}, route: {cluster: c%u, hash_policy: "
-                  "[{header: {header_name: x-key}}]",
-                  which, fault, service->sessions ? SESSION_FILTER : "", good ? "" : "xff_num_trusted_hops: 1", which,
-                  service->unrouted ? "elsewhere.test" : "*", service->cluster);
-    if (service->limit_ms)
-        tc_buf_printf(&b, ", max_stream_duration: {max_stream_duration: %u.%03us}", service->limit_ms / 1000,
-                      service->limit_ms % 1000);
-    if (service->retries)
-        tc_buf_printf(&b, ", retry_policy: {retry_on: unavailable, num_retries: %u}", service->retries);
-    tc_buf_append_str(&b, "}}]\n");
+                  "      %s\n",
+                  which, fault, service->sessions ? SESSION_FILTER : "", good ? "" : "xff_num_trusted_hops: 1");
+    if (service->rds) {
+        tc_buf_printf(&b, "      rds: {route_config_name: r%u, config_source: {ads: {}}}\n", which);
+        put_routes(service, which);
+    } else {
+        tc_buf_printf(&b,
+                      "      route_config:\n"
+                      "        name: r%u\n"
+                      "        ",
+                      which);
+        append_hosts(&b, service);
+    }
     put(&b);
 }
 

@@ -45,8 +45,8 @@ struct servers_loads servers_loads(void);
 
 /* --- backends --- */
 
-/* A call asks for "ID DELAY_MS CODE N SIZE REFUSE PUSHBACK". With REFUSE 1 the first backend that gets the call refuses
- * it without looking (REFUSED_STREAM), so that the client may send it again. A backend answers a unary call "HOST ID";
+/* A call asks for "ID DELAY_MS CODE N SIZE REFUSALS PUSHBACK". So many times a backend that gets the call refuses it
+ * without looking (REFUSED_STREAM), so that the client may send it again. A backend answers a unary call "HOST ID";
  * of a stream of the client it sends the number of messages, of its own stream N messages of SIZE bytes, and each
  * message of a stream both ways is answered. It ends the call with the code if that is not 0. A call that succeeds has
  * a report of the host's load, by which its weight is sim_host_weight (A51). */

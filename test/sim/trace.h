@@ -73,6 +73,7 @@ extern const struct tc_world_observer sim_observer;
     X(POLICY_OUTLIERS, "calls: outlier detection")                                                                     \
     X(POLICY_HEDGING, "calls: hedging")                                                                                \
     X(NAMES_FAILED, "names: look-ups that failed")                                                                     \
+    X(CHANNELS, "channels that took the place of others")                                                              \
     X(FALLBACKS, "fault: primary control plane unreachable from the start")                                            \
     X(CONNECTS, "connections: attempts")                                                                               \
     X(CONNECTS_REFUSED, "connections: refused")                                                                        \
@@ -101,6 +102,7 @@ extern const struct tc_world_observer sim_observer;
     X(SCENES_EJECTION, "scene: an endpoint fails again and again")                                                     \
     X(SCENES_FAILOVER, "scene: a priority fails, the next one changes")                                                \
     X(SCENES_WEIGHTS, "scene: weighted_round_robin has reports of all")                                                \
+    X(SCENES_MOVE, "scene: a name moves to other addresses")                                                           \
     X(SCENES_ABSENT, "scene: the control plane fails, and a listener is known to be absent")                           \
     X(CHANGE_DELETED, "change: resource deleted")                                                                      \
     X(CHANGE_RESTORED, "change: resource restored")                                                                    \

@@ -74,11 +74,15 @@ void sim_step_calm(struct sim_client *c, struct tc_rng *rng)
     sim_step_calls(c, rng);
     sim_pass_ms(1000);
     sim_note_disturbance(c);
-    bool settled = oracle_settled(tc_world_now_ms());
-    if (settled && !c->control_plane_down)
+    if (!oracle_settled(tc_world_now_ms()))
+        return;
+    if (!c->control_plane_down)
         sim_show_resources(c);
-    if (settled && (!c->control_plane_down || (c->had_all && !c->unheard)))
+    /* The second control plane goes with the first resource that the first one has (A71). */
+    if (c->control_plane_down ? c->had_all && !c->unheard : !sim_lacks_listener(c))
         oracle_fallback(tc_host_connections(SIM_FALLBACK));
+    else if (c->lacked && !c->unheard && sim_feature_on(c, SIM_FEATURE_FALLBACK))
+        oracle_no_fallback(tc_host_connections(SIM_FALLBACK));
 }
 
 /* Calls, and calls again when outlier detection has looked at the first ones. */
@@ -97,7 +101,9 @@ static void step(struct sim_client *c, unsigned number)
     struct tc_rng rng;
     tc_rng_init_seed(&rng, c->run->seed * UINT64_C(0x9e3779b97f4a7c15) + number + 1);
     unsigned kind = below(&rng, 100);
-    if (kind < 60)
+    if (kind < 1 && sim_feature_on(c, SIM_FEATURE_NEW_CHANNELS))
+        sim_step_channel(c, &rng);
+    else if (kind < 60)
         sim_step_calls(c, &rng);
     else if (kind < 76)
         sim_step_fault(c, &rng);
@@ -118,6 +124,8 @@ static void step(struct sim_client *c, unsigned number)
 
 /* --- beginning and end --- */
 
+enum { LONG_BACKOFF_MS = 30000 };
+
 /* Sets the target and the options of a channel that hedges; the options point to `config`. */
 static void hedged_options(const struct sim_service *s, struct app_channel_options *o, char *config, size_t config_size,
                            char *target, size_t target_size)
@@ -131,38 +139,60 @@ static void hedged_options(const struct sim_service *s, struct app_channel_optio
     o->service_config = config;
 }
 
-static void client_begin(struct sim_client *c)
+static void channel_open(struct sim_client *c, unsigned runtime, unsigned service)
 {
 #define SERVER "{\"server_uri\": \"%s\", \"channel_creds\": [{\"type\": \"insecure\"}], \"server_features\": [%s]}"
     char bootstrap[512];
-    const char *strict = sim_feature_on(c, SIM_FEATURE_DATA_ERRORS) ? "\"fail_on_data_errors\"" : "";
+    static const char *const features[2][2] = {
+        {"", "\"torc.incremental_ads\""},
+        {"\"fail_on_data_errors\"", "\"fail_on_data_errors\", \"torc.incremental_ads\""}};
+    const char *of_server =
+        features[sim_feature_on(c, SIM_FEATURE_DATA_ERRORS)][sim_feature_on(c, SIM_FEATURE_INCREMENTAL)];
     bool two = sim_feature_on(c, SIM_FEATURE_FALLBACK);
     snprintf(bootstrap, sizeof(bootstrap), "{\"xds_servers\": [" SERVER "%s" SERVER "], \"node\": {\"id\": \"sim\"}}",
-             SIM_CONTROL_PLANE, strict, ", ", SIM_FALLBACK, strict);
+             SIM_CONTROL_PLANE, of_server, ", ", SIM_FALLBACK, of_server);
     if (!two)
         snprintf(bootstrap, sizeof(bootstrap), "{\"xds_servers\": [" SERVER "], \"node\": {\"id\": \"sim\"}}",
-                 SIM_CONTROL_PLANE, strict);
+                 SIM_CONTROL_PLANE, of_server);
     struct app_channel_options o = {
         .bootstrap = bootstrap,
-        .backoff_max_ms = ORACLE_BACKOFF_MAX_MS,
+        .backoff_max_ms = sim_feature_on(c, SIM_FEATURE_LONG_BACKOFF) ? LONG_BACKOFF_MS : ORACLE_BACKOFF_MAX_MS,
         .connect_timeout_ms = c->connect_timeout_ms,
         .keepalive_time_ms = 10000,
         .keepalive_timeout_ms = 2000,
     };
+    char target[32], config[256];
+    snprintf(target, sizeof(target), "xds:///s%u", service);
+    if (c->mesh.services[service].hedged)
+        hedged_options(&c->mesh.services[service], &o, config, sizeof(config), target, sizeof(target));
+    c->channels[runtime][service] = app_channel_new(c->runtimes[runtime], target, &o);
+}
+
+static void client_begin(struct sim_client *c)
+{
     c->n_runtimes = sim_feature_on(c, SIM_FEATURE_DOMAIN) ? SIM_RUNTIMES : 1;
     c->domain = c->n_runtimes > 1 ? app_domain_new() : NULL;
-    for (size_t r = 0; r < c->n_runtimes; r++) {
+    for (unsigned r = 0; r < c->n_runtimes; r++) {
         c->runtimes[r] = app_runtime_new(c->domain);
-        for (unsigned s = 0; s < c->mesh.n_services; s++) {
-            char target[32], config[256];
-            struct app_channel_options own = o;
-            snprintf(target, sizeof(target), "xds:///s%u", s);
-            if (c->mesh.services[s].hedged)
-                hedged_options(&c->mesh.services[s], &own, config, sizeof(config), target, sizeof(target));
-            c->channels[r][s] = app_channel_new(c->runtimes[r], target, &own);
-        }
+        for (unsigned s = 0; s < c->mesh.n_services; s++)
+            channel_open(c, r, s);
     }
     app_domain_free(c->domain);
+}
+
+/* A new channel has nothing of the old one, so it comes only while it can get all that it needs. */
+void sim_step_channel(struct sim_client *c, struct tc_rng *rng)
+{
+    unsigned r = below(rng, (unsigned)c->n_runtimes), s = below(rng, (unsigned)c->mesh.n_services);
+    if (!sim_routes_may_change(c) || sim_any_name_fails(c) || c->control_plane_down)
+        return;
+    sim_story("the channel to s%u on runtime %u is freed, and another made", s, r);
+    sim_count(SIM_COUNT_CHANNELS);
+    sim_calls_lose_channel(c, r, s);
+    app_channel_free(c->channels[r][s]);
+    oracle_channel(r, s);
+    channel_open(c, r, s);
+    c->changed_ms = tc_world_now_ms(); /* it has not heard of its resources */
 }
 
 /* Every channel makes four calls: what they need it has from then on. */

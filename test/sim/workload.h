@@ -53,7 +53,12 @@
     X(DROPS, "drops")                                                                                                  \
     X(ABORTS, "aborts")                                                                                                \
     X(ROUTE_LIMITS, "route-limits")                                                                                    \
-    X(FEW_STREAMS, "few-streams")
+    X(FEW_STREAMS, "few-streams")                                                                                      \
+    X(NEW_CHANNELS, "new-channels")                                                                                    \
+    X(LONG_BACKOFF, "long-backoff")                                                                                    \
+    X(BAD_START, "bad-start")                                                                                          \
+    X(ROUTES_APART, "routes-apart")                                                                                    \
+    X(INCREMENTAL, "incremental")
 
 enum sim_feature {
 #define X(name, text) SIM_FEATURE_##name,

@@ -18,7 +18,7 @@ struct client_call {
     struct sim_client *client;
     struct app_call *app;
     uint64_t id;
-    unsigned service;
+    unsigned runtime, service;
     size_t message_size;
     bool over;
     bool freed;
@@ -32,8 +32,10 @@ struct sim_client {
     enum sim_served served[SIM_RESOURCES][SIM_CLUSTERS];
     uint64_t served_ms[SIM_RESOURCES][SIM_CLUSTERS]; /* since when */
     bool control_plane_down;
-    bool fell_back; /* it has been down since the start, so clients have the fallback */
-    bool had_all;   /* when it was last lost, clients had all that they asked for */
+    bool fell_back;             /* it has been down since the start, so clients have the fallback */
+    bool had_all;               /* when it was last lost, clients had all that they asked for */
+    bool lacked;                /* when it was last lost, clients lacked a listener */
+    bool refused[SIM_SERVICES]; /* the service's listener, which has been bad since the start */
     bool name_fails[SIM_CLUSTERS];
     bool sick[SIM_HOSTS];
     uint64_t changed_ms, back_ms; /* the last good change, the last return of the control plane */
@@ -63,11 +65,16 @@ void sim_call_start(struct sim_client *c, struct tc_rng *rng, struct oracle_call
 void sim_calls_sweep(struct sim_client *c, bool all);
 /* Frees the cookies and the list of calls, which sim_calls_sweep has emptied. */
 void sim_calls_end(struct sim_client *c);
+/* Tells the oracle that the calls of a channel which run may be cancelled: the channel goes. */
+void sim_calls_lose_channel(struct sim_client *c, unsigned runtime, unsigned service);
 /* Shows the oracle what the clients know of their resources (CSDS), and what they reported (LRS). */
 void sim_show_resources(const struct sim_client *c);
 void sim_show_loads(void);
 /* Tells the oracle of the network's faults, which may come by themselves, or last. */
 void sim_note_disturbance(const struct sim_client *c);
+
+/* Replaces a channel by a new one, if a new one has all that it needs. */
+void sim_step_channel(struct sim_client *c, struct tc_rng *rng);
 
 /* Makes the mesh of the seed. */
 void sim_mesh_make(struct sim_client *c, struct tc_rng *rng);
@@ -98,7 +105,16 @@ void sim_change_served(struct sim_client *c, enum sim_resource kind, unsigned wh
 void sim_listener_remove(struct sim_client *c, unsigned service);
 /* Returns whether every resource is good and every name that was known is found: then routes may change. */
 bool sim_routes_may_change(const struct sim_client *c);
-/* The first faults, before clients begin: names and a control plane that nobody ever reached. */
+/* Returns whether a listener has been bad since the start. */
+bool sim_lacks_listener(const struct sim_client *c);
+/* Returns whether look-ups of any name fail. */
+bool sim_any_name_fails(const struct sim_client *c);
+/* The name of a cluster, whose endpoints have changed, has other addresses. */
+void sim_name_move(struct sim_client *c, unsigned cluster);
+/* A host sends GOAWAY on all of its connections. */
+void sim_host_goaway(unsigned host, bool hasty);
+/* The first faults, before clients begin: listeners that are bad, names, and a control plane that nobody ever
+ * reached. */
 void sim_first_faults(struct sim_client *c, struct tc_rng *rng);
 /* Ends every fault and restores every resource. */
 void sim_heal(struct sim_client *c);
