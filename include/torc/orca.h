@@ -7,9 +7,10 @@
  *     ...
  *     torc_orca_free(orca);
  *
- * Clients get a report with the end of an RPC (the trailer endpoint-load-metrics-bin), and out of band: the service
- * xds.service.orca.v3.OpenRcaService sends the server's values as often as a client asks, all of them each time.
- * Balancers of weights and control planes (LRS) use them. Any thread. */
+ * Clients get a report with the end of each RPC for which a value was recorded (the trailer endpoint-load-metrics-bin),
+ * with the server's values added; and out of band: the service xds.service.orca.v3.OpenRcaService sends the server's
+ * values as often as a client asks, all of them each time. weighted_round_robin uses the reports, and clients pass them
+ * on to control planes (LRS). Any thread. */
 #ifndef TORC_ORCA_H
 #define TORC_ORCA_H
 
@@ -36,14 +37,14 @@ enum torc_orca_metric {
 };
 
 /* Begins the reports of a server, which has no values yet. min_interval_ms bounds how often a client may have reports
- * out of band; 0: 30000; -1: the service is not added, and reports come with RPCs alone. NULL with an error:
- * TORC_EINVAL (an interval below -1), TORC_EEXIST (the server has reports), and those of torc_server_add_method. The
- * caller frees it, before or after the server.
+ * out of band; 0: 30000; -1: the service is not added, and reports come with RPCs alone (torc_orca_record). NULL with
+ * an error: TORC_EINVAL (an interval below -1), TORC_EEXIST (the server has reports), and those of
+ * torc_server_add_method. The caller frees it, before or after the server.
  *
  * When the server begins to stop, the streams of the service end with UNAVAILABLE. Limits of "*" and of
- * "xds.service.orca.v3.OpenRcaService" hold for it, but it needs no pool; a request has 4 KiB at most unless they say
- * another size. A client that asks for more than 1,000,000 s (eleven days) between reports gets that. With an error
- * nothing of the service is added. */
+ * "xds.service.orca.v3.OpenRcaService" hold for the service, except their pool, which is not used; a request has 4 KiB
+ * at most unless the limits set another size. A client that asks for more than 1,000,000 s (eleven days) between
+ * reports gets that. With an error nothing of the service is added. */
 TORC_API torc_orca *torc_orca_new(torc_server *server, int64_t min_interval_ms, torc_error **error);
 
 /* Sets a value of the server, in the place of the one before. `name` is copied; NULL for metrics without names. 0;
@@ -56,10 +57,10 @@ TORC_API int torc_orca_set(torc_orca *orca, int metric, const char *name, double
 TORC_API int torc_orca_clear(torc_orca *orca, int metric, const char *name);
 
 /* Records a value of one RPC, for the report at its end: the values of the RPC, and those of the server that the RPC
- * has not set. An RPC without a value of its own has no report, and one whose trailers have an
- * "endpoint-load-metrics-bin" of the application's keeps that; one with values has one also on a server without a
- * torc_orca. The errors of torc_orca_set, but any metric may be recorded; TORC_ESTATE (the call was finished),
- * TORC_ECANCELED, TORC_ECLOSED. */
+ * has not set. An RPC without a recorded value has no report. Trailers in which the application has put an
+ * "endpoint-load-metrics-bin" stay as they are. A server without a torc_orca reports recorded values, too. The
+ * errors of torc_orca_set, but any metric may be recorded; TORC_ESTATE (the call was finished), TORC_ECANCELED,
+ * TORC_ECLOSED. */
 TORC_API int torc_orca_record(torc_server_call *call, int metric, const char *name, double value);
 
 /* Gives the handle up; the server goes on reporting the values that it has. NULL is allowed. */

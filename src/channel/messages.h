@@ -16,7 +16,7 @@ int tc_call_send_borrowed(struct tc_call *c, struct tc_slice message, bool end);
 /* Half-closes without a message, behind one that is under way. Returns TORC_ESTATE after a half-close, TORC_ECLOSED
  * after the call's end. */
 int tc_call_send_end(struct tc_call *c);
-/* Asks for n more messages; demands add up. Does nothing after the call's end. */
+/* Asks for n more messages; demands add up. Does nothing after the call's end, or if they would exceed UINT32_MAX. */
 void tc_call_read(struct tc_call *c, uint32_t n);
 
 /* Ends the call with RESOURCE_EXHAUSTED, because a message of this size cannot be sent. */
@@ -24,7 +24,8 @@ void tc_call_too_large(struct tc_call *c, size_t bytes);
 
 /* --- for src/channel --- */
 
-/* The request has passed on_start: has a message that was sent before pass on_message and go on. */
+/* Called when the request has passed on_start. Takes a message that was sent before then past on_message, and sends
+ * it. */
 void tc_call_send_held(struct tc_call *c);
 /* A message came from the stream, or from the attempt that won. Takes over the reference. */
 void tc_call_deliver(struct tc_call *c, struct tc_rstr *message);

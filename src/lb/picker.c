@@ -1,5 +1,5 @@
-/* The pickers that need no policy: one that queues, one that queues and explains what for, one that fails. Pickers are
- * immutable and counted; each holds references of everything that it points to. Loop thread only. */
+/* The pickers that need no policy: one that queues, one that queues and explains what for, one that fails. These three
+ * never change, are counted, and hold a reference to everything that they point to. Loop thread only. */
 #include "lb/picker.h"
 
 #include "base/mem.h"

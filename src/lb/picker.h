@@ -69,7 +69,8 @@ struct tc_pick_args {
 /* Tells a policy of the RPC's end (load reports, circuit breakers, outlier detection). The picker that adds it
  * allocates it in the call's arena. on_done is called exactly once for each COMPLETE pick. `status` is NULL when the
  * pick led to no RPC: the connection no longer takes any, or the call had to wait for credentials (another pick
- * follows), or the attempt failed before it had a stream. `trailers` may be NULL. */
+ * follows), or the attempt failed before it asked for a stream. A call that ends while it waits for a stream
+ * (MAX_CONCURRENT_STREAMS) passes its status. `trailers` may be NULL. */
 struct tc_call_tracker {
     struct tc_call_tracker *next;
     void (*on_done)(struct tc_call_tracker *tracker, const struct tc_status *status, const struct tc_headers *trailers);

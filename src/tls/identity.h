@@ -9,7 +9,7 @@
 #include "tls/san.h"
 #include "tls/tls.h"
 
-/* The most subject alternative names of a certificate: a peer with more is refused. */
+/* The most DNS, URI, email and IP names of a peer's own certificate. With more, tc_tls_identify fails. */
 enum { TC_TLS_MAX_NAMES = 4096 };
 
 struct tc_tls_name {
@@ -26,7 +26,7 @@ struct tc_tls_identity {
 
 /* Returns the identity of the peer behind a byte stream of tc_tls_fn, with one reference: the chain that was verified,
  * or what a server sent if verification is off. Returns NULL with the reason in `why` if a certificate cannot be read,
- * has more than TC_TLS_MAX_NAMES names, or the process is exiting. Loop thread. */
+ * the peer's own has more than TC_TLS_MAX_NAMES names, or the process is exiting. Loop thread. */
 struct tc_tls_identity *tc_tls_identify(struct tc_bytestream *bs, struct tc_buf *why);
 /* Stores certificate `i` in DER. Returns 0, or TORC_ENOTFOUND beyond the last. Outputs may be NULL. */
 static inline int tc_tls_identity_certificate(const struct tc_tls_identity *id, size_t i, const void **der,

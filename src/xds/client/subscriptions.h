@@ -10,8 +10,9 @@ struct tc_xds_ads_type *tc_xds_ads_type(struct tc_xds_channel *ch, size_t type);
 /* Queues a request of this type; requests of one loop turn become one. Does nothing without a stream: the next stream
  * asks for everything. */
 void tc_xds_ads_request(struct tc_xds_channel *ch, size_t type);
-/* The client's value of an entry is another server's now, or refused, or gone: replaces the stream if its first
- * requests give versions and still wait for a connection. */
+/* Called when the value of an entry comes from another server now, was refused, or is gone, so that its version must no
+ * longer be given. Replaces the stream, by a task, if its first requests give versions and still wait for a
+ * connection. */
 void tc_xds_ads_outdate(struct tc_xds_channel *ch);
 /* Calls fn for each entry of the type whose authority uses this channel. `bit` is the channel's in the entry's
  * masks. */
@@ -20,8 +21,8 @@ void tc_xds_ads_each_entry(struct tc_xds_channel *ch, size_t type,
 /* Stores the name of an entry that was asked for on this channel and no longer is: it leaves the cache, or its
  * authority gives the channel back. Takes a reference. Does nothing if the name is stored already. */
 void tc_xds_ads_drop(struct tc_xds_channel *ch, size_t type, struct tc_rstr *name);
-/* Returns whether the server may count the name as subscribed although its entry is gone: the name was dropped, or the
- * last response had names that are not subscribed to (sent_dropped). */
+/* Returns whether the server may count the name as subscribed from before: the name was dropped since the last request,
+ * or the last response had names that are not subscribed to (sent_dropped). */
 bool tc_xds_ads_dropped(const struct tc_xds_channel *ch, size_t type, const struct tc_rstr *name);
 /* Forgets the dropped names and `sent_dropped`: a request without the names was made, none was due, or the stream
  * ended. */

@@ -85,7 +85,7 @@ static void start_next(struct order *o)
     o->running++;
 }
 
-/* Starts all calls. Runs on the loop's thread, and so do their callbacks. */
+/* Starts the first WIDTH calls; each result starts the next. Runs on the loop's thread, and so do the callbacks. */
 static void start_all(void *arg)
 {
     struct order *o = arg;
@@ -130,7 +130,7 @@ static json_t *run(struct order *o, const json_t *asked)
 
 int main(void)
 {
-    /* Each mesh makes new connections, as with the other clients. */
+    /* The pool keeps no connection: an order with another target makes new ones, as with the other clients. */
     struct torc_runtime_options options = {TORC_SIZE(torc_runtime_options), .idle_connection_ms = -1};
     struct order o = {.runtime = torc_runtime_new(&options, NULL)};
     if (!o.runtime || sem_init(&o.done, 0, 0) != 0)

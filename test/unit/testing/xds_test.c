@@ -47,7 +47,7 @@ static void put_endpoints(torc_testing *world, const char *digits)
     assert_int_equal(rc, 0);
 }
 
-/* Calls on behalf of a user; stores who answered. Returns the code. */
+/* Calls on behalf of a user; stores who answered, or the code and text of a failure. Returns the code. */
 static int say_as(torc_channel *channel, int user, char said[128])
 {
     char name[16];
@@ -155,7 +155,8 @@ static void test_no_control_plane(void **state)
     torc_channel_free(late);
 }
 
-/* A text without a resource says where it is wrong; a resource that is removed is missed after a while. */
+/* The error for a text that is not a resource says where it is wrong. A Cluster that was removed before the channel
+ * asks for it does not exist after the 15 s of A57. */
 static void test_resources(void **state)
 {
     (void)state;
@@ -194,8 +195,8 @@ static int are_done(void *arg)
     return left-- == 0;
 }
 
-/* The world ends after each number of steps. In one of them a ring waits that is so large that it is built in the
- * background: nothing of it leaks, which a sanitizer sees. */
+/* Ends the world after 0, 1, 2, ... steps. After some of these the background job is pending that builds the ring (over
+ * 32,768 entries): nothing of it leaks, which a sanitizer sees. */
 static void test_ends_amid_a_job(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Finds the endpoints of updates in the old set, against a model that knows A61's identity alone. */
+/* Tests tc_rh_set_merge against a model that compares addresses pair by pair (A61): the order, the sums of weights, and
+ * the places in the old set. */
 #include "lb/ring_hash/endpoints.h"
 #include "lb/ring_hash/policy.h"
 #include "support/cmocka.h"
@@ -25,7 +26,8 @@ static struct tc_endpoint *endpoint(struct tc_rng *rng)
     return e;
 }
 
-/* Makes a list from the last one (NULL: from nothing): some endpoints removed, some added, two exchanged. */
+/* Makes a list from the last one (NULL: from nothing): some endpoints removed, some added, of which about a third
+ * repeat one of the list; in one list of five the first and the last are exchanged. */
 static struct tc_endpoints *next_list(struct tc_rng *rng, const struct tc_endpoints *last, unsigned changes)
 {
     struct tc_endpoint **at = tc_calloc(MOST, sizeof(struct tc_endpoint *));
