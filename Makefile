@@ -86,7 +86,7 @@ sim-mutants: deps-named
 # Torc against programs of others, all of it: needs Go, Node and Python, and fails when one is missing.
 interop: deps-named
 	@$(CONFIGURE)
-	@cmake --build $(BUILD) -j $(JOBS) --target torc_shared torc_command interop_client interop_server interop_agree interop_psm interop_stubs interop_stride interop_etcd interop_otlp
+	@cmake --build $(BUILD) -j $(JOBS) --target torc_shared torc_command interop_client interop_server interop_agree interop_psm interop_stubs interop_json interop_stride interop_etcd interop_otlp
 	@python3 test/interop/run.py --build $(BUILD) --strict
 
 # Measures Torc against its peers: all subjects, then a table of the targets, and build/bench/results.json. What only
