@@ -3,8 +3,9 @@
  *
  * Policies are for the loop's thread, configs for any: a Cluster that is decoded on the background thread has its LB
  * config parsed and freed there. A child may report while its parent is still inside its own update of its children:
- * pickers are published synchronously upwards. So each policy stores facts and has one idempotent reconcile function,
- * which it calls once its own update is complete (A56 forbids a choice in the middle of an update). */
+ * pickers are published synchronously upwards. So a policy with several children stores facts and has one idempotent
+ * reconcile function, which it calls once its own update is complete (A56 forbids a choice in the middle of an update).
+ */
 #ifndef TC_LB_POLICY_H
 #define TC_LB_POLICY_H
 

@@ -21,8 +21,8 @@ struct tc_session {
      * TC_SESSION_ADDRS_MAX of them at most. Empty: the last pick that passed xds_override_host chose no endpoint that
      * it knows, or none has passed it. */
     struct tc_slice picked;
-    /* Why the last pick did not follow the cookie, or the filter could not read it; static text. NULL: the pick
-     * followed the cookie, or there is none. */
+    /* Why the last pick did not follow the cookie, or the filter could not read it; static text. A pick that waits for
+     * one address of the cookie may have passed over another. NULL: the cookie was followed, or there is none. */
     const char *passed_over;
 };
 

@@ -17,7 +17,8 @@
 struct tc_side_watch;
 struct tc_subchannel;
 
-/* status: why, in TRANSIENT_FAILURE (and, in IDLE, why the connection was lost, or OK). Borrowed for the call. */
+/* status: why, in TRANSIENT_FAILURE. In IDLE and CONNECTING: why the connection was lost or failed before, or OK.
+ * Borrowed for the call. */
 typedef void (*tc_subchannel_state_fn)(void *arg, enum torc_connectivity state, const struct tc_status *status);
 
 /* health: OK, TC_HEALTH_PENDING, or why the endpoint must not be used although it is connected. Borrowed for the

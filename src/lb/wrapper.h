@@ -39,8 +39,8 @@ void tc_lb_wrapper_on_child_state(struct tc_lb_helper *h, enum torc_connectivity
                                   struct tc_picker *picker);
 /* Begins an update of the policy: until tc_lb_wrapper_end_update nothing is published. */
 void tc_lb_wrapper_begin_update(struct tc_lb_wrapper *w);
-/* Updates the child with `down`, and publishes. Returns the child's answer; the caller ends the status. The last thing
- * that the policy's update does: the parent may shut the policy down. */
+/* Updates the child with `down`, and calls tc_lb_wrapper_publish. Returns the child's answer; the caller ends the
+ * status. The last thing that the policy's update does: the parent may shut the policy down. */
 struct tc_status tc_lb_wrapper_end_update(struct tc_lb_wrapper *w, const struct tc_lb_update *down);
 /* Publishes the picker if it is unpublished and the child has reported. Must be the last thing that an event does: the
  * parent may shut the policy down. */

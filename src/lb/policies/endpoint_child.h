@@ -26,7 +26,7 @@ struct tc_endpoint_child {
 struct tc_endpoint_child *tc_endpoint_child_new(struct tc_lb_helper *parent, tc_endpoint_child_state_fn on_state,
                                                 void *arg);
 /* Connects to the endpoint, or tells the pick_first of its new attributes. Takes a reference of the endpoint. `config`
- * is a config of pick_first. */
+ * is a config of pick_first, borrowed for the call. */
 void tc_endpoint_child_update(struct tc_endpoint_child *endpoint_child, struct tc_endpoint *endpoint,
                               struct tc_lb_config *config);
 void tc_endpoint_child_exit_idle(struct tc_endpoint_child *endpoint_child);

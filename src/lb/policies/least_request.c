@@ -45,7 +45,7 @@ struct least_request {
     uint32_t heaviest;               /* the greatest weight of the list, whose step without RPCs is 1, the shortest */
 };
 
-/* One endpoint. The members are set when it is READY for the first time. */
+/* One endpoint. `owner` and `active` are set when it is READY for the first time. */
 struct lr_child {
     struct tc_petiole_child base;
     struct least_request *owner;

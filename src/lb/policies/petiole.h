@@ -24,14 +24,14 @@ struct tc_petiole_child {
 };
 
 /* Shared by the policy and its pickers: the policy writes the pickers and `ready`, a pick advances `next`. A new one is
- * made when the endpoints or their order change; the old set is emptied. */
+ * made when the endpoints or their order change. The policy empties a set that it gives up. */
 struct tc_petiole_set {
     struct tc_lref ref;
     uint32_t n;
     uint32_t next; /* round robin: the next pick takes the first READY child from here on */
     struct tc_index_set ready;
     struct tc_petiole
-        *owner;             /* at[i] is of its children[i]; NULL once the set was replaced, and then the set is empty */
+        *owner;             /* at[i] is of its children[i]; NULL once the policy gave the set up, which is then empty */
     struct tc_picker *at[]; /* the picker of child i while it is READY, else NULL */
 };
 
@@ -67,7 +67,7 @@ struct tc_petiole {
     struct tc_status last_error;
     struct tc_picker *waiting;                 /* the picker of the child that became CONNECTING last; NULL: none did */
     bool updating;                             /* children are being replaced or updated: nothing is published */
-    bool ready_changed;                        /* the set of READY children has changed since the last report */
+    bool ready_changed;                        /* READY children, their pickers or places may have changed */
     enum torc_connectivity state;              /* as reported; TORC_CONNECTIVITY_SHUTDOWN: nothing yet */
     size_t counts[TORC_CONNECTIVITY_SHUTDOWN]; /* children by state */
     struct tc_task ready_task;                 /* reports changes among READY children together */

@@ -3,7 +3,8 @@
  *   IDLE                waits for a pick or exit_idle.
  *   CONNECTING          the first pass (Happy Eyeballs): one address after the other, the next one when an attempt
  *                       fails or after the Connection Attempt Delay. The first READY address is selected, all others
- *                       are released.
+ *                       are released. Also: the health of the endpoint of `selected` is not known yet (below a petiole
+ *                       policy).
  *   READY               uses `selected`. When its connection is lost: IDLE; or CONNECTING, where the subchannel did
  *                       not become IDLE (A105).
  *   TRANSIENT_FAILURE   the pass is done and every address failed. Each address is tried again whenever its own
@@ -12,7 +13,7 @@
  *
  * The picker of IDLE, CONNECTING and READY points back to the policy (its `owner`): to ask for a connection in IDLE,
  * and to name the attempt that a traced pick waits for. The policy points to it (`published`), and detaches it before
- * each report and before it releases the selected subchannel. In READY a pick reads the picker alone.
+ * each report and before it releases the selected subchannel. In READY a pick without a trace reads the picker alone.
  *
  * A new list keeps the subchannels of addresses whose endpoint is the same in what a subchannel depends on. If that has
  * changed for the selected address, `renewed` connects the address again beside the old connection and takes over once
@@ -54,7 +55,7 @@ struct pf_address {
 
 struct pf_picker {
     struct tc_picker base;
-    struct pick_first *owner; /* NULL after the policy reported again, or ended */
+    struct pick_first *owner; /* NULL once detached: the policy reported again, lost `selected`, or ended */
     /* The selected subchannel, kept here since with many endpoints each step to another object is a cache miss. NULL:
      * the policy was not READY when it made the picker, or `owner` is NULL. */
     struct tc_subchannel *sc;
@@ -69,7 +70,8 @@ struct pick_first {
     struct pf_address **addresses;
     size_t n;
     size_t next;     /* the address that the first pass tries next; n after the last */
-    bool pass_done;  /* every address has failed once: each is tried whenever its backoff is over (A61) */
+    bool pass_done;  /* the last pass ended because every address failed: until one is selected, each is tried whenever
+                        its backoff is over (A61) */
     size_t failures; /* addresses that failed in the first pass; later: failures since the last re-resolution request */
     struct pf_address *selected;
     /* The selected address again, for an endpoint with new attributes; takes over once READY. */
@@ -351,8 +353,8 @@ static void pf_address_failed(struct pick_first *p, struct pf_address *s, const 
     }
 }
 
-/* Gives up the second connection to the selected address. The selected address takes over the second one's endpoint,
- * for which its next connection is made. */
+/* Gives up the second connection to the selected address, if there is one. The selected address takes over the second
+ * one's endpoint, but keeps its own subchannel: only a subchannel that is made later is for the new endpoint. */
 static void pf_renewed_drop(struct pick_first *p)
 {
     struct pf_address *s = p->renewed;
@@ -441,7 +443,8 @@ static bool pf_endpoints_interchangeable(const struct tc_endpoint *a, const stru
                       tc_slice_eq(tc_rstr_slice(a->hostname), tc_rstr_slice(b->hostname)));
 }
 
-/* Replaces the list. An address keeps its subchannel if the old and the new endpoint are interchangeable. */
+/* Replaces the list. An address keeps its subchannel if the old and the new endpoint are interchangeable. The selected
+ * address keeps its subchannel in any case; if the endpoints are not interchangeable, `renewed` is made beside it. */
 static void pf_replace_addresses(struct pick_first *p, const struct tc_addr_list_entry *list, size_t n)
 {
     struct tc_addr_map map;

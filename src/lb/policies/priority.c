@@ -38,13 +38,13 @@ struct priority_child {
     uint32_t at; /* its priority, or NOT_LISTED */
     bool ignore_reresolution;
     bool failed_last;         /* TRANSIENT_FAILURE was seen more recently than READY or IDLE */
-    struct tc_timer failover; /* A56: runs while the child tries to connect */
+    struct tc_timer failover; /* A56: runs while the child is CONNECTING, did not fail last and has time left */
 };
 
 /* The priorities [from, to) were deactivated together. */
 struct inactive_range {
     uint32_t from, to;
-    uint64_t due_ms; /* when the children end */
+    uint64_t due_ms; /* when the children end, in the loop's time */
 };
 
 struct priority {
@@ -69,7 +69,7 @@ struct priority {
     enum torc_connectivity published_state;
     struct tc_picker *published;         /* a reference; NULL: nothing published yet, or a picker of the policy's own */
     const struct priority_child *chosen; /* the child that was published last; NULL: none was, or it ended */
-    bool busy;                           /* children are being updated: no choice until all are (A56) */
+    bool busy;                           /* children are being updated or woken: no choice until all are (A56) */
 };
 
 static void priority_reconcile(struct priority *p);
@@ -101,7 +101,8 @@ static void index_set_put(struct tc_index_set *set, uint32_t i, bool member)
         tc_index_set_remove(set, i);
 }
 
-/* Files the child in the sets, after its place, its state or its failover timer changed. */
+/* Files the child in the sets, after its place, its state or one of its timers changed. Does nothing for a child that
+ * is not listed. */
 static void priority_child_file(struct priority_child *c)
 {
     struct priority *p = priority_of(c->base.set);
@@ -512,7 +513,7 @@ static void pr_describe(const struct tc_lb_policy *policy, struct tc_describe *d
             describe_priority_child(p, p->at[i], d);
             continue;
         }
-        tc_describe_open(d, NULL, '{'); /* not needed so far */
+        tc_describe_open(d, NULL, '{'); /* not made, or ended with its retention */
         tc_describe_text(d, "name", tc_rstr_slice(p->config->at[i].name));
         tc_describe_close(d, '}');
     }

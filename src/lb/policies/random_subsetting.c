@@ -32,7 +32,7 @@ static int hashed_cmp(const void *pa, const void *pb)
 }
 
 /* Returns the endpoints whose hashes are not above *most, `size` of them at most, in the order of the hashes. *most
- * becomes the greatest of their hashes. */
+ * becomes the greatest of their hashes, if there are any. */
 static struct tc_endpoints *endpoints_choose(const struct tc_endpoints *all, size_t size, uint64_t seed, uint64_t *most)
 {
     struct hashed *hashes = tc_reallocarray(NULL, all->n, sizeof(*hashes));
@@ -77,7 +77,7 @@ struct tc_endpoints *tc_random_subset(struct tc_endpoints *all, uint32_t size, u
 struct random_subsetting {
     struct tc_lb_wrapper wrapper;
     uint64_t seed;
-    struct tc_endpoints *subset; /* of the last update; NULL: none had endpoints */
+    struct tc_endpoints *subset; /* of the last update with endpoints; NULL: none had any */
 };
 
 static struct tc_picker *subsetting_picker(struct tc_lb_wrapper *w, enum torc_connectivity *state)

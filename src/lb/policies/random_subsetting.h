@@ -1,6 +1,6 @@
 /* random_subsetting (A68): gives its child some of the endpoints, chosen by a random seed that each policy draws once,
- * so that neither clients nor backends have a connection for each of the others. Policies: loop thread only; configs:
- * any thread. */
+ * so that no client connects to every backend, and no backend has a connection from every client. Policies: loop thread
+ * only; configs: any thread. */
 #ifndef TC_LB_POLICIES_RANDOM_SUBSETTING_H
 #define TC_LB_POLICIES_RANDOM_SUBSETTING_H
 

@@ -1,10 +1,10 @@
 /* weighted_target (A28).
  *
- * The children are in a table in the order in which they were made, and for each state there is a tree of the weights
- * of the children in that state (lb/weight_tree.h). The policy's state is the first of READY, CONNECTING, IDLE and
- * TRANSIENT_FAILURE whose tree is not empty; without children it is TRANSIENT_FAILURE. In CONNECTING the picker queues;
- * in the other states the picker draws a child from that state's tree. It reads the table, which the policy changes in
- * place.
+ * The listed children are in a table in the order in which they were made, and for each state there is a tree of the
+ * weights of the children in that state (lb/weight_tree.h). The policy's state is the first of READY, CONNECTING, IDLE
+ * and TRANSIENT_FAILURE whose tree is not empty; without children it is TRANSIENT_FAILURE, and the picker fails. In
+ * CONNECTING the picker queues; in the other states the picker draws a child from that state's tree. It reads the
+ * table, which the policy changes in place.
  *
  * So a child's event costs O(log n) and a picker some bytes, however many localities there are. A new picker is
  * published for each event all the same, since RPCs that wait try again only then: at once when the policy's state

@@ -8,10 +8,10 @@
  * low 32 bits of the hash as seed: RPCs of one key overflow to the same endpoints in the same order. The shuffle is
  * made as far as it is needed, and undone.
  *
- * Envoy's list holds healthy endpoints. Here endpoints in TRANSIENT_FAILURE count as absent: an endpoint's part of the
- * weight is its part among the others. An RPC without a hash, which waits for no connection, has the READY endpoints
- * alone (A76): its parts are those among the READY endpoints, so that one of these is within its bound, and the walk
- * passes over about as many others as the walk over the ring did. */
+ * Envoy's list holds healthy endpoints. Here endpoints in TRANSIENT_FAILURE or without an entry on the ring count as
+ * absent: an endpoint's part of the weight is its part among the endpoints that are left. An RPC without a hash, which
+ * waits for no connection, has the READY endpoints alone (A76): its parts are those among the READY endpoints, so that
+ * one of these is within its bound, and the walk passes over about as many others as the walk over the ring did. */
 #include "lb/ring_hash/balance.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* Copies the keys and weights of the endpoints into one buffer, so that another thread can build while the endpoints
- * change. The items of an old ring come along, so that only the difference is built (ring/update.h). */
+/* Copies the keys and weights of the endpoints, so that another thread can build while the endpoints change. The items
+ * of an old ring come along, so that only the difference is built (ring/update.h). */
 #include "lb/ring_hash/build.h"
 
 #include "base/mem.h"
@@ -114,7 +114,7 @@ struct tc_ring *tc_rh_build_find(const struct tc_rh_build *b)
 
 bool tc_rh_build_exceeds(const struct tc_rh_build *b, uint32_t entries)
 {
-    uint64_t steps = (uint64_t)b->table_size * b->n; /* at most: of keys that were chosen for it */
+    uint64_t steps = (uint64_t)b->table_size * b->n; /* the most that a build could take, with keys chosen for that */
     if (b->table_size)
         return TC_MAX(b->table_size, b->n) > entries || steps / 128 > entries;
     return TC_MIN(b->max, b->cap) > entries && tc_ring_entries(b->items, b->n, b->min, b->max, b->cap) > entries;

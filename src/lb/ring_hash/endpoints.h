@@ -35,8 +35,8 @@ struct tc_rh_balance {
     struct tc_active_requests *total;   /* RPCs of all endpoints of the policy, also of those that left */
     struct tc_active_requests **active; /* RPCs of an endpoint; counts move to the next set */
     double *weights;                    /* parts of the whole weight (tc_rh_set_weights) */
-    /* The part of the whole weight that the endpoints have which a pick may choose. [0]: those with an entry that are
-     * not in TRANSIENT_FAILURE; [1]: the READY ones, for a pick that takes no others. */
+    /* The sum of `weights` over the endpoints that a pick may choose. [0]: endpoints with an entry that are not in
+     * TRANSIENT_FAILURE; [1]: READY endpoints, for a pick that takes no others. */
     double serving[2];
     uint32_t *order, *swaps; /* for tc_rh_balance_choose: order[i] is i between its walks; swaps holds anything */
 };
@@ -95,8 +95,8 @@ struct tc_picker *tc_rh_picker_new(struct tc_rh_set *set);
 /* Returns true if both endpoints have the same key on a ring by any config: hash_key, hostname and first address are
  * equal. */
 bool tc_rh_same_key(const struct tc_endpoint *a, const struct tc_endpoint *b);
-/* Returns true if the endpoints of both sets have the same keys and weights in the same order. Then both give the same
- * look-up, if the configs do (tc_rh_config_same_ring). */
+/* Returns true if the endpoints of both sets have the same keys, weights, localities and weights of localities in the
+ * same order. Then both give the same look-up, if the configs do (tc_rh_config_same_ring). */
 bool tc_rh_set_same_keys(const struct tc_rh_set *a, const struct tc_rh_set *b);
 
 /* --- states --- */

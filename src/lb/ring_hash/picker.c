@@ -116,7 +116,7 @@ static enum tc_pick_kind rh_pick_at(struct tc_rh_set *set, uint32_t i, const str
     return TC_PICK_QUEUE;
 }
 
-/* Picks by endpoint i, at which a walk ended, or by the endpoint to which that one passes the RPC on. */
+/* Picks by endpoint i, at which a walk ended, or by the endpoint to which endpoint i passes the RPC on. */
 static enum tc_pick_kind rh_pick_balanced(struct tc_rh_set *set, uint32_t i, uint64_t hash, bool ready,
                                           const struct tc_pick_args *args, struct tc_pick *out)
 {
@@ -174,7 +174,7 @@ static enum tc_pick_kind rh_pick_walk_random(struct tc_rh_set *set, uint64_t has
     return requested ? TC_PICK_QUEUE : rh_pick_fail(set, first, args, out);
 }
 
-/* Hashes the request's header (A76). Returns false if the request has none. */
+/* Hashes the request's header (A76). Returns false if the request has no such header, or an empty one. */
 static bool rh_header_hash(const struct tc_rh_set *set, const struct tc_pick_args *args, uint64_t *hash)
 {
     struct tc_buf scratch = {0};

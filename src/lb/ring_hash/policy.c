@@ -2,11 +2,12 @@
  * endpoint that was ever connected.
  *
  * - update: the endpoints of the list are found again in the present set (endpoints_update.c). The new set takes the
- *   present ring if all keys are the same, a ring that the process has already (ring/cache), a ring built on the spot
- *   if it is small, or one built on the background thread. Until that one is there (`pending`) the present set serves;
- *   a policy without a set is CONNECTING meanwhile. One ring is built at a time: of the updates that come meanwhile
- *   the last one is built next (`newer`). The ring that was being built is used all the same, unless an update was put
- *   in place on the spot since: updates in quick succession must not keep the policy on an old set.
+ *   present ring if all keys and weights are the same, a ring that the process has already (ring/cache), a ring built
+ *   on the spot if it is small, or one built on the background thread. Until that one is there (`pending`) the present
+ *   set serves; a policy without a set is CONNECTING meanwhile. One ring is built at a time: of the updates that come
+ *   meanwhile the last one is built next (`newer`). The ring that was being built is used all the same, unless an
+ *   update was put in place on the spot since, or had no endpoints: updates in quick succession must not keep the
+ *   policy on an old set.
  * - rh_install puts a new set in place: the children of endpoints that stay move over, the others end. Pickers keep the
  *   set that they were made of.
  * - A child's state changes the set in place (rh_on_child_state); rh_reconcile then publishes a picker over the same
@@ -47,11 +48,12 @@ struct rh_pending {
 
 struct tc_ring_hash {
     struct tc_lb_policy base;
-    struct tc_rh_set *set;          /* NULL: no endpoints */
-    struct rh_pending *pending;     /* with the background thread, unwanted or not; NULL: none is */
-    bool newer;                     /* the last update waits for `pending` to come back */
-    struct tc_mailbox *box;         /* where the background thread answers; NULL: never asked */
-    struct tc_endpoints *endpoints; /* of the last update that had a list, as are resolution_note and config; or NULL */
+    struct tc_rh_set *set;      /* NULL: no endpoints */
+    struct rh_pending *pending; /* with the background thread, unwanted or not; NULL: none is */
+    bool newer;                 /* the last update waits for `pending` to come back */
+    struct tc_mailbox *box;     /* where the background thread answers; NULL: never asked */
+    /* Of the last update that had a list of endpoints: the list, the note, the config. NULL before the first one. */
+    struct tc_endpoints *endpoints;
     struct tc_rstr *resolution_note;
     struct tc_lb_config *config;
     struct tc_lb_config *pick_first_config;

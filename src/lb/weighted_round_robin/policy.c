@@ -53,8 +53,8 @@ enum {
 
 /* --- the scheduler --- */
 
-/* Makes a new scheduler, and restarts the timer for the next one. At least one child must be READY. Costs O(n) for n
- * endpoints. */
+/* Makes a new scheduler, and restarts the timer for the next one if more than one child is READY. At least one child
+ * must be READY. Costs O(n) for n endpoints. */
 static void wrr_schedule(struct weighted_round_robin *w)
 {
     const struct tc_petiole_set *set = w->base.set;
