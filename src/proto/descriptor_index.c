@@ -66,7 +66,8 @@ static bool taken(struct walk *w, const char *what, const struct tc_descriptor_f
     return false;
 }
 
-/* Counts memory of the file, in the first walk. */
+/* Counts memory of the file, in the first walk. Returns false, with the reason in *why, if the index would be too
+ * large. */
 static bool room(struct walk *w, size_t bytes)
 {
     w->file->memory += w->adds ? 0 : bytes;

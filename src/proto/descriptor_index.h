@@ -12,7 +12,7 @@ struct tc_descriptor_file {
     char *name;
     struct tc_slice bytes;           /* owned */
     TC_VEC(struct tc_slice) imports; /* names, in `bytes` */
-    size_t memory, entries_before;   /* what the file takes in the index; entries of the files before this file */
+    size_t memory, entries_before;   /* bytes that the file takes in the index; entries of the files before this file */
 };
 
 /* Numbers of the extensions of a message, in the order of addition. */

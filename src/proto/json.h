@@ -8,7 +8,8 @@
 #include "base/json.h"
 #include "proto/types.h"
 
-/* The most messages within each other, through Any too, in either direction. Lists and objects of a
+/* The most messages within the outermost one, each within the one before, in either direction. An Any and the message
+ * in it count as one, unless that message has a JSON form of its own (proto/wkt). Objects, lists and values of a
  * google.protobuf.Struct are messages; when reading, so is each entry of a map field. */
 #define TC_PROTO_JSON_MAX_DEPTH 100
 
@@ -25,11 +26,11 @@ struct tc_proto_json_options {
  * message from tc_unpack has neither fault. NULL options are zeros. */
 json_t *tc_proto_to_json(const ProtobufCMessage *message, const struct tc_proto_json_options *options);
 
-/* Makes a message of `type` in `arena` from JSON. Names of fields may have either form; null is an absent field. Adds
- * every error with its path: unknown fields (but see ignore_unknown), wrong types, numbers out of range, two fields of
- * one oneof, a field under both its names. An Any of unknown type is accepted as tc_proto_to_json writes it. Returns 0,
- * TORC_EPARSE when there were errors, or TORC_ELIMIT when the arena's budget is exceeded (with an error); `*out` is
- * untouched then. */
+/* Makes a message of `type` in `arena` from JSON. Names of fields may have either form; null is an absent field, unless
+ * the field is a google.protobuf.Value or NullValue. Adds every error with its path: unknown fields (but see
+ * ignore_unknown), wrong types, numbers out of range, two fields of one oneof, a field under both its names. An Any of
+ * unknown type is accepted as tc_proto_to_json writes it. Returns 0, TORC_EPARSE when there were errors, or TORC_ELIMIT
+ * when the arena's budget is exceeded (with an error); `*out` is untouched then. */
 int tc_proto_from_json(const ProtobufCMessageDescriptor *type, const json_t *json,
                        const struct tc_proto_json_options *options, struct tc_arena *arena, ProtobufCMessage **out,
                        struct tc_validation_errors *errors);

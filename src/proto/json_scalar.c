@@ -1,6 +1,6 @@
-/* Numbers and bytes of proto3 JSON. An integer may be a number, a string of digits, or a real without a fraction (1e3);
- * a real names every integer only up to 2^53, so larger reals are refused. Base64 may be in either alphabet, with or
- * without padding, as the ProtoJSON page demands of parsers. */
+/* Numbers and bytes of proto3 JSON. An integer may be a number, or a real without a fraction (1e3), and either may be
+ * in a string; a real names every integer only up to 2^53, so larger reals are refused. Base64 may be in either
+ * alphabet, with or without padding, as the ProtoJSON page demands of parsers. */
 #include "proto/json_scalar.h"
 
 #include <math.h>
@@ -9,7 +9,8 @@
 
 #define EXACT 9007199254740992.0 /* 2^53, up to which a double names every integer */
 
-/* Stores the integer that a real stands for, as in 1e3. Returns false if the real is not an integer. */
+/* Stores the integer that a real stands for, as in 1e3. Returns false if the real is not an integer, or is
+ * beyond 2^53. */
 static bool real_integer(double v, int64_t *out)
 {
     if (!(v >= -EXACT && v <= EXACT) || v != trunc(v))

@@ -10,7 +10,7 @@
 
 enum tc_wire { TC_WIRE_VARINT, TC_WIRE_64BIT, TC_WIRE_LENGTH, TC_WIRE_32BIT = 5 };
 
-/* The kind of a field's values, in memory (protobuf-c's structs and JSON tell the kinds apart) and on the wire. */
+/* The kind of a field's values: protobuf-c's structs and JSON tell these kinds apart. */
 enum tc_field_kind {
     TC_FIELD_I32,
     TC_FIELD_U32,
@@ -25,6 +25,7 @@ enum tc_field_kind {
     TC_FIELD_MESSAGE,
 };
 
+/* How the values of a field are kept and sent. */
 struct tc_field_type {
     enum tc_field_kind kind;
     enum tc_wire wire;

@@ -27,8 +27,9 @@ struct tc_regex_limits {
                              is refused, too, if 98304 bytes for each of them would exceed it */
 };
 
-/* Compiles a pattern of RE2's syntax (UTF-8). Returns NULL with the reason in *why (tc_free) when it is refused.
- * `limits` may be NULL: defaults. The first call of the process may load libtorc-regex.so. */
+/* Compiles a pattern of RE2's syntax (UTF-8). Returns NULL with the reason in *why (tc_free) when the pattern is
+ * refused, the engine cannot be loaded, or the process is exiting. `limits` may be NULL: defaults. The first call of
+ * the process may load libtorc-regex.so. */
 struct tc_regex *tc_regex_new(struct tc_slice pattern, const struct tc_regex_limits *limits, char **why);
 /* NULL is allowed. */
 void tc_regex_free(struct tc_regex *r);
