@@ -32,8 +32,8 @@
  *
  * Keys can be chosen so that all items have one step: then each passes all slots of the others, n * size steps in all.
  * So a build takes at most MOST_STEPS for each slot, which is seven times what a large table takes otherwise. The slots
- * that are free then are dealt to the claims in their order, the highest slot first: each item has its share, but the
- * table is not Envoy's.
+ * that are free then, except the last few, are dealt to the claims in their order, the highest slot first: each item
+ * has its share, but the table is not Envoy's.
  *
  * Where one weight is far above the mean, most items pass most rounds over. A heap of the rounds in which items claim
  * next then replaces the look at each item in each round. */

@@ -71,7 +71,8 @@ static void sort_by_insertion(const uint64_t *hash, const uint32_t *item, uint64
     }
 }
 
-/* Sorts by all digits, least significant first. The number of passes is even, so the result is where the input was. */
+/* Sorts into the outputs: few entries by insertion, more by all digits, least significant first. The number of passes
+ * is even, so the result is where the input was, and is copied. */
 static void sort_fully(uint64_t *hash, uint32_t *item, uint64_t *out_hash, uint32_t *out_item, size_t n)
 {
     if (n <= INSERTION_MAX) {
