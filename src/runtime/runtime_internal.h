@@ -35,7 +35,7 @@ struct torc_runtime {
 
     struct tc_thread *thread; /* the runtime's own, in TORC_RUNTIME_THREAD mode */
     int fd;                   /* the loop's */
-    atomic_bool fd_given;
+    atomic_bool fd_given;     /* torc_runtime_fd was called */
     struct tc_task shutdown;
     atomic_bool closed;  /* torc_runtime_free was called */
     atomic_bool stopped; /* the shutdown ran on the loop */

@@ -23,7 +23,8 @@ struct tc_xds_domain_part {
 /* Returns the domain's value, made at the first call. Borrowed from the domain. */
 void *tc_xds_domain_get(torc_xds_domain *d, const struct tc_xds_domain_part *part);
 
-/* Takes a reference for a runtime. Returns false in a child of the process that made the domain. */
+/* Takes a reference for a runtime. Returns false in a child of the process that made the domain, and when the process
+ * is exiting. */
 bool tc_xds_domain_hold(torc_xds_domain *d);
 /* Gives the reference back; the last one ends the domain. NULL is allowed. */
 void tc_xds_domain_drop(torc_xds_domain *d);

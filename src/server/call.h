@@ -57,7 +57,8 @@ void tc_server_places_give_back(struct tc_server_places *places);
 const char *tc_server_call_peer(const struct tc_server_call *call);
 /* Returns whether the connection has transport security. */
 bool tc_server_call_secure(const struct tc_server_call *call);
-/* Returns the client's identity by its certificate, borrowed until on_end; NULL: the client was not asked for one. */
+/* Returns the client's identity by its certificate, borrowed until on_end; NULL: the client was not asked for one, or
+ * there is no TLS. */
 struct tc_tls_identity *tc_server_call_tls_peer(const struct tc_server_call *call);
 /* Returns tc_server_opts.owner of the call's server. */
 void *tc_server_call_owner(const struct tc_server_call *call);

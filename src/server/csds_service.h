@@ -1,9 +1,9 @@
 /* The client status discovery service (CSDS, A40): requests and their answers, for any maker of answers and any server.
  * Neither method watches: each request gets one answer. One thread, that of `loop`.
  *
- * Answers are shared. A request waits for an answer that was begun after the request came, and all requests that wait
- * get the same one; answers are made one at a time. So the cost of the service does not grow with the number of
- * clients:
+ * Answers are shared. A request waits for an answer that was begun after the request came, and all requests of its kind
+ * (with or without resource contents) that wait get the same one; answers are made one at a time. So the cost of the
+ * service does not grow with the number of clients:
  *
  *   time     The next answer is begun when the maker has rested for 20 times as long as the last answer kept its loop,
  *            at most 1 s.
@@ -47,7 +47,7 @@ struct tc_csds_call {
 
     /* Private to the service from here on. */
     struct tc_link link;        /* in the service's `waiting`, or in the answer's calls */
-    struct csds_answer *answer; /* whose response it sends; NULL: it waits */
+    struct csds_answer *answer; /* whose response it sends; NULL: it has none */
     bool in_time, ended; /* in_time: the answer that is being made is for it; ended: tc_csds_call_finish was called */
 };
 

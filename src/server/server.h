@@ -107,7 +107,7 @@ void tc_server_add_method(struct tc_server *s, const char *path, tc_server_call_
 void tc_server_add_unary(struct tc_server *s, const char *path, tc_server_unary_fn fn, void *arg);
 /* The limits of one method, or of all methods without a handler of their own (path "*"). 0: none. */
 struct tc_server_limits {
-    size_t max_receive_message_bytes; /* instead of the connection's */
+    size_t max_receive_message_bytes; /* instead of the connection's; 0: the connection's */
     uint64_t max_calls;               /* at a time; beyond it RESOURCE_EXHAUSTED */
     atomic_size_t *shared_calls;      /* counts the calls of all servers that share the limit; NULL: of this one */
     uint64_t max_timeout_ms;          /* the latest deadline */
@@ -142,7 +142,7 @@ void tc_server_stop_listening(struct tc_server *s);
 /* Closes all connections from the loop, without waiting for their calls, which end with UNAVAILABLE. Listeners go
  * on. */
 void tc_server_close_connections(struct tc_server *s);
-/* Sends GOAWAY on all connections, which close when their last call ended; listeners go on. */
+/* Sends GOAWAY on all connections that are past TLS, which close when their last call ended; listeners go on. */
 void tc_server_goaway(struct tc_server *s);
 /* Stops listening and drains all connections. `fn` is called once, from the loop, when the last connection is gone;
  * after grace_ms (0: no limit) the rest is closed. A second call only shortens the grace; its `fn` is not called. */

@@ -46,7 +46,7 @@ struct tc_server_conn {
     struct tc_tls_handshake *handshake;         /* NULL after TLS, and without */
     struct tc_creds_handshake *creds_handshake; /* of the listener's credentials; NULL after it, and without */
     torc_credentials *credentials;              /* a reference, or NULL */
-    struct tc_tls_identity *tls_peer;           /* a reference; NULL: the client was not asked for a certificate */
+    struct tc_tls_identity *tls_peer;           /* a reference; NULL: no TLS, or no certificate was asked for */
     bool secure;
     struct tc_link calls;
     struct tc_ref *handlers;     /* counts the calls that keep their places, and the connection; NULL: no limit */
