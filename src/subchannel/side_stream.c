@@ -187,7 +187,7 @@ static uint32_t side_streams_count(const struct tc_side_streams *set)
     return n;
 }
 
-/* The stream waits for the server to allow more streams. */
+/* There is no room for the stream: tells its watches so, and has it opened again after the backoff. */
 static void side_stream_crowd(struct tc_side_stream *s, uint32_t limit)
 {
     side_stream_set_news(s, NEWS_END, NULL,

@@ -21,7 +21,7 @@
 #include "testing/threads.h"
 #include "testing/world.h"
 
-/* A wait without a limit. */
+/* How long a wait without a limit of its own may last: an hour of the world's time. */
 #define MOST_WAIT_NS (3600 * TC_NS_PER_S)
 
 int __wrap_tc_runtime_wait(torc_runtime *rt, struct tc_wait *w, uint64_t until_ns);
@@ -72,8 +72,8 @@ static void wait_step(uint64_t until_ns, uint64_t most_ns)
     tc_world_run_until(until_ns);
 }
 
-/* Returns until when a wait may last that began at begun_ns and has no limit, but for the end of what it waits for:
- * ends_ns, UINT64_MAX: unknown. */
+/* Returns until when a wait without a limit of its own may last: MOST_WAIT_NS from its beginning on, or from ends_ns on
+ * if that is later. ends_ns: when what it waits for ends at the latest; UINT64_MAX: unknown. */
 static uint64_t wait_most_ns(uint64_t begun_ns, uint64_t ends_ns)
 {
     return (ends_ns < UINT64_MAX - MOST_WAIT_NS ? TC_MAX(begun_ns, ends_ns) : begun_ns) + MOST_WAIT_NS;

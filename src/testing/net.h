@@ -37,7 +37,9 @@ enum tc_host_mode tc_host_mode(const char *address);
 /* Breaks every connection to the address, with a reset or (`silent`) without telling either end. Returns how many both
  * ends still held. */
 size_t tc_host_break(const char *address, bool silent);
-/* Holds up the bytes of every connection to the address until until_ns. Returns how many there are. */
+/* Holds up the bytes of every connection to the address that both ends hold, until until_ns. Returns how many these
+ * are.
+ */
 size_t tc_host_stall(const char *address, uint64_t until_ns);
 /* Returns how many connections to the address are open: held by both ends, and not silent. */
 size_t tc_host_connections(const char *address);

@@ -37,7 +37,7 @@ static int end_index(const struct tc_net_side *end)
 
 /* --- events for the owner --- */
 
-/* Has the owner hear the events in the next turn of its loop. */
+/* Has the owner hear the events from the serial queue of its loop. */
 static void end_tell(struct tc_net_side *end, unsigned events)
 {
     if (end->closed)
