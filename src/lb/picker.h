@@ -1,8 +1,9 @@
 /* Pickers: published by a policy, they give each RPC its subchannel.
  *
- * A pick reads the picker and the RPC's arguments, and writes nothing but counters. A request to the policy, such as a
- * connection to an endpoint, is queued as a task of the policy. Every RPC makes a pick: while the endpoint that it
- * looks at first is READY and within its bound of loads, a pick must not walk over endpoints. Loop thread only. */
+ * A pick reads the picker and the RPC's arguments. It writes its answers (the pick, the trace, the session), counters,
+ * turns and marks, and nothing else. A request to the policy, such as a connection to an endpoint, is queued as a task
+ * of the policy. Every RPC makes a pick: while the endpoint that it looks at first is READY and within its bound of
+ * loads, a pick costs O(log n) on average, and does not walk over endpoints. Loop thread only. */
 #ifndef TC_LB_PICKER_H
 #define TC_LB_PICKER_H
 

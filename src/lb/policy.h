@@ -68,6 +68,7 @@ struct tc_lb_helper_ops {
      * TRANSIENT_FAILURE; otherwise OK or NULL. */
     void (*update_state)(struct tc_lb_helper *h, enum torc_connectivity state, const struct tc_status *status,
                          struct tc_picker *picker);
+    /* Asks the resolver to look again, as soon as it may. */
     void (*request_reresolution)(struct tc_lb_helper *h);
     /* Returns the prefix of log lines of the policies below, the name of their cluster for example. Where no helper has
      * this operation, the lines begin with the target. */

@@ -48,7 +48,8 @@ static bool text_is_number(const char *text)
     return *text && text[strspn(text, "0123456789")] == '\0';
 }
 
-/* "a:b" may be meant as scheme and path, unless the target says otherwise. */
+/* Returns true if the target shows that what follows the colon is meant as a port: otherwise "a:b" may be meant as
+ * scheme and path. */
 static bool port_is_meant(const struct tc_target *t, const char *port)
 {
     return t->has_authority || t->path[0] == '[' || text_is_number(port);

@@ -56,9 +56,9 @@ struct tc_server_opts {
     bool status_at_end;  /* calls that end with their connection get their status sent, instead of a reset */
     void *owner;         /* for tc_server_call_owner and `route` */
     struct tc_server_tally *tally; /* where the server counts; NULL: in memory of its own */
-    atomic_size_t *load;           /* counts connections from a listener's accept to their end; the caller of
-                                      tc_server_accept_with counts its own; not for tc_server_accept. NULL: none are
-                                      counted */
+    atomic_size_t *load;           /* counts connections to their end: those of listeners from the accept on; those of
+                                      tc_server_accept_with are counted by its caller. tc_server_accept must not be
+                                      used with it. NULL: none are counted */
     /* Takes over a connection that a listener accepted, for another server, or returns false. NULL: all are served
      * here. */
     bool (*route)(void *owner, struct tc_bytestream *bs, torc_credentials *credentials);

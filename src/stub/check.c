@@ -2,8 +2,8 @@
  *
  * protobuf-c reads a nested message through its descriptor, and a string to its NUL, without a look at either: NULL in
  * a list, or a message that was not initialised, ends the process. It packs a required field that is NULL as an empty
- * one, a string of any bytes, and a oneof whose case is none of its fields not at all: receivers refuse those, or miss
- * a field, far from the fault.
+ * one, and a string that is not UTF-8 as it is; it leaves out a oneof whose case is none of its fields. Receivers
+ * refuse such a message, or miss a field, far from the fault.
  *
  * The walk recurses as protobuf-c's does, and has the limits of a message that is received (proto/scan.h): they end the
  * walk of a message that contains itself, in one way or in several. */

@@ -3,8 +3,8 @@
  * The application's struct of handlers is copied once for a service. Each method is registered with a `struct bound`
  * that knows the copy and the method's row; generated code calls the function in the copy, with its own types.
  *
- * The request of a unary handler is unpacked into the call's arena. Requests of a stream share an arena of their own,
- * which the call keeps (api/typed.h), so that each lives until the next. */
+ * The one request of a unary or server streaming RPC is unpacked into the call's arena. The requests of a client's
+ * stream share an arena of their own, which the call keeps (api/typed.h), so that each lives until the next. */
 #include <stdio.h>
 
 #include <torc/protobuf_c.h>

@@ -9,9 +9,10 @@
  * made as far as it is needed, and undone.
  *
  * Envoy's list holds healthy endpoints. Here endpoints in TRANSIENT_FAILURE or without an entry on the ring count as
- * absent: an endpoint's part of the weight is its part among the endpoints that are left. An RPC without a hash, which
- * waits for no connection, has the READY endpoints alone (A76): its parts are those among the READY endpoints, so that
- * one of these is within its bound, and the walk passes over about as many others as the walk over the ring did. */
+ * absent: an endpoint's part of the weight is its part among the endpoints that are left. An RPC without a hash waits
+ * for no connection, so only READY endpoints can take it (A76), and its parts are parts among the READY endpoints. Then
+ * one of these is within its bound, and the second walk passes over about as many endpoints as the walk over the ring
+ * did. */
 #include "lb/ring_hash/balance.h"
 
 #include <math.h>

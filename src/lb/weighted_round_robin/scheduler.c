@@ -1,7 +1,7 @@
-/* Static stride scheduling. The sequence number s stands for place s % n in round s / n. In each round a place of
- * weight w, scaled so that the largest is 65535, is taken with the share w / 65535: in round g when w * g modulo 65535
- * passes the end. An offset of half the range between neighbours keeps places of one weight from coming all in one
- * round.
+/* Static stride scheduling. The sequence number s stands for place s % n in round s / n. A place of weight w, scaled so
+ * that the largest is 65535, is taken in a share w / 65535 of the rounds: in round g if the step from w * g to
+ * w * (g + 1) reaches a multiple of 65535. An offset of half the range between neighbours keeps places of one weight
+ * from coming all in one round.
  *
  * The arithmetic is C-core's to the last bit, which other clients' sequences are compared with: a scale in a float of
  * 32 bits, and lround. No weight is more than ten times the mean, so that about a tenth of the places are taken in a
