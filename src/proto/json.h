@@ -27,10 +27,10 @@ struct tc_proto_json_options {
 json_t *tc_proto_to_json(const ProtobufCMessage *message, const struct tc_proto_json_options *options);
 
 /* Makes a message of `type` in `arena` from JSON. Names of fields may have either form; null is an absent field, unless
- * the field is a google.protobuf.Value or NullValue. Adds every error with its path: unknown fields (but see
- * ignore_unknown), wrong types, numbers out of range, two fields of one oneof, a field under both its names. An Any of
- * unknown type is accepted as tc_proto_to_json writes it. Returns 0, TORC_EPARSE when there were errors, or TORC_ELIMIT
- * when the arena's budget is exceeded (with an error); `*out` is untouched then. */
+ * the field is a google.protobuf.Value or NullValue. Adds an error with its path for each value that is wrong: unknown
+ * fields (but see ignore_unknown), wrong types, numbers out of range, two fields of one oneof, a field under both its
+ * names. An Any of unknown type is accepted as tc_proto_to_json writes it. Returns 0, TORC_EPARSE when there were
+ * errors, or TORC_ELIMIT when the arena's budget is exceeded (with an error); `*out` is untouched then. */
 int tc_proto_from_json(const ProtobufCMessageDescriptor *type, const json_t *json,
                        const struct tc_proto_json_options *options, struct tc_arena *arena, ProtobufCMessage **out,
                        struct tc_validation_errors *errors);

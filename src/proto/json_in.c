@@ -2,8 +2,8 @@
  *
  * The functions NAME_in read one kind of value each, driven by the descriptor, into memory of the arena: message_in
  * calls fields_in, which calls field_in, and so on down to scalars (proto/json_scalar). `depth` counts messages and
- * entries of maps within each other. A value that is wrong adds a validation error at its path and reading goes on, so
- * that one call reports every error; only an arena that is used up (`exceeded`) ends it.
+ * entries of maps within each other. A value that is wrong adds a validation error at its path and reading goes on
+ * behind it, so that one call reports the errors of all values; only an arena that is used up (`exceeded`) ends it.
  *
  * Well-known types have forms of their own (proto/wkt). An Any is read by the type of its URL; one of unknown type is
  * accepted in the form in which tc_proto_to_json writes it. */

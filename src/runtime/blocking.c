@@ -120,8 +120,9 @@ TC_APART static void forget_threads(torc_runtime *rt)
     tc_list_init(&rt->pollers);
 }
 
-/* Drives the loop for a turn. Called with the mutex, which is released meanwhile. `first`: a waiter, for whom posts run
- * before the loop looks for events; NULL: none. Returns whether the turn did anything. */
+/* Drives the loop for a turn. Called with the mutex, which is released meanwhile. `first`: a waiter, for whom posts
+ * run before the loop looks for events; NULL: none. Returns whether the turn did anything, but may leave out these
+ * posts. */
 static bool drive_one_turn(torc_runtime *rt, int timeout_ms, const struct tc_wait *first)
 {
     unsigned generation = tc_fork_generation();

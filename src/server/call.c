@@ -3,9 +3,9 @@
  * A message that is sent waits in the call's queue until the stream takes it: one at a time, the next with on_written.
  * The status follows the last message. max_queued_bytes bounds the queued bytes of all calls, since a client that does
  * not read makes us hold its messages. Beyond it a stalled call is given up, or else one of the client that makes us
- * hold the most: a small RPC of another client never pays for it. max_unread_bytes bounds what clients send and nobody
- * reads, a unary request that its client does not end included; beyond it a call of the client that makes us hold the
- * most ends.
+ * hold the most: a small RPC of another client that takes its messages never pays for it. max_unread_bytes bounds what
+ * clients send and nobody reads, a unary request that its client does not end included; beyond it a call of the client
+ * that makes us hold the most ends.
  *
  * A call ends with its stream (on_end), at its deadline (the client's: by a reset; the method's: by a status, if it can
  * still be sent), when a limit gives it up, when it was reset, or when its connection ends; tc_server_call_end is the

@@ -11,8 +11,8 @@
  *
  * csds_begin_next runs again whenever one of these may have ended. It marks the requests that wait as `in_time`;
  * tc_csds_service_made sends the answer to the marked ones, and later requests wait for the next answer, which shows
- * what happened since. An answer is freed when its last call has sent it. All functions run on one thread, the
- * loop's. */
+ * what happened since. An answer is freed when its last call has sent it or is over. All functions run on one thread,
+ * the loop's. */
 #include "server/csds_service.h"
 
 #include "base/mem.h"

@@ -28,7 +28,7 @@ struct tc_conn_config {
     /* Not compared: */
     bool gone;                       /* of the channel's own config: the channel has ended */
     bool is_private;                 /* the config's channel is private (to an xDS server, say) */
-    uint32_t max_connections;        /* A105: of a subchannel, whatever the service config or the cluster says */
+    uint32_t max_connections;        /* A105: the most of a subchannel, whatever the service config or cluster says */
     struct tc_health_checks *health; /* of the channel, whose own config owns them; NULL: off */
     struct tc_conn_config *channel;  /* of tc_conn_config_secured: the channel's own config (a reference); else NULL */
 };

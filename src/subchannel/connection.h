@@ -73,7 +73,7 @@ struct tc_connection {
     struct tc_status status; /* why, in TRANSIENT_FAILURE and after a transport was lost */
     struct tc_backoff backoff;
     struct tc_barren *barren;              /* a reference */
-    struct tc_h2_glitch_rate *glitch_rate; /* the server's glitches, on all connections to it */
+    struct tc_h2_glitch_rate *glitch_rate; /* the server's glitches, on all transports to it */
     uint64_t keepalive_time_ms;
     /* Ends an attempt that takes too long; while `backing_off`, ends the backoff; else, in READY, looks at the
      * credentials again. */

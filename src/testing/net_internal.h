@@ -27,7 +27,7 @@ struct tc_net_side {
     struct tc_world_event arrival; /* of the first chunk */
     struct tc_world_event again;   /* looks again for an owner of the end */
     struct tc_world_event give_up; /* the system gives up: nobody acknowledged what this end sent */
-    uint64_t user_timeout_ns;      /* from the first unacknowledged byte to give_up */
+    uint64_t user_timeout_ns;      /* from the silence, or the first byte sent in it, to give_up */
     uint64_t acknowledged_ns;      /* when this end hears of the last arrival of its bytes */
     struct tc_task event;          /* tells the owner `events` */
     unsigned events;

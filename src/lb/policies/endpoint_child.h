@@ -1,5 +1,6 @@
-/* The child of a petiole policy for one endpoint: a pick_first (A61). ring_hash and the policies of petiole.h have one
- * for each endpoint. Sole owner: the petiole policy. Loop thread only. */
+/* The child of a petiole policy for one endpoint: a pick_first (A61). The policies of petiole.h have one for each
+ * endpoint, ring_hash has one for each endpoint that it has connected. Sole owner: the petiole policy. Loop thread
+ * only. */
 #ifndef TC_LB_POLICIES_ENDPOINT_CHILD_H
 #define TC_LB_POLICIES_ENDPOINT_CHILD_H
 

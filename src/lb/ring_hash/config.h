@@ -21,7 +21,7 @@ struct tc_ring_hash_config {
 /* Returns true unless GRPC_EXPERIMENTAL_RING_HASH_SET_REQUEST_HASH_KEY=false turns request_hash_header off. */
 bool tc_ring_hash_header_enabled(void);
 /* Returns a config for `factory` with the default sizes of ring_hash and one reference. The header's name must be
- * valid, in lower case, and not end in "-bin"; empty: no header. While tc_ring_hash_header_enabled() is false, the
+ * valid, in lower case, and not end in "-bin"; empty: no header. If tc_ring_hash_header_enabled() is false, the
  * config has no header. */
 struct tc_ring_hash_config *tc_rh_config_new(const struct tc_lb_factory *factory, struct tc_slice request_hash_header);
 
