@@ -124,6 +124,7 @@ static inline struct tc_picker *tc_picker_ref(struct tc_picker *p)
     return p;
 }
 
+/* NULL is allowed. */
 static inline void tc_picker_unref(struct tc_picker *p)
 {
     if (p && tc_lref_dec(&p->ref))

@@ -12,6 +12,7 @@ struct tc_lb_registry {
     TC_VEC(const struct tc_lb_factory *) factories;
 };
 
+/* Returns an empty registry, for tc_lb_registry_free, where NULL is allowed. */
 struct tc_lb_registry *tc_lb_registry_new(void);
 void tc_lb_registry_free(struct tc_lb_registry *r);
 /* Returns 0, or TORC_EEXIST when the name or alias is taken. The factory must outlive the registry. */

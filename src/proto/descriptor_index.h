@@ -31,6 +31,7 @@ struct tc_descriptor_index {
 
 enum { TC_DESCRIPTOR_INDEX_MAX_BYTES = 256 << 20 };
 
+/* Frees all files; the index is empty then. */
 void tc_descriptor_index_fini(struct tc_descriptor_index *x);
 
 /* Adds a copy of a file. Returns 0, also when the index has the same file already. On failure nothing is added, and

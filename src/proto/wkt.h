@@ -17,6 +17,7 @@ enum tc_wkt {
     TC_WKT_WRAPPER, /* one field, `value` */
 };
 
+/* Returns the well-known type that `type` is, or TC_WKT_NONE. */
 enum tc_wkt tc_wkt_of(const ProtobufCMessageDescriptor *type);
 
 /* Writes the lowerCamelCase form of a field's name to `out`, cut at its size. */

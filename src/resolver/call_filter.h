@@ -65,6 +65,7 @@ struct tc_filter_chain {
     void (*free)(struct tc_filter_chain *chain);
 };
 
+/* NULL is allowed in both. */
 static inline struct tc_filter_chain *tc_filter_chain_ref(struct tc_filter_chain *chain)
 {
     if (chain)

@@ -68,6 +68,7 @@ static inline struct tc_config_selector *tc_config_selector_ref(struct tc_config
     return cs;
 }
 
+/* NULL is allowed. */
 static inline void tc_config_selector_unref(struct tc_config_selector *cs)
 {
     if (cs && tc_lref_dec(&cs->ref))

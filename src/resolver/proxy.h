@@ -23,6 +23,7 @@ struct tc_proxy_class {
  * addresses, do not go through a proxy. A value that is not an http URL is warned of and ignored. */
 bool tc_proxy_class_init(struct tc_proxy_class *p, const struct tc_target *target,
                          const struct tc_resolver_class *inner, const char *option);
+/* Frees what the class holds; does nothing if the class is zeroed. */
 void tc_proxy_class_fini(struct tc_proxy_class *p);
 
 /* Splits "[http://][user:password@]host[:port]"; "/", "?" or "#" and what follows are ignored. Appends the value of

@@ -18,6 +18,7 @@ struct tc_target {
  * target and the reason in *why (tc_free; may be NULL). */
 int tc_target_parse(struct tc_target *t, const char *text, bool (*known)(void *arg, struct tc_slice scheme), void *arg,
                     char **why);
+/* Frees the texts, and zeroes *t. */
 void tc_target_fini(struct tc_target *t);
 
 #endif

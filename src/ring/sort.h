@@ -27,6 +27,7 @@ struct tc_ring_sort {
     uint16_t *slots;    /* where each slot begins, and once the group is sorted, ends */
 };
 
+/* Begins to sort n entries. tc_ring_sort_finish must follow, since it frees the memory. */
 void tc_ring_sort_init(struct tc_ring_sort *s, uint32_t n);
 /* Hashes and adds the parts' entries. */
 void tc_ring_sort_keys(struct tc_ring_sort *s, const struct tc_ring_part *parts, size_t n);

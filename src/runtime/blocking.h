@@ -26,6 +26,7 @@ struct tc_wait {
     atomic_bool woken;       /* under the runtime's lock, but for one look of drive_one_turn */
 };
 
+/* Prepare and end a wait. tc_wait_fini takes it off its owner's list: under the runtime's lock if it is on one. */
 void tc_wait_init(struct tc_wait *w);
 void tc_wait_fini(struct tc_wait *w);
 /* Marks the thread as woken, and wakes it. With the lock held. */

@@ -59,6 +59,7 @@ struct tc_runtime_member {
     /* Must take the member off the list. */
     void (*on_shutdown)(struct tc_runtime_member *member, const struct tc_status *status);
 };
+/* Adds a member, whose `is_private` and `on_shutdown` are set. Loop thread. */
 void tc_runtime_join(torc_runtime *rt, struct tc_runtime_member *member);
 
 /* A slot for a value that api/ keeps for the threads that use a runtime (the pool of calls): the first thread that
@@ -67,6 +68,7 @@ struct tc_runtime_shared {
     _Atomic(void *) value; /* NULL: not made yet */
     void (*_Atomic destroy)(void *value);
 };
+/* Returns the slot, borrowed from the runtime. Any thread. */
 struct tc_runtime_shared *tc_runtime_shared(torc_runtime *rt);
 
 /* Returns the option memory_limit_bytes; 0: none. Any thread. */

@@ -32,6 +32,7 @@ struct tc_packed {
  * it. TORC_ELIMIT: tc_codec_check refuses it, or there is no memory. */
 int tc_packed_init(struct tc_packed *p, const ProtobufCMessageDescriptor *type, const ProtobufCMessage *message,
                    char **why);
+/* Frees the bytes; for what tc_packed_init has filled in, or for zeros. */
 void tc_packed_fini(struct tc_packed *p);
 
 /* Checks that a message of the application can be packed (check.c): 0, or TORC_EINVAL or TORC_ELIMIT with a validation

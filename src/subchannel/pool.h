@@ -24,6 +24,7 @@ void tc_pool_set_connector(struct tc_pool *p, const struct tc_connector *connect
  * meanwhile close first: most of their endpoints left the resource. */
 void tc_pool_set_updating(struct tc_pool *p, bool updating);
 
+/* Returns the number of all connections in the table, kept ones included; transports that drain are not counted. */
 size_t tc_pool_count(const struct tc_pool *p);
 /* Returns the number of connections that are kept though no policy holds them. */
 size_t tc_pool_idle_count(const struct tc_pool *p);

@@ -16,7 +16,9 @@ struct tc_barren {
     unsigned n;
 };
 
+/* Returns a count of 0 with one reference. */
 struct tc_barren *tc_barren_new(void);
+/* NULL is allowed. */
 void tc_barren_unref(struct tc_barren *b);
 
 /* The transports in use of one connection of the pool, which embeds the group, and the calls that wait for a stream on
@@ -58,6 +60,7 @@ struct tc_transport *tc_transport_new(struct tc_loop *loop, struct tc_bytestream
                                       struct tc_rstr *address, struct tc_link *list,
                                       const struct tc_transport_events *events, void *arg);
 
+/* Prepares a group without transports. `address` is borrowed as long as the group lives. */
 void tc_transport_group_init(struct tc_transport_group *g, struct tc_rstr *address,
                              void (*on_wait)(struct tc_transport_group *g));
 /* Adds a transport that is ready, as the newest, until it is gone. Replaces its events; `arg` stays. began_ms: when the

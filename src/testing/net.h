@@ -33,6 +33,7 @@ void tc_net_set_delay(uint64_t us);
 /* Sets the mode of a host, which is made known if it is not; listening makes a host known, too, as TC_HOST_UP. An
  * unknown address refuses, unless a server listens on a wildcard of its port. */
 void tc_host_set(const char *address, enum tc_host_mode mode);
+/* Returns the mode of a host; TC_HOST_REFUSES for an unknown address. */
 enum tc_host_mode tc_host_mode(const char *address);
 /* Breaks every connection to the address, with a reset or (`silent`) without telling either end. Returns how many both
  * ends still held. */

@@ -13,7 +13,9 @@ struct tc_wrr_weight {
     uint64_t non_empty_since_ns; /* UINT64_MAX: no report since the endpoint became READY, or since the last expired */
 };
 
+/* Returns a weight of 0, which has no report, with one reference. */
 struct tc_wrr_weight *tc_wrr_weight_new(void);
+/* NULL is allowed. */
 void tc_wrr_weight_unref(struct tc_wrr_weight *w);
 /* Takes a report. A report that is malformed, or gives no finite weight of at least TC_WRR_WEIGHT_MIN, changes
  * nothing. */
