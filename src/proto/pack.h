@@ -1,4 +1,5 @@
-/* Serialises protobuf messages of our own making. Pure functions, any thread. */
+/* Serialises protobuf messages that are known to be good: of our own making, or checked (stub/check.c). Pure functions,
+ * any thread. */
 #ifndef TC_PROTO_PACK_H
 #define TC_PROTO_PACK_H
 
