@@ -42,8 +42,8 @@ void tc_lb_wrapper_begin_update(struct tc_lb_wrapper *w);
 /* Updates the child with `down`, and calls tc_lb_wrapper_publish. Returns the child's answer; the caller ends the
  * status. The last thing that the policy's update does: the parent may shut the policy down. */
 struct tc_status tc_lb_wrapper_end_update(struct tc_lb_wrapper *w, const struct tc_lb_update *down);
-/* Publishes the picker if it is unpublished and the child has reported. Must be the last thing that an event does: the
- * parent may shut the policy down. */
+/* Publishes the picker if it is unpublished, the child has reported, and no update is under way. Must be the last thing
+ * that an event does: the parent may shut the policy down. */
 void tc_lb_wrapper_publish(struct tc_lb_wrapper *w);
 /* Ends the child, and frees the whole policy by a task. The policy's shutdown calls it once. */
 void tc_lb_wrapper_end(struct tc_lb_wrapper *w);

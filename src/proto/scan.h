@@ -23,10 +23,11 @@ struct tc_scan_options {
     size_t max_unknown_bytes; /* of fields that are stripped, in all; 4 MiB */
 };
 
-/* Walks `bytes` as a message of `type`. On success `*out` is `bytes` itself when every field of it is known, else a
- * copy in `clean` (borrowed from it, an initialised buffer whose content is dropped) without unknown fields and without
- * fields of another wire type than theirs, which parsers treat as unknown. The content of a google.protobuf.Any is
- * bytes to the outer scan, and is scanned again when it is unpacked. NULL options are the defaults.
+/* Walks `bytes` as a message of `type`. On success `*out` is `bytes` itself when every field of it is known. Else
+ * `*out` is a copy without the unknown fields, and without fields of another wire type than theirs, which parsers treat
+ * as unknown; it is borrowed from `clean`, an initialised buffer whose content is dropped. The content of a
+ * google.protobuf.Any is bytes to the outer scan, and is scanned again when it is unpacked. NULL options are the
+ * defaults.
  *
  * A refused message adds a validation error and leaves `*out` untouched. The error is at the field's path, or at the
  * path of the message around it if the field could not be read, or if too much was stripped. It is TORC_EPARSE for a

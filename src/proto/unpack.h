@@ -26,8 +26,9 @@ int tc_unpack_scanned(const ProtobufCMessageDescriptor *type, struct tc_slice by
 /* Returns true when a field of `type` stands for a map<key, value>. */
 bool tc_proto_is_map(const ProtobufCMessageDescriptor *type, const ProtobufCFieldDescriptor *field);
 
-/* Returns the entry of a map<string, ...> field with this key, or NULL: the last one that was sent, as protobuf wants.
- * `entries` and `n` are the two members of the message, as in (void *const *)m->labels, m->n_labels. */
+/* Returns the entry of a map<string, ...> field with this key, of several the one that was sent last, as protobuf
+ * wants; NULL: there is none. `entries` and `n` are the two members of the message, as in (void *const *)m->labels,
+ * m->n_labels. */
 void *tc_proto_map_get(void *const *entries, size_t n, const char *key);
 
 /* Drops the entries of a map<string, ...> field that a later one with the same key replaces, keeping the order of the

@@ -1,9 +1,12 @@
 /* Regular expressions of xDS: RE2 behind engine.h, with bounds for patterns that a control plane may send.
  *
- * A pattern costs three things, and each has a bound: to read (pattern_bytes, and the number of Unicode classes: RE2
- * bounds the program, not the tree it is read into, which such classes make large; xds/resource also adds up the
- * tc_regex_reading_cost of a response's patterns), to keep (memory_bytes for the program), and to match (steps:
- * instructions of the program times bytes of text, taken off a budget of the RPC).
+ * What a pattern costs, and the bounds of it:
+ *
+ *   to read    pattern_bytes, and the number of Unicode classes: RE2 bounds the program, not the tree that it reads the
+ *              pattern into, which such classes make large. xds/resource also adds up the tc_regex_reading_cost of a
+ *              response's patterns.
+ *   to keep    memory_bytes for the program.
+ *   to match   steps, instructions of the program times bytes of text, taken off a budget of the RPC or certificate.
  *
  * The engine is found once, with the first pattern: linked, or loaded from libtorc-regex.so. Compiling runs in a
  * foreign section, since it uses what RE2 has once in the process; matching, which uses the regex alone, does not. */

@@ -36,11 +36,17 @@ struct tc_server_call_events {
     /* All messages that were given to send have left, as far as flow control goes: none is queued. Does not come after
      * tc_server_call_finish. */
     void (*on_written)(void *arg);
-    /* The call is over: OK (the owner's status was written), INTERNAL or RESOURCE_EXHAUSTED (the server wrote that
-     * status instead, since a message was malformed or too large; or reset the stream, since the client does not take
-     * headers of that size), CANCELLED (the client gave up, the connection went, or the call was reset),
-     * DEADLINE_EXCEEDED (its time ran out), RESOURCE_EXHAUSTED (a limit), UNAVAILABLE (the server closed the
-     * connection). Always the last event, exactly once, also after tc_server_call_reset; only tc_server_free, and
+    /* The call is over:
+     *
+     *   OK                   the owner's status was written;
+     *   INTERNAL             the server wrote that status instead, since a message was malformed, or reset the stream,
+     *                        since the client does not take headers of that size;
+     *   RESOURCE_EXHAUSTED   the server wrote that status instead, since a message was too large or a limit exceeded;
+     *   CANCELLED            the client gave up, the connection went, or the call was reset;
+     *   DEADLINE_EXCEEDED    its time ran out;
+     *   UNAVAILABLE          the server closed the connection.
+     *
+     * Always the last event, exactly once, also after tc_server_call_reset; only tc_server_free, and
      * tc_server_end without a status, end calls without it. The call is gone when on_end returns.
      */
     void (*on_end)(void *arg, const struct tc_status *why);

@@ -129,11 +129,16 @@ int tc_server_listen_with(struct tc_server *s, const struct tc_addr *addr, int f
 void tc_server_hold(struct tc_server *s, bool hold);
 /* Serves one connection over a byte stream, which it takes over: for tests, and sockets from elsewhere.
  *
- * At max_connections one connection gives way: of the peer address with the most connections (IPv6: of its /64) the one
- * that has not finished its handshake, or else has no call, or else (calls_give_way) has had no message for 5 s, and
- * among equals the one that is quiet for the longest time; or else (calls_give_way) the one that has taken the most
- * messages, one at least. An address does not displace another that has fewer connections. If no connection gives way,
- * the new one is closed. */
+ * At max_connections one connection gives way, of the peer address with the most connections (IPv6: of its /64). The
+ * first of these that there is:
+ *
+ *   one that has not finished its handshake;
+ *   one without a call;
+ *   with calls_give_way: one that has had no message for 5 s;
+ *   with calls_give_way: the one that has taken the most messages, one at least.
+ *
+ * Among equals it is the one that is quiet for the longest time. An address does not displace another that has fewer
+ * connections. If no connection gives way, the new one is closed. */
 void tc_server_accept(struct tc_server *s, struct tc_bytestream *bs);
 /* Serves a connection as tc_server_accept does, secured by these credentials, and counted in opts.load already. */
 void tc_server_accept_with(struct tc_server *s, struct tc_bytestream *bs, torc_credentials *credentials);

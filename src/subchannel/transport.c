@@ -106,8 +106,8 @@ bool tc_transport_group_starves(const struct tc_transport_group *g)
     return false;
 }
 
-/* Asks the transports to tell of their next free stream, since calls wait. `newly` false: the calls were not served by
- * group_serve, so that a transport with a free stream is of no use to them, and is not asked. */
+/* Asks the transports to tell of their next free stream, since calls wait. `newly` false: group_serve has just tried,
+ * so what still waits has no use for a transport with a free stream, which is not asked. */
 static void group_wait(struct tc_transport_group *g, bool newly)
 {
     for (struct tc_link *it = g->in_use.next; it != &g->in_use; it = it->next)
