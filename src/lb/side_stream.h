@@ -5,17 +5,18 @@
  * watches of one kind and key on one connection share one stream, whatever policies and channels they come from:
  *
  * - The stream is open while the connection is READY and has watches. It sends one request, which the kind makes for
- * all of the watches, and reads messages without end. When a watch comes or goes and the request is then another one, a
- * new stream replaces the old one at once. A watch that joins hears the newest message or end of this connection. -
- * Messages are read at the pace of TC_SIDE_PACE_MS: of the messages that come within it the watches hear the first and
- * the newest, and after TC_SIDE_MESSAGES of them flow control holds the server. A message of more than the kind's
- * max_message_bytes ends the stream. - When the server ends the stream, the next one starts after a backoff, which is
- * counted from the start of the stream that ended (1 s, 1.6 times as long each time, at most 120 s) and which each
- * message resets. After UNIMPLEMENTED there is no other stream of the kind on this connection, and a line in the log
- * says so. Both hold for watches that come later, too. - The stream has no deadline, no metadata, and no call
- * credentials, and its end does not count as an RPC's. It counts against MAX_CONCURRENT_STREAMS and waits in line as
- * RPCs do. Side streams leave RPCs one stream of that limit: one that does not fit tells its watches UNIMPLEMENTED and
- * the log the limit, and tries again after a backoff.
+ *   all of the watches, and reads messages without end. When a watch comes or goes and the request is then another one,
+ *   a new stream replaces the old one at once. A watch that joins hears the newest message or end of this connection.
+ * - Messages are read at the pace of TC_SIDE_PACE_MS: of the messages that come within it the watches hear the first
+ *   and the newest, and after TC_SIDE_MESSAGES of them flow control holds the server. A message of more than the kind's
+ *   max_message_bytes ends the stream.
+ * - When the server ends the stream, the next one starts after a backoff, which is counted from the start of the stream
+ *   that ended (1 s, 1.6 times as long each time, at most 120 s) and which each message resets. After UNIMPLEMENTED
+ *   there is no other stream of the kind on this connection, and a line in the log says so. Both hold for watches that
+ *   come later, too.
+ * - The stream has no deadline, no metadata, and no call credentials, and its end does not count as an RPC's. It counts
+ *   against MAX_CONCURRENT_STREAMS and waits in line as RPCs do. Side streams leave RPCs one stream of that limit: one
+ *   that does not fit tells its watches UNIMPLEMENTED and the log the limit, and tries again after a backoff.
  *
  * Loop thread only. */
 #ifndef TC_LB_SIDE_STREAM_H

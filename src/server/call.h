@@ -46,9 +46,8 @@ struct tc_server_call_events {
      *   DEADLINE_EXCEEDED    its time ran out;
      *   UNAVAILABLE          the server closed the connection.
      *
-     * Always the last event, exactly once, also after tc_server_call_reset; only tc_server_free, and
-     * tc_server_end without a status, end calls without it. The call is gone when on_end returns.
-     */
+     * Always the last event, exactly once, also after tc_server_call_reset; only tc_server_free, and tc_server_end
+     * without a status, end calls without it. The call is gone when on_end returns. */
     void (*on_end)(void *arg, const struct tc_status *why);
 };
 
