@@ -9,8 +9,8 @@
 
 #define EXACT 9007199254740992.0 /* 2^53, up to which a double names every integer */
 
-/* Stores the integer that a real stands for, as in 1e3. Returns false if the real is not an integer, or is
- * beyond 2^53. */
+/* Stores the integer that a real stands for, as in 1e3. Returns false if the real is not an integer,
+ * or is beyond 2^53. */
 static bool real_integer(double v, int64_t *out)
 {
     if (!(v >= -EXACT && v <= EXACT) || v != trunc(v))

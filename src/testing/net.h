@@ -39,8 +39,7 @@ enum tc_host_mode tc_host_mode(const char *address);
  * ends still held. */
 size_t tc_host_break(const char *address, bool silent);
 /* Holds up the bytes of every connection to the address that both ends hold, until until_ns. Returns how many these
- * are.
- */
+ * are. */
 size_t tc_host_stall(const char *address, uint64_t until_ns);
 /* Returns how many connections to the address are open: held by both ends, and not silent. */
 size_t tc_host_connections(const char *address);

@@ -67,7 +67,7 @@ struct tc_rh_set {
 /* Returns a set without endpoints, with room for `capacity`, and one reference. Takes a reference of the config. The
  * owner sets loop, want_task and resolution_note. */
 struct tc_rh_set *tc_rh_set_new(size_t capacity, struct tc_ring_hash_config *config);
-/* NULL is allowed. The last reference gives up the set's own; its children must have ended or moved before. */
+/* NULL is allowed. The last reference frees the set, whose children must have ended or moved before. */
 void tc_rh_set_unref(struct tc_rh_set *set);
 /* Appends an endpoint in IDLE; takes a reference. */
 void tc_rh_set_add(struct tc_rh_set *set, struct tc_endpoint *endpoint, uint64_t weight);
