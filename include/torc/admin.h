@@ -30,8 +30,8 @@ extern "C" {
  * The message has one ClientConfig for each xDS client: its targets as client_scope (A71; divided by spaces, the first
  * 16 KiB of them), the node as the control plane sees it, and in generic_xds_configs each resource. A resource has its
  * client_status (REQUESTED, DOES_NOT_EXIST, ACKED, NACKED, RECEIVED_ERROR, TIMEOUT), the version and the bytes in use
- * as they were received, when that was, and in error_state what is wrong with a later version. without_contents leaves
- * the bytes of the resources out.
+ * as they were received, and when that was. If the status is one of failure, error_state says what is wrong, since
+ * when, and with which version if there is one. without_contents leaves the bytes of the resources out.
  *
  * Waits until the runtime's loop has looked, which inside a callback of the runtime it does at once; with an xDS domain
  * waits, also there, until the domain's loop has looked. 0; TORC_EINVAL, TORC_ECLOSED, TORC_EFORK, TORC_EIO (the
@@ -61,9 +61,9 @@ typedef struct torc_csds torc_csds;
  * every client that can connect gets answers, so a local address is best. The server has a thread of its own; the
  * runtime's loop (NULL: torc_runtime_default) or that of its xDS domain, only collects the state for each answer, so a
  * runtime without a domain that nobody drives gives no answers. It serves until torc_csds_free or the runtime's end.
- * NULL with an error when the address is malformed (TORC_EINVAL) or cannot be listened on (TORC_EIO), or the runtime
- * has ended (TORC_ECLOSED), is the parent process's (TORC_EFORK) or cannot be made (TORC_EIO). Waits as torc_csds_dump
- * does. Any thread. */
+ * NULL with an error when the address is malformed (TORC_EINVAL) or cannot be listened on (TORC_EIO), there is no
+ * thread for the server (TORC_EIO), or the runtime has ended (TORC_ECLOSED), is the parent process's (TORC_EFORK) or
+ * cannot be made (TORC_EIO). Waits as torc_csds_dump does. Any thread. */
 TORC_API torc_csds *torc_csds_serve(torc_runtime *runtime, const char *address, torc_error **error);
 /* Returns the address with the port that the system chose ("127.0.0.1:40123"), borrowed until the server is freed. NULL
  * for NULL. Any thread. */

@@ -60,8 +60,8 @@ struct torc_channel_options {
     const char *xds_bootstrap_json;  /* instead of GRPC_XDS_BOOTSTRAP and GRPC_XDS_BOOTSTRAP_CONFIG; NULL: those */
     const char *http_proxy; /* "http://[user:password@]host[:port]", by HTTP CONNECT (A1), for dns: targets, and ipv4:
                                and ipv6: targets of one address; "http://" may be left out, the port is 443 unless
-                               given; NULL: from grpc_proxy, https_proxy, http_proxy, no_grpc_proxy and no_proxy;
-                               "": none */
+                               given; NULL: from grpc_proxy, https_proxy, http_proxy, no_grpc_proxy and no_proxy,
+                               but none for localhost and loopback addresses; "": none */
     const struct torc_resolver_factory *const
         *resolvers; /* the application's, tried before Torc's own; NULL-terminated, NULL: none; the factories are
                        copied; their strings and the object that arg points at must live until `release` is called */

@@ -167,7 +167,8 @@ struct torc_lb_factory {
     void (*update)(void *state, const torc_lb_endpoint *const *endpoints, size_t n, const char *config_json);
     /* A child's new state (may be NULL). Never called inside another of these functions. It may destroy the child. */
     void (*on_child_state)(void *state, torc_lb_child *child, void *child_arg, enum torc_connectivity child_state);
-    /* Connect, if idle (may be NULL). */
+    /* Has the policy connect, if it is idle: the application asks the channel to connect, or `pick` returned NULL for
+     * an RPC while the policy shows IDLE (may be NULL). */
     void (*exit_idle)(void *state);
     /* Required. Chooses the child that serves the RPC (its own picker decides then), or NULL: the RPC waits for the
      * next torc_lb_update_state or state of a child; while the policy shows TRANSIENT_FAILURE the RPC fails, unless it
@@ -183,9 +184,9 @@ struct torc_lb_factory {
     void (*release)(void *arg);
     /* An RPC ended that torc_lb_pick_watch asked for; not called after `destroy`. What call_arg points to must live
      * until then. Must not call anything but the accessors of `end`, torc_lb_now_ms, torc_lb_set_timer,
-     * torc_lb_request_reresolution and torc_lb_update_state, which takes effect after it has returned. A policy that
-     * publishes at an end with code -1 has the RPC picked for again: if `pick` returns NULL each time, that never ends.
-     * May be NULL. */
+     * torc_lb_request_reresolution, torc_lb_update_state and torc_lb_update_state_of_children; what the last two
+     * publish takes effect after it has returned. A policy that publishes at an end with code -1 has the RPC picked for
+     * again: if `pick` returns NULL each time, that never ends. May be NULL. */
     void (*on_call_end)(void *state, void *call_arg, torc_lb_call_end *end);
     /* The time of torc_lb_set_timer has come (may be NULL). */
     void (*on_timer)(void *state);

@@ -82,7 +82,7 @@ TORC_API const char *torc_result_explain(const torc_result *result);
  * trailer grpc-status-details-bin. *type_url is NUL-terminated ("type.googleapis.com/google.rpc.RetryInfo"), *bytes are
  * the `*size` serialised bytes of that type, which nobody has checked. Each output may be NULL. Returns 0, or
  * TORC_ENOTFOUND beyond the last detail: so also when the RPC succeeded, the trailer is absent or comes more than once,
- * or its bytes are not of that type. */
+ * or its bytes are not a google.rpc.Status. */
 TORC_API int torc_result_detail(const torc_result *result, size_t i, const char **type_url, const void **bytes,
                                 size_t *size);
 

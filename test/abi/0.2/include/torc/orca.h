@@ -48,9 +48,9 @@ enum torc_orca_metric {
 TORC_API torc_orca *torc_orca_new(torc_server *server, int64_t min_interval_ms, torc_error **error);
 
 /* Sets a value of the server, in the place of the one before. `name` is copied; NULL for metrics without names. 0;
- * TORC_EINVAL: a metric that is unknown or of one RPC alone, a name that is missing, of a metric without names, not
- * UTF-8 or above 256 bytes, a value that is negative, infinite, not a number, or a share above 1; TORC_ELIMIT: more
- * than 256 values. Nothing changes then. */
+ * TORC_EINVAL: a metric that is unknown or of one RPC alone, a name that is missing, not UTF-8 or above 256 bytes, a
+ * name for a metric without names, a value that is negative, infinite, not a number, or a share above 1; TORC_ELIMIT:
+ * more than 256 values. Nothing changes then. */
 TORC_API int torc_orca_set(torc_orca *orca, int metric, const char *name, double value);
 
 /* Drops a value of the server. 0; TORC_EINVAL as for torc_orca_set; TORC_ENOTFOUND: it is not set. */

@@ -29,10 +29,10 @@ extern "C" {
 typedef struct torc_reflection torc_reflection;
 
 /* Adds the services grpc.reflection.v1.ServerReflection and grpc.reflection.v1alpha.ServerReflection to a server. Both
- * know the files of the services that Torc has (their own, grpc.health.v1, ORCA's) and of the well-known types: all of
- * google/protobuf/ but descriptor.proto, which files with options of their own import and torc_reflection_add_set
- * adds. NULL with an error: those of torc_server_add_method; TORC_EEXIST when the server has
- * one of them. The caller frees it, before or after the server.
+ * know their own files, those of grpc.health.v1 and ORCA, and the well-known types: all of google/protobuf/ but
+ * descriptor.proto. A file that defines options imports descriptor.proto, and torc_reflection_add_set adds it, as it
+ * adds the files of CSDS (torc/admin.h). NULL with an error: those of torc_server_add_method; TORC_EEXIST when the
+ * server has one of the two services. The caller frees the handle, before or after the server.
  *
  * Limits of "*" and of the services' names hold for them, but they need no pool; a request has 64 KiB at most unless
  * they say another size. With an error nothing of the services is added. */

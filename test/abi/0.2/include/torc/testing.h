@@ -86,7 +86,7 @@ TORC_TESTING_API torc_testing *torc_testing_new(uint64_t seed, torc_error **erro
 /* Ends the world. Functions of torc_testing_after that still wait are called; the default runtime is freed, as by
  * torc_runtime_free: channels and servers that are left on it end, and their handles stay good until each is given up.
  * 0; TORC_ESTATE if a runtime or an xDS domain of the test is left, which must be freed first; TORC_EDEADLK in a
- * callback: nothing has happened then. NULL is allowed: 0.
+ * callback, and in a function of torc_testing_after: nothing has happened then. NULL is allowed: 0.
  *
  * Channels, servers and calls that the test never frees do not change the result: LeakSanitizer or valgrind finds them.
  * LeakSanitizer needs ASAN_OPTIONS=fast_unwind_on_malloc=0 to name the caller. */
