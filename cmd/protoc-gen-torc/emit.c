@@ -115,7 +115,7 @@ static const struct function functions[] = {
 };
 
 /* How the library calls a method's handler, with the handler's own types. In parentheses a member may have the name of
- * a macro that is called ("assert"). */
+ * a function-like macro ("assert"). */
 static const struct {
     unsigned kinds;
     const char *code;

@@ -94,7 +94,7 @@ static bool is_base(const pgt_field *field)
     return is;
 }
 
-/* Returns true if protobuf-c adds has_X to a field: a number, an enum or bytes, optional in proto2. */
+/* Returns true if protobuf-c adds has_X to a field: a number, a bool, an enum or bytes, optional in proto2. */
 static bool is_with_presence(const pgt_file *file, const pgt_field *f)
 {
     return !(file->syntax && strcmp(file->syntax, "proto3") == 0) && !f->has_oneof_index && f->has_type &&
@@ -220,7 +220,7 @@ void pgt_messages_prepare(struct pgt_schema *schema, const Google__Protobuf__Com
             }
         use_public_imports(&u, request);
         imports_prune(&u, file);
-        file->n_service = 0; /* protobuf-c's own services, whose members may be words of C++: Torc's stand for them */
+        file->n_service = 0; /* Torc's functions replace protobuf-c's services, whose members may be words of C++ */
         HASH_CLEAR(hh, u.files);
         tc_arena_fini(&u.arena);
     }

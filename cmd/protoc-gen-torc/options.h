@@ -16,7 +16,7 @@ struct pgt_options {
 };
 
 /* Reads the parameter, which the slices borrow. Returns false with the reason (tc_free) in *why for an option that is
- * unknown or that this version does not have. */
+ * unknown, that has a malformed value, or that this version does not have. */
 bool pgt_options_read(struct pgt_options *options, const char *parameter, char **why);
 
 #endif
