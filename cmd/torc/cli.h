@@ -23,7 +23,7 @@ void cli_left_out(void *arg, const char *file, const char *text);
  * whose optind and optopt it reads. Returns CLI_USAGE. */
 int cli_bad_option(const char *command, int code, char **argv);
 
-/* Finds the known name that is nearest to a text that nothing is called. The caller sets `text`, tries all names, and
+/* Finds the known name that is nearest to a text that is not a known name. The caller sets `text`, tries all names, and
  * reads `name`: NULL if none is near. */
 struct cli_nearest {
     struct tc_slice text;
@@ -81,7 +81,7 @@ double cli_cpu_seconds(void);
 
 /* Logs to stderr. level: how many -v there were: 1 info, 2 debug, more trace; 0 changes nothing. */
 void cli_verbose(int level);
-/* Returns true if standard output is a terminal and NO_COLOR is not set. */
+/* Returns true if standard output is a terminal and NO_COLOR is not set, or empty. */
 bool cli_colour(void);
 /* Appends a time as "412 us", "1.3 ms" or "2.00 s". */
 void cli_format_us(struct tc_buf *out, uint64_t us);

@@ -37,7 +37,7 @@ enum {
     CONNECT_END,
 };
 
-/* Options of grpcurl and ghz that mean something else here, or nothing. */
+/* Options of grpcurl, ghz and h2load that mean something else here, or nothing. */
 extern const struct cli_foreign connect_foreign[];
 
 /* Entries of a getopt_long table. */

@@ -3,7 +3,8 @@
  * run_phase() runs the warm-up, if there is one, and then the counted phase. It alternates between starting the RPCs
  * that are due and waiting for the loop. The counted phase ends with -n, with --duration, with the last --stage, by a
  * signal, or when an RPC cannot be started. In the last two cases the RPCs under way are counted in `unfinished` alone;
- * else run() waits for them. RPCs that began in the warm-up are in no figure. */
+ * else run() waits for them. RPCs that began in the warm-up are in no figure, but those that still run when the counted
+ * phase begins count in most_in_flight, and in `unfinished` if they never end. */
 #include <poll.h>
 #include <stdio.h>
 #include <sys/prctl.h>

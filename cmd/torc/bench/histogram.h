@@ -23,7 +23,7 @@ void histogram_merge(struct histogram *h, const struct histogram *from);
  * empty. Values of 2^41 or more count as 2^41 - 1. */
 uint64_t histogram_at(const struct histogram *h, double q);
 /* Returns how many values are at most `value`. Values in the bucket of `value` are left out, unless the bucket ends
- * with `value`. */
+ * with `value` or no value is larger. */
 uint64_t histogram_below(const struct histogram *h, uint64_t value);
 double histogram_mean(const struct histogram *h);
 double histogram_deviation(const struct histogram *h);

@@ -1,8 +1,8 @@
 /* torc bench: metrics in the text format of Prometheus, for a file of the node exporter or for a Pushgateway.
  *
- * Every sample has the target and the method, so that files of several loads go together. A row of figures is the
- * labels scope (all, stage, backend, locality) and name. Texts are shown as cli_shown shows them, and then quoted.
- * The format wants the samples of one metric together: rows are gone through once for each metric. */
+ * Every sample has the target and the method, so that files of several loads go together. The samples of a row have the
+ * labels scope (all, stage, backend, locality) and name besides. Texts are shown as cli_shown shows them, and then
+ * quoted. The format wants the samples of one metric together: rows are gone through once for each metric. */
 #include <math.h>
 
 #include <torc/torc.h>

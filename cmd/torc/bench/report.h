@@ -33,7 +33,7 @@ struct bench_rows {
 /* --- rows.c --- */
 
 extern const char *const bench_scope_names[BENCH_SCOPES];
-/* Makes the rows. *rows is zeroed, and borrows from the bench. */
+/* Makes the rows. *rows must be zeroed before, and borrows from the bench. */
 void bench_rows_collect(const struct bench *b, struct bench_rows *rows);
 /* Returns the rows of a scope, *n of them. */
 const struct bench_row *bench_rows_of(const struct bench_rows *rows, enum bench_scope scope, size_t *n);

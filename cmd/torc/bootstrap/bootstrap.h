@@ -38,7 +38,8 @@ struct bootstrap_list {
 
 struct bootstrap_findings {
     struct bootstrap_list faults;   /* a channel refuses the bootstrap */
-    struct bootstrap_list warnings; /* a channel takes it: an ignored member, a file or server that is not there */
+    struct bootstrap_list warnings; /* a channel takes it: an ignored member or server feature, a file that cannot be
+                                       read here, a server that counts as down because its URI is not a target */
     char *summary;                  /* the servers, authorities and node of a channel; NULL with faults */
 };
 

@@ -59,6 +59,7 @@ static void list_fini(struct bootstrap_list *list)
 
 /* --- members that nobody reads --- */
 
+/* CREDS: an object, which Torc reads only if it supports the type of the entry (reads_config). */
 enum kind { VALUE, OBJECT, LIST, MAP, CREDS };
 
 struct known {
@@ -220,7 +221,8 @@ static bool creds_supported(void *arg, const char *type, const json_t *config)
     return tc_creds_type_supported(type);
 }
 
-/* Checks the config of the credentials that a channel uses, which are the first supported ones: TLS's names files. */
+/* Checks the config of the credentials that a channel uses, which are the first supported ones: that of TLS, which
+ * names files. No other config is checked. */
 static void check_creds(const json_t *list, struct tc_validation_errors *f)
 {
     const json_t *item;

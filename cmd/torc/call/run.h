@@ -64,7 +64,7 @@ struct one_call {
     struct call_messages *messages, own; /* those of the run, or `own` */
 
     /* On a torc_stream. */
-    torc_stream *stream; /* NULL: a unary call without, or the stream has ended */
+    torc_stream *stream; /* NULL: a unary call that has no stream, or the stream has ended */
     size_t next;         /* the message to send next */
     bool closed;
     uint64_t sent, received;

@@ -69,7 +69,8 @@ void request_args_fini(struct request_args *a);
 /* Returns true if an option asks for types (--protoset, --reflect, --format, ...): a server without them is an error
  * then. */
 bool request_typed(const struct request_args *a);
-/* Returns true if types are looked for: request_typed, or a request that looks like JSON. */
+/* Returns true if types are looked for: request_typed, or without --raw, if the request begins with { or comes from
+ * standard input (-d @). */
 bool request_want_types(const struct request_args *a);
 /* Returns true if the data is JSON or --format text. `method` NULL: nobody has types. */
 bool request_is_typed_data(const struct request_args *a, const torc_schema_method *method);
@@ -102,8 +103,8 @@ char *request_show(struct request_types *t, const torc_schema_message *type, con
                    struct tc_buf *why);
 /* Returns the details of a status as a JSON array, for tc_free; NULL if there are none. */
 char *request_details(struct request_types *t, const torc_result *result);
-/* Called in on_message with the nth response of an RPC, from 1. Returns false after it ended an RPC whose method has
- * one response. */
+/* Called in on_message with response n of an RPC, counted from 1. If the method has one response and this is a second
+ * one, ends the RPC with INTERNAL and returns false. */
 bool request_take_response(const struct request_types *t, torc_stream *stream, uint64_t n);
 /* Where a text begins in the one that was given: behind so many lines, and characters of the line. */
 struct request_place {

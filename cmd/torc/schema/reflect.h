@@ -40,7 +40,7 @@ struct reflect {
 int reflect_symbol(struct reflect *r, struct tc_descriptor_index *files, struct tc_slice symbol);
 /* Adds the file of a name, and what reflect_symbol adds besides. */
 int reflect_file(struct reflect *r, struct tc_descriptor_index *files, struct tc_slice name);
-/* Stores the grpc.reflection.v1.ListServiceResponse in *answer, which lives until the next question. */
+/* Stores the grpc.reflection.v1.ListServiceResponse in *answer, which lives until the next question or reflect_rest. */
 int reflect_services(struct reflect *r, struct tc_slice *answer);
 /* Ends the stream; the next question opens another. */
 void reflect_rest(struct reflect *r);

@@ -2,7 +2,7 @@
  *
  * Files are kept twice: in an index of descriptors, which finds the file of a name and knows imports, and in a
  * torc_schema, which is linked when files have come. If linking fails, the new files leave both. A server's files come
- * by reflect_symbol, the file of one symbol with all its imports at a time. */
+ * by reflect_symbol or reflect_file, one file with all its imports at a time. */
 #include "schema/schema.h"
 
 #include <stdlib.h>
@@ -83,7 +83,8 @@ int schema_link(struct schema *s)
     return error ? cli_fail_error(s->command, error) : 0;
 }
 
-/* Makes the files that reflection brought part of the schema, or of a failure what schema_need returns. */
+/* Links the files that reflection brought. After a failure of reflection, drops them and returns what schema_need
+ * returns for it. */
 static int take_answer(struct schema *s, int rc)
 {
     if (rc == REFLECT_OK)

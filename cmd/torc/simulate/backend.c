@@ -14,7 +14,7 @@
 #include "lb/orca.h"
 #include "simulate.h"
 
-#define FOREVER_NS 1e18 /* as good as: a run lasts 48 hours at most */
+#define FOREVER_NS 1e18 /* longer than any run, which lasts 48 hours at most */
 
 struct sim_subchannel {
     struct tc_subchannel base;
@@ -29,7 +29,7 @@ struct sim_subchannel {
 
 /* --- load --- */
 
-/* Makes the load of the second that is over the backend's, if a second is over. */
+/* If a second has ended since the last call, takes its load as the backend's: 0 if the second was not the last one. */
 static void backend_turn_second(struct sim_backend *b)
 {
     uint64_t second = tc_world_now_ns() / TC_NS_PER_S;

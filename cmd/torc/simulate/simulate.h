@@ -14,9 +14,9 @@
  *
  * Time is src/testing's world (testing/world.h), which test/sim has too: here with one loop, and no network. Clients
  * begin during the first second; then comes --warm-up, which counts nothing; moments of changes count from the end of
- * both. Phases lie between changes: each has the keys that moved since the phase before, and its overload.
+ * both. Phases lie between changes: each has the keys that moved since an earlier phase called them, and its overload.
  *
- * Two calls with the same options and seed do the same. Arrivals, keys and random numbers of calls follow from the seed
+ * Two runs with the same options and seed do the same. Arrivals, keys and random numbers of calls follow from the seed
  * and the client alone, so that policies which are compared get the same calls.
  *
  * args.c reads the options, run.c has the run, backend.c backends and subchannels, print.c and svg.c show results. */
@@ -103,14 +103,15 @@ struct sim_result {
     uint64_t failed;  /* among them, with a failed pick or a backend that died */
     uint64_t waiting; /* without a pick at the end */
     double limit;     /* calls at a time above which a backend is overloaded */
-    char *why;        /* the text of the first pick that failed; NULL: none failed */
+    char *why;        /* the text of the first pick that failed, of a call that counts; NULL: none failed */
 };
 
 /* Returns 0, or an exit status with the message printed, or -1 if --help was printed. */
 int sim_parse(int argc, char **argv, struct sim_opts *o);
 void sim_opts_fini(struct sim_opts *o);
 
-/* Runs one policy. `calls` (may be NULL) gets a line for each call. Returns an exit status. */
+/* Runs one policy. `calls` (may be NULL) gets a line for each call that counts and was picked. Returns 0, or an exit
+ * status with the error printed. */
 int sim_run(const struct sim_opts *o, const struct sim_policy *policy, FILE *calls, struct sim_result *out);
 void sim_result_fini(struct sim_result *r);
 
