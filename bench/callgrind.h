@@ -20,8 +20,8 @@ struct callgrind {
 
 /* Returns true if valgrind is installed. Otherwise prints that its counts are skipped. */
 bool callgrind_there(void);
-/* Runs the command under callgrind. Programs that it starts are not counted. Returns false with a
- * message on stderr if the command fails, or its output does not begin with a number. */
+/* Runs the command under callgrind. Programs that the command starts are not counted. Returns false with a message on
+ * stderr if the command fails, or its output does not begin with a number. */
 bool callgrind_run(const char *command, struct callgrind *out);
 double callgrind_all(const struct callgrind *c);
 

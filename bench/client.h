@@ -6,7 +6,7 @@
  * not counted) or a number of RPCs followed by x (all are counted). KIND is unary (the default), bidi (streams, each
  * with one message at a time, echoed) or repeat (one server stream, as fast as it comes); each message of a stream
  * counts as an RPC. BYTES is the size of a message and of its answer. With ROOTS, a PEM file, the connection is TLS,
- * and the server's certificate must be in that file. */
+ * and the server's certificate is checked against that file. */
 #ifndef TORC_BENCH_CLIENT_H
 #define TORC_BENCH_CLIENT_H
 

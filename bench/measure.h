@@ -28,7 +28,8 @@ struct measure_row {
 /* measure_wall_ns: the monotonic clock. measure_cpu_ns: this thread's CPU time, which excludes other programs. */
 uint64_t measure_wall_ns(void);
 uint64_t measure_cpu_ns(void);
-/* Pins the calling thread to a core, counted from the last one. Returns false if that is not allowed. */
+/* Pins the calling thread to one of the cores that it may use, counted from the last one: 0 is the last. Returns false
+ * if there are not so many, or the system refuses. */
 bool measure_pin(unsigned from_last);
 
 /* A random number, different in every run. */

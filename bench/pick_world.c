@@ -1,8 +1,9 @@
 /* Trees of policies, and picks through each of their levels.
  *
- * A world has one tree of each kind but TREE_ROUND_ROBIN, all of whose endpoints are READY, besides rings, a Maglev
- * table and config selectors that are used by themselves. A pick's hash follows from the subchannel or entry that the
- * pick before it found, so picks do not overlap. Read pick_run and once first: they are all that is measured. */
+ * A world has one tree of each kind but TREE_ROUND_ROBIN. All endpoints of its trees are READY. It also has rings and a
+ * Maglev table, which are searched without a tree, and config selectors, which are asked before one. A pick's hash
+ * follows from the subchannel or entry that the pick before it found, so picks do not overlap. Read pick_run and once
+ * first: they are all that is measured. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* bench/ring: the ring in one run. Building and searching it against a sorted vector with a binary search, updating it
  * against its own full build, building Maglev's table against the same by divisions, and its memory.
  *
- * Both sides get the same endpoints. What they built is compared (of builds the first pair, each update, each table),
- * and a difference ends the program. Addresses and hashes are random, other ones in each run. With TORC_BENCH_SMALL in
- * the environment the largest ring is left out. */
+ * Both sides get the same endpoints. What they built is compared: of builds, those that the first pair still has at its
+ * end; each update; each table. A difference ends the program. Addresses and hashes are random, other ones in each run.
+ * With TORC_BENCH_SMALL in the environment the largest ring is left out. */
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -106,7 +106,7 @@ static void bench_build(struct measure_row *row, uint64_t min, enum memory memor
         }
         uint64_t t2 = measure_cpu_ns();
         for (unsigned b = 0; b < batch; b++) {
-            if (p == 0 && ours[b]) /* the last one that was built */
+            if (p == 0 && ours[b]) /* REPLACED: only the last one that was built is left, at 0 */
                 check_same(ours[b], peer[b]);
             if (memory == FRESH) {
                 tc_ring_unref(ours[b]);

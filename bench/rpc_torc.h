@@ -10,7 +10,7 @@ struct run {
     struct client c;
     torc_runtime *runtime;
     torc_channel *channel;
-    struct torc_call_options lending; /* requests are lent; the other clients count references instead */
+    struct torc_call_options lending; /* asynchronous unary RPCs lend requests; gRPC C++ counts references instead */
     unsigned under_way;
     bool failed;
 };

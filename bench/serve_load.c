@@ -2,9 +2,10 @@
  * process.
  *
  * bench_server_load PORT PID CONNECTIONS OUTSTANDING SECONDS: makes RPCs, OUTSTANDING at a time on each connection, and
- * prints the server's CPU time of one, in ns. Before, RPCs of a tenth of SECONDS are not counted.
- * bench_server_load PORT PID CONNECTIONS: makes one RPC on each connection, and prints by how many bytes of memory the
- * server's process has grown for one when all have been idle for a while. */
+ * prints the server's CPU time of one, in ns. RPCs of a tenth of SECONDS before are not counted.
+ * bench_server_load PORT PID CONNECTIONS: makes one RPC on each connection, waits until all have been idle for a while,
+ * and prints how many bytes of memory the server's process has for each more than before. One connection more was open
+ * before, with one RPC. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -32,7 +33,7 @@ struct conn {
 
 static struct {
     unsigned long rpcs, running;
-    bool ending; /* no RPC begins */
+    bool ending; /* no RPC follows one that ended */
     bool failed;
     int epoll;
 } load;

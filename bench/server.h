@@ -1,4 +1,4 @@
-/* The server of benchmarks: `torc backend` as a separate process on the last core but one. */
+/* The servers of benchmarks: `torc backend` and `torc serve-xds`, each a separate process on the last core but one. */
 #ifndef TORC_BENCH_SERVER_H
 #define TORC_BENCH_SERVER_H
 
@@ -17,7 +17,7 @@ const char *server_own_folder(void);
 /* Starts the server on all IPv4 addresses, among them 127.0.0.0/8, and waits until it listens. `option` and `value` may
  * be NULL. Returns false with a message on stderr. */
 bool server_start(struct server *s, const char *option, const char *value);
-/* Starts the server with TLS and a certificate for 127.0.0.1. */
+/* Starts the server on 127.0.0.1 alone, with TLS and a certificate for that address. */
 bool server_start_tls(struct server *s);
 /* Starts `torc serve-xds` with xds:///bench and one cluster of the given policy (ROUND_ROBIN, or RING_HASH by channel
  * id) whose only endpoint is the port of 127.0.0.1. Sets the environment so that clients started afterwards find it. */
@@ -27,7 +27,7 @@ void server_stop(struct server *s);
  * fewer or fails. */
 bool server_run_client(const char *name, double *numbers, unsigned n, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
-/* Runs a shell command and reads the first n numbers that it prints. */
+/* Runs a shell command, and is like server_run_client otherwise. */
 bool server_run_command(const char *command, double *numbers, unsigned n);
 /* Returns true if a program of benchmarks was built. Otherwise prints that it is skipped. */
 bool server_have_client(const char *name, const char *title);

@@ -83,7 +83,7 @@ static void push(struct side *s, struct tc_resource_set *set)
     world_push(world, s->node, set, &s->pushed_ns);
 }
 
-/* Opens the side's channel, which has then sent its first RPC. */
+/* Opens the side's channel and sends its first RPC. */
 static bool open_side(struct side *s, struct update_first *first)
 {
     s->base = world_resources(world, &s->shape);

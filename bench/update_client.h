@@ -48,7 +48,9 @@ struct update_reached {
     uint64_t phase_ns[UPDATE_PHASES]; /* 0: not reported, or not reached */
 };
 
-/* Starts a program (argv, NULL-terminated) with a bootstrap of that control plane and node id in its environment. */
+/* Starts a program (argv, NULL-terminated) with a bootstrap of that control plane and node id, and the largest cap on
+ * rings, in its environment. Returns false, without a message, if the system has no pipe or process for it; the caller
+ * stops the client all the same. */
 bool update_client_start(struct update_client *c, const char *const *argv, const char *control_plane, const char *node,
                          bool incremental);
 /* Closes the client's input and waits for its end. Does nothing for pid 0. */

@@ -1,8 +1,8 @@
 /* The servers of bench/update, on one thread, and the resource sets that are pushed.
  *
  * Sets are made outside of the servers' thread and pushed by a task on it, so that making one is not measured: the
- * clock starts in the task. One push may be under way, since its task is a member of the world. Resources are written
- * as YAML; a change writes those of c0 again and shares the rest of the set. */
+ * clock starts in the task. Only one push may be under way at a time, since its task is a member of the world.
+ * Resources are written as YAML; a change writes those of c0 again and shares the rest of the set. */
 #include "update_world.h"
 
 #include <pthread.h>

@@ -26,7 +26,7 @@ struct world_shape {
     uint64_t min_ring;
 };
 
-/* The state of cluster c0. Each field is one resource that changes. */
+/* The state of cluster c0. Each field changes one resource. */
 struct world_state {
     const char *extra; /* one additional endpoint, "IP:PORT"; NULL: none */
     bool shut;         /* the circuit breaker lets no RPC pass */

@@ -1,6 +1,6 @@
 /* The ring's part of the ratchet: `ratchet_ring build|update|pick|table|slot ENTRIES ROUNDS` repeats that ROUNDS times,
- * on the same keys in each run; table and slot build a Maglev table of ENTRIES slots, and find slots in it.
- * Instructions are counted from outside (check.py). */
+ * on the same keys in each run. `table` builds a Maglev table of ENTRIES slots, `slot` finds slots in one. Instructions
+ * are counted from outside (check.py). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
