@@ -1,4 +1,4 @@
-/* A hundred RPCs at a time on the runtime's own thread; main waits for the last. usage: async TARGET */
+/* A hundred RPCs at a time on the runtime's own thread; main waits for the last. usage: async [TARGET] */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Torc inside the application's own epoll loop, without a thread or a blocking call. usage: epoll_loop TARGET */
+/* Torc inside the application's own epoll loop, without a thread or a blocking call. usage: epoll_loop [TARGET] */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>

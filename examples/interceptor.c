@@ -1,5 +1,5 @@
 /* Two interceptors of a channel: one logs each RPC, the other adds a token, which a thread fetches while the RPC waits.
- * usage: interceptor TARGET [MESSAGE] */
+ * usage: interceptor [TARGET [MESSAGE]] */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>

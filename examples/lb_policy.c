@@ -52,7 +52,7 @@ static void update(void *state, const torc_lb_endpoint *const *endpoints, size_t
     for (size_t i = 0; i < n; i++) {
         struct place *p = place_of(f, torc_lb_endpoint_address(endpoints[i], 0));
         if (!p)
-            continue; /* more than MOST endpoints */
+            continue; /* more than MOST endpoints, with those that are gone but have RPCs under way */
         stays[p - f->at] = true;
         if (!p->child)
             p->child = torc_lb_child_create(f->helper, NULL, NULL);

@@ -1,4 +1,4 @@
-/* A bidirectional stream, blocking: sends ten messages, receives each echo. usage: streaming TARGET */
+/* A bidirectional stream, blocking: sends ten messages, receives each echo. usage: streaming [TARGET] */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-/* One blocking RPC. usage: unary TARGET [MESSAGE] */
+/* One blocking RPC. usage: unary [TARGET [MESSAGE]] */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
