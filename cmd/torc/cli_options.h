@@ -11,10 +11,10 @@ struct cli_foreign {
 };
 
 /* Prepares getopt_long: it starts at the first argument, and prints nothing. Rewrites argv for it, with the `letters`
- * and `options` that getopt_long gets: "-name" becomes "--name" where the table has such a long option. Abbreviations
- * of long options, and the options of other tools (`foreign`, may be NULL), are usage errors. Values of options and
- * everything behind "--" stay as they are. Returns 0, or CLI_USAGE with the error printed. The texts that it puts
- * into argv live as long as the process. */
+ * and `options` that getopt_long gets: "-name" becomes "--name" where the table has such a long option. Unknown long
+ * options, which abbreviations are too, and the options of other tools (`foreign`, may be NULL) are usage errors.
+ * Values of options and everything behind "--" stay as they are. Returns 0, or CLI_USAGE with the error printed. The
+ * texts that it puts into argv live as long as the process. */
 int cli_long_options(const char *command, int argc, char **argv, const char *letters, const struct option *options,
                      const struct cli_foreign *foreign);
 

@@ -282,8 +282,9 @@ static void load_details(struct request_types *t)
         cli_fail_error(t->command, error);
 }
 
-/* Appends a detail as JSON: {"@type": URL, and the fields}, by the schema that has its type; if none has it,
- * {"@type": URL, "@value": base64}; and if the bytes cannot be read, {"@type": URL, "@error": text}. */
+/* Appends a detail as JSON: {"@type": URL, and the fields}, by the schema that has its type. If none has it, or only
+ * that of the method does and the bytes cannot be read: {"@type": URL, "@value": base64}. If the bytes of a type of
+ * google.rpc cannot be read: {"@type": URL, "@error": text}. */
 static void append_detail(struct request_types *t, const char *url, const void *bytes, size_t size, struct tc_buf *out)
 {
     struct torc_json_options o = {TORC_SIZE(torc_json_options), .unknown_any = TORC_ON};

@@ -99,7 +99,7 @@ struct sim_result {
     const char *policy;
     struct sim_load *loads; /* by the index of the endpoint in the options */
     TC_VEC(struct sim_phase) phases;
-    uint64_t calls;   /* all that began */
+    uint64_t calls;   /* all that began after the warm-up */
     uint64_t failed;  /* among them, with a failed pick or a backend that died */
     uint64_t waiting; /* without a pick at the end */
     double limit;     /* calls at a time above which a backend is overloaded */
