@@ -167,8 +167,8 @@ struct torc_lb_factory {
     void (*update)(void *state, const torc_lb_endpoint *const *endpoints, size_t n, const char *config_json);
     /* A child's new state (may be NULL). Never called inside another of these functions. It may destroy the child. */
     void (*on_child_state)(void *state, torc_lb_child *child, void *child_arg, enum torc_connectivity child_state);
-    /* Has the policy connect, if it is idle: the application asks the channel to connect, or `pick` returned NULL for
-     * an RPC while the policy shows IDLE (may be NULL). */
+    /* Has the policy connect, if it is idle: the application or the policy above asks for it (torc_channel_connect,
+     * torc_lb_child_connect), or `pick` returned NULL for an RPC while the policy shows IDLE (may be NULL). */
     void (*exit_idle)(void *state);
     /* Required. Chooses the child that serves the RPC (its own picker decides then), or NULL: the RPC waits for the
      * next torc_lb_update_state or state of a child; while the policy shows TRANSIENT_FAILURE the RPC fails, unless it

@@ -11,7 +11,8 @@
  *
  * The structs of functions (torc_handler, torc_stream_events, torc_server_call_events, torc_resolver_factory,
  * torc_lb_factory, torc_allocator) and torc_endpoint have no object here: each is its size, a uint64_t, followed by
- * pointers, and in torc_endpoint by two uint64_t more, in the order of the header. */
+ * pointers, and in torc_endpoint by two uint64_t more, in the order of the header. Nor has torc_json_options, whose
+ * size is followed by six int32_t and three int64_t. */
 #ifndef TORC_OPTIONS_H
 #define TORC_OPTIONS_H
 
