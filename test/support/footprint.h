@@ -20,7 +20,7 @@ struct footprint {
     uint64_t cpu_ms;
 };
 
-/* Starts a measurement and resets the peak. */
+/* Starts a measurement and resets the peak. Where FOOTPRINT_MEASURED is false, present memory stands for the peak. */
 struct footprint footprint_begin(void);
 /* Returns the peak above the memory that was resident at `begin`, and the CPU time since. */
 struct footprint footprint_since(const struct footprint *begin);

@@ -1,4 +1,4 @@
-/* The duration of a randomised test: some seconds in `make check`, or TORC_SOAK_SECONDS. */
+/* The duration of a randomised test: TORC_SOAK_SECONDS if set, otherwise `usual`, some seconds for `make check`. */
 #ifndef TC_SUPPORT_SOAK_H
 #define TC_SUPPORT_SOAK_H
 

@@ -25,19 +25,21 @@ struct fake_h2_frame {
     uint32_t stream;
     char *payload; /* NUL-terminated */
     size_t len;
-    char *headers; /* HEADERS: "name: value\n" for each field of the frame, decoded; NULL for other frames */
+    /* HEADERS, which must hold the whole block: "name: value\n" for each field; "(undecodable)\n" where the block is
+     * invalid. NULL for other frames. */
+    char *headers;
 };
 
 struct fake_h2;
 
-/* Makes a peer at end `end` of the pipe; the test owns the pipe. server: the peer's role. A server expects the preface,
- * a client sends it (fake_h2_start). */
+/* Makes a peer at end `end` of the pipe; the test owns the pipe. server: the peer's role. A server skips the 24 bytes
+ * of the preface without comparing them, a client sends the preface (fake_h2_start). */
 struct fake_h2 *fake_h2_new(struct fake_pipe *pipe, int end, bool server);
 /* Makes a peer without a pipe: the test moves bytes itself by fake_h2_feed and fake_h2_take. */
 struct fake_h2 *fake_h2_new_raw(bool server);
 void fake_h2_free(struct fake_h2 *p);
 
-/* on: frames are collected from now on; off: sends what was collected in one piece. */
+/* on: collects frames from now on; off: sends the collected frames in one piece. Of no effect without a pipe. */
 void fake_h2_hold(struct fake_h2 *p, bool on);
 /* Sends any bytes. */
 void fake_h2_bytes(struct fake_h2 *p, const void *data, size_t len);

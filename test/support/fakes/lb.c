@@ -1,8 +1,8 @@
 /* A fake channel for LB policies.
  *
  * Subchannels are objects of the test: a state set by the test is queued in the subchannel (`pending`) and delivered
- * through the serial queue of the loop, as the channel does. The policy's reports are recorded in struct fake_lb.
- * Pickers are referenced, since they may outlive their policy. */
+ * through the serial queue of the loop, as the channel does. The policy's reports are recorded in struct fake_lb. The
+ * fake owns the last picker, which may outlive its policy: fake_lb_free picks with it. */
 #include "support/fakes/lb.h"
 
 #include <stdarg.h>

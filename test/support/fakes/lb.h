@@ -37,13 +37,13 @@ struct fake_lb {
 
 /* Makes a fake channel with a policy of that name, without an update. NULL: without a policy. */
 struct fake_lb *fake_lb_new(const char *policy);
-/* Shuts the policy down. Asserts that it released all subchannels, stopped all timers and reports nothing more, and
- * that its last picker gives no subchannel. */
+/* Shuts the policy down, twice, and frees the fake. Asserts that the policy released all subchannels, ended all watches
+ * of side streams, stopped all timers and reports nothing more, and that its last picker gives no subchannel. */
 void fake_lb_free(struct fake_lb *f);
 
 /* Makes an endpoint list: "1.1.1.1:1 2.2.2.2:2,2.2.2.2:3" is two endpoints, the second with two addresses. Suffixes of
- * an endpoint: "*3" weight, "#key" hash key, "@zone" locality's zone, "!DRAINING" health, as in "1.1.1.1:1*3#a@z".
- * Empty text: an empty list. */
+ * an endpoint: "*3" weight, "#key" hash key, "@zone" locality's zone, "!DRAINING" or "!HEALTHY" health (any other:
+ * unknown), as in "1.1.1.1:1*3#a@z". Empty text: an empty list. */
 struct tc_endpoints *fake_lb_endpoints(const char *text);
 /* Makes a tree {"name": list} for priority and weighted_target from pairs of name and text, ended by NULL. */
 struct tc_endpoints *fake_lb_endpoint_tree(const char *name, ...) __attribute__((sentinel));
@@ -51,18 +51,21 @@ struct tc_endpoints *fake_lb_endpoint_tree(const char *name, ...) __attribute__(
  * is given. */
 struct tc_lb_config *fake_lb_config(struct fake_lb *f, const char *policy, const char *json, char **why);
 
-/* Updates the policy and runs the loop. Takes ownership of list and config. Returns true if the update was accepted. */
+/* Update the policy, with a list of endpoints or with the resolver's error (borrowed), and run the loop. Take ownership
+ * of list and config. note: the resolution note; NULL: none. Return true if the update was accepted. */
 bool fake_lb_update(struct fake_lb *f, struct tc_endpoints *endpoints, struct tc_lb_config *config, const char *note);
 bool fake_lb_update_error(struct fake_lb *f, const struct tc_status *error, struct tc_lb_config *config);
 
-/* Sets all subchannels of the address to the state and runs the loop. Asserts that there is at least one. */
+/* Set all subchannels of the address to the state (fake_lb_set_failed: to TRANSIENT_FAILURE for this reason) and run
+ * the loop. Assert that there is at least one. */
 void fake_lb_set(struct fake_lb *f, const char *addr, enum torc_connectivity state);
 void fake_lb_set_failed(struct fake_lb *f, const char *addr, const char *why);
 /* Sets f->subchannels.data[i], without a search, and runs the loop. */
 void fake_lb_set_at(struct fake_lb *f, size_t i, enum torc_connectivity state);
 /* Sets f->subchannels.data[i] without running the loop: the policy is told when the loop runs. */
 void fake_lb_queue_at(struct fake_lb *f, size_t i, enum torc_connectivity state);
-/* Sets the health of all subchannels of the address, in use or not, and runs the loop. */
+/* Sets the health of all subchannels of the address, tells their watchers before the loop runs (the channel tells them
+ * through the serial queue), and runs the loop. */
 void fake_lb_set_health(struct fake_lb *f, const char *addr, int code, const char *text);
 /* Returns the number of existing subchannels with that address, or with any address if NULL. */
 unsigned fake_lb_count(const struct fake_lb *f, const char *addr);
@@ -71,12 +74,14 @@ struct tc_side_watch *fake_lb_side_watch(const struct fake_lb *f, const char *ad
 /* Returns the state of the address's oldest subchannel; TORC_CONNECTIVITY_SHUTDOWN if there is none. */
 enum torc_connectivity fake_lb_state(const struct fake_lb *f, const char *addr);
 
-/* Returns the state of the subchannel of the endpoint with that address in the locality of that zone;
- * TORC_CONNECTIVITY_SHUTDOWN if there is none. */
+/* fake_lb_state_in returns the state of the oldest subchannel of the address in the locality of that zone;
+ * TORC_CONNECTIVITY_SHUTDOWN if there is none. fake_lb_set_in sets the state of that subchannel, which must exist, and
+ * runs the loop. Every endpoint must have a locality. */
 enum torc_connectivity fake_lb_state_in(const struct fake_lb *f, const char *addr, const char *zone);
 void fake_lb_set_in(struct fake_lb *f, const char *addr, const char *zone, enum torc_connectivity state);
 
-/* Picks with f->args and runs the loop. Returns the address, "QUEUE", "FAIL" or "DROP", valid until fake_lb_free. */
+/* Pick with f->args (fake_lb_pick_hash: with this hash, which stays in f->args) and run the loop. Return the address,
+ * "QUEUE", "FAIL" or "DROP", valid until fake_lb_free. */
 const char *fake_lb_pick(struct fake_lb *f);
 const char *fake_lb_pick_hash(struct fake_lb *f, uint64_t hash);
 /* Returns the status message that the last pick failed with. */

@@ -17,7 +17,7 @@ struct fake_xds_request {
     unsigned stream; /* 1 for the server's first stream */
     bool delta;
     char *type_url, *version, *nonce;
-    char *names;        /* in order, joined by commas; of a delta request the subscribed names */
+    char *names;        /* in order, joined by commas; of a delta request the names newly subscribed */
     char *unsubscribed; /* delta: joined by commas */
     char *initial;      /* delta: initial versions "name=version", joined by commas */
     bool has_node;
@@ -31,9 +31,12 @@ struct fake_xds_server {
     struct tc_link link;
     struct fake_xds *fake;
     char *uri;
-    bool connected;   /* true at first. While false, on_sent waits */
-    bool shut;        /* connected, but the window of streams is used up: on_sent waits, for their end at most */
-    bool resends;     /* beside `shut`: on_sent says that the message was not taken, and the stream goes on */
+    bool connected; /* true at first. While false, on_sent waits */
+    /* Connected, but the windows of the streams are used up: on_sent waits until the stream ends, and then says that
+     * the message was not taken. */
+    bool shut;
+    /* Beside `shut`: on_sent does not wait, and says that the message was not taken; the stream goes on. */
+    bool resends;
     bool open;        /* the client has a transport for this server */
     unsigned created; /* transports created so far */
     unsigned streams; /* ADS streams opened so far */
@@ -53,7 +56,8 @@ struct tc_xds_transport_factory *fake_xds_factory(struct fake_xds *f);
 /* Returns the same server for the same URI. Borrowed. */
 struct fake_xds_server *fake_xds_server(struct fake_xds *f, const char *uri);
 
-/* Returns true if the server has an open stream. */
+/* Returns true if the server has an open ADS stream. fake_xds_send, fake_xds_end and
+ * fake_xds_break act on that stream. */
 bool fake_xds_streaming(const struct fake_xds_server *s);
 /* Returns the oldest request not taken yet, or NULL. Free it with fake_xds_request_free. */
 struct fake_xds_request *fake_xds_take(struct fake_xds_server *s);
@@ -62,7 +66,8 @@ void fake_xds_request_free(struct fake_xds_request *r);
 void fake_xds_send(struct fake_xds_server *s, struct tc_slice message);
 /* Ends the open stream, behind the queued messages. */
 void fake_xds_end(struct fake_xds_server *s, int code, const char *text);
-/* Ends the open stream, behind the queued messages, on the client's side, which a limit breaks. */
+/* Ends the open stream, behind the queued messages, as the client's side does when a message exceeds a limit: the
+ * status is of TORC_LAYER_LIMIT. */
 void fake_xds_break(struct fake_xds_server *s, int code, const char *text);
 
 /* Counterparts of fake_xds_streaming, _take, _send and _end for the server's load report stream. fake_xds_lrs_take

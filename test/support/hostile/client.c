@@ -25,8 +25,8 @@
 #define GROWN_KB_MAX (32 * 1024)
 #define CPU_MS_MAX 2000
 #define LONGEST_MS_MAX 3000 /* beyond the lateness of a thread that only sleeps, since the machine may stall */
-/* A call to the other backend may take longer, unless the client spent as much CPU time: then its own work held it
- * up. */
+/* A call to the other backend fails the row if the call took longer and the client spent more CPU time than this: then
+ * the client's own work held the call up. */
 #define HELD_MS_MAX 1000
 #define CONNECTIONS_MAX 50
 

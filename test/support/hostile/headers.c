@@ -1,8 +1,9 @@
 /* Hostile servers: header blocks as bombs, with wrong lengths, table states and encodings.
  *
- * Rows check two things: that a list beyond the limit fails the RPC alone, and that the connection's compression
- * state survives, by a second RPC on it (HOSTILE_NEXT). Blocks that cannot be decoded end the connection. `refer` and
- * `list_of` build the large blocks, one_block sends most of them; sizes count as RFC 9113 6.5.2 says. */
+ * Most rows check two things: that a list beyond the limit, or a field that is not valid, fails the RPC alone, and that
+ * the connection's compression state survives, by a second RPC on it (HOSTILE_NEXT). Blocks that cannot be decoded, and
+ * the largest bombs, end the connection. `refer` and `list_of` build the large blocks, one_block sends most of them;
+ * sizes count as RFC 9113 6.5.2 says. */
 #include <stdio.h>
 
 #include "support/hostile/rows.h"
@@ -125,7 +126,8 @@ static void empty_fields(struct hostile_peer *p)
     tc_buf_fini(&block);
 }
 
-/* Sends a block that begins with these bytes, then frames full of `fill`, until the client closes or 1000 are sent. */
+/* Sends a block of good fields and these bytes, then CONTINUATION frames full of `fill`, until the client closes or
+ * 1000 of them are sent. */
 static void endless_block(struct hostile_peer *p, const char *begin, size_t len, char fill)
 {
     char more[16384];

@@ -1,8 +1,8 @@
 /* Hostile servers: gRPC messages that are not what they claim to be.
  *
- * Wrong prefixes, lengths beyond the limits, compressed messages that inflate to more than allowed or not at all,
- * data after the end, and more messages than a call wants. The client must neither allocate for an announcement nor
- * inflate beyond its limit. */
+ * Wrong prefixes, lengths beyond the limits, compressed messages that inflate to more than allowed or not at all, more
+ * messages than a call wants, frames after the end, an end without trailers, an error page, DATA beyond the window, and
+ * requests that are never read. The client must neither allocate for an announcement nor inflate beyond its limit. */
 #include <zlib.h>
 
 #include "support/hostile/rows.h"
@@ -11,7 +11,8 @@
 
 #define GZIP_OK HOSTILE_OK "grpc-encoding: gzip\n"
 
-/* Sends these bytes as a response's DATA; `end`: with trailers of success. */
+/* Sends these bytes as a response's DATA, with `end` and trailers of success behind them, then a good answer to the
+ * next request. */
 static void body(struct hostile_peer *p, const char *headers, const void *data, size_t len, bool end)
 {
     uint32_t id = hostile_begin(p);

@@ -66,7 +66,7 @@ static void one_unknown_field(struct tc_buf *b)
     fill(b, 0, room);
 }
 
-/* Half of the resource is an unknown field, without which the scan copies the other half. */
+/* Half of the resource is an unknown field: the scan strips it, and therefore copies the other half. */
 void hostile_half_unknown_fields(struct tc_buf *b)
 {
     message_text(b, CLUSTER_NAME, "victim");
@@ -116,6 +116,7 @@ static void empty_localities(struct tc_buf *b)
     add_empty(b, ENDPOINTS, 262144);
 }
 
+/* more: with more_len 0 a hostname (NULL: none), otherwise serialised fields of the LbEndpoint. */
 static void add_endpoint(struct tc_buf *locality, uint32_t i, const char *more, size_t more_len)
 {
     struct tc_buf socket = {0}, address = {0}, endpoint = {0}, lb = {0};

@@ -1,4 +1,5 @@
-/* Resources as large, or as expensive, as the limits allow, of every kind of content. Each is rejected. */
+/* Resources as large, or as expensive, as the limits allow, of many kinds of content. Each of hostile_resources is
+ * rejected. */
 #ifndef TC_SUPPORT_HOSTILE_RESOURCES_H
 #define TC_SUPPORT_HOSTILE_RESOURCES_H
 
@@ -22,10 +23,11 @@ struct hostile_resource {
     unsigned kind;
 };
 
-/* Sets the size available in a response; resources are built to fit. */
+/* Sets the size available in a response, which `make` and the functions below fill. Call it first. */
 void hostile_resources_room(size_t bytes);
 const struct hostile_resource *hostile_resources(size_t *n);
-/* Makes a resource of which half is an unknown field. Tests use it alone, too. */
+/* Makes a resource whose unknown field has 4,000,000 bytes: half, where the room is twice as large. A row of
+ * hostile_resources, which a test also uses alone. */
 void hostile_half_unknown_fields(struct tc_buf *b);
 /* Makes a good assignment of "victim" with n endpoints, or as many as fit. */
 void hostile_good_endpoints(struct tc_buf *b, size_t n);

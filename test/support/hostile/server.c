@@ -56,7 +56,7 @@ struct hostile_peer {
     struct fake_h2 *h2;
     SSL *ssl; /* NULL: plaintext */
     bool gone, deaf, truncated, keeps;
-    bool visits; /* it is the client */
+    bool visits; /* the play is the client's side */
     size_t number;
     void *arg;
 };

@@ -1,5 +1,6 @@
 /* Servers that send arbitrary bytes, in one separate process, each on its own port and playing one case, and a good
- * backend. Because the process is separate, memory and CPU time measured here are the client's alone. */
+ * backend. Because that process is separate, memory and CPU time measured in the test's process are the client's
+ * alone. */
 #ifndef TC_SUPPORT_HOSTILE_SERVER_H
 #define TC_SUPPORT_HOSTILE_SERVER_H
 
@@ -27,8 +28,8 @@ unsigned hostile_connections(const struct hostile *h, size_t i);
 bool hostile_wait_over(const struct hostile *h, size_t i);
 
 /* Plays the client's side instead: connects to a server and plays on the calling thread. The server's certificate is
- * not verified. hostile_begin then makes a request to /a.B/C, and waits take at most 1.5 s. Returns false if it could
- * not connect. */
+ * not verified. hostile_begin then sends a request to /a.B/C and waits for nothing. Returns false if it could not
+ * connect. */
 bool hostile_visit(const char *address, bool tls, hostile_play_fn *play, void *arg);
 
 /* --- for plays ---
@@ -49,14 +50,15 @@ void hostile_shrink(struct hostile_peer *p);
 
 /* Returns the peer to which a play adds frames; hostile_flush sends them. */
 struct fake_h2 *hostile_frames(struct hostile_peer *p);
-/* Stops reading from now on. */
+/* Makes hostile_flush read nothing from now on, until hostile_settle. Other functions that wait read all the same. */
 void hostile_deafen(struct hostile_peer *p);
-/* Sends the gathered frames, and unless deaf reads the client's bytes meanwhile. Returns false if the client has
- * closed, or read nothing for 10 s; every later call then returns false too. */
+/* Sends the gathered frames. While the socket takes none, reads the client's bytes, unless deaf, and drops their
+ * frames. Returns false if the client has closed, or read nothing for 10 s; every later call then returns false too. */
 bool hostile_flush(struct hostile_peer *p);
-/* Calls hostile_flush if much has gathered. */
+/* Calls hostile_flush if 64 KiB have gathered. Returns false if the client has closed. */
 bool hostile_flush_much(struct hostile_peer *p);
-/* Waits for a frame of the type. Returns its stream, or 0 if the client has closed. Frames before it are dropped. */
+/* Sends the gathered frames, then waits for a frame of the type. Returns its stream, or 0 if the client has closed.
+ * Frames before it are dropped. */
 uint32_t hostile_await(struct hostile_peer *p, uint8_t type);
 /* Makes hostile_flush keep the frames that come meanwhile. */
 void hostile_keep(struct hostile_peer *p);
@@ -65,7 +67,8 @@ void hostile_keep(struct hostile_peer *p);
 const struct fake_h2_frame *hostile_next(struct hostile_peer *p, bool wait);
 /* Sends SETTINGS and waits for the first request. Returns its stream, or 0 if none came. */
 uint32_t hostile_begin(struct hostile_peer *p);
-/* Waits until the client has processed everything sent (it answers a PING) or has closed. */
+/* Reads again after hostile_deafen. Waits until the client has processed everything sent (it answers a PING) or has
+ * closed. */
 void hostile_settle(struct hostile_peer *p);
 /* Waits until the client closes. */
 void hostile_await_close(struct hostile_peer *p);

@@ -25,7 +25,7 @@ struct kit_backends {
     struct tc_server *servers[KIT_BACKENDS_MAX];
     struct kit_echo *backends[KIT_BACKENDS_MAX];
     struct tc_addr addrs[KIT_BACKENDS_MAX];
-    int ports[KIT_BACKENDS_MAX]; /* hold the ports while no servers listen there */
+    int ports[KIT_BACKENDS_MAX]; /* hold the ports, also while no servers listen there */
     char *texts[KIT_BACKENDS_MAX];
     char *target;
 };

@@ -25,7 +25,8 @@ const char *kit_backends_target(struct kit_backends *kit);
 uint16_t kit_backends_listen_everywhere(struct kit_backends *kit, size_t i);
 /* Runs fn on the servers' thread and waits until it returns. */
 void kit_backends_do(struct kit_backends *kit, void (*fn)(struct tc_server *server, void *arg), size_t i, void *arg);
-/* kit_backends_stop ends the server and cuts its connections. kit_backends_restart makes it again on its port. */
+/* kit_backends_stop ends the server and cuts its connections. kit_backends_restart makes the stopped server again on
+ * its port; its counts start from 0. */
 void kit_backends_stop(struct kit_backends *kit, size_t i);
 void kit_backends_restart(struct kit_backends *kit, size_t i);
 void kit_backends_goaway(struct kit_backends *kit, size_t i);

@@ -7,7 +7,7 @@
 
 /* Makes an EDS resource "c" from "0/a=1: 1.1.1.1:1*2 1.1.1.1:2#key; 1/b: ..." (localities PRIORITY/SUB_ZONE=WEIGHT
  * separated by ';', endpoints by spaces, *WEIGHT, #HASH_KEY, !HEALTH). `more`: further members of the resource (",
- * 'policy': {...}"). */
+ * 'policy': {...}"); NULL: none. For kit_config_eds_unref. */
 const struct tc_eds *kit_config_eds(const char *localities, const char *more);
 void kit_config_eds_unref(const struct tc_eds *eds);
 

@@ -45,7 +45,7 @@ struct kit_dependency {
     unsigned configs, errors;     /* how many came */
 };
 
-/* Returns a client of this bootstrap, which takes every kind of credentials, with the built-in registries. */
+/* Returns a client of this bootstrap, whose channel_creds may be of any type, with the built-in registries. */
 struct tc_xds_client *kit_dependency_client(struct tc_loop *loop, struct fake_xds *fake, const char *bootstrap);
 /* Makes a manager for the Listener "l" and the authority "svc". bootstrap NULL: one server "s1", node id "n1". dns_env
  * is borrowed, and gets its loop here; NULL: the manager resolves no names. */

@@ -24,9 +24,9 @@ struct kit_steps_resource {
     /* The server's side. */
     bool deleted, refused; /* refused: the client refuses the form that is served */
     struct kit_steps_value served;
-    /* The model's. */
+    /* The model's: `needed` and `good` as the test's head says, `marked` in the present walk. */
     bool needed, good, marked;
-    struct kit_steps_value held; /* when good */
+    struct kit_steps_value held; /* the value that the client holds, when good */
 };
 
 extern const char *const kit_steps_types[TYPES]; /* type URLs */

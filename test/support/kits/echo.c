@@ -5,8 +5,8 @@
  * client has taken enough of the answers (MAX_QUEUED_BYTES): a client that never reads cannot fill the backend's
  * memory. Count and Headers, with their small answers, read on at once.
  *
- * A struct echo stays in backend->calls from echo_begin until on_end (or kit_echo_free), also after echo_finish: the
- * server reports the end of each call exactly once. All functions run on the server's loop thread. */
+ * A struct echo stays in backend->calls from echo_begin until on_end, also after echo_finish. Calls that tc_server_free
+ * cuts get no on_end: kit_echo_free frees theirs. All functions run on the server's loop thread. */
 #include "support/kits/echo.h"
 
 #include "base/mem.h"

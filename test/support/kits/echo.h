@@ -1,7 +1,7 @@
-/* An echo on the internal server: answers each message of any method with itself, and names itself in the response
- * header x-backend (among the trailers of a call that ends without response headers). The bytes of a request header
- * x-load-metrics-bin come back as its load report (trailer endpoint-load-metrics-bin). The thread of its server's
- * loop. */
+/* An echo on the internal server: answers each message with itself, in all methods but those that kit_echo_new names,
+ * and names itself in the response header x-backend (among the trailers of a call that ends without response headers).
+ * The bytes of a request header x-load-metrics-bin come back as its load report (trailer endpoint-load-metrics-bin).
+ * All functions run on the thread of the server's loop. */
 #ifndef TC_SUPPORT_KITS_ECHO_H
 #define TC_SUPPORT_KITS_ECHO_H
 
@@ -22,7 +22,7 @@ struct kit_echo_opts {
  * /Headers (answers the request's header fields, a line for each), /Repeat (answers its first message with itself again
  * and again, as fast as the client takes it, until cancelled). Reflection is UNIMPLEMENTED, and not counted. */
 struct kit_echo *kit_echo_new(struct tc_server *server, const struct kit_echo_opts *opts);
-/* Call after tc_server_free. */
+/* Call after tc_server_free. NULL is allowed. */
 void kit_echo_free(struct kit_echo *b);
 /* Returns how many calls began so far. */
 uint64_t kit_echo_requests(const struct kit_echo *b);

@@ -31,6 +31,7 @@ struct kit_h2_call {
     char header_text[512], trailer_text[512]; /* "name=value;" */
     int code;
     char text[512];
+    /* Of the outcome (struct tc_h2_outcome); refused is its `rejected`. */
     bool unprocessed, unsent, refused, from_server, trailers_only;
     void (*hook)(struct kit_h2_call *call, const char *event);
 };

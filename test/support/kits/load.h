@@ -14,13 +14,13 @@ struct kit_load_report {
 };
 
 /* Starts calls of "/test.Service/Method" with the header "user: u0", "u1", ... (back to u0 after `keys`). No call waits
- * for ready; the deadline is 60 s. The runtime has its own thread. */
+ * for ready; the deadline is 60 s. The channel's runtime must have its own thread. */
 struct kit_load *kit_load_new(torc_channel *ch, unsigned rps, unsigned keys);
 /* Waits until that many calls have been started. */
 void kit_load_wait(struct kit_load *l, uint64_t calls);
 /* Returns the longest call that ended since the last call of this function, in ms. */
 uint64_t kit_load_lap(struct kit_load *l);
-/* Stops, and waits for all calls. */
+/* Stops, waits for all calls, and fills the report. */
 void kit_load_free(struct kit_load *l, struct kit_load_report *report);
 
 #endif

@@ -35,8 +35,8 @@ struct kit_lrs_cluster {
 struct kit_lrs_told {
     size_t n_clusters;
     struct kit_lrs_cluster clusters[KIT_LRS_MAX];
-    uint64_t reports, empty;        /* without the first message of each stream */
-    uint64_t faults;                /* messages whose node is missing, repeated, or of another client */
+    uint64_t reports, empty; /* all, and those without a cluster; the first message of each stream does not count */
+    uint64_t faults;         /* messages whose node is missing, repeated, or of another client */
     size_t streams, streams_so_far; /* as the server counts */
 };
 

@@ -1,4 +1,5 @@
-/* The inside of kit_mesh. Nodes, control plane and `requests` belong to the servers' thread while it runs. */
+/* The inside of kit_mesh. Nodes, control plane and `requests` belong to the servers' thread while it runs; the test's
+ * thread reads `addr` and `text` alone, which change only in jobs that the test's thread waits for. */
 #ifndef TC_SUPPORT_KITS_MESH_INTERNAL_H
 #define TC_SUPPORT_KITS_MESH_INTERNAL_H
 
@@ -15,7 +16,7 @@ struct kit_mesh_node {
     struct tc_addr addr;
     char *text;
     uint64_t taken; /* requests at the last kit_mesh_take */
-    int port;       /* holds the port while no server listens there */
+    int port;       /* holds the port, also while no server listens there */
     int hole;       /* listens instead of the backend and never answers; -1: none */
 };
 

@@ -36,7 +36,7 @@ struct kit_outlier_counts {
     unsigned none;  /* queued or failed picks, or other addresses */
 };
 
-/* Makes n RPCs one after another; RPCs to a `failing` address fail. */
+/* Makes n RPCs one after another. Those to the addresses that the text `failing` names fail; "": none. */
 struct kit_outlier_counts kit_outlier_run(struct fake_lb *f, unsigned n, const char *failing);
 /* Returns the number of addresses with this count. */
 unsigned kit_outlier_count_of(const struct kit_outlier_counts *c, unsigned value);

@@ -22,7 +22,7 @@ void kit_process_wait_log(struct kit_process *c, const char *part);
 /* Returns the longest of the RPCs that ended since the last call of this function, in ms. */
 double kit_process_longest_ms(struct kit_process *c);
 
-/* Return the resident memory in kB, and the CPU time so far, which other load on the machine does not change. */
+/* Return the resident memory in kB, and the CPU time so far in ms, which other load on the machine does not change. */
 long kit_process_resident_kb(const struct kit_process *c);
 double kit_process_cpu_ms(const struct kit_process *c);
 /* Returns the peak of resident memory since the last reset, in kB. */

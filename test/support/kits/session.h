@@ -26,22 +26,23 @@ struct kit_session_answer {
 };
 
 void kit_session_answer_fini(struct kit_session_answer *a);
-/* cookies: values of "cookie" fields, ended by NULL. */
+/* Makes one RPC with a deadline of 60 s, whatever its outcome. cookies: values of "cookie" fields, ended by NULL. */
 struct kit_session_answer kit_session_call_with(struct kit_mesh_world *w, const char *method, const char *request,
                                                 const char *const *cookies);
 /* Makes one RPC, which must succeed. cookie: NULL for none. */
 struct kit_session_answer kit_session_call(struct kit_mesh_world *w, const char *cookie);
 /* Makes an RPC that must not get a new cookie. Returns the backend that it reached. */
 size_t kit_session_reaches(struct kit_mesh_world *w, const char *cookie);
-/* Makes an RPC that starts a session, or moves to another endpoint or cluster. Returns that endpoint, and its cookie in
- * *cookie (tc_free). */
+/* Makes an RPC with the cookie `old` (NULL: none) that must get a new cookie, for the backend that answers and this
+ * cluster. Returns that backend, and the cookie to send back in *cookie (tc_free). */
 size_t kit_session_begin(struct kit_mesh_world *w, const char *old, const char *cluster, char **cookie);
 /* Makes the cookie "s=..." of this plain text (printf form), for tc_free. */
 char *kit_session_cookie(const char *fmt, ...) TC_PRINTF(1, 2);
 /* Decodes a set-cookie: returns its plain text, and in *cookie the value to send back. Both for tc_free. */
 char *kit_session_read_cookie(const char *set_cookie, char **cookie);
-/* kit_session_wait calls until an RPC of the session reaches the backend, kit_session_wait_leaves until one reaches
- * another backend: the client then has an update that moves the session. */
+/* kit_session_wait calls until an RPC of the session reaches the backend (100,000 calls at most, which may fail with
+ * UNAVAILABLE). kit_session_wait_leaves calls, without a limit, until an RPC reaches another backend: the client then
+ * has an update that moves the session. */
 void kit_session_wait(struct kit_mesh_world *w, const char *cookie, size_t i);
 void kit_session_wait_leaves(struct kit_mesh_world *w, const char *cookie, size_t i);
 

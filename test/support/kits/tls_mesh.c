@@ -1,8 +1,8 @@
 /* A mesh with clusters behind TLS.
  *
  * Certificate files lie in a temporary folder; the bootstrap names a provider for each use of them. A test replaces a
- * file by rename and waits for the refresh interval, as an agent of a mesh does. kit_tls_mesh_expect_nothing_clear
- * looks through the bytes that a wire_proxy kept. */
+ * file by rename, as an agent of a mesh does; the providers read it at their next refresh.
+ * kit_tls_mesh_expect_nothing_clear looks through the bytes that a wire_proxy kept. */
 #include "support/kits/tls_mesh.h"
 
 #include <stdio.h>

@@ -12,16 +12,17 @@
 
 struct kit_tls_mesh {
     struct kit_mesh *k;
-    torc_channel *ch; /* made by kit_tls_mesh_open, to "xds:///svc" */
+    torc_channel *ch; /* made by kit_tls_mesh_open, to "xds:///svc"; NULL before */
     char folder[64];
     char *bootstrap;
     struct kit_cert root, other_root, server, client;
 };
 
-/* Makes n plaintext backends. Files: root.pem, cert.pem and key.pem (of `client`), other.pem. Providers: "mesh" (all
- * three), "other" (other.pem as roots), "roots" (root.pem alone), "late" (late.pem as roots, a file that does not exist
- * yet), "spiffe" (map.json, which does not exist yet either) and "strange" (an unknown plugin); all but "strange" have
- * this refresh interval ("1s"). The server's certificate is for DNS:b.mesh.test and URI:spiffe://mesh.test/b. */
+/* Makes n plaintext backends. Files: root.pem, cert.pem and key.pem (of `client`), other.pem. Providers: "mesh"
+ * (root.pem, cert.pem, key.pem), "other" (other.pem as roots), "roots" (root.pem alone), "late" (late.pem as roots, a
+ * file that does not exist yet), "spiffe" (map.json, which does not exist yet either) and "strange" (an unknown
+ * plugin); all but "strange" have this refresh interval ("1s"). The server's certificate is for DNS:b.mesh.test and
+ * URI:spiffe://mesh.test/b. */
 void kit_tls_mesh_init(struct kit_tls_mesh *w, size_t n, const char *refresh_interval);
 void kit_tls_mesh_fini(struct kit_tls_mesh *w);
 /* Replaces a file of the folder by rename. */

@@ -17,7 +17,8 @@ extern struct kit_tls_pair_certs kit_tls_pair_certs;
 void kit_tls_pair_certs_make(void);
 void kit_tls_pair_certs_free(void);
 
-/* One side: stores received bytes, and sends `to_send` when it can. */
+/* One side: stores received bytes, and sends `to_send` when it can. `called`: the handshake is over; `bs` is NULL if it
+ * failed, for the reason `error`. `ended`: the peer has ended its stream. `read_error`: of a read; 0: none. */
 struct kit_tls_pair_side {
     struct tc_loop *loop;
     struct tc_tls_handshake *handshake;
@@ -51,8 +52,10 @@ void kit_tls_pair_start_client(struct kit_tls_pair *f, const struct tc_tls_opts 
 void kit_tls_pair_start_server(struct kit_tls_pair *f, const struct tc_tls_opts *opts);
 void kit_tls_pair_shake(struct kit_tls_pair *f, const struct tc_tls_opts *client, const char *name,
                         const struct tc_tls_opts *server);
+/* The callback of both handshakes; `arg` is the struct kit_tls_pair_side. */
 void kit_tls_pair_side_on_handshake(void *arg, struct tc_bytestream *bs, const struct tc_status *error);
 
+/* Sends as much of `to_send` as the stream takes. */
 void kit_tls_pair_side_send(struct kit_tls_pair_side *s);
 /* Sends that many bytes across, and compares them with the bytes that arrive. */
 void kit_tls_pair_send_and_compare(struct kit_tls_pair *f, struct kit_tls_pair_side *from, struct kit_tls_pair_side *to,

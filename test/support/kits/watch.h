@@ -68,7 +68,7 @@ int kit_watch_setup(void **state);
 int kit_watch_setup_thread(void **state);
 int kit_watch_teardown(void **state);
 
-/* Sets the watcher, and returns its interceptor. */
+/* Makes the watcher one that has seen nothing and has no verdict, and returns an interceptor that reports to it. */
 struct torc_interceptor kit_watch_interceptor_of(struct kit_watcher *w, const char *name);
 /* Called after the test has freed the channel: waits until its interceptors are released, and makes another channel,
  * with watchers that have seen nothing. */

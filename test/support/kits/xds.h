@@ -1,5 +1,6 @@
 /* The kit of the xDS client's tests: resource types of their own, watchers that record their callbacks, and both sides
- * of a stream as one line each. A resource's bytes are "name|value"; the value "bad" is rejected. */
+ * of a stream as one line each. A resource's bytes are "name|value"; the value "bad", and bytes without "|", are
+ * rejected. */
 #ifndef TC_SUPPORT_KITS_XDS_H
 #define TC_SUPPORT_KITS_XDS_H
 
@@ -44,7 +45,7 @@ struct kit_xds {
 
 /* Makes a client on a manual loop. NULL: one server "s1", node id "node1". */
 void kit_xds_init(struct kit_xds *k, const char *bootstrap);
-/* Makes a client whose background thread decodes resources of any size (support/gate.h). */
+/* Makes a client whose responses of any size are decoded on the background thread, which support/gate.h can hold up. */
 void kit_xds_init_decode_thread(struct kit_xds *k);
 void kit_xds_fini(struct kit_xds *k);
 void kit_xds_watch(struct kit_xds *k, const struct tc_xds_resource_type *type, const char *name,
@@ -58,9 +59,10 @@ const char *kit_xds_request(struct kit_xds *k, struct fake_xds_server *s);
 void kit_xds_respond(struct kit_xds *k, struct fake_xds_server *s, const struct tc_xds_resource_type *type,
                      const char *version, const char *nonce, ...) __attribute__((sentinel));
 /* Sends a delta response and runs the loop. Resources are "name|value@version"; "-name" removes one; "!name" is a
- * resource error NOT_FOUND "gone". */
+ * resource error NOT_FOUND "gone", one at most. */
 void kit_xds_respond_delta(struct kit_xds *k, struct fake_xds_server *s, const struct tc_xds_resource_type *type,
                            const char *nonce, ...) __attribute__((sentinel));
+/* For tc_xds_bootstrap_parse: credentials of the types "insecure" and "tls". */
 bool kit_xds_creds_supported(void *arg, const char *type, const json_t *config);
 
 #endif

@@ -7,7 +7,8 @@
 
 enum http_server_do {
     HTTP_SERVER_ANSWER, /* sends the text and closes */
-    HTTP_SERVER_TUNNEL, /* sends the text, then tunnels to 127.0.0.1 at the port of the request line */
+    HTTP_SERVER_TUNNEL, /* connects to 127.0.0.1 at the port of the request line, sends the text, then tunnels; closes
+                           if it cannot connect */
     HTTP_SERVER_HANG,   /* sends nothing while the client stays */
     HTTP_SERVER_CLOSE
 };
@@ -15,7 +16,7 @@ enum http_server_do {
 struct http_server_reply {
     enum http_server_do what;
     unsigned delay_ms; /* delay before the reply */
-    char *text;        /* to send; the server frees it with tc_free */
+    char *text;        /* to send, for ANSWER and TUNNEL; the server frees it with tc_free */
 };
 
 /* `head`: the request line and its headers. Called on the server's thread. */

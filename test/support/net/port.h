@@ -5,8 +5,8 @@
 
 #include <stdint.h>
 
-/* Takes a free port on all addresses. Returns the socket that holds it until it is closed. The socket does not listen:
- * connections are refused, except while a server listens there that sets SO_REUSEADDR, as Torc's do. */
+/* Takes a free TCP port on all IPv4 addresses. Returns the socket that holds it until it is closed. The socket does not
+ * listen: connections are refused, except while a server listens there that sets SO_REUSEADDR, as Torc's do. */
 int port_hold(uint16_t *port);
 
 #endif

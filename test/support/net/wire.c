@@ -155,7 +155,8 @@ static unsigned get16(const unsigned char *p)
     return (unsigned)p[0] << 8 | p[1];
 }
 
-/* Returns the path of an IPv4 packet, and its direction in *to. Each end sends from 10.9.0.1 to the path's address. */
+/* Returns the path of an IPv4 packet, and its direction in *to; NULL if the packet is of no path: such packets vanish.
+ * Each end sends from 10.9.0.1 to the path's address. */
 static struct path *path_of(struct wire *w, const unsigned char *p, size_t n, bool *to)
 {
     size_t header = n >= 20 && p[0] >> 4 == 4 ? (size_t)(p[0] & 15) * 4 : 0;

@@ -4,7 +4,7 @@
  * The process moves to its own network namespace with a tun device, 10.9.0.1/24. The kernel's packets to 10.9.0.2 and
  * higher reach a thread of the test, which swaps source and destination and, unless the path drops the packet, hands it
  * back. So 10.9.0.1 talks to itself, and each address 10.9.0.(2 + path) is a separate path. Servers reached by a path
- * must listen on 0.0.0.0. */
+ * must listen on 10.9.0.1 or 0.0.0.0. */
 #ifndef TC_SUPPORT_NET_WIRE_H
 #define TC_SUPPORT_NET_WIRE_H
 
@@ -21,7 +21,8 @@ const char *wire_enter(void);
 /* `seed` decides which packets are lost. */
 struct wire *wire_new(uint64_t seed);
 void wire_free(struct wire *w);
-/* Returns the address of path i to the listener on that port, "10.9.0.N:PORT"; borrowed. A new path drops nothing. */
+/* Returns the address of path i to the listener on that port, "10.9.0.N:PORT"; borrowed. The path then drops and delays
+ * nothing, and its counts are 0. */
 const char *wire_path(struct wire *w, unsigned i, uint16_t port);
 /* Sets the delay of a packet, in each direction. */
 void wire_delay(struct wire *w, unsigned i, unsigned ms);

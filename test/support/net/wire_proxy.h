@@ -14,7 +14,7 @@ void wire_proxy_free(struct wire_proxy *p);
 /* While true, the proxy accepts connections but reads and passes nothing, in either direction. In force when the
  * function returns. */
 void wire_proxy_hold(struct wire_proxy *p, bool hold);
-/* Waits until the proxy has accepted that many connections. */
+/* Waits until the proxy has connected that many clients to the target. */
 void wire_proxy_wait_connections(struct wire_proxy *p, unsigned n);
 /* Returns the proxy's own "127.0.0.1:PORT"; borrowed. */
 const char *wire_proxy_address(const struct wire_proxy *p);

@@ -2,8 +2,8 @@
  *
  * A mesh, an HTTP proxy, a metadata server, a name server, certificate files and application credentials, set up once
  * for all teardowns. The proxy, the metadata server and the credentials decide at random whether they answer well,
- * badly or late. teardown_stir changes something at the servers: it sends GOAWAY, starts a backend again, or changes
- * resources, certificates, the JWT, the answers for names, or the streams of load reports. */
+ * badly or late. teardown_stir changes something at the servers: it sends GOAWAY, starts a backend again, changes
+ * resources, certificates, the JWT or the answers for names, or ends the streams of load reports. */
 #include "support/teardown/world_internal.h"
 
 #include <jansson.h>
@@ -232,7 +232,7 @@ void teardown_free(struct teardown *t)
 
 /* --- changes --- */
 
-/* Replaces one file after another: in between, certificate and key do not match. */
+/* Replaces the roots, or certificate and key one after the other: in between the two do not match. */
 static void rotate(struct teardown *t, struct tc_rng *rng)
 {
     const struct kit_cert *cert = chance(rng, 2) ? &t->tls.client : &t->renewed;

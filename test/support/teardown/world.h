@@ -12,8 +12,8 @@ struct teardown;
 struct teardown *teardown_new(void);
 void teardown_free(struct teardown *t);
 
-/* Makes a channel by a random flow, whose number is put into *flow. csds: where the runtime serves CSDS; NULL:
- * nowhere. */
+/* Makes a channel by a random flow, whose number is put into *flow. One thread. csds: where the runtime serves CSDS;
+ * NULL: nowhere. */
 torc_channel *teardown_channel(struct teardown *t, torc_runtime *rt, const char *csds, struct tc_rng *rng,
                                size_t *flow);
 /* Counts an RPC of a flow that ended by itself. Any thread. */
