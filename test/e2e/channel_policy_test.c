@@ -1,6 +1,6 @@
-/* Policies and resolvers on real sockets: the application's, and ring_hash without xDS (A76). The endpoints are four
- * echo servers (kits/backends.h), of which the resolver `names` reports as many as the test says. The test's thread
- * drives the client. */
+/* Policies and resolvers on real sockets: the application's, ring_hash without xDS (A76), targets of dns, and
+ * wait-for-ready by service config and call. The endpoints are four echo servers (kits/backends.h), of which the
+ * resolver `names` reports as many as the test says. The test's thread drives the client. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -495,7 +495,7 @@ static void test_app_policy_ends_in_a_long_turn(void **state)
     assert_int_equal(destroyed, 1);
 }
 
-/* TORC_OFF of a call counts more than waitForReady of the service config, and the default does not. */
+/* TORC_OFF of a call overrides waitForReady of the service config; a call that leaves the option unset does not. */
 static void test_wait_for_ready_of_config_and_call(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* The subchannel pool on real sockets: idle channels, and connections that no policy holds, are kept or closed.
- * Asserts the channel's state, and how many connections each of four echo servers (kits/backends.h) has had and has
- * open. The test's thread drives the client. */
+/* The subchannel pool on real sockets: idle channels, and connections that no policy holds, are kept or closed, and a
+ * new channel does not wait out an older one's backoff. Asserts the channel's state, and how many connections each of
+ * four echo servers (kits/backends.h) has had and has open. The test's thread drives the client. */
 #include <stdio.h>
 #include <string.h>
 

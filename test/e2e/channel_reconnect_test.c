@@ -15,7 +15,7 @@
 /* 33 connections are made at once, then one after about a second of backoff. If the machine stalls, a connection may
  * last for a second, and the count begins again. Without backoff there are hundreds. */
 #define CONNECTIONS_MAX (3 * 36)
-/* Servers that answer: with backoff there would be at most 40 within that time. */
+/* Connections to a server that answers: with backoff there would be at most 40 within ANSWERED_MS_MAX. */
 #define ANSWERED_MIN 46
 #define ANSWERED_MS_MAX 40000
 

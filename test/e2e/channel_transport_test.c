@@ -1,5 +1,6 @@
-/* Connections on real sockets: GOAWAY, stream limits, restarts, TLS, and the pool that channels share. Each test
- * that connects makes its echo server (kits/backends.h). The test's thread drives the client. */
+/* Connections on real sockets: GOAWAY, stream limits, restarts, a channel's states and events, TLS, and the pool
+ * that channels share. Each test that connects makes its echo server (kits/backends.h). The test's thread drives the
+ * client. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,6 @@
-/* A process that reports its xDS resources while it makes calls (A40): by function, and over gRPC, asked by a channel
- * of another runtime. The resources are those of kits/mesh.h: one cluster, unless a test adds some. */
+/* A process that reports its xDS resources while it makes calls (A40): by function, and over gRPC, on an address of its
+ * own and on a server of the application, asked by a channel. The resources are those of kits/mesh.h: one cluster,
+ * unless a test adds some. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>

@@ -1,5 +1,6 @@
-/* The echo service of `torc backend`: its methods, its delay, and that it stops reading from a client that sends and
- * does not read, and goes on when the client reads. */
+/* The echo service of `torc backend`: its methods, its delay, the requests that wait for the delay (how much of them is
+ * held, and what ends them), and that it stops reading from a client that sends and does not read, and goes on when the
+ * client reads. */
 #include "echo.h"
 
 #include <pthread.h>
@@ -216,7 +217,8 @@ static void test_held_requests_are_bounded(void **state)
     backend_close(&b);
 }
 
-/* While calls wait for the delay, two of them end by their deadlines, and one with the server. */
+/* Two calls end by their deadlines, an echo that waits for the delay and a Hang; another echo that waits ends with the
+ * server. */
 static void test_the_end_meanwhile(void **state)
 {
     (void)state;

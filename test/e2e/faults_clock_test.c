@@ -24,7 +24,7 @@
 #include "base/parse.h"
 
 enum { HOUR_S = 3600, DAY_S = 24 * HOUR_S };
-enum { SLOW_MS = 60000 }; /* for a busy machine; what follows the clock's jumps takes a day */
+enum { SLOW_MS = 60000 }; /* the most on a busy machine; a timer that followed the clock's jumps would take a day */
 
 static atomic_long ahead_s; /* of the wall clock */
 

@@ -190,8 +190,8 @@ static void loss(void **state)
 
 /* --- partitions --- */
 
-/* A connection that was open before the partition continues after it. Without a connection, attempts fail, and the
- * first one after the partition succeeds. */
+/* A connection that was open before the partition continues after it. Without a connection, attempts fail, and one
+ * after the partition succeeds. */
 static void partition(void **state)
 {
     struct wire *w = *state;

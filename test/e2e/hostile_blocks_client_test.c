@@ -2,9 +2,9 @@
  * stops reading so that no RST_STREAM can leave, or sends so much at once that a turn of the client ends inside a
  * block.
  *
- * Many calls, most of which end early, over several connections, plaintext and TLS. Asserts that each header of a
- * call comes from its own server and its own request. Runs for TORC_SOAK_SECONDS (4 by default), and up to a
- * minute more until it has seen enough. */
+ * Many calls, of which a good part end early, over several connections, plaintext and TLS. Asserts that each header of
+ * a call comes from its own server and its own request. Runs for TORC_SOAK_SECONDS (4 by default), and up to a minute
+ * more until it has seen enough. */
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>

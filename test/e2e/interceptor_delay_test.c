@@ -1,5 +1,6 @@
-/* Interceptors that delay an RPC, which is then resumed from outside of its hooks, too late, or never. Whatever ends
- * the RPC, on_end comes once. Also hooks that free the stream or the channel of their RPC, and hooks that fork. */
+/* Interceptors that delay an RPC, or its attempts side by side, and resume it from outside of its hooks, in time or too
+ * late. Whatever ends the RPC, on_end comes once. Also hooks that free the stream or the channel of their RPC, and
+ * hooks that fork. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Handles that are misused: NULL arguments, calls in the wrong state, streams that are freed inside each callback or
  * while callbacks run on another thread, channels and servers that are freed twice. As long as the program uses no
- * freed stream, each accepted RPC has one last callback, after which its argument is the program's. The arguments are
- * freed in that callback, so that a sanitizer sees a callback that comes later. */
+ * freed stream, each accepted RPC has one last callback, after which its argument is the program's. The arguments of
+ * streams are freed in that callback, so that a sanitizer sees a callback that comes later. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>

@@ -1,4 +1,5 @@
-/* torc simulate against reality: for each policy 40 clients, 40 backends and at least 100,000 RPCs over sockets.
+/* torc simulate against reality: ring_hash, maglev, ring_hash with bounded loads and weighted_round_robin, each with 40
+ * clients, 40 backends and at least 100,000 RPCs over sockets.
  *
  * The mesh is one YAML text, which `torc simulate --resources` reads from a file and the clients from a control plane.
  * A client is a channel on a runtime of its own: connections and ADS streams are not shared. Backends are servers of

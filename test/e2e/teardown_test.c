@@ -1,6 +1,7 @@
-/* Calls, channels and runtimes that end at any moment of any flow, from any thread and from inside callbacks: nothing
- * is called twice or too late, nothing crashes, hangs, or stays behind. TORC_TEARDOWNS says how many (300 by default),
- * TORC_TEARDOWN_SEED from which seed; one that fails is run again alone by its seed and TORC_TEARDOWNS=1. */
+/* Calls, channels and runtimes that end at any moment of any flow, by the test's thread and, all but the runtimes, from
+ * inside callbacks on the loop's: nothing is called twice or too late, nothing crashes, hangs, or stays behind.
+ * TORC_TEARDOWNS says how many (300 by default), TORC_TEARDOWN_SEED from which seed; one that fails is run again alone
+ * by its seed and TORC_TEARDOWNS=1. */
 #include <dirent.h>
 #include <poll.h>
 #include <pthread.h>

@@ -1,4 +1,4 @@
-/* A runtime that one thread frees while others use its channels and calls in every way: accepted work ends once, later
+/* A runtime that one thread frees while others use its channels and calls in many ways: accepted work ends once, later
  * work is rejected with TORC_ECLOSED, and nothing is used after its end. TORC_THREAD_ROUNDS: how often (150 by
  * default), TORC_THREAD_SEED: the first seed. */
 #include <pthread.h>

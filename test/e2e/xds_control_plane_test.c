@@ -1,5 +1,5 @@
-/* A control plane that misbehaves: invalid resources, restarts, hostile messages; and ten thousand calls without
- * growing memory. */
+/* A control plane that misbehaves: invalid resources, restarts, streams that end, hostile messages. Also which channels
+ * share an xDS client, a runtime that ends before its channels, and ten thousand calls without growing memory. */
 #include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>

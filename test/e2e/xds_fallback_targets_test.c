@@ -1,5 +1,5 @@
 /* Each target has its own fallback (A71): when the first server is lost, one of two targets of a process has all its
- * resources, and the other has not. */
+ * resources, and the other has not. Also a first stream that a GOAWAY gives back. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>

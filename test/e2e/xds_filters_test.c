@@ -1,5 +1,5 @@
 /* Route settings besides the cluster, end to end: fault injection with overrides (A33, A39), retries (A44), limits of
- * the deadline (A31), rewritten authorities (A81). */
+ * the deadline (A31), runtime fractions (A28), rewritten authorities (A81). */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Responses of a control plane that are as large as the limits allow, with every kind of content. `torc call`, as a
+/* Responses of a control plane that are as large as the limits allow, with many kinds of content. `torc call`, as a
  * process, rejects all but the good ones, uses less than 2 s of CPU time for each, and its RPCs to another backend, 100
  * a second, go on.
  *
@@ -23,7 +23,7 @@
 #define AROUND 4096 /* bytes around the resources of a response */
 #define GROWN_KB_MAX (32 * 1000)
 #define GROWN_KB_MAX_BY_DEFAULT (200 * 1000)
-#define MOST_ENDPOINTS_KB (42 * 1000) /* the bytes of 262,144 endpoints: the peak stays below */
+#define MOST_ENDPOINTS_KB (42 * 1000) /* the most that a response with 262,144 endpoints may add to the peak */
 #define CPU_MS_MAX 2000
 /* Calls to the other backend were held up if the longest one and the CPU time both exceed this. A long call alone
  * may be due to a machine that stalls. */

@@ -1,5 +1,5 @@
 /* Valid assignments of tens of thousands of endpoints, with a policy that connects to all of them: RPCs to others go
- * on, and the process keeps half of its descriptors free. */
+ * on, other channels connect, and the process keeps half of its descriptors free. */
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>

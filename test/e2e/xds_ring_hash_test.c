@@ -1,5 +1,5 @@
-/* ring_hash end to end: control plane, channel, backends, on real sockets (kits/mesh.h). The header of HEADER_HASH is
- * an entry's key on the ring, "ADDRESS_0", so that a test can name the backend that an RPC hashes to. */
+/* ring_hash and maglev end to end: control plane, channel, backends, on real sockets (kits/mesh.h). The header of
+ * HEADER_HASH is an entry's key on the ring, "ADDRESS_0", so that a test can name the backend that an RPC hashes to. */
 #include <stdlib.h>
 #include <string.h>
 

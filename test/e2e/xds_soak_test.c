@@ -1,6 +1,6 @@
-/* An aggregate cluster under 500 calls a second. In every round the control plane restarts, or an aggregate, one of its
- * leaf clusters or their endpoints become invalid, are deleted or restored, also while the control plane is away. No
- * call may fail.
+/* An aggregate cluster under 500 calls a second. In every round the control plane restarts, or one resource (an
+ * aggregate, a leaf cluster or its endpoints) becomes invalid or is deleted and is then restored, or both: then the
+ * resource changes while the control plane is away. No call may fail.
  *
  * Two processes side by side: one runtime, and two runtimes with an xDS domain. TORC_SOAK_ROUNDS: how many rounds
  * (20 by default). */

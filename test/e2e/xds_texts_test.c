@@ -1,5 +1,5 @@
-/* The texts of failed RPCs that name one Cluster of several, or TLS that the channel, the Cluster or the server has
- * alone. */
+/* The texts of failed RPCs: which Cluster of several they name, and what they say of TLS that the channel or the server
+ * lacks. */
 #include <string.h>
 
 #include "support/cmocka.h"

@@ -25,7 +25,7 @@
 enum {
     CLUSTERS = 60,
     CALLERS = 2,
-    RUNTIMES = 2,     /* made and freed side by side */
+    RUNTIMES = 2,     /* that live side by side */
     DOMAIN_LIFE = 25, /* rounds until the domain ends too */
     GUARD_S = 300,    /* a member without a successful RPC for so long has failed */
 };

@@ -1,5 +1,5 @@
-/* TLS by xDS end to end: SNI, SPIFFE, security that changes, and connections kept apart by security; TLS to the control
- * plane (A65), and TLS credentials from files. */
+/* TLS by xDS end to end: SNI, SPIFFE, system roots, security that changes, and connections kept apart by security; TLS
+ * to the control plane (A65), and a channel's own TLS credentials. */
 #include <openssl/x509.h>
 #include <string.h>
 

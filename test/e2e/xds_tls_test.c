@@ -1,5 +1,5 @@
-/* TLS by xDS (A29) end to end: mutual TLS, certificates replaced under load, and clusters whose security cannot be
- * provided. */
+/* TLS by xDS (A29) end to end: mutual TLS, certificates replaced under load, clusters whose TLS must fail, and
+ * credentials that ignore a cluster's TLS. */
 #include <openssl/x509.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -164,7 +164,7 @@ static void secure_for_both(struct kit_tls_mesh *w, size_t i, const struct kit_c
     tc_free(roots);
 }
 
-/* Calls until the witness has seen that many handshakes, at most 60 s. */
+/* Calls until the witness has seen that many handshakes, which it must within 60 s. Returns the number of calls. */
 static uint64_t call_until_handshakes(struct kit_tls_mesh *w, uint64_t *next_ns, struct witness *x, uint64_t n)
 {
     uint64_t calls = 0;
@@ -174,7 +174,7 @@ static uint64_t call_until_handshakes(struct kit_tls_mesh *w, uint64_t *next_ns,
     return calls;
 }
 
-/* Calls until backend i has had that many connections, at most 60 s. */
+/* Calls until backend i has had that many connections, which it must within 60 s. Returns the number of calls. */
 static uint64_t call_until_connections(struct kit_tls_mesh *w, uint64_t *next_ns, size_t i, uint64_t n)
 {
     uint64_t calls = 0;
@@ -244,7 +244,7 @@ static void an_authority_is_replaced_under_load(void **state)
     assert_within(1000, replace_authority);
 }
 
-/* A cluster "good" on backend 1, and "c" on backend 0 behind a proxy, which is expected to fail. */
+/* A cluster "good" on backend 1, and a cluster "c", which is expected to fail, on backend 0 behind a proxy. */
 struct failing {
     struct kit_tls_mesh w;
     struct wire_proxy *proxy;

@@ -13,7 +13,8 @@
 
 enum { MESSAGE_BYTES = 1000000 }; /* more than a stream's first window */
 
-/* Opens a stream for the message, of which the first part comes. Returns the stream's number. */
+/* Waits for the stream and the first part of its message. Returns the stream's number, or 0 if the part does not
+ * come. */
 static uint32_t begin(struct hostile_peer *p)
 {
     uint32_t id = hostile_begin(p);

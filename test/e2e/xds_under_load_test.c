@@ -31,8 +31,8 @@ static void begin(void)
     load = kit_load_new(ch, RPS, KEYS);
 }
 
-/* Waits for the calls of `every_ms` and returns true, with the count so far in *n; returns false when the load's time
- * is over. */
+/* Increments *n and waits until the load has made the calls of *n times `every_ms`. Returns false when its time is
+ * over. */
 static bool tick(uint64_t every_ms, unsigned *n)
 {
     uint64_t calls = (uint64_t)++ * n * every_ms * RPS / 1000;
@@ -40,7 +40,8 @@ static bool tick(uint64_t every_ms, unsigned *n)
     return calls < (uint64_t)RPS * SECONDS;
 }
 
-/* Asserts that all calls succeeded and that each of these backends took some. */
+/* Ends the load and the mesh. Asserts that all calls succeeded and that each of the first `backends` backends took
+ * some. */
 static void finish(const char *what, unsigned times, size_t backends)
 {
     struct kit_load_report r;
@@ -93,7 +94,7 @@ static void goaway_on_each(void **state)
     finish("GOAWAY", n, 4);
 }
 
-/* The control plane is away for half a second, and comes back with other endpoints. */
+/* The control plane is away for half a second, and comes back every second time with other endpoints. */
 static void control_plane_restart(void **state)
 {
     (void)state;
