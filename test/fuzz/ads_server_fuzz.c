@@ -1,5 +1,6 @@
 /* The server's side of ADS. The input is a script: requests as bytes or by fields, and changes of the resources. Each
- * response has a new nonce, the set's version of its type, and resources of that type as the set has them. */
+ * response has a new nonce, the set's version of its type, and resources of that type as the set has them; a second
+ * push without a change sends nothing. */
 #include "base/mem.h"
 #include "controlplane/ads.h"
 #include "fuzz.h"

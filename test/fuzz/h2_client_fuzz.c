@@ -1,9 +1,9 @@
 /* An HTTP/2 client connection whose calls come and go while a peer sends arbitrary bytes (h2_script.h).
  *
- * Of each call: headers come once and before messages, no message is above the limit, the end comes once and never
- * after the client ended the call. Of the connection: on_ready and on_closed at most once each, the latter with a
- * reason; the text of a GOAWAY is short and printable. Arenas and timers of calls are the target's, so a sanitizer sees
- * late uses. */
+ * Of each call: headers come at most once and before messages, no message is above the limit, the end comes at most
+ * once and never after the client ended the call. Of the connection: on_ready and on_closed at most once each, the
+ * latter with a reason; the text of a GOAWAY is short and printable. Arenas and timers of calls are the target's, so a
+ * sanitizer sees late uses. */
 #include "h2_script.h"
 
 #include "base/mem.h"

@@ -1,5 +1,5 @@
 /* The policies of an xDS cluster (priority over outlier_detection over a policy of endpoints) under a sequence of
- * events: each byte is an event, followed by its arguments.
+ * events, each two bytes with its arguments behind them. The first event is an update.
  *
  * A picked endpoint is connected in one of the zones, and no pick drops its RPC. In the end, when every attempt and
  * every RPC succeeds, each hash reaches an endpoint exactly if the last update has endpoints. */
