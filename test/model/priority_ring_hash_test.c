@@ -392,7 +392,6 @@ static size_t possible(const struct world *w, struct event *out)
 /* --- nothing is stuck --- */
 
 /* Returns whether a priority of the config has the endpoint. */
-
 static bool reachable(const struct model_config *config, int endpoint)
 {
     for (int p = 0; p < config->n; p++)

@@ -96,7 +96,8 @@ static void end(struct model_child *c)
     c->failover_ms = c->retention_ms = NO_TIMER;
 }
 
-/* Chooses the highest child that works or may still work; creates children on the way. */
+/* Chooses the highest child that works or may still work. Creates children on the way, and deactivates those below a
+ * child that works. */
 static int choose(struct model *m)
 {
     const struct model_config *config = m->config;

@@ -22,9 +22,9 @@ enum slot {
 };
 
 struct model_config {
-    int n; /* number of priorities */
-    int priority[CHILDREN];
-    uint8_t members[CHILDREN]; /* bit e: endpoint e */
+    int n;                     /* number of priorities */
+    int priority[CHILDREN];    /* the child of each */
+    uint8_t members[CHILDREN]; /* of each child; bit e: endpoint e */
 };
 
 struct model_child {

@@ -20,7 +20,7 @@ Grpc__Testing__Payload interop_payload(size_t n)
     return payload;
 }
 
-/* Returns the number of bytes, which must be 0; a payload that is NULL has none. */
+/* Returns the number of bytes, each of which must be 0; a payload that is NULL has none. */
 static size_t zeros_of(const Grpc__Testing__Payload *payload)
 {
     size_t n = payload ? payload->body.len : 0;

@@ -52,9 +52,10 @@ torc_result *interop_unary(torc_channel *channel, const Grpc__Testing__SimpleReq
 void interop_sent(int rc);
 /* Begins a FullDuplexCall; interop_finish ends it. */
 torc_stream *interop_duplex(torc_channel *channel, const struct torc_call_options *options);
-/* Returns the payload size of the next response of a FullDuplexCall, whose bytes must be 0; -1 at the end. */
+/* Asserts that the payload's bytes in the next response of a FullDuplexCall are 0 and returns their number; -1 at the
+ * end. */
 long interop_receive_size(torc_stream *stream);
-/* Asserts the message's bytes and returns their number. */
+/* Asserts that the payload's bytes are 0 and returns their number. */
 long interop_payload_size(const Grpc__Testing__StreamingOutputCallResponse *response);
 /* Ends a stream and frees it; asserts its code. */
 void interop_finish(torc_stream *stream, int code);

@@ -32,7 +32,7 @@ struct watch {
     struct watch *next;
     torc_arena *arena;
     const Grpc__Testing__LoadBalancerStatsRequest *request;
-    uint64_t first, left;
+    uint64_t first, left; /* the number of the block's first RPC; how many have not ended */
     response answer;
 };
 
@@ -173,7 +173,8 @@ static void add_metadatas(struct watch *w, char *hostname, const torc_result *re
                  GRPC__TESTING__LOAD_BALANCER_STATS_RESPONSE__METADATA_TYPE__TRAILING);
 }
 
-/* Counts an RPC that ended in the watch's answer: for its peer in the total, and in its method's list. */
+/* Counts in the watch's answer an RPC that has ended: for its backend, in the total and in its method's list, or as a
+ * failure if `hostname` is NULL. */
 static void record(struct watch *w, enum psm_rpc rpc, const torc_result *result, const char *hostname)
 {
     response *r = &w->answer;

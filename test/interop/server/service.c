@@ -70,7 +70,7 @@ static bool payload_make(Grpc__Testing__Payload *payload, torc_server_call *call
     return true;
 }
 
-/* Finishes the call with the status that the client asked for. Returns false if it asked for none. */
+/* Finishes the call with the status that the client asked for. Returns false if it asked for none, or for OK. */
 static bool ended_as_asked(torc_server_call *call, const Grpc__Testing__EchoStatus *status)
 {
     if (!status || status->code == TORC_STATUS_OK)

@@ -12,7 +12,7 @@
 
 #include "services.torc.h"
 
-enum { INTEROP_THREADS = 32 };
+enum { INTEROP_THREADS = 32 }; /* of the pool */
 
 /* Adds the service to a server whose option gzip is on. Calls that wait for their client run on the pool. Clients may
  * set the server's load. */
