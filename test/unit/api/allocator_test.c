@@ -1,5 +1,5 @@
-/* torc_set_allocator: Torc's memory comes from the application's functions and goes back to them; the allocator is set
- * before everything else or not at all. */
+/* torc_set_allocator: Torc's memory comes from the application's functions and goes back to them; its arguments are
+ * checked, and it is set once. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Wrong arguments are refused at once, each with its reason. Also options and factories of later headers, time limits,
- * and factories that the application frees early. */
+/* Wrong arguments are refused at once, each with its reason. Also options, factories and endpoints of later headers,
+ * time limits, chains of calls after an error, and factories that the application frees early. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

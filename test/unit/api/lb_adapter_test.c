@@ -139,7 +139,7 @@ static void a_second_shutdown_does_nothing(void **state)
         }
         if (stage > 1)
             fake_lb_set(k.f, "1.1.1.1:1", TORC_CONNECTIVITY_READY);
-        fake_lb_free(k.f); /* shuts down twice */
+        fake_lb_free(k.f);
         assert_int_equal(k.app.destroyed, stage > 0);
     }
 }
@@ -201,7 +201,8 @@ static void health_counts_for_round_robin(void **state)
     }
 }
 
-/* A policy of the application with one child for each of the two endpoints, which shows what the children come to. */
+/* A policy of the application with one child for each of the two endpoints, whose state is that of its children
+ * together. */
 struct each {
     torc_lb_helper *helper;
     torc_lb_child *children[2];

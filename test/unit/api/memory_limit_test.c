@@ -13,7 +13,8 @@
 
 #define LIMIT 2500000u
 #define KEPT_MAX 400
-/* Fewer calls than the streams that the server allows at a time. A part of the calls exceeds the limit. */
+/* CALLS is less than the streams that the server allows at a time, and more than the calls that CALLS_LIMIT lets go.
+ * Each call counts for CALL_BYTES at least. */
 #define CALLS 80
 #define CALLS_LIMIT 200000u
 #define CALL_BYTES 4096u
