@@ -1,11 +1,11 @@
-/* A server for the tests of torc call, list and describe: shop.Orders, whose methods echo, and reflection that is good
- * or hostile. usage: command_server MODE SET. SET: descriptors of shop.proto and the files beside it. Prints "listening
- * ADDR" and serves until SIGTERM.
+/* A server for the tests of torc call, list and describe: shop.Orders, whose methods echo (Fail fails), and reflection
+ * that is good or hostile. usage: command_server MODE SET. SET: descriptors of shop.proto and the files beside it.
+ * Prints "listening ADDR" and serves until SIGTERM.
  *
  * MODE: good, none, alpha (v1alpha alone), talkative (each method sends the last message without end), taciturn
- * (methods with one response send none), or the name of a row of `modes`. Such a mode answers each question with what
- * its function writes, or ends the streams of v1 with its status; beside a failure of v1, v1alpha is good. Handlers run
- * on a pool, so that they may wait. */
+ * (methods with one response send none), or the name of a row of `modes`. Such a mode answers a question with what its
+ * function writes, or ends the streams of v1 with its status; beside a failure of v1, v1alpha is good. Handlers run on
+ * a pool, so that they may wait. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ enum {
 struct question {
     unsigned kind;
     struct tc_slice name;
-    uint64_t n; /* counted from 0 */
+    uint64_t n; /* how many were answered before on the stream */
 };
 
 static struct tc_buf set;
@@ -547,8 +547,9 @@ static void fail_with_details(torc_server_call *call, struct tc_slice request)
     tc_buf_fini(&status);
 }
 
-/* Echoes: Get and Load the last message, Watch its message three times, Chat each. The request's metadata of names that
- * begin with "x-" comes back as headers, and a user agent that is not Torc's alone as x-user-agent. */
+/* Get and Load echo the last message, Watch its message three times, Chat each; Fail fails with details. The request's
+ * metadata of names that begin with "x-" comes back as headers, and a user agent that is not Torc's alone as
+ * x-user-agent. */
 static void on_order(torc_server_call *call, void *arg)
 {
     const char *method = strrchr(torc_server_call_method(call), '/') + 1, *name;
