@@ -1,4 +1,4 @@
-/* Peak resident memory and CPU time of the process. */
+/* Peak resident memory, CPU time and open descriptors of the process. */
 #ifndef TC_SUPPORT_FOOTPRINT_H
 #define TC_SUPPORT_FOOTPRINT_H
 

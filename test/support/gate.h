@@ -1,4 +1,4 @@
-/* Blocks the background thread (io/background_thread.h): tasks given to it wait until the gate opens. */
+/* Blocks the background thread (io/background_thread.h): jobs given to it wait until the gate opens. */
 #ifndef TC_SUPPORT_GATE_H
 #define TC_SUPPORT_GATE_H
 
@@ -16,7 +16,7 @@ struct gate {
 
 /* Returns once the background thread stands at the closed gate. */
 void gate_close(struct gate *g);
-/* Opens the gate. Returns once the background thread has done every task that it was given before. */
+/* Opens the gate. Returns once the background thread has done every job that it was given before. */
 void gate_open(struct gate *g);
 
 #endif

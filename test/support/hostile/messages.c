@@ -11,8 +11,8 @@
 
 #define GZIP_OK HOSTILE_OK "grpc-encoding: gzip\n"
 
-/* Sends these bytes as a response's DATA, with `end` and trailers of success behind them, then a good answer to the
- * next request. */
+/* Sends these bytes as a response's DATA and, if `end`, trailers of success behind them, then a good answer to the next
+ * request. */
 static void body(struct hostile_peer *p, const char *headers, const void *data, size_t len, bool end)
 {
     uint32_t id = hostile_begin(p);
