@@ -1,5 +1,6 @@
-/* Unary calls over real sockets: results, and the texts of failures. Three echo servers "b0" to "b2" (kits/backends.h)
- * answer; the test's thread drives the client unless the test uses a runtime that has a thread of its own. */
+/* Unary calls over real sockets: results, texts of failures, limits, the service config, asynchronous calls, lent
+ * requests, torc_explain. Three echo servers "b0" to "b2" (kits/backends.h) answer; the test's thread drives the client
+ * unless the test uses a runtime that has a thread of its own. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

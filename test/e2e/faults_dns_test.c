@@ -197,7 +197,7 @@ static void anothers_address(void **state)
     kit_backends_expect(ch, false, 60000, TORC_STATUS_UNAVAILABLE, "shop.test");
     assert_int_equal(kit_backends_counts(w->kit, 0).requests, 0);
     torc_channel_free(ch);
-    o.authority = "other.test"; /* TLS detects it, and nothing else does */
+    o.authority = "other.test"; /* with the other server's name TLS accepts it: nothing but TLS tells them apart */
     ch = channel_with(w, &o);
     kit_backends_expect(ch, false, 60000, TORC_STATUS_OK, "");
     torc_channel_free(ch);

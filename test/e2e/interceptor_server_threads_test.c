@@ -25,7 +25,7 @@ static struct {
 } crowd = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
 static atomic_int starts, ends, releases, results;
-static unsigned turn; /* the loop's */
+static unsigned turn; /* hooks so far; of the loop's thread alone */
 
 /* Delays two hooks of three. */
 static int crowd_hook(torc_rpc *rpc)

@@ -1,5 +1,5 @@
-/* Interceptors and threads: delays that another thread ends, perhaps before the hook has returned, while the RPC ends
- * by itself. For the thread sanitizer. */
+/* Interceptors and threads: delays that another thread ends, perhaps before the hook has returned, or while a deadline
+ * or a cancellation ends the RPC. For the thread sanitizer. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,7 +88,7 @@ static struct {
     torc_pending *pending[RPCS * 8];
     size_t n;
     bool over;
-    unsigned turn; /* the loop's */
+    unsigned turn; /* hooks so far; of the loop's thread alone */
     int starts, ends, results;
 } crowd = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
@@ -202,7 +202,7 @@ static void test_crowd(void **state)
             streams[i - 8] = NULL;
         }
     }
-    for (int i = 0; i < RPCS; i++) { /* RPCs of KIT_WATCH_HANG do not end otherwise */
+    for (int i = 0; i < RPCS; i++) { /* most RPCs of KIT_WATCH_HANG do not end otherwise */
         torc_stream_cancel(streams[i]);
         torc_stream_free(streams[i]);
     }

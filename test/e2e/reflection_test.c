@@ -113,7 +113,7 @@ static const response_t *receive(torc_stream *s)
     return r;
 }
 
-/* Asks for a text and returns the answer, which must have the request. */
+/* Asks for a text and returns the answer, which must repeat the request. */
 static const response_t *ask(torc_stream *s, kind_t kind, const char *text)
 {
     char host[] = "here";

@@ -1,5 +1,5 @@
 /* Servers of the public API (torc/server.h), asked by channels: both kinds of handlers, answers from the loop and from
- * other threads, waits, back-pressure, ends. */
+ * other threads, waits, back-pressure, events, deadlines, compression, ends. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>

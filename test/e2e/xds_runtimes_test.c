@@ -1,5 +1,5 @@
-/* Several runtimes with one xDS domain, on real sockets: one ADS stream, one count for limits and reports, also after
- * the first runtime has ended. */
+/* Several runtimes with one xDS domain, on real sockets: one ADS stream, one count for reports, also after the first
+ * runtime has ended; one count for limits, with and without a domain (A32); runtimes that are not driven, and fork. */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
