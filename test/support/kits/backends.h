@@ -23,10 +23,10 @@ const char *kit_backends_address(const struct kit_backends *kit, size_t i);
 const char *kit_backends_target(struct kit_backends *kit);
 /* Makes the server listen on every IPv4 address of the machine, too, on another port. Returns that port. */
 uint16_t kit_backends_listen_everywhere(struct kit_backends *kit, size_t i);
-/* Runs fn on the servers' thread and waits until it returns. */
+/* Runs fn with server i, which must not be stopped, on the servers' thread and waits until it returns. */
 void kit_backends_do(struct kit_backends *kit, void (*fn)(struct tc_server *server, void *arg), size_t i, void *arg);
 /* kit_backends_stop ends the server and cuts its connections. kit_backends_restart makes the stopped server again on
- * its port; its counts start from 0. */
+ * its port; its counts start from 0. In between the server has no counts and sends no GOAWAY. */
 void kit_backends_stop(struct kit_backends *kit, size_t i);
 void kit_backends_restart(struct kit_backends *kit, size_t i);
 void kit_backends_goaway(struct kit_backends *kit, size_t i);

@@ -24,7 +24,7 @@ struct kit_lrs {
     struct kit_lrs_told told; /* on the servers' thread */
     struct kit_lrs_told copy; /* on the test's */
     bool crash, crashed;
-    /* the settings to request, and with `hold` the argument of kit_lrs_hold; also the answer of crashed() */
+    /* The settings to request. `hold`: the argument of kit_lrs_hold, and the answer of crashed(). */
     uint64_t interval_ms;
     const char *cluster;
     bool endpoints;

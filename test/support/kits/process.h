@@ -12,7 +12,8 @@ struct kit_process;
  * all others to "victim" at backend 1. victim: further fields of that cluster (YAML lines; NULL: RING_HASH). */
 struct kit_mesh *kit_process_mesh(const char *victim);
 
-/* Calls "/good.S/M" at "xds:///svc". `limits`: the bootstrap's `torc.limits` as JSON; NULL: none. */
+/* Calls "/good.S/M" at "xds:///svc", for five minutes at most. `limits`: the bootstrap's `torc.limits` as JSON; NULL:
+ * none. */
 struct kit_process *kit_process_new(struct kit_mesh *k, const char *limits);
 void kit_process_free(struct kit_process *c);
 /* Waits until that many more calls have finished, at most a minute. A failed call fails the test. */
