@@ -6,7 +6,7 @@
  * TORC_PROCESS_ROUNDS=1.
  *
  * The test's own process has no threads and never initialises OpenSSL. The servers are another process, and each round
- * forks one from the test's. */
+ * forks a further one from the test's. */
 #include <dirent.h>
 #include <openssl/crypto.h>
 #include <poll.h>
@@ -39,9 +39,9 @@
 #define SLOW 1
 #endif
 
-/* Under the thread sanitizer a child has no threads. Under the address sanitizer a child may hang in the allocator:
- * before GCC 14 a fork does not take its locks, and since then a lock may remember a thread of the parent that waited
- * for it. */
+/* Under the thread sanitizer the child of a process with threads must not start any. Under the address sanitizer a
+ * child may hang in the allocator: before GCC 14 a fork does not take its locks, and since then a lock may remember a
+ * thread of the parent that waited for it. */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define NO_FORK
 #endif
