@@ -1,5 +1,6 @@
-/* The system calls of RPCs: one write a loop turn for all of them, and wake-ups only of a loop that sleeps. The program
- * is linked so that Torc's calls of send, sendmsg, uv_async_send and uv_run go through the functions of this file. */
+/* The system calls of RPCs: few writes a loop turn for all of them, and hardly a wake-up of a loop that is driven or
+ * busy. The program is linked so that Torc's calls of send, sendmsg, uv_async_send and uv_run go through the functions
+ * of this file. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
@@ -19,7 +20,8 @@ ssize_t __wrap_sendmsg(int fd, const struct msghdr *m, int flags);
 int __wrap_uv_async_send(uv_async_t *async);
 int __wrap_uv_run(uv_loop_t *loop, uv_run_mode mode);
 
-/* Counted by thread, because the backends' loop turns as well. */
+/* `writes`, `turns` and `looks` (turns that do not wait for events) are counted by thread, because the backends' loop
+ * turns as well. */
 static _Thread_local unsigned writes, turns, looks;
 static atomic_uint wakeups;
 
@@ -148,7 +150,7 @@ static void test_blocking_stream(void **state)
     close_client(&c);
 }
 
-/* Calls that begin in one loop turn are one write. */
+/* Calls that begin in one loop turn leave in as few writes as hold them. */
 static void test_one_write_a_turn(void **state)
 {
     (void)state;

@@ -1,8 +1,10 @@
-/* A torc_server_call: the references that functions and handlers hold, the memory of its metadata, messages that wait
- * for room, and requests that come compressed. e2e/server has more of what calls do.
+/* A torc_server_call: the references that functions and handlers hold, the memory of its metadata, metadata that is too
+ * large to be sent, the trailers of a reply that could not be packed, messages that wait for room, and requests that
+ * come compressed. e2e/server has more of what calls do.
  *
  * Each function must hold a reference to its call while it waits for the runtime's lock, since another thread may
- * finish the call meanwhile. The test takes the lock, calls the function on a thread, and counts the references. */
+ * finish the call meanwhile. test_functions_hold takes the lock, calls the function on a thread, and counts the
+ * references. */
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>
@@ -332,7 +334,7 @@ static void test_empty_messages(void **state)
     torc_stream_free(s);
 }
 
-/* --- how a message came --- */
+/* --- requests that come compressed, and room that came early --- */
 
 /* Answers "1" or "0": whether the request came compressed. */
 static void on_ask_compressed(torc_server_call *call, const torc_message *request, void *arg)

@@ -1,5 +1,5 @@
-/* Handlers that go on after their RPCs have ended keep their places: those of a method, and those of a connection. A
- * call that is finished gives its place back. */
+/* Handlers that go on after their RPCs have ended keep their places: the places that a method has, and the places that
+ * a connection has. A call gives its places back when it is finished. */
 #include <pthread.h>
 
 #include <torc/torc.h>

@@ -1,5 +1,5 @@
-/* torc_server on loopback: its counts, its addresses, what it refuses, when a client may try again, and its end inside
- * a handler. The calls are in e2e/server. */
+/* torc_server on loopback: its counts, the handler of "*", its addresses, what it refuses, when a client may try again,
+ * and its end inside a handler. The calls are in e2e/server. */
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -138,7 +138,7 @@ static void test_counts(void **state)
     torc_free(address);
 }
 
-/* --- addresses --- */
+/* --- any method, addresses --- */
 
 static void test_any_method(void **state)
 {
