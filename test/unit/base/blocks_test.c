@@ -1,4 +1,5 @@
-/* Blocks: reuse, the bound on free blocks, giving back from another thread and after the end. */
+/* Blocks: reuse, the bounds on free blocks, giving back from another thread and after the end, what is lent, and blocks
+ * that change their size. */
 #include "base/blocks.h"
 
 #include <pthread.h>
@@ -47,7 +48,7 @@ static void other_sizes_and_no_blocks_are_the_systems(void **state)
     tc_blocks_end(NULL);
 }
 
-/* Of any number of large blocks that come back, four are kept and used again. */
+/* Of ten large blocks that come back, four are kept and used again. */
 static void few_large_ones_are_kept(void **state)
 {
     (void)state;
@@ -69,7 +70,8 @@ static void few_large_ones_are_kept(void **state)
     tc_blocks_end(b);
 }
 
-/* Once a block of a reused size came back, a block of that size lies ready. */
+/* Once a block of a reused size came back, a block of that size lies ready until it is taken. Blocks of other sizes
+ * never lie ready. */
 static void what_lies_ready(void **state)
 {
     (void)state;
@@ -210,7 +212,8 @@ static const bool sanitizers_allow_it = false;
 static const bool sanitizers_allow_it = !TC_POISONS;
 #endif
 
-/* A block that changes its size keeps its bytes, and is counted with the size that it has. */
+/* A block that changes its size keeps its bytes, also when the system has no room for the new size. A block of a
+ * tc_blocks is counted there with the size that it has. */
 static void a_block_changes_its_size(void **state)
 {
     (void)state;

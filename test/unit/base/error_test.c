@@ -1,4 +1,5 @@
-/* Errors that applications get: what each getter says, references, chains. */
+/* Errors that applications get: what each getter says, references, errors that nobody wants, and what stands for a
+ * text, a layer or a code that is missing or unknown. */
 #include "support/cmocka.h"
 
 #include "base/buf.h"

@@ -1,4 +1,8 @@
-/* fork while another thread is inside a foreign library: the child can use the library. */
+/* fork while another thread makes the process's first JSON object: the child can parse JSON.
+ *
+ * Without a seed jansson would read /dev/urandom for it with the first object, the fork would come in the middle, and
+ * the child would wait for the seed for ever. base/json.c gives jansson a seed when it is loaded, so the thread of the
+ * test is not held up. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -16,7 +20,7 @@
 static atomic_bool holds_up;
 static sem_t there, go_on;
 
-/* Replaces libc's open, also for jansson, which reads /dev/urandom for the seed of its hash tables. */
+/* Replaces libc's open, also for jansson. Holds up a thread that opens /dev/urandom while `holds_up` is set. */
 __attribute__((visibility("default"))) int open(const char *path, int flags, ...)
 {
     va_list ap;
@@ -45,7 +49,7 @@ static void *first_object(void *arg)
     return NULL;
 }
 
-/* Must be the first test: nothing in the process may have made a JSON object before. */
+/* Must be the first test: if the process had made a JSON object before, the test would not find a missing seed. */
 static void a_child_parses_while_the_parent_makes_its_first_object(void **state)
 {
     (void)state;

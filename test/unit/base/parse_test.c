@@ -1,4 +1,4 @@
-/* Numbers, durations, encodings, hashes, random numbers, field-path errors, JSON helpers. */
+/* Numbers, durations, sizes, encodings, UTF-8, hashes, random numbers, validation errors, JSON helpers. */
 #include <string.h>
 
 #include "base/hash.h"
@@ -78,7 +78,7 @@ static void round_trip_base64(const char *bytes, size_t len, const char *padded,
     tc_buf_fini(&back);
 }
 
-/* RFC 4648 section 10. */
+/* Vectors of RFC 4648 section 10 and one with bytes that are not text. Padding may be left out, but not in part. */
 static void test_base64(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Memory that is kept for reuse is poisoned while it is free, and unpoisoned to the byte when it is handed out. */
+/* Memory that is kept for reuse is poisoned while it is free, and unpoisoned when it is handed out: to the byte by
+ * arenas and blocks. */
 #include "base/poison.h"
 
 #include "base/arena.h"

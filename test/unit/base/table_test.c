@@ -12,8 +12,8 @@ struct element {
     uint32_t key[6];
 };
 
-/* Makes key `n` of a set that uthash's own hash, which has no seed, gives one hash: behind the first 12 bytes the state
- * of the hash is known, and the next 12 bytes are what makes it zero. */
+/* Makes key `n` of a set in which all keys have the same hash by uthash's own function, which has no seed. The state of
+ * that function behind the first 12 bytes is known, and the next 12 bytes turn it into zero. */
 static void key_make(uint32_t key[6], uint32_t n)
 {
     uint32_t i = 0x9e3779b9u, j = i, hash = 0xfeedbeefu;
@@ -35,7 +35,7 @@ static void chosen_keys_spread_over_the_buckets(void **state)
         first = i ? first : own;
         assert_int_equal(own, first);
         HASH_ADD(hh, table, key, sizeof(elements[i].key), &elements[i]);
-        if (i == 1000) /* in one bucket all 100,000 would take minutes */
+        if (i == 1000) /* fails early: all 100,000 keys in one bucket would take minutes */
             for (unsigned k = 0; k < table->hh.tbl->num_buckets; k++)
                 assert_in_range(table->hh.tbl->buckets[k].count, 0, 50);
     }

@@ -1,4 +1,4 @@
-/* Slices, buffers, shared strings, arenas, header lists, statuses, vectors. */
+/* Slices, names as texts show them, buffers, shared strings, arenas, header lists, statuses, vectors. */
 #include <string.h>
 
 #include "base/headers.h"

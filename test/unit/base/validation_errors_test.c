@@ -1,5 +1,5 @@
 /* Field paths of validation errors: segments that are text at once, and segments that become text when an error is
- * added, in any order. */
+ * added, in any order; keys with bytes that are escaped; and the report of each error. */
 #include "support/cmocka.h"
 
 #include <stdio.h>
@@ -36,7 +36,7 @@ static void paths_of_both_kinds(void **state)
     tc_validation_fini(&f);
 }
 
-/* A segment is shown and popped, and another one is pushed: the path has the new one alone. */
+/* A segment is shown and popped, and another one is pushed: the path has the new segment instead of the old one. */
 static void the_path_follows(void **state)
 {
     (void)state;
@@ -58,7 +58,7 @@ static void the_path_follows(void **state)
     tc_validation_fini(&f);
 }
 
-/* Each error is told with its path as it is added, however many there are. */
+/* Each error is reported with its path as it is added, also when the collected text has no room for it. */
 static void each_is_reported(void **state)
 {
     (void)state;

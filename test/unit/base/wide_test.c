@@ -1,4 +1,4 @@
-/* Words of 128 bits against the compiler's, where it has them, and against numbers that are known. */
+/* Sums and doubles of 128-bit words against the compiler's own, where it has such words, and against known numbers. */
 #include "base/wide.h"
 
 #include "base/common.h"
