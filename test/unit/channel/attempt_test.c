@@ -78,8 +78,8 @@ static void assert_all_differ(size_t n)
             assert_true(seen.data[i] != seen.data[j]);
 }
 
-/* A queued pick keeps its number, so that no share is drawn for twice. The attempt after a failure has another number.
- */
+/* A queued pick keeps its number while pickers come and go, so that the RPC is not drawn for again (a share of RPCs to
+ * drop, for instance). Each attempt after a failure has another number. */
 static void test_retry(void **state)
 {
     (void)state;
@@ -116,6 +116,7 @@ static void test_retry_that_waits(void **state)
     close_channel();
 }
 
+/* Each of the hedged attempts has a number of its own, and keeps it while it is queued. */
 static void test_hedges(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Service configs, metadata rules and channel options, without a channel. */
+/* Service configs, metadata rules, and the options of channels and runtimes, without a channel. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -238,7 +238,7 @@ static void test_metadata_rules(void **state)
             assert_memory_equal(value, v2, len + 1);
         }
     }
-    /* Borrowed metadata takes no fields, and is not freed by a caller that must not try. */
+    /* Borrowed metadata takes no fields. torc_metadata_free, which no caller may use on it, leaves it as it is. */
     torc_metadata *const lent[] = {(torc_metadata *)(uintptr_t)copy, (torc_metadata *)(uintptr_t)inside};
     for (size_t i = 0; i < TC_ARRAY_LEN(lent); i++) {
         assert_int_equal(torc_metadata_add_string(lent[i], "k", "v"), TORC_EINVAL);

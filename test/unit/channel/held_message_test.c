@@ -1,6 +1,7 @@
 /* An interceptor holds a response message while its RPC ends: every combination of how the RPC is made, how it ends,
  * and how the interceptor lets the message go. Each RPC must end exactly once, with the status that came first, and
- * leave nothing behind. A channel on virtual time, a scripted server in memory (fakes/h2).
+ * leave nothing behind. A channel on virtual time, a scripted server in memory (fakes/h2). A second test has messages
+ * that the application has not asked for when the deadline comes.
  *
  * The server's end of an attempt becomes the RPC's over several tasks of the serial queue; a resumption is a task too,
  * and may come between any two of them. */
@@ -26,8 +27,9 @@ enum server_end { RUNNING, ENDS_OK, ENDS_NOT_FOUND, RESETS, SERVER_ENDS };
 enum event { NOTHING, DEADLINE, CANCEL, FREE_STREAM, FREE_CHANNEL, FREE_RUNTIME, EVENTS };
 /* How the interceptor lets the message go. */
 enum verdict { PASSES, REPLACES, REFUSES, NEVER, VERDICTS };
-/* When: between two tasks of the turn in which the server's end comes (which passes the serial queue
- * several times, from the bytes to on_done), behind that turn, or behind the event. */
+/* When the interceptor lets the message go. 0 to 5: between two tasks of the turn in which the server's end comes (the
+ * end passes the serial queue several times, from the bytes to on_done), after so many hops of `world.resume`;
+ * BEFORE_EVENT: behind that turn; AFTER_EVENT: behind the event. */
 enum when { BETWEEN_TASKS, BEFORE_EVENT = 6, AFTER_EVENT, WHENS };
 
 struct scene {

@@ -1,5 +1,5 @@
-/* Calls that wait for a picker, and watches of a channel's state: a channel on virtual time that never connects. The
- * test publishes its pickers and states. */
+/* Calls that wait for a picker, the explanation of a call, and watches of a channel's state: a channel on virtual time
+ * that never connects. The test publishes its pickers and states. */
 #include <string.h>
 
 #include "api/explain.h"
@@ -127,7 +127,7 @@ static void test_order_and_turns(void **state)
     tc_loop_drain(k.loop);
     expect_asked("");
     publish(TC_PICK_QUEUE, 0);
-    expect_asked(""); /* by the serial queue */
+    expect_asked(""); /* the calls pick from the serial queue */
     publish(TC_PICK_QUEUE, 0);
     publish(TC_PICK_QUEUE, 0);
     tc_loop_drain(k.loop);
@@ -171,7 +171,7 @@ static void test_fail_and_drop(void **state)
     fini(&waits);
 }
 
-/* A54: statuses that a control plane must not give to RPCs. */
+/* A54: statuses that a control plane must not give to RPCs become INTERNAL, with the picker's text. */
 static void test_status_of_the_control_plane(void **state)
 {
     (void)state;
@@ -238,7 +238,7 @@ static void test_channel_ends(void **state)
     fini(&o);
 }
 
-/* The explanation is one JSON object with the names in it, whatever bytes they have. */
+/* The explanation is one JSON object, whatever bytes the names in it have. */
 static void test_explanation_is_json(void **state)
 {
     (void)state;
@@ -306,8 +306,8 @@ static void go(enum torc_connectivity state, const char *text)
     tc_status_fini(&status);
 }
 
-/* Every state is delivered in order, even if several come in one turn; a failure that is repeated within a turn is
- * delivered once, with the newest reason. */
+/* Every state is delivered in order, even if several come in one turn. A state that is repeated before its delivery is
+ * delivered once, a failure with the newest reason. */
 static void test_watch_sees_all(void **state)
 {
     (void)state;
@@ -320,7 +320,7 @@ static void test_watch_sees_all(void **state)
     go(TORC_CONNECTIVITY_READY, NULL);
     go(TORC_CONNECTIVITY_IDLE, NULL);
     go(TORC_CONNECTIVITY_CONNECTING, NULL);
-    assert_int_equal(w.seen.len, 0); /* by the serial queue */
+    assert_int_equal(w.seen.len, 0); /* watches are called from the serial queue */
     go(TORC_CONNECTIVITY_TRANSIENT_FAILURE, "one");
     go(TORC_CONNECTIVITY_TRANSIENT_FAILURE, "two");
     go(TORC_CONNECTIVITY_READY, NULL);

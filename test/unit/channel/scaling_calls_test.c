@@ -158,8 +158,8 @@ static void close_world(void)
     tc_loop_free(world.loop);
 }
 
-/* An RPC that starts between any two tasks of the turn in which the second connection ends gets a third connection,
- * or has left on the second one before. */
+/* An RPC starts between two tasks of the turn in which the second connection ends: it is sent on a third connection, or
+ * it was sent on the second one before the end. */
 static void an_rpc_meets_the_end_of_a_connection(void **state)
 {
     TC_CASE(CS08);

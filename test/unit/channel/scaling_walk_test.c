@@ -144,7 +144,7 @@ static void health_tell(struct server_end *e)
         fake_h2_message(e->peer, e->checks, walk.good || chance(2) ? serving : not_serving, 2, false);
 }
 
-/* Takes the last stream as that of health checks. */
+/* Takes the last stream as the stream of health checks. A bad server sometimes answers UNIMPLEMENTED to it instead. */
 static void health_begin(struct server_end *e)
 {
     if (!walk.good && chance(6) == 0) {
