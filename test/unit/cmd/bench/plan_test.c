@@ -198,7 +198,8 @@ static void test_calls_at_a_time(void **state)
     }
 }
 
-/* Load without --stage is one stage, which may be endless. */
+/* Load without --stage is one stage, which may be endless. A stage behind it does not move its end. A plan whose rates
+ * are all 0 begins no RPC. */
 static void test_one_endless_stage(void **state)
 {
     struct bench_plan p = {0};
