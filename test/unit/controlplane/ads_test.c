@@ -314,7 +314,7 @@ static void refuse_b(void *arg, struct tc_slice type_url, struct tc_slice name, 
         tc_validation_add(errors, "not b");
 }
 
-/* A wrapped resource is known by the wrapper's name; a check rejects resources one by one. */
+/* A wrapped resource is known by the wrapper's name if the wrapper has one. A check rejects resources one by one. */
 static void test_wrapped_and_checked(void **state)
 {
     struct tc_resource_set *s = tc_resource_set_new();

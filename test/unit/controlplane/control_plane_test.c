@@ -1,5 +1,5 @@
-/* Clients of the embedded control plane that ask and do not read, on one connection of fakes/h2; the numbers of
- * streams. */
+/* Clients of the embedded control plane that ask and do not read, or do not answer, on one connection of fakes/h2. Also
+ * the numbers of streams. */
 #include "controlplane/control_plane.h"
 
 #include "base/mem.h"
@@ -17,7 +17,7 @@ struct fixture {
     struct kit_server_pipe k;
     struct tc_control_plane *cp;
     unsigned requests;
-    uint64_t stream; /* of the last */
+    uint64_t stream; /* the number of the last request's stream */
 };
 
 static void on_request(void *arg, const struct tc_ads_request *request)

@@ -17,9 +17,9 @@ typedef Envoy__Service__Discovery__V3__DeltaDiscoveryResponse delta_response;
 struct fixture {
     struct kit_resource_set k;
     struct tc_delta *delta;
-    struct tc_buf last, view; /* last: the last response in words, "nonce +name=value -removed" */
+    struct tc_buf last, view; /* last: the last response in words, "nonce +name=value -removed"; view: "name:state" */
     char version[32];         /* of the last resource sent */
-    size_t last_bytes;
+    size_t last_bytes;        /* of the last response */
     int sent, errors;
 };
 
