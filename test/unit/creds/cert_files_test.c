@@ -1,4 +1,6 @@
-/* Certificate files that change: by a write, a rename or a link; certificate before key; to rubbish; or never. */
+/* Certificate files that come late or change: by a write, a rename or a link; certificate before key; to rubbish; to a
+ * FIFO; or to the same content. SPIFFE bundle maps instead of roots. What tells files apart: their keys, and the epochs
+ * of their content. */
 #include "creds/cert_files.h"
 
 #include <stdio.h>
@@ -268,8 +270,8 @@ static uint64_t epoch_of(struct tc_tls_source *s)
     return epoch;
 }
 
-/* Sources never have the same epoch if their files differ, also if one source saw the change and another began after
- * it. */
+/* Sources that read different content never have the same epoch, also if one of them read before a change and the other
+ * began after it. Sources that read the same content of the same files have the same epoch. */
 static void epochs_are_those_of_the_content(void **state)
 {
     struct fixture *f = *state;

@@ -1,4 +1,4 @@
-/* Peers that wait for the application's verdict: how many, and whose connection has ended. */
+/* Peers that wait for the application's verdict: how many there may be, also of connections that have ended. */
 #include "support/cmocka.h"
 
 #include "base/mem.h"
@@ -23,7 +23,7 @@ static void on_verdict(void *arg, const char *refusal)
     (*(int *)arg)++;
 }
 
-/* Peers count until they are answered, also those whose connections have ended. */
+/* Peers that the application has seen count until they are answered, also if their connections have ended. */
 static void unanswered_peers_are_bounded(void **state)
 {
     (void)state;

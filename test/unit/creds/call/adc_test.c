@@ -1,4 +1,5 @@
-/* Application default credentials: the order in which they are looked for, the files, a service account's tokens. */
+/* Application default credentials: the files, the order in which they are looked for, channel credentials made of them,
+ * and a service account's tokens. */
 #include <openssl/pem.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -105,7 +106,7 @@ static void test_order(void **state)
     clean_environment();
     /* Nothing at all: the metadata server, asked when a token is needed. */
     expect_found(true, NULL);
-    /* The well-known file, in both places; malformed, so that it shows. */
+    /* The well-known file, in both places. Its type is unknown: the error tells which file was read. */
     char *config = tc_asprintf("%s/.config", folder), *gcloud = tc_asprintf("%s/.config/gcloud", folder);
     mkdir(config, 0700);
     mkdir(gcloud, 0700);
@@ -211,7 +212,7 @@ static void on_answer(struct tc_auth_waiter *w, struct tc_auth_metadata *m, cons
     a->code = m ? TORC_STATUS_OK : error->code;
 }
 
-/* Returns the metadata of the request, NULL after a failure. *waited: whether the request had to wait. */
+/* Returns a reference to the metadata of the request, NULL after a failure. *waited: whether the request had to wait. */
 static struct tc_auth_metadata *ask(torc_call_credentials *c, struct tc_loop *loop, const char *url, bool *waited)
 {
     const struct tc_auth_context context = {.service_url = url, .method = "m"};
@@ -298,8 +299,8 @@ static void test_service_account(void **state)
     tc_loop_free(loop);
 }
 
-/* Three RPCs wait for one signature, and the credentials are freed while the signature is made. In round 1 all RPCs
- * give up. */
+/* In each of three rounds, which count from 0, three RPCs wait for one signature, and the credentials are freed while
+ * the signature is made. In round 1 all RPCs give up. */
 static void test_signing_is_shared(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Responses of token endpoints: tokens, errors, and endpoints that hang. */
+/* Responses of token endpoints: tokens and errors. Also transfers that fail, and endpoints that hang. */
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>

@@ -166,7 +166,7 @@ static void test_clocks(void **state)
     struct fixture *f = *state;
     expect(f, TC_TOKEN_WAIT, true);
     store(f, "one", 3600);
-    /* The machine slept for an hour: monotonic time did not. */
+    /* The machine slept for an hour, in which monotonic time stood still. */
     f->clock.real_ns += (int64_t)(3600 * TC_NS_PER_S);
     expect(f, TC_TOKEN_WAIT, true);
     store(f, "two", 3600);
