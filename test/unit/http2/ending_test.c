@@ -1,5 +1,6 @@
 /* The end of a response as a client's connection reads it from fakes/h2: whole messages that came before the end are
- * delivered, whatever ends the response, and the fields that decide the outcome are read in one way. */
+ * delivered, whatever ends the response; of a field that comes twice the last one decides the outcome; and the ends of
+ * connections are logged. */
 #include <stdio.h>
 
 #include "base/log.h"

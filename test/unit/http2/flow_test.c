@@ -49,7 +49,7 @@ static void stalled_stream_blocks_nobody(void **state)
     kit_h2_fini(&t);
 }
 
-/* A server that sends more than the window allows. */
+/* The call of a server that sends more than the window allows ends with INTERNAL. */
 static void window_is_enforced(void **state)
 {
     (void)state;
@@ -69,7 +69,7 @@ static void window_is_enforced(void **state)
     kit_h2_fini(&t);
 }
 
-/* A message larger than the window arrives: bytes that are asked for are taken in. */
+/* A message larger than the window arrives: once it is asked for, the window opens again for its bytes. */
 static void large_message_received(void **state)
 {
     (void)state;

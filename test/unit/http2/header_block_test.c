@@ -309,7 +309,8 @@ static void server_calls_end(void **state)
             server_call_ends((enum meeting)meeting, status);
 }
 
-/* A request that reuses the stream unpoisons it. */
+/* A server's stream and its headers are poisoned while the stream is spare. A request that reuses the stream unpoisons
+ * it. */
 static void spare_streams_are_poisoned(void **state)
 {
     (void)state;
@@ -331,6 +332,7 @@ static void spare_streams_are_poisoned(void **state)
     server_fini(&s);
 }
 
+/* The read budget of the turn ends within the trailers of a request whose call ends in this turn. */
 static void server_read_budget(void **state)
 {
     (void)state;

@@ -70,7 +70,7 @@ static void random_headers(struct noise *n, uint32_t stream)
         stream = n->next;
         n->next += 2;
     }
-    /* The first block of a server is a response, a later one ends the stream. */
+    /* The first block of a server is a response; a later one ends the stream, with rare exceptions. */
     bool first = stream / 2 < TC_ARRAY_LEN(n->begun) && !n->begun[stream / 2];
     bool end = n->client || first ? below(n, 4) == 0 : !rarely(n);
     if (first)

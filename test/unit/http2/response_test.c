@@ -1,4 +1,5 @@
-/* Responses of fakes/h2 as a client reads them. The rows run step by step, byte by byte, and at once. */
+/* Responses of fakes/h2 as a client reads them: the rows run step by step, byte by byte, and at once. Also what a client
+ * sends, and the limits on header lists, informational responses and error pages. */
 #include <stdlib.h>
 
 #include "base/mem.h"

@@ -1,4 +1,5 @@
-/* The memory of compressed messages that were sent, or refused, on streams that stay open. */
+/* The memory of a compressed message is given back once the message was sent or refused, while its stream stays open.
+ * The test's allocator counts the bytes that Torc holds. */
 #include <stdlib.h>
 #include <torc/memory.h>
 
