@@ -1,5 +1,5 @@
-/* Secrets are overwritten before their memory is freed. The test replaces free and realloc by functions that search each
- * block that is given back for the secret. */
+/* Secrets are overwritten before their memory is freed. The test replaces free and realloc by functions that search
+ * each block that is given back for the secret. */
 #include <malloc.h>
 #include <stdatomic.h>
 #include <stdio.h>
