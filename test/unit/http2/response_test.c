@@ -1,5 +1,5 @@
-/* Responses of fakes/h2 as a client reads them: the rows run step by step, byte by byte, and at once. Also what a client
- * sends, and the limits on header lists, informational responses and error pages. */
+/* Responses of fakes/h2 as a client reads them: the rows run step by step, byte by byte, and at once. Also what a
+ * client sends, and the limits on header lists, informational responses and error pages. */
 #include <stdlib.h>
 
 #include "base/mem.h"
