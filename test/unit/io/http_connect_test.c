@@ -197,7 +197,7 @@ static void test_limit_and_errors(void **state)
     assert_non_null(strstr(tc_status_text(&t.error), "connection reset"));
     finish(&t);
 
-    /* Cancelled before the request was written, and while the answer is awaited. */
+    /* `finish` cancels while the answer is awaited: none of it has come, or a part. */
     start(&t, "");
     finish(&t);
     assert_int_equal(t.called, 0);

@@ -1,5 +1,5 @@
-/* The loop: the order within a turn, posts, wake-ups, forks. Most tests run on a real loop over libuv, some on a
- * manual loop, some on both (main). */
+/* The loop: the order within a turn, timers, posts, wake-ups, its end, forks. Most tests run on a real loop over libuv,
+ * some on a manual loop, some on both (main). */
 #include "io/loop.h"
 
 #include <poll.h>
@@ -19,7 +19,7 @@
 
 static char trace[256];
 
-/* Each reading of the clock takes clock_step_ns, as if the machine were slow or the process were stopped for a while.
+/* The clock gains clock_step_ns with each reading, as if the machine were slow or the process were stopped for a while.
  * clock_skew_ns is the sum so far. */
 static atomic_long clock_step_ns;
 static atomic_long clock_skew_ns;
@@ -367,7 +367,8 @@ static void two_loops_wake_each_other(void **state)
 
 enum { LATE_POSTS = 100 }; /* of each thread; all together are fewer than the turns that the end of a loop may take */
 
-/* A thread that posts to a loop, and wakes it, until the loop has taken LATE_POSTS or refuses one. */
+/* A thread that posts to a loop, and wakes it, until the loop has taken LATE_POSTS of the thread's posts or refuses
+ * one. */
 struct late_poster {
     struct tc_loop *loop; /* a reference */
     pthread_t thread;

@@ -9,7 +9,7 @@
 #include "support/cmocka.h"
 
 static struct tc_buf text;
-static struct tc_mailbox *closes; /* by the letter 'c' */
+static struct tc_mailbox *closes; /* the mailbox that the letter 'c' closes */
 
 struct letter {
     struct tc_mail mail;

@@ -62,7 +62,7 @@ static int reset(void **state)
 {
     (void)state;
     eventfds = adds = (struct fault){0};
-    tc_loop_free(tc_loop_new(NULL)); /* descriptors that libuv takes for all loops */
+    tc_loop_free(tc_loop_new(NULL)); /* libuv takes the descriptors that all its loops share, and keeps them */
     return 0;
 }
 
@@ -80,7 +80,7 @@ static void a_loop_without_its_eventfd_leaves_nothing_behind(void **state)
         tc_loop_free(loop);
         assert_int_equal(count_descriptors(), before);
     }
-    assert_in_range(refused, 5, 6); /* four to try, and libuv's one */
+    assert_in_range(refused, 5, 6); /* io/uv_loop.c tries four, then libuv makes one or two */
 }
 
 static void a_loop_that_epoll_refuses_says_why(void **state)

@@ -1,4 +1,5 @@
-/* Real sockets: connecting, listening, bytes both ways, and peers that go away. */
+/* Real sockets: connecting, listening, bytes both ways, files at the paths of Unix sockets, peers that go away,
+ * descriptors that run out, and forks. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -17,7 +18,7 @@
 #include "support/cmocka.h"
 #include "support/net/port.h"
 
-/* One end of a connection: sends `out` and keeps received bytes. */
+/* One end of a connection: sends `out`, and keeps received bytes in `in` or sends them back (`echo`). */
 struct end {
     struct tc_bytestream *bs;
     struct tc_buf in, out;
