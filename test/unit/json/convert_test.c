@@ -1,5 +1,5 @@
 /* JSON to bytes and back with the schema of test/json, by tables: values, well-known types, proto2 and options; then
- * bytes that no JSON gives, limits, and arguments. */
+ * bytes that no JSON gives, limits, arguments, and a text that is split into values. */
 #include "kit.h"
 
 static torc_schema *schema;

@@ -58,7 +58,8 @@ static int set_up(void **state)
     return torc_set_allocator(&counting);
 }
 
-/* Returns a schema of the message M with WIDE fields of a label; each in a oneof of its own where `oneofs`. */
+/* Returns a schema of the message M with a list of M and WIDE fields of a label; each of these is in a oneof of its own
+ * where `oneofs`. */
 static torc_schema *wide(unsigned label, bool oneofs)
 {
     struct tc_buf file = {0}, m = {0};
@@ -135,7 +136,7 @@ static void messages_of_wide_types(void **state)
         count();
         assert_int_equal(convert(s, bytes.data, bytes.len, NULL), 0);
         assert_true(taken < 4 << 20);
-        /* Of proto2: no field has a default value that is to be written, and none is looked at. */
+        /* Of proto2: the list alone has a default value that is to be written, and no other field is looked at. */
         assert_int_equal(m->n_implicit, 1);
         assert_int_equal(m->n_required, 0);
         assert_int_equal(convert(s, bytes.data, bytes.len, &all), 0);
@@ -208,7 +209,7 @@ static void templates_of_oneofs(void **state)
 /* --- memory of a conversion --- */
 
 /* Asserts that the bytes become text, and that the conversion takes at most 40 times their size and 64 KiB of memory,
- * besides three times the text, which grows. */
+ * besides three times the text, which grows. Ends `bytes`. */
 static void written(const torc_schema *s, const char *type, struct tc_buf *bytes)
 {
     char *text = NULL;
@@ -286,7 +287,8 @@ static void memory_of_reading(void **state)
 
 /* --- schemas --- */
 
-/* Returns a message of `depth` messages G, each a group that two fields of the one around it have. */
+/* Returns `depth` messages G within one another and an empty message E within the last. Each inner message is a group
+ * that two fields of the message around it have. */
 static struct tc_buf shared_groups(unsigned depth, const char *full_name)
 {
     struct tc_buf m = {0}, name = {0};
@@ -341,7 +343,8 @@ static void features_given_again(void **state)
     torc_schema_free(s);
 }
 
-/* Extensions with small descriptors whose full names are long, since what they are defined in has a long name. */
+/* Returns a file of `n` extensions whose descriptors are small. Their full names are long, since the message in which
+ * they are defined has a long name. */
 static struct tc_buf long_names(const char *name, unsigned n)
 {
     struct tc_buf file = {0}, m = {0}, f = field_of("e", 1, OPTIONAL, AN_INT32, NULL);
@@ -389,7 +392,7 @@ static void memory_of_names(void **state)
     assert_true(live <= before);
 }
 
-/* The tables of a message are not kept when it gets another extension. */
+/* The old tables of a message are not kept when the message gets another extension. */
 static void memory_of_a_relink(void **state)
 {
     torc_schema *s = wide(OPTIONAL, false);

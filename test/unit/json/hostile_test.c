@@ -24,7 +24,7 @@ static void put_named(struct tc_buf *b, unsigned number, const char *name)
     put_part(b, number, &part);
 }
 
-/* Ends the message M as the only one of the file. */
+/* Adds the message M, which has the content of `m`, to the file. Ends `m`. */
 static void put_message(struct tc_buf *file, struct tc_buf *m)
 {
     struct tc_buf whole = {0};

@@ -107,7 +107,8 @@ static inline int add(torc_schema *schema, struct tc_buf *file, char **text)
     return rc;
 }
 
-/* Adds one file to a new schema and links it; asserts the text of the error that one of the two gives. */
+/* Adds one file to a new schema and links it. Asserts the code and the text of the error that one of the two gives.
+ * Ends `file`. */
 static inline void refused(struct tc_buf *file, int code, const char *want)
 {
     torc_schema *schema = torc_schema_new();

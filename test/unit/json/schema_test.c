@@ -1,4 +1,5 @@
-/* Schemas: files in any order, look-ups, texts, limits. */
+/* Schemas: look-ups, files in any order and later ones, texts and templates, editions, imports, links that fail,
+ * limits. */
 #include "kit.h"
 
 /* --- look-ups --- */
@@ -189,7 +190,7 @@ static void group_within_itself(void **state)
     torc_schema_free(s);
 }
 
-/* A file of the edition; `features` are those of the file. */
+/* Returns a file of the edition with these features. Ends `features`. */
 static struct tc_buf edition_file(unsigned edition, struct tc_buf *features)
 {
     struct tc_buf file = {0}, options = {0};
@@ -396,7 +397,7 @@ static struct tc_buf late_file(const char *type)
     return file;
 }
 
-/* Asserts the JSON of an Old with the extension. */
+/* Asserts the JSON of the bytes of an Old that have the extension's field, which may be unknown. */
 static void converted(const torc_schema *s, const char *want)
 {
     char *text = NULL;
