@@ -266,7 +266,7 @@ static void localities_that_fail_again(void **state)
     assert_same_cost("localities fail again", fail_again);
 }
 
-/* Reports of many localities in one turn of the loop are published once. */
+/* Reports of many localities together are published in a few reports of the policy, not one for each. */
 static void localities_that_change_in_one_turn(void **state)
 {
     (void)state;

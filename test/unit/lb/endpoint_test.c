@@ -1,4 +1,4 @@
-/* Endpoints: identity, equality, named lists, and the map by address sets. */
+/* Endpoints: identity, equality, named lists, localities, and the map by address sets. */
 #include "lb/endpoint.h"
 
 #include "support/cmocka.h"

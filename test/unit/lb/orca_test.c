@@ -1,4 +1,4 @@
-/* Load reports as bytes, and the request for reports out of band. */
+/* Load reports as bytes and in trailers, and the request for reports out of band. */
 #include "lb/orca.h"
 
 #include <string.h>

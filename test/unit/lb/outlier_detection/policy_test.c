@@ -35,7 +35,7 @@ static void by_success_rate(void **state)
     assert_string_equal(tc_buf_cstr(&f->history), "CONNECTING READY ");
 }
 
-/* An ejected endpoint is unfit whatever its server says, and then as its server says. */
+/* An endpoint is unfit while it is ejected, whatever its server says. After the ejection its server's word counts. */
 static void health_below(void **state)
 {
     TC_CASE(CH11);
@@ -319,7 +319,7 @@ static void interval_keeps_its_phase(void **state)
 
 /* --- how long --- */
 
-/* Fails A for an interval and waits for its ejection. Returns the seconds until it returns. */
+/* Fails A for an interval and waits for its ejection. Returns after how many seconds A is in service again. */
 static unsigned eject_once(struct fake_lb *f)
 {
     unsigned seconds = 0;

@@ -356,7 +356,7 @@ static void weights_shrink_with_calls(void **state)
     assert_turns(f, "101");
     while (pick_open(f) != 1)
         close_one(0);
-    count(f, 10, counts); /* the deadlines of before */
+    count(f, 10, counts); /* uses up the deadlines from before */
     count(f, 100, counts);
     assert_in_range(counts[1], 49, 51);
     close_one(1);
@@ -440,7 +440,7 @@ static void virtual_time_begins_again(void **state)
         while (calls.open[i].len)
             close_one(i);
     unsigned counts[PLACES];
-    count(f, 2, counts); /* the deadlines of before */
+    count(f, 2, counts); /* uses up the deadlines from before */
     count(f, 100, counts);
     assert_in_range(counts[0], 49, 51);
 }
@@ -579,8 +579,8 @@ static void many_pick(struct many *m, bool stays)
     m->f->pick.trackers = NULL;
 }
 
-/* Of ten RPCs an endpoint the busiest has few more than ten with two choices (20 and more with one), fewer still with
- * ten choices, and ten with all. */
+/* There are ten RPCs for each endpoint. The busiest endpoint has 14 at most with two choices (with one it would have 20
+ * and more), 11 at most with ten choices, and ten with a full scan or weights. */
 static void loads_of_many(void **state)
 {
     static const struct {

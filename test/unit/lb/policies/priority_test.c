@@ -1,4 +1,4 @@
-/* priority on virtual time: failover, its timer, retention of children, and configs. */
+/* priority on virtual time: failover, its timer, retention of children, configs, and the log. */
 #include "lb/policies/priority.h"
 
 #include <stdlib.h>

@@ -302,7 +302,8 @@ static void connects_to_the_subset_alone(void **state)
     fake_lb_take_connects(f);
 }
 
-/* Policies draw their seeds: two hundred clients of two servers halve them. */
+/* Each policy draws a seed of its own: of two hundred clients with one of two servers each, about half have the first
+ * server. */
 static void seeds_differ(void **state)
 {
     unsigned first = 0;

@@ -296,7 +296,8 @@ static void hot_call(struct hot *h, unsigned slot)
     assert_true(of_backend <= ceil(1.25 * all / up) + 1);
 }
 
-/* A pick that is passed on to an endpoint which is being connected waits for that, or until an RPC ends. */
+/* A pick is passed on to an endpoint that is being connected: the pick waits until that endpoint is connected, or until
+ * an RPC of the busy endpoint ends. */
 static void an_end_frees_those_that_wait(void **state)
 {
     (void)state;

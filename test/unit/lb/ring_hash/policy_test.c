@@ -48,7 +48,7 @@ static uint64_t hash_of(const char *key)
     return hash;
 }
 
-/* Returns the k-th endpoint on the walk from the key `from` over the first n of E. */
+/* Returns endpoint k, counted from 0, on the walk from the key `from` over the first n of E. */
 static const char *walk(size_t n, const char *from, unsigned k)
 {
     struct tc_ring_item items[4];
