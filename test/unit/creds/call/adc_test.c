@@ -212,7 +212,8 @@ static void on_answer(struct tc_auth_waiter *w, struct tc_auth_metadata *m, cons
     a->code = m ? TORC_STATUS_OK : error->code;
 }
 
-/* Returns a reference to the metadata of the request, NULL after a failure. *waited: whether the request had to wait. */
+/* Returns a reference to the metadata of the request, NULL after a failure. *waited: whether the request had to
+ * wait. */
 static struct tc_auth_metadata *ask(torc_call_credentials *c, struct tc_loop *loop, const char *url, bool *waited)
 {
     const struct tc_auth_context context = {.service_url = url, .method = "m"};
