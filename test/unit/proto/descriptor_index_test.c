@@ -57,8 +57,8 @@ static void put_extension(struct tc_buf *b, unsigned field, const char *name, co
     put_part(b, field, &e);
 }
 
-/* a/b.proto, package a.b: message M { field f; oneof o; message N; enum E { V }; extension within },
- * enum T { W }, service S { method C }, extension e of x.Y. */
+/* Returns a/b.proto, package a.b, which imports c.proto and d.proto: message M { field f; oneof o; message N { g };
+ * enum E { V }; extension within of x.Y }, enum T { W }, service S { method C }, extension e of x.Y. */
 static struct tc_buf whole_file(void)
 {
     struct tc_buf file = file_of("a/b.proto", "a.b"), m = named("M"), n = named("N"), e = named("E"), t = named("T"),
@@ -163,8 +163,8 @@ static void refuses_what_is_there(void **state)
     tc_descriptor_index_fini(&x);
 }
 
-/* Every beginning of a file, and the file with each byte changed in two ways, is refused or added. The block is one
- * byte longer than the file: a sanitizer sees a read that goes beyond that byte. */
+/* Every beginning of a file, and the file with each byte changed in two ways, is refused or added. The block has the
+ * bytes of the file alone: a sanitizer sees a read beyond them. */
 static void survives_malformed_files(void **state)
 {
     (void)state;
