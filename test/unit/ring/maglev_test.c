@@ -258,8 +258,9 @@ static void table_make(const struct hosts *h, uint32_t size, uint32_t *table)
         }
 }
 
-/* Numbers of hosts around 32, from which on their paths are advanced together, and around 256, up to which they are;
- * more hosts than a table has slots; keys that begin alike, short keys, and keys that several hosts have. */
+/* Numbers of hosts around 32, from which on the paths of hosts are advanced together, and around 256, the most paths
+ * that are advanced together; more hosts than a table has slots; keys that begin alike, short keys, and keys that
+ * several hosts have. */
 static void tables_of_the_plain_construction(void **state)
 {
     TC_CASE(MG19);
