@@ -286,7 +286,7 @@ static void test_waits_of_no_time_look(void **state)
         assert_int_equal(now, TORC_CONNECTIVITY_IDLE);
         assert_int_equal(torc_channel_wait_state(ch, TORC_CONNECTIVITY_IDLE, 0, &now), TORC_ETIMEDOUT);
         assert_int_equal(torc_channel_connect(ch, 0), TORC_ETIMEDOUT);
-        assert_int_equal(torc_channel_connect(ch, -1), 0); /* the wait before began it */
+        assert_int_equal(torc_channel_connect(ch, -1), 0); /* the call before began to connect */
         assert_int_equal(torc_channel_connect(ch, 0), 0);
         assert_int_equal(torc_channel_wait_state(ch, TORC_CONNECTIVITY_READY, 0, &now), TORC_ETIMEDOUT);
         assert_int_equal(torc_channel_wait_state(ch, TORC_CONNECTIVITY_IDLE, 0, &now), 0);
