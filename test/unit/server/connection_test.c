@@ -227,7 +227,7 @@ static void silent_within_headers(void **state)
     fini(&f);
 }
 
-/* An ADS stream is silent for hours. */
+/* A call that is silent for hours, as an ADS stream may be, keeps its connection. */
 static void silent_streams_stay(void **state)
 {
     TC_CASE(SV21);
