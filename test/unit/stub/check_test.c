@@ -163,8 +163,8 @@ static void test_required(void **state)
     refused(&outer.base, TORC_EINVAL, "field word: is required, and missing");
 }
 
-/* A message that is within itself is too deep. A chain of 100 messages, each of which has the one below twice, is not,
- * but would take 2^100 steps. */
+/* A message that is within itself is too deep. A chain of 100 messages, each of which has the one below twice, is not
+ * too deep, but a walk over it would take 2^100 steps: it is refused for the number of its messages. */
 static void test_circles(void **state)
 {
     (void)state;
