@@ -201,7 +201,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* A subchannel of a channel, or a cluster, that allows so many connections. */
+/* Makes subchannel i, of a channel or a cluster that allows so many connections, and connects it. */
 static void subchannel_make(int i, uint32_t max_connections)
 {
     subchannels[i] = tc_subchannel_new(pool, config, endpoint, &endpoint->addrs[0], on_state, &states[i], NULL, NULL);
@@ -211,7 +211,7 @@ static void subchannel_make(int i, uint32_t max_connections)
     tc_subchannel_connect(subchannels[i]);
 }
 
-/* A subchannel with its first connection, on which the server allows so many streams. */
+/* Makes subchannel 0 with its first connection, on which the server allows so many streams. */
 static void open_first(uint32_t max_connections, uint32_t streams)
 {
     subchannel_make(0, max_connections);
