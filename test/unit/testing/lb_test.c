@@ -1,4 +1,5 @@
-/* LB policies of the application's own (torc/lb.h): children by config, ends of RPCs, timers. */
+/* LB policies of the application's own (torc/lb.h) in a world: children by config, refused configs, states that are none,
+ * ends of RPCs, timers. */
 #include "unit/testing/kit.h"
 
 enum { SERVERS = 2 };

@@ -29,7 +29,7 @@ static const char *const mesh =
     "  eds_cluster_config: {eds_config: {ads: {}}}\n"
     "  lb_policy: RING_HASH\n";
 
-/* The endpoints of the cluster: 10.0.0.N for each digit. */
+/* Gives the cluster new endpoints: 10.0.0.N for each digit N. */
 static void put_endpoints(torc_testing *world, const char *digits)
 {
     char text[2048];
