@@ -13,7 +13,8 @@
 static TC_THREAD_LOCAL bool ends;
 static TC_THREAD_LOCAL int held;
 static unsigned taken;           /* write locks of all threads: OpenSSL's */
-static unsigned inside, outside; /* write locks that an ending thread took, with and without the lock of the section */
+static unsigned inside, outside; /* write locks that an ending thread took: while it held a lock, as that of the
+                                    section is; and while it held none */
 
 typedef int lock_fn(pthread_rwlock_t *lock);
 static lock_fn *rdlock, *wrlock, *unlock;

@@ -1,5 +1,6 @@
 /* Peers that a handshake accepts or refuses: names, roots, certificates of clients, the verify callback. Contexts that
- * are refused. kits/tls_pair has a client and a server over fakes/pipe. */
+ * are refused. Names that a connected peer has as well (peer_is). kits/tls_pair has a client and a server over
+ * fakes/pipe. */
 #include "tls/tls.h"
 
 #include <openssl/err.h>
@@ -295,6 +296,8 @@ static void bad_material_is_refused_with_its_name(void **state)
     opts = (struct tc_tls_opts){.server = true};
     assert_refused(&opts, "a server needs a certificate");
 }
+
+/* Names that a connected peer has as well. */
 
 static void other_names_of_a_certificate(void **state)
 {
