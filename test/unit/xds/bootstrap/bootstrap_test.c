@@ -1,4 +1,4 @@
-/* The bootstrap's members: valid ones, refused ones, and the environment. */
+/* The bootstrap: its members, valid and refused ones; the environment; which authorities share a client. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -220,8 +220,7 @@ static void silence_of_an_unchanged_server(void **state)
 }
 
 /* A server has 15 s to answer for a name that is asked for again: the end of a stream before that counts as a failure,
- * a later end does not.
- */
+ * a later end does not. */
 static void mute_server_and_a_name_it_does_not_know(void **state)
 {
     (void)state;

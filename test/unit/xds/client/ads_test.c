@@ -162,7 +162,7 @@ static void unchanged_resource(void **state)
     assert_request("Cluster [a] \"4\" \"n4\"");
     assert_told(&a, "clear;");
     assert_int_equal(kit_xds_decoded, decoded + 1);
-    /* Twice in one response is a fault, changed or not. */
+    /* A resource that is twice in one response is refused, changed or not. */
     kit_xds_respond(&k, k.server, &kit_xds_cds, "5", "n5", "a|x", "a|x", NULL);
     assert_non_null(strstr(kit_xds_request(&k, k.server), "the response has it twice"));
 }

@@ -106,7 +106,7 @@ static void authorities_have_their_servers(void **state)
     assert_string_equal(kit_xds_told(&b), "value v;");
     assert_string_equal(kit_xds_told(&top), "");
     assert_string_equal(kit_xds_told(&nobody), "");
-    /* The last of a server's names closes it. */
+    /* When nobody watches a name of a server any longer, its stream closes. */
     kit_xds_unwatch(&k, &b);
     kit_xds_unwatch(&k, &nobody);
     kit_xds_unwatch(&k, &a);

@@ -353,7 +353,7 @@ static void settings_of_the_cluster(void **state)
     fake_lb_set(f, "2.2.2.2:2", TORC_CONNECTIVITY_READY);
     assert_string_equal(pick(f, "2.2.2.2:2"), "2.2.2.2:2");
     assert_string_equal(pick(f, "3.3.3.3:3"), A);
-    /* Other statuses: connections held for endpoints of other statuses end. */
+    /* The cluster's statuses change: connections that are held for endpoints of no such status end. */
     update(f, "/", STATUSES, localities);
     assert_int_equal(fake_lb_count(f, "2.2.2.2:2"), 0);
     assert_string_equal(pick(f, "2.2.2.2:2"), A);
@@ -368,7 +368,7 @@ static void settings_of_the_cluster(void **state)
     tc_loop_advance(f->loop, 1);
     assert_int_equal(fake_lb_count(f, "3.3.3.3:3"), 0);
     assert_int_equal(fake_lb_count(f, A), 1);
-    /* The filter goes from the listener, of which the cluster says nothing. */
+    /* The filter leaves the listener, while the cluster stays as it is. */
     assert_string_equal(pick(f, "3.3.3.3:3"), "QUEUE");
     update(f, NULL, STATUSES TEN_SECONDS, localities);
     assert_int_equal(fake_lb_count(f, "3.3.3.3:3"), 0);

@@ -1,4 +1,5 @@
-/* The tree of endpoint lists: weights, and objects that stay the same over updates. */
+/* The tree of endpoint lists: weights, proxies, names of priorities, draining endpoints, and objects that stay the same
+ * over updates. */
 #include <stdlib.h>
 
 #include "support/case.h"
@@ -265,7 +266,7 @@ static void names_follow_localities(void **state)
     take(&t, "0/a: 1.1.1.1:1; 1/b: 1.1.1.1:2; 2/c: 1.1.1.1:3");
     assert_name(&t, 0, "priority-0");
     assert_name(&t, 1, "priority-2");
-    /* One goes; no later priority takes its name. */
+    /* Two go; no later priority takes a name of theirs. */
     take(&t, "0/b: 1.1.1.1:2");
     assert_name(&t, 0, "priority-2");
     take(&t, "0/b: 1.1.1.1:2; 1/x: 1.1.1.1:7");

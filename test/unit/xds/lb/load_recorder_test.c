@@ -132,7 +132,8 @@ static void by_locality_of_the_pick(void **state)
     close_world(&w);
 }
 
-/* Asked for, RPCs count by the address that was picked; RPCs that started before do not. */
+/* From the moment that the server asks for it, RPCs count by the address that was picked; those that started before do
+ * not. */
 static void by_endpoint_of_the_pick(void **state)
 {
     TC_CASE(LS11);

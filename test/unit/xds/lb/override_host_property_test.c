@@ -1,6 +1,7 @@
 /* xds_override_host under random events: connections that succeed, fail and are lost, updates, sessions, sweeps. At all
  * times a session gets its endpoint if it is connected; no RPC waits for a picker that never comes; and the policy
- * holds no subchannel to an endpoint that the resource lacks, or that no session has used for long. */
+ * holds no subchannel to an endpoint that the resource lacks, nor to a draining one that no session may use or that
+ * none has used for long. */
 #include "support/cmocka.h"
 #include "support/fakes/lb.h"
 

@@ -151,7 +151,8 @@ static void tells_what_was_picked(void **state)
     assert_string_equal(session.passed_over, "the cluster has no such endpoint");
 }
 
-/* A cookie that names the endpoint can be followed, however many addresses the endpoint has. */
+/* A cookie that names the endpoint can be followed, however many addresses the endpoint has: the policy gives
+ * TC_SESSION_ADDRS_MAX of them. */
 static void endpoint_of_many_addresses(void **state)
 {
     struct fake_lb *f = *state;
@@ -314,7 +315,7 @@ static void sweeps(void **state)
     ready(f, B);
     tc_loop_advance(f->loop, 19000);
     assert_string_equal(pick(f, B), B);
-    /* The timer was due at 20 s, and is due 20 s after the use at 19 s now. */
+    /* The sweep at 20 s keeps the subchannel that was used at 19 s; the next sweep is 20 s after that use. */
     tc_loop_advance(f->loop, 19000);
     assert_int_equal(fake_lb_count(f, B), 1);
     tc_loop_advance(f->loop, 1000);
@@ -374,7 +375,7 @@ static void other_rpcs_do_not_count_as_use(void **state)
     assert_int_equal(fake_lb_count(f, A), 0);
 }
 
-/* Endpoints behind an HTTP proxy (A86). */
+/* Updates priority p to endpoints behind an HTTP proxy (A86). */
 static void update_proxied(struct fake_lb *f, const char *endpoints, const char *proxy)
 {
     struct tc_endpoints *tree = fake_lb_endpoint_tree("p", endpoints, "q", "", NULL);

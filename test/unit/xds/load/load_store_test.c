@@ -1,4 +1,4 @@
-/* The store of loads: its bounds, and counts of other loops. */
+/* The store of loads: its bounds, its keys, and counts of other loops. */
 #include <stdio.h>
 #include <time.h>
 
@@ -27,8 +27,8 @@ static void idle_clusters_are_bounded(void **state)
     tc_load_store_free(s);
 }
 
-/* A cluster has counts for 65,536 endpoints, each with 16 names of metrics that it shares with its locality. What is
- * beyond counts for the locality. */
+/* A cluster has counts for at most 65,536 endpoints, with at most 16 metrics each, whose names it shares with the
+ * locality. What is beyond counts for the locality alone. */
 static void endpoints_are_bounded(void **state)
 {
     TC_CASE(LS12);

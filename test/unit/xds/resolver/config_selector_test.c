@@ -1,5 +1,5 @@
-/* The config selector: routes, weights, hashes, timeouts, and clusters in use. kits/config makes its configs; no
- * channel is around it. */
+/* The config selector: routes, weights, hashes, timeouts, clusters in use, and the budget of regular expressions.
+ * kits/config makes its configs; no channel is around it. */
 #include <string.h>
 
 #include "support/case.h"

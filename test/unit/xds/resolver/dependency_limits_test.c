@@ -301,7 +301,7 @@ static void dns_routes(struct world *w)
     assert_int_equal(resolvers, NAMES);
 }
 
-/* Any number of DNS answers causes one walk over the routes and all clusters. */
+/* The routes and all clusters are walked once, when each name has an answer; the other answers cause no walk. */
 static void answers_of_many_names(void **state)
 {
     (void)state;
@@ -357,8 +357,8 @@ static void answer_that_is_awaited_no_more(void **state)
     close_world(&w);
 }
 
-/* A74: a re-resolution request is for all clusters. Each resolver is asked once for each of its answers, however many
- * requests come. */
+/* A74: a re-resolution request is for all clusters. Each resolver is asked at most once for each of its answers,
+ * however many requests come. */
 static void requests_of_many_clusters(void **state)
 {
     (void)state;

@@ -558,7 +558,7 @@ static void notes_are_short(void **state)
     assert_true(tc_slice_find(tc_rstr_slice(note), tc_slice_str(", and 4 more]")) > 0);
     assert_true(note->len < SHORT);
     kit_dependency_answer(&w, KIT_EDS, KIT_ENDPOINTS("c", "1"));
-    /* Routes with many faults, which are refused. */
+    /* Routes with many errors, which are refused. */
     tc_buf_clear(&text);
     tc_buf_append_str(&text, "{'@type': '" KIT_RDS "', 'name': 'r', 'virtualHosts': [{}");
     for (int i = 0; i < 100; i++)

@@ -448,7 +448,7 @@ static void assert_leaves(struct world *w, unsigned i, const struct tc_cluster_c
     tc_buf_fini(&got);
 }
 
-/* Localities "r", of the resource itself, and "s0" and so on, of collections. */
+/* Asserts the localities: "r" of the resource itself, if it has an endpoint, then "s0" and so on, of collections. */
 static void assert_endpoints(struct world *w, const struct kit_steps_value *held, const struct tc_eds *eds)
 {
     const struct tc_eds_locality *l = eds->n_priorities ? eds->priorities[0].localities : NULL;

@@ -1,4 +1,4 @@
-/* Listener names from targets and templates. */
+/* Listener names from targets and templates, and the data plane's authorities from targets. */
 #include <string.h>
 
 #include "support/case.h"

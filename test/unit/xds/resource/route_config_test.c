@@ -1,5 +1,5 @@
-/* RouteConfigurations, in proto3 JSON by kits/resource: domains, matches, actions, overrides, and refused ones with
- * their errors. */
+/* RouteConfigurations, in proto3 JSON by kits/resource: domains, matches, actions, overrides, limits, and refused ones
+ * with their errors. */
 #include "xds/resource/registry.h"
 #include "xds/resource/route_config.h"
 #include "xds/resource/route_match.h"
