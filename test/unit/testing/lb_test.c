@@ -1,5 +1,5 @@
-/* LB policies of the application's own (torc/lb.h) in a world: children by config, refused configs, states that are none,
- * ends of RPCs, timers. */
+/* LB policies of the application's own (torc/lb.h) in a world: children by config, configs that are refused, ends of
+ * RPCs, timers, states that are none. */
 #include "unit/testing/kit.h"
 
 enum { SERVERS = 2 };
