@@ -198,7 +198,7 @@ int torc_testing_free(torc_testing *w)
     int rc = world_check(w);
     if (rc != 0)
         return rc;
-    if (tc_world_in_step() || w->asking)
+    if (tc_world_in_step() || w->asking || w->ending)
         return TORC_EDEADLK;
     if (tc_world_loops() > (size_t)tc_process_has_default() + tc_resources_loops(w->resources))
         return TORC_ESTATE;
@@ -379,12 +379,14 @@ int torc_testing_xds_put(torc_testing *w, const char *text, torc_error **error)
     if (tc_error_pending(error))
         return torc_error_code(*error);
     int rc = world_check(w);
-    if (rc == 0 && !text)
-        rc = TORC_EINVAL;
-    if (rc != 0) {
-        tc_error_set(error, rc, TORC_LAYER_API, rc == TORC_ESTATE ? "world: it belongs to another thread" : "%s",
-                     w ? "text: it is NULL" : "world: it is NULL");
-        return rc;
+    const char *why = !w                  ? "world: it is NULL"
+                      : rc == TORC_EINVAL ? "world: it has ended"
+                      : rc != 0           ? "world: it belongs to another thread"
+                      : !text             ? "text: it is NULL"
+                                          : NULL;
+    if (why) {
+        tc_error_set(error, rc ? rc : TORC_EINVAL, TORC_LAYER_API, "%s", why);
+        return rc ? rc : TORC_EINVAL;
     }
     if (!w->resources)
         w->resources = tc_resources_new();

@@ -49,8 +49,9 @@ struct pf_address {
     const struct tc_addr *addr;
     struct tc_subchannel *sc; /* NULL: not tried, or given up */
     enum torc_connectivity state;
-    bool tried;  /* in the present pass */
-    bool failed; /* in the present pass */
+    bool tried;    /* in the present pass */
+    bool failed;   /* in the present pass */
+    bool outdated; /* `sc` was made for an endpoint with other attributes */
 };
 
 struct pf_picker {
@@ -178,6 +179,7 @@ static void pf_address_release(struct pf_address *s)
     if (s->sc)
         tc_subchannel_release(s->sc);
     s->sc = NULL;
+    s->outdated = false;
     s->state = TORC_CONNECTIVITY_IDLE;
 }
 
@@ -327,6 +329,7 @@ static void pf_address_connected(struct pick_first *p, struct pf_address *s)
         if (p->addresses[i] != s)
             pf_address_release(p->addresses[i]);
     p->selected = s;
+    p->pass_done = false;
     /* A61: health counts below a petiole policy only. An unfit endpoint keeps its connection. */
     pf_report_health(p, p->petiole ? tc_subchannel_watch_health(s->sc, on_health, s) : &fit);
 }
@@ -364,6 +367,7 @@ static void pf_renewed_drop(struct pick_first *p)
     tc_endpoint_unref(p->selected->endpoint);
     p->selected->endpoint = tc_endpoint_ref(s->endpoint);
     p->selected->addr = s->addr;
+    p->selected->outdated = true;
     pf_address_free(s);
 }
 
@@ -373,7 +377,7 @@ static void pf_address_lost(struct pick_first *p, const struct tc_status *status
 {
     struct pf_address *s = p->selected;
     enum torc_connectivity state = s->state;
-    bool keep = state != TORC_CONNECTIVITY_IDLE && !p->renewed;
+    bool keep = state != TORC_CONNECTIVITY_IDLE && !p->renewed && !s->outdated;
     pf_picker_detach(p);
     pf_renewed_drop(p);
     for (size_t i = 0; i < p->n; i++)
@@ -565,6 +569,7 @@ static void pf_address_describe(const struct pf_address *s, const char *key, str
     tc_describe_flag(d, "selected", s == s->owner->selected);
     tc_describe_flag(d, "tried", s->tried);
     tc_describe_flag(d, "failed", s->failed);
+    tc_describe_flag(d, "outdated", s->outdated);
     tc_describe_close(d, '}');
     tc_buf_fini(&text);
 }

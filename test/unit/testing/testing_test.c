@@ -529,6 +529,23 @@ static void test_order_of_ends(void **state)
     assert_int_equal(torc_testing_free(world), 0);
 }
 
+static void free_once_more(void *world)
+{
+    assert_int_equal(torc_testing_free(world), TORC_EDEADLK);
+}
+
+/* The functions that still wait are called at the end of the world, and do not end it themselves. */
+static void test_end_within_the_end(void **state)
+{
+    (void)state;
+    int late = 0;
+    torc_testing *world = torc_testing_new(1, NULL);
+    assert_int_equal(torc_testing_after(world, 1000, free_once_more, world), 0);
+    assert_int_equal(torc_testing_after(world, 2000, set, &late), 0);
+    assert_int_equal(torc_testing_free(world), 0);
+    assert_int_equal(late, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -546,6 +563,7 @@ int main(void)
         cmocka_unit_test(test_listening),
         cmocka_unit_test(test_misuse),
         cmocka_unit_test(test_order_of_ends),
+        cmocka_unit_test(test_end_within_the_end),
         cmocka_unit_test(test_giving_up),
         cmocka_unit_test(test_giving_up_what_was_on_its_way),
         cmocka_unit_test(test_long_limits),

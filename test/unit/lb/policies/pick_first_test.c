@@ -1,4 +1,5 @@
 /* pick_first on virtual time: the order of attempts, shuffling, updates, failures. */
+#include "lb/describe.h"
 #include "lb/policies/pick_first.h"
 
 #include "support/case.h"
@@ -89,6 +90,15 @@ static void attempt_delay_is_clamped(void **state)
     assert_connects(f, C " ");
 }
 
+static bool describes(const struct fake_lb *f, const char *member)
+{
+    struct tc_describe d = {0};
+    f->policy->ops->describe(f->policy, &d);
+    bool found = strstr(tc_buf_cstr(&d.out), member) != NULL;
+    tc_buf_fini(&d.out);
+    return found;
+}
+
 static void sticks_to_failure_and_goes_on(void **state)
 {
     TC_CASE(PF05);
@@ -117,9 +127,11 @@ static void sticks_to_failure_and_goes_on(void **state)
     fake_lb_pick(f);
     assert_string_equal(fake_lb_pick_error(f), "failed to connect to all addresses; last error: " A ": refused again");
     assert_string_equal(tc_buf_cstr(&f->history), "CONNECTING TF ");
+    assert_true(describes(f, "\"all_failed\""));
     fake_lb_set(f, B, TORC_CONNECTIVITY_IDLE);
     fake_lb_set(f, B, TORC_CONNECTIVITY_READY);
     assert_string_equal(fake_lb_pick(f), B);
+    assert_false(describes(f, "\"all_failed\""));
     assert_string_equal(tc_buf_cstr(&f->history), "CONNECTING TF READY ");
 }
 
@@ -450,6 +462,14 @@ static void a_renewal_is_not_forgotten(void **state)
     assert_string_equal(fake_lb_pick(f), "QUEUE");
     fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
     assert_string_equal(zone_of_pick(f), "z3");
+    /* A105: the old connection ends while RPCs wait. */
+    update(f, A "@z4");
+    fake_lb_set_at(f, 1, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
+    assert_string_equal(zone_of_pick(f), "z3");
+    fake_lb_set(f, A, TORC_CONNECTIVITY_CONNECTING);
+    assert_string_equal(fake_lb_pick(f), "QUEUE");
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
+    assert_string_equal(zone_of_pick(f), "z4");
 }
 
 /* A81, A101: the hostname of an endpoint names it to RPCs and to TLS. */
