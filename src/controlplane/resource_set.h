@@ -1,5 +1,5 @@
-/* A set of xDS resources as a control plane serves them: by type and name, each type with a version. Owned by its
- * maker; one thread at a time.
+/* A set of xDS resources as a control plane serves them: by type and name, each type with a version. Owned by its maker
+ * until a control plane takes it over; one thread at a time.
  */
 #ifndef TC_CONTROLPLANE_RESOURCE_SET_H
 #define TC_CONTROLPLANE_RESOURCE_SET_H
@@ -18,8 +18,8 @@ struct tc_set_type {
     struct tc_rstr *type_url; /* "type.googleapis.com/envoy.config.cluster.v3.Cluster" */
     struct tc_rstr *version;
     struct tc_rstr *version_hint; /* version_info of the documents that it came from, different ones joined by '+';
-                                     NULL: none */
-    uint64_t changes;             /* how often the content has changed */
+                                     NULL: none. Copies have none. */
+    uint64_t changes;             /* how often the content has changed, as counted by tc_resource_set_version */
     TC_VEC(struct tc_set_resource) resources; /* sorted by name */
 };
 
@@ -41,14 +41,15 @@ struct tc_resource_set {
 
 struct tc_resource_set *tc_resource_set_new(void);
 void tc_resource_set_free(struct tc_resource_set *s);
-/* Returns a copy that shares the bytes. */
+/* Returns a copy that shares the bytes, with the versions of `s`; `s` NULL: an empty set. */
 struct tc_resource_set *tc_resource_set_copy(const struct tc_resource_set *s);
 /* Adds or replaces a resource. */
 void tc_resource_set_put(struct tc_resource_set *s, struct tc_slice type_url, struct tc_slice name,
                          struct tc_slice value);
 /* Returns true if the resource was there. */
 bool tc_resource_set_remove(struct tc_resource_set *s, struct tc_slice type_url, struct tc_slice name);
-/* Return NULL if the set has nothing of the type, or the type nothing of the name. Borrowed. */
+/* Return NULL if the set does not have the type, or the type not the name. A type may be empty: its resources were
+ * removed. `s` may be NULL. Borrowed until the set is changed. */
 const struct tc_set_type *tc_resource_set_type(const struct tc_resource_set *s, struct tc_slice type_url);
 const struct tc_set_resource *tc_set_type_find(const struct tc_set_type *t, struct tc_slice name);
 

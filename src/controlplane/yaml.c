@@ -1,11 +1,12 @@
 /* Converts YAML to JSON values, with libyaml.
  *
  * The text is not trusted: a small one can cost much time and memory. A document is parsed twice. The first pass looks
- * at its events alone and rejects deep nesting and many anchors, for which libyaml's loader takes quadratic time. The
- * second pass loads the document and converts it. Aliases are expanded, so that max_nodes bounds the values that are
- * made.
+ * at its events alone and rejects deep nesting, and many anchors, which libyaml's loader compares with each other in
+ * quadratic time. The second pass loads the document and converts it. Aliases are expanded, so that max_nodes bounds
+ * the values that are made.
  *
- * Errors in the text name line and column; an empty text has neither. Any thread; nothing is kept between calls. */
+ * Errors in the text name line and column; a text without a document has neither. Any thread; nothing is kept between
+ * calls. */
 #include "controlplane/yaml.h"
 
 #include <math.h>
@@ -19,7 +20,8 @@ enum {
     MAX_DEPTH = 100,
     MAX_NODES = 4000000,
     MAX_ANCHORS = 10000, /* libyaml compares a new anchor with all others */
-    /* A text without aliases holds less than this; a few bytes of aliases must not become millions of values. */
+    /* Below MAX_NODES a text may make FREE_NODES values, and NODES_PER_BYTE for each of its bytes. A text without
+     * aliases makes fewer; a few bytes of aliases must not become millions of values. */
     FREE_NODES = 100000,
     NODES_PER_BYTE = 16
 };
@@ -47,7 +49,8 @@ static bool is_one_of(struct tc_slice s, const char *const *words, size_t n)
     return false;
 }
 
-/* YAML 1.2 core schema, section 10.3.2; but octal and hexadecimal integers, .inf and .nan stay strings. */
+/* YAML 1.2 core schema, section 10.3.2; but octal and hexadecimal integers, .inf and .nan stay strings, and integers
+ * beyond 64 bits with a sign become doubles. */
 static json_t *yaml_plain_scalar(struct tc_slice s)
 {
     static const char *const nulls[] = {"", "~", "null", "Null", "NULL"};
@@ -72,7 +75,8 @@ static json_t *yaml_plain_scalar(struct tc_slice s)
 
 static json_t *yaml_convert(struct yaml_conversion *c, int index, unsigned depth);
 
-/* JSON objects have string keys, each once: other mappings are rejected. */
+/* JSON objects have string keys, each once. A scalar key of any kind becomes a string; a mapping with another key, or
+ * with a key twice, is rejected. */
 static json_t *yaml_convert_mapping(struct yaml_conversion *c, const yaml_node_t *node, unsigned depth)
 {
     json_t *obj = json_object();

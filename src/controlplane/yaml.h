@@ -7,10 +7,10 @@
 #include "base/slice.h"
 
 /* Converts one YAML document (JSON is YAML, too) to a jansson value that the caller owns. Plain scalars follow YAML's
- * core schema, but 0o7, 0x7, .inf and .nan are strings; quoted ones are strings. What follows the first document is not
- * read. Limits: depth 100; 10,000 anchors; 4 million nodes after aliases are expanded, and at most 100,000 plus 16 for
- * each byte of text. Returns NULL with a reason in *why (tc_free), which names line and column unless the text is
- * empty. */
+ * core schema, but 0o7, 0x7, .inf and .nan are strings, and integers beyond int64_t are doubles; quoted scalars and
+ * block scalars are strings. What follows the first document is not read. Limits: depth 100; 10,000 anchors; 4 million
+ * nodes after aliases are expanded, and at most 100,000 plus 16 for each byte of text. Returns NULL with a reason in
+ * *why (tc_free), which names line and column unless the text has no document. */
 json_t *tc_yaml_parse(struct tc_slice text, char **why);
 
 #endif
