@@ -16,7 +16,8 @@ struct tc_tls_credentials {
 
 /* Makes credentials that need `fixed` or an initialised `source`. Takes over the key. */
 struct tc_tls_credentials *tc_tls_credentials_new(struct tc_rstr *key);
-/* Sets the hook, whose release is called from then on. Called last, when the credentials are whole. */
+/* Sets the hook: from then on the credentials call its release when they are freed. Called last, when the credentials
+ * are whole. */
 void tc_tls_credentials_set_hook(struct tc_tls_credentials *c, const struct tc_tls_hook *hook);
 /* Returns how long files may be unread without a sign of a change; UINT64_MAX: for ever. */
 uint64_t tc_tls_refresh_ns(int64_t refresh_interval_ms);

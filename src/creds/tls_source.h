@@ -24,7 +24,7 @@ struct tc_tls_source {
     struct tc_tls_context *context;         /* NULL: none yet */
     struct tc_cert_roots *from_roots;       /* the content that `context` was made of; NULL: none */
     struct tc_cert_identity *from_identity; /* the content that `context` was made of; NULL: none */
-    uint64_t epoch;                         /* the ids of the two; 0: none yet */
+    uint64_t epoch;                         /* the ids of the two; 0: none yet, or no files */
 };
 
 /* Takes references of the files. */
@@ -32,7 +32,8 @@ void tc_tls_source_init(struct tc_tls_source *s, const struct tc_tls_source_opts
 void tc_tls_source_fini(struct tc_tls_source *s);
 /* Returns the context of the files' present content with one reference, or NULL with the reason in *why (tc_free; may
  * be NULL). *epoch (may be NULL) is the same number for the same content, in every source with the same files:
- * connections may be shared between users of different sources. No lock must be held. */
+ * connections may be shared between users of different sources. With NULL, *epoch is that of the last context that
+ * could be made. No lock must be held. */
 struct tc_tls_context *tc_tls_source_context(struct tc_tls_source *s, uint64_t *epoch, char **why);
 /* Returns the shortest refresh interval of the files; 0: there are no files, or no interval. */
 uint64_t tc_tls_source_refresh_ns(const struct tc_tls_source *s);

@@ -3,8 +3,8 @@
  *
  * The order is GOOGLE_APPLICATION_CREDENTIALS, then application_default_credentials.json in CLOUDSDK_CONFIG or
  * ~/.config/gcloud, then the metadata server. A file that is named must exist; gcloud's file may be absent. Files hold
- * private keys and refresh tokens, so jansson's reasons, which quote the text, are never shown, and what jansson copied
- * is wiped. */
+ * private keys and refresh tokens, so jansson's reasons, which quote the text, are never shown, and the secrets that
+ * jansson copied are wiped. */
 #include "creds/call/adc.h"
 
 #include <errno.h>
@@ -101,7 +101,7 @@ static torc_call_credentials *authorized_user(const json_t *v, const char *roots
     return tc_validation_any(f) ? NULL : tc_refresh_token_creds(&o);
 }
 
-/* Wipes the strings that jansson copied out of the text. */
+/* Wipes the secrets that jansson copied out of the text. */
 static void wipe_members(const json_t *v)
 {
     static const char *const secrets[] = {"private_key", "client_secret", "refresh_token"};

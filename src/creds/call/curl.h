@@ -1,5 +1,5 @@
-/* libcurl, which only fetches of tokens use, each on the thread of its fetch. Included instead of libcurl's header;
- * tc_curl has the functions.
+/* libcurl, which only fetches of tokens use, each on the thread of its fetch; another thread only wakes a fetch that it
+ * stops. Included instead of libcurl's header; tc_curl has the functions.
  *
  * libtorc.so, libtorc.a, the command and the tests hold curl_loaded.c, which loads libcurl with the first fetch. With
  * TORC_LATE_LOADING off the two libraries hold curl_linked.c and are linked against libcurl. */

@@ -1,6 +1,6 @@
 /* A JWT in a file (A97): read for each fetch, so that a rotated token comes into use. Space around the token is
- * dropped, since editors add it. A file without a JWT that has an expiry fails RPCs with UNAUTHENTICATED, a file that
- * cannot be read with UNAVAILABLE. */
+ * dropped, since editors add it. While no cached token serves, RPCs fail: with UNAUTHENTICATED if the file has no JWT
+ * with an expiry, with UNAVAILABLE if the file cannot be read or its JWT has expired (tc_token_refuse_expired). */
 #include "creds/call/jwt_file.h"
 
 #include "base/file.h"
@@ -9,7 +9,7 @@
 #include "base/thread.h"
 #include "creds/call/jwt.h"
 
-/* More than servers take of headers, unless they are told to take more. */
+/* More than most servers take of headers, unless they are told to take more. */
 enum { MAX_TOKEN_FILE_BYTES = 65536 };
 
 struct jwt_file {

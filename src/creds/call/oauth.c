@@ -2,9 +2,9 @@
  * takes a refresh token by POST.
  *
  * The metadata server is asked without a proxy, and its answer must bear the mark "Metadata-Flavor: Google": a proxy or
- * another server at that address does not send the mark. An endpoint that does not answer is UNAVAILABLE, and so is a
- * status that means UNAVAILABLE in gRPC; every other answer without a token is UNAUTHENTICATED (A83). Texts name the
- * endpoint, never the token. */
+ * another server at that address does not send the mark. An endpoint that does not answer, or whose answer is larger
+ * than TC_HTTP_MAX_BODY_BYTES, is UNAVAILABLE, and so is a status that means UNAVAILABLE in gRPC; every other answer
+ * without a token is UNAUTHENTICATED (A83). Texts name the endpoint, never the token. */
 #include "creds/call/oauth.h"
 
 #include "base/headers.h"

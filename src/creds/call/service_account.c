@@ -1,8 +1,9 @@
 /* Call credentials that sign JWTs with a service account's key (AIP-4111).
  *
  * One token for each host, valid for LIFETIME_S. A token serves until MARGIN_S before its end; from RENEW_S before its
- * end on, an RPC starts a signing on the background thread while the token still serves. RPCs that find no token wait
- * for the signing that runs (auth requests). MAX_TOKENS hosts keep their token; the oldest token makes room.
+ * end on, an RPC starts a signing on the background thread while the token still serves. RPCs that find no token which
+ * serves wait for the signing that runs (auth requests). MAX_TOKENS hosts keep their token; the oldest token makes
+ * room.
  *
  * A signing holds a reference to its account. A forked child starts its own signings (`pid`): the parent's signings go
  * on in the parent alone. */
