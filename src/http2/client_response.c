@@ -4,9 +4,9 @@
  *   on_header    Fields that gRPC defines are kept in the stream; metadata goes to `headers` or `trailers`.
  *   on_block     The block is complete. A 1xx block is forgotten. The first other block is the headers, or, if it ends
  *                the stream, trailers-only. A later block counts only if it ends the stream.
- *   conclude     END_STREAM came, and the response has its outcome: grpc-status if it was sent; else, of a response
- *                that is not gRPC, the status for HTTP's status (status_of_http); else a status that says which part is
- *                missing (status_of_nothing).
+ *   conclude     END_STREAM came, and the response has its outcome: grpc-status if it was sent (INTERNAL if
+ *                grpc-status-details-bin contradicts it); else, of a response that is not gRPC, the status for HTTP's
+ *                status (status_of_http); else a status that says which part is missing (status_of_nothing).
  *
  * Values are copied to the call's arena. A value that does not fit counts as a block beyond the limit. */
 #include "base/parse.h"

@@ -38,11 +38,11 @@ struct tc_h2_request {
     uint64_t timeout_ns;               /* grpc-timeout; 0: none */
     enum tc_h2_encoding encoding;      /* grpc-encoding of the messages that we send */
     uint32_t previous_attempts;        /* grpc-previous-rpc-attempts when > 0 */
-    const struct tc_headers *metadata; /* the application's and filters'; reserved names (":", te, content-type,
-                                          connection-specific, most of "grpc-") were rejected before */
+    const struct tc_headers *metadata; /* the application's and filters'; NULL: none. Reserved names (":", te,
+                                          content-type, connection-specific, most of "grpc-") were rejected before */
     const struct tc_headers *auth;     /* of call credentials, after the metadata; NULL: none */
-    /* The call's limits of messages instead of the connection's; 0 allows nothing. The limit of messages to send is for
-     * their size after compression. */
+    /* The call's limits of messages instead of the connection's; 0 allows empty messages alone. The limit of messages
+     * to send is for their size after compression. */
     bool has_limits;
     bool aside; /* not an RPC of the application: its end does not count for tc_h2_conn_answered */
     size_t max_receive_message_bytes, max_send_message_bytes;

@@ -17,7 +17,7 @@ struct tc_h2_client_stream {
     uint16_t http_status;
     uint16_t informational; /* responses with a status of 1xx so far */
     struct tc_slice grpc_message, content_type;
-    struct tc_slice bad_status, bad_encoding; /* values that are not gRPC's */
+    struct tc_slice bad_status, bad_encoding; /* values that this side does not know */
     struct tc_slice bad_header;               /* the name of a -bin header that is not base64 */
     struct tc_buf body;                       /* the beginning of a body that is not gRPC */
 
@@ -35,7 +35,8 @@ static inline struct tc_h2_client_stream *tc_h2_client_stream_of(struct tc_h2_st
 
 /* --- client_stream.c --- */
 
-/* Sets the outcome unless it is set already. Takes over the status. */
+/* Sets the outcome unless it is set already, and then stops sending if the response is complete. Takes over the
+ * status. */
 void tc_h2_client_stream_finish(struct tc_h2_client_stream *s, struct tc_status status, bool from_server);
 /* Ends the stream for a failure that was found on this side, and tells the peer by RST_STREAM. Whole messages that were
  * received before are still delivered. Takes over the status. */

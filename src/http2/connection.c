@@ -308,7 +308,7 @@ void tc_h2_conn_close(struct tc_h2_conn *c)
     if (c->ending.closed)
         return;
     if (c->ng && c->bs && !c->write.in_flush) {
-        /* A server sends it also behind the first GOAWAY of a graceful end, which names no stream. */
+        /* A server sends the last GOAWAY also behind the first one of a graceful end, which names no stream. */
         if (!c->ending.goaway_received && (c->opts.server || !c->ending.goaway_sent))
             tc_h2_conn_send_last_goaway(c);
         tc_h2_conn_flush(c);

@@ -63,7 +63,7 @@ struct tc_h2_conn {
     struct tc_task deliver, read_more, rest; /* read_more, rest: run after others of the loop had their turn */
     struct tc_h2_writer write;
     uint32_t unconsumed;   /* bytes of DATA taken and not reported to nghttp2 yet */
-    unsigned after_end;    /* messages delivered of streams that have ended, since resting streams last went on */
+    unsigned after_end;    /* messages delivered of ended streams that have more, since resting streams last went on */
     struct tc_buf scratch; /* overwritten by each function that encodes or decodes header fields */
 
     bool secure, settings_seen, ready_notified;
@@ -90,7 +90,8 @@ void tc_h2_conn_fail(struct tc_h2_conn *c, struct tc_status why);
 void tc_h2_conn_terminate(struct tc_h2_conn *c, uint32_t h2_error, const char *debug_text);
 /* Has on_draining called, the first time. The status, which is taken over, replaces an earlier reason. */
 void tc_h2_conn_start_drain(struct tc_h2_conn *c, struct tc_status why);
-/* Fails a draining connection whose last stream has left nghttp2, once all is written, a server's last GOAWAY too. */
+/* Fails a draining connection whose last stream has left nghttp2, once all is written (a server's last GOAWAY too,
+ * unless the client sent one). */
 void tc_h2_conn_check_drained(struct tc_h2_conn *c);
 /* Submits the GOAWAY that names the last stream that is served: the second one of a server's graceful end, the only one
  * of a connection that its owner closes. Does nothing if it was submitted. */

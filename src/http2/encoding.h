@@ -18,7 +18,7 @@ struct tc_h2_packer;
  * bytes. */
 struct tc_h2_packer *tc_h2_packer_new(struct tc_slice data);
 /* Compresses at most `bytes` more. Stores the gzip member in *out once it is whole; the caller owns it. Returns 0, or
- * TORC_EAGAIN if there is not enough memory; the packer can only be freed then. */
+ * TORC_EAGAIN if zlib fails or there is not enough memory; the packer can only be freed then. */
 int tc_h2_packer_work(struct tc_h2_packer *p, size_t bytes, struct tc_rstr **out);
 /* NULL is allowed. */
 void tc_h2_packer_free(struct tc_h2_packer *p);

@@ -61,7 +61,7 @@ static bool decoder_grow(struct tc_h2_decoder *d, size_t cap)
 }
 
 /* Returns the next size of the room: the whole message if a block of that size lies ready, or if more than half of the
- * message has room already; otherwise twice the present room. */
+ * message has room already; otherwise twice the present room, or what is needed if that is more. */
 static size_t decoder_next_room(const struct tc_h2_decoder *d, size_t needed)
 {
     if (d->cap > d->len / 2 || tc_rstr_room_is_kept(d->blocks, d->len))

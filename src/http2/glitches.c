@@ -1,6 +1,7 @@
 /* Counts glitches: frames that move no RPC on, weighted by their cost to us.
  *
- *   on_bytes   reads the head of each frame before nghttp2 does, and adds its cost to `hidden`.
+ *   on_bytes   reads the head of each frame before nghttp2 does, and adds its cost to `hidden`; a frame of an unknown
+ *              type is judged at once.
  *   on_frame   nghttp2 shows the frame: its cost leaves `hidden`, and it is judged by its type.
  *   on_hidden  the rest of `hidden` was skipped by nghttp2 without a callback (frames of closed streams, for the
  *              most part). Bytes that streams may still send after we reset them (late_bytes) are not held against the
@@ -53,8 +54,8 @@ void tc_h2_glitches_violation(struct tc_h2_glitches *g, uint32_t error_code, con
 static const char too_many_glitches[] = "too many frames that carry nothing";
 
 /* Counts `frames` glitches with `bytes` of content. A peer that sends nothing useful needs few frames: the allowance of
- * two seconds, all at once, is the most. The next connection of the peer begins with the glitches that time has not
- * paid for. */
+ * two seconds, all at once, is the most. The next connection that shares the rate begins with the glitches that time
+ * has not paid for. */
 static void glitches_add(struct tc_h2_glitches *g, uint32_t frames, size_t bytes, const char *text)
 {
     if (!tc_h2_glitch_rate_add(g->rate, (int64_t)(frames + bytes / GLITCH_BYTES), g->frames_per_second,

@@ -20,7 +20,8 @@ struct tc_h2_glitches {
     uint32_t empty_frames;            /* such frames in a row so far */
     const char *violation;            /* why the connection must end; NULL: it goes on. Static text */
     uint32_t error_code;              /* of the GOAWAY */
-    struct tc_h2_glitch_rate cancels; /* server: of RPCs that the client has reset before we ended them */
+    struct tc_h2_glitch_rate cancels; /* server: of RPCs that the client, or nghttp2 for its fault, has reset before we
+                                         ended them */
 
     /* The heads of frames. */
     uint32_t left;       /* bytes until the next head */
@@ -44,8 +45,8 @@ static inline int64_t tc_h2_frame_cost(uint32_t type, size_t bytes)
     return ((int64_t)1 << 32) + (int64_t)(block ? bytes * TC_H2_BLOCK_BYTE : bytes);
 }
 
-/* Takes over a reference to `rate`. A server's peer begins with the connection preface, which has no frame head. The
- * caller then sets the three limits. */
+/* *g must be zeroed. Takes over a reference to `rate`. A server's peer begins with the connection preface, which has no
+ * frame head. The caller then sets the three limits. */
 void tc_h2_glitches_init(struct tc_h2_glitches *g, struct tc_loop *loop, struct tc_h2_glitch_rate *rate, bool server);
 /* Records a violation unless one is recorded already. `text` is static. */
 void tc_h2_glitches_violation(struct tc_h2_glitches *g, uint32_t error_code, const char *text);

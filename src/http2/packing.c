@@ -60,7 +60,7 @@ static void packing_done(struct tc_h2_server_stream *server, struct tc_rstr *com
         events->on_compressed(s->arg, compressed->len);
 }
 
-/* Returns true once the message is ready to be sent. */
+/* Returns true once the message is ready to be sent, or rejected. */
 static bool packing_work(struct tc_h2_server_stream *s)
 {
     struct tc_ration *ration = tc_loop_ration(s->stream.c->loop);

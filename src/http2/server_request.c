@@ -55,7 +55,7 @@ static bool list_has_gzip(struct tc_slice list)
     return found;
 }
 
-/* Takes a field that gRPC defines; returns false for any other. If a field that a request may have once comes more
+/* Takes a field that is not metadata; returns false for any other. If a field that a request may have once comes more
  * often, the last one counts, as in a response. */
 static bool request_on_grpc_field(struct tc_h2_server_stream *s, struct tc_slice name, struct tc_slice value)
 {
@@ -111,7 +111,7 @@ static void reject_http(struct tc_h2_server_stream *s, const char *status, const
     nghttp2_submit_response(s->stream.c->ng, s->stream.id, nva, TC_ARRAY_LEN(nva) - !name, NULL);
 }
 
-/* Returns whether a path is "/service/method". */
+/* Returns whether a path is "/service/method", both not empty. The service may have slashes of its own. */
 static bool path_is_valid(struct tc_slice path)
 {
     if (path.len < 4 || path.data[0] != '/' || path.data[1] == '/')

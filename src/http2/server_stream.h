@@ -10,10 +10,11 @@ struct tc_h2_server_events {
     void (*on_half_close)(void *arg);
     /* The stream is over. OK: the trailers were written. CANCELLED: the client cancelled, or the connection went.
      * Another status: this side ended the stream (a message was malformed or too large, or the client's SETTINGS forbid
-     * the headers). The last callback; `s` must not be used after it. Does not come after a cancel. */
+     * the headers). The last callback; the stream must not be used after it. Does not come after a cancel, nor after
+     * tc_h2_conn_close. */
     void (*on_end)(void *arg, const struct tc_status *why);
-    /* The message that is being sent is held compressed as well, in `bytes` bytes, until the next message is sent or
-     * the stream ends. Called from inside nghttp2, while frames are written: must not use the stream. */
+    /* The message that is being sent is held compressed as well, in `bytes` bytes, until on_written or the end of the
+     * stream. Called from inside nghttp2, while frames are written: must not use the stream. */
     void (*on_compressed)(void *arg, size_t bytes);
 };
 

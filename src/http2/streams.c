@@ -138,8 +138,8 @@ void tc_h2_stream_rest(struct tc_h2_stream *s)
 }
 
 /* Lets resting streams and streams that compress go on; the two kinds take turns in going first. Resting streams go on
- * in their order until the ration or MESSAGES_AFTER_END is used up. A stream that has got messages and has more goes to
- * the end of the list, behind those that have got none. */
+ * in their order until the ration or MESSAGES_AFTER_END is used up. A stream that has got messages and must rest again
+ * goes to the end of the list, behind those that have got none. */
 void tc_h2_conn_on_rest(struct tc_task *task)
 {
     struct tc_h2_conn *c = TC_CONTAINER_OF(task, struct tc_h2_conn, rest);

@@ -1,4 +1,4 @@
-/* Frames on their way to the socket: one gathered write for all frames of a turn.
+/* Frames on their way to the socket: the frames of a turn are gathered, and go out by one write unless they are many.
  *
  * A flush asks nghttp2 for frames until it has no more or the gather is full, and writes them. Frame heads and short
  * pieces of messages are copied to the gather's stage; a piece of more than COPY_BYTES is sent from where it lies,
