@@ -23,14 +23,15 @@ struct tc_h2_limits {
     size_t max_request_header_bytes;  /* client: of a request, RFC 9113 6.5.2 accounting; 1 MiB */
     uint32_t max_concurrent_streams;  /* server: that a client may have open; 100 */
     uint32_t initial_window_bytes;    /* of a stream; 64 KiB, grown to the bandwidth-delay product up to 16 MiB */
-    uint32_t max_glitches;            /* frames in a second that carry nothing (SETTINGS, PING, GOAWAY, WINDOW_UPDATE,
-                                    PRIORITY, empty DATA, frames of unknown types and of closed streams), and KiB in
-                                    them, twice as many at once; 10,000 */
-    uint32_t max_cancels;        /* server: RPCs that a client may cancel in a second, twice as many at once; 1000 */
-    uint32_t write_bytes;        /* of frames that are gathered for one write, and kept where the socket takes no
-                                    more; 512 KiB */
-    uint32_t max_queued_control; /* acks of PING and SETTINGS, and resets, that wait to be written; also empty DATA
-                                    frames of the peer in a row; 1000. Beyond it the connection ends */
+    uint32_t max_glitches;            /* frames in a second that carry nothing (SETTINGS, PING, GOAWAY,
+                                         WINDOW_UPDATE, PRIORITY, empty DATA, frames of unknown types and of closed
+                                         streams), and KiB in them, twice as many at once; 10,000 */
+    uint32_t max_cancels;             /* server: RPCs that a client may cancel in a second, twice as many at once;
+                                         1000 */
+    uint32_t write_bytes;             /* of frames that are gathered for one write, and kept where the socket takes
+                                         no more; 512 KiB */
+    uint32_t max_queued_control;      /* acks of PING and SETTINGS, and resets, that wait to be written; also empty
+                                         DATA frames of the peer in a row; 1000. Beyond it the connection ends */
 };
 
 struct tc_h2_keepalive {
