@@ -1,7 +1,7 @@
 /* A socket address: IPv4, IPv6, Unix or vsock, by value. Its text is canonical and part of the ring hash's contract:
  * "1.2.3.4:80", "[::1]:80" (RFC 5952, as inet_ntop prints; v4-mapped addresses stay IPv6), "unix:/path",
- * "unix-abstract:name", "vsock:2:1024". "fd:3" stands for a descriptor that is connected already (io/dialer.h).
- * Pure functions, any thread. */
+ * "unix-abstract:name", "vsock:2:1024". "fd:3" stands for a descriptor that is connected already (io/dialer.h). Any
+ * thread; pure functions, but for the zones of IPv6, whose interfaces are looked up in the system. */
 #ifndef TC_IO_ADDR_H
 #define TC_IO_ADDR_H
 
@@ -58,7 +58,8 @@ void tc_addr_from_fd(struct tc_addr *a, int fd);
 /* Returns 0, or TORC_EINVAL for another family, a length that is too short, or a Unix name that tc_addr_from_unix does
  * not take. */
 int tc_addr_from_sockaddr(struct tc_addr *a, const struct sockaddr *sa, socklen_t len);
-/* Returns a sockaddr for system calls, in *a or in `un`, which is scratch for Unix paths; and its length. */
+/* Returns a sockaddr for system calls, in *a or in `un`, which is scratch for Unix paths; and its length. Not for a
+ * descriptor's address. */
 const struct sockaddr *tc_addr_sockaddr(const struct tc_addr *a, struct sockaddr_un *un, socklen_t *len);
 struct tc_addr tc_addr_ref(const struct tc_addr *a);
 void tc_addr_fini(struct tc_addr *a);

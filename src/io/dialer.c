@@ -22,8 +22,8 @@ struct tc_dialer {
     struct tc_ref ref;
     uint64_t id;
     struct torc_dialer of; /* dial NULL: a descriptor was handed over */
-    int given, fd;         /* given: the descriptor that was handed over; fd: its copy from the moment when the channel
-                              exists until it is delivered; -1: none */
+    int given, fd;         /* given: the descriptor that was handed over; fd: the same number while the dialer owns it,
+                              from tc_dialer_accept until it is delivered; -1: none */
     bool accepted, ended, released;
     size_t open;
     struct tc_loop *loop; /* of `release`, once the channel has ended */

@@ -5,7 +5,8 @@
  *
  * A Unix path belongs to the socket that bound it as long as the file there is the same (device and inode): closing
  * removes the path then, and leaves it alone when another server has put its own socket there. The path of a socket on
- * which no process listens is taken over. A forked child removes nothing. */
+ * which no process listens is taken over. A forked child removes nothing, nor does a process that is exiting
+ * (tc_loop_forked). */
 #include "io/listen.h"
 
 #include <errno.h>

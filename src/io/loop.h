@@ -112,8 +112,8 @@ uint64_t tc_loop_next_ms(const struct tc_loop *loop);
 int tc_loop_wait_ms(const struct tc_loop *loop, uint64_t next_ms);
 /* Returns true inside of a turn of this loop on the calling thread. Any thread. */
 bool tc_loop_in_turn(const struct tc_loop *loop);
-/* Returns true inside of a turn of any loop of the process on the calling thread. Looks at all loops under a lock: for
- * functions that are called rarely. Any thread. */
+/* Returns true inside of a turn of any loop of the process, manual loops excepted, on the calling thread. Looks at all
+ * loops under a lock: for functions that are called rarely. Any thread. */
 bool tc_loop_in_any_turn(void);
 /* Returns true when the loop no longer turns: this is a child that was forked after the loop was made, or the process
  * is exiting (base/exit.h). Any thread. */

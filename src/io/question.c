@@ -1,6 +1,6 @@
 /* A question has two references. The application's side gives up its reference with the answer; the loop's side when
- * the task has delivered or withdrawn, or in tc_question_cancel when no task is to come: there is no answer and the
- * question has no `withdraw`, or the loop has ended and refused the task.
+ * the task has delivered or withdrawn, or in tc_question_cancel when no task is to come: the application was not asked
+ * yet; or there is no answer and the question has no `withdraw`; or the loop has ended and refused the task.
  *
  * The mutex decides between an answer and a cancel that meet. After tc_question_cancel has returned, the waiter is not
  * called, and an answer does not touch the loop. `task` has one use at a time: it asks; then it delivers, if an answer

@@ -73,7 +73,8 @@ void tc_socket_set_user_timeout(int fd, int family, uint64_t ms)
         setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &value, sizeof(value));
 }
 
-/* Explains ETIMEDOUT on a connection with a user timeout: only that limit ends a connection so within minutes. */
+/* Explains ETIMEDOUT on a connection with a user timeout: within minutes, nothing but the user timeout ends a
+ * connection with that error. */
 static char *socket_timeout_text(struct tc_socket *s)
 {
     unsigned ms = 0;
