@@ -2,7 +2,7 @@
  *
  * json/in and json/out convert. Here is what both have in common: options become complete, sizes are compared with
  * max_bytes before and after, and an error is made also where the caller wants none, since its code is returned.
- * torc_json_split knows brackets and strings alone. */
+ * torc_json_split looks only at brackets, at quotes and at what may end a number or a word. */
 #include "json/convert.h"
 
 #include "base/sized.h"

@@ -6,8 +6,9 @@
  * If one of these steps fails, old messages lose the new extensions again. Look-ups are binary searches: unlike hash
  * tables they are as quick with names that an enemy has chosen.
  *
- * A link costs what is new, times the logarithm of what there is. Old symbols that lie between two new ones are moved
- * as one block. An old message is touched only if it gets a new extension: its tables are then built again, whole.
+ * A link costs what is new, times the logarithm of what there is, but for the pointers to old symbols: those that lie
+ * between two new ones are moved as one block. An old message is touched only if it gets a new extension: its tables
+ * are then built again, whole.
  *
  * Imports are not followed: all files are one name space. So circles of imports do no harm, and a file that nobody can
  * give, and whose types nobody uses, may be absent. */

@@ -240,7 +240,7 @@ static inline bool tc_schema_is_message(const struct tc_schema_field *f)
     return f->type == TC_TYPE_MESSAGE || f->type == TC_TYPE_GROUP;
 }
 
-/* The wire type of a value that is not packed. */
+/* Returns the wire type of a value of this type that is not packed. */
 unsigned tc_schema_wire(int type);
 
 /* Returns whether null is a value of the field, not its absence: google.protobuf.Value and NullValue. */

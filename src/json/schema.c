@@ -1,8 +1,8 @@
 /* The public face of schemas: adding files, and look-ups. json/parse reads files, json/link connects them.
  *
- * Look-ups find something in a linked schema alone, which does not change: so any number of threads may look. A file's
- * definitions are in its arena, which is freed when the file is refused. A link that fails drops the files that were
- * added since the last successful one. */
+ * Look-ups of definitions find something in a linked schema alone, which does not change: so any number of threads may
+ * look. Names of files are found before the link, too. A file's definitions are in its arena, which is freed when the
+ * file is refused. A link that fails drops the files that were added since the last successful one. */
 #include <stdlib.h>
 
 #include "json/fail.h"
@@ -149,7 +149,8 @@ static bool names_put(torc_schema *s, struct tc_schema_file *file, torc_error **
     return true;
 }
 
-/* Adds a file, or finds the same one. Returns a code, with the error; the schema is then as it was. */
+/* Adds a file, or finds the same one. Returns TORC_OK; or the code of the error that it stores, and the schema is as it
+ * was. */
 static int add_file(torc_schema *s, struct tc_slice bytes, torc_error **error)
 {
     const struct tc_schema_size before = s->size;
@@ -170,7 +171,7 @@ static int add_file(torc_schema *s, struct tc_slice bytes, torc_error **error)
     return code_of(error, TORC_EPARSE);
 }
 
-/* schema_cut, which also brings by_name and `missing` back in step with the files. */
+/* Does what schema_cut does, and brings by_name and `missing` back in step with the files. */
 static void schema_restore(torc_schema *s, struct tc_schema_size size)
 {
     schema_cut(s, size);
