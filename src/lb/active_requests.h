@@ -1,4 +1,5 @@
-/* A count of the RPCs that an endpoint serves at present, for policies that look at it (bounded loads, least_request).
+/* A count of the RPCs that an endpoint, or several endpoints together (`total`), serve at present, for policies that
+ * look at it (bounded loads, least_request).
  *
  * Counted: each RPC between its COMPLETE pick and its end (struct tc_call_tracker). What the policy keeps of the
  * endpoint holds a reference, and so does the tracker of each RPC, so the count outlives the policy. Loop thread only.

@@ -32,7 +32,8 @@ void tc_describe_close(struct tc_describe *d, char bracket)
     d->follows = true;
 }
 
-/* The text of an error may hold bytes of a peer that are not UTF-8: each is shown as the character of its number. */
+/* The text of an error may hold bytes of a peer that are not UTF-8: each byte above 0x7f of such a text is shown as the
+ * character of its number. */
 void tc_describe_text(struct tc_describe *d, const char *key, struct tc_slice text)
 {
     describe_begin_member(d, key);
