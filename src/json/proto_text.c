@@ -2,8 +2,10 @@
  *
  * Names have been checked by json/parse and are written as they are. A default value that is a number or a name loses
  * all characters that neither has. All other texts are written as string literals. So a descriptor cannot make text
- * that means something else. Reserved ranges and most options, which no conversion needs, are read from the bytes of
- * the descriptor. References to types have the full name: protoc takes the text of a file. */
+ * that means something else. Reserved ranges, `deprecated` and the features as they were given, which no conversion
+ * needs, are read from the bytes of the descriptor. Options that say nothing of the types (java_package, custom
+ * options) are left out. References to types are full names with a dot in front, so that protoc takes the text of a
+ * file. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -185,8 +185,9 @@ TORC_JSON_API int torc_schema_method_server_streams(const torc_schema_method *me
 
 /* Returns what a name stands for as text of a .proto file: a message, an enum, a service, a method, a field, a oneof, a
  * value of an enum, an extension, or a file ("shop/orders.proto"; where a type has the name too, a name that ends in
- * ".proto" is the file's). Types have their full names. Comments and custom options are left out. The caller frees it
- * with torc_free. NULL with an error: TORC_EINVAL, TORC_ENOTFOUND, TORC_ESTATE (not linked). */
+ * ".proto" is the file's). Types have their full names. Comments, custom options, and options that say nothing of the
+ * types (java_package) are left out. The caller frees it with torc_free. NULL with an error: TORC_EINVAL,
+ * TORC_ENOTFOUND, TORC_ESTATE (not linked). */
 TORC_JSON_API char *torc_schema_describe(const torc_schema *schema, const char *name, torc_error **error);
 
 /* Returns JSON of a message with all its fields, to be filled in: default values, one element of each list and map, the
