@@ -1,5 +1,5 @@
-/* Channel credentials inside the library: how a connected byte stream becomes a trusted one. Immutable and counted, any
- * thread. */
+/* Channel credentials inside the library: how a connected byte stream becomes a trusted one. Counted and shared; any
+ * thread, but handshakes are the loop's. */
 #ifndef TC_CREDS_CREDS_H
 #define TC_CREDS_CREDS_H
 

@@ -1,8 +1,9 @@
 /* SPIFFE (A87): ids in certificates, and trust bundle maps.
  *
- * An id is "spiffe://DOMAIN[/path]" (SPIFFE ID 2): at most 2048 bytes, a domain of a-z, 0-9, '.', '-' and '_', and path
- * segments that are neither empty nor relative. A map has for each trust domain the certificates (x5c) of its JWK set.
- * One bad entry refuses the whole map, so that a typing error does not quietly drop a trust domain.
+ * An id is "spiffe://DOMAIN[/path]" (SPIFFE ID 2): at most 2048 bytes, a domain of at most 255 of a-z, 0-9, '.', '-'
+ * and '_', and path segments of these and of A-Z, neither empty nor relative. A map has for each trust domain the
+ * certificates (x5c) of its JWK set. One bad entry refuses the whole map, so that a typing error does not quietly drop
+ * a trust domain.
  *
  * A peer's certificate must have exactly one URI among its names, a SPIFFE id; the roots of that id's domain then
  * verify it. Bundles are sorted by domain, for a binary search. */

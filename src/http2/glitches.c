@@ -169,7 +169,7 @@ int tc_h2_glitches_on_dropped(struct tc_h2_glitches *g, size_t bytes)
     uint32_t frames = (uint32_t)(dropped / DROPPED_BYTES);
     g->dropped = (uint32_t)(dropped % DROPPED_BYTES);
     g->block += frames;
-    /* Credit is for frames that answer our DATA: none of it pays for fields. */
+    /* Credit is for frames that answer ours: none of it pays for fields. */
     g->rate->frames = TC_MAX(g->rate->frames, INT64_C(0));
     if (frames)
         glitches_add(g, frames, 0, text);

@@ -13,7 +13,7 @@
 enum { CONSUME_BYTES = 4096 };
 
 /* Gives bytes back to the stream's window. nghttp2 opens the window by halves, so small amounts are collected first,
- * and a response that comes in one piece gives nothing back. */
+ * and a small response gives nothing back. */
 static void stream_consume(struct tc_h2_stream *s, size_t len)
 {
     struct tc_h2_conn *c = s->c;

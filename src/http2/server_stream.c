@@ -2,8 +2,9 @@
  *
  * A stream is made when nghttp2 begins to decode a request (new), announced to the connection's owner once the
  * request's header block is complete (server_request.c), and over with on_end: its trailers left, the client or this
- * side reset it, or the connection went. A request that is rejected here is answered without the owner. Streams that
- * are over are kept for the next requests, arena and all, poisoned under the address sanitizer. */
+ * side reset it, or the connection went. A request that server_request.c rejects is answered without the owner. Up to
+ * MAX_SPARE streams that are over are kept for the next requests, arena and all, poisoned under the address
+ * sanitizer. */
 #include "http2/server_stream.h"
 
 #include <stdio.h>

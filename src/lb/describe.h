@@ -1,7 +1,8 @@
 /* The state of a tree of policies as JSON, for `torc call --explain`, and for tests that must tell two states apart.
  *
- * A policy writes the members of its object; the caller writes the braces around them. A policy must write everything
- * that decides what it does next, texts of errors excepted: the model tests rely on that. Loop thread only. */
+ * A policy writes the members of its object; the caller writes the braces around them. A policy that has a model test
+ * (test/model) must write everything that decides what it does next, texts of errors excepted: the test tells states
+ * apart by the text. Loop thread only. */
 #ifndef TC_LB_DESCRIBE_H
 #define TC_LB_DESCRIBE_H
 

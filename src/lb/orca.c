@@ -1,4 +1,4 @@
-/* Reads reports field by field with proto/wire: a report comes with each RPC, and most policies want a few of its
+/* Reads reports field by field with proto/wire: a report may come with each RPC, and most policies want a few of its
  * numbers. What proto/scan would refuse, this file refuses: bytes that are cut short, and names that are not UTF-8 or
  * contain a NUL. */
 #include "lb/orca.h"
