@@ -47,8 +47,8 @@ struct cert_group {
     size_t n; /* 0: not configured */
     struct stamp stamps[2];
     bool tried, failed;
-    uint64_t read_ns;
-    char *why; /* why the last attempt failed; NULL: it did not fail */
+    uint64_t read_ns; /* when the files were read last, monotonic */
+    char *why;        /* why the last attempt failed; NULL: it did not fail */
 };
 
 struct tc_cert_files {

@@ -39,9 +39,11 @@ struct tc_h2_keepalive {
     uint64_t timeout_ms;       /* for the answer; 20,000 */
     bool without_calls;        /* client: sends PINGs also while no stream is open (a server does in any case); server:
                                   a client may do so */
-    uint64_t min_interval_ms;  /* server: between PINGs of the client, else "too_many_pings"; 300,000; 0: any */
+    uint64_t min_interval_ms;  /* server: between PINGs of the client; the third that comes earlier ends the connection
+                                  with "too_many_pings"; 300,000; 0: any */
     uint64_t max_age_ms;       /* server: GOAWAY after this age, with a jitter of 10 %; 0: never */
-    uint64_t max_age_grace_ms; /* server: from the second GOAWAY on, then closed; 0: when the last stream ends */
+    uint64_t max_age_grace_ms; /* server: how long calls may run on after the second GOAWAY; then they are cut off. 0:
+                                  until they end */
 };
 
 struct tc_h2_opts {

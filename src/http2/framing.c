@@ -35,8 +35,8 @@ static int decoder_no_memory(size_t len, struct tc_status *error)
     return TORC_ELIMIT;
 }
 
-/* Room for a whole message is a block that is reused; room for a part of it is a block that is resized as bytes come.
- * Returns NULL, with d->msg as it was, if there is not enough memory. */
+/* Room for a whole message, if blocks of its size are reused, is such a block; any other room is a block that is
+ * resized as bytes come. Returns NULL, with d->msg as it was, if there is not enough memory. */
 static struct tc_rstr *decoder_room(const struct tc_h2_decoder *d, size_t cap)
 {
     if (cap < d->len || !tc_rstr_room_is_reused(cap))

@@ -28,7 +28,7 @@ struct tc_addr_fd {
 };
 
 struct tc_addr {
-    socklen_t len;
+    socklen_t len; /* of the sockaddr; 0: there is no address */
     union {
         struct sockaddr any;
         struct sockaddr_in in;

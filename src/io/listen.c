@@ -32,7 +32,7 @@ struct tc_listen_socket {
     int fd;
     bool accepting; /* in the accept loop: a close frees the memory only after it */
     bool closed;
-    bool owns_path; /* the Unix path is removed with the socket while it is this file: */
+    bool owns_path; /* the Unix path is removed with the socket if the file there is still this one: */
     dev_t dev;
     ino_t ino;
     tc_accept_fn fn;

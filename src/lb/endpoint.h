@@ -37,8 +37,9 @@ struct tc_endpoint_extra {
  * addresses (A61), without the attributes. */
 struct tc_endpoint {
     struct tc_ref ref;
-    /* For ring_hash, pick_first, policies of the application, and maglev where locality_weight is 0. Only proportions
-     * within a list count: under xDS A113's share of the priority, or A42's product. 1 by default, 0 reads as 1. */
+    /* For ring_hash, pick_first, policies of the application, and maglev where locality_weight is 0. Only the
+     * proportions within a list count. Under xDS the weight is A113's share of the priority, or A42's product. 1 by
+     * default, 0 reads as 1. */
     uint64_t weight;
     struct tc_rstr *hash_key;     /* A76; NULL or empty: the endpoint has none, ring/item.h says what is hashed then */
     struct tc_locality *locality; /* NULL outside xDS; LOGICAL_DNS: its names are empty */

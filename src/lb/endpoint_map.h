@@ -9,7 +9,7 @@ struct tc_endpoint_map {
     size_t mask; /* slots - 1; slots is a power of two */
     struct {
         const struct tc_endpoint *endpoint; /* NULL: free */
-        uint32_t hash;
+        uint32_t hash;                      /* the upper half of the hash of its addresses */
         uint32_t index;
     } * slots;
 };

@@ -15,7 +15,7 @@ struct tc_http_request {
     const char *form;       /* a body of application/x-www-form-urlencoded, sent by POST; NULL: GET */
     const char *roots_file; /* trusted roots, PEM; NULL: the system's */
     bool direct;            /* without a proxy, whatever the environment says */
-    uint64_t timeout_ms;    /* for the whole fetch */
+    uint64_t timeout_ms;    /* for the whole fetch, of which connecting has 5 s */
     const char *marked;     /* "Name: value": a header that an answer of status 200 must have; NULL: none */
 };
 

@@ -35,7 +35,7 @@ struct service_account {
     struct tc_link signings;
 };
 
-/* A token that is being signed on the background thread, which takes 4 ms with a key of 4096 bits. */
+/* A token that is being signed on the background thread. Signing takes 4 ms with a key of 4096 bits. */
 struct signing {
     struct tc_job job;
     struct tc_link link;             /* of its account; under the lock, as is `waiting` */
