@@ -31,7 +31,7 @@ void tc_cert_paths_parse(const json_t *config, struct tc_cert_paths *out, struct
 /* Roots: PEM, or a trust bundle map. */
 struct tc_cert_roots {
     struct tc_ref ref;
-    uint32_t id;                  /* that of no other content in the process */
+    uint32_t id;                  /* no other content in the process has it */
     struct tc_rstr *text;         /* PEM, or the map's JSON */
     struct tc_spiffe_map *spiffe; /* NULL: PEM */
 };
@@ -39,7 +39,7 @@ struct tc_cert_roots {
 /* A certificate chain and its private key, PEM, which belong together. */
 struct tc_cert_identity {
     struct tc_ref ref;
-    uint32_t id; /* that of no other content in the process */
+    uint32_t id; /* no other content in the process has it */
     struct tc_rstr *certificate;
     struct tc_rstr *private_key;
 };

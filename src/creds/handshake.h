@@ -16,8 +16,8 @@ struct tc_creds_handshake *tc_creds_handshake_none(struct tc_loop *loop, struct 
 struct tc_creds_handshake *tc_creds_handshake_tls(struct tc_loop *loop, struct tc_tls_context *context,
                                                   struct tc_tls_hook *hook, struct tc_bytestream *bs,
                                                   const struct tc_creds_peer *peer, tc_creds_fn fn, void *arg);
-/* tc_creds_handshake_tls with the present context of the source. While the source gives no context, the handshake fails
- * with the reason, and `about` (may be NULL) before it. */
+/* tc_creds_handshake_tls with the present context of the source. If the source gives no context, the handshake fails
+ * with the reason, behind `about` and a colon (NULL: the reason alone). */
 struct tc_creds_handshake *tc_creds_handshake_source(struct tc_loop *loop, struct tc_tls_source *source,
                                                      struct tc_tls_hook *hook, const char *about,
                                                      struct tc_bytestream *bs, const struct tc_creds_peer *peer,

@@ -84,7 +84,7 @@ bool tc_call_creds_type_supported(const char *type)
     return type_find(type, true) != NULL;
 }
 
-/* Makes credentials of the one kind or of the other; the other pointer is NULL. */
+/* Makes channel credentials, or call credentials if `of_channel` is NULL. One of the two pointers is NULL. */
 static void creds_make(const char *type, const char *config_json, torc_credentials **of_channel,
                        torc_call_credentials **of_call, char **why)
 {

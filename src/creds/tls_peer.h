@@ -18,7 +18,8 @@ struct tc_tls_hook {
     torc_tls_verify_fn fn;
     void (*release)(void *arg);
     void *arg;
-    atomic_size_t n_peers; /* that are not over: not answered, or the handshake has not taken the answer */
+    atomic_size_t n_peers; /* peers that are not over: the application has not answered, or the handshake has not taken
+                              the answer */
 };
 
 /* Called once from the loop, never from inside tc_tls_peer_ask. NULL: the peer was accepted. */

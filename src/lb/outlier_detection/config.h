@@ -9,7 +9,7 @@
 struct tc_outlier_algorithm {
     bool on;
     uint32_t enforcement_percent;
-    uint32_t minimum_hosts;  /* with fewer endpoints of that volume the algorithm does nothing */
+    uint32_t minimum_hosts;  /* with fewer endpoints that have request_volume the algorithm does nothing */
     uint32_t request_volume; /* RPCs that an endpoint must have had in the interval to be looked at */
 };
 
