@@ -23,8 +23,8 @@ struct tc_active_requests *tc_active_requests_new(struct tc_active_requests *tot
 /* NULL is allowed in both. */
 struct tc_active_requests *tc_active_requests_ref(struct tc_active_requests *a);
 void tc_active_requests_unref(struct tc_active_requests *a);
-/* Counts the RPC of a COMPLETE pick until the RPC ends. Does nothing for a dry pick, and for an RPC whose arena has no
- * room for the tracker. */
+/* Counts the RPC of a COMPLETE pick until the RPC ends, or it turns out that the pick led to no RPC (struct
+ * tc_call_tracker). Does nothing for a dry pick, and for an RPC whose arena has no room for the tracker. */
 void tc_active_requests_track(struct tc_active_requests *a, const struct tc_pick_args *args, struct tc_pick *pick);
 
 #endif

@@ -1,7 +1,7 @@
 /* The policy of outlier_detection: one child below it, one wrapper around each subchannel that the child creates.
  *
  * - RPC: the picker adds a tracker to each pick of an endpoint that is watched. When the RPC ends, the tracker counts a
- *   success or a failure for the endpoint. That is all an RPC costs.
+ *   success or a failure for the endpoint; nothing if the pick led to no RPC. That is all an RPC costs.
  * - interval: policy_on_timer lets tc_outlier_sweep (ejection.c) decide which endpoints are ejected, then tells the
  *   wrappers.
  * - wrapper: passes everything through but health (A61). While its endpoint is ejected the watcher hears `unfit`
