@@ -70,9 +70,10 @@ struct tc_h2_conn_events {
     /* Client: a stream can be opened now. Comes once after tc_h2_client_stream_open returned TORC_EAGAIN, or after
      * tc_h2_conn_want_capacity. */
     void (*on_capacity)(void *arg);
-    /* The peer sent GOAWAY, or tc_h2_conn_drain was called: a client opens no stream from now on, and streams that are
-     * open go on. Comes once. `why` has the GOAWAY's code and debug text. too_many_pings: the code is
-     * ENHANCE_YOUR_CALM and the text "too_many_pings"; the owner doubles its keepalive time (A8). */
+    /* The peer sent GOAWAY, or this side did (tc_h2_conn_drain, the age limit, stream numbers that are used up): a
+     * client opens no stream from now on, and streams that are open go on. Comes once. `why` has the code and debug
+     * text of the peer's GOAWAY, or this side's reason. too_many_pings: the code is ENHANCE_YOUR_CALM and the text
+     * "too_many_pings"; the owner doubles its keepalive time (A8). */
     void (*on_draining)(void *arg, const struct tc_status *why, bool too_many_pings);
     /* The connection is gone. The last event; the owner then calls tc_h2_conn_close. Comes after the on_done or on_end
      * of the streams, but before the on_done of a client's stream that still has messages to read, or that rests until
