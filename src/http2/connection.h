@@ -106,7 +106,8 @@ void tc_h2_conn_close(struct tc_h2_conn *c);
 /* Returns whether the byte stream is secure: call credentials may be sent. */
 bool tc_h2_conn_secure(const struct tc_h2_conn *c);
 /* Client: returns whether requests to that authority may be sent: the certificate that the server showed is valid for
- * it, or was not checked for names, or there was none (plaintext). */
+ * it, or was not checked for names, or there was none (plaintext). A peer that the application's hook has judged
+ * (struct tc_tls_opts: one_name) is good for the name of its handshake alone. */
 bool tc_h2_conn_is_for(const struct tc_h2_conn *c, struct tc_slice authority);
 /* Returns how many streams have not ended for their owners. */
 size_t tc_h2_conn_open_streams(const struct tc_h2_conn *c);

@@ -38,8 +38,8 @@ void tc_h2_stream_held_changed(struct tc_h2_stream *s)
         tc_h2_conn_deliver_later(s->c);
 }
 
-/* Returns true if the stream has ended, and the connection has delivered MESSAGES_AFTER_END since resting streams last
- * went on. */
+/* Returns true if the stream has ended, and the connection has delivered MESSAGES_AFTER_END messages of such streams
+ * since resting streams last went on. */
 static bool stream_is_too_late(const struct tc_h2_stream *s)
 {
     return s->finished && s->c->after_end >= MESSAGES_AFTER_END;

@@ -31,8 +31,9 @@ struct tc_bytestream_ops {
     /* Ends the stream: no event comes after. The memory goes when the loop is done with it. Bytes written before still
      * go to the kernel as far as that does not block. */
     void (*close)(struct tc_bytestream *bs);
-    /* Returns true when the peer's certificate is valid for `host` (a name or an IP literal) too. NULL: the peer has no
-     * certificate and did not have to show one. */
+    /* Returns true when the peer's certificate is valid for `host` (a name or an IP literal) too, or is not checked for
+     * names; for any other name than the handshake's false where a hook has judged the peer (struct tc_tls_opts:
+     * one_name). NULL: the peer has no certificate and did not have to show one. */
     bool (*peer_is)(struct tc_bytestream *bs, struct tc_slice host);
 };
 
