@@ -10,7 +10,8 @@
 /* STATIC_BOTH: nghttp2 needs no copy of our own constants. OWN_FIELDS: room for the fields that are not metadata. */
 enum { STATIC_BOTH = NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE, OWN_FIELDS = 12, STACK_FIELDS = 48 };
 
-/* Counts 32 bytes for each field, as RFC 9113 6.5.2 counts a header list, and binary values as encoded. */
+/* Counts 32 bytes for each field, as RFC 9113 6.5.2 counts a header list, and at least the encoded length of binary
+ * values. */
 static size_t headers_size(const struct tc_headers *list)
 {
     size_t bytes = 0;

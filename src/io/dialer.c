@@ -32,7 +32,7 @@ struct tc_dialer {
 
 struct torc_dial {
     struct tc_question question; /* of the application's dialer */
-    struct tc_task task;         /* of a descriptor that was handed over */
+    struct tc_task task;         /* of a descriptor that was handed over, or of a start after the channel's end */
     struct tc_dialer *dialer;    /* a reference of the loop's side */
     struct tc_loop *loop;
     struct tc_addr addr;
