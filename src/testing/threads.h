@@ -24,7 +24,7 @@ size_t tc_world_threads(void);
 size_t tc_world_threads_ready(void);
 /* Runs number `which` (from 0, in the order of their making) of the threads that could run, until it waits or ends. */
 void tc_world_thread_run(size_t which);
-/* Returns the earliest time for which a thread waits; UINT64_MAX: there is none. */
+/* Returns the earliest time for which a thread waits; 0 if a thread has not begun, UINT64_MAX if there is none. */
 uint64_t tc_world_threads_next_ns(void);
 
 #endif

@@ -22,7 +22,7 @@ static struct {
     uint64_t now_ns, order;
     struct tc_loop *turns; /* the loop in whose turn the scheduler is */
     unsigned depth;        /* steps inside one another */
-    unsigned runs;         /* of loops, jobs and threads since the time moved; a turn that leaves work counts as more */
+    unsigned runs;         /* steps since the time moved; a turn that leaves work counts as RUNS_OF_BUSY_TURN more */
     uint64_t jump_ns;      /* by how much the time moves next if there is no end to the runs */
     struct tc_rng chance[TC_CHANCES];
     TC_VEC(struct tc_loop *) loops;
@@ -180,7 +180,8 @@ bool tc_world_turns(const struct tc_loop *loop)
 
 /* --- steps --- */
 
-/* Turns one loop, or runs one job or thread, of those that can run. Returns false if none can. */
+/* Turns one loop (of the first 32 that are ready), or runs one job or thread, of those that can run. Returns false if
+ * none can. */
 static bool world_run_one(void)
 {
     uint64_t now_ms = world.now_ns / TC_NS_PER_MS;
@@ -207,7 +208,8 @@ static bool world_run_one(void)
     return true;
 }
 
-/* Returns when the next event, timer or thread is due; from_ns > 0: only what is due then or later counts. */
+/* Returns when the next event, timer or thread is due; from_ns > 0: only what is due then or later counts, and no event
+ * if the first one is due before. */
 static uint64_t world_next_ns(uint64_t from_ns)
 {
     uint64_t next_ns =

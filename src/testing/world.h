@@ -6,8 +6,9 @@
  * a time. Its scheduler does one thing after another: it turns a loop that has work, runs a background job, or lets a
  * thread of a pool run; when there is nothing to do it moves the time to the next event. If several of these could run,
  * a random number chooses one, and all random numbers follow from the seed. A process has one world at a time, since
- * seams.c and net.c replace functions of src/io for the whole process. All functions are for the thread of the
- * world. */
+ * seams.c and net.c replace functions of src/io for the whole process. The thread that made the world begins and ends
+ * it and takes its steps (tc_world_step, tc_world_run_until, tc_world_run_until_idle). The other functions are for any
+ * thread of the world (threads.h). */
 #ifndef TC_TESTING_WORLD_H
 #define TC_TESTING_WORLD_H
 
@@ -61,10 +62,10 @@ size_t tc_world_loops(void);
 /* Runs everything up to the moment, which is then the world's time. */
 void tc_world_run_until(uint64_t at_ns);
 /* Does the next thing that is due at at_ns or before: a turn, a job, a thread of a pool, or moving the time to an event
- * or a timer. Returns false, and has done nothing, if there is none. After 100,000 turns, jobs and threads at one
- * moment, or 100 turns that left work, the time moves on all the same: by a millisecond, then by two, then by four, and
- * so on up to a second, until the world comes to rest. So a loop that gives itself work without end does not stop the
- * time. */
+ * or a timer. Returns false, and has done nothing, if there is none. After 100,000 steps at one moment, or 100 turns
+ * that left work, the time moves on all the same: to what is due next, but by no more than a millisecond, then two,
+ * then four, and so on up to a second, until the world comes to rest. So a loop that gives itself work without end does
+ * not stop the time. */
 bool tc_world_step(uint64_t at_ns);
 /* Does all that is due now, without time passing. Returns false if there is no end to it. */
 bool tc_world_run_until_idle(void);
