@@ -62,7 +62,7 @@ static int context_fault(struct tc_status *error, struct tc_status why)
 }
 
 /* Hands the certificates of a text to `add`, in their order. `what` names the text in errors. Returns 0, or TORC_EINVAL
- * with the status if the text is malformed or has no certificate. */
+ * with the status if the text is malformed or has no certificate, or `add` fails. */
 static int context_load_certificates(SSL_CTX *ssl_ctx, struct tc_slice pem, const char *what,
                                      bool (*add)(SSL_CTX *ssl_ctx, X509 *cert, size_t i), struct tc_status *error)
 {

@@ -1,5 +1,5 @@
-/* The names that OpenSSL 1.1.1 has for functions which version 3 renamed. Included by tls/openssl.h alone. Macros and
- * pure functions, any thread. */
+/* The names that OpenSSL 1.1.1 has for functions which version 3 renamed, and constants that 1.1.1 lacks. Included by
+ * tls/openssl.h alone. Macros alone, any thread. */
 #ifndef TC_TLS_OPENSSL_1_1_H
 #define TC_TLS_OPENSSL_1_1_H
 

@@ -17,16 +17,16 @@ enum tc_san_kind {
     TC_SAN_IP = TORC_TLS_NAME_IP,
 };
 
-/* Returns true to end the search. `name` is borrowed for the call; IP addresses come in their canonical text (RFC
- * 5952). */
+/* Returns true to end the search. `name` is borrowed for the call; IP addresses come as text, as inet_ntop writes it;
+ * empty if the bytes are not an address. */
 typedef bool (*tc_san_fn)(void *arg, enum tc_san_kind kind, struct tc_slice name);
 
 /* Hands each name of these kinds to fn until fn returns true, and returns whether fn did. Names may be empty or have a
  * NUL inside. Stores in *n (may be NULL) how many names were handed over. */
 bool tc_san_find(struct x509_st *cert, tc_san_fn fn, void *arg, size_t *n);
 
-/* Returns whether a certificate can be for the host at all. `host`, which comes without the dot of the root, must not
- * be empty, nor have an empty label, a wildcard or a NUL. OpenSSL takes ".test" for every name below it. */
+/* Returns false for a host that no certificate can be for: it is empty, or has an empty label (so the dot of the root
+ * must be off), a '*' or a NUL. Without this check OpenSSL would take ".test" for every name below it. */
 bool tc_san_is_host(struct tc_slice host);
 
 /* Returns whether the DNS name of a certificate covers the host: the two are equal in any case of letters, without the

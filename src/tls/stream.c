@@ -3,11 +3,11 @@
  * The same object is the handshake and then the stream:
  *
  *   handshake     handshake_step runs whenever the lower stream has bytes or room, until OpenSSL is done or fails;
- *                 `timeout` bounds it
+ *                 `timeout` bounds it, if timeout_ms is not 0
  *   established   reads and writes go through OpenSSL to the wire (tls/wire.c), which has its own bounds
  *   failed        every read and write returns the same error
- *   closed        close_notify was tried; a task releases the memory later, since a close may come from inside of this
- *                 file's own event handlers
+ *   closed        close_notify was tried, if the stream was established and had not failed; a task releases the memory
+ *                 later, since a close may come from inside of this file's own event handlers
  *
  * READABLE comes without an event from below in three cases, and `kick` raises it: for bytes that came with the end of
  * the handshake; for bytes, an end or an error that are known when reading is turned on again; and for the rest of a
@@ -92,8 +92,8 @@ static void stream_shut(struct tls_stream *t)
 }
 
 /* Continues the handshake, or reads, until OpenSSL has a result or wants bytes or room from below. Returns an
- * SSL_ERROR_*, and in *n the result of OpenSSL's function. Each round flushes the wire: there may be an alert, or an
- * answer to a key update. */
+ * SSL_ERROR_*, and in *n the result of OpenSSL's function; SSL_ERROR_SSL, and leaves *n, if the process is exiting.
+ * Each round flushes the wire: there may be an alert, or an answer to a key update. */
 static int stream_step(struct tls_stream *t, void *buf, size_t len, int *n)
 {
     int error = SSL_ERROR_SSL;
@@ -297,8 +297,8 @@ static ssize_t tls_read(struct tc_bytestream *bs, void *buf, size_t len)
     }
 }
 
-/* Copies up to RECORD_BYTES out of the iovec, from byte *at of element *i on, and moves the two on. Returns how many.
- * */
+/* Copies up to RECORD_BYTES out of the iovec, from byte *at of element *i on, and moves the two on. Returns the
+ * number of bytes. */
 static size_t record_gather(char *record, const struct iovec *iov, int n, int *i, size_t *at)
 {
     size_t len = 0;

@@ -23,8 +23,9 @@ enum tc_tls_verify {
     TC_TLS_VERIFY_NONE,
 };
 
-/* Called when the checks that `verify` asks for have passed. Returns false to refuse the peer, with a reason in `why`.
- * `name` is the server name of the handshake ("" on servers). May be called from any thread that runs a loop. */
+/* Called when the checks that `verify` asks for have passed, but for the name constraints of the authorities, which
+ * OpenSSL checks last. Returns false to refuse the peer, with a reason in `why`. `name` is the server name of the
+ * handshake ("" on servers). May be called from any thread that runs a loop. */
 typedef bool (*tc_tls_verify_fn)(void *arg, struct x509_st *leaf, const char *name, struct tc_buf *why);
 
 /* Returns the roots that must vouch for a peer with this certificate (A87: they depend on its trust domain); they live
@@ -66,8 +67,8 @@ struct tc_tls_handshake;
 typedef void (*tc_tls_fn)(void *arg, struct tc_bytestream *bs, const struct tc_status *error);
 
 /* Starts a handshake over `bs`, which it takes over and closes on failure. Takes a reference to the context.
- * server_name (clients): the name or the IP literal, without port, that the certificate must be valid for; names, not
- * literals, are sent as SNI. timeout_ms 0: none. */
+ * server_name (clients): the name or the IP literal, without port, that the certificate must be valid for if `verify`
+ * has names checked; the handshake then fails without one. Names, not literals, are sent as SNI. timeout_ms 0: none. */
 struct tc_tls_handshake *tc_tls_handshake(struct tc_loop *loop, struct tc_tls_context *ctx, struct tc_bytestream *bs,
                                           struct tc_slice server_name, uint64_t timeout_ms, tc_tls_fn fn, void *arg);
 /* Gives up and closes the byte stream; fn is not called afterwards. Must not be called after fn. */

@@ -29,7 +29,7 @@ SSL *tc_tls_stream_ssl(struct tc_bytestream *bs, const struct tc_tls_context **c
  * tickets, and a key update now and then. OpenSSL takes in any number of them in one SSL_read. */
 enum { TC_TLS_MAX_MESSAGES = 64 };
 
-/* A BIO whose bytes come from a `struct tc_tls_wire`. */
+/* The wire of a BIO: the byte stream below, and the bytes between the byte stream and OpenSSL. */
 struct tc_tls_wire {
     struct tc_bytestream *lower;
     char *in; /* received, not yet decrypted: in[in_at, in_len) */
@@ -72,13 +72,13 @@ struct tc_tls_peer_check {
 
 /* Sets the verification of a context with roots_fn; does nothing to others. */
 void tc_tls_prepare_context(struct tc_tls_context *ctx);
-/* Puts name check, SNI and the verify callback into a fresh SSL. Returns false when the name cannot be used, or is
- * missing. */
+/* Puts side, name check, SNI and the verify callback into a fresh SSL, and `check` as its app data. Returns false if
+ * the name is to be checked and is not one of a certificate (tc_tls_is_name), or OpenSSL refuses a setting. */
 bool tc_tls_prepare(SSL *ssl, struct tc_tls_peer_check *check);
 /* Returns true for an IP literal and for the name of a host (tls/san.h). */
 bool tc_tls_is_name(const char *name);
-/* Client: returns whether the certificate of the finished handshake is valid for another name too; true when names are
- * not checked. */
+/* Client: returns whether the certificate of the finished handshake is valid for another name too; true on servers, and
+ * where names are not checked. */
 bool tc_tls_peer_is(SSL *ssl, const struct tc_tls_context *ctx, const char *name);
 /* Appends the reason why the last operation on the SSL failed, and empties OpenSSL's queue of errors. */
 void tc_tls_reason(SSL *ssl, const struct tc_tls_peer_check *check, const struct tc_tls_wire *wire, struct tc_buf *out);

@@ -30,7 +30,7 @@ static void check_note_issuer(X509_STORE_CTX *store_ctx, struct tc_tls_peer_chec
     }
 }
 
-/* Called by OpenSSL for each certificate of the chain, the leaf last. */
+/* Called by OpenSSL at an error in the chain, else for each certificate of the chain, the leaf last. */
 static int ssl_on_verify(int ok, X509_STORE_CTX *store_ctx)
 {
     SSL *ssl = X509_STORE_CTX_get_ex_data(store_ctx, SSL_get_ex_data_X509_STORE_CTX_idx());
@@ -135,7 +135,7 @@ static void reason_append_verify(long result, const struct tc_tls_peer_check *ch
         tc_buf_append(out, check->why.data, check->why.len);
         return;
     }
-    /* OpenSSL before 3 begins this text, and no other, with a capital. */
+    /* OpenSSL before 3 begins this text with a capital. */
     tc_buf_append_str(out, result == X509_V_ERR_HOSTNAME_MISMATCH ? "hostname mismatch"
                                                                   : X509_verify_cert_error_string(result));
     if (result == X509_V_ERR_HOSTNAME_MISMATCH || result == X509_V_ERR_IP_ADDRESS_MISMATCH)

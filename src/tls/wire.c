@@ -6,7 +6,8 @@
  *
  * A step (calls of OpenSSL until it wants bytes or room) may take STEP_BYTES, more than any record, so that each step
  * makes progress. When they are used up the wire pauses, and the rest waits for the end of the loop's turn. Handshake
- * messages received, and alerts sent, are counted until data comes; above TC_TLS_MAX_MESSAGES nothing more is read. */
+ * messages received, and alerts sent, are counted until data comes or the handshake ends; above TC_TLS_MAX_MESSAGES
+ * nothing more is read. */
 #include "tls/tls_internal.h"
 
 #include <pthread.h>
