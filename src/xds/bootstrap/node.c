@@ -1,5 +1,5 @@
-/* The Node message of the bootstrap, serialised once: every stream sends the same bytes. Fields that A27 reserves for
- * the client (user agent, client features) replace those of the file. */
+/* The Node message of the bootstrap, serialised once: every stream sends these bytes (LRS streams with one more client
+ * feature). Fields that A27 reserves for the client (user agent, client features) replace those of the file. */
 #include <torc/version.h>
 
 #include "base/arena.h"
