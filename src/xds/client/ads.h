@@ -15,7 +15,8 @@ void tc_xds_ads_fini(struct tc_xds_channel *ch);
  * one. */
 void tc_xds_ads_start(struct tc_xds_channel *ch);
 void tc_xds_ads_reset_backoff(struct tc_xds_channel *ch);
-/* The server has answered, by a response or by having nothing to add. */
+/* Called when the server has answered, by a response or by having nothing to add. Resets the backoff, unless
+ * hold_backoff is set. */
 void tc_xds_ads_proved(struct tc_xds_channel *ch);
 /* The response was rejected, at the cost of `took_ns` of CPU time: delays the next read if that was much. */
 void tc_xds_ads_pause(struct tc_xds_channel *ch, uint64_t took_ns);

@@ -16,8 +16,8 @@ struct sotw_names {
     bool lost; /* entry_is_lost is true for one of the names */
 };
 
-/* Returns whether the client lacks the value that this server last sent: the resource in use is another server's (A71),
- * or there is none because what the server sent was rejected. */
+/* Returns whether the client may lack the entry's value of the last version that it ACKed: the value in use is another
+ * server's (A71), or there is none because what the server sent was rejected. */
 static bool entry_is_lost(const struct tc_xds_entry *e, const struct tc_xds_server *server)
 {
     return e->resource ? e->source != server : e->state == TC_XDS_NACKED;

@@ -11,8 +11,8 @@ struct tc_xds_authority_state *tc_xds_authority_get(struct tc_xds_local_client *
 void tc_xds_authority_free(struct tc_xds_authority_state *s);
 /* The subscriptions of a type changed: queues a request to each server in use. */
 void tc_xds_authority_request(struct tc_xds_authority_state *s, size_t type);
-/* A71: uses the next servers while no server in use can be reached and a resource is missing (or, with
- * fallback_on_reachability_only, whatever is there). */
+/* A71: takes the next server into use, and so on, while no server in use can be reached and a resource is missing. With
+ * fallback_on_reachability_only it does not matter whether a resource is missing. */
 void tc_xds_authority_fall_back(struct tc_xds_authority_state *s);
 /* A valid resource came from the channel at `index`: gives back the channels behind it. */
 void tc_xds_authority_end_fallback(struct tc_xds_authority_state *s, size_t index);

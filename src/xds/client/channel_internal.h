@@ -43,7 +43,7 @@ struct tc_xds_ads_ops {
     /* Appends the request that is due for the type to `out`. Returns false, and appends nothing, if there is nothing to
      * say. */
     bool (*request)(struct tc_xds_channel *ch, size_t type, struct tc_buf *out);
-    /* A request was handed to a connected transport; may be NULL. */
+    /* A request was handed to a connected transport, or the stream ended without it; may be NULL. */
     void (*on_sent)(struct tc_xds_channel *ch);
     /* The timer `quiet` ran out; NULL: the form has no use for it. */
     void (*on_quiet)(struct tc_xds_channel *ch);
@@ -69,7 +69,7 @@ struct tc_xds_ads {
     /* A request is on its way to the transport; a request of the stream had the Node; the server has answered on the
      * stream (tc_xds_ads_proved). */
     bool sending, sent_node, seen_response;
-    bool sent;               /* a request of the stream was handed to a connected transport */
+    bool sent;               /* the transport took a request of the stream, or the stream ended without the request */
     bool refused;            /* the last response, or a resource of it, was rejected */
     uint64_t read_at_ms;     /* the next read waits until then */
     struct tc_timer pause;   /* until read_at_ms */

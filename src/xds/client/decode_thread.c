@@ -1,4 +1,4 @@
-/* Decoding large responses on the background thread, so that RPCs do not wait for it.
+/* Decoding responses that are large or slow to decode on the background thread, so that RPCs do not wait for it.
  *
  *   loop     tc_xds_decode_thread_begin collects the resources that are not in use already, and hands over a job
  *   thread   decode_job_run decodes each; touches nothing but the job, the bootstrap and immutable registries
@@ -8,8 +8,8 @@
  * meanwhile. Two things may happen in between. The channel goes: job->channel becomes NULL and the result is dropped.
  * The stream ends: its status is kept in the job and takes effect after the response.
  *
- * A response is decoded on the loop at once if its type needs the loop's thread (any_thread), or if it has few bytes to
- * decode (decode_thread_bytes) and no resource that is slow to decode. */
+ * A response is decoded on the loop at once if its type needs the loop's thread (any_thread is false), or if it has few
+ * bytes to decode (decode_thread_bytes) and no resource that is slow to decode. */
 #include "xds/client/decode_thread.h"
 
 #include "base/clock.h"

@@ -1,5 +1,5 @@
-/* Large responses are decoded by another thread before they are applied, so that the loop, and with it all RPCs, does
- * not wait. The loop then applies the result like any response. Loop thread only. */
+/* Responses that are large or slow to decode are decoded by another thread before they are applied, so that the loop,
+ * and with it all RPCs, does not wait. The loop then applies the result like any response. Loop thread only. */
 #ifndef TC_XDS_CLIENT_DECODE_THREAD_H
 #define TC_XDS_CLIENT_DECODE_THREAD_H
 

@@ -41,7 +41,8 @@ static struct tc_xds_local_client *local_of(struct tc_xds_client *base)
 
 /* --- resources without watchers --- */
 
-/* Drops the entries that nobody watches, all of them when `all`, and then the authority if it is empty. */
+/* Drops the entries that nobody watches; with `all`, stops all watches first. Then frees the authority if no entry is
+ * left. */
 static void authority_settle(struct tc_xds_authority_state *s, bool all)
 {
     bool empty = true;

@@ -7,9 +7,9 @@
  *
  * When the last user goes and the server has answered, the counts that it wants and that are left make a last report.
  * Then the stream is half-closed and the server ends it (`ended`, LINGER_MS): a reset could discard a report that the
- * server has not read yet. A stream that breaks puts its report back into the store. on_settle_task is idempotent and
- * decides the next step. It runs by the loop's queue or by the timer `retry`, never from inside a function of the store
- * or the stream, because the channel, and this object with it, may go. */
+ * server has not read yet. A stream that ends before it took a report puts the report back into the store.
+ * on_settle_task is idempotent and decides the next step. It runs by the loop's queue or by the timer `retry`, never
+ * from inside a function of the store or the stream, because the channel, and this object with it, may go. */
 #include "xds/client/lrs.h"
 
 #include "proto/unpack.h"

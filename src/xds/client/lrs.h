@@ -1,7 +1,7 @@
 /* Load reports (LRS, A27) to one server: a stream that is open while any cluster's loads are to be reported there. The
  * server says which clusters and how often. A stream that breaks is opened again; the counts of a report that was still
- * on its way to the transport go into the next report. A report that the server no longer wanted, because it had ended
- * the stream, counts as handed over. Other folders use tc_xds_client_load. Loop thread only. */
+ * on its way to the transport, or that the server did not take because it had ended the stream, go into the next
+ * report. Other folders use tc_xds_client_load. Loop thread only. */
 #ifndef TC_XDS_CLIENT_LRS_H
 #define TC_XDS_CLIENT_LRS_H
 
@@ -10,7 +10,8 @@
 struct tc_xds_channel;
 struct tc_xds_lrs;
 
-/* on_idle is called when nothing is left to report. It may free the channel, and this object with it. */
+/* Returns the load reports of the channel, without a stream. on_idle is called when nothing is left to report. It may
+ * free the channel, and this object with it. */
 struct tc_xds_lrs *tc_xds_lrs_new(struct tc_xds_channel *ch, void (*on_idle)(struct tc_xds_channel *ch));
 /* Cancels the stream and frees the object. Load clusters that others hold stay, and are no longer reported. */
 void tc_xds_lrs_free(struct tc_xds_lrs *l);

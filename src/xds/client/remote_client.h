@@ -1,6 +1,6 @@
-/* A client on one loop that watches through the client of another loop, its origin: same functions
- * (xds/client/client.h), one ADS stream. Between them go messages (io/mailbox.h) with immutable resources. Its
- * functions are for the thread of its own loop. */
+/* A client on one loop that watches through the client of another loop, its origin: it has the same functions
+ * (xds/client/client.h), but no ADS stream of its own. Between them go messages (io/mailbox.h) with immutable
+ * resources. Its functions are for the thread of its own loop. */
 #ifndef TC_XDS_CLIENT_REMOTE_CLIENT_H
 #define TC_XDS_CLIENT_REMOTE_CLIENT_H
 

@@ -50,7 +50,8 @@ bool tc_xds_response_open_wrapper(struct tc_xds_response_context *ctx,
 /* Adds an unusable resource to the NACK. */
 void tc_xds_response_add_error(struct tc_xds_response_context *ctx, size_t index, struct tc_slice name,
                                const char *text);
-/* Returns the entry of that name; NULL: nobody watches the name, or it is invalid. */
+/* Returns the entry of that name; NULL: nobody watches the name, it is invalid, or its authority does not use the
+ * channel. */
 struct tc_xds_entry *tc_xds_response_entry(const struct tc_xds_response_context *ctx, struct tc_slice name);
 /* Returns the entry whose value in use has the same bytes from the same server, so that nothing needs decoding; else
  * NULL. */

@@ -1,8 +1,8 @@
 /* Delivery to watchers, by the loop's queue.
  *
  * Each watcher has a queue of events and one task. A new value drops the queued ones: a slow watcher sees the newest
- * state, not the history. One event is delivered a run, because a callback may end any watch, its own included. An
- * event holds the token of its response until the callback returns. */
+ * state, not the history. Each run of the task delivers one event, because a callback may end any watch, its own
+ * included. An event holds the token of its response until the callback returns. */
 #include "xds/client/watcher.h"
 
 #include "base/mem.h"
@@ -40,7 +40,7 @@ static void watch_drop_events(struct watch_queue *watch)
         watch_event_free(TC_CONTAINER_OF(link, struct watch_event, link));
 }
 
-/* One event a run: a callback may end any watch, this one too, and the client. */
+/* Delivers one event: its callback may end any watch, this one too, and the client. */
 static void on_deliver(struct tc_task *task)
 {
     struct watch_queue *watch = TC_CONTAINER_OF(task, struct watch_queue, task);

@@ -1,4 +1,5 @@
-/* Delivery to watchers: callbacks come by the loop's queue, one a run, never from inside a call. Loop thread only. */
+/* Delivery to watchers: callbacks come by the loop's queue, one for each run of the watcher's task, never from inside a
+ * call. Loop thread only. */
 #ifndef TC_XDS_CLIENT_WATCHER_H
 #define TC_XDS_CLIENT_WATCHER_H
 

@@ -1,5 +1,5 @@
-/* The life of an xds_channel. It lives while an authority uses it or loads are to be reported on it; without
- * authorities its ADS stream ends. */
+/* The life of an xds_channel. It lives while an authority uses it, loads are to be reported on it, or the stream of the
+ * last report is still open; without authorities its ADS stream ends. */
 #include "xds/client/xds_channel.h"
 
 #include "xds/client/ads.h"

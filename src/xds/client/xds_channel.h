@@ -7,9 +7,10 @@
 /* Returns the client's channel to this server, made if it does not exist; an authority then counts itself in `users`.
  * A47: equal entries have one channel, whichever authority names them. */
 struct tc_xds_channel *tc_xds_channel_get(struct tc_xds_local_client *c, const struct tc_xds_server *server);
-/* Gives back one use (`users`). The last one ends the ADS stream, and the channel by tc_xds_channel_release. */
+/* Gives back one use (`users`). The last one ends the ADS stream, and calls tc_xds_channel_release. */
 void tc_xds_channel_put(struct tc_xds_channel *ch);
-/* Frees the channel if no authority uses it and no loads are to be reported on it. */
+/* Frees the channel, unless an authority uses it, loads are to be reported on it, or the stream of the last report is
+ * still open. */
 void tc_xds_channel_release(struct tc_xds_channel *ch);
 /* Returns the channel's load reports, made if they do not exist. */
 struct tc_xds_lrs *tc_xds_channel_lrs(struct tc_xds_channel *ch);
