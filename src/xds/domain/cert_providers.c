@@ -3,8 +3,8 @@
  * The bootstrap's certificate_providers name instances; Cluster resources refer to an instance by name. The one plugin
  * is file_watcher. An instance is checked three times: with the bootstrap (tc_cert_providers_check: configs of known
  * plugins must be usable), with a Cluster that names it (transport_socket_decoder.c: the instance must exist and its
- * plugin be known), and on use (tc_cert_provider_get). Instances that read the same files are one object in the
- * list of the xDS client pool, so that a file is read once whatever the number of clusters. */
+ * plugin be known), and on use (tc_cert_provider_get). Instances that read the same files at the same refresh interval
+ * are one object in the list of the xDS client pool, so that a file is read once whatever the number of clusters. */
 #include "xds/domain/cert_providers.h"
 
 #include "base/json.h"

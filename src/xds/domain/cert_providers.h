@@ -16,13 +16,13 @@ struct tc_cert_provider {
 
 /* tc_xds_registries.cert_plugin_known; `arg` is not used. */
 bool tc_cert_plugin_known(void *arg, const char *plugin);
-/* Adds an error at certificate_providers["instance"] for each instance of a known plugin whose config cannot be
- * used. */
+/* Adds an error at certificate_providers["instance"] for each instance that is not an object, has no plugin_name, or is
+ * of a known plugin and has a config that cannot be used. */
 void tc_cert_providers_check(const struct tc_xds_bootstrap *b, struct tc_validation_errors *errors);
 
-/* Returns the instance, with one more reference. Instances in the list `shared` that read the same files are one
- * object; `shared` NULL: a new object. Returns NULL with the reason in *why (tc_free) if the bootstrap has no such
- * instance, or its plugin or config cannot be used. */
+/* Returns the instance, with one more reference. Instances in the list `shared` that read the same files at the same
+ * refresh interval are one object; `shared` NULL: a new object. Returns NULL with the reason in *why (tc_free) if the
+ * bootstrap has no such instance, or its plugin or config cannot be used. */
 struct tc_cert_provider *tc_cert_provider_get(struct tc_link *shared, const struct tc_xds_bootstrap *b,
                                               const char *instance, char **why);
 void tc_cert_provider_unref(struct tc_cert_provider *p); /* NULL is allowed */

@@ -168,7 +168,7 @@ static const struct tc_headers *headers_with_cookie(const struct tc_headers *hea
 }
 
 /* A60: sets a cookie if there was none, or if its value is not that of the picked endpoint and cluster. Sets none if
- * xds_override_host did not pick an endpoint that it knows. */
+ * the pick did not pass xds_override_host, or chose an endpoint that it does not know. */
 static const struct tc_headers *session_response(const struct tc_call_filter *f, struct tc_filter_call *call,
                                                  void **state, const struct tc_headers *headers)
 {

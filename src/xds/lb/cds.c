@@ -64,11 +64,11 @@ struct cds {
     struct tc_lb_helper helper;        /* the child's */
     struct tc_graceful_switch *child;  /* NULL: the policy fails RPCs itself */
     struct tc_lb_config *config;       /* of the last update */
-    struct tc_cluster_config *cluster; /* the snapshot of the last update; NULL: none */
+    struct tc_cluster_config *cluster; /* the last snapshot that an update had; NULL: none */
     size_t place;                      /* of the cluster in the last XdsConfig, which the next search tries first */
     struct tc_lb_config *child_config;
     struct tc_lb_config *lb;        /* parsed from the lb_config of `lb_of`; NULL: nothing was parsed */
-    const struct tc_cluster *lb_of; /* a reference of the Cluster; its snapshot would keep old endpoints, too */
+    const struct tc_cluster *lb_of; /* a reference of the Cluster alone: its snapshot would keep old endpoints */
     bool sessions;                  /* the listener may have RPCs of sessions */
     struct tc_eds_tree tree;
     struct tc_scaling scaling;  /* A105: of the subchannels, as the cluster has it */
@@ -147,8 +147,8 @@ static struct tc_lb_config *cds_parse_lb(struct cds *p, struct tc_cluster_config
     return lb;
 }
 
-/* Returns the config of priority over a cds for each leaf cluster, or NULL with *why. The aggregate has a policy of its
- * own only if gRPC's switch for such control planes is on (A75): then the leaf clusters use it. */
+/* Returns the config of priority over a cds for each leaf cluster, or NULL with *why. The aggregate's Cluster has an
+ * lb_config only with GRPC_XDS_AGGREGATE_CLUSTER_BACKWARD_COMPAT (A75): then the leaf clusters use that policy. */
 static struct tc_lb_config *aggregate_config(struct cds *p, struct tc_cluster_config *c, struct tc_status *why)
 {
     struct tc_lb_config *lb = NULL;

@@ -20,7 +20,7 @@
 
 /* The counts of a locality, found by its shared object. The key's reference keeps its address from being reused. */
 struct known_locality {
-    struct tc_locality *key; /* NULL: endpoints without a locality (LOGICAL_DNS) */
+    struct tc_locality *key; /* NULL: of endpoints without a locality */
     struct tc_load_locality *counts;
     UT_hash_handle hh;
 };

@@ -196,8 +196,9 @@ static bool sni_is_literal(struct tc_slice host)
     return inet_pton(AF_INET, text, bytes) == 1;
 }
 
-/* A101: returns the endpoint's hostname if auto_host_sni is set, else the configured SNI. If neither is a name, and the
- * environment variable allows it, the channel's authority. Empty: no SNI. */
+/* A101: returns the endpoint's hostname if auto_host_sni is set and the hostname is a name; else the configured SNI;
+ * else, if the environment variable allows it and there is no auto_sni_san_validation, the channel's authority. Empty:
+ * no SNI. */
 static struct tc_slice tls_sni_of(const struct tc_cluster *c, const struct tc_endpoint *e, struct tc_slice authority)
 {
     struct tc_slice host = tc_slice_of(NULL, 0);

@@ -21,8 +21,7 @@ struct tc_cluster_tls *tc_cluster_tls_new(struct tc_xds_client_pool *d, const st
 void tc_cluster_tls_free(struct tc_cluster_tls *t); /* NULL is allowed; connections hold their own references */
 /* Returns whether connections made with one can serve the other. */
 bool tc_cluster_tls_eq(const struct tc_cluster_tls *a, const struct tc_cluster_tls *b);
-/* Returns a copy of the endpoint with this security and the SNI for its hostname (A101), a new reference. `authority`:
- * the channel's. */
+/* Returns a copy of the endpoint with this security and its SNI (A101), a new reference. `authority`: the channel's. */
 struct tc_endpoint *tc_cluster_tls_endpoint(const struct tc_cluster_tls *t, const struct tc_endpoint *e,
                                             struct tc_slice authority);
 

@@ -103,8 +103,8 @@ static bool address_read(const Envoy__Config__Core__V3__Address *from, struct tc
                            (uint16_t)from->socket_address->port_value) == 0;
 }
 
-/* Returns how many RPCs are in progress of those that were open, of which so many have ended. More have ended than were
- * open where the store has forgotten their start, or had no room for it. */
+/* Returns how many of `open` RPCs are in progress after `ended` RPCs have ended. `ended` is larger where the store has
+ * forgotten the start of some, or had no room for it. */
 static uint64_t in_progress_now(uint64_t open, uint64_t ended)
 {
     return open > ended ? open - ended : 0;

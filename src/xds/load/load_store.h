@@ -157,8 +157,9 @@ struct tc_load_filter {
 };
 
 /* Takes the counts since the last report out, as ClusterStats in the arena, and returns their number. They point into
- * the store, until tc_load_store_settle, which must follow before the next report is taken. Leaves out clusters and
- * localities without counts. Drops clusters that have no user and that the filter does not name, with their counts. */
+ * the store, until tc_load_store_settle, which must follow before the next report is taken. Leaves out localities with
+ * neither counts nor RPCs in progress, and clusters with neither a locality to report nor drops. Drops clusters that
+ * have no user and that the filter does not name, with their counts. */
 size_t tc_load_store_take(struct tc_load_store *s, const struct tc_load_filter *filter, uint64_t now_ns,
                           struct tc_arena *arena, Envoy__Config__Endpoint__V3__ClusterStats ***out);
 /* Ends the report under way, if there is one. If it was not handed over, its counts go back into the next report. */
