@@ -5,9 +5,9 @@
  * of their collections, so that readers need not know of collections. The copy holds references of the resource and the
  * collections. It stays the same object while all of these do: readers compare pointers.
  *
- * If a collection is missing or refused, its locality has no endpoints, and nothing else happens. A collection is left
- * out, too, if with it the cluster would have more addresses than a resource may have (`room`): a few resources that
- * are named many times must not become endpoints by the billion. */
+ * If a collection does not exist or is refused, its locality has no endpoints, and the resolution note says why. A
+ * collection is left out, too, if with it the cluster would have more addresses than a resource may have (`room`): a
+ * few resources that are named many times must not become endpoints by the billion. */
 #include "base/mem.h"
 #include "xds/resolver/dependency_manager_internal.h"
 

@@ -6,7 +6,8 @@
  *   full round     listener -> route config -> virtual host -> clusters -> EDS (-> LEDS) or DNS, creating
  *                  watches (dependency_walk.c). Every node that is reached gets the round's number in `mark`.
  *   quick update   only contents changed (an EDS update, an error beside a value), not which resources are needed: new
- *                  snapshots of those clusters go into a copy of the last config. Used unless `reshape` is set.
+ *                  snapshots of those clusters go into a copy of the last config. Used unless `reshape` is set, or
+ *                  several clusters share what changed.
  *
  * A round ends in one of three ways:
  *

@@ -34,8 +34,8 @@ static enum tc_dep_excess name_exceeds(struct tc_dependency_manager *m, const st
 }
 
 /* Marks a cluster and all clusters below it, and appends the leaf clusters, but for names that the walk has seen
- * already. If that exceeds a limit, sets tree->excess and stops. Returns false if a resource or an address is still to
- * come. */
+ * already. If that exceeds a limit, sets tree->excess, and goes no deeper; any limit but that of the depth ends the
+ * whole walk of the root. Returns false if a resource or an address is still to come. */
 static bool walk_cluster(struct tc_dependency_manager *m, struct tc_slice name, unsigned depth,
                          struct tc_dep_tree *tree)
 {

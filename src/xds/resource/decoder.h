@@ -53,8 +53,8 @@ struct tc_any {
     struct tc_slice bytes;
 };
 
-/* Returns the type's name, the part behind the last slash of a type URL; NULL with an error at .type_url if that part
- * is empty. */
+/* Returns the type's name, the part behind the last slash of a type URL; NULL with an error at .type_url if there is no
+ * slash, or nothing behind it. */
 const char *tc_decode_type_name(struct tc_decoder *dec, const char *type_url);
 /* Returns false with an error when the Any is absent or its type URL has no name. */
 bool tc_decode_any(struct tc_decoder *dec, const Google__Protobuf__Any *any, struct tc_any *out);

@@ -135,8 +135,8 @@ static const struct tc_addr *metadata_address(struct tc_decoder *dec, struct tc_
     return found == USABLE ? out : NULL;
 }
 
-/* Returns the last Address under the proxy's key (A86), or NULL. Adds errors for every Address in the metadata that a
- * proxy cannot have. */
+/* Returns the Address of the last entry under the proxy's key (A86), or NULL. Adds errors for every Address in the
+ * metadata that a proxy cannot have. */
 static const struct tc_addr *metadata_proxy(struct tc_decoder *dec, const Envoy__Config__Core__V3__Metadata *m)
 {
     const struct tc_addr *proxy = NULL;
@@ -161,8 +161,8 @@ static bool health_is_used(int health)
     return health == HEALTH(UNKNOWN) || health == HEALTH(HEALTHY) || health == HEALTH(DRAINING);
 }
 
-/* Returns false when the endpoint is left out: an address is refused, or has no port (a named one, none, 0). Peers keep
- * that endpoint and fail to connect to port 0, but accept the endpoints beside it. */
+/* Returns false when the endpoint is left out: an address is refused, or has no port (a named one, none, 0). Other gRPC
+ * implementations keep that endpoint and fail to connect to port 0, but accept the endpoints beside it. */
 static bool decode_addresses(struct eds_decoder *e, const Envoy__Config__Endpoint__V3__Endpoint *from,
                              struct tc_eds_endpoint *out)
 {
@@ -192,7 +192,7 @@ static bool decode_addresses(struct eds_decoder *e, const Envoy__Config__Endpoin
 }
 
 /* A81: the hostname may become an :authority. A hostname that cannot is left out, so that RPCs keep their authority;
- * peers accept such a resource, too. */
+ * other gRPC implementations accept such a resource, too. */
 static void decode_hostname(struct eds_decoder *e, const char *name, struct tc_eds_endpoint *out)
 {
     struct tc_slice s = tc_slice_str(name);
@@ -202,7 +202,7 @@ static void decode_hostname(struct eds_decoder *e, const char *name, struct tc_e
         out->hostname = tc_resource_arena_text(e->r.arena, name);
 }
 
-/* Returns false when the endpoint is left out: for its health, or for an error. */
+/* Returns false when the endpoint is left out: for its health, for an address without a port, or for an error. */
 static bool decode_endpoint(struct eds_decoder *e, const LbEndpoint *from, const struct tc_addr *locality_proxy,
                             struct tc_eds_endpoint *out)
 {

@@ -13,7 +13,8 @@ void tc_decode_http_filters(
     const Envoy__Extensions__Filters__Network__HttpConnectionManager__V3__HttpConnectionManager *m,
     struct tc_listener *out);
 /* Decodes one entry of a typed_per_filter_config. Returns false if the entry is left out: with errors, or without if it
- * is optional and unknown. Adds the entry's path to errors. */
+ * is optional and empty, unknown, or of a filter without overrides. True says nothing about errors. Adds the entry's
+ * path to errors. */
 bool tc_decode_filter_override(struct tc_decoder *dec, const char *name, const Google__Protobuf__Any *config,
                                struct tc_http_filter_override *out);
 

@@ -5,9 +5,10 @@
  *                           unknown entry is skipped, an invalid one is an error.
  *   lb_policy               ROUND_ROBIN, LEAST_REQUEST, RING_HASH or MAGLEV, when load_balancing_policy is absent
  *
- * A converter returns {"name": config}, or NULL: with errors, or without when the entry is to be skipped. The finished
- * list is checked by the LB policies themselves (registries.lb_check), so that a config which a policy would refuse is
- * NACKed here. Nesting is limited to lb_depth. */
+ * A converter returns {"name": config}, maybe with errors, or NULL: with errors, or without when the entry is to be
+ * skipped. tc_decode_cluster_lb drops the result if there were errors. The finished list is checked by the LB policies
+ * themselves (registries.lb_check), so that a config which a policy would refuse is NACKed here. Nesting is limited to
+ * lb_depth. */
 #include "xds/resource/lb_config.h"
 #include "xds/resource/registry.h"
 
@@ -139,8 +140,8 @@ static json_t *hashing_of_extension(struct tc_decoder *dec, json_t *entry, const
     return c ? hashing(dec, entry, c->use_hostname_for_hashing, c->hash_balance_factor) : entry;
 }
 
-/* The converters of extension messages (A52). Each returns an entry, or NULL: with errors if the message is invalid,
- * without if it is to be skipped. */
+/* The converters of extension messages (A52). Each returns an entry, or NULL if the message is to be skipped. An
+ * invalid message adds errors, whatever is returned. */
 
 static json_t *from_ring_hash(struct tc_decoder *dec, struct tc_slice bytes, size_t depth)
 {
@@ -375,7 +376,8 @@ static void names_append(struct tc_decoder *dec, struct tc_buf *list, size_t i, 
         tc_buf_printf(list, "%s%s", i ? ", " : "", i == MAX_NAMES ? "..." : tc_decode_clip(dec, name));
 }
 
-/* Returns the first policy that is supported, as a list of one entry; NULL with errors. */
+/* Returns the first policy that is supported, as a list of one entry, or NULL. NULL comes with errors, and a list may,
+ * too. */
 static json_t *decode_policies(struct tc_decoder *dec, const LbPolicy *m, size_t depth)
 {
     size_t errors = dec->errors->count;

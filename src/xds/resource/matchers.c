@@ -1,7 +1,8 @@
 /* Matchers of strings and headers (A28), as they are applied to each RPC.
  *
  * Regexes and values of headers take `steps` from a budget of the RPC, so that neither a route table nor the metadata
- * can make one RPC cost without bound. Once the budget is used up, regexes and headers no longer match. */
+ * can make one RPC cost without bound. Once the budget is used up, regexes, and headers that are there, no longer
+ * match. */
 #include "xds/resource/matchers.h"
 
 #include "base/parse.h"

@@ -3,7 +3,7 @@
  * in the resource's arena. Any thread.
  *
  * `steps` is the rest of a budget for regular expressions (regex/regex.h), from which the functions take. Once it is 0
- * regexes and headers no longer match, and a caller must ignore the answers. */
+ * regexes, and headers that are there, no longer match, and a caller must ignore the answers. */
 #ifndef TC_XDS_RESOURCE_MATCHERS_H
 #define TC_XDS_RESOURCE_MATCHERS_H
 

@@ -17,7 +17,7 @@ struct tc_resource_arena {
         void *ptr;
     })
     items;
-    struct tc_slice bytes; /* the resource message as received: equal bytes are equal resources */
+    struct tc_slice bytes; /* the resource message as received, once it is valid; tc_decoded_equal compares it */
 };
 
 /* The first member of every decoded resource. */

@@ -33,8 +33,8 @@ void tc_decode_sort_plugins(const Envoy__Config__Route__V3__RouteConfiguration *
 bool tc_decode_route_action(struct tc_decoder *dec, const Envoy__Config__Route__V3__RouteConfiguration *m,
                             const Envoy__Config__Route__V3__RouteAction *a, struct tc_route *out);
 /* Decodes the field hash_policy (A42). Stores its policies in *out, kept by the arena, without those that have no
- * effect. Returns their number; 0, and checks nothing, where ring_hash is switched off. Adds the field to the path. If
- * there are too many policies adds an error, returns 0 and leaves *out. */
+ * effect. Returns their number; 0, and looks at none of them, where ring_hash is switched off. Adds the field to the
+ * path. If there are too many policies adds an error, returns 0 and leaves *out. */
 size_t tc_decode_hash_policies(struct tc_decoder *dec, size_t n,
                                Envoy__Config__Route__V3__RouteAction__HashPolicy *const *list,
                                const struct tc_hash_policy **out);

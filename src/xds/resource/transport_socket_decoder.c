@@ -1,9 +1,10 @@
 /* Decodes a Cluster's transport_socket: UpstreamTlsContext, alone or in Http11ProxyUpstreamTransport (A29, A82, A86,
  * A101).
  *
- * A security setting that gRPC does not implement is an error, never ignored: the checks would be weaker than the
- * control plane asked for. Certificates come from instances of the bootstrap's certificate_providers. An unknown
- * instance or plugin is an error here, not at the first handshake. */
+ * A security setting that gRPC does not implement is an error and not ignored: the checks would be weaker than the
+ * control plane asked for. Other sources of the client's certificate are ignored beside a provider instance (A29).
+ * Certificates come from instances of the bootstrap's certificate_providers. An unknown instance or plugin is an error
+ * here, not at the first handshake. */
 #include "xds/resource/cluster_decoder.h"
 
 #include "pb/envoy/extensions/transport_sockets/http_11_proxy/v3/upstream_http_11_connect.pb-c.h"

@@ -21,7 +21,7 @@ struct tc_cluster_config {
     struct tc_status status;          /* why there is no Cluster resource; OK: there is one */
     const struct tc_cluster *cluster; /* owned by reference; NULL with a status */
     const struct tc_eds *eds;         /* EDS: owned by reference; NULL: none, see resolution_note */
-    struct tc_endpoints *dns;         /* LOGICAL_DNS: a list of one endpoint; NULL: none, see resolution_note */
+    struct tc_endpoints *dns;         /* LOGICAL_DNS: a list of one endpoint, or of none; NULL: see resolution_note */
     struct tc_rstr *resolution_note;  /* goes into the texts of failed RPCs (A88); never NULL */
     /* AGGREGATE: its leaf clusters in order, each once (A37). If there are none, leaf_error says why. An aggregate that
      * only stands below another aggregate has neither. */
