@@ -78,6 +78,7 @@ struct tc_xds_bootstrap *tc_xds_bootstrap_check(struct tc_slice text, tc_xds_cre
  * reason: UNAVAILABLE if there is no text or the file cannot be read, INVALID_ARGUMENT if the text is invalid. */
 struct tc_xds_bootstrap *tc_xds_bootstrap_from_environment(tc_xds_creds_supported_fn supported, void *arg,
                                                            struct tc_status *error);
+/* NULL is allowed in both. */
 struct tc_xds_bootstrap *tc_xds_bootstrap_ref(struct tc_xds_bootstrap *b);
 void tc_xds_bootstrap_unref(struct tc_xds_bootstrap *b);
 /* Returns the authority of this name, borrowed; NULL: there is none. */

@@ -14,6 +14,7 @@ void tc_xds_ads_fini(struct tc_xds_channel *ch);
 /* Opens a stream, unless there is one, or a timer, a task or the response that another thread decodes will lead to
  * one. */
 void tc_xds_ads_start(struct tc_xds_channel *ch);
+/* Resets the backoffs. If the next stream waits for `retry`, a task opens it instead. */
 void tc_xds_ads_reset_backoff(struct tc_xds_channel *ch);
 /* Called when the server has answered, by a response or by having nothing to add. Resets the backoff, unless
  * hold_backoff is set. */

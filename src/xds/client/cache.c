@@ -15,8 +15,9 @@
  * readers compare pointers.
  *
  * The does-not-exist timer runs only while the state is REQUESTED and the subscription is with a connected transport
- * (A57). It counts for the last server of the list that was asked, which has the whole time, by its own features, from
- * when it was asked or became the last one: absence at a server before it would prove nothing (A71). */
+ * (A57). It counts for the last server of the list that was asked: absence at an earlier server would prove nothing
+ * (A71). That server has the whole time, which its own features decide, from when it was asked or became the last
+ * one. */
 #include "xds/client/cache.h"
 
 #include "xds/client/server_order.h"

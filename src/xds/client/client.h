@@ -66,6 +66,7 @@ void tc_xds_client_watch(struct tc_xds_client *c, const struct tc_xds_resource_t
  * resource leaves, a task behind those that are queued now drops subscription and cached value: a watcher that begins
  * before then still finds both. */
 void tc_xds_client_unwatch(struct tc_xds_client *c, struct tc_xds_watcher *watcher);
+/* Ends waits after failures: streams and connections that wait to be tried again are tried at once. */
 void tc_xds_client_reset_backoff(struct tc_xds_client *c);
 /* Returns where the loads of a cluster's RPCs are counted for the server of the bootstrap with this key (A27:
  * lrs_server self): one more reference and one more user (xds/load/load_store.h). Reports are sent while there is a

@@ -66,7 +66,7 @@ struct tc_xds_entry {
     struct tc_status told_error;
 
     /* A bit for each of the authority's channels. sending_on: the subscription is in the request that is being sent.
-     * sent_on: a request with the subscription was handed to a connected transport (A57). */
+     * sent_on: on_sent has come for a request with the subscription, so that the does-not-exist timer may run (A57). */
     uint32_t sending_on, sent_on;
     /* Bits of channels whose server may count the name as subscribed since before this entry was made, or before the
      * authority got the channel again. State of the world: the next request leaves the name out and the one after it

@@ -19,6 +19,7 @@ void tc_xds_lrs_free(struct tc_xds_lrs *l);
 struct tc_load_store *tc_xds_lrs_store(struct tc_xds_lrs *l);
 /* Returns whether loads are to be reported, or the stream of the last report is still open. */
 bool tc_xds_lrs_active(const struct tc_xds_lrs *l);
+/* Resets the backoff. If the next stream waits for it, a task opens the stream instead. */
 void tc_xds_lrs_reset_backoff(struct tc_xds_lrs *l);
 
 #endif

@@ -89,21 +89,22 @@ struct tc_load_source {
     bool pending;                /* asked by tc_load_store_gather, and not answered yet */
     bool by_endpoint;            /* the store's, see tc_load_store_by_endpoint */
     /* Asks for the counts, and hands `by_endpoint` on. tc_load_source_answered must follow, but not from inside. May be
-     * called again before. */
+     * called again before it follows. */
     void (*ask)(struct tc_load_source *source);
 };
 
+/* Adds the source to the store. Asks it from inside if the store counts by endpoint. */
 void tc_load_source_add(struct tc_load_store *s, struct tc_load_source *source);
 /* Does nothing for a source that is in no store. */
 void tc_load_source_remove(struct tc_load_source *source);
-/* Says that the source's counts were added (tc_load_store_add). */
+/* Says that the source's counts were added (tc_load_store_add). Does nothing unless `pending`. */
 void tc_load_source_answered(struct tc_load_source *source);
 /* Asks all sources. Returns false if there are none; else on_gathered (with the argument of tc_load_store_new) follows
  * when the last source has answered or was removed. */
 bool tc_load_store_gather(struct tc_load_store *s, void (*on_gathered)(void *arg));
-/* Adds a report that was taken out of another store. The RPCs that it has as issued come to the RPCs in progress, and
- * those that ended come off. Those that the report has in progress come off, too, because nobody counts their end any
- * longer (unless tc_load_stats_none_in_progress cleared them). */
+/* Adds a report that was taken out of another store. RPCs in progress become more by those that the report has as
+ * issued, and fewer by those that it has as ended and as in progress: nobody counts the end of the latter any longer
+ * (unless tc_load_stats_none_in_progress cleared them). */
 void tc_load_store_add(struct tc_load_store *s, Envoy__Config__Endpoint__V3__ClusterStats **stats, size_t n,
                        uint64_t now_ns);
 /* Clears the RPCs in progress of a report: their end will still be counted. */

@@ -14,8 +14,9 @@ struct tc_dependency_events {
     /* A config that differs from the last; borrowed. */
     void (*on_config)(void *arg, struct tc_xds_config *config);
     /* There is nothing to route by: the listener or the route configuration does not exist, is invalid or cannot be
-     * used by a channel, or has no virtual host for the authority. The config reported before no longer holds. The
-     * error is UNAVAILABLE, names the xDS node, and differs from the last report; borrowed. */
+     * used by a channel, or has no virtual host for the authority, or one with too many HTTP filters. The config
+     * reported before no longer holds. The error is UNAVAILABLE, names the xDS node, and differs from the last report;
+     * borrowed. */
     void (*on_error)(void *arg, const struct tc_status *error);
 };
 
@@ -39,6 +40,7 @@ void tc_dependency_manager_subscribe(struct tc_dependency_manager *m, struct tc_
 void tc_dependency_manager_unsubscribe(struct tc_dependency_manager *m, struct tc_slice cluster);
 /* A74: resolves the name of every LOGICAL_DNS cluster again, unless a query for it is under way already. */
 void tc_dependency_manager_request_reresolution(struct tc_dependency_manager *m);
+/* Ends waits after failures of DNS. */
 void tc_dependency_manager_reset_backoff(struct tc_dependency_manager *m);
 /* Appends the resources and DNS names that a config still waits for: 'CDS resource "c", EDS resource "e"'; nothing if
  * all are there. */

@@ -72,8 +72,7 @@ struct tc_dependency_manager {
 
 typedef TC_VEC(struct tc_rstr *) tc_leaf_cluster_vec;
 
-/* The limit that the graph of an aggregate exceeds. If the walk meets several, the one that is later in this list;
- * ALL_TOO_WIDE only if there is no other. */
+/* The limit that an aggregate's graph exceeds: the last of this list that the walk meets; ALL_TOO_WIDE only alone. */
 enum tc_dep_excess { TC_DEP_WHOLE, TC_DEP_TOO_DEEP, TC_DEP_TOO_WIDE, TC_DEP_ALL_TOO_WIDE, TC_DEP_ALL_TOO_LARGE };
 
 /* The leaf clusters of a root. */
@@ -101,7 +100,6 @@ struct tc_dep_node *tc_dep_node_get(struct tc_dependency_manager *m, struct tc_d
 void tc_dep_nodes_sweep(struct tc_dep_node **table, uint64_t mark, enum tc_dep_outcome outcome);
 /* Resolves the DNS name of a LOGICAL_DNS cluster. Returns whether an answer is known; true also if dns_env is NULL. */
 bool tc_dep_node_resolve(struct tc_dependency_manager *m, struct tc_dep_node *n, const struct tc_cluster *cluster);
-/* Ends the node's DNS watch, if it has one. */
 void tc_dep_node_stop_dns(struct tc_dep_node *n);
 /* Schedules a full round. */
 void tc_dep_need_round(struct tc_dependency_manager *m);
@@ -116,8 +114,7 @@ bool tc_dep_walk(struct tc_dependency_manager *m, const struct tc_virtual_host *
 
 /* Marks the collections of an EDS resource. Returns whether the resource and all its collections are known. */
 bool tc_dep_eds_walk(struct tc_dependency_manager *m, struct tc_dep_node *eds);
-/* Returns a node's EDS resource, which must be known, with the endpoints of its collections, borrowed. If there are
- * collections, renews the node's note. */
+/* Returns a node's known EDS resource with the endpoints of its collections, borrowed. Collections renew the note. */
 const struct tc_eds *tc_dep_eds_complete(const struct tc_dependency_manager *m, struct tc_dep_node *eds);
 
 /* --- snapshots (dependency_snapshot.c) and texts (dependency_status.c) --- */

@@ -149,7 +149,8 @@ static void on_cluster_used(struct tc_cluster_refs *refs, struct tc_rstr *name)
     tc_dependency_manager_subscribe(r->manager, tc_rstr_slice(name));
 }
 
-/* Unsubscribes first: the manager's round then runs before the report, so that one report has both changes. */
+/* Unsubscribes first: the manager's round then runs before the report, unless one is queued already, so that one report
+ * has both changes. */
 static void on_cluster_unused(struct tc_cluster_refs *refs, struct tc_rstr *name)
 {
     struct xds_resolver *r = TC_CONTAINER_OF(refs, struct xds_resolver, clusters);

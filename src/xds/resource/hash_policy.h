@@ -27,8 +27,8 @@ struct tc_hash_policy {
 
 /* Stores the request's hash: first result as is, then rotl(hash, 1) ^ result; a terminal policy ends the walk once
  * there is a hash. All rewrites share TC_REGEX_REPLACE_STEPS, in their order; a value for which the steps do not
- * suffice is hashed with only its first matches replaced. Returns false if no policy has a result (the caller then
- * draws a random number, once for the RPC). `channel_id` is a number that is random and fixed for the channel. */
+ * suffice is hashed with only its first matches replaced. Returns false, and leaves *hash, if no policy has a result
+ * (the caller then takes a random number). `channel_id` is a number that is random and fixed for the channel. */
 bool tc_hash_policies_compute(const struct tc_hash_policy *policies, size_t n, const struct tc_headers *headers,
                               uint64_t channel_id, uint64_t *hash);
 

@@ -28,8 +28,8 @@ struct tc_cluster_config {
     size_t n_leaf_clusters;
     struct tc_rstr **leaf_clusters;
     struct tc_status leaf_error;
-    /* A31: there is no data of it, as `status` says, and no route has it; RPCs that were routed to it before are
-     * dropped, those that are wait-for-ready among them. */
+    /* A31: the cluster has no Cluster resource (`status` says why), and no route names it. RPCs that were routed to the
+     * cluster before are dropped, wait-for-ready ones among them. */
     bool dropped;
 };
 
