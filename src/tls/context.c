@@ -42,7 +42,7 @@ static BIO *pem_bio(struct tc_slice pem)
     return pem.len <= INT_MAX ? BIO_new_mem_buf(pem.data ? pem.data : "", (int)pem.len) : NULL;
 }
 
-/* Returns the next certificate; NULL at the end, and with *bad set at malformed PEM. */
+/* Returns the next certificate. Returns NULL at the end, with *bad false, and at malformed PEM, with *bad true. */
 static X509 *pem_next_certificate(BIO *bio, bool *bad)
 {
     X509 *cert = PEM_read_bio_X509(bio, NULL, refuse_password, NULL);

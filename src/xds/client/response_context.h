@@ -87,7 +87,8 @@ int tc_xds_response_unpack(const struct tc_xds_response_variant *variant, struct
 size_t tc_xds_response_type(struct tc_xds_channel *ch, struct tc_slice type_url);
 /* Makes a list of errors whose text fits a NACK. */
 void tc_xds_response_errors_init(struct tc_validation_errors *f);
-/* Queues the ACK, or the NACK if there are errors. */
+/* Queues the ACK, or the NACK if there are errors. Incremental: takes a reference of the token until the answer was
+ * handed over. */
 void tc_xds_response_answer(struct tc_xds_channel *ch, size_t type, struct tc_slice version, struct tc_slice nonce,
                             struct tc_validation_errors *errors, struct tc_xds_token *token);
 

@@ -1,10 +1,10 @@
 /* A DiscoveryResponse, state of the world.
  *
  * A Listener or Cluster that the client holds and the response lacks was deleted. For other types absence means
- * nothing; their does-not-exist timer decides. A resource without a readable name may be any resource that the response
- * seems to lack, and an empty wrapper says nothing of the resource that it names, so a response with one of these
- * deletes nothing. Resources may stand in Resource wrappers (the client feature xds.config.resource-in-sotw). Loop
- * thread only. */
+ * nothing; their does-not-exist timer decides. A response deletes nothing if it has a resource without a readable name,
+ * which may be any that the response seems to lack, or an empty wrapper, which says nothing of the resource that it
+ * names. Resources may stand in Resource wrappers (the client feature xds.config.resource-in-sotw). Loop thread
+ * only. */
 #include "xds/client/response.h"
 
 #include "proto/unpack.h"

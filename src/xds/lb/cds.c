@@ -4,10 +4,11 @@
  *                          -> for each priority the policy that the cluster asks for
  *   an aggregate cluster   priority -> a cds for each leaf cluster
  *
- * An update does nothing if a leaf cluster is the same object as in the last XdsConfig, the policy's config is equal,
- * and tc_listener_has_sessions answers as before (of an aggregate the leaf clusters may have changed). Otherwise it
- * builds the tree of endpoint lists (eds_tree) and the config of the child. Both keep what did not change: the same
- * lists by pointer, and the last config if the new one is equal, so that the policies below notice little.
+ * For a leaf cluster an update does nothing if the cluster is the same object as in the last XdsConfig, the policy's
+ * config is equal, and tc_listener_has_sessions answers as before. An aggregate takes every update, since its leaf
+ * clusters may have changed. Otherwise an update builds the tree of endpoint lists (eds_tree) and the config of the
+ * child. Both keep what did not change: the same lists by pointer, and the last config if the new one is equal, so that
+ * the policies below notice little.
  *
  * The cluster's TLS (A29) is applied where subchannels of the child pass. A change of the cluster's TLS makes the child
  * new (tc_graceful_switch_renew), since its connections no longer have the security that the cluster asks for;

@@ -46,7 +46,7 @@ static struct tc_creds_handshake *creds_start(torc_credentials *base, struct tc_
     return tc_creds_handshake_source(loop, &creds_of(base)->source, NULL, creds_of(base)->about, bs, peer, fn, arg);
 }
 
-/* Returns a number that changes when a certificate file is replaced. */
+/* Returns a number that changes when the content of the certificate files does. */
 static uint64_t creds_epoch(torc_credentials *base)
 {
     uint64_t number;

@@ -21,9 +21,9 @@ struct tc_load_store {
     struct tc_link sources; /* stores of other loops whose counts this one reports */
 };
 
-/* Removes localities and endpoints that nobody else holds and that have no counts and no RPCs in progress, and the
- * cluster if only the store holds it and it has no user and no counts. `unasked`: removes a cluster without users in
- * any case. */
+/* Removes localities and endpoints that nobody else holds and that have neither counts nor RPCs in progress. Then
+ * removes the cluster if only the store holds it and it has no user and no counts. `unasked`: removes a cluster without
+ * users in any case. */
 void tc_load_cluster_sweep(struct tc_load_cluster *c, bool unasked);
 /* Returns the cluster, borrowed. It is made, without a user, if it does not exist. */
 struct tc_load_cluster *tc_load_cluster_find(struct tc_load_store *s, struct tc_rstr *cluster, struct tc_rstr *service,
