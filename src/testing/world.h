@@ -35,9 +35,11 @@ static inline uint64_t tc_world_now_ms(void)
     return tc_world_now_ns() / TC_NS_PER_MS;
 }
 
+/* Prepares an event, which waits for nothing yet. */
 void tc_world_event_init(struct tc_world_event *event, void (*fn)(struct tc_world_event *event));
 /* Sets or moves the event; `fn` is called once, and may set it again. A moment that has passed counts as now. */
 void tc_world_event_at(struct tc_world_event *event, uint64_t at_ns);
+/* The event no longer waits; it may be set again. Does nothing to an event that does not wait. */
 void tc_world_event_stop(struct tc_world_event *event);
 
 /* Streams of random numbers: for the order of turns and the costs of jobs, for the network, and for the seeds that

@@ -49,8 +49,9 @@ struct tc_xds_client_opts {
     size_t decode_thread_bytes;
 };
 
+/* NULL stays NULL. */
 struct tc_xds_client *tc_xds_client_ref(struct tc_xds_client *c);
-/* The last reference ends the client: its streams end, and no callback follows. */
+/* The last reference ends the client: its streams end, and no callback follows. NULL is allowed. */
 void tc_xds_client_unref(struct tc_xds_client *c);
 
 /* Begins to watch. A cached value comes first, then an ambient error if there is one. A name that is malformed, or

@@ -16,6 +16,7 @@ void tc_xds_channel_release(struct tc_xds_channel *ch);
 struct tc_xds_lrs *tc_xds_channel_lrs(struct tc_xds_channel *ch);
 /* Ends the channel's load reports without a last one, and frees the channel if no authority uses it. */
 void tc_xds_channel_stop_lrs(struct tc_xds_channel *ch);
+/* Ends waits after failures: of the connection, of the ADS stream and of load reports. */
 void tc_xds_channel_reset_backoff(struct tc_xds_channel *ch);
 
 #endif

@@ -18,6 +18,7 @@ struct tc_dns_watch *tc_dns_watch_new(const struct tc_resolver_env *env, const c
 void tc_dns_watch_free(struct tc_dns_watch *w);
 /* Resolves the name again. */
 void tc_dns_watch_refresh(struct tc_dns_watch *w);
+/* Ends the wait after a failure: resolves the name at once. */
 void tc_dns_watch_reset_backoff(struct tc_dns_watch *w);
 /* Returns the last good answer, borrowed: a list of one endpoint, or empty if the name has no addresses. NULL before
  * the first good answer. */

@@ -32,6 +32,7 @@ struct tc_header_matcher {
 
 #define TC_FRACTION_ONE 1000000u /* fractions count millionths */
 
+/* Returns whether the value matches. Takes steps for a regex alone. */
 bool tc_string_matcher_match(const struct tc_string_matcher *m, struct tc_slice value, uint64_t *steps);
 /* Matches a request's metadata: several values of one name are joined by ','; a "-bin" name counts as absent;
  * content-type is "application/grpc" whatever the application set (A28). A matcher other than PRESENT fails on an

@@ -46,11 +46,13 @@ struct tc_xds_config {
         *pool; /* certificates; borrowed, ends after the runtime's channels are shut; NULL in tests */
 };
 
+/* Take and give up a reference; NULL is allowed. */
 struct tc_cluster_config *tc_cluster_config_ref(struct tc_cluster_config *c);
 void tc_cluster_config_unref(struct tc_cluster_config *c);
 /* Returns whether both say the same: resources are compared by pointer, texts by value. Either may be NULL. */
 bool tc_cluster_config_eq(const struct tc_cluster_config *a, const struct tc_cluster_config *b);
 
+/* Take and give up a reference; NULL is allowed. */
 struct tc_xds_config *tc_xds_config_ref(struct tc_xds_config *c);
 void tc_xds_config_unref(struct tc_xds_config *c);
 /* Returns whether both have the same resources and the same cluster snapshots, by pointer. Either may be NULL. */
