@@ -23,7 +23,7 @@ static struct {
     struct tc_loop *turns; /* the loop in whose turn the scheduler is */
     unsigned depth;        /* steps inside one another */
     unsigned runs;         /* steps since the time moved; a turn that leaves work counts as RUNS_OF_BUSY_TURN more */
-    uint64_t jump_ns;      /* by how much the time moves next if there is no end to the runs */
+    uint64_t jump_ns;      /* by how much the time moves next at most, while there is no end to the runs */
     struct tc_rng chance[TC_CHANCES];
     TC_VEC(struct tc_loop *) loops;
     TC_VEC(struct tc_world_event *) heap;

@@ -4,11 +4,11 @@
  *
  * A world has no socket and no clock of the machine, and threads for the handlers of pools alone, of which one runs at
  * a time. Its scheduler does one thing after another: it turns a loop that has work, runs a background job, or lets a
- * thread of a pool run; when there is nothing to do it moves the time to the next event. If several of these could run,
- * a random number chooses one, and all random numbers follow from the seed. A process has one world at a time, since
- * seams.c and net.c replace functions of src/io for the whole process. The thread that made the world begins and ends
- * it and takes its steps (tc_world_step, tc_world_run_until, tc_world_run_until_idle). The other functions are for any
- * thread of the world (threads.h). */
+ * thread of a pool run; when there is nothing to do it moves the time to the next event or timer. If several of these
+ * could run, a random number chooses one, and all random numbers follow from the seed. A process has one world at a
+ * time, since seams.c and net.c replace functions of src/io for the whole process. The thread that made the world
+ * begins and ends it and takes its steps (tc_world_step, tc_world_run_until, tc_world_run_until_idle). The other
+ * functions are for any thread of the world (threads.h). */
 #ifndef TC_TESTING_WORLD_H
 #define TC_TESTING_WORLD_H
 

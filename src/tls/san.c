@@ -1,6 +1,6 @@
-/* Names in certificates. OpenSSL checks host names of connections by itself (tls/verify.c); this file is for names that
- * xDS matches (A29), for SPIFFE, and for the names that an application is shown (tls/identity.c). A name may have a NUL
- * inside, which C strings would hide: names are slices, and such a name matches nothing. */
+/* Names in certificates. OpenSSL itself looks for the name of a connection in a certificate (tls/verify.c); this file
+ * is for names that xDS matches (A29), for SPIFFE, and for the names that an application is shown (tls/identity.c). A
+ * name may have a NUL inside, which C strings would hide: names are slices, and such a name matches nothing. */
 #include "tls/san.h"
 
 #include <arpa/inet.h>

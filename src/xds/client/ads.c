@@ -1,7 +1,7 @@
 /* The ADS stream of one server: when it opens, when it sends, and the effect of its end. ads_sotw.c and ads_delta.c
  * write the requests, response.c handles the responses. Loop thread only.
  *
- *            tc_xds_ads_start                   first response
+ *            tc_xds_ads_start                    first answer
  *   (none) --------------------> stream, unproved -------------> stream, proved
  *      ^                                |                             |
  *      | `retry`, with backoff          | on_status                   | on_status
@@ -11,7 +11,7 @@
  *
  * A stream that had answered is not a failure (A57): the next follows at once, but not twice within the backoff's first
  * step. But if it broke on a response that is too large, it counts as a failure. From then on the backoff starts from
- * its beginning only after a stream that got a response has ended in another way (`hold_backoff`), or on
+ * its beginning only after a stream that had answered has ended in another way (`hold_backoff`), or on
  * tc_xds_ads_reset_backoff.
  *
  * Requests: `turn` of a type puts it into a queue; one message is on its way at a time (`sending`), and the types of

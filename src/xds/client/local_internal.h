@@ -56,7 +56,7 @@ struct tc_xds_entry {
     struct tc_rstr *version;
     const struct tc_xds_server *source; /* the server that sent the value in use; the bootstrap's */
     int64_t updated_ns;
-    struct tc_status error;         /* instead of a newer value: a data error or a timeout (A88); OK: none */
+    struct tc_status error;         /* why there is no newer value (A88): rejected, deleted, timeout, ...; OK: none */
     bool absent;                    /* `error` says that the resource does not exist */
     struct tc_rstr *failed_version; /* that `error` is about; NULL: no error */
     int64_t failed_ns;              /* realtime of `error`; 0: none */

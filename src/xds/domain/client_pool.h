@@ -45,7 +45,7 @@ struct tc_xds_client_pool *tc_xds_client_pool_new(torc_runtime *runtime);
 void tc_xds_client_pool_free(struct tc_xds_client_pool *p);
 
 /* Returns the client for a channel's target, with one more reference; made if it does not exist. NULL with *error if
- * the bootstrap cannot be read. */
+ * the bootstrap cannot be read or used. */
 struct tc_pool_client *tc_pool_client_get(struct tc_xds_client_pool *p, const struct tc_resolver_env *env,
                                           struct tc_slice target, struct tc_status *error);
 /* Gives back a reference. NULL is allowed. */

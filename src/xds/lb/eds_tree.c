@@ -116,7 +116,7 @@ static size_t past_claim_priority(struct past_tree *past, const struct tc_eds_tr
 
 /* --- endpoints --- */
 
-/* The weights of the endpoints of one locality, for ring_hash and pick_first. */
+/* The weights of the endpoints of one locality (tc_endpoint.weight). */
 struct locality_weights {
     enum {
         WEIGHTS_RAW,    /* A42: locality x endpoint */

@@ -30,7 +30,7 @@
 struct oh_policy {
     struct tc_lb_wrapper wrapper;
     struct tc_override_host_settings settings; /* of the last update */
-    struct tc_endpoints *endpoints;            /* of the last update; NULL: none yet */
+    struct tc_endpoints *endpoints;            /* the last list; NULL: none yet */
     struct tc_endpoints *for_child;            /* `endpoints` without draining ones */
     struct tc_override_set set;                /* empty while there are no sessions */
     struct tc_wrapped_subchannels subchannels; /* struct oh_subchannel */
@@ -53,7 +53,7 @@ struct oh_access {
 struct oh_subchannel {
     struct tc_wrapped_subchannel wrapped;
     struct tc_link entry_link;       /* of entry->subchannels */
-    struct tc_override_entry *entry; /* NULL: the address is not in the list, or there are no sessions */
+    struct tc_override_entry *entry; /* NULL: the list lacks the address or has it with another proxy, or no sessions */
     enum torc_connectivity state;
 };
 
