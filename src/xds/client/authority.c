@@ -3,7 +3,8 @@
  * s->channels are the channels to the first servers of s->servers, in order; one channel at first. Invariants:
  *
  *   fall back      while no server in use can be reached and a resource is missing, the next server gets a channel
- *   end fallback   a valid resource from channel i gives back the channels behind i
+ *   end fallback   a valid resource from channel i gives back the channels behind i; so does its silence, if all
+ *                  resources are from its server (tc_xds_channel_nothing_to_add)
  *
  * In between, resources of a lower server stay in use. Only the server that a resource is from, or the last server in
  * use, may say that the resource is invalid or absent (tc_xds_channel_speaks_for). A95's fallback_on_reachability_only

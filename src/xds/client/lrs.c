@@ -326,8 +326,8 @@ static void lrs_end_stream(struct tc_xds_lrs *l)
     }
 }
 
-/* The store is no longer in use: ends the stream, with a last report if the server has answered; on_idle follows when
- * the stream is gone. */
+/* The store is no longer in use: ends the stream, with a last report if the server has answered and wants counts that
+ * are left; on_idle follows when the stream is gone. */
 static void lrs_wind_up(struct tc_xds_lrs *l)
 {
     if (l->stream && l->answered) {

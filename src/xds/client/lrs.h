@@ -10,8 +10,8 @@
 struct tc_xds_channel;
 struct tc_xds_lrs;
 
-/* Returns the load reports of the channel, without a stream. on_idle is called when nothing is left to report. It may
- * free the channel, and this object with it. */
+/* Returns the load reports of the channel, without a stream. on_idle is called when the store has no user and the
+ * stream is gone. It may free the channel, and this object with it. */
 struct tc_xds_lrs *tc_xds_lrs_new(struct tc_xds_channel *ch, void (*on_idle)(struct tc_xds_channel *ch));
 /* Cancels the stream and frees the object. Load clusters that others hold stay, and are no longer reported. */
 void tc_xds_lrs_free(struct tc_xds_lrs *l);

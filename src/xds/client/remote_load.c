@@ -1,5 +1,5 @@
 /* Load reports of a remote client: counted in a store of its own, on its own loop, without a lock, and carried to the
- * origin's store when the origin is about to report.
+ * origin's store when the origin is about to report, a use ends, or the remote client ends.
  *
  *   load_share   the loads for one server; lives on both loops and ends with the mail `gone`
  *   load_use     mail: a cluster got its first user, or lost its last

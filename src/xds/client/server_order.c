@@ -40,8 +40,9 @@ const struct tc_status *tc_xds_authority_error(const struct tc_xds_authority_sta
     return has_untried_server(s) ? &none : tc_xds_authority_error_in_use(s);
 }
 
-/* A71: while a fallback server serves, only a valid resource from a preferred server ends the fallback. An error or an
- * absence at the preferred server leaves the resources of the fallback server in use. */
+/* A71: while a fallback server serves, only a valid resource from a preferred server ends the fallback, or what counts
+ * as one (tc_xds_channel_nothing_to_add). An error or an absence at the preferred server leaves the resources of the
+ * fallback server in use. */
 bool tc_xds_channel_speaks_for(const struct tc_xds_channel *ch, const struct tc_xds_entry *e)
 {
     const struct tc_xds_authority_state *s = e->authority;

@@ -169,7 +169,8 @@ static struct tc_lb_config *aggregate_config(struct cds *p, struct tc_cluster_co
     return config;
 }
 
-/* A55, A75: xds_override_host stands between xds_cluster_impl and priority. It does nothing without sessions. */
+/* A55, A75: xds_override_host stands between xds_cluster_impl and priority. Without sessions it only withholds draining
+ * endpoints from priority. */
 static struct tc_lb_config *override_config(const struct cds *p, const struct tc_cluster *from,
                                             struct tc_lb_config *child)
 {

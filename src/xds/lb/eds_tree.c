@@ -13,8 +13,8 @@
  *              priority whose name is not taken yet gives that name; else there is a new number. The list is the same
  *              object again if name and lists of localities are the same.
  *
- * So an EDS update in which one endpoint of 50,000 changed makes one endpoint, its locality's list, its priority's and
- * the root. Weights: A113's shares, or A42's products (see `struct locality_weights`). */
+ * So an EDS update in which the address of one endpoint of 50,000 changed makes one endpoint, its locality's list, its
+ * priority's and the root. Weights: A113's shares, or A42's products (see `struct locality_weights`). */
 #include "xds/lb/eds_tree.h"
 
 #include "base/mem.h"
@@ -120,8 +120,7 @@ static size_t past_claim_priority(struct past_tree *past, const struct tc_eds_tr
 struct locality_weights {
     enum {
         WEIGHTS_RAW,    /* A42: locality x endpoint */
-        WEIGHTS_SHARES, /* A113: the locality's share of the priority x the endpoint's share of the locality, in UQ1.31
-                         */
+        WEIGHTS_SHARES, /* A113: the locality's share of the priority x the endpoint's of the locality, in UQ1.31 */
         WEIGHTS_EQUAL,  /* A113, when all endpoints of the priority have the same share: 1 each. The proportions are the
                            same, and one endpoint more or less leaves the other objects as they are. */
     } kind;

@@ -359,7 +359,8 @@ static void oh_access_unref(struct oh_access *a)
         tc_free(a);
 }
 
-/* Returns the endpoint's addresses as text, "1.1.1.1:1,2.2.2.2:2", the address in use first (A61). */
+/* Returns the endpoint's addresses, TC_SESSION_ADDRS_MAX at most, as text, "1.1.1.1:1,2.2.2.2:2", the address in use
+ * first (A61). */
 static struct tc_slice endpoint_text(const struct tc_endpoint *endpoint, const struct tc_addr *first,
                                      struct tc_arena *arena)
 {
@@ -471,8 +472,8 @@ static bool pick_override(struct oh_policy *p, const struct tc_pick_args *args, 
     return true;
 }
 
-/* The child did not complete the pick, and the session's endpoints have failed: makes their entries `awaited`, so that
- * the pick also waits for them. */
+/* The child did not complete the pick, and no endpoint of the session can be used: makes their entries `awaited`, so
+ * that the pick also waits for them. */
 static void policy_await_session(struct oh_policy *p, const struct tc_session *s)
 {
     for (size_t i = 0; i < s->n; i++) {

@@ -6,7 +6,7 @@
 #include "lb/policy.h"
 
 struct tc_override_host_settings {
-    bool sessions;            /* false: no RPC has a session, and the policy does nothing */
+    bool sessions;            /* false: no RPC has one, and the policy only withholds draining endpoints */
     unsigned statuses;        /* bits by enum tc_health: endpoints that a session may use */
     uint64_t idle_timeout_ms; /* A75 */
 };

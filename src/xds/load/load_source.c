@@ -1,7 +1,7 @@
 /* Loads that were counted on other loops, carried into the store of the loop that reports (see remote_load.c).
  *
- * Before a report the store asks every source, and reports when all have answered or a timer of lrs.c runs out: a loop
- * that nobody turns must not hold up a report. A source hands over a message as a server would get it, and
+ * Before a report the store asks every source, and lrs.c makes the report when all have answered or its timer runs out:
+ * a loop that nobody turns must not hold it up. A source hands over a message as a server would get it, and
  * tc_load_store_add adds its counts to the store. */
 #include "base/mem.h"
 #include "io/addr.h"

@@ -11,7 +11,7 @@
  * A cluster has references (objects that may still count) and users (objects that want it reported). The store is in
  * use while any cluster has a user. A cluster that loses its last user stays until its counts were reported; it goes at
  * once if MAX_IDLE_CLUSTERS of such clusters stay already, and with the next report if that does not ask for it. RPCs
- * that end after the store is gone count for nobody: cluster->store is NULL then.
+ * that end after that, or after the store is gone, count for nobody: cluster->store is NULL then.
  *
  * Fast path: tc_load_locality_started and _finished, two additions on the loop's thread without a lock. */
 #include "xds/load/load_store.h"

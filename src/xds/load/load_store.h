@@ -53,7 +53,7 @@ struct tc_load_drop {
 struct tc_load_cluster {
     struct tc_lref ref;
     size_t users;                /* see tc_load_cluster_get */
-    struct tc_load_store *store; /* NULL: the store is gone, nothing will be reported */
+    struct tc_load_store *store; /* NULL: the store is gone or has dropped the cluster: counts go nowhere */
     struct tc_link link;
     UT_hash_handle hh;                   /* in the store, by key */
     struct tc_rstr *key;                 /* of cluster and service */
@@ -75,7 +75,8 @@ struct tc_load_store *tc_load_store_new(void (*on_users)(void *arg), void *arg);
 void tc_load_store_free(struct tc_load_store *s);
 /* Returns whether a cluster has a user. */
 bool tc_load_store_in_use(const struct tc_load_store *s);
-/* Decides whether RPCs that start from now on are counted by endpoint, here and on other loops. */
+/* Decides whether RPCs that start from now on are counted by endpoint, here, and on other loops once they were
+ * asked. */
 void tc_load_store_by_endpoint(struct tc_load_store *s, bool by_endpoint);
 /* Sets on_use, called for each cluster that gets its first user (`used`), and for each that has lost its last. The
  * counts of the latter can still be taken (but see MAX_IDLE_CLUSTERS of load_store.c). */
