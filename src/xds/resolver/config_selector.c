@@ -6,7 +6,8 @@
  * parallel to refs[], retries[] to the routes.
  *
  * Fast path: selector_select. First route that matches, one weighted cluster, timeout, hash, filters. It allocates only
- * for regexes, for a header that is looked at and has several values, and for an RPC that is to be explained. */
+ * for regexes, for a header that is looked at and has several values, and for an RPC that fails or is to be
+ * explained. */
 #include "xds/resolver/config_selector.h"
 
 #include "base/mem.h"

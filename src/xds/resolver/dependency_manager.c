@@ -4,7 +4,8 @@
  * once all of them are known. Two ways to produce a config, both run by on_reconcile, a task of the loop's queue:
  *
  *   full round     listener -> route config -> virtual host -> clusters -> EDS (-> LEDS) or DNS, creating
- *                  watches (dependency_walk.c). Every node that is reached gets the round's number in `mark`.
+ *                  watches (dependency_walk.c). The clusters, EDS resources and collections that are reached get the
+ *                  round's number in `mark`.
  *   quick update   only contents changed (an EDS update, an error beside a value), not which resources are needed: new
  *                  snapshots of those clusters go into a copy of the last config. Used unless `reshape` is set, or
  *                  several clusters share what changed.

@@ -18,11 +18,11 @@ struct tc_dep_node {
     struct tc_xds_resource *value;
     struct tc_status error;   /* instead of a value */
     struct tc_status ambient; /* beside a value (A88) */
-    uint64_t mark;            /* number of the last round that needed the resource */
+    uint64_t mark;            /* number of the last round that needed the resource; not of listener and routes */
     uint64_t seen;            /* clusters: number of the last root whose tree had it (manager's `seen`) */
     uint64_t root_mark;       /* clusters: number of the last round in which it was a root */
     bool in_use;              /* the config that was reported last was made from it */
-    bool fresh;               /* its content has changed since the last report, and nothing else about it */
+    bool fresh;               /* its content has changed since the last reconcile, and nothing else about it */
     /* EDS and collections. */
     struct tc_rstr *note;     /* EDS: what the value lacks, for resolution notes; NULL: nothing */
     struct tc_dep_node *user; /* the cluster with these endpoints, or the EDS node with this collection; one of them */

@@ -16,7 +16,7 @@ struct tc_dns_watch *tc_dns_watch_new(const struct tc_resolver_env *env, const c
                                       void *arg);
 /* Ends the watch: no callback follows. NULL is allowed. */
 void tc_dns_watch_free(struct tc_dns_watch *w);
-/* Resolves the name again. */
+/* Resolves the name again, but not before the minimal interval since the last success is over. */
 void tc_dns_watch_refresh(struct tc_dns_watch *w);
 /* Ends the wait after a failure: resolves the name at once. */
 void tc_dns_watch_reset_backoff(struct tc_dns_watch *w);

@@ -88,7 +88,7 @@ static void on_report(struct tc_task *task)
         result.endpoints = tc_endpoints_empty();
         result.selector = tc_config_selector_ref(r->selector);
     } else {
-        /* Nothing can be routed: xds_cluster_manager fails all RPCs that are not yet on their way. */
+        /* Nothing can be routed: xds_cluster_manager fails the RPCs that have no cluster yet. */
         result.status = tc_status_ref(&r->error);
     }
     TC_LOG(TC_LOG_MESH, TORC_LOG_DEBUG, "%s: config of %zu clusters%s%s", r->target.text,

@@ -5,8 +5,9 @@
  * returns false or NULL; the caller goes on with the next field, and the resource is dropped at the end if any error
  * was added.
  *
- * Every message from outside passes tc_unpack, which scans sizes, nesting and UTF-8 before protobuf-c allocates. Bytes
- * of compiled regular expressions are counted for the whole response (ctx->regex_bytes). Runs on any thread. */
+ * Every message from outside passes tc_scan, mostly inside of tc_unpack: it checks sizes, nesting and UTF-8 before
+ * protobuf-c allocates. Bytes of compiled regular expressions are counted for the whole response (ctx->regex_bytes).
+ * Runs on any thread. */
 #include "xds/resource/decoder.h"
 
 #include "base/mem.h"

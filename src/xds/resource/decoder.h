@@ -32,7 +32,8 @@ struct tc_decoder {
     struct tc_scan_options scan; /* zeroed: defaults */
     size_t n_hash_policies;      /* hash_policy of a Cluster's LB policy; hash_policies is NULL if it has none */
     const struct tc_hash_policy *hash_policies;
-    /* Bytes of compiled regexes, if ctx does not count them. A refused regex counts as the largest that is allowed. */
+    /* Bytes of compiled regexes and of what reading them costs, if ctx does not count them. A refused regex counts as
+     * the largest that is allowed. */
     size_t regex_bytes;
 };
 

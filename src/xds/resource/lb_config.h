@@ -21,7 +21,7 @@ enum {
 
 /* Converts load_balancing_policy if the cluster has it, else lb_policy and its settings; registries.lb_check checks the
  * result. Stores hash policies of the LB policy in `dec`. Returns a new reference; NULL with errors. `aggregate`:
- * CLUSTER_PROVIDED is allowed, since the policies of the leaf clusters apply (A75). */
+ * CLUSTER_PROVIDED is allowed, and means ROUND_ROBIN. */
 json_t *tc_decode_cluster_lb(struct tc_decoder *dec, const Envoy__Config__Cluster__V3__Cluster *m, bool aggregate);
 
 #endif

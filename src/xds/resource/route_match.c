@@ -2,8 +2,8 @@
  * clusters.
  *
  * A27 ranks domain patterns: exact, longest suffix, longest prefix, "*". The order of routes is the control plane's and
- * the first match wins. Random numbers come from the caller. Nothing is stored; `steps` bounds what regexes may cost.
- */
+ * the first match wins. Random numbers come from the caller. Nothing is stored; `steps` bounds what regexes and values
+ * of headers may cost. */
 #include "xds/resource/route_match.h"
 
 /* How well a domain pattern fits an authority, from not at all to best. Among patterns of one kind the longer one is

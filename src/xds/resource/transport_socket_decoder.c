@@ -22,7 +22,8 @@ typedef Envoy__Extensions__TransportSockets__Http11Proxy__V3__Http11ProxyUpstrea
 #define VALIDATION(x) ENVOY__EXTENSIONS__TRANSPORT_SOCKETS__TLS__V3__COMMON_TLS_CONTEXT__VALIDATION_CONTEXT_TYPE_##x
 
 /* Returns the name of a certificate provider instance, kept by the arena; adds an error if the bootstrap does not have
- * the instance. Takes the two fields of the message, because two types of messages have them. */
+ * the instance or its plugin is not supported. Takes the two fields of the message, because two types of messages have
+ * them. */
 static struct tc_rstr *decode_instance(struct tc_decoder *dec, const char *field, const char *instance,
                                        const char *certificate, struct tc_slice *certificate_name)
 {
