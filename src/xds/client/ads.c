@@ -45,7 +45,8 @@ enum {
 };
 
 /* A server that has nothing new for the versions that a stream begins with need not answer. So after a stream that
- * ended without a response, the server counts as reachable when the next stream has lasted this long. */
+ * ended without a response, the server counts as reachable when the next stream has lasted this long since a request of
+ * it was sent. */
 enum { STEADY_MS = 1000 };
 
 static struct tc_xds_channel *channel_of(struct tc_xds_ads *a)

@@ -14,7 +14,7 @@ void tc_xds_authority_request(struct tc_xds_authority_state *s, size_t type);
 /* A71: takes the next server into use, and so on, while no server in use can be reached and a resource is missing. With
  * fallback_on_reachability_only it does not matter whether a resource is missing. */
 void tc_xds_authority_fall_back(struct tc_xds_authority_state *s);
-/* A valid resource came from the channel at `index`: gives back the channels behind it. */
+/* A valid resource came from the channel at `index`, or what counts as one: gives back the channels behind it. */
 void tc_xds_authority_end_fallback(struct tc_xds_authority_state *s, size_t index);
 
 /* --- the functions of struct tc_xds_channel_events (channel_internal.h): unreachable, reachable, nothing to add --- */

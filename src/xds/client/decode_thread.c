@@ -58,7 +58,7 @@ static void decode_job_free(struct tc_xds_decode_job *job)
     tc_free(job);
 }
 
-/* Skips resources that are in use already, and those whose bytes do not lie in the message. */
+/* Skips resources of another type, those that are in use already, and those whose bytes do not lie in the message. */
 static void decode_job_collect(struct tc_xds_response_context *ctx, const struct tc_xds_response_resource *r)
 {
     struct tc_xds_decode_job *job = ctx->collect_for;

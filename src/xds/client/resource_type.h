@@ -24,7 +24,7 @@ struct tc_xds_decode_context {
     /* LB policies, HTTP filters and certificate providers: struct tc_xds_registries, which only src/xds/resource and
      * src/xds/domain look into. NULL: the defaults. */
     const void *registries;
-    size_t *regex_bytes; /* memory of the response's regexes so far; NULL: each resource is counted by itself */
+    size_t *regex_bytes; /* what the response's regexes took so far; NULL: each resource is counted by itself */
 };
 
 struct tc_xds_resource_type {

@@ -20,7 +20,7 @@ struct watch_event {
 struct watch_queue {
     struct tc_xds_client *client;
     struct tc_xds_watcher *watcher;
-    struct tc_xds_entry *entry; /* NULL: the name is invalid, or the client is remote */
+    struct tc_xds_entry *entry; /* NULL: nobody can ask for the name, or the client is remote */
     struct tc_link events;
     struct tc_task task;
 };

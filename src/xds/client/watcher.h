@@ -7,9 +7,9 @@
 
 struct tc_xds_entry;
 
-/* Begins to deliver. `holder` is the client whose loop delivers, borrowed; `entry` is its cache entry, or NULL for an
- * invalid name and for remote clients. The watcher goes into `list` by its link. The functions below are for watchers
- * between start and stop. */
+/* Begins to deliver. `holder` is the client whose loop delivers, borrowed; `entry` is its cache entry, or NULL for a
+ * name that nobody can ask for and for remote clients. The watcher goes into `list` by its link. The functions below
+ * are for watchers between start and stop. */
 void tc_xds_watch_start(struct tc_xds_watcher *w, struct tc_xds_client *holder, struct tc_xds_entry *entry,
                         struct tc_link *list);
 /* Drops the events queued for the watcher, and forgets the watcher. */

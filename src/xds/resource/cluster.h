@@ -23,8 +23,8 @@ struct tc_upstream_tls {
     size_t n_san_matchers; /* 0: any name passes, unless auto_sni_san_validation */
     const struct tc_string_matcher *san_matchers;
     /* A101. The handshake sends the endpoint's hostname if auto_host_sni is set and the hostname is a DNS name; else
-     * `sni`. auto_sni_san_validation: if a name was sent, the certificate must have it, and the matchers do not
-     * apply. */
+     * `sni`, or if that is empty what xds/lb/tls.c takes instead. auto_sni_san_validation: if a name was sent, the
+     * certificate must have it, and the matchers do not apply. */
     struct tc_slice sni; /* empty: none given */
     bool auto_host_sni;
     bool auto_sni_san_validation;
