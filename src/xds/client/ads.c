@@ -16,8 +16,9 @@
  *
  * Requests: `turn` of a type puts it into a queue; one message is on its way at a time (`sending`), and the types of
  * one loop turn are sent once each. The first request of a stream may wait long for a connection, and gives versions
- * that the client holds: when the client loses one of them meanwhile, a new stream replaces the one that waits
- * (`outdated`).
+ * that the client holds: when the client loses one of them meanwhile, a new stream replaces the one that waits. So it
+ * does a stream with a connection when a fallback server's value takes the place of one of them (`outdated`): the
+ * server would not send its own value again.
  *
  * Responses: the next one is read when the last holder of `token` lets go, or later if the response was rejected at
  * great cost (`pause`). While another thread decodes (`pending`), the end of the stream waits, because responses before
@@ -129,7 +130,7 @@ static void ads_forget_stream(struct tc_xds_channel *ch)
     a->token = NULL;
     tc_xds_token_unref(a->sent_token);
     a->sent_token = NULL;
-    a->gave_versions = a->asked_anew = false;
+    a->gave_versions = a->asked_anew = a->superseded = false;
     tc_timer_stop(&a->quiet);
     tc_timer_stop(&a->steady);
     tc_timer_stop(&a->pause);
@@ -363,12 +364,12 @@ void tc_xds_ads_start(struct tc_xds_channel *ch)
     ads_open(ch);
 }
 
-/* Replaces the stream, unless a request of it has found a connection by now. */
+/* Replaces the stream, unless a request of it has found a connection by now and the server's values are still in use. */
 static void on_outdated_task(struct tc_task *task)
 {
     struct tc_xds_ads *a = TC_CONTAINER_OF(task, struct tc_xds_ads, outdated);
     struct tc_xds_channel *ch = channel_of(a);
-    if (a->sent)
+    if (a->sent && !a->superseded)
         return;
     a->stream->ops->cancel(a->stream);
     ads_forget_stream(ch);

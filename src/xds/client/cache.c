@@ -214,12 +214,14 @@ void tc_xds_entry_free(struct tc_xds_entry *e)
 
 /* --- news --- */
 
-/* The client's value is another server's now, or refused, or gone: first requests that give its version are
- * outdated. */
-static void entry_outdate_requests(const struct tc_xds_entry *e)
+/* The client's value becomes another server's (`superseded`), or is refused, or gone: first requests that give its
+ * version are outdated. */
+static void entry_outdate_requests(const struct tc_xds_entry *e, bool superseded)
 {
-    for (size_t i = 0; i < e->authority->channels.len; i++)
-        tc_xds_ads_outdate(e->authority->channels.data[i]);
+    for (size_t i = 0; i < e->authority->channels.len; i++) {
+        struct tc_xds_channel *ch = e->authority->channels.data[i];
+        tc_xds_ads_outdate(ch, superseded && e->resource && e->source == ch->server);
+    }
 }
 
 bool tc_xds_entry_fits(const struct tc_xds_entry *e, size_t bytes, uint64_t *most)
@@ -243,7 +245,7 @@ void tc_xds_entry_accept(struct tc_xds_entry *e, const struct tc_xds_server *sou
     bool changed = e->state != TC_XDS_ACKED || resource != e->resource;
     struct tc_rstr *kept = same_bytes ? tc_rstr_ref(e->bytes) : tc_rstr_new(bytes.data, bytes.len);
     if (e->source != source)
-        entry_outdate_requests(e);
+        entry_outdate_requests(e, true);
     entry_drop_resource(e);
     entry_drop_error(e);
     e->resource = resource;
@@ -270,7 +272,7 @@ void tc_xds_entry_fail(struct tc_xds_entry *e, enum tc_xds_state state, struct t
     e->failed_ns = tc_loop_realtime_ns(e->authority->client->base.loop);
     if (drop)
         entry_drop_resource(e);
-    entry_outdate_requests(e);
+    entry_outdate_requests(e, false);
     entry_log_state(e, changed);
     tc_xds_entry_check_timer(e);
     tc_xds_entry_reconcile(e, token);

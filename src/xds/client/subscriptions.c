@@ -77,8 +77,11 @@ void tc_xds_ads_request(struct tc_xds_channel *ch, size_t type)
         tc_loop_defer(ch->client->base.loop, &a->send);
 }
 
-void tc_xds_ads_outdate(struct tc_xds_channel *ch)
+void tc_xds_ads_outdate(struct tc_xds_channel *ch, bool superseded)
 {
-    if (ch->ads.stream && !ch->ads.sent && ch->ads.gave_versions)
-        tc_loop_defer(ch->client->base.loop, &ch->ads.outdated);
+    struct tc_xds_ads *a = &ch->ads;
+    if (!a->stream || !a->gave_versions || (a->sent && !superseded))
+        return;
+    a->superseded |= superseded;
+    tc_loop_defer(ch->client->base.loop, &a->outdated);
 }

@@ -12,8 +12,9 @@ struct tc_xds_ads_type *tc_xds_ads_type(struct tc_xds_channel *ch, size_t type);
 void tc_xds_ads_request(struct tc_xds_channel *ch, size_t type);
 /* Called when the value of an entry comes from another server now, was refused, or is gone, so that its version must no
  * longer be given. Replaces the stream, by a task, if its first requests give versions and still wait for a
- * connection. */
-void tc_xds_ads_outdate(struct tc_xds_channel *ch);
+ * connection, or (superseded: the value was this channel's server's, and another server's takes its place) in any
+ * case. */
+void tc_xds_ads_outdate(struct tc_xds_channel *ch, bool superseded);
 /* Calls fn for each entry of the type whose authority uses this channel. `bit` is the channel's in the entry's
  * masks. */
 void tc_xds_ads_each_entry(struct tc_xds_channel *ch, size_t type,

@@ -376,6 +376,44 @@ static void fallback(void **state)
     end();
 }
 
+/* The fallback server answers while the first server, connected again, has been told of the versions of its own values:
+ * it would not send them again, so it is asked on a new stream. */
+static void fallback_answers_late(void **state)
+{
+    (void)state;
+    start("", second);
+    struct fake_xds_server *s2 = fake_xds_server(k.fake, "s2");
+    watch(&kit_xds_cds, "a", &a);
+    respond(&kit_xds_cds, "n1", "a|x@1");
+    assert_told(&a, "value x;");
+    fake_xds_end(k.server, TORC_STATUS_UNAVAILABLE, "bye");
+    k.server->connected = false;
+    tc_loop_drain(k.loop);
+    fake_xds_fail(k.server, "refused");
+    watch(&kit_xds_cds, "b", &b);
+    assert_string_equal(kit_xds_request(&k, s2), "Cluster +[a,b] -[] {} \"\" node");
+    while (*kit_xds_request(&k, k.server))
+        continue;
+    fake_xds_connect(k.server);
+    tc_loop_drain(k.loop);
+    while (*kit_xds_request(&k, k.server))
+        continue;
+    unsigned streams = k.server->streams;
+    kit_xds_respond_delta(&k, s2, &kit_xds_cds, "m1", "a|z@9", "b|y@9", NULL);
+    assert_told(&a, "value z;");
+    assert_told(&b, "value y;");
+    assert_int_equal(k.server->streams, streams + 1);
+    assert_request("Cluster +[a,b] -[] {} \"\" node");
+    /* Its further values do not concern the stream, which names none of the first server's. */
+    kit_xds_respond_delta(&k, s2, &kit_xds_cds, "m2", "a|w@10", NULL);
+    assert_told(&a, "value w;");
+    assert_int_equal(k.server->streams, streams + 1);
+    respond(&kit_xds_cds, "n1", "a|x@1", "b|y@1");
+    assert_told(&a, "value x;");
+    assert_false(s2->open);
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -390,6 +428,7 @@ int main(void)
         cmocka_unit_test(late_response),
         cmocka_unit_test(istiod_forgets),
         cmocka_unit_test(fallback),
+        cmocka_unit_test(fallback_answers_late),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
