@@ -1,8 +1,8 @@
 /* Public calls: the requests of any thread, carried to the loop.
  *
  * torc_stream (api/call_object.h) has two sides. Threads write what they want under `mutex` and have one task posted
- * (call_schedule); on_task takes all of it on the loop and asks the loop's call (struct tc_call) for it. So a thread
- * never touches the loop's call, and several requests travel with one post.
+ * (call_schedule); on_task takes all of it on the loop and asks the loop's call (struct tc_call) for it. So no thread
+ * changes the loop's call once it is launched, and several requests travel with one post.
  *
  * References (`zeroed`): the handle's, the loop's while the call runs (given back by call_release), the task's while it
  * is on its way, and one of each thread that is inside a function of the stream. The last one returns the call to the
@@ -64,7 +64,7 @@ static bool switch_is_valid(int32_t value)
 }
 
 /* Returns the options to use: `given` itself, without a copy, if it is a valid struct of this version (the usual case);
- * else a copy in `copy`, or NULL with an error. */
+ * the defaults for NULL; else a copy in `copy`, or NULL with an error. */
 static const struct torc_call_options *options_read(const struct torc_call_options *given,
                                                     struct torc_call_options *copy, torc_error **error)
 {
@@ -293,8 +293,8 @@ static void on_task(struct tc_task *task)
     tc_call_drop(call);
 }
 
-/* Takes the mutex of a call that has not ended. Returns what tc_runtime_check returns, or TORC_ECLOSED, without the
- * mutex then. */
+/* Returns 0 with the mutex of a call that has not ended. Without the mutex, returns TORC_EINVAL for NULL, an error of
+ * tc_runtime_check, or TORC_ECLOSED if the call has ended. */
 static int call_lock(torc_stream *call)
 {
     int rc = call ? tc_runtime_check(call->channel->rt) : TORC_EINVAL;

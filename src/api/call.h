@@ -21,25 +21,28 @@ void tc_received_free(struct tc_received *messages);
 /* Gives a reference back. */
 void tc_call_drop(torc_stream *call);
 
-/* Starts the call; the loop's reference is added. `quietly`: without waking the loop, for a thread that drives it next,
- * or else wakes it. Returns TORC_ECLOSED if the loop has ended; the call has not begun then. */
+/* Starts the call; the references of the loop and of the task are added. `quietly`: without waking the loop, for a
+ * thread that then drives the loop or wakes it. Returns TORC_ECLOSED if the loop has ended; the call has not begun
+ * then. */
 int tc_call_launch(torc_stream *call, bool quietly);
 /* Launches the call that tc_call_make returned, or gives it up and stores an error. NULL, when tc_call_make has failed,
  * stays NULL. */
 torc_stream *tc_call_launch_or_drop(torc_stream *call, torc_error **error);
 
 /* torc_stream_half_close, torc_stream_want and torc_stream_cancel. `quietly`: without waking the loop, for a thread
- * that drives it next, or else wakes it. */
+ * that then drives the loop or wakes it. Return 0, what tc_runtime_check returns, TORC_ECLOSED once the call has ended,
+ * TORC_ESTATE if the stream is half-closed, or TORC_ELIMIT if the loop has yet to take too many reads. */
 int tc_call_want_end(torc_stream *call, bool quietly);
 int tc_call_want_reads(torc_stream *call, uint32_t n, bool quietly);
 void tc_call_want_cancel(torc_stream *call);
-/* torc_stream_send that does not wait. `tell`: on_writable follows TORC_EAGAIN. */
+/* torc_stream_send that does not wait. Copies the message. `tell`: on_writable follows TORC_EAGAIN. */
 int tc_stream_try_send(torc_stream *s, struct tc_slice message, unsigned flags, bool tell, bool quietly);
 /* Returns false after torc_stream_free or torc_stream_close, and in the child of a callback that forked: the parent has
  * the callbacks. */
 bool tc_call_is_heard(const torc_stream *call);
 
-/* Asks the loop's call for messages that are owed, 16 at a time; more are asked for as messages come. Loop thread. */
+/* Asks the loop's call for messages that are owed, until 16 are asked for and have not come; more are asked for as
+ * messages come. Loop thread. */
 static inline void tc_call_read_owed(torc_stream *call)
 {
     enum { AT_ONCE = 16 };

@@ -2,7 +2,7 @@
  *
  * `core` and the parts marked "loop" belong to the loop. The requests of other threads are under `mutex`; the part that
  * waiting threads share with the loop is under the runtime's lock, which is taken before `mutex`. The object is counted
- * (`zeroed`), and its memory is the pool's. */
+ * (`zeroed`), and its memory goes back to the pool (call_pool.h). */
 #ifndef TC_API_CALL_OBJECT_H
 #define TC_API_CALL_OBJECT_H
 
@@ -43,7 +43,8 @@ struct torc_stream {
     struct tc_task task;
     atomic_bool detached; /* torc_stream_free or torc_stream_close was called: only the last callback comes */
 
-    /* Requests of threads (reads, writes, cancel) that the loop has not taken yet; under the mutex. */
+    /* Requests of threads (reads, writes, cancel), and what the loop makes of writes; under the mutex but for the two
+     * members marked "loop". */
     bool task_queued;
     bool want_start, want_end, want_cancel;
     struct tc_rstr *want_message;

@@ -1,5 +1,6 @@
-/* The pool of call objects: one a runtime, a stack under a mutex, for any thread. A call in the pool keeps its arena's
- * first block and its lock; everything else of it is zeroed, and poisoned under AddressSanitizer. */
+/* The pool of call objects: one a runtime, a stack under a mutex, for any thread. A call in the pool keeps one block of
+ * its arena (tc_arena_reset says which), its lock, and the link of the stack; everything else of it is zeroed, and
+ * poisoned under AddressSanitizer. */
 #include "api/call_pool.h"
 
 #include "api/call_object.h"
@@ -98,7 +99,7 @@ torc_stream *tc_call_pool_get(struct tc_call_pool *p)
 /* Zeroes before it locks, so that threads wait only for the push. */
 void tc_call_pool_put(struct tc_call_pool *p, torc_stream *call)
 {
-    /* As new, but for the arena's first block and the lock. */
+    /* As new, but for the arena's one block and the lock. */
     tc_arena_reset(&call->core.arena);
     struct tc_arena arena = call->core.arena;
     tc_zero(&call->core, sizeof(call->core));

@@ -1,5 +1,6 @@
-/* Call objects with their arenas, for reuse: a steady stream of calls allocates nothing. A call belongs to the caller
- * of tc_call_pool_get until tc_call_pool_put. Any thread. */
+/* Call objects with their arenas, for reuse: a steady stream of calls allocates no call objects, and no arenas as long
+ * as 16 KiB are enough for each call. A call belongs to the caller of tc_call_pool_get until tc_call_pool_put. Any
+ * thread. */
 #ifndef TC_API_CALL_POOL_H
 #define TC_API_CALL_POOL_H
 

@@ -80,7 +80,7 @@ static torc_result *unary_wait(torc_channel *ch, const char *method, struct tc_s
     call->end = NULL;
     tc_runtime_unlock(rt);
     tc_wait_fini(&wait);
-    if (rc != TORC_EFORK) /* the process is exiting, and the loop may still hold the call */
+    if (rc != TORC_EFORK) /* else the call is leaked: the process is exiting, and the loop may still hold the call */
         tc_call_drop(call);
     return result ? result : tc_result_refused_code(rc, "channel");
 }

@@ -171,7 +171,8 @@ static void on_observe(struct tc_task *task)
     tc_free(r);
 }
 
-/* Posts the request with a reference to the channel. Returns TORC_ECLOSED if the loop has ended. */
+/* Posts the request with a reference to the channel. Returns TORC_EINVAL for NULL, an error of tc_runtime_check, or
+ * TORC_ECLOSED if the loop has ended. */
 static int request_post(torc_channel *ch, void (*on_loop)(struct tc_task *), torc_channel_event_fn fn, void *arg)
 {
     int rc = ch ? tc_runtime_check(ch->rt) : TORC_EINVAL;

@@ -17,8 +17,8 @@ static json_t *text_of(struct tc_slice s)
     return v ? v : json_string("");
 }
 
-/* The session affinity of the RPC (A55): its cookie, whether the pick followed it, and the addresses of the endpoint.
- */
+/* The session affinity of the RPC (A55): its cookie, whether the pick followed it, why not, and the addresses of the
+ * endpoint. */
 static json_t *session_of(const struct tc_session *s)
 {
     json_t *o = json_object();

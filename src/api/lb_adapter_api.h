@@ -12,7 +12,7 @@ struct tc_app_lb_factories;
 /* Makes the registry from a list that ends with NULL. Returns NULL with an error if a factory is malformed or its name
  * is taken. */
 struct tc_app_lb_factories *tc_app_lb_factories_new(const struct torc_lb_factory *const *list, torc_error **error);
-/* Calls each `release`, once, before tc_app_lb_factories_free. NULL is allowed. */
+/* Calls the `release` of each factory. Called at most once, before tc_app_lb_factories_free. NULL is allowed. */
 void tc_app_lb_factories_release(const struct tc_app_lb_factories *c);
 /* Frees registry and copies, which no policy may use any longer. Does not call `release`. NULL is allowed. */
 void tc_app_lb_factories_free(struct tc_app_lb_factories *c);

@@ -32,7 +32,8 @@ void torc_metadata_free(torc_metadata *m)
 
 #define PUSHBACK_NAME "grpc-retry-pushback-ms"
 
-/* Pseudo-headers, headers of the connection, and "grpc-" names but those that the trailers of a server may have. */
+/* Pseudo-headers, headers with a meaning in HTTP or gRPC, and "grpc-" names but the two that the trailers of a server
+ * may have. */
 static bool name_is_reserved(struct tc_slice name)
 {
     static const char *const reserved[] = {

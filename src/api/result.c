@@ -1,11 +1,11 @@
 /* Outcomes of RPCs: immutable and counted.
  *
- * A result is one block of the loop's (base/blocks.h): the struct, then the metadata. Texts and the response are
- * references to strings that others share. So the usual outcome takes no memory that was not used before, and depends
- * on nothing: blocks that are lent outlive the loop. The parts that only failures have (the error, the details of
- * google.rpc.Status) are made when the RPC fails, not when they are asked for, so that any thread may read a result.
- * One part comes later, the decoded response (api/typed.h): the first thread that decodes the response stores it for
- * all. */
+ * The result of an RPC that ran is one block of the loop's (base/blocks.h): the struct, then the metadata. Texts and
+ * the response are references to strings that others share. So the usual outcome takes no memory that was not used
+ * before, and depends on nothing: blocks that are lent outlive the loop. The parts that only failures have (the error,
+ * the details of google.rpc.Status) are made when the RPC fails, not when they are asked for, so that any thread may
+ * read a result. One part comes later, the decoded response (api/typed.h): the first thread that decodes the response
+ * stores it for all. */
 #include "api/result.h"
 
 #include "api/explain.h"
@@ -198,7 +198,7 @@ struct tc_typed *tc_stream_keep(torc_stream *stream, struct tc_typed *mine)
 
 /* --- reading a result --- */
 
-/* Returns the error of malformed bytes, which is then the result's. */
+/* Returns the error of the struct that the result keeps (api/typed.h), which is then the result's; NULL: none. */
 static const torc_error *spoilt(const torc_result *r)
 {
     const struct tc_typed *d = r ? tc_result_typed(r) : NULL;

@@ -1,4 +1,5 @@
-/* The outcome of an RPC (torc/result.h): immutable once the application has it, counted, for any thread. */
+/* The outcome of an RPC (torc/result.h): counted, for any thread; immutable once the application has it, but for the
+ * decoded response (api/typed.h). */
 #ifndef TC_API_RESULT_H
 #define TC_API_RESULT_H
 
@@ -8,7 +9,7 @@
 torc_result *tc_result_make(torc_stream *call, const struct tc_call_end *end, struct tc_rstr *response);
 /* Returns the result of an RPC that could not start. Takes over the error. Any thread. */
 torc_result *tc_result_refused(torc_error *error);
-/* tc_result_refused with an error of this code: "WHAT: the text of the code". */
+/* tc_result_refused with an error of this code: "WHAT: the reason that the code stands for" (tc_error_set_code). */
 torc_result *tc_result_refused_code(int code, const char *what);
 
 #endif

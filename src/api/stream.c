@@ -6,8 +6,8 @@
  * wait for a stream that has events, too.
  *
  * The end comes in three steps: `end` is stored, which is what waiting threads see; on_done is called; `delivered` says
- * that it has returned, and torc_stream_close waits for that. After torc_stream_free (`detached`) only on_done is
- * called. */
+ * that it has returned, and torc_stream_close waits for that. After torc_stream_free or torc_stream_close (`detached`)
+ * only on_done is called. */
 #include "api/call.h"
 #include "api/metadata.h"
 #include "api/result.h"

@@ -19,7 +19,7 @@ struct tc_typed {
 
 /* Returns what the result keeps, or NULL. */
 struct tc_typed *tc_result_typed(const torc_result *result);
-/* Makes the result keep `mine`, unless another thread was first: `mine` is freed then. Returns what the result
+/* Makes the result keep `mine`, unless the result keeps a struct already: `mine` is freed then. Returns what the result
  * keeps. */
 struct tc_typed *tc_result_keep(const torc_result *result, struct tc_typed *mine);
 /* Makes the result a failure with this error, unless the result keeps a struct already. Takes over the error. */

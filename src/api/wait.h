@@ -7,8 +7,8 @@
  *       rc = tc_timed_wait_once(&w);                tc_runtime_unlock(rt);
  *   tc_timed_wait_end(&w);
  *
- * Begin takes the runtime's lock and end gives it back; once releases it while it waits. The owner of `waits` must stay
- * meanwhile. */
+ * tc_timed_wait_begin takes the runtime's lock, tc_timed_wait_once releases it while it waits, and tc_timed_wait_end
+ * gives it back. The owner of `waits` must stay meanwhile. */
 #ifndef TC_API_WAIT_H
 #define TC_API_WAIT_H
 
@@ -31,8 +31,8 @@ void tc_timed_wait_begin(struct tc_timed_wait *w, torc_runtime *rt, struct tc_li
 void tc_timed_wait_end(struct tc_timed_wait *w);
 /* Waits until woken: 0; TORC_EAGAIN with a timeout of 0, TORC_ETIMEDOUT, TORC_EFORK. */
 int tc_timed_wait_once(struct tc_timed_wait *w);
-/* Call after a quiet post: wakes the loop if another thread drives it and may sleep. Otherwise the thread's own wait
- * begins with a turn, which takes the post. */
+/* Called after a post of the thread, with the lock held: after a quiet post, wakes the loop if another thread drives it
+ * and may sleep. Otherwise the thread's own wait begins with a turn, which takes the post. */
 void tc_timed_wait_posted(const struct tc_timed_wait *w);
 /* Wakes all threads of the list. With the lock held. */
 void tc_wait_wake_all(struct tc_link *waits);

@@ -10,7 +10,8 @@
  *
  * References: the handle's, given back by finish; the loop's, while the core's call exists; the task's, on its way; and
  * one for each function of another thread that runs. `release` of the events comes when the handle is finished and the
- * RPC is over (`over`: the core's call is gone, or an interceptor has refused the RPC), whichever is last. */
+ * RPC is over (`over`: the core's call is gone, an interceptor has refused the RPC, or the loop has ended), whichever
+ * is last. */
 #include "api/server/call_object.h"
 
 #include <stdarg.h>
@@ -304,7 +305,7 @@ static const struct tc_server_call_events core_events = {
 
 /* --- a call begins --- */
 
-/* Copies the metadata without the pseudo-headers, which come first. */
+/* Copies the facts of the request: its metadata is without the pseudo-headers, which come first. */
 static void call_describe(torc_server_call *c, struct tc_server_call *core)
 {
     const struct tc_headers *all = tc_server_call_metadata(core);
@@ -503,8 +504,8 @@ int torc_server_call_send_headers(torc_server_call *c, const torc_metadata *meta
     return call_leave(c, rc);
 }
 
-/* Ends the handle: `last` (a reference that is taken over; NULL: none), then the status. Returns `rc`, or what the
- * state of the call says. */
+/* Ends the handle: `last` (a reference that is taken over; NULL: none), then the status. Returns `rc`; TORC_EPARSE if a
+ * codec has spoilt the call, so that `last` is not sent; or what the state of the call says. */
 static int call_end(torc_server_call *c, struct tc_rstr *last, int code, const char *text,
                     const torc_metadata *trailers, int rc)
 {

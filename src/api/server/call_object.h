@@ -113,14 +113,15 @@ struct torc_server_call {
 
 /* Has the loop take what the call wants, with the lock held. Returns TORC_ECLOSED if the loop has ended. */
 int tc_api_call_schedule(torc_server_call *c, bool quietly);
-/* Calls the method's handler, here or on the method's pool; if the pool is full, finishes the call with
+/* Calls the method's handler, here or on the method's pool; if the pool is full or was freed, finishes the call with
  * RESOURCE_EXHAUSTED instead. Loop thread. */
 void tc_api_call_start(const struct tc_method *m, torc_server_call *c);
 /* Gives a message to the application. Takes over the reference. Loop thread. */
 void tc_api_call_deliver(torc_server_call *c, struct tc_rstr *message);
 /* Asks the core for messages that the call is owed. Loop thread. */
 void tc_api_call_read_owed(torc_server_call *c);
-/* Has the initial metadata leave, if it has not: it goes before the first message. Loop thread. */
+/* Sends the initial metadata, if it was not sent: it goes before the first message. `headers` NULL: none of the
+ * application's. The core's call must exist. Loop thread. */
 void tc_api_call_introduce(torc_server_call *c, const struct tc_headers *headers);
 /* Tells the application that the RPC is over, unless it knows. Loop thread. */
 void tc_api_call_over(torc_server_call *c, int code);

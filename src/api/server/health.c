@@ -1,8 +1,8 @@
 /* grpc.health.v1 over the public API of servers: Check, List, Watch.
  *
  * Services and watchers are under one mutex. A watcher is a call that waits: a change of its service is sent without
- * waiting; while an earlier one has yet to be written, on_writable sends the newest status. The mutex is taken before
- * the runtime's lock, and never by a function that holds that lock: events are called without it.
+ * waiting; while an earlier status has yet to be written, on_writable sends the newest one later. The mutex is taken
+ * before the runtime's lock, and never by a function that holds that lock: events are called without it.
  *
  * Memory is counted: the application's handle, the server's three methods (by their release), each watcher. */
 #include <torc/health.h>
@@ -69,7 +69,7 @@ static void on_release(void *arg)
     health_unref(arg);
 }
 
-/* Returns the status of a service, SERVICE_UNKNOWN if nobody has set it. */
+/* Returns the status of a service, SERVICE_UNKNOWN if nobody has set it. With the mutex held. */
 static int status_of(const torc_health *h, const char *name, size_t len)
 {
     const struct service *s;

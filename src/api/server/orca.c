@@ -1,10 +1,10 @@
 /* ORCA of servers: what the application sets, and reports out of band (A51). The values are load.c's.
  *
- * The events and the timer of a stream of OpenRcaService are its loop's; the end with the server may come from another.
- * The thread that sets `ended`, under the mutex of streams, finishes the call, so that the stream is there until then.
- * That mutex is taken before the runtime's lock. A report that finds the last one unwritten is left out, as the next
- * one has everything. Memory is counted: the application's handle, the server's method (by its release), each
- * stream. */
+ * The events and the timer of a stream of OpenRcaService are its loop's; the end with the server may come from another
+ * loop, the home's. The thread that sets `ended`, under the mutex of streams, finishes the call, so that the stream is
+ * there until then. That mutex is taken before the runtime's lock. A report that finds the last one unwritten is left
+ * out, as the next one has everything. Memory is counted: the application's handle, the server's method (by its
+ * release), each stream. */
 #include "api/server/orca.h"
 
 #include <pthread.h>
@@ -57,7 +57,8 @@ static void orca_unref(torc_orca *o)
 
 /* --- out of band --- */
 
-/* Reads a google.protobuf.Duration {seconds = 1, nanos = 2}: milliseconds; a negative one is 0. */
+/* Reads a google.protobuf.Duration {seconds = 1, nanos = 2} as milliseconds; a negative one is 0. Returns false if the
+ * bytes are malformed. */
 static bool duration_read(struct tc_slice bytes, uint64_t *ms)
 {
     struct tc_wire_field f;
@@ -106,7 +107,7 @@ static void on_timer(struct tc_timer *timer)
     pthread_mutex_unlock(&s->orca->streams_mutex);
 }
 
-/* Finishes the call, unless somebody does. Otherwise the stream may be gone when the function returns. */
+/* Finishes the call, unless another thread finishes it. The stream may be gone when the function returns. */
 static void stream_end(struct orca_stream *s, int code, const char *text)
 {
     pthread_mutex_lock(&s->orca->streams_mutex);
@@ -191,7 +192,8 @@ static void on_stream(torc_server_call *call, void *arg)
         torc_server_call_want(call, 1);
 }
 
-/* Takes a stream whose call the caller finishes; NULL: there is none. */
+/* Takes a stream off the list, whose call the caller finishes; NULL: there is none. From now on new streams are
+ * refused. */
 static struct orca_stream *stream_take(torc_orca *o)
 {
     pthread_mutex_lock(&o->streams_mutex);

@@ -6,8 +6,8 @@
 
 #include "base/slice.h"
 
-/* Returns the interval for a serialised OrcaLoadReportRequest: what it asks for, or `least_ms` if that is more. Returns
- * 0 for a malformed request. */
+/* Returns the interval for a serialised OrcaLoadReportRequest: what it asks for, at most 1,000,000 s, or `least_ms` if
+ * that is more. Returns 0 for a malformed request. */
 uint64_t tc_orca_interval_ms(struct tc_slice request, uint64_t least_ms);
 
 #endif

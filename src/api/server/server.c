@@ -151,7 +151,7 @@ static int server_check(const torc_server *s, torc_error **error)
     return rc;
 }
 
-/* Returns a copy of the method with its leading slash; NULL if it is malformed. */
+/* Returns a copy of the method with a leading slash, or of "*"; NULL if the method is malformed. */
 static char *method_path(const char *method)
 {
     if (strcmp(method, "*") == 0)
@@ -184,7 +184,8 @@ static bool handler_read(struct torc_handler *to, const struct torc_handler *giv
     return true;
 }
 
-/* Adds the methods, none of them with an error. With the lock held. */
+/* Adds all of the methods and returns 0; or adds none, stores in *taken the path that was looked at last, and returns
+ * TORC_ECLOSED, TORC_ESTATE or TORC_EEXIST. With the lock held. */
 static int methods_add(torc_server *s, const struct tc_method_spec *specs, size_t n, const char **taken)
 {
     struct tc_method *other;

@@ -19,7 +19,7 @@
 struct tc_method_spec {
     const char *path;
     struct torc_handler handler;
-    size_t max_request; /* of a service of Torc's own: the largest request, unless limits say another; 0: none */
+    size_t max_request; /* bytes, of a service of Torc's own: the largest request, unless limits say another; 0: none */
     void (*stopping)(void *arg); /* called on the loop with the handler's arg when the server begins to stop; or NULL */
 };
 
@@ -100,8 +100,8 @@ torc_server *tc_api_server_new(const struct torc_server_options *given, void (*a
                                torc_error **error);
 torc_server *tc_api_server_ref(torc_server *s);
 void tc_api_server_unref(torc_server *s);
-/* Registers all of the methods, or none and returns the code of an error that it stores. `load`: the values of the
- * server, which takes a reference; NULL: none. */
+/* Registers all of the methods and returns 0, or registers none and returns the code of an error that it stores.
+ * `load`: the values of the server, which takes a reference; NULL: none. */
 int tc_api_server_add(torc_server *s, const struct tc_method_spec *specs, size_t n, struct tc_server_load *load,
                       torc_error **error);
 /* Tells all who wait that the server has stopped. The home's loop. */
@@ -109,7 +109,7 @@ void tc_api_server_stopped(torc_server *s);
 /* Called by each of `handlers` when it no longer calls handlers: the last one releases them. */
 void tc_api_server_handlers_end(torc_server *s);
 
-/* Called by the core for each RPC of a method (server.c registers them). */
+/* Called by the core for each RPC of a method (shard.c registers them). */
 void tc_api_call_on_stream(void *method, struct tc_server_call *core);
 void tc_api_call_on_unary(void *method, struct tc_server_call *core, struct tc_rstr *request);
 /* Returns whether the thread is a pool's, and runs a handler of the server whose RPC runs and is not finished. */
@@ -125,16 +125,16 @@ void tc_server_shards_free(struct tc_server_shard *shards, size_t n);
 /* Returns TORC_EDEADLK inside a callback of one of the runtimes, else tc_runtime_check of the first. */
 int tc_server_shards_check_blocking(const torc_server *s);
 
-/* --- on the loop of the first --- */
+/* --- on the loop of the first shard, the server's home --- */
 
-/* Has all begin to serve; the methods no longer change. */
+/* Has all shards begin to serve; the methods no longer change. */
 void tc_server_shards_start(torc_server *s);
-/* Has all drain; tc_api_server_stopped follows when the last has. */
+/* Has all shards drain; tc_api_server_stopped follows when the last shard has drained. */
 void tc_server_shards_drain(torc_server *s, int64_t grace_ms);
 /* The function of torc_server.stopped_task. */
 void tc_server_shards_on_stopped(struct tc_task *task);
-/* Listens on the address with a socket for each shard, and stores the address as bound in *bound, which the caller ends
- * with tc_addr_fini. Returns 0, or TORC_EIO with a text in *error. */
+/* Listens on the address with a socket for each shard whose runtime has not ended, and stores the address as bound in
+ * *bound, which the caller ends with tc_addr_fini. Returns 0, or TORC_EIO with a text in *error. */
 int tc_server_shards_listen(torc_server *s, const struct tc_addr *addr, torc_credentials *credentials,
                             struct tc_addr *bound, struct tc_status *error);
 

@@ -166,7 +166,8 @@ int tc_server_shards_listen(torc_server *s, const struct tc_addr *addr, torc_cre
 
 /* --- making --- */
 
-/* Returns how many connections leave a quarter of the process's descriptors to others. */
+/* Returns how many connections leave a quarter of the process's descriptors to others, within MIN_CONNECTIONS and
+ * MAX_CONNECTIONS. */
 static size_t connections_by_descriptors(void)
 {
     struct rlimit files;
@@ -308,7 +309,8 @@ static void shard_init(torc_server *s, size_t i, torc_runtime *rt, size_t max_co
     tc_task_init(&shard->end, on_end_task);
 }
 
-/* Stores an error if more runtimes than the first cannot be used, and returns its code. */
+/* Checks the `n` runtimes beside the first. Returns 0, or stores an error and returns its code if one of them cannot be
+ * used. */
 static int runtimes_check(const torc_runtime *first, torc_runtime *const *more, size_t n, torc_error **error)
 {
     char title[sizeof("options: runtimes[255]")];
@@ -438,7 +440,7 @@ void tc_server_shards_on_stopped(struct tc_task *task)
     tc_api_server_unref(s);
 }
 
-/* No connection is left on the shard: the last one tells that the server has stopped. */
+/* No connection is left on the shard: the last shard to drain tells that the server has stopped. */
 static void shard_drained(struct tc_server_shard *shard)
 {
     torc_server *s = shard->server;
