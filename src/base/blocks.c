@@ -6,7 +6,7 @@
  * the taker may have as many blocks again in `mine`. When the owner is gone, `back` holds the mark `ended`, and each
  * block is freed as it comes back.
  *
- * Each block holds a reference to struct tc_blocks; the last block frees it. */
+ * Each block, and the owner until tc_blocks_end, holds a reference to struct tc_blocks; the last one frees it. */
 #include "base/blocks.h"
 
 #include <stdatomic.h>

@@ -2,9 +2,9 @@
  *
  * Everything that a child may use again is under a `struct tc_lock`: the registries and caches of the process, and
  * credentials, which belong to no runtime. A fork takes all locks in the order of their ranks, then waits until no
- * thread is inside a library that has locks of its own (`tc_foreign_enter`), and gives everything back in the parent
- * and in the child. A plain pthread_mutex_t is for what a child never touches: the runtimes, pools and xDS domains of
- * its parent.
+ * thread is inside a library that has locks of its own (`tc_foreign_enter`; a fork from inside of such a library does
+ * not wait), and gives everything back in the parent and in the child. A plain pthread_mutex_t is for what a child
+ * never touches: the runtimes, pools and xDS domains of its parent.
  *
  * Rules: a thread that holds a lock takes only locks of a higher rank, neither initialises nor ends a lock, and calls
  * no function of the application but its allocator, which must not call Torc. A thread that holds a lock may enter a

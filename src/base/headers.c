@@ -1,7 +1,7 @@
 /* Header fields in an arena. A list that grows leaves its old array in the arena: lists are short, and double. Names
- * are compared byte by byte, since they are lower case on the wire (HTTP/2). Which names and values gRPC allows is
- * decided here, for metadata of applications and of call credentials alike; fields from the network are checked by
- * nghttp2. */
+ * are compared byte by byte, since they are lower case on the wire (HTTP/2). Which characters gRPC allows in names and
+ * values is decided here, for metadata of applications and of call credentials alike; fields from the network are
+ * checked by nghttp2. */
 #include "base/headers.h"
 
 int tc_headers_add(struct tc_headers *h, struct tc_slice name, struct tc_slice value)

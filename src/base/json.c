@@ -1,8 +1,8 @@
 /* jansson, with errors that name their field.
  *
- * A reader tc_json_get_TYPE returns false both for a member that is absent and for one of the wrong type; only the
- * wrong type adds a validation error. A caller that must distinguish the two compares the count of errors before and
- * after. Numbers may be strings of digits, as proto3 JSON writes 64-bit numbers. */
+ * A reader tc_json_get_TYPE returns false both for a member that is absent or null and for one whose type or value is
+ * wrong; only the wrong one adds a validation error. A caller that must distinguish the two compares the count of
+ * errors before and after. Numbers may be strings of digits, as proto3 JSON writes 64-bit numbers. */
 #include "base/json.h"
 
 #include <stdlib.h>

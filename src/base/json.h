@@ -14,8 +14,8 @@ json_t *tc_json_parse(struct tc_slice text, char **why);
 char *tc_json_text(const json_t *v, bool indent);
 
 /* Each function below reads member `key` of object `obj` into *out. A member that is absent or null leaves *out
- * untouched and returns false; a member of the wrong type adds a validation error at .key too. Strings are borrowed
- * from the value. */
+ * untouched and returns false; a member of the wrong type, or whose value is out of range or malformed, adds a
+ * validation error at .key too. Strings are borrowed from the value. */
 bool tc_json_get_str(const json_t *obj, const char *key, const char **out, struct tc_validation_errors *e);
 bool tc_json_get_bool(const json_t *obj, const char *key, bool *out, struct tc_validation_errors *e);
 /* Numbers or strings of digits (proto3 JSON), in [0, max]. */

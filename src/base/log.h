@@ -31,8 +31,8 @@ void tc_log_write(enum tc_log_module module, enum torc_log_level level, const ch
  * struct is malformed. Any thread. */
 struct tc_log_sink;
 struct tc_log_sink *tc_log_sink_new(const struct torc_log_sink *given, torc_error **error);
-/* Frees a sink that no turn uses any longer; with `release`, calls the application's release callback, its last. NULL
- * is allowed. */
+/* Frees a sink that no turn uses any longer; with `release`, calls the application's release callback, after which the
+ * sink's callbacks are not called. NULL is allowed. */
 void tc_log_sink_free(struct tc_log_sink *sink, bool release);
 /* The number of sinks. While it is 0, no thread has entered one. */
 extern atomic_uint tc_log_sinks;

@@ -2,8 +2,9 @@
  * reader.
  *
  * A struct is read by its size (base/sized.h), then each field is checked against its row in the table, and
- * tc_options_complete puts there what 0 and -1 stand for, so that the rest of the library sees plain values. Calls are
- * read without the table where nothing is wrong (api/call.c). Bindings set fields by name over the same table.
+ * tc_options_complete puts there what 0 and -1 stand for, so that the rest of the library sees plain values. A valid
+ * torc_call_options of this version is used without the table (api/call.c). Bindings set fields by name over the same
+ * table.
  *
  * The type of a field is that of its declaration. unit/base/options checks that the tables leave out no byte of the
  * structs. To add a field: append it to the struct, and to its table. */

@@ -1,5 +1,6 @@
-/* Strings with a count in front. The bytes come from the allocator (mem.h), or from a loop's blocks (blocks.h) when
- * they are a message that another thread may free (`in_block`). The bytes are followed by a NUL in both cases. */
+/* Strings with a count in front. The bytes come from the allocator (mem.h), or are a block of blocks.h (`in_block`): of
+ * a loop's blocks, or of the system's when a size that a peer chooses may be refused. The bytes are followed by a NUL
+ * in both cases. */
 #include "base/rstr.h"
 
 #include "base/buf.h"

@@ -1,5 +1,6 @@
-/* The threads that Torc starts. Signals are blocked in them, since signals are the application's; cancellation is
- * disabled; and exit waits for their end (base/exit.h). */
+/* The threads that Torc starts, but for those of a torc_pool (api/server/pool.c). Signals are blocked in them, since
+ * signals are the application's; cancellation is disabled; and exit waits for their end, one second at most
+ * (base/exit.h). */
 #ifndef TC_BASE_THREAD_H
 #define TC_BASE_THREAD_H
 

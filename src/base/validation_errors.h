@@ -4,8 +4,8 @@
  *     tc_validation_push(&e, ".eds_config");
  *     tc_validation_add(&e, "must be ads or self");
  *
- * gives "field eds_cluster_config.eds_config: must be ads or self". Resources, the bootstrap, and the configs of LB
- * policies use it. One thread at a time. */
+ * gives "field eds_cluster_config.eds_config: must be ads or self". Resources, the bootstrap, service configs, and the
+ * configs of LB policies use it, among others. One thread at a time. */
 #ifndef TC_BASE_VALIDATION_ERRORS_H
 #define TC_BASE_VALIDATION_ERRORS_H
 
@@ -27,7 +27,7 @@ struct tc_validation_errors {
     size_t shown;       /* segments that are text in `path`; the rest become text when the path is needed */
     struct tc_buf text; /* "field a.b: reason; field c: reason" */
     size_t count;
-    size_t max_text_bytes; /* `text` is cut there, and `count` goes on; 0: 8 KiB */
+    size_t max_text_bytes; /* `text` is cut there, "..." follows, and `count` goes on; 0: 8 KiB */
     /* If set, called with each error instead of adding the error to `text`. Both slices are borrowed for the call. */
     void (*report)(void *arg, struct tc_slice path, struct tc_slice error);
     void *arg;
@@ -58,7 +58,7 @@ static inline bool tc_validation_any(const struct tc_validation_errors *e)
     return e->count != 0;
 }
 
-/* Returns all errors, "; " between them; borrowed. */
+/* Returns the text of the errors, "; " between them, cut at max_text_bytes; empty with `report`. Borrowed. */
 const char *tc_validation_text(struct tc_validation_errors *e);
 
 #endif
