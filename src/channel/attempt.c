@@ -6,8 +6,8 @@
  * What leads back to the pick, each time after the pick's trackers were notified:
  *   the pick was for nothing (the connection is gone, or has no stream and ends): the pick is queued;
  *   call credentials that had to be waited for: the connection may differ by then;
- *   A6's transparent retry: what never left this side goes again, always; what the server never processed goes again
- *   once, counted for all attempts of an RPC;
+ *   A6's transparent retry, unless the call is committed: what never left this side goes again, each time; what left,
+ *   but the server never processed, goes again once, counted for all attempts of an RPC;
  *   the retry policy, after its backoff (WAIT_RETRY).
  *
  * `attempt.random` belongs to an attempt: a queued pick keeps it, so that each attempt draws once. */
@@ -36,7 +36,7 @@ static void pick_give_up(struct tc_call *c)
     pick_wait(c);
 }
 
-/* Resets the state of the attempt to the state before the call's first pick. */
+/* Has the next attempt begin again with the messages, the random number of its pick, and the call credentials. */
 static void attempt_reset(struct tc_call *c)
 {
     tc_call_messages_rewind(c);
@@ -138,8 +138,8 @@ static void on_credentials(void *arg, const struct tc_status *error)
         tc_call_pick(arg);
 }
 
-/* Returns true if the request has the call credentials it needs; otherwise the call has failed, or waits and will pick
- * again. */
+/* Returns true if the request has the call credentials it needs; otherwise the attempt has failed (attempt_fail), or
+ * waits and will pick again. */
 static bool credentials_ready(struct tc_call *c, const struct tc_transport *t)
 {
     struct tc_call_credentials *cc = c->credentials;

@@ -26,8 +26,8 @@
  * The deadline (deadline.c) and the application (tc_call_cancel) may end a call in any stage. The text of
  * DEADLINE_EXCEEDED says what the stage waited for (explain.c).
  *
- * Two ways to end: tc_call_finish calls on_done from inside and is for events of the stream; tc_call_fail has the
- * serial queue call it, and is safe everywhere else.
+ * Two ways to end with on_done: tc_call_finish calls it from inside and is for events of the stream; tc_call_fail has
+ * the serial queue call it, and is safe everywhere else.
  *
  * With interceptors (rpc.h) a call in DONE may still have its outcome on the way to on_done: it waits behind a received
  * message that an interceptor holds up, or for an interceptor itself (`waits_at_end`). Then the channel lists the call

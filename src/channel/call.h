@@ -14,7 +14,7 @@ struct tc_call_end {
     const struct tc_headers *headers;  /* NULL: none came */
     const struct tc_headers *trailers; /* NULL: none came */
     struct tc_rstr *peer;              /* text of the backend's address; NULL: none was reached */
-    uint32_t attempts;                 /* attempts that were given to a transport */
+    uint32_t attempts;                 /* attempts whose request a transport sent, or could have sent */
 };
 
 /* Called from the loop, never from inside a function of the call. All but on_done may be NULL. */
@@ -26,7 +26,8 @@ struct tc_call_events {
     /* The message given to tc_call_send was handed to a connected transport within its flow-control window, or the
      * server has ended the RPC and does not want it. The next message may be sent. */
     void (*on_written)(void *arg);
-    /* May replace the status of a call that ended with OK, before interceptors and on_done see it. */
+    /* May replace the status of a call that ended with OK, before interceptors and on_done see it. With interceptors it
+     * is called again behind them if the status is still OK. */
     void (*settle)(void *arg, struct tc_status *status);
     /* The end, exactly once and last; afterwards the call is gone. Not called after tc_call_cancel, nor after
      * tc_channel_shutdown. */

@@ -58,9 +58,9 @@ struct tc_call_attempt {
     const char *outcome;              /* of a dry call's pick; NULL: the call did not come that far */
     struct tc_rstr *peer;             /* text of the backend's address, a reference; NULL: no stream was opened */
     const struct tc_headers *headers; /* of the response; NULL: none came */
-    struct tc_walk *walk;             /* past the interceptors' on_attempt; NULL: none has that hook */
-    uint32_t number;                  /* as interceptors count */
-    uint32_t n;                       /* attempts that a transport was given */
+    struct tc_walk *walk;             /* past the interceptors' on_attempt; NULL: none was called, or none has it */
+    uint32_t number;                  /* as interceptors count; 0: there are none */
+    uint32_t n;                       /* see tc_call_end.attempts */
     bool refused; /* a limit, or an interceptor's on_attempt, refused the request: no other attempt follows */
 };
 

@@ -182,7 +182,8 @@ void tc_channel_exit_idle(torc_channel *ch)
     ch->resolution.resolver->ops->start(ch->resolution.resolver);
 }
 
-/* Ends resolver and policy, and drops their last results. */
+/* Ends resolver and policy, and drops their last results, except the service config, which stays in force until the
+ * next result. */
 static void channel_go_idle(torc_channel *ch)
 {
     tc_timer_stop(&ch->calls.idle_timer);
@@ -312,7 +313,8 @@ static bool update_policy(torc_channel *ch, const struct tc_resolver_result *r)
     return ok;
 }
 
-/* Logs a result that differs from the one before: its addresses, or its error. xDS logs its own results. */
+/* Logs a result that differs from the one before: the number of its addresses, or its error. xDS logs its own
+ * results. */
 static void result_log(torc_channel *ch, const struct tc_resolver_result *r)
 {
     if (TC_LIKELY(!tc_log_enabled(TC_LOG_RESOLVER, TORC_LOG_INFO)) || r->lb_config)

@@ -70,7 +70,7 @@ struct tc_channel_call {
 };
 
 struct torc_channel {
-    struct tc_ref ref; /* the handle's, the loop's until the end, each call's */
+    struct tc_ref ref; /* the handle's, the loop's until the end, each call's, each posted request's */
     torc_runtime *rt;  /* a reference */
     struct tc_loop *loop;
     bool is_private;
@@ -115,7 +115,7 @@ void tc_channel_attach(torc_channel *ch);
 /* Ends the channel and its calls with the status, once. With `tell`, the watches are called from inside and the calls'
  * on_done comes by the serial queue; without it, neither is called. */
 void tc_channel_end(torc_channel *ch, const struct tc_status *status, bool tell);
-/* Counts a call. The first one has an idle channel connect. */
+/* Counts a call. The first one has an idle channel resolve its target; the call's pick decides what connects. */
 void tc_channel_call_began(torc_channel *ch);
 /* Counts a call down. */
 void tc_channel_call_ended(torc_channel *ch);

@@ -1,5 +1,5 @@
-/* Making channels: everything that needs no loop. Any thread, except for the three tasks (on_runtime_shutdown,
- * on_exit_idle, on_free), which run on the loop.
+/* Making channels: everything that needs no loop. Any thread, except for tc_channel_new_private and the three callbacks
+ * (on_runtime_shutdown, on_exit_idle, on_free), which run on the loop.
  *
  * Target, resolver, authority, service config and credentials are checked and fixed here, so that torc_channel_new can
  * refuse them with a reason, and every thread may read them later. The first use on the loop (a call, a watch, a
@@ -93,8 +93,8 @@ static bool interceptors_set(torc_channel *ch, torc_error **error)
     return ch->interceptors != NULL;
 }
 
-/* Returns the settings of the channel's connections, unless a cluster secures its own connections (A29). Takes over the
- * dialer. */
+/* Returns the settings of the channel's connections; a cluster that secures its own connections (A29) has other
+ * credentials and another server_name. Takes over the dialer. */
 static struct tc_conn_config *conn_config_make(const torc_channel *ch, struct tc_dialer *dialer)
 {
     const struct torc_channel_options *o = &ch->opts;

@@ -1,4 +1,4 @@
-/* Making channels. Any thread. */
+/* Making channels. Any thread, except for tc_channel_new_private. */
 #ifndef TC_CHANNEL_CREATE_H
 #define TC_CHANNEL_CREATE_H
 

@@ -1,7 +1,8 @@
-/* The deadline of a call. A timer checks it, and so does each step before the request is sent (tc_call_end_if_late),
- * because the timer of a busy loop is late. A server that knows the deadline may reset the stream first; attempt.c
- * turns that reset into DEADLINE_EXCEEDED. An RPC that ended before its deadline keeps its outcome, which may wait
- * behind messages that the application takes late (has_ended). */
+/* The deadline of a call. A timer checks it, and so do the steps that come before the request is sent
+ * (tc_call_end_if_late): the start, the config, the opening of a stream. The timer of a busy loop is late. A server
+ * that knows the deadline may reset the stream first; attempt.c turns that reset into DEADLINE_EXCEEDED. An RPC that
+ * ended before its deadline keeps its outcome, which may wait behind messages that the application takes late
+ * (has_ended). */
 #include "channel/deadline.h"
 
 #include "channel/explain.h"

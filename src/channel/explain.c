@@ -155,7 +155,7 @@ static bool address_is_awaited(const json_t *address)
 }
 
 /* Walks the tree of tc_channel_describe down to the addresses that are being connected; at a cluster_manager follows
- * the call's cluster, at a priority policy the priority that serves. */
+ * the call's cluster, at a priority policy the priority that serves, and all of them if there is none such. */
 static void node_find_awaited(const json_t *node, struct tc_slice cluster, json_t *out)
 {
     static const char *const branches[] = {"child", "clusters", "priorities", "targets", "endpoints", "children"};

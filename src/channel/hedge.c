@@ -32,7 +32,7 @@ struct hedge {
     bool frozen; /* no further attempt begins */
     bool stopped;
     struct attempt *winner; /* the attempt that the call is committed to; NULL: none yet */
-    struct attempt *last;   /* the attempt that failed last */
+    struct attempt *last;   /* the attempt that ended last */
     struct attempt attempts[TC_RETRY_MAX_ATTEMPTS];
 };
 

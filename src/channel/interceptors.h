@@ -41,7 +41,7 @@ struct tc_interceptors {
 /* Copies a list that ends with NULL, and has one interceptor at least. Returns NULL with an error if an interceptor is
  * malformed, or the list has more than 64; no `release` is called then. */
 struct tc_interceptors *tc_interceptors_new(const struct torc_interceptor *const *list, torc_error **error);
-/* Calls each `release`. NULL is allowed. */
+/* Calls each `release`, the innermost interceptor's first, and frees the list. NULL is allowed. */
 void tc_interceptors_free(struct tc_interceptors *list);
 
 #endif

@@ -13,11 +13,11 @@ struct tc_retry_throttle {
 
 /* Returns true if another attempt may be made now. */
 bool tc_retry_throttle_open(const struct tc_retry_throttle *t);
-/* An RPC failed in a way that counts. */
+/* An attempt failed in a way that counts. */
 void tc_retry_throttle_failure(struct tc_retry_throttle *t);
 /* Another service config is in force: the tokens stay unless the settings differ. */
 void tc_retry_throttle_update(struct tc_retry_throttle *t, const struct tc_retry_throttle *settings);
-/* An RPC succeeded. */
+/* An attempt succeeded. */
 static inline void tc_retry_throttle_success(struct tc_retry_throttle *t)
 {
     t->tokens = TC_MIN(t->tokens + t->ratio, t->max);

@@ -206,7 +206,8 @@ static bool walk_take(struct tc_walk *w, const struct tc_interceptor *it, int ve
     return false;
 }
 
-/* Calls one interceptor. Returns its verdict; TORC_PENDING only with w->pending set. */
+/* Calls one interceptor. Returns its verdict. TORC_PENDING without w->pending set is not a verdict: the interceptor did
+ * not call torc_rpc_suspend. */
 static int walk_ask(struct tc_walk *w, const struct tc_interceptor *it, struct tc_rstr **text)
 {
     torc_rpc *rpc = w->rpc;

@@ -55,8 +55,8 @@ struct torc_rpc {
     struct tc_rstr *text;        /* of torc_rpc_set_text, for the verdict of the hook that runs */
     const torc_metadata *shown_metadata, *shown_headers, *shown_trailers; /* copies; NULL: not made */
     uint32_t attempts;                                                    /* that have begun */
-    uint32_t started; /* interceptors, from the outermost, that the RPC has come to: they have on_end */
-    uint32_t passed;  /* interceptors that have let the RPC go on: they have on_status */
+    uint32_t started; /* interceptors, from the outermost, that the RPC has come to: their on_end is called */
+    uint32_t passed;  /* interceptors that have let the RPC go on: their on_status is called */
     struct tc_sight *first_sight, **last_sight; /* what observers have not been told yet */
     struct tc_task tell;
     bool begun;                 /* the request has passed on_start */
@@ -122,13 +122,14 @@ const char *tc_walk_holder(const struct tc_walk *w);
 /* Returns the name of an interceptor that holds up the request, a message or the outcome, or NULL. */
 const char *tc_rpc_holder(const torc_rpc *rpc);
 
-/* Stops the walks of request and request message; `messages`: of the response message too. */
+/* Stops the walk of the request or the outcome (`main`), and that of a message to send (`sent`); `messages`: that of a
+ * received message too. */
 void tc_rpc_stop(torc_rpc *rpc, bool messages);
 /* Tells the observers what is left, and the interceptors (on_end) of the end. All walks are over. */
 void tc_rpc_end(torc_rpc *rpc);
 /* Returns a new sight, for the caller to fill in; its texts may lie in sight->texts. The RPC owns the sight and shows
- * it to the observers by the serial queue, or before the next walk, and never at once: observers may destroy its cause
- * (their own LB policy). */
+ * it to the observers by the serial queue, or before the next walk or the end, and never at once: observers may destroy
+ * its cause (their own LB policy). */
 struct tc_sight *tc_rpc_sight(torc_rpc *rpc, enum tc_hook hook);
 
 /* --- delays --- */

@@ -12,8 +12,8 @@
 #include "io/loop.h"
 
 /* A callback for every state that the channel publishes; embedded in its owner. The serial queue calls fn; the end of
- * the channel calls it at once, with SHUTDOWN, the last state. Equal states in a row may be delivered as one. status:
- * the reason of TRANSIENT_FAILURE, borrowed. */
+ * the channel calls it at once, with SHUTDOWN, the last state, unless tc_channel_shutdown ends the channel. Equal
+ * states in a row may be delivered as one. status: the reason of TRANSIENT_FAILURE, borrowed. */
 struct tc_channel_watch {
     struct tc_link link;
     void (*fn)(struct tc_channel_watch *watch, enum torc_connectivity state, const struct tc_status *status);
