@@ -1,12 +1,12 @@
 /* The server's side of a state-of-the-world ADS stream.
  *
  * For each type the stream knows the client's subscriptions, the resources that the client has from our responses, and
- * the version and nonce of the last response. A request with that nonce is an ACK or a NACK; one with an older nonce
- * is ignored. A response is sent after a request or on a push (type_respond) if the client lacks a resource that it
- * should have, or has other contents of it; if the type is full state (LDS, CDS), also if the client has one too many.
- * The first request of a type is answered in any case if the type is full state or there is something to send. A push
- * waits for the answer to the last response of the type: a client that reads more slowly than resources change gets
- * the newest ones next, and not a queue of old ones.
+ * the version and nonce of the last response. A request with that nonce is an ACK or a NACK; one with another nonce
+ * changes nothing. A response is sent after a request or on a push (type_respond) if the client lacks a resource that
+ * it should have, or has other contents of it; if the type is full state (LDS, CDS), also if the client has one too
+ * many. The first request of a type is answered in any case if the type is full state or there is something to send. A
+ * push waits for the answer to the last response of the type: a client that reads more slowly than resources change
+ * gets the newest ones next, and not a queue of old ones.
  *
  * The other variant of the protocol is in delta.c. */
 #include "controlplane/ads.h"

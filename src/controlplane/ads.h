@@ -39,15 +39,16 @@ enum tc_served_state {
 struct tc_served {
     struct tc_slice type_url, name;
     enum tc_served_state state;
-    struct tc_slice version;     /* the version that the client has; empty: none */
-    const struct tc_rstr *value; /* the bytes that the client has; NULL: none, or only the version is known */
+    struct tc_slice version;     /* the version that the client has, or was sent last and rejected; empty: none */
+    const struct tc_rstr *value; /* the bytes of that version; NULL: none, or only the version is known */
     struct tc_slice error;       /* of its NACK */
 };
 
 typedef void (*tc_served_fn)(void *arg, const struct tc_served *served);
 
 struct tc_ads_events {
-    /* Sends one serialised DiscoveryResponse. Responses keep their order. */
+    /* Sends one serialised DiscoveryResponse (from controlplane/delta.h: DeltaDiscoveryResponse). Responses keep their
+     * order. */
     void (*send)(void *arg, struct tc_slice response);
     /* Called with each request that names a type, before the request is answered. May be NULL. */
     void (*on_request)(void *arg, const struct tc_ads_request *request);

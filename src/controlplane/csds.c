@@ -1,9 +1,9 @@
 /* CSDS of the control plane.
  *
  * An answer is built from the control plane's state of its clients: one ClientConfig for each stream whose client has
- * sent its node, one GenericXdsConfig for each resource that the client asked for. The service decides which requests
- * share an answer, and when one is made (server/csds_service.h); the calls of a tc_server that ask the service are at
- * the end. */
+ * sent its node, one GenericXdsConfig for each resource that the client asked for by name or has by a wildcard. The
+ * service decides which requests share an answer, and when one is made (server/csds_service.h); the calls of a
+ * tc_server that ask the service are at the end. */
 #include "controlplane/csds.h"
 
 #include "base/clock.h"

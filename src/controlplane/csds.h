@@ -8,7 +8,8 @@
 struct tc_csds;
 struct tc_csds_service;
 
-/* Registers both methods of a service with a server, which must end before the service does. */
+/* Initialises a service whose `make` is set, on the server's loop, and registers both of its methods with the server,
+ * which must end before the service does. */
 void tc_csds_register(struct tc_server *server, struct tc_csds_service *service);
 /* Registers CSDS with the control plane's server. The control plane must live as long as the server takes calls. */
 struct tc_csds *tc_csds_new(struct tc_server *server, struct tc_control_plane *cp);

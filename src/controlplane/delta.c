@@ -31,7 +31,7 @@ struct delta_entry {
     bool named;              /* subscribed to by name, not by a wildcard alone */
     bool owed;               /* to be sent whatever the client has */
     bool absence_sent;
-    uint64_t nonce; /* of the last response with the resource; 0: none on this stream */
+    uint64_t nonce; /* of the last response with the resource or its removal; 0: none on this stream */
     enum tc_served_state state;
     struct tc_rstr *nack;
 };

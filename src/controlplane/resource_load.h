@@ -10,9 +10,10 @@
  * [{"@type": ...}]}, or a bare list, or a single resource. A resource may be wrapped in an
  * envoy.service.discovery.v3.Resource, of which only name and resource count. Errors carry field paths. */
 void tc_resource_set_add_json(struct tc_resource_set *s, const json_t *doc, struct tc_validation_errors *errors);
-/* Reads files (YAML or JSON) and folders (every .yaml, .yml and .json in them, by name). Sets s->once: a resource that
- * is given twice is an error. Returns 0, or TORC_EPARSE or TORC_EIO with a text that names file and reason in *why
- * (tc_free); the set keeps what was read before the error. */
+/* Reads files (YAML or JSON) and folders (every .yaml, .yml and .json in them, by name, but hidden files; a folder
+ * without any is an error). Sets s->once: a resource that is given twice is an error. Returns 0, or TORC_EPARSE or
+ * TORC_EIO with a text that names file and reason in *why (tc_free); the set keeps what was read before the error, and
+ * the good resources of the file with the error. */
 int tc_resource_set_load(struct tc_resource_set *s, const char *const *paths, size_t n, char **why);
 
 #endif

@@ -5,7 +5,7 @@
  *
  * A set belongs to its maker until it is given to the control plane. A copy shares the bytes of names and values, which
  * never change. tc_resource_set_version gives the versions when a set replaces another: a type with unchanged content
- * keeps its version, so that its clients are sent nothing. */
+ * keeps its version. */
 #include "controlplane/resource_set.h"
 
 #include "base/mem.h"
