@@ -37,8 +37,8 @@ int tc_call_want_reads(torc_stream *call, uint32_t n, bool quietly);
 void tc_call_want_cancel(torc_stream *call);
 /* torc_stream_send that does not wait. Copies the message. `tell`: on_writable follows TORC_EAGAIN. */
 int tc_stream_try_send(torc_stream *s, struct tc_slice message, unsigned flags, bool tell, bool quietly);
-/* Returns false after torc_stream_free or torc_stream_close, and in the child of a callback that forked: the parent has
- * the callbacks. */
+/* Returns false after torc_stream_free or torc_stream_close, in the child of a callback that forked (the parent has the
+ * callbacks), and when the process is exiting. */
 bool tc_call_is_heard(const torc_stream *call);
 
 /* Asks the loop's call for messages that are owed, until 16 are asked for and have not come; more are asked for as

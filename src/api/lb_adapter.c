@@ -2,9 +2,9 @@
  *
  * The application's policy (struct torc_lb_helper) chooses among children: its pick returns a child, whose picker then
  * picks. A child is a built-in policy, or, by a config that names it (torc_lb_child_set_config), another policy of the
- * application's. Everything but the check of a config (app_parse) runs on the loop; the application is called by the
- * serial queue for what its children report (on_tell), so that it may create and destroy children from inside any
- * callback.
+ * application's. Everything runs on the loop, but for factories and configs (app_parse, app_free_config,
+ * app_equal_config), which are for any thread; the application is called by the serial queue for what its children
+ * report (on_tell), so that it may create and destroy children from inside any callback.
  *
  * A picker refers to the policy and may outlive its shutdown: base.helper is NULL then, and picks are queued.
  *

@@ -20,9 +20,9 @@ struct torc_metadata {
     bool flat; /* a copy of a call's fields in another owner's memory: nothing is added to it, and it is not freed */
 };
 
-/* Takes a block with `front` bytes (a multiple of the alignment of pointers), which the caller fills in, and copies of
- * two lists behind them, which live until tc_blocks_give of the block. A list that is NULL has a copy that is NULL.
- * Returns NULL if there is no memory. */
+/* Takes a block. Its first `front` bytes (a multiple of the alignment of pointers) are the caller's to fill in; copies
+ * of two lists lie behind them, and live until tc_blocks_give of the block. The copy of NULL is NULL, and that of an
+ * empty list is static. Returns NULL if there is no memory. */
 void *tc_metadata_copy_behind(struct tc_blocks *blocks, size_t front, const struct tc_headers *headers,
                               const struct tc_headers *trailers, const torc_metadata **headers_copy,
                               const torc_metadata **trailers_copy);

@@ -1,8 +1,9 @@
 /* Blocks of memory that one thread takes and any thread gives back: what a loop lends to the application (response
  * messages, the metadata of results), so that a steady stream of calls asks the system for none. The number of free
- * blocks kept for reuse is bounded: some two thousand small ones and four of a mebibyte, whose pages cost more to get
- * from the system than to fill, or at worst twice as many (blocks.c). Other sizes come from the system and go back to
- * it. Blocks that are lent are counted. One thread, the taker, calls every function but tc_blocks_give. */
+ * blocks kept for reuse is bounded: some two thousand small ones and four of a mebibyte, at worst twice as many
+ * (blocks.c). Blocks of a mebibyte are kept because getting their pages from the system costs more than filling them.
+ * Other sizes come from the system and go back to it. Blocks that are lent are counted. One thread, the taker, calls
+ * every function but tc_blocks_give. */
 #ifndef TC_BASE_BLOCKS_H
 #define TC_BASE_BLOCKS_H
 

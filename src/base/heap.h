@@ -14,7 +14,7 @@ void tc_heap_free(struct tc_heap *p);
 /* Return memory aligned for any type; NULL only for sizes beyond SIZE_MAX / 2. */
 void *tc_heap_take(size_t size, void *heap);
 void *tc_heap_take_zeroed(size_t n, size_t size, void *heap);
-/* Works as realloc does, except that size 0 makes an empty block, and that a block never becomes smaller. */
+/* Works as realloc does, except that size 0 frees nothing, and that a block never becomes smaller. */
 void *tc_heap_grow(void *block, size_t size, void *heap);
 /* NULL is allowed. */
 void tc_heap_give(void *block, void *heap);

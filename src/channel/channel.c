@@ -251,8 +251,9 @@ static void resolution_failed(torc_channel *ch, const struct tc_status *status)
     tc_pick_queue_resolved(&ch->queue);
 }
 
-/* Returns the service config that a result brings into force (a reference; NULL: none). If the result's is invalid,
- * sets *refused and keeps the present config; or sets *bad, and returns NULL, if no earlier result was usable (A21). */
+/* Returns the service config that a result brings into force (a reference; NULL: none). If the result's config is
+ * invalid, sets *refused, and returns the present config; or, if no earlier result was usable, sets *bad as well and
+ * returns NULL (A21). */
 static struct tc_service_config *choose_config(torc_channel *ch, const struct tc_resolver_result *r,
                                                struct tc_status *bad, bool *refused)
 {

@@ -24,8 +24,8 @@ void tc_call_too_large(struct tc_call *c, size_t bytes);
 
 /* --- for src/channel --- */
 
-/* Called when the request has passed on_start. Takes a message that was sent before then past on_message, and sends
- * it. */
+/* Takes the message of rpc->sent, if there is one, past on_message, and sends it. Called when the request has passed
+ * on_start, and for each message that is sent later. */
 void tc_call_send_held(struct tc_call *c);
 /* A message came from the stream, or from the attempt that won. Takes over the reference. */
 void tc_call_deliver(struct tc_call *c, struct tc_rstr *message);

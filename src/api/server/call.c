@@ -163,8 +163,9 @@ static void send_all(torc_server_call *c, struct tc_message_queue *messages)
 
 /* --- the core's events --- */
 
-/* Returns whether events are told, and copies them: false once the call was finished or its RPC is over, and in the
- * child of a callback that forked, since the parent has the callbacks. With the lock held. */
+/* Returns whether events are told, and copies them: false once the call was finished or its RPC is over, in the
+ * child of a callback that forked, since the parent has the callbacks, and when the process is exiting. With the
+ * lock held. */
 static bool call_hears(const torc_server_call *c, struct torc_server_call_events *events)
 {
     *events = c->heard;

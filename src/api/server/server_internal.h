@@ -20,7 +20,7 @@ struct tc_method_spec {
     const char *path;
     struct torc_handler handler;
     size_t max_request; /* bytes, of a service of Torc's own: the largest request, unless limits say another; 0: none */
-    void (*stopping)(void *arg); /* called on the loop with the handler's arg when the server begins to stop; or NULL */
+    void (*stopping)(void *arg); /* called on the home's loop with the handler's arg when a stop begins; or NULL */
 };
 
 /* A method that the application registered, or one that the handler of "*" answers and that has limits. */

@@ -70,7 +70,7 @@ static void handover_free(struct handover *h)
     tc_api_server_unref(s);
 }
 
-/* Serves a connection that is counted in `load`. */
+/* Serves a connection that is counted in `load`, or closes it and counts it down. */
 static void connection_take(struct tc_server_shard *shard, int fd, torc_credentials *credentials)
 {
     struct tc_bytestream *bs = shard->core ? tc_socket_new(tc_runtime_loop(shard->rt), fd) : NULL;
