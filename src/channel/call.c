@@ -3,7 +3,7 @@
  *   NEW            tc_call_begin                                                                      call_start.c
  *    |
  *   WAIT_CONFIG    the resolver's first result, then the config selector (route, cluster, timeout)    call_start.c
- *    |             fails: resolver, config selector (A31), method config
+ *    |             fails: resolver, config selector (A31), a timeout of the config that has passed
  *   WAIT_FILTER    an HTTP filter's delay (A33); filters see the call once, before all attempts       call_filters.c
  *    |             fails: filter
  *    +---------> HEDGING: up to five attempts side by side, each a call of its own from WAIT_PICK on  hedge.c

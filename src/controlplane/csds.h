@@ -1,5 +1,6 @@
-/* The client status discovery service of the embedded control plane (CSDS): for each connected client, the resources
- * that it was served, and whether it accepted them, as the control plane knows it. The thread of the server's loop. */
+/* The client status discovery service of the embedded control plane (CSDS): for each open ADS stream whose client has
+ * sent its node, the resources that the client asked for, and whether it accepted them, as the control plane knows it.
+ * The thread of the server's loop. */
 #ifndef TC_CONTROLPLANE_CSDS_H
 #define TC_CONTROLPLANE_CSDS_H
 

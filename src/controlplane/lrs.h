@@ -21,7 +21,7 @@ struct tc_lrs_config {
 /* One LoadStatsRequest; borrowed for the call. */
 struct tc_lrs_report {
     uint64_t stream;         /* of the stream, from 1 */
-    bool first;              /* the first of its stream, which is answered */
+    bool first;              /* the first of its stream, which is answered (while mute: later) */
     struct tc_slice node_id; /* of the stream */
     const Envoy__Service__LoadStats__V3__LoadStatsRequest *request;
 };

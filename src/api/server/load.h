@@ -14,7 +14,8 @@ struct tc_buf;
 /* One value of a report. */
 struct tc_load_value;
 
-/* The values of an RPC or of a server, each metric and name once. All zero is empty. */
+/* The values of an RPC or of a server, each metric and name once. All zero is empty. Guarded by a lock of the owner:
+ * the runtime's lock for an RPC, the mutex of struct tc_server_load for a server. */
 struct tc_load {
     struct tc_load_value *first;
     size_t n;

@@ -1,9 +1,9 @@
 /* torc_server: its methods, its addresses, its beginning and its end. torc/server.h has the contract.
  *
  * A server has a part on the loop of each of its runtimes (shard.c), whose `core` (server/server.h) does the work; the
- * parts end by torc_server_free or with their runtimes. torc_server is counted: the application, the loops and every
- * call that the application has not finished hold it, and the methods stay as long. Threads add methods and limits
- * under the lock of the first runtime, the home. Listening, starting and stopping run on the home's loop.
+ * parts end by torc_server_free or with their runtimes. torc_server is counted: the application, the loops, posted
+ * tasks and every call until its last reference goes hold it, and the methods stay as long. Threads add methods and
+ * limits under the lock of the first runtime, the home. Listening, starting and stopping run on the home's loop.
  *
  *   NEW        Methods and addresses are collected. Sockets listen, and nobody accepts.
  *   STARTED    The methods are in the core's table, which no longer changes: lookups need no lock.
