@@ -33,7 +33,8 @@ void tc_call_too_large(struct tc_call *c, size_t bytes)
 {
     const struct tc_h2_request *r = &c->attempt.request;
     c->attempt.refused = true;
-    if (c->attempt.stream && !tc_h2_client_stream_sent(c->attempt.stream))
+    if (c->attempt.stream && tc_h2_client_stream_sendable(c->attempt.stream) &&
+        !tc_h2_client_stream_sent(c->attempt.stream))
         c->attempt.n--;
     /* Without limits the call still waits for its config, and the message is too long for gRPC's length prefix. */
     size_t max = r->has_limits ? r->max_send_message_bytes : TC_H2_MESSAGE_MAX;

@@ -60,7 +60,8 @@ static void backoff_parse_ms(const json_t *obj, const char *key, uint64_t *out_m
 
 static void key_require(const json_t *obj, const char *key, struct tc_validation_errors *f)
 {
-    if (!json_object_get(obj, key))
+    const json_t *value = json_object_get(obj, key);
+    if (!value || json_is_null(value))
         tc_validation_add(f, "%s is missing", key);
 }
 

@@ -229,6 +229,21 @@ static void test_request_headers(void **state)
                "request headers larger than max_request_header_bytes (");
         torc_metadata_free(m);
     }
+#if SIZE_MAX > UINT32_MAX
+    /* A message that cannot be sent either: the attempt is taken back once. */
+    const size_t size = (size_t)UINT32_MAX + 2;
+    void *none = mmap(NULL, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    assert_ptr_not_equal(none, MAP_FAILED);
+    torc_metadata *large = torc_metadata_new();
+    torc_metadata_add(large, "k", value, 2000);
+    struct torc_call_options co = {TORC_SIZE(torc_call_options), .metadata = large};
+    torc_result *r = torc_unary(ch, "a/b", none, size, &co);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_RESOURCE_EXHAUSTED);
+    assert_int_equal(torc_result_attempts(r), 0);
+    torc_result_free(r);
+    torc_metadata_free(large);
+    munmap(none, size);
+#endif
     torc_channel_free(ch);
     static const int64_t bad[] = {-1, 268435457, INT64_MAX};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {

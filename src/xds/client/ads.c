@@ -364,7 +364,8 @@ void tc_xds_ads_start(struct tc_xds_channel *ch)
     ads_open(ch);
 }
 
-/* Replaces the stream, unless a request of it has found a connection by now and the server's values are still in use. */
+/* Replaces the stream, unless a request of it has found a connection by now and the server's values are still in
+ * use. */
 static void on_outdated_task(struct tc_task *task)
 {
     struct tc_xds_ads *a = TC_CONTAINER_OF(task, struct tc_xds_ads, outdated);

@@ -364,9 +364,12 @@ static struct tc_status cds_update(struct tc_lb_policy *base, const struct tc_lb
     /* The same object: nothing about the cluster changed. But an aggregate's leaf clusters may have changed. */
     if (same && (!c->cluster || c->cluster->kind != TC_CLUSTER_AGGREGATE))
         return (struct tc_status){0};
-    if (!c)
+    if (!c) {
+        tc_cluster_config_unref(p->cluster);
+        p->cluster = NULL;
         return cds_fail(p, tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_XDS,
                                           "cds: no cluster \"%s\" in the xDS config", tc_rstr_cstr(name)));
+    }
     if (!tc_status_ok(&c->status)) {
         tc_cluster_config_ref(c);
         tc_cluster_config_unref(p->cluster);

@@ -139,6 +139,11 @@ static void test_bad_retries(void **state)
         RETRY("\"maxAttempts\":3," BACKOFF "\"retryableStatusCodes\":[17]"),
         RETRY("\"maxAttempts\":3," BACKOFF "\"retryableStatusCodes\":[\"WHATEVER\"]"),
         RETRY("\"maxAttempts\":3," BACKOFF "\"retryableStatusCodes\":14"),
+        RETRY("\"maxAttempts\":null," BACKOFF "\"retryableStatusCodes\":[14]"),
+        RETRY("\"maxAttempts\":3," BACKOFF "\"retryableStatusCodes\":null"),
+        RETRY("\"maxAttempts\":3,\"initialBackoff\":null,\"maxBackoff\":\"1s\",\"backoffMultiplier\":2,"
+              "\"retryableStatusCodes\":[14]"),
+        "{\"retryThrottling\":{\"maxTokens\":null,\"tokenRatio\":1}}",
         RETRY("\"maxAttempts\":3,\"initialBackoff\":\"0s\",\"maxBackoff\":\"1s\",\"backoffMultiplier\":2,"
               "\"retryableStatusCodes\":[14]"),
         RETRY("\"maxAttempts\":3,\"initialBackoff\":\"1s\",\"maxBackoff\":\"1\",\"backoffMultiplier\":2,"

@@ -95,6 +95,22 @@ static void unchanged_cluster_changes_nothing(void **state)
     kit_config_lb_free(f);
 }
 
+/* The cluster is missing in one config, and back in the next as it was. */
+static void missing_cluster_comes_back(void **state)
+{
+    (void)state;
+    struct fake_lb *f = kit_config_lb("cds_experimental");
+    struct tc_cluster_config *c = kit_config_cluster("c", RING_HASH, kit_config_eds("0/a: 1.1.1.1:1", NULL));
+    kit_config_update(f, cds_of("c"), kit_config_config(tc_cluster_config_ref(c), NULL));
+    struct tc_cluster_config *other = kit_config_cluster("d", RING_HASH, kit_config_eds("0/a: 1.1.1.1:1", NULL));
+    kit_config_update(f, cds_of("c"), kit_config_config(other, NULL));
+    assert_string_equal(fake_lb_pick_hash(f, 7), "FAIL");
+    kit_config_update(f, cds_of("c"), kit_config_config(c, NULL));
+    assert_string_equal(fake_lb_pick_hash(f, 7), "QUEUE");
+    assert_connects(f, "1.1.1.1:1 ");
+    kit_config_lb_free(f);
+}
+
 static void assert_last_reference(const struct tc_cluster_config *c)
 {
     assert_int_equal(atomic_load(&c->ref.n), 1);
@@ -635,6 +651,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(leaf_by_priorities),
         cmocka_unit_test(unchanged_cluster_changes_nothing),
+        cmocka_unit_test(missing_cluster_comes_back),
         cmocka_unit_test(old_snapshots_go),
         cmocka_unit_test(outlier_detection),
         cmocka_unit_test(cluster_in_error),
