@@ -236,7 +236,7 @@ static void fault_sick(struct sim_client *c, struct tc_rng *rng)
     sim_host_sicken(c, host, !c->sick[host]);
 }
 
-static void name_turn(struct sim_client *c, unsigned cluster, bool fails, bool known)
+void sim_name_turn(struct sim_client *c, unsigned cluster, bool fails, bool known)
 {
     sim_story("the name d%u.test %s", cluster, fails ? "is not found" : "is found");
     if (fails)
@@ -273,9 +273,9 @@ static void fault_name(struct sim_client *c, struct tc_rng *rng)
 {
     unsigned cluster = below(rng, SIM_CLUSTERS);
     if (c->name_fails[cluster])
-        name_turn(c, cluster, false, false);
+        sim_name_turn(c, cluster, false, false);
     else if (clients_have_all(c))
-        name_turn(c, cluster, true, true);
+        sim_name_turn(c, cluster, true, true);
 }
 
 static void fault_stream_end(void)
@@ -406,6 +406,17 @@ static void change_good(struct sim_client *c, struct tc_rng *rng, enum sim_resou
     sim_change_served(c, kind, which);
 }
 
+void sim_change_neutral(struct sim_client *c, enum sim_resource kind, unsigned which)
+{
+    if (kind == SIM_LISTENER)
+        c->mesh.services[which].revision++;
+    else
+        c->mesh.clusters[which].revisions[kind == SIM_ENDPOINTS_OF]++;
+    sim_story("%s%u is served again, with no difference that counts", kind_names[kind], which);
+    sim_count(SIM_COUNT_CHANGE_NEUTRAL);
+    servers_put(&c->mesh, kind, which);
+}
+
 static void change_bad(struct sim_client *c, enum sim_resource kind, unsigned which)
 {
     static const enum sim_count counts[] = {SIM_COUNT_CHANGE_BAD_LISTENER, SIM_COUNT_CHANGE_BAD_CLUSTER,
@@ -442,7 +453,7 @@ void sim_step_change(struct sim_client *c, struct tc_rng *rng)
     unsigned which = below(rng, (unsigned)(kind == SIM_LISTENER ? c->mesh.n_services : c->mesh.n_clusters));
     if (kind == SIM_LISTENER && c->mesh.services[which].hedged)
         return;
-    unsigned what = below(rng, 3);
+    unsigned what = below(rng, 4);
     if (kind == SIM_ENDPOINTS_OF && c->mesh.clusters[which].is_aggregate)
         kind = SIM_CLUSTER;
     /* A version that clients have not heard of yet must not be overtaken by a bad one. */
@@ -460,6 +471,8 @@ void sim_step_change(struct sim_client *c, struct tc_rng *rng)
         change_bad(c, kind, which);
     else if (what == 2 && sim_feature_on(c, SIM_FEATURE_DELETES) && heard)
         change_deleted(c, kind, which);
+    else if (what == 3 && sim_feature_on(c, SIM_FEATURE_UPDATES))
+        sim_change_neutral(c, kind, which);
 }
 
 /* Listeners that no client has ever accepted. */
@@ -480,7 +493,7 @@ void sim_first_faults(struct sim_client *c, struct tc_rng *rng)
         first_listeners(c, rng);
     for (unsigned i = 0; sim_feature_on(c, SIM_FEATURE_DNS_FAILS) && i < SIM_CLUSTERS; i++)
         if (below(rng, 4) == 0)
-            name_turn(c, i, true, false);
+            sim_name_turn(c, i, true, false);
     if (sim_feature_on(c, SIM_FEATURE_FALLBACK) && sim_feature_on(c, SIM_FEATURE_CONTROL_PLANE) && below(rng, 2)) {
         sim_control_plane_turn(c, true);
         sim_count(SIM_COUNT_FALLBACKS);
@@ -502,7 +515,7 @@ void sim_heal(struct sim_client *c)
         sim_control_plane_turn(c, false);
     for (unsigned i = 0; i < SIM_CLUSTERS; i++)
         if (c->name_fails[i])
-            name_turn(c, i, false, false);
+            sim_name_turn(c, i, false, false);
     for (int kind = 0; kind < SIM_RESOURCES; kind++)
         for (unsigned i = 0; i < SIM_CLUSTERS; i++)
             if (c->served[kind][i] != SIM_SERVED_GOOD)

@@ -57,6 +57,7 @@ struct sim_cluster {
     bool locality_weights;  /* count for maglev */
     unsigned balance;       /* hash_balance_factor of policies that hash; 0: loads are not bounded */
     unsigned drop_percent;  /* of picks that the endpoints' resource wants dropped; a name has no such resource */
+    unsigned revisions[2];  /* of the cluster and its endpoints: they differ, and mean the same */
     size_t n_localities;
     struct sim_locality localities[SIM_LOCALITIES];
 };
@@ -70,6 +71,7 @@ struct sim_service {
     unsigned abort_percent; /* of calls that the fault filter fails with SIM_ABORT_CODE (A33) */
     unsigned limit_ms;      /* of a call, by its route (A31), for the whole run; 0: none */
     bool rds;               /* the routes are a resource of their own, for the whole run */
+    unsigned revision;      /* of the listener: it differs, and means the same */
 };
 
 enum {

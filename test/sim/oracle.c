@@ -14,7 +14,7 @@
  *               of tries before (oracle_requests.c)
  *
  * Settled, when nothing has disturbed the world from ORACLE_SETTLED_MS before the call began until it ended (bad
- * resources and deletions disturb nothing: A88 keeps the last good one):
+ * resources and deletions disturb nothing: A88 keeps the last good one; nor do updates without a difference):
  *   reachable   with a reachable endpoint in any group (a priority of a leaf cluster, in the order of A37 and A56), a
  *               call that has time enough succeeds; without one it does not
  *   member      an endpoint that answers is one of the service
@@ -31,7 +31,8 @@
  *               backoff before each (A44), or what the backend asked for: a time, or no further try (A6)
  *   ejected     no call goes to an endpoint that outlier detection must have ejected; the endpoints that it cannot have
  *               ejected serve as ever (A50)
- *   hedging     while no attempt has answered, one more begins after each delay (A6)
+ *   hedging     while no attempt has answered, one more begins after each delay, and when one has failed, and no others
+ *               do (A6)
  *   layer       the result has the right layer for a circuit breaker, a backend's status, endpoints that cannot be
  *               connected
  *   route       while nothing routes a service's calls, none goes anywhere: they fail, or wait for ready
@@ -441,6 +442,19 @@ static void judge_backoff(uint64_t id, struct tracked *t, uint64_t now_ms)
     t->n_seen++;
 }
 
+/* A6: an attempt begins with the call, after each hedging delay, and when one has failed. */
+static void judge_pace(uint64_t id, struct tracked *t, uint64_t now_ms)
+{
+    uint64_t allowed = 1 + (now_ms - t->began_ms) / SIM_HEDGING_DELAY_MS + t->n_refused;
+    for (unsigned i = 0; i < t->n_failing; i++)
+        allowed += t->failing_ms[i] <= now_ms;
+    if (oracle.mesh.services[t->call.service].hedged && oracle_settled(t->began_ms) && oracle_settled(now_ms) &&
+        oracle_goaways(t) == 0 && t->n_seen > allowed)
+        sim_violation("hedging: attempt %u of call %llu came %llu ms after the call began, with %u attempts at sick "
+                      "backends before",
+                      t->n_seen, (unsigned long long)id, (unsigned long long)(now_ms - t->began_ms), t->n_failing);
+}
+
 void oracle_call_seen(uint64_t id, const struct oracle_request *request, uint64_t now_ms)
 {
     struct tracked *t = &oracle.calls[id];
@@ -448,6 +462,9 @@ void oracle_call_seen(uint64_t id, const struct oracle_request *request, uint64_
     const struct sim_cluster *c = &oracle.mesh.clusters[t->cluster];
     oracle_judge_request(id, t, request, now_ms);
     judge_backoff(id, t, now_ms);
+    judge_pace(id, t, now_ms);
+    if (oracle.hosts[request->host].sick && t->n_failing < MAX_TRIES)
+        t->failing_ms[t->n_failing++] = now_ms + t->call.delay_ms;
     t->seen_host = (int)request->host;
     if (t->ended || t->call.cancelled || t->call.freed || t->serving || service->hedged ||
         !oracle_settled(t->began_ms) || !oracle_settled(now_ms) || service->retries || c->is_aggregate)

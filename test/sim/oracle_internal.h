@@ -19,15 +19,17 @@ enum {
 struct tracked {
     struct oracle_call call;
     uint64_t began_ms, ended_ms;
-    int64_t timeout_ms;  /* that is in effect when it is routed: the application's, or the route's limit */
-    unsigned cluster;    /* of its service, when it began */
-    unsigned n_received; /* messages of a stream */
-    unsigned n_seen;     /* tries that came to a backend */
-    unsigned n_refused;  /* that a backend refused */
-    uint64_t seen_ms;    /* when the last of these tries came */
-    int seen_host;       /* where */
-    uint32_t previous;   /* what these tries said of the tries before them, a bit each */
-    int from;            /* the host that sent the stream's messages; -1: none came */
+    int64_t timeout_ms;             /* that is in effect when it is routed: the application's, or the route's limit */
+    unsigned cluster;               /* of its service, when it began */
+    unsigned n_received;            /* messages of a stream */
+    unsigned n_seen;                /* tries that came to a backend */
+    unsigned n_refused;             /* that a backend refused */
+    unsigned n_failing;             /* tries that came to a sick backend */
+    uint64_t failing_ms[MAX_TRIES]; /* when such a backend answers, at the earliest */
+    uint64_t seen_ms;               /* when the last of these tries came */
+    int seen_host;                  /* where */
+    uint32_t previous;              /* what these tries said of the tries before them, a bit each */
+    int from;                       /* the host that sent the stream's messages; -1: none came */
     bool ended;
     bool serving;                        /* counted in oracle.serving */
     bool may_be_aborted, may_be_dropped; /* counted by oracle_count_chance */

@@ -4,7 +4,7 @@
  *   blink      endpoints go and come back within the backoff of one that refuses
  *   ejection   an endpoint fails again as soon as its ejection is over (A50's multiplier)
  *   failover   the first priority fails, and the next one changes while it is in use
- *   move       a name moves while its connections end, soon after the look-up before
+ *   move       a name moves while its connections end, soon after the look-up before; perhaps it had failed before
  *   weights    calls to endpoints that have reported their load for long enough to be weighed (A58)
  *
  * A scene that does not fit the mesh is left out, and the next one takes its place. */
@@ -153,7 +153,11 @@ static bool scene_ejection(struct sim_client *c, struct tc_rng *rng)
     if (!c->sick[host])
         sim_host_sicken(c, host, true);
     wait_ms(c, ORACLE_SETTLED_MS + 1000);
+    unsigned cluster = c->mesh.services[service].cluster;
     for (unsigned i = 0; i < rounds; i++) {
+        if (sim_feature_on(c, SIM_FEATURE_UPDATES) && below(rng, 2) &&
+            c->served[SIM_ENDPOINTS_OF][cluster] == SIM_SERVED_GOOD)
+            sim_change_neutral(c, SIM_ENDPOINTS_OF, cluster);
         calls_to(c, rng, service, 4);
         wait_ms(c, 1000 + below(rng, 1000));
     }
@@ -252,6 +256,13 @@ static bool scene_move(struct sim_client *c, struct tc_rng *rng)
     sim_count(SIM_COUNT_SCENES_MOVE);
     sim_step_calm(c, rng);
     struct sim_cluster before = c->mesh.clusters[cluster];
+    if (sim_feature_on(c, SIM_FEATURE_DNS_FAILS) && below(rng, 2)) {
+        sim_name_turn(c, cluster, true, true);
+        use_and_goaway(c, rng, cluster, &before);
+        sim_name_turn(c, cluster, false, false);
+        sim_step_calm(c, rng);
+        sim_step_calm(c, rng);
+    }
     use_and_goaway(c, rng, cluster, &before);
     sim_endpoints_make(c, &c->mesh.clusters[cluster], 0, rng);
     c->mesh.clusters[cluster].version = before.version; /* the name stays */

@@ -454,8 +454,10 @@ static void put_listener(const struct sim_mesh *mesh, unsigned which, bool good)
                   "HttpConnectionManager\n"
                   "      http_filters: [%s%s{name: router, typed_config: {\"@type\": type.googleapis.com/"
                   "envoy.extensions.filters.http.router.v3.Router}}]\n"
+                  "      stat_prefix: revision%u\n"
                   "      %s\n",
-                  which, fault, service->sessions ? SESSION_FILTER : "", good ? "" : "xff_num_trusted_hops: 1");
+                  which, fault, service->sessions ? SESSION_FILTER : "", service->revision,
+                  good ? "" : "xff_num_trusted_hops: 1");
     if (service->rds) {
         tc_buf_printf(&b, "      rds: {route_config_name: r%u, config_source: {ads: {}}}\n", which);
         put_routes(service, which);
@@ -536,8 +538,9 @@ static void put_cluster(const struct sim_mesh *mesh, unsigned which, bool good)
     tc_buf_printf(&b,
                   "resources:\n"
                   "- \"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\n"
-                  "  name: c%u\n",
-                  which);
+                  "  name: c%u\n"
+                  "  connect_timeout: %us\n",
+                  which, 1 + c->revisions[0]); /* which clients of gRPC ignore */
     if (c->is_aggregate) {
         tc_buf_append_str(&b, "  cluster_type: {name: envoy.clusters.aggregate, typed_config: {\"@type\": "
                               "type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig, clusters: [");
@@ -582,11 +585,10 @@ static void put_endpoints(const struct sim_mesh *mesh, unsigned which, bool good
                   which, c->n_localities == 0 ? " []" : "");
     for (size_t i = 0; i < c->n_localities; i++)
         append_locality(&b, &c->localities[i], i, good);
-    if (c->drop_percent)
-        tc_buf_printf(&b,
-                      "  policy: {drop_overloads: [{category: c%u, drop_percentage: {numerator: %u, "
-                      "denominator: HUNDRED}}]}\n",
-                      which, c->drop_percent);
+    tc_buf_printf(&b,
+                  "  policy: {drop_overloads: [{category: c%u, drop_percentage: {numerator: %u, "
+                  "denominator: HUNDRED}}, {category: revision%u, drop_percentage: {numerator: 0}}]}\n",
+                  which, c->drop_percent, c->revisions[1]);
     put(&b);
 }
 

@@ -97,6 +97,7 @@ extern const struct tc_world_observer sim_observer;
     X(CHANGE_BAD_ENDPOINTS, "change: bad endpoints")                                                                   \
     X(CHANGE_BAD_CLUSTER, "change: bad cluster")                                                                       \
     X(CHANGE_BAD_LISTENER, "change: bad listener")                                                                     \
+    X(CHANGE_NEUTRAL, "change: an update without a difference")                                                        \
     X(CHANGE_UNROUTED, "change: a route that goes")                                                                    \
     X(CHANGE_BLINK, "change: endpoints that go and come back at once")                                                 \
     X(SCENES_EJECTION, "scene: an endpoint fails again and again")                                                     \

@@ -58,7 +58,8 @@
     X(LONG_BACKOFF, "long-backoff")                                                                                    \
     X(BAD_START, "bad-start")                                                                                          \
     X(ROUTES_APART, "routes-apart")                                                                                    \
-    X(INCREMENTAL, "incremental")
+    X(INCREMENTAL, "incremental")                                                                                      \
+    X(UPDATES, "updates")
 
 enum sim_feature {
 #define X(name, text) SIM_FEATURE_##name,

@@ -86,6 +86,8 @@ void sim_step_fault(struct sim_client *c, struct tc_rng *rng);
 void sim_step_change(struct sim_client *c, struct tc_rng *rng);
 /* The first control plane can be reached, or not. */
 void sim_control_plane_turn(struct sim_client *c, bool down);
+/* Serves the resource with other bytes that mean the same. */
+void sim_change_neutral(struct sim_client *c, enum sim_resource kind, unsigned which);
 /* A few steps that belong together (scenes.c). */
 void sim_step_scene(struct sim_client *c, struct tc_rng *rng);
 /* Leaves the world alone until it has settled, then makes calls. */
@@ -109,6 +111,8 @@ bool sim_routes_may_change(const struct sim_client *c);
 bool sim_lacks_listener(const struct sim_client *c);
 /* Returns whether look-ups of any name fail. */
 bool sim_any_name_fails(const struct sim_client *c);
+/* Look-ups of a cluster's name fail from now on, or no longer. known: all who use it know it. */
+void sim_name_turn(struct sim_client *c, unsigned cluster, bool fails, bool known);
 /* The name of a cluster, whose endpoints have changed, has other addresses. */
 void sim_name_move(struct sim_client *c, unsigned cluster);
 /* A host sends GOAWAY on all of its connections. */
