@@ -370,7 +370,7 @@ void sim_listener_remove(struct sim_client *c, unsigned service)
 {
     served_set(c, SIM_LISTENER, service, SIM_SERVED_DELETED);
     c->changed_ms = tc_world_now_ms();
-    servers_remove(SIM_LISTENER, service);
+    servers_remove(&c->mesh, SIM_LISTENER, service);
     oracle_changed(&c->mesh, tc_world_now_ms());
 }
 
@@ -399,6 +399,10 @@ static void change_good(struct sim_client *c, struct tc_rng *rng, enum sim_resou
     } else {
         cluster->policy = policy_choose(c, rng);
         leaf_choose(c, cluster, rng);
+        if (!cluster->dns && below(rng, 4) == 0) {
+            cluster->moved = !cluster->moved;
+            servers_put(&c->mesh, SIM_ENDPOINTS_OF, which);
+        }
         sim_count(SIM_COUNT_CHANGE_CLUSTER);
     }
     sim_story("%s%u changes", kind_names[kind], which);
@@ -432,7 +436,7 @@ static void change_deleted(struct sim_client *c, enum sim_resource kind, unsigne
     sim_story("%s%u is deleted", kind_names[kind], which);
     sim_count(SIM_COUNT_CHANGE_DELETED);
     served_set(c, kind, which, SIM_SERVED_DELETED);
-    servers_remove(kind, which);
+    servers_remove(&c->mesh, kind, which);
 }
 
 static void change_restored(struct sim_client *c, enum sim_resource kind, unsigned which)

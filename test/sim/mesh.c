@@ -23,6 +23,11 @@ int sim_host_of(const char *address)
     return -1;
 }
 
+void sim_endpoints_name(const struct sim_cluster *c, unsigned which, char *name, size_t size)
+{
+    snprintf(name, size, "%s%u", c->moved ? "moved-e" : "e", which);
+}
+
 void sim_cluster_text(const struct sim_cluster *c, char *text, size_t size)
 {
     size_t n = (size_t)snprintf(text, size, "%s", c->is_aggregate ? "of" : sim_policy_names[c->policy]);

@@ -58,6 +58,7 @@ struct sim_cluster {
     unsigned balance;       /* hash_balance_factor of policies that hash; 0: loads are not bounded */
     unsigned drop_percent;  /* of picks that the endpoints' resource wants dropped; a name has no such resource */
     unsigned revisions[2];  /* of the cluster and its endpoints: they differ, and mean the same */
+    bool moved;             /* its endpoints have their second name, see sim_endpoints_name */
     size_t n_localities;
     struct sim_locality localities[SIM_LOCALITIES];
 };
@@ -108,6 +109,8 @@ static inline bool sim_hashes(const struct sim_cluster *c)
     return !c->dns && (c->policy == SIM_RING_HASH || c->policy == SIM_MAGLEV);
 }
 
+/* Writes the name of the resource of a cluster's endpoints. */
+void sim_endpoints_name(const struct sim_cluster *c, unsigned which, char *name, size_t size);
 /* Writes the cluster in short: "of c0 c1", or "round_robin 0/3*1,4*2 1/" (PRIORITY/HOST*WEIGHT,..., a locality
  * each). */
 void sim_cluster_text(const struct sim_cluster *c, char *text, size_t size);

@@ -38,7 +38,10 @@ static void show(const struct sim_client *c, const Envoy__Service__Status__V3__C
 {
     static const char prefixes[SIM_RESOURCES] = {'s', 'c', 'e'};
     char name[16];
-    snprintf(name, sizeof(name), "%c%u", prefixes[kind], which);
+    if (kind == SIM_ENDPOINTS_OF)
+        sim_endpoints_name(&c->mesh.clusters[which], which, name, sizeof(name));
+    else
+        snprintf(name, sizeof(name), "%c%u", prefixes[kind], which);
     const shown_resource *shown = shown_find(config, name);
     if (c->served_ms[kind][which] + ORACLE_SETTLED_MS > tc_world_now_ms())
         return;

@@ -512,6 +512,8 @@ static void append_policy(struct tc_buf *b, const struct sim_cluster *c)
 /* A bad LOGICAL_DNS cluster has no endpoint. */
 static void append_leaf(struct tc_buf *b, const struct sim_cluster *c, unsigned which, bool good)
 {
+    char name[16];
+    sim_endpoints_name(c, which, name, sizeof(name));
     if (c->dns) {
         tc_buf_append_str(b, "  type: LOGICAL_DNS\n  load_assignment: {endpoints: [{lb_endpoints: [");
         if (good)
@@ -519,7 +521,7 @@ static void append_leaf(struct tc_buf *b, const struct sim_cluster *c, unsigned 
                           c->version);
         tc_buf_append_str(b, "]}]}\n");
     } else {
-        tc_buf_printf(b, "  type: EDS\n  eds_cluster_config: {service_name: e%u, eds_config: {%s}}\n", which,
+        tc_buf_printf(b, "  type: EDS\n  eds_cluster_config: {service_name: %s, eds_config: {%s}}\n", name,
                       good ? "ads: {}" : "path: /none");
     }
     append_policy(b, c);
@@ -577,12 +579,14 @@ static void put_endpoints(const struct sim_mesh *mesh, unsigned which, bool good
 {
     const struct sim_cluster *c = &mesh->clusters[which];
     struct tc_buf b = {0};
+    char name[16];
+    sim_endpoints_name(c, which, name, sizeof(name));
     tc_buf_printf(&b,
                   "resources:\n"
                   "- \"@type\": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment\n"
-                  "  cluster_name: e%u\n"
+                  "  cluster_name: %s\n"
                   "  endpoints:%s\n",
-                  which, c->n_localities == 0 ? " []" : "");
+                  name, c->n_localities == 0 ? " []" : "");
     for (size_t i = 0; i < c->n_localities; i++)
         append_locality(&b, &c->localities[i], i, good);
     tc_buf_printf(&b,
@@ -614,7 +618,7 @@ void servers_put_bad(const struct sim_mesh *mesh, enum sim_resource kind, unsign
     put_any(mesh, kind, which, false);
 }
 
-void servers_remove(enum sim_resource kind, unsigned which)
+void servers_remove(const struct sim_mesh *mesh, enum sim_resource kind, unsigned which)
 {
     static const char *const types[SIM_RESOURCES] = {
         "type.googleapis.com/envoy.config.listener.v3.Listener",
@@ -623,7 +627,10 @@ void servers_remove(enum sim_resource kind, unsigned which)
     };
     static const char prefixes[SIM_RESOURCES] = {'s', 'c', 'e'};
     char name[16];
-    snprintf(name, sizeof(name), "%c%u", prefixes[kind], which);
+    if (kind == SIM_ENDPOINTS_OF)
+        sim_endpoints_name(&mesh->clusters[which], which, name, sizeof(name));
+    else
+        snprintf(name, sizeof(name), "%c%u", prefixes[kind], which);
     for (int i = 0; i < CONTROLS; i++)
         tc_control_plane_remove(controls[i].plane, types[kind], name);
 }

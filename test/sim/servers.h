@@ -32,7 +32,7 @@ void servers_put(const struct sim_mesh *mesh, enum sim_resource kind, unsigned w
 /* Puts a version of the resource that no client may accept. */
 void servers_put_bad(const struct sim_mesh *mesh, enum sim_resource kind, unsigned which);
 /* Leaves the resource out from now on. */
-void servers_remove(enum sim_resource kind, unsigned which);
+void servers_remove(const struct sim_mesh *mesh, enum sim_resource kind, unsigned which);
 /* Ends all streams of the control planes. */
 void servers_end_streams(void);
 
