@@ -81,7 +81,9 @@ static void watch_on_readable(void *arg, unsigned events TC_UNUSED, bool error T
         watch_changed(w);
 }
 
-/* Watches a folder as a whole, and a file by its name in its folder. Returns -1 with errno set on failure. */
+/* Watches a folder as a whole, and a file by its name in its folder. For a file that is a link the whole folder counts:
+ * a Kubernetes volume swaps another link of the folder, to which the file's leads. Returns -1 with errno set on
+ * failure. */
 static int watch_add_path(struct tc_file_watch *w, const char *path)
 {
     struct stat st;
@@ -92,7 +94,8 @@ static int watch_add_path(struct tc_file_watch *w, const char *path)
         return p->wd;
     }
     char *for_dir = tc_strdup(path), *for_name = tc_strdup(path);
-    p->name = tc_strdup(basename(for_name));
+    if (lstat(path, &st) != 0 || !S_ISLNK(st.st_mode))
+        p->name = tc_strdup(basename(for_name));
     p->wd = inotify_add_watch(w->fd, dirname(for_dir), mask);
     tc_free(for_dir);
     tc_free(for_name);

@@ -1,5 +1,5 @@
-/* Files that change by write and by rename, in a real folder where other files are written as well, watched by a real
- * loop. */
+/* Files that change by write, by rename and by a link that they lead through, in a real folder where other files are
+ * written as well, watched by a real loop. */
 #include "io/file_watch.h"
 
 #include <fcntl.h>
@@ -58,7 +58,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     struct fixture *f = *state;
-    static const char *const names[] = {"a.yaml", "b.yaml", "busy.log", "new"};
+    static const char *const names[] = {"a.yaml", "b.yaml", "busy.log", "new", "..data", "..data_tmp", "linked.yaml"};
     for (size_t i = 0; i < TC_ARRAY_LEN(names); i++)
         remove_file(f, names[i]);
     rmdir(f->folder);
@@ -91,6 +91,33 @@ static void test_write_and_rename(void **state)
     turn_until(f, before + 1);
     tc_file_watch_free(w);
     tc_free(path);
+    tc_free(new);
+}
+
+static void link_to(const struct fixture *f, const char *name, const char *target)
+{
+    char *path = path_of(f, name);
+    assert_int_equal(symlink(target, path), 0);
+    tc_free(path);
+}
+
+/* A volume of Kubernetes: the file is a link through the link "..data", which is replaced. */
+static void test_link_of_a_volume(void **state)
+{
+    struct fixture *f = *state;
+    write_file(f, "b.yaml", "2");
+    link_to(f, "..data", "a.yaml");
+    link_to(f, "linked.yaml", "..data");
+    link_to(f, "..data_tmp", "b.yaml");
+    char *path = path_of(f, "linked.yaml"), *data = path_of(f, "..data"), *new = path_of(f, "..data_tmp");
+    const char *const paths[] = {path};
+    struct tc_file_watch *w = tc_file_watch_new(f->loop, paths, 1, 1, on_change, f);
+    assert_non_null(w);
+    assert_int_equal(rename(new, data), 0);
+    turn_until(f, 1);
+    tc_file_watch_free(w);
+    tc_free(path);
+    tc_free(data);
     tc_free(new);
 }
 
@@ -145,6 +172,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_write_and_rename, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_link_of_a_volume, setup, teardown),
         cmocka_unit_test_setup_teardown(test_busy_neighbour, setup, teardown),
         cmocka_unit_test_setup_teardown(test_busy_file, setup, teardown),
         cmocka_unit_test_setup_teardown(test_missing_folder, setup, teardown),
