@@ -26,7 +26,7 @@
  *     servers        server.h, health.h, reflection.h, orca.h (load reports)
  *     messages       message.h (bytes), protobuf_c.h with arena.h (generated types), json.h (types from descriptors),
  *                    metadata.h
- *     security       credentials.h, tls_peer.h (the application's own check of TLS peers)
+ *     security       credentials.h, tls_peer.h (a check of TLS peers by the application)
  *     failures       error.h (functions), status.h (RPCs), log.h
  *     threads, loops runtime.h; xds_domain.h for several runtimes
  *     extensions     interceptor.h, resolver.h, lb.h, dialer.h, memory.h
