@@ -58,10 +58,16 @@ static void backoff_parse_ms(const json_t *obj, const char *key, uint64_t *out_m
     *out_ms = ns / TC_NS_PER_MS + (ns % TC_NS_PER_MS != 0);
 }
 
-static void key_require(const json_t *obj, const char *key, struct tc_validation_errors *f)
+/* null counts as absent. */
+static bool key_is_set(const json_t *obj, const char *key)
 {
     const json_t *value = json_object_get(obj, key);
-    if (!value || json_is_null(value))
+    return value && !json_is_null(value);
+}
+
+static void key_require(const json_t *obj, const char *key, struct tc_validation_errors *f)
+{
+    if (!key_is_set(obj, key))
         tc_validation_add(f, "%s is missing", key);
 }
 
@@ -192,7 +198,7 @@ static void method_parse(struct tc_service_config *c, const json_t *obj, struct 
         tc_validation_push(f, ".retryPolicy");
         retry_policy_parse(&m->retry, retry, f);
         tc_validation_pop(f);
-        if (json_object_get(obj, "hedgingPolicy"))
+        if (key_is_set(obj, "hedgingPolicy"))
             tc_validation_add(f, "retryPolicy and hedgingPolicy exclude each other");
     } else if (tc_json_get_obj(obj, "hedgingPolicy", &hedging, f)) {
         tc_validation_push(f, ".hedgingPolicy");

@@ -1,7 +1,7 @@
 /* Watches files and folders for change, so that files replaced by rename are seen too: by inotify on the folder or,
- * where there is no inotify, by looking once a second (io/file_poll.h). Under inotify a file that is a link changes
- * with anything in the link's folder, as a Kubernetes volume does it, and not with its target in another folder. Loop
- * thread only. */
+ * where there is no inotify, by looking once a second (io/file_poll.h). Under inotify a file that is a link when
+ * the watch is made changes with anything in the link's folder, as in a Kubernetes volume, and not with its target in
+ * another folder. Loop thread only. */
 #ifndef TC_IO_FILE_WATCH_H
 #define TC_IO_FILE_WATCH_H
 

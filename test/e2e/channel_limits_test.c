@@ -230,7 +230,7 @@ static void test_request_headers(void **state)
         torc_metadata_free(m);
     }
 #if SIZE_MAX > UINT32_MAX
-    /* A message that cannot be sent either: the attempt is taken back once. */
+    /* A message that cannot be sent either: the attempt does not count, and is not taken back. */
     const size_t size = (size_t)UINT32_MAX + 2;
     void *none = mmap(NULL, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     assert_ptr_not_equal(none, MAP_FAILED);

@@ -16,9 +16,9 @@
  *
  * Requests: `turn` of a type puts it into a queue; one message is on its way at a time (`sending`), and the types of
  * one loop turn are sent once each. The first request of a stream may wait long for a connection, and gives versions
- * that the client holds: when the client loses one of them meanwhile, a new stream replaces the one that waits. So it
- * does a stream with a connection when a fallback server's value takes the place of one of them (`outdated`): the
- * server would not send its own value again.
+ * that the client holds: when the client loses one of them meanwhile, a new stream replaces the one that waits
+ * (`outdated`). It also replaces a stream with a connection, soon, when a fallback server supersedes a value of this
+ * server (`replace`), which would not send its value again.
  *
  * Responses: the next one is read when the last holder of `token` lets go, or later if the response was rejected at
  * great cost (`pause`). While another thread decodes (`pending`), the end of the stream waits, because responses before
@@ -130,7 +130,8 @@ static void ads_forget_stream(struct tc_xds_channel *ch)
     a->token = NULL;
     tc_xds_token_unref(a->sent_token);
     a->sent_token = NULL;
-    a->gave_versions = a->asked_anew = a->superseded = false;
+    a->gave_versions = a->asked_anew = false;
+    tc_timer_stop(&a->replace);
     tc_timer_stop(&a->quiet);
     tc_timer_stop(&a->steady);
     tc_timer_stop(&a->pause);
@@ -293,6 +294,7 @@ static void on_stream_status(void *arg, const struct tc_status *status)
     a->stream = NULL;
     tc_task_cancel(&a->send);
     tc_task_cancel(&a->outdated);
+    tc_timer_stop(&a->replace);
     tc_timer_stop(&a->quiet);
     tc_timer_stop(&a->steady);
     a->pending->on_stream_end(a->pending, status);
@@ -364,17 +366,28 @@ void tc_xds_ads_start(struct tc_xds_channel *ch)
     ads_open(ch);
 }
 
-/* Replaces the stream, unless a request of it has found a connection by now and the server's values are still in
- * use. */
+static void ads_replace(struct tc_xds_channel *ch)
+{
+    ch->ads.stream->ops->cancel(ch->ads.stream);
+    ads_forget_stream(ch);
+    ads_open(ch);
+}
+
+/* Replaces the stream, unless a request of it has found a connection by now. */
 static void on_outdated_task(struct tc_task *task)
 {
     struct tc_xds_ads *a = TC_CONTAINER_OF(task, struct tc_xds_ads, outdated);
     struct tc_xds_channel *ch = channel_of(a);
-    if (a->sent && !a->superseded)
-        return;
-    a->stream->ops->cancel(a->stream);
-    ads_forget_stream(ch);
-    ads_open(ch);
+    if (!a->sent)
+        ads_replace(ch);
+}
+
+static void on_replace_timer(struct tc_timer *timer)
+{
+    struct tc_xds_channel *ch = channel_of(TC_CONTAINER_OF(timer, struct tc_xds_ads, replace));
+    TC_XDS_LOG(INFO, "xds %s: stream is replaced: values of a fallback server took the place of its own",
+               tc_rstr_cstr(ch->server->uri));
+    ads_replace(ch);
 }
 
 static void on_restart_task(struct tc_task *task)
@@ -416,6 +429,7 @@ void tc_xds_ads_init(struct tc_xds_channel *ch, const struct tc_xds_ads_ops *ops
     tc_timer_init(&a->retry, ch->client->base.loop, on_retry_timer);
     tc_timer_init(&a->steady, ch->client->base.loop, on_stream_steady);
     tc_timer_init(&a->pause, ch->client->base.loop, on_pause_over);
+    tc_timer_init(&a->replace, ch->client->base.loop, on_replace_timer);
     tc_task_init(&a->send, on_send_task);
     tc_task_init(&a->restart, on_restart_task);
     tc_task_init(&a->outdated, on_outdated_task);

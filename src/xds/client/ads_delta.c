@@ -3,7 +3,8 @@
  *
  * The next response is read only when the answer to the last was handed to the transport (the type's `token`, then
  * `sent_token`), so that at most one answer is outstanding. Nothing is ever subscribed to by wildcard. The first
- * requests of a stream give the versions of the values that are in use and from this server (entry_has_version).
+ * requests of a stream give the versions of the values in use that this server sent and the client ACKed
+ * (entry_has_version).
  *
  * Two kinds of servers need help. A server that has nothing newer than these versions stays silent, and must count as
  * reachable in the end (`quiet`). And istiod remembers the names of the last request that had any: asked for one more

@@ -130,12 +130,12 @@ static void on_resource_timer(struct tc_timer *timer)
                           tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_XDS,
                                          "xDS %s resource was not received from server %s in time (node ID:%s)", type,
                                          uri, tc_xds_node_id(&c->base)),
-                          tc_slice_of(NULL, 0), false, NULL);
+                          tc_slice_of(NULL, 0), false, NULL, NULL);
     else
         tc_xds_entry_fail(e, TC_XDS_DOES_NOT_EXIST,
                           tc_status_make(TORC_STATUS_NOT_FOUND, TORC_LAYER_XDS,
                                          "xDS %s resource does not exist (node ID:%s)", type, tc_xds_node_id(&c->base)),
-                          tc_slice_of(NULL, 0), false, NULL);
+                          tc_slice_of(NULL, 0), false, NULL, NULL);
 }
 
 void tc_xds_entry_check_timer(struct tc_xds_entry *e)
@@ -214,13 +214,13 @@ void tc_xds_entry_free(struct tc_xds_entry *e)
 
 /* --- news --- */
 
-/* The client's value becomes another server's (`superseded`), or is refused, or gone: first requests that give its
- * version are outdated. */
-static void entry_outdate_requests(const struct tc_xds_entry *e, bool superseded)
+/* Called before the client's value becomes another server's, is refused, or goes: first requests that give its version
+ * are outdated. by: the server that does it; NULL: the time is over. */
+static void entry_outdate_requests(const struct tc_xds_entry *e, const struct tc_xds_server *by)
 {
     for (size_t i = 0; i < e->authority->channels.len; i++) {
         struct tc_xds_channel *ch = e->authority->channels.data[i];
-        tc_xds_ads_outdate(ch, superseded && e->resource && e->source == ch->server);
+        tc_xds_ads_outdate(ch, by && by != ch->server && e->resource && e->source == ch->server);
     }
 }
 
@@ -245,7 +245,7 @@ void tc_xds_entry_accept(struct tc_xds_entry *e, const struct tc_xds_server *sou
     bool changed = e->state != TC_XDS_ACKED || resource != e->resource;
     struct tc_rstr *kept = same_bytes ? tc_rstr_ref(e->bytes) : tc_rstr_new(bytes.data, bytes.len);
     if (e->source != source)
-        entry_outdate_requests(e, true);
+        entry_outdate_requests(e, source);
     entry_drop_resource(e);
     entry_drop_error(e);
     e->resource = resource;
@@ -261,7 +261,7 @@ void tc_xds_entry_accept(struct tc_xds_entry *e, const struct tc_xds_server *sou
 }
 
 void tc_xds_entry_fail(struct tc_xds_entry *e, enum tc_xds_state state, struct tc_status error, struct tc_slice version,
-                       bool drop, struct tc_xds_token *token)
+                       bool drop, const struct tc_xds_server *by, struct tc_xds_token *token)
 {
     bool changed = e->state != state || !tc_status_eq(&e->error, &error);
     entry_drop_error(e);
@@ -270,9 +270,9 @@ void tc_xds_entry_fail(struct tc_xds_entry *e, enum tc_xds_state state, struct t
     e->error = error;
     e->failed_version = tc_rstr_new(version.data, version.len);
     e->failed_ns = tc_loop_realtime_ns(e->authority->client->base.loop);
+    entry_outdate_requests(e, by);
     if (drop)
         entry_drop_resource(e);
-    entry_outdate_requests(e, false);
     entry_log_state(e, changed);
     tc_xds_entry_check_timer(e);
     tc_xds_entry_reconcile(e, token);

@@ -25,10 +25,10 @@ bool tc_xds_entry_fits(const struct tc_xds_entry *e, size_t bytes, uint64_t *mos
 /* A valid resource came from the server; takes over its reference. `bytes` is its message. */
 void tc_xds_entry_accept(struct tc_xds_entry *e, const struct tc_xds_server *source, struct tc_xds_resource *resource,
                          struct tc_slice bytes, struct tc_slice version, struct tc_xds_token *token);
-/* The server sent an invalid resource or an error, has deleted the resource, or sent nothing in time; takes over the
- * status. `drop`: the resource in use goes (A88). */
+/* The server `by` sent an invalid resource or an error, or has deleted the resource; NULL: nothing came in time. Takes
+ * over the status. `drop`: the resource in use goes (A88). */
 void tc_xds_entry_fail(struct tc_xds_entry *e, enum tc_xds_state state, struct tc_status error, struct tc_slice version,
-                       bool drop, struct tc_xds_token *token);
+                       bool drop, const struct tc_xds_server *by, struct tc_xds_token *token);
 /* Stores whether the states of entries are logged, for the calls of accept and fail that follow. */
 void tc_xds_entries_check_log(struct tc_xds_local_client *c);
 /* Starts or stops the does-not-exist timer as the entry's state says. */

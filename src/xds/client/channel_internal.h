@@ -82,12 +82,14 @@ struct tc_xds_ads {
     struct tc_timer retry;
     struct tc_timer steady; /* while the stream after a failed one is young (ads.c, STEADY_MS) */
     struct tc_task send, restart;
-    /* Replaces the stream, whose first requests name versions that the client no longer has: they still wait for a
-     * connection, or another server's value has taken the place of this server's (`superseded`). */
+    /* Replaces the stream: its first requests still wait for a connection, and name versions that the client no longer
+     * has. */
     struct tc_task outdated;
-    /* gave_versions: the stream's first requests had versions, so that the server may stay silent. asked_anew
-     * (incremental): the requests also had names without a version, which the server should answer. */
-    bool gave_versions, asked_anew, superseded;
+    struct tc_timer replace; /* until the stream is replaced, on which the server would not send its values again */
+    /* gave_versions: a request of the stream had a version (incremental: one of its first requests), so that the server
+     * may stay silent. asked_anew (incremental): the requests also had names without a version, which the server should
+     * answer. */
+    bool gave_versions, asked_anew;
     struct tc_timer quiet;           /* incremental: how long a server may stay silent (ads_delta.c) */
     struct tc_xds_token *sent_token; /* incremental: of the response that the request on its way answers; a reference */
 };

@@ -72,7 +72,7 @@ static void response_deliver(struct tc_xds_response_context *ctx, const struct t
                           tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_XDS,
                                          "invalid xDS %s resource: %s (node ID:%s)", ctx->type->short_name, text,
                                          tc_xds_node_id(&c->base)),
-                          ctx->version, ctx->ch->server->fail_on_data_errors, ctx->token);
+                          ctx->version, ctx->ch->server->fail_on_data_errors, ctx->ch->server, ctx->token);
     }
 }
 
@@ -159,7 +159,7 @@ void tc_xds_response_apply_error(struct tc_xds_response_context *ctx,
                                      tc_rstr_cstr(ctx->ch->server->uri), ctx->type->short_name,
                                      torc_status_code_name(code), TC_SHOW(error->error_detail->message),
                                      tc_xds_node_id(&c->base)),
-                      ctx->version, data_error && ctx->ch->server->fail_on_data_errors, ctx->token);
+                      ctx->version, data_error && ctx->ch->server->fail_on_data_errors, ctx->ch->server, ctx->token);
     e->absent = code == TORC_STATUS_NOT_FOUND;
 }
 
@@ -174,7 +174,7 @@ void tc_xds_response_apply_deletion(struct tc_xds_response_context *ctx, struct 
                       tc_status_make(TORC_STATUS_NOT_FOUND, TORC_LAYER_XDS,
                                      "xDS %s resource was deleted by server %s (node ID:%s)", ctx->type->short_name,
                                      tc_rstr_cstr(server->uri), tc_xds_node_id(&ctx->ch->client->base)),
-                      ctx->version, server->fail_on_data_errors, ctx->token);
+                      ctx->version, server->fail_on_data_errors, server, ctx->token);
 }
 
 /* --- a response that cannot be unpacked, but must be answered --- */

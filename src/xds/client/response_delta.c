@@ -20,7 +20,7 @@ static void delta_apply_removal(struct tc_xds_response_context *ctx, struct tc_s
                           tc_status_make(TORC_STATUS_NOT_FOUND, TORC_LAYER_XDS,
                                          "xDS %s resource does not exist (node ID:%s)", ctx->type->short_name,
                                          tc_xds_node_id(&c->base)),
-                          ctx->version, false, ctx->token);
+                          ctx->version, false, ctx->ch->server, ctx->token);
 }
 
 static struct tc_slice delta_type_url(const ProtobufCMessage *message)

@@ -77,11 +77,22 @@ void tc_xds_ads_request(struct tc_xds_channel *ch, size_t type)
         tc_loop_defer(ch->client->base.loop, &a->send);
 }
 
+/* From the beginning of a stream until it is replaced, at the earliest: a fallback server that sends one value after
+ * another does not make the first server begin a stream for each. */
+enum { REPLACE_MS = 1000 };
+
+static void replace_soon(struct tc_xds_channel *ch)
+{
+    uint64_t now_ms = tc_loop_now_ms(ch->client->base.loop), due_ms = ch->ads.opened_ms + REPLACE_MS;
+    if (!tc_timer_active(&ch->ads.replace))
+        tc_timer_start(&ch->ads.replace, due_ms > now_ms ? due_ms - now_ms : 0);
+}
+
 void tc_xds_ads_outdate(struct tc_xds_channel *ch, bool superseded)
 {
     struct tc_xds_ads *a = &ch->ads;
-    if (!a->stream || !a->gave_versions || (a->sent && !superseded))
-        return;
-    a->superseded |= superseded;
-    tc_loop_defer(ch->client->base.loop, &a->outdated);
+    if (a->stream && !a->sent && a->gave_versions)
+        tc_loop_defer(ch->client->base.loop, &a->outdated);
+    else if (a->stream && a->sent && superseded)
+        replace_soon(ch);
 }

@@ -10,10 +10,10 @@ struct tc_xds_ads_type *tc_xds_ads_type(struct tc_xds_channel *ch, size_t type);
 /* Queues a request of this type; requests of one loop turn become one. Does nothing without a stream: the next stream
  * asks for everything. */
 void tc_xds_ads_request(struct tc_xds_channel *ch, size_t type);
-/* Called when the value of an entry comes from another server now, was refused, or is gone, so that its version must no
- * longer be given. Replaces the stream, by a task, if its first requests give versions and still wait for a
- * connection, or (superseded: the value was this channel's server's, and another server's takes its place) in any
- * case. */
+/* Called before the value of an entry becomes another server's, is refused, or goes, so that its version must no longer
+ * be given. Replaces the stream, by a task, if its first requests give versions and still wait for a connection, or
+ * soon, by a timer, if they were sent and the value is this channel's server's, which a fallback server
+ * supersedes: the server would not send it again on this stream. */
 void tc_xds_ads_outdate(struct tc_xds_channel *ch, bool superseded);
 /* Calls fn for each entry of the type whose authority uses this channel. `bit` is the channel's in the entry's
  * masks. */

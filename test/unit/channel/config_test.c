@@ -103,6 +103,7 @@ static void test_retries(void **state)
     (void)state;
     struct tc_service_config *c =
         parse("{\"retryThrottling\":{\"maxTokens\":10,\"tokenRatio\":0.1237},\"methodConfig\":[{\"name\":[{}],"
+              "\"hedgingPolicy\":null,"
               "\"retryPolicy\":{\"maxAttempts\":4," BACKOFF "\"retryableStatusCodes\":[\"unavailable\",10]}}]}");
     const struct tc_retry_policy *p = &tc_service_config_method(c, tc_slice_str("/a/b"))->retry;
     assert_int_equal(p->max_attempts, 4);

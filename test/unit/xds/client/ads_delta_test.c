@@ -376,13 +376,12 @@ static void fallback(void **state)
     end();
 }
 
-/* The fallback server answers while the first server, connected again, has been told of the versions of its own values:
- * it would not send them again, so it is asked on a new stream. */
-static void fallback_answers_late(void **state)
+/* Loses the first server, asks the second one for "a" and "b", and has the first one connected again and told of the
+ * version of its own "a". Returns how many streams the first one has had. */
+static unsigned connect_again_beside(struct fake_xds_server **s2)
 {
-    (void)state;
     start("", second);
-    struct fake_xds_server *s2 = fake_xds_server(k.fake, "s2");
+    *s2 = fake_xds_server(k.fake, "s2");
     watch(&kit_xds_cds, "a", &a);
     respond(&kit_xds_cds, "n1", "a|x@1");
     assert_told(&a, "value x;");
@@ -391,26 +390,53 @@ static void fallback_answers_late(void **state)
     tc_loop_drain(k.loop);
     fake_xds_fail(k.server, "refused");
     watch(&kit_xds_cds, "b", &b);
-    assert_string_equal(kit_xds_request(&k, s2), "Cluster +[a,b] -[] {} \"\" node");
+    assert_string_equal(kit_xds_request(&k, *s2), "Cluster +[a,b] -[] {} \"\" node");
     while (*kit_xds_request(&k, k.server))
         continue;
     fake_xds_connect(k.server);
     tc_loop_drain(k.loop);
     while (*kit_xds_request(&k, k.server))
         continue;
-    unsigned streams = k.server->streams;
+    return k.server->streams;
+}
+
+/* The fallback server answers while the first server, connected again, has been told of the versions of its own values:
+ * it would not send them again, so it is asked on a new stream. */
+static void fallback_answers_late(void **state)
+{
+    (void)state;
+    struct fake_xds_server *s2;
+    unsigned streams = connect_again_beside(&s2);
     kit_xds_respond_delta(&k, s2, &kit_xds_cds, "m1", "a|z@9", "b|y@9", NULL);
     assert_told(&a, "value z;");
     assert_told(&b, "value y;");
+    assert_int_equal(k.server->streams, streams); /* not before it is a second old */
+    tc_loop_advance(k.loop, 1000);
     assert_int_equal(k.server->streams, streams + 1);
     assert_request("Cluster +[a,b] -[] {} \"\" node");
-    /* Its further values do not concern the stream, which names none of the first server's. */
+    /* Its further values take the place of its own. */
     kit_xds_respond_delta(&k, s2, &kit_xds_cds, "m2", "a|w@10", NULL);
     assert_told(&a, "value w;");
+    tc_loop_advance(k.loop, 3000);
     assert_int_equal(k.server->streams, streams + 1);
     respond(&kit_xds_cds, "n1", "a|x@1", "b|y@1");
     assert_told(&a, "value x;");
     assert_false(s2->open);
+    end();
+}
+
+/* So it is when the fallback server refuses to know the resource; its own refusals do not concern the first one. */
+static void fallback_deletes(void **state)
+{
+    (void)state;
+    struct fake_xds_server *s2;
+    unsigned streams = connect_again_beside(&s2);
+    kit_xds_respond_delta(&k, s2, &kit_xds_cds, "m1", "-a", NULL);
+    tc_loop_advance(k.loop, 1000);
+    assert_int_equal(k.server->streams, streams + 1);
+    respond(&kit_xds_cds, "n1", "!a");
+    tc_loop_advance(k.loop, 3000);
+    assert_int_equal(k.server->streams, streams + 1);
     end();
 }
 
@@ -429,6 +455,7 @@ int main(void)
         cmocka_unit_test(istiod_forgets),
         cmocka_unit_test(fallback),
         cmocka_unit_test(fallback_answers_late),
+        cmocka_unit_test(fallback_deletes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
