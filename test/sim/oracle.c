@@ -171,8 +171,9 @@ void oracle_sick(unsigned host, int code, uint64_t now_ms)
 }
 
 /* A backoff of the old channel does not bind the new one. */
-void oracle_channel(unsigned runtime, unsigned service)
+void oracle_channel(unsigned runtime, unsigned service, uint64_t now_ms)
 {
+    oracle.opened_ms[runtime][service] = now_ms;
     for (unsigned h = 0; h < SIM_HOSTS; h++)
         for (unsigned r = 0; r < RUNTIMES; r++)
             oracle.dialled[r][h].failed = false;
@@ -256,7 +257,9 @@ bool oracle_settled(uint64_t now_ms)
 static void judge_time(uint64_t id, const struct tracked *t, const struct oracle_outcome *r, uint64_t now_ms)
 {
     uint64_t took_ms = now_ms - t->began_ms;
-    bool was_routed = t->n_seen > 0 || (oracle_settled(t->began_ms) && t->call.routed &&
+    /* A call of a new channel may hear of its limit when that is over. */
+    bool is_new = oracle.opened_ms[t->call.runtime][t->call.service] + FAST_MS > t->began_ms;
+    bool was_routed = t->n_seen > 0 || (oracle_settled(t->began_ms) && t->call.routed && !is_new &&
                                         !oracle.mesh.services[t->call.service].unrouted);
     int64_t most_ms = was_routed ? t->timeout_ms : t->call.timeout_ms;
     if (most_ms >= 0 && took_ms > (uint64_t)most_ms + SLACK_MS)

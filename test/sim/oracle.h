@@ -67,7 +67,7 @@ void oracle_goaway(unsigned host, bool hasty, uint64_t now_ms);
 void oracle_sick(unsigned host, int code, uint64_t now_ms);
 
 /* A new channel of the runtime takes the place of the service's. */
-void oracle_channel(unsigned runtime, unsigned service);
+void oracle_channel(unsigned runtime, unsigned service, uint64_t now_ms);
 /* In a settled world whose first control plane was lost while a client lacked a resource that it asks for: connections
  * to the second. */
 void oracle_no_fallback(size_t connections);

@@ -81,6 +81,7 @@ struct oracle_state {
                             [KEYS]; /* to a call that began settled, since disturbed_ms; 0: never */
     /* When a channel first failed a call because nothing can be reached, since disturbed_ms; 0: it did not. */
     uint64_t doomed_ms[RUNTIMES][SIM_SERVICES];
+    uint64_t opened_ms[RUNTIMES][SIM_SERVICES]; /* when the channel took the place of another; 0: it is the first */
     struct dialled dialled[RUNTIMES][SIM_HOSTS];
     uint64_t disturbed_ms, connect_timeout_ms;
     uint64_t goaway_ms[2];            /* the last one, and the one before; 0: none */

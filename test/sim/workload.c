@@ -190,7 +190,7 @@ void sim_step_channel(struct sim_client *c, struct tc_rng *rng)
     sim_count(SIM_COUNT_CHANNELS);
     sim_calls_lose_channel(c, r, s);
     app_channel_free(c->channels[r][s]);
-    oracle_channel(r, s);
+    oracle_channel(r, s, tc_world_now_ms());
     channel_open(c, r, s);
     c->changed_ms = tc_world_now_ms(); /* it has not heard of its resources */
 }
