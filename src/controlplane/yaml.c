@@ -64,7 +64,8 @@ static json_t *yaml_plain_scalar(struct tc_slice s)
         return json_true();
     if (is_one_of(s, falses, TC_ARRAY_LEN(falses)))
         return json_false();
-    struct tc_slice digits = s.len && s.data[0] == '+' ? tc_slice_of(s.data + 1, s.len - 1) : s;
+    bool plus = s.len > 1 && s.data[0] == '+' && !strchr("+-", s.data[1]);
+    struct tc_slice digits = plus ? tc_slice_of(s.data + 1, s.len - 1) : s;
     if (tc_parse_i64(digits, &i) == 0)
         return json_integer(i);
     bool numeric = digits.len && strchr("-.0123456789", digits.data[0]) && strpbrk(digits.data, "0123456789");

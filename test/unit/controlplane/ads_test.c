@@ -376,11 +376,12 @@ static void test_yaml(void **state)
     (void)state;
     char *why = NULL;
     json_t *v = tc_yaml_parse(
-        tc_slice_str("a: 1\nb: '1'\nc: [true, ~, 1.5, 1.2.3, +4, -]\nd: &x {e: f}\ng: *x\nport: 0x10\n"), &why);
+        tc_slice_str("a: 1\nb: '1'\nc: [true, ~, 1.5, 1.2.3, +4, -4, +-4, ++4, -]\nd: &x {e: f}\ng: *x\nport: 0x10\n"),
+        &why);
     assert_non_null(v);
     char *text = tc_json_text(v, false);
-    assert_string_equal(text, "{\"a\":1,\"b\":\"1\",\"c\":[true,null,1.5,\"1.2.3\",4,\"-\"],\"d\":{\"e\":\"f\"},"
-                              "\"g\":{\"e\":\"f\"},\"port\":\"0x10\"}");
+    assert_string_equal(text, "{\"a\":1,\"b\":\"1\",\"c\":[true,null,1.5,\"1.2.3\",4,-4,\"+-4\",\"++4\",\"-\"],"
+                              "\"d\":{\"e\":\"f\"},\"g\":{\"e\":\"f\"},\"port\":\"0x10\"}");
     tc_free(text);
     json_decref(v);
     static const char *const bad[] = {"", "a: 1\na: 2\n", "a: [1", "{a: b: c}", "? [x]\n: y\n"};
