@@ -72,13 +72,14 @@ TORC_API int torc_unary_async(torc_channel *channel, const char *method, const v
                               torc_stream **handle, torc_error **error);
 
 /* Returns where an RPC would go now, without sending it: the RPC is made as torc_unary makes it with options.explain,
- * and ends at the pick. It waits for the name to be resolved (no longer than timeout_ms), never for a connection. It
- * counts nothing and asks for no connection; an idle channel leaves IDLE by it as by any RPC, and policies that connect
- * by themselves (pick_first, round_robin) then do. The result's status is what an RPC would fail with at once
- * (wait_for_ready counts), else OK; the response is NULL. torc_result_explain says besides "outcome": "send", "wait"
- * (for a connection, to "endpoint" where a ring says which, else to any of "waits_for", addresses that are being
- * connected), "fail" or "drop", and "channel": what torc_channel_describe gives. An application's own LB policy is
- * asked as for any pick. Any thread. */
+ * but passes no interceptors (metadata that on_start would add is not there for routes and hash policies, and no hook
+ * refuses the RPC), is not delayed by HTTP filters, and ends at the pick. It waits for the name to be resolved (no
+ * longer than timeout_ms), never for a connection. It counts nothing and asks for no connection; an idle channel leaves
+ * IDLE by it as by any RPC, and policies that connect by themselves (pick_first, round_robin) then do. The result's
+ * status is what an RPC would fail with at once (wait_for_ready counts), else OK; the response is NULL.
+ * torc_result_explain says besides "outcome": "send", "wait" (for a connection, to "endpoint" where a ring says which,
+ * else to any of "waits_for", addresses that are being connected), "fail" or "drop", and "channel": what
+ * torc_channel_describe gives. An application's own LB policy is asked as for any pick. Any thread. */
 TORC_API torc_result *torc_explain(torc_channel *channel, const char *method, const struct torc_call_options *options);
 
 /* torc_explain that returns at once; fn, handle and errors are those of torc_unary_async. */

@@ -23,7 +23,7 @@ struct tc_set_type {
     TC_VEC(struct tc_set_resource) resources; /* sorted by name */
 };
 
-/* Checks a resource of a document before it is added; its errors reject the document. */
+/* Checks a resource of a document before it is added; its errors reject the resource. */
 typedef void (*tc_set_check_fn)(void *arg, struct tc_slice type_url, struct tc_slice name, struct tc_slice value,
                                 struct tc_validation_errors *errors);
 

@@ -13,7 +13,7 @@
 struct ring_endpoint {
     char *key;
     uint64_t weight; /* at least 1 */
-    double part;     /* of the whole weight, by weights of localities in resources; 0: the weight over the sum */
+    double part;     /* share of a Maglev table, from a Cluster that weights by locality; 0: weight / sum of weights */
     /* from resources; else NULL */
     char *address, *locality;
 };

@@ -214,8 +214,9 @@ void tc_xds_entry_free(struct tc_xds_entry *e)
 
 /* --- news --- */
 
-/* Called before the client's value becomes another server's, is refused, or goes: first requests that give its version
- * are outdated. by: the server that does it; NULL: the time is over. */
+/* Outdates first requests of the authority's streams that give a version of the entry's value (tc_xds_ads_outdate).
+ * Called before the value becomes another server's, is refused, or goes. by: the server that causes it, which
+ * supersedes the value's own server if they differ; NULL: the does-not-exist timer. */
 static void entry_outdate_requests(const struct tc_xds_entry *e, const struct tc_xds_server *by)
 {
     for (size_t i = 0; i < e->authority->channels.len; i++) {

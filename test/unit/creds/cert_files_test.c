@@ -1,6 +1,6 @@
 /* Certificate files that come late or change: by a write, a rename or a link; certificate before key; to rubbish; to a
- * FIFO; or to the same content. SPIFFE bundle maps instead of roots. What tells files apart: their keys, and the epochs
- * of their content. */
+ * FIFO; or to the same content. SPIFFE bundle maps instead of roots. Identity: tc_cert_files_key is equal for equal
+ * paths and interval, a tc_tls_source's epoch for equal content. */
 #include "creds/cert_files.h"
 
 #include <stdio.h>
