@@ -17,8 +17,8 @@
  * Requests: `turn` of a type puts it into a queue; one message is on its way at a time (`sending`), and the types of
  * one loop turn are sent once each. The first request of a stream may wait long for a connection, and gives versions
  * that the client holds: when the client loses one of them meanwhile, a new stream replaces the one that waits
- * (`outdated`). It also replaces a stream with a connection, soon, when a fallback server supersedes a value of this
- * server (`replace`), which would not send its value again.
+ * (`outdated`). A stream with a connection is replaced a second after another server has superseded a value of this
+ * server, or after a fallback has ended (`replace`): this server would not send its value again.
  *
  * Responses: the next one is read when the last holder of `token` lets go, or later if the response was rejected at
  * great cost (`pause`). While another thread decodes (`pending`), the end of the stream waits, because responses before
@@ -385,9 +385,13 @@ static void on_outdated_task(struct tc_task *task)
 static void on_replace_timer(struct tc_timer *timer)
 {
     struct tc_xds_channel *ch = channel_of(TC_CONTAINER_OF(timer, struct tc_xds_ads, replace));
-    TC_XDS_LOG(INFO, "xds %s: stream is replaced: values of a fallback server took the place of its own",
-               tc_rstr_cstr(ch->server->uri));
-    ads_replace(ch);
+    if (ch->ads.pending) { /* what another thread decodes may settle it */
+        tc_xds_ads_replace_soon(ch);
+    } else if (tc_xds_ads_has_superseded(ch)) {
+        TC_XDS_LOG(INFO, "xds %s: stream is replaced: what another server sent counts in place of its own",
+                   tc_rstr_cstr(ch->server->uri));
+        ads_replace(ch);
+    }
 }
 
 static void on_restart_task(struct tc_task *task)

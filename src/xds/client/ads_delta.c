@@ -189,12 +189,13 @@ static bool delta_make_request(struct tc_xds_channel *ch, size_t type, struct tc
 
 /* --- servers that have nothing to add --- */
 
-/* A server need not answer a client that has everything already, so silence must count as an answer some time. If the
- * client asked for a resource without giving a version, the server gets resource_timeout_ms. */
+/* A server need not answer a client that has everything already, so silence must count as an answer some time; during a
+ * fallback also after a response, which may only have said what the server does not have. If the client asked for a
+ * resource without giving a version, the server gets resource_timeout_ms. */
 static void delta_on_sent(struct tc_xds_channel *ch)
 {
     struct tc_xds_ads *a = &ch->ads;
-    if (!a->seen_response && a->gave_versions)
+    if (a->gave_versions && (!a->seen_response || tc_xds_channel_has_fallback(ch)))
         tc_timer_start(&a->quiet, a->asked_anew ? ch->client->opts.resource_timeout_ms : QUIET_MS);
 }
 

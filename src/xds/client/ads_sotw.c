@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "xds/client/server_order.h"
 #include "xds/client/subscriptions.h"
 
 #include "pb/envoy/service/discovery/v3/discovery.pb-c.h"
@@ -16,11 +17,11 @@ struct sotw_names {
     bool lost; /* entry_is_lost is true for one of the names */
 };
 
-/* Returns whether the client may lack the entry's value of the last version that it ACKed: the value in use is another
- * server's (A71), or there is none because what the server sent was rejected. */
+/* Returns whether the client may lack the entry's value of the last version that it ACKed: another server has
+ * superseded the value (A71), or there is none because what the server sent was rejected. */
 static bool entry_is_lost(const struct tc_xds_entry *e, const struct tc_xds_server *server)
 {
-    return e->resource ? e->source != server : e->state == TC_XDS_NACKED;
+    return tc_xds_entry_is_superseded(e, server) || (!e->resource && e->state == TC_XDS_NACKED);
 }
 
 static void collect_name(struct tc_xds_entry *e, uint32_t bit, void *arg)

@@ -193,6 +193,7 @@ static void entry_drop_error(struct tc_xds_entry *e)
     tc_rstr_unref(e->failed_version);
     e->absent = false;
     e->failed_version = NULL;
+    e->failed_by = NULL;
     e->failed_ns = 0;
 }
 
@@ -265,13 +266,15 @@ void tc_xds_entry_fail(struct tc_xds_entry *e, enum tc_xds_state state, struct t
                        bool drop, const struct tc_xds_server *by, struct tc_xds_token *token)
 {
     bool changed = e->state != state || !tc_status_eq(&e->error, &error);
+    if (e->state == TC_XDS_ACKED) /* no request gives another's version */
+        entry_outdate_requests(e, by);
     entry_drop_error(e);
     e->state = state;
+    e->failed_by = by;
     e->absent = state == TC_XDS_DOES_NOT_EXIST;
     e->error = error;
     e->failed_version = tc_rstr_new(version.data, version.len);
     e->failed_ns = tc_loop_realtime_ns(e->authority->client->base.loop);
-    entry_outdate_requests(e, by);
     if (drop)
         entry_drop_resource(e);
     entry_log_state(e, changed);

@@ -59,7 +59,8 @@ struct tc_xds_entry {
     struct tc_status error;         /* why there is no newer value (A88): rejected, deleted, timeout, ...; OK: none */
     bool absent;                    /* `error` says that the resource does not exist */
     struct tc_rstr *failed_version; /* that `error` is about; NULL: no error */
-    int64_t failed_ns;              /* realtime of `error`; 0: none */
+    const struct tc_xds_server *failed_by; /* the server that `error` is from; NULL: no error, or a timeout's */
+    int64_t failed_ns;                     /* realtime of `error`; 0: none */
 
     /* The last notification of the watchers (tc_xds_entry_reconcile); references. */
     struct tc_xds_resource *told_resource;

@@ -40,6 +40,23 @@ const struct tc_status *tc_xds_authority_error(const struct tc_xds_authority_sta
     return has_untried_server(s) ? &none : tc_xds_authority_error_in_use(s);
 }
 
+bool tc_xds_entry_is_superseded(const struct tc_xds_entry *e, const struct tc_xds_server *server)
+{
+    return (e->resource && e->source != server) || (e->failed_by && e->failed_by != server);
+}
+
+bool tc_xds_channel_has_fallback(const struct tc_xds_channel *ch)
+{
+    TC_LIST_FOREACH(it, &ch->client->authorities)
+    {
+        const struct tc_xds_authority_state *s = TC_CONTAINER_OF(it, struct tc_xds_authority_state, link);
+        int index = tc_xds_authority_channel_index(s, ch);
+        if (index >= 0 && (size_t)index + 1 < s->channels.len)
+            return true;
+    }
+    return false;
+}
+
 /* A71: while a fallback server serves, only a valid resource from a preferred server ends the fallback, or what counts
  * as one (tc_xds_channel_nothing_to_add). An error or an absence at the preferred server leaves the resources of the
  * fallback server in use. */

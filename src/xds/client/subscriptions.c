@@ -77,15 +77,35 @@ void tc_xds_ads_request(struct tc_xds_channel *ch, size_t type)
         tc_loop_defer(ch->client->base.loop, &a->send);
 }
 
-/* From the beginning of a stream until it is replaced, at the earliest: a fallback server that sends one value after
- * another does not make the first server begin a stream for each. */
+/* How long a server may take to send superseded values by itself; and the pace: a fallback server that sends one value
+ * after another does not make the first server begin a stream for each. */
 enum { REPLACE_MS = 1000 };
 
-static void replace_soon(struct tc_xds_channel *ch)
+void tc_xds_ads_replace_soon(struct tc_xds_channel *ch)
 {
-    uint64_t now_ms = tc_loop_now_ms(ch->client->base.loop), due_ms = ch->ads.opened_ms + REPLACE_MS;
-    if (!tc_timer_active(&ch->ads.replace))
-        tc_timer_start(&ch->ads.replace, due_ms > now_ms ? due_ms - now_ms : 0);
+    struct tc_xds_ads *a = &ch->ads;
+    if (a->stream && (a->sent || a->gave_versions) && !tc_timer_active(&a->replace))
+        tc_timer_start(&a->replace, REPLACE_MS);
+}
+
+struct superseded {
+    const struct tc_xds_server *server;
+    bool any;
+};
+
+static void entry_check_superseded(struct tc_xds_entry *e, uint32_t bit, void *arg)
+{
+    struct superseded *found = arg;
+    (void)bit;
+    found->any |= tc_xds_entry_is_superseded(e, found->server);
+}
+
+bool tc_xds_ads_has_superseded(struct tc_xds_channel *ch)
+{
+    struct superseded found = {ch->server, false};
+    for (size_t type = 0; type < ch->client->types.len; type++)
+        tc_xds_ads_each_entry(ch, type, entry_check_superseded, &found);
+    return found.any;
 }
 
 void tc_xds_ads_outdate(struct tc_xds_channel *ch, bool superseded)
@@ -93,6 +113,6 @@ void tc_xds_ads_outdate(struct tc_xds_channel *ch, bool superseded)
     struct tc_xds_ads *a = &ch->ads;
     if (a->stream && !a->sent && a->gave_versions)
         tc_loop_defer(ch->client->base.loop, &a->outdated);
-    else if (a->stream && a->sent && superseded)
-        replace_soon(ch);
+    if (superseded) /* also then: the requests may find a connection before the task runs */
+        tc_xds_ads_replace_soon(ch);
 }

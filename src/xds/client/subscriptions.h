@@ -11,10 +11,15 @@ struct tc_xds_ads_type *tc_xds_ads_type(struct tc_xds_channel *ch, size_t type);
  * asks for everything. */
 void tc_xds_ads_request(struct tc_xds_channel *ch, size_t type);
 /* Called before the value of an entry becomes another server's, is refused, or goes, so that its version must no longer
- * be given. Replaces the stream, by a task, if its first requests give versions and still wait for a connection, or
- * soon, by a timer, if they were sent and the value is this channel's server's, which a fallback server
- * supersedes: the server would not send it again on this stream. */
+ * be given. Replaces the stream, by a task, if its first requests give versions and still wait for a connection.
+ * superseded: the value is this channel's server's, and what another server says takes its place. */
 void tc_xds_ads_outdate(struct tc_xds_channel *ch, bool superseded);
+/* Replaces the stream after a second, by a timer, if tc_xds_ads_has_superseded is true then: the server, which knows
+ * the values or has sent them, would not send them again on this stream (A71). Does nothing on a stream that has told
+ * the server nothing yet, or if the timer runs. */
+void tc_xds_ads_replace_soon(struct tc_xds_channel *ch);
+/* Returns whether another server has superseded the value of an entry that this channel's server is asked for. */
+bool tc_xds_ads_has_superseded(struct tc_xds_channel *ch);
 /* Calls fn for each entry of the type whose authority uses this channel. `bit` is the channel's in the entry's
  * masks. */
 void tc_xds_ads_each_entry(struct tc_xds_channel *ch, size_t type,

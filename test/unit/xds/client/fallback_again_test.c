@@ -1,0 +1,469 @@
+/* Whether the first server is asked again for what a fallback server has superseded, refused or deleted (A71), and that
+ * this neither goes on without end nor keeps the first server from answering. s1 is the first server, s2 the other. */
+#include "support/cmocka.h"
+#include "support/gate.h"
+#include "support/kits/xds.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "xds/client/local_client.h"
+
+#define LIST(f1, f2)                                                                                                   \
+    "\"xds_servers\": [{\"server_uri\": \"s1\", \"server_features\": [" f1 "]}, {\"server_uri\": \"s2\", "             \
+    "\"server_features\": [" f2 "]}], \"node\": {\"id\": \"node1\"}"
+#define DELTA "\"torc.incremental_ads\""
+
+static struct kit_xds k;
+static struct fake_xds_server *s1, *s2;
+static struct kit_xds_watcher a, b, c;
+static struct gate g;
+
+static void start(const char *text)
+{
+    kit_xds_init(&k, text);
+    s1 = k.server;
+    s2 = fake_xds_server(k.fake, "s2");
+    kit_xds_watcher_init(&a);
+    kit_xds_watcher_init(&b);
+    kit_xds_watcher_init(&c);
+}
+
+static void end(void)
+{
+    kit_xds_fini(&k);
+    kit_xds_watcher_fini(&a);
+    kit_xds_watcher_fini(&b);
+    kit_xds_watcher_fini(&c);
+}
+
+static void watch(const struct tc_xds_resource_type *type, const char *name, struct kit_xds_watcher *w)
+{
+    kit_xds_watch(&k, type, name, w);
+    tc_loop_drain(k.loop);
+}
+
+static void lose_s1(void)
+{
+    fake_xds_end(s1, TORC_STATUS_UNAVAILABLE, "bye");
+    s1->connected = false;
+    tc_loop_drain(k.loop);
+    fake_xds_fail(s1, "refused");
+    tc_loop_drain(k.loop);
+}
+
+static void forget_requests(struct fake_xds_server *s)
+{
+    while (*kit_xds_request(&k, s))
+        continue;
+}
+
+static void connect_s1(void)
+{
+    fake_xds_connect(s1);
+    tc_loop_drain(k.loop);
+    forget_requests(s1);
+}
+
+#define assert_told(w, text) assert_string_equal(kit_xds_told(w), text)
+
+/* s2's answer is read in the turn in which s1's waiting request finds its connection. */
+static void answer_and_connection_in_one_turn(void **state)
+{
+    (void)state;
+    start("{" LIST(DELTA, DELTA) "}");
+    watch(&kit_xds_cds, "a", &a);
+    kit_xds_respond_delta(&k, s1, &kit_xds_cds, "n1", "a|x@1", NULL);
+    assert_told(&a, "value x;");
+    lose_s1();
+    watch(&kit_xds_cds, "b", &b);
+    forget_requests(s1);
+    unsigned streams = s1->streams;
+    struct kit_xds other;
+    kit_xds_init(&other, NULL);
+    struct kit_xds undrained = k;
+    undrained.loop = other.loop; /* queues the response without running the client's loop */
+    kit_xds_respond_delta(&undrained, s2, &kit_xds_cds, "m1", "a|z@9", "b|y@9", NULL);
+    fake_xds_connect(s1);
+    tc_loop_drain(k.loop);
+    kit_xds_fini(&other);
+    assert_told(&a, "value z;");
+    tc_loop_advance(k.loop, 60000);
+    assert_int_equal(s1->streams, streams + 1);
+    end();
+}
+
+/* s2 refuses "a" in each of its responses, and s1 says that it does not have it either: one more stream is enough. */
+static void refuses_always(void **state)
+{
+    (void)state;
+    start("{" LIST(DELTA, DELTA) "}");
+    watch(&kit_xds_cds, "a", &a);
+    kit_xds_respond_delta(&k, s1, &kit_xds_cds, "n1", "a|x@1", NULL);
+    lose_s1();
+    watch(&kit_xds_cds, "b", &b);
+    connect_s1();
+    kit_xds_told(&a);
+    unsigned streams = s1->streams;
+    for (int i = 0; i < 10; i++) {
+        kit_xds_respond_delta(&k, s2, &kit_xds_cds, "m", "a|bad@9", NULL);
+        tc_loop_advance(k.loop, 1000);
+        if (i == 0)
+            kit_xds_respond_delta(&k, s1, &kit_xds_cds, "n", "-a", "-b", NULL);
+    }
+    assert_int_equal(s1->streams, streams + 1);
+    end();
+}
+
+/* s1 needs 1.5 s for its first answer on a stream, while s2 refuses "a" once a second. */
+static void slow_first_server(void **state)
+{
+    (void)state;
+    start("{" LIST(DELTA, DELTA) "}");
+    watch(&kit_xds_cds, "a", &a);
+    kit_xds_respond_delta(&k, s1, &kit_xds_cds, "n1", "a|x@1", NULL);
+    lose_s1();
+    watch(&kit_xds_cds, "b", &b);
+    connect_s1();
+    unsigned asked_on = s1->streams, begun_ms = 0;
+    bool answered = false;
+    for (unsigned ms = 0; ms < 60000 && !answered; ms += 500) {
+        if (ms % 1000 == 0 && s2->open)
+            kit_xds_respond_delta(&k, s2, &kit_xds_cds, "m", "a|bad@9", NULL);
+        tc_loop_advance(k.loop, 500);
+        if (s1->streams != asked_on) {
+            asked_on = s1->streams;
+            begun_ms = ms;
+        } else if (ms - begun_ms >= 1500) {
+            answered = true;
+        }
+    }
+    assert_true(answered);
+    end();
+}
+
+/* Another authority uses s1, too: the does-not-exist timer of its name comes to its end. */
+static void timer_of_another_authority(void **state)
+{
+    (void)state;
+    start("{" LIST(DELTA, DELTA) ", \"authorities\": {\"x\": {\"xds_servers\": [{\"server_uri\": \"s1\", "
+                                 "\"server_features\": [" DELTA "]}]}}}");
+    watch(&kit_xds_cds, "a", &a);
+    kit_xds_respond_delta(&k, s1, &kit_xds_cds, "n1", "a|x@1", NULL);
+    lose_s1();
+    watch(&kit_xds_cds, "b", &b);
+    connect_s1();
+    watch(&kit_xds_eds, "xdstp://x/envoy.config.endpoint.v3.ClusterLoadAssignment/c", &c);
+    for (int i = 0; i < 10; i++) {
+        if (s2->open)
+            kit_xds_respond_delta(&k, s2, &kit_xds_cds, "m", "a|bad@9", NULL);
+        tc_loop_advance(k.loop, 10000);
+    }
+    assert_told(&c, "error xDS ClusterLoadAssignment resource does not exist (node ID:node1);");
+    end();
+}
+
+/* s1 has "c" as it was, and is silent on what it does not have: in the end that is an answer, and ends the fallback. */
+static void silence_ends_the_fallback(void **state)
+{
+    (void)state;
+    start("{" LIST(DELTA, DELTA) "}");
+    watch(&kit_xds_cds, "a", &a);
+    watch(&kit_xds_cds, "c", &c);
+    kit_xds_respond_delta(&k, s1, &kit_xds_cds, "n1", "a|x@1", "c|x@1", NULL);
+    lose_s1();
+    watch(&kit_xds_cds, "b", &b);
+    connect_s1();
+    for (unsigned seconds = 0; seconds < 60 && s2->open; seconds++) {
+        if (seconds % 10 == 0)
+            kit_xds_respond_delta(&k, s2, &kit_xds_cds, "m", "a|bad@9", NULL);
+        tc_loop_advance(k.loop, 1000);
+    }
+    assert_false(s2->open);
+    end();
+}
+
+/* State of the world at s1. s2 deletes "a", which s1 still has: the next stream to s1 does not give the version that s1
+ * need not answer. */
+static void sotw_deleted(const char *bootstrap)
+{
+    start(bootstrap);
+    watch(&kit_xds_cds, "a", &a);
+    kit_xds_respond(&k, s1, &kit_xds_cds, "1", "n1", "a|x", NULL);
+    assert_told(&a, "value x;");
+    lose_s1();
+    watch(&kit_xds_eds, "b", &b);
+    forget_requests(s1);
+    kit_xds_respond(&k, s2, &kit_xds_cds, "9", "m1", NULL);
+    fake_xds_connect(s1);
+    tc_loop_drain(k.loop);
+    tc_loop_advance(k.loop, 2000);
+    bool asked = false, with_version = false;
+    for (const char *r; *(r = kit_xds_request(&k, s1));) {
+        bool of_clusters = strncmp(r, "Cluster [", 9) == 0;
+        asked |= of_clusters;
+        with_version = of_clusters ? strstr(r, "\"1\"") != NULL : with_version;
+    }
+    assert_true(asked && !with_version);
+    kit_xds_respond(&k, s1, &kit_xds_cds, "1", "n2", "a|x", NULL);
+    assert_false(s2->open);
+    end();
+}
+
+static void sotw_deleted_drop(void **state)
+{
+    (void)state;
+    sotw_deleted("{" LIST("", "\"fail_on_data_errors\"") "}");
+}
+
+static void sotw_deleted_keep(void **state)
+{
+    (void)state;
+    sotw_deleted("{" LIST("", "") "}");
+}
+
+/* s2 refuses "a" after s1's stream has found a connection. */
+static void sotw_refused_late(void **state)
+{
+    (void)state;
+    start("{" LIST("", "") "}");
+    watch(&kit_xds_cds, "a", &a);
+    kit_xds_respond(&k, s1, &kit_xds_cds, "1", "n1", "a|x", NULL);
+    lose_s1();
+    watch(&kit_xds_eds, "b", &b);
+    connect_s1();
+    kit_xds_respond(&k, s2, &kit_xds_cds, "9", "m1", "a|bad", NULL);
+    tc_loop_advance(k.loop, 1000);
+    const char *r = kit_xds_request(&k, s1);
+    assert_null(strstr(r, "\"1\""));
+    end();
+}
+
+/* s1 sends everything itself before its stream is replaced: the stream stays. */
+static void s1_answers_in_time(void **state)
+{
+    (void)state;
+    start("{" LIST(DELTA, DELTA) "}");
+    watch(&kit_xds_cds, "a", &a);
+    watch(&kit_xds_eds, "c", &c);
+    kit_xds_respond_delta(&k, s1, &kit_xds_cds, "n1", "a|x@1", NULL);
+    kit_xds_respond_delta(&k, s1, &kit_xds_eds, "n2", "c|x@1", NULL);
+    lose_s1();
+    watch(&kit_xds_cds, "b", &b);
+    connect_s1();
+    tc_loop_advance(k.loop, 900);
+    kit_xds_respond_delta(&k, s2, &kit_xds_cds, "m1", "a|z@9", "b|y@9", NULL);
+    kit_xds_respond_delta(&k, s1, &kit_xds_cds, "n3", "a|x@2", "b|x@2", NULL); /* a change: s1 serves again */
+    assert_false(s2->open);
+    unsigned streams = s1->streams;
+    tc_loop_advance(k.loop, 2000);
+    assert_int_equal(s1->streams, streams);
+    end();
+}
+
+/* s1 deletes "a" while s2's value is in use, which is not heard; then s1 ends the fallback by "b", and is asked again. */
+static void deletion_that_was_not_heard(void **state)
+{
+    (void)state;
+    start("{" LIST(DELTA ", \"fail_on_data_errors\"", DELTA) "}");
+    s1->connected = false;
+    watch(&kit_xds_cds, "a", &a);
+    watch(&kit_xds_eds, "b", &b);
+    fake_xds_fail(s1, "refused");
+    tc_loop_drain(k.loop);
+    kit_xds_respond_delta(&k, s2, &kit_xds_cds, "m1", "a|z@9", NULL);
+    assert_told(&a, "value z;");
+    connect_s1();
+    kit_xds_respond_delta(&k, s1, &kit_xds_cds, "n1", "-a", NULL);
+    kit_xds_respond_delta(&k, s1, &kit_xds_eds, "n2", "b|y@1", NULL);
+    assert_false(s2->open);
+    unsigned streams = s1->streams;
+    tc_loop_advance(k.loop, 60000);
+    bool again = false;
+    for (const char *r; *(r = kit_xds_request(&k, s1));)
+        again |= strstr(r, "+[a") != NULL;
+    assert_true(again);
+    kit_xds_told(&a);
+    kit_xds_respond_delta(&k, s1, &kit_xds_cds, "n3", "-a", NULL);
+    assert_non_null(strstr(kit_xds_told(&a), "error "));
+    tc_loop_advance(k.loop, 60000);
+    assert_int_equal(s1->streams, streams + 1);
+    end();
+}
+
+/* s1 has everything, and says only what it does not have: its silence after that ends the fallback, too. */
+static void only_a_removal(void **state)
+{
+    (void)state;
+    start("{" LIST(DELTA, DELTA) "}");
+    s2->connected = false;
+    watch(&kit_xds_cds, "a", &a);
+    kit_xds_respond_delta(&k, s1, &kit_xds_cds, "n1", "a|x@1", NULL);
+    lose_s1();
+    watch(&kit_xds_cds, "b", &b);
+    assert_true(s2->open);
+    connect_s1();
+    kit_xds_respond_delta(&k, s1, &kit_xds_cds, "n2", "-b", NULL);
+    tc_loop_advance(k.loop, 60000);
+    assert_false(s2->open);
+    end();
+}
+
+/* Both servers delete "a", s2 in each response: one more stream to s1 is enough. */
+static void deleted_by_both(void **state)
+{
+    (void)state;
+    start("{" LIST(DELTA, "") "}"); /* s2: state of the world */
+    watch(&kit_xds_cds, "a", &a);
+    kit_xds_respond_delta(&k, s1, &kit_xds_cds, "n1", "a|x@1", NULL);
+    lose_s1();
+    watch(&kit_xds_cds, "b", &b);
+    connect_s1();
+    kit_xds_told(&a);
+    unsigned streams = s1->streams;
+    for (int i = 0; i < 5; i++) {
+        kit_xds_respond(&k, s2, &kit_xds_cds, "9", "m", i % 2 ? "b|1" : "b|2", NULL);
+        tc_loop_advance(k.loop, 1000);
+        kit_xds_respond_delta(&k, s1, &kit_xds_cds, "n", "-a", "-b", NULL);
+    }
+    assert_int_equal(s1->streams, streams + 1);
+    end();
+}
+
+/* --- ends while a stream is to be replaced --- */
+
+static void start_again_beside(void)
+{
+    struct tc_xds_client_opts opts;
+    start("{" LIST(DELTA, DELTA) "}");
+    tc_xds_client_opts_init(&opts);
+    opts.decode_thread_bytes = 1;
+    tc_xds_client_unref(k.client);
+    k.client = tc_xds_local_client_new(k.loop, k.bootstrap, fake_xds_factory(k.fake), &opts);
+    watch(&kit_xds_cds, "a", &a);
+    gate_close(&g);
+    kit_xds_respond_delta(&k, s1, &kit_xds_cds, "n1", "a|x@1", NULL);
+    gate_open(&g);
+    tc_loop_drain(k.loop);
+    assert_told(&a, "value x;");
+    lose_s1();
+    watch(&kit_xds_cds, "b", &b);
+    connect_s1();
+}
+
+static void the_client_ends(void **state)
+{
+    (void)state;
+    start_again_beside();
+    kit_xds_respond_delta(&k, s2, &kit_xds_cds, "m", "-a", NULL);
+    end();
+}
+
+static void the_stream_ends(void **state)
+{
+    (void)state;
+    start_again_beside();
+    kit_xds_respond_delta(&k, s2, &kit_xds_cds, "m", "-a", NULL);
+    fake_xds_end(s1, TORC_STATUS_UNAVAILABLE, "bye");
+    tc_loop_advance(k.loop, 10000);
+    assert_true(s1->open);
+    end();
+}
+
+static void the_authority_ends(void **state)
+{
+    (void)state;
+    start_again_beside();
+    kit_xds_respond_delta(&k, s2, &kit_xds_cds, "m", "-a", NULL);
+    kit_xds_unwatch(&k, &a);
+    kit_xds_unwatch(&k, &b);
+    tc_loop_advance(k.loop, 10000);
+    assert_false(s1->open);
+    end();
+}
+
+/* A response that another thread decodes is not thrown away: it may have what the stream would be replaced for. */
+static void a_response_is_being_decoded(void **state)
+{
+    (void)state;
+    start_again_beside();
+    unsigned streams = s1->streams;
+    gate_close(&g);
+    kit_xds_respond_delta(&k, s1, &kit_xds_cds, "n", "a|x@2", "b|y@2", NULL);
+    kit_xds_respond_delta(&k, s2, &kit_xds_cds, "m", "-a", NULL);
+    tc_loop_advance(k.loop, 3000);
+    assert_int_equal(s1->streams, streams);
+    gate_open(&g);
+    tc_loop_drain(k.loop);
+    assert_told(&b, "value y;");
+    tc_loop_advance(k.loop, 3000);
+    assert_int_equal(s1->streams, streams);
+    end();
+}
+
+/* The stream ends while its last response is being decoded; what s2 says meanwhile starts nothing on it. */
+static void the_stream_ends_while_a_response_is_being_decoded(void **state)
+{
+    (void)state;
+    start_again_beside();
+    gate_close(&g);
+    kit_xds_respond_delta(&k, s1, &kit_xds_cds, "n", "a|x@2", "b|y@2", NULL);
+    kit_xds_respond_delta(&k, s2, &kit_xds_cds, "m", "-a", NULL);
+    fake_xds_end(s1, TORC_STATUS_UNAVAILABLE, "bye");
+    tc_loop_advance(k.loop, 1000);
+    kit_xds_respond_delta(&k, s2, &kit_xds_cds, "m", "-a", NULL);
+    tc_loop_advance(k.loop, 1000);
+    gate_open(&g);
+    tc_loop_advance(k.loop, 1000);
+    assert_false(s2->open);
+    end();
+}
+
+/* State of the world: on a stream more, s1 need not answer, and an ordinary end of that would be a failure. */
+static void an_ordinary_end_after_a_fallback(void **state)
+{
+    (void)state;
+    start("{" LIST("", "") "}");
+    watch(&kit_xds_eds, "a", &a);
+    kit_xds_respond(&k, s1, &kit_xds_eds, "1", "n1", "a|x", NULL);
+    lose_s1();
+    watch(&kit_xds_eds, "b", &b);
+    connect_s1();
+    kit_xds_respond(&k, s2, &kit_xds_eds, "9", "m1", "a|z", "b|z", NULL);
+    kit_xds_respond(&k, s1, &kit_xds_eds, "2", "n2", "a|x", "b|x", NULL);
+    assert_false(s2->open);
+    tc_loop_advance(k.loop, 2000);
+    kit_xds_told(&a);
+    forget_requests(s1);
+    tc_loop_advance(k.loop, 1800000);
+    fake_xds_end(s1, TORC_STATUS_UNAVAILABLE, "max age");
+    tc_loop_drain(k.loop);
+    watch(&kit_xds_eds, "c", &c);
+    assert_false(s2->open);
+    end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(answer_and_connection_in_one_turn),
+        cmocka_unit_test(refuses_always),
+        cmocka_unit_test(slow_first_server),
+        cmocka_unit_test(timer_of_another_authority),
+        cmocka_unit_test(silence_ends_the_fallback),
+        cmocka_unit_test(sotw_deleted_drop),
+        cmocka_unit_test(sotw_deleted_keep),
+        cmocka_unit_test(sotw_refused_late),
+        cmocka_unit_test(s1_answers_in_time),
+        cmocka_unit_test(deletion_that_was_not_heard),
+        cmocka_unit_test(only_a_removal),
+        cmocka_unit_test(deleted_by_both),
+        cmocka_unit_test(an_ordinary_end_after_a_fallback),
+        cmocka_unit_test(the_client_ends),
+        cmocka_unit_test(the_stream_ends),
+        cmocka_unit_test(the_authority_ends),
+        cmocka_unit_test(a_response_is_being_decoded),
+        cmocka_unit_test(the_stream_ends_while_a_response_is_being_decoded),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
