@@ -16,7 +16,7 @@ GENERATOR := $(if $(wildcard $(BUILD)/CMakeCache.txt),,-G Ninja)
 CONFIGURE = cmake -S . -B $(BUILD) $(GENERATOR) -DCMAKE_BUILD_TYPE=RelWithDebInfo -DTORC_WERROR=$(WERROR) -DCMAKE_INSTALL_PREFIX=$(PREFIX) $(CMAKE_ARGS) >/dev/null
 INSTALL_DEPS := scripts/install-deps $(if $(filter no,$(DEPS)),--check)
 
-.PHONY: all demo check check-release check-more sim sim-mutants fuzz interop bench bench-check install uninstall dist tidy coverage reference docs deps-build deps-named deps-check abi-dump format clean
+.PHONY: all demo check check-release check-more sim sim-mutants regressions fuzz interop bench bench-check install uninstall dist tidy coverage reference docs deps-build deps-named deps-check abi-dump format clean
 all: $(BUILD)/build.ninja
 	@$(if $(CMAKE_ARGS),$(CONFIGURE))
 	@cmake --build $(BUILD) -j $(JOBS) --target torc_products
@@ -82,6 +82,10 @@ sim: deps-named
 # Does it find known faults? Builds and searches each of test/sim/mutants.txt; about an hour.
 sim-mutants: deps-named
 	@python3 test/sim/mutants.py --source . --work build-mutants --jobs $(JOBS) --seconds $(TIME)
+
+# Does each mended defect have a test? Undoes each mend of test/regressions/regressions.txt; its tests must fail.
+regressions: deps-named
+	@python3 test/regressions/regressions.py --source . --work build-mutants --jobs $(JOBS)
 
 # Torc against programs of others, all of it: needs Go, Node and Python, and fails when one is missing.
 interop: deps-named

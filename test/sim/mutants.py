@@ -2,6 +2,7 @@
 """Does the simulation find known faults? For each mutant of mutants.txt: builds `sim` with it in a copy of the sources, and searches
 until a seed fails, SECONDS at most. Prints a table; exits 1 if too few are found. `mutants.py --source DIR --work DIR [NAME...]`."""
 import argparse
+import contextlib
 import filecmp
 import pathlib
 import shutil
@@ -14,29 +15,46 @@ LEAST_FOUND = 0.95
 
 
 def read_mutants(path):
-    """The mutants: name, file, line, replacement."""
-    found, name = [], None
+    """The mutants: name, changes (file, line, replacement), tests, and the build that shows it ("release" unless said)."""
+    found = []
     for text in path.read_text().splitlines():
-        if text.startswith("file "):
-            found.append({"name": name, "file": text[5:]})
-        elif text.startswith("- "):
-            found[-1]["line"] = text[2:]
-        elif text.startswith("+ "):
-            found[-1]["replacement"] = text[2:]
+        key, _, rest = text.partition(" ")
+        if key == "file":
+            found[-1]["changes"].append({"file": rest})
+        elif key == "-":
+            found[-1]["changes"][-1]["line"] = rest
+        elif key == "+":
+            found[-1]["changes"][-1]["replacement"] = rest
+        elif key == "test":
+            found[-1]["tests"].append(rest)
+        elif key == "build":
+            found[-1]["build"] = rest
         elif text and not text.startswith("#"):
-            name = text
+            found.append({"name": text, "changes": [], "tests": [], "build": "release"})
     return found
 
 
-def apply(mutant, text):
-    """The text with the mutant's line replaced; None unless the line is there, once."""
+def replace_line(change, text):
+    """The text with the change's line replaced; None unless the line is there, once."""
     lines = text.split("\n")
-    places = [i for i, line in enumerate(lines) if line.strip() == mutant["line"]]
+    places = [i for i, line in enumerate(lines) if line.strip() == change["line"]]
     if len(places) != 1:
         return None
     line = lines[places[0]]
-    lines[places[0]] = line[: len(line) - len(line.lstrip())] + mutant["replacement"]
+    lines[places[0]] = line[: len(line) - len(line.lstrip())] + change["replacement"]
     return "\n".join(lines)
+
+
+def changed_files(mutant, root):
+    """The texts of the mutant's files with its changes, by path; None unless each line is in its file, once."""
+    texts = {}
+    for change in mutant["changes"]:
+        path = root / change["file"]
+        before = texts[path] if path in texts else path.read_text() if path.is_file() else ""
+        texts[path] = replace_line(change, before)
+        if texts[path] is None:
+            return None
+    return texts
 
 
 def run(command, **more):
@@ -75,20 +93,28 @@ def search(work, seconds, jobs):
     return lines[0].split("VIOLATION: ")[1] if lines else None
 
 
-def try_mutant(mutant, args):
-    path = args.work / mutant["file"]
-    original = path.read_text()
-    text = apply(mutant, original)
-    if text is None:
-        return "does not apply", 0
-    path.write_text(text)
+@contextlib.contextmanager
+def applied(texts):
+    """The files have these texts until the end of the block."""
+    originals = {path: path.read_text() for path in texts}
+    for path, text in texts.items():
+        path.write_text(text)
     try:
+        yield
+    finally:
+        for path, text in originals.items():
+            path.write_text(text)
+
+
+def try_mutant(mutant, args):
+    texts = changed_files(mutant, args.work)
+    if texts is None:
+        return "does not apply", 0
+    with applied(texts):
         built, _ = build(args.work, args.jobs)
         begin = time.monotonic()
         violation = search(args.work, args.seconds, args.jobs) if built else None
         took = time.monotonic() - begin
-    finally:
-        path.write_text(original)
     return (violation or "SURVIVES") if built else "does not compile", took
 
 

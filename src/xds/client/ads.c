@@ -388,7 +388,7 @@ static void on_replace_timer(struct tc_timer *timer)
     if (ch->ads.pending) { /* what another thread decodes may settle it */
         tc_xds_ads_replace_soon(ch);
     } else if (tc_xds_ads_has_superseded(ch)) {
-        TC_XDS_LOG(INFO, "xds %s: stream is replaced: what another server sent counts in place of its own",
+        TC_XDS_LOG(INFO, "xds %s: stream is replaced: what another server sent counts instead of its own",
                    tc_rstr_cstr(ch->server->uri));
         ads_replace(ch);
     }

@@ -12,7 +12,7 @@ int tc_xds_authority_channel_index(const struct tc_xds_authority_state *s, const
 const struct tc_status *tc_xds_authority_error_in_use(const struct tc_xds_authority_state *s);
 /* Returns why no server of the authority's list can be reached, borrowed; OK if at least one may be reachable. */
 const struct tc_status *tc_xds_authority_error(const struct tc_xds_authority_state *s);
-/* Returns whether another server's value or error counts for the entry, so that this server is to send it anew. */
+/* Returns whether another server's value or error counts for the entry, so that this server is to send it again. */
 bool tc_xds_entry_is_superseded(const struct tc_xds_entry *e, const struct tc_xds_server *server);
 /* Returns whether an authority uses servers behind this channel's. */
 bool tc_xds_channel_has_fallback(const struct tc_xds_channel *ch);

@@ -1,5 +1,5 @@
-/* Whether the first server is asked again for what a fallback server has superseded, refused or deleted (A71), and that
- * this neither goes on without end nor keeps the first server from answering. s1 is the first server, s2 the other. */
+/* The first server is asked again for what a fallback server has superseded, refused or deleted (A71); that neither goes
+ * on without end nor keeps the first server from answering. s1 is the first server, s2 the fallback server. */
 #include "support/cmocka.h"
 #include "support/gate.h"
 #include "support/kits/xds.h"
@@ -261,7 +261,7 @@ static void s1_answers_in_time(void **state)
     end();
 }
 
-/* s1 deletes "a" while s2's value is in use, which is not heard; then s1 ends the fallback by "b", and is asked again. */
+/* s1 deletes "a" while s2's value is in use, which nobody hears; s1 ends the fallback by "b", and is asked again. */
 static void deletion_that_was_not_heard(void **state)
 {
     (void)state;
