@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "sim/oracle.h"
 #include "testing/names.h"
+#include "testing/world.h"
 
 enum { DELAY_MAX_MS = 200, ADDRESSES_MAX = SIM_LOCALITIES * SIM_ENDPOINTS };
 _Static_assert((int)ADDRESSES_MAX <= (int)TC_NAME_ADDRESSES, "the endpoints of a cluster have room");
@@ -22,7 +24,10 @@ static size_t name_addresses(const char *host, uint16_t port, struct tc_addr add
 {
     unsigned cluster;
     size_t n = 0;
-    if (sscanf(host, "d%u", &cluster) != 1 || cluster >= SIM_CLUSTERS || names[cluster].fails)
+    if (sscanf(host, "d%u", &cluster) != 1 || cluster >= SIM_CLUSTERS)
+        return 0;
+    oracle_name_asked(cluster, tc_world_now_ms());
+    if (names[cluster].fails)
         return 0;
     for (; n < names[cluster].n; n++) {
         const char *address = sim_host_address(names[cluster].hosts[n]);

@@ -131,6 +131,29 @@ bool oracle_name_known(unsigned cluster)
     return !oracle.name_unknown[cluster];
 }
 
+void oracle_name_asked(unsigned cluster, uint64_t now_ms)
+{
+    oracle.name_asked_ms[cluster] = now_ms;
+}
+
+void oracle_name_lost(unsigned cluster, uint64_t lost_ms)
+{
+    oracle.name_due[cluster] = oracle.name_asked_ms[cluster] + LOOK_UP_INTERVAL_MS <= lost_ms;
+    oracle.name_lost_ms[cluster] = lost_ms;
+}
+
+void oracle_judge_look_up(unsigned cluster, uint64_t now_ms)
+{
+    uint64_t lost_ms = oracle.name_lost_ms[cluster], asked_ms = oracle.name_asked_ms[cluster];
+    if (!oracle.name_due[cluster])
+        return;
+    sim_count(SIM_COUNT_LOOK_UPS_DUE);
+    if (asked_ms < lost_ms)
+        sim_violation("look-up: the connections to the hosts of d%u ended %llu ms ago, and nobody has looked it up for "
+                      "%llu ms",
+                      cluster, (unsigned long long)(now_ms - lost_ms), (unsigned long long)(now_ms - asked_ms));
+}
+
 /* Calls on the connection go on, new ones go to the next, and one that the server did not look at is sent again (A6): a
  * GOAWAY disturbs nobody. It may only cost attempts (count_load), which may count as failed for A50, and the weight of
  * an endpoint begins again with its next connection (A58). */

@@ -61,6 +61,12 @@ void oracle_host(unsigned host, bool up, bool silent, uint64_t now_ms);
 void oracle_name(unsigned cluster, bool unknown, uint64_t now_ms);
 /* Returns whether clients may know the name. */
 bool oracle_name_known(unsigned cluster);
+/* The name of a cluster is looked up. */
+void oracle_name_asked(unsigned cluster, uint64_t now_ms);
+/* All connections to the hosts of a cluster's name, which channels had used, were told to end at lost_ms. */
+void oracle_name_lost(unsigned cluster, uint64_t lost_ms);
+/* Judges whether the name was looked up since then. */
+void oracle_judge_look_up(unsigned cluster, uint64_t now_ms);
 /* A host sends GOAWAY on all of its connections. hasty: it does not look at the requests on their way. */
 void oracle_goaway(unsigned host, bool hasty, uint64_t now_ms);
 /* A host answers every call with the code from now on; 0: it is well again. */

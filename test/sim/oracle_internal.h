@@ -10,9 +10,10 @@ enum {
     KEYS = 16,
     MAX_TRIES = 8, /* of a call, at most */
     RUNTIMES = 2,
-    SLACK_MS = 5,        /* by which moments may be off */
-    FAST_MS = 5000,      /* in which a call ends that has to wait for nobody */
-    FAILOVER_MS = 10000, /* A56's timer */
+    SLACK_MS = 5,                /* by which moments may be off */
+    LOOK_UP_INTERVAL_MS = 30000, /* the least between two look-ups of a name */
+    FAST_MS = 5000,              /* in which a call ends that has to wait for nobody */
+    FAILOVER_MS = 10000,         /* A56's timer */
     MAX_GROUPS = SIM_CHILDREN * SIM_LOCALITIES
 };
 
@@ -75,6 +76,9 @@ struct oracle_state {
     /* When a host was last an endpoint of the service; UINT64_MAX: it is one. 0: it never was. */
     uint64_t member_ms[SIM_SERVICES][SIM_HOSTS];
     bool name_unknown[SIM_CLUSTERS];
+    uint64_t name_asked_ms[SIM_CLUSTERS]; /* the last look-up */
+    uint64_t name_lost_ms[SIM_CLUSTERS];  /* oracle_name_lost */
+    bool name_due[SIM_CLUSTERS];          /* no look-up for LOOK_UP_INTERVAL_MS before name_lost_ms */
     struct ends ends[RUNTIMES][SIM_SERVICES][SIM_HOSTS];
     struct reported reported[RUNTIMES][SIM_SERVICES][SIM_HOSTS];
     uint64_t key_answered_ms[RUNTIMES][SIM_SERVICES]

@@ -3,7 +3,8 @@
  *   route      a service's route goes, comes back and goes again: the second time is news, too
  *   blink      endpoints go and come back within the backoff of one that refuses
  *   ejection   an endpoint fails again as soon as its ejection is over (A50's multiplier)
- *   failover   the first priority fails, and the next one changes while it is in use
+ *   failover   the first priority fails, and the next one changes while it is in use; perhaps the first one comes back,
+ *              and has to connect again
  *   move       a name moves while its connections end, soon after the look-up before; perhaps it had failed before
  *   weights    calls to endpoints that have reported their load for long enough to be weighed (A58)
  *
@@ -27,17 +28,28 @@ static void wait_ms(const struct sim_client *c, uint64_t ms)
     sim_note_disturbance(c);
 }
 
+static void plain_call(struct sim_client *c, struct tc_rng *rng, unsigned service, unsigned runtime, unsigned key)
+{
+    sim_call_start(c, rng,
+                   &(struct oracle_call){.service = service,
+                                         .runtime = runtime,
+                                         .key = (int)key,
+                                         .session = -1,
+                                         .session_cluster = -1,
+                                         .pushback_ms = SIM_NO_PUSHBACK,
+                                         .timeout_ms = -1});
+}
+
 static void calls_to(struct sim_client *c, struct tc_rng *rng, unsigned service, unsigned n)
 {
     for (unsigned i = 0; i < n; i++)
-        sim_call_start(c, rng,
-                       &(struct oracle_call){.service = service,
-                                             .runtime = below(rng, (unsigned)c->n_runtimes),
-                                             .key = (int)below(rng, 16),
-                                             .session = -1,
-                                             .session_cluster = -1,
-                                             .pushback_ms = SIM_NO_PUSHBACK,
-                                             .timeout_ms = -1});
+        plain_call(c, rng, service, below(rng, (unsigned)c->n_runtimes), below(rng, 16));
+}
+
+static void goaway_from(const struct sim_locality *l)
+{
+    for (size_t k = 0; k < l->n_endpoints; k++)
+        sim_host_goaway(l->endpoints[k].host, false);
 }
 
 /* --- route --- */
@@ -168,6 +180,24 @@ static bool scene_ejection(struct sim_client *c, struct tc_rng *rng)
 
 /* --- failover --- */
 
+/* A priority that has recovered gets the time to connect again (A56): no call goes to the next one meanwhile. */
+static void first_priority_connects_again(struct sim_client *c, struct tc_rng *rng, unsigned service,
+                                          const struct sim_cluster *cluster)
+{
+    sim_step_calm(c, rng);
+    for (unsigned r = 0; r < c->n_runtimes; r++)
+        plain_call(c, rng, service, r, below(rng, 16));
+    wait_ms(c, 2000);
+    for (size_t i = 0; i < cluster->n_localities && cluster->localities[i].priority == 0; i++)
+        goaway_from(&cluster->localities[i]);
+    for (unsigned i = 0; i < 4; i++) {
+        wait_ms(c, below(rng, 5));
+        for (unsigned r = 0; r < c->n_runtimes; r++)
+            plain_call(c, rng, service, r, below(rng, 16));
+    }
+    wait_ms(c, 1000);
+}
+
 static bool scene_failover(struct sim_client *c, struct tc_rng *rng)
 {
     unsigned service = below(rng, (unsigned)c->mesh.n_services), which = c->mesh.services[service].cluster;
@@ -195,9 +225,12 @@ static bool scene_failover(struct sim_client *c, struct tc_rng *rng)
     wait_ms(c, 20000);
     calls_to(c, rng, service, 6);
     wait_ms(c, 1000);
+    bool all = below(rng, 2);
     for (unsigned h = 0; h < c->mesh.n_hosts; h++)
-        if (tc_host_mode(sim_host_address(h)) != TC_HOST_UP && below(rng, 2))
+        if (tc_host_mode(sim_host_address(h)) != TC_HOST_UP && (all || below(rng, 2)))
             sim_host_turn(h, TC_HOST_UP);
+    if (all)
+        first_priority_connects_again(c, rng, service, cluster);
     return true;
 }
 
@@ -229,19 +262,14 @@ static void use_and_goaway(struct sim_client *c, struct tc_rng *rng, unsigned cl
     for (unsigned s = 0; s < c->mesh.n_services; s++)
         for (unsigned r = 0; c->mesh.services[s].cluster == cluster && r < c->n_runtimes; r++)
             for (unsigned i = 0; i < 4; i++)
-                sim_call_start(c, rng,
-                               &(struct oracle_call){.service = s,
-                                                     .runtime = r,
-                                                     .key = (int)i,
-                                                     .session = -1,
-                                                     .session_cluster = -1,
-                                                     .pushback_ms = SIM_NO_PUSHBACK,
-                                                     .timeout_ms = -1});
+                plain_call(c, rng, s, r, i);
     wait_ms(c, 2000);
+    oracle_name_lost(cluster, tc_world_now_ms());
     for (size_t i = 0; i < hosts->n_localities; i++)
-        for (size_t k = 0; k < hosts->localities[i].n_endpoints; k++)
-            sim_host_goaway(hosts->localities[i].endpoints[k].host, false);
+        goaway_from(&hosts->localities[i]);
     wait_ms(c, 1000);
+    if (!c->name_fails[cluster]) /* else the resolver waits for its backoff */
+        oracle_judge_look_up(cluster, tc_world_now_ms());
 }
 
 /* The first GOAWAY asks for a look-up, so that the second one asks again within the minimum interval between them. */

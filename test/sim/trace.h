@@ -103,6 +103,7 @@ extern const struct tc_world_observer sim_observer;
     X(SCENES_EJECTION, "scene: an endpoint fails again and again")                                                     \
     X(SCENES_FAILOVER, "scene: a priority fails, the next one changes")                                                \
     X(SCENES_WEIGHTS, "scene: weighted_round_robin has reports of all")                                                \
+    X(LOOK_UPS_DUE, "look-ups that the end of connections made due")                                                   \
     X(SCENES_MOVE, "scene: a name moves to other addresses")                                                           \
     X(SCENES_ABSENT, "scene: the control plane fails, and a listener is known to be absent")                           \
     X(CHANGE_DELETED, "change: resource deleted")                                                                      \
