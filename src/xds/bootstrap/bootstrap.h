@@ -66,7 +66,7 @@ struct tc_xds_bootstrap {
 typedef bool (*tc_xds_creds_supported_fn)(void *arg, const char *type, const json_t *config);
 
 /* Parses a bootstrap text. Returns an object with one reference. If the text is invalid, returns NULL with *error
- * (INVALID_ARGUMENT), whose text, of 8 KiB at most, names the mistakes by field path. */
+ * (INVALID_ARGUMENT), whose text, cut at 8 KiB, names the mistakes by field path. */
 struct tc_xds_bootstrap *tc_xds_bootstrap_parse(struct tc_slice text, tc_xds_creds_supported_fn supported, void *arg,
                                                 struct tc_status *error);
 /* Parses a bootstrap text, and adds every mistake to *f. Returns an object with one reference; NULL if *f then has an

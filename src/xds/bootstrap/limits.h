@@ -17,7 +17,7 @@ struct tc_xds_limits {
     uint64_t virtual_hosts, routes, http_filters, aggregate_clusters;
     uint64_t regex_bytes;         /* of one pattern */
     uint64_t regex_memory_bytes;  /* of one compiled pattern */
-    uint64_t regexes_total_bytes; /* of all compiled patterns of a response */
+    uint64_t regexes_total_bytes; /* of all compiled patterns of a response, and of what reading them costs */
 };
 
 /* The default of decode_bytes. */

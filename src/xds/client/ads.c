@@ -10,15 +10,16 @@
  *      +--------------------------------------------------------------+
  *
  * A stream that had answered is not a failure (A57): the next follows at once, but not twice within the backoff's first
- * step. But if it broke on a response that is too large, it counts as a failure. From then on the backoff starts from
- * its beginning only after a stream that had answered has ended in another way (`hold_backoff`), or on
+ * step, and later if the server may have given the stream to another client (`taken`, SOON_MS). A stream that had
+ * answered and broke on a response that is too large counts as a failure. From then on the backoff starts from its
+ * beginning only after a stream that had answered has ended in another way (`hold_backoff`), or on
  * tc_xds_ads_reset_backoff.
  *
  * Requests: `turn` of a type puts it into a queue; one message is on its way at a time (`sending`), and the types of
  * one loop turn are sent once each. The first request of a stream may wait long for a connection, and gives versions
  * that the client holds: when the client loses one of them meanwhile, a new stream replaces the one that waits
- * (`outdated`). A stream with a connection is replaced a second after another server has superseded a value of this
- * server, or after a fallback has ended (`replace`): this server would not send its value again.
+ * (`outdated`). A stream with a connection is replaced (`replace`) a second after another server has superseded, refused
+ * or deleted a value of this server, or after a fallback has ended: this server would not send its value again.
  *
  * Responses: the next one is read when the last holder of `token` lets go, or later if the response was rejected at
  * great cost (`pause`). While another thread decodes (`pending`), the end of the stream waits, because responses before
@@ -29,17 +30,17 @@
 #include "xds/client/cache.h"
 #include "xds/client/subscriptions.h"
 
-/* After a response that was rejected at a cost of PAUSE_FROM_NS or more, the next one is read only after PAUSE_TIMES
- * that cost, at most PAUSE_MAX_MS. So a server that sends such responses without end takes a fifth of a CPU, or more
- * only if each response costs more than half a second. */
+/* After a response that was rejected or ignored at a cost of PAUSE_FROM_NS or more, the next one is read only after
+ * PAUSE_TIMES that cost, at most PAUSE_MAX_MS. So a server that sends such responses without end takes a fifth of a
+ * CPU, or more only if each response costs more than half a second. */
 enum { PAUSE_TIMES = 4 };
 #define PAUSE_FROM_NS (20 * TC_NS_PER_MS)
 enum { PAUSE_MAX_MS = 2000 };
 
 /* A server that keeps one stream for several clients ends a client's stream with OK when another client opens one. If
  * the first client opened its next stream at once, the other client would lose its stream before the first response. So
- * a stream that ends with OK within SOON_MS is followed with backoff, of TAKEN_MAX_MS at most: updates must not wait
- * long. */
+ * a stream that had answered and ends with OK within SOON_MS is followed with backoff, of TAKEN_MAX_MS at most before
+ * jitter: updates must not wait long. */
 enum {
     SOON_MS = 60000,
     TAKEN_MAX_MS = 30000,
@@ -178,7 +179,7 @@ static void ads_read_next(struct tc_xds_ads *a, struct tc_loop *loop)
         a->stream->ops->read(a->stream);
 }
 
-/* All watchers are done with the last response. */
+/* Nobody holds the token of the last response any longer. */
 static void on_token_released(void *arg)
 {
     struct tc_xds_channel *ch = arg;

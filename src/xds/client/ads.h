@@ -19,7 +19,8 @@ void tc_xds_ads_reset_backoff(struct tc_xds_channel *ch);
 /* Called when the server has answered, by a response or by having nothing to add. Resets the backoff, unless
  * hold_backoff is set. */
 void tc_xds_ads_proved(struct tc_xds_channel *ch);
-/* The response was rejected, at the cost of `took_ns` of CPU time: delays the next read if that was much. */
+/* The response was rejected, or ignored because it cannot be unpacked, at the cost of `took_ns` of CPU time: delays the
+ * next read if that was much. */
 void tc_xds_ads_pause(struct tc_xds_channel *ch, uint64_t took_ns);
 /* The stream ended: starts the next one, now or later. An end that makes the server count as down is reported to
  * on_unreachable. */

@@ -10,9 +10,9 @@
  * server with the feature fail_on_data_errors drops the value (A88): watchers get the error instead of a value.
  *
  * News reach the watchers by tc_xds_entry_reconcile alone. It compares the entry's present state (the value, and an
- * error of the data or of all servers) with the last notification, so that a second call does nothing. A new watcher of
- * an old entry gets the present state by tc_xds_entry_tell. A value that decodes to an equal one keeps the old object:
- * readers compare pointers.
+ * error of the data or of all servers) with the last notification, so that a second call does nothing. A new watcher
+ * gets the present state by tc_xds_entry_tell. A value that decodes to an equal one keeps the old object: readers
+ * compare pointers.
  *
  * The does-not-exist timer runs only while the state is REQUESTED and the subscription is with a connected transport
  * (A57). It counts for the last server of the list that was asked: absence at an earlier server would prove nothing
@@ -118,7 +118,7 @@ static void on_resource_timer(struct tc_timer *timer)
     struct tc_xds_entry *e = TC_CONTAINER_OF(timer, struct tc_xds_entry, timer);
     struct tc_xds_local_client *c = e->authority->client;
     const struct tc_xds_channel *ch = e->authority->channels.data[e->timed_on - 1];
-    if (ch->ads.token) { /* a watcher is still busy with the last answer, and the next may have come unread */
+    if (ch->ads.token) { /* the last response is still worked on, and the next may have come unread */
         tc_timer_start(timer, STALLED_RETRY_MS);
         return;
     }
@@ -216,8 +216,8 @@ void tc_xds_entry_free(struct tc_xds_entry *e)
 /* --- news --- */
 
 /* Outdates first requests of the authority's streams that give a version of the entry's value (tc_xds_ads_outdate).
- * Called before the value becomes another server's, is refused, or goes. by: the server that causes it, which
- * supersedes the value's own server if they differ; NULL: the does-not-exist timer. */
+ * Called before the entry takes a value from another server than its last one, and when an entry whose value was good
+ * fails. by: the server that sent the news; NULL: the does-not-exist timer ran out. */
 static void entry_outdate_requests(const struct tc_xds_entry *e, const struct tc_xds_server *by)
 {
     for (size_t i = 0; i < e->authority->channels.len; i++) {

@@ -16,9 +16,11 @@ size_t tc_xds_type_add(struct tc_xds_local_client *c, const struct tc_xds_resour
 struct tc_xds_entry *tc_xds_entry_find(const struct tc_xds_authority_state *s, size_t type, struct tc_slice name);
 /* Returns the entry that a name in a response of this channel means, or NULL. */
 struct tc_xds_entry *tc_xds_channel_entry(struct tc_xds_channel *ch, size_t type, const struct tc_xds_name *name);
-/* Adds an entry, REQUESTED, to the authority's table. `name` is canonical; the entry takes a reference. */
+/* Adds an entry, REQUESTED, to the authority's table. `name` is canonical; the entry takes a reference. The caller
+ * queues the request (tc_xds_authority_request). */
 struct tc_xds_entry *tc_xds_entry_new(struct tc_xds_authority_state *s, size_t type, struct tc_rstr *name);
-/* Removes the entry from the table and frees it. Must not have watches. */
+/* Removes the entry, which must not have watches, from the table and frees it. The caller queues the request that
+ * leaves the name out. */
 void tc_xds_entry_free(struct tc_xds_entry *e);
 /* Returns false if accepting a value of `bytes` would exceed held_bytes. Stores the cap in *most. */
 bool tc_xds_entry_fits(const struct tc_xds_entry *e, size_t bytes, uint64_t *most);

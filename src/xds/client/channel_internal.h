@@ -18,7 +18,8 @@ struct tc_xds_dropped_name {
 /* The state of a type on an ADS stream. */
 struct tc_xds_ads_type {
     struct tc_rstr *version; /* last ACKed; outlives streams; state of the world only */
-    /* From the last response on this stream. Incremental: from the response to be answered, or NULL. */
+    /* State of the world: of the last response on this stream; NULL: none came since the last request without names.
+     * Incremental: of the response to be answered; NULL: none. */
     struct tc_rstr *nonce;
     struct tc_rstr *nack;       /* the errors that the next request reports; NULL: none */
     struct tc_xds_token *token; /* incremental: held until the response is answered */
@@ -60,7 +61,7 @@ struct tc_xds_pending_response {
 struct tc_xds_ads {
     const struct tc_xds_ads_ops *ops;
     struct tc_xds_stream *stream;            /* NULL: there is none */
-    struct tc_xds_token *token;              /* of the response that watchers still work on, borrowed; NULL: none */
+    struct tc_xds_token *token;              /* of the last response, borrowed; NULL: nobody holds the token */
     struct tc_xds_pending_response *pending; /* the response while another thread decodes it */
     struct tc_mailbox *box;                  /* where decoded responses arrive; NULL until the first one */
     TC_VEC(struct tc_xds_ads_type) types;

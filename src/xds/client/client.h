@@ -1,9 +1,9 @@
 /* The xDS client: watches resources by type and name over ADS, keeps the resources, and notifies watchers.
  *
  * Watcher callbacks come by the loop's serial queue, never from inside a call. A callback that a response caused
- * carries the response's flow-control token, borrowed; other callbacks have NULL. The next response is read when nobody
- * holds the token any longer: a watcher that is not done when its callback returns takes a reference
- * (tc_xds_token_ref). Clients are counted. Loop thread only. */
+ * carries the response's flow-control token, borrowed; other callbacks, and all of a remote client, have NULL. The next
+ * response is read when nobody holds the token any longer: a watcher that is not done when its callback returns takes a
+ * reference (tc_xds_token_ref). Clients are counted. Loop thread only. */
 #ifndef TC_XDS_CLIENT_CLIENT_H
 #define TC_XDS_CLIENT_CLIENT_H
 

@@ -5,11 +5,12 @@
  *   loop     on_decoded applies the response as if it had just come; tc_xds_decode_thread_result replaces decoding
  *
  * The job holds the message, whose bytes all slices point into, and a reference of the token: nothing further is read
- * meanwhile. Two things may happen in between. The channel goes: job->channel becomes NULL and the result is dropped.
- * The stream ends: its status is kept in the job and takes effect after the response.
+ * meanwhile. Two things may happen in between. The channel ends or replaces its stream: job->channel becomes NULL and
+ * the result is dropped. The stream ends: its status is kept in the job and takes effect after the response.
  *
- * A response is decoded on the loop at once if its type needs the loop's thread (any_thread is false), or if it has few
- * bytes to decode (decode_thread_bytes) and no resource that is slow to decode. */
+ * A response is decoded on the loop at once if decode_thread_bytes is 0, if its type needs the loop's thread
+ * (any_thread is false), or if it has fewer than decode_thread_bytes to decode and no resource that is slow to
+ * decode. */
 #include "xds/client/decode_thread.h"
 
 #include "base/clock.h"

@@ -233,7 +233,7 @@ static bool lrs_apply_response(struct tc_xds_lrs *l, const load_response *m)
     TC_XDS_LOG(INFO, "xds %s: load reports every %llu ms of %s%u clusters%s", lrs_uri(l),
                (unsigned long long)interval_ms, l->all ? "all, not of " : "", HASH_COUNT(l->clusters),
                l->endpoints ? ", by endpoint" : "");
-    /* A response with the same interval does not restart it. */
+    /* A response with the same interval does not restart the timer. */
     if (!l->ended && (!l->answered || l->interval_ms != interval_ms))
         tc_timer_start(&l->report, interval_ms);
     l->interval_ms = interval_ms;

@@ -18,7 +18,8 @@
 #include "xds/client/remote_load.h"
 #include "xds/client/watcher.h"
 
-/* The origin's end of a remote client. After it was made, only the origin's loop touches it. */
+/* The origin's end of a remote client. The remote client's loop makes it and sends its two mails; the rest is for the
+ * origin's loop, which frees it with `close`. */
 struct remote_origin {
     struct tc_xds_remote_opts opts;
     struct tc_xds_client *client;
@@ -41,7 +42,8 @@ static struct remote_client *remote_of(struct tc_xds_client *base)
 
 /* --- watches --- */
 
-/* The content of the next `told`. changed: the value, or if that is NULL `error`. ambient: ambient_error as well. */
+/* The content of the next `told`. changed: on_changed is due, with `resource`, or if that is NULL with `error`.
+ * ambient: on_ambient_error is due, behind on_changed. */
 struct remote_news {
     bool changed, ambient;
     struct tc_xds_resource *resource;

@@ -19,8 +19,8 @@ struct tc_xds_resource {
 
 /* The context of a decoder. All but the count of *regex_bytes is constant. */
 struct tc_xds_decode_context {
-    const struct tc_xds_bootstrap *bootstrap;
-    const struct tc_xds_server *server; /* that sent the resource */
+    const struct tc_xds_bootstrap *bootstrap; /* NULL: default limits, and no certificate providers */
+    const struct tc_xds_server *server;       /* that sent the resource; NULL: none did */
     /* LB policies, HTTP filters and certificate providers: struct tc_xds_registries, which only src/xds/resource and
      * src/xds/domain look into. NULL: the defaults. */
     const void *registries;

@@ -10,9 +10,10 @@ struct tc_xds_ads_type *tc_xds_ads_type(struct tc_xds_channel *ch, size_t type);
 /* Queues a request of this type; requests of one loop turn become one. Does nothing without a stream: the next stream
  * asks for everything. */
 void tc_xds_ads_request(struct tc_xds_channel *ch, size_t type);
-/* Called before the value of an entry becomes another server's, is refused, or goes, so that its version must no longer
- * be given. Replaces the stream, by a task, if its first requests give versions and still wait for a connection.
- * superseded: the value is this channel's server's, and what another server says takes its place. */
+/* Called when an entry takes a value from another server than its last one, or fails: the version of the last value
+ * must then not be given. If the stream's first requests give versions and still wait for a connection, a task replaces
+ * the stream. superseded: the last value is of this channel's server, and another server replaces, refuses or deletes
+ * it (tc_xds_ads_replace_soon). */
 void tc_xds_ads_outdate(struct tc_xds_channel *ch, bool superseded);
 /* Replaces the stream after a second, by a timer, if tc_xds_ads_has_superseded is true then: the server, which knows
  * the values or has sent them, would not send them again on this stream (A71). Does nothing on a stream that has told

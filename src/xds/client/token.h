@@ -1,5 +1,6 @@
-/* ADS flow-control tokens: a response's watchers hold its token while they work on the response, and the next response
- * is read when the last reference is gone. A token may be NULL, which needs no release. Loop thread only. */
+/* ADS flow-control tokens: watchers hold a response's token while they work on the response, and so do its decode job
+ * and its incremental answer. The next response is read when the last reference is gone. A token may be NULL, which
+ * needs no release. Loop thread only. */
 #ifndef TC_XDS_CLIENT_TOKEN_H
 #define TC_XDS_CLIENT_TOKEN_H
 

@@ -1,7 +1,7 @@
 /* Delivery to watchers, by the loop's queue.
  *
- * Each watcher has a queue of events and one task. A new value drops the queued ones: a slow watcher sees the newest
- * state, not the history. Each run of the task delivers one event, because a callback may end any watch, its own
+ * Each watcher has a queue of events and one task. A new on_changed drops the queued events: a slow watcher sees the
+ * newest state, not the history. Each run of the task delivers one event, because a callback may end any watch, its own
  * included. An event holds the token of its response until the callback returns. */
 #include "xds/client/watcher.h"
 

@@ -58,7 +58,8 @@ static const char *environment_get(const char *name)
     return value ? value : "";
 }
 
-/* Returns a text that is equal for the same bootstrap: the text itself, or the values of the two variables. */
+/* Returns where the bootstrap is from, a text that is equal for equal sources: the bootstrap's own text, or the values
+ * of the two variables. */
 static struct tc_rstr *source_text(const struct tc_resolver_env *env)
 {
     if (env->xds_bootstrap_json)

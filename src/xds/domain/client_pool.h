@@ -24,7 +24,8 @@ struct tc_client_group;
 struct tc_client_source;
 struct tc_xds_client_pool;
 
-/* The client of one target, counted by the channels that use it. */
+/* The client of one target, counted by the channels that use it; in the pool of an xDS domain's runtime, by the remote
+ * clients that use it. */
 struct tc_pool_client {
     struct tc_xds_client *client;
     struct tc_xds_client_pool *pool; /* NULL: the pool is gone */

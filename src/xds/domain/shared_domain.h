@@ -30,7 +30,7 @@ struct tc_shared_domain *tc_shared_domain_of(torc_runtime *runtime);
 void tc_shared_domain_unref(struct tc_shared_domain *s);
 
 /* Returns a client on the env's loop, whose mailbox is `here`, with one reference. It watches through the domain's
- * client of this key, which is made if it does not exist. Key and env are borrowed for the call. */
+ * client of this key, which is made if it does not exist. Key and env are borrowed for the call; `ops` is static. */
 struct tc_xds_client *tc_shared_domain_client(struct tc_shared_domain *s, struct tc_mailbox *here,
                                               const struct tc_shared_client_key *key, const struct tc_resolver_env *env,
                                               const struct tc_shared_domain_ops *ops);

@@ -334,8 +334,8 @@ static struct tc_status cds_update_child(struct cds *p, const struct tc_lb_updat
         .resolution_note = resolution_note,
         .attributes = update->attributes,
     };
-    /* Only an aggregate cluster gets every update, and makes policies later that read the XdsConfig. Below a leaf
-     * cluster an old XdsConfig, with the endpoints of all clusters, would be kept until that cluster changes. */
+    /* An aggregate makes policies later that read the XdsConfig, so its child may keep the XdsConfig: each update
+     * replaces it. Below a leaf cluster, which few updates pass, an old XdsConfig would stay with all endpoints. */
     if (c->cluster->kind == TC_CLUSTER_AGGREGATE) {
         down.attributes_ref = cds_attributes_ref;
         down.attributes_unref = cds_attributes_unref;

@@ -412,8 +412,8 @@ static const char *entry_why_not(const struct oh_policy *p, const struct tc_over
     return "the endpoint cannot be connected to";
 }
 
-/* Logs that a session's RPCs go elsewhere: once until the endpoint serves sessions again, and for all addresses that
- * the set lacks once for each list. */
+/* Logs that a session's RPCs go elsewhere. Logs an endpoint once until a session uses it again. Of the addresses that
+ * the set lacks, logs only the first for each list of endpoints. */
 static void policy_log_fallback(struct oh_policy *p, const struct tc_session *s)
 {
     if (!tc_log_enabled(TC_LOG_LB, TORC_LOG_DEBUG))

@@ -3,7 +3,7 @@
  * A cluster's UpstreamTlsContext names instances of certificate providers (roots, identity) and says which names the
  * server's certificate must have. The credentials hold both providers and the Cluster resource, whose matchers they
  * read. Their key is made of the providers' files and the demands on names: two clusters with the same key, or two
- * snapshots of one cluster, share connections in the pool.
+ * snapshots of one cluster, share connections in the pool where the SNI is the same.
  *
  * SNI differs from endpoint to endpoint, so it travels with the endpoint (tc_cluster_tls_endpoint) and not with the
  * credentials. */

@@ -15,11 +15,11 @@ struct tc_cluster_tls;
 
 /* Returns NULL, and UNAVAILABLE in *why, if a provider cannot be created or is not configured with the kind of file
  * that the cluster needs. A provider may still lack certificates; handshakes fail with the reason until it has them.
- * `d` shares providers (NULL: nothing is shared); `b` NULL: there are no providers. */
+ * `d` shares providers (NULL: nothing is shared); `b` NULL: there are no providers. cluster->tls must not be NULL. */
 struct tc_cluster_tls *tc_cluster_tls_new(struct tc_xds_client_pool *d, const struct tc_xds_bootstrap *b,
                                           const struct tc_cluster *cluster, struct tc_status *why);
 void tc_cluster_tls_free(struct tc_cluster_tls *t); /* NULL is allowed; connections hold their own references */
-/* Returns whether connections made with one can serve the other. */
+/* Returns whether connections made with one can serve the other. NULL: without TLS of the cluster. */
 bool tc_cluster_tls_eq(const struct tc_cluster_tls *a, const struct tc_cluster_tls *b);
 /* Returns a copy of the endpoint with this security and its SNI (A101), a new reference. `authority`: the channel's. */
 struct tc_endpoint *tc_cluster_tls_endpoint(const struct tc_cluster_tls *t, const struct tc_endpoint *e,

@@ -42,8 +42,8 @@ static void settle_count(struct tc_load_count *n, bool handed_over)
 
 /* --- out --- */
 
-/* Takes the named metrics, into an array that has room for all metrics, and returns their number. The sums of the
- * others go to unnamed[] by kind; an endpoint, for which it is NULL, has no others. */
+/* Takes the metrics. Stores those by name in *named, an array in the arena, and returns their number. Stores those with
+ * fields of their own in unnamed[] by kind; NULL for an endpoint, which has metrics by name alone. */
 static size_t take_metrics(struct tc_load_locality *l, struct tc_arena *arena, named_stats ***named,
                            unnamed_stats *unnamed[TC_LOAD_NAMED])
 {

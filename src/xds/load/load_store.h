@@ -68,8 +68,8 @@ struct tc_load_cluster {
     bool by_endpoint;                     /* RPCs are to be counted by endpoint */
 };
 
-/* Returns an empty store. Calls `on_users` (may be NULL) when the first cluster comes into use and when the last one
- * goes out of use. */
+/* Returns an empty store. Calls `on_users` (may be NULL) from inside tc_load_cluster_get when the first cluster comes
+ * into use, and from inside tc_load_cluster_unuse when the last one goes out of use. */
 struct tc_load_store *tc_load_store_new(void (*on_users)(void *arg), void *arg);
 /* Frees the store. Clusters with references stay; their counts go nowhere. */
 void tc_load_store_free(struct tc_load_store *s);
@@ -78,8 +78,9 @@ bool tc_load_store_in_use(const struct tc_load_store *s);
 /* Decides whether RPCs that start from now on are counted by endpoint, here, and on other loops once they were
  * asked. */
 void tc_load_store_by_endpoint(struct tc_load_store *s, bool by_endpoint);
-/* Sets on_use, called for each cluster that gets its first user (`used`), and for each that has lost its last. The
- * counts of the latter can still be taken (but see MAX_IDLE_CLUSTERS of load_store.c). */
+/* Sets on_use, called from inside tc_load_cluster_get for each cluster that gets its first user (`used`), and from
+ * inside tc_load_cluster_unuse for each that has lost its last, whose counts can still be taken (but see
+ * MAX_IDLE_CLUSTERS of load_store.c). */
 void tc_load_store_on_use(struct tc_load_store *s,
                           void (*on_use)(void *arg, const struct tc_load_cluster *cluster, bool used), void *arg);
 

@@ -13,10 +13,10 @@ struct tc_dependency_manager;
 struct tc_dependency_events {
     /* A config that differs from the last; borrowed. */
     void (*on_config)(void *arg, struct tc_xds_config *config);
-    /* There is nothing to route by: the listener or the route configuration does not exist, is invalid or cannot be
-     * used by a channel, or has no virtual host for the authority, or one with too many HTTP filters. The config
-     * reported before no longer holds. The error is UNAVAILABLE, names the xDS node, and differs from the last report;
-     * borrowed. */
+    /* There is nothing to route by: the listener or the route configuration cannot be had (it does not exist, is
+     * invalid, or no xDS server can be reached), the listener is for servers, no virtual host is for the authority, or
+     * that virtual host needs too many HTTP filters. The config reported before no longer holds. The error is
+     * UNAVAILABLE, names the xDS node, and differs from the last report; borrowed. */
     void (*on_error)(void *arg, const struct tc_status *error);
 };
 
@@ -42,8 +42,8 @@ void tc_dependency_manager_unsubscribe(struct tc_dependency_manager *m, struct t
 void tc_dependency_manager_request_reresolution(struct tc_dependency_manager *m);
 /* Ends waits after failures of DNS. */
 void tc_dependency_manager_reset_backoff(struct tc_dependency_manager *m);
-/* Appends the resources and DNS names that a config still waits for: 'CDS resource "c", EDS resource "e"'; nothing if
- * all are there. */
+/* Appends the resources and DNS names that a config still waits for: 'CDS resource "c", EDS resource "e"', the first
+ * four and the number of the others; nothing if all are there. */
 void tc_dependency_manager_pending(const struct tc_dependency_manager *m, struct tc_buf *out);
 
 #endif

@@ -72,7 +72,8 @@ struct tc_dependency_manager {
 
 typedef TC_VEC(struct tc_rstr *) tc_leaf_cluster_vec;
 
-/* The limit that an aggregate's graph exceeds: the last of this list that the walk meets; ALL_TOO_WIDE only alone. */
+/* The limit that an aggregate's graph exceeds; of several, the one that stands last here. ALL_TOO_WIDE is set only if
+ * the graph exceeds no other limit. */
 enum tc_dep_excess { TC_DEP_WHOLE, TC_DEP_TOO_DEEP, TC_DEP_TOO_WIDE, TC_DEP_ALL_TOO_WIDE, TC_DEP_ALL_TOO_LARGE };
 
 /* The leaf clusters of a root. */
@@ -114,7 +115,8 @@ bool tc_dep_walk(struct tc_dependency_manager *m, const struct tc_virtual_host *
 
 /* Marks the collections of an EDS resource. Returns whether the resource and all its collections are known. */
 bool tc_dep_eds_walk(struct tc_dependency_manager *m, struct tc_dep_node *eds);
-/* Returns a node's known EDS resource with the endpoints of its collections, borrowed. Collections renew the note. */
+/* Returns the EDS resource of a node, which must have a value, with the endpoints of its collections; borrowed. Renews
+ * the node's note if the resource has collections. */
 const struct tc_eds *tc_dep_eds_complete(const struct tc_dependency_manager *m, struct tc_dep_node *eds);
 
 /* --- snapshots (dependency_snapshot.c) and texts (dependency_status.c) --- */
@@ -140,7 +142,7 @@ struct tc_status tc_dep_no_vhost(const struct tc_dependency_manager *m, const st
                                  const struct tc_rstr *routes_name);
 struct tc_status tc_dep_leaf_error(const struct tc_dep_node *n, enum tc_dep_excess excess, size_t limit);
 /* Return a text about what an EDS resource lacks ("EDS resource n contains no localities"), or NULL. collections_note:
- * with the errors of its collections behind it. */
+ * with the errors of its collections behind it, of TC_DEP_MAX_NAMED_PENDING at most. */
 struct tc_rstr *tc_dep_eds_note(const struct tc_eds *eds);
 struct tc_rstr *tc_dep_collections_note(const struct tc_dependency_manager *m, const struct tc_eds *merged);
 /* Returns the text for failures of a cluster's RPCs (A74, A88), never NULL. `eds`: node of its endpoints, or NULL. */

@@ -1,7 +1,7 @@
 /* The texts of the dependency manager: why there is no config, why a cluster has no endpoints, which resources are
  * still to come.
  *
- * The text of an error names the resource, most of them also its service (LDS, RDS, CDS, EDS, LEDS), and the xDS node,
+ * The text of an error names the resource and the xDS node, and most texts name the service (LDS, RDS, CDS, EDS, LEDS),
  * so that the reader of a failed RPC's status knows where to look. Errors beside values (A88) go into a cluster's
  * resolution note, which the LB policies append to the status of RPCs that fail because no endpoint can be reached. */
 #include "xds/resolver/dependency_manager_internal.h"

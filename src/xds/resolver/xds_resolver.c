@@ -2,10 +2,10 @@
  *
  *   bootstrap -> client (client_pool.h) -> dependency manager -> on_config -> report
  *
- * A report has three parts: the config selector (made again only when routing changed), the LB config (a cluster
- * manager with a child for every cluster in use), the XdsConfig as attributes for the policies. Clusters in use are
- * those that the selector or an RPC refers to; when the last reference goes, the cluster leaves the LB config with the
- * next report.
+ * A report has three parts: the config selector (made again when routing changed or an error is over), the LB config (a
+ * cluster manager with a child for every cluster in use), the XdsConfig as attributes for the policies. Clusters in use
+ * are those that the selector or an RPC refers to; when the last reference goes, the cluster leaves the LB config with
+ * the next report.
  *
  * A bootstrap that cannot be read fails the channel's RPCs, and is read again with backoff: another process, such as
  * istio-agent, may write it later. A bootstrap that the channel was given as a text is read once. Loop thread only,

@@ -10,7 +10,7 @@
  * if there was none). */
 extern const struct tc_resolver_class tc_xds_resolver_class;
 
-/* Returns a resolver over a client that the caller owns and that must outlive the resolver; for tests. */
+/* Returns a resolver over a client that the caller owns and that must outlive the resolver. */
 struct tc_resolver *tc_xds_resolver_new(const struct tc_target *target, const struct tc_resolver_env *env,
                                         struct tc_xds_client *client);
 

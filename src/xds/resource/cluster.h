@@ -61,7 +61,7 @@ struct tc_cluster {
     const struct tc_hash_policy *hash_policies;
     size_t n_hash_policies;
     bool has_lrs;                     /* load reports to the server that sent the resource (lrs_server self) */
-    const struct tc_rstr *lrs_server; /* with has_lrs: that server's key (xds/bootstrap/bootstrap.h) */
+    const struct tc_rstr *lrs_server; /* with has_lrs: that server's key; NULL: no server sent the resource */
     unsigned lrs_metrics;             /* A85: lrs_report_endpoint_metrics, a sum of enum tc_lrs_metrics */
     size_t n_lrs_names;               /* and entries of named_metrics by name: sorted, each once */
     const struct tc_slice *lrs_names;

@@ -60,9 +60,8 @@ const char *tc_decode_type_name(struct tc_decoder *dec, const char *type_url);
 /* Returns false with an error when the Any is absent or its type URL has no name. */
 bool tc_decode_any(struct tc_decoder *dec, const Google__Protobuf__Any *any, struct tc_any *out);
 
-/* Convert a Duration in range (A75, A50: seconds 0 to 315576000000, nanos 0 to 999999999), to milliseconds rounded up.
- * Return false with errors if it is out of range or NULL. A duration that is too long for nanoseconds becomes
- * INT64_MAX. */
+/* Convert a Duration (A75, A50: seconds 0 to 315576000000, nanos 0 to 999999999). Return false with errors if it is out
+ * of range or NULL. Milliseconds are rounded up; more nanoseconds than INT64_MAX become INT64_MAX. */
 bool tc_decode_duration_ns(struct tc_decoder *dec, const char *field, const Google__Protobuf__Duration *d,
                            uint64_t *ns);
 bool tc_decode_duration_ms(struct tc_decoder *dec, const char *field, const Google__Protobuf__Duration *d,

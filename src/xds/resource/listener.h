@@ -9,7 +9,7 @@
 struct tc_listener {
     struct tc_decoded base; /* first */
     struct tc_rstr *name;
-    bool is_api;                         /* false: a socket listener, which a channel cannot use (A74) */
+    bool is_api; /* false: a socket listener, which a channel cannot use (A74): the members below are zero */
     struct tc_rstr *rds_name;            /* the RouteConfiguration to watch; NULL: `routes` is inline */
     const struct tc_route_table *routes; /* inline; NULL: by RDS */
     struct tc_rstr *routes_name;         /* name of the inline RouteConfiguration; may be empty */

@@ -23,7 +23,7 @@ struct tc_resource_limits {
     size_t lb_depth;              /* 16 nested LB policies (A52) */
     size_t aggregate_children;    /* 1024 in a resource */
     size_t decode_bytes;          /* 48 MiB for the messages of a resource while it is decoded */
-    size_t regexes_bytes;         /* 16 MiB of compiled regexes in a response */
+    size_t regexes_bytes;         /* 16 MiB of compiled regexes in a response, and of what reading them costs */
     struct tc_regex_limits regex; /* 8 KiB, 8 MiB */
 };
 

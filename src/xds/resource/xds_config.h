@@ -41,9 +41,10 @@ struct tc_xds_config {
     size_t n_clusters;
     struct tc_cluster_config **clusters; /* references, sorted by name */
     struct tc_rstr *node_id;
-    struct tc_xds_client *client; /* where loads are reported; borrowed, lives as long as the resolver; NULL in tests */
-    struct tc_xds_client_pool
-        *pool; /* certificates; borrowed, ends after the runtime's channels are shut; NULL in tests */
+    /* Has the load reports and the bootstrap; borrowed, lives as long as the resolver; NULL in tests. */
+    struct tc_xds_client *client;
+    /* Has the certificate providers; borrowed, ends after the runtime's channels are shut; NULL in tests. */
+    struct tc_xds_client_pool *pool;
 };
 
 /* Take and give up a reference; NULL is allowed. */
