@@ -11,8 +11,8 @@
 #include "xds/bootstrap/limits.h"
 
 /* Selects whether the targets of a process hold the resources of an authority in one client. A71 gives each target its
- * own client, so that fallback is decided for each; an authority with one server has nothing to fall back to. A server
- * is in shared authorities or in others, never in both. */
+ * own client, so that fallback is decided for each; an authority with one server has nothing to fall back to. Of the
+ * authorities that name one server, either all are shared or none is. */
 enum tc_xds_share {
     TC_XDS_SHARE_WITHOUT_FALLBACK, /* the default: authorities with one server that stands in no list with fallbacks */
     TC_XDS_SHARE_ALWAYS,           /* "torc.share_client": true */

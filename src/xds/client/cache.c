@@ -14,10 +14,10 @@
  * gets the present state by tc_xds_entry_tell. A value that decodes to an equal one keeps the old object: readers
  * compare pointers.
  *
- * The does-not-exist timer runs only while the state is REQUESTED and the subscription is with a connected transport
- * (A57). It counts for the last server of the list that was asked: absence at an earlier server would prove nothing
- * (A71). That server has the whole time, which its own features decide, from when it was asked or became the last
- * one. */
+ * The does-not-exist timer runs only while the state is REQUESTED, from on_sent of a request with the subscription to
+ * the end of the stream (A57). It counts for the last server of the list that was asked: absence at an earlier server
+ * would prove nothing (A71). That server has the whole time, which its own features decide, from when it was asked or
+ * became the last one. */
 #include "xds/client/cache.h"
 
 #include "xds/client/server_order.h"
@@ -140,7 +140,7 @@ static void on_resource_timer(struct tc_timer *timer)
 
 void tc_xds_entry_check_timer(struct tc_xds_entry *e)
 {
-    /* A57: only for a resource that was never seen, only while the subscription is with a connected transport. */
+    /* A57: only for a resource that was never seen, only while the subscription counts as sent. */
     unsigned on = e->state == TC_XDS_REQUESTED && e->sent_on ? 32 - (unsigned)__builtin_clz(e->sent_on) : 0;
     if (on == e->timed_on)
         return;

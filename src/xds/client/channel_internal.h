@@ -18,8 +18,8 @@ struct tc_xds_dropped_name {
 /* The state of a type on an ADS stream. */
 struct tc_xds_ads_type {
     struct tc_rstr *version; /* last ACKed; outlives streams; state of the world only */
-    /* State of the world: of the last response on this stream; NULL: none came since the last request without names.
-     * Incremental: of the response to be answered; NULL: none. */
+    /* State of the world: of the last response on this stream; NULL: none came yet, or none since the last request
+     * without names. Incremental: of the response to be answered; NULL: none. */
     struct tc_rstr *nonce;
     struct tc_rstr *nack;       /* the errors that the next request reports; NULL: none */
     struct tc_xds_token *token; /* incremental: held until the response is answered */

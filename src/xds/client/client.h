@@ -28,7 +28,7 @@ struct tc_xds_watcher_ops {
 /* A watch, embedded in the object that gets the values. */
 struct tc_xds_watcher {
     const struct tc_xds_watcher_ops *ops;
-    /* The members below belong to the clients. */
+    /* The members below belong to the clients, and are zero at first. */
     struct tc_link link;
     struct tc_link forwarded; /* of a forwarding client */
     void *internal;           /* NULL: the watcher does not watch */

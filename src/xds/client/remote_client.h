@@ -1,6 +1,6 @@
-/* A client on one loop that watches through the client of another loop, its origin: it has the same functions
- * (xds/client/client.h), but no ADS stream of its own. Between them go messages (io/mailbox.h) with immutable
- * resources. Its functions are for the thread of its own loop. */
+/* A remote client: a client on one loop that watches through the client of another loop, its origin. A remote client
+ * has the functions of xds/client/client.h, for the thread of its own loop, and no ADS stream. Messages (io/mailbox.h)
+ * with immutable resources go between the two loops. */
 #ifndef TC_XDS_CLIENT_REMOTE_CLIENT_H
 #define TC_XDS_CLIENT_REMOTE_CLIENT_H
 

@@ -42,8 +42,8 @@ bool tc_xds_response_begin(struct tc_xds_response_context *ctx, struct tc_slice 
 /* Ends applying a response: queues its ACK or NACK, and frees the errors. */
 void tc_xds_response_end(struct tc_xds_response_context *ctx, struct tc_slice version, struct tc_slice nonce);
 
-/* Stores name and content of a Resource message, borrowed from it. Returns false, with an error, if it has no
- * content. */
+/* Stores name and content of a Resource message, borrowed from it; the caller has set out->index. Returns false, with
+ * an error, if the message has no content. */
 bool tc_xds_response_open_wrapper(struct tc_xds_response_context *ctx,
                                   const Envoy__Service__Discovery__V3__Resource *wrapper,
                                   struct tc_xds_response_resource *out);

@@ -20,8 +20,7 @@ const struct tc_status *tc_xds_authority_error_in_use(const struct tc_xds_author
     return &s->channels.data[s->channels.len - 1]->status;
 }
 
-/* Returns whether the list has a server to which the authority has no channel, because no fallback came to it so far.
- */
+/* Returns whether the list has a server to which the authority has no channel. */
 static bool has_untried_server(const struct tc_xds_authority_state *s)
 {
     for (size_t i = s->channels.len; i < s->n_servers; i++) {

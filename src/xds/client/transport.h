@@ -30,7 +30,7 @@ struct tc_xds_stream_ops {
     /* Half-closes the stream, which the server then ends. Must not be called while a message is on its way; none may be
      * sent afterwards. */
     void (*end)(struct tc_xds_stream *s);
-    /* Ends the stream without on_status and frees it; no callback follows. */
+    /* Ends the stream without on_status and frees it; no callback follows. May be called inside on_message. */
     void (*cancel)(struct tc_xds_stream *s);
 };
 

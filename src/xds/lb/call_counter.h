@@ -24,8 +24,8 @@ struct tc_call_counter *tc_call_counter_get(const struct tc_rstr *cluster, const
 void tc_call_counter_unref(struct tc_call_counter *c);
 
 /* Counts one more RPC. Returns false, and counts nothing, if `max` are in flight. However many runtimes count, the RPCs
- * that were counted never exceed max. While one runtime is refused, another may be refused, too, although a place has
- * just become free.
+ * that were counted never exceed max. A refusal adds one for a moment: meanwhile another runtime may be refused, too,
+ * although a place has just become free.
  *
  * *full belongs to the caller and is false at first. After a refusal the counter is read before it is written, so that
  * runtimes under overload do not contend for its cache line. */

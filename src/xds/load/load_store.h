@@ -104,9 +104,9 @@ void tc_load_source_answered(struct tc_load_source *source);
 /* Asks all sources. Returns false if there are none; else on_gathered (with the argument of tc_load_store_new) follows
  * when the last source has answered or was removed. */
 bool tc_load_store_gather(struct tc_load_store *s, void (*on_gathered)(void *arg));
-/* Adds a report that was taken out of another store. RPCs in progress become more by those that the report has as
- * issued, and fewer by those that it has as ended and as in progress: nobody counts the end of the latter any longer
- * (unless tc_load_stats_none_in_progress cleared them). */
+/* Adds a report that was taken out of another store. Adds its issued RPCs to the RPCs in progress, and takes off its
+ * ended RPCs and its RPCs in progress: the end of these will not be reported (if it will, the caller first clears them
+ * by tc_load_stats_none_in_progress). */
 void tc_load_store_add(struct tc_load_store *s, Envoy__Config__Endpoint__V3__ClusterStats **stats, size_t n,
                        uint64_t now_ns);
 /* Clears the RPCs in progress of a report: their end will still be counted. */
@@ -138,8 +138,7 @@ struct tc_load_locality *tc_load_endpoint_get(struct tc_load_cluster *c, struct 
 void tc_load_locality_started(struct tc_load_locality *l);
 /* Counts the end of an RPC. */
 void tc_load_locality_finished(struct tc_load_locality *l, bool success);
-/* Undoes the start of an RPC that never began. If a report has had all starts so far, which nothing can take back, the
- * RPC counts as failed. */
+/* Undoes the start of an RPC that never began. If reports have all starts so far, the RPC counts as failed instead. */
 void tc_load_locality_revoked(struct tc_load_locality *l);
 /* Adds the sum of some RPCs' values of a metric. Leaves out a sum that is not finite, and metrics beyond 256 in one
  * locality and beyond 16 for one endpoint. Endpoints have metrics by name alone. */

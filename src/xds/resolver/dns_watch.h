@@ -7,7 +7,7 @@
 
 struct tc_dns_watch;
 
-/* Called by the loop after each answer: endpoints or error may have changed. */
+/* Called by the loop after each answer: endpoints or error may have changed. Must not free the watch. */
 typedef void (*tc_dns_watch_fn)(void *arg);
 
 /* Starts to resolve `target`, "host:port". Copies `env`, from which the resolver takes loop, backoff and minimal

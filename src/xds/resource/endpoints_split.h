@@ -1,6 +1,6 @@
 /* Takes the endpoints' bytes out of a ClusterLoadAssignment before it is unpacked. Each endpoint is then unpacked by
- * itself, so that the hundreds of bytes which its messages need are needed once, not a hundred thousand times. Any
- * thread decodes, each with a context of its own. */
+ * itself, into memory that the next endpoint uses again: the messages of one endpoint take hundreds of bytes, and a
+ * resource may have a hundred thousand endpoints. Any thread decodes, each with a context of its own. */
 #ifndef TC_XDS_RESOURCE_ENDPOINTS_SPLIT_H
 #define TC_XDS_RESOURCE_ENDPOINTS_SPLIT_H
 

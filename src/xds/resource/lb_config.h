@@ -1,5 +1,5 @@
 /* Converts the load balancing of a Cluster into the config that LB policies read (A42, A52): a JSON
- * loadBalancingConfig list of one entry, as C-core and grpc-go make it:
+ * loadBalancingConfig list of one entry, as C-core and grpc-go make it (MAGLEV, which gRPC does not have, is Torc's):
  *     ROUND_ROBIN -> [{"xds_wrr_locality_experimental": {"childPolicy": [{"round_robin": {}}]}}]
  *     LEAST_REQUEST -> the same with "least_request_experimental": {"choiceCount": 2}
  *     RING_HASH   -> [{"ring_hash_experimental": {"minRingSize": 1024, "maxRingSize": 8388608}}]

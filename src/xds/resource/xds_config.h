@@ -68,9 +68,9 @@ struct tc_xds_config *tc_xds_config_copy(const struct tc_xds_config *c);
 struct tc_xds_config *tc_xds_config_routing(const struct tc_xds_config *c);
 /* Returns the cluster, borrowed; NULL when the config has none of that name. */
 struct tc_cluster_config *tc_xds_config_cluster(const struct tc_xds_config *c, struct tc_slice name);
-/* Returns the cluster, borrowed, or NULL. For a caller that asks for one cluster in each config: *place is the
- * cluster's index in the last config, or any number, and is tried first. Becomes the index in this config if it is
- * found. */
+/* Returns the cluster, borrowed, or NULL. For a caller that asks for one cluster in each config: *place, the cluster's
+ * index in the last config or any number, is tried first. If the cluster is found, *place becomes its index in this
+ * config. */
 struct tc_cluster_config *tc_xds_config_cluster_at(const struct tc_xds_config *c, struct tc_slice name, size_t *place);
 
 /* Returns the text with "(node ID:<id>)" behind it, unless the text names the node already; a new reference. */
