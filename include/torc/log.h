@@ -2,7 +2,7 @@
  *
  * Each line belongs to a module ("base", "io", "tls", "http2", "lb", "resolver", "channel", "xds", "resource", "mesh",
  * "server", "admin") and has a level. Nothing is written by default. The environment variable TORC_LOG sets levels at
- * the first use of the library, for instance TORC_LOG=xds=debug,lb=info or TORC_LOG=warn for all modules.
+ * the first use of the log, for instance TORC_LOG=xds=debug,lb=info or TORC_LOG=warn for all modules.
  *
  * A line goes to one sink. Lines that are written while a runtime's loop turns (its channels, policies, connections and
  * xDS clients live there) go to that runtime's sink, if it was given one. All others go to the process's: those of

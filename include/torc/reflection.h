@@ -9,7 +9,7 @@
  *
  * Tools such as grpcurl need no .proto then: `grpcurl -plaintext localhost:50051 list`. All services of the server are
  * listed; what is told of each comes from the files that were added. The server shows its files to every client that
- * can connect.
+ * its credentials and interceptors let through.
  *
  * A client asks within one stream for files: by name, by what they define (a message, an enum, a value, a field, a
  * oneof, a service, a method, an extension, by its full name), or by an extension's message and number. It gets the

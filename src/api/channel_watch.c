@@ -1,9 +1,8 @@
 /* Watching a channel's state: by a callback (torc_channel_watch_state), or by a thread that waits
  * (torc_channel_wait_state, torc_channel_connect). torc/channel.h has the contract.
  *
- * Both add a struct tc_channel_watch on the loop, unless the state has changed, or the channel has ended, before. A
- * state that was published before the watch was added is compared at once, so that no change is missed between a
- * thread's look at the state and its watch. */
+ * Both add a struct tc_channel_watch on the loop, unless the channel has ended. They look at the state once more there,
+ * so that no change is missed between a thread's look at the state and its watch. */
 #include <torc/channel.h>
 
 #include "base/mem.h"

@@ -26,7 +26,7 @@ struct torc_result {
     uint32_t n_details;
     struct tc_rstr *text, *peer, *explain; /* NULL: none */
     struct tc_rstr *response;
-    const torc_metadata *headers, *trailers; /* in this block, or static */
+    const torc_metadata *headers, *trailers; /* in this block, or static; NULL: none came */
     torc_error *error;                       /* NULL: OK, or no memory for a result */
     struct detail *details;
     _Atomic(struct tc_typed *) typed; /* NULL: nobody has decoded the response */

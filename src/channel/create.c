@@ -37,7 +37,7 @@ static bool target_set(torc_channel *ch, const char *target, torc_error **error)
     if (tc_target_parse(&ch->target, target, known_scheme, &ch->plugins, &why) != 0)
         return tc_error_take(error, TORC_EINVAL, TORC_LAYER_RESOLVER, why);
     ch->resolver_class = resolver_find(&ch->plugins, tc_slice_str(ch->target.scheme));
-    /* An environment proxy applies to built-in resolvers only. */
+    /* A proxy, of the option or of the environment, applies to built-in resolvers only. */
     if (ch->resolver_class == tc_resolver_find(tc_slice_str(ch->target.scheme)) &&
         tc_proxy_class_init(&ch->proxied, &ch->target, ch->resolver_class, ch->opts.http_proxy))
         ch->resolver_class = &ch->proxied.base;

@@ -28,8 +28,8 @@ struct tc_h2_limits {
                                          streams), and KiB in them, twice as many at once; 10,000 */
     uint32_t max_cancels;             /* server: RPCs that a client may cancel in a second, twice as many at once;
                                          1000 */
-    uint32_t write_bytes;             /* of frames that are gathered for one write, and kept where the socket takes
-                                         no more; 512 KiB */
+    uint32_t write_bytes;             /* of frames that are gathered for one write. What the socket does not take of
+                                         them is copied. 512 KiB */
     uint32_t max_queued_control;      /* acks of PING and SETTINGS, and resets, that wait to be written; also empty
                                          DATA frames of the peer in a row; 1000. Beyond it the connection ends */
 };

@@ -1,5 +1,5 @@
-/* A leaky bucket, which loses `limit` frames a second. It holds at most two seconds' worth; its content outlives a
- * connection, and credit (below 0) lets a peer answer our own frames. */
+/* A leaky bucket, which loses `limit` frames a second. It holds at most two seconds' worth. Credit (below 0) lets
+ * a peer answer our own frames. */
 #include "http2/glitch_rate.h"
 
 #include "base/common.h"

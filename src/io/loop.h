@@ -133,7 +133,7 @@ void tc_loop_on_stopped(struct tc_loop *loop, void (*fn)(void *arg), void *arg);
 void tc_loop_drain(struct tc_loop *loop);
 void tc_loop_advance(struct tc_loop *loop, uint64_t ms);
 /* Manual mode: sets the time without running anything; due timers fire in the next turn. For a scheduler that turns
- * several loops at one time (test/sim). `now_ns` must not be earlier than the loop's time. */
+ * several loops at one time (testing/world.c). `now_ns` must not be earlier than the loop's time. */
 void tc_loop_set_time(struct tc_loop *loop, uint64_t now_ns);
 
 /* Returns the libuv loop underneath (NULL in manual mode), for src/io itself. */

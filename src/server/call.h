@@ -41,7 +41,8 @@ struct tc_server_call_events {
      *   OK                   the owner's status was written;
      *   INTERNAL             the server wrote that status instead, since a message was malformed, or reset the stream,
      *                        since the client does not take headers of that size;
-     *   RESOURCE_EXHAUSTED   the server wrote that status instead, since a message was too large or a limit exceeded;
+     *   RESOURCE_EXHAUSTED   the server wrote that status instead, or reset the stream, since a message was too large
+     *                        or a limit exceeded;
      *   CANCELLED            the client gave up, the connection went, or the call was reset;
      *   DEADLINE_EXCEEDED    its time ran out;
      *   UNAVAILABLE          the server closed the connection.

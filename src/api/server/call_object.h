@@ -111,7 +111,8 @@ struct torc_server_call {
     void *arg;
 };
 
-/* Has the loop take what the call wants, with the lock held. Returns TORC_ECLOSED if the loop has ended. */
+/* Has the loop take what the call wants, with the lock held. `quietly`: without waking the loop, for a thread that
+ * drives it or wakes it afterwards (api/wait.h). Returns TORC_ECLOSED if the loop has ended. */
 int tc_api_call_schedule(torc_server_call *c, bool quietly);
 /* Calls the method's handler, here or on the method's pool; if the pool is full or was freed, finishes the call with
  * RESOURCE_EXHAUSTED instead. Loop thread. */

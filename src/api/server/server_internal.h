@@ -33,7 +33,7 @@ struct tc_method {
     const struct tc_method_limits *limits; /* NULL: none */
     size_t max_request;                    /* see struct tc_method_spec */
     void (*stopping)(void *arg);           /* see struct tc_method_spec */
-    atomic_size_t calls;                   /* that run, of all shards; counted if there is a limit */
+    atomic_size_t calls;                   /* places taken, of all shards; counted if there is a max_calls */
 };
 
 /* The limits that torc_server_limit was given. */

@@ -143,7 +143,7 @@ TORC_API const char *torc_rpc_target(const torc_rpc *rpc);
 TORC_API const char *torc_rpc_authority(const torc_rpc *rpc);
 
 /* The address of the last backend; "" before one was reached, and with hedging until an attempt has brought headers or
- * has ended. On a server, the client's. Borrowed for the hook. */
+ * the RPC has its outcome. On a server, the client's. Borrowed for the hook. */
 TORC_API const char *torc_rpc_peer(const torc_rpc *rpc);
 
 /* Milliseconds until the deadline, as torc_call_options.timeout_ms takes them: 0 for no deadline, -1 when it has

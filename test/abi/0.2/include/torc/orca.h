@@ -43,8 +43,8 @@ enum torc_orca_metric {
  *
  * When the server begins to stop, the streams of the service end with UNAVAILABLE. Limits of "*" and of
  * "xds.service.orca.v3.OpenRcaService" hold for the service, except their pool, which is not used; a request has 4 KiB
- * at most unless the limits set another size. A client that asks for more than 1,000,000 s (eleven days) between
- * reports gets that. With an error nothing of the service is added. */
+ * at most unless the limits set another size. A client that asks for an interval above 1,000,000 s (eleven days)
+ * gets a report every 1,000,000 s. With an error nothing of the service is added. */
 TORC_API torc_orca *torc_orca_new(torc_server *server, int64_t min_interval_ms, torc_error **error);
 
 /* Sets a value of the server, in the place of the one before. `name` is copied; NULL for metrics without names. 0;
