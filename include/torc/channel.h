@@ -1,9 +1,9 @@
 /* Channels, on which RPCs start. SPDX-License-Identifier: Apache-2.0
  *
  * A channel has a target, whose name it resolves, an LB policy that chooses a backend for each RPC, and connections.
- * Channels of one runtime share connections if they have equal credentials and connection options and no dialer. A
- * channel begins IDLE, connects with its first RPC, and ends with its handle, which the application frees once, or with
- * its runtime. Functions may be called on any thread.
+ * Channels of one runtime share connections to an address if they have equal credentials, TLS names and connection
+ * options, and no dialer. A channel begins IDLE, connects with its first RPC, and ends with its handle, which the
+ * application frees once, or with its runtime. Functions may be called on any thread.
  *
  * Targets: "xds:///name", "dns:///host:port", "dns://server/host:port" (asks the DNS server at that IP address),
  * "ipv4:a:p,b:p", "ipv6:[a]:p", "unix:path", "unix:///abs/path", "unix-abstract:name", "vsock:CID:PORT" (Linux),

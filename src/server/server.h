@@ -53,7 +53,8 @@ struct tc_server_opts {
     uint64_t idle_timeout_ms; /* without a call: GOAWAY, and closed handshake_timeout_ms later; 0: never (default) */
     size_t max_connections;   /* 0: no limit (default). At the limit see tc_server_accept. */
     bool calls_give_way; /* at the limit a connection with calls may be closed for a new one, too: REFUSED_STREAM */
-    bool status_at_end;  /* calls that end with their connection get their status sent, instead of a reset */
+    bool status_at_end;  /* calls that end with their connection get a status, unless a message is under way: then, and
+                            with false, they are reset */
     void *owner;         /* for tc_server_call_owner and `route` */
     struct tc_server_tally *tally; /* where the server counts; NULL: in memory of its own */
     atomic_size_t *load;           /* counts connections to their end: those of listeners from the accept on; those of
@@ -98,7 +99,8 @@ void tc_server_opts_init(struct tc_server_opts *opts);
 /* Sets what a server needs that strangers can reach: the limits, the idle timeout (5 minutes), and keepalive PINGs
  * every 5 minutes, which end the connections of clients that are gone. A stream may be silent for ever. */
 void tc_server_opts_guard(struct tc_server_opts *opts, size_t max_connections, size_t max_held_bytes);
-/* Makes a server without methods and listeners. `opts` (NULL: the defaults) is copied. Never returns NULL. */
+/* Makes a server without methods and listeners. `opts` (NULL: the defaults) is copied; tally, load and share of it must
+ * outlive the server. Never returns NULL. */
 struct tc_server *tc_server_new(struct tc_loop *loop, const struct tc_server_opts *opts);
 
 /* Register a handler for a full method ("/package.Service/Method"), or for all methods of a service without a handler

@@ -35,11 +35,11 @@
  * refuse unknown fields, a key or a oneof that is given twice, numbers out of range, text that is not UTF-8, and a
  * proto2 message without a required field.
  *
- * Limits: a schema has 16,384 files, with those that are imported and were not added, which have 64 MiB and 1,000,000
- * messages, fields, oneofs, enums, values, services, methods, ranges of extensions and imports together, and messages
- * nested 64 deep in one another; a message has 65,536 fields with its extensions; a name has 4,096 bytes. What the
- * descriptors say takes 512 MiB of memory at most. Beyond one of them torc_schema_add_file and torc_schema_link are
- * TORC_ELIMIT. struct torc_json_options has the limits of a conversion.
+ * Limits: a schema has 16,384 files, counted with those that are imported and were not added. All files together have
+ * 64 MiB, and 1,000,000 messages, fields, oneofs, enums, values, services, methods, ranges of extensions and imports.
+ * Messages are nested 64 deep in one another; a message has 65,536 fields with its extensions; a name has 4,096 bytes.
+ * What the descriptors say takes 512 MiB of memory at most. Beyond one of these limits torc_schema_add_file and
+ * torc_schema_link are TORC_ELIMIT. struct torc_json_options has the limits of a conversion.
  *
  * Threads: a schema is for one thread at a time until torc_schema_link has succeeded. From then on any number of
  * threads may look things up and convert, as long as nothing is added. What the look-ups return belongs to the schema

@@ -108,7 +108,7 @@ TORC_API int torc_protobuf_c_async(torc_channel *channel, const struct torc_prot
                                    torc_result_fn fn, void *arg, torc_stream **handle, torc_error **error);
 
 /* Returns the response of a unary or client streaming RPC, which lives as long as the result. NULL: torc_result_error
- * says why, or the result belongs to another method. Any thread. */
+ * says why, or the response was decoded as another type before. Any thread. */
 TORC_API const ProtobufCMessage *torc_protobuf_c_response(const torc_result *result,
                                                           const struct torc_protobuf_c_method *method);
 
