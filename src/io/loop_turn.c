@@ -7,8 +7,8 @@
  *   3 timers      Due timers fire in the order of their times. A timer that becomes due meanwhile waits for the next
  *                 turn.
  *   4 serial      The serial queue runs, at most MAX_TASKS_PER_TURN tasks, including tasks that they queue.
- *                 Watchers, state changes and callbacks of the application run here or in 3; those of streams that
- *                 rested (http2/streams.c), in 5.
+ *                 Watchers, state changes and callbacks of the application run here, in 3 or in 6; those of streams
+ *                 that rested (http2/streams.c), in 5.
  *   5 turn's end  Each connection that has frames to send writes them once. A task that is queued here meanwhile
  *                 runs at the end of the next turn.
  *   6 serial      What the turn's end queued for the serial queue (streams that were written) runs, with what 4 has

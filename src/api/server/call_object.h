@@ -94,17 +94,17 @@ struct torc_server_call {
     struct tc_headers headers;
     struct tc_message_queue unsent;
     struct tc_unwritten unwritten;
-    bool tell_writable;
-    bool ending_given;
+    bool tell_writable; /* on_writable is to come when there is room */
+    bool ending_given;  /* the call was finished, and the loop has not taken the ending */
     struct tc_call_ending ending;
     uint64_t reads_wanted;  /* the loop has not taken them */
     uint64_t reads_pending; /* asked for by threads and not come yet */
     struct tc_message_queue received;
-    struct tc_rstr *lent;
+    struct tc_rstr *lent;   /* the message that the last torc_server_call_receive gave */
     struct tc_typed *typed; /* what a codec keeps (api/typed.h) */
-    bool receiving;
-    bool half_closed;
-    bool asked; /* want or receive was called */
+    bool receiving;         /* a thread is in torc_server_call_receive */
+    bool half_closed;       /* the client has sent its last message */
+    bool asked;             /* want or receive was called */
     bool heard_set;
     bool released; /* events.release was called, or is not to be */
     struct torc_server_call_events heard;
