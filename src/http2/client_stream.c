@@ -108,7 +108,7 @@ void tc_h2_client_stream_stop_sending(struct tc_h2_client_stream *client)
     if (!s->send.active)
         return;
     s->send.active = false;
-    s->send.on_written_due = true;
+    s->send.on_written_due = s->send.headers_sent; /* else nothing was written, and another attempt may write it */
     tc_h2_stream_reset(s, NGHTTP2_NO_ERROR);
     tc_h2_stream_ready(s);
 }

@@ -44,8 +44,8 @@ void tc_h2_client_stream_abort(struct tc_h2_client_stream *s, struct tc_status s
 /* Ends the stream because the rest of an announced message cannot be taken. Drops the messages received before, and
  * replaces an outcome from the peer. Takes over the status. */
 void tc_h2_client_stream_give_up(struct tc_h2_client_stream *s, struct tc_status status);
-/* Drops the rest of the message under way, if there is one: resets the stream with NO_ERROR, and has on_written
- * called. */
+/* Drops the rest of the message under way, if there is one: resets the stream with NO_ERROR, and has on_written called
+ * if the headers were sent. */
 void tc_h2_client_stream_stop_sending(struct tc_h2_client_stream *s);
 /* nghttp2 closed the stream: makes the outcome of the error code, unless the call has one. */
 void tc_h2_client_stream_on_close(struct tc_h2_client_stream *s, uint32_t h2_error);

@@ -27,7 +27,8 @@ struct tc_h2_stream_events {
     /* One whole message, decompressed, after tc_h2_stream_read; the callee owns the reference. */
     void (*on_message)(void *arg, struct tc_rstr *message);
     /* The message given to send is no longer needed, and the next may be sent: flow control let all of it through, or a
-     * client's stream has ended. A server's stream that ends under a message has on_end instead. */
+     * client's stream has ended after its headers were sent. A client's stream without sent headers has on_done
+     * instead, and a server's stream that ends under a message has on_end. */
     void (*on_written)(void *arg);
 };
 

@@ -1,5 +1,5 @@
-/* The first server is asked again for what a fallback server has superseded, refused or deleted (A71); that neither goes
- * on without end nor keeps the first server from answering. s1 is the first server, s2 the fallback server. */
+/* The first server is asked again for what a fallback server has superseded, refused or deleted (A71); that neither
+ * goes on without end nor keeps the first server from answering. s1 is the first server, s2 the fallback server. */
 #include "support/cmocka.h"
 #include "support/gate.h"
 #include "support/kits/xds.h"
