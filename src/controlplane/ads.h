@@ -32,7 +32,7 @@ enum tc_served_state {
     TC_SERVED_SENT,      /* the client has not answered yet */
     TC_SERVED_ACKED,
     TC_SERVED_NACKED,
-    TC_SERVED_ABSENT, /* the client knows that the resource does not exist */
+    TC_SERVED_ABSENT, /* a response has told the client that the resource does not exist */
 };
 
 /* The state of one resource that a client asked for; borrowed for the call. */

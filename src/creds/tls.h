@@ -19,7 +19,7 @@ struct tc_tls_credentials *tc_tls_credentials_new(struct tc_rstr *key);
 /* Sets the hook: from then on the credentials call its release when they are freed. Called last, when the credentials
  * are whole. */
 void tc_tls_credentials_set_hook(struct tc_tls_credentials *c, const struct tc_tls_hook *hook);
-/* Returns how long files may be unread without a sign of a change; UINT64_MAX: for ever. */
+/* Returns a refresh interval of options (torc/credentials.h), in milliseconds, as struct tc_cert_paths has it. */
 uint64_t tc_tls_refresh_ns(int64_t refresh_interval_ms);
 /* Returns the credentials if their files can be used now; else frees them, and returns NULL with an error. */
 torc_credentials *tc_tls_credentials_of_files(struct tc_tls_credentials *c, torc_error **error);

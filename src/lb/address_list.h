@@ -15,7 +15,7 @@ struct tc_addr_map {
     } * slots;
 };
 
-/* Makes room for `n` addresses. Addresses that are added must outlive the map. */
+/* Makes room for `n` addresses, the most that may be added. Addresses that are added must outlive the map. */
 void tc_addr_map_init(struct tc_addr_map *m, size_t n);
 void tc_addr_map_fini(struct tc_addr_map *m);
 /* Adds the address with `index` and returns `index`. If it is there already, returns its index instead. */
@@ -35,8 +35,8 @@ enum tc_shuffle {
 };
 
 /* Shuffles the endpoints (`rng` may be NULL for TC_SHUFFLE_NONE), flattens them, drops all duplicates after the first,
- * and interleaves the address families, beginning with the first address's (A61). Returns an array for tc_free, or NULL
- * when there is no address. */
+ * and interleaves the address families, beginning with the first address's (A61). Returns an array of *n entries for
+ * tc_free, or NULL when there is no address. */
 struct tc_addr_list_entry *tc_addr_list_new(const struct tc_endpoints *endpoints, enum tc_shuffle shuffle,
                                             struct tc_rng *rng, size_t *n);
 

@@ -62,8 +62,8 @@ void tc_children_begin_update(struct tc_children *set);
 struct tc_named_child *tc_children_list(struct tc_children *set, struct tc_rstr *name);
 /* Ends the children that are not listed, or keeps them for retention_ms if that is not 0. */
 void tc_children_sweep(struct tc_children *set, uint64_t retention_ms);
-/* Hands the child the endpoint list of its name (or the error, if there is no list) and `config`; the rest is that of
- * `update`. Returns the child's answer; the caller ends the status. */
+/* Updates the child with `config`, the child's own list out of update->endpoints (an empty list if there is none of its
+ * name; NULL stays NULL), and the rest of `update`. Returns the child's answer; the caller ends the status. */
 struct tc_status tc_named_child_update(struct tc_named_child *c, const struct tc_lb_update *update,
                                        struct tc_lb_config *config);
 

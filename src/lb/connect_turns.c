@@ -1,5 +1,5 @@
-/* `left` is filled up at the end of each turn of the loop, and then spent on the turns that wait, in order. The end of
- * the turn is asked for only while there is something to spend or to fill up, so that an idle channel costs nothing. */
+/* At the end of a turn of the loop `left` is filled up, and then spent on the turns that wait, in order. This end is
+ * asked for by each request, and by an end that has spent parts: an idle channel costs nothing. */
 #include "lb/connect_turns.h"
 
 static void connect_turn_run(struct tc_connect_turns *q, struct tc_connect_turn *t)

@@ -11,8 +11,8 @@
 #include "lb/policy.h"
 
 struct tc_describe {
-    struct tc_buf out;
-    bool follows; /* the next member needs a comma */
+    struct tc_buf out; /* the JSON so far; the caller frees it (tc_buf_fini) */
+    bool follows;      /* the next member needs a comma */
 };
 
 /* Each of these functions but tc_describe_close writes one member of the open object, or one element of the open array

@@ -1,9 +1,10 @@
 /* Localities, endpoints and lists of endpoints.
  *
  * All of them are immutable once made, counted, and shared between the resolver's snapshots and the policies. Equality
- * begins with the pointers: what did not change between two snapshots is the same object, so a comparison of two long
- * lists is mostly one of pointers. Only the unordered comparison of two endpoints with several addresses is quadratic,
- * in the addresses of one endpoint, and only if their hashes agree. */
+ * begins with the pointers: what an EDS update did not change is the same object afterwards (xds/lb/eds_tree.c), so a
+ * comparison of two long lists is mostly one of pointers. Name resolution makes new objects each time. Only the
+ * unordered comparison of two endpoints with several addresses is quadratic, in the addresses of one endpoint, and only
+ * if their hashes agree. */
 #include "lb/endpoint.h"
 
 #include <stdlib.h>

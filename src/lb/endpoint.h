@@ -38,8 +38,8 @@ struct tc_endpoint_extra {
 struct tc_endpoint {
     struct tc_ref ref;
     /* For ring_hash, pick_first, policies of the application, and maglev where locality_weight is 0. Only the
-     * proportions within a list count. Under xDS the weight is A113's share of the priority, or A42's product. 1 by
-     * default, 0 reads as 1. */
+     * proportions within a list count. Under xDS the weight is A113's share of the priority (1 for all endpoints of a
+     * priority whose shares are equal), or A42's product. 1 by default, 0 reads as 1. */
     uint64_t weight;
     struct tc_rstr *hash_key;     /* A76; NULL or empty: the endpoint has none, ring/item.h says what is hashed then */
     struct tc_locality *locality; /* NULL outside xDS; LOGICAL_DNS: its names are empty */
@@ -85,7 +85,8 @@ struct tc_endpoints {
 
 /* Takes ownership of the n references in `at` and of the array (from tc_malloc; may be NULL when n is 0). */
 struct tc_endpoints *tc_endpoints_take(struct tc_endpoint **at, size_t n);
-/* Returns a list with children only. Takes ownership of their references and of the array, which it sorts. */
+/* Returns a list with children only, whose names must differ. Takes ownership of their references and of the array,
+ * which it sorts. */
 struct tc_endpoints *tc_endpoints_take_children(struct tc_endpoints_child *children, size_t n);
 struct tc_endpoints *tc_endpoints_ref(struct tc_endpoints *e);
 void tc_endpoints_unref(struct tc_endpoints *e);

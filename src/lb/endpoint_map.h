@@ -14,7 +14,7 @@ struct tc_endpoint_map {
     } * slots;
 };
 
-/* Makes room for `n` endpoints. Endpoints that are added must outlive the map. */
+/* Makes room for `n` endpoints, the most that may be added. Endpoints that are added must outlive the map. */
 void tc_endpoint_map_init(struct tc_endpoint_map *m, size_t n);
 void tc_endpoint_map_fini(struct tc_endpoint_map *m);
 /* Adds the endpoint with `index` and returns `index`. If an endpoint of the same addresses is there already, returns

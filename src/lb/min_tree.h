@@ -17,7 +17,7 @@ struct tc_min_tree {
 };
 
 void tc_min_tree_fini(struct tc_min_tree *t);
-/* Sets the key of place i. INFINITY: the place has none. Costs O(n) when i is the first place beyond a power of two. */
+/* Sets the key of place i. INFINITY: the place has none. Costs O(i) if i is not below `leaves`: then the tree grows. */
 void tc_min_tree_set(struct tc_min_tree *t, uint32_t i, double key);
 /* Returns the key of a place that was set. */
 static inline double tc_min_tree_get(const struct tc_min_tree *t, uint32_t i)

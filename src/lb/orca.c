@@ -1,6 +1,6 @@
 /* Reads reports field by field with proto/wire: a report may come with each RPC, and most policies want a few of its
- * numbers. What proto/scan would refuse, this file refuses: bytes that are cut short, and names that are not UTF-8 or
- * contain a NUL. */
+ * numbers. Refuses bytes that are cut short, groups, and names that are not UTF-8 or contain a NUL, as proto/scan
+ * does. */
 #include "lb/orca.h"
 
 #include <endian.h>

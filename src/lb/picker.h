@@ -55,7 +55,9 @@ struct tc_pick_args {
     struct tc_slice path;             /* "/package.Service/Method" */
     const struct tc_headers *headers; /* the request's metadata */
     struct tc_slice cluster;          /* attribute for xds_cluster_manager; empty outside xDS */
-    bool has_hash;                    /* attribute for ring_hash (A42): set by the xDS config selector */
+    /* Attribute for ring_hash and maglev (A42): set by the xDS config selector. xds_cluster_impl sets another hash for
+     * a cluster that has hash policies of its own. */
+    bool has_hash;
     uint64_t hash;
     uint64_t channel_id;         /* for hash policies of a cluster: set by the xDS config selector */
     uint64_t random;             /* the attempt's: the same while its pick is queued, another for a retry or hedge */

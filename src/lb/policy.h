@@ -49,7 +49,7 @@ struct tc_lb_env {
     struct tc_slice target;               /* the channel's, for texts */
     struct tc_slice authority;            /* the channel's default :authority */
     bool secured_by_xds;                  /* A29: a cluster may say how its connections are secured */
-    uint32_t ring_size_cap;               /* A42: 4096 by default, 1..8388608 */
+    uint32_t ring_size_cap;               /* A42: 1..8388608; 4096 unless option or environment say otherwise */
     uint32_t ring_inline_entries;         /* a larger ring is built on a background thread; 0: 32768 */
     uint64_t priority_failover_ms;        /* A56: 10000 */
     uint64_t priority_retention_ms;       /* A56: 900000; for weighted_target (A28), too */

@@ -20,7 +20,7 @@ struct tc_proto_json_options {
 };
 
 /* Returns the JSON of a message, a new reference. Fields with their default value are left out, unless they are members
- * of a oneof; enums are names (numbers when unknown), 64-bit numbers are strings. An Any of unknown type, or whose
+ * of a oneof; enums are names (numbers when unknown), integers of 64 bits are strings. An Any of unknown type, or whose
  * bytes are not of their type or too deep, becomes {"@type": URL, "value": BASE64}; a Duration or Timestamp out of
  * range shows its seconds and nanos. Returns NULL if the message is too deep or has a string that is not UTF-8; a
  * message from tc_unpack has neither fault. NULL options are zeros. */

@@ -10,8 +10,8 @@
  * out of range. */
 bool tc_time_duration_text(int64_t seconds, int32_t nanos, char out[TC_TIME_TEXT_BYTES]);
 bool tc_time_timestamp_text(int64_t seconds, int32_t nanos, char out[TC_TIME_TEXT_BYTES]);
-/* Read the texts of a duration and of a timestamp, with one to nine digits of a second; a timestamp may have an offset
- * from UTC. Return false, with the outputs untouched, when the text is malformed or out of range. */
+/* Read the texts of a duration and of a timestamp, which may have a fraction of up to nine digits; a timestamp may have
+ * an offset from UTC. Return false, with the outputs untouched, when the text is malformed or out of range. */
 bool tc_time_duration_parse(struct tc_slice s, int64_t *seconds, int32_t *nanos);
 bool tc_time_timestamp_parse(struct tc_slice s, int64_t *seconds, int32_t *nanos);
 

@@ -79,8 +79,8 @@ struct tc_resolver_class {
 };
 
 /* Adds a class to the process's registry of resolvers; api/builtin.c adds "xds". `cls` is kept and must live as long as
- * the process. Returns 0, TORC_EEXIST for a scheme that is taken, or TORC_ELIMIT when the registry is full. Any thread.
- * */
+ * the process. Returns 0, TORC_EEXIST for a scheme that is taken, or TORC_ELIMIT when the registry has no room. Any
+ * thread. */
 int tc_resolver_register(const struct tc_resolver_class *cls);
 /* Returns NULL if no resolver has the scheme. Any thread. */
 const struct tc_resolver_class *tc_resolver_find(struct tc_slice scheme);

@@ -7,7 +7,8 @@
 #define TC_RING_SIZE_MAX 8388608u /* the largest size that a config may ask for */
 #define TC_RING_DEFAULT_MIN 1024u /* sizes of a config that names none of its own */
 #define TC_RING_DEFAULT_MAX 4096u
-#define TC_RING_DEFAULT_CAP 4096u /* the channel's limit on every ring, unless an option sets another */
+/* The channel's limit on every ring, unless its option or GRPC_RING_HASH_CAP sets another. */
+#define TC_RING_DEFAULT_CAP 4096u
 
 struct tc_ring_item {
     struct tc_slice key; /* the hash_key, or the hostname if the config asks for it, or the first address as text */

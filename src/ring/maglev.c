@@ -51,7 +51,7 @@
 
 enum {
     SKEW = 16,      /* the largest weight over the mean, from which the heap is cheaper */
-    CROWDED = 16,   /* at most this part of a crowded table is free */
+    CROWDED = 16,   /* of a crowded table at most one slot in so many is free */
     BATCH = 256,    /* paths that are advanced together at most */
     BATCH_MIN = 32, /* items whose paths are worth advancing together */
     MOST_STEPS = 64 /* of a build, for each slot */

@@ -26,6 +26,7 @@ struct tc_auth_metadata {
 struct tc_auth_metadata *tc_auth_metadata_new(const struct tc_auth_field *fields, size_t n);
 /* Makes "authorization: TYPE TOKEN". Returns NULL if the token is empty or the value is not valid in a header. */
 struct tc_auth_metadata *tc_auth_metadata_token(const char *type, struct tc_slice token);
+/* NULL is allowed in both. */
 struct tc_auth_metadata *tc_auth_metadata_ref(struct tc_auth_metadata *m);
 void tc_auth_metadata_unref(struct tc_auth_metadata *m);
 

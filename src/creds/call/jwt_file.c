@@ -1,6 +1,7 @@
 /* A JWT in a file (A97): read for each fetch, so that a rotated token comes into use. Space around the token is
  * dropped, since editors add it. If no cached token serves, RPCs fail with UNAUTHENTICATED when the file has no JWT
- * with an expiry, and with UNAVAILABLE when it cannot be read or its JWT has expired (tc_token_refuse_expired). */
+ * with an expiry, or one that a header cannot carry, and with UNAVAILABLE when it cannot be read or its JWT has expired
+ * (tc_token_refuse_expired). */
 #include "creds/call/jwt_file.h"
 
 #include "base/file.h"

@@ -431,8 +431,7 @@ static void on_subchannel_state(void *arg, enum torc_connectivity state, const s
     } else if (state == TORC_CONNECTIVITY_TRANSIENT_FAILURE) {
         pf_address_failed(p, s, status);
     } else if (state == TORC_CONNECTIVITY_IDLE && (p->pass_done || (s->tried && !s->failed))) {
-        /* After the pass: the backoff of the address is over. In the pass: the connection is shared with another
-         * channel's subchannel, and was lost before this one was READY; or this is the first report of a subchannel
+        /* After the pass: the backoff of the address is over. In the pass: this is the first report of a subchannel
          * that was asked to connect already, and the call does nothing. */
         pf_address_connect(s);
     }

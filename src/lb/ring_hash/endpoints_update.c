@@ -1,9 +1,9 @@
 /* Finds the endpoints of an update in the present set.
  *
- * Lists share the objects of endpoints that did not change, so the common update has the same objects in the same order
- * with a few of them added or removed: set_merge_in_order compares pointers, in one pass. An endpoint that is not found
- * that way is a stranger, and compared by addresses. With more than STRANGERS_MAX of them maps by address are cheaper.
- */
+ * The lists of an EDS cluster share the objects of endpoints that did not change, so the common update has the same
+ * objects in the same order with a few of them added or removed: set_merge_in_order compares pointers, in one pass. An
+ * endpoint that is not found that way is a stranger, and compared by addresses. With more than STRANGERS_MAX of them
+ * maps by address are cheaper. */
 #include "lb/ring_hash/endpoints.h"
 
 #include "lb/endpoint_map.h"

@@ -10,8 +10,8 @@
  * - With bounded loads (balance.h) there is no fast path: the endpoint at which the walk ends may be loaded beyond its
  *   bound, and passes the RPC on.
  *
- * A pick writes nothing but a request to connect an endpoint (tc_rh_set_want) and, with bounded loads, counts. Whatever
- * explains a pick (`trace`) is off the fast path. */
+ * Beside its answers a pick writes nothing but a request to connect an endpoint (tc_rh_set_want) and, with bounded
+ * loads, into struct tc_rh_balance. Whatever explains a pick (`trace`) is off the fast path. */
 #include "lb/ring_hash/balance.h"
 
 #include "base/hash.h"

@@ -47,7 +47,7 @@ static struct wrr_child *wrr_child_of(struct tc_petiole_child *c)
 }
 
 enum {
-    SCHEDULE_AT_ONCE = 256,  /* READY endpoints, at most, that get a new scheduler in each turn of the loop */
+    SCHEDULE_AT_ONCE = 256,  /* READY endpoints up to which each new picker has a new scheduler */
     SCHEDULE_PAUSE_MS = 100, /* between schedulers of more endpoints, while their states change */
 };
 
