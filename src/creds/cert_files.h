@@ -59,6 +59,7 @@ void tc_cert_files_unref(struct tc_cert_files *f); /* NULL is allowed */
  * so no lock must be held. */
 struct tc_cert_roots *tc_cert_files_roots(struct tc_cert_files *f, char **why);
 struct tc_cert_identity *tc_cert_files_identity(struct tc_cert_files *f, char **why);
+/* Return whether such files are configured, readable or not. */
 bool tc_cert_files_have_roots(const struct tc_cert_files *f);
 bool tc_cert_files_have_identity(const struct tc_cert_files *f);
 uint64_t tc_cert_files_refresh_ns(const struct tc_cert_files *f);

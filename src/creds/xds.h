@@ -1,5 +1,5 @@
-/* xds credentials (A29), as a channel sees them: the channel uses the fallback for clusters that bring no security. Any
- * thread. */
+/* xds credentials (A29), as a channel sees them: its connections use the fallback, unless a cluster brings security of
+ * its own. Any thread. */
 #ifndef TC_CREDS_XDS_H
 #define TC_CREDS_XDS_H
 

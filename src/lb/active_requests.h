@@ -1,9 +1,8 @@
 /* A count of the RPCs that an endpoint, or several endpoints together (`total`), serve at present, for policies that
  * look at it (bounded loads, least_request).
  *
- * Counted: each RPC between its COMPLETE pick and its end (struct tc_call_tracker). What the policy keeps of the
- * endpoint holds a reference, and so does the tracker of each RPC, so the count outlives the policy. Loop thread only.
- */
+ * Counted: each RPC between its COMPLETE pick and its end (struct tc_call_tracker). The policy holds a reference while
+ * it has the endpoint, and the tracker of each RPC holds one: the count may outlive the policy. Loop thread only. */
 #ifndef TC_LB_ACTIVE_REQUESTS_H
 #define TC_LB_ACTIVE_REQUESTS_H
 
@@ -12,7 +11,7 @@
 struct tc_active_requests {
     struct tc_lref ref;
     uint32_t n;                       /* RPCs at present */
-    struct tc_active_requests *total; /* counts the same RPCs with those of other endpoints; NULL: nothing does */
+    struct tc_active_requests *total; /* the sum over several endpoints, this one among them; NULL: there is none */
     /* Called when `n` has changed. The policy that sets it resets it before `arg` ends. NULL: nobody is told. */
     void (*on_change)(struct tc_active_requests *a);
     void *arg;

@@ -1,8 +1,9 @@
 /* Turns for policies that begin many connections at once.
  *
- * A policy with thousands of new endpoints would hold up every call on the loop. So the policies of a channel begin at
- * most TC_CONNECT_TURN_PARTS endpoints together from the end of one turn of the loop to the end of the next; the other
- * endpoints wait in line. Loop thread only. */
+ * A policy with thousands of new endpoints would hold up every call on the loop. So the policies of a channel that
+ * connect all of their endpoints (lb/policies/petiole.h) together begin at most TC_CONNECT_TURN_PARTS endpoints from
+ * the end of one turn of the loop to the end of the next; the other endpoints wait in line. A part is one endpoint that
+ * begins to connect. Loop thread only. */
 #ifndef TC_LB_CONNECT_TURNS_H
 #define TC_LB_CONNECT_TURNS_H
 

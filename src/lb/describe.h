@@ -1,4 +1,4 @@
-/* The state of a tree of policies as JSON, for `torc call --explain`, and for tests that must tell two states apart.
+/* The state of a tree of policies as JSON, for torc_channel_describe, and for tests that must tell two states apart.
  *
  * A policy writes the members of its object; the caller writes the braces around them. A policy that has a model test
  * (test/model) must write everything that decides what it does next, texts of errors excepted: the test tells states

@@ -20,6 +20,7 @@ struct tc_status tc_graceful_switch_update(struct tc_graceful_switch *g, const s
 /* Makes the next update create a new policy although the factory is the same: for changes that an update cannot
  * express, such as other credentials for the policy's subchannels. */
 void tc_graceful_switch_renew(struct tc_graceful_switch *g);
+/* exit_idle goes to the newest policy, reset_backoff to both. */
 void tc_graceful_switch_exit_idle(struct tc_graceful_switch *g);
 void tc_graceful_switch_reset_backoff(struct tc_graceful_switch *g);
 /* Writes the serving policy, and in its object the newer one as "next". Writes nothing for NULL and before the first

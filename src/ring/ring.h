@@ -12,8 +12,8 @@
 
 struct tc_ring;
 
-/* Builds a ring of n items (0: an empty ring). min and max are clamped to cap, and all three to 1 <= min <= max <= cap
- * <= TC_RING_SIZE_MAX. Does not keep the keys. */
+/* Builds a ring of n items (0: an empty ring), with one reference. min and max are clamped to cap, and all three to
+ * 1 <= min <= max <= cap <= TC_RING_SIZE_MAX. Does not keep the keys. */
 struct tc_ring *tc_ring_new(const struct tc_ring_item *items, size_t n, uint64_t min, uint64_t max, uint64_t cap);
 /* Returns how many entries the ring of tc_ring_new(items, n, min, max, cap) has. */
 uint32_t tc_ring_entries(const struct tc_ring_item *items, size_t n, uint64_t min, uint64_t max, uint64_t cap);

@@ -42,7 +42,7 @@ struct least_request {
     TC_VEC(struct lr_child *) ready; /* the READY endpoints, in no order */
     struct tc_min_tree keys;         /* by place; not used by N_CHOICES */
     double now;                      /* virtual time: the last deadline that was picked */
-    uint32_t heaviest;               /* the greatest weight of the list: its step without RPCs is 1, the shortest */
+    uint32_t heaviest;               /* the greatest weight of the list: with it and without RPCs a step is 1 */
 };
 
 /* One endpoint. `owner` and `active` are set when it is READY for the first time. */

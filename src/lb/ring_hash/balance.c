@@ -9,10 +9,9 @@
  * made as far as it is needed, and undone.
  *
  * Envoy's list holds healthy endpoints. Here endpoints in TRANSIENT_FAILURE or without an entry on the ring count as
- * absent: an endpoint's part of the weight is its part among the endpoints that are left. An RPC without a hash waits
- * for no connection, so only READY endpoints can take it (A76), and its parts are parts among the READY endpoints. Then
- * one of these is within its bound, and the second walk passes over about as many endpoints as the walk over the ring
- * did. */
+ * absent: an endpoint's part of the weight is its part among the endpoints that are left. An RPC without a hash goes to
+ * READY endpoints alone (A76), so for this RPC the parts are those among the READY endpoints. Then one READY endpoint
+ * is within its bound, and the second walk passes over about as many endpoints as the walk over the ring did. */
 #include "lb/ring_hash/balance.h"
 
 #include <math.h>

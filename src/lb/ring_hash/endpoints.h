@@ -21,10 +21,10 @@ struct tc_rh_endpoint {
     struct tc_endpoint *endpoint;
     struct tc_endpoint_child *child; /* NULL until the first attempt to connect (A61), and in a set that was replaced */
     struct tc_picker *picker;        /* of the child's last report that counted; NULL before the first report */
-    uint64_t weight;
-    uint8_t state; /* enum torc_connectivity */
-    bool wanted;   /* a pick asked to connect the endpoint */
-    bool changed;  /* during an update: the child must get a new endpoint */
+    uint64_t weight;                 /* at least 1; of endpoints with the same addresses the sum */
+    uint8_t state;                   /* enum torc_connectivity */
+    bool wanted;                     /* a pick asked to connect the endpoint */
+    bool changed;                    /* during an update: the child must get a new endpoint */
 };
 
 /* The counts of a set whose config bounds loads (balance.h), an element for each endpoint. */

@@ -1,13 +1,13 @@
 /* The policy of ring_hash and maglev: a set of endpoints with the look-up over them, and a pick_first child for each
  * endpoint that was ever connected.
  *
- * - update: the endpoints of the list are found again in the present set (endpoints_update.c). The new set takes the
- *   present ring if all keys and weights are the same, a ring that the process has already (ring/cache), a ring built
- *   on the spot if it is small, or one built on the background thread. Until that one is there (`pending`) the present
- *   set serves; a policy without a set is CONNECTING meanwhile. One ring is built at a time: of the updates that come
- *   meanwhile the last one is built next (`newer`). The ring that was being built is used all the same, unless an
- *   update was put in place on the spot since, or had no endpoints: updates in quick succession must not keep the
- *   policy on an old set.
+ * - update: endpoints_update.c finds the endpoints of the list in the present set. The new set takes the present ring
+ *   if all keys and weights are the same, or a ring that the process has already (ring/cache). Else its ring is built:
+ *   on the spot if it is small, otherwise on the background thread (`pending`). While that thread builds, the present
+ *   set serves; a policy without a set is CONNECTING.
+ * - A policy has one ring at a time built there. Of the updates that come meanwhile, the last one is next (`newer`).
+ *   The finished ring is used even then, since updates in quick succession must not keep the policy on an old set; but
+ *   not if a later update was put in place on the spot, or had no endpoints.
  * - rh_install puts a new set in place: the children of endpoints that stay move over, the others end. Pickers keep the
  *   set that they were made of.
  * - A child's state changes the set in place (rh_on_child_state); rh_reconcile then publishes a picker over the same

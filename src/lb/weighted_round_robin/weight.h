@@ -8,8 +8,8 @@
 
 struct tc_wrr_weight {
     struct tc_lref ref;
-    float weight;
-    uint64_t last_update_ns;
+    float weight;                /* RPCs a second by utilization, of the last usable report; 0: none came */
+    uint64_t last_update_ns;     /* when that report came, in the loop's time */
     uint64_t non_empty_since_ns; /* UINT64_MAX: no report since the endpoint became READY, or since the last expired */
 };
 
