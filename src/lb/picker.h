@@ -13,8 +13,8 @@
 enum tc_pick_kind {
     TC_PICK_COMPLETE, /* out->subchannel */
     TC_PICK_QUEUE,    /* try again with the next picker */
-    TC_PICK_FAIL,     /* out->status: fails the RPC unless it is wait-for-ready, which queues */
-    TC_PICK_DROP,     /* out->status: fails the RPC in any case */
+    TC_PICK_FAIL,     /* out->status: fails the attempt, which may be retried; queues a wait-for-ready RPC */
+    TC_PICK_DROP,     /* out->status: fails the attempt, wait-for-ready or not, which is not retried (A6) */
 };
 
 /* Explains a pick: for torc call --explain, for interceptors, and for texts of what a call waits for. The policies that
@@ -61,7 +61,7 @@ struct tc_pick_args {
     uint64_t hash;
     uint64_t channel_id;         /* for hash policies of a cluster: set by the xDS config selector */
     uint64_t random;             /* the attempt's: the same while its pick is queued, another for a retry or hedge */
-    struct tc_arena *arena;      /* the call's, for trackers */
+    struct tc_arena *arena;      /* the call's, for trackers and texts */
     struct tc_session *session;  /* the stateful session filter's (lb/session_affinity.h); NULL: there is none */
     bool auto_host_rewrite;      /* A81: the endpoint's hostname becomes the :authority */
     struct tc_pick_trace *trace; /* NULL unless the pick is to be explained */

@@ -10,7 +10,8 @@
  * these would make a cookie that servers refuse. */
 enum { TC_SESSION_ADDRS_MAX = 64 };
 
-/* All memory lives as long as the RPC. */
+/* All memory lives as long as the RPC. Each attempt of a hedged RPC has a copy; the filter reads the copy of the
+ * attempt whose response counts. */
 struct tc_session {
     bool has_cookie;
     struct tc_slice cookie; /* its value, base64 decoded; empty: it cannot be decoded, or is too long */

@@ -20,9 +20,9 @@ typedef void (*tc_regex_sink_fn)(const char *text, size_t len, void *arg);
 
 /* Texts are `len` bytes, NULL only with 0. A compiled regex is immutable; any thread may use it. */
 struct tc_regex_engine {
-    /* Compiles a pattern. Returns NULL, after handing the reason to `why`, when it is refused. The program has at most
-     * memory_bytes. The automata that matching builds are bounded by small_bytes, which suffice for small programs, or
-     * by about ten times the program. `large`: the first try has memory_bytes, instead of small_bytes. */
+    /* Compiles a pattern. Returns NULL, after handing the reason to `why`, when it is refused. The program and the
+     * automata that matching builds have at most memory_bytes: small_bytes if the program is small, more for a larger
+     * one. `large`: the pattern is read with memory_bytes at once, without a try with small_bytes. */
     void *(*compile)(const char *pattern, size_t len, int64_t small_bytes, int64_t memory_bytes, bool large,
                      tc_regex_sink_fn why, void *arg);
     void (*free)(void *re);

@@ -38,11 +38,11 @@ std::unique_ptr<RE2> within(const re2::StringPiece &pattern, int64_t memory_byte
     return std::unique_ptr<RE2>(new RE2(pattern, options));
 }
 
-/* RE2 has one figure for the program and for the automata that matching fills with states as texts ask for them. It
- * gives up on an automaton, for good, where 20 states would not fit, and then takes a hundred times as long for each
- * byte; the larger the program, the larger a state. With the memory of the largest program a small one could grow by a
- * megabyte. So the memory depends on the program's size; the figures are measured: with them ambiguous programs of 70
- * to 1,100 instructions keep their automaton. */
+/* RE2 has one limit of memory for a program and for the automata that matching builds, state by state. An automaton of
+ * which 20 states do not fit is given up for good, and each byte then takes a hundred times as long. A larger program
+ * has larger states. Under the limit of the largest program a small one could grow by a megabyte, so the limit depends
+ * on the program's size. The figures are measured: with them ambiguous programs of 70 to 1,100 instructions keep their
+ * automaton. */
 void *compile(const char *pattern, size_t len, int64_t small_bytes, int64_t memory_bytes, bool large,
               tc_regex_sink_fn why, void *arg)
 {

@@ -3,8 +3,8 @@
  * Between two changed entries lies a run of old entries, which is copied: the hashes as they are, the items renumbered.
  * Where a bound decides the ring's size about half of the items gain or lose an entry (update.c), so most runs are a
  * few entries long. They are copied in blocks of 16, of which the next one overwrites the surplus, and whether an entry
- * is added or removed is arithmetic, not a branch. If both rings have as many buckets, the index is moved in the same
- * way: from the bucket after each changed entry on it is one higher or lower; else it is made again. */
+ * is added or removed is arithmetic, not a branch. If the rings have the same number of buckets, the index is moved in
+ * the same way: behind the bucket of each changed entry it is one higher or lower. Otherwise it is made again. */
 #include "ring/merge.h"
 
 #include "base/mem.h"

@@ -1,9 +1,11 @@
 /* Verification of a TLS peer: its name, its chain, and the texts of refusals.
  *
- * OpenSSL verifies the chain. Three things are added: a verify callback of the context looks at the leaf last, and may
- * refuse what OpenSSL accepted, never the other way round; the leaf may choose the roots (SPIFFE), for which a callback
- * calls OpenSSL's verification with those roots; and names are checked by OpenSSL with RFC 9525's rules: subject
- * alternative names alone, a wildcard only as a whole label.
+ * OpenSSL verifies the chain. Three things are added:
+ *
+ *   verify_fn   Looks at the leaf last, and may refuse what OpenSSL accepted, never the other way round.
+ *   roots_fn    The leaf chooses the roots (SPIFFE). A callback then calls OpenSSL's verification with these roots.
+ *   names       OpenSSL checks them by RFC 9525's rules: subject alternative names alone, a wildcard only as a whole
+ *               label.
  *
  * tc_tls_reason makes one text out of what OpenSSL, the verify callback and the byte stream below know. */
 #include <arpa/inet.h>

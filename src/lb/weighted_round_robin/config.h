@@ -19,11 +19,11 @@ struct tc_wrr_metric {
 struct tc_wrr_config {
     struct tc_lb_config base; /* first */
     bool oob;                 /* enableOobLoadReport: reports come out of band, not with RPCs */
-    uint64_t oob_period_ms;
-    uint64_t blackout_ms;   /* how long reports must have come before a weight is used */
-    uint64_t expiration_ms; /* how long a weight is used after the last report */
-    uint64_t update_ms;     /* between schedulers */
-    double penalty;         /* errorUtilizationPenalty */
+    uint64_t oob_period_ms;   /* the interval that backends are asked for; 0: as often as they have it */
+    uint64_t blackout_ms;     /* how long reports must have come before a weight is used */
+    uint64_t expiration_ms;   /* how long a weight is used after the last report */
+    uint64_t update_ms;       /* between schedulers */
+    double penalty;           /* errorUtilizationPenalty */
     size_t n_metrics;
     struct tc_wrr_metric *metrics;
 };
