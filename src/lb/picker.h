@@ -69,7 +69,7 @@ struct tc_pick_args {
     bool waiting; /* with dry: only explains what a queued pick waits for; asks no application's policy */
 };
 
-/* Tells a policy of the RPC's end (load reports, circuit breakers, outlier detection). The picker that adds it
+/* Tells a policy of the end of an attempt (load reports, circuit breakers, outlier detection). The picker that adds it
  * allocates it in the call's arena. on_done is called exactly once for each COMPLETE pick. `status` is NULL when the
  * pick led to no RPC: the connection no longer takes any, or the call had to wait for credentials (another pick
  * follows), or the attempt failed before it asked for a stream. A call that ends while it waits for a stream

@@ -12,8 +12,8 @@
  *   max_message_bytes ends the stream.
  * - When the server ends the stream, the next one starts after a backoff, which is counted from the start of the stream
  *   that ended (1 s, 1.6 times as long each time, at most 120 s) and which each message resets. After UNIMPLEMENTED
- *   there is no other stream of the kind on this connection, and a line in the log says so. Both hold for watches that
- *   come later, too.
+ *   neither the stream nor one for a new key of the kind starts on this connection, and a line in the log says so. Both
+ *   hold for watches that come later, too.
  * - The stream has no deadline, no metadata, and no call credentials, and its end does not count as an RPC's. It counts
  *   against MAX_CONCURRENT_STREAMS and waits in line as RPCs do. Side streams leave RPCs one stream of that limit: one
  *   that does not fit tells its watches UNIMPLEMENTED and the log the limit, and tries again after a backoff.

@@ -31,7 +31,7 @@ enum { TC_HEALTH_PENDING = -1 };
 struct tc_subchannel_ops {
     /* Starts connecting when IDLE; otherwise does nothing. */
     void (*connect)(struct tc_subchannel *sc);
-    /* Ends the backoff of TRANSIENT_FAILURE at once. */
+    /* Ends the backoff of TRANSIENT_FAILURE at once, and that of side streams. The next delays are the first again. */
     void (*reset_backoff)(struct tc_subchannel *sc);
     /* Returns the wrapped subchannel, borrowed, or NULL when this is the channel's own. */
     struct tc_subchannel *(*inner)(struct tc_subchannel *sc);

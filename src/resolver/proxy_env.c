@@ -1,4 +1,4 @@
-/* Proxies from the environment: URLs, and lists of hosts that are exempt. */
+/* The texts that name proxies (the environment's, or the channel's option): URLs, and lists of exempt hosts. */
 #include "base/parse.h"
 #include "resolver/proxy.h"
 

@@ -37,8 +37,9 @@ struct tc_resolver_env {
     uint64_t channel_id;            /* A42: random, the same for all resolvers that the channel makes */
     uint64_t dns_min_interval_ms;
     uint64_t xds_resource_timeout_ms;
-    torc_credentials *credentials; /* the channel's own, for a bootstrap without channel_creds; opaque here */
-    torc_runtime *runtime;         /* opaque here */
+    /* The channel's without its call credentials (A27), for a bootstrap without channel_creds; opaque here. */
+    torc_credentials *credentials;
+    torc_runtime *runtime; /* opaque here */
     struct tc_backoff_opts backoff;
     /* The resolver calls it with a result, from the loop and never from inside one of its ops. Takes over what *result
      * holds. Returns false if the LB policy refused the result: a polling resolver then tries again with backoff. Does
