@@ -7,9 +7,9 @@
 #include "lb/policy.h"
 
 struct tc_child_config {
-    struct tc_rstr *name;              /* the child's; of cds and xds_cluster_impl the cluster's; else NULL */
-    struct tc_lb_config *config;       /* the child's; of cds NULL: the cluster's own policy is used */
-    uint32_t weight;                   /* weighted_target's, >= 1; random_subsetting's size; 0 for the others */
+    struct tc_rstr *name;        /* the child's; of cds and xds_cluster_impl the cluster's; else NULL */
+    struct tc_lb_config *config; /* the child's; of cds what an aggregate sets (A75), NULL: the cluster's own policy */
+    uint32_t weight;             /* weighted_target's, >= 1; random_subsetting's size; 0 for the others */
     bool ignore_reresolution_requests; /* priority's (A37) */
 };
 

@@ -11,8 +11,8 @@
 
 struct tc_graceful_switch;
 
-/* `helper` is the child's helper, embedded in the parent policy: reports of the serving policy go there. The policy
- * itself is made by the first update. */
+/* Reports of the serving policy go to `helper`: the child's helper, embedded in the parent policy, or the parent's own
+ * helper where the parent changes no report. The first update makes the policy itself. */
 struct tc_graceful_switch *tc_graceful_switch_new(struct tc_lb_helper *helper);
 /* Updates the newest policy, after making it if need be. Returns the policy's answer, which the caller ends; OK if the
  * parent shut `g` down meanwhile. Not called after tc_graceful_switch_shutdown. */

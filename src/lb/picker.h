@@ -14,7 +14,7 @@ enum tc_pick_kind {
     TC_PICK_COMPLETE, /* out->subchannel */
     TC_PICK_QUEUE,    /* try again with the next picker */
     TC_PICK_FAIL,     /* out->status: fails the attempt, which may be retried; queues a wait-for-ready RPC */
-    TC_PICK_DROP,     /* out->status: fails the attempt, wait-for-ready or not, which is not retried (A6) */
+    TC_PICK_DROP,     /* out->status: fails the attempt, wait-for-ready or not; no retry policy repeats it (A6) */
 };
 
 /* Explains a pick: for torc call --explain, for interceptors, and for texts of what a call waits for. The policies that

@@ -1,6 +1,6 @@
-/* The outermost fields of a serialised message, one after another, without unpacking it: to find a name, or what can be
- * read of a message that is malformed further on. Also the types of fields as protobuf-c has them, and functions that
- * write a field. Pure functions, any thread. */
+/* The outermost fields of a serialised message, one after another, without unpacking it: to read a short message, to
+ * find a name, or to find what can be read of a message that is malformed further on. Also the types of fields as
+ * protobuf-c has them, and functions that write a field. Pure functions, any thread. */
 #ifndef TC_PROTO_WIRE_H
 #define TC_PROTO_WIRE_H
 
