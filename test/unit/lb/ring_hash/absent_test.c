@@ -65,6 +65,23 @@ static void endpoints_without_an_entry_do_not_count(void **state)
     fake_lb_free(f);
 }
 
+/* A ring of one entry over four endpoints: the policy fails with the endpoint that has the entry, and waits for no
+ * other. */
+static void one_endpoint_has_the_only_entry(void **state)
+{
+    (void)state;
+    struct fake_lb *f = fake_lb_new("ring_hash");
+    update(f, 1);
+    assert_string_equal(pick(f, E0), "QUEUE");
+    assert_int_equal(fake_lb_count(f, NULL), 1);
+    for (size_t i = 0; i < 4; i++)
+        if (fake_lb_count(f, E[i]))
+            fake_lb_set_failed(f, E[i], "down");
+    assert_int_equal(f->state, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
+    assert_string_equal(pick(f, E0), "FAIL");
+    fake_lb_free(f);
+}
+
 /* A connected endpoint that loses its last entry is released. With an entry again it starts over. */
 static void endpoints_that_lose_their_entry(void **state)
 {
@@ -113,6 +130,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(endpoints_without_an_entry_do_not_count),
+        cmocka_unit_test(one_endpoint_has_the_only_entry),
         cmocka_unit_test(endpoints_that_lose_their_entry),
         cmocka_unit_test(the_lower_priority_is_used),
     };
