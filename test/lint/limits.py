@@ -1,10 +1,15 @@
 #!/usr/bin/env python3
 """Every row of docs/operations/limits.md's tables of limits names tests that are there: "unit/xds/client/lrs: limits_of_a_server", or
-"e2e/hostile_backend "a case of its table"". A row that names none, or a folder, is a finding."""
+"e2e/hostile_backend "a case of its table"". A row that names none, or a folder, is a finding. In
+tables whose last column is "rows" a case without a test before it is one of test/support/hostile."""
 import argparse
 import pathlib
 import re
 import sys
+
+
+def hostile_cases(root):
+    return "\n".join(f.read_text(encoding="utf-8") for f in sorted((root / "test" / "support" / "hostile").glob("*")))
 
 
 def sources(root, name):
@@ -12,15 +17,19 @@ def sources(root, name):
     files = [root / "test" / f"{name}_test{suffix}" for suffix in (".c", ".py")]
     files = [f for f in files if f.exists()]
     if files and "hostile" in name:
-        files += sorted((root / "test" / "support" / "hostile").glob("*"))
+        return "\n".join([f.read_text(encoding="utf-8") for f in files] + [hostile_cases(root)])
     return "\n".join(f.read_text(encoding="utf-8") for f in files) if files else None
 
 
-def check(root, cell):
-    """Returns what is wrong with a cell. Tests are separated by commas; a name that follows a test without a file belongs to that test."""
-    text = None
-    for part in re.findall(r'(?:[^,"]|"[^"]*")+', cell):
+def check(root, cell, text):
+    """Returns what is wrong with a cell. Tests are separated by commas or semicolons; a name that follows a test without a
+    file belongs to that test. `text`: what has the cases that stand before the first test; None: nothing has."""
+    if not cell:
+        return "no test"
+    for part in re.findall(r'(?:[^,;"]|"[^"]*")+', cell):
         part = part.strip()
+        if part == "..." and text is not None:  # and more of that kind
+            continue
         match = re.fullmatch(r'(?:((?:unit|e2e|model)/[a-z0-9_/]+)(:| |$))?\s*(?:([a-z0-9_]+)|"(?:\.\.\. )?([^"]+?)(?: \.\.\.)?")?',
                              part)
         if not match:
@@ -52,11 +61,12 @@ def main():
         cells = [c.strip() for c in line.strip().strip("|").split(" |")] if line.startswith("|") else None
         if not cells:
             in_table = False
-        elif cells[-1].strip() == "test":
+        elif cells[-1].strip() in ("test", "rows"):
             in_table = True
+            text = hostile_cases(root) if cells[-1].strip() == "rows" else None
         elif in_table and not line.startswith("|---"):
             rows += 1
-            fault = check(root, cells[-1])
+            fault = check(root, cells[-1], text)
             if fault:
                 findings += 1
                 print(f"docs/operations/limits.md:{number}: {fault}")
