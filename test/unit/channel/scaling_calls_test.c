@@ -17,9 +17,10 @@
 enum { PEERS = 8, HOPS = 8, MAX_CONCURRENT_STREAMS = 3 };
 
 #define CONFIG(more) "{\"connectionScaling\":{\"maxConnectionsPerSubchannel\":2}" more "}"
-#define HEDGING                                                                                                        \
+#define METHODS                                                                                                        \
     ",\"methodConfig\":[{\"name\":[{\"service\":\"hedged\"}],\"hedgingPolicy\":{\"maxAttempts\":2,\"hedgingDelay\":"   \
-    "\"1000s\",\"nonFatalStatusCodes\":[\"UNAVAILABLE\"]}}]"
+    "\"1000s\",\"nonFatalStatusCodes\":[\"UNAVAILABLE\"]}},"                                                           \
+    "{\"name\":[{\"service\":\"brief\"}],\"timeout\":\"1.0003s\"}]"
 
 struct tc_connect {
     struct tc_task task;
@@ -40,6 +41,7 @@ static struct {
     struct tc_task start; /* of the RPC that meets the end */
     int hops;             /* the task goes to the end of the serial queue so often before the RPC starts */
     int done, code;
+    uint32_t attempts;
 } world;
 
 static void drain(void)
@@ -84,6 +86,7 @@ static void on_result(const torc_result *result, void *arg)
     (void)arg;
     world.done++;
     world.code = torc_result_code(result);
+    world.attempts = torc_result_attempts(result);
 }
 
 static void rpc_start(const char *method)
@@ -121,7 +124,7 @@ static uint32_t open_two(const char *second)
 {
     static const struct tc_connector connector = {.start = connect_start, .cancel = connect_cancel};
     const struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
-                                           .service_config_json = CONFIG(HEDGING)};
+                                           .service_config_json = CONFIG(METHODS)};
     memset(&world, 0, sizeof(world));
     world.loop = tc_loop_new(&(struct tc_loop_opts){.manual = true, .seeded = true, .seed = 1});
     world.rt = tc_runtime_new_on(world.loop, NULL);
@@ -196,11 +199,31 @@ static void a_hedge_follows_a_loss(void **state)
     close_world();
 }
 
+/* A stream becomes free between the deadline of the RPC that waits for it and the deadline's timer, which counts in
+ * milliseconds: the RPC is not sent. */
+static void a_deadline_passes_while_an_rpc_waits(void **state)
+{
+    (void)state;
+    uint32_t stream = open_two("/s/M");
+    uint64_t begin = tc_loop_now_ns(world.loop);
+    rpc_start("/brief/M");
+    tc_loop_drain(world.loop);
+    tc_loop_set_time(world.loop, begin + UINT64_C(1000400000));
+    fake_h2_headers(world.peers[1], stream, ":status: 200\ncontent-type: application/grpc\ngrpc-status: 0\n", true);
+    tc_loop_drain(world.loop);
+    assert_int_equal(world.done, 2);
+    assert_int_equal(world.code, TORC_STATUS_DEADLINE_EXCEEDED);
+    assert_int_equal(world.attempts, 0);
+    assert_int_equal(request_on(1), 0);
+    close_world();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_rpc_meets_the_end_of_a_connection),
         cmocka_unit_test(a_hedge_follows_a_loss),
+        cmocka_unit_test(a_deadline_passes_while_an_rpc_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
