@@ -244,8 +244,7 @@ static torc_lb_child *each_pick(void *state, torc_lb_pick *pick)
     return NULL;
 }
 
-/* READY counts before CONNECTING and TRANSIENT_FAILURE; CONNECTING and IDLE count before TRANSIENT_FAILURE. The factory
- * has no destroy. */
+/* READY counts before CONNECTING, CONNECTING before IDLE, IDLE before TRANSIENT_FAILURE. The factory has no destroy. */
 static void the_state_of_children(void **state)
 {
     const enum torc_connectivity IDLE = TORC_CONNECTIVITY_IDLE, CONNECTING = TORC_CONNECTIVITY_CONNECTING,

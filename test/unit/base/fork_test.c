@@ -64,7 +64,7 @@ static void a_child_parses_while_the_parent_makes_its_first_object(void **state)
     pid_t child = fork();
     if (child == 0) {
         atomic_store(&holds_up, false);
-        setrlimit(RLIMIT_CPU, &(struct rlimit){.rlim_cur = 2, .rlim_max = 2}); /* when it turns in a loop */
+        setrlimit(RLIMIT_CPU, &(struct rlimit){.rlim_cur = 2, .rlim_max = 2}); /* ends a child in a busy loop */
         _exit(!parses());
     }
     atomic_store(&holds_up, false);

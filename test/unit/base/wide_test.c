@@ -15,7 +15,7 @@ static void test_known(void **state TC_UNUSED)
     tc_wide_add(&sum, 1);
     assert_true(sum.high == 1 && sum.low == 0);
     assert_true(tc_wide_double(sum) == 0x1p64);
-    /* Half way between two doubles the even one is nearest; one more bit, and the upper one is. */
+    /* Half way between two doubles the result is the even one. A sum of one more gives the upper one. */
     assert_true(tc_wide_double((struct tc_wide){1, 1u << 11}) == 0x1p64);
     assert_true(tc_wide_double((struct tc_wide){1, (1u << 11) + 1}) == 0x1p64 + 0x1p12);
     assert_true(tc_wide_double((struct tc_wide){1, 3u << 11}) == 0x1p64 + 0x1p13);

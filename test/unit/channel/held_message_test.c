@@ -19,7 +19,8 @@
 
 enum { TIMEOUT_MS = 60000 };
 
-/* How the RPC is made. AGAIN: its first attempt fails, and the message is the second attempt's. */
+/* How the RPC is made. AGAIN: its first attempt fails, and the message is the second attempt's. HEDGES: all attempts
+ * start at once; HEDGE: the first attempt alone. */
 enum made { PLAIN, RETRY, RETRY_AGAIN, HEDGE, HEDGE_AGAIN, HEDGES, MADE };
 /* How the server ends it while the message is held. */
 enum server_end { RUNNING, ENDS_OK, ENDS_NOT_FOUND, RESETS, SERVER_ENDS };

@@ -577,7 +577,7 @@ static void idle_connection_is_small(void **state)
     size_t own = sizeof(*t.conn) + t.conn->scratch.cap + t.conn->write.unsent.cap;
     if (own > 2048)
         fail_msg("an idle connection keeps %zu bytes", own);
-    /* The heap of the loop, which all its connections share, keeps at most 64 KiB. */
+    /* Then the heap of the loop, which all its connections share, keeps at most 64 KiB. */
     assert_in_range(tc_heap_kept(tc_loop_heap(t.loop)), 0, 65536);
     kit_h2_fini(&t);
 }

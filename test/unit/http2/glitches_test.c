@@ -208,6 +208,7 @@ static void unknown_types_are_ignored(void **state)
     }
 }
 
+/* Sets what the connection has counted so far to one second's worth: 10,000 more glitches are allowed at once. */
 static void count_from_now(struct kit_h2 *t)
 {
     t->conn->glitches.rate->frames = t->conn->opts.limits.max_glitches;
@@ -446,8 +447,8 @@ static void fields_beyond_the_limit(void **state)
     }
 }
 
-/* Each of these blocks may be decoded to its end, but the client allows four a second: five at once end the
- * connection. */
+/* Each of these blocks may be decoded to its end, but the client allows four a second. After count_from_now the fifth
+ * at once ends the connection. */
 static void fields_of_many_blocks(void **state)
 {
     (void)state;

@@ -23,7 +23,7 @@ struct end {
     struct tc_bytestream *bs;
     struct tc_buf in, out;
     size_t out_at;
-    bool echo; /* received bytes are sent back */
+    bool echo;
     bool ended;
     size_t blocked; /* writes that could not go on */
     ssize_t error;

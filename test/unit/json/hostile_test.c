@@ -342,7 +342,7 @@ static void many_links(void **state)
         fail_msg("%.3f s, and a quarter %.3f s", all, some);
 }
 
-/* A file's text is made of its own descriptors: nobody walks those of all files for each. */
+/* The text of one file is made without a walk through the descriptors of all files. */
 static void texts_of_many_files(void **state)
 {
     torc_schema *s = torc_schema_new();

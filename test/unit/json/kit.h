@@ -31,6 +31,7 @@ static inline struct tc_buf kit_set(void)
     return bytes;
 }
 
+/* Returns the schema of kit_set, linked. The caller frees it. */
 static inline torc_schema *kit_schema(void)
 {
     torc_schema *schema = torc_schema_new();

@@ -2,7 +2,7 @@
  * walk over the children would make for each (timers, the sets and trees of lb/index_set.h and lb/weight_tree.h,
  * allocations) and bytes allocated. The program is linked with those functions wrapped. A case_fn is measured with FEW
  * and with MANY children: an event may cost twice as much with MANY, which leaves room for a logarithm. Two tests
- * measure nothing: they assert which children end, and how many reports one turn of the loop makes. */
+ * measure nothing: they assert which children end, and how many reports follow when many children report together. */
 #include <stdio.h>
 
 #include "support/cmocka.h"
@@ -302,8 +302,8 @@ static void clusters_that_change(void **state)
     assert_same_cost("clusters become READY", clusters_change);
 }
 
-/* One endpoint of weighted_round_robin is lost and comes back, again and again. Few endpoints get a new scheduler each
- * time; of many endpoints the next scheduler waits. */
+/* One endpoint of weighted_round_robin is lost and comes back, again and again. With few endpoints each change makes a
+ * new scheduler at once; with many the next scheduler waits. */
 static struct cost endpoint_flaps(size_t n)
 {
     struct fake_lb *f = fake_lb_new("weighted_round_robin");

@@ -8,7 +8,7 @@
 #include "proto/wire.h"
 #include "support/cmocka.h"
 
-/* A descriptor that is being written: fields one after another. */
+/* Appends a text field to a descriptor. */
 static void put(struct tc_buf *b, unsigned number, const char *text)
 {
     tc_wire_append(b, number, tc_slice_str(text));

@@ -353,7 +353,7 @@ static void test_hostile_sizes_stay_small(void **state)
     assert_int_equal(tc_scan(ASSIGNMENT, tc_buf_slice(&empty), NULL, &clean, &out, &errors), TORC_ELIMIT);
     tc_validation_fini(&errors);
 #ifdef __SANITIZE_THREAD__
-    (void)before; /* its shadow memory counts as resident */
+    (void)before; /* the sanitizer's shadow memory counts as resident */
 #else
     assert_true(peak_kib() - before < 20 * 1024);
 #endif

@@ -306,7 +306,7 @@ static void test_hostile_sizes_stay_small(void **state)
     assert_int_equal(tc_unpack(node, tc_buf_slice(&unknown), NULL, &arena, &m, &errors), 0);
     assert_true(arena.used < 1024);
 #ifdef __SANITIZE_THREAD__
-    (void)before; /* its shadow memory counts as resident */
+    (void)before; /* the sanitizer's shadow memory counts as resident */
 #else
     assert_true(peak_kib() - before < 20 * 1024);
 #endif

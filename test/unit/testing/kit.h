@@ -33,6 +33,7 @@ static void says_on_call(torc_server_call *call, const torc_message *request, vo
     torc_server_call_reply(call, s->name, strlen(s->name));
 }
 
+/* Starts a server at `address` that answers with `name`. The test frees s->server. */
 static inline void says_begin(struct says *s, const char *name, const char *address)
 {
     struct torc_handler handler = {TORC_SIZE(torc_handler), .unary = says_on_call, .arg = s};

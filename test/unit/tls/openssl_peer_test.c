@@ -146,7 +146,7 @@ static void tls_1_2_is_accepted_without_renegotiation(void **state)
     assert_int_equal(SSL_renegotiate(peer.ssl), 1);
     SSL_do_handshake(peer.ssl);
     raw_pump(&peer, f);
-    assert_false(SSL_is_init_finished(peer.ssl)); /* it asked, and got no handshake */
+    assert_false(SSL_is_init_finished(peer.ssl)); /* the client asked for a handshake and got none */
     raw_free(&peer);
 }
 
@@ -238,7 +238,7 @@ static void key_updates_without_data_are_bounded(void **state)
 static void tickets_without_data_are_bounded(void **state)
 {
     if (OPENSSL_VERSION_NUMBER < 0x30000000L)
-        skip(); /* it sends tickets at the handshake alone */
+        skip(); /* OpenSSL before 3.0 sends tickets at the handshake alone */
     struct kit_tls_pair *f = *state;
     struct raw_peer peer = raw_server_up(f, TLS1_3_VERSION);
     for (int i = 0; i < 64; i++)
@@ -284,7 +284,7 @@ static void note_unread(struct tc_task *task)
 static void one_read_takes_a_bounded_part_of_large_tickets(void **state)
 {
     if (OPENSSL_VERSION_NUMBER < 0x30000000L)
-        skip(); /* it sends tickets at the handshake alone */
+        skip(); /* OpenSSL before 3.0 sends tickets at the handshake alone */
     struct kit_tls_pair *f = *state;
     struct raw_peer peer = raw_server_up(f, TLS1_3_VERSION);
     char *zeros = tc_calloc(1, 40000);
@@ -345,7 +345,7 @@ static void key_update_answers_to_a_peer_that_does_not_read_are_bounded(void **s
     assert_true(fake_pipe_unread(f->pipe, 0).len > 100000);
     fake_pipe_set_capacity(f->pipe, SIZE_MAX);
     tc_loop_drain(f->loop);
-    assert_int_equal(fake_pipe_unread(f->pipe, 0).len, 0); /* and we go on when it reads */
+    assert_int_equal(fake_pipe_unread(f->pipe, 0).len, 0); /* and we go on when the peer reads */
     assert_int_equal(f->client.read_error, 0);
     ERR_clear_error();
     raw_free(&peer);

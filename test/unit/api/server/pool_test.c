@@ -164,7 +164,8 @@ static void wait_results(int code, int n)
         sched_yield();
 }
 
-/* The next calls of idle threads, awake or not, take no place of the queue: of a burst two run and three wait. */
+/* A call that an idle thread will take needs no place in the queue, even while that thread still sleeps: of a burst two
+ * calls run and three wait. */
 static void test_burst_for_idle_threads(void **state)
 {
     (void)state;

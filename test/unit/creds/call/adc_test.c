@@ -300,8 +300,8 @@ static void test_service_account(void **state)
     tc_loop_free(loop);
 }
 
-/* In each of three rounds, which count from 0, three RPCs wait for one signature, and the credentials are freed while
- * the signature is made. In round 1 all RPCs give up. */
+/* In each of three rounds, which count from 0, three RPCs share one signature, and the credentials are freed while the
+ * signature is made. In round 1 all RPCs give up. */
 static void test_signing_is_shared(void **state)
 {
     (void)state;

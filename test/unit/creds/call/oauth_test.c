@@ -39,7 +39,7 @@ static void test_tokens(void **state)
     expect_token("{\"access_token\":\"t\",\"expires_in\":0.5}", "Bearer t", 0.5);
     expect_token("{\"access_token\":\"t\",\"expires_in\":1e200,\"token_type\":\"bearer\"}", "Bearer t", 86400e3);
     expect_token("{\"access_token\":\"t\",\"expires_in\":60,\"token_type\":\"DPoP\",\"scope\":\"x\"}", "DPoP t", 60);
-    /* Expired: for tc_token_refuse_expired. */
+    /* An expired token is left to tc_token_refuse_expired. */
     expect_token("{\"access_token\":\"t\",\"expires_in\":0}", "Bearer t", 0);
     expect_token("{\"access_token\":\"t\",\"expires_in\":-1e200}", "Bearer t", -86400e3);
 }

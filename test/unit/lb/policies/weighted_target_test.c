@@ -255,7 +255,7 @@ static void many_children_in_one_turn(void **state)
             fake_lb_queue_at(f, i, steps[s].to);
         tc_loop_drain(f->loop);
         assert_int_equal(f->state, steps[s].joined);
-        assert_in_range(f->reports - before, 1, steps[s].reports + 8); /* a turn has a bound of its own */
+        assert_in_range(f->reports - before, 1, steps[s].reports + 8); /* a turn runs a bounded number of tasks */
         double share = steps[s].to == TORC_CONNECTIVITY_READY ? share_of_a(f) : 0.5;
         assert_true(share > 0.47 && share < 0.53); /* all are in it */
     }

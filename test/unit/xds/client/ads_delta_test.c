@@ -400,8 +400,8 @@ static unsigned connect_again_beside(struct fake_xds_server **s2)
     return k.server->streams;
 }
 
-/* The fallback server answers while the first server, connected again, has been told of the versions of its own values:
- * it would not send them again, so it is asked on a new stream. */
+/* The fallback server answers after the first server, connected again, was told of the versions of the first server's
+ * own values. The first server would not send these values again, so it is asked on a new stream. */
 static void fallback_answers_late(void **state)
 {
     (void)state;
@@ -414,7 +414,7 @@ static void fallback_answers_late(void **state)
     tc_loop_advance(k.loop, 1000);
     assert_int_equal(k.server->streams, streams + 1);
     assert_request("Cluster +[a,b] -[] {} \"\" node");
-    /* Its further values take the place of its own. */
+    /* Further values of s2 replace values of s2: the first server is not asked once more. */
     kit_xds_respond_delta(&k, s2, &kit_xds_cds, "m2", "a|w@10", NULL);
     assert_told(&a, "value w;");
     tc_loop_advance(k.loop, 3000);
@@ -425,7 +425,8 @@ static void fallback_answers_late(void **state)
     end();
 }
 
-/* So it is when the fallback server refuses to know the resource; its own refusals do not concern the first one. */
+/* The fallback server deletes the resource: the first server is asked on a new stream. The first server's own error for
+ * the resource starts no further stream. */
 static void fallback_deletes(void **state)
 {
     (void)state;

@@ -419,7 +419,8 @@ static void the_stream_ends_while_a_response_is_being_decoded(void **state)
     end();
 }
 
-/* State of the world: on a stream more, s1 need not answer, and an ordinary end of that would be a failure. */
+/* State of the world: on an added stream s1 need not answer, and an ordinary end of that stream would count as a
+ * failure. So no stream is added once s1 has served again. */
 static void an_ordinary_end_after_a_fallback(void **state)
 {
     (void)state;

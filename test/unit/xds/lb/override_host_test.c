@@ -434,8 +434,8 @@ static void hostname_changes(void **state)
     assert_string_equal(f->pick.subchannel->endpoint->hostname->data, "two.example");
 }
 
-/* The child makes a second connection to the endpoint, and releases the first one when the second is there:
- * the policy does not keep what is doubled. */
+/* The child makes a second connection to the endpoint, and releases the first one when the second is there: the policy
+ * does not keep the first one. */
 static void child_renews(void **state)
 {
     struct fake_lb *f = *state;

@@ -27,8 +27,8 @@ static void idle_clusters_are_bounded(void **state)
     tc_load_store_free(s);
 }
 
-/* A cluster has counts for at most 65,536 endpoints, with at most 16 metrics each, whose names it shares with the
- * locality. What is beyond counts for the locality alone. */
+/* A cluster has counts for at most 65,536 endpoints, with at most 16 metrics each. The names of an endpoint's metrics
+ * are the locality's own. What is beyond these bounds counts for the locality alone. */
 static void endpoints_are_bounded(void **state)
 {
     TC_CASE(LS12);

@@ -275,7 +275,7 @@ static void hash_policies_of_the_policy(void **state)
     r = kit_resource_valid(&tc_cluster_type, NULL,
                            POLICIES(RING_POLICY(HASHING "{'hash_policy':[{'cookie':{'name':'c'}}]}")));
     assert_int_equal(tc_cluster_of(r)->n_hash_policies, 0);
-    assert_non_null(tc_cluster_of(r)->hash_policies); /* the routes' policies are replaced by one without a result */
+    assert_non_null(tc_cluster_of(r)->hash_policies); /* an empty list, too, replaces the routes' policies */
     tc_xds_resource_unref(r);
     r = kit_resource_valid(&tc_cluster_type, NULL, POLICIES(MAGLEV_POLICY(HASHING "{}")));
     assert_null(tc_cluster_of(r)->hash_policies);
