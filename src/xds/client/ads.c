@@ -18,8 +18,8 @@
  * Requests: `turn` of a type puts it into a queue; one message is on its way at a time (`sending`), and the types of
  * one loop turn are sent once each. The first request of a stream may wait long for a connection, and gives versions
  * that the client holds: when the client loses one of them meanwhile, a new stream replaces the one that waits
- * (`outdated`). A stream with a connection is replaced (`replace`) a second after another server has superseded, refused
- * or deleted a value of this server, or after a fallback has ended: this server would not send its value again.
+ * (`outdated`). A stream with a connection is replaced (`replace`) a second after another server has superseded,
+ * refused or deleted a value of this server, or after a fallback has ended: this server would not send its value again.
  *
  * Responses: the next one is read when the last holder of `token` lets go, or later if the response was rejected at
  * great cost (`pause`). While another thread decodes (`pending`), the end of the stream waits, because responses before
