@@ -4,9 +4,9 @@
  *
  * sends RPCs and prints one line, "RPCS SECONDS CPU_SECONDS P50_US". AMOUNT is seconds (a warm-up of a tenth more is
  * not counted) or a number of RPCs followed by x (all are counted). KIND is unary (the default), bidi (streams, each
- * with one message at a time, echoed) or repeat (one server stream, as fast as it comes); each message of a stream
- * counts as an RPC. BYTES is the size of a message and of its answer. With ROOTS, a PEM file, the connection is TLS,
- * and the server's certificate is checked against that file. */
+ * with one message at a time, echoed) or repeat (one server stream, as fast as it comes; OUTSTANDING is 1). Each
+ * message of a stream counts as an RPC. BYTES is the size of a message and of its answer. With ROOTS, a PEM file, the
+ * connection is TLS, and the server's certificate is checked against that file. */
 #ifndef TORC_BENCH_CLIENT_H
 #define TORC_BENCH_CLIENT_H
 
@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-#define CLIENT_LEAST 10 /* the least number of RPCs, however long they take on a busy machine */
+#define CLIENT_LEAST 10 /* the least number of RPCs if AMOUNT is seconds, however long they take on a busy machine */
 #define CLIENT_METHOD "/bench.Echo/Echo"
 #define CLIENT_METHOD_REPEAT "/torc.test.Backend/Repeat"
 

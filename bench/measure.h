@@ -39,7 +39,7 @@ void measure_init(struct measure_row *row, const char *unit, const char *peer_na
     __attribute__((format(printf, 5, 6)));
 /* Adds one pair; `peer` is ignored if the row has no peer. Pairs beyond MEASURE_PAIRS_MAX are dropped. */
 void measure_add(struct measure_row *row, double ours, double peer);
-double measure_median(const double *values, size_t n);
+double measure_median(const double *values, size_t n); /* n is at most MEASURE_PAIRS_MAX */
 
 /* Parts of a report on standard output, for programs that do not measure pairs: the title and the machine in two lines,
  * and the beginning of the JSON line up to the open list of rows (close it with "]}" and a newline).

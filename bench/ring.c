@@ -274,7 +274,7 @@ static void bench_update(struct measure_row *row, size_t n, uint64_t max, bool a
     set_fini(&set);
 }
 
-/* Prints the memory of each ring, by malloc's own count. */
+/* Prints the bytes that an entry takes in rings of three sizes, by malloc's own count. */
 static void report_memory(void)
 {
     static const uint64_t mins[] = {1024, 4096, 65536};

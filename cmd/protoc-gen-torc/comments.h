@@ -8,7 +8,7 @@
  * the comment behind it; NULL if there is none. Borrowed from the file. */
 const char *pgt_comment_of(const pgt_file *file, const int32_t *path, size_t n);
 
-/* Appends the text as lines that begin with " * ", without what would end the comment, and without characters that no
+/* Appends the text as lines that begin with " *", without what would end the comment, and without characters that no
  * reader sees. */
 void pgt_comment_write(struct tc_buf *out, const char *text);
 

@@ -1,7 +1,7 @@
 /* Generated code: the declarations of NAME.torc.h and the definitions of NAME.torc.c.
  *
- * A method's functions are rows of a table: for which kinds of methods, a comment, the declaration and the body. A row
- * has placeholders:
+ * A method's functions are rows of a table: the side, client or server; the kinds of methods that have the function; a
+ * comment, the declaration and the body. A row has placeholders:
  *
  *     $X  the method, "helloworld__greeter__say_hello"      $F  its member in the struct of handlers, "say_hello"
  *     $S  the service, "helloworld__greeter"

@@ -2,8 +2,8 @@
  *
  * Types, functions and constants of messages are protoc-gen-c's work, so the names here must agree with it.
  *
- * protobuf-c's rules: the parts of a full name are joined by "__"; in lower case a '_' comes before a
- * capital letter that follows another kind of character, so that "SayHTTPHello" becomes "say_httphello". */
+ * protobuf-c's rules: the parts of a full name are joined by "__"; in lower case a '_' comes before a capital letter
+ * that follows another kind of character, so that "SayHTTPHello" becomes "say_httphello". */
 #include "names.h"
 
 #include <stdlib.h>

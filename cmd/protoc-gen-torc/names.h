@@ -19,8 +19,8 @@ bool pgt_is_taken_member(const char *lower);
 
 /* A set of names in C, each with its owner; NULL is the empty set. */
 struct pgt_name;
-/* Adds a name, which is copied into the arena; the owner is borrowed. Returns NULL, or, and adds nothing, the owner of
- * the name if it is taken already. */
+/* Adds a name, which is copied into the arena; the owner is borrowed. Returns NULL. If the name is taken already, adds
+ * nothing and returns its owner. */
 const char *pgt_name_take(struct pgt_name **names, struct tc_arena *arena, const char *name, const char *owner);
 /* Empties the set; its memory stays in the arena. */
 void pgt_names_clear(struct pgt_name **names);

@@ -1,10 +1,10 @@
 /* Memory for nghttp2's sessions: one thread, sizes that repeat, thousands of blocks a second.
  *
- * Two size classes for each power of two from 64 to 2048 bytes, so that a block of more than 64 bytes is at most half
- * as large again as asked for. A free block goes to the front of its class's list and is the next one handed out, while
- * its cache lines are still warm. Larger blocks come from the system and go back to it. Free blocks are kept while they
- * are less than MAX_KEPT_BYTES in all; tc_heap_trim gives them back. Blocks are poisoned while they are free
- * (base/poison.h). */
+ * The size classes are the powers of two from 64 to 2048 bytes, and the middle between neighbours. So a block of more
+ * than 64 bytes is at most half as large again as asked for. A free block goes to the front of its class's list and is
+ * the next one handed out, while its cache lines are still warm. Larger blocks come from the system and go back to it.
+ * Free blocks are kept while they are less than MAX_KEPT_BYTES in all; tc_heap_trim gives them back. Blocks are
+ * poisoned while they are free (base/poison.h). */
 #include "base/heap.h"
 
 #include <string.h>

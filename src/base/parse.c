@@ -38,8 +38,8 @@ int tc_parse_i64(struct tc_slice s, int64_t *out)
     return 0;
 }
 
-/* Accepts digits, at most one point, and an optional exponent, whatever the locale says: strtod_l with the C locale,
- * which is made when it is first needed; one of several threads that make it at once keeps its own. */
+/* Accepts an optional sign, digits, at most one point, and an optional exponent, whatever the locale says: strtod_l
+ * gets the C locale, which is made when it is first needed. If several threads make it at once, the first one stays. */
 int tc_parse_double(struct tc_slice s, double *out)
 {
     char text[1100]; /* the exact decimal form of a double has at most 1077 characters */

@@ -2,7 +2,7 @@
  * several members of one oneof; JSON wants each field once.
  *
  * An entry is a run: a list of a million numbers, each with its tag, is one. A message in order is not sorted, unless
- * it has two items or more of oneofs: it is sorted to find what was replaced, and sorted back. */
+ * it has two items or more of oneofs with several members: it is sorted to find what was replaced, and sorted back. */
 #include "json/gather.h"
 
 #include <stdlib.h>

@@ -27,9 +27,10 @@ struct tc_gathered {
     TC_VEC(struct tc_entry) entries; /* by field; those of one field in the order of the message */
 };
 
-/* Takes the known fields of a message into *out, which is empty. Left out are items that are not of their field's wire
- * type, members of a oneof that a later member replaces, and values that a closed enum does not have, unless the field
- * is repeated: those stay for the caller. Returns false if the bytes cannot be read; *out must then be ended, too. */
+/* Takes the known fields of a message into *out, which is empty. Left out are items whose wire type is neither that of
+ * their field nor that of a packed list of a repeated field, members of a oneof that a later member replaces, and
+ * values that a closed enum does not have, unless the field is repeated: those stay for the caller. Returns false if
+ * the bytes cannot be read; *out must then be ended, too. */
 bool tc_gather(const torc_schema_message *type, const struct tc_content *content, struct tc_gathered *out);
 void tc_gathered_fini(struct tc_gathered *g);
 

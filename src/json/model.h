@@ -12,13 +12,13 @@
 #include "base/vec.h"
 
 enum {
-    TC_SCHEMA_MAX_BYTES = 64 << 20,
-    TC_SCHEMA_MAX_MEMORY = 512 << 20, /* of the arenas of all files */
-    TC_SCHEMA_MAX_ITEMS = 1000000,
-    TC_SCHEMA_MAX_FILES = 16384,
-    TC_SCHEMA_MAX_NESTING = 64,
-    TC_SCHEMA_MAX_FIELDS = 65536,
-    TC_SCHEMA_MAX_NAME = 4096,
+    TC_SCHEMA_MAX_BYTES = 64 << 20,   /* of the descriptors of all files */
+    TC_SCHEMA_MAX_MEMORY = 512 << 20, /* bytes of the arenas of all files */
+    TC_SCHEMA_MAX_ITEMS = 1000000,    /* descriptors in all files */
+    TC_SCHEMA_MAX_FILES = 16384,      /* with those that are imported and were not added */
+    TC_SCHEMA_MAX_NESTING = 64,       /* messages within one another */
+    TC_SCHEMA_MAX_FIELDS = 65536,     /* of a message, with its extensions */
+    TC_SCHEMA_MAX_NAME = 4096,        /* bytes of a name */
 };
 
 /* FieldDescriptorProto.Type. */
@@ -97,7 +97,7 @@ struct tc_schema_field {
     struct tc_schema_oneof *oneof;              /* NULL: none */
     const char *type_name, *extendee;           /* full names as in the descriptor, without the dot; NULL: none */
     struct tc_slice options;                    /* its FieldOptions */
-    const char *default_value;                  /* as in the descriptor; NULL: none, not UTF-8, or a NUL byte */
+    const char *default_value;                  /* as in the descriptor; NULL: none, or one that is not text */
     struct torc_schema_message *scope;          /* in which a field or an extension is written; NULL: the file */
     struct torc_schema_message *parent;         /* whose field it is; link.c sets that of an extension */
     const struct torc_schema_message *message;  /* of type GROUP and MESSAGE, else NULL; set by link.c */

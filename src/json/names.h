@@ -8,7 +8,7 @@
  * them. */
 bool tc_name_is_good(struct tc_slice name, bool dots);
 /* Appends the name of a field, or a path of such names with dots, in lowerCamelCase, as protoc makes json_name:
- * underscores go, a lower-case letter behind one is raised, and the first letter stays. */
+ * underscores go, and a lower-case letter right behind one is raised. */
 void tc_name_append_camel(struct tc_buf *out, struct tc_slice name);
 /* Appends the name in snake_case whose lowerCamelCase is `camel`. Returns false, with a part appended, if `camel` has
  * an underscore. */

@@ -375,7 +375,8 @@ static bool member_out(struct tc_json_out *o, const struct tc_schema_field *f, b
     return tc_json_out_fits(o);
 }
 
-/* Writes a field that was sent, unless it has no presence and its default value. */
+/* Writes a field that was sent. Without the option emit_defaults a field without presence is left out if its value is
+ * the default, or if nothing of its list or map is written. */
 static bool field_out(struct tc_json_out *o, const struct tc_entry *entries, size_t n, bool *first, unsigned depth)
 {
     const struct tc_schema_field *f = entries->field;

@@ -1,8 +1,8 @@
 /* A reader of JSON that makes no tree.
  *
- * jansson is not used: in its tree integers above 2^63, the place of a value, and a key that is given twice are lost,
- * and 64 MiB of text become a gigabyte. Here the caller takes one value after another off the text and decides what
- * becomes of each. The text is in memory as a whole, so that a caller may set `at` back and read a part again. */
+ * jansson is not used: it refuses integers of 2^63 and more, its tree does not have the place of a value, and 64 MiB of
+ * text become a gigabyte. Here the caller takes one value after another off the text and decides what becomes of each.
+ * The text is in memory as a whole, so that a caller may set `at` back and read a part again. */
 #include "json/reader.h"
 
 #include "base/parse.h"

@@ -2,8 +2,8 @@
  *
  * A type within itself is {}, and so is every message nested deeper than MOST_FRAMES or behind ENOUGH_BYTES: types that
  * refer to many others would make a text without end. Well-known types have their short text at any place, and a
- * message set is always {}. Fields behind MOST_BYTES are left out. Of a oneof only the first
- * field is written, since torc_json_to_bytes is to take the text as it is. */
+ * message set is always {}. Fields behind MOST_BYTES are left out. Of a oneof only the first field is written, since
+ * torc_json_to_bytes is to take the text as it is. */
 #include "json/model.h"
 #include "json/writer.h"
 

@@ -110,7 +110,7 @@ static char *other_method(const torc_server_call *call, const struct torc_protob
     return tc_asprintf("a function of %s was given a call of %s", m->path, path);
 }
 
-/* Returns the arena of a call's requests, or NULL if the call is of another method. */
+/* Returns the arena of a call's requests. If the call is of another method, ends its RPC and returns NULL. */
 static struct requests *call_requests(torc_server_call *call, const struct torc_protobuf_c_method *m)
 {
     char *why = other_method(call, m);

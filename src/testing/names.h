@@ -8,7 +8,7 @@
 enum { TC_NAME_ADDRESSES = 64 };
 
 /* Stores the addresses of a name that is not a literal, each with the port. Returns how many there are; 0: the name is
- * not found. */
+ * not found. The caller ends each with tc_addr_fini. */
 typedef size_t (*tc_names_fn)(const char *host, uint16_t port, struct tc_addr addrs[TC_NAME_ADDRESSES]);
 
 /* Look-ups ask `fn` from now on (NULL: no name is found), and take a random time below delay_ms; 0: no time. */

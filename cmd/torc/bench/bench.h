@@ -183,8 +183,7 @@ void bench_streams_turn(struct bench *b);
 
 /* --- localities.c --- */
 
-/* Adds the backends of the xDS resources that the client holds, with their localities. A locality that is known stays.
- */
+/* Adds the backends of the xDS resources that the client holds, with their localities. A known locality stays. */
 void bench_find_localities(struct bench *b);
 
 /* --- report.c --- */

@@ -15,7 +15,7 @@
 
 #define NAME "call"
 
-enum { EXIT_GRPC = 64 }; /* --exit-status grpc: before the status */
+enum { EXIT_GRPC = 64 }; /* --exit-status grpc: the status is added to it */
 
 uint64_t run_now_ns(void)
 {

@@ -53,7 +53,7 @@ struct run {
     uint64_t started, in_flight;
     uint64_t begin_ns, last_progress_ns;
     bool refused;     /* a call could not be started */
-    bool failed;      /* a message could not be read or written as JSON, or standard input not be read */
+    bool failed;      /* a message was missing or could not be read or shown, or standard input could not be read */
     int first_status; /* of the first call that failed */
 };
 

@@ -102,8 +102,8 @@ static char *spelled(const char *symbol)
     return copy;
 }
 
-/* Makes sure that the schema has what `symbol` names. A name that ends in .proto is that of a file first. Other names
- * of files are those of symbols as long as somebody has such a symbol. */
+/* Makes sure that the schema has what `symbol` names. A name that ends in .proto is first that of a file. Another name
+ * can be that of a file only if no server is asked. */
 static int need(struct inspect *a, const char *symbol)
 {
     struct tc_slice given = tc_slice_str(symbol);

@@ -17,7 +17,7 @@ enum placeholder_kind {
 struct placeholder {
     enum placeholder_kind kind;
     struct tc_slice text; /* borrowed */
-    int64_t low;          /* of {str:N}: N */
+    int64_t low;          /* A; of {str:N}: N */
     uint64_t span;        /* B - A */
 };
 

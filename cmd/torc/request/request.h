@@ -106,7 +106,7 @@ char *request_details(struct request_types *t, const torc_result *result);
 /* Called in on_message with response n of an RPC, counted from 1. If the method has one response and this is a second
  * one, ends the RPC with INTERNAL and returns false. */
 bool request_take_response(const struct request_types *t, torc_stream *stream, uint64_t n);
-/* Where a text begins in the one that was given: behind so many lines, and characters of the line. */
+/* The place of a text in the whole input: how many lines are before it, and how many characters of its own line. */
 struct request_place {
     size_t lines, characters;
 };

@@ -15,6 +15,7 @@
 #include "request/request.h"
 #include "schema/protoc.h"
 
+/* MAX_ANY_TYPES: when the server lacks so many types, no more are asked for. MAX_TYPE_URL: bytes. */
 enum { MAX_ANY_TYPES = 16, MAX_TYPE_URL = 4096 };
 
 /* Appends the names of a service's methods, of 16 at most. */

@@ -3,7 +3,7 @@
  * Endpoints come from -e, --endpoints or --resources. Changes (--add, --remove, --reweight) are collected in the order
  * given and applied by change.c. finish() checks that the options fit together, and fills in defaults.
  *
- * Endpoints of equal key are merged as the policy merges them, before anything is shown. */
+ * Endpoints of -e and --endpoints that have the same key are merged first, as the policy merges them. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -14,12 +14,12 @@
 
 enum {
     MAX_FILES = 4096,
-    MAX_DEPTH = 128,
-    MAX_NESTED = 64,
-    MAX_EXTENSIBLE = 64,
-    MAX_EXTENSIONS = 1024,
-    MAX_MESSAGE = 16 * 1024 * 1024,
-    MAX_BYTES = 64 * 1024 * 1024,
+    MAX_DEPTH = 128,                /* of imports */
+    MAX_NESTED = 64,                /* messages within one another */
+    MAX_EXTENSIBLE = 64,            /* messages whose extensions are asked for */
+    MAX_EXTENSIONS = 1024,          /* of one message */
+    MAX_MESSAGE = 16 * 1024 * 1024, /* bytes of an answer */
+    MAX_BYTES = 64 * 1024 * 1024,   /* of all answers */
 };
 
 /* Fields of ServerReflectionRequest and ServerReflectionResponse. */

@@ -84,7 +84,7 @@ enum {
     OPT_MEMORY,
     OPT_CALLS,
     OPT_SVG,
-    OPT_KILL, /* this and the next in the order of enum sim_change_kind */
+    OPT_KILL, /* from here on in the order of enum sim_change_kind */
     OPT_RESTORE,
     OPT_ADD,
     OPT_REMOVE,
@@ -328,8 +328,8 @@ static int bad_change(const struct sim_change *c, const char *why)
     return cli_usage(NAME, "--%s %s: %s", sim_change_names[c->kind], c->text, why);
 }
 
-/* Adds the backend of --add as one that is absent at the start, unless its address is known: c->backend is its
- * index. */
+/* Adds the backend of --add as one that is absent at the start, unless its address is known. Stores its index in
+ * c->backend. */
 static int bring_backend(struct sim_opts *o, struct sim_change *c, struct tc_slice text)
 {
     size_t n = o->endpoints.len;

@@ -17,7 +17,7 @@
 #include "testing/seams.h"
 #include "testing/threads.h"
 
-enum { SLICES = 1000 };
+enum { SLICES = 1000 }; /* of the duration: after each, memory and progress are looked at */
 
 struct sim_client {
     struct tc_lb_helper helper;

@@ -68,8 +68,8 @@ struct sim_opts {
     TC_VEC(struct sim_change) changes; /* by time */
     TC_VEC(const char *) resources;    /* borrowed from argv */
     const char *cluster;
-    uint64_t priority, backends; /* backends: of made-up addresses; 0: not given */
-    uint64_t clients, keys, hot_keys, capacity, seed, memory;
+    uint64_t priority, backends;                              /* backends: of made-up addresses; 0: not given */
+    uint64_t clients, keys, hot_keys, capacity, seed, memory; /* capacity: 0: any number of calls. memory: bytes */
     uint64_t duration_ns, warm_up_ns, service_ns, connect_ns;
     double rate, zipf, hot; /* hot: the part of the calls that has one of the hot keys */
     bool even;              /* arrivals at even intervals instead of a Poisson process */
@@ -101,7 +101,7 @@ struct sim_result {
     TC_VEC(struct sim_phase) phases;
     uint64_t calls;   /* all that began after the warm-up */
     uint64_t failed;  /* among them, with a failed pick or a backend that died */
-    uint64_t waiting; /* without a pick at the end */
+    uint64_t waiting; /* among them, without a pick at the end */
     double limit;     /* calls at a time above which a backend is overloaded */
     char *why;        /* the text of the first pick that failed, of a call that counts; NULL: none failed */
 };
