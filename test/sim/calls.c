@@ -162,6 +162,18 @@ void sim_call_start(struct sim_client *c, struct tc_rng *rng, struct oracle_call
                        &events, call);
 }
 
+void sim_call_plain(struct sim_client *c, struct tc_rng *rng, unsigned service, unsigned runtime, unsigned key)
+{
+    sim_call_start(c, rng,
+                   &(struct oracle_call){.service = service,
+                                         .runtime = runtime,
+                                         .key = (int)key,
+                                         .session = -1,
+                                         .session_cluster = -1,
+                                         .pushback_ms = SIM_NO_PUSHBACK,
+                                         .timeout_ms = -1});
+}
+
 void sim_step_calls(struct sim_client *c, struct tc_rng *rng)
 {
     unsigned n = 1 + below(rng, 6);

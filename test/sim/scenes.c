@@ -28,22 +28,10 @@ static void wait_ms(const struct sim_client *c, uint64_t ms)
     sim_note_disturbance(c);
 }
 
-static void plain_call(struct sim_client *c, struct tc_rng *rng, unsigned service, unsigned runtime, unsigned key)
-{
-    sim_call_start(c, rng,
-                   &(struct oracle_call){.service = service,
-                                         .runtime = runtime,
-                                         .key = (int)key,
-                                         .session = -1,
-                                         .session_cluster = -1,
-                                         .pushback_ms = SIM_NO_PUSHBACK,
-                                         .timeout_ms = -1});
-}
-
 static void calls_to(struct sim_client *c, struct tc_rng *rng, unsigned service, unsigned n)
 {
     for (unsigned i = 0; i < n; i++)
-        plain_call(c, rng, service, below(rng, (unsigned)c->n_runtimes), below(rng, 16));
+        sim_call_plain(c, rng, service, below(rng, (unsigned)c->n_runtimes), below(rng, 16));
 }
 
 static void goaway_from(const struct sim_locality *l)
@@ -186,14 +174,14 @@ static void first_priority_connects_again(struct sim_client *c, struct tc_rng *r
 {
     sim_step_calm(c, rng);
     for (unsigned r = 0; r < c->n_runtimes; r++)
-        plain_call(c, rng, service, r, below(rng, 16));
+        sim_call_plain(c, rng, service, r, below(rng, 16));
     wait_ms(c, 2000);
     for (size_t i = 0; i < cluster->n_localities && cluster->localities[i].priority == 0; i++)
         goaway_from(&cluster->localities[i]);
     for (unsigned i = 0; i < 4; i++) {
         wait_ms(c, below(rng, 5));
         for (unsigned r = 0; r < c->n_runtimes; r++)
-            plain_call(c, rng, service, r, below(rng, 16));
+            sim_call_plain(c, rng, service, r, below(rng, 16));
     }
     wait_ms(c, 1000);
 }
@@ -262,7 +250,7 @@ static void use_and_goaway(struct sim_client *c, struct tc_rng *rng, unsigned cl
     for (unsigned s = 0; s < c->mesh.n_services; s++)
         for (unsigned r = 0; c->mesh.services[s].cluster == cluster && r < c->n_runtimes; r++)
             for (unsigned i = 0; i < 4; i++)
-                plain_call(c, rng, s, r, i);
+                sim_call_plain(c, rng, s, r, i);
     wait_ms(c, 2000);
     oracle_name_lost(cluster, tc_world_now_ms());
     for (size_t i = 0; i < hosts->n_localities; i++)

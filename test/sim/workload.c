@@ -192,7 +192,8 @@ void sim_step_channel(struct sim_client *c, struct tc_rng *rng)
     app_channel_free(c->channels[r][s]);
     oracle_channel(r, s, tc_world_now_ms());
     channel_open(c, r, s);
-    c->changed_ms = tc_world_now_ms(); /* it has not heard of its resources */
+    sim_call_plain(c, rng, s, r, below(rng, 16)); /* without a call it would ask for nothing */
+    c->changed_ms = tc_world_now_ms();            /* it has not heard of its resources */
 }
 
 /* Every channel makes four calls: what they need it has from then on. */
@@ -200,14 +201,7 @@ static void client_warm_up(struct sim_client *c, struct tc_rng *rng)
 {
     for (unsigned i = 0; i < c->n_runtimes * 4; i++)
         for (unsigned s = 0; s < c->mesh.n_services; s++)
-            sim_call_start(c, rng,
-                           &(struct oracle_call){.service = s,
-                                                 .runtime = i % (unsigned)c->n_runtimes,
-                                                 .key = (int)i,
-                                                 .session = -1,
-                                                 .session_cluster = -1,
-                                                 .pushback_ms = SIM_NO_PUSHBACK,
-                                                 .timeout_ms = -1});
+            sim_call_plain(c, rng, s, i % (unsigned)c->n_runtimes, i);
     sim_pass_ms(5000);
 }
 

@@ -61,6 +61,8 @@ void sim_step_free(struct sim_client *c, struct tc_rng *rng);
 struct oracle_call;
 /* Also chooses how long the backend takes. */
 void sim_call_start(struct sim_client *c, struct tc_rng *rng, struct oracle_call *o);
+/* Starts a unary call with a key, without a deadline, that the backend is not asked to fail. */
+void sim_call_plain(struct sim_client *c, struct tc_rng *rng, unsigned service, unsigned runtime, unsigned key);
 /* Forgets the calls that are over or freed, or all. */
 void sim_calls_sweep(struct sim_client *c, bool all);
 /* Frees the cookies and the list of calls, which sim_calls_sweep has emptied. */
