@@ -12,7 +12,7 @@ import time
 BUILD = os.environ["TORC_BINARY_DIR"]
 SOURCE = os.environ["TORC_SOURCE_DIR"]
 TORC = os.path.join(BUILD, "torc")
-WAIT = 120.0  # for what comes at once: only a machine that hardly runs takes longer
+WAIT = 120.0  # seconds: what is waited for comes at once, unless the machine hardly runs
 LONG = "600s"  # longer than any test needs a process that it ends itself
 _reserved = []  # sockets of free_address()
 
@@ -181,8 +181,8 @@ def until_peer(load, address):
 
 
 def free_address():
-    """An address where nothing listens, and nothing else of this machine comes to be while the test runs: connections are
-    refused. A process that the test starts can listen there, and another one after it."""
+    """An address where nothing listens, and which no process outside the test gets while the test runs: connections are
+    refused. Processes that the test starts can listen there, one after another."""
     s = socket.socket()
     s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     s.bind(("127.0.0.1", 0))  # bound without listening: the system gives the port to nobody who asks for any port
@@ -191,8 +191,8 @@ def free_address():
 
 
 def with_time(act, far_enough, seconds=(0.3, 3, 30)):
-    """The result of act(seconds) where that was time enough to get as far as wanted: a machine that stands still for longer
-    than the shorter times shows nothing."""
+    """Calls act(seconds) with longer and longer times until far_enough(result), and returns that result: when the machine
+    stalls, the shorter times prove nothing."""
     for allowed in seconds:
         result = act(allowed)
         if far_enough(result):

@@ -43,7 +43,7 @@ def serial(cert):
 
 
 class TlsFront:
-    """Takes TLS with ALPN h2 on an address of its own, and passes what is inside on to `target` ("HOST:PORT")."""
+    """Terminates TLS with ALPN h2 on an address of its own, and forwards the plaintext to `target` ("HOST:PORT")."""
 
     def __init__(self, target, cert, key):
         host, port = target.rsplit(":", 1)

@@ -11,11 +11,11 @@ from support.kit import WAIT, Failure, free_address
 class Proxy:
     """Forwards from an address of its own to `target` ("127.0.0.1:PORT").
 
-    refuse()   closes what is open; connections are refused
-    silence()  closes what is open; connections are taken, and nothing is ever said on them
-    cut()      closes what is open; what comes then is forwarded
-    stall()    what is open stays open, and is neither read nor written
-    forward()  back to work; what waited is passed on"""
+    refuse()   closes all connections; new ones are refused
+    silence()  closes all connections; new ones are accepted and read, and never answered
+    cut()      closes all connections; new ones are forwarded
+    stall()    all connections, new ones too, stay open, and are neither read nor written
+    forward()  forwards again, also the bytes that waited during stall(); closes the connections of silence()"""
 
     def __init__(self, target):
         self.target = self._pair(target)
@@ -68,7 +68,7 @@ class Proxy:
                 raise Failure(f"the client did not come to the proxy in mode {self.mode} within {WAIT} s")
 
     def take_received(self):
-        """Bytes that came from the target since the last call of this."""
+        """The number of bytes that came from the target since the last call of take_received."""
         with self.lock:
             received, self.received = self.received, 0
         return received

@@ -56,8 +56,8 @@ struct tc_xds_transport_factory *fake_xds_factory(struct fake_xds *f);
 /* Returns the same server for the same URI. Borrowed. */
 struct fake_xds_server *fake_xds_server(struct fake_xds *f, const char *uri);
 
-/* Returns true if the server has an open ADS stream. fake_xds_send, fake_xds_end and
- * fake_xds_break act on that stream. */
+/* Returns true if the server has an open ADS stream. fake_xds_send, fake_xds_end and fake_xds_break act on that
+ * stream. */
 bool fake_xds_streaming(const struct fake_xds_server *s);
 /* Returns the oldest request not taken yet, or NULL. Free it with fake_xds_request_free. */
 struct fake_xds_request *fake_xds_take(struct fake_xds_server *s);

@@ -41,8 +41,8 @@ extern struct kit_backends *kit_backends_one;
 int kit_backends_one_setup(void **state);
 int kit_backends_one_teardown(void **state);
 
-/* Returns a channel to all backends with these options (NULL: the defaults) and this service config (JSON; NULL:
- * none). */
+/* Returns a channel to all backends with these options (NULL: insecure credentials, otherwise the defaults) and this
+ * service config (JSON; NULL: the one in the options). */
 torc_channel *kit_backends_channel(struct kit_backends *kit, torc_runtime *rt,
                                    const struct torc_channel_options *options, const char *service_config);
 /* Returns a client's runtime; the test fails if it cannot be made. */

@@ -5,9 +5,10 @@
 #include "support/fakes/lb.h"
 #include "xds/resource/xds_config.h"
 
-/* Makes an EDS resource "c" from "0/a=1: 1.1.1.1:1*2 1.1.1.1:2#key; 1/b: ..." (localities PRIORITY/SUB_ZONE=WEIGHT
- * separated by ';', endpoints by spaces, *WEIGHT, #HASH_KEY, !HEALTH). `more`: further members of the resource (",
- * 'policy': {...}"); NULL: none. For kit_config_eds_unref. */
+/* Makes an EDS resource "c" from "0/a=1: 1.1.1.1:1*2 1.1.1.1:2#key; 1/b: ...". Localities, separated by ';', are
+ * PRIORITY/SUB_ZONE=WEIGHT (weight 1 by default). Endpoints, separated by spaces, are IPV4:PORT, then in this order
+ * *WEIGHT, #HASH_KEY, !HEALTH. `more`: further members of the resource (", 'policy': {...}"); NULL: none. For
+ * kit_config_eds_unref. */
 const struct tc_eds *kit_config_eds(const char *localities, const char *more);
 void kit_config_eds_unref(const struct tc_eds *eds);
 

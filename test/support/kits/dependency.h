@@ -45,13 +45,14 @@ struct kit_dependency {
     unsigned configs, errors;     /* how many came */
 };
 
-/* Returns a client of this bootstrap, whose channel_creds may be of any type, with the built-in registries. */
+/* Returns a client of this bootstrap, whose channel_creds may be of any type, with the built-in registries. For
+ * tc_xds_client_unref. */
 struct tc_xds_client *kit_dependency_client(struct tc_loop *loop, struct fake_xds *fake, const char *bootstrap);
 /* Makes a manager for the Listener "l" and the authority "svc". bootstrap NULL: one server "s1", node id "n1". dns_env
  * is borrowed, and gets its loop here; NULL: the manager resolves no names. */
 void kit_dependency_open(struct kit_dependency *k, const char *bootstrap, struct tc_resolver_env *dns_env);
 void kit_dependency_close(struct kit_dependency *k);
-/* Sends a response with these resources, each in proto3 JSON, and runs the loop. */
+/* Sends a response with these resources, in proto3 JSON and separated by commas, and runs the loop. */
 void kit_dependency_respond(struct kit_dependency *k, struct fake_xds_server *server, const char *type_url,
                             const char *resources);
 /* Sends a response as kit_dependency_respond does, from the first server. */

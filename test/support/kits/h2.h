@@ -33,6 +33,7 @@ struct kit_h2_call {
     char text[512];
     /* Of the outcome (struct tc_h2_outcome); refused is its `rejected`. */
     bool unprocessed, unsent, refused, from_server, trailers_only;
+    /* Called in each event of the call: "headers", "message", "written", "done". May be NULL. */
     void (*hook)(struct kit_h2_call *call, const char *event);
 };
 
@@ -46,6 +47,7 @@ void kit_h2_close(struct kit_h2 *t);
 /* Runs the loop until nothing is due. */
 void kit_h2_run(struct kit_h2 *t);
 
+/* Call it before kit_h2_open. kit_h2_unary and kit_h2_open_reading do so themselves. */
 void kit_h2_call_init(struct kit_h2_call *call, struct kit_h2 *t);
 /* Opens the call. Returns the error of tc_h2_client_stream_open. */
 int kit_h2_open(struct kit_h2_call *call, const struct tc_h2_request *request);

@@ -14,7 +14,7 @@
  * interval suffices. */
 #define KEEN "'successRateEjection': {'stdevFactor': 100, 'minimumHosts': 1, 'requestVolume': 1}"
 #define HALF "'failurePercentageEjection': {'threshold': 50, 'minimumHosts': 1, 'requestVolume': 1}"
-#define SECOND 1000
+#define SECOND 1000 /* ms */
 #define EJECTED "ejected by outlier detection"
 
 extern const char *const kit_outlier_addrs[4]; /* A to D */

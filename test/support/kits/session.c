@@ -1,4 +1,4 @@
-/* Each RPC's set-cookie is read from the response's metadata. */
+/* A set-cookie is read from the response headers or, if they have none, from the trailers. */
 #include "support/kits/session.h"
 
 #include <stdarg.h>

@@ -12,7 +12,7 @@
 
 struct kit_tls_mesh {
     struct kit_mesh *k;
-    torc_channel *ch; /* made by kit_tls_mesh_open, to "xds:///svc"; NULL before */
+    torc_channel *ch; /* to "xds:///svc", made by kit_tls_mesh_open; NULL before. kit_tls_mesh_fini frees it */
     char folder[64];
     char *bootstrap;
     struct kit_cert root, other_root, server, client;
@@ -24,6 +24,7 @@ struct kit_tls_mesh {
  * plugin); all but "strange" have this refresh interval ("1s"). The server's certificate is for DNS:b.mesh.test and
  * URI:spiffe://mesh.test/b. */
 void kit_tls_mesh_init(struct kit_tls_mesh *w, size_t n, const char *refresh_interval);
+/* Removes the folder. Files with names other than those above must have been removed by the test. */
 void kit_tls_mesh_fini(struct kit_tls_mesh *w);
 /* Replaces a file of the folder by rename. */
 void kit_tls_mesh_write(const struct kit_tls_mesh *w, const char *name, const char *content);

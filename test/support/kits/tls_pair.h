@@ -45,6 +45,7 @@ int kit_tls_pair_teardown(void **state);
  * certificate. */
 struct tc_tls_opts kit_tls_pair_client_opts(void);
 struct tc_tls_opts kit_tls_pair_server_opts(const struct kit_cert *cert);
+/* Fails the test if the options are rejected. For tc_tls_context_unref. */
 struct tc_tls_context *kit_tls_pair_make_context(const struct tc_tls_opts *opts);
 
 /* Handshakes with a limit of 5000 ms. `shake` starts both sides and runs them. */

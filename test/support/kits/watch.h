@@ -48,8 +48,8 @@ struct kit_watch {
     torc_runtime *rt;
     torc_channel *ch;
     struct kit_watcher outer, inner;
-    /* The hooks that were called, in order, each behind the letter of its interceptor: s start, aN attempt, >(M) sent,
-     * <(M) received, =CODE status, .CODE end. */
+    /* The hooks that were called, except on_pick and on_wire, in order, each behind the letter of its interceptor:
+     * s start, aN attempt, >(M) sent, <(M) received, =CODE status, .CODE end. */
     char events[512];
     char last_text[128]; /* of the status, as the last on_end saw it */
     atomic_int server_calls, server_fails;
@@ -70,8 +70,8 @@ int kit_watch_teardown(void **state);
 
 /* Makes the watcher one that has seen nothing and has no verdict, and returns an interceptor that reports to it. */
 struct torc_interceptor kit_watch_interceptor_of(struct kit_watcher *w, const char *name);
-/* Called after the test has freed the channel: waits until its interceptors are released, and makes another channel,
- * with watchers that have seen nothing. */
+/* Called after the test has freed the channel: drives the runtime until the channel's interceptors are released, and
+ * makes another channel, with watchers that have seen nothing. Not with kit_watch_setup_thread. */
 void kit_watch_channel_renew(void);
 
 /* Makes a unary RPC and asserts its outcome. */
@@ -80,12 +80,13 @@ void kit_watch_expect(const char *method, int64_t timeout_ms, int code, const ch
 void kit_watch_expect_events(const char *wanted);
 void kit_watch_expect_message(const torc_message *m, const char *text);
 
-/* kit_watch_delay makes the watcher delay the next RPC at the hook. kit_watch_turn_until_pending turns the loop until
- * the RPC is delayed. kit_watch_resume ends the delay. */
+/* kit_watch_delay makes the watcher delay the next RPC at the hook. kit_watch_turn_until_pending drives the runtime
+ * until the RPC is delayed (not with kit_watch_setup_thread). kit_watch_resume ends the delay. */
 void kit_watch_delay(struct kit_watcher *w, enum kit_watch_hook at);
 void kit_watch_turn_until_pending(const struct kit_watcher *w);
 void kit_watch_resume(struct kit_watcher *w, int verdict, const char *text);
-/* Starts a unary RPC, and turns the loop until the inner watcher delays it at the hook. */
+/* Starts a unary RPC, and drives the runtime until the inner watcher delays the RPC at the hook. Its result will be
+ * stored in *result. */
 torc_stream *kit_watch_start_delayed(enum kit_watch_hook at, torc_result **result);
 /* Calls torc_stream_finish, then torc_stream_free. */
 torc_result *kit_watch_finish(torc_stream *s);

@@ -4,10 +4,16 @@
 
 #include "support/kits/xds.h"
 
-/* Returns the next message as "cluster/service SECONDSs ZONE:good+bad/issued~open METRIC=total/requests [ADDRESS:PORT
- * good+bad/issued~open ...]... dropped n category=n;" for each cluster, behind "node ID;" if it has a node whose
- * client features say that it can send all clusters; "empty" if it has neither; or "" if there is no message. Borrowed
- * until the next call or kit_xds_request. */
+/* Returns the next message as one line:
+ *
+ *   message    "node ID;" if the message has a node whose client features say that it can send all clusters, then the
+ *              clusters; "empty" for a message without both; "" if there is no message
+ *   cluster    "CLUSTER/SERVICE SECONDS.MILLISs", localities, " dropped N", " CATEGORY=N" for each category, ";"
+ *   locality   " ZONE:GOOD+BAD/ISSUED~OPEN", metrics (CPU utilization as "cpu"), endpoints
+ *   metric     " NAME=TOTAL/REQUESTS"
+ *   endpoint   " [ADDRESS:PORT GOOD+BAD/ISSUED~OPEN", metrics, "]"; the path of a Unix socket instead of ADDRESS:PORT
+ *
+ * Borrowed until the next call or kit_xds_request. */
 const char *kit_xds_report(struct kit_xds *k);
 /* Tells the client how often to report, and by endpoint if k->lrs_endpoints. `name`: the cluster to report; NULL: all.
  */

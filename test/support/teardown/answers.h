@@ -8,6 +8,7 @@
 struct answers;
 
 struct answers *answers_new(void);
+/* Call it after answers_settle: the credentials use `a`. */
 void answers_free(struct answers *a);
 torc_call_credentials *answers_credentials(struct answers *a);
 /* Waits until each request is answered and all credentials are destroyed. */

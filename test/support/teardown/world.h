@@ -10,6 +10,7 @@
 struct teardown;
 
 struct teardown *teardown_new(void);
+/* Call it after teardown_settle. */
 void teardown_free(struct teardown *t);
 
 /* Makes a channel by a random flow, whose number is put into *flow. One thread. csds: where the runtime serves CSDS;
