@@ -33,6 +33,7 @@ static inline uint8_t tc_fuzz_u8(struct tc_fuzz_input *in)
     return *in->data++;
 }
 
+/* Takes a big-endian number; bytes behind the end of the input are 0. */
 static inline uint64_t tc_fuzz_uint(struct tc_fuzz_input *in, size_t bytes)
 {
     uint64_t v = 0;

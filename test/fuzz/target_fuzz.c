@@ -55,8 +55,8 @@ static bool supported(void *arg, const char *type, const json_t *config)
     return strcmp(type, "insecure") == 0;
 }
 
-/* Checks the name of the listener: there is one exactly if the bootstrap knows the authority; that of an authority is
- * an xdstp name. */
+/* Checks the name of the listener: there is one exactly if the target has no authority or one that the bootstrap
+ * knows; with an authority it is an xdstp name. */
 static void check_listener_name(const struct tc_target *t)
 {
     static struct tc_xds_bootstrap *bootstrap;

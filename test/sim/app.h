@@ -19,8 +19,7 @@ void app_domain_free(struct app_domain *d);
 /* `domain` may be NULL. */
 struct app_runtime *app_runtime_new(struct app_domain *domain);
 void app_runtime_free(struct app_runtime *rt);
-/* Returns the client status of the runtime's xDS clients, a ClientStatusResponse, for
- * app_memory_free. */
+/* Returns the client status of the runtime's xDS clients, a ClientStatusResponse, for app_memory_free. */
 void *app_client_status(struct app_runtime *rt, size_t *size);
 void app_memory_free(void *bytes);
 

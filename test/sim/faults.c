@@ -1,4 +1,4 @@
-/* Faults of one connection. The workload draws `which`, so that the network needs no chance for them. */
+/* Faults of one connection. The workload draws `which`: nothing here draws random numbers. */
 #include "sim/faults.h"
 
 #include "sim/oracle.h"

@@ -1,4 +1,5 @@
-/* Faults of single connections, chosen by the workload, when the network last had a fault, and attempts to connect. */
+/* Faults of single connections, which the workload chooses; the moment of the network's last fault; and what the oracle
+ * hears of attempts to connect. */
 #ifndef SIM_FAULTS_H
 #define SIM_FAULTS_H
 

@@ -17,11 +17,11 @@ enum {
     SIM_ENDPOINTS = 4, /* of a locality */
 };
 
-/* All but those that hash stand in each locality, which is chosen by weight (A42, A52: below wrr_locality). Those from
- * SIM_LEAST_REQUEST on have the states of round_robin. */
+/* A policy that does not hash is below wrr_locality: a locality is chosen by weight, and the policy chooses among its
+ * endpoints (A42, A52). From SIM_LEAST_REQUEST on, policies aggregate states as round_robin does. */
 enum sim_policy {
     SIM_ROUND_ROBIN,
-    SIM_RING_HASH, /* hashes, and so does SIM_MAGLEV */
+    SIM_RING_HASH, /* hashes, as does SIM_MAGLEV */
     SIM_MAGLEV,
     SIM_PICK_FIRST,
     SIM_LEAST_REQUEST,
@@ -31,7 +31,7 @@ enum sim_policy {
     SIM_POLICIES,
 };
 
-/* "round_robin". */
+/* Names for the story: "round_robin", "full scan". */
 extern const char *const sim_policy_names[SIM_POLICIES];
 
 struct sim_endpoint {
@@ -50,14 +50,14 @@ struct sim_cluster {
     unsigned children[SIM_CHILDREN];
     enum sim_policy policy; /* of others */
     bool dns;               /* LOGICAL_DNS: all endpoints are one of the name dCvVERSION.test */
-    unsigned version;       /* of the endpoints: a name that was looked up never has others */
+    unsigned version;       /* of the endpoints, in the name: only the scene `move` changes a name's addresses */
     bool outliers;          /* detected (A50) */
     unsigned max_requests;  /* circuit breaking (A32); 0: none */
     unsigned table_size;    /* of maglev; 0: the default */
     bool locality_weights;  /* count for maglev */
     unsigned balance;       /* hash_balance_factor of policies that hash; 0: loads are not bounded */
     unsigned drop_percent;  /* of picks that the endpoints' resource wants dropped; a name has no such resource */
-    unsigned revisions[2];  /* of the cluster and its endpoints: they differ, and mean the same */
+    unsigned revisions[2];  /* updates without a difference, of the cluster and of its endpoints */
     bool moved;             /* its endpoints have their second name, see sim_endpoints_name */
     size_t n_localities;
     struct sim_locality localities[SIM_LOCALITIES];
@@ -72,7 +72,7 @@ struct sim_service {
     unsigned abort_percent; /* of calls that the fault filter fails with SIM_ABORT_CODE (A33) */
     unsigned limit_ms;      /* of a call, by its route (A31), for the whole run; 0: none */
     bool rds;               /* the routes are a resource of their own, for the whole run */
-    unsigned revision;      /* of the listener: it differs, and means the same */
+    unsigned revision;      /* updates of the listener without a difference */
 };
 
 enum {
@@ -120,7 +120,7 @@ static inline unsigned sim_host_weight(unsigned host)
     return host % 3 ? 1 : 8;
 }
 
-/* "10.1.0.H:8080", in memory of the callee that stays. */
+/* Returns "10.1.0.N:8080" with N = host + 1; static. */
 const char *sim_host_address(unsigned host);
 /* Returns the number of the host with this address; -1: none. */
 int sim_host_of(const char *address);

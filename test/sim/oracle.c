@@ -8,7 +8,6 @@
  *   stream      messages come whole, in order and once, all of one backend; an OK has all of them
  *   attempts    the backends together saw a call at most as often as the result says
  *   layer       the result has the right layer for a deadline, a cancel, OK, a status that the backend was asked for
- *   refused     a call that a backend refused without looking is sent again by itself once (A6)
  *   backoff     no runtime connects again to a host that refused, before the backoff of that attempt
  *   request     a backend gets the authority and the metadata of the call, the time that is left to it, and the number
  *               of tries before (oracle_requests.c)
@@ -29,6 +28,7 @@
  *   breaker     no cluster has more calls than its limit, and none is dropped with fewer calls under way (A32)
  *   retries     a backend's failure is final after as many tries as the route allows, no call has more, and there is a
  *               backoff before each (A44), or what the backend asked for: a time, or no further try (A6)
+ *   refused     a call that a backend refused without looking is sent again by itself once (A6)
  *   ejected     no call goes to an endpoint that outlier detection must have ejected; the endpoints that it cannot have
  *               ejected serve as ever (A50)
  *   hedging     while no attempt has answered, one more begins after each delay, and when one has failed, and no others

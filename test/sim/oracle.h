@@ -1,6 +1,6 @@
-/* The oracle: judges from the outside whether a client does what gRPC's texts allow. It is told of the mesh as last
- * accepted, of reachable endpoints and of faults, with their times; it sees calls begin and end. Of the library it
- * knows the public headers alone. oracle.c has the rules. */
+/* The oracle: judges from the outside whether a client does what gRPC's texts allow. It is told of the good
+ * changes of the mesh, of reachable endpoints and of faults, with their times; it sees calls begin and end. Of the
+ * library it knows the public headers alone. oracle.c has the rules. */
 #ifndef SIM_ORACLE_H
 #define SIM_ORACLE_H
 
@@ -9,9 +9,9 @@
 /* How long after the last disturbance a client must have settled: the longest of its timers, once over each endpoint.
  */
 #define ORACLE_SETTLED_MS 60000
-/* The longest backoff of a channel's connections. */
+/* The longest backoff of a channel's connections. Runs with SIM_FEATURE_LONG_BACKOFF have a longer one. */
 #define ORACLE_BACKOFF_MAX_MS 4000
-/* The first one, which torc/channel.h has as the default: connection-backoff.md. */
+/* The first backoff: the default in torc/channel.h (connection-backoff.md). */
 #define ORACLE_BACKOFF_MS 1000
 
 struct oracle_call {
@@ -34,7 +34,7 @@ struct oracle_outcome {
     const char *message, *peer;
     const char *response; /* with a NUL; NULL: none */
     uint32_t attempts;
-    unsigned seen;                /* how often backends were asked */
+    unsigned seen;                /* how often backends took the call */
     int layer;                    /* enum torc_layer */
     int session, session_cluster; /* host and cluster of the cookie that came; -1: none */
 };
@@ -65,7 +65,7 @@ bool oracle_name_known(unsigned cluster);
 void oracle_name_asked(unsigned cluster, uint64_t now_ms);
 /* All connections to the hosts of a cluster's name, which channels had used, were told to end at lost_ms. */
 void oracle_name_lost(unsigned cluster, uint64_t lost_ms);
-/* Judges whether the name was looked up since then. */
+/* Judges whether the name was looked up since the moment of oracle_name_lost, if a look-up was due. */
 void oracle_judge_look_up(unsigned cluster, uint64_t now_ms);
 /* A host sends GOAWAY on all of its connections. hasty: it does not look at the requests on their way. */
 void oracle_goaway(unsigned host, bool hasty, uint64_t now_ms);
@@ -74,8 +74,8 @@ void oracle_sick(unsigned host, int code, uint64_t now_ms);
 
 /* A new channel of the runtime takes the place of the service's. */
 void oracle_channel(unsigned runtime, unsigned service, uint64_t now_ms);
-/* In a settled world whose first control plane was lost while a client lacked a resource that it asks for: connections
- * to the second. */
+/* Judges the number of connections to the second control plane, where there must be one: in a settled world that lost
+ * the first control plane while a client lacked a resource. */
 void oracle_no_fallback(size_t connections);
 /* Returns the id of a call that begins. */
 uint64_t oracle_call_begins(const struct oracle_call *call, uint64_t now_ms);
@@ -99,13 +99,13 @@ void oracle_call_ends(uint64_t id, const struct oracle_outcome *outcome, uint64_
 /* The runtime begins an attempt to connect to the host, or one was refused. */
 void oracle_connect_begins(const void *runtime, unsigned host, uint64_t now_ms);
 void oracle_connect_refused(const void *runtime, unsigned host);
-/* Attempts to connect to a host over a settled period, in which every channel waits for the longest backoff, or a fifth
- * less (A6's jitter is that of connections too), between two of them. */
+/* Judges the number of attempts to connect to a host over a settled period: between two of them, a channel waits for
+ * ORACLE_BACKOFF_MAX_MS, less a fifth at most by jitter. */
 void oracle_attempts(unsigned host, uint64_t attempts, uint64_t period_ms, unsigned channels);
 /* Judges the calls that run, if the world has settled. */
 void oracle_judge_waiting(uint64_t now_ms);
-/* In a settled world whose first control plane can be reached, or could when clients last had all that they asked for:
- * connections to the second. */
+/* Judges the number of connections to the second control plane, where there must be none: in a settled world whose
+ * first control plane serves every listener, or was lost while clients had all that they asked for. */
 void oracle_fallback(size_t connections);
 /* The sums of all load reports. whole: none was lost. */
 struct oracle_loads {

@@ -27,9 +27,9 @@ struct tracked {
     unsigned n_refused;             /* that a backend refused */
     unsigned n_failing;             /* tries that came to a sick backend */
     uint64_t failing_ms[MAX_TRIES]; /* when such a backend answers, at the earliest */
-    uint64_t seen_ms;               /* when the last of these tries came */
-    int seen_host;                  /* where */
-    uint32_t previous;              /* what these tries said of the tries before them, a bit each */
+    uint64_t seen_ms;               /* when the last try came to a backend */
+    int seen_host;                  /* the backend of that try */
+    uint32_t previous;              /* bit N: a try had the grpc-previous-rpc-attempts N */
     int from;                       /* the host that sent the stream's messages; -1: none came */
     bool ended;
     bool serving;                        /* counted in oracle.serving */

@@ -1,4 +1,5 @@
-/* Shares, counted over a run; one that is off by more than six standard deviations and three calls is a fault.
+/* Shares, counted over a run. A share that is off by more than six standard deviations and three calls (the sum of
+ * weights: and the heaviest weight) is a fault.
  *
  * Localities: of the calls that the localities of a priority may serve, each locality gets as many as its weight says
  * (A42's wrr_locality), but for chance; for the first locality of a cluster, the second, and so on.

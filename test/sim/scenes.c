@@ -244,7 +244,7 @@ static bool name_is_in_use(const struct sim_client *c, unsigned cluster)
     return any && alone;
 }
 
-/* Every channel of the name makes calls, on all of its hosts' connections GOAWAY follows. */
+/* Every channel of the name makes calls, then all of the name's hosts send GOAWAY. */
 static void use_and_goaway(struct sim_client *c, struct tc_rng *rng, unsigned cluster, const struct sim_cluster *hosts)
 {
     for (unsigned s = 0; s < c->mesh.n_services; s++)

@@ -45,11 +45,17 @@ struct servers_loads servers_loads(void);
 
 /* --- backends --- */
 
-/* A call asks for "ID DELAY_MS CODE N SIZE REFUSALS PUSHBACK". So many times a backend that gets the call refuses it
- * without looking (REFUSED_STREAM), so that the client may send it again. A backend answers a unary call "HOST ID";
- * of a stream of the client it sends the number of messages, of its own stream N messages of SIZE bytes, and each
- * message of a stream both ways is answered. It ends the call with the code if that is not 0. A call that succeeds has
- * a report of the host's load, by which its weight is sim_host_weight (A51). */
+/* A call asks for "ID DELAY_MS CODE N SIZE REFUSALS PUSHBACK". The first REFUSALS times, backends refuse the call
+ * without looking at it (REFUSED_STREAM), so that the client may send it again. Otherwise the backend waits for
+ * DELAY_MS. With a CODE other than 0 it then ends the call with that code, a server stream after N / 2 messages.
+ * With CODE 0 it answers
+ *
+ *   a unary call             "HOST ID"
+ *   a client stream          one message, whose index is the number of the client's messages
+ *   a server stream          N messages of SIZE bytes
+ *   a stream of both sides   each message with one message
+ *
+ * and the trailers report the host's load, by which the host's weight is sim_host_weight (A51). */
 
 /* The backend sends GOAWAY on all of its connections. It takes the requests on their way; with `hasty` it does not look
  * at these. */
