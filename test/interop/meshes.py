@@ -1,11 +1,11 @@
 """Random meshes for the agreement of clients, each of a kind named after its special feature, and their resources."""
 import random
 
-# Kinds on which the texts of Torc, C-core and grpc-go agree, so that their picks must be the same...
+# Kinds on which the texts of Torc, C-core and grpc-go agree, so that their picks must be the same.
 LIKE = ["plain", "weighted", "localities", "hash_key", "policies", "multi_value", "dead", "priorities", "all"]
-# ... and kinds that show one known reason to differ each.
-# (istio, whose localities weigh what their endpoints do together, hash_key_ignored, for GRPC_XDS_ENDPOINT_HASH_KEY_BACKWARD_COMPAT, request_hash_header and empty_hash_header are asked
-# for by name)
+# Kinds that show one known reason to differ each. Four more kinds are made only when they are asked for by name: istio
+# (a locality weighs what its endpoints weigh together), hash_key_ignored (GRPC_XDS_ENDPOINT_HASH_KEY_BACKWARD_COMPAT),
+# request_hash_header and empty_hash_header (A76).
 UNLIKE = ["fraction_order", "locality_order", "regex_groups", "empty_rewrite", "ipv6_text", "terminal_absent"]
 
 HCM = "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager"
@@ -75,7 +75,8 @@ def listed_endpoints(rng, kind, places):
 
 
 def istio_localities(endpoints):
-    """Zones of five endpoints and of one; istiod sends as a locality's weight the sum of its endpoints'."""
+    """A zone with five endpoints and one with a single endpoint. As istiod sends them, a zone's weight is the sum of
+    its endpoints' weights."""
     return [{"region": "earth", "zone": zone, "sub_zone": "", "priority": 0, "weight": len(part), "endpoints": part}
             for zone, part in (("z0", endpoints[:5]), ("z1", endpoints[5:]))]
 

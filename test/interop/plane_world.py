@@ -1,4 +1,4 @@
-"""What the flows against go-control-plane stand on: resources, and a world of one control plane, backends, one channel."""
+"""What the flows against go-control-plane share: resources, and a world of a control plane, backends and a channel."""
 import contextlib
 import json
 import pathlib

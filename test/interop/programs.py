@@ -36,7 +36,8 @@ class Paths:
         return build_peers.build(name, self.base / "peers")
 
     def large_peer(self, name, options):
-        """peer() of what takes minutes: with --peers, as in `make check`, Missing unless it was built before."""
+        """peer() for a peer that takes minutes to build: with --peers, as in `make check`, raises Missing unless it was
+        built before."""
         if options.peers and not (self.base / "peers" / name / ".built-from").exists():
             raise build_peers.Missing(f"{name} is not built: make interop does")
         return self.peer(name)
@@ -72,7 +73,8 @@ class Paths:
 
 
 class Program:
-    """A program that ends with the block; its standard output comes as lines, with `errors` its standard error too."""
+    """A program that is killed at the end of the block. Lines of its standard output are read with line(); with
+    `errors`, those of its standard error too."""
 
     def __init__(self, command, env=None, errors=False):
         self.name = os.path.basename(command[0])
@@ -120,7 +122,7 @@ class Program:
             raise Failure(f"{self.name} ended with {self.process.wait()}") from None
 
     def finish(self, wait=WAIT):
-        """Lets it come to its own end, as the end of its input asks for; that must be a clean one."""
+        """Ends its input and waits until it exits; the status must be 0."""
         self.process.stdin.close()
         status = self.process.wait(timeout=wait)
         if status != 0:

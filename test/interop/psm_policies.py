@@ -1,5 +1,6 @@
-"""Cases of the PSM suite for LB policies. session_affinity, session_drain, failover and dualstack are cases of gRPC's psm-interop,
-typed_struct is part of one; it has none for weighted_round_robin, least_request, random_subsetting and shuffles, which stand here in the same form."""
+"""Cases of the PSM suite for LB policies. session_affinity, session_drain, failover and dualstack are cases of gRPC's
+psm-interop, and typed_struct is part of one. The other cases have the same form; psm-interop has none of
+weighted_round_robin, least_request, random_subsetting and pick_first's shuffle."""
 from plane_world import check
 from psm_world import QPS, check_even, cluster, listener, route_config, to, world_of
 
@@ -148,7 +149,7 @@ def failover(paths):
 
 
 def dualstack(paths):
-    """Hosts with IPv4 and IPv6 addresses, of which one refuses connections, count once each."""
+    """Two of three hosts have an IPv6 address too, which refuses connections: each host counts once."""
     with world_of(paths) as world:
         assignment = world.assignment("one", (0, 1, FOUR[:3]))
         for i, endpoint in enumerate(assignment["endpoints"][0]["lb_endpoints"]):

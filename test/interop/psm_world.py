@@ -1,5 +1,5 @@
-"""What the cases of gRPC's xDS interop tests stand on: go-control-plane, backends that say their names, Torc's test client, and
-a driver (grpc-go) that asks it for its counts."""
+"""What the cases of gRPC's xDS interop tests share: go-control-plane, backends that say their names, Torc's test
+client, and a driver (grpc-go) that asks the client for its counts."""
 import contextlib
 import json
 import os
@@ -36,7 +36,8 @@ def cluster(name, **fields):
 
 
 def check_even(peers, each):
-    """round_robin: RPCs that end out of turn at either end of the counted ones may shift one or two."""
+    """Each host got `each` RPCs, or up to two more or fewer: RPCs that end out of turn at the first or the last of the
+    counted ones shift that many."""
     check(all(abs(n - each) <= 2 for n in peers.values()), f"RPCs went {peers}, wanted {each} each")
 
 
@@ -98,7 +99,7 @@ class World:
         raise Failure(f"{what}: the last {rpcs} RPCs went {seen}")
 
     def until_counted(self, held, what):
-        """held() asks for accumulated counts."""
+        """Waits until held(), which asks for accumulated counts, is true."""
         end = time.monotonic() + WAIT
         while not held():
             check(time.monotonic() < end, what)
@@ -113,7 +114,7 @@ class World:
                    {method: set(by_method.get(method, {})) for method in wanted} == {m: {h} for m, h in wanted.items()}, what)
 
     def counts(self, method):
-        """Of the accumulated: started, {code: count}."""
+        """The accumulated counts of a method: how many RPCs started, and {code: count} of those that ended."""
         stats = self.ask("GetClientAccumulatedStats")["statsPerMethod"][method]
         return stats.get("rpcsStarted", 0), {int(code): n for code, n in stats.get("result", {}).items()}
 

@@ -1,6 +1,6 @@
-"""What each client should do with a key, worked out anew here: the request's hash from the route's hash policies (A42),
-the ring (A42, A61, A76), the walk past endpoints that refuse connections. Where clients are known to differ, the model
-has a variant for each; a disagreement is explained when both clients do what their variants say."""
+"""What each client should do with a key, written a second time here: the request's hash from the route's hash policies
+(A42), the ring (A42, A61, A76), the walk past endpoints that refuse connections. Where clients are known to differ, the
+model has a variant for each; a disagreement is explained when both clients do what their variants say."""
 import ipaddress
 import math
 import re

@@ -1,5 +1,5 @@
-"""Static stride scheduling of weighted_round_robin, worked out anew: C-core's rule, which Torc follows, and grpc-go's. No peer lets its
-scheduler be called (grpc-go's is not exported), so both are written here after their descriptions."""
+"""Static stride scheduling of weighted_round_robin, written a second time: C-core's rule, which Torc follows, and
+grpc-go's. No peer exports its scheduler, so both are written here after their descriptions."""
 import math
 import struct
 
@@ -29,7 +29,8 @@ def scaled_as_core(weights):
 
 
 def scaled_as_go(weights):
-    """grpc-go: doubles, without a ceiling and a floor; one known weight is as good as none."""
+    """grpc-go: doubles, with neither a ceiling nor a floor. None, for round robin, also with at most one known weight, or when
+    all scaled weights are equal."""
     known = [w for w in weights if w > 0]
     if len(weights) < 2 or len(known) < 2:
         return None

@@ -64,7 +64,7 @@ def closed_loop(programs, notes):
 
 
 def open_loop(programs, notes):
-    """A machine that stands still meanwhile shows rates that are nobody's."""
+    """Plays up to TRIES times while the rate of torc bench is off: the machine may have stood still."""
     for attempt in range(TRIES):
         said = []
         told = both(programs, said, f"{RATE} a second begun", REQUEST, n=2 * RATE, rate=RATE)

@@ -62,7 +62,7 @@ def example(buf):
 
 
 def directories(buf):
-    """Two folders, for each of which buf runs the plugin of its own; one imports the other."""
+    """Two folders, one of which imports the other: buf runs the plugin once for each folder."""
     project = buf.folder / "directories"
     for name, text in {"shop/v1/shop.proto": 'syntax = "proto3"; package shop.v1; import "item/v1/item.proto";\n'
                                              "// Sells.\nservice Shop { rpc Buy(item.v1.Item) returns (stream item.v1.Item); }",

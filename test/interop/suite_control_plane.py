@@ -161,7 +161,8 @@ def loads_are_reported(world):
 
 
 def what_changed_alone_is_sent(world):
-    """Incremental: the endpoints of one of fifteen clusters change, and after a restart of the control plane nothing that is held is sent."""
+    """Incremental: the endpoints of one of fifteen clusters change, and are sent alone; the same holds when they change
+    after a restart of the control plane, as the client says what it holds."""
     alive = world.places["alive"]
     leaves = [f"c{i}" for i in range(30)]
 

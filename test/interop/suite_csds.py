@@ -96,7 +96,7 @@ def refused(world):
 
 
 def absent(world):
-    """What the control plane never had is awaited; that it had and removed is known to be gone."""
+    """A resource that the control plane never had is REQUESTED; one that it had and removed is DOES_NOT_EXIST."""
     world.serve("4", mesh(world.backend, also=["absent"]))
     world.await_resource("Cluster", "absent", clientStatus="REQUESTED")
     world.serve("4b", mesh(world.backend)[1:])

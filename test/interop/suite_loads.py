@@ -11,13 +11,14 @@ from programs import WAIT, Program
 
 CALLS, COUNTED = 600, 330
 LISTS, PICKS = 2000, 400
-# Lists of weights for which C-core and grpc-go differ, and the CRC-32 of 10,000 picks of each.
+# Lists of weights for which C-core and grpc-go differ, each with the CRC-32 of 10,000 picks by C-core's rule and by
+# grpc-go's.
 DIFFERENT = [([10, 100, 20, 200], 0x3ED56838, 0x8AEA9CCA), ([81] + [1] * 19, 0xFAF35975, 0x2263726C), ([100, 1e-10], 0x8D156914, 0xD1FD0566)]
 CONFIG = {"blackoutPeriod": "0s", "weightUpdatePeriod": "0.1s"}
 
 
 def calls_of_the_first(paths, addresses, out_of_band):
-    """Of the last 330 calls, when the reports are in."""
+    """How many of the last COUNTED calls that succeeded, when the reports are in, went to the first server."""
     policy = {"weighted_round_robin": {**CONFIG, "enableOobLoadReport": out_of_band}}
     done = subprocess.run([paths.command(), "call", "ipv4:" + ",".join(addresses), "grpc.testing.TestService/EmptyCall", "--raw",
                            "-n", str(CALLS), "--rps", "200", "-o", "json", "--service-config",

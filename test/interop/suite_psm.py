@@ -149,8 +149,8 @@ def gentle_failover(paths):
 
 
 def reported_rps(world):
-    """Requests a second in the first load report from the next on that has at least half of what is sent: the next may reach
-    back to where the client stood idle, and a busy machine sends less for a while."""
+    """Requests a second in the first load report, after the next one, that has more than half of what is sent: the next
+    one may reach back to where the client stood idle, and a busy machine sends less for a while."""
     rates = []
     end = time.monotonic() + WAIT
 
@@ -184,8 +184,8 @@ def reported_rps_after_start(world, fields):
 
 
 def steady_in_flight(world, method, n):
-    """Exactly n are held open; an RPC over the limit counts from its start to its failure, a moment later, and a client that
-    stood still starts many of them at once."""
+    """n RPCs are held open, and more only for moments: an RPC over the limit counts from its start to its failure, and
+    a client that stood still starts many of them at once."""
     world.until_counted(lambda: world.in_flight(method) == n, f"{n} of {method} in flight")
     seen = sorted(world.in_flight(method) for _ in range(40))
     check(seen[0] == n and seen[len(seen) // 2] <= n * 1.05, f"{method}: {seen} in flight, {n} are allowed")
@@ -267,7 +267,8 @@ def forwarding_rule_port_match(paths):
 
 
 def fault_injection(paths):
-    """A33: delays of 2 s against a deadline of 1 s, aborts with 401, none, for headers that do not match, half of each."""
+    """A33: aborts with HTTP status 401, and delays of 2 s against a deadline of 1 s: of no RPC, of all RPCs, of half of
+    the RPCs, and on a route whose headers no RPC has."""
     def fault(**kinds):
         return {"name": "fault", "typed_config": {
             "@type": "type.googleapis.com/envoy.extensions.filters.http.fault.v3.HTTPFault", **kinds}}

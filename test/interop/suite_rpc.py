@@ -14,8 +14,8 @@ PROTOS = HERE.parent.parent / "proto" / "grpc" / "testing"
 CLIENT_COMPRESSED = {"client_compressed_unary", "client_compressed_streaming"}
 WITHOUT_MEANING = {"go": set(), "python": CLIENT_COMPRESSED,
                    "node": CLIENT_COMPRESSED | {"server_compressed_unary", "server_compressed_streaming"}}
-# What a case brings back, in bytes on the wire, when the server compressed what it was asked to: without it would be
-# twice as much and more. grpc-go compresses all messages of a stream, or none.
+# The least and the most bytes on the wire that a case brings back when the server compressed what it was asked to; an
+# answer that is not compressed adds its 314159 or 31415 bytes. grpc-go compresses all messages of a stream, or none.
 TRAFFIC = {
     "server_compressed_unary": {"go": (314159, 340000), "python": (314159, 340000)},
     "server_compressed_streaming": {"go": (200, 12000), "python": (92653, 110000)},

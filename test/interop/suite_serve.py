@@ -9,8 +9,9 @@ import build_peers
 from programs import HERE, Failure, Program
 from suite_rpc import ITERATIONS, PROTOS, Counter, certificates, names_of
 
-# What a server brings back that compresses one of two equal answers (unary), or the smaller one of a stream: clients that do
-# not show whether an answer came compressed are judged by it. Without compression it would be twice as much and more.
+# The least and the most bytes on the wire that come back when the server compresses one of two equal answers (unary),
+# or the smaller one of a stream: so the suite sees it for clients that do not show whether an answer came compressed.
+# Without compression another 314159 or 31415 bytes come back.
 TRAFFIC = {"server_compressed_unary": (314159, 340000), "server_compressed_streaming": (92653, 110000)}
 PEERS = ["torc", "go", "python", "node", "java"]
 # grpc-java's client does not name its cases.

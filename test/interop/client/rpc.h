@@ -16,7 +16,7 @@ struct interop {
     torc_runtime *runtime;
     torc_channel *channel;
     const char *target;
-    struct torc_channel_options options; /* for further channels */
+    struct torc_channel_options options; /* of interop_channel */
     int soak_iterations;
 };
 
@@ -33,7 +33,7 @@ typedef void (*interop_case_fn)(struct interop *t);
         }                                                                                                              \
     } while (0)
 
-/* Makes a channel with the options; the caller frees it. */
+/* Makes a channel to t->target with t->options; the caller frees it. */
 torc_channel *interop_channel(struct interop *t);
 /* Options of a call with a deadline that a healthy server meets. */
 extern const struct torc_call_options interop_options;

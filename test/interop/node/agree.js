@@ -1,5 +1,5 @@
-// grpc-js with grpc-js-xds as one of the clients that must send the same key to the same backend: as agree/main.go
-// reads its orders and answers them.
+// grpc-js with grpc-js-xds as one of the clients that must send the same key to the same backend. Reads orders and
+// writes answers as test/interop/agree/main.c does, except that it has no "service_config".
 'use strict';
 const readline = require('readline');
 const grpc = require('@grpc/grpc-js');

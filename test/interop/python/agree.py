@@ -1,5 +1,5 @@
-"""grpcio (C-core) as one of the clients that must send the same key to the same backend: as agree/main.go reads its
-orders and answers them."""
+"""grpcio (C-core) as one of the clients that must send the same key to the same backend. Reads orders and writes
+answers as test/interop/agree/main.c does."""
 import collections
 import json
 import os

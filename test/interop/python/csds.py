@@ -1,5 +1,6 @@
-"""Asks a CSDS server by grpcio and Envoy's own definitions (xds-protos): as each line of the input says, {"at": address,
-"stream": bool, "request": ClientStatusRequest as JSON}, prints {"code", "details", "answers": [ClientStatusResponse as JSON]}."""
+"""Asks a CSDS server by grpcio and Envoy's own definitions (xds-protos). A line of the input is {"at": address,
+"stream": bool, "request": ClientStatusRequest as JSON}; with "stream", the request is sent twice on one stream. For
+each line prints {"code", "details", "answers": [ClientStatusResponse as JSON]}."""
 import json
 import sys
 

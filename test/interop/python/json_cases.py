@@ -1,6 +1,7 @@
 """The cases of Go's protojson through libtorc-json (interop_json): what it takes and refuses, libtorc-json does, but for EXPECTED.
 
-usage: json_cases.py PROGRAM FOLDER. FOLDER has set.pb and cases.json of test/interop/protojson. Prints "cases N unequal N expected N"."""
+usage: json_cases.py PROGRAM FOLDER. FOLDER has set.pb and cases.json of test/interop/protojson. Prints "unequal: WHY"
+lines, "protobuf VERSION" and "cases N unequal N expected N"."""
 import json
 import subprocess
 import sys

@@ -1,6 +1,7 @@
 """Random messages of test/json through libtorc-json (interop_json) and Python's protobuf, both ways: equal.
 
-usage: json_kinds.py PROGRAM FOLDER-OF-PB2-AND-SET COUNT SEED. Prints "messages N bytes N unequal N"."""
+usage: json_kinds.py PROGRAM FOLDER-OF-PB2-AND-SET COUNT SEED. Prints "unequal: WHY" lines, "protobuf VERSION" and
+"messages N bytes N unequal N"."""
 import json
 import math
 import struct

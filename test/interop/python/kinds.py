@@ -1,7 +1,8 @@
-"""Random messages of test/stubs, packed by Python's protobuf, through Torc's generated code (interop_stubs) and back: equal. A message that
-lacks a required field is refused with the name of one that Python's protobuf misses, too.
+"""Random messages of test/stubs, packed by Python's protobuf, through Torc's generated code (interop_stubs) and back:
+equal. A message that lacks a required field is refused with the name of one that Python's protobuf misses, too.
 
-usage: kinds.py PROGRAM FOLDER-OF-PB2 COUNT SEED. Prints "messages N", then how many bytes they had."""
+usage: kinds.py PROGRAM FOLDER-OF-PB2 COUNT SEED. Prints "unequal: WHY" lines, "protobuf VERSION" and "messages N bytes
+N unequal N"."""
 import re
 import subprocess
 import sys

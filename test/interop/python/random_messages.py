@@ -12,8 +12,8 @@ RANGES = {F.TYPE_INT32: (-2**31, 2**31 - 1), F.TYPE_SINT32: (-2**31, 2**31 - 1),
 
 
 class Messages:
-    """Subclasses say what differs: the alphabet of strings, floats, the share of required fields that are set, types with fields of
-    their own."""
+    """A subclass sets what differs: the alphabet of strings, the floats, the share of required fields that are set. It
+    may fill types of its own in another way."""
     alphabet = "aZ0 _\n\u00e4\u20ac\U0001f600\x01\x7f"
     floats = [0.0, 1.5, -2.25, 1e-40, 3.0e38, float("inf"), float("-inf"), float("nan")]
     required = 1.0

@@ -1,7 +1,7 @@
 /* grpc.testing.TestService, on generated code.
  *
- * EmptyCall, UnaryCall and StreamingInputCall run on the loop's thread, the latter with events, since it looks at how
- * each message came. StreamingOutputCall and FullDuplexCall wait for their client on threads of a pool.
+ * EmptyCall, UnaryCall and StreamingInputCall run on the loop's thread; StreamingInputCall has events, since it looks
+ * at how each message came. StreamingOutputCall and FullDuplexCall wait for their client on threads of a pool.
  * UnimplementedCall has no handler, and UnimplementedService is not added: as wanted. */
 #include "service.h"
 

@@ -1,7 +1,7 @@
-// grpc-go as one of the clients that must send the same key to the same backend. Each line of stdin is
-// {"target":"xds:///m1","calls":[[["name","value"],...],...]}; each is answered by {"peers":["127.0.0.1:1",...]}, in
-// which a failed call stands as "!CODE message". The channel stays for a next line with the same target.
-// "service_config" goes with targets that are not of xDS.
+// grpc-go as one of the clients that must send the same key to the same backend. Prints {"version":"..."} first. Each
+// line of stdin is {"target":"xds:///m1","calls":[[["name","value"],...],...]}; each is answered by
+// {"peers":["127.0.0.1:1",...]}, in which a failed call is "!CODE message". The channel is kept for a next line with
+// the same target. "service_config" goes with targets other than xds.
 package main
 
 import (

@@ -1,13 +1,14 @@
 // A control plane made of go-control-plane: its snapshot cache and its ADS server (state of the world and incremental),
-// and a load-reporting server on its generated stubs. Scripted by JSON lines on stdin, each answered by one JSON line:
+// and a load-reporting server on its generated stubs. Scripted by JSON lines on stdin, each answered by {"done":true}
+// or {"done":false,"error":"..."}:
 //
 //	{"op":"set","version":"1","resources":[{"@type":"type.googleapis.com/envoy.config.cluster.v3.Cluster",...}]}
 //	{"op":"stop"} {"op":"start"}       ends all streams and the listener; listens again on the same address
 //	{"op":"clear"}                     forgets all resources
 //
-// and telling on stdout, as JSON lines too, {"listening":...}, {"request":...} for each discovery request (with its
-// error_detail), {"response":...} for each response of an incremental stream (with the names in it), {"load":...} for
-// each load report.
+// Prints JSON lines too: {"listening":...} first; {"request":...} for each discovery request (with its error_detail)
+// and {"response":...} for each response of an incremental stream (with the names in it), both not with -quiet;
+// {"load":...} for each load report.
 package main
 
 import (

@@ -1,6 +1,7 @@
-// Three servers, of which the first two have grpc-go's health service. The first line is "listening ADDR ADDR ADDR". On stdin, JSON
-// lines {"server":0,"service":"orders","status":"NOT_SERVING"}, {"server":0,"shutdown":true} and {"server":0,"resume":true}; each
-// is answered by how many connections each server has had, and how many RPCs of Watch: {"connections":[1,1,0],"watches":[1,1,0]}.
+// Three servers, of which the first two have grpc-go's health service. The first line is "listening ADDR ADDR ADDR". On
+// stdin, JSON lines {"server":0,"service":"orders","status":"NOT_SERVING"}, {"server":0,"shutdown":true},
+// {"server":0,"resume":true}, and {"server":0}, which changes nothing; each is answered by how many connections each
+// server has had, and how many RPCs of Watch: {"connections":[1,1,0],"watches":[1,1,0]}.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Two servers that report their load by grpc-go's orca package: with each RPC that the first has a tenth of the second's,
-// and out of band the opposite.
+// Two servers that report their load by grpc-go's orca package. With each RPC the first reports a tenth of the second's
+// utilization, and out of band ten times as much as the second.
 package main
 
 import (

@@ -2,8 +2,8 @@
 // which every fourth takes 50 ms.
 //
 // usage: rolling -targets ADDR,ADDR,... -rate CALLS_PER_SECOND
-// For each line of standard input, an address, prints "reached ADDR" when twenty more RPCs went there. At the end of its
-// input makes no more RPCs, waits for the last, and prints {"calls":N,"failed":N,"first":"why"}.
+// For each line of standard input, an address, prints "reached ADDR" when twenty more RPCs to it have succeeded. At the
+// end of its input makes no more RPCs, waits for the last, and prints {"calls":N,"failed":N,"first":"why"}.
 package main
 
 import (
