@@ -58,7 +58,7 @@ def test_open_loop():
 
 
 def test_extreme_rates():
-    """The least and the most that --rps takes end with --duration, and a duration of centuries is one."""
+    """A load at the least and at the most that --rps takes ends with --duration; a duration of centuries is taken."""
     with running("backend") as backend:
         address = backend.listening()
         check(bench("--rps", "0.001", "--duration", "100ms", address, METHOD)["calls"] == 1, "the first, at once")
@@ -73,7 +73,8 @@ def test_extreme_rates():
 
 
 def test_latency_from_the_intended_start():
-    """One call at a time takes 50 ms: of 50 a second for 400 ms, each next one is later by 30 ms than it was to begin."""
+    """Calls are due every 20 ms for 400 ms, and take 50 ms each, one at a time: each begins 30 ms later after its due
+    time than the one before."""
     with running("backend", "--delay", "50ms") as backend:
         figures = bench("--rps", "50", "-c", "1", "--duration", "400ms", backend.listening(), METHOD)
         check_sums(figures)
@@ -96,7 +97,8 @@ def test_failures():
 
 
 def test_why_it_cannot_connect():
-    """The reason that torc call gives, at once, or when the deadline is over where waiting could have helped."""
+    """The command gives the reason that torc call gives: at once, or, where waiting can help, when the deadline is
+    over."""
     closed = free_address()
 
     def refused(target):
@@ -142,7 +144,7 @@ def test_wrong_usage():
 
 
 def stages(address, *args, status=0):
-    """The rows of stages, after what has to add up was checked."""
+    """The rows of stages, and all figures. Checks that the rows add up to the figures."""
     figures = bench(*args, address, METHOD, status=status)
     rows = figures["stages"]
     check([row["stage"] for row in rows] == list(range(1, len(rows) + 1)), str(rows))
@@ -177,8 +179,8 @@ def test_stages():
 
 
 def test_stages_from_the_intended_start():
-    """One RPC at a time takes 50 ms. The 20 that are due in the first stage of 100 ms wait for one another through the second, in which none
-    is due: each counts in the first, from when it was to begin."""
+    """One RPC at a time takes 50 ms. The 20 RPCs that are due in the first stage of 100 ms are still made during the
+    second, in which none is due: each counts in the first stage, and its latency from when it was due."""
     with running("backend", "--delay", "50ms") as backend:
         rows, _ = stages(backend.listening(), "-c", "1", "--stage", "200/100ms,0/600ms,10/300ms")
         check(rows[0]["calls"] + rows[0]["not_started"] == 20 and rows[1]["calls"] + rows[1]["not_started"] == 0, str(rows))
@@ -232,7 +234,7 @@ def recorded(*server, **options):
 
 
 def test_wait_for_ready():
-    """A backend that comes after the command."""
+    """The backend starts after the command."""
     address = free_address()
     process = subprocess.Popen([TORC, "bench", "-n", "10", "--wait-for-ready", "--deadline", "60s", "-vv", address, METHOD],
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -319,7 +321,8 @@ def test_json_that_is_sent():
 
 
 def test_stream_interval():
-    """Each message when it is due; a response's latency counts from there, also where the server stood still meanwhile."""
+    """Each message is sent when it is due; a response's latency counts from that time, also when the server stands
+    still."""
     with recorded("good", SET, program=SERVER) as server:
         chat = [server.address, "shop.Orders/Chat"]
         figures = bench("-n", "2", "-c", "2", "-d", '{"id": "a"}', "--call-count", "5", "--stream-interval", "50ms", *chat)
@@ -494,7 +497,7 @@ def test_html_and_prometheus():
 
 
 def wait_load(address, requests):
-    """Waits until the backend has had so many more requests than now; those of this function count, too, and are few."""
+    """Waits until the backend has had `requests` more than now, of which this function makes a few itself."""
     def so_far():
         return int(bytes.fromhex(calls(address, "torc.test.Backend/Count")[0][0]["response_hex"]))
 
@@ -519,8 +522,8 @@ def test_backend_that_dies():
 
 
 def test_stall_of_a_server():
-    """A server that stands still for 0.5 s of 1.5 s, at 200 RPCs a second: each of the 100 RPCs that were to begin meanwhile waited for the
-    rest of it, though -c lets one alone be under way."""
+    """A server stands still for 0.5 s of 1.5 s, at 200 RPCs a second. 100 RPCs are due in that time; the latency of
+    each has the rest of that time in it, though -c lets only one be under way."""
     with recorded("backend") as server:
         process = subprocess.Popen([TORC, "bench", "-c", "1", "--rps", "200", "--duration", "1500ms", "-d", "<{i}>", "-o", "json", server.address,
                                     METHOD], stdout=subprocess.PIPE, text=True)

@@ -101,7 +101,7 @@ def test_any():
 
 
 def test_any_of_a_bad_type():
-    """Types that cannot be used, and come later, leave those that came before as they were."""
+    """Types that come later and cannot be used leave the types that came before as they were."""
     with server("bad_any") as address:
         done = run("call", address, "shop.Orders/Get", "--reflect", "-n", "3", "-o", "json", "--data-hex",
                    "3a270a23" + b"type.googleapis.com/shop.extra.Note".hex() + "1200")
@@ -157,7 +157,7 @@ def test_streams():
 
 
 def test_a_response_too_many():
-    """A method that has one response ends at the second: a server may send them for ever."""
+    """A call of a method that has one response fails at the second response: a server could send them for ever."""
     says = "the server sent more than one response to shop.Orders/{}, which has one"
     with server("talkative") as address:
         for method, *more in (("Load", "--reflect"), ("Get", "--timing", "--reflect"), ("Get", "--timing")):

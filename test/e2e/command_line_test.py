@@ -56,7 +56,8 @@ def test_flags_with_values():
 
 
 def test_nearest_names():
-    """What nothing is called is answered with the known name that is near, if there is one: commands, options, policies."""
+    """The error for an unknown name of a command, an option or a policy proposes the known name that is near, if
+    any."""
     for typed, meant in (("bnech", "bench"), ("serve_xds", "serve-xds"), ("simulat", "simulate"), ("desc", "describe"), ("hlep", "help"), ("BACKEND", "backend")):
         refused(typed, says=f"torc: unknown command '{typed}': did you mean {meant}? (try 'torc --help')\n")
         refused("help", typed, says=f"did you mean {meant}?")

@@ -80,7 +80,7 @@ def test_offline():
 
 
 def test_files_named_like_symbols():
-    """A file of the name of a service does not stand before the service, which the server has."""
+    """With --reflect, a name that is both a file's and a service's shows the service."""
     with server("good") as address, tempfile.NamedTemporaryFile() as file:
         file.write(b"\x0a\x0d\x0a\x0bshop.Orders")
         file.flush()
@@ -90,7 +90,7 @@ def test_files_named_like_symbols():
 
 
 def test_files_of_a_server():
-    """A file is shown by its name, from a server as from a file of descriptors, with what it imports at hand."""
+    """A file is shown by its name, from a server and from a file of descriptors; so is a file that it imports."""
     for mode in ("good", "alpha"):
         with server(mode) as address, tempfile.TemporaryDirectory() as folder:
             out = os.path.join(folder, "out.pb")

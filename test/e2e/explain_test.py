@@ -184,8 +184,8 @@ def test_which_filter_failed_the_call():
 
 
 def test_what_a_call_without_a_ring_waits_for():
-    """Addresses that accept no connection: of pick_first the first of them, of round_robin both; through a mesh those of the
-    call's cluster alone. The text says so, and says "wait" instead of a status."""
+    """Two addresses that accept no connection: a call waits for the first with pick_first, for both with round_robin,
+    and through a mesh for those of its cluster alone. The text names them, and says "wait" instead of a status."""
     with contextlib.ExitStack() as stack:
         one, two = (stack.enter_context(full_backlog()) for _ in range(2))
         for config, awaited in (("{}", [one]), ('{"loadBalancingConfig":[{"round_robin":{}}]}', [one, two])):

@@ -250,7 +250,7 @@ def test_what_a_metadata_server_may_answer():
             call = one_call(backend, env, status=1)
             check(call["status"] == "UNAUTHENTICATED" and "HTTP status 302" in call["message"], f"{call}")
             check(not elsewhere.requests, "a redirect is not followed")
-        # Whoever does not say that it is a metadata server is none, good as the token looks.
+        # A server that does not say that it is a metadata server is refused, however good its token looks.
         metadata.give("foreign", 3600)
         for headers in ({}, {"Metadata-Flavor": "Other"}, {"X-Metadata-Flavor": "Google"}, {"Metadata-Flavor": "Google2"}):
             metadata.headers = headers

@@ -330,7 +330,7 @@ def test_by_xds_with_tls():
 
 
 def reached(control_plane, address, one, two):
-    """By which proxy a call of a new process went."""
+    """The proxy, `one` or `two`, that a call of a new process went through; None: neither."""
     before = one.tunnels, two.tunnels
     made = call("xds:///orders", env=bootstrap(control_plane))
     check(made["code"] == 0 and made["peer"] == address, f"{made}")
@@ -338,7 +338,7 @@ def reached(control_plane, address, one, two):
 
 
 def until(held):
-    """A file that changed reaches the control plane's clients in its own time."""
+    """Waits until held() is true: a changed file takes a while to reach the control plane's clients."""
     deadline = time.monotonic() + WAIT
     while not held():
         check(time.monotonic() < deadline, "the change arrives")

@@ -52,7 +52,7 @@ class World:
         return calls("xds:///orders", *args, "--wait-for-ready", env=self.env, status=status)
 
     def spread(self, *args):
-        """Runs of calls until both backends answered calls of one run; of each run, twenty of twenty calls succeed."""
+        """Makes runs of 20 calls, which must all succeed, until both backends have answered calls of one run."""
         runs = calls_to_all(self.addresses, "xds:///orders", *args, "-n", "20", "--wait-for-ready", env=self.env)
         for _, summary in runs:
             check(summary["calls"] == 20 and summary["ok"] == 20, f"round robin: {summary}")
@@ -99,7 +99,8 @@ def test_why_a_cookie_is_not_followed():
 
 
 def in_turn(w, seconds):
-    """Three calls, so many seconds apart. Returns the names of the cookies that each sent; the answer sets those it lacked."""
+    """Makes three calls, `seconds` apart. Returns the names of the cookies that each sent; its answer sets the
+    others."""
     done, _ = w.call("torc.test.Backend/Headers", "-n", "3", "--rps", str(1 / seconds), "--cookies")
     sent = []
     for call in done:

@@ -14,7 +14,8 @@ from support.kit import TORC, WAIT, check, cluster, free_address, main, write_re
 
 @contextlib.contextmanager
 def full_pipe():
-    """(reader, writer, the bytes that are in it): who writes to it waits until somebody reads."""
+    """(reader, writer, the number of bytes in it): a process that writes to the pipe waits until another reads from
+    it."""
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     filled = 0

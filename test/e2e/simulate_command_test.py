@@ -176,7 +176,8 @@ def test_resources():
 
 
 def test_extremes():
-    """Calls that never end, loads far below one call, tables that are wide, backends that are gone, and names that hurt."""
+    """Calls that never end, loads far below one call, wide tables, backends that are removed, and names with a comma
+    and a line end."""
     for_ever = simulate("--backends", "2", *SHORT, "--service", "24h", "--slow", "10.0.0.1:80=1000000")
     check(all(b["at_once"] == b["calls"] > 900 for b in for_ever["backends"]), f"none ends: {for_ever['backends']}")
     little = simulate("--backends", "200", *SHORT, "--rate", "0.1")

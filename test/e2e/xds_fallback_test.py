@@ -92,8 +92,9 @@ def test_a_stream_that_ends_after_an_answer():
 
 
 def test_what_is_not_cached_needs_the_fallback():
-    """The first server names a cluster, and is lost before it has it: the fallback is asked for all that is watched, as by a
-    client that knows of no version, and all of it is the fallback's from then on."""
+    """A route of the first server names a cluster that it does not have yet, and the server is lost. The client
+    requests all resources that it watches from the fallback, without a version, and uses the fallback's resources from
+    then on."""
     case("FB04")
     with tempfile.TemporaryDirectory() as directory, running("backend") as b1, running("backend") as b2:
         one, two = b1.listening(), b2.listening()

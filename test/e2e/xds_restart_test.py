@@ -1,5 +1,5 @@
 """Incremental ADS when the control plane's process ends and another takes its place: nothing that is unchanged is sent
-again, though nothing is left in the server of the client that it had."""
+again, though the new process knows nothing of the client."""
 import json
 import os
 import sys

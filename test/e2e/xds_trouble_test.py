@@ -115,7 +115,7 @@ def stopped_and_restarted(s):
 
 
 def silenced(s):
-    """A process that stands still: connections are taken by the system for it, nothing is said on them."""
+    """The control plane's process stands still: the system accepts connections for it, and nothing is sent on them."""
     s.proxy.silence()
     s.log("stream ended with UNAVAILABLE")
     s.proxy.wait_heard(2)  # of the load and of who watches: both are back, and wait for a word

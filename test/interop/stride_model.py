@@ -29,8 +29,8 @@ def scaled_as_core(weights):
 
 
 def scaled_as_go(weights):
-    """grpc-go: doubles, with neither a ceiling nor a floor. None, for round robin, also with at most one known weight, or when
-    all scaled weights are equal."""
+    """grpc-go: doubles, with neither a ceiling nor a floor. None, for round robin, also with at most one known weight,
+    or when all scaled weights are equal."""
     known = [w for w in weights if w > 0]
     if len(weights) < 2 or len(known) < 2:
         return None
