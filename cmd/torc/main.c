@@ -29,7 +29,7 @@ static const struct {
 static void print_help(FILE *out)
 {
     fprintf(out, "usage: torc COMMAND [options]\n\n"
-                 "Torc is a gRPC client with a proxyless service mesh built in.\n\n");
+                 "Torc is gRPC for C programs, with a proxyless service mesh built in.\n\n");
     for (size_t i = 0; i < TC_ARRAY_LEN(commands); i++)
         fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].what);
     fprintf(out,

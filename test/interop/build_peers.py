@@ -166,6 +166,7 @@ INPUTS = {"go": "**/*", "etcd": "**/*", "otlp": "**/*", "descriptors": "**/*", "
 def stamp_of(name):
     digest = hashlib.sha256()
     files = [p for p in sorted((HERE / name).glob(INPUTS[name])) if p.is_file()]
+    files += [HERE / "go" / "go.mod"] if name == "protojson" else []  # which pins the module whose tests it records
     for path in files + (sorted(PROTOS.glob("*.proto")) if name == "python" else []):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()
