@@ -18,8 +18,11 @@ READER = {
     "docs/guide/calls.md": ("void use(const void *data, size_t size);",
                             "torc_channel *channel, const void *request, size_t size, torc_error *error, int code, "
                             "struct torc_call_options options"),
-    "docs/guide/connections.md": ("void start_connecting(void *arg, const char *address, torc_dial *dial);",
-                                  "torc_dial *dial, int fd, const torc_error *error"),
+    "docs/guide/choosing-a-policy.md": ("", "torc_credentials *credentials, torc_error *error"),
+    "docs/guide/connections.md": ("void start_connecting(void *arg, const char *address, torc_dial *dial);\n"
+                                  "void watch_registry(void *arg, const char *name, torc_resolver_listener *listener);",
+                                  "torc_dial *dial, int fd, torc_resolver_listener *listener, const struct torc_endpoint *endpoints, size_t n, "
+                                  "const char *service_config"),
     "docs/guide/deadlines.md": ("", "torc_credentials *credentials, torc_channel *channel, const char *method, const void *request, size_t size, "
                                 "struct torc_call_options options, torc_result **results, torc_server_call *call, torc_error *error, "
                                 "const char *service_config"),
