@@ -16,8 +16,9 @@ static const char help[] =
     "Without SYMBOL it shows every service.\n\n"
     "TARGET  as for torc call\n"
     "SYMBOL  a full name such as shop.Order, shop.Orders/Get or shop/orders.proto\n\n"
-    "      --template             JSON of the message, or of the method's request, with every field, to be filled "
-    "in\n" SCHEMA_HELP HEADERS_HELP CONNECT_HELP INSPECT_HELP "\nExamples:\n"
+    "      --template             JSON of the message, or of the method's request, with every field (of a oneof the\n"
+    "                             first), to be filled in\n" SCHEMA_HELP HEADERS_HELP CONNECT_HELP INSPECT_HELP
+    "\nExamples:\n"
     "  torc describe 127.0.0.1:50051 grpc.health.v1.Health\n"
     "  torc describe 127.0.0.1:50051 shop.Orders/Get --template\n"
     "  torc describe --protoset shop.pb shop.Order\n";
