@@ -155,6 +155,29 @@ static void read_all(torc_rpc *rpc)
     assert_int_equal(torc_rpc_layer(rpc), TORC_LAYER_NONE);
 }
 
+static char peer_seen[64];
+
+static void see_peer(torc_rpc *rpc)
+{
+    snprintf(peer_seen, sizeof(peer_seen), "%s", torc_rpc_peer(rpc));
+}
+
+/* The peer of a stream is known as soon as a message has come, while the stream goes on. */
+static void test_peer_before_the_end(void **state)
+{
+    (void)state;
+    const torc_message *m = NULL;
+    kit_watch.inner.at = KIT_WATCH_RECEIVED;
+    kit_watch.inner.in_hook = see_peer;
+    torc_stream *s = torc_stream_open(kit_watch.ch, KIT_WATCH_ECHO, NULL, NULL);
+    assert_int_equal(torc_stream_send(s, "m", 1, 0, -1), 0);
+    assert_int_equal(torc_stream_receive(s, -1, &m), 1);
+    assert_string_equal(peer_seen, kit_backends_address(kit_watch.kit, 0));
+    assert_int_equal(kit_watch.inner.ends, 0);
+    torc_result_free(kit_watch_finish(s));
+    assert_int_equal(kit_watch.inner.ends, 1);
+}
+
 /* A unary RPC that ends with OK and without a response is INTERNAL to interceptors, as it is to the application. */
 static void test_no_response(void **state)
 {
@@ -428,6 +451,7 @@ int main(void)
         TEST(test_no_verdict),
         TEST(test_pending_without_suspend),
         TEST(test_status_replaced),
+        TEST(test_peer_before_the_end),
         TEST(test_no_response),
         TEST(test_metadata),
         TEST(test_metadata_is_sent),

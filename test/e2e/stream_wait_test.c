@@ -228,6 +228,30 @@ static void test_headers_before_the_end(void **state)
     torc_stream_free(s);
 }
 
+/* A function that fails leaves its output as it was. */
+static void test_outputs_of_failures(void **state)
+{
+    (void)state;
+    const torc_message *const other_message = (const torc_message *)&kit, *m = other_message;
+    const torc_metadata *const other_headers = (const torc_metadata *)&kit, *headers = other_headers;
+    enum torc_connectivity now = TORC_CONNECTIVITY_SHUTDOWN;
+    torc_stream *s = torc_stream_open(ch, "a.B/Deaf", NULL, NULL);
+    assert_int_equal(torc_stream_receive(s, 0, &m), TORC_EAGAIN);
+    assert_int_equal(torc_stream_receive(s, 1, &m), TORC_ETIMEDOUT);
+    assert_int_equal(torc_stream_headers(s, 0, &headers), TORC_EAGAIN);
+    assert_int_equal(torc_stream_headers(s, 1, &headers), TORC_ETIMEDOUT);
+    torc_stream_cancel(s);
+    assert_int_equal(torc_stream_receive(s, -1, &m), 0);
+    assert_int_equal(torc_stream_headers(s, -1, &headers), TORC_ECLOSED);
+    torc_stream_free(s);
+    assert_int_equal(torc_channel_connect(ch, -1), 0);
+    assert_int_equal(torc_channel_wait_state(ch, TORC_CONNECTIVITY_READY, 0, &now), TORC_ETIMEDOUT);
+    assert_int_equal(torc_channel_wait_state(ch, TORC_CONNECTIVITY_READY, 1, &now), TORC_ETIMEDOUT);
+    assert_ptr_equal(m, other_message);
+    assert_ptr_equal(headers, other_headers);
+    assert_int_equal(now, TORC_CONNECTIVITY_SHUTDOWN);
+}
+
 static void test_messages_ahead(void **state)
 {
     (void)state;
@@ -429,6 +453,7 @@ int main(void)
         IN_BOTH(test_two_senders_and_a_receiver),
         IN_BOTH(test_a_last_message_beside_another_sender),
         IN_BOTH(test_headers_before_the_end),
+        IN_BOTH(test_outputs_of_failures),
         IN_BOTH(test_messages_ahead),
         IN_BOTH(test_finish_drops_and_repeats),
         IN_BOTH(test_finish_ends_other_waits),

@@ -1,4 +1,5 @@
-/* Options structs that a program makes by the name of their type and sets by the names of their fields. */
+/* Options structs that a program makes by the name of their type and sets by the names of their fields; and what the
+ * functions of torc/inline.h write. */
 #include <string.h>
 
 #include <torc/torc.h>
@@ -122,12 +123,54 @@ static void what_is_refused(void **state)
     torc_options_free(o);
 }
 
+/* Has torc_T_init initialise a struct with memory behind it. The library is not asked how long the struct is: a program
+ * with older headers has a shorter one. */
+#define EXPECT_INIT(T)                                                                                                 \
+    do {                                                                                                               \
+        struct {                                                                                                       \
+            struct T of;                                                                                               \
+            unsigned char behind[64];                                                                                  \
+        } x;                                                                                                           \
+        const struct T fresh = {TORC_SIZE(T)};                                                                         \
+        memset(&x, 0xa5, sizeof(x));                                                                                   \
+        T##_init(&x.of);                                                                                               \
+        assert_memory_equal(&x.of, &fresh, sizeof(fresh));                                                             \
+        for (size_t i = 0; i < sizeof(x.behind); i++)                                                                  \
+            assert_int_equal(x.behind[i], 0xa5);                                                                       \
+    } while (0)
+
+static void inits_stay_within_the_struct(void **state)
+{
+    (void)state;
+    EXPECT_INIT(torc_runtime_options);
+    EXPECT_INIT(torc_channel_options);
+    EXPECT_INIT(torc_call_options);
+    EXPECT_INIT(torc_tls_options);
+    EXPECT_INIT(torc_tls_files);
+    EXPECT_INIT(torc_google_options);
+    EXPECT_INIT(torc_dialer);
+    EXPECT_INIT(torc_log_sink);
+    EXPECT_INIT(torc_resolver_factory);
+    EXPECT_INIT(torc_lb_factory);
+    EXPECT_INIT(torc_endpoint);
+    EXPECT_INIT(torc_allocator);
+    EXPECT_INIT(torc_interceptor);
+    EXPECT_INIT(torc_stream_events);
+    EXPECT_INIT(torc_server_options);
+    EXPECT_INIT(torc_server_tls_options);
+    EXPECT_INIT(torc_server_tls_files);
+    EXPECT_INIT(torc_method_options);
+    EXPECT_INIT(torc_handler);
+    EXPECT_INIT(torc_server_call_events);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_struct_has_its_kind),
         cmocka_unit_test(a_channel_of_options),
         cmocka_unit_test(what_is_refused),
+        cmocka_unit_test(inits_stay_within_the_struct),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

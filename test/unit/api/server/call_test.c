@@ -399,6 +399,30 @@ static void test_compressed_requests(void **state)
     torc_stream_free(s);
 }
 
+/* On the wire each message of a client's stream is compressed or not as its flags say. */
+static void test_compression_by_message(void **state)
+{
+    (void)state;
+    static const char zeros[5000];
+    static const struct {
+        unsigned flags;
+        int compressed;
+    } messages[] = {{0, 1}, {TORC_SEND_PLAIN, 0}, {TORC_SEND_COMPRESS, 1}, {TORC_SEND_PLAIN | TORC_SEND_LAST, 0}};
+    struct torc_call_options options = {TORC_SIZE(torc_call_options), .gzip = TORC_ON};
+    torc_stream *s = torc_stream_open(ch, "a.B/Held", &options, NULL);
+    wait_for_step(1);
+    for (size_t i = 0; i < sizeof(messages) / sizeof(messages[0]); i++) {
+        const torc_message *m = NULL;
+        assert_int_equal(torc_stream_send(s, zeros, sizeof(zeros), messages[i].flags, -1), 0);
+        assert_int_equal(torc_server_call_receive(shared.call, -1, &m), 1);
+        assert_int_equal(torc_message_size(m), sizeof(zeros));
+        assert_int_equal(torc_message_compressed(m), messages[i].compressed);
+    }
+    assert_int_equal(torc_server_call_finish(shared.call, TORC_STATUS_OK, NULL, NULL), 0);
+    torc_result_free(torc_stream_finish(s));
+    torc_stream_free(s);
+}
+
 /* --- set-up --- */
 
 static int setup(void **state)
@@ -440,9 +464,16 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(test_handler_of_a_pool),   TEST(test_functions_hold),       TEST(test_metadata_is_not_in_the_arena),
-        TEST(test_large_metadata),      TEST(test_empty_messages),       TEST(test_room_is_told_late),
-        TEST(test_compressed_requests), TEST(test_a_reset_of_the_arena), TEST(test_trailers_of_a_spoilt_reply),
+        TEST(test_handler_of_a_pool),
+        TEST(test_functions_hold),
+        TEST(test_metadata_is_not_in_the_arena),
+        TEST(test_large_metadata),
+        TEST(test_empty_messages),
+        TEST(test_room_is_told_late),
+        TEST(test_compressed_requests),
+        TEST(test_compression_by_message),
+        TEST(test_a_reset_of_the_arena),
+        TEST(test_trailers_of_a_spoilt_reply),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

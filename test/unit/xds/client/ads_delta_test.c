@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "proto/pack.h"
 
@@ -346,6 +347,30 @@ static void istiod_forgets(void **state)
     end();
 }
 
+static unsigned warnings;
+
+static void on_line(enum torc_log_level level, const char *module, const char *message, void *arg)
+{
+    (void)module, (void)arg;
+    warnings += level == TORC_LOG_WARN && strstr(message, "Leave torc.incremental_ads out for istiod") != NULL;
+}
+
+/* A bootstrap that is made for istiod and asks for incremental ADS is warned of. */
+static void istiod_is_warned_of(void **state)
+{
+    (void)state;
+    torc_log_set_sink(on_line, NULL);
+    assert_int_equal(torc_log_set_levels("xds=warn"), 0);
+    for (unsigned for_istiod = 0; for_istiod < 2; for_istiod++) {
+        start_as("", "", for_istiod ? ", \"metadata\": {\"GENERATOR\": \"grpc\"}" : "");
+        watch(&kit_xds_cds, "a", &a);
+        assert_int_equal(warnings, for_istiod);
+        end();
+    }
+    torc_log_set_sink(NULL, NULL);
+    torc_log_set_levels("none");
+}
+
 /* Versions belong to the server that gave them; a fallback server gets no version of another server (A71). */
 static void fallback(void **state)
 {
@@ -454,6 +479,7 @@ int main(void)
         cmocka_unit_test(next_response_waits_for_the_answer),
         cmocka_unit_test(late_response),
         cmocka_unit_test(istiod_forgets),
+        cmocka_unit_test(istiod_is_warned_of),
         cmocka_unit_test(fallback),
         cmocka_unit_test(fallback_answers_late),
         cmocka_unit_test(fallback_deletes),

@@ -4,6 +4,7 @@
 #include "support/cmocka.h"
 #include "support/kits/xds.h"
 
+#include "base/log.h"
 #include "base/mem.h"
 
 #include "pb/envoy/service/discovery/v3/discovery.pb-c.h"
@@ -394,6 +395,34 @@ static void taken_away(void **state)
     end();
 }
 
+static unsigned warnings;
+
+static void on_line(enum torc_log_level level, const char *module, const char *message, void *arg)
+{
+    (void)arg;
+    warnings += level == TORC_LOG_WARN && strcmp(module, "xds") == 0 &&
+                strstr(message, "it may keep one stream for several clients, as istio-agent does") != NULL;
+}
+
+/* The log warns at the second time in a row, not at the first: a control plane that restarts does so once. */
+static void taken_away_is_logged(void **state)
+{
+    (void)state;
+    torc_log_set_sink(on_line, NULL);
+    assert_int_equal(torc_log_set_levels("xds=warn"), 0);
+    start("");
+    watch(&kit_xds_lds, "a", &a);
+    wait_taken_ms(500);
+    assert_int_equal(warnings, 0);
+    wait_taken_ms(500);
+    assert_int_equal(warnings, 1);
+    wait_taken_ms(500);
+    assert_int_equal(warnings, 1);
+    end();
+    torc_log_set_sink(NULL, NULL);
+    torc_log_set_levels("none");
+}
+
 static void closed_without_an_answer(void **state)
 {
     (void)state;
@@ -538,6 +567,7 @@ int main(void)
         cmocka_unit_test(stream_ends_without_an_answer),
         cmocka_unit_test(stream_ends_after_an_answer),
         cmocka_unit_test(taken_away),
+        cmocka_unit_test(taken_away_is_logged),
         cmocka_unit_test(closed_without_an_answer),
         cmocka_unit_test(backoff),
         cmocka_unit_test(reconnect_asks_for_all),
