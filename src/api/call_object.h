@@ -74,6 +74,7 @@ struct torc_stream {
     struct tc_received *first_received, **last_received;
     torc_result *end;             /* the outcome; NULL: the RPC runs */
     const torc_metadata *initial; /* of the response, in the arena; NULL: have not come */
+    const char *initial_peer;     /* the server that sent them, in the arena */
     struct tc_lent lent_message;  /* what the last torc_stream_receive gave */
     bool told;                    /* the application has seen the outcome: it is final */
     bool receiving;               /* a thread is in torc_stream_receive */

@@ -24,8 +24,10 @@ static void on_headers(void *arg, const struct tc_headers *headers)
     torc_stream *s = arg;
     torc_runtime *rt = s->channel->rt;
     torc_metadata *copy = tc_metadata_in_arena(&s->core.arena, headers);
+    const char *peer = tc_arena_dup(&s->core.arena, tc_rstr_slice(s->core.attempt.peer));
     tc_runtime_lock(rt);
     s->initial = copy;
+    s->initial_peer = peer;
     tc_wait_wake_all(&s->waits);
     tc_runtime_unlock(rt);
     if (s->heard.on_headers && tc_call_is_heard(s))

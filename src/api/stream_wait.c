@@ -141,9 +141,10 @@ bool tc_stream_receive_end(torc_stream *s)
     return kept;
 }
 
-int torc_stream_headers(torc_stream *s, int64_t timeout_ms, const torc_metadata **headers)
+/* Waits for the initial metadata of the response. Each output may be NULL. */
+static int headers_wait(torc_stream *s, int64_t timeout_ms, const torc_metadata **headers, const char **peer)
 {
-    int rc = headers ? stream_check(s, timeout_ms) : TORC_EINVAL;
+    int rc = headers || peer ? stream_check(s, timeout_ms) : TORC_EINVAL;
     if (rc == 0 && s->kind != TC_STREAM)
         rc = TORC_ESTATE;
     if (rc != 0)
@@ -155,10 +156,22 @@ int torc_stream_headers(torc_stream *s, int64_t timeout_ms, const torc_metadata 
         rc = tc_timed_wait_once(&w.in);
     if (rc == 0 && !s->initial)
         rc = TORC_ECLOSED;
-    if (rc == 0)
+    if (rc == 0 && headers)
         *headers = s->initial;
+    if (rc == 0 && peer)
+        *peer = s->initial_peer;
     wait_end(&w);
     return rc;
+}
+
+int torc_stream_headers(torc_stream *s, int64_t timeout_ms, const torc_metadata **headers)
+{
+    return headers_wait(s, timeout_ms, headers, NULL);
+}
+
+int torc_stream_peer(torc_stream *s, int64_t timeout_ms, const char **peer)
+{
+    return headers_wait(s, timeout_ms, NULL, peer);
 }
 
 /* Half-closes the stream, unless it is half-closed or over, and has all further messages dropped; without on_message

@@ -233,16 +233,25 @@ def recorded(*server, **options):
         yield recorder
 
 
-def test_wait_for_ready():
-    """The backend starts after the command."""
-    address = free_address()
-    process = subprocess.Popen([TORC, "bench", "-n", "10", "--wait-for-ready", "--deadline", "60s", "-vv", address, METHOD],
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+def late(target, env, *server):
+    """The server starts when the command's first connection was refused."""
+    process = subprocess.Popen([TORC, "bench", "-n", "10", "--wait-for-ready", "--deadline", "60s", "-vv", target, METHOD],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **env})
     check(any("refused" in line for line in iter(process.stderr.readline, "")), "the first connection is refused")
-    with running("backend", "--listen", address) as backend:
-        backend.listening()
+    with running(*server) as started:
+        started.listening()
         out, err = process.communicate(timeout=WAIT)
         check(process.returncode == 0 and out.startswith("10 calls in "), f"{out} {err}")
+
+
+def test_wait_for_ready():
+    """The backend, or the control plane, starts after the command."""
+    address = free_address()
+    late(address, {}, "backend", "--listen", address)
+    with running("backend") as backend, tempfile.TemporaryDirectory() as folder:
+        path, control = os.path.join(folder, "mesh.json"), free_address()
+        write_resources(path, "1", *hashed("shop", "orders", cluster("orders"), endpoints("orders", backend.listening())))
+        late("xds:///shop", bootstrap(control), "serve-xds", "--listen", control, "--resources", path)
 
 
 def test_count_and_warmup():

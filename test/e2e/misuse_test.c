@@ -55,11 +55,13 @@ static void test_null_streams(void **state)
     (void)state;
     const torc_message *m;
     const torc_metadata *headers;
+    const char *peer;
     assert_int_equal(torc_stream_send(NULL, "", 0, 0, -1), TORC_EINVAL);
     assert_int_equal(torc_stream_half_close(NULL), TORC_EINVAL);
     assert_int_equal(torc_stream_want(NULL, 1), TORC_EINVAL);
     assert_int_equal(torc_stream_receive(NULL, -1, &m), TORC_EINVAL);
     assert_int_equal(torc_stream_headers(NULL, -1, &headers), TORC_EINVAL);
+    assert_int_equal(torc_stream_peer(NULL, -1, &peer), TORC_EINVAL);
     assert_int_equal(torc_stream_close(NULL), TORC_EINVAL);
     torc_stream_cancel(NULL);
     torc_stream_free(NULL);
@@ -147,6 +149,7 @@ static void test_arguments_of_a_stream(void **state)
     assert_int_equal(torc_stream_receive(s, -1, NULL), TORC_EINVAL);
     assert_int_equal(torc_stream_headers(s, INT64_MIN, &headers), TORC_EINVAL);
     assert_int_equal(torc_stream_headers(s, -1, NULL), TORC_EINVAL);
+    assert_int_equal(torc_stream_peer(s, -1, NULL), TORC_EINVAL);
     assert_int_equal(torc_stream_send(s, NULL, 0, TORC_SEND_LAST, INT64_MAX), 0);
     assert_int_equal(torc_stream_receive(s, INT64_MAX, &m), 1);
     assert_int_equal(torc_message_size(m), 0);

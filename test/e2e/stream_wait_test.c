@@ -213,18 +213,27 @@ static void test_headers_before_the_end(void **state)
 {
     (void)state;
     const torc_metadata *headers = NULL;
+    const char *peer = NULL;
     torc_stream *s = torc_stream_open(ch, "a.B/Chat", NULL, NULL);
+    assert_int_equal(torc_stream_peer(s, -1, &peer), 0);
     assert_int_equal(torc_stream_headers(s, -1, &headers), 0);
     assert_string_equal(torc_metadata_find(headers, "x-backend", NULL), "b0");
     assert_int_equal(torc_stream_headers(s, 0, &headers), 0);
-    expect_code(s, TORC_STATUS_OK);
+    torc_result *result = torc_stream_finish(s);
+    assert_int_equal(torc_result_code(result), TORC_STATUS_OK);
     assert_int_equal(torc_stream_headers(s, 0, &headers), 0);
+    assert_int_equal(torc_stream_peer(s, 0, &peer), 0);
+    assert_string_equal(peer, torc_result_peer(result));
+    assert_true(*peer);
+    torc_result_free(result);
     torc_stream_free(s);
 
     s = torc_stream_open(ch, "a.B/Deaf", NULL, NULL);
     assert_int_equal(torc_stream_headers(s, 20, &headers), TORC_ETIMEDOUT);
+    assert_int_equal(torc_stream_peer(s, 0, &peer), TORC_EAGAIN);
     torc_stream_cancel(s);
     assert_int_equal(torc_stream_headers(s, -1, &headers), TORC_ECLOSED);
+    assert_int_equal(torc_stream_peer(s, -1, &peer), TORC_ECLOSED);
     torc_stream_free(s);
 }
 

@@ -165,13 +165,15 @@ static uint64_t connect_ms(const struct bench *b)
     return TC_MIN(b->args.deadline_ms, (uint64_t)CONNECT_MS);
 }
 
-/* Returns 0 if a call of the method would wait or be sent now, else CLI_FAILED, with the call's status printed. */
-static int why_not(struct bench *b, torc_channel *channel)
+/* Returns 0 if a call of the method would wait or be sent now, else CLI_FAILED, with the call's status printed. is_over:
+ * a call that waits for its name has waited for too long. */
+static int why_not(struct bench *b, torc_channel *channel, bool is_over)
 {
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 1,
                                   .wait_for_ready = b->args.wait_for_ready};
     torc_result *result = torc_explain(channel, b->types.path, &o);
-    int rc = torc_result_code(result) == TORC_STATUS_OK
+    bool waits = torc_result_code(result) == TORC_STATUS_DEADLINE_EXCEEDED && !is_over;
+    int rc = torc_result_code(result) == TORC_STATUS_OK || waits
                  ? 0
                  : cli_fail(NAME, "cannot connect to %s: %s: %s", b->args.connect.target,
                             torc_status_code_name(torc_result_code(result)), torc_result_text(result));
@@ -184,7 +186,7 @@ static int connect_one(struct bench *b, torc_channel *channel, uint64_t until_ns
 {
     enum torc_connectivity state;
     while ((state = torc_channel_state(channel, true)) != TORC_CONNECTIVITY_READY) {
-        int rc = state == TORC_CONNECTIVITY_TRANSIENT_FAILURE ? why_not(b, channel) : 0;
+        int rc = state == TORC_CONNECTIVITY_TRANSIENT_FAILURE ? why_not(b, channel, false) : 0;
         if (rc != 0)
             return rc;
         uint64_t now = bench_now_ns();
@@ -192,7 +194,7 @@ static int connect_one(struct bench *b, torc_channel *channel, uint64_t until_ns
             torc_channel_wait_state(channel, state, cli_wait_ms(now, until_ns), NULL);
             continue;
         }
-        rc = why_not(b, channel);
+        rc = why_not(b, channel, true);
         return rc ? rc
                   : cli_fail(NAME, "cannot connect to %s within %.1f s: still %s", b->args.connect.target,
                              (double)connect_ms(b) / 1e3, torc_connectivity_name(state));

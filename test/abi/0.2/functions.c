@@ -236,6 +236,7 @@ static const struct {
     FUNCTION(torc_stream_half_close),
     FUNCTION(torc_stream_headers),
     FUNCTION(torc_stream_open),
+    FUNCTION(torc_stream_peer),
     FUNCTION(torc_stream_receive),
     FUNCTION(torc_stream_send),
     FUNCTION(torc_stream_start),

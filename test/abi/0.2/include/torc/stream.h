@@ -116,6 +116,10 @@ TORC_API int torc_stream_receive(torc_stream *stream, int64_t timeout_ms, const 
  * torc_unary_async. */
 TORC_API int torc_stream_headers(torc_stream *stream, int64_t timeout_ms, const torc_metadata **headers);
 
+/* Waits for the initial metadata of the response: 0 with *peer, the address of the server that sent them, as
+ * torc_result_peer gives it. It lives until the stream is freed. What else it returns is as of torc_stream_headers. */
+TORC_API int torc_stream_peer(torc_stream *stream, int64_t timeout_ms, const char **peer);
+
 /* Waits for the end of the RPC and returns its result. KEEPS THE HANDLE: torc_stream_free is still to be called, and
  * the result is the caller's to free, too. (torc_server_call_finish, its namesake on servers, gives its handle up.)
  *
