@@ -196,6 +196,26 @@ static void test_app_resolver(void **state)
     assert_int_equal(names.releases, 1);
 }
 
+/* A listener that the application holds outlives its channel and its runtime: reports are refused. */
+static void test_a_listener_outlives_its_runtime(void **state)
+{
+    (void)state;
+    torc_runtime *of_others = rt;
+    rt = kit_backends_runtime(TORC_RUNTIME_CALLER);
+    struct names names = {.n = 1};
+    struct torc_resolver_factory cls;
+    torc_channel *ch = open_names(&names, &cls, NULL, NULL);
+    tc_free(call_peer(ch, NULL));
+    torc_resolver_listener_ref(names.listener);
+    torc_channel_free(ch);
+    assert_int_equal(torc_runtime_free(rt), 0);
+    rt = of_others;
+    assert_int_equal(names.stops, 1);
+    assert_int_equal(report(&names), TORC_ECLOSED);
+    assert_int_equal(torc_resolver_report_error(names.listener, TORC_STATUS_UNAVAILABLE, "late"), TORC_ECLOSED);
+    torc_resolver_listener_unref(names.listener);
+}
+
 static void test_resolver_error(void **state)
 {
     (void)state;
@@ -475,7 +495,8 @@ static void nothing(void *arg)
     (void)arg;
 }
 
-/* The policy is shut down in a later turn than the channel: a turn takes on 10,000 tasks and leaves the rest. */
+/* The policy is shut down in a later turn than the channel: a turn takes on 10,000 tasks and leaves the rest. The
+ * factory is released behind its policy. */
 static void test_app_policy_ends_in_a_long_turn(void **state)
 {
     (void)state;
@@ -484,15 +505,17 @@ static void test_app_policy_ends_in_a_long_turn(void **state)
     struct torc_resolver_factory cls;
     torc_channel *ch = open_names(&names, &cls, "{\"loadBalancingConfig\":[{\"chooser\":{}}]}", policies);
     tc_free(call_peer(ch, NULL));
-    destroyed = 0;
+    destroyed = factory_releases = 0;
     torc_channel_free(ch);
     for (int i = 0; i < 10001; i++)
         assert_int_equal(torc_runtime_post(rt, nothing, NULL), 0);
     assert_int_equal(torc_runtime_poll(rt, 0), 1);
     assert_int_equal(destroyed, 0);
+    assert_int_equal(factory_releases, 0);
     while (torc_runtime_poll(rt, 0) > 0)
         ;
     assert_int_equal(destroyed, 1);
+    assert_int_equal(factory_releases, 1);
 }
 
 /* TORC_OFF of a call overrides waitForReady of the service config; a call that leaves the option unset does not. */
@@ -534,13 +557,10 @@ static void test_dns_targets(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_app_resolver),
-        cmocka_unit_test(test_resolver_error),
-        cmocka_unit_test(test_ring_hash_request_header),
-        cmocka_unit_test(test_app_policy),
-        cmocka_unit_test(test_app_policy_ends_in_a_long_turn),
-        cmocka_unit_test(test_why_a_child_fails),
-        cmocka_unit_test(test_wait_for_ready_of_config_and_call),
+        cmocka_unit_test(test_app_resolver),      cmocka_unit_test(test_a_listener_outlives_its_runtime),
+        cmocka_unit_test(test_resolver_error),    cmocka_unit_test(test_ring_hash_request_header),
+        cmocka_unit_test(test_app_policy),        cmocka_unit_test(test_app_policy_ends_in_a_long_turn),
+        cmocka_unit_test(test_why_a_child_fails), cmocka_unit_test(test_wait_for_ready_of_config_and_call),
         cmocka_unit_test(test_dns_targets),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -434,7 +434,7 @@ static bool is_open(int fd)
     return n < 0 && errno == EAGAIN;
 }
 
-/* The 65th connection replaces the one that has been silent longest. */
+/* The 65th connection replaces the one that has been silent longest. The SETTINGS of each allow two streams. */
 static void connections_are_limited(void **state)
 {
     (void)state;
@@ -442,6 +442,10 @@ static void connections_are_limited(void **state)
     int fds[70];
     for (size_t i = 0; i < TC_ARRAY_LEN(fds); i++)
         fds[i] = connect_raw(torc_csds_address(w.csds));
+    char settings[64];
+    ssize_t n = recv(fds[TC_ARRAY_LEN(fds) - 1], settings, sizeof(settings), 0);
+    assert_true(n > 0);
+    assert_non_null(memmem(settings, (size_t)n, "\0\3\0\0\0\2", 6)); /* MAX_CONCURRENT_STREAMS: 2 */
     for (size_t i = 0; i < TC_ARRAY_LEN(fds) - 64; i++)
         wait_closed(fds[i]);
     for (size_t i = TC_ARRAY_LEN(fds) - 64; i < TC_ARRAY_LEN(fds); i++)

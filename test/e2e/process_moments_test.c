@@ -1,6 +1,7 @@
-/* Processes that exit, fork or cancel a thread at one chosen moment. Each scene is a separate process, which is killed
- * if it hangs. */
+/* Processes that exit, fork, cancel a thread or free a runtime at one chosen moment. Each scene is a separate process,
+ * which is killed if it hangs. */
 #include <errno.h>
+#include <openssl/crypto.h>
 #include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -211,6 +212,52 @@ static void exit_while_a_runtime_is_freed(void **state)
     run_scene(exit_in_callback_while_freed);
 }
 
+/* --- a runtime is freed while the watch of a waiting thread is queued --- */
+
+enum { SHORT_MS = 200 };
+
+static void *wait_for_a_state(void *arg)
+{
+    (void)arg;
+    code_of_other = torc_channel_wait_state(ch, TORC_CONNECTIVITY_IDLE, SHORT_MS, NULL);
+    sem_post(&returned);
+    return NULL;
+}
+
+static void *only_free_runtime(void *arg)
+{
+    torc_runtime_free(rt);
+    return arg;
+}
+
+/* The time of the waiting thread passes while the loop still has the watch on the thread's stack. */
+static void free_while_watch_is_queued(void)
+{
+    pthread_t freer;
+    start_scene(TORC_RUNTIME_THREAD);
+    ch = torc_channel_new(rt, "ipv4:127.0.0.1:1", NULL, NULL);
+    torc_runtime_post(rt, hold_loop, NULL);
+    wait_for(&began);
+    pthread_create(&other, NULL, wait_for_a_state, NULL);
+    while (!somebody_waits())
+        look_again();
+    pthread_create(&freer, NULL, only_free_runtime, NULL);
+    while (!atomic_load(&rt->closed))
+        look_again();
+    if (wait_for_ms(&returned, LONG_MS))
+        _exit(EARLY);
+    sem_post(&go_on);
+    pthread_join(other, NULL);
+    pthread_join(freer, NULL);
+    _exit(code_of_other == TORC_ETIMEDOUT ? FINE : WRONG);
+}
+
+static void free_while_a_watch_is_queued(void **state)
+{
+    (void)state;
+    run_scene(free_while_watch_is_queued);
+}
+
 /* --- exit while a server is freed whose first runtime is gone already, and whose second one is being freed --- */
 
 static torc_server *server;
@@ -221,12 +268,6 @@ static void *free_server(void *arg)
     torc_server_free(server);
     code_of_other = TORC_EFORK;
     return NULL;
-}
-
-static void *free_runtime_of_server(void *arg)
-{
-    torc_runtime_free(rt);
-    return arg;
 }
 
 static void exit_while_server_is_freed(void)
@@ -243,7 +284,7 @@ static void exit_while_server_is_freed(void)
     wait_for(&began);
     if (!server || torc_runtime_free(first) != 0)
         _exit(WRONG);
-    pthread_create(&freer, NULL, free_runtime_of_server, NULL);
+    pthread_create(&freer, NULL, only_free_runtime, NULL);
     while (!atomic_load(&rt->closed))
         look_again();
     pthread_create(&other, NULL, free_server, NULL);
@@ -297,6 +338,27 @@ static void exit_while_a_thread_is_joined(void **state)
 {
     (void)state;
     run_scene(exit_while_joined);
+}
+
+/* --- OpenSSL at exit: threads that the exit does not wait for may still be inside of it --- */
+
+/* Registered before OpenSSL's first use, so that it would run after OpenSSL's own handler. */
+static void use_openssl(void)
+{
+    _exit(OPENSSL_init_crypto(0, NULL) == 1 ? FINE : WRONG);
+}
+
+static void exit_after_tls(void)
+{
+    atexit(use_openssl);
+    torc_credentials_unref(torc_credentials_tls(NULL, NULL));
+    exit(WRONG);
+}
+
+static void openssl_outlasts_an_exit(void **state)
+{
+    (void)state;
+    run_scene(exit_after_tls);
 }
 
 /* --- a thread is cancelled: when it has left its locks and OpenSSL, so that a fork finds no lock held --- */
@@ -464,8 +526,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exit_while_a_watch_is_queued),
         cmocka_unit_test(exit_while_a_runtime_is_freed),
+        cmocka_unit_test(free_while_a_watch_is_queued),
         cmocka_unit_test(exit_while_a_server_is_freed),
         cmocka_unit_test(exit_while_a_thread_is_joined),
+        cmocka_unit_test(openssl_outlasts_an_exit),
         cmocka_unit_test(a_thread_is_cancelled_behind_its_locks),
         cmocka_unit_test(the_child_of_a_callback_leaves_the_turn_to_the_parent),
     };

@@ -1,4 +1,6 @@
-/* fork while another thread makes the process's first JSON object: the child can parse JSON.
+/* fork waits for the locks and the foreign sections of other threads.
+ *
+ * fork while another thread makes the process's first JSON object: the child can parse JSON.
  *
  * Without a seed jansson would read /dev/urandom for it with the first object, the fork would come in the middle, and
  * the child would wait for the seed for ever. base/json.c gives jansson a seed when it is loaded, so the thread of the
@@ -14,7 +16,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/fork.h"
 #include "base/json.h"
+#include "base/wait.h"
 #include "support/cmocka.h"
 
 static atomic_bool holds_up;
@@ -75,10 +80,83 @@ static void a_child_parses_while_the_parent_makes_its_first_object(void **state)
     assert_int_equal(status, 0);
 }
 
+/* A thread that holds a lock, or is in a foreign section, while another thread forks. */
+struct holder {
+    pthread_t thread;
+    struct tc_lock *lock; /* NULL: the section */
+    sem_t holds, forked;
+    atomic_bool given;
+};
+
+static void hold(struct holder *h)
+{
+    if (h->lock)
+        tc_lock_take(h->lock);
+    else
+        tc_foreign_enter();
+}
+
+static void give(struct holder *h)
+{
+    if (h->lock)
+        tc_lock_give(h->lock);
+    else
+        tc_foreign_leave();
+}
+
+/* Holds the lock for 100 ms, or until fork has returned: a fork that does not wait returns first. */
+static void *hold_up_a_fork(void *arg)
+{
+    struct holder *h = arg;
+    hold(h);
+    sem_post(&h->holds);
+    struct timespec until = tc_wait_until(tc_system_clock.monotonic_ns(NULL) + 100 * TC_NS_PER_MS);
+    (void)tc_wait_semaphore(&h->forked, &until);
+    atomic_store(&h->given, true);
+    give(h);
+    return NULL;
+}
+
+/* Asserts that a fork waits until another thread gives the lock, or leaves the section, and that the child finds the
+ * lock free. */
+static void expect_fork_waits(struct tc_lock *lock)
+{
+    struct holder h = {.lock = lock};
+    int status;
+    sem_init(&h.holds, 0, 0);
+    sem_init(&h.forked, 0, 0);
+    assert_int_equal(pthread_create(&h.thread, NULL, hold_up_a_fork, &h), 0);
+    sem_wait(&h.holds);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(lock && pthread_mutex_trylock(&lock->mutex) != 0);
+    bool waited = atomic_load(&h.given);
+    sem_post(&h.forked);
+    assert_int_equal(pthread_join(h.thread, NULL), 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_true(waited);
+    sem_destroy(&h.holds);
+    sem_destroy(&h.forked);
+}
+
+static void a_fork_waits_for_what_other_threads_hold(void **state)
+{
+    (void)state;
+    struct tc_lock of_an_object;
+    for (int rank = 0; rank < TC_RANKS; rank++)
+        expect_fork_waits(tc_lock_of_process((enum tc_lock_rank)rank));
+    tc_lock_init(&of_an_object, TC_RANK_TLS_SOURCE);
+    expect_fork_waits(&of_an_object);
+    tc_lock_fini(&of_an_object);
+    expect_fork_waits(NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_child_parses_while_the_parent_makes_its_first_object),
+        cmocka_unit_test(a_fork_waits_for_what_other_threads_hold),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

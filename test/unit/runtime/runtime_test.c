@@ -1,5 +1,5 @@
-/* Driving a runtime: which thread drives, which ones wait, which are refused. Also waits for a channel's state, fork,
- * and a peer that resets. The backend of kits/backends is on a real socket. */
+/* Driving a runtime: which thread drives, which ones wait, which are refused or cancelled. Also waits for a channel's
+ * state, fork, and a peer that resets. The backend of kits/backends is on a real socket. */
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
@@ -102,6 +102,42 @@ static void test_second_thread_while_first_waits(void **state)
     assert_true(torc_runtime_poll(rt, 5) >= 0);
     pthread_join(w.thread, NULL);
     assert_int_equal(w.ok, 1);
+    torc_channel_free(ch);
+    assert_int_equal(torc_runtime_free(rt), 0);
+}
+
+static void *hang_when_cancelled(void *arg)
+{
+    hang_until_deadline(arg);
+    ((struct worker *)arg)->calls = 1;
+    pthread_testcancel();
+    return NULL;
+}
+
+/* Of two threads that wait for RPCs one drives the loop, and one sleeps. Both are cancelled behind the RPC: a thread
+ * that ended inside would keep the loop, or its lock, from the others. */
+static void test_a_cancelled_thread_leaves_first(void **state)
+{
+    (void)state;
+    torc_runtime *rt = kit_backends_runtime(TORC_RUNTIME_CALLER);
+    torc_channel *ch = torc_channel_new(rt, kit_backends_target(kit_backends_one), NULL, NULL);
+    assert_true(unary_ok(ch));
+    struct worker w[2] = {{.ch = ch}, {.ch = ch}};
+    uint64_t before = kit_backends_counts(kit_backends_one, 0).requests;
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&w[i].thread, NULL, hang_when_cancelled, &w[i]), 0);
+    while (kit_backends_counts(kit_backends_one, 0).requests < before + 2)
+        sched_yield();
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_cancel(w[i].thread), 0);
+    for (int i = 0; i < 2; i++) {
+        void *value = NULL;
+        pthread_join(w[i].thread, &value);
+        assert_ptr_equal(value, PTHREAD_CANCELED);
+        assert_int_equal(w[i].calls, 1);
+        assert_int_equal(w[i].ok, 1);
+    }
+    assert_true(unary_ok(ch));
     torc_channel_free(ch);
     assert_int_equal(torc_runtime_free(rt), 0);
 }
@@ -588,6 +624,7 @@ int main(void)
         cmocka_unit_test(test_blocking_threads_without_loop_thread),
         cmocka_unit_test(test_blocking_threads_with_loop_thread),
         cmocka_unit_test(test_second_thread_while_first_waits),
+        cmocka_unit_test(test_a_cancelled_thread_leaves_first),
         cmocka_unit_test(test_application_epoll),
         cmocka_unit_test(test_a_blocking_call_leaves_work_to_the_epoll),
         cmocka_unit_test(test_thread_mode_refuses_driving),

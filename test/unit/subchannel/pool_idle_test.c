@@ -367,6 +367,42 @@ static void test_ended_with_a_request(void **state)
     }
 }
 
+static void put_unknown_frames(size_t i, unsigned n)
+{
+    fake_h2_hold(places[i].peer, true);
+    while (n-- > 0)
+        fake_h2_frame(places[i].peer, 0xfa, 0, 0, "grease", 6);
+    fake_h2_hold(places[i].peer, false);
+}
+
+/* A server whose frames carry nothing has spent the allowance of two seconds. Its next connection begins with what time
+ * has given back, also for a policy that lets go and comes back. */
+static void test_next_connection_pays(void **state)
+{
+    (void)state;
+    for (int kept = 0; kept < 2; kept++) {
+        for (unsigned wait_ms = 10; wait_ms <= 2000; wait_ms += 1990) {
+            init(30000, 1000, 1);
+            hold(0);
+            put_unknown_frames(0, 20001);
+            assert_false(is_open(0));
+            if (!kept)
+                give_up(0);
+            tc_loop_advance(loop, wait_ms);
+            if (kept)
+                tc_subchannel_connect(places[0].sc);
+            else
+                connect_place(0);
+            tc_loop_drain(loop);
+            assert_int_equal(places[0].state, TORC_CONNECTIVITY_READY);
+            assert_int_equal(places[0].attempts, 2);
+            put_unknown_frames(0, 10000);
+            assert_int_equal(is_open(0), wait_ms == 2000);
+            fini();
+        }
+    }
+}
+
 static void ask_nothing(const struct tc_link *watches, struct tc_buf *out)
 {
     (void)watches, (void)out;
@@ -605,6 +641,7 @@ int main(void)
         cmocka_unit_test(test_lost_while_kept),
         cmocka_unit_test(test_ended_unused),
         cmocka_unit_test(test_ended_with_a_request),
+        cmocka_unit_test(test_next_connection_pays),
         cmocka_unit_test(test_ended_with_a_side_stream),
         cmocka_unit_test(test_private_channels),
         cmocka_unit_test(test_cap),
