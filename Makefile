@@ -16,7 +16,7 @@ GENERATOR := $(if $(wildcard $(BUILD)/CMakeCache.txt),,-G Ninja)
 CONFIGURE = cmake -S . -B $(BUILD) $(GENERATOR) -DCMAKE_BUILD_TYPE=RelWithDebInfo -DTORC_WERROR=$(WERROR) -DCMAKE_INSTALL_PREFIX=$(PREFIX) $(CMAKE_ARGS) >/dev/null
 INSTALL_DEPS := scripts/install-deps $(if $(filter no,$(DEPS)),--check)
 
-.PHONY: all demo check check-release check-more sim sim-mutants regressions fuzz interop bench bench-check install uninstall dist tidy coverage reference docs deps-build deps-named deps-check abi-dump format clean
+.PHONY: all demo check check-release check-more sim sim-corpus sim-mutants regressions fuzz interop bench bench-check install uninstall dist tidy coverage reference docs deps-build deps-named deps-check abi-dump format clean
 all: $(BUILD)/build.ninja
 	@$(if $(CMAKE_ARGS),$(CONFIGURE))
 	@cmake --build $(BUILD) -j $(JOBS) --target torc_products
@@ -78,6 +78,13 @@ sim: deps-named
 	@$(CONFIGURE)
 	@cmake --build $(BUILD) -j $(JOBS) --target sim
 	@$(BUILD)/test/sim/sim --fresh --seconds $(TIME) --jobs $(JOBS)
+
+# Searches for TIME seconds for runs that reach new code, and writes them to test/sim/corpus.txt, which sim_corpus performs. To be
+# renewed when test/sim has changed: the same seed is another run then.
+sim-corpus: deps-named
+	@cmake -S . -B build-coverage-sim -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DTORC_SIM_COVERAGE=ON >/dev/null
+	@cmake --build build-coverage-sim -j $(JOBS) --target sim
+	@build-coverage-sim/test/sim/sim --guided test/sim/corpus.txt --seconds $(TIME) --jobs $(JOBS)
 
 # Does it find known faults? Builds and searches each of test/sim/mutants.txt; about an hour.
 sim-mutants: deps-named

@@ -32,6 +32,12 @@ struct tc_lent {
     _Atomic(struct tc_typed *) typed; /* any thread: a codec's */
 };
 
+/* The initial metadata of a response. */
+struct tc_initial {
+    const torc_metadata *metadata; /* NULL: has not come */
+    const char *peer;              /* the server that sent it */
+};
+
 struct torc_stream {
     struct tc_call core; /* the loop's call */
     torc_stream *next_free;
@@ -72,14 +78,13 @@ struct torc_stream {
     struct tc_link waits;   /* threads, by tc_wait.owner */
     uint64_t reads_pending; /* messages that were asked for and have not come; only without on_message */
     struct tc_received *first_received, **last_received;
-    torc_result *end;             /* the outcome; NULL: the RPC runs */
-    const torc_metadata *initial; /* of the response, in the arena; NULL: have not come */
-    const char *initial_peer;     /* the server that sent them, in the arena */
-    struct tc_lent lent_message;  /* what the last torc_stream_receive gave */
-    bool told;                    /* the application has seen the outcome: it is final */
-    bool receiving;               /* a thread is in torc_stream_receive */
-    bool draining;                /* torc_stream_finish drops arriving messages */
-    bool delivered;               /* the last callback has returned */
+    torc_result *end;            /* the outcome; NULL: the RPC runs */
+    struct tc_initial initial;   /* of the response, in the arena */
+    struct tc_lent lent_message; /* what the last torc_stream_receive gave */
+    bool told;                   /* the application has seen the outcome: it is final */
+    bool receiving;              /* a thread is in torc_stream_receive */
+    bool draining;               /* torc_stream_finish drops arriving messages */
+    bool delivered;              /* the last callback has returned */
 };
 
 #endif

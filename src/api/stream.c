@@ -26,8 +26,8 @@ static void on_headers(void *arg, const struct tc_headers *headers)
     torc_metadata *copy = tc_metadata_in_arena(&s->core.arena, headers);
     const char *peer = tc_arena_dup(&s->core.arena, tc_rstr_slice(s->core.attempt.peer));
     tc_runtime_lock(rt);
-    s->initial = copy;
-    s->initial_peer = peer;
+    s->initial.metadata = copy;
+    s->initial.peer = peer;
     tc_wait_wake_all(&s->waits);
     tc_runtime_unlock(rt);
     if (s->heard.on_headers && tc_call_is_heard(s))

@@ -152,14 +152,14 @@ static int headers_wait(torc_stream *s, int64_t timeout_ms, const torc_metadata 
     TC_NO_CANCEL;
     struct stream_wait w;
     wait_begin(&w, s, timeout_ms);
-    while (rc == 0 && !s->initial && !s->end)
+    while (rc == 0 && !s->initial.metadata && !s->end)
         rc = tc_timed_wait_once(&w.in);
-    if (rc == 0 && !s->initial)
+    if (rc == 0 && !s->initial.metadata)
         rc = TORC_ECLOSED;
     if (rc == 0 && headers)
-        *headers = s->initial;
+        *headers = s->initial.metadata;
     if (rc == 0 && peer)
-        *peer = s->initial_peer;
+        *peer = s->initial.peer;
     wait_end(&w);
     return rc;
 }

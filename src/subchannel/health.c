@@ -24,6 +24,7 @@ struct tc_health_stream {
     struct tc_health_watch *owner;
     struct tc_rstr *service; /* a reference; side.key is its text */
     struct tc_status health;
+    uint64_t uses; /* of w->streams, when `health` was set */
 };
 
 static struct tc_health_stream *stream_of(const struct tc_side_watch *side)
@@ -50,6 +51,7 @@ static const struct tc_side_kind kind = {
 static void stream_set_health(struct tc_health_stream *s, struct tc_status health)
 {
     const struct tc_health_watch *w = s->owner;
+    s->uses = w->streams->uses;
     bool told = tc_status_eq(&health, &s->health);
     tc_status_set(&s->health, tc_status_ref(&health));
     if (!told)
@@ -118,6 +120,7 @@ static void watch_start_stream(struct tc_health_watch *w, struct tc_rstr *servic
     s->owner = w;
     s->service = tc_rstr_ref(service);
     s->health = health;
+    s->uses = w->streams->uses;
     s->side = (struct tc_side_watch){
         .kind = &kind, .key = tc_rstr_slice(s->service), .on_message = on_message, .on_end = on_end};
     w->stream = s;
@@ -198,6 +201,9 @@ const struct tc_status *tc_health_watch_start(struct tc_health_watch *w, struct 
         tc_list_append(&checks->all, &w->link);
     if (checks->service && !w->stream)
         watch_start_stream(w, checks->service, (struct tc_status){.code = TC_HEALTH_PENDING});
+    /* A105: the subchannel has connected again by itself, and the new connection's server has not answered. */
+    if (w->stream && w->stream->uses != streams->uses)
+        tc_status_set(&w->stream->health, (struct tc_status){.code = TC_HEALTH_PENDING});
     return w->stream ? &w->stream->health : &fit;
 }
 

@@ -38,7 +38,8 @@ void tc_health_checks_set(struct tc_health_checks *checks, struct tc_rstr *servi
 /* The channel has ended: nothing changes any longer. NULL is allowed. */
 void tc_health_checks_end(struct tc_health_checks *checks);
 
-/* Starts the watch, or replaces its on_health. Returns the present health, as tc_subchannel_watch_health does: borrowed
+/* Starts the watch, or replaces its on_health. On another connection than the last one, the health is TC_HEALTH_PENDING
+ * again until the server's first answer. Returns the present health, as tc_subchannel_watch_health does: borrowed
  * until the next change. `checks` NULL: always OK. */
 const struct tc_status *tc_health_watch_start(struct tc_health_watch *w, struct tc_health_checks *checks,
                                               struct tc_side_streams *streams, tc_subchannel_health_fn on_health,

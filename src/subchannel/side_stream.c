@@ -361,6 +361,7 @@ void tc_side_streams_use(struct tc_side_streams *set, struct tc_transport *trans
     TC_LIST_FOREACH(it, &set->all)
     side_stream_close(side_stream_at(it));
     set->transport = transport;
+    set->uses++;
     for (struct tc_link *it = set->all.next; it != &set->all; it = next) {
         struct tc_side_stream *s = side_stream_at(it);
         next = it->next;

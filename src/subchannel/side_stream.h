@@ -10,6 +10,7 @@ struct tc_side_streams {
     struct tc_loop *loop;
     struct tc_rstr *authority;      /* of the streams' requests */
     struct tc_transport *transport; /* NULL: the connection is not READY */
+    uint64_t uses;                  /* how often tc_side_streams_use was called: tells transports apart */
     struct tc_link all;             /* struct tc_side_stream */
 };
 

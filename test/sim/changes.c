@@ -193,6 +193,7 @@ void sim_control_plane_turn(struct sim_client *c, bool down)
     sim_story("the control plane is %s", down ? "unreachable" : "back");
     sim_note_disturbance(c);
     bool settled = oracle_settled(tc_world_now_ms());
+    bool deaf = sim_net_last_fault_ns() == UINT64_MAX; /* a half-open connection may be that to the control plane */
     c->control_plane_down = down;
     c->fell_back = false;
     tc_host_set(SIM_CONTROL_PLANE, down ? TC_HOST_REFUSES : TC_HOST_UP);
@@ -202,7 +203,8 @@ void sim_control_plane_turn(struct sim_client *c, bool down)
     }
     uint64_t now_ms = tc_world_now_ms();
     if (down)
-        c->unheard = (c->unheard && c->back_ms + TIME_TO_HEAR_MS > now_ms) || c->changed_ms + TIME_TO_HEAR_MS > now_ms;
+        c->unheard =
+            (c->unheard && c->back_ms + TIME_TO_HEAR_MS > now_ms) || c->changed_ms + TIME_TO_HEAR_MS > now_ms || deaf;
     c->had_all = settled && !c->unheard && !sim_lacks_listener(c);
     c->lacked = settled && !c->unheard && sim_lacks_listener(c);
     if (!down)

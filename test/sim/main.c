@@ -3,6 +3,8 @@
  *     sim --seed N [--steps K] [--skip 3,7-9] [--without a,b] [--trace|--detail]    one run, in this process
  *     sim --count M [--from N | --fresh] [--seconds S] [--jobs J] [--steps K]
  *         [--digests] [--report] [--no-shortening]                              a search: a process for each seed
+ *     sim --corpus FILE [--jobs J]                                              the runs of a corpus
+ *     sim --guided FILE --seconds S [--jobs J]                                  a search that keeps a corpus
  *
  * A search ends after M seeds or S seconds, of which at least one is given. It stops at the first seed with a violation
  * (or a crash), makes its run shorter (search.c), and prints the command that replays it. */
@@ -20,7 +22,9 @@ static void usage(void)
 {
     fprintf(stderr, "usage: sim --seed N [--steps K] [--skip LIST] [--without FEATURES] [--trace | --detail]\n"
                     "       sim --count M [--from N | --fresh] [--seconds S] [--jobs J] [--steps K] [--digests]\n"
-                    "           [--report] [--no-shortening]\n");
+                    "           [--report] [--no-shortening]\n"
+                    "       sim --corpus FILE [--jobs J]\n"
+                    "       sim --guided FILE --seconds S [--from N | --fresh] [--jobs J]\n");
     exit(2);
 }
 
@@ -36,21 +40,6 @@ static void parse_skip(struct sim_run *run, const char *list)
         if (end == list || (*end && *end != ','))
             usage();
         list = *end ? end + 1 : end;
-    }
-}
-
-static void parse_without(struct sim_run *run, const char *list)
-{
-    while (*list) {
-        size_t len = strcspn(list, ",");
-        int f = 0;
-        while (f < SIM_FEATURE_ALL &&
-               (strlen(sim_feature_names[f]) != len || strncmp(sim_feature_names[f], list, len) != 0))
-            f++;
-        if (f == SIM_FEATURE_ALL)
-            usage();
-        run->without |= UINT64_C(1) << f;
-        list += len + (list[len] == ',');
     }
 }
 
@@ -84,7 +73,8 @@ static bool parse_option(struct given *o, int option)
     } else if (option == 'x') {
         parse_skip(run, optarg);
     } else if (option == 'w') {
-        parse_without(run, optarg);
+        if (!sim_features_parse(optarg, &run->without))
+            usage();
     } else if (option == 't' || option == 'd') {
         o->level = option == 't' ? SIM_TRACE_STORY : SIM_TRACE_DETAIL;
     } else if (option == 'c') {
@@ -103,6 +93,9 @@ static bool parse_option(struct given *o, int option)
         o->search.digests = true;
     } else if (option == 'R') {
         o->search.report = true;
+    } else if (option == 'C' || option == 'G') {
+        o->search.corpus = optarg;
+        o->search.guided = option == 'G';
     } else {
         return false;
     }
@@ -115,14 +108,16 @@ int main(int argc, char **argv)
         {"seed", 1, 0, 's'},    {"steps", 1, 0, 'k'},  {"skip", 1, 0, 'x'},    {"without", 1, 0, 'w'},
         {"trace", 0, 0, 't'},   {"detail", 0, 0, 'd'}, {"count", 1, 0, 'c'},   {"from", 1, 0, 'f'},
         {"seconds", 1, 0, 'S'}, {"jobs", 1, 0, 'j'},   {"digests", 0, 0, 'D'}, {"no-shortening", 0, 0, 'N'},
-        {"fresh", 0, 0, 'F'},   {"report", 0, 0, 'R'}, {0, 0, 0, 0},
+        {"fresh", 0, 0, 'F'},   {"report", 0, 0, 'R'}, {"corpus", 1, 0, 'C'},  {"guided", 1, 0, 'G'},
+        {0, 0, 0, 0},
     };
     struct given o = {.search = {.run = {.steps = 600}, .from = 1, .jobs = 1, .shortening = true}};
     for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;)
         if (!parse_option(&o, c))
             usage();
     const struct sim_search *search = &o.search;
-    if (search->run.steps > SIM_MAX_STEPS || optind < argc || (!o.one && search->count == 0 && search->seconds == 0))
+    bool ends = o.one || search->count > 0 || search->seconds > 0 || (search->corpus && !search->guided);
+    if (search->run.steps > SIM_MAX_STEPS || optind < argc || !ends)
         usage();
     return o.one ? run_one(&search->run, o.level) : sim_search(search);
 }

@@ -15,7 +15,8 @@ LEAST_FOUND = 0.95
 
 
 def read_mutants(path):
-    """The mutants: name, changes (file, line, replacement), tests, and the build that shows it ("release" unless said)."""
+    """The mutants: name, changes (file, line, replacement), tests, what those need to be built, and the build that shows it ("release"
+    unless said)."""
     found = []
     for text in path.read_text().splitlines():
         key, _, rest = text.partition(" ")
@@ -27,10 +28,12 @@ def read_mutants(path):
             found[-1]["changes"][-1]["replacement"] = rest
         elif key == "test":
             found[-1]["tests"].append(rest)
+        elif key == "needs":
+            found[-1]["needs"].append(rest)
         elif key == "build":
             found[-1]["build"] = rest
         elif text and not text.startswith("#"):
-            found.append({"name": text, "changes": [], "tests": [], "build": "release"})
+            found.append({"name": text, "changes": [], "tests": [], "needs": [], "build": "release"})
     return found
 
 

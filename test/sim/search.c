@@ -15,23 +15,28 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "sim/corpus.h"
+#include "sim/coverage.h"
 #include "sim/trace.h"
 
-enum { MAX_JOBS = 64, SEED_SECONDS = 10, MAX_SHORTENINGS = 400, SIM_REPORT_LEAST = 1000 };
+enum { MAX_JOBS = 64, SEED_SECONDS = 10, MAX_SHORTENINGS = 400, SIM_REPORT_LEAST = 1000, CORPUS_MOST = 300 };
 
 struct slot {
     pid_t pid;
-    uint64_t seed, digest;
+    uint64_t seed, without, digest;
     uint64_t counts[SIM_COUNT_ALL];
     char violation[512];
+    struct sim_coverage coverage;
 };
 
 static struct slot *slots;
 static uint64_t totals[SIM_COUNT_ALL];
+static uint32_t seen[SIM_COVERAGE_EDGES];
 
 static void slot_run(struct slot *slot, const struct sim_run *run)
 {
     slot->seed = run->seed;
+    slot->without = run->without;
     snprintf(slot->violation, sizeof(slot->violation), "crash: the process did not come to its end");
     fflush(stdout);
     pid_t child = fork();
@@ -46,7 +51,9 @@ static void slot_run(struct slot *slot, const struct sim_run *run)
     /* Of processor time: a run that hangs turns its loop, and a seed takes a second at most, also under a sanitizer. */
     setrlimit(RLIMIT_CPU, &(struct rlimit){SEED_SECONDS, SEED_SECONDS});
     sim_trace_begin(SIM_TRACE_NONE);
+    sim_coverage_count_in(&slot->coverage);
     sim_workload_run(run);
+    sim_coverage_count_in(NULL);
     const char *found = sim_first_violation();
     snprintf(slot->violation, sizeof(slot->violation), "%s", found ? found : "");
     slot->digest = sim_trace_digest();
@@ -131,12 +138,7 @@ static void print_replay(const struct sim_run *run)
         before = ",";
         i = last;
     }
-    before = " --without ";
-    for (int f = 0; f < SIM_FEATURE_ALL; f++)
-        if ((run->without >> f) & 1) {
-            printf("%s%s", before, sim_feature_names[f]);
-            before = ",";
-        }
+    sim_features_print(stdout, " --without ", run->without);
     printf(" --trace\n");
 }
 
@@ -148,6 +150,7 @@ static int search_failed(const struct sim_search *search, const struct slot *slo
     char violation[sizeof(slot->violation)];
     memcpy(violation, slot->violation, sizeof(violation));
     run.seed = slot->seed;
+    run.without = slot->without;
     printf("seed %llu: VIOLATION: %s\n", (unsigned long long)run.seed, violation);
     while (slot_wait(search->jobs)) {
     }
@@ -192,23 +195,68 @@ static double clock_seconds(void)
     return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
-static void slot_start_next(const struct sim_search *search, struct slot *slot, uint64_t seed)
+/* The runs of a search, one after another: numbers of seeds, the entries of a corpus, or with `guided` first these and
+ * then what sim_corpus_choose says. */
+struct source {
+    const struct sim_search *search;
+    struct sim_corpus corpus;
+    struct tc_rng rng;
+    uint64_t begun, end; /* how many runs, at most */
+};
+
+static void source_begin(struct source *s, const struct sim_search *search)
 {
-    struct sim_run run = search->run;
-    run.seed = seed;
+    *s = (struct source){.search = search, .end = search->count ? search->count : UINT64_MAX};
+    tc_rng_init_seed(&s->rng, search->from);
+    if (search->corpus)
+        sim_corpus_read(&s->corpus, search->corpus);
+    if (search->corpus && !search->guided)
+        s->end = s->corpus.at.len;
+}
+
+static void source_start_next(struct source *s, struct slot *slot)
+{
+    struct sim_run run = s->search->run;
+    uint64_t i = s->begun++;
+    run.seed = s->search->from + i;
+    if (i < s->corpus.at.len && s->search->corpus) {
+        run.seed = s->corpus.at.data[i].seed;
+        run.without = s->corpus.at.data[i].without;
+    } else if (s->search->guided) {
+        sim_corpus_choose(&s->corpus, &s->rng, run.seed, &run);
+    }
     slot_run(slot, &run);
+}
+
+/* Takes a run into the corpus, if it has reached what no run before it did. */
+static void source_take(struct source *s, struct slot *slot)
+{
+    struct sim_entry entry = {.seed = slot->seed, .without = slot->without};
+    if (!s->search->guided)
+        return;
+    entry.added = sim_coverage_add(seen, &slot->coverage);
+    memset(&slot->coverage, 0, sizeof(slot->coverage));
+    for (size_t i = 0; i < s->corpus.at.len; i++)
+        if (s->corpus.at.data[i].seed == entry.seed && s->corpus.at.data[i].without == entry.without) {
+            s->corpus.at.data[i].added += entry.added;
+            return;
+        }
+    if (entry.added > 0)
+        *tc_vec_push(&s->corpus.at) = entry;
 }
 
 int sim_search(const struct sim_search *search)
 {
     const double begin = clock_seconds();
-    uint64_t next = search->from, end = search->count ? search->from + search->count : UINT64_MAX, done = 0;
+    uint64_t done = 0;
     unsigned jobs = search->jobs < 1 ? 1 : search->jobs > MAX_JOBS ? MAX_JOBS : search->jobs;
+    struct source source;
     slots = mmap(NULL, sizeof(*slots) * MAX_JOBS, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (slots == MAP_FAILED)
         return 2;
-    for (unsigned i = 0; i < jobs && next < end; i++)
-        slot_start_next(search, &slots[i], next++);
+    source_begin(&source, search);
+    for (unsigned i = 0; i < jobs && source.begun < source.end; i++)
+        source_start_next(&source, &slots[i]);
     for (struct slot *slot; (slot = slot_wait(jobs));) {
         if (slot->violation[0])
             return search_failed(search, slot);
@@ -216,9 +264,13 @@ int sim_search(const struct sim_search *search)
             printf("%llu %016llx\n", (unsigned long long)slot->seed, (unsigned long long)slot->digest);
         for (int i = 0; i < SIM_COUNT_ALL; i++)
             totals[i] += slot->counts[i];
+        source_take(&source, slot);
         done++;
-        if (next < end && (search->seconds == 0 || clock_seconds() - begin < search->seconds))
-            slot_start_next(search, slot, next++);
+        if (source.begun < source.end && (search->seconds == 0 || clock_seconds() - begin < search->seconds))
+            source_start_next(&source, slot);
     }
+    if (search->guided)
+        sim_corpus_write(&source.corpus, search->corpus, CORPUS_MOST);
+    tc_vec_fini(&source.corpus.at);
     return print_counts(done, clock_seconds() - begin, search->report) > 0 ? 1 : 0;
 }

@@ -10,8 +10,10 @@ struct sim_search {
     unsigned seconds;     /* 0: no limit */
     unsigned jobs; /* processes at a time, 1 to 64; with several, the first failure is that of the first to end */
     bool shortening;
-    bool digests; /* print the digest of each seed */
-    bool report;  /* name what occurred too rarely; it fails the search */
+    bool digests;       /* print the digest of each seed */
+    bool report;        /* name what occurred too rarely; it fails the search */
+    const char *corpus; /* a file of runs (corpus.h), which are performed instead of seeds; NULL: none */
+    bool guided;        /* goes on with runs near those, and writes the file: the program must count coverage */
 };
 
 /* Prints the table of counts, or the shortened run of the first seed that failed. Returns the exit status: 0, 1 if a

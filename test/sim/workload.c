@@ -23,12 +23,6 @@
 #include "testing/seams.h"
 #include "testing/world.h"
 
-const char *const sim_feature_names[SIM_FEATURE_ALL] = {
-#define X(name, text) text,
-    SIM_FEATURES(X)
-#undef X
-};
-
 static unsigned below(struct tc_rng *rng, unsigned n)
 {
     return (unsigned)tc_rng_below(rng, n);

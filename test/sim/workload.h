@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /* Features that a seed turns on or off (swarm testing): a fault that needs the absence of another is found too. */
 #define SIM_FEATURES(X)                                                                                                \
@@ -69,6 +70,11 @@ enum sim_feature {
 };
 
 extern const char *const sim_feature_names[SIM_FEATURE_ALL];
+
+/* Adds the features of a list ("dns,streams") to the bits. Returns false if a name is not known. */
+bool sim_features_parse(const char *list, uint64_t *bits);
+/* Prints `before` and the list of the features; nothing if there are none. */
+void sim_features_print(FILE *out, const char *before, uint64_t bits);
 
 enum { SIM_MAX_STEPS = 4096 };
 

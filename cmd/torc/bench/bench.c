@@ -165,8 +165,8 @@ static uint64_t connect_ms(const struct bench *b)
     return TC_MIN(b->args.deadline_ms, (uint64_t)CONNECT_MS);
 }
 
-/* Returns 0 if a call of the method would wait or be sent now, else CLI_FAILED, with the call's status printed. is_over:
- * a call that waits for its name has waited for too long. */
+/* Returns 0 if a call of the method would wait or be sent now, else CLI_FAILED, with the call's status printed.
+ * is_over: a call that waits for its name has waited for too long. */
 static int why_not(struct bench *b, torc_channel *channel, bool is_over)
 {
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 1,

@@ -72,8 +72,7 @@ struct tc_dependency_manager {
 
 typedef TC_VEC(struct tc_rstr *) tc_leaf_cluster_vec;
 
-/* The limit that an aggregate's graph exceeds; of several, the one that stands last here. ALL_TOO_WIDE is set only if
- * the graph exceeds no other limit. */
+/* The limit that an aggregate's graph exceeds: the last of this list that the walk meets; ALL_TOO_WIDE only alone. */
 enum tc_dep_excess { TC_DEP_WHOLE, TC_DEP_TOO_DEEP, TC_DEP_TOO_WIDE, TC_DEP_ALL_TOO_WIDE, TC_DEP_ALL_TOO_LARGE };
 
 /* The leaf clusters of a root. */
@@ -115,8 +114,7 @@ bool tc_dep_walk(struct tc_dependency_manager *m, const struct tc_virtual_host *
 
 /* Marks the collections of an EDS resource. Returns whether the resource and all its collections are known. */
 bool tc_dep_eds_walk(struct tc_dependency_manager *m, struct tc_dep_node *eds);
-/* Returns the EDS resource of a node, which must have a value, with the endpoints of its collections; borrowed. Renews
- * the node's note if the resource has collections. */
+/* Returns a node's known EDS resource with the endpoints of its collections, borrowed. Collections renew the note. */
 const struct tc_eds *tc_dep_eds_complete(const struct tc_dependency_manager *m, struct tc_dep_node *eds);
 
 /* --- snapshots (dependency_snapshot.c) and texts (dependency_status.c) --- */

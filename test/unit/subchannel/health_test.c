@@ -333,6 +333,28 @@ static void a_lost_connection_says_nothing(void **state)
     }
 }
 
+/* A105: the subchannel is kept, and its policy watches again when it has connected again. What the last connection's
+ * server said does not count. */
+static void a_watch_on_another_connection(void **state)
+{
+    TC_CASE(CH07);
+    (void)state;
+    set_service("orders");
+    start(0);
+    uint32_t id = requested("orders");
+    send_status(id, 1);
+    assert_heard(0, "pending fit ");
+    start(0);
+    assert_heard(0, "fit "); /* on the same connection it counts */
+    tc_side_streams_use(&streams, NULL);
+    tc_side_streams_use(&streams, transport);
+    start(0);
+    assert_heard(0, "pending ");
+    id = requested("orders");
+    send_status(id, 1);
+    assert_heard(0, "fit ");
+}
+
 /* A callback ends watches, its own included: by an answer, by an end, by a name that goes. */
 static void callbacks_may_end_watches(void **state)
 {
@@ -396,6 +418,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_stream_is_shared, setup, teardown),
         cmocka_unit_test_setup_teardown(the_name_changes, setup, teardown),
         cmocka_unit_test_setup_teardown(a_lost_connection_says_nothing, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_watch_on_another_connection, setup, teardown),
         cmocka_unit_test_setup_teardown(callbacks_may_end_watches, setup, teardown),
         cmocka_unit_test_setup_teardown(without_checks, setup, teardown),
     };

@@ -1,0 +1,20 @@
+/* Which code a run reaches: how often the program went from one block of code to another. Counted in builds with
+ * TORC_SIM_COVERAGE alone, in which the compiler calls a function of coverage.c in each block. */
+#ifndef SIM_COVERAGE_H
+#define SIM_COVERAGE_H
+
+#include <stdint.h>
+
+enum { SIM_COVERAGE_EDGES = 1 << 16 }; /* several edges may share a count */
+
+struct sim_coverage {
+    uint32_t counts[SIM_COVERAGE_EDGES];
+};
+
+/* Counts from here on go into `c`, which must be zeroed; NULL: nowhere. */
+void sim_coverage_count_in(struct sim_coverage *c);
+/* Adds a run to what all runs have reached: seen[i] has a bit for each magnitude (power of two) of count i. Returns how
+ * many bits are new. */
+unsigned sim_coverage_add(uint32_t seen[SIM_COVERAGE_EDGES], const struct sim_coverage *c);
+
+#endif
