@@ -30,10 +30,10 @@ int tc_call_launch(torc_stream *call, bool quietly);
 torc_stream *tc_call_launch_or_drop(torc_stream *call, torc_error **error);
 
 /* torc_stream_half_close, torc_stream_want and torc_stream_cancel. `quietly`: without waking the loop, for a thread
- * that then drives the loop or wakes it. Return 0, what tc_runtime_check returns, TORC_ECLOSED once the call has ended,
- * TORC_ESTATE if the stream is half-closed, or TORC_ELIMIT if the loop has yet to take too many reads.
- * tc_call_want_reads does not count reads_pending: without on_message, the caller holds the runtime's lock and adds n
- * on success. */
+ * that then drives the loop or wakes it. The first two return 0, what tc_runtime_check returns, or TORC_ECLOSED once
+ * the call has ended; tc_call_want_end also TORC_ESTATE if the stream is half-closed, tc_call_want_reads also
+ * TORC_ELIMIT if the loop has yet to take too many reads. tc_call_want_reads does not count reads_pending: without
+ * on_message, the caller holds the runtime's lock and adds n on success, unless the stream drains. */
 int tc_call_want_end(torc_stream *call, bool quietly);
 int tc_call_want_reads(torc_stream *call, uint32_t n, bool quietly);
 void tc_call_want_cancel(torc_stream *call);

@@ -9,8 +9,8 @@
  *
  * New PEM files are tried with TLS before they are used, and bundle maps are parsed. Content that is unchanged keeps
  * its object and its id, so that connections which use it are not replaced. Stamps are taken before reading: a change
- * in between is seen the next time. A failure is logged when its reason differs from the last one, after the lock was
- * given back. */
+ * in between is seen the next time. A failure is logged unless the attempt before failed for the same reason, and so is
+ * the first success after a failure; both after the lock was given back. */
 #include "creds/cert_files.h"
 
 #include <stdatomic.h>
@@ -57,7 +57,7 @@ struct tc_cert_files {
     char *paths[FILES];
     uint64_t refresh_ns;
     struct tc_lock lock;
-    /* Under the lock. */
+    /* Under the lock, but for `files` and `n` of the groups, which never change. */
     struct cert_group roots_group, identity_group;
     struct tc_cert_roots *roots;       /* NULL: never a good one */
     struct tc_cert_identity *identity; /* NULL: never a good one */

@@ -43,6 +43,7 @@ struct tc_connection_watch {
     struct tc_link link;
     bool is_private;          /* the watch's channel is private */
     uint32_t max_connections; /* A105; the largest of all watches counts */
+    /* The connection's state has changed. Must not end a watch or call `unused`: the owner queues the news. */
     void (*on_state)(struct tc_connection_watch *watch);
 };
 

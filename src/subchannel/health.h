@@ -4,7 +4,8 @@
  *
  * The health of a watch that begins is TC_HEALTH_PENDING until the server's first answer; then OK while the service is
  * SERVING, or a status that says why it is not. A server without the health service, or without room for its stream,
- * counts as healthy. Loop thread only, unless a comment says otherwise. */
+ * counts as healthy. When the subchannel connects again by itself (A105), its policy starts the watch once more, and
+ * the health is TC_HEALTH_PENDING again. Loop thread only, unless a comment says otherwise. */
 #ifndef TC_SUBCHANNEL_HEALTH_H
 #define TC_SUBCHANNEL_HEALTH_H
 

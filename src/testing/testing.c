@@ -1,10 +1,10 @@
 /* The body of torc/testing.h: the world of the process as a handle, with names, faults and a control plane.
  *
- * `here` is the handle while there is a world. Functions that turn the world are refused inside a turn of a loop, on
- * threads of pools and inside `done` of torc_testing_run_until, since the step that runs these would wait for itself;
- * torc_testing_advance on a thread of a pool sleeps instead. Functions that change something (a host, a name,
- * resources) only touch data that the next step of the world looks at: they may be called on the world's thread and on
- * threads of pools, in callbacks too. */
+ * `here` is the handle while there is a world. Functions that turn the world are refused inside a turn of a loop and on
+ * threads of pools, since the step that runs these would wait for itself, and inside `done` of torc_testing_run_until,
+ * which only looks; torc_testing_advance on a thread of a pool sleeps instead. Functions that change something (a host,
+ * a name, resources) only touch data that the next step of the world looks at: they may be called on the world's thread
+ * and on threads of pools, in callbacks too. */
 #include <torc/testing.h>
 
 #include <dlfcn.h>

@@ -1,8 +1,9 @@
-/* Shares, counted over a run. A share that is off by more than six standard deviations and three calls (the sum of
- * weights: and the heaviest weight) is a fault.
+/* Shares, counted over a run. A share is a fault if it is off by more than six standard deviations and a slack: three
+ * calls, and where weights are summed, the heaviest weight besides.
  *
  * Localities: of the calls that the localities of a priority may serve, each locality gets as many as its weight says
- * (A42's wrr_locality), but for chance; for the first locality of a cluster, the second, and so on.
+ * (A52's xds_wrr_locality), but for chance. Counts are summed over all clusters by the locality's place in its cluster:
+ * one share for all first localities, one for all second ones, and so on.
  *
  * Weights: of the calls that went to a locality which weighted_round_robin balances, each endpoint gets as many as its
  * reports say (A58), when all have reported for longer than the blackout period. The sum of the weights of the
@@ -102,7 +103,7 @@ void oracle_count_share(const struct tracked *t, int host, const struct group *g
 {
     const struct sim_cluster *c = group->cluster;
     double sum = 0;
-    /* Short deadlines prefer near endpoints, and a retry is another draw. */
+    /* Not counted: short deadlines, which near endpoints meet, and groups with a sick host, since retries draw again. */
     bool fast = t->timeout_ms >= 0 && t->timeout_ms < FAST_MS;
     if (c->dns || group->ring || fast || group->sick > 0 || t->call.session >= 0)
         return;
