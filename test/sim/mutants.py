@@ -23,6 +23,8 @@ def read_mutants(path):
         if key == "file":
             found[-1]["changes"].append({"file": rest})
         elif key == "-":
+            if "line" in found[-1]["changes"][-1]:  # one more line of the same file
+                found[-1]["changes"].append({"file": found[-1]["changes"][-1]["file"]})
             found[-1]["changes"][-1]["line"] = rest
         elif key == "+":
             found[-1]["changes"][-1]["replacement"] = rest
