@@ -103,7 +103,7 @@ void oracle_count_share(const struct tracked *t, int host, const struct group *g
 {
     const struct sim_cluster *c = group->cluster;
     double sum = 0;
-    /* Not counted: short deadlines, which near endpoints meet, and groups with a sick host, since retries draw again. */
+    /* Not counted: short deadlines, which near endpoints meet, and groups with a sick host: a retry draws again. */
     bool fast = t->timeout_ms >= 0 && t->timeout_ms < FAST_MS;
     if (c->dns || group->ring || fast || group->sick > 0 || t->call.session >= 0)
         return;
