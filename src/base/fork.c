@@ -117,7 +117,6 @@ static void fork_in_child(void)
     foreign = (pthread_rwlock_t)FOREIGN_INITIALIZER;
     if (foreign_depth > 0)
         pthread_rwlock_rdlock(&foreign);
-    atomic_store(&foreign_closed, false); /* a thread that was exiting is not in the child */
     atomic_fetch_add(&tc_fork_generation_now, 1);
     locks_give();
 }

@@ -28,6 +28,7 @@
 
 #include "proto/wire.h"
 #include "xds/client/cache.h"
+#include "xds/client/server_order.h"
 #include "xds/client/subscriptions.h"
 
 /* After a response that was rejected or ignored at a cost of PAUSE_FROM_NS or more, the next one is read only after
@@ -154,7 +155,8 @@ static void ads_forget_stream(struct tc_xds_channel *ch)
 void tc_xds_ads_proved(struct tc_xds_channel *ch)
 {
     struct tc_xds_ads *a = &ch->ads;
-    tc_timer_stop(&a->quiet);
+    if (!tc_xds_channel_has_fallback(ch)) /* else another authority's responses would hold the fallback up */
+        tc_timer_stop(&a->quiet);
     if (!a->seen_response)
         TC_XDS_LOG(INFO, "xds %s: stream answers", tc_rstr_cstr(ch->server->uri));
     a->seen_response = true;
@@ -321,7 +323,7 @@ void tc_xds_ads_ended(struct tc_xds_channel *ch, const struct tc_status *status)
 {
     struct tc_xds_ads *a = &ch->ads;
     const char *uri = tc_rstr_cstr(ch->server->uri), *code = torc_status_code_name(status->code);
-    bool seen = a->seen_response;
+    bool seen = a->seen_response || a->answered_before;
     /* The layer excludes a server that ran out of resources itself: such an end is an ordinary one (A57). */
     bool too_large = seen && status->code == TORC_STATUS_RESOURCE_EXHAUSTED && status->layer == TORC_LAYER_LIMIT;
     ads_forget_stream(ch);
@@ -349,7 +351,7 @@ static const struct tc_xds_stream_events stream_events = {
 static void ads_open(struct tc_xds_channel *ch)
 {
     struct tc_xds_ads *a = &ch->ads;
-    a->sent_node = a->sent = a->seen_response = false;
+    a->sent_node = a->sent = a->seen_response = a->answered_before = false;
     a->opened_ms = tc_loop_now_ms(ch->client->base.loop);
     a->stream = ch->transport->ops->open(ch->transport, a->ops->method, &stream_events, ch);
     ads_read_next(a, ch->client->base.loop);
@@ -389,9 +391,11 @@ static void on_replace_timer(struct tc_timer *timer)
     if (ch->ads.pending) { /* what another thread decodes may settle it */
         tc_xds_ads_replace_soon(ch);
     } else if (tc_xds_ads_has_superseded(ch)) {
+        bool answered = ch->ads.seen_response || ch->ads.answered_before;
         TC_XDS_LOG(INFO, "xds %s: stream is replaced: what another server sent counts instead of its own",
                    tc_rstr_cstr(ch->server->uri));
         ads_replace(ch);
+        ch->ads.answered_before = answered;
     }
 }
 

@@ -195,7 +195,7 @@ static bool delta_make_request(struct tc_xds_channel *ch, size_t type, struct tc
 static void delta_on_sent(struct tc_xds_channel *ch)
 {
     struct tc_xds_ads *a = &ch->ads;
-    if (a->gave_versions && (!a->seen_response || tc_xds_channel_has_fallback(ch)))
+    if (a->gave_versions && (!a->seen_response || (tc_xds_channel_has_fallback(ch) && !tc_timer_active(&a->quiet))))
         tc_timer_start(&a->quiet, a->asked_anew ? ch->client->opts.resource_timeout_ms : QUIET_MS);
 }
 

@@ -177,7 +177,7 @@ void tc_xds_authority_end_fallback(struct tc_xds_authority_state *s, size_t inde
                tc_rstr_cstr(s->servers[s->channels.len - 1].uri));
     while (s->channels.len > index + 1)
         authority_remove_channel(s);
-    tc_xds_ads_replace_soon(s->channels.data[index]); /* what it said during the fallback was not heard */
+    tc_xds_ads_replace_soon(s->channels.data[index]); /* of superseded values, what it said was not heard */
     authority_reconcile(s, NULL);
 }
 

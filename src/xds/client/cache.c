@@ -216,8 +216,8 @@ void tc_xds_entry_free(struct tc_xds_entry *e)
 /* --- news --- */
 
 /* Outdates first requests of the authority's streams that give a version of the entry's value (tc_xds_ads_outdate).
- * Called before the entry takes a value from another server than its last one, and when an entry whose value was good
- * fails. by: the server that sent the news; NULL: the does-not-exist timer ran out. */
+ * Called before the entry takes a value from another server than its last one, and when it fails. by: the server that
+ * supersedes the value's own, if they differ; NULL: none does. */
 static void entry_outdate_requests(const struct tc_xds_entry *e, const struct tc_xds_server *by)
 {
     for (size_t i = 0; i < e->authority->channels.len; i++) {
@@ -266,8 +266,9 @@ void tc_xds_entry_fail(struct tc_xds_entry *e, enum tc_xds_state state, struct t
                        bool drop, const struct tc_xds_server *by, struct tc_xds_token *token)
 {
     bool changed = e->state != state || !tc_status_eq(&e->error, &error);
-    if (e->state == TC_XDS_ACKED) /* no request gives another's version */
-        entry_outdate_requests(e, by);
+    /* A stream with a connection is replaced for a value that was good until now: the next one gives no other version,
+     * so a server that refuses without end costs one stream. */
+    entry_outdate_requests(e, e->state == TC_XDS_ACKED ? by : NULL);
     entry_drop_error(e);
     e->state = state;
     e->failed_by = by;

@@ -86,6 +86,7 @@ struct tc_xds_ads {
     /* Replaces the stream: its first requests still wait for a connection, and name versions that the client no longer
      * has. */
     struct tc_task outdated;
+    bool answered_before;    /* the stream stands for one that had answered: `replace` took its place */
     struct tc_timer replace; /* until the stream is replaced, on which the server would not send its values again */
     /* gave_versions: a request of the stream had a version (incremental: one of its first requests), so that the server
      * may stay silent. asked_anew (incremental): the requests also had names without a version, which the server should

@@ -4,6 +4,7 @@
 #include "support/gate.h"
 #include "support/kits/xds.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -444,6 +445,79 @@ static void an_ordinary_end_after_a_fallback(void **state)
     end();
 }
 
+/* State of the world: s1's last word on "a" was a refused value, and s2 drops the one before while s1's request with its
+ * version waits for a connection. */
+static void a_refused_value_that_is_dropped(void **state)
+{
+    (void)state;
+    start("{" LIST("", "\"fail_on_data_errors\"") "}");
+    watch(&kit_xds_cds, "a", &a);
+    kit_xds_respond(&k, s1, &kit_xds_cds, "1", "n1", "a|x", NULL);
+    kit_xds_respond(&k, s1, &kit_xds_cds, "2", "n2", "a|bad", NULL);
+    lose_s1();
+    watch(&kit_xds_eds, "b", &b);
+    tc_loop_advance(k.loop, 3000);
+    forget_requests(s1);
+    kit_xds_respond(&k, s2, &kit_xds_cds, "9", "m1", "a|bad", NULL);
+    fake_xds_connect(s1);
+    tc_loop_drain(k.loop);
+    bool asked = false;
+    for (const char *r; *(r = kit_xds_request(&k, s1));)
+        asked |= strncmp(r, "Cluster [", 9) == 0 && strstr(r, "\"1\"") == NULL;
+    assert_true(asked);
+    end();
+}
+
+/* State of the world: s1 need not answer on the stream that follows a fallback, for it lacks what s2 had. That the stream
+ * ends as streams do is no failure. */
+static void an_ordinary_end_of_the_stream_after_a_fallback(void **state)
+{
+    (void)state;
+    start("{" LIST("", "") "}");
+    watch(&kit_xds_cds, "a", &a);
+    kit_xds_respond(&k, s1, &kit_xds_cds, "1", "n1", "a|x", NULL);
+    lose_s1();
+    watch(&kit_xds_eds, "b", &b);
+    connect_s1();
+    kit_xds_respond(&k, s2, &kit_xds_eds, "9", "m1", "b|z", NULL);
+    kit_xds_respond(&k, s1, &kit_xds_cds, "2", "n2", "a|x", NULL);
+    assert_false(s2->open);
+    unsigned streams = s1->streams;
+    tc_loop_advance(k.loop, 2000);
+    assert_int_equal(s1->streams, streams + 1);
+    tc_loop_advance(k.loop, 1800000);
+    fake_xds_end(s1, TORC_STATUS_UNAVAILABLE, "max age");
+    tc_loop_drain(k.loop);
+    watch(&kit_xds_eds, "c", &c);
+    assert_false(s2->open);
+    end();
+}
+
+/* Another authority of s1 gets updates all the time: s1's silence on what it lacks ends the fallback all the same. */
+static void silence_beside_another_authority(void **state)
+{
+    static const char name[] = "xdstp://x/envoy.config.endpoint.v3.ClusterLoadAssignment/c";
+    char value[128];
+    (void)state;
+    start("{" LIST(DELTA, DELTA) ", \"authorities\": {\"x\": {\"xds_servers\": [{\"server_uri\": \"s1\", "
+                                 "\"server_features\": [" DELTA "]}]}}}");
+    s2->connected = false;
+    watch(&kit_xds_cds, "a", &a);
+    watch(&kit_xds_eds, name, &c);
+    kit_xds_respond_delta(&k, s1, &kit_xds_cds, "n1", "a|x@1", NULL);
+    lose_s1();
+    watch(&kit_xds_cds, "b", &b);
+    connect_s1();
+    for (unsigned seconds = 0; seconds < 60 && s2->open; seconds++) {
+        snprintf(value, sizeof(value), "%s|%u@%u", name, seconds, seconds);
+        if (seconds % 10 == 0)
+            kit_xds_respond_delta(&k, s1, &kit_xds_eds, "n", value, NULL);
+        tc_loop_advance(k.loop, 1000);
+    }
+    assert_false(s2->open);
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -460,6 +534,9 @@ int main(void)
         cmocka_unit_test(only_a_removal),
         cmocka_unit_test(deleted_by_both),
         cmocka_unit_test(an_ordinary_end_after_a_fallback),
+        cmocka_unit_test(a_refused_value_that_is_dropped),
+        cmocka_unit_test(an_ordinary_end_of_the_stream_after_a_fallback),
+        cmocka_unit_test(silence_beside_another_authority),
         cmocka_unit_test(the_client_ends),
         cmocka_unit_test(the_stream_ends),
         cmocka_unit_test(the_authority_ends),
