@@ -16,7 +16,7 @@ struct plugin {
     void *arg;
 };
 
-/* Outlives the RPC: the application may read the texts until it has answered. */
+/* The application's until it answers, which may be after the RPC has ended: the texts are copies. */
 struct torc_auth_request {
     struct tc_auth_request *answer;
     char *service_url, *method;

@@ -47,7 +47,8 @@ struct ads_stream {
 static const struct tc_resource_set empty_set;
 
 /* Returns the set of a node; for a node without a set of its own, and a node_id without data, the set for all other
- * nodes. With `exact` returns NULL for a node without a set. Returns NULL, too, if there is no set for all others. */
+ * nodes. With `exact` returns NULL for a node without a set. Without it, NULL means that the other nodes have no set
+ * either. */
 static struct node_set *node_set_find(const struct tc_control_plane *cp, struct tc_slice node_id, bool exact)
 {
     struct node_set *fallback = NULL;

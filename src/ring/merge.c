@@ -56,7 +56,7 @@ INLINE void run_copy(struct tc_ring *r, uint32_t to, const struct tc_ring *old, 
             items_copy(r->item + to, old->item + at, n, c);
         return;
     }
-    /* Mostly one block, so that this branch is predicted; one for each entry would not be. */
+    /* Most runs take one block, so the branch is predicted; a branch for each entry would not be. */
     do {
         memcpy(r->hash + to + k, old->hash + at + k, BLOCK * sizeof(*r->hash));
         items_copy(r->item + to + k, old->item + at + k, BLOCK, c);

@@ -42,7 +42,7 @@ struct tc_server_peer {
 struct tc_server_conn {
     struct tc_link link;
     struct tc_server *server;
-    struct tc_h2_conn *h2;                      /* NULL during TLS */
+    struct tc_h2_conn *h2;                      /* NULL until TLS and the credentials' check are done */
     struct tc_tls_handshake *handshake;         /* NULL after TLS, and without */
     struct tc_creds_handshake *creds_handshake; /* of the listener's credentials; NULL after it, and without */
     torc_credentials *credentials;              /* a reference, or NULL */
@@ -118,9 +118,9 @@ struct tc_server_call {
 
 /* Has on_drained called if the server drains and no connection is left. */
 void tc_server_check_drained(struct tc_server *s);
-/* Counts bytes that the connection holds more; a difference below 0 wraps. */
+/* Adds to the bytes that the connection, its peer and the server hold; a negated number wraps, and subtracts. */
 void tc_server_hold_bytes(struct tc_server_conn *conn, enum tc_server_held kind, size_t bytes);
-/* Returns true if the limit is exceeded, and this server is to give up calls. max 0: there is no limit. */
+/* Returns true if all servers of the limit hold more than `max`, and this one more than its even part; max 0: none. */
 bool tc_server_holds_too_much(const struct tc_server *s, enum tc_server_held kind, size_t max);
 
 /* --- connection.c --- */

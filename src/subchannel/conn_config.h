@@ -33,8 +33,8 @@ struct tc_conn_config {
     struct tc_conn_config *channel;  /* of tc_conn_config_secured: the channel's own config (a reference); else NULL */
 };
 
-/* Returns a copy with other credentials and another name for their handshake (a cluster's, A29). The copy has
- * references of its own, one of them to `c`. */
+/* Returns a copy of a channel's own config (never of such a copy) with other credentials and another name for their
+ * handshake (a cluster's, A29). The copy has references of its own, one of them to `c`. Loop thread. */
 struct tc_conn_config *tc_conn_config_secured(const struct tc_conn_config *c, torc_credentials *creds,
                                               struct tc_rstr *server_name);
 struct tc_conn_config *tc_conn_config_ref(struct tc_conn_config *c);

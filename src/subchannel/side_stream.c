@@ -195,7 +195,7 @@ static void side_stream_crowd(struct tc_side_stream *s, uint32_t limit)
                                         "the server allows %u streams at a time, which leaves none beside the RPCs",
                                         limit));
     if (!s->crowded)
-        TC_LOG(TC_LOG_CHANNEL, TORC_LOG_WARN, "%s: no %s for now: %s", tc_transport_address(s->set->transport)->data,
+        TC_LOG(TC_LOG_CHANNEL, TORC_LOG_WARN, "%s: no %s at present: %s", tc_transport_address(s->set->transport)->data,
                s->kind->name, tc_status_text(&s->status));
     s->crowded = true;
     side_stream_back_off(s);

@@ -53,7 +53,7 @@ struct call_outcome {
     const torc_result *result;
     const torc_message *response; /* NULL: none, or printed before by call_print_message */
     const char *json;             /* the response as JSON, or as --format text; NULL: bytes are printed */
-    const char *json_error;       /* why there is no response in that form; NULL: nothing is wrong */
+    const char *json_error;       /* why the response is not in `json`; NULL: nothing is wrong */
     const char *details;          /* of the status, a JSON array; NULL: none */
     bool is_stream;
     uint64_t sent, received;                  /* messages of a stream */

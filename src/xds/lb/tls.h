@@ -15,7 +15,8 @@ struct tc_cluster_tls;
 
 /* Returns NULL, and UNAVAILABLE in *why, if a provider cannot be created or is not configured with the kind of file
  * that the cluster needs. A provider may still lack certificates; handshakes fail with the reason until it has them.
- * `d` shares providers (NULL: nothing is shared); `b` NULL: there are no providers. cluster->tls must not be NULL. */
+ * `d` shares providers (NULL: nothing is shared); `b` has the bootstrap's providers, or is NULL. cluster->tls must not
+ * be NULL. */
 struct tc_cluster_tls *tc_cluster_tls_new(struct tc_xds_client_pool *d, const struct tc_xds_bootstrap *b,
                                           const struct tc_cluster *cluster, struct tc_status *why);
 void tc_cluster_tls_free(struct tc_cluster_tls *t); /* NULL is allowed; connections hold their own references */

@@ -4,8 +4,8 @@
 
 #include "xds/resource/http_filter.h"
 
-/* A share of the RPCs: numerator * unit millionths. A header of an RPC may lower the numerator, so the two are kept
- * apart. */
+/* A share of the RPCs: numerator * unit millionths, at most all. The numerator is any number, so the product needs 64
+ * bits. A header of an RPC may lower the numerator, so the two are kept apart. */
 struct tc_fault_share {
     uint32_t numerator;
     uint32_t unit; /* 10000 for hundredths, 100 for ten-thousandths, 1 for millionths */

@@ -43,7 +43,8 @@ static void is_the_naive_one(void **state)
     }
 }
 
-/* Members far apart: the search crosses several levels. */
+/* Members far apart, so that the search crosses several levels, and two neighbours at a boundary of words on three
+ * levels. */
 static void among_millions(void **state)
 {
     (void)state;

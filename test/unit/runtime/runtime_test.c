@@ -114,8 +114,8 @@ static void *hang_when_cancelled(void *arg)
     return NULL;
 }
 
-/* Of two threads that wait for RPCs one drives the loop, and one sleeps. Both are cancelled behind the RPC: a thread
- * that ended inside would keep the loop, or its lock, from the others. */
+/* Two threads wait for RPCs: one drives the loop, the other sleeps. A cancel takes effect behind the RPC, for a thread
+ * that ended inside of it would keep the loop or the lock. */
 static void test_a_cancelled_thread_leaves_first(void **state)
 {
     (void)state;

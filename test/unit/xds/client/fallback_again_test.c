@@ -468,8 +468,8 @@ static void a_refused_value_that_is_dropped(void **state)
     end();
 }
 
-/* State of the world: s1 need not answer on the stream that follows a fallback, for it lacks what s2 had. That the stream
- * ends as streams do is no failure. */
+/* State of the world: s1 need not answer on the stream that follows a fallback, for it lacks what s2 had. An ordinary
+ * end of that stream does not count as a failure. */
 static void an_ordinary_end_of_the_stream_after_a_fallback(void **state)
 {
     (void)state;
