@@ -445,8 +445,8 @@ static void an_ordinary_end_after_a_fallback(void **state)
     end();
 }
 
-/* State of the world: s1's last word on "a" was a refused value, and s2 drops the one before while s1's request with its
- * version waits for a connection. */
+/* State of the world: s1's last word on "a" was a refused value, and s2 drops the one before while s1's request with
+ * its version waits for a connection. */
 static void a_refused_value_that_is_dropped(void **state)
 {
     (void)state;
