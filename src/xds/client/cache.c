@@ -118,7 +118,8 @@ static void on_resource_timer(struct tc_timer *timer)
     struct tc_xds_entry *e = TC_CONTAINER_OF(timer, struct tc_xds_entry, timer);
     struct tc_xds_local_client *c = e->authority->client;
     const struct tc_xds_channel *ch = e->authority->channels.data[e->timed_on - 1];
-    if (ch->ads.token) { /* the last response is still worked on, and the next may have come unread */
+    /* The next response may have come unread, while the last one is still worked on, or during a pause. */
+    if (ch->ads.token || tc_timer_active(&ch->ads.pause)) {
         tc_timer_start(timer, STALLED_RETRY_MS);
         return;
     }

@@ -67,6 +67,8 @@ void tc_xds_channel_put(struct tc_xds_channel *ch)
         tc_xds_ads_fini(ch);
         ch->ads = (struct tc_xds_ads){0};
         tc_xds_ads_init(ch, server_ads_ops(ch->server));
+        tc_status_fini(&ch->status); /* what its next ADS stream finds counts */
+        ch->stream_failed = false;
     }
     tc_xds_channel_release(ch);
 }

@@ -8,7 +8,9 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "xds/client/ads.h"
 #include "xds/client/local_client.h"
+#include "xds/client/local_internal.h"
 
 #define LIST(f1, f2)                                                                                                   \
     "\"xds_servers\": [{\"server_uri\": \"s1\", \"server_features\": [" f1 "]}, {\"server_uri\": \"s2\", "             \
@@ -518,6 +520,53 @@ static void silence_beside_another_authority(void **state)
     end();
 }
 
+/* s2's channel stays for load reports after a fallback. That its stream had failed then says nothing of the next one. */
+static void an_old_failure_of_a_channel_that_stayed(void **state)
+{
+    (void)state;
+    start("{" LIST("", "") "}");
+    watch(&kit_xds_cds, "a", &a);
+    kit_xds_respond(&k, s1, &kit_xds_cds, "1", "n1", "a|x", NULL);
+    lose_s1();
+    watch(&kit_xds_cds, "b", &b);
+    struct tc_rstr *cluster = tc_rstr_str("a");
+    struct tc_load_cluster *load = tc_xds_client_load(k.client, k.bootstrap->servers[1].key, cluster, NULL);
+    tc_loop_drain(k.loop);
+    fake_xds_end(s2, TORC_STATUS_UNAVAILABLE, "bye");
+    tc_loop_drain(k.loop);
+    assert_non_null(strstr(kit_xds_told(&a), "s2"));
+    connect_s1();
+    kit_xds_respond(&k, s1, &kit_xds_cds, "2", "n2", "a|x", "b|x", NULL);
+    kit_xds_told(&a);
+    s2->connected = false;
+    lose_s1();
+    watch(&kit_xds_cds, "c", &c);
+    assert_true(s2->open);
+    assert_told(&c, "");
+    tc_load_cluster_unuse(load);
+    tc_load_cluster_unref(load);
+    tc_rstr_unref(cluster);
+    end();
+}
+
+/* "b" comes during the client's pause after a costly response, as the does-not-exist timer ends: it was received. */
+static void a_value_that_waits_for_the_pause(void **state)
+{
+    (void)state;
+    start("{" LIST("", "") "}");
+    watch(&kit_xds_cds, "b", &b);
+    tc_loop_advance(k.loop, 14500);
+    const struct tc_xds_local_client *client = TC_CONTAINER_OF(k.client, struct tc_xds_local_client, base);
+    tc_xds_ads_pause(TC_CONTAINER_OF(client->channels.next, struct tc_xds_channel, link), 500 * TC_NS_PER_MS);
+    kit_xds_respond(&k, s1, &kit_xds_cds, "1", "n1", NULL);
+    kit_xds_respond(&k, s1, &kit_xds_cds, "2", "n2", "b|y", NULL);
+    tc_loop_advance(k.loop, 1000);
+    assert_told(&b, "");
+    tc_loop_advance(k.loop, 2000);
+    assert_told(&b, "value y;");
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -537,6 +586,8 @@ int main(void)
         cmocka_unit_test(a_refused_value_that_is_dropped),
         cmocka_unit_test(an_ordinary_end_of_the_stream_after_a_fallback),
         cmocka_unit_test(silence_beside_another_authority),
+        cmocka_unit_test(an_old_failure_of_a_channel_that_stayed),
+        cmocka_unit_test(a_value_that_waits_for_the_pause),
         cmocka_unit_test(the_client_ends),
         cmocka_unit_test(the_stream_ends),
         cmocka_unit_test(the_authority_ends),
