@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Blocks of code in README, CONTRIBUTING and docs: each says what it is (```c), none is merely indented, and above each block of commands
 (sh, console) stands who runs it, a test that reads the page, or why nobody does: <!-- run by e2e/install -->, <!-- not run: why -->.
-Blocks of C are compiled by test/e2e/docs_code_test.py."""
+Blocks of C are compiled by test/e2e/docs_code_test.py. Each row of a table belongs to a table: an empty line within a table ends it, and
+shows the rows below as text."""
 import argparse
 import pathlib
 import re
 import sys
 
 KINDS = {"c", "cmake", "console", "json", "meson", "proto", "sh", "text", "yaml"}
+RULE = re.compile(r"\|(?: *:?-+:? *\|)+")  # between a table's header and its rows
 MARK = re.compile(r"<!-- (?:run by ((?:e2e|interop)/\w+)|not run: (.+)) -->")
 
 
@@ -32,6 +34,8 @@ def check(root, path):
                     yield f"{page}:{number}: there is no {test.relative_to(root)} that reads {path.name}"
         elif not inside and line.startswith("    ") and not lines[number - 1]:
             yield f"{page}:{number}: an indented block: say of which kind it is"
+        elif not inside and line.startswith("|") and not lines[number - 1].startswith("|") and not RULE.fullmatch("".join(lines[number + 1:number + 2])):
+            yield f"{page}:{number}: a row without a table's header above it"
 
 
 def main():
