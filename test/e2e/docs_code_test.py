@@ -28,7 +28,7 @@ READER = {
                                 "const char *service_config"),
     "docs/guide/interceptors.md": ("void start_to_ask(void *arg, const char *method, torc_pending *pending);", "torc_credentials *credentials"),
     "docs/guide/lb-policy.md": ("#include <jansson.h>", "torc_credentials *credentials, torc_error *error"),
-    "docs/guide/servers.md": ('#include "helloworld.torc.h"', "torc_server *server, torc_server_call *call, torc_error *error"),
+    "docs/guide/servers.md": ('#include "helloworld.torc.h"', "torc_server *server, torc_server_call *call, torc_server_call **kept, torc_error *error"),
     "docs/guide/stubs.md": ('#include "google/rpc/error_details.pb-c.h"\n#include "helloworld.torc.h"\n#include "order.torc.h"',
                             "torc_server_call *call, const torc_result *result, torc_arena *arena, torc_channel *channel, torc_error *error, "
                             "struct torc_call_options options, Shop__Order order"),
