@@ -14,11 +14,6 @@ sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
 from support.kit import BUILD, SOURCE, WAIT, blocks, check, main, bytes_program, running
 
 SANITIZED = bool(os.environ.get("TORC_SANITIZE"))
-SHOP = """syntax = "proto3";
-package shop;
-message Price { int64 units = 1; }
-message Order { string id = 1; Price price = 2; }
-"""
 GREETER_TEST = r"""#include <stdio.h>
 #include <torc/testing.h>
 #include <torc/time.h>
@@ -158,7 +153,8 @@ def test_json():
 
         there = {**env, "LD_LIBRARY_PATH": library}
         shutil.copy(example, folder)
-        write(os.path.join(folder, "shop.proto"), SHOP)
+        (shop,) = blocks("docs/guide/json.md", "proto")
+        write(os.path.join(folder, "shop.proto"), shop)
         (lines,) = blocks("docs/guide/json.md", "sh")
         if not shutil.which("protoc"):
             lines = lines.partition("\n")[0]
