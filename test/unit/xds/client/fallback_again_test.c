@@ -520,8 +520,7 @@ static void silence_beside_another_authority(void **state)
     end();
 }
 
-/* s2's channel stays for load reports after a fallback. That its stream had failed then says nothing of the next one.
- * */
+/* s2's channel stays for load reports after a fallback. How its last stream had failed says nothing of the next one. */
 static void an_old_failure_of_a_channel_that_stayed(void **state)
 {
     (void)state;
