@@ -168,9 +168,8 @@ static void unread_messages_count(void **state)
     close_world();
 }
 
-/* A stream that stays open: its large echo counts until the next message replaces it. After that neither the large
- * request nor its echo counts. */
-static void requests_count_until_they_are_written(void **state)
+/* The last message that a stream received counts until the next message replaces it. */
+static void the_last_message_of_a_stream_counts(void **state)
 {
     static char large[LIMIT + 100000];
     (void)state;
@@ -183,7 +182,6 @@ static void requests_count_until_they_are_written(void **state)
         assert_int_equal(torc_stream_send(stream, large, sizeof(large), 0, -1), 0);
         assert_int_equal(torc_stream_receive(stream, -1, &echo), 1);
         assert_int_equal(call("x", 1, NULL), TORC_STATUS_RESOURCE_EXHAUSTED);
-        /* The next message takes the place of the large one. */
         assert_int_equal(torc_stream_send(stream, "x", 1, 0, -1), 0);
         assert_int_equal(torc_stream_receive(stream, -1, &echo), 1);
         assert_int_equal(call("x", 1, NULL), TORC_STATUS_OK);
@@ -193,8 +191,9 @@ static void requests_count_until_they_are_written(void **state)
     close_world();
 }
 
-/* A large request that was answered by a few bytes no longer counts, though its stream stays open. */
-static void written_requests_do_not_count(void **state)
+/* The request is larger than the server's window, so that a part of it is still held when the call starts. The server
+ * answers with a few bytes once it has received the request. */
+static void requests_count_until_they_are_written(void **state)
 {
     static char large[LIMIT + 100000];
     (void)state;
@@ -203,7 +202,8 @@ static void written_requests_do_not_count(void **state)
     torc_stream *stream = torc_stream_open(ch, "torc.test.Backend/Count", &o, NULL);
     const torc_message *count = NULL;
     assert_non_null(stream);
-    assert_int_equal(torc_stream_send(stream, large, sizeof(large), 0, -1), 0);
+    assert_int_equal(torc_stream_send(stream, large, sizeof(large), 0, 0), 0);
+    assert_int_equal(call("x", 1, NULL), TORC_STATUS_RESOURCE_EXHAUSTED);
     assert_int_equal(torc_stream_receive(stream, -1, &count), 1);
     assert_int_equal(call("x", 1, NULL), TORC_STATUS_OK);
     torc_stream_cancel(stream);
@@ -226,9 +226,12 @@ static void without_a_limit_none_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(kept_messages_count),           cmocka_unit_test(calls_under_way_count),
-        cmocka_unit_test(unread_messages_count),         cmocka_unit_test(requests_count_until_they_are_written),
-        cmocka_unit_test(written_requests_do_not_count), cmocka_unit_test(without_a_limit_none_is_refused),
+        cmocka_unit_test(kept_messages_count),
+        cmocka_unit_test(calls_under_way_count),
+        cmocka_unit_test(unread_messages_count),
+        cmocka_unit_test(the_last_message_of_a_stream_counts),
+        cmocka_unit_test(requests_count_until_they_are_written),
+        cmocka_unit_test(without_a_limit_none_is_refused),
     };
     return cmocka_run_group_tests(tests, kit_backends_one_setup, kit_backends_one_teardown);
 }
