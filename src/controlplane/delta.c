@@ -2,9 +2,10 @@
  *
  * The stream keeps an entry (struct delta_entry) for each resource that the client subscribed to by name, and for each
  * that a wildcard brings. An entry holds the version that the client has, from our responses or from
- * initial_resource_versions. type_respond compares each entry with the set, and sends new and changed resources, and
- * the names of removed ones. A version is a hash of the content (content_version): a client that reconnects gets only
- * the changes, also after a restart. A push waits for the answer to the last response of the type, as in ads.c. */
+ * initial_resource_versions. type_respond compares each entry with the set. It sends new and changed resources, and the
+ * names of resources that are removed or do not exist. A version is a hash of the content (content_version): a client
+ * that reconnects gets only the changes, also after a restart. A push waits for the answer to the last response of the
+ * type, as in ads.c. */
 #include "controlplane/delta.h"
 
 #include <stdio.h>
@@ -26,11 +27,11 @@ typedef Envoy__Service__Discovery__V3__Resource delta_resource;
 struct delta_entry {
     UT_hash_handle hh;
     struct tc_rstr *name;
-    struct tc_rstr *version; /* that the client has; NULL: none */
-    struct tc_rstr *value;   /* the bytes behind that version; NULL: only the version is known */
+    struct tc_rstr *version; /* sent last (also if rejected), or listed by the client as its own; NULL: none */
+    struct tc_rstr *value;   /* the bytes of that version; NULL: none, or only the version is known */
     bool named;              /* subscribed to by name, not by a wildcard alone */
     bool owed;               /* to be sent whatever the client has */
-    bool absence_sent;
+    bool absence_sent;       /* a response named it as removed, and no later one had it */
     uint64_t nonce; /* of the last response with the resource or its removal; 0: none on this stream */
     enum tc_served_state state;
     struct tc_rstr *nack;
@@ -179,7 +180,8 @@ static void delta_send_response(struct tc_delta *d, struct delta_type *t, struct
     tc_arena_fini(&arena);
 }
 
-/* Records that the next response sends this version and value, whose references it takes; or the removal, if NULL. */
+/* Records that the next response has this version and value, and takes over their references. Both NULL: the response
+ * has the removal. */
 static void entry_mark_sent(const struct tc_delta *d, struct delta_entry *e, struct tc_rstr *version,
                             struct tc_rstr *value)
 {
@@ -195,7 +197,7 @@ static void entry_mark_sent(const struct tc_delta *d, struct delta_entry *e, str
     e->state = value ? TC_SERVED_SENT : TC_SERVED_ABSENT;
 }
 
-/* The set has the resource: adds it to the next response unless the client has this version. */
+/* The set has the resource: adds it to the next response if the client has another version or none, or it is owed. */
 static void entry_check_present(const struct tc_delta *d, struct delta_entry *e, const struct tc_set_resource *r,
                                 struct response_changes *c)
 {
@@ -216,7 +218,7 @@ static void entry_check_present(const struct tc_delta *d, struct delta_entry *e,
         (struct tc_delta_resource){tc_rstr_slice(r->name), tc_rstr_slice(version), tc_rstr_slice(r->value)};
 }
 
-/* The set does not have the resource: adds its name to the next response unless the client knows. */
+/* The set does not have the resource: adds its name to the next response unless the client was told already. */
 static void entry_check_absent(const struct tc_delta *d, struct delta_entry *e, struct response_changes *c)
 {
     if (!e->version && !e->owed && e->absence_sent)
@@ -225,7 +227,8 @@ static void entry_check_absent(const struct tc_delta *d, struct delta_entry *e, 
     *tc_vec_push(&c->removed) = tc_rstr_slice(e->name);
 }
 
-/* Drops entries that a wildcard brought and whose removal the client knows: a wildcard would collect them for ever. */
+/* Drops the entries that only a wildcard brought once their removal was sent; nothing else would drop them while the
+ * wildcard lasts. */
 static void type_forget_absent(struct delta_type *t)
 {
     struct delta_entry *e, *next;
@@ -236,7 +239,7 @@ static void type_forget_absent(struct delta_type *t)
     }
 }
 
-/* Compares all entries with the set and sends the difference. */
+/* Compares all entries with the set and sends the difference. Does nothing as long as there is no set for the node. */
 static void type_respond(struct tc_delta *d, struct delta_type *t)
 {
     const struct tc_resource_set *set = d->events->resources(d->arg, tc_rstr_slice(d->node.id));
@@ -307,8 +310,8 @@ static void type_unsubscribe(struct delta_type *t, struct tc_slice name)
     if (!e)
         return;
     if (t->wildcard) {
-        /* xDS protocol: a resource that the wildcard still brings is sent again, so that the client sees the
-         * difference. */
+        /* xDS protocol: the resource, or its removal, is sent again. So the client learns whether the wildcard still
+         * brings it. */
         e->named = false;
         e->owed = true;
     } else {
@@ -323,13 +326,14 @@ static void type_subscribe(struct delta_type *t, struct tc_slice name)
         t->owed = true;
         return;
     }
-    /* xDS protocol: a client that subscribes again may have forgotten the resource, and gets it again. */
+    /* xDS protocol: a client that subscribes again may have dropped the resource, and gets it again. */
     struct delta_entry *e = entry_get(t, name);
     e->owed = e->named || e->version;
     e->named = true;
 }
 
-/* The first request of a type on a stream lists the resources that the client has from before. */
+/* Takes in the first request of a type on the stream. A request without names asks for everything. It may list the
+ * resources that the client has from an earlier stream. */
 static void type_begin(struct delta_type *t, const delta_request *request)
 {
     t->asked = true;
@@ -348,7 +352,7 @@ static void type_begin(struct delta_type *t, const delta_request *request)
     }
 }
 
-/* Requests of this variant are never stale: a response may be answered late, and subscriptions come with any nonce. */
+/* An old nonce does not make a request stale: it answers its own response, and the request's subscriptions count. */
 static void type_on_ack(struct delta_type *t, const delta_request *request)
 {
     uint64_t nonce;

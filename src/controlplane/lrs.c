@@ -4,8 +4,8 @@
  * goes to the observer. tc_lrs_set sends the change on every stream that was answered. A mute server sends neither, for
  * tests of clients that wait for the answer.
  *
- * The response is packed once, in tc_lrs_set, and shared by all streams. A stream belongs to its call: it is freed when
- * the call ends. All functions run on the server's loop thread. */
+ * The response is packed in tc_lrs_set and shared by all streams. A stream belongs to its call: it is freed when the
+ * call ends. */
 #include "controlplane/lrs.h"
 
 #include "base/list.h"
@@ -38,13 +38,13 @@ struct lrs_stream {
     struct tc_rstr *node_id;
     uint64_t id;
     bool asked;    /* the first request came */
-    bool answered; /* a response was sent */
+    bool answered; /* the configuration was sent */
     bool ended;
 };
 
 /* --- responses --- */
 
-/* Sends the configuration on a stream whose first request came. */
+/* Sends the configuration unless the server is mute or no request came yet. */
 static void lrs_stream_respond(struct lrs_stream *s)
 {
     if (s->ended || !s->asked || s->lrs->mute)
@@ -77,7 +77,6 @@ void tc_lrs_set(struct tc_lrs *l, const struct tc_lrs_config *config)
 
 /* --- streams --- */
 
-/* Takes in a request: the first one asks for the configuration, all of them are reports. */
 static struct tc_status lrs_on_request(void *arg, const ProtobufCMessage *message)
 {
     struct lrs_stream *s = arg;

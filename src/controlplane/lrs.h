@@ -1,5 +1,5 @@
 /* The load reporting server (LRS, StreamLoadStats): sends clients the clusters to report and the interval, and passes
- * each report on. The thread of its server's loop. */
+ * each report on to an observer. Called on the thread of its server's loop. */
 #ifndef TC_CONTROLPLANE_LRS_H
 #define TC_CONTROLPLANE_LRS_H
 
@@ -22,21 +22,21 @@ struct tc_lrs_config {
 struct tc_lrs_report {
     uint64_t stream;         /* of the stream, from 1 */
     bool first;              /* the first of its stream, which is answered (while mute: later) */
-    struct tc_slice node_id; /* of the stream */
+    struct tc_slice node_id; /* of the stream's first request with a node */
     const Envoy__Service__LoadStats__V3__LoadStatsRequest *request;
 };
 
 typedef void (*tc_lrs_report_fn)(void *arg, const struct tc_lrs_report *report);
 
 /* Registers the method of LRS with the server. The object must live as long as the server takes calls. Asks for all
- * clusters every 10 s. */
+ * clusters every 10 s until tc_lrs_set. */
 struct tc_lrs *tc_lrs_new(struct tc_server *server);
 /* Call after tc_server_free. */
 void tc_lrs_free(struct tc_lrs *l);
 /* Sets the one observer of reports; NULL: none. */
 void tc_lrs_observe(struct tc_lrs *l, tc_lrs_report_fn fn, void *arg);
-/* Sets the settings of the clients' reports; copied. Streams that were answered already get the change, unless the
- * server is mute. */
+/* Replaces the settings; copied. Streams that were answered already get the change at once, or never if the server is
+ * mute. */
 void tc_lrs_set(struct tc_lrs *l, const struct tc_lrs_config *config);
 
 /* Return how many streams are open, and how many were opened so far. */
@@ -44,9 +44,10 @@ size_t tc_lrs_streams(const struct tc_lrs *l);
 uint64_t tc_lrs_streams_so_far(const struct tc_lrs *l);
 /* Ends every open stream with a status. */
 void tc_lrs_end_streams(struct tc_lrs *l, int code, const char *text);
-/* While mute, the server takes in reports and answers no stream. Turning it off answers the streams that wait. */
+/* While mute, the server takes in reports and answers no stream. Turning it off answers the streams whose first request
+ * was not answered. */
 void tc_lrs_set_mute(struct tc_lrs *l, bool mute);
-/* Sends bytes on every open stream, a serialised LoadStatsResponse or not. */
+/* Sends bytes on every open stream, also while mute; for tests they need not be a LoadStatsResponse. */
 void tc_lrs_send(struct tc_lrs *l, struct tc_slice response);
 
 #endif

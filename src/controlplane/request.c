@@ -1,5 +1,5 @@
-/* Requests of ADS and LRS streams. A request lives in an arena that ends with tc_request_unpack: code that needs a part
- * of the request for longer copies it, as tc_request_node_take does. */
+/* Requests of ADS and LRS streams. A request lives in an arena that tc_request_unpack frees before it returns: code
+ * that needs a part of the request for longer copies it, as tc_request_node_take does. */
 #include "controlplane/request.h"
 
 #include "proto/pack.h"

@@ -6,15 +6,15 @@
 #include "base/status.h"
 #include "pb/envoy/config/core/v3/base.pb-c.h"
 
-/* Unpacks a request and hands it to fn, whose status it returns. Returns INVALID_ARGUMENT if the bytes are malformed.
- */
+/* Unpacks a request, lends it to fn for the call, and returns fn's status. Returns INVALID_ARGUMENT without calling fn
+ * if the bytes are malformed or too large for the arena's budget. */
 struct tc_status tc_request_unpack(const ProtobufCMessageDescriptor *type, struct tc_slice bytes,
                                    struct tc_status (*fn)(void *arg, const ProtobufCMessage *request), void *arg);
 
-/* The node of a stream: that of the first request that had one. */
+/* The node of a stream, from the first request that had one. Zeroed by its owner before use. */
 struct tc_request_node {
     struct tc_rstr *id;      /* NULL: no request had a node yet */
-    struct tc_rstr *message; /* serialised */
+    struct tc_rstr *message; /* the Node, serialised; NULL with `id` */
 };
 
 /* Keeps `node` (NULL is allowed) unless the stream has a node. */

@@ -1,8 +1,8 @@
 /* Resources from files: YAML or JSON, in the shape of Envoy's filesystem xDS.
  *
- * A file is one document (yaml.c); a document is a list of resources, or one. Each becomes a serialised message by the
- * proto3 JSON reader (proto/json), under its name, in the set. Errors carry the field path and, for files, the file;
- * the first file with an error ends the load. */
+ * A file is one document (yaml.c); a document is a list of resources, or one. The proto3 JSON reader (proto/json) turns
+ * each resource into a serialised message, which the set keeps under the resource's name. Errors carry the field path
+ * and, for files, the file; the first file with an error ends the load. */
 #include "controlplane/resource_load.h"
 
 #include <dirent.h>
@@ -33,8 +33,8 @@ static const char *resource_name(const json_t *resource)
     return NULL;
 }
 
-/* Reads the message of a resource. If it has fields that Torc does not read and a warning is wanted, reads it without
- * them, and warns. */
+/* Reads a resource as an Any. Fields that Torc does not read are errors, unless s->warn is set: then the resource is
+ * read without them, and s->warn is called. */
 static int resource_read_message(const struct tc_resource_set *s, const json_t *resource, struct tc_arena *arena,
                                  ProtobufCMessage **message, struct tc_validation_errors *errors)
 {
@@ -56,7 +56,7 @@ static int resource_read_message(const struct tc_resource_set *s, const json_t *
     return rc;
 }
 
-/* Adds an error if the resource was read already; it names the other file. */
+/* Adds an error if the set has the resource already. The error names the first one's file if that is another file. */
 static void resource_reject_second(const struct tc_resource_set *s, struct tc_slice url, const char *name,
                                    struct tc_validation_errors *errors)
 {
@@ -70,7 +70,7 @@ static void resource_reject_second(const struct tc_resource_set *s, struct tc_sl
         tc_validation_add(errors, "\"%s\" is given twice", name);
 }
 
-/* Adds one resource. `name`: of its wrapper; NULL: the resource names itself. */
+/* Adds one resource. `name` is the wrapper's name for it; NULL: the resource names itself. */
 static void document_add_unwrapped(struct tc_resource_set *s, const json_t *resource, const char *name,
                                    struct tc_validation_errors *errors)
 {
@@ -124,7 +124,7 @@ static void document_add_resource(struct tc_resource_set *s, const json_t *resou
     tc_validation_pop(errors);
 }
 
-/* Returns whether the version is one of those that are joined in the hint. */
+/* Returns true if the version is one of the versions that the hint joins. */
 static bool hint_has(const char *hint, const char *version)
 {
     size_t n = strlen(version);

@@ -3,9 +3,8 @@
  * Invariant: each array is sorted by name and holds a name once. Lookups are binary searches, and equal contents are
  * equal arrays.
  *
- * A set belongs to its maker until it is given to the control plane. A copy shares the bytes of names and values, which
- * never change. tc_resource_set_version gives the versions when a set replaces another: a type with unchanged content
- * keeps its version. */
+ * A copy shares the bytes of names and values, which never change. tc_resource_set_version gives the versions when a
+ * set replaces another: a type with unchanged content keeps its version. */
 #include "controlplane/resource_set.h"
 
 #include "base/mem.h"
@@ -147,8 +146,7 @@ static bool type_same_content(const struct tc_set_type *a, const struct tc_set_t
     return true;
 }
 
-/* Returns the version of changed content: the hint, with a number behind it if the old version began with the hint, or
- * a number alone. */
+/* Returns the version of changed content (tc_resource_set_version). */
 static struct tc_rstr *type_next_version(const struct tc_set_type *t, const struct tc_set_type *old)
 {
     unsigned long long n = (unsigned long long)t->changes;

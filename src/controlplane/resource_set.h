@@ -1,6 +1,5 @@
 /* A set of xDS resources as a control plane serves them: by type and name, each type with a version. Owned by its maker
- * until a control plane takes it over; one thread at a time.
- */
+ * until a control plane takes it over; one thread at a time. */
 #ifndef TC_CONTROLPLANE_RESOURCE_SET_H
 #define TC_CONTROLPLANE_RESOURCE_SET_H
 
@@ -36,27 +35,29 @@ struct tc_resource_set {
     void (*warn)(void *arg, const char *file, const char *text);
     void *warn_arg;
     struct tc_rstr *file; /* the file that is being read; NULL: none */
-    bool once;            /* a resource given twice is an error, as in files; else the later one replaces the first */
+    /* A document's resource that the set has already is an error, as in files; false (as in copies): it replaces the
+     * first. */
+    bool once;
 };
 
 struct tc_resource_set *tc_resource_set_new(void);
 void tc_resource_set_free(struct tc_resource_set *s);
-/* Returns a copy that shares the bytes, with the versions of `s`; `s` NULL: an empty set. */
+/* Returns a copy that shares the bytes, with the versions and the numbers of changes of `s`; `s` NULL: an empty set. */
 struct tc_resource_set *tc_resource_set_copy(const struct tc_resource_set *s);
-/* Adds or replaces a resource. */
+/* Adds or replaces a resource. Copies the name and the value. */
 void tc_resource_set_put(struct tc_resource_set *s, struct tc_slice type_url, struct tc_slice name,
                          struct tc_slice value);
 /* Returns true if the resource was there. */
 bool tc_resource_set_remove(struct tc_resource_set *s, struct tc_slice type_url, struct tc_slice name);
-/* Return NULL if the set does not have the type, or the type not the name. A type may be empty: its resources were
- * removed. `s` may be NULL. Borrowed until the set is changed. */
+/* Return NULL if the set does not have the type, or the type does not have the name. A type whose resources were all
+ * removed is empty, not absent. `s` may be NULL. Borrowed until the set is changed. */
 const struct tc_set_type *tc_resource_set_type(const struct tc_resource_set *s, struct tc_slice type_url);
 const struct tc_set_resource *tc_set_type_find(const struct tc_set_type *t, struct tc_slice name);
 
-/* Gives each type its version, as the successor of `before` (may be NULL). A type that did not change keeps its
- * version. Otherwise its version is the hint, with ".N" behind it if the old version began with the hint; a type
- * without a hint gets the number N of its changes. Types that were removed are kept as empty, so that clients are
- * notified. */
+/* Gives each type its version, as the successor of `before` (may be NULL). A type with the same content as in `before`
+ * keeps that version. Otherwise its version is the hint, with ".N" behind it if the old version began with the hint; a
+ * type without a hint gets the number N of its changes. Types that only `before` has are added as empty types, so that
+ * clients hear of the removal. */
 void tc_resource_set_version(struct tc_resource_set *s, const struct tc_resource_set *before);
 
 #endif

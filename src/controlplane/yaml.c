@@ -1,12 +1,9 @@
 /* Converts YAML to JSON values, with libyaml.
  *
  * The text is not trusted: a small one can cost much time and memory. A document is parsed twice. The first pass looks
- * at its events alone and rejects deep nesting, and many anchors, which libyaml's loader compares with each other in
- * quadratic time. The second pass loads the document and converts it. Aliases are expanded, so that max_nodes bounds
- * the values that are made.
- *
- * Errors in the text name line and column; a text without a document has neither. Any thread; nothing is kept between
- * calls. */
+ * at its events alone. It rejects deep nesting, and many anchors, since libyaml's loader compares them with each other
+ * in quadratic time. The second pass loads the document and converts it. Aliases are expanded; max_nodes bounds the
+ * values that this makes. */
 #include "controlplane/yaml.h"
 
 #include <math.h>
@@ -49,8 +46,7 @@ static bool is_one_of(struct tc_slice s, const char *const *words, size_t n)
     return false;
 }
 
-/* YAML 1.2 core schema, section 10.3.2; but octal and hexadecimal integers, .inf and .nan stay strings, and integers
- * beyond 64 bits with a sign become doubles. */
+/* YAML 1.2 core schema, section 10.3.2, with the exceptions of tc_yaml_parse. */
 static json_t *yaml_plain_scalar(struct tc_slice s)
 {
     static const char *const nulls[] = {"", "~", "null", "Null", "NULL"};
