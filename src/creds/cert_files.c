@@ -9,8 +9,8 @@
  *
  * New PEM files are tried with TLS before they are used, and bundle maps are parsed. Content that is unchanged keeps
  * its object and its id, so that connections which use it are not replaced. Stamps are taken before reading: a change
- * in between is seen the next time. A failure is logged unless the attempt before failed for the same reason, and so is
- * the first success after a failure; both after the lock was given back. */
+ * in between is seen the next time. A failure is logged unless the attempt before failed for the same reason. The first
+ * success after a failure is logged. Both are logged without the lock. */
 #include "creds/cert_files.h"
 
 #include <stdatomic.h>
@@ -33,7 +33,7 @@ enum file { CA, CERTIFICATE, KEY, SPIFFE, FILES };
 static const char *const file_names[FILES] = {"ca_certificate_file", "certificate_file", "private_key_file",
                                               "spiffe_trust_bundle_map_file"};
 
-/* Shows whether a file has changed. */
+/* Shows whether a file has changed; zeros if stat fails. */
 struct stamp {
     dev_t dev;
     ino_t ino;
@@ -305,7 +305,8 @@ static void news_log(struct cert_news *n)
     tc_free(n->why);
 }
 
-/* Records the outcome of reading a group, and in *news what is to be logged of it. Takes over `why`; NULL: success. */
+/* Records the outcome of reading a group, and in *news what is to be logged. `have`: the group has good content. Takes
+ * over `why`; NULL: success. */
 static void group_note(struct tc_cert_files *f, struct cert_group *g, bool have, char *why, struct cert_news *news)
 {
     if (why && (!g->why || strcmp(why, g->why) != 0))

@@ -1,5 +1,6 @@
-/* Channel credentials with call credentials. Connections are made with the channel's part alone (tc_creds_channel), so
- * that channels with different call credentials share them. */
+/* Channel credentials with call credentials. Connections are made with the channel's part alone (tc_creds_channel):
+ * channels with different call credentials share connections. A composite of a composite is flat: it takes the inner
+ * channel's part, and joins the call credentials. */
 #include "base/mem.h"
 #include "base/status.h"
 #include "creds/call/call.h"

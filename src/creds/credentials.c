@@ -1,4 +1,4 @@
-/* References of channel credentials. Each kind frees itself by its ops. Any thread. */
+/* References of channel credentials. Static ones (ops->free NULL) are not counted. Any thread. */
 #include "base/cancel.h"
 #include "creds/creds.h"
 

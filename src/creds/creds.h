@@ -19,13 +19,13 @@ struct tc_creds_peer {
     uint64_t timeout_ms; /* 0: none */
 };
 
-/* Called once from the loop, never from inside of start: with a byte stream that the callee owns, or with NULL and a
- * status. */
+/* Called once from the loop unless cancelled, never from inside of start: with a byte stream that the callee owns, or
+ * with NULL and a borrowed status. */
 typedef void (*tc_creds_fn)(void *arg, struct tc_bytestream *bs, const struct tc_status *error);
 
-struct tc_creds_handshake; /* a handshake that runs; freed with its end or by cancel */
+struct tc_creds_handshake; /* a handshake that runs; freed before fn is called, or by cancel */
 
-/* A composite has `type` and `free` alone: handshakes are made with its channel's part (tc_creds_channel). */
+/* A composite has `type` and `free` alone: handshakes are made with tc_creds_channel. */
 struct tc_creds_ops {
     const char *type; /* "insecure", "tls" */
     /* Starts a handshake, which takes over the byte stream. Loop thread. */
@@ -33,8 +33,8 @@ struct tc_creds_ops {
                                         const struct tc_creds_peer *peer, tc_creds_fn fn, void *arg);
     /* Ends the handshake and closes the byte stream: fn is not called. Must not be called after fn. Loop thread. */
     void (*cancel)(struct tc_creds_handshake *h);
-    /* Returns a number that changes when certificates, keys or roots have changed; looks at the files behind them. Any
-     * thread. NULL: they never change. */
+    /* Returns a number that changes with certificates, keys or roots, after reading their files again if that is due.
+     * Any thread. NULL: they never change. */
     uint64_t (*epoch)(torc_credentials *c);
     void (*free)(torc_credentials *c); /* NULL: static, and references are not counted */
 };
@@ -44,7 +44,7 @@ struct torc_credentials {
     struct tc_ref ref;
     const struct tc_creds_ops *ops;
     const char *scheme;  /* ":scheme": "http" or "https" */
-    struct tc_rstr *key; /* equal for credentials that make equal connections: part of the subchannel pool's key */
+    struct tc_rstr *key; /* part of the subchannel pool's key: equal only for credentials that make equal connections */
     /* The parts of a composite; NULL otherwise. */
     torc_credentials *channel;
     torc_call_credentials *call;
@@ -52,8 +52,8 @@ struct torc_credentials {
     uint64_t refresh_ns; /* a connection looks at the epoch again before this time is over; 0: never */
 };
 
-/* Returns the credentials without call credentials, with which connections are made. Borrowed; `c` itself where it has
- * no call credentials. */
+/* Returns the credentials that connections are made with, without call credentials: the channel's part of a composite,
+ * else `c` itself. Borrowed. */
 torc_credentials *tc_creds_channel(torc_credentials *c);
 
 #endif

@@ -1,8 +1,8 @@
-/* "google_default": a composite of TLS with the usual roots and of application default credentials on each RPC.
+/* "google_default": a composite of TLS and of application default credentials on each RPC.
  *
- * GRPC_DEFAULT_SSL_ROOTS_FILE_PATH replaces the system's roots, for the TLS of the channel unless the options have
- * roots_pem, and for the requests of the call credentials. This variable, and those of the call credentials
- * (creds/call/adc.c), are read when the credentials are made, and never again. */
+ * GRPC_DEFAULT_SSL_ROOTS_FILE_PATH replaces the system's roots: for the channel's TLS, unless the options have
+ * roots_pem, and for token requests of an authorized user. Torc reads this variable, and those of creds/call/adc.c,
+ * when the credentials are made, and never again. */
 #include <stdlib.h>
 
 #include "base/file.h"

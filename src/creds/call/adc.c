@@ -1,10 +1,9 @@
 /* Application default credentials (AIP-4110): finds a file, or falls back to the metadata server, and makes the
  * credentials that the file describes.
  *
- * The order is GOOGLE_APPLICATION_CREDENTIALS, then application_default_credentials.json in CLOUDSDK_CONFIG or
- * ~/.config/gcloud, then the metadata server. A file that is named must exist; gcloud's file may be absent. Files hold
- * private keys and refresh tokens, so jansson's reasons, which quote the text, are never shown, and the secrets that
- * jansson copied are wiped. */
+ * tc_adc_find has the order. A file that the options or GOOGLE_APPLICATION_CREDENTIALS name must exist; gcloud's file
+ * may be absent. Files hold private keys and refresh tokens: jansson's reasons, which quote the text, are never shown,
+ * and the text and the secrets in the parsed JSON are wiped. */
 #include "creds/call/adc.h"
 
 #include <errno.h>
@@ -75,7 +74,7 @@ static torc_call_credentials *service_account(const json_t *v, struct tc_validat
     return c;
 }
 
-/* A refresh token is sent by https, or to this machine. */
+/* A refresh token is sent by https, or to this machine. A '@' or '\' before the path could hide another host. */
 static bool uri_is_safe(const char *uri)
 {
     static const char *const prefixes[] = {"http://127.0.0.1", "http://[::1]", "http://localhost"};
@@ -101,7 +100,7 @@ static torc_call_credentials *authorized_user(const json_t *v, const char *roots
     return tc_validation_any(f) ? NULL : tc_refresh_token_creds(&o);
 }
 
-/* Wipes the secrets that jansson copied out of the text. */
+/* Wipes the secrets that the parsed JSON holds. */
 static void wipe_members(const json_t *v)
 {
     static const char *const secrets[] = {"private_key", "client_secret", "refresh_token"};

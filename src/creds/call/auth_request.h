@@ -35,16 +35,17 @@ struct tc_auth_request;
 /* An RPC that waits for metadata, embedded in the call. */
 struct tc_auth_waiter {
     struct tc_auth_request *request; /* NULL: the waiter does not wait */
-    /* Called once, from the loop, never from inside of get: borrowed metadata, or NULL and a status. */
+    /* Called at most once, from the loop, never from inside of get. Both are borrowed; `error` counts if `metadata` is
+     * NULL. */
     void (*fn)(struct tc_auth_waiter *w, struct tc_auth_metadata *metadata, const struct tc_status *error);
 };
 
 /* Makes the request that `w` waits for. Called on the loop. The credentials own the request until they answer, on any
  * thread. */
 struct tc_auth_request *tc_auth_request_new(struct tc_loop *loop, struct tc_auth_waiter *w);
-/* Answers, and gives up the request: takes over a reference to metadata, or takes a reference to the status where
- * metadata is NULL. Any thread, once. Does not call a waiter that was cancelled, or whose loop has ended; a waiter
- * whose loop has ended must still cancel. */
+/* Answers, and gives up the request. Takes over a reference to metadata; NULL: takes a reference of its own to *error,
+ * which is unused otherwise. Any thread, once. Does not call a waiter that was cancelled, or whose loop has ended; a
+ * waiter whose loop has ended must still cancel. */
 void tc_auth_request_complete(struct tc_auth_request *r, struct tc_auth_metadata *metadata,
                               const struct tc_status *error);
 /* Ends the wait: fn is not called. Called on the loop; harmless when the waiter does not wait. */

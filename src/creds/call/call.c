@@ -1,5 +1,5 @@
-/* Counting of call credentials, and the composite: a flat array of parts, none of them a composite. A composite has no
- * operations (ops NULL). Any thread. */
+/* References of call credentials, and the composite: a flat array of parts. A composite has no operations (ops NULL).
+ * Any thread. */
 #include "creds/call/call.h"
 
 #include "base/cancel.h"

@@ -20,6 +20,7 @@ struct tc_call_creds_ops {
      * with a status in *error, for tc_status_fini. */
     int (*get)(torc_call_credentials *c, struct tc_loop *loop, const struct tc_auth_context *context,
                struct tc_auth_waiter *w, struct tc_auth_metadata **out, struct tc_status *error);
+    /* Called when the last reference is gone. Any thread; may wait for a fetch to end. */
     void (*free)(torc_call_credentials *c);
 };
 
@@ -35,7 +36,7 @@ void tc_call_creds_init(torc_call_credentials *c, const struct tc_call_creds_ops
 size_t tc_call_creds_count(const torc_call_credentials *c);
 /* Returns part i, borrowed; part 0 of credentials that are not a composite is `c` itself. */
 torc_call_credentials *tc_call_creds_at(torc_call_credentials *c, size_t i);
-/* Returns the parts of both in one composite, those of `first` first. Takes references. */
+/* Returns a composite of the parts of both, those of `first` first. Takes references of its own to the parts. */
 torc_call_credentials *tc_call_creds_join(torc_call_credentials *first, torc_call_credentials *second);
 
 #endif

@@ -1,8 +1,8 @@
-/* libcurl, which only fetches of tokens use, each on the thread of its fetch; another thread only wakes a fetch that it
- * stops. Included instead of libcurl's header; tc_curl has the functions.
+/* libcurl, which only fetches of tokens use, each on the thread of its fetch. Another thread only wakes a fetch, to
+ * stop it. Included instead of libcurl's header; tc_curl has the functions.
  *
- * libtorc.so, libtorc.a, the command and the tests hold curl_loaded.c, which loads libcurl with the first fetch. With
- * TORC_LATE_LOADING off the two libraries hold curl_linked.c and are linked against libcurl. */
+ * The libraries, the command and the tests hold curl_loaded.c, which loads libcurl with the first fetch. With
+ * TORC_LATE_LOADING off the libraries hold curl_linked.c and are linked against libcurl. */
 #ifndef TC_CREDS_CALL_CURL_H
 #define TC_CREDS_CALL_CURL_H
 

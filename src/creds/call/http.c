@@ -15,7 +15,6 @@
 #include "creds/call/curl.h"
 #include "tls/openssl.h"
 
-/* curl_easy_setopt takes a long. */
 #define CONNECT_TIMEOUT_MS 5000L
 /* CURLOPT_PROTOCOLS_STR, which libcurl has since 7.85: the headers, and the library that is loaded, may be older. */
 #define PROTOCOLS_STR ((CURLoption)(CURLOPTTYPE_OBJECTPOINT + 318))
@@ -27,8 +26,8 @@ static struct {
     char why[256];
 } lib;
 
-/* The requests that run, in this process and in its parents. The list and its entries are under the process's lock of
- * rank TC_RANK_HTTP. */
+/* The requests that run in this process, and those that ran in its parent at the fork. The list and its entries are
+ * under the process's lock of rank TC_RANK_HTTP. */
 static struct tc_link requests = {&requests, &requests};
 
 static void requests_lock(void)
@@ -130,7 +129,7 @@ static size_t transfer_on_body(char *data, size_t size, size_t n, void *arg)
     return len;
 }
 
-/* Looks for the header that the answer must have. */
+/* The header that the answer must have, and whether it was seen. */
 struct mark {
     struct tc_slice name, value;
     bool seen;
@@ -160,7 +159,7 @@ static void mark_init(struct mark *m, const char *header)
     m->value = tc_slice_trim(rest);
 }
 
-/* Returns false when libcurl would speak other protocols too. */
+/* Allows http and https alone. Returns false if libcurl has neither option for that. */
 static bool easy_hold_to_http(CURL *easy)
 {
     return tc_curl.curl_easy_setopt(easy, PROTOCOLS_STR, "https,http") == CURLE_OK ||
@@ -218,7 +217,8 @@ struct transfer {
     char error[CURL_ERROR_SIZE];
 };
 
-/* Returns the reason why the transfer cannot begin, or NULL. Called in a foreign section. */
+/* Returns the reason why the transfer cannot begin, or NULL. transfer_end follows in either case. Called in a foreign
+ * section. */
 static const char *transfer_begin(struct transfer *t, const struct tc_http_request *r, struct tc_buf *body)
 {
     t->easy = tc_curl.curl_easy_init();

@@ -1,6 +1,4 @@
-/* JSON Web Tokens: the expiry of a token. Texts never quote a token. Only the payload is decoded, which is not a secret
- * without the signature. Only base64 without padding, in the alphabet for URLs, is accepted; other characters are an
- * error, not skipped. */
+/* JSON Web Tokens: the expiry of a token. Only the payload is decoded, which is not a secret without the signature. */
 #include "creds/call/jwt.h"
 
 #include <jansson.h>
@@ -12,7 +10,8 @@
 
 #define MAX_EXP_S INT64_C(253402300799)
 
-/* Base64 with RFC 4648's alphabet for URLs and file names, without padding. */
+/* Decodes base64 with RFC 4648's alphabet for URLs and file names, without padding. Other characters, and an empty
+ * text, are errors. */
 static int base64url_decode(struct tc_buf *out, struct tc_slice s)
 {
     struct tc_buf plain = {0};

@@ -1,7 +1,7 @@
 /* A JWT in a file (A97): read for each fetch, so that a rotated token comes into use. Space around the token is
- * dropped, since editors add it. If no cached token serves, RPCs fail with UNAUTHENTICATED when the file has no JWT
- * with an expiry, or one that a header cannot carry, and with UNAVAILABLE when it cannot be read or its JWT has expired
- * (tc_token_refuse_expired). */
+ * dropped, since editors add it. A fetch fails with UNAUTHENTICATED when the file is not a JWT with an expiry, or a
+ * header cannot carry it; with UNAVAILABLE when the file cannot be read or its JWT has expired
+ * (tc_token_refuse_expired). RPCs fail with that status if no cached token serves. */
 #include "creds/call/jwt_file.h"
 
 #include "base/file.h"
@@ -10,7 +10,7 @@
 #include "base/thread.h"
 #include "creds/call/jwt.h"
 
-/* More than most servers take of headers, unless they are told to take more. */
+/* More than most servers accept of headers. */
 enum { MAX_TOKEN_FILE_BYTES = 65536 };
 
 struct jwt_file {
@@ -43,7 +43,7 @@ void tc_jwt_file_token(const char *path, struct tc_slice content, struct tc_toke
         return;
     }
     out->metadata = m;
-    /* Nanoseconds since 1970 end in the year 2262. */
+    /* An int64_t of nanoseconds since 1970 ends in the year 2262. */
     out->expires_ns = exp_s < INT64_MAX / (int64_t)TC_NS_PER_S ? exp_s * (int64_t)TC_NS_PER_S : INT64_MAX;
 }
 

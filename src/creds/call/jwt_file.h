@@ -7,8 +7,8 @@
 
 /* The path is copied; the file is read when an RPC needs the token, on the thread that fetches (creds/call/token.h). */
 torc_call_credentials *tc_call_creds_jwt_file(const char *path);
-/* Stores in *out, which must be zero, the token that the content of such a file holds; or the failure UNAUTHENTICATED
- * if it holds no JWT with an expiry, or one that a header cannot carry. `path` is for the error's text. */
+/* Stores in *out, which must be zero, the token of a file's content; or the failure UNAUTHENTICATED if the content is
+ * not a JWT with an expiry, or a header cannot carry it. `path` is for the error's text. */
 void tc_jwt_file_token(const char *path, struct tc_slice content, struct tc_token *out);
 
 #endif

@@ -1,5 +1,5 @@
-/* Builds header and claims as JSON, signs them with RS256 by OpenSSL, inside a foreign section (base/fork.h), and joins
- * the three parts. The signature is wiped. */
+/* Builds header and claims as JSON, signs them inside a foreign section (base/fork.h), and joins the three parts. The
+ * buffer of the signature is wiped. */
 #include "creds/call/jwt_sign.h"
 
 #include <jansson.h>

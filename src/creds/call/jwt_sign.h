@@ -12,8 +12,8 @@ struct tc_jwt_claims {
     int64_t issued_s, expires_s;
 };
 
-/* Appends a token signed with an RSA key (RS256). Returns 0; or TORC_EIO, with `out` unchanged, when OpenSSL cannot
- * sign with the key, or the process is exiting. */
+/* Appends a token signed with an RSA key (RS256). The strings must be valid UTF-8. Returns 0; or TORC_EIO, with `out`
+ * unchanged, when OpenSSL cannot sign with the key, or the process is exiting. */
 int tc_jwt_sign(struct tc_buf *out, EVP_PKEY *key, const struct tc_jwt_claims *claims);
 
 #endif

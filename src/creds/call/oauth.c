@@ -1,10 +1,10 @@
 /* Access tokens of OAuth 2.0 from two endpoints: the metadata server, which answers a GET, and a token endpoint, which
  * takes a refresh token by POST.
  *
- * The metadata server is asked without a proxy, and its answer must bear the mark "Metadata-Flavor: Google": a proxy or
- * another server at that address does not send the mark. An endpoint that does not answer, or whose answer is larger
- * than TC_HTTP_MAX_BODY_BYTES, is UNAVAILABLE, and so is a status that means UNAVAILABLE in gRPC; every other answer
- * without a token is UNAUTHENTICATED (A83). Texts name the endpoint, never the token. */
+ * A URL without TLS, such as the metadata server's, is asked without a proxy. A token of the metadata server counts
+ * only with the header "Metadata-Flavor: Google", which another server at that address does not send. An endpoint that
+ * does not answer, or answers with more than TC_HTTP_MAX_BODY_BYTES, is UNAVAILABLE; tc_oauth_token has the rest of the
+ * failures. Texts name the endpoint, never the token. */
 #include "creds/call/oauth.h"
 
 #include "base/headers.h"
@@ -24,7 +24,7 @@ static bool status_is_unavailable(int http_status)
     return http_status == 429 || http_status == 502 || http_status == 503 || http_status == 504;
 }
 
-/* Appends " (invalid_grant)" where the body names its error in a short word. */
+/* Appends " (invalid_grant)" if the body names its error in at most 64 bytes. */
 static void error_append(struct tc_buf *b, struct tc_slice body)
 {
     json_t *v = tc_json_parse(body, NULL);
@@ -34,7 +34,8 @@ static void error_append(struct tc_buf *b, struct tc_slice body)
     json_decref(v);
 }
 
-/* Reads the answer of status 200, and wipes jansson's copy of the token. Returns false with the reason in *why. */
+/* Reads the body of an answer of status 200, and wipes the token in the parsed JSON. Returns false with the reason, a
+ * static text, in *why. */
 static bool answer_parse(struct tc_slice body, int64_t now_ns, struct tc_token *out, const char **why)
 {
     json_t *v = tc_json_parse(body, NULL);
@@ -104,8 +105,8 @@ static void endpoint_fetch(struct tc_token_source *s, struct tc_token *out)
     struct tc_buf body = {0};
     char *why = NULL;
     int status = 0;
-    tc_buf_reserve(&body, TC_HTTP_MAX_BODY_BYTES); /* in one piece, so that no part of a token stays in memory that a
-                                                      growing buffer gave back */
+    /* Reserved at once: a buffer that grows would leave parts of the token in freed memory. */
+    tc_buf_reserve(&body, TC_HTTP_MAX_BODY_BYTES);
     int rc = tc_http_fetch(&request, &e->stop, &status, &body, &why);
     if (rc == 0)
         tc_oauth_token(e->url, status, tc_buf_slice(&body), tc_system_clock.realtime_ns(NULL), out);
@@ -131,7 +132,7 @@ static void endpoint_free(struct tc_token_source *s)
     tc_free(e);
 }
 
-/* Takes over the url and the form. */
+/* Takes over the url and the form, and copies roots_file. */
 static torc_call_credentials *endpoint_new(char *url, char *form, const char *roots_file, uint64_t timeout_ms)
 {
     static const struct tc_token_source_ops ops = {
@@ -161,7 +162,8 @@ static void form_append_member(struct tc_buf *form, const char *name, const char
 torc_call_credentials *tc_refresh_token_creds(const struct tc_refresh_opts *o)
 {
     struct tc_buf form = {0};
-    /* Memory for the whole form at once: percent-encoding takes at most three bytes for one. */
+    /* Reserved at once: a buffer that grows would leave secrets in freed memory. Percent-encoding makes at most three
+     * bytes of one. */
     tc_buf_reserve(&form, 128 + 3 * (strlen(o->client_id) + strlen(o->client_secret) + strlen(o->refresh_token)));
     tc_buf_append_str(&form, "grant_type=refresh_token");
     form_append_member(&form, "client_id", o->client_id);

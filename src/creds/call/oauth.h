@@ -6,14 +6,15 @@
 #include "base/slice.h"
 #include "creds/call/token.h"
 
-/* Stores in *out the token of an endpoint's answer, or a failure. A83: a status that means UNAVAILABLE in gRPC stays
- * so; every other failure is UNAUTHENTICATED. `who` names the endpoint in texts; `now_ns` is realtime. */
+/* Stores in *out, which must be zero, the token of an endpoint's answer, or a failure. A83: an HTTP status that gRPC
+ * maps to UNAVAILABLE (429, 502, 503, 504) is UNAVAILABLE; every other failure is UNAUTHENTICATED. `who` names the
+ * endpoint in texts; `now_ns` is realtime. */
 void tc_oauth_token(const char *who, int http_status, struct tc_slice body, int64_t now_ns, struct tc_token *out);
 
-/* The time for an answer, the look-up of the endpoint's name included. */
+/* The time limit of a fetch, the look-up of the endpoint's name included. */
 #define TC_TOKEN_FETCH_MS 30000
 
-/* Makes credentials with tokens of the metadata server at host[:port]. Strings are copied. */
+/* Makes credentials with tokens of the metadata server at host[:port]. The host is copied. */
 torc_call_credentials *tc_metadata_server_creds(const char *host, uint64_t timeout_ms);
 
 /* An authorized user's refresh token (RFC 6749, section 6). Strings are copied. */

@@ -1,9 +1,8 @@
 /* Call credentials that sign JWTs with a service account's key (AIP-4111).
  *
- * One token for each host, valid for LIFETIME_S. A token serves until MARGIN_S before its end; from RENEW_S before its
- * end on, an RPC starts a signing on the background thread while the token still serves. RPCs that find no token which
- * serves wait for the signing that runs (auth requests). MAX_TOKENS hosts keep their token; the oldest token makes
- * room.
+ * One token for each host, valid for LIFETIME_S. A token serves until MARGIN_S before its end. In its last RENEW_S an
+ * RPC starts a signing on the background thread, at most one for each host. RPCs without a token that serves wait for
+ * the signing (auth requests). MAX_TOKENS hosts keep their token; the oldest token makes room.
  *
  * A signing holds a reference to its account. A forked child starts its own signings (`pid`): the parent's signings go
  * on in the parent alone. */
@@ -35,10 +34,10 @@ struct service_account {
     struct tc_link signings;
 };
 
-/* A token that is being signed on the background thread. Signing takes 4 ms with a key of 4096 bits. */
+/* A token that is being signed on the background thread, since that takes milliseconds. */
 struct signing {
     struct tc_job job;
-    struct tc_link link;             /* of its account; under the lock, as is `waiting` */
+    struct tc_link link;             /* in the account's `signings`; under the lock, as `waiting` is while linked */
     struct service_account *account; /* a reference */
     char *audience;
     int64_t issued_s;
@@ -176,7 +175,7 @@ static int account_get(torc_call_credentials *base, struct tc_loop *loop, const 
             *tc_vec_push(&s->waiting) = tc_auth_request_new(loop, w);
     }
     tc_lock_give(&a->lock);
-    /* Without the lock: the job runs at once where the system refuses a thread. */
+    /* Without the lock, which the job takes: it runs at once where the system refuses a thread. */
     if (begun)
         tc_background_run(&begun->job);
     return serves ? 0 : TORC_EAGAIN;

@@ -12,9 +12,8 @@ struct tc_service_account {
     EVP_PKEY *key;      /* RSA; takes a reference of its own */
 };
 
-/* The audience is the RPC's host, "https://host/". A token lives for an hour. The first RPC in the last 90 s of a token
- * has the next one signed, on the background thread; the old one serves until 30 s before its end. The clock must
- * outlive the last call of get. */
+/* The audience is the RPC's host, "https://host/". A token lives for an hour and serves until 30 s before its end. An
+ * RPC in its last 90 s has the background thread sign the next token. The clock must outlive the last call of get. */
 torc_call_credentials *tc_service_account_creds(const struct tc_service_account *account, const struct tc_clock *clock);
 
 #endif

@@ -1,8 +1,8 @@
 /* Call credentials out of a source of tokens: cached, fetched early, one fetch at a time, each on a thread of its own.
  *
  * A fetch has a thread since it blocks, and since the credentials serve several runtimes, each of which may end while
- * others wait; a fetch an hour needs no pool. Giving up the last reference to the credentials asks a fetch that runs to
- * end (abort), and waits for its thread. */
+ * others wait; fetches are too rare for a pool. Giving up the last reference to the credentials asks a fetch that runs
+ * to end (abort), and waits for its thread. */
 #ifndef TC_CREDS_CALL_TOKEN_H
 #define TC_CREDS_CALL_TOKEN_H
 
@@ -14,12 +14,13 @@ struct tc_token_source;
 
 struct tc_token_source_ops {
     const char *type; /* of the credentials */
-    /* Stores a token in *out, which is zero, or a failure (tc_token_fail). May block; called on the fetch's thread, one
-     * call at a time. */
+    /* Stores the token, or a failure (tc_token_fail), in *out, which is zero. May block. Called on the fetch's thread,
+     * one call at a time. */
     void (*fetch)(struct tc_token_source *s, struct tc_token *out);
-    /* Called from another thread: the fetch that runs, and any later one, must end soon. NULL: a fetch ends by itself.
-     */
+    /* Called from another thread before free: a fetch that runs, or is about to begin, must end soon. NULL: a fetch
+     * ends by itself. */
     void (*abort)(struct tc_token_source *s);
+    /* Called after the last fetch has ended. */
     void (*free)(struct tc_token_source *s);
 };
 

@@ -1,7 +1,5 @@
-/* The cache of one token. Its owner serialises all calls. Both clocks must agree that the token is valid: the monotonic
- * clock stands still while the machine sleeps, the realtime clock can be set back.
- *
- * The states of a cached token are ranges of the time that it still serves (TC_TOKEN_MARGIN_NS less than it is valid):
+/* The cache of one token. What an RPC does depends on how long the token still serves (token_left_ns), which is
+ * TC_TOKEN_MARGIN_NS less than it is valid:
  *
  *   TC_TOKEN_REFRESH_NS or more   it is used
  *   less                          it is used, and the next one fetched, unless the backoff of the last failure lasts

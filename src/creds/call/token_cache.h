@@ -1,5 +1,5 @@
-/* The rules of A97 (and A83) for a cached token: when it is used, waited for, fetched and given up. Without threads and
- * files; the owner guards it. */
+/* The rules of A97 (and A83) for a cached token: when it is used, waited for and fetched, and when RPCs fail. Starts no
+ * thread and reads no file; the owner guards it by a lock. */
 #ifndef TC_CREDS_CALL_TOKEN_CACHE_H
 #define TC_CREDS_CALL_TOKEN_CACHE_H
 
@@ -14,7 +14,7 @@
 
 /* The outcome of a fetch. */
 struct tc_token {
-    struct tc_auth_metadata *metadata; /* NULL: none, see error */
+    struct tc_auth_metadata *metadata; /* NULL: the fetch failed with `error` */
     int64_t expires_ns;                /* realtime */
     struct tc_status error;            /* UNAVAILABLE or UNAUTHENTICATED */
 };
@@ -22,14 +22,14 @@ struct tc_token {
 struct tc_token_cache {
     const struct tc_clock *clock;
     struct tc_auth_metadata *metadata; /* NULL: none yet */
-    /* The token stops serving TC_TOKEN_MARGIN_NS before its end, as soon as either clock says so: the monotonic clock
-     * stands still while the machine sleeps, the realtime clock can be set back. */
+    /* When the token stops serving, TC_TOKEN_MARGIN_NS before its end. The clock that says so first counts: the
+     * monotonic clock stands still while the machine sleeps, the realtime clock can be set back. */
     int64_t expires_real_ns;
-    uint64_t expires_ns;
-    bool fetching;
+    uint64_t expires_ns; /* monotonic */
+    bool fetching;       /* a fetch was asked for, and its outcome is not stored yet */
     struct tc_status error; /* of the last fetch, if it failed: the reason of TC_TOKEN_FAIL */
     struct tc_backoff backoff;
-    uint64_t retry_ns; /* after a failure: the next fetch may begin then (monotonic) */
+    uint64_t retry_ns; /* when the next fetch may begin after a failure, monotonic; 0: at once */
     struct tc_rng rng;
 };
 
@@ -41,11 +41,12 @@ void tc_token_refuse_expired(struct tc_token *token, const char *from, const str
 
 void tc_token_cache_init(struct tc_token_cache *c, const struct tc_clock *clock);
 void tc_token_cache_fini(struct tc_token_cache *c);
-/* Called for an RPC. USE: c->metadata; FAIL: c->error, both borrowed until the next store; WAIT: for the fetch that
- * runs. *fetch: the caller must start a fetch and pass its outcome to tc_token_cache_store, also if it cannot start;
- * until then no other fetch begins. */
+/* Returns what an RPC does: USE: it uses c->metadata; FAIL: it fails with c->error; WAIT: it waits for the fetch that
+ * runs. c->metadata and c->error are borrowed until the next store. If *fetch is true, the caller must start a fetch
+ * and pass its outcome to tc_token_cache_store, also if the fetch cannot start. Until then no other fetch is asked for.
+ */
 enum tc_token_answer tc_token_cache_ask(struct tc_token_cache *c, bool *fetch);
-/* Stores the outcome of a fetch. Takes ownership of the contents of `token`. */
+/* Stores the outcome of a fetch; after a failure the old token stays. Takes ownership of the contents of `token`. */
 void tc_token_cache_store(struct tc_token_cache *c, struct tc_token *token);
 
 #endif
