@@ -218,7 +218,8 @@ static void entry_check_present(const struct tc_delta *d, struct delta_entry *e,
         (struct tc_delta_resource){tc_rstr_slice(r->name), tc_rstr_slice(version), tc_rstr_slice(r->value)};
 }
 
-/* The set does not have the resource: adds its name to the next response unless the client was told already. */
+/* The set does not have the resource: adds its name to the next response if the client was not told yet, or it is owed.
+ */
 static void entry_check_absent(const struct tc_delta *d, struct delta_entry *e, struct response_changes *c)
 {
     if (!e->version && !e->owed && e->absence_sent)

@@ -16,7 +16,7 @@
 
 struct token_creds {
     torc_call_credentials base;
-    struct tc_call_creds_ops ops; /* with the source's type and place */
+    struct tc_call_creds_ops ops; /* with the source's `type` and `from` */
     struct tc_token_source *source;
     struct tc_lock lock; /* guards the members below */
     struct tc_token_cache cache;
