@@ -1,13 +1,13 @@
 /* Streams (torc/stream.h): the reports of the loop, and the functions that do not wait.
  *
- * The loop reports the initial metadata, messages, room for a message and the outcome. A message goes to on_message, if
- * the application has it, else into the stream, where torc_stream_receive finds it. Any other report goes into the
- * stream, where the functions of stream_wait.c find it, and then to the event for it, if there is one. So a thread may
- * wait for a stream that has events, too.
+ * The loop reports the initial metadata, messages, room for a message and the outcome. A message goes to on_message if
+ * the application has set it, else into the stream, where torc_stream_receive finds it. Any other report is stored in
+ * the stream, where the functions of stream_wait.c find it, and then passed to its event, if that is set. So threads
+ * may wait on a stream that has events.
  *
- * The end comes in three steps: `end` is stored, which is what waiting threads see; on_done is called; `delivered` says
- * that it has returned, and torc_stream_close waits for that. After torc_stream_free or torc_stream_close (`detached`)
- * only on_done is called. */
+ * The end comes in three steps: `end` is stored, which wakes waiting threads; on_done is called; `delivered` is set
+ * after on_done has returned. torc_stream_close waits for `delivered`. After torc_stream_free or torc_stream_close
+ * (`detached`) on_done is the only event, and its stream is NULL. */
 #include "api/call.h"
 #include "api/metadata.h"
 #include "api/result.h"
@@ -34,7 +34,7 @@ static void on_headers(void *arg, const struct tc_headers *headers)
         s->heard.on_headers(s, copy, s->arg);
 }
 
-/* Keeps a message for torc_stream_receive. Takes over the reference. */
+/* Keeps a message for torc_stream_receive. Takes over the reference. With the runtime's lock held. */
 static void message_keep(torc_stream *s, struct tc_rstr *message)
 {
     struct tc_received *r = TC_NEW(struct tc_received);
@@ -57,7 +57,7 @@ static void on_message(void *arg, struct tc_rstr *message)
         message_keep(s, message);
         tc_wait_wake_all(&s->waits);
     }
-    s->reads_owed += s->draining; /* the end comes behind the messages */
+    s->reads_owed += s->draining; /* keep reading: the end comes behind the messages */
     tc_runtime_unlock(rt);
     if (!gone && !kept && tc_call_is_heard(s))
         s->heard.on_message(s, (const torc_message *)message, s->arg);
@@ -163,9 +163,9 @@ torc_stream *tc_stream_start_with(torc_channel *ch, const char *method, const st
     }
     if (!s || !first)
         return tc_call_launch_or_drop(s, error);
-    tc_ref_inc(&s->zeroed); /* a callback may free the handle at once */
+    tc_ref_inc(&s->zeroed); /* for tc_stream_try_send: a callback may free the handle before it */
     torc_stream *started = tc_call_launch_or_drop(s, error);
-    if (started) /* the first message always has room; if the RPC is over, its result says why */
+    if (started) /* always has room; if the RPC is over, its result says why */
         tc_stream_try_send(s, *first, TORC_SEND_LAST, false, false);
     tc_call_drop(s);
     return started;
@@ -173,8 +173,8 @@ torc_stream *tc_stream_start_with(torc_channel *ch, const char *method, const st
 
 /* --- functions that do not wait --- */
 
-/* A public function holds the stream, because it may sleep on a lock while another thread frees the handle;
- * torc_stream_free has the handle's reference, and the caller of tc_stream_spoil holds the stream. */
+/* The public functions take a reference, because they may sleep on a lock while another thread frees the handle.
+ * torc_stream_free has the handle's reference instead; the caller of tc_stream_spoil holds one. */
 
 int torc_stream_half_close(torc_stream *s)
 {

@@ -1,19 +1,19 @@
 /* Functions of streams that may wait, for any thread.
  *
- * The loop's reports (stream.c) are kept in the stream under the runtime's lock, and wake the threads on `waits`. A
- * thread brackets its wait with wait_begin and wait_end, which hold the lock and a reference, and looks again whenever
- * it was woken: any number of threads may wait for different things of one stream. The lock is taken before the
- * stream's mutex.
+ * The loop's reports (stream.c) are stored in the stream under the runtime's lock, and wake the threads on `waits`.
+ * wait_begin takes the lock and a reference, and wait_end releases both. Every wake-up wakes all threads of the stream,
+ * and each looks whether what it waits for has come. So any number of threads may wait for different things of one
+ * stream; only torc_stream_receive takes one thread at a time. The lock is taken before the stream's mutex.
  *
- * A sender waits for room, not for its own message. In a runtime without a thread a sender that may wait (its timeout
- * is not 0) drives the loop for a turn once its message was taken, since it may be the only thread. */
+ * A sender waits for room, not until its own message is sent. In a runtime without a thread, a sender with a timeout
+ * other than 0 has the loop run one turn after its message was taken: no other thread may be there to do so. */
 #include "api/call.h"
 #include "api/result.h"
 #include "api/wait.h"
 #include "base/mem.h"
 #include "base/thread.h"
 
-/* A thread that waits for something of the stream, which it keeps: another thread may free the handle meanwhile. */
+/* A thread that waits on a stream. Holds a reference: another thread may free the handle meanwhile. */
 struct stream_wait {
     torc_stream *s;
     struct tc_timed_wait in;
@@ -64,7 +64,7 @@ int torc_stream_send(torc_stream *s, const void *message, size_t size, unsigned 
     return rc;
 }
 
-/* Asks for one more message, unless an earlier request for a message is unanswered. */
+/* Asks for one more message, unless one that was asked for has yet to come. */
 static void wait_want_message(struct stream_wait *w)
 {
     if (w->s->reads_pending)
@@ -75,7 +75,7 @@ static void wait_want_message(struct stream_wait *w)
     }
 }
 
-/* Lends the oldest message to the application, and takes back the message lent before. */
+/* Lends the oldest message to the application, and releases the message lent before. */
 static const torc_message *message_lend(torc_stream *s)
 {
     struct tc_received *r = s->first_received;
@@ -88,7 +88,8 @@ static const torc_message *message_lend(torc_stream *s)
     return (const torc_message *)s->lent_message.bytes;
 }
 
-/* `hold`: the stream stays, and no other thread receives, until tc_stream_receive_end. */
+/* torc_stream_receive. `hold`: if it returns 1, it keeps a reference and no other thread can receive until
+ * tc_stream_receive_end. */
 static int receive(torc_stream *s, int64_t timeout_ms, const torc_message **message, bool hold)
 {
     int rc = message ? stream_check(s, timeout_ms) : TORC_EINVAL;
@@ -141,7 +142,7 @@ bool tc_stream_receive_end(torc_stream *s)
     return kept;
 }
 
-/* Waits for the initial metadata of the response. Each output may be NULL. */
+/* Waits for the initial metadata of the response. One of the outputs may be NULL. */
 static int headers_wait(torc_stream *s, int64_t timeout_ms, const torc_metadata **headers, const char **peer)
 {
     int rc = headers || peer ? stream_check(s, timeout_ms) : TORC_EINVAL;
@@ -174,8 +175,9 @@ int torc_stream_peer(torc_stream *s, int64_t timeout_ms, const char **peer)
     return headers_wait(s, timeout_ms, NULL, peer);
 }
 
-/* Half-closes the stream, unless it is half-closed or over, and has all further messages dropped; without on_message
- * the oldest one is kept for the result. A thread that waits for a message gets none: it is woken to return. */
+/* Half-closes the stream, unless it is half-closed or over, and sets `draining`: all further messages are dropped, but
+ * without on_message the oldest undelivered one is kept for the result. Wakes the threads that wait for a message: they
+ * return 0. */
 static void wait_drain(struct stream_wait *w)
 {
     torc_stream *s = w->s;
@@ -189,7 +191,7 @@ static void wait_drain(struct stream_wait *w)
 torc_result *torc_stream_finish(torc_stream *s)
 {
     int rc = stream_check(s, -1);
-    bool tries = rc == TORC_EDEADLK; /* the end may have come */
+    bool tries = rc == TORC_EDEADLK; /* in a callback: only returns an end that has come */
     if (rc != 0 && !tries)
         return tc_result_refused_code(rc, "stream");
     TC_NO_CANCEL;
@@ -204,7 +206,7 @@ torc_result *torc_stream_finish(torc_stream *s)
     if (s->end) {
         result = torc_result_ref(s->end);
         s->told = true;
-        rest = tc_call_take_received(s); /* a receiver on another thread sees the end */
+        rest = tc_call_take_received(s); /* later calls of torc_stream_receive see the end */
     }
     wait_end(&w);
     tc_received_free(rest);

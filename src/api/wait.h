@@ -1,4 +1,4 @@
-/* Functions of the API that may wait, with a timeout_ms as torc/stream.h has it. Any thread.
+/* Waits of the public API's functions. timeout_ms: 0 does not wait, -1 has no limit. Any thread.
  *
  *   int rc = tc_wait_check(rt, timeout_ms);     The loop's side, in a callback:
  *   struct tc_timed_wait w;                         tc_runtime_lock(rt);
@@ -8,7 +8,7 @@
  *   tc_timed_wait_end(&w);
  *
  * tc_timed_wait_begin takes the runtime's lock, tc_timed_wait_once releases it while it waits, and tc_timed_wait_end
- * gives it back. The owner of `waits` must stay meanwhile. */
+ * releases it. The caller holds a reference to the owner of `waits` until then. */
 #ifndef TC_API_WAIT_H
 #define TC_API_WAIT_H
 
@@ -23,16 +23,18 @@ struct tc_timed_wait {
     bool quietly; /* the thread's requests are posted without a wake-up, because it drives the loop itself */
 };
 
-/* Returns 0 if the function may go on, else TORC_EINVAL, TORC_EFORK or TORC_EDEADLK. After torc_runtime_free it may:
- * what has come before stays. */
+/* Returns 0 if the function may go on, also after torc_runtime_free: what came before it may still be returned. Returns
+ * TORC_EINVAL for a timeout below -1; TORC_EFORK as tc_runtime_check; TORC_EDEADLK inside a callback of the runtime, if
+ * the timeout is not 0. `rt` must not be NULL. */
 int tc_wait_check(const torc_runtime *rt, int64_t timeout_ms);
 /* Puts the thread on `waits`, a list of tc_wait.owner under the runtime's lock. */
 void tc_timed_wait_begin(struct tc_timed_wait *w, torc_runtime *rt, struct tc_link *waits, int64_t timeout_ms);
 void tc_timed_wait_end(struct tc_timed_wait *w);
-/* Waits until woken: 0; TORC_EAGAIN with a timeout of 0, TORC_ETIMEDOUT, TORC_EFORK. */
+/* Waits until woken and returns 0; or TORC_ETIMEDOUT, or TORC_EFORK as tc_runtime_wait does. With a timeout of 0,
+ * returns TORC_EAGAIN at once. */
 int tc_timed_wait_once(struct tc_timed_wait *w);
-/* Called after a post of the thread, with the lock held: after a quiet post, wakes the loop if another thread drives it
- * and may sleep. Otherwise the thread's own wait begins with a turn, which takes the post. */
+/* Called with the lock held after this thread posted to the loop. Wakes the loop if the post was quiet and another
+ * thread drives the loop. If no thread drives it, this thread's wait begins with a turn, which takes the post. */
 void tc_timed_wait_posted(const struct tc_timed_wait *w);
 /* Wakes all threads of the list. With the lock held. */
 void tc_wait_wake_all(struct tc_link *waits);

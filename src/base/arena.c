@@ -1,6 +1,5 @@
-/* Blocks that grow, and die together. The fast path of an allocation is inline in arena.h: it only moves `at`. A reset
- * keeps one block, so that rounds of one size, up to MAX_KEPT_BLOCK, soon take no memory. Each allocation starts at a
- * multiple of 16 bytes, and bytes that are not handed out are poisoned, to the byte. */
+/* Arenas: lists of blocks, the newest first. The fast path of an allocation is inline in arena.h: it only moves `at`.
+ * Each allocation starts at a multiple of 16 bytes. The bytes behind it, up to that multiple, stay poisoned. */
 #include "base/arena.h"
 
 #include "base/mem.h"
@@ -11,11 +10,10 @@ struct tc_arena_block {
     _Alignas(16) char data[];
 };
 
-/* Blocks double in size from the first to MAX_BLOCK. A reset keeps a block of at most MAX_KEPT_BLOCK, or the first
- * block if all are larger. */
+/* Each block is twice as large as the block before, up to MAX_BLOCK, or larger if an allocation needs that. */
 enum { DEFAULT_BLOCK = 1024, MAX_BLOCK = 256 * 1024, MAX_KEPT_BLOCK = 16 * 1024 };
 
-/* Where an arena without blocks begins and ends, so that an allocation of no bytes has an address too. */
+/* `at` and `end` of an arena without blocks, so that an allocation of 0 bytes is not NULL. */
 static _Alignas(16) char nowhere[16];
 
 void tc_arena_init(struct tc_arena *a, size_t first_block, size_t budget)
@@ -41,8 +39,7 @@ void tc_arena_fini(struct tc_arena *a)
     a->used = 0;
 }
 
-/* Returns the newest block of at most MAX_KEPT_BLOCK bytes, which may hold the next round alone; or the first block if
- * all are larger. */
+/* Returns the newest block of at most MAX_KEPT_BLOCK bytes, or the first block if all are larger. */
 static struct tc_arena_block *arena_block_to_keep(const struct tc_arena *a)
 {
     struct tc_arena_block *b = a->blocks;

@@ -1,6 +1,6 @@
-/* An arena: many small allocations that die together. A budget bounds what one arena may take where a peer decides how
- * much is needed; memory that the system does not give counts as beyond the budget. Bytes that are not handed out are
- * poisoned. One thread at a time. */
+/* An arena: many small allocations that are freed together. A budget limits the bytes of one arena where a peer decides
+ * how many are needed. With a budget, memory that the system refuses counts as beyond the budget. Bytes that are not
+ * handed out are poisoned. One thread at a time. */
 #ifndef TC_BASE_ARENA_H
 #define TC_BASE_ARENA_H
 
@@ -17,13 +17,14 @@ struct tc_arena {
     size_t block_size; /* of the next block */
 };
 
-/* At least `first_block` bytes are taken with the first allocation (0: 1 KiB). */
+/* Initializes an empty arena. Its first block has at least `first_block` bytes (0: 1 KiB). `budget` 0: unlimited. */
 void tc_arena_init(struct tc_arena *a, size_t first_block, size_t budget);
+/* Frees all memory. The arena is empty then and may be used again. */
 void tc_arena_fini(struct tc_arena *a);
-/* Drops all allocations and keeps one block for the next round: the newest of at most 16 KiB, or the first if all are
- * larger. So rounds of one size, up to 16 KiB, soon take no memory. */
+/* Frees all allocations but keeps one block for reuse: the newest of at most 16 KiB, or the first if all are larger. So
+ * an arena that is reset again and again soon needs no memory from the system, if it holds up to 16 KiB each time. */
 void tc_arena_reset(struct tc_arena *a);
-/* For tc_arena_alloc: takes a new block where needed. */
+/* The slow path of tc_arena_alloc: checks the budget, and adds a block where needed. */
 void *tc_arena_alloc_slowly(struct tc_arena *a, size_t size);
 /* Returns memory aligned to 16 bytes, not zeroed. Returns NULL only when the budget is exceeded, or for a size close to
  * SIZE_MAX. */
@@ -42,7 +43,7 @@ static inline void *tc_arena_alloc(struct tc_arena *a, size_t size)
 void *tc_arena_calloc(struct tc_arena *a, size_t n, size_t size);
 /* Returns a NUL-terminated copy; NULL only when the budget is exceeded. */
 char *tc_arena_dup(struct tc_arena *a, struct tc_slice s);
-/* Returns a copy; empty when the budget is exceeded. */
+/* Returns a NUL-terminated copy; NULL data when the budget is exceeded. */
 struct tc_slice tc_arena_copy(struct tc_arena *a, struct tc_slice s);
 
 #endif

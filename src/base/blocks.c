@@ -3,10 +3,10 @@
  * A shelf holds the free blocks of one size class in two stacks: `mine` belongs to the taker, `back` is atomic. A block
  * comes back by a push onto `back`; the taker takes all of `back` at once when `mine` is empty. So no thread ever pops
  * a single block from the atomic stack, and the ABA problem does not arise. The bound of a class counts `back` alone:
- * the taker may have as many blocks again in `mine`. When the owner is gone, `back` holds the mark `ended`, and each
- * block is freed as it comes back.
+ * `mine` may hold as many blocks again. After tc_blocks_end `back` holds the mark `ended`, and each block is freed as
+ * it comes back.
  *
- * Each block, and the owner until tc_blocks_end, holds a reference to struct tc_blocks; the last one frees it. */
+ * Each block that `b` made, kept or lent, and the owner until tc_blocks_end hold a reference to `b`. */
 #include "base/blocks.h"
 
 #include <stdatomic.h>
@@ -18,8 +18,7 @@
 /* Classes of 128, 256, ... bytes, and one of large blocks. */
 #define SMALLEST 128u
 enum { LARGE = 5, CLASSES };
-/* Bytes that a small class keeps in `back`: 1,024 blocks of the smallest size, enough for as many calls at a time. And
- * the number of large blocks that `back` keeps. */
+/* The bound of `back`: KEPT_BYTES for each small class (1,024 blocks of the smallest), KEPT_LARGE large blocks. */
 enum { KEPT_BYTES = 128 * 1024, KEPT_LARGE = 4 };
 
 struct block {
@@ -40,14 +39,14 @@ struct shelf {
 };
 
 struct tc_blocks {
-    struct tc_ref ref; /* one of the owner, one of each block, kept or lent */
-    /* Totals since the start; their difference is lent. Only the taker writes taken_bytes, so it needs no locked
-     * instruction. */
+    struct tc_ref ref; /* the owner's, and one of each block, kept or lent */
+    /* Totals since the start; their difference is the bytes lent. Only the taker writes taken_bytes, so that no locked
+     * instruction is needed. */
     atomic_size_t taken_bytes, given_bytes;
     struct shelf shelves[CLASSES];
 };
 
-/* Stands in `back` of each shelf once the owner is gone. */
+/* The mark in `back` of each shelf after tc_blocks_end. */
 static struct block ended;
 
 static size_t class_bytes(unsigned cls)
@@ -132,7 +131,7 @@ bool tc_blocks_keeps(struct tc_blocks *b, size_t size)
     return b && tc_blocks_reuses(size) && shelf_has(&b->shelves[blocks_class_of(size)]);
 }
 
-/* Counts modulo SIZE_MAX + 1, so that a block which shrinks is counted by a negative difference. */
+/* Wraps, so that the negative difference of a block that shrinks is added too. */
 static void blocks_count_taken(struct tc_blocks *b, size_t bytes)
 {
     size_t before = atomic_load_explicit(&b->taken_bytes, memory_order_relaxed);
@@ -236,5 +235,5 @@ void tc_blocks_give(void *data)
         }
     } while (
         !atomic_compare_exchange_weak_explicit(&s->back, &it->next, it, memory_order_release, memory_order_relaxed));
-    /* From here on the block, and *b with it, may be freed by another thread. */
+    /* From here on another thread may free the block and *b. */
 }

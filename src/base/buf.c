@@ -3,8 +3,7 @@
  * The capacity doubles, so that n appends of one byte copy O(n) bytes. A buffer never shrinks before it ends.
  * tc_buf_vprintf formats into the free room first, and a second time only if the room was too small.
  *
- * A text that a peer or a user chose is shown with TC_SHOWN, which cuts at 256 bytes and never inside of a UTF-8
- * character: a log line stays readable, whatever is in the text. */
+ * TC_SHOWN keeps texts for people short: the name that a peer chose may be very long. */
 #include "base/buf.h"
 
 #include <stdio.h>
@@ -24,7 +23,7 @@ void tc_buf_wipe(struct tc_buf *b)
     tc_buf_fini(b);
 }
 
-/* Returns the capacity for `more` bytes behind the present ones: the present capacity, doubled until it suffices. */
+/* Returns the capacity that has room for `more` bytes: the present one (64 if none), doubled until it suffices. */
 static size_t buf_capacity_for(const struct tc_buf *b, size_t more)
 {
     size_t need, cap = b->cap ? b->cap : 64;

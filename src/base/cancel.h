@@ -1,11 +1,11 @@
-/* Cancellation of threads (pthread_cancel): disabled on Torc's own threads (base/thread.h, api/server/pool.c), while a
- * thread holds a lock or is in a foreign section (base/fork.h), and in the blocks that have TC_NO_CANCEL. */
+/* Cancellation of threads (pthread_cancel). It is disabled on Torc's own threads (base/thread.h, api/server/pool.c),
+ * while a thread holds a struct tc_lock or is in a foreign section (base/fork.h), and in blocks with TC_NO_CANCEL. */
 #ifndef TC_BASE_CANCEL_H
 #define TC_BASE_CANCEL_H
 
 #include <pthread.h>
 
-/* Disables the cancellation of the calling thread. Returns the state before. */
+/* Disables the cancellation of the calling thread. Returns the previous state, for tc_cancel_restore. */
 static inline int tc_cancel_disable(void)
 {
     int before;

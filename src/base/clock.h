@@ -1,15 +1,15 @@
-/* Time as a handle, so that tests own it. Any thread. */
+/* Clocks as a table of functions, so that tests can have clocks of their own. Any thread. */
 #ifndef TC_BASE_CLOCK_H
 #define TC_BASE_CLOCK_H
 
 #include "base/common.h"
 
 struct tc_clock {
-    /* Nanoseconds that never go back, from any origin. */
+    /* Returns nanoseconds since an unspecified start; never goes back. */
     uint64_t (*monotonic_ns)(void *arg);
-    /* Nanoseconds since 1970. */
+    /* Returns nanoseconds since 1970. */
     int64_t (*realtime_ns)(void *arg);
-    void *arg;
+    void *arg; /* for the functions */
 };
 
 /* The machine's clocks (CLOCK_MONOTONIC, CLOCK_REALTIME). */

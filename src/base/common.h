@@ -15,14 +15,15 @@
 #define TC_UNUSED __attribute__((unused))
 #define TC_LIKELY(x) __builtin_expect(!!(x), 1)
 #define TC_UNLIKELY(x) __builtin_expect(!!(x), 0)
-/* Keeps a rarely called function out of line. Inlined, one that has an array, or a variable whose address is taken,
- * would give its caller a stack-protector check on every call. */
+/* Keeps a rarely called function out of line. If it has an array, or a variable whose address is taken, and is inlined,
+ * then every call of its caller pays for a stack-protector check. */
 #define TC_APART __attribute__((noinline))
+/* The smaller and the larger value. They evaluate their arguments twice. */
 #define TC_MIN(a, b) ((a) < (b) ? (a) : (b))
 #define TC_MAX(a, b) ((a) > (b) ? (a) : (b))
 
-/* In .tdata: mold 1.10 may lay out .tbss in front of the first page that can be protected, and the program does not
- * start. */
+/* Puts the variable into .tdata. With .tbss, mold 1.10 may make a program that does not start: it may lay out .tbss in
+ * front of the first page that can be protected. */
 #define TC_THREAD_LOCAL __attribute__((section(".tdata"))) _Thread_local
 
 #endif

@@ -1,10 +1,8 @@
-/* Base64 (RFC 4648), hexadecimal, and two percent encodings. Declared in parse.h.
+/* Base64 (RFC 4648), hexadecimal, and two percent encodings. Declared in parse.h. A decoder that fails restores the
+ * length of its output.
  *
- * Pure functions, any thread. A decoder that fails leaves its output as it was: it remembers the length and cuts the
- * buffer back.
- *
- *   grpc-message   gRPC over HTTP/2 demands that its decoder never fails: an invalid escape is copied unchanged.
- *   URI            RFC 3986; its decoder rejects an invalid escape. */
+ *   grpc-message   gRPC demands that the decoder never fails: an invalid escape is copied unchanged.
+ *   URI            RFC 3986; the decoder rejects an invalid escape. */
 #include "base/parse.h"
 
 static const char base64_digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -38,7 +36,6 @@ static int base64_value(char c)
     return c == '+' ? 62 : c == '/' ? 63 : -1;
 }
 
-/* Accepts padded and unpadded text, as gRPC demands for -bin metadata. Rejects wrong padding. */
 int tc_base64_decode(struct tc_buf *out, struct tc_slice s)
 {
     size_t before = out->len;
@@ -122,7 +119,7 @@ void tc_grpc_message_encode(struct tc_buf *out, struct tc_slice s)
 /* U+FFFD stands for %00: a status message is handed out as a C string, which a NUL would cut. */
 #define REPLACEMENT "\xef\xbf\xbd"
 
-/* Returns the byte that the escape at s[i] stands for, or -1 when there is no valid escape. */
+/* Returns the byte that the escape at s[i] stands for, or -1 if there is no valid escape. */
 static int escape_at(struct tc_slice s, size_t i)
 {
     if (s.data[i] != '%' || s.len - i < 3)

@@ -2,12 +2,13 @@
  * or returns from main.
  *
  *   1 stop       each registered part lets no work begin and asks running work to end
- *   2 wait       until the parts are idle and the counted threads have ended, one second at most
- *   3 close      no thread enters a foreign library any longer
+ *   2 wait       until the parts are idle and the counted threads have ended
+ *   3 close      no thread enters a foreign library any longer; waits for the threads that are inside
  *   4 stopped    each part tells the threads that wait for it
  *
- * One handler of the C library does it all, registered again after OpenSSL or libcurl was initialised, so that it runs
- * before that library's own handlers; the second and later runs return at once. */
+ * Steps 2 and 3 together wait one second at most. All steps are one atexit handler. It is registered again after
+ * OpenSSL or libcurl was initialised, so that it runs before that library's own handlers; the second and later runs
+ * return at once. */
 #include "base/exit.h"
 
 #include <errno.h>
@@ -125,7 +126,7 @@ void tc_exit_thread_ended(void)
     tc_exit_progress();
 }
 
-/* A forked child has one thread, and has not begun to exit. */
+/* A forked child has one thread, and counts as not exiting. */
 static void exit_in_child(void)
 {
     atomic_store(&threads, is_counted);

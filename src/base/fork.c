@@ -1,15 +1,15 @@
 /* The locks that a fork takes, and the section of foreign libraries that it waits for.
  *
- *   before a fork   `registry`, then every lock of rank 0, 1, ..., then `foreign` for writing: no thread is inside
- *                   of OpenSSL, libcurl, RE2, dlopen or atexit
- *   in the parent   all are given back
- *   in the child    `foreign` is initialised again (it names its writer by a thread that the child does not have), the
- *                   generation is counted up, all locks are given back
+ *   before a fork   takes `registry`, every lock of rank 0, 1, ..., and `foreign` for writing (unless the forking
+ *                   thread is in a section): no thread is inside OpenSSL, libcurl, RE2, dlopen or atexit
+ *   in the parent   releases all
+ *   in the child    initialises `foreign` again (it names its writer by the id of a thread of the parent), increments
+ *                   the generation, releases all locks
  *
- * `foreign` is a read-write lock whose readers are the threads inside of a section. Sections nest: `foreign_depth`
- * counts them on the thread, and only the outermost takes the lock. An exit closes the section for good.
+ * `foreign` is a read-write lock whose readers are the threads in a foreign section. Sections nest: `foreign_depth`
+ * counts those of the thread, and only the outermost takes the lock. An exit closes foreign libraries for good.
  *
- * A thread that was inside of a section frees OpenSSL's state of the thread as its last act, in another section. */
+ * A thread that was in a section frees OpenSSL's state of the thread when it ends, in another section. */
 #include "base/fork.h"
 
 #include <stdatomic.h>
@@ -35,7 +35,7 @@ static pthread_mutex_t registry = PTHREAD_MUTEX_INITIALIZER;
 static struct tc_link locks[TC_RANKS];
 static struct tc_lock of_process[TC_RANKS];
 
-/* Prefers writers, so that a process that is busy with TLS on many threads still forks. musl's locks have no choice. */
+/* Prefers writers, so that a process that is busy with TLS on many threads still forks. musl has no such option. */
 #ifdef PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP
 #define FOREIGN_INITIALIZER PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP
 #else
@@ -45,20 +45,20 @@ static pthread_rwlock_t foreign = FOREIGN_INITIALIZER;
 static atomic_bool foreign_closed;
 static TC_THREAD_LOCAL unsigned foreign_depth;
 
-/* Called at the end of each thread that was in a foreign section. */
+/* The function of tc_foreign_set_thread_cleanup. */
 static _Atomic(void (*)(void)) cleanup;
 static TC_THREAD_LOCAL bool has_cleanup;
 static pthread_key_t cleanup_key;
 static bool has_cleanup_key;
 
-/* The locks and the section that the thread holds, counted; and its cancellation state before the first. */
+/* How many locks and outermost sections the thread holds, and its cancellation state before the first. */
 static TC_THREAD_LOCAL unsigned holds;
 static TC_THREAD_LOCAL int cancel_before;
 
 atomic_uint tc_fork_generation_now;
 
-/* hold_begin is called before each lock or outermost section is taken, and hold_end after each is given back, but not
- * by the handlers of a fork. The first disables the thread's cancellation, the last restores it. */
+/* hold_begin is called before each lock or outermost section is taken, and hold_end after each is released, but not by
+ * the handlers of a fork. The first hold disables the thread's cancellation; the end of the last restores it. */
 static void hold_begin(void)
 {
     if (holds++ == 0)
@@ -78,8 +78,8 @@ static void locks_take(void)
         TC_LIST_FOREACH(it, &locks[rank])
         pthread_mutex_lock(&TC_CONTAINER_OF(it, struct tc_lock, link)->mutex);
     }
-    /* A callback of the application that runs below a foreign library may fork. Waiting for the sections would include
-     * its own, so a fork from inside of a section waits for none. */
+    /* A callback of the application may run below a foreign library and fork. Such a fork would wait for its own
+     * section too, so it waits for none. */
     if (foreign_depth == 0)
         pthread_rwlock_wrlock(&foreign);
 }
@@ -100,8 +100,8 @@ static void fork_in_parent(void)
     locks_give();
 }
 
-/* Tells ThreadSanitizer that `foreign` is free before it is initialised again. ThreadSanitizer does not see the
- * assignment: it would take the lock for held, and each later lock for taken below it. */
+/* Tells ThreadSanitizer that `foreign` was released before the assignment that initialises it again, which
+ * ThreadSanitizer does not see. */
 static void foreign_was_given_back(void)
 {
 #if TSAN
@@ -123,9 +123,10 @@ static void fork_in_child(void)
 
 static void cleanup_run(void *arg);
 
-/* Runs when the library is loaded, before any thread can use it: a fork meets all handlers or none. Keys are cleaned up
- * in the order in which they were made, so Torc's comes before OpenSSL's own, which would take OpenSSL's locks outside
- * of a foreign section: OpenSSL makes its key when it is initialised. */
+/* Runs when the library is loaded, before any thread can use it: a fork meets all handlers or none. A thread's keys are
+ * cleaned up in the order in which they were made. OpenSSL makes its key when it is initialised, so Torc's cleanup runs
+ * first, unless the application has initialised OpenSSL before Torc was loaded. OpenSSL's own cleanup would take
+ * OpenSSL's locks outside of a foreign section. */
 __attribute__((constructor)) static void fork_init(void)
 {
     has_cleanup_key = pthread_key_create(&cleanup_key, cleanup_run) == 0;
@@ -224,8 +225,7 @@ void tc_foreign_set_thread_cleanup(void (*fn)(void))
     atomic_store(&cleanup, fn);
 }
 
-/* Runs at the end of a thread of the application that was in a foreign section. A thread of base/thread has called
- * tc_foreign_thread_ends itself by then. */
+/* The destructor of cleanup_key. A thread of base/thread calls tc_foreign_thread_ends itself, which clears the key. */
 static void cleanup_run(void *arg TC_UNUSED)
 {
     tc_foreign_thread_ends();
@@ -234,7 +234,6 @@ static void cleanup_run(void *arg TC_UNUSED)
 void tc_foreign_close(uint64_t until_ns)
 {
     struct timespec until = tc_wait_until(until_ns);
-    /* A thread that is inside for too long stays there; no other thread enters. */
     atomic_store(&foreign_closed, true);
     if (foreign_depth == 0 && tc_wait_write_lock(&foreign, &until) == 0)
         pthread_rwlock_unlock(&foreign);

@@ -1,14 +1,14 @@
 /* fork: the locks and the library calls that a fork waits for, so that the child finds none of them half done.
  *
- * Everything that a child may use again is under a `struct tc_lock`: the registries and caches of the process, and
- * credentials, which belong to no runtime. A fork takes all locks in the order of their ranks, then waits until no
- * thread is inside a library that has locks of its own (`tc_foreign_enter`; a fork from inside of such a library does
- * not wait), and gives everything back in the parent and in the child. A plain pthread_mutex_t is for what a child
- * never touches: the runtimes, pools and xDS domains of its parent.
+ * Data that a child may use again is under a `struct tc_lock`: the registries and caches of the process, and
+ * credentials, which belong to no runtime. A fork takes all locks in the order of their ranks. Then it waits until no
+ * thread is in a foreign section: inside a library that has locks of its own (tc_foreign_enter). A fork by a thread in
+ * a foreign section skips this wait. Parent and child release everything. A plain pthread_mutex_t is for data that a
+ * child never touches: the runtimes, pools and xDS domains of its parent.
  *
- * Rules: a thread that holds a lock takes only locks of a higher rank, neither initialises nor ends a lock, and calls
- * no function of the application but its allocator, which must not call Torc. A thread that holds a lock may enter a
- * foreign section; a thread inside one takes no lock, since a fork holds the locks while it waits for the section. */
+ * Rules for a thread that holds a lock: it takes only locks of a higher rank, does not call tc_lock_init and
+ * tc_lock_fini, and calls no function of the application but its allocator, which must not call Torc. It may enter a
+ * foreign section. A thread in a foreign section takes no lock: a fork holds the locks while it waits for sections. */
 #ifndef TC_BASE_FORK_H
 #define TC_BASE_FORK_H
 
@@ -41,31 +41,31 @@ struct tc_lock {
 void tc_lock_init(struct tc_lock *l, enum tc_lock_rank rank);
 void tc_lock_fini(struct tc_lock *l);
 
-/* The calling thread is not cancelled while it holds a lock. */
+/* Take and release a lock. The thread is not cancelled while it holds one. */
 void tc_lock_take(struct tc_lock *l);
 void tc_lock_give(struct tc_lock *l);
 
 /* Returns the process's one lock of that rank. */
 struct tc_lock *tc_lock_of_process(enum tc_lock_rank rank);
 
-/* Begins a piece of work in a library that has locks of its own and does not reset them in a child: OpenSSL, libcurl,
- * RE2, and of the C library dlopen and atexit. Returns false once an exit has closed foreign libraries
- * (tc_foreign_close): the library must not be called. Nests on one thread; a nested call returns true. The work must
- * not wait for another thread, since fork and exit wait for its end. The thread is not cancelled before it leaves. */
+/* Enters a foreign section: work in a library that has locks of its own and does not reset them in a child (OpenSSL,
+ * libcurl, RE2, and of the C library dlopen and atexit). Returns false once an exit has closed foreign libraries
+ * (tc_foreign_close): the caller must then call neither the library nor tc_foreign_leave. Sections nest; a nested call
+ * returns true. The work must not wait for another thread, since fork and exit wait for the end of the section. The
+ * thread is not cancelled in a section. */
 bool tc_foreign_enter(void);
 void tc_foreign_leave(void);
-/* Sets the function that each thread which was in a foreign section runs last, in a section of its own: it frees
- * OpenSSL's state of the thread. Every call must pass the same `fn`. Any thread. */
+/* Sets the cleanup of threads, which frees OpenSSL's state of the thread. Each thread that was in a foreign section
+ * runs it at its end, in a section. Every call must pass the same `fn`. Any thread. */
 void tc_foreign_set_thread_cleanup(void (*fn)(void));
-/* For base/thread, and for the end of any other thread that was in a foreign section: runs the cleanup for the calling
- * thread. Returns false, and a thread of base/thread must not end, when foreign libraries are closed and a cleanup is
- * set. */
+/* Runs the cleanup for the calling thread, which is about to end. Returns false if foreign libraries are closed and a
+ * cleanup is set: a thread of base/thread must not end then. */
 bool tc_foreign_thread_ends(void);
-/* Refuses every later tc_foreign_enter that is not nested. Waits until `until_ns` (monotonic) for the threads that are
- * inside, unless the calling thread is inside itself. */
+/* Closes foreign libraries: every later tc_foreign_enter that is not nested returns false. Waits until `until_ns`
+ * (monotonic) at the latest for the threads in a section, or not at all if the calling thread is in one. */
 void tc_foreign_close(uint64_t until_ns);
 
-/* Written by the handler of a fork's child alone. */
+/* Only the handler of a fork's child writes it. */
 extern atomic_uint tc_fork_generation_now;
 /* Returns how many forks lie between the process that loaded Torc and this one. */
 static inline unsigned tc_fork_generation(void)

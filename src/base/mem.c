@@ -2,7 +2,7 @@
  *
  * `functions` is `untouched` until the first allocation, which makes it `of_libc`, or until torc_set_allocator, which
  * makes it `of_application`. One compare-exchange decides for good: a block must be freed by the functions that gave
- * it. Later an allocation costs one load of `functions` more than malloc itself. */
+ * it. From then on an allocation costs a load and an indirect call more than malloc itself. */
 #include "base/mem.h"
 
 #include <stdatomic.h>
@@ -28,7 +28,7 @@ static void first_free(void *ptr);
 static const struct functions of_libc = {malloc, calloc, realloc, free};
 static const struct functions untouched = {first_malloc, first_calloc, first_realloc, first_free};
 static struct functions of_application;
-/* Set by the one thread that may write of_application, so that two tables are never mixed. */
+/* Set by the first torc_set_allocator, the only one that may write of_application. */
 static atomic_flag claimed = ATOMIC_FLAG_INIT;
 static _Atomic(const struct functions *) functions = &untouched;
 

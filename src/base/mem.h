@@ -1,16 +1,17 @@
-/* Memory, from the allocator of the application if it set one (torc_set_allocator). Out of memory ends the process here
- * and nowhere else, through a handler that the application can set (torc_set_out_of_memory_handler); so no allocation
- * returns NULL and no caller checks. Where a peer chooses the size, tc_try_realloc may return NULL, and the operation
- * that needed the memory fails. Sizes are multiplied with an overflow check. Any thread. */
+/* Memory, from the allocator of the application if it set one (torc_set_allocator); tc_free frees it. A size of 0 gives
+ * a block too. If memory runs out, tc_out_of_memory ends the process, after a call of the application's handler
+ * (torc_set_out_of_memory_handler). So no function but tc_try_realloc returns NULL, and no caller checks. Where a peer
+ * chooses the size, callers use tc_try_realloc, and the operation fails if memory runs out. Sizes are multiplied with
+ * an overflow check. Any thread. */
 #ifndef TC_BASE_MEM_H
 #define TC_BASE_MEM_H
 
 #include "base/common.h"
 
-/* Ends the process. For code that finds out by itself that memory is out; size 0: not known. */
+/* Ends the process. `size`: the bytes that were asked for; 0: not known. */
 _Noreturn void tc_out_of_memory(size_t size);
-/* Zeroes by a call of libc's memset, which is faster from some hundred bytes on than the instruction that compilers
- * inline for a known size. */
+/* Zeroes by a call of libc's memset. From some hundred bytes on, that is faster than the instructions that compilers
+ * inline for a size they know. */
 void tc_zero(void *p, size_t n);
 void *tc_malloc(size_t size);
 void *tc_calloc(size_t n, size_t size);
@@ -21,6 +22,7 @@ void *tc_try_realloc(void *ptr, size_t size);
 char *tc_strdup(const char *s);
 /* Returns a copy of `len` bytes with a NUL after them. */
 char *tc_strndup(const char *s, size_t len);
+/* NULL is allowed. */
 void tc_free(void *ptr);
 /* Overwrites a secret string, then frees it. NULL is allowed. */
 void tc_free_secret(char *text);

@@ -1,15 +1,17 @@
-/* A server's parts, one for each of its runtimes, and what goes between their loops.
+/* Shards: the parts of a server, one on each of its runtimes (fewer, if max_connections is below their number).
  *
- * The first shard is the server's home: its loop accepts, starts and stops, and its runtime's lock guards what threads
- * share of the server. All else goes to the other loops by posts, which a loop runs in their order:
+ * The first shard is the server's home. The home's loop accepts, starts and stops, and the lock of the home's runtime
+ * guards what threads share of the server. The other shards get their work as tasks posted to their loops. A loop runs
+ * these tasks in order:
  *
  *   make -> start -> connections -> drain -> end
  *
- * A connection goes to the shard with the least load: the home detaches the socket and posts its descriptor
- * (on_route). With TORC_LISTEN_REUSE_PORT each shard has listening sockets of its own instead.
+ * A connection goes to the shard with the least load. If that is not the home, the home detaches the socket and posts
+ * its descriptor (on_route). With TORC_LISTEN_REUSE_PORT each shard has a listening socket for each IP address, and
+ * serves the connections that this socket accepts; the home still routes its own.
  *
- * A shard ends with the server or with its runtime, whichever is first; the end of the home's runtime ends all. The
- * loop's reference of the server, and its count among `handlers`, go in shard_gone. */
+ * A shard ends with the server or with its runtime, whichever ends first. The end of the home ends all shards. A shard
+ * that was made holds a reference to the server and counts in `handlers`; shard_gone releases both. */
 #include "api/server/server_internal.h"
 
 #include <stdio.h>
@@ -28,8 +30,8 @@ static bool is_home(const struct tc_server_shard *shard)
     return shard == shard->server->shards;
 }
 
-/* Runs the task on the shard's loop, with a reference to the server that the task gives back. Returns false if the loop
- * has ended. */
+/* Runs the task on the shard's loop. Takes a reference to the server, which the task must release. Returns false,
+ * without the reference, if the loop has ended. */
 static bool shard_run(struct tc_server_shard *shard, struct tc_task *task)
 {
     tc_api_server_ref(shard->server);
@@ -41,7 +43,7 @@ static bool shard_run(struct tc_server_shard *shard, struct tc_task *task)
 
 /* --- connections --- */
 
-/* A descriptor on its way to another loop: of a connection, or of a socket that listens. */
+/* A descriptor on its way to another loop: a connection or a listening socket. */
 struct handover {
     struct tc_task task;
     struct tc_server_shard *shard;
@@ -49,6 +51,8 @@ struct handover {
     int fd;
 };
 
+/* Posts fn with the descriptor to the shard's loop. Returns false if the loop has ended: the caller keeps the
+ * descriptor. */
 static bool hand_over(struct tc_server_shard *shard, int fd, torc_credentials *credentials,
                       void (*fn)(struct tc_task *task))
 {
@@ -70,7 +74,7 @@ static void handover_free(struct handover *h)
     tc_api_server_unref(s);
 }
 
-/* Serves a connection that is counted in `load`, or closes it and counts it down. */
+/* Serves a connection that the caller has counted in `load`. If that fails, closes it and takes it off `load`. */
 static void connection_take(struct tc_server_shard *shard, int fd, torc_credentials *credentials)
 {
     struct tc_bytestream *bs = shard->core ? tc_socket_new(tc_runtime_loop(shard->rt), fd) : NULL;
@@ -89,7 +93,8 @@ static void on_connection(struct tc_task *task)
     handover_free(h);
 }
 
-/* Returns the open shard with the least load among those that have room, or among all if none has. */
+/* Returns the shard with the least load among the open shards that have room, or among all open shards if none has
+ * room. Counts the home, which calls this, as open. */
 static struct tc_server_shard *shard_choose(const torc_server *s)
 {
     struct tc_server_shard *best = s->shards;
@@ -135,7 +140,7 @@ static void on_listening(struct tc_task *task)
     if (!h->shard->core || tc_server_listen_with(h->shard->core, NULL, h->fd, h->credentials, NULL, &error) != 0) {
         if (h->shard->core)
             TC_LOG(TC_LOG_SERVER, TORC_LOG_WARN, "%s", tc_status_text(&error));
-        close(h->fd); /* connections must not wait where nobody accepts */
+        close(h->fd); /* otherwise connections would wait where nobody accepts */
     }
     tc_status_fini(&error);
     handover_free(h);
@@ -149,7 +154,8 @@ int tc_server_shards_listen(torc_server *s, const struct tc_addr *addr, torc_cre
     bool ok = true;
     for (; n < s->n_shards && ok; n++) {
         struct tc_addr again = {0};
-        bool ended = n && tc_runtime_check(s->shards[n].rt) != 0; /* a connection to its socket would be reset */
+        /* The system would give connections to the socket of an ended shard, which resets them. */
+        bool ended = n && tc_runtime_check(s->shards[n].rt) != 0;
         fds[n] = ended ? -1 : tc_reuse_port_listen(n ? bound : addr, n ? &again : bound, error);
         ok = ended || fds[n] >= 0;
         tc_addr_fini(&again);
@@ -166,8 +172,7 @@ int tc_server_shards_listen(torc_server *s, const struct tc_addr *addr, torc_cre
 
 /* --- making --- */
 
-/* Returns how many connections leave a quarter of the process's descriptors to others, within MIN_CONNECTIONS and
- * MAX_CONNECTIONS. */
+/* Returns three quarters of RLIMIT_NOFILE, but at least MIN_CONNECTIONS and at most MAX_CONNECTIONS. */
 static size_t connections_by_descriptors(void)
 {
     struct rlimit files;
@@ -176,7 +181,7 @@ static size_t connections_by_descriptors(void)
     return TC_MAX(TC_MIN(max / 4 * 3, (size_t)MAX_CONNECTIONS), (size_t)MIN_CONNECTIONS);
 }
 
-/* Returns a limit in the core's terms; 0: none. */
+/* Converts an option's INT64_MAX (no limit) to the core's 0. */
 static uint64_t limit_or_none(int64_t value)
 {
     return value == INT64_MAX ? 0 : (uint64_t)value;
@@ -217,8 +222,8 @@ static void opts_fill(struct tc_server_opts *to, struct tc_server_shard *shard)
 
 static void shard_drained(struct tc_server_shard *shard);
 
-/* Gives up what the loop of a shard that has ended, or could not be made, has of the server: the count among `handlers`
- * and the reference. */
+/* Called when a shard has ended or could not be made. Counts it as drained, releases its count in `handlers` and its
+ * reference to the server, and wakes the threads that wait for `gone`. */
 static void shard_gone(struct tc_server_shard *shard)
 {
     torc_server *s = shard->server;
@@ -281,7 +286,7 @@ static void on_make_home(void *arg)
         tc_api_server_ref(home->server);
 }
 
-/* The reference of the task becomes the loop's. */
+/* The task's reference to the server becomes the shard's. */
 static void on_make(struct tc_task *task)
 {
     struct tc_server_shard *shard = TC_CONTAINER_OF(task, struct tc_server_shard, make);
@@ -309,8 +314,7 @@ static void shard_init(torc_server *s, size_t i, torc_runtime *rt, size_t max_co
     tc_task_init(&shard->end, on_end_task);
 }
 
-/* Checks the `n` runtimes beside the first. Returns 0, or stores an error and returns its code if one of them cannot be
- * used. */
+/* Checks the `n` runtimes of options.runtimes. Returns 0, or the code of an error that it stores. */
 static int runtimes_check(const torc_runtime *first, torc_runtime *const *more, size_t n, torc_error **error)
 {
     char title[sizeof("options: runtimes[255]")];
@@ -380,7 +384,7 @@ int tc_server_shards_check_blocking(const torc_server *s)
 {
     int rc = tc_runtime_check(s->rt);
     for (size_t i = 0; i < s->n_shards && rc != TORC_EFORK; i++)
-        if (tc_loop_in_turn(tc_runtime_loop(s->shards[i].rt))) /* also of a runtime that is being freed */
+        if (tc_loop_in_turn(tc_runtime_loop(s->shards[i].rt))) /* checked even if tc_runtime_check says TORC_ECLOSED */
             return TORC_EDEADLK;
     return rc;
 }
@@ -440,7 +444,7 @@ void tc_server_shards_on_stopped(struct tc_task *task)
     tc_api_server_unref(s);
 }
 
-/* No connection is left on the shard: the last shard to drain tells that the server has stopped. */
+/* The shard has no connections left. The last shard to drain reports that the server has stopped. */
 static void shard_drained(struct tc_server_shard *shard)
 {
     torc_server *s = shard->server;
@@ -495,7 +499,7 @@ void tc_server_shards_drain(torc_server *s, int64_t grace_ms)
         d->grace_ms = grace_ms;
         tc_task_init(&d->task, on_drain);
         if (!shard_run(d->shard, &d->task))
-            tc_free(d); /* it has ended */
+            tc_free(d); /* the shard has ended */
     }
     shard_drain(s->shards, grace_ms);
 }
@@ -538,8 +542,8 @@ int tc_server_shards_end(torc_server *s)
         rc = tc_runtime_do(s->shards[i].rt, on_end, &s->shards[i]);
     if (rc == TORC_EFORK)
         return rc;
-    /* A runtime that another thread is about to free ends its shard by itself, behind callbacks that run, or leaves it
-     * when the process exits: its waiting threads hear of both. */
+    /* tc_runtime_do fails on a runtime that another thread is freeing. That runtime's shutdown ends the shard: wait for
+     * it. If the process exits first, the wait returns TORC_EFORK. */
     rc = 0;
     for (size_t i = 0; i < s->n_shards; i++) {
         struct tc_timed_wait w;
