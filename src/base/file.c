@@ -1,5 +1,5 @@
-/* A file is checked before and after it is opened: only a regular file is read, because opening a device has effects
- * and reading a FIFO may wait for ever. Any thread. */
+/* Only a regular file is read, because opening some devices has effects and reading a FIFO may wait for ever. So the
+ * file is checked both before and after it is opened. */
 #include "base/file.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 
 #include "base/strerror.h"
 
-/* Returns what the file is instead of a regular file; NULL: it is a regular file. */
+/* Returns why a file of this mode is refused; NULL for a regular file. */
 static const char *file_other_kind(mode_t mode)
 {
     switch (mode & S_IFMT) {
@@ -27,8 +27,8 @@ static const char *file_other_kind(mode_t mode)
     }
 }
 
-/* Reads to the end of the file. Returns 0 or an errno. Memory for the whole size is taken at once: a buffer that grows
- * would leave copies of a key in the memory it gave back. */
+/* Reads to the end of the file. Returns 0 or an errno. Takes memory for the whole `size` (0: not known) at once: a
+ * buffer that grows would leave copies of a key in the memory that it frees. */
 static int file_read_all(int fd, off_t size, size_t max, struct tc_buf *out)
 {
     size_t start = out->len, step = size > 0 ? (size_t)size + 1 : 4096;
@@ -50,7 +50,6 @@ static int file_read_all(int fd, off_t size, size_t max, struct tc_buf *out)
 
 static int file_open_regular(const char *path, struct stat *st, int *fd, const char **why)
 {
-    /* Checked before it is opened, since opening alone has an effect on some devices. */
     if (stat(path, st) != 0)
         return errno;
     *why = file_other_kind(st->st_mode);
@@ -59,7 +58,7 @@ static int file_open_regular(const char *path, struct stat *st, int *fd, const c
     *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (*fd < 0 || fstat(*fd, st) != 0)
         return errno;
-    *why = file_other_kind(st->st_mode); /* the name may stand for another file by now */
+    *why = file_other_kind(st->st_mode); /* another file may have the name by now */
     return *why ? EINVAL : 0;
 }
 

@@ -1,4 +1,4 @@
-/* XXH64; with seed 0 the hash of A42 for requests and ring entries alike. Any thread. */
+/* XXH64. With seed 0 it is the hash of A42, for requests and for ring entries. Any thread. */
 #ifndef TC_BASE_HASH_H
 #define TC_BASE_HASH_H
 
@@ -16,8 +16,8 @@ static inline uint64_t tc_xxh64_slice(struct tc_slice s)
     return tc_xxh64(s.data, s.len);
 }
 
-/* For hash tables alone: the seed is drawn at random, once in a process, so that nobody outside can choose keys of one
- * hash. (With a seed that is known, XXH64 lets anybody compute such keys.) */
+/* For hash tables alone. The seed is drawn at random, once in a process: with a known seed, a peer could compute keys
+ * that all have the same hash. */
 uint64_t tc_table_hash(const void *data, size_t len);
 
 #endif

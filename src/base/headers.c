@@ -1,7 +1,6 @@
-/* Header fields in an arena. A list that grows leaves its old array in the arena: lists are short, and double. Names
- * are compared byte by byte, since they are lower case on the wire (HTTP/2). Which characters gRPC allows in names and
- * values is decided here, for metadata of applications and of call credentials alike; fields from the network are
- * checked by nghttp2. */
+/* Header fields in an arena. The array doubles; the old one stays in the arena, since lists are short. Names are
+ * compared byte by byte, since they are lower case on the wire (HTTP/2). The checks of names and values are for
+ * metadata of applications and of call credentials; nghttp2 checks fields from the network. */
 #include "base/headers.h"
 
 int tc_headers_add(struct tc_headers *h, struct tc_slice name, struct tc_slice value)

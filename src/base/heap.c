@@ -1,10 +1,10 @@
 /* Memory for nghttp2's sessions: one thread, sizes that repeat, thousands of blocks a second.
  *
- * The size classes are the powers of two from 64 to 2048 bytes, and the middle between neighbours. So a block of more
- * than 64 bytes is at most half as large again as asked for. A free block goes to the front of its class's list and is
- * the next one handed out, while its cache lines are still warm. Larger blocks come from the system and go back to it.
- * Free blocks are kept while they are less than MAX_KEPT_BYTES in all; tc_heap_trim gives them back. Blocks are
- * poisoned while they are free (base/poison.h). */
+ * The size classes are the powers of two from 64 to 2048 bytes, and the middle between neighbours. So a block for more
+ * than 64 bytes has less than one and a half times the bytes that were asked for. A freed block goes to the front of
+ * its class's list and is the next one handed out, while its cache lines are still warm. Larger blocks come from the
+ * system and go back to it. A freed block is kept if less than MAX_KEPT_BYTES are kept already. Kept blocks are
+ * poisoned (base/poison.h). */
 #include "base/heap.h"
 
 #include <string.h>
@@ -117,7 +117,7 @@ void *tc_heap_take_zeroed(size_t n, size_t size, void *heap)
     size_t usable = cls < CLASSES ? class_bytes[cls] : size;
     if (b)
         memset(b->data, 0, size);
-    else /* fresh pages are zero already, and stay untouched */
+    else /* calloc does not touch fresh pages, which are zero */
         b = tc_calloc(1, sizeof(*b) + usable);
     return heap_block_lend(heap, b, cls, usable);
 }

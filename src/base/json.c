@@ -1,8 +1,8 @@
 /* jansson, with errors that name their field.
  *
- * A reader tc_json_get_TYPE returns false both for a member that is absent or null and for one whose type or value is
- * wrong; only the wrong one adds a validation error. A caller that must distinguish the two compares the count of
- * errors before and after. Numbers may be strings of digits, as proto3 JSON writes 64-bit numbers. */
+ * tc_json_get_TYPE returns false both for a member that is absent or null and for a member whose type or value is
+ * wrong; only the latter adds a validation error. A caller that must distinguish the two compares the number of errors
+ * before and after. */
 #include "base/json.h"
 
 #include <stdlib.h>
@@ -10,8 +10,8 @@
 #include "base/parse.h"
 #include "base/random.h"
 
-/* Runs when the library is loaded. Otherwise jansson seeds itself with its first object, while all other threads spin
- * until the seed is there; in a child that was forked meanwhile they would spin forever. */
+/* Runs when the library is loaded. Otherwise jansson would seed itself at its first object, and other threads would
+ * spin until the seed is there. A child that was forked meanwhile would spin for ever. */
 __attribute__((constructor)) static void json_seed_objects(void)
 {
     struct tc_rng rng;
@@ -27,7 +27,7 @@ static void reason_make_ascii(char *text)
             *p = '?';
 }
 
-/* Returns true when the error is at a NUL byte: jansson takes one for the end of the text, and says so. */
+/* Returns true if the error is at or behind a NUL byte: jansson's reason would name the end of the text. */
 static bool error_is_at_nul(struct tc_slice text, const json_error_t *e)
 {
     const char *nul = text.len ? memchr(text.data, '\0', text.len) : NULL;
@@ -46,7 +46,7 @@ json_t *tc_json_parse(struct tc_slice text, char **why)
     return v;
 }
 
-/* The largest google.protobuf.Duration. */
+/* The seconds of the largest google.protobuf.Duration. */
 #define MAX_SECONDS UINT64_C(315576000000)
 
 static int json_append_text(const char *data, size_t len, void *arg)
@@ -78,7 +78,7 @@ static bool json_add_wrong_type(struct tc_validation_errors *e, const char *key,
     return tc_validation_add_member(e, key, "must be %s, is %s", want, type_names[json_typeof(got)]);
 }
 
-/* Reads a member of the type. Returns NULL, after an error if the member is of another type. */
+/* Returns the member if it has the type; else NULL, with a validation error if it is neither absent nor null. */
 static const json_t *json_typed_member(const json_t *obj, const char *key, json_type type, const char *want,
                                        struct tc_validation_errors *e)
 {
@@ -148,8 +148,8 @@ bool tc_json_get_u64(const json_t *obj, const char *key, uint64_t max, uint64_t 
     return true;
 }
 
-/* Parses proto3 JSON's Duration, not negative: decimal seconds, at most nine digits behind the point, and an "s". A
- * part of a millisecond counts as one. */
+/* Parses proto3 JSON's Duration, but no sign: decimal seconds, at most nine digits behind the point, and "s". Rounds
+ * up. Returns 0 or TORC_EPARSE. */
 static int json_parse_duration_ms(struct tc_slice text, uint64_t *out)
 {
     uint64_t seconds, nanos = 0;

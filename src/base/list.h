@@ -1,5 +1,5 @@
-/* A doubly linked list, intrusive and circular around its head. A link that is on no list points at itself. One thread
- * at a time. */
+/* A doubly linked list, intrusive and circular around its head. tc_list_init initialises a head, or a link that is on
+ * no list: it points at itself. One thread at a time. */
 #ifndef TC_BASE_LIST_H
 #define TC_BASE_LIST_H
 
@@ -19,12 +19,13 @@ static inline bool tc_list_empty(const struct tc_link *head)
     return head->next == head;
 }
 
-/* Returns true when the link is on a list (it must have been initialised). */
+/* Returns true if the link, which must be initialised, is on a list. */
 static inline bool tc_list_linked(const struct tc_link *link)
 {
     return link->next != link;
 }
 
+/* Adds a link that is on no list; it need not be initialised. */
 static inline void tc_list_append(struct tc_link *head, struct tc_link *link)
 {
     link->prev = head->prev;
@@ -38,7 +39,7 @@ static inline void tc_list_prepend(struct tc_link *head, struct tc_link *link)
     tc_list_append(head->next, link);
 }
 
-/* Takes the link off its list; does nothing to a link that is on no list. */
+/* Takes the link off its list; does nothing to an initialised link that is on no list. */
 static inline void tc_list_remove(struct tc_link *link)
 {
     link->prev->next = link->next;
@@ -46,7 +47,7 @@ static inline void tc_list_remove(struct tc_link *link)
     tc_list_init(link);
 }
 
-/* Returns the first link, taken off, or NULL. */
+/* Takes the first link off the list and returns it; NULL if the list is empty. */
 static inline struct tc_link *tc_list_pop(struct tc_link *head)
 {
     struct tc_link *link = head->next;

@@ -1,16 +1,15 @@
 /* Levels by module, and where lines go.
  *
- * A line goes to the sink of the runtime whose loop turns on the calling thread (`current`, set by each turn while
- * there are such sinks), otherwise to the process's: the application's function, or standard error. A line is formatted
- * in full, without control characters, before it is handed over in one call. A line that comes from inside of a sink is
- * dropped, so that no sink is called from within itself.
+ * If the calling thread is inside a turn of a loop whose runtime has a sink, a line goes to that sink (`current`).
+ * Otherwise it goes to the process's sink: the application's function, or standard error. Control characters in a line
+ * are replaced, and a sink gets each line in one call. A line that is logged inside a sink is dropped.
  *
- * A line that is off costs a load and a compare: `hidden` says by how much TORC_LOG_TRACE exceeds the highest level
- * that any sink wants. What passes is looked at again, by the levels of the sink that would get it. Until TORC_LOG has
- * been read, `hidden` is 0, which lets all lines pass. The first of these reads TORC_LOG: a line, torc_log_set_levels,
- * tc_log_sink_new.
+ * A line that is off costs a load and a compare: `hidden` is TORC_LOG_TRACE minus the highest level that any sink
+ * wants. A line that passes is compared again, with the levels of the sink that would get it. Until TORC_LOG has been
+ * read, `hidden` is 0, which lets all lines pass. TORC_LOG is read by the first line, or by the first
+ * torc_log_set_levels or tc_log_sink_new if that is earlier.
  *
- * While another thread runs Torc's exit handler no line is written: the application's sink may be gone. */
+ * Once Torc's exit handler has begun on another thread no line is written: the application's sink may be gone. */
 #include "base/log.h"
 
 #include <pthread.h>
@@ -32,10 +31,10 @@ struct tc_log_sink {
     struct torc_log_sink of;
     bool has_levels; /* false: the process's levels apply */
     unsigned char levels[TC_LOG_MODULES];
-    unsigned generation; /* of the process that made it: a child's lines do not go to its parent's runtimes */
+    unsigned generation; /* of the process that made the sink: a child's lines do not go to its parent's sinks */
 };
 
-/* The names of TORC_LOG and of docs/operations/logs.md. */
+/* The names in TORC_LOG and in docs/operations/logs.md. */
 static const char *const module_names[TC_LOG_MODULES] = {
     [TC_LOG_BASE] = "base",       [TC_LOG_IO] = "io",         [TC_LOG_TLS] = "tls",
     [TC_LOG_HTTP2] = "http2",     [TC_LOG_LB] = "lb",         [TC_LOG_RESOLVER] = "resolver",
@@ -67,7 +66,7 @@ static int log_find_name(const char *const *names, size_t n, struct tc_slice s)
     return -1;
 }
 
-/* Applies "warn,xds=info" to `to`, all of it or nothing. Returns TORC_EINVAL for an unknown name. */
+/* Applies a text such as "warn,xds=info" to `to`. Returns TORC_EINVAL, with `to` unchanged, for an unknown name. */
 static int log_read_spec(struct tc_slice spec, unsigned char to[TC_LOG_MODULES])
 {
     unsigned char next[TC_LOG_MODULES];
@@ -96,7 +95,7 @@ static int log_read_spec(struct tc_slice spec, unsigned char to[TC_LOG_MODULES])
     return 0;
 }
 
-/* Sets `hidden` from the process's levels and the levels of all sinks. Called with the lock. */
+/* Sets `hidden` from the process's levels and the levels of all sinks. With the lock of rank TC_RANK_LOG. */
 static void log_update_hidden(void)
 {
     for (int i = 0; i < TC_LOG_MODULES; i++) {
@@ -198,7 +197,7 @@ struct tc_log_sink *tc_log_enter(struct tc_log_sink *s)
     return before;
 }
 
-/* Returns the sink of the runtime whose turn this is; NULL: the process's. */
+/* Returns the sink of the runtime whose loop's turn this is; NULL: the process's. */
 static const struct tc_log_sink *log_sink(void)
 {
     return current && current->generation == tc_fork_generation() ? current : NULL;
@@ -206,7 +205,7 @@ static const struct tc_log_sink *log_sink(void)
 
 /* --- lines --- */
 
-/* Decides about a line that has passed `hidden`, by the levels of the sink that would get it. */
+/* Returns whether a line that has passed `hidden` passes the levels of the sink that would get it. */
 static TC_APART bool log_wanted(enum tc_log_module module, enum torc_log_level level)
 {
     pthread_once(&once, log_read_environment);
@@ -232,8 +231,8 @@ static void log_write_stderr(enum torc_log_level level, const char *module, cons
             level_names[level], module, message);
 }
 
-/* Makes '?' of control characters, those of U+0080 to U+009F included: what a peer chose must not end the line, or
- * speak to a terminal. */
+/* Replaces the bytes of control characters, also of U+0080 to U+009F, by '?': a text that a peer chose must neither end
+ * the line nor control a terminal. */
 static void line_make_plain(struct tc_buf *line)
 {
     unsigned char *at = (unsigned char *)line->data, before = 0;

@@ -1,5 +1,6 @@
-/* Logging: TC_LOG(TC_LOG_LB, TORC_LOG_INFO, "format", ...). Costs one load and a compare where the level is off. A line
- * of level INFO or above has a row in docs/operations/logs.md; test/lint/logs.py compares them. Any thread. */
+/* Logging: TC_LOG(TC_LOG_LB, TORC_LOG_INFO, "format", ...). A line whose level is off costs a load and a compare. Lines
+ * of the levels ERROR, WARN and INFO have a row in docs/operations/logs.md; test/lint/logs.py compares them. Any
+ * thread. */
 #ifndef TC_BASE_LOG_H
 #define TC_BASE_LOG_H
 
@@ -27,17 +28,17 @@ enum tc_log_module {
 bool tc_log_enabled(enum tc_log_module module, enum torc_log_level level);
 void tc_log_write(enum tc_log_module module, enum torc_log_level level, const char *fmt, ...) TC_PRINTF(3, 4);
 
-/* A sink: where the lines of a runtime go. Made from a copy of the application's struct; NULL with an error if the
- * struct is malformed. Any thread. */
+/* A sink: where the lines of a runtime go. tc_log_sink_new copies the application's struct; it returns NULL with an
+ * error if the struct is malformed. tc_log_sink_free frees the sink. */
 struct tc_log_sink;
 struct tc_log_sink *tc_log_sink_new(const struct torc_log_sink *given, torc_error **error);
-/* Frees a sink that no turn uses any longer; with `release`, calls the application's release callback, after which the
- * sink's callbacks are not called. NULL is allowed. */
+/* Frees a sink that no turn uses any longer. With `release`, calls the application's release callback, the last
+ * callback of the sink. NULL is allowed. */
 void tc_log_sink_free(struct tc_log_sink *sink, bool release);
-/* The number of sinks. While it is 0, no thread has entered one. */
+/* The number of sinks. While it is 0, turns need not call tc_log_enter. */
 extern atomic_uint tc_log_sinks;
-/* Makes lines of the calling thread go to `sink` (NULL: the process's). Returns the sink before, which the thread must
- * enter again at the end. */
+/* Makes lines of the calling thread go to `sink` (NULL: the process's). Returns the previous sink, which the thread
+ * must enter again when the turn ends. */
 struct tc_log_sink *tc_log_enter(struct tc_log_sink *sink);
 
 #define TC_LOG(module, level, ...)                                                                                     \
