@@ -1,7 +1,7 @@
 /* The struct that a codec (src/stub) keeps in a result, a stream or a server's call: a decoded response, or the memory
  * of decoded messages. The struct begins with a struct tc_typed. A result whose struct has an error is INTERNAL with
  * this error, whatever the server's status is: received bytes were malformed, or the application's message could not be
- * sent. No pointer may be NULL unless a comment says so. Any thread. */
+ * sent. The result, stream or call must not be NULL. Any thread. */
 #ifndef TC_API_TYPED_H
 #define TC_API_TYPED_H
 

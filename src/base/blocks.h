@@ -22,8 +22,8 @@ struct tc_blocks *tc_blocks_new(void);
 /* Frees the free blocks, and `b` once no block is lent. Lent blocks stay valid until they are given back. NULL is
  * allowed. */
 void tc_blocks_end(struct tc_blocks *b);
-/* Returns a block of at least `size` bytes, aligned to 16, which the caller ends with tc_blocks_give. Never NULL. With
- * `b` NULL the block comes from the system and is not counted, and any thread may call. */
+/* Returns a block of at least `size` bytes, aligned for any type, which the caller gives back with tc_blocks_give.
+ * Never NULL. With `b` NULL the block comes from the system and is not counted, and any thread may call. */
 void *tc_blocks_take(struct tc_blocks *b, size_t size);
 /* tc_blocks_take for a size that a peer chooses: returns NULL if the system does not give the memory. */
 void *tc_blocks_try_take(struct tc_blocks *b, size_t size);

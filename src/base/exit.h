@@ -2,7 +2,7 @@
  *
  * An OpenSSL that was initialised before Torc used it frees its state in an exit handler while the threads of the
  * process still run. Torc's handler runs before every handler that was registered by the time Torc made its first loop,
- * or last initialised OpenSSL or libcurl. The handler does the following, in one second at most:
+ * or last initialised OpenSSL or libcurl. The handler, which waits one second at most in all:
  *
  *   asks each part (enum tc_exit_part) to stop;
  *   waits until the threads of base/thread have ended and no other thread is inside a turn of a loop;

@@ -11,7 +11,7 @@ struct tc_heap;
 struct tc_heap *tc_heap_new(void);
 /* All blocks must have been freed. NULL is allowed. */
 void tc_heap_free(struct tc_heap *p);
-/* Return memory aligned to 16 bytes; NULL only if the size (n * size) is above SIZE_MAX / 2. */
+/* Return memory aligned for any type; NULL only if the size (n * size) is above SIZE_MAX / 2. */
 void *tc_heap_take(size_t size, void *heap);
 void *tc_heap_take_zeroed(size_t n, size_t size, void *heap);
 /* Works as realloc does, except that size 0 frees nothing and that a block never becomes smaller. Returns NULL only if

@@ -27,7 +27,7 @@ static void reason_make_ascii(char *text)
             *p = '?';
 }
 
-/* Returns true if the error is at or behind a NUL byte: jansson's reason would name the end of the text. */
+/* Returns true if the error is at or behind a NUL byte: jansson takes a NUL for the end of the text, and says so. */
 static bool error_is_at_nul(struct tc_slice text, const json_error_t *e)
 {
     const char *nul = text.len ? memchr(text.data, '\0', text.len) : NULL;
