@@ -1,13 +1,13 @@
 /* Options structs of applications: every field with its default and its range, as include/torc has them, and their
- * reader.
+ * reader. A default that depends on the process (ring_size_cap, a server's max_connections) or on another struct (a
+ * call's max_receive_message_bytes) stays 0 here.
  *
- * A struct is read by its size (base/sized.h), then each field is checked against its row in the table, and
- * tc_options_complete puts there what 0 and -1 stand for, so that the rest of the library sees plain values. A valid
- * torc_call_options of this version is used without the table (api/call.c). Bindings set fields by name over the same
- * table.
+ * A struct is read by its size (base/sized.h), then each field is checked against its row in the table.
+ * tc_options_complete also replaces 0 and -1 by what they stand for. A valid torc_call_options of this version is used
+ * without the table (api/call.c). Bindings set fields by name through the same table (torc/options.h).
  *
- * The type of a field is that of its declaration. unit/base/options checks that the tables leave out no byte of the
- * structs. To add a field: append it to the struct, and to its table. */
+ * FIELD takes the type from the declaration. test/unit/base/options_test.c checks that the tables cover every byte of
+ * the structs. To add a field: append it to the struct, and to its table. */
 #include "base/options.h"
 
 #include <torc/torc.h>

@@ -1,4 +1,4 @@
-/* Options structs of applications: one table of their fields, and one reader over it. Any thread. */
+/* Options structs of applications: a table of the fields of each, and one reader for all. Any thread. */
 #ifndef TC_BASE_OPTIONS_H
 #define TC_BASE_OPTIONS_H
 
@@ -44,7 +44,8 @@ struct tc_option_interval {
     bool has_minus_one;
 };
 
-/* A field of a struct. A switch has nothing but `on`: whether it is on by default. */
+/* A field of a struct. `of`: an integer has a range, a number an interval, a switch `on` (whether it is on by default),
+ * a text or pointer nothing. */
 struct tc_option {
     const char *name;
     size_t offset;
@@ -56,7 +57,7 @@ struct tc_option {
     } of;
 };
 
-/* A struct. `fields` are all fields behind `size`, in their order. */
+/* A struct. `fields` are all fields after `size`, in their order. */
 struct tc_options_struct {
     const char *tag;   /* "torc_channel_options" */
     const char *title; /* the struct's name in errors: "options" */
@@ -68,8 +69,8 @@ struct tc_options_struct {
 extern const struct tc_options_struct tc_options_structs[TC_OPTIONS_KINDS];
 
 /* Copies `given` (NULL: all fields are zero) to `to`, a struct of this version, and checks its fields. Returns false
- * with an error if `given` has a size that is out of range or fields that are not known, or if a field is out of its
- * range; `to` must not be used then. */
+ * with an error if the size of `given` is out of range, a field that the library does not know is set, or a field is
+ * out of its range; `to` must not be used then. Texts and pointers are copied as pointers and not checked. */
 bool tc_options_take(enum tc_options_kind kind, void *to, const void *given, torc_error **error);
 
 /* Does what tc_options_take does, and replaces each 0 by the default and each -1 by what it stands for. "No limit" is
@@ -82,8 +83,9 @@ bool tc_options_complete(enum tc_options_kind kind, void *to, const void *given,
 bool tc_option_check(const struct tc_options_struct *s, const struct tc_option *field, const void *options,
                      torc_error **error);
 
-/* Reads a struct without a table: a factory, for instance. The text of the error begins with `title`. Returns
- * false as tc_options_take does. */
+/* Copies `given`, which must not be NULL, to `to` of `known` bytes and checks its size alone: for structs without a
+ * table, such as factories. The text of the error begins with `title` and names the struct `tag`. Returns false with
+ * an error, and `to` untouched, if the size is out of range or a field that the library does not know is set. */
 bool tc_sized_read(void *to, size_t known, const void *given, const char *title, const char *tag, torc_error **error);
 
 #endif

@@ -1,8 +1,8 @@
 /* Reads numbers, durations and sizes from text, and checks UTF-8.
  *
- * The whole text must be the value: spaces, a plus sign (except in doubles), hexadecimal and overflow, which strtoul
- * accepts, are errors. A function that fails leaves its output as it was. Any thread; nothing depends on the process's
- * locale. Only doubles are read by the C library, since rounding them correctly is hard. */
+ * The whole text must be the value: spaces, a plus sign (except in doubles), hexadecimal digits and overflow are
+ * errors. Nothing depends on the process's locale. Only doubles are read by the C library, since rounding them
+ * correctly is hard. */
 #include "base/parse.h"
 
 #include <locale.h>

@@ -1,5 +1,5 @@
-/* xoshiro256** by Blackman and Vigna, seeded through SplitMix64. getrandom is asked without waiting: early in a
- * machine's start the clock and the process id stand in, since nothing here needs to be secret. */
+/* xoshiro256** by Blackman and Vigna, seeded through SplitMix64. getrandom is asked without waiting. When it has no
+ * numbers yet, early in a machine's start, the clock and the process id are the seed. */
 #include "base/random.h"
 
 #include <sys/random.h>
@@ -37,7 +37,6 @@ static uint64_t rotl(uint64_t x, int k)
     return (x << k) | (x >> (64 - k));
 }
 
-/* xoshiro256** */
 uint64_t tc_rng_u64(struct tc_rng *r)
 {
     uint64_t *s = r->s;

@@ -1,6 +1,5 @@
-/* Strings with a count in front. The bytes come from the allocator (mem.h), or are a block of blocks.h (`in_block`): of
- * a loop's blocks, or of the system's when a size that a peer chooses may be refused. The bytes are followed by a NUL
- * in both cases. */
+/* Strings with a count in front. The memory comes from the allocator (mem.h) and cannot be refused, or is a block of
+ * blocks.h (`in_block`), for sizes that a peer chooses. A NUL follows the bytes in both cases. */
 #include "base/rstr.h"
 
 #include "base/buf.h"

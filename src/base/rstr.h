@@ -21,7 +21,7 @@ struct tc_rstr {
 struct tc_rstr *tc_rstr_new(const void *data, size_t len);
 struct tc_rstr *tc_rstr_str(const char *s);
 struct tc_rstr *tc_rstr_printf(const char *fmt, ...) TC_PRINTF(1, 2);
-/* Makes a string of the content, and ends the buffer. */
+/* Makes a string of a copy of the content, and ends the buffer. */
 struct tc_rstr *tc_rstr_of_buf(struct tc_buf *b);
 /* Makes a key out of two strings that no other pair of strings makes. NULL reads as the empty string. */
 struct tc_rstr *tc_rstr_pair(const struct tc_rstr *a, const struct tc_rstr *b);
@@ -32,9 +32,9 @@ struct tc_rstr *tc_rstr_room(struct tc_blocks *blocks, size_t capacity);
  * lies ready. */
 bool tc_rstr_room_is_reused(size_t capacity);
 bool tc_rstr_room_is_kept(struct tc_blocks *blocks, size_t capacity);
-/* Makes a string (`s` NULL) or resizes a string that this function made and that has one reference, by
- * tc_blocks_try_resize. The caller fills in the bytes, `len` and NUL. Returns NULL, with `s` unchanged, if the system
- * does not give the memory. */
+/* Makes a string (`s` NULL), or resizes a string that this function made with the same `blocks` (NULL: from the system)
+ * and that has one reference. The caller fills in the bytes, `len` and NUL. The memory is never reused. Returns NULL,
+ * with `s` unchanged, if the system does not give the memory. */
 struct tc_rstr *tc_rstr_resize(struct tc_blocks *blocks, struct tc_rstr *s, size_t capacity);
 /* NULL stays NULL. */
 static inline struct tc_rstr *tc_rstr_ref(struct tc_rstr *s)
@@ -54,7 +54,7 @@ static inline void tc_rstr_clear(struct tc_rstr **s)
     tc_rstr_unref(*s);
     *s = NULL;
 }
-/* tc_rstr_unref for a secret: the last reference overwrites the bytes. */
+/* tc_rstr_unref for a secret: overwrites the bytes if this reference is the last. */
 void tc_rstr_unref_secret(struct tc_rstr *s);
 
 /* NULL reads as the empty string. */

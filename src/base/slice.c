@@ -1,11 +1,11 @@
-/* Searching, comparing and splitting borrowed bytes. "Any case" means ASCII letters alone, whatever the locale; slices
- * may contain NUL bytes, and an empty slice may have no data, so memcmp and memchr are called with a length above zero
- * only. */
+/* Searching, comparing and splitting borrowed bytes. "Any case" means ASCII letters alone, whatever the locale. Slices
+ * may contain NUL bytes. An empty slice may have no data, so memcmp, memchr and memmem are called with a length above
+ * zero only. */
 #include "base/slice.h"
 
 #include "base/mem.h"
 
-enum { SHORT_NEEDLE = 32 }; /* up to so many bytes, tc_slice_ifind compares at each place */
+enum { SHORT_NEEDLE = 32 }; /* tc_slice_ifind compares a needle of up to so many bytes at each place */
 
 static char ascii_lower(char c)
 {

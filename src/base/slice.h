@@ -7,7 +7,7 @@
 #include "base/common.h"
 
 struct tc_slice {
-    const char *data; /* not NUL-terminated; may be NULL when len is 0 */
+    const char *data; /* need not be NUL-terminated; may be NULL when len is 0 */
     size_t len;
 };
 
@@ -54,7 +54,8 @@ static inline bool tc_slice_ends(struct tc_slice a, struct tc_slice suffix)
 bool tc_slice_ieq(struct tc_slice a, struct tc_slice b);
 bool tc_slice_istarts(struct tc_slice a, struct tc_slice prefix);
 bool tc_slice_iends(struct tc_slice a, struct tc_slice suffix);
-/* Returns the offset of the first `needle`, or -1. */
+/* Return the offset of the first `needle` (0 for an empty one), or -1. tc_slice_ifind ignores the case of ASCII
+ * letters. */
 ptrdiff_t tc_slice_find(struct tc_slice a, struct tc_slice needle);
 ptrdiff_t tc_slice_ifind(struct tc_slice a, struct tc_slice needle);
 struct tc_slice tc_slice_trim_blanks(struct tc_slice a); /* for tc_slice_trim */
@@ -64,8 +65,8 @@ static inline struct tc_slice tc_slice_trim(struct tc_slice a)
     bool maybe = a.len && (a.data[0] <= ' ' || a.data[a.len - 1] <= ' ');
     return TC_UNLIKELY(maybe) ? tc_slice_trim_blanks(a) : a;
 }
-/* Cuts the part before the next `sep` off the front of `*rest` into `*part`. Returns false when `*rest` is used up. An
- * empty input gives one empty part. Start with rest as the whole and `*more` as true. */
+/* Cuts the part before the next `sep`, or the last part, off the front of `*rest` into `*part`. Returns false after the
+ * last part. An empty input gives one empty part. Start with `*rest` as the whole and `*more` as true. */
 bool tc_slice_split(struct tc_slice *rest, bool *more, char sep, struct tc_slice *part);
 /* Returns a copy with a NUL behind it, which the caller frees with tc_free. */
 char *tc_slice_dup(struct tc_slice a);

@@ -57,16 +57,16 @@ static inline bool tc_error_pending(torc_error *const *error)
     return error && *error;
 }
 
-/* Stores a new error in *error, unless `error` is NULL. Returns false, as tc_error_take and tc_error_set_code
- * do, so that a caller can write `return tc_error_set(...)`. */
+/* Stores a new error in *error, which must not hold one (tc_error_pending), unless `error` is NULL. Returns false, as
+ * tc_error_take and tc_error_set_code do, so that a caller can write `return tc_error_set(...)`. */
 bool tc_error_set(torc_error **error, enum torc_code code, enum torc_layer layer, const char *fmt, ...) TC_PRINTF(4, 5);
 
 /* Returns the error of an RPC that ended with the status, which is not OK. The caller owns it. */
 torc_error *tc_error_of_status(const struct tc_status *s);
-/* Returns the error for which no memory is needed; it is static. */
+/* Returns the error that stands for one that could not be allocated: static, "out of memory". */
 const torc_error *tc_error_no_memory(void);
 
-/* Stores a new error with the text `why`, which is freed (tc_free); NULL: the text of the code. */
+/* Stores a new error with the text `why`, which is freed (tc_free) in any case; NULL: the text of the code. */
 bool tc_error_take(torc_error **error, enum torc_code code, enum torc_layer layer, char *why);
 /* Stores a new error of the API's layer about a handle or an argument: "WHAT: the reason that the code stands for",
  * such as "channel: it is NULL" for TORC_EINVAL. */

@@ -1,6 +1,7 @@
 /* Hash tables: uthash, with the memory of base/mem.h. The one place that includes uthash.h. A table is for one thread
  * at a time. Keys may be a peer's: the hash has a seed that the process draws at random, so that nobody outside can
- * choose keys of one bucket. */
+ * choose keys of one bucket. A file whose keys no peer chooses may define HASH_FUNCTION before it includes
+ * this one. */
 #ifndef TC_BASE_TABLE_H
 #define TC_BASE_TABLE_H
 

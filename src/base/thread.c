@@ -1,6 +1,6 @@
-/* A thread counts from before its start until it has run fn and freed OpenSSL's state of the thread (base/fork.h). When
- * the process exits meanwhile, the thread must not end by itself: OpenSSL would free the state while its exit handler
- * runs. Such a thread tells its joiner that fn is over, and pauses for good. */
+/* A thread is counted (base/exit.h) from before its start until it has run fn and freed OpenSSL's state of the thread
+ * (base/fork.h). When an exit has closed foreign libraries meanwhile, the thread must not end by itself: OpenSSL would
+ * free that state while its exit handler runs. Such a thread tells its joiner that fn is over, and pauses for good. */
 #include "base/thread.h"
 
 #include <errno.h>
@@ -37,7 +37,6 @@ static void *thread_main(void *arg)
     tc_exit_thread_begins();
     tc_cancel_disable();
     t->fn(t->arg);
-    /* While the process is exiting, what OpenSSL does at a thread's end would meet what it does at exit. */
     bool stays = !tc_foreign_thread_ends();
     if (!stays)
         tc_exit_thread_ended();

@@ -1,5 +1,5 @@
 /* The threads that Torc starts, but for those of a torc_pool (api/server/pool.c). Signals are blocked in them, since
- * signals are the application's; cancellation is disabled; and exit waits for their end, one second at most
+ * signals are the application's, and cancellation is disabled. An exit waits for their end, one second at most
  * (base/exit.h). */
 #ifndef TC_BASE_THREAD_H
 #define TC_BASE_THREAD_H
@@ -9,8 +9,8 @@
 
 struct tc_thread;
 
-/* Runs fn(arg) on a new thread. Stores the thread in *thread, to be joined; NULL: the thread is detached. Returns 0 or
- * an errno. */
+/* Runs fn(arg) on a new thread. Stores the thread in *thread, for tc_thread_join; with `thread` NULL it is detached.
+ * Returns 0, or an errno with *thread untouched. */
 int tc_thread_start(struct tc_thread **thread, void (*fn)(void *arg), void *arg);
 /* Waits for the end of fn, and of the thread unless the process is exiting, and frees `thread`. */
 void tc_thread_join(struct tc_thread *thread);

@@ -14,7 +14,7 @@
         size_t len, cap;                                                                                               \
     }
 
-/* Adds a zeroed element at the end and gives its address. */
+/* Adds a zeroed element at the end. Gives its address, which is good until the next push. */
 #define tc_vec_push(v)                                                                                                 \
     ((v)->data = tc_vec_grow((v)->data, (v)->len, &(v)->cap, sizeof(*(v)->data)), &(v)->data[(v)->len++])
 

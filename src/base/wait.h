@@ -1,7 +1,7 @@
-/* Waits that end at a time of the monotonic clock. Where libc has no such waits (musl), they use the realtime clock.
- * Any thread.
+/* Waits that end at a time of the monotonic clock. Libraries other than glibc may have no such waits (musl): there the
+ * end is a time of the realtime clock, which may be set meanwhile. Any thread.
  *
- *   tc_wait_until        returns the end of a wait, for the two others; `until_ns` is of the monotonic clock
+ *   tc_wait_until        converts a time of the monotonic clock to the end of a wait, for the two others
  *   tc_wait_semaphore    returns 0, or -1 with errno set (ETIMEDOUT, EINTR)
  *   tc_wait_write_lock   returns 0 with the lock taken, or an errno (ETIMEDOUT) */
 #ifndef TC_BASE_WAIT_H

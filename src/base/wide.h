@@ -1,5 +1,5 @@
-/* Products and sums of 128 bits, in the words that every machine has: compilers have no __int128 for machines of 32
- * bits. Pure functions, any thread. */
+/* Products and sums of 128 bits, as two words of 64 bits: compilers have no __int128 for 32-bit machines. Any
+ * thread. */
 #ifndef TC_BASE_WIDE_H
 #define TC_BASE_WIDE_H
 
@@ -18,7 +18,7 @@ static inline uint64_t tc_mul_high(uint64_t a, uint64_t b)
 #endif
 }
 
-/* A sum of 64-bit numbers, 2^64 of them at most. */
+/* A sum of 64-bit numbers, 2^64 of them at most. Zero-initialised: 0. */
 struct tc_wide {
     uint64_t high, low;
 };
@@ -29,12 +29,12 @@ static inline void tc_wide_add(struct tc_wide *sum, uint64_t n)
     sum->high += sum->low < n;
 }
 
-/* Returns the nearest double, the even one of two, as a conversion of one word does. */
+/* Returns the nearest double; between two equally near ones, the even one. */
 static inline double tc_wide_double(struct tc_wide sum)
 {
     if (sum.high == 0)
         return (double)sum.low;
-    /* The first 64 bits; the last of them is set, too, if any bit behind them is, for the conversion to round by. */
+    /* The conversion rounds the first 64 bits. A bit set behind them sets their last one, which decides a tie. */
     int shift = __builtin_clzll(sum.high);
     uint64_t first = shift ? sum.high << shift | sum.low >> (64 - shift) : sum.high;
     return ldexp((double)(first | (sum.low << shift != 0)), 64 - shift);
