@@ -1,16 +1,16 @@
 /* The attempts of a call: a pick, and a stream on the connection it chose.
  *
- * Fast path: tc_call_attempt -> tc_call_pick -> attempt_use_pick -> attempt_open_stream -> stream events -> on_done ->
- * tc_call_finish.
+ * Fast path: tc_call_attempt -> tc_call_pick -> attempt_use_pick -> attempt_use_transport -> attempt_open_stream ->
+ * stream events -> on_done -> tc_call_finish.
  *
  * What leads back to the pick, each time after the pick's trackers were notified:
- *   the pick was for nothing (the connection is gone, or has no stream and ends): the pick is queued;
- *   call credentials that had to be waited for: the connection may differ by then;
- *   A6's transparent retry, unless the call is committed: what never left this side goes again, each time; what left,
- *   but the server never processed, goes again once, counted for all attempts of an RPC;
+ *   the connection is gone, or takes no more streams: the call waits for another picker (pick_give_up);
+ *   call credentials came late: the connection may differ by then;
+ *   A6's transparent retry, unless the call is committed: a request that never left is sent again, each time; a request
+ *   that left and that the server never processed is sent again once, counted for all attempts of an RPC;
  *   the retry policy, after its backoff (WAIT_RETRY).
  *
- * `attempt.random` belongs to an attempt: a queued pick keeps it, so that each attempt draws once. */
+ * An attempt draws `attempt.random` once, and keeps it when it picks again. */
 #include "channel/attempt.h"
 
 #include "channel/deadline.h"
@@ -29,7 +29,7 @@ static void pick_wait(struct tc_call *c)
     tc_pick_queue_wait(&c->channel->queue.pick, &c->queue, on_queued_pick);
 }
 
-/* The pick was for nothing: its connection is gone. The call waits for another picker. */
+/* The picked connection is gone, or ends: the call waits for another picker. */
 static void pick_give_up(struct tc_call *c)
 {
     tc_call_tell_trackers(c, NULL, NULL);
@@ -45,8 +45,8 @@ static void attempt_reset(struct tc_call *c)
         tc_call_credentials_reset(c->credentials);
 }
 
-/* Returns true if another attempt follows an attempt that failed, or that found no endpoint or no credentials (trailers
- * NULL). */
+/* Returns true if the retry policy has another attempt follow the one that ended with `status`; then the backoff is
+ * running. `trailers`: NULL if the attempt had no stream. */
 static bool attempt_retry(struct tc_call *c, const struct tc_status *status, const struct tc_headers *trailers)
 {
     torc_channel *ch = c->channel;
@@ -71,8 +71,8 @@ static bool attempt_retry(struct tc_call *c, const struct tc_status *status, con
     return true;
 }
 
-/* Ends an attempt that failed before it had a stream: by the LB policy, call credentials, or the endpoint's name (A81).
- * Takes over the status, whose code was rewritten (tc_status_legal): the retry policy sees the new code (A54). */
+/* Ends an attempt that failed before it had a stream: by the LB policy, call credentials, or a rewritten authority
+ * (A81). Takes over the status, whose code is legal (tc_status_legal): the retry policy sees that code (A54). */
 static void attempt_fail(struct tc_call *c, struct tc_status status)
 {
     if (!c->parent && attempt_retry(c, &status, NULL))
@@ -138,8 +138,8 @@ static void on_credentials(void *arg, const struct tc_status *error)
         tc_call_pick(arg);
 }
 
-/* Returns true if the request has the call credentials it needs; otherwise the attempt has failed (attempt_fail), or
- * waits and will pick again. */
+/* Returns true if the request has the call credentials it needs. Otherwise the call waits and will pick again, the
+ * attempt has failed (attempt_fail), or the call has (the connection has no transport security). */
 static bool credentials_ready(struct tc_call *c, const struct tc_transport *t)
 {
     struct tc_call_credentials *cc = c->credentials;
@@ -309,7 +309,7 @@ static void on_attempt_passed(struct tc_walk *w, enum tc_walk_end end)
 {
     struct tc_call *c = w->owner;
     if (end == TC_WALK_FAILED) {
-        c->attempt.refused = true; /* a hedge ends all of its RPC */
+        c->attempt.refused = true; /* under hedging this ends the whole RPC */
         tc_call_fail(c, tc_status_ref(&w->failure));
     } else if (end == TC_WALK_PASSED) {
         tc_call_pick(c);

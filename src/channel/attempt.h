@@ -9,8 +9,7 @@ struct tc_call;
 void tc_call_attempt_init(struct tc_call *c);
 /* Begins an attempt: it passes the interceptors, then picks. */
 void tc_call_attempt(struct tc_call *c);
-/* Picks, and goes on as the pick says: opens a stream, waits, retries or fails. A dry call ends here, whatever the pick
- * says. */
+/* Picks, and then opens a stream, waits, retries or fails. A dry call ends here, whatever the pick says. */
 void tc_call_pick(struct tc_call *c);
 
 #endif

@@ -24,15 +24,17 @@
  * interceptors with these hooks.
  *
  * The deadline (deadline.c) and the application (tc_call_cancel) may end a call in any stage. The text of
- * DEADLINE_EXCEEDED says what the stage waited for (explain.c).
+ * DEADLINE_EXCEEDED says what the stage waited for (explain.c), or that the deadline passed before the call had its
+ * config.
  *
- * Two ways to end with on_done: tc_call_finish calls it from inside and is for events of the stream; tc_call_fail has
- * the serial queue call it, and is safe everywhere else.
+ * Two ways to end with on_done: tc_call_finish calls it from inside and is for events of the stream; tc_call_fail (or
+ * tc_call_fail_in_order, for hedging) has the serial queue call it, and is safe everywhere else.
  *
- * With interceptors (rpc.h) a call in DONE may still have its outcome on the way to on_done: it waits behind a received
- * message that an interceptor holds up, or for an interceptor itself (`waits_at_end`). Then the channel lists the call
- * again and the deadline counts. tc_call_fail overrules the outcome when the channel ends, the deadline passes or the
- * application cancels by a status; so does the refusal of a message for which the outcome waits. */
+ * With interceptors (rpc.h) a call in DONE may still have its outcome on the way to on_done (`waits_at_end`): the
+ * outcome waits behind a received message that an interceptor holds up, or for an on_status. Then the channel lists the
+ * call again and the deadline counts. An outcome behind a message is overruled by any tc_call_fail, and by an
+ * interceptor that refuses the message. An outcome that waits for an on_status is overruled only when the deadline
+ * passes, the application cancels by a status, or the channel ends. */
 #include "channel/call.h"
 
 #include "channel/call_internal.h"
@@ -94,14 +96,14 @@ static bool outcome_hurries(const struct tc_call *c)
     return c->status.layer == TORC_LAYER_DEADLINE || c->channel->ended;
 }
 
-/* Returns true if the outcome must wait because a received message is with an interceptor: the status comes behind the
+/* Returns true if the outcome must wait because an interceptor holds up a received message: the status comes after the
  * messages. */
 static bool outcome_is_behind(const struct tc_call *c)
 {
     return c->rpc->received.message && !outcome_hurries(c);
 }
 
-/* Has the outcome wait. Until it goes on, the deadline counts, and the channel lists the call. */
+/* Has the outcome wait. Meanwhile the deadline counts, and the channel lists the call. */
 static void outcome_wait(struct tc_call *c)
 {
     uint64_t at = c->deadline.at_ns, now = tc_loop_now_ns(c->channel->loop), left = at > now ? at - now : 0;
@@ -212,7 +214,8 @@ static void config_release(struct tc_call *c)
     c->config.release = NULL;
 }
 
-/* Takes back everything that reaches out of the call: timers, queues, the stream, and what others hold for it. */
+/* Stops timers and waits, cancels the stream, and releases the filters and the config. The call leaves the channel's
+ * list, and is in DONE. */
 static void call_detach(struct tc_call *c, const struct tc_status *status, const struct tc_headers *trailers)
 {
     c->stage = TC_CALL_DONE;

@@ -14,7 +14,8 @@ struct tc_call_end {
     const struct tc_headers *headers;  /* NULL: none came */
     const struct tc_headers *trailers; /* NULL: none came */
     struct tc_rstr *peer;              /* text of the backend's address; NULL: none was reached */
-    uint32_t attempts;                 /* attempts whose request a transport sent, or could have sent */
+    uint32_t attempts;                 /* that opened a stream; without a request that was too large, or that never
+                                          left and was sent again */
 };
 
 /* Called from the loop, never from inside a function of the call. All but on_done may be NULL. */
@@ -34,10 +35,11 @@ struct tc_call_events {
     void (*on_done)(void *arg, const struct tc_call_end *end);
 };
 
-/* Returns whether the call's stream has ended, whose messages may not all have been read. In on_written: the server did
- * not want the message, or the connection was lost. */
+/* Returns whether the stream of the present attempt has ended; received messages may still wait to be read. In
+ * on_written true means that the server did not want the message, or that the connection was lost. */
 bool tc_call_ended(const struct tc_call *c);
-/* Ends the call without on_done. No callback comes after it, and the call is gone. */
+/* Ends the call without on_done: no event comes after it, and the call is gone. Calls the interceptors' on_end from
+ * inside. */
 void tc_call_cancel(struct tc_call *c);
 
 #endif

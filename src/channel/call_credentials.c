@@ -2,8 +2,8 @@
  *
  * Credentials are a list of parts, the channel's before the call's own. tc_call_credentials_get asks one part after the
  * other; a part answers at once (a token in the cache) or later, through `waiter`. The answers' fields become headers
- * of the request. They are copies of secrets in the call's arena, whose memory serves other calls later, so they are
- * overwritten when the attempt or the call ends. */
+ * of the request: copies of secrets in the call's arena, whose memory serves other calls later. So their values are
+ * overwritten before another attempt asks, and when the call is gone. */
 #include "channel/call_credentials.h"
 
 /* Returns the part at cc->next, or NULL when all have answered. */

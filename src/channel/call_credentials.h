@@ -11,7 +11,7 @@ struct tc_call_credentials {
     struct tc_loop *loop;
     torc_call_credentials *of_channel; /* asked first; borrowed; NULL: none */
     torc_call_credentials *own;        /* the call's, asked after the channel's; a reference; NULL: none */
-    size_t next;                       /* parts before it have answered: the channel's, then the call's own */
+    size_t next;                       /* the parts that have answered: the channel's come first, then the call's own */
     struct tc_auth_context context;    /* strings in the arena; method NULL: not made yet */
     struct tc_auth_waiter waiter;
     struct tc_headers headers; /* the headers that the credentials gave */
@@ -29,13 +29,13 @@ struct tc_call_credentials *tc_call_credentials_new(struct tc_arena *arena, stru
  * caller takes. */
 int tc_call_credentials_get(struct tc_call_credentials *cc, struct tc_slice authority, struct tc_slice path,
                             struct tc_status *error);
-/* Forgets all answers: another attempt asks again. */
+/* Overwrites and forgets all answers: another attempt asks again. */
 void tc_call_credentials_reset(struct tc_call_credentials *cc);
-/* The call no longer waits for an answer. */
+/* Ends the wait for an answer, if any. */
 void tc_call_credentials_stop(struct tc_call_credentials *cc);
 /* Gives back the reference, and overwrites the answers. Called when the call is gone. */
 void tc_call_credentials_fini(struct tc_call_credentials *cc);
-/* Appends which credentials are awaited: their type, and where their answer comes from. */
+/* Appends which credentials are awaited: their type, and where their answer comes from, if that is known. */
 void tc_call_credentials_describe_awaited(const struct tc_call_credentials *cc, struct tc_buf *out);
 
 #endif

@@ -7,9 +7,9 @@
 /* Lives in the call's arena. */
 struct tc_call_filters;
 
-/* Prepares the walk, in call->arena. `call` is copied; its arena, path, metadata and config are the call's. `chain` is
- * borrowed until tc_call_filters_end. `dry`: the call is explained and not sent, so that nothing waits. `resumed` comes
- * when a filter that had the call wait has an answer: NEXT (the call goes on to its first attempt) or FAIL. */
+/* Prepares the walk, in call->arena. `call` is copied; its arena, path, metadata and config are borrowed for the walk's
+ * life, `chain` until tc_call_filters_end. `dry`: the call is explained and not sent, so that nothing waits. `resumed`
+ * comes when a call that had to wait has passed all filters (NEXT) or was refused (FAIL). */
 struct tc_call_filters *tc_call_filters_new(struct tc_filter_chain *chain, const struct tc_filter_call *call, bool dry,
                                             void (*resumed)(void *arg, enum tc_filter_verdict verdict), void *arg);
 /* Takes the call through the chain, once. Returns NEXT if the call has passed; WAIT if `resumed` follows; FAIL if

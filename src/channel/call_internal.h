@@ -29,7 +29,7 @@ enum tc_call_stage {
 
 /* The request of the call; fixed when the call begins, except that interceptors and HTTP filters add metadata. */
 struct tc_call_asked {
-    struct tc_slice path; /* "/package.Service/Method" */
+    struct tc_slice path; /* "/package.Service/Method", NUL-terminated */
     struct tc_headers metadata;
     int wait_for_ready; /* 1; -1: no, whatever the config says; 0: as the config says */
     bool gzip;
@@ -55,13 +55,13 @@ struct tc_call_attempt {
     struct tc_h2_stream *stream;
     struct tc_call_tracker *trackers; /* of the pick, until they are notified of the attempt's end */
     struct tc_pick_trace trace;
-    const char *outcome;              /* of a dry call's pick; NULL: the call did not come that far */
+    const char *outcome;              /* of a dry call's pick ("send", ...); NULL: the call did not come to its pick */
     struct tc_rstr *peer;             /* text of the backend's address, a reference; NULL: no stream was opened */
     const struct tc_headers *headers; /* of the response; NULL: none came */
-    struct tc_walk *walk;             /* past the interceptors' on_attempt; NULL: none was called, or none has it */
+    struct tc_walk *walk;             /* past the interceptors' on_attempt; NULL: none has it, or no attempt began */
     uint32_t number;                  /* as interceptors count; 0: there are none */
     uint32_t n;                       /* see tc_call_end.attempts */
-    bool refused; /* a limit, or an interceptor's on_attempt, refused the request: no other attempt follows */
+    bool refused; /* a size limit, or an interceptor's on_attempt, refused the request: no other attempt follows */
 };
 
 /* Messages both ways. */
@@ -92,7 +92,7 @@ struct tc_call {
     /* Called when the call is gone (after on_done, or cancelled): gives back the memory. */
     void (*release)(struct tc_call *c);
 
-    torc_rpc *rpc; /* NULL: the channel has no interceptors, or this is a hedged attempt */
+    torc_rpc *rpc; /* NULL: the channel has no interceptors, the call is dry or a hedged attempt, or has not begun */
     struct tc_call_asked asked;
     struct tc_call_deadline deadline;
 
@@ -116,19 +116,21 @@ struct tc_call {
     struct tc_task done;
 };
 
-/* Ends the call with a status of Torc's own; on_done comes by the serial queue. Takes over the status. Does nothing to
- * a call that has ended, but for an outcome that waits for interceptors (call.c). */
+/* Ends the call; on_done comes by the serial queue. Takes over the status. In stage DONE it may replace an outcome that
+ * waits with interceptors (call.c), and else does nothing. */
 void tc_call_fail(struct tc_call *c, struct tc_status status);
 /* Ends the call as tc_call_fail does, but the outcome comes behind a received message that an interceptor holds up.
  * Never for a call in stage DONE. Takes over the status. */
 void tc_call_fail_in_order(struct tc_call *c, struct tc_status status);
-/* The received message for which the outcome waited has passed the interceptors, or one refused it (`failure`). */
+/* Has the outcome go on that waited behind a received message. `failure` replaces the outcome: an interceptor refused
+ * the message; NULL: the message has passed. Borrowed. */
 void tc_call_outcome_next(struct tc_call *c, const struct tc_status *failure);
 /* Ends the call at once, with on_done from inside (unless interceptors hold up the outcome), after which the call is
  * gone. For events of the stream, never for a call in stage DONE. Takes over the status; `trailers` (may be NULL) must
  * live until on_done has returned. */
 void tc_call_finish(struct tc_call *c, struct tc_status status, const struct tc_headers *trailers);
-/* Tells observing interceptors of an event of the attempt (enum torc_wire_kind). */
+/* Records an event of the attempt (enum torc_wire_kind) for the interceptors with on_wire, which see it later
+ * (tc_rpc_sight). tc_call_tell_wire_now needs watch_wire. */
 void tc_call_tell_wire_now(struct tc_call *c, int event, size_t bytes, int code);
 static inline void tc_call_tell_wire(struct tc_call *c, int event, size_t bytes, int code)
 {
@@ -140,8 +142,8 @@ void tc_call_tell_trackers(struct tc_call *c, const struct tc_status *status, co
 /* Gives back what a call that is gone still holds: hedged attempts, credentials, status, peer. The caller then frees
  * the arena, in which headers and trailers lie, and unrefs the channel. */
 void tc_call_fini(struct tc_call *c);
-/* Returns the status, or INTERNAL instead of a code that only servers may give to RPCs (A54). `source` is the part that
- * gave the status, for the text. Takes over the status; the caller owns the result. */
+/* Returns the status, or INTERNAL instead of a code that only servers may give to RPCs (A54), or of OK. `source` is the
+ * part that gave the status, for the text. Takes over the status; the caller owns the result. */
 struct tc_status tc_status_legal(struct tc_status status, const char *source);
 
 #endif

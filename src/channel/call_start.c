@@ -131,7 +131,7 @@ static void on_resolved(struct tc_queued *q)
     call_resolved(TC_CONTAINER_OF(q, struct tc_call, queue));
 }
 
-/* The call begins, or a result came, or resolution failed. */
+/* Called when the call begins, and when a result came or resolution failed while it waited. */
 static void call_resolved(struct tc_call *c)
 {
     torc_channel *ch = c->channel;
@@ -189,8 +189,8 @@ static void call_go_on(struct tc_call *c)
     call_resolved(c);
 }
 
-/* The call has passed the on_start of its interceptors, or one of them refused it or holds it up (then this is called
- * again). */
+/* The walk past the interceptors' on_start has returned. WAITS: one of them holds up the call, and this is called
+ * again. */
 static void on_rpc_begun(struct tc_walk *w, enum tc_walk_end end)
 {
     struct tc_call *c = w->owner;
@@ -203,7 +203,6 @@ static void on_rpc_begun(struct tc_walk *w, enum tc_walk_end end)
     }
 }
 
-/* NUL-terminated: the path and the target were made so. */
 static const char *rpc_method(const torc_rpc *rpc)
 {
     return ((const struct tc_call *)rpc->owner)->asked.path.data;

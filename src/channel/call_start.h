@@ -11,13 +11,12 @@ struct tc_call_opts {
     const struct tc_headers *metadata; /* copied; NULL: none */
     uint64_t timeout_ns;               /* 0: none */
     int wait_for_ready;                /* 1; -1: no, whatever the config says; 0: as the config says */
-    bool once; /* nothing that was sent is retried transparently: a stream that the server has not processed ends the
-                  call, too */
+    bool once; /* a request that left is not sent again transparently, even if the server has not processed it */
     uint64_t max_receive_message_bytes; /* 0: the channel's; UINT64_MAX: none */
 };
 
-/* Starts a call with memory of its own, which goes after on_done or tc_call_cancel. `opts` is copied, `events`
- * borrowed. Never returns NULL: a failure is an outcome of the call, and on_done comes later. */
+/* Starts a call with memory of its own, which is freed after on_done or by tc_call_cancel. `opts` is copied, `events`
+ * borrowed until then. Never returns NULL: a failure is an outcome of the call, and on_done comes later. */
 struct tc_call *tc_call_start(torc_channel *ch, const struct tc_call_opts *opts, const struct tc_call_events *events,
                               void *arg);
 

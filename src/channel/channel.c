@@ -8,8 +8,8 @@
  * never leads to a cluster that the policy does not have yet. A result that is only an error goes to the policy, if
  * there is one; service config and selector stay as they are.
  *
- * The policy publishes a state and a picker (tc_channel_set_state). Calls take the picker from lb.picker; calls that
- * wait for a picker try again by the serial queue, once for all pickers until then (pick_queue.c).
+ * The policy publishes a state and a picker (tc_channel_set_state). Calls use lb.picker. Each new picker has the calls
+ * that wait for one try again, by the serial queue; several new pickers before that cause one try (pick_queue.c).
  *
  * The loop holds a reference from tc_channel_attach until all tasks of the turn in which the channel ended have run
  * (on_last_turn_end). */
@@ -29,7 +29,7 @@ static const struct tc_lb_helper_ops helper_ops;
 
 static void channel_destroy(torc_channel *ch)
 {
-    bool made = ch->credentials != NULL; /* they are set when nothing can fail any longer */
+    bool made = ch->credentials != NULL; /* tc_channel_make sets credentials when nothing can fail any longer */
     tc_conn_config_unref(ch->conn_config);
     torc_credentials_unref(ch->credentials);
     tc_service_config_unref(ch->default_config);
@@ -67,7 +67,7 @@ static void on_unref(struct tc_task *task)
 }
 
 /* Policies end by tasks that use what the channel holds for them (the application's factories, the LB environment). A
- * loop turn that had too much to do leaves such tasks in the queue, so the channel's memory goes behind them. */
+ * busy turn may leave such tasks in the serial queue, so the last unref is queued behind them. */
 static void on_last_turn_end(struct tc_task *task)
 {
     torc_channel *ch = TC_CONTAINER_OF(task, torc_channel, unref_task);
@@ -223,7 +223,6 @@ void tc_channel_call_began(torc_channel *ch)
     ch->calls.n++;
     if (!ch->resolution.resolver) {
         tc_channel_exit_idle(ch);
-        /* The call's pick decides what connects. */
         ch->lb.connect_wanted = false;
     }
 }
@@ -252,8 +251,8 @@ static void resolution_failed(torc_channel *ch, const struct tc_status *status)
 }
 
 /* Returns the service config that a result brings into force (a reference; NULL: none). If the result's config is
- * invalid, sets *refused, and returns the present config; or, if no earlier result was usable, sets *bad as well and
- * returns NULL (A21). */
+ * invalid, sets *refused and returns the present config; if calls have no usable result yet, sets *bad too and returns
+ * NULL (A21). */
 static struct tc_service_config *choose_config(torc_channel *ch, const struct tc_resolver_result *r,
                                                struct tc_status *bad, bool *refused)
 {
@@ -314,8 +313,8 @@ static bool update_policy(torc_channel *ch, const struct tc_resolver_result *r)
     return ok;
 }
 
-/* Logs a result that differs from the one before: the number of its addresses, or its error. xDS logs its own
- * results. */
+/* Logs the number of a result's addresses, or its error, if addresses or error differ from those logged last. A
+ * resolver that chooses the policy (xDS) logs such results itself. */
 static void result_log(torc_channel *ch, const struct tc_resolver_result *r)
 {
     if (TC_LIKELY(!tc_log_enabled(TC_LOG_RESOLVER, TORC_LOG_INFO)) || r->lb_config)
@@ -347,7 +346,7 @@ bool tc_channel_on_result(void *arg, struct tc_resolver_result *r)
     bool ok = true, refused = false;
     struct tc_status bad = {0};
     bool only_error = !r->endpoints && !r->lb_config && !r->selector;
-    /* The policy goes on for RPCs that have their route. New RPCs have no route: they fail, or wait if they wait for
+    /* The policy still serves RPCs that have their route. New RPCs get no route: they fail, or wait if they wait for
      * ready. */
     bool unroutable = !r->endpoints && r->lb_config && !r->selector && !tc_status_ok(&r->status);
     if (only_error && !ch->lb.child) {
@@ -363,7 +362,7 @@ bool tc_channel_on_result(void *arg, struct tc_resolver_result *r)
         }
         tc_service_config_unref(ch->resolution.service_config);
         ch->resolution.service_config = config;
-        /* Resolvers that choose the policy themselves (xDS) have no service config that could ask for either. */
+        /* A resolver that chooses the policy (xDS) has no service config that asks for health checks or scaling. */
         bool asks = config && !r->lb_config;
         tc_health_checks_set(ch->conn_config->health, asks ? tc_service_config_health(config) : NULL);
         tc_scaling_set(&ch->lb.scaling, asks ? tc_service_config_max_connections(config) : 1);
