@@ -1,11 +1,10 @@
 /* Tells AddressSanitizer about memory that a pool keeps for reuse. A pool hides a use after free, since memory that was
  * given back to it still belongs to the process. So a pool poisons memory when it comes back and unpoisons it when it
- * goes out; a use in between is reported as use-after-poison. Builds without AddressSanitizer contain none of it.
+ * goes out; a use in between is reported as use-after-poison. Without AddressSanitizer the functions do nothing.
  *
  * Links and arenas that a pool itself reads stay unpoisoned: the leak checker does not follow pointers in poisoned
- * memory. A pool unpoisons what it gives back: the allocator may be the application's (torc_set_allocator), whose arena
- * writes to the memory or hands it out again, and AddressSanitizer's own malloc alone unpoisons by itself. Any
- * thread. */
+ * memory. A pool unpoisons memory before it frees it. AddressSanitizer's own free would do that, but an application's
+ * allocator (torc_set_allocator) does not. Any thread. */
 #ifndef TC_BASE_POISON_H
 #define TC_BASE_POISON_H
 

@@ -1,5 +1,5 @@
-/* Random numbers as a handle: xoshiro256** (Blackman and Vigna), seeded from the system or by number. Not for secrets.
- * A handle is for one thread at a time; each loop has one (tc_loop_rng). */
+/* Random numbers as a handle: xoshiro256** (Blackman and Vigna), seeded from the system or by number. Not for
+ * cryptography. A handle is for one thread at a time; each loop has one (tc_loop_rng). */
 #ifndef TC_BASE_RANDOM_H
 #define TC_BASE_RANDOM_H
 

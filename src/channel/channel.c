@@ -89,7 +89,7 @@ void tc_channel_attach(torc_channel *ch)
     tc_task_init(&ch->unref_task, on_last_turn_end);
     tc_timer_init(&ch->calls.idle_timer, ch->loop, on_idle_timer);
     if (tc_runtime_stopped(ch->rt)) {
-        /* This step was posted while the runtime shut down its channels. */
+        /* A task that was posted while the runtime shut down its channels attaches this one. */
         struct tc_status status = tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_API, "the runtime was shut down");
         tc_channel_end(ch, &status, true);
         tc_status_fini(&status);
