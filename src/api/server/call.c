@@ -1,17 +1,18 @@
 /* torc_server_call: an RPC of a server, from its handler to its status. torc/server.h has the contract.
  *
  * What threads want (messages to send, messages to read, the initial metadata, the end) is kept in the call under the
- * runtime's lock, and one task carries all of it to the loop (on_task), which asks the core's call (server/call.h).
- * What the core reports is kept in the call for threads that wait (call_wait.c), or told to the application's events.
+ * runtime's lock. One task takes all of it to the loop (on_task), which calls the core's call (server/call.h). What the
+ * core reports is kept in the call for threads that wait (call_wait.c), or told to the application's events.
  *
  *   handler --- functions ---> finished: the handle is given up, the core sends what is left and the status
  *      |
- *      +--- the RPC ends before (on_end): `over`. The application still finishes, which frees.
+ *      +--- the RPC ends before: `over`. The application still finishes, which gives the handle up.
  *
- * References: the handle's, given back by finish; the loop's, while the core's call exists; the task's, on its way; and
- * one for each function of another thread that runs. `release` of the events comes when the handle is finished and the
- * RPC is over (`over`: the core's call is gone, an interceptor has refused the RPC, or the loop has ended), whichever
- * is last. */
+ * An RPC is `over` when the core's call has ended (on_end), an interceptor has refused the RPC, or the loop has ended.
+ * The event `release` comes once the call is both finished and over.
+ *
+ * References: the handle's, given back by finish; the loop's, while the core's call exists; the queued task's; and
+ * those of functions that run and of others that hold the call (tc_api_call_hold). */
 #include "api/server/call_object.h"
 
 #include <stdarg.h>
@@ -121,7 +122,7 @@ void tc_api_call_read_owed(torc_server_call *c)
 }
 
 /* If the handle was given up and the RPC is over, gives the places back and calls `release`, once. With the lock held,
- * which is released meanwhile. */
+ * which is released for `release`. */
 static void release_if_due(torc_server_call *c)
 {
     if (!c->finished || !c->over || c->released)
@@ -163,9 +164,8 @@ static void send_all(torc_server_call *c, struct tc_message_queue *messages)
 
 /* --- the core's events --- */
 
-/* Returns whether events are told, and copies them: false once the call was finished or its RPC is over, in the
- * child of a callback that forked, since the parent has the callbacks, and when the process is exiting. With the
- * lock held. */
+/* Copies the events, and returns whether they may be called: not once the call was finished or its RPC is over, nor in
+ * the child of a callback that forked (the parent calls them), nor while the process exits. With the lock held. */
 static bool call_hears(const torc_server_call *c, struct torc_server_call_events *events)
 {
     *events = c->heard;
@@ -216,8 +216,8 @@ static void on_half_close(void *arg)
         heard.on_half_close(c, c->arg);
 }
 
-/* Takes `n` messages off the unwritten ones. When half of the room is free, tells threads and the application: a sender
- * is not woken for each message. An event that nobody listens to yet stays due. */
+/* Counts down `n` unwritten messages that cost `bytes`. Tells threads and the application when half of the room is free
+ * or no message is left, so that a sender is not woken for each message. on_writable stays due until it is set. */
 static void call_tell_room(torc_server_call *c, size_t bytes, size_t n)
 {
     struct torc_server_call_events heard;
@@ -306,7 +306,7 @@ static const struct tc_server_call_events core_events = {
 
 /* --- a call begins --- */
 
-/* Copies the facts of the request: its metadata is without the pseudo-headers, which come first. */
+/* Copies the facts of the request. Leaves out the pseudo-headers, which stand first in the core's metadata. */
 static void call_describe(torc_server_call *c, struct tc_server_call *core)
 {
     const struct tc_headers *all = tc_server_call_metadata(core);
@@ -356,7 +356,7 @@ static void call_handle(const struct tc_method *m, torc_server_call *c)
         m->handler.stream(c, m->handler.arg);
 }
 
-/* The call whose handler runs on this thread of a pool, which holds it; NULL: none. */
+/* The call, held, whose handler runs on this thread of a pool; NULL: none. */
 static TC_THREAD_LOCAL torc_server_call *handled_here;
 
 bool tc_api_call_handled_here(const torc_server *s)
@@ -370,8 +370,8 @@ bool tc_api_call_handled_here(const torc_server *s)
     return open;
 }
 
-/* On a thread of a pool, which holds the call: an event on the loop's thread may finish it while the handler runs. An
- * RPC that ended while it waited has no use for an answer. */
+/* On a thread of a pool. Holds the call, since an event on the loop's thread may finish it while the handler runs. Does
+ * not call the handler if the RPC is over already. */
 static void on_job(struct tc_pool_job *job)
 {
     torc_server_call *c = TC_CONTAINER_OF(job, torc_server_call, job);
@@ -427,7 +427,7 @@ void tc_api_call_on_unary(void *method, struct tc_server_call *core, struct tc_r
 
 /* --- functions that do not wait --- */
 
-/* Takes a reference and the lock. Returns 0, or what the function returns, without either. */
+/* Takes a reference and the lock. On failure takes neither, and returns the code for the function to return. */
 static int call_enter(torc_server_call *c)
 {
     int rc = c ? tc_runtime_check(c->rt) : TORC_EINVAL;
@@ -505,14 +505,15 @@ int torc_server_call_send_headers(torc_server_call *c, const torc_metadata *meta
     return call_leave(c, rc);
 }
 
-/* Ends the handle: `last` (a reference that is taken over; NULL: none), then the status. Returns `rc`; TORC_EPARSE if a
- * codec has spoilt the call, so that `last` is not sent; or what the state of the call says. */
+/* Sends `last` (a reference that is taken over; NULL: none) and the status, and gives the handle up. Returns `rc`;
+ * TORC_EPARSE if `last` is not sent, since tc_api_call_spoil was called; TORC_ESTATE if the call was finished before;
+ * TORC_ECANCELED or TORC_ECLOSED if the RPC is over. */
 static int call_end(torc_server_call *c, struct tc_rstr *last, int code, const char *text,
                     const torc_metadata *trailers, int rc)
 {
     tc_api_call_hold(c);
     tc_runtime_lock(c->rt);
-    if (c->finished) { /* the thread that finished the call gives back the handle */
+    if (c->finished) { /* the thread that finished the call gives back the handle's reference */
         tc_runtime_unlock(c->rt);
         tc_rstr_unref(last);
         tc_api_call_drop(c);
@@ -532,7 +533,7 @@ static int call_end(torc_server_call *c, struct tc_rstr *last, int code, const c
             c->ending.text = tc_rstr_str(text);
         rc = last ? TORC_EPARSE : rc;
         tc_headers_init(&c->ending.trailers, &c->sent);
-        tc_metadata_to_headers(spoilt ? NULL : trailers, &c->ending.trailers); /* they describe another status */
+        tc_metadata_to_headers(spoilt ? NULL : trailers, &c->ending.trailers); /* trailers belong to their status */
         tc_load_add_trailer(&c->ending.load, c->server->load, &c->sent, &c->ending.trailers);
     } else {
         rc = over;
@@ -578,7 +579,7 @@ int torc_server_call_reply(torc_server_call *c, const void *message, size_t size
     return call_end(c, tc_rstr_new(message, size), TORC_STATUS_OK, NULL, NULL, 0);
 }
 
-/* --- getters: what is constant from the beginning --- */
+/* --- getters --- */
 
 const char *torc_server_call_method(const torc_server_call *c)
 {

@@ -1,7 +1,7 @@
 /* torc_server_call: the loop's call, and what other threads ask of it.
  *
- * Who may touch what: `core` and what is marked "loop" belong to the loop; what is marked "lock" is under the runtime's
- * lock; the loop sets all else before the handler is called, and it is constant from then on. */
+ * Who may touch what: what is marked "loop" belongs to the loop. What is marked "lock" is under the runtime's lock. The
+ * loop sets all else before the handler is called; from then on it is constant, except `ref` and `arena`. */
 #ifndef TC_API_SERVER_CALL_OBJECT_H
 #define TC_API_SERVER_CALL_OBJECT_H
 
@@ -14,11 +14,11 @@
 #include "server/call.h"
 #include "tls/identity.h"
 
-/* A message that the loop has not taken yet, or that nobody has received yet. */
+/* A message to send that the loop has not taken yet, or one that came and nobody has received yet. */
 struct tc_queued_message {
     struct tc_queued_message *next;
-    struct tc_rstr *bytes;
-    bool plain;
+    struct tc_rstr *bytes; /* a reference */
+    bool plain;            /* must not be compressed */
 };
 
 struct tc_message_queue {
@@ -30,30 +30,30 @@ static inline void tc_message_queue_init(struct tc_message_queue *m)
     m->first = NULL;
     m->last = &m->first;
 }
-/* Takes over the reference. */
+/* Takes over the reference to `bytes`. */
 void tc_message_queue_add(struct tc_message_queue *m, struct tc_rstr *bytes, bool plain);
 /* Returns the oldest message's bytes with their reference, NULL if there is none. */
 struct tc_rstr *tc_message_queue_take(struct tc_message_queue *m, bool *plain);
 
-/* Messages that were taken of the application and are not written yet. */
+/* Messages that the application has sent and the core has not written yet. */
 struct tc_unwritten {
     uint64_t room; /* for `bytes`; one message is always taken */
-    size_t bytes;  /* their cost */
+    size_t bytes;  /* the sum of tc_server_message_cost */
     size_t n;
 };
 
 /* Messages that the application asks for. */
 struct tc_call_reads {
-    uint64_t owed;  /* not yet asked of the core */
-    unsigned asked; /* of the core, and not come yet */
+    uint64_t owed;  /* the core has not been asked for them yet */
+    unsigned asked; /* the core was asked for them, and they have not come yet */
 };
 
 /* How an RPC is to end. */
 struct tc_call_ending {
     int code;
     struct tc_rstr *text;       /* a codec may set it before the call is finished: then the code is INTERNAL */
-    struct tc_headers trailers; /* in the call's `sent`, as what `load` has */
-    struct tc_load load;        /* what the RPC recorded */
+    struct tc_headers trailers; /* in the call's arena `sent` */
+    struct tc_load load;        /* what the RPC recorded; also in `sent` */
 };
 
 /* The facts of a request. The metadata has what interceptors added. Texts are in `sent`, which the application cannot
@@ -61,26 +61,26 @@ struct tc_call_ending {
 struct tc_call_facts {
     const char *path, *authority, *peer;
     const torc_metadata *metadata;
-    uint64_t deadline_ns;             /* UINT64_MAX: none */
-    struct tc_tls_identity *tls_peer; /* a reference; NULL: the client was not asked for a certificate */
+    uint64_t deadline_ns;             /* in the time of tc_loop_clock_ns; UINT64_MAX: none */
+    struct tc_tls_identity *tls_peer; /* a reference; NULL: no TLS, or the client was not asked for a certificate */
     bool secure;
 };
 
 struct torc_server_call {
-    struct tc_ref ref;   /* the handle's, the loop's while the RPC runs, the task's, and each function's that runs */
+    struct tc_ref ref;   /* the handle's, the loop's until on_end, the queued task's, and each holder's */
     torc_server *server; /* a reference */
-    const struct tc_server_shard *shard; /* whose loop has the call */
+    const struct tc_server_shard *shard; /* of the call's connection */
     torc_runtime *rt;                    /* the shard's */
     struct torc_arena arena;             /* the application's, which may reset it; of one thread at a time */
     struct tc_call_facts facts;
-    struct tc_rstr *request; /* of a unary handler */
+    struct tc_rstr *request; /* a reference; NULL: the handler is not unary */
     struct tc_task task;
-    struct tc_pool_job job;         /* of a pool that is to call the handler */
+    struct tc_pool_job job;         /* calls the handler on the method's pool */
     const struct tc_method *method; /* of the job; NULL: the handler needs no pool */
-    struct tc_server_call *core;    /* loop: NULL once the RPC is over */
+    struct tc_server_call *core;    /* loop: NULL once the core's call has ended */
     struct tc_call_reads reads;     /* loop */
     bool introduced;                /* loop: the core has the initial metadata */
-    struct tc_call_rpc *rpc;        /* loop: what its interceptors see; NULL: none */
+    struct tc_call_rpc *rpc;        /* loop: NULL: no interceptors, or the core's call has ended */
     struct tc_server_places places; /* lock: until the RPC is over and the handle was given up */
 
     /* Lock: */
@@ -90,46 +90,46 @@ struct torc_server_call {
     bool task_queued;     /* the task is on its way to the loop */
     bool headers_wanted;  /* the initial metadata is settled: sent, or on the way */
     bool headers_given;   /* by torc_server_call_send_headers, and the loop has not taken them */
-    struct tc_arena sent; /* headers and trailers: any thread sends them; the facts, before a handler is called */
+    struct tc_arena sent; /* headers, trailers and recorded load, of any thread; and the facts */
     struct tc_headers headers;
     struct tc_message_queue unsent;
     struct tc_unwritten unwritten;
     bool tell_writable; /* on_writable is to come when there is room */
     bool ending_given;  /* the call was finished, and the loop has not taken the ending */
     struct tc_call_ending ending;
-    uint64_t reads_wanted;  /* the loop has not taken them */
-    uint64_t reads_pending; /* asked for by threads and not come yet */
+    uint64_t reads_wanted;  /* messages asked for, which the loop has not taken into `reads` yet */
+    uint64_t reads_pending; /* messages asked for without on_message, and not come yet */
     struct tc_message_queue received;
     struct tc_rstr *lent;   /* the message that the last torc_server_call_receive gave */
     struct tc_typed *typed; /* what a codec keeps (api/typed.h) */
-    bool receiving;         /* a thread is in torc_server_call_receive */
+    bool receiving;         /* a thread receives: until tc_api_call_receive_end, if a message came */
     bool half_closed;       /* the client has sent its last message */
     bool asked;             /* want or receive was called */
     bool heard_set;
-    bool released; /* events.release was called, or is not to be */
+    bool released; /* release_if_due has given the places back, and called `release` */
     struct torc_server_call_events heard;
-    void *arg;
+    void *arg; /* of `heard` */
 };
 
 /* Has the loop take what the call wants, with the lock held. `quietly`: without waking the loop, for a thread that
- * drives it or wakes it afterwards (api/wait.h). Returns TORC_ECLOSED if the loop has ended. */
+ * drives the loop or wakes it afterwards (api/wait.h). Returns 0, or TORC_ECLOSED if the loop has ended. */
 int tc_api_call_schedule(torc_server_call *c, bool quietly);
 /* Calls the method's handler, here or on the method's pool; if the pool is full or was freed, finishes the call with
  * RESOURCE_EXHAUSTED instead. Loop thread. */
 void tc_api_call_start(const struct tc_method *m, torc_server_call *c);
 /* Gives a message to the application. Takes over the reference. Loop thread. */
 void tc_api_call_deliver(torc_server_call *c, struct tc_rstr *message);
-/* Asks the core for messages that the call is owed. Loop thread. */
+/* Asks the core for messages of reads.owed, as many as it may be asked for now. Loop thread. */
 void tc_api_call_read_owed(torc_server_call *c);
-/* Sends the initial metadata, if it was not sent: it goes before the first message. `headers` NULL: none of the
- * application's. The core's call must exist. Loop thread. */
+/* Sends the initial metadata, unless it was sent: before the first message. `headers`: the application's; NULL: none.
+ * `core` must not be NULL. Loop thread. */
 void tc_api_call_introduce(torc_server_call *c, const struct tc_headers *headers);
-/* Tells the application that the RPC is over, unless it knows. Loop thread. */
+/* Sets `over` to the code unless it is set. Calls on_cancel if the call was neither over nor finished. Loop thread. */
 void tc_api_call_over(torc_server_call *c, int code);
-/* Queues a message, whose reference it takes over. With the lock held. */
+/* Queues a message, whose reference it takes over. The caller calls tc_api_call_schedule. With the lock held. */
 void tc_api_call_queue(torc_server_call *c, struct tc_rstr *message, bool plain);
-/* Sends a message without a copy, however much waits; on_writable follows. Does nothing if the RPC is over or the call
- * was finished. Takes a reference of its own. Any thread that holds the call. */
+/* Sends a message without a copy, however much waits; on_writable follows when there is room. Does nothing if the RPC
+ * is over or the call was finished. Takes a reference of its own. Any thread that holds the call. */
 void tc_api_call_send_shared(torc_server_call *c, struct tc_rstr *message);
 /* Asks for `n` more messages, with the lock held. Returns TORC_ELIMIT if the loop has yet to take too many,
  * TORC_ECLOSED if it has ended. */

@@ -1,16 +1,16 @@
 /* Interceptors of servers: the call behind each torc_rpc of a server (torc/interceptor.h).
  *
  * With interceptors, every RPC begins as a stream, also of a unary method: its on_start comes before a message is read.
- * What passes between the core's call (server/call.h) and the handler walks past them (channel/rpc.h):
+ * What passes between the core's call (server/call.h) and the handler walks past the interceptors (channel/rpc.h):
  *
- *   core: request    -> main, on_start       -> handler; a unary one behind its message
- *   core: message    -> received, on_message -> handler; no other is read meanwhile
- *   handler: message -> out -> sent, on_message -> core
- *   handler: status  -> behind `out` -> main, on_status -> core
+ *   core: request    -> main, on_start       -> handler; a unary one after its message and the half-close
+ *   core: message    -> received, on_message -> handler; one at a time, if an interceptor has on_message
+ *   handler: message -> out -> sent, on_message -> core; one at a time
+ *   handler: status  -> when `out` is empty -> main, on_status -> core
  *
- * An interceptor that refuses (rpc_fail) answers instead of the handler: the messages that it holds back are dropped,
- * its status walks outward, and a handler that was called hears on_cancel. The end of the core's call ends every walk;
- * those of the interceptors that have not seen a status then see the reason. */
+ * If an interceptor refuses (rpc_fail), messages that the core or the handler does not have yet are dropped, and the
+ * interceptor's status walks outward instead of the handler's. A handler that was called hears on_cancel. The end of
+ * the core's call ends every walk: interceptors that have not seen a status then see the reason in on_status. */
 #include "api/server/call_rpc.h"
 
 #include "api/metadata.h"
@@ -26,13 +26,13 @@ struct tc_call_rpc {
     struct tc_arena arena;
     struct tc_headers metadata;          /* of the request */
     struct tc_headers headers, trailers; /* of the response */
-    size_t handlers_from, handlers_to;   /* the trailers that the handler gave */
+    size_t handlers_from, handlers_to;   /* the range of `trailers` that the handler gave */
     struct tc_status status;             /* the outcome, once there is one */
-    struct tc_message_queue out;         /* the handler's, that have not begun to walk */
+    struct tc_message_queue out;         /* the handler's messages that have not begun to walk */
     size_t walking_bytes;                /* of the message that walks outward, as the handler gave it */
     bool sending, receiving;             /* a message waits for an interceptor */
-    bool handled;                        /* the handler was called */
-    bool ends;                           /* the status follows `out` */
+    bool handled;                        /* the handler, or its pool, was given the call */
+    bool ends;                           /* the handler's status follows `out` */
     bool answered;                       /* the core has the status */
 };
 
@@ -106,7 +106,7 @@ static void messages_stop(struct tc_call_rpc *r)
     out_drop(r);
 }
 
-/* Details that the handler gave belong to its status: with another one they do not leave. */
+/* Drops the handler's grpc-status-details-bin if an interceptor has replaced the handler's status. */
 static void details_check(struct tc_call_rpc *r)
 {
     const struct tc_call_ending *ending = &r->call->ending;
@@ -121,7 +121,7 @@ static void details_check(struct tc_call_rpc *r)
     }
 }
 
-/* The status has passed: it leaves. */
+/* The status has passed all interceptors (unless one delays it): hands it to the core. */
 static void status_take(struct tc_call_rpc *r, enum tc_walk_end end)
 {
     torc_server_call *c = r->call;
@@ -150,11 +150,11 @@ static enum tc_walk_end status_walk(struct tc_call_rpc *r)
 
 static void status_begin(struct tc_call_rpc *r)
 {
-    messages_stop(r); /* a message that comes now has no receiver */
+    messages_stop(r); /* nobody takes a message any longer */
     status_take(r, status_walk(r));
 }
 
-/* Ends the RPC with a status that is not the handler's, unless there is one already. Takes over the status. */
+/* Ends the RPC with a status that is not the handler's, unless the RPC has an outcome. Takes over the status. */
 static void rpc_fail(struct tc_call_rpc *r, struct tc_status status)
 {
     if (r->rpc->ending) {
@@ -180,7 +180,7 @@ static void sent_take(struct tc_call_rpc *r, enum tc_walk_end end)
         return;
     struct tc_rstr *message = w->message;
     w->message = NULL;
-    if (message->len != r->walking_bytes) { /* the core counts what it is given */
+    if (message->len != r->walking_bytes) { /* on_sent will count the new size down */
         tc_runtime_lock(c->rt);
         c->unwritten.bytes += tc_server_message_cost(message->len) - tc_server_message_cost(r->walking_bytes);
         tc_runtime_unlock(c->rt);

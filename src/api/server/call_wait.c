@@ -1,8 +1,9 @@
 /* The functions of torc_server_call that may wait, as those of streams do (api/wait.h).
  *
  * A thread that receives takes the oldest message of the call, or asks the loop for one and waits. One thread receives
- * at a time (`receiving`). A codec receives in two steps, between which it reads the message: the call stays until the
- * second, also when another thread finishes the call. A thread that sends waits until the call has room (has_room). */
+ * at a time (`receiving`). A codec receives in two steps, and decodes the message between them: the call stays until
+ * the second step, also when another thread finishes the call. A thread that sends waits until the call has room
+ * (has_room). */
 #include "api/server/call_object.h"
 #include "base/mem.h"
 #include "base/thread.h"
@@ -23,7 +24,7 @@ static int wait_end(struct tc_timed_wait *w, torc_server_call *c, int rc)
     return rc;
 }
 
-/* Returns 0 if the function may go on, else what it returns. */
+/* Returns 0 if the function may go on, else the code for the function to return. */
 static int call_check(const torc_server_call *c, int64_t timeout_ms)
 {
     int rc = c ? tc_runtime_check(c->rt) : TORC_EINVAL;
@@ -151,8 +152,8 @@ static bool has_room(const torc_server_call *c, size_t size)
                                tc_server_message_cost(size) <= c->unwritten.room - c->unwritten.bytes);
 }
 
-/* Queues the message if there is room; else returns TORC_EAGAIN. Makes `copy` when there is room, and releases the lock
- * for that. With the lock held. */
+/* Queues the message and returns 0; TORC_EAGAIN if there is no room; or why the call cannot send. Makes *copy once
+ * there is room. With the lock held, which is released while the copy is made. */
 static int try_send(torc_server_call *c, struct tc_rstr **copy, struct tc_slice message, unsigned flags, bool quietly)
 {
     int rc = tc_api_call_state(c);
@@ -164,7 +165,7 @@ static int try_send(torc_server_call *c, struct tc_rstr **copy, struct tc_slice 
         tc_runtime_unlock(c->rt);
         *copy = tc_rstr_new(message.data, message.len);
         tc_runtime_lock(c->rt);
-        return try_send(c, copy, message, flags, quietly); /* another sender may have been faster */
+        return try_send(c, copy, message, flags, quietly); /* the room may be gone */
     }
     tc_api_call_queue(c, *copy, (flags & TORC_SEND_PLAIN) != 0);
     *copy = NULL;
