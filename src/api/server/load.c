@@ -1,8 +1,8 @@
-/* Values of load (torc/orca.h): what an RPC or a server has, and the report of it, an OrcaLoadReport.
+/* Values of load (torc/orca.h) of an RPC or of a server, and reports of them (OrcaLoadReport).
  *
- * Values are lists: there are few, and each report has all of them. Those of an RPC are in an arena of its call. Those
- * of a server are counted (struct tc_server_load) and under a mutex, which is never held by a function that takes
- * another lock: a call takes it while it ends, under the runtime's lock. */
+ * Values are in a list: there are few, and reports walk over all of them. The values of an RPC are in an arena of its
+ * call. The values of a server (struct tc_server_load) are reference-counted and under a mutex. The mutex is taken with
+ * the runtime's lock held, when a call is finished; no other lock is taken while the mutex is held. */
 #include "api/server/load.h"
 
 #include <math.h>
@@ -51,7 +51,7 @@ static bool value_is_good(int metric, double value)
     return isfinite(value) && value >= 0 && (!metrics[metric].share || value <= 1);
 }
 
-/* Returns the pointer to the value in the list; if there is none, the last pointer, where a new value belongs. */
+/* Returns the link that points to the value; if there is no such value, the last link, which is NULL. */
 static struct tc_load_value **value_place(struct tc_load *load, int metric, const char *name)
 {
     struct tc_load_value **at = &load->first;

@@ -28,24 +28,26 @@ struct tc_server_load {
     struct tc_load load; /* under the mutex */
 };
 
-/* Returns whether the metric is known, `name` fits it (NULL for a metric without names), and, with of_server, a server
- * may have it. */
+/* Returns whether the metric is known, `name` is one that it may have (NULL: it has no names), and, with of_server, a
+ * server may have the metric. */
 bool tc_load_metric_is_good(int metric, const char *name, bool of_server);
-/* Sets a value of a metric that tc_load_metric_is_good accepts. A new value is in the arena; NULL: in a block that
- * tc_free frees. Returns 0, TORC_EINVAL if the value is out of range, TORC_ELIMIT if there are too many. */
+/* Sets a value of a metric that tc_load_metric_is_good accepts. `arena`: for the memory of a new value; NULL: by
+ * tc_malloc. Returns 0, TORC_EINVAL if the value is out of range, TORC_ELIMIT if there are too many. */
 int tc_load_set(struct tc_load *load, struct tc_arena *arena, int metric, const char *name, double value);
-/* Adds the trailer with the report of an RPC, unless the RPC has no value, or a trailer of that name. `server`: the
- * values of its server; NULL: none. The trailer's bytes are in the arena. */
+/* Adds the trailer endpoint-load-metrics-bin, a report of an RPC, unless the RPC has no value or the trailers have such
+ * a field already. The report has the server's values (NULL: none), too, except those that the RPC has set. Its bytes
+ * are in the arena. */
 void tc_load_add_trailer(const struct tc_load *load, struct tc_server_load *server, struct tc_arena *arena,
                          struct tc_headers *trailers);
 
+/* Returns empty values with one reference. */
 struct tc_server_load *tc_server_load_new(void);
 void tc_server_load_unref(struct tc_server_load *s); /* NULL is allowed */
 /* tc_load_set, under the mutex, without an arena. */
 int tc_server_load_set(struct tc_server_load *s, int metric, const char *name, double value);
-/* Returns false if there is no such value. */
+/* Drops a value. Returns false if there is no such value. */
 bool tc_server_load_clear(struct tc_server_load *s, int metric, const char *name);
-/* Appends the values to a report, but for those that the RPC has (NULL: no RPC). */
+/* Appends the server's values to a report, except those that the RPC has set (NULL: no RPC). */
 void tc_server_load_append(struct tc_buf *out, struct tc_server_load *s, const struct tc_load *of_rpc);
 
 #endif

@@ -1,10 +1,12 @@
-/* ORCA of servers: what the application sets, and reports out of band (A51). The values are load.c's.
+/* ORCA of servers: what the application sets, and reports out of band (A51). The values are in load.c.
  *
- * The events and the timer of a stream of OpenRcaService are its loop's; the end with the server may come from another
- * loop, the home's. The thread that sets `ended`, under the mutex of streams, finishes the call, so that the stream is
- * there until then. That mutex is taken before the runtime's lock. A report that finds the last one unwritten is left
- * out, as the next one has everything. Memory is counted: the application's handle, the server's method (by its
- * release), each stream. */
+ * The events and the timer of a stream of OpenRcaService run on the loop of its call. When the server begins to stop,
+ * the home's loop, which may be another one, ends the stream. The thread that sets `ended`, under streams_mutex,
+ * finishes the call, so nobody else does, and the stream is not freed before. streams_mutex is taken before the
+ * runtime's lock. A report is left out while the last one is unwritten: the next report has all values anyway.
+ *
+ * torc_orca is reference-counted: by the application's handle, the server's method (until its release) and each
+ * stream. */
 #include "api/server/orca.h"
 
 #include <pthread.h>
@@ -37,12 +39,13 @@ struct torc_orca {
 };
 
 struct orca_stream {
-    struct tc_link link; /* under the mutex of streams */
-    bool ended;          /* as well: somebody finishes the call */
+    struct tc_link link; /* under streams_mutex */
+    bool ended;          /* under streams_mutex: the call is being finished, or was */
     torc_orca *orca;     /* a reference */
-    torc_server_call *call;
-    struct tc_timer timer; /* the loop's, as all below */
-    bool timed;            /* the timer was made, and is not stopped for good */
+    torc_server_call *call; /* valid until the thread that set `ended` finishes the call */
+    /* Loop: */
+    struct tc_timer timer;
+    bool timed; /* on_message has made the timer, and timer_end was not called */
     uint64_t interval_ms;
 };
 
@@ -57,8 +60,8 @@ static void orca_unref(torc_orca *o)
 
 /* --- out of band --- */
 
-/* Reads a google.protobuf.Duration {seconds = 1, nanos = 2} as milliseconds; a negative one is 0. Returns false if the
- * bytes are malformed. */
+/* Reads a google.protobuf.Duration {seconds = 1, nanos = 2} as milliseconds; negative numbers count as 0. Returns false
+ * if the bytes are malformed. */
 static bool duration_read(struct tc_slice bytes, uint64_t *ms)
 {
     struct tc_wire_field f;
@@ -88,12 +91,12 @@ uint64_t tc_orca_interval_ms(struct tc_slice request, uint64_t least_ms)
     return TC_MAX(TC_MIN(ms, (uint64_t)MAX_INTERVAL_MS), least_ms);
 }
 
-/* Sends the values, and again after the interval. With the mutex of streams held. */
+/* Sends the values, and starts the timer for the next report. With streams_mutex held. */
 static void stream_report(struct orca_stream *s)
 {
     struct tc_buf report = {0};
     tc_server_load_append(&report, s->orca->load, NULL);
-    torc_server_call_send(s->call, report.data, report.len, 0, 0); /* TORC_EAGAIN: the last one is still there */
+    torc_server_call_send(s->call, report.data, report.len, 0, 0); /* TORC_EAGAIN: the last one is unwritten */
     tc_buf_fini(&report);
     tc_timer_start(&s->timer, s->interval_ms);
 }
@@ -152,7 +155,7 @@ static void timer_end(struct orca_stream *s)
 
 static void on_cancel(torc_server_call *call TC_UNUSED, void *arg)
 {
-    timer_end(arg); /* here: when the call is finished the loop may be gone */
+    timer_end(arg); /* not in on_release, which may run on another thread when the loop has ended */
     stream_end(arg, TORC_STATUS_CANCELLED, NULL);
 }
 
@@ -192,8 +195,8 @@ static void on_stream(torc_server_call *call, void *arg)
         torc_server_call_want(call, 1);
 }
 
-/* Takes a stream off the list, whose call the caller finishes; NULL: there is none. From now on new streams are
- * refused. */
+/* Takes a stream off the list, whose call the caller must finish; NULL: the list is empty. New streams are refused from
+ * now on. */
 static struct orca_stream *stream_take(torc_orca *o)
 {
     pthread_mutex_lock(&o->streams_mutex);

@@ -1,4 +1,4 @@
-/* ORCA of servers (torc/orca.h), for its tests. */
+/* The interval of out-of-band ORCA reports (torc/orca.h); here for a test. */
 #ifndef TC_API_SERVER_ORCA_H
 #define TC_API_SERVER_ORCA_H
 
@@ -6,8 +6,8 @@
 
 #include "base/slice.h"
 
-/* Returns the interval for a serialised OrcaLoadReportRequest: what it asks for, at most 1,000,000 s, or `least_ms` if
- * that is more. Returns 0 for a malformed request. */
+/* Returns the interval for a serialised OrcaLoadReportRequest, in milliseconds: what it asks for, but at most 1,000,000
+ * s, and at least `least_ms`. Returns 0 for a malformed request. */
 uint64_t tc_orca_interval_ms(struct tc_slice request, uint64_t least_ms);
 
 #endif

@@ -1,12 +1,14 @@
 /* torc_server: its methods, its addresses, its beginning and its end. torc/server.h has the contract.
  *
- * A server has a part on the loop of each of its runtimes (shard.c), whose `core` (server/server.h) does the work; the
- * parts end by torc_server_free or with their runtimes. torc_server is counted: the application, the loops, posted
- * tasks and every call until its last reference goes hold it, and the methods stay as long. Threads add methods and
- * limits under the lock of the first runtime, the home. Listening, starting and stopping run on the home's loop.
+ * A server has a shard on each of its runtimes (shard.c), whose `core` (server/server.h) does the work. The first shard
+ * is the server's home. A shard ends by torc_server_free or with its runtime, and all end with the home's runtime.
+ *
+ * torc_server is reference-counted: the application, the shards' loops, posted tasks and calls hold it. Its methods are
+ * freed with it. Threads add methods and limits under the lock of the home's runtime. Listening, starting and stopping
+ * run on the home's loop.
  *
  *   NEW        Methods and addresses are collected. Sockets listen, and nobody accepts.
- *   STARTED    The methods are in the core's table, which no longer changes: lookups need no lock.
+ *   STARTED    The methods are in the tables of the cores, which no longer change: lookups need no lock.
  *   STOPPING   The shards drain.
  *   STOPPED    No connection is left. The shards stay until the server, or their runtime, is freed.
  *
@@ -138,7 +140,8 @@ torc_server *tc_api_server_new(const struct torc_server_options *given, void (*a
     return NULL;
 }
 
-/* Returns 0, or stores an error and returns its code. */
+/* Returns 0 if the server can be used and no error is pending; else stores an error, unless one is pending, and returns
+ * its code. */
 static int server_check(const torc_server *s, torc_error **error)
 {
     if (tc_error_pending(error))
@@ -151,7 +154,7 @@ static int server_check(const torc_server *s, torc_error **error)
     return rc;
 }
 
-/* Returns a copy of the method with a leading slash, or of "*"; NULL if the method is malformed. */
+/* Returns a copy of the method with a leading slash, or of "*", for tc_free; NULL if the method is malformed. */
 static char *method_path(const char *method)
 {
     if (strcmp(method, "*") == 0)
@@ -184,8 +187,8 @@ static bool handler_read(struct torc_handler *to, const struct torc_handler *giv
     return true;
 }
 
-/* Adds all of the methods and returns 0; or adds none, stores in *taken the path that was looked at last, and returns
- * TORC_ECLOSED, TORC_ESTATE or TORC_EEXIST. With the lock held. */
+/* Adds all of the methods and returns 0, or adds none and returns TORC_ECLOSED, TORC_ESTATE, or TORC_EEXIST with the
+ * path in *taken. With the lock held. */
 static int methods_add(torc_server *s, const struct tc_method_spec *specs, size_t n, const char **taken)
 {
     struct tc_method *other;
@@ -274,7 +277,8 @@ int64_t torc_server_count(const torc_server *s, int counter)
 
 /* --- limits of methods --- */
 
-/* Returns a copy of the name with a leading slash; NULL if it is neither a method, nor a service, nor "*". */
+/* Returns a copy of the name, a method or a service, with a leading slash; or of "*"; for tc_free. Returns NULL if the
+ * name is malformed. */
 static char *limits_name(const char *name)
 {
     if (strchr(name, '/'))
@@ -286,7 +290,7 @@ static char *limits_name(const char *name)
     return path;
 }
 
-/* Adds the limits, which are freed if they cannot be added. */
+/* Takes over the limits. Returns 0, or frees them, stores an error and returns its code. */
 static int server_add_limits(torc_server *s, struct tc_method_limits *l, torc_error **error)
 {
     struct tc_method_limits *other;
@@ -336,7 +340,7 @@ int torc_server_limit(torc_server *s, const char *name, const struct torc_method
     return rc;
 }
 
-/* Returns the limits of a method: its own, or its service's, or those of all; NULL: none. */
+/* Returns the limits of a method: its own, else its service's, else those of "*"; NULL: none. */
 static const struct tc_method_limits *limits_of(const torc_server *s, const char *path)
 {
     struct tc_method_limits *l;
@@ -354,7 +358,7 @@ static const struct tc_method_limits *limits_of(const torc_server *s, const char
 struct listening {
     torc_server *s;
     struct tc_addr addr;
-    int fd; /* -1: the address counts */
+    int fd; /* -1: `addr` counts */
     torc_credentials *credentials;
     char *bound;
     struct tc_status error;
@@ -370,7 +374,7 @@ static void on_listen(void *arg)
         l->rc = TORC_ECLOSED;
         return;
     }
-    if (l->s->state >= TC_SERVER_STOPPING) { /* written on this thread */
+    if (l->s->state >= TC_SERVER_STOPPING) { /* without the lock: only this thread writes it */
         l->rc = TORC_ESTATE;
         return;
     }
@@ -451,12 +455,12 @@ int torc_server_listen(torc_server *s, const char *address, torc_credentials *cr
 struct asking {
     torc_server *s;
     int64_t grace_ms;
-    char *unused; /* the name of limits that no method has; the asker's */
+    char *unused; /* the name of limits that no method has; freed by the asker */
     int rc;
 };
 
-/* Registers the handler of "*" for each method and service that has limits of its own, and otherwise no handler. With
- * the lock held. */
+/* Registers the handler of "*" for each method and service that has limits of its own and no handler. With the lock
+ * held. */
 static void server_spread(torc_server *s)
 {
     struct tc_method *all, *m;
@@ -470,7 +474,7 @@ static void server_spread(torc_server *s)
         }
         m = TC_NEW(struct tc_method);
         *m = (struct tc_method){.server = s, .handler = all->handler, .path = path};
-        m->handler.release = NULL; /* "*" has it */
+        m->handler.release = NULL; /* called for "*" */
         HASH_ADD_KEYPTR(hh, s->methods, m->path, strlen(m->path), m);
     }
 }
@@ -487,8 +491,8 @@ static bool limits_are_used(const torc_server *s, const char *name)
     return false;
 }
 
-/* Returns TORC_ENOTFOUND with their name if limits are of a method or service that the server does not have: a slip in
- * the name would leave the method without its limits. With the lock held. */
+/* Returns 0, or TORC_ENOTFOUND with a name in *unused if there are limits of a method or service that the server does
+ * not have: a slip in the name would leave the method without limits. With the lock held. */
 static int limits_check(const torc_server *s, char **unused)
 {
     for (const struct tc_method_limits *l = s->limits; l; l = l->hh.next)
@@ -514,7 +518,7 @@ static void on_start(void *arg)
         return;
     for (struct tc_method *m = s->methods; m; m = m->hh.next) {
         m->limits = limits_of(s, m->path);
-        m->pool = m->limits && !m->max_request ? m->limits->opts.pool : NULL; /* Torc's handlers never wait */
+        m->pool = m->limits && !m->max_request ? m->limits->opts.pool : NULL; /* Torc's own handlers never wait */
     }
     tc_server_shards_start(s);
 }
@@ -539,7 +543,7 @@ int torc_server_start(torc_server *s, torc_error **error)
     return rc;
 }
 
-/* Loop thread. */
+/* On the home's loop. */
 static void on_stop(void *arg)
 {
     struct asking *a = arg;
