@@ -121,8 +121,7 @@ void tc_api_call_read_owed(torc_server_call *c)
     }
 }
 
-/* If the handle was given up and the RPC is over, gives the places back and calls `release`, once. With the lock held,
- * which is released for `release`. */
+/* If the call is finished and over, gives the places back, and calls `release` without the lock. With the lock held. */
 static void release_if_due(torc_server_call *c)
 {
     if (!c->finished || !c->over || c->released)

@@ -1,19 +1,18 @@
-/* CSDS on a server of the application, or on an address of its choice.
+/* CSDS on a server of the application (torc_csds_add), or on an address of its choice (torc_csds_serve).
  *
- * The service has a runtime of its own. Its thread has the requests that wait and their answers
- * (server/csds_service.h), and serialises, so that clients cost the runtimes of the application and of its server
- * little. The application's loop only makes a snapshot (api/csds.h) when a mail asks for it, at most one at a time. The
- * clients may be on the loop of an xDS domain, the `source` then.
+ * Three runtimes take part: `rt`, whose xDS clients are shown; `source`, whose loop has those xDS clients (`rt`, or the
+ * runtime of its xDS domain); and `own`, which the service makes. The own thread has the requests that wait and their
+ * answers, and serialises, so that requests cost the application's runtimes little.
  *
- *   server's thread   each event of a call is told to the own thread (struct csds_note)
- *   own thread        tc_csds_service: asks, packs, answers by the functions of torc_server_call, of any thread
- *   source's loop     snapshots
+ *   server's thread   tells the own thread each event of a call (struct csds_note)
+ *   own thread        tc_csds_service (server/csds_service.h): asks for snapshots, one at a time, packs them, and
+ *                     answers by functions of torc_server_call that any thread may call
+ *   source's loop     makes a snapshot (api/csds.h) when a mail (struct ask) asks for it
  *
- * torc_csds_serve makes a server on the own runtime, with small limits, and adds the service.
+ * torc_csds_serve makes a server on `own`, with small limits, and adds the service to it.
  *
- * The service stops (csds_stop) on the loop of the application's runtime: when that ends, when the server has ended, or
- * by torc_csds_free. Calls that run end with UNAVAILABLE then, and so do calls that begin later. A snapshot may be
- * under way meanwhile; the snapshot is freed then. */
+ * The service stops (csds_stop) on the loop of `rt`: when `rt` ends, when the server has ended, or by torc_csds_free.
+ * Calls then end with UNAVAILABLE, also those that begin later. A snapshot that is under way is freed. */
 #include "api/csds.h"
 #include "api/server/call_object.h"
 #include "base/clock.h"
@@ -26,11 +25,11 @@
 
 #define STOPPED "the runtime whose xDS clients this service shows has ended"
 
-/* Of a server of our own. Small: the clients are people and their tools. */
+/* Limits of torc_csds_serve's server. Small: the clients are people and their tools. */
 enum {
     MAX_CONNECTIONS = 64,
     MAX_STREAMS = 2,
-    MAX_REQUEST_BYTES = 64 * 1024,
+    MAX_REQUEST_BYTES = 64 * 1024, /* also on a server of the application */
     WINDOW_BYTES = 16 * 1024,
     WRITE_BYTES = 64 * 1024,
     IDLE_MS = 300000,
@@ -38,15 +37,15 @@ enum {
 
 struct torc_csds {
     struct tc_csds_service service; /* own thread */
-    struct tc_ref ref;              /* the application's, the server's methods', each call's, and its runtime's */
+    struct tc_ref ref;              /* the handle's, the server's methods', each call's, and that of `services` */
     torc_runtime *rt;               /* a reference */
-    struct tc_link link;            /* the runtime's, until the service has stopped */
-    bool stopped;                   /* the runtime's loop */
-    bool closed;                    /* own thread: as `stopped` */
-    torc_runtime *source;
-    torc_runtime *own; /* a reference */
+    struct tc_link link;            /* rt's loop: in rt's `services`, until csds_stop */
+    bool stopped;                   /* rt's loop: csds_stop was called */
+    bool closed;                    /* own thread: on_stop_own was called */
+    torc_runtime *source;           /* borrowed, valid while `rt` is not freed */
+    torc_runtime *own;              /* the handle, until csds_stop, and a reference */
     struct tc_mailbox *to_source, *to_own;
-    struct tc_link calls; /* own thread: of struct csds_call, until it is closed */
+    struct tc_link calls; /* own thread: of struct csds_call; empty once `closed` */
     torc_server *server;  /* of torc_csds_serve; else NULL */
     char *address;
 };
@@ -63,14 +62,15 @@ static void csds_unref(torc_csds *s)
 
 /* --- answers --- */
 
+/* A mail that asks source's loop for a snapshot, and brings the snapshot to the own thread. */
 struct ask {
     struct tc_mail mail;
     torc_runtime *source;
     struct tc_mailbox *back; /* a reference */
     struct tc_csds_service *service;
     bool without_contents;
-    struct tc_csds_snapshot *snapshot;
-    uint64_t took_ns;
+    struct tc_csds_snapshot *snapshot; /* NULL: not made yet */
+    uint64_t took_ns;                  /* how long it kept source's loop */
 };
 
 static void ask_free(struct tc_mail *mail)
@@ -117,7 +117,7 @@ static void snapshot_ask(struct tc_csds_service *service, bool without_contents)
 /* --- calls --- */
 
 struct csds_call {
-    struct tc_ref ref;        /* until its last event, and each note's */
+    struct tc_ref ref;        /* the events', until on_call_release, and each note's */
     struct tc_csds_call base; /* own thread */
     struct tc_link link;      /* own thread */
     torc_csds *s;             /* a reference */
@@ -155,7 +155,8 @@ static void on_note(void *arg)
     note_free(n);
 }
 
-/* Takes over the message. Returns false if the own thread has ended: it has finished the calls that it knew. */
+/* Has fn run on the own thread. Takes over the message. Returns false if the own thread has ended; it has finished all
+ * calls that it knew. */
 static bool tell(struct csds_call *c, void (*fn)(struct csds_call *call, struct tc_rstr *message),
                  struct tc_rstr *message)
 {
@@ -208,7 +209,7 @@ static void note_asked(struct csds_call *c, struct tc_rstr *message)
         tc_csds_call_ask(&c->base, tc_rstr_slice(message));
 }
 
-/* The next request is asked for when the answer to the last one was taken. */
+/* Asks for the next request when there is room behind the answer to the last one. */
 static void note_writable(struct csds_call *c, struct tc_rstr *message TC_UNUSED)
 {
     if (!tc_csds_call_sends(&c->base))
@@ -260,7 +261,7 @@ static void on_call_release(void *arg)
     call_unref(arg);
 }
 
-/* Returns NULL if the call is over, or the service has stopped. */
+/* Returns NULL if the RPC is over or the service has stopped; the call was finished then. */
 static struct csds_call *call_begin(torc_csds *s, torc_server_call *call, bool unary)
 {
     static const struct tc_csds_call_ops ops = {call_send, call_finish, call_reset};
@@ -325,7 +326,8 @@ static void on_stop_own(void *arg)
     tc_csds_service_end(&s->service);
 }
 
-/* On the loop of rt, which may be ending. Waits for the loops of own and source, which never wait for rt's. */
+/* On the loop of `rt`, which may be ending. Waits for the loops of `own` and `source`, which never wait for rt's. Drops
+ * the reference of `services`. */
 static void csds_stop(torc_csds *s)
 {
     if (s->stopped)
@@ -342,11 +344,12 @@ static void csds_stop(torc_csds *s)
     csds_unref(s);
 }
 
+/* The services of one rt (tc_runtime_extra), until they stop. */
 struct services {
     struct tc_link list;
 };
 
-/* The runtime ends. */
+/* `rt` ends. */
 static void services_stop(void *arg)
 {
     struct services *all = arg;
@@ -378,12 +381,13 @@ static void on_stop_posted(void *arg)
     csds_unref(arg);
 }
 
-/* The server has ended. Its thread must not wait for the runtime's, which may wait for the server. */
+/* The server has ended. Posts the stop, since this thread must not wait for rt's loop, which may wait for the server.
+ * The post takes over the methods' reference. */
 static void on_method_release(void *arg)
 {
     torc_csds *s = arg;
     if (torc_runtime_post(s->rt, on_stop_posted, s) != 0)
-        csds_unref(s); /* the end of the runtime stops the service */
+        csds_unref(s); /* the end of `rt` stops the service */
 }
 
 /* --- the beginning --- */
@@ -442,7 +446,7 @@ static int serve(torc_csds *s, const char *address, torc_error **error)
     return rc ? rc : torc_server_start(s->server, error);
 }
 
-/* On the loop of rt. A runtime that has begun to end takes no service. */
+/* On the loop of `rt`. Fails if `rt` has begun to end. */
 static void on_start(void *arg)
 {
     struct start *st = arg;
@@ -470,7 +474,8 @@ static void on_start(void *arg)
         csds_stop(s);
 }
 
-/* Makes a service that runs. Returns NULL with an error; `error` must not be NULL. */
+/* Starts a service on `server`, or, for NULL, on a server of its own on `address`. Returns the handle's reference, or
+ * NULL with an error. `error` must not be NULL. */
 static torc_csds *csds_start(torc_runtime *rt, torc_server *server, const char *address, torc_error **error)
 {
     torc_csds *s = TC_NEW(torc_csds);

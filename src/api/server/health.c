@@ -1,10 +1,11 @@
-/* grpc.health.v1 over the public API of servers: Check, List, Watch.
+/* grpc.health.v1 as handlers of a server: Check, List, Watch.
  *
- * Services and watchers are under one mutex. A watcher is a call that waits: a change of its service is sent without
- * waiting; while an earlier status has yet to be written, on_writable sends the newest one later. The mutex is taken
- * before the runtime's lock, and never by a function that holds that lock: events are called without it.
+ * Services and watchers are under one mutex. A watcher is a call of Watch: it is sent each change of its service, but
+ * while an earlier status is unwritten, the newest status is sent by on_writable later. The mutex is taken before the
+ * runtime's lock, never while that lock is held: events are called without it.
  *
- * Memory is counted: the application's handle, the server's three methods (by their release), each watcher. */
+ * torc_health is reference-counted: by the application's handle, the server's three methods (until their release) and
+ * each watcher. */
 #include <torc/health.h>
 
 #include <pthread.h>
@@ -20,7 +21,7 @@ enum {
     SERVICE_UNKNOWN = 3,
     NEVER = -1, /* a watcher has been sent nothing */
     MAX_LISTED = 100,
-    MAX_NAME = 1024,
+    MAX_NAME = 1024, /* of torc_health_set */
     MAX_REQUEST = 4096,
 };
 
@@ -36,9 +37,9 @@ struct watcher {
     struct tc_link link;
     torc_health *health; /* a reference */
     torc_server_call *call;
-    int sent;
+    int sent; /* the last status, or NEVER */
     size_t name_len;
-    char name[]; /* as the client sent it */
+    char name[]; /* not NUL-terminated */
 };
 
 struct torc_health {
@@ -47,7 +48,7 @@ struct torc_health {
     /* Under the mutex: */
     struct service *services;
     struct tc_link watchers;
-    bool over; /* all are NOT_SERVING for good */
+    bool over; /* all services are NOT_SERVING for good */
 };
 
 static void health_unref(torc_health *h)
@@ -77,7 +78,7 @@ static int status_of(const torc_health *h, const char *name, size_t len)
     return s ? s->status : SERVICE_UNKNOWN;
 }
 
-/* Writes a HealthCheckResponse: its one field, which is left out when it is 0. Returns the size. */
+/* Writes a HealthCheckResponse, which is empty for status 0. Returns its size. */
 static size_t response_write(int status, char out[2])
 {
     out[0] = 1 << 3 | TC_WIRE_VARINT;
@@ -85,8 +86,8 @@ static size_t response_write(int status, char out[2])
     return status ? 2 : 0;
 }
 
-/* Reads all fields. Stores the last that has the number 1 and bytes in *name, unless `name` is NULL. Returns false if
- * the bytes are malformed. */
+/* Reads all fields. Stores the value of the last string field 1 in *name, borrowed, unless `name` is NULL. Returns
+ * false if the bytes are malformed. */
 static bool fields_read(struct tc_slice rest, struct tc_slice *name)
 {
     struct tc_wire_field f;
@@ -97,7 +98,8 @@ static bool fields_read(struct tc_slice rest, struct tc_slice *name)
     return good;
 }
 
-/* Stores the name that a HealthCheckRequest has. If the request is malformed, finishes the call and returns false. */
+/* Stores the service's name in *name, borrowed from the request. If the request is malformed, finishes the call and
+ * returns false. */
 static bool request_read(torc_server_call *call, const torc_message *request, struct tc_slice *name)
 {
     *name = tc_slice_of("", 0);
@@ -125,7 +127,7 @@ static void on_check(torc_server_call *call, const torc_message *request, void *
         torc_server_call_reply(call, response, response_write(status, response));
 }
 
-/* Appends an entry of the map. */
+/* Appends an entry of HealthListResponse.statuses: the name, then a HealthCheckResponse. */
 static void entry_append(struct tc_buf *out, const struct service *s)
 {
     struct tc_buf entry = {0};
@@ -159,7 +161,7 @@ static void on_list(torc_server_call *call, const torc_message *request, void *a
 
 /* --- Watch --- */
 
-/* Sends the status if the client has another. With the mutex held. */
+/* Sends the status, unless the client was sent this one last. With the mutex held. */
 static void watcher_push(struct watcher *w)
 {
     char response[2];
@@ -211,7 +213,7 @@ static void on_watch(torc_server_call *call, const torc_message *request, void *
     tc_list_init(&w->link);
     tc_ref_inc(&h->ref);
     call->unwritten.room = 0; /* one status at a time waits to be written */
-    /* The events wait for the mutex: none comes before the watcher is on the list. */
+    /* on_writable and on_cancel wait for the mutex: they run after the watcher is on the list. */
     pthread_mutex_lock(&h->mutex);
     bool runs = torc_server_call_set_events(call, &watch_events, w) == 0;
     if (runs) {
@@ -227,7 +229,7 @@ static void on_watch(torc_server_call *call, const torc_message *request, void *
 
 /* --- the application --- */
 
-/* With the mutex held. */
+/* `name` is copied. With the mutex held. */
 static void service_set(torc_health *h, const char *name, int status)
 {
     size_t len = strlen(name);
@@ -241,13 +243,14 @@ static void service_set(torc_health *h, const char *name, int status)
     s->status = status;
 }
 
+/* With the mutex held. */
 static void push_all(torc_health *h)
 {
     TC_LIST_FOREACH(it, &h->watchers)
     watcher_push(TC_CONTAINER_OF(it, struct watcher, link));
 }
 
-/* The server begins to stop; its methods hold the health. */
+/* The server begins to stop. */
 static void on_stopping(void *arg)
 {
     torc_health_shutdown(arg);

@@ -39,10 +39,11 @@ struct torc_orca {
 };
 
 struct orca_stream {
-    struct tc_link link; /* under streams_mutex */
-    bool ended;          /* under streams_mutex: the call is being finished, or was */
-    torc_orca *orca;     /* a reference */
+    struct tc_link link;    /* under streams_mutex */
+    bool ended;             /* under streams_mutex: the call is being finished, or was */
+    torc_orca *orca;        /* a reference */
     torc_server_call *call; /* valid until the thread that set `ended` finishes the call */
+
     /* Loop: */
     struct tc_timer timer;
     bool timed; /* on_message has made the timer, and timer_end was not called */

@@ -1,12 +1,13 @@
 /* Pools of threads for handlers.
  *
- * A job is taken as long as the queue has room; jobs that idle threads are about to run need none. Threads run jobs in
- * the order in which they came. The job of an RPC that ends while it waits leaves the queue at once (tc_pool_cancel): a
- * client that opens and resets RPCs holds no place. A pool that was freed takes no more jobs, and its threads end when
- * the queue is empty.
+ * The queue may have max_jobs jobs, and one more for each idle thread, since that thread is about to take it. Threads
+ * take jobs in the order in which they came. A job leaves the queue at once when its RPC ends (tc_pool_cancel), so that
+ * a client that opens and resets RPCs does not fill the queue. A pool that was freed takes no more jobs. Its threads
+ * end when the queue is empty.
  *
- * The threads are as the application's own: Torc's exit handler does not wait for them, and what they call of Torc
- * returns TORC_EFORK then. Memory is counted: the application and the servers that use the pool hold it. */
+ * Torc's exit handler does not wait for these threads: their handlers are the application's. Functions of Torc that
+ * they call while the process exits return TORC_EFORK. torc_pool is reference-counted: the application and the servers
+ * that use the pool hold it. */
 #include "api/server/pool.h"
 
 #include <signal.h>
@@ -22,15 +23,15 @@ enum { MAX_THREADS = 4096, MAX_QUEUE = 1048576 };
 
 struct torc_pool {
     struct tc_ref ref;
-    unsigned generation; /* of forks, when the pool was made */
+    unsigned generation; /* tc_fork_generation when the pool was made */
     pthread_mutex_t mutex;
     pthread_cond_t cond;
     size_t n_threads;
     pthread_t *threads;
     /* Under the mutex: */
     struct tc_link jobs;
-    size_t n_jobs, max_jobs; /* at most max_jobs and one for each idle thread */
-    size_t n_running;        /* threads that run a job; the others are idle, awake or not */
+    size_t n_jobs, max_jobs; /* max_jobs is constant */
+    size_t n_running;        /* threads that run a job; the others are idle */
     bool closed;
 };
 
@@ -67,7 +68,7 @@ bool tc_pool_run(torc_pool *pool, struct tc_pool_job *job)
 bool tc_pool_cancel(torc_pool *pool, struct tc_pool_job *job)
 {
     if (pool->generation != tc_fork_generation())
-        return false; /* the mutex may be locked for ever */
+        return false; /* the parent's thread may have locked the mutex */
     pthread_mutex_lock(&pool->mutex);
     bool waits = tc_list_linked(&job->link);
     if (waits) {
@@ -103,7 +104,7 @@ static void *pool_main(void *arg)
     return NULL;
 }
 
-/* Ends the threads, and waits for them. */
+/* Ends the threads when they have run all jobs of the queue, and waits for them. */
 static void pool_stop(torc_pool *pool)
 {
     pthread_mutex_lock(&pool->mutex);
@@ -115,7 +116,7 @@ static void pool_stop(torc_pool *pool)
     pool->n_threads = 0;
 }
 
-/* Returns 0 or an errno. */
+/* Starts the threads, with all signals blocked. Returns 0; or an errno, when some may have been started. */
 static int pool_start(torc_pool *pool, size_t threads)
 {
     sigset_t all, before;

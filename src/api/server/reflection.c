@@ -1,11 +1,11 @@
-/* grpc.reflection.v1 and v1alpha over the public API of servers; both have the same messages.
+/* grpc.reflection.v1 and v1alpha as handlers of a server; both have the same messages.
  *
- * A stream has one answer at a time: the next request is asked for when the answer to the last one was taken. While an
- * earlier answer has yet to be written, the answer waits in the stream for on_writable. So what a client can make the
- * server hold is one answer more than its call's send buffer.
+ * A stream has one answer at a time: the next request is asked for when torc_server_call_send has taken the answer to
+ * the last one. Without room in the send buffer the answer waits in the stream for on_writable. So a client can make
+ * the server hold one answer beside those in its call's send buffer.
  *
- * Files are under a mutex, which is never held by a function that takes the runtime's lock. Memory is counted: the
- * application's handle, the server's two methods (by their release), each stream. */
+ * Files are under a mutex; the runtime's lock is never taken while the mutex is held. torc_reflection is
+ * reference-counted: by the application's handle, the server's two methods (until their release) and each stream. */
 #include <torc/reflection.h>
 
 #include <pthread.h>
@@ -48,20 +48,20 @@ struct torc_reflection {
     pthread_mutex_t mutex;
     /* Under the mutex: */
     struct tc_descriptor_index index;
-    size_t n_own;           /* the first files are Torc's */
+    size_t n_own;           /* of the index: the first n_own files are Torc's; constant */
     struct tc_buf services; /* a ListServiceResponse, empty until it is asked for */
 };
 
 struct reflection_stream {
     torc_reflection *reflection; /* a reference */
-    TC_VEC(bool) sent;           /* by the index of a file */
-    struct tc_buf answer;        /* waits for room; empty: none does */
+    TC_VEC(bool) sent;           /* by tc_descriptor_file.index: the client has the file */
+    struct tc_buf answer;        /* waits for room in the send buffer; empty: none waits */
 };
 
 struct reflection_request {
-    uint64_t kind; /* a field above; 0: unset */
-    struct tc_slice host, text;
-    int32_t number;
+    uint64_t kind;              /* a field above; 0: unset */
+    struct tc_slice host, text; /* borrowed; text: the file, the symbol, or the type of an extension */
+    int32_t number;             /* of FILE_CONTAINING_EXTENSION */
 };
 
 static void reflection_unref(torc_reflection *r)
@@ -121,7 +121,7 @@ static bool request_read(struct tc_slice bytes, struct reflection_request *q)
 
 /* --- answers --- */
 
-/* Writes ErrorResponse: error_code = 1, error_message = 2. */
+/* Appends ErrorResponse {error_code = 1, error_message = 2}, with NOT_FOUND. */
 static void error_append(struct tc_buf *out, const char *what, struct tc_slice name)
 {
     struct tc_buf error = {0}, text = {0};
@@ -142,7 +142,8 @@ static bool *sent_flag(struct reflection_stream *s, const struct tc_descriptor_f
     return &s->sent.data[file->index];
 }
 
-/* Writes FileDescriptorResponse: the file, and what it imports and the stream has not sent. */
+/* Appends FileDescriptorResponse: the file, and the files that it imports, directly or not, and that the stream has not
+ * sent yet. With the mutex held. */
 static void files_append(struct reflection_stream *s, struct tc_buf *out, const struct tc_descriptor_file *first)
 {
     const struct tc_descriptor_index *x = &s->reflection->index;
@@ -173,7 +174,8 @@ static int by_number(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Writes ExtensionNumberResponse: base_type_name = 1, extension_number = 2, packed. */
+/* Appends ExtensionNumberResponse {base_type_name = 1, extension_number = 2, packed, sorted}, or an error if the
+ * message is unknown. With the mutex held. */
 static void extensions_append(struct tc_buf *out, const struct tc_descriptor_index *x, struct tc_slice message)
 {
     const struct tc_descriptor_numbers *e = tc_descriptor_index_extensions(x, message);
@@ -202,14 +204,14 @@ static int by_name(const void *a, const void *b)
     return tc_slice_cmp(*(const struct tc_slice *)a, *(const struct tc_slice *)b);
 }
 
-/* Writes ListServiceResponse: a ServiceResponse {name = 1} for each service that has a method. The server has started:
- * its methods no longer change. */
+/* Writes ListServiceResponse: a ServiceResponse {name = 1} for each service with a registered method, sorted. The
+ * server has started: its methods no longer change. */
 static void services_append(struct tc_buf *out, const torc_server *server)
 {
     TC_VEC(struct tc_slice) names = {0};
     for (const struct tc_method *m = server->methods; m; m = m->hh.next) {
         const char *end = strrchr(m->path, '/');
-        if (end && end[1]) /* neither "*" nor what it answers of a service */
+        if (end && end[1]) /* neither "*" nor "/service/" */
             *tc_vec_push(&names) = tc_slice_of(m->path + 1, (size_t)(end - m->path - 1));
     }
     qsort(names.data, names.len, sizeof(names.data[0]), by_name);
@@ -224,7 +226,7 @@ static void services_append(struct tc_buf *out, const torc_server *server)
     tc_vec_fini(&names);
 }
 
-/* With the mutex held. */
+/* Appends the answer to a request. With the mutex held. */
 static void answer_append(struct reflection_stream *s, struct tc_buf *out, const struct reflection_request *q,
                           const torc_server *server)
 {
@@ -270,7 +272,7 @@ static void stream_free(void *arg)
     tc_free(s);
 }
 
-/* Sends the answer, now or when there is room for it. */
+/* Sends the answer, if there is room for it, and asks for the next request; else on_writable follows. */
 static void answer_send(torc_server_call *call, struct reflection_stream *s)
 {
     int rc = torc_server_call_send(call, s->answer.data, s->answer.len, 0, 0);
