@@ -1,7 +1,7 @@
 /* torc_server_call: an RPC of a server, from its handler to its status. torc/server.h has the contract.
  *
  * What threads want (messages to send, messages to read, the initial metadata, the end) is kept in the call under the
- * runtime's lock. One task takes all of it to the loop (on_task), which calls the core's call (server/call.h). What the
+ * runtime's lock. One task takes all of it to the loop (on_task), which hands it to the core (server/call.h). What the
  * core reports is kept in the call for threads that wait (call_wait.c), or told to the application's events.
  *
  *   handler --- functions ---> finished: the handle is given up, the core sends what is left and the status
@@ -121,7 +121,7 @@ void tc_api_call_read_owed(torc_server_call *c)
     }
 }
 
-/* If the call is finished and over, gives the places back, and calls `release` without the lock. With the lock held. */
+/* If the call is finished and over, gives the places back and calls `release`. With the lock, released for that. */
 static void release_if_due(torc_server_call *c)
 {
     if (!c->finished || !c->over || c->released)

@@ -54,7 +54,7 @@ struct torc_reflection {
 
 struct reflection_stream {
     torc_reflection *reflection; /* a reference */
-    TC_VEC(bool) sent;           /* by tc_descriptor_file.index: the client has the file */
+    TC_VEC(bool) sent;           /* by tc_descriptor_file.index: the file is in an answer */
     struct tc_buf answer;        /* waits for room in the send buffer; empty: none waits */
 };
 

@@ -65,11 +65,11 @@ struct tc_server_shard {
     struct tc_task make; /* each is posted at most once */
     struct tc_task start;
     struct tc_task end;
-    struct tc_runtime_member member;
-    struct tc_server *core; /* loop: NULL before the shard was made and once it has ended */
-    bool ended, gone;       /* under the lock of `rt`; gone: the shard's loop no longer uses the server */
-    struct tc_link waits;   /* under the lock of `rt`: threads that wait for `gone` */
-    bool drained;           /* under the lock of the server's first runtime */
+    struct tc_runtime_member member; /* loop */
+    struct tc_server *core;          /* loop: NULL before the shard was made and once it has ended */
+    bool ended, gone;                /* under the lock of `rt`; gone: the shard's loop no longer uses the server */
+    struct tc_link waits;            /* under the lock of `rt`: threads that wait for `gone` */
+    bool drained;                    /* under the lock of the server's first runtime */
 };
 
 struct torc_server {
