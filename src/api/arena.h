@@ -1,4 +1,4 @@
-/* The application's arena (torc/arena.h). One thread at a time. */
+/* torc_arena (torc/arena.h): an object of torc_arena_new, or a part of a server's call. One thread at a time. */
 #ifndef TC_API_ARENA_H
 #define TC_API_ARENA_H
 

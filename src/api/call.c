@@ -1,12 +1,13 @@
 /* Public calls: the requests of any thread, carried to the loop.
  *
- * torc_stream (api/call_object.h) has two sides. Threads write what they want under `mutex` and have one task posted
- * (call_schedule); on_task takes all of it on the loop and asks the loop's call (struct tc_call) for it. So no thread
- * changes the loop's call once it is launched, and several requests travel with one post.
+ * torc_stream (api/call_object.h) has two sides. A thread writes its request under `mutex` and posts the stream's task,
+ * unless the task is on its way (call_schedule). On the loop, on_task takes all requests and passes them to the loop's
+ * call (struct tc_call). So no thread but the loop's changes a launched call, and several requests share one post. A
+ * unary call without a handle has no such requests: its task (on_start) only begins it.
  *
- * References (`zeroed`): the handle's, the loop's while the call runs (given back by call_release), the task's while it
- * is on its way, and one of each thread that is inside a function of the stream. The last one returns the call to the
- * pool.
+ * References (`zeroed`): the handle's, or that of the thread in torc_unary; the loop's while the call runs (given back
+ * by call_release); the task's while it is on its way; and one for each function of the stream that runs, except
+ * torc_stream_free, which gives back the handle's. The last one returns the call to the pool.
  *
  * Unary RPCs are in call_unary.c, streams in stream.c and stream_wait.c. */
 #include "api/call.h"
@@ -39,7 +40,7 @@ static void call_release(struct tc_call *core)
     tc_call_drop(TC_CONTAINER_OF(core, torc_stream, core));
 }
 
-/* Copies the options to the loop's call. The deadline counts from here, not from when the loop takes the call. */
+/* Copies the options except the metadata. The deadline counts from here, not from when the loop takes the call. */
 static void options_apply(torc_stream *call, const struct torc_call_options *o)
 {
     struct tc_call *c = &call->core;
@@ -53,7 +54,7 @@ static void options_apply(torc_stream *call, const struct torc_call_options *o)
         tc_call_use_credentials(c, o->credentials);
     c->deadline.started_ns = tc_loop_clock_ns(ch->loop);
     if (o->timeout_ms < 0)
-        c->deadline.at_ns = 0; /* passed by the clock of any turn, which may be behind started_ns */
+        c->deadline.at_ns = 0; /* not started_ns: the time of the turn that begins the call may be earlier */
     else if (o->timeout_ms > 0 && (uint64_t)o->timeout_ms < (UINT64_MAX - c->deadline.started_ns) / TC_NS_PER_MS)
         c->deadline.at_ns = c->deadline.started_ns + (uint64_t)o->timeout_ms * TC_NS_PER_MS;
 }
@@ -166,8 +167,8 @@ static bool call_post(torc_stream *call, bool quietly)
     return quietly ? tc_loop_post_quietly(tc_runtime_loop(rt), &call->task) : tc_runtime_run(rt, &call->task);
 }
 
-/* Posts the task that carries the requests to the loop, unless it is posted. With the mutex held. Returns TORC_ECLOSED
- * if the loop has ended. */
+/* Posts the task that carries the requests to the loop, unless it is on its way. With the mutex held. Returns 0, or
+ * TORC_ECLOSED if the loop has ended. */
 static int call_schedule(torc_stream *call, bool quietly)
 {
     if (call->task_queued)
@@ -180,8 +181,8 @@ static int call_schedule(torc_stream *call, bool quietly)
     return TORC_ECLOSED;
 }
 
-/* No other thread has the call yet, so the mutex is not needed. The call may end before the post returns: the loop's
- * reference and the task's are taken first. */
+/* Needs no mutex: no other thread has the call yet. Takes the references before the post, because the call may end
+ * before the post returns. */
 int tc_call_launch(torc_stream *call, bool quietly)
 {
     tc_ref_inc(&call->zeroed);
@@ -215,8 +216,8 @@ void tc_call_count(torc_stream *call, size_t message_bytes)
         tc_runtime_count_memory(call->channel->rt, &call->counted, CALL_BYTES + message_bytes);
 }
 
-/* Ends a call that is about to begin, and returns true, if the runtime holds more than its limit; otherwise counts the
- * call's memory. */
+/* Ends the call, which has not begun, and returns true, if the runtime holds more memory than its limit. Otherwise
+ * counts the call's memory. */
 static bool call_refuse_over_limit(torc_stream *call, uint64_t limit)
 {
     torc_runtime *rt = call->channel->rt;
@@ -243,7 +244,7 @@ static void call_begin(torc_stream *call)
     }
 }
 
-/* The task of a call without a handle, which has no request but its start. */
+/* The task of a unary call without a handle. */
 static void on_start(struct tc_task *task)
 {
     torc_stream *call = TC_CONTAINER_OF(task, torc_stream, task);
@@ -251,7 +252,7 @@ static void on_start(struct tc_task *task)
     tc_call_drop(call);
 }
 
-/* On the loop: carries out the requests, in the order of a call's life. */
+/* The task of all other calls: carries out the requests, in the order of a call's life. */
 static void on_task(struct tc_task *task)
 {
     torc_stream *call = TC_CONTAINER_OF(task, torc_stream, task);
@@ -271,7 +272,7 @@ static void on_task(struct tc_task *task)
 
     if (start)
         call_begin(call);
-    if (over) { /* the loop's call is gone */
+    if (over) { /* the loop's call has ended */
         tc_rstr_unref(message);
     } else {
         if (oversize)
@@ -293,7 +294,7 @@ static void on_task(struct tc_task *task)
     tc_call_drop(call);
 }
 
-/* Returns 0 with the mutex of a call that has not ended. Without the mutex, returns TORC_EINVAL for NULL, an error of
+/* Locks the mutex and returns 0. Returns an error without the lock: TORC_EINVAL for NULL, an error of
  * tc_runtime_check, or TORC_ECLOSED if the call has ended. */
 static int call_lock(torc_stream *call)
 {
@@ -319,7 +320,6 @@ bool tc_call_is_heard(const torc_stream *call)
            TC_LIKELY(!tc_loop_forked(call->channel->loop));
 }
 
-/* The message is copied here, so that the caller may reuse its memory. */
 int tc_stream_try_send(torc_stream *s, struct tc_slice message, unsigned flags, bool tell, bool quietly)
 {
     int rc = call_lock(s);

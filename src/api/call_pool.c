@@ -1,6 +1,6 @@
-/* The pool of call objects: one a runtime, a stack under a mutex, for any thread. A call in the pool keeps one block of
- * its arena (tc_arena_reset says which), its lock, and the link of the stack; everything else of it is zeroed, and
- * poisoned under AddressSanitizer. */
+/* The pool of call objects: a stack under a mutex, one for each runtime. A call in the pool keeps its lock, the link of
+ * the stack, and at most one block of its arena (tc_arena_reset says which). All other members are zeroed, and poisoned
+ * under AddressSanitizer. */
 #include "api/call_pool.h"
 
 #include "api/call_object.h"
@@ -8,7 +8,7 @@
 #include "base/poison.h"
 
 enum {
-    MAX_POOLED = 1024, /* calls beyond it are freed; any number may be in use */
+    MAX_POOLED = 1024, /* calls in the pool; more are freed. Any number may be in use */
     ARENA_BYTES = 2048,
 };
 
@@ -58,7 +58,7 @@ static void pool_free(void *value)
     tc_call_pool_free(value);
 }
 
-/* Several threads may get here at once; the first one's pool is used. */
+/* Several threads may make a pool at once: the first pool that is stored is used. */
 static struct tc_call_pool *pool_make(struct tc_runtime_shared *shared)
 {
     struct tc_call_pool *p = tc_call_pool_new();
@@ -99,7 +99,6 @@ torc_stream *tc_call_pool_get(struct tc_call_pool *p)
 /* Zeroes before it locks, so that threads wait only for the push. */
 void tc_call_pool_put(struct tc_call_pool *p, torc_stream *call)
 {
-    /* As new, but for the arena's one block and the lock. */
     tc_arena_reset(&call->core.arena);
     struct tc_arena arena = call->core.arena;
     tc_zero(&call->core, sizeof(call->core));

@@ -1,5 +1,5 @@
-/* Call objects with their arenas, for reuse: a steady stream of calls allocates no call objects, and no arenas as long
- * as 16 KiB are enough for each call. A call belongs to the caller of tc_call_pool_get until tc_call_pool_put. Any
+/* Call objects with their arenas, for reuse: a steady stream of calls allocates no call objects, and no arena blocks
+ * while each call needs at most 16 KiB. A call belongs to the caller of tc_call_pool_get until tc_call_pool_put. Any
  * thread. */
 #ifndef TC_API_CALL_POOL_H
 #define TC_API_CALL_POOL_H
@@ -10,13 +10,13 @@ struct tc_call_pool;
 struct torc_stream;
 
 struct tc_call_pool *tc_call_pool_new(void);
-/* Frees the pool with the calls that lie in it; none may be in use. */
+/* Frees the pool and the calls in it. No call of the pool may be in use. */
 void tc_call_pool_free(struct tc_call_pool *p);
-/* Returns the runtime's pool, made with the first call and freed with the runtime. */
+/* Returns the runtime's pool: made at the first call of this function, freed with the runtime's memory. */
 struct tc_call_pool *tc_call_pool_of(torc_runtime *rt);
 /* Returns a call that is zeroed but for its arena (which is empty) and its lock. */
 struct torc_stream *tc_call_pool_get(struct tc_call_pool *p);
-/* Takes back a call that nobody uses any longer; what it held was released before. */
+/* Takes back a call that nobody uses any longer. The caller has released what the call held. */
 void tc_call_pool_put(struct tc_call_pool *p, struct torc_stream *call);
 
 #endif

@@ -1,8 +1,8 @@
 /* Unary calls, blocking and asynchronous, and calls that are explained instead of sent.
  *
- * A blocking call is the fast path: the request is borrowed from the caller, the call has no handle, and in a runtime
- * whose callers drive the loop it is posted without a wake-up, because this thread turns the loop next. A call that is
- * explained takes the same way and ends at the pick (asked.dry). */
+ * A blocking call is the fast path: the request is borrowed from the caller, and the call has no handle. In a runtime
+ * whose callers drive the loop, the call is posted without a wake-up: the thread then turns the loop itself, or wakes
+ * the thread that drives it. A call that is explained takes the same way and ends at the pick (asked.dry). */
 #include "api/call.h"
 #include "api/result.h"
 #include "base/status.h"
@@ -80,7 +80,7 @@ static torc_result *unary_wait(torc_channel *ch, const char *method, struct tc_s
     call->end = NULL;
     tc_runtime_unlock(rt);
     tc_wait_fini(&wait);
-    if (rc != TORC_EFORK) /* else the call is leaked: the process is exiting, and the loop may still hold the call */
+    if (rc != TORC_EFORK) /* else the call is leaked: the loop, which does not run again, may refer to the call */
         tc_call_drop(call);
     return result ? result : tc_result_refused_code(rc, "channel");
 }
@@ -118,7 +118,7 @@ static int unary_start(torc_channel *ch, const char *method, struct tc_slice req
         call->fn = fn;
         call->arg = arg;
         if (handle)
-            *handle = call; /* fn may look at it as soon as the call runs */
+            *handle = call; /* before the launch, because fn may look at *handle */
         call = tc_call_launch_or_drop(call, why);
         if (!call && handle)
             *handle = before;

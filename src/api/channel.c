@@ -3,7 +3,7 @@
  *
  * A request is posted to the channel's loop with a reference to the channel. torc_channel_free posts the channel's own
  * free_task with the handle's reference; if the loop has ended, it gives the reference back itself. torc_channel_state
- * reads the published state and needs no post, unless it is to connect. */
+ * reads the published state, and posts only when it is to connect an IDLE channel. */
 #include <torc/channel.h>
 
 #include "api/builtin.h"
@@ -48,7 +48,7 @@ static void plugins_release(void *arg, bool made)
     tc_free(app);
 }
 
-/* Copies the resolvers. Returns NULL with an error if one of them is malformed. */
+/* Copies the resolver factories (NULL: none). Returns NULL with an error if one of them is malformed. */
 static struct app_plugins *app_plugins_new(const struct torc_resolver_factory *const *resolvers, torc_error **error)
 {
     size_t n = 0;
@@ -64,7 +64,8 @@ static struct app_plugins *app_plugins_new(const struct torc_resolver_factory *c
     return app;
 }
 
-/* Returns false with an error if one of the application's resolvers or LB policies is malformed. */
+/* Returns false with an error if the options or one of the application's factories are malformed, or if the name of an
+ * LB policy is taken. */
 static bool plugins_make(struct tc_channel_plugins *plugins, const struct torc_channel_options *given,
                          torc_error **error)
 {
@@ -171,7 +172,7 @@ static void on_observe(struct tc_task *task)
     tc_free(r);
 }
 
-/* Posts the request with a reference to the channel. Returns TORC_EINVAL for NULL, an error of tc_runtime_check, or
+/* Posts the request with a reference to the channel. Returns 0; TORC_EINVAL for NULL, an error of tc_runtime_check, or
  * TORC_ECLOSED if the loop has ended. */
 static int request_post(torc_channel *ch, void (*on_loop)(struct tc_task *), torc_channel_event_fn fn, void *arg)
 {
@@ -207,7 +208,6 @@ struct asked {
     char *text; /* for torc_free */
 };
 
-/* On the loop: writes the channel's state and its tree of LB policies. */
 static void on_asked(void *arg)
 {
     struct asked *a = arg;

@@ -1,8 +1,8 @@
 /* Watching a channel's state: by a callback (torc_channel_watch_state), or by a thread that waits
  * (torc_channel_wait_state, torc_channel_connect). torc/channel.h has the contract.
  *
- * Both add a struct tc_channel_watch on the loop, unless the channel has ended. They look at the state once more there,
- * so that no change is missed between a thread's look at the state and its watch. */
+ * Both post a task that adds a struct tc_channel_watch on the loop. The task looks at the state first, so that it does
+ * not miss a change before the watch. It adds no watch if the channel has ended, or if the callback is due at once. */
 #include <torc/channel.h>
 
 #include "base/mem.h"
@@ -10,7 +10,7 @@
 #include "channel/channel_internal.h"
 #include "runtime/blocking.h"
 
-/* --- torc_channel_watch_state: one call, when the state differs from `last` --- */
+/* --- torc_channel_watch_state: one callback, when the state differs from `last` --- */
 
 struct state_watch {
     struct tc_channel_watch base;
@@ -70,18 +70,18 @@ int torc_channel_watch_state(torc_channel *ch, enum torc_connectivity last, torc
 
 /* --- threads that wait --- */
 
-/* A watch on the stack of the thread that it wakes. The thread leaves when both tasks have run, or were refused because
- * the loop has ended: the loop no longer refers to the watch then. When the process exits (TORC_EFORK) the thread
- * leaves as well, because the loop has run its last turn. */
+/* A watch on the stack of the thread that it wakes. The thread leaves when the loop no longer refers to the watch: both
+ * tasks have run, or were refused because the loop has ended. It also leaves with TORC_EFORK (the process exits, or is
+ * the child of a callback that forked): the loop has run its last turn then. */
 struct waiter {
     struct tc_channel_watch base;
     struct tc_task add, remove;
     torc_channel *ch; /* held by the thread */
     bool connect;     /* fixed */
     /* Under the runtime's lock. */
-    enum torc_connectivity last; /* the thread saw it last; another state wakes the thread */
+    enum torc_connectivity last; /* the state that the thread saw last; another state wakes the thread */
     struct tc_wait wait;
-    bool over, removed; /* over: SHUTDOWN was told, and no state follows */
+    bool over, removed; /* over: the channel has ended. removed: the task `remove` has run */
 };
 
 static void waiter_wake(struct waiter *w, enum torc_connectivity state)
@@ -143,8 +143,8 @@ static bool waiter_reached(const struct waiter *w, enum torc_connectivity last, 
     return w->connect ? *state == TORC_CONNECTIVITY_READY : *state != last;
 }
 
-/* Returns 0 when the state is reached or SHUTDOWN came; TORC_ETIMEDOUT if the time passes first, TORC_ECLOSED if the
- * loop has ended, or TORC_EFORK. */
+/* Returns 0 when the state is reached or the channel has ended; TORC_ETIMEDOUT if the time passes first, TORC_ECLOSED
+ * if the loop has ended, or TORC_EFORK. */
 static int waiter_wait(struct waiter *w, enum torc_connectivity last, uint64_t until, enum torc_connectivity *state)
 {
     torc_runtime *rt = w->ch->rt;
@@ -169,7 +169,8 @@ static int waiter_wait(struct waiter *w, enum torc_connectivity last, uint64_t u
     return rc;
 }
 
-/* Waits until the state differs from `last`, or, with `connect`, until it is READY. */
+/* Waits until the state differs from `last`; with `connect`, connects and waits until the state is READY. Stores the
+ * state in *now (may be NULL) if it returns 0. */
 static int state_wait(torc_channel *ch, enum torc_connectivity last, int64_t timeout_ms, bool connect,
                       enum torc_connectivity *now)
 {

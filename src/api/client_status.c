@@ -1,5 +1,5 @@
 /* The status of xDS resources as envoy.service.status.v3 has it (A40). Messages live in the caller's arena and borrow
- * the bytes of resources, so a snapshot of many clusters copies names, versions, times and errors, and no resource. */
+ * the bytes of resources: names, versions, times and errors are copied, and no resource is. */
 #include "api/client_status.h"
 
 #include "proto/unpack.h"
@@ -15,7 +15,7 @@ client_config *tc_client_status_new(struct tc_arena *arena, const struct tc_xds_
     struct tc_validation_errors errors = {0};
     ProtobufCMessage *node = NULL;
     envoy__service__status__v3__client_config__init(c);
-    /* The node was serialised by this process, from a bootstrap that passed the same checks. */
+    /* This process serialised the node, so the arena needs no budget. */
     if (tc_unpack(&envoy__config__core__v3__node__descriptor, tc_rstr_slice(bootstrap->node), NULL, arena, &node,
                   &errors) == 0)
         c->node = (Envoy__Config__Core__V3__Node *)node;
@@ -24,7 +24,7 @@ client_config *tc_client_status_new(struct tc_arena *arena, const struct tc_xds_
     return c;
 }
 
-/* Returns NULL for 0, which stands for an unknown time. */
+/* Returns NULL for 0: there is no such time. */
 static Google__Protobuf__Timestamp *timestamp_make(struct tc_arena *arena, int64_t ns)
 {
     if (ns == 0)

@@ -8,12 +8,12 @@
 #include "pb/envoy/service/status/v3/csds.pb-c.h"
 #include "xds/client/client.h"
 
-/* Returns the status of a client without resources yet: node and scope. In the arena. */
+/* Returns, in the arena, the status of a client with its node and client_scope (`target`), and no resources yet. */
 Envoy__Service__Status__V3__ClientConfig *tc_client_status_new(struct tc_arena *arena,
                                                                const struct tc_xds_bootstrap *bootstrap,
                                                                struct tc_slice target);
-/* Returns the status of a resource. Borrows the entry's bytes and type, copies the rest. A resource that was never
- * received has no content; a resource that is not used has no version. */
+/* Returns, in the arena, the status of a resource. Borrows the entry's bytes and type URL, copies the rest. A resource
+ * that has no value in use has neither version nor content. without_contents leaves the content out. */
 Envoy__Service__Status__V3__ClientConfig__GenericXdsConfig *tc_client_status_resource(struct tc_arena *arena,
                                                                                       const struct tc_xds_dump_entry *e,
                                                                                       bool without_contents);

@@ -1,7 +1,7 @@
 /* The application's own call credentials (torc_call_credentials_plugin). plugin_get hands each request to the
  * application's function on the loop's thread. The application completes the request on any thread, possibly from
- * inside that function; the answer is posted to the call's loop (creds/call/auth_request.h). The plugin is counted as
- * all call credentials are, and calls `release` with its last reference. */
+ * inside that function; the answer is posted to the call's loop (creds/call/auth_request.h). The plugin is
+ * reference-counted, as all call credentials are; `release` is called when the last reference goes. */
 #include "api/metadata.h"
 #include "base/mem.h"
 #include "base/status.h"
@@ -16,7 +16,8 @@ struct plugin {
     void *arg;
 };
 
-/* The application's until it answers, which may be after the RPC has ended: the texts are copies. */
+/* Belongs to the application until torc_auth_request_complete, which may come after the RPC has ended: the texts are
+ * copies. */
 struct torc_auth_request {
     struct tc_auth_request *answer;
     char *service_url, *method;
@@ -73,7 +74,7 @@ torc_call_credentials *torc_call_credentials_plugin(const char *type, torc_auth_
     return &p->base;
 }
 
-/* Copies the metadata of an answer, which the application frees. */
+/* Copies the metadata of an answer (NULL: none). */
 static struct tc_auth_metadata *metadata_copy(const torc_metadata *metadata)
 {
     size_t n = metadata ? metadata->len : 0;

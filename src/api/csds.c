@@ -1,6 +1,6 @@
 /* The client status of a runtime's xDS clients at one moment (A40). A snapshot is made on the loop that has the
- * clients, which is the loop of the xDS domain if the runtime is in one. It may be serialised and freed by any thread:
- * it has copies of names and states, and references to the resources' bytes. */
+ * clients: the xDS domain's if the runtime is in one, else the runtime's own. Any thread may serialise and free it: it
+ * has copies of names and states, and references to the resources' bytes. */
 #include "api/csds.h"
 
 #include "api/client_status.h"
@@ -32,7 +32,7 @@ static void on_resource(void *arg, const struct tc_xds_dump_entry *e)
         *tc_vec_push(&s->contents) = tc_rstr_ref((struct tc_rstr *)(uintptr_t)e->bytes);
 }
 
-/* A client of the runtime: its resources are collected first, because their number is not known. */
+/* Adds a client. Collects the resources first, because their number is not known. */
 static void on_client(void *arg, const struct tc_xds_client *client, struct tc_slice scope)
 {
     struct tc_csds_snapshot *s = arg;
@@ -99,8 +99,8 @@ static void on_source(void *arg)
     d->snapshot = tc_csds_snapshot_new(d->source, d->without_contents);
 }
 
-/* On the runtime's loop, so that the runtime, and with it the domain, is not freed meanwhile. The domain's loop never
- * waits for another loop. */
+/* Runs on the loop of the application's runtime, so that this runtime, and its xDS domain, are not freed meanwhile. The
+ * domain's loop never waits for another loop, so that waiting for it here is safe. */
 static void on_dump(void *arg)
 {
     struct dump *d = arg;

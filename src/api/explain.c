@@ -1,5 +1,5 @@
-/* The text of `torc call --explain`, from the traces that the config selector, the filters and the pick left in the
- * call.
+/* The text of torc_result_explain (`torc call --explain`), from the traces that the config selector, the filters and
+ * the pick left in the call.
  *
  * For a call that was sent, the text says where it went. For a dry call (torc_explain) it says where the call would go:
  * the outcome of its pick, what the call would wait for, and the channel's tree of LB policies. */
@@ -17,8 +17,8 @@ static json_t *text_of(struct tc_slice s)
     return v ? v : json_string("");
 }
 
-/* The session affinity of the RPC (A55): its cookie, whether the pick followed it, why not, and the addresses of the
- * endpoint. */
+/* The session affinity of the RPC (A55): its cookie, whether the pick followed the cookie, if not why, and the
+ * addresses of the picked endpoint. */
 static json_t *session_of(const struct tc_session *s)
 {
     json_t *o = json_object();
@@ -95,7 +95,8 @@ static void add_pick(json_t *o, const struct tc_call *c)
     json_object_set_new(o, "walked", walked_of(t));
 }
 
-/* A dry call's outcome, and what it would wait for in the tree of policies that `channel` shows. */
+/* A dry call's outcome. For "wait" without an endpoint, also the addresses that the call would wait for, from
+ * `channel`, the text of tc_channel_describe. */
 static void add_outcome(json_t *o, const struct tc_call *c, const char *channel)
 {
     const char *outcome = c->attempt.outcome ? c->attempt.outcome : "fail";

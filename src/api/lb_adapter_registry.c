@@ -1,5 +1,5 @@
 /* The registry of a channel with LB policies of the application's own: the built-in policies, and copies of the
- * application's factories, which the channel keeps until it is destroyed. Declared in lb_adapter_api.h. */
+ * application's factories. The channel keeps it until the channel's memory goes. Declared in lb_adapter_api.h. */
 #include <stdio.h>
 
 #include "api/builtin.h"
