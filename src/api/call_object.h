@@ -1,9 +1,9 @@
 /* torc_stream: a call on the loop, and the requests of other threads to it. For src/api.
  *
- * Once the call is launched, `core` and the members marked "loop" belong to the loop; of `core.asked`, which is fixed
- * by then, other threads may read path and gzip. Requests of other threads are under `mutex`. What waiting threads
- * share with the loop is under the runtime's lock, which is taken before `mutex`. The object is reference-counted
- * (`zeroed`), and its memory goes back to the pool (call_pool.h). */
+ * Once the call is launched, `core` and the members marked "loop" belong to the loop. Other threads may read
+ * core.asked.path and core.asked.gzip, which are fixed by then. Requests of other threads are under `mutex`. What
+ * waiting threads share with the loop is under the runtime's lock, which is taken before `mutex`. The object is
+ * reference-counted (`zeroed`), and its memory goes back to the pool (call_pool.h). */
 #ifndef TC_API_CALL_OBJECT_H
 #define TC_API_CALL_OBJECT_H
 
@@ -83,7 +83,7 @@ struct torc_stream {
     struct tc_lent lent_message; /* of the last torc_stream_receive */
     bool told;                   /* the application has seen the outcome, which must not change any longer */
     bool receiving;              /* a thread is in torc_stream_receive */
-    bool draining;               /* torc_stream_finish drops arriving messages */
+    bool draining;               /* torc_stream_finish drops messages, but keeps one for the result */
     bool delivered;              /* the last callback has returned, or the RPC ended and has no callback */
 };
 

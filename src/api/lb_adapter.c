@@ -2,14 +2,14 @@
  *
  * The application's policy (struct torc_lb_helper) chooses among children: its pick returns a child, whose picker then
  * picks. A child is a built-in policy, or, by a config that names it (torc_lb_child_set_config), another policy of the
- * application's. Everything runs on the loop, but for factories and configs (app_parse, app_free_config,
- * app_equal_config), which are for any thread; the application is called by the serial queue for what its children
- * report (on_tell), so that it may create and destroy children from inside any callback.
+ * application's. Everything runs on the loop, except factories and configs (app_parse, app_free_config,
+ * app_equal_config), which are for any thread. The serial queue calls on_child_state (on_tell): no function of a child
+ * is up the stack then, and the application may create and destroy children.
  *
  * A picker refers to the policy and may outlive its shutdown: base.helper is NULL then, and picks are queued.
  *
- * The application's `create` is called with the first update, not with the policy: children that it makes there are
- * one deeper than its config, which comes with the update. */
+ * The application's `create` is called with the first update, not in app_create: the children that it makes need the
+ * depth of the policy's config, which comes with the update. */
 #include "api/lb_adapter.h"
 
 #include "base/json.h"
@@ -24,22 +24,22 @@
  */
 struct torc_lb_helper {
     struct tc_lb_policy base;
-    struct tc_lref ref; /* the policy's own, each picker's, and each app_tracker's */
+    struct tc_lref ref; /* the policy's own (until on_bye), each picker's, and each app_tracker's */
     const struct torc_lb_factory *app;
     void *state;
     struct tc_link children;
     unsigned depth; /* of the policy's config; its children's are one deeper */
-    bool created;   /* the application has made its policy */
+    bool created;   /* `create` was called */
     bool published;
-    bool publishing; /* the application published from inside on_child_state */
-    bool ending;     /* the application is in on_call_end: what it publishes waits for `later` */
-    enum torc_connectivity shown;
-    struct tc_status status;
+    bool publishing;              /* the application has published since on_child_state was called */
+    bool ending;                  /* the application is in on_call_end: what it publishes waits for `later` */
+    enum torc_connectivity shown; /* the policy's present state */
+    struct tc_status status;      /* of TRANSIENT_FAILURE */
     struct tc_task exit_idle;
     struct tc_task later; /* publishes */
     struct tc_task bye;
     struct tc_timer timer;
-    struct tc_arena texts; /* what the accessors of the present pick, or end of an RPC, have returned */
+    struct tc_arena texts; /* that the accessors of the present pick, or of the present end of an RPC, return */
 };
 
 struct child_state {
@@ -53,11 +53,11 @@ struct torc_lb_child {
     torc_lb_helper *owner;
     struct tc_graceful_switch *slot; /* NULL after the policy's shutdown */
     struct tc_lb_config *config;     /* NULL: torc_lb_child_set_config is still to come */
-    struct tc_picker *picker;
-    enum torc_connectivity state; /* the last that the application was told */
-    struct tc_status status;      /* of that state */
+    struct tc_picker *picker;        /* of the newest state, told or not */
+    enum torc_connectivity state;    /* the last that the application was told; CONNECTING before */
+    struct tc_status status;         /* of that state */
     void *arg;
-    TC_VEC(struct child_state) untold;
+    TC_VEC(struct child_state) untold; /* oldest first */
     struct tc_task tell;
 };
 
@@ -134,7 +134,7 @@ static void on_tracked_call_done(struct tc_call_tracker *base, const struct tc_s
     policy_unref(t->policy);
 }
 
-/* The application watches the RPC: it hears of the end, which is now if the RPC was not placed. */
+/* Has on_call_end called at the end of the attempt; now if the pick led to none. */
 static void call_watch(torc_lb_helper *p, const torc_lb_pick *pick, enum tc_pick_kind kind, struct tc_pick *out)
 {
     struct app_tracker *t = kind == TC_PICK_COMPLETE ? tc_arena_calloc(pick->args->arena, 1, sizeof(*t)) : NULL;
@@ -150,7 +150,7 @@ static void call_watch(torc_lb_helper *p, const torc_lb_pick *pick, enum tc_pick
 static enum tc_pick_kind app_pick(struct tc_picker *picker, const struct tc_pick_args *args, struct tc_pick *out)
 {
     torc_lb_helper *p = TC_CONTAINER_OF(picker, struct app_picker, base)->policy;
-    /* The application is not asked after the shutdown, and not for the text of a deadline. */
+    /* Does not ask the application after the shutdown, nor for a text about what a call waits for. */
     if (!p->base.helper || args->waiting)
         return TC_PICK_QUEUE;
     struct torc_lb_pick pick = {.policy = p, .args = args};
@@ -194,7 +194,7 @@ void torc_lb_update_state(torc_lb_helper *p, enum torc_connectivity state, const
 {
     if (!p->base.helper)
         return;
-    if ((unsigned)state >= TORC_CONNECTIVITY_SHUTDOWN) /* not a policy's to publish */
+    if ((unsigned)state >= TORC_CONNECTIVITY_SHUTDOWN) /* a policy must not publish these */
         state = TORC_CONNECTIVITY_TRANSIENT_FAILURE;
     p->shown = state;
     if (state == TORC_CONNECTIVITY_TRANSIENT_FAILURE)
@@ -311,7 +311,7 @@ int torc_lb_call_end_load(const torc_lb_call_end *end, int metric, const char *n
             found = true;
             last = v.value;
         }
-    if (!found || report.len) /* a report that is malformed counts for nothing */
+    if (!found || report.len) /* bytes that are left: the report is malformed, and none of its values count */
         return 0;
     *value = last;
     return 1;
@@ -339,7 +339,8 @@ static void child_update_state(struct tc_lb_helper *h, enum torc_connectivity st
 
 static const struct tc_lb_helper_ops child_helper_ops = {.update_state = child_update_state};
 
-/* Tells the application of one state of a child. It may destroy the child, and so this task, from inside. */
+/* Tells the application of one state of a child. The application may destroy the child, and so this task, from inside.
+ */
 static void on_tell(struct tc_task *task)
 {
     torc_lb_child *c = TC_CONTAINER_OF(task, struct torc_lb_child, tell);
@@ -353,8 +354,7 @@ static void on_tell(struct tc_task *task)
     tc_lref_inc(&p->ref);
     if (p->app->on_child_state)
         p->app->on_child_state(p->state, c, c->arg, c->state);
-    /* The child has a new picker: calls that wait on the published picker may go on, though the application published
-     * nothing. */
+    /* The application published nothing, but the child's picker is new: has waiting calls picked for again. */
     if (p->published && !p->publishing && p->base.helper)
         policy_publish(p);
     policy_unref(p);
@@ -367,7 +367,7 @@ torc_lb_child *torc_lb_child_create(torc_lb_helper *p, const char *policy, void 
     struct tc_lb_config *config = policy ? tc_lb_default_config(p->base.helper->env->registry, policy) : NULL;
     if (policy && !config)
         return NULL;
-    if (config && config->factory->create == app_create) { /* children of one another would not end */
+    if (config && config->factory->create == app_create) { /* two policies that create each other would never end */
         tc_lb_config_unref(config);
         return NULL;
     }
@@ -384,7 +384,7 @@ torc_lb_child *torc_lb_child_create(torc_lb_helper *p, const char *policy, void 
     return c;
 }
 
-/* Returns NULL after an error. */
+/* Returns NULL after it has added an error. */
 static struct tc_lb_config *child_config_parse(const torc_lb_check *check, const char *field)
 {
     if (!field)
@@ -502,7 +502,7 @@ const char *torc_lb_endpoint_hash_key(const torc_lb_endpoint *e)
 
 /* --- the policy --- */
 
-/* Shows the application the endpoints, as objects that live for the length of its update. */
+/* Calls the application's `update`. Its torc_lb_endpoint objects live until `update` returns. */
 static void endpoints_hand_over(torc_lb_helper *p, const struct tc_endpoints *list, const char *json)
 {
     struct tc_arena arena;
@@ -571,7 +571,6 @@ static void on_bye(struct tc_task *task)
     policy_unref(p);
 }
 
-/* The pickers that are still in use find base.helper NULL. */
 static void app_shutdown(struct tc_lb_policy *policy)
 {
     torc_lb_helper *p = TC_CONTAINER_OF(policy, torc_lb_helper, base);
@@ -581,7 +580,8 @@ static void app_shutdown(struct tc_lb_policy *policy)
     tc_task_cancel(&p->exit_idle);
     tc_task_cancel(&p->later);
     tc_timer_stop(&p->timer);
-    /* Silent at once. The application may be up the stack, so its destroy is called by the serial queue. */
+    /* The children report nothing from now on. The serial queue calls `destroy`, since the application may be up the
+     * stack. */
     TC_LIST_FOREACH(it, &p->children)
     {
         torc_lb_child *c = TC_CONTAINER_OF(it, struct torc_lb_child, link);

@@ -4,7 +4,7 @@
 
 #include "api/lb_adapter_api.h"
 
-/* Fills in a factory whose policies call `app`'s functions. `app` must outlive the factory. */
+/* Fills in a factory whose policies call `app`'s functions. `app` is borrowed and must outlive the factory. */
 void tc_app_lb_factory_init(struct tc_lb_factory *factory, const struct torc_lb_factory *app);
 
 #endif

@@ -1,14 +1,14 @@
-/* torc_metadata: the fields that an application sends, and those that it is shown.
+/* torc_metadata: the fields that an application sends, and the fields that Torc shows to it.
  *
  * Metadata that the application makes has a block for each field. Metadata that Torc shows, of a request or of a
- * response, is a flat copy: the object, its fields, then the texts, in the memory of another owner. The copies of a
- * result's headers and trailers are in the result's block; callbacks see a copy in an arena of the call. */
+ * response, is a flat copy: the object, its fields, then the texts, in the memory of another owner. A result's headers
+ * and trailers are in the result's block; all other copies are in an arena of the call. */
 #include "api/metadata.h"
 
 #include "base/mem.h"
 #include "base/parse.h"
 
-/* The value is most likely a token, and is overwritten when it is freed. */
+/* The value is most likely a token: it is overwritten before it is freed. */
 #define SECRET_NAME "authorization"
 
 torc_metadata *torc_metadata_new(void)
@@ -32,8 +32,8 @@ void torc_metadata_free(torc_metadata *m)
 
 #define PUSHBACK_NAME "grpc-retry-pushback-ms"
 
-/* Pseudo-headers, headers with a meaning in HTTP or gRPC, and "grpc-" names but the two that the trailers of a server
- * may have. */
+/* Returns true for pseudo-headers, for headers with a meaning in HTTP or gRPC, and for "grpc-" names except the two
+ * that a server's trailers may have. */
 static bool name_is_reserved(struct tc_slice name)
 {
     static const char *const reserved[] = {
@@ -135,7 +135,7 @@ static size_t flat_bytes(const struct tc_headers *h)
     return bytes;
 }
 
-/* Appends a text with a NUL at *at. */
+/* Copies a text with a NUL to *at, and moves *at behind it. Returns the copy. */
 static char *text_put(char **at, struct tc_slice s)
 {
     char *out = *at;
@@ -146,7 +146,7 @@ static char *text_put(char **at, struct tc_slice s)
     return out;
 }
 
-/* Fills a part of a block, or of an arena, with which the copy is freed. */
+/* Makes a flat copy in `part`, which has flat_bytes(h) bytes. */
 static torc_metadata *metadata_fill(void *part, const struct tc_headers *h)
 {
     torc_metadata *m = part;

@@ -1,5 +1,5 @@
-/* The public metadata object, and how it is made from header lists. Any thread, on objects that no other thread uses.
- */
+/* The public metadata object, and its copies from and to header lists. Any thread, on objects that no other thread
+ * uses. */
 #ifndef TC_API_METADATA_H
 #define TC_API_METADATA_H
 
@@ -17,19 +17,20 @@ struct tc_metadata_field {
 struct torc_metadata {
     struct tc_metadata_field *fields;
     size_t len, cap;
-    bool flat; /* a copy of a call's fields in another owner's memory: nothing is added to it, and it is not freed */
+    bool flat; /* lies in the memory of another owner: torc_metadata_add refuses it, torc_metadata_free ignores it */
 };
 
-/* Takes a block. Its first `front` bytes (a multiple of the alignment of pointers) are the caller's to fill in; copies
- * of two lists lie behind them, and live until tc_blocks_give of the block. The copy of NULL is NULL, and that of an
- * empty list is static. Returns NULL if there is no memory. */
+/* Takes a block from `blocks`, on the thread of `blocks`, and returns it. Its first `front` bytes (a multiple of the
+ * alignment of pointers) are the caller's to fill in. Copies of both lists lie behind them and live until the caller
+ * gives the block back (tc_blocks_give). The copy of NULL is NULL; the copy of an empty list is static. Returns NULL if
+ * there is no memory. */
 void *tc_metadata_copy_behind(struct tc_blocks *blocks, size_t front, const struct tc_headers *headers,
                               const struct tc_headers *trailers, const torc_metadata **headers_copy,
                               const torc_metadata **trailers_copy);
-/* Copies a list into an arena; the copy is not to be freed. Returns NULL for NULL, and when the arena's budget is over.
- */
+/* Copies a list into an arena, which frees the copy. Returns NULL for NULL, and when the arena's budget is exceeded. */
 torc_metadata *tc_metadata_in_arena(struct tc_arena *arena, const struct tc_headers *headers);
-/* Adds copies of all fields to a list, in its arena. Returns 0, or TORC_ELIMIT if the arena's budget is over. */
+/* Adds copies of all fields of `m` (NULL: none) to a list, in the list's arena. Returns 0, or TORC_ELIMIT if the
+ * arena's budget is exceeded. */
 int tc_metadata_to_headers(const torc_metadata *m, struct tc_headers *out);
 
 #endif

@@ -1,9 +1,9 @@
 /* Options by name, over the table of base/options.c. torc/options.h has the contract.
  *
- * A torc_options holds the struct itself, so that torc_options_data gives what a constructor takes, and the copies of
- * texts that the struct points at. A number or a switch is checked as it is set, by the check that the constructor
- * makes too (tc_option_check); a value that is refused leaves the struct as it was. Texts and pointers are the
- * constructor's to check. */
+ * A torc_options holds the struct itself, which torc_options_data returns, and copies of the texts that the struct
+ * points at. A number or a switch is checked when it is set, as the function that takes the struct checks it
+ * (tc_option_check); a value that is refused leaves the struct as it was. Texts and pointers are checked only by that
+ * function. */
 #include <torc/options.h>
 #include <torc/size.h>
 
@@ -17,7 +17,7 @@ enum { MAX_BYTES = 512, MAX_FIELDS = 64 };
 
 struct torc_options {
     const struct tc_options_struct *of;
-    char *texts[MAX_FIELDS]; /* by field; NULL: none */
+    char *texts[MAX_FIELDS]; /* by the field's number; NULL: none */
     union {
         uint64_t size;
         unsigned char bytes[MAX_BYTES];
@@ -42,7 +42,7 @@ torc_options *torc_options_new(const char *kind, torc_error **error)
     return NULL;
 }
 
-/* Returns NULL with an error if there is no such field. */
+/* Returns NULL with an error if there is no such field, or an argument is NULL. */
 static const struct tc_option *field_find(const torc_options *o, const char *name, torc_error **error)
 {
     for (size_t i = 0; o && name && i < o->of->n_fields; i++)
@@ -114,8 +114,8 @@ static bool field_set(torc_options *o, const struct tc_option *f, const char *te
     return ok;
 }
 
-/* Ends a setter of one value: returns the code of the error in *error. `own` is the error's place when the application
- * gave none, and is freed. */
+/* Returns what a setter returns: 0, or the code of *error. Frees `own`, which has the error if the application gave no
+ * place for it. */
 static int setter_end(bool ok, torc_error **error, torc_error *own)
 {
     int code = ok ? 0 : torc_error_code(*error);

@@ -1,8 +1,8 @@
 /* A resolver of the application's own (torc/resolver.h) as a resolver of src/resolver.
  *
- * The application's start and request_reresolution are called by the serial queue. It reports from any thread through
- * its listener, which is counted: each report is a task, posted in order; on_report drops it if the resolver was
- * stopped meanwhile (owner is NULL then). */
+ * The serial queue calls the application's start and request_reresolution. The application reports from any thread
+ * through its listener, which is reference-counted. Each report is a task for the loop; on_report drops it if the
+ * resolver was stopped meanwhile (owner is NULL then). */
 #include "api/resolver_adapter.h"
 
 #include <inttypes.h>
@@ -16,7 +16,8 @@
 
 struct app_resolver;
 
-/* The object that the application reports to, from any thread; it may outlive the resolver by its references. */
+/* The object that the application reports to, from any thread. The application's references and reports on their way
+ * keep it after the resolver's stop. */
 struct torc_resolver_listener {
     struct tc_ref ref;
     torc_runtime *rt;
@@ -52,7 +53,7 @@ static void on_report(struct tc_task *task)
     tc_free(r);
 }
 
-/* Hands a result to the loop. Takes over what it holds, also on failure. */
+/* Hands a result to the loop. Takes over the contents of *result, also on failure. */
 static int listener_report(torc_resolver_listener *listener, struct tc_resolver_result *result)
 {
     int rc = tc_runtime_check(listener->rt);
@@ -79,7 +80,8 @@ static void log_refused(size_t i, const char *field, const char *value)
            field, TC_SHOW(value));
 }
 
-/* Returns NULL, and logs why, if an address of endpoint i is missing or malformed, or its weight is too large. */
+/* Returns NULL, and logs why, if the endpoint has no addresses or too many for memory, an address that is NULL or
+ * malformed, or too large a weight. */
 static struct tc_endpoint *endpoint_convert(const struct torc_endpoint *e, size_t i)
 {
     struct tc_endpoint *out = NULL;
@@ -114,7 +116,8 @@ static struct tc_endpoint *endpoint_convert(const struct torc_endpoint *e, size_
     return out;
 }
 
-/* Converts element i of an array whose stride is the size in its first element. */
+/* Converts element i of an array whose stride is the size of its first element. Returns 0, TORC_EINVAL or
+ * TORC_EUNSUPPORTED. */
 static int endpoint_take(const struct torc_endpoint *first, size_t i, struct tc_endpoint **out)
 {
     struct torc_endpoint e;
@@ -196,7 +199,7 @@ static void on_request(struct tc_task *task)
     a->app->request_reresolution(a->state);
 }
 
-/* By the serial queue: the LB policy that asks is up the stack, and the application may destroy it. */
+/* Defers the call: the LB policy that asks is up the stack, and the application may destroy that policy. */
 static void app_request(struct tc_resolver *r)
 {
     struct app_resolver *a = TC_CONTAINER_OF(r, struct app_resolver, base);
@@ -209,7 +212,7 @@ static void app_reset_backoff(struct tc_resolver *r)
     app_request(r);
 }
 
-/* Calls `stop` at once, which is the last callback; later reports are dropped. */
+/* Calls `stop` from inside, if `start` was called. */
 static void app_shutdown(struct tc_resolver *r)
 {
     struct app_resolver *a = TC_CONTAINER_OF(r, struct app_resolver, base);
@@ -237,7 +240,7 @@ static struct tc_resolver *app_create(const struct tc_resolver_class *cls, const
     a->base.ops = &app_ops;
     a->base.env = env;
     a->app = cls->arg;
-    /* The text behind "scheme:", as the application wrote it. */
+    /* The text behind "scheme:", as it was given. */
     const char *colon = strchr(target->text, ':');
     a->rest = tc_strdup(colon ? colon + 1 : target->text);
     a->listener = TC_NEW(torc_resolver_listener);
@@ -249,7 +252,7 @@ static struct tc_resolver *app_create(const struct tc_resolver_class *cls, const
     return &a->base;
 }
 
-/* Appends the last part of the path, gRPC's default authority for targets of other schemes. */
+/* Appends what follows the last slash of the path; the whole path if nothing follows it. */
 static bool app_authority(const struct tc_resolver_class *cls TC_UNUSED, const struct tc_target *target,
                           struct tc_buf *out, char **why TC_UNUSED)
 {
@@ -258,7 +261,7 @@ static bool app_authority(const struct tc_resolver_class *cls TC_UNUSED, const s
     return true;
 }
 
-/* Returns true for a scheme of RFC 3986 in lower case, as which the scheme of a target is compared. */
+/* Returns true for a scheme of RFC 3986 in lower case: tc_target_parse makes a target's scheme lower case. */
 static bool scheme_is_valid(const char *scheme)
 {
     static const char chars[] = "+-.0123456789abcdefghijklmnopqrstuvwxyz";

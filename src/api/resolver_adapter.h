@@ -9,10 +9,11 @@
 
 struct tc_app_resolver_class {
     struct tc_resolver_class base;
-    struct torc_resolver_factory app; /* a copy: the resolver may end after the application's is gone */
+    struct torc_resolver_factory app; /* a copy: the application's struct may be gone */
 };
 
-/* `app`, the factory number i of the channel's options, is copied. Returns false with an error if it is malformed. */
+/* Copies `app`, which is resolvers[i] of the channel's options; its texts are borrowed. Resolvers point at `c`, which
+ * must not move. Returns false with an error if `app` is malformed. */
 bool tc_app_resolver_class_init(struct tc_app_resolver_class *c, const struct torc_resolver_factory *app, size_t i,
                                 torc_error **error);
 

@@ -1,11 +1,10 @@
-/* Outcomes of RPCs: immutable and counted.
+/* Outcomes of RPCs: immutable and reference-counted.
  *
  * The result of an RPC that ran is one block of the loop's (base/blocks.h): the struct, then the metadata. Texts and
- * the response are references to strings that others share. So the usual outcome takes no memory that was not used
- * before, and depends on nothing: blocks that are lent outlive the loop. The parts that only failures have (the error,
- * the details of google.rpc.Status) are made when the RPC fails, not when they are asked for, so that any thread may
- * read a result. One part comes later, the decoded response (api/typed.h): the first thread that decodes the response
- * stores it for all. */
+ * the response are references to strings that others share. So the usual outcome reuses memory, and may outlive the
+ * loop, as lent blocks do. The parts that only failures have (the error, the details of google.rpc.Status) are made
+ * when the RPC fails, not when they are asked for, so that any thread may read a result. One part comes later, the
+ * decoded response (api/typed.h): the first thread that decodes the response stores it for all. */
 #include "api/result.h"
 
 #include "api/explain.h"
@@ -29,7 +28,7 @@ struct torc_result {
     const torc_metadata *headers, *trailers; /* in this block, or static; NULL: none came */
     torc_error *error;                       /* NULL: OK, or no memory for a result */
     struct detail *details;
-    _Atomic(struct tc_typed *) typed; /* NULL: nobody has decoded the response */
+    _Atomic(struct tc_typed *) typed; /* the decoded response, or an error (tc_result_spoil); NULL: neither */
 };
 
 /* --- details: google.rpc.Status {code = 1, message = 2, details = 3}, google.protobuf.Any {type_url = 1, value = 2}
@@ -38,7 +37,7 @@ struct torc_result {
 
 enum { STATUS_DETAILS = 3, ANY_TYPE_URL = 1, ANY_VALUE = 2 };
 
-/* Returns the trailer; NULL data if it is absent or comes more than once. */
+/* Returns the value of grpc-status-details-bin; NULL data if the trailer is absent or comes more than once. */
 static struct tc_slice details_bytes(const torc_metadata *trailers)
 {
     struct tc_slice found = {0};
@@ -53,8 +52,8 @@ static struct tc_slice details_bytes(const torc_metadata *trailers)
     return found;
 }
 
-/* Takes the next Any off the front of *rest. Returns false if there is none, or if bytes cannot be read, which stay in
- * *rest then. */
+/* Takes the next Any off the front of *rest. Returns false if there is none. Bytes that cannot be read stay in *rest.
+ */
 static bool details_next(struct tc_slice *rest, struct tc_slice *any)
 {
     struct tc_wire_field f;
@@ -66,15 +65,14 @@ static bool details_next(struct tc_slice *rest, struct tc_slice *any)
     return false;
 }
 
-/* Stores the details. Bytes that are not a google.rpc.Status give no details. A type URL with a NUL in it is cut there.
- */
+/* Stores the details; none if the bytes are malformed. A type URL with a NUL in it ends there for readers. */
 static void details_read(torc_result *r)
 {
     struct tc_slice rest = details_bytes(r->trailers), any;
     uint32_t n = 0;
     while (details_next(&rest, &any))
         n++;
-    if (rest.len || !n) /* what cannot be read is left in `rest` */
+    if (rest.len || !n)
         return;
     r->details = tc_calloc(n, sizeof(*r->details));
     rest = details_bytes(r->trailers);
@@ -89,7 +87,7 @@ static void details_read(torc_result *r)
 
 /* --- making one --- */
 
-/* Its first reference is nobody's: it is never freed. */
+/* Nobody gives back the first reference, so it is never freed. */
 static struct torc_result no_memory = {.ref = {1}, .code = TORC_STATUS_RESOURCE_EXHAUSTED};
 
 static torc_result *result_no_memory(void)
@@ -172,7 +170,7 @@ static void spoilt_free(struct tc_typed *d)
 
 void tc_result_spoil(const torc_result *r, torc_error *error)
 {
-    if (r == &no_memory) { /* a constant that all RPCs share */
+    if (r == &no_memory) { /* all RPCs share it */
         torc_error_free(error);
         return;
     }
@@ -198,7 +196,7 @@ struct tc_typed *tc_stream_keep(torc_stream *stream, struct tc_typed *mine)
 
 /* --- reading a result --- */
 
-/* Returns the error of the struct that the result keeps (api/typed.h), which is then the result's; NULL: none. */
+/* Returns the error in `typed`, which counts instead of the result's own error; NULL: none. */
 static const torc_error *spoilt(const torc_result *r)
 {
     const struct tc_typed *d = r ? tc_result_typed(r) : NULL;

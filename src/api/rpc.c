@@ -1,11 +1,11 @@
 /* The functions of interceptors (torc/interceptor.h), over channel/rpc.h.
  *
- * Functions of a torc_rpc are for its hooks: `in` is the walk that is inside a hook with a verdict, and `ending` says
- * that there is an outcome to be read. Metadata that is shown is copied to the call's arena once, and again when a
- * field was added.
+ * Functions of a torc_rpc are called inside its hooks: `in` is the walk that is inside a hook with a verdict, and
+ * `ending` is set once there is an outcome. Metadata that is shown is copied to the call's arena at the first call, and
+ * again after a field was added.
  *
- * Functions of a torc_pending are for the thread that has it, and touch nothing of the RPC before the loop resumes
- * it. */
+ * Functions of a torc_pending are called by the thread that has it. They change only the torc_pending; the RPC changes
+ * when the loop resumes it. */
 #include <torc/interceptor.h>
 
 #include "api/call_object.h"
@@ -60,7 +60,7 @@ const torc_metadata *torc_rpc_metadata(torc_rpc *rpc)
     return rpc ? shown(rpc, &rpc->shown_metadata, rpc->metadata) : NULL;
 }
 
-/* Adds a field that an application may add to metadata. */
+/* Adds a field. Returns 0, or an error of torc_metadata_add or tc_metadata_to_headers. */
 static int header_add(struct tc_headers *headers, const char *name, const void *value, size_t value_len)
 {
     torc_metadata *one = torc_metadata_new();
