@@ -19,13 +19,13 @@
 #include "subchannel/conn_config.h"
 #include "subchannel/subchannel.h"
 
-/* Handed in by api/: the LB policies and resolvers that the channel may use. */
+/* The LB policies and resolvers that the channel may use. */
 struct tc_channel_plugins {
-    const struct tc_lb_registry *policies; /* built-in policies, and the application's own */
-    /* Returns the application's resolver for the scheme, or NULL. NULL: the application has none. */
+    const struct tc_lb_registry *policies; /* built-in policies, and the application's own; borrowed */
+    /* Returns the application's resolver for the scheme, or NULL. May be NULL: the application has no resolvers. */
     const struct tc_resolver_class *(*find_resolver)(void *arg, struct tc_slice scheme);
     void *arg;
-    /* Called when the channel's memory goes; `made`: tc_channel_make had succeeded. May be NULL. Any thread. */
+    /* Called when the channel's memory goes; `made`: tc_channel_make succeeded. May be NULL. Any thread. */
     void (*release)(void *arg, bool made);
 };
 
@@ -34,7 +34,7 @@ struct tc_channel_resolution {
     struct tc_resolver_env env;
     struct tc_resolver *resolver;             /* NULL: the channel is idle */
     bool usable;                              /* a result came that calls can use */
-    struct tc_status error;                   /* why the last result is not usable; OK: it is, or none came */
+    struct tc_status error;                   /* why `usable` is false; OK: it is true, or no result came */
     struct tc_config_selector *selector;      /* NULL: the service config's methods apply */
     struct tc_service_config *service_config; /* in force; NULL: none */
     uint64_t logged;                          /* hash of the result's text that was logged last */
@@ -44,11 +44,11 @@ struct tc_channel_resolution {
 struct tc_channel_lb {
     struct tc_lb_env env;
     struct tc_connect_turns connect_turns;
-    struct tc_scaling scaling; /* of the subchannels, as the service config in force has it */
+    struct tc_scaling scaling; /* of the subchannels: the service config's limit; 1 with xDS, or without such a limit */
     struct tc_lb_helper helper;
-    struct tc_graceful_switch *child; /* NULL: only errors have come so far, or the channel is idle */
+    struct tc_graceful_switch *child; /* NULL: the channel is idle, or no result has reached a policy yet */
     struct tc_lb_config *config;      /* of the policy's last update */
-    struct tc_picker *picker;         /* published last; a reference; NULL after the end */
+    struct tc_picker *picker;         /* a reference; NULL before tc_channel_attach and after the end */
     bool connect_wanted;              /* the policy is to leave IDLE after its first update */
 };
 
@@ -65,16 +65,16 @@ struct tc_channel_calls {
 /* A call, as its channel knows it; embedded in the call. */
 struct tc_channel_call {
     struct tc_link link;
-    /* The channel ends: the call takes itself off the list. `status` is for on_done; NULL: there is no on_done. */
+    /* The channel ends: the call takes itself off the list and ends with the status. NULL: without on_done. */
     void (*end)(struct tc_channel_call *call, const struct tc_status *status);
 };
 
 struct torc_channel {
-    struct tc_ref ref; /* the handle's, the loop's until the end, each call's, each posted request's */
+    struct tc_ref ref; /* the handle's, the loop's, each call's, each posted request's, each waiting thread's */
     torc_runtime *rt;  /* a reference */
     struct tc_loop *loop;
     bool is_private;
-    struct torc_channel_options opts; /* its pointers are valid only while the channel is made */
+    struct torc_channel_options opts; /* its pointers are valid only inside tc_channel_make */
     struct tc_target target;
     const struct tc_resolver_class *resolver_class;
     struct tc_proxy_class proxied; /* resolver_class is its base when connections go through a proxy */
@@ -109,8 +109,8 @@ struct torc_channel {
 torc_channel *tc_channel_ref(torc_channel *ch);
 void tc_channel_unref(torc_channel *ch);
 
-/* Joins the runtime: the first step on the loop, before any other function of the loop's part. Repeated calls do
- * nothing. */
+/* Joins the runtime. Called on the loop before a call, a watch or anything that connects; repeated calls do nothing.
+ * Ends the channel at once if the runtime was shut down. */
 void tc_channel_attach(torc_channel *ch);
 /* Ends the channel and its calls with the status, once. With `tell`, the watches are called from inside and the calls'
  * on_done comes by the serial queue; without it, neither is called. */
@@ -121,8 +121,8 @@ void tc_channel_call_began(torc_channel *ch);
 void tc_channel_call_ended(torc_channel *ch);
 /* tc_resolver_env.on_result; `arg` is the channel. */
 bool tc_channel_on_result(void *arg, struct tc_resolver_result *result);
-/* Publishes a state of the policy, with its picker, which is taken over. `status` is borrowed, and counts in
- * TRANSIENT_FAILURE alone. */
+/* Sets the channel's state and picker, and has queued picks try again. Publishes the state if it changed or is
+ * TRANSIENT_FAILURE. Takes over the picker. `status` is borrowed (may be NULL), and kept in TRANSIENT_FAILURE alone. */
 void tc_channel_set_state(torc_channel *ch, enum torc_connectivity state, const struct tc_status *status,
                           struct tc_picker *picker);
 

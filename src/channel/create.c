@@ -2,8 +2,8 @@
  * (on_runtime_shutdown, on_exit_idle, on_free), which run on the loop.
  *
  * Target, resolver, authority, service config and credentials are checked and fixed here, so that torc_channel_new can
- * refuse them with a reason, and every thread may read them later. The first use on the loop (a call, a watch, a
- * request to connect) attaches the channel (tc_channel_attach in channel.c); until then nothing connects. */
+ * refuse them with a reason, and every thread may read them later. The first use on the loop, such as a
+ * call or a watch, attaches the channel (tc_channel_attach in channel.c); until then nothing connects. */
 #include "channel/create.h"
 
 #include <torc/version.h>
@@ -30,19 +30,19 @@ static bool known_scheme(void *arg, struct tc_slice scheme)
     return resolver_find(arg, scheme) != NULL;
 }
 
-/* Resolver and authority of the target. Built-in resolvers may be replaced by a proxy's (resolver/proxy.h). */
+/* Sets resolver and authority of the target. Returns false with an error. */
 static bool target_set(torc_channel *ch, const char *target, torc_error **error)
 {
     char *why = NULL;
     if (tc_target_parse(&ch->target, target, known_scheme, &ch->plugins, &why) != 0)
         return tc_error_take(error, TORC_EINVAL, TORC_LAYER_RESOLVER, why);
     ch->resolver_class = resolver_find(&ch->plugins, tc_slice_str(ch->target.scheme));
-    /* A proxy, of the option or of the environment, applies to built-in resolvers only. */
+    /* A proxy (resolver/proxy.h) applies to built-in resolvers only. */
     if (ch->resolver_class == tc_resolver_find(tc_slice_str(ch->target.scheme)) &&
         tc_proxy_class_init(&ch->proxied, &ch->target, ch->resolver_class, ch->opts.http_proxy))
         ch->resolver_class = &ch->proxied.base;
     struct tc_buf authority = {0};
-    /* Asked for even if the option overrides it: it checks the target, too. */
+    /* Called even if the option overrides the authority: the function also checks the target. */
     bool ok = ch->resolver_class->authority(ch->resolver_class, &ch->target, &authority, &why);
     if (!ok)
         tc_error_take(error, TORC_EINVAL, TORC_LAYER_RESOLVER, why);
@@ -63,8 +63,7 @@ static bool default_config_set(torc_channel *ch, torc_error **error)
     return ch->default_config || tc_error_take(error, TORC_EINVAL, TORC_LAYER_RESOLVER, why);
 }
 
-/* Stores what opens the channel's connections, if it is not connect(2). Returns false with an error; the caller frees
- * what is stored in any case. */
+/* Stores the dialer, or NULL for connect(2). Returns false with an error. The caller owns *out, also on failure. */
 static bool dialer_make(const torc_channel *ch, struct tc_dialer **out, torc_error **error)
 {
     struct torc_dialer of;
@@ -83,7 +82,7 @@ static bool dialer_make(const torc_channel *ch, struct tc_dialer **out, torc_err
     return ok;
 }
 
-/* The last step that may fail: from here on the channel calls `release` of each interceptor. */
+/* The last step that may fail: once it succeeds, the channel owes each interceptor its `release`. */
 static bool interceptors_set(torc_channel *ch, torc_error **error)
 {
     const struct torc_interceptor *const *list = ch->opts.interceptors;
@@ -93,8 +92,8 @@ static bool interceptors_set(torc_channel *ch, torc_error **error)
     return ch->interceptors != NULL;
 }
 
-/* Returns the settings of the channel's connections; a cluster that secures its own connections (A29) has other
- * credentials and another server_name. Takes over the dialer. */
+/* Returns the settings of the channel's connections. A cluster that secures its own connections (A29) uses a copy with
+ * other credentials and another server_name. Takes over the dialer. */
 static struct tc_conn_config *conn_config_make(const torc_channel *ch, struct tc_dialer *dialer)
 {
     const struct torc_channel_options *o = &ch->opts;

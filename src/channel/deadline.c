@@ -7,7 +7,7 @@
 
 #include "channel/explain.h"
 
-/* Returns the time from the call's start to its deadline; 0 for a deadline that lies before the start. */
+/* Returns the seconds from the call's start to its deadline; 0 for a deadline that is not after the start. */
 static double seconds_given(const struct tc_call *c)
 {
     const struct tc_call_deadline *d = &c->deadline;
@@ -38,7 +38,8 @@ bool tc_call_end_late(struct tc_call *c)
 }
 
 /* Returns true if the RPC has ended, and its outcome waits behind messages that the application has not asked for. The
- * outcome is certain then: a call that is committed makes no further attempt. */
+ * outcome is certain then: a call that is committed makes no further attempt. Returns false while an interceptor delays
+ * a received message: the deadline counts for interceptors. */
 static bool has_ended(const struct tc_call *c)
 {
     const struct tc_call *at = c->hedge ? c->hedge->ops->winner(c->hedge) : c;
@@ -53,8 +54,7 @@ static void on_expired(struct tc_task *task)
         tc_call_fail(c, tc_call_deadline_status(c));
 }
 
-/* Has on_expired run after the bytes that connections have read are handled: an answer that waited unread comes
- * first. */
+/* Has on_expired run behind the tasks that are queued already: an answer that has arrived is handled first. */
 static void on_timer(struct tc_timer *timer)
 {
     struct tc_call *c = TC_CONTAINER_OF(timer, struct tc_call, deadline.timer);

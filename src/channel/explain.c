@@ -1,8 +1,8 @@
 /* Texts and JSON that explain calls and channels to people.
  *
  * tc_channel_describe writes the tree of LB policies as JSON. tc_call_awaited_text says what a call waits for in its
- * stage: the text of DEADLINE_EXCEEDED. tc_call_explain_pick is the pick of a dry call (torc call --explain), and
- * tc_call_awaited finds in the tree the connections that such a call would wait for. */
+ * stage, for the text of DEADLINE_EXCEEDED. tc_call_explain_pick is the pick of a dry call (torc_explain), and
+ * tc_call_awaited finds in the tree the connections that a dry call would wait for. */
 #include "channel/explain.h"
 
 #include "base/mem.h"
@@ -42,7 +42,7 @@ static void text_append_pending(const torc_channel *ch, struct tc_buf *b)
     tc_buf_fini(&pending);
 }
 
-/* Names the state of the call's own cluster: the channel may be READY because of another cluster. */
+/* Shows the state of the call's own cluster: the channel may be READY because of another cluster. */
 static void text_append_awaited(struct tc_call *c, struct tc_buf *b)
 {
     const torc_channel *ch = c->channel;
@@ -145,8 +145,8 @@ static const json_t *item_serving(const json_t *list)
     return NULL;
 }
 
-/* Returns whether the connection was asked for and is not established yet. IDLE counts: the subchannel says CONNECTING
- * a loop turn later. */
+/* Returns whether the address was tried, has not failed, and is not connected yet. IDLE counts: the subchannel reports
+ * CONNECTING by a task. */
 static bool address_is_awaited(const json_t *address)
 {
     const char *state = json_string_value(json_object_get(address, "state"));
@@ -154,8 +154,8 @@ static bool address_is_awaited(const json_t *address)
            json_is_true(json_object_get(address, "tried")) && !json_is_true(json_object_get(address, "failed"));
 }
 
-/* Walks the tree of tc_channel_describe down to the addresses that are being connected; at a cluster_manager follows
- * the call's cluster, at a priority policy the priority that serves, and all of them if there is none such. */
+/* Walks the tree of tc_channel_describe down to the addresses that are being connected. Follows the call's cluster at a
+ * cluster_manager, the priority that serves at a priority policy, and all branches where that one does not exist. */
 static void node_find_awaited(const json_t *node, struct tc_slice cluster, json_t *out)
 {
     static const char *const branches[] = {"child", "clusters", "priorities", "targets", "endpoints", "children"};

@@ -8,7 +8,7 @@
 
 struct tc_describe;
 
-/* Writes the JSON of torc_channel_describe, as the member `key`. */
+/* Writes the JSON of torc_channel_describe, as the member `key`; NULL: as the root. */
 void tc_channel_describe(const torc_channel *ch, const char *key, struct tc_describe *d);
 
 /* Returns the arguments of a call's pick. `trace` may be NULL. */
@@ -29,12 +29,12 @@ static inline struct tc_pick_args tc_call_pick_args(struct tc_call *c, struct tc
     };
 }
 
-/* Appends the name of the event that the call waits for in its stage, for people, and returns b's text. */
+/* Appends to `b` what the call waits for in its stage, for people. Returns the text of `b`. */
 const char *tc_call_awaited_text(struct tc_call *c, struct tc_buf *b);
-/* Picks for a dry call, and ends the call: attempt.outcome has the pick's outcome, and the status its failure. */
+/* Picks for a dry call, sets attempt.outcome, and ends the call: with the failure of the pick, or else with OK. */
 void tc_call_explain_pick(struct tc_call *c, const struct tc_pick_args *args);
-/* Returns a list of addresses, 16 at most: of the connections that a call without an endpoint waits for, as
- * `channel_json`, the text of tc_channel_describe, has them. The caller owns the list. */
+/* Returns a new array, which the caller owns, of the addresses (at most 16) whose connection a dry call waits for.
+ * `channel_json` is the text of tc_channel_describe. */
 json_t *tc_call_awaited(const struct tc_call *c, const char *channel_json);
 
 #endif

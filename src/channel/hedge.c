@@ -1,5 +1,5 @@
-/* Hedging (A6): attempts of one call side by side, the next after a delay or as soon as one has failed; the call
- * takes the result of the first that answers.
+/* Hedging (A6): attempts of one call side by side. The next attempt begins after a delay, or when an attempt has failed
+ * with a non-fatal status. The call takes the result of the first attempt that answers.
  *
  * Each attempt is a call of its own (struct tc_call with `parent`), from the pick on, with the parent's config. The
  * parent keeps the request messages; attempt_flush gives each attempt the messages that it has not written yet, one at
@@ -160,9 +160,9 @@ static void on_written(void *arg)
         parent->events->on_written(parent->arg);
 }
 
-/* Counts an attempt's outcome for the throttle. Returns false if it ends the call: success, a status that is not
- * retryable, a refusal on this side. Else stores the server's pushback in *delay_ms (0: none), and sets `frozen` if the
- * server wants no further attempt. */
+/* Counts an attempt's outcome for the throttle, and sets `frozen` if the server wants no further attempt. Returns false
+ * if the outcome ends the call: success, a fatal status, a refusal on this side. Else stores the server's pushback in
+ * *delay_ms (0: none). */
 static bool attempt_count(struct attempt *a, const struct tc_call_end *end, uint64_t *delay_ms)
 {
     struct hedge *h = a->hedge;
@@ -196,7 +196,7 @@ static void attempt_finish(struct attempt *a)
         tc_call_fail_in_order(parent, tc_status_ref(&c->status));
 }
 
-/* Ends the call as its last attempt ended, if nothing runs and nothing will begin. */
+/* Ends the call with the outcome of the attempt that ended last, if no attempt runs and none will begin. */
 static void hedge_finish_if_idle(struct hedge *h)
 {
     if (!hedge_may_begin(h))
@@ -286,7 +286,7 @@ static bool attempt_start(struct hedge *h)
     return true;
 }
 
-/* Begins the attempt that is due, or all of them if the delay is 0. */
+/* Begins the attempt that is due, or all attempts that may begin if the delay is 0. */
 static void hedge_go_on(struct hedge *h)
 {
     uint64_t delay_ms = hedge_delay_ms(h);

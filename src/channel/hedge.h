@@ -4,8 +4,8 @@
 
 struct tc_call;
 
-/* Begins the first attempt of a call whose retry policy is one of hedging; with a delay of 0, all attempts. Sets
- * c->hedge, which lies in the call's arena. */
+/* Begins the first attempt of a call whose retry policy is hedging, or with a hedging delay of 0 all attempts that the
+ * throttle allows. Sets c->hedge, which lies in the call's arena. */
 void tc_hedge_start(struct tc_call *c);
 
 #endif

@@ -1,4 +1,5 @@
-/* Hedging (hedge.h) behind a table of functions, for files that hedge.c includes itself. Loop thread only. */
+/* Hedging (hedge.h) as a table of functions. call.c and messages.c call hedging through the table, because hedge.c
+ * calls their functions. Loop thread only. */
 #ifndef TC_CHANNEL_HEDGE_OPS_H
 #define TC_CHANNEL_HEDGE_OPS_H
 
@@ -12,12 +13,11 @@ struct tc_hedge {
 };
 
 struct tc_hedge_ops {
-    /* A message was pushed to the parent's send buffer, or (NULL) the parent half-closed. */
+    /* A message was pushed to the parent's send buffer. NULL: the parent half-closed without a message. */
     void (*send)(struct tc_hedge *h, struct tc_send_message *message);
-    /* The parent wants messages: gives the winner the reads that are wanted, if there is one. */
+    /* The parent wants messages: asks the winner for them. Does nothing while there is no winner. */
     void (*read)(struct tc_hedge *h);
-    /* The parent is over: cancels the attempts that run. Attempts keep everything that the parent points at, until
-     * `free`. */
+    /* The parent is over: cancels the attempts that run. What the parent shows of an attempt stays until `free`. */
     void (*stop)(struct tc_hedge *h);
     /* Returns the attempt that the parent is committed to; NULL: none yet. */
     const struct tc_call *(*winner)(const struct tc_hedge *h);

@@ -1,5 +1,5 @@
-/* Channel options that the table of base/options.c cannot judge: texts, and options that depend on one another. The
- * errors go to the application. */
+/* The checks of channel options that the table of base/options.c cannot express: credentials, texts, and options that
+ * depend on one another. The errors go to the application. */
 #include "channel/options.h"
 
 #include <stdatomic.h>
@@ -18,7 +18,7 @@
 
 enum { MIN_KEEPALIVE_MS = 10000 };
 
-/* Logs a warning of a malformed value, once in a process. */
+/* Warns of a malformed value once in a process. */
 uint32_t tc_channel_default_ring_cap(void)
 {
     const char *text = getenv("GRPC_RING_HASH_CAP");
@@ -43,8 +43,8 @@ static bool proxy_is_valid(const char *url)
     return ok;
 }
 
-/* Accepts "host", "host:80", "[::1]", "[::1]:80" and "::1". The check goes byte by byte because an authority becomes
- * a header, and the name that the server's certificate must have. */
+/* Accepts "host", "host:80", "[::1]", "[::1]:80" and "::1". Strict, because the authority becomes a header, and the
+ * name that the server's certificate must have. */
 static bool authority_is_valid(struct tc_slice s)
 {
     struct tc_slice host, rest;

@@ -5,11 +5,12 @@
 #include <torc/channel.h>
 
 /* Stores the options `given` (NULL: the defaults, and plaintext), with each 0 and -1 replaced by the value for which it
- * stands (tc_options_complete), and a shorter keepalive_time_ms raised to 10 s. Pointers are borrowed from `given`.
- * Returns false with an error if an option is refused. */
+ * stands. Raises keepalive_time_ms, if it is on, to at least 10 s. Pointers are borrowed from `given`. Returns false
+ * with an error if an option is refused. */
 bool tc_channel_options_complete(struct torc_channel_options *out, const struct torc_channel_options *given,
                                  torc_error **error);
-/* Returns the limit of rings for ring_size_cap 0: the environment's GRPC_RING_HASH_CAP, or 4096. */
+/* Returns the value that ring_size_cap 0 stands for: GRPC_RING_HASH_CAP of the environment, or 4096 if the variable is
+ * unset or malformed. */
 uint32_t tc_channel_default_ring_cap(void);
 
 #endif

@@ -1,8 +1,8 @@
-/* The queues of a channel: entries of any kind wait for the resolver's result or for a picker. Entries that run may
- * queue up again, so a queue is emptied into a list of its own before the entries run. */
+/* The queues of a channel's calls. Entries that run may queue up again, so a queue is emptied into a list of its own
+ * before the entries run. */
 #include "channel/pick_queue.h"
 
-/* Runs all entries in the order in which they came. Entries that still have to wait queue up again. */
+/* Runs the entries that are queued now, oldest first. */
 static void queue_run(struct tc_link *queue)
 {
     struct tc_link entries, *link;

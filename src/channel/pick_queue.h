@@ -5,10 +5,10 @@
 
 #include "io/loop.h"
 
-/* Embedded in the call. Leaves with tc_list_remove(&q->link). */
+/* Embedded in the call. Leaves the queue with tc_list_remove(&q->link). */
 struct tc_queued {
     struct tc_link link;
-    void (*fn)(struct tc_queued *q); /* called when the entry's turn has come; the entry is off the queue */
+    void (*fn)(struct tc_queued *q); /* called when the wait is over; the entry is off the queue */
 };
 
 struct tc_pick_queue {
@@ -20,9 +20,10 @@ struct tc_pick_queue {
 
 void tc_pick_queue_init(struct tc_pick_queue *q, struct tc_loop *loop);
 
-/* Puts the entry at the end of `config` or `pick`. */
+/* Puts the entry, which is on no queue, at the end of `config` or `pick`. */
 void tc_pick_queue_wait(struct tc_link *queue, struct tc_queued *entry, void (*fn)(struct tc_queued *entry));
-/* There is a new picker: has the calls of `pick` try again, by the serial queue, once for all pickers until then. */
+/* Has the calls of `pick` try again, by the serial queue: there is a new picker, or a connection under the picker has
+ * ended. Repeated calls before that count as one. */
 void tc_pick_queue_wake(struct tc_pick_queue *q);
 /* A result came, or resolution failed: calls fn of the entries of `config` from inside. */
 void tc_pick_queue_resolved(struct tc_pick_queue *q);
