@@ -1,5 +1,5 @@
-/* Hedging (hedge.h) as a table of functions. call.c and messages.c call hedging through the table, because hedge.c
- * calls their functions. Loop thread only. */
+/* Hedging (hedge.h) as a table of functions. The files whose functions hedge.c calls, such as messages.c, use the table
+ * and do not include hedge.h. Loop thread only. */
 #ifndef TC_CHANNEL_HEDGE_OPS_H
 #define TC_CHANNEL_HEDGE_OPS_H
 

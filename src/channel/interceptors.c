@@ -1,5 +1,5 @@
 /* The list of a channel's or a server's interceptors: read once, sorted into a row for each hook, released with its
- * owner. Rows point into the list, so that a hook walks over those interceptors alone that have it. */
+ * owner. Rows point into the list: the row of a hook holds only the interceptors that have the hook. */
 #include "channel/interceptors.h"
 
 #include <stdio.h>

@@ -1,6 +1,5 @@
-/* The interceptors of a channel or a server (torc/interceptor.h), frozen when the channel or server is made: an array
- * for each hook, so that a hook that nobody has costs a load and a branch. Immutable: any thread may read the list
- * while its owner lives. */
+/* The interceptors of a channel or a server (torc/interceptor.h), with an array for each hook: a hook that no
+ * interceptor has costs a load and a branch. Immutable: any thread may read the list while its owner lives. */
 #ifndef TC_CHANNEL_INTERCEPTORS_H
 #define TC_CHANNEL_INTERCEPTORS_H
 
@@ -20,7 +19,7 @@ enum tc_hook {
 };
 
 struct tc_interceptor {
-    struct torc_interceptor app; /* a copy, with a copy of `name` */
+    struct torc_interceptor app; /* a copy; `name` is a copy, never NULL */
     uint32_t index;              /* in the list */
     size_t state_at;             /* where its state begins in torc_rpc.states */
 };
@@ -38,10 +37,10 @@ struct tc_interceptors {
     struct tc_interceptor list[];
 };
 
-/* Copies a list that ends with NULL, and has one interceptor at least. Returns NULL with an error if an interceptor is
- * malformed, or the list has more than 64; no `release` is called then. */
+/* Copies a list that ends with NULL and has at least one interceptor. The caller owns the result. Returns NULL with an
+ * error if an interceptor is malformed, or the list has more than 64; no `release` is called then. */
 struct tc_interceptors *tc_interceptors_new(const struct torc_interceptor *const *list, torc_error **error);
-/* Calls each `release`, the innermost interceptor's first, and frees the list. NULL is allowed. */
+/* Calls each `release`, from the innermost interceptor to the outermost, and frees the list. NULL is allowed. */
 void tc_interceptors_free(struct tc_interceptors *list);
 
 #endif

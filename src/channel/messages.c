@@ -2,13 +2,13 @@
  *
  * Sending: one message at a time is under way (`sending`); tc_call_flush gives it to the stream, which takes one at a
  * time as well (`writing`). Until the call is committed (A6: headers or a message came, or the buffers are full)
- * written messages stay in the send buffer, because another attempt writes them again; on_written is called for a
+ * written messages stay in the send buffer, because another attempt may write them again; on_written is called for a
  * message once, by the attempt that gets there first (n_notified).
  *
- * Receiving: `reads` counts the messages that the owner asked for, `reads_given` those that were asked of the present
- * stream.
+ * Receiving: `reads` counts the messages that the owner asked for and has not got; `reads_given` of them were asked of
+ * the present stream.
  *
- * A call that hedges has no stream of its own: hedge.c passes messages and reads on to the attempts. */
+ * A call that hedges has no stream: hedge.c passes messages on to the attempts, and reads to the winner. */
 #include "channel/messages.h"
 
 #include "channel/call_internal.h"
@@ -36,13 +36,13 @@ void tc_call_too_large(struct tc_call *c, size_t bytes)
     if (c->attempt.stream && tc_h2_client_stream_sendable(c->attempt.stream) &&
         !tc_h2_client_stream_sent(c->attempt.stream))
         c->attempt.n--;
-    /* Without limits the call still waits for its config, and the message is too long for gRPC's length prefix. */
+    /* has_limits is false before the call has its config: the message is too long for gRPC's length prefix. */
     size_t max = r->has_limits ? r->max_send_message_bytes : TC_H2_MESSAGE_MAX;
     tc_call_fail(c, tc_status_make(TORC_STATUS_RESOURCE_EXHAUSTED, TORC_LAYER_LIMIT,
                                    "message to send larger than max (%zu vs. %zu)", bytes, max));
 }
 
-/* Appends a message to the send buffer, and gives it to the stream if that can take one. Takes over the owner. */
+/* Appends a message to the send buffer, and has the stream or the hedged attempts take it. Takes over the owner. */
 static void message_push(struct tc_call *c, struct tc_slice bytes, struct tc_rstr *owner, bool plain, bool end)
 {
     struct tc_call_messages *m = &c->messages;
@@ -109,7 +109,7 @@ static void on_received_passed(struct tc_walk *w, enum tc_walk_end end)
 {
     struct tc_call *c = w->owner;
     if (end == TC_WALK_WAITS) {
-        /* The deadline let a call pass whose messages the application takes late: for an interceptor it counts. */
+        /* The timer may have fired while only the application was late (deadline.c). For interceptors it counts. */
         if (c->stage != TC_CALL_DONE && c->deadline.at_ns <= tc_loop_now_ns(c->channel->loop))
             tc_call_deadline_arm(c);
         return;
@@ -225,8 +225,8 @@ void tc_call_flush(struct tc_call *c)
     }
     m->writing = true;
     m->end_sent = end;
-    /* The server has ended the stream, and its end is reported when received messages have been read. The message
-     * counts as written. */
+    /* The stream is over, and reports that when the received messages have been read. The message counts as
+     * written. */
     if (rc != 0)
         tc_loop_defer(c->channel->loop, &m->dropped);
 }

@@ -4,19 +4,19 @@
 
 #include "channel/call_internal.h"
 
-/* Sends one message and takes over its reference, also on failure. `end`: half-closes after it. Returns TORC_ESTATE
- * while a message is under way (until on_written) or after the last; TORC_ECLOSED after the call's end; TORC_ELIMIT,
- * and ends the call, for a message that is too long for gRPC's length prefix. Returns 0 for a message beyond the call's
- * limit, which ends the call when a stream is given the message. */
+/* Sends one message. Takes over the reference, also on failure. `end`: half-closes after the message. Returns 0, or
+ * TORC_ESTATE while a message is under way (until on_written) or after a half-close; TORC_ECLOSED after the call's end;
+ * TORC_ELIMIT, and ends the call, for a message that is too long for gRPC's length prefix. A message beyond the call's
+ * limit ends the call later, when a stream is given the message. */
 int tc_call_send(struct tc_call *c, struct tc_rstr *message, bool end);
 /* Sends a message as tc_call_send does, but never compressed, whatever the call's option says. */
 int tc_call_send_plain(struct tc_call *c, struct tc_rstr *message, bool end);
-/* Sends a message as tc_call_send does, whose bytes the caller keeps as long as the call lives. */
+/* Sends a message as tc_call_send does. The bytes are borrowed as long as the call lives. */
 int tc_call_send_borrowed(struct tc_call *c, struct tc_slice message, bool end);
-/* Half-closes without a message, behind one that is under way. Returns TORC_ESTATE after a half-close, TORC_ECLOSED
- * after the call's end. */
+/* Half-closes without a message, behind the message that is under way. Returns 0, TORC_ESTATE after a half-close, or
+ * TORC_ECLOSED after the call's end. */
 int tc_call_send_end(struct tc_call *c);
-/* Asks for n more messages; demands add up. Does nothing after the call's end, or if they would exceed UINT32_MAX. */
+/* Asks for n more messages; demands add up. Does nothing after the call's end, or if the sum exceeds UINT32_MAX. */
 void tc_call_read(struct tc_call *c, uint32_t n);
 
 /* Ends the call with RESOURCE_EXHAUSTED, because a message of this size cannot be sent. */
@@ -24,12 +24,12 @@ void tc_call_too_large(struct tc_call *c, size_t bytes);
 
 /* --- for src/channel --- */
 
-/* Takes the message of rpc->sent, if there is one, past on_message, and sends it. Called when the request has passed
- * on_start, and for each message that is sent later. */
+/* Takes the message of rpc->sent, if there is one, past on_message, and sends it. c->rpc must not be NULL. Called when
+ * the request has passed on_start, and for each later message. */
 void tc_call_send_held(struct tc_call *c);
 /* A message came from the stream, or from the attempt that won. Takes over the reference. */
 void tc_call_deliver(struct tc_call *c, struct tc_rstr *message);
-/* Returns whether the next message may be read: interceptors that see messages get one at a time. */
+/* Returns whether the next message may be read: interceptors with on_message get one message at a time. */
 static inline bool tc_call_may_read(const struct tc_call *c)
 {
     return TC_LIKELY(!c->rpc) || !tc_rpc_has(c->rpc, TC_HOOK_MESSAGE) ||
@@ -45,11 +45,11 @@ void tc_call_flush_reads(struct tc_call *c);
 /* Events of the stream; `arg` is the call. */
 void tc_call_on_written(void *arg);
 void tc_call_on_message(void *arg, struct tc_rstr *message);
-/* The request cannot be sent again from now on: written messages are dropped. */
+/* Commits the call: no attempt sends the request again, and written messages are dropped. */
 void tc_call_commit(struct tc_call *c);
 /* Returns true if the call, or all calls of the channel, keep more bytes of request messages than they may. */
 bool tc_call_over_buffer(const struct tc_call *c);
-/* Has the next attempt write from the first message, and read again what was not received. */
+/* Has the next attempt write from the first message, and ask again for the messages that were not received. */
 void tc_call_messages_rewind(struct tc_call *c);
 
 #endif

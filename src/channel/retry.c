@@ -1,6 +1,7 @@
-/* Decides whether another attempt follows (A6). The throttle is a token bucket of the channel: a failure that counts
- * takes a token, a success gives back `ratio` of one, and with half of `max` or fewer nothing is retried. The server
- * may forbid or time the next attempt (grpc-retry-pushback-ms); a delay that it gives resets the backoff. */
+/* Decides whether another attempt follows (A6). The throttle is a token bucket of the channel: a failure with a
+ * retryable status, or with a pushback that forbids retries, takes a token; a success gives back `ratio` of a token.
+ * With half of `max` or fewer nothing is retried. A delay that the server gives (grpc-retry-pushback-ms) resets the
+ * backoff. */
 #include "channel/retry.h"
 
 #include "base/parse.h"

@@ -13,17 +13,17 @@ struct tc_retry_throttle {
 
 /* Returns true if another attempt may be made now. */
 bool tc_retry_throttle_open(const struct tc_retry_throttle *t);
-/* An attempt failed in a way that counts. */
+/* Takes a token for a failed attempt. */
 void tc_retry_throttle_failure(struct tc_retry_throttle *t);
-/* Another service config is in force: the tokens stay unless the settings differ. */
+/* Applies the settings of a service config. Refills the tokens if the settings differ from the present ones. */
 void tc_retry_throttle_update(struct tc_retry_throttle *t, const struct tc_retry_throttle *settings);
-/* An attempt succeeded. */
+/* Gives back `ratio` of a token for an attempt that succeeded. */
 static inline void tc_retry_throttle_success(struct tc_retry_throttle *t)
 {
     t->tokens = TC_MIN(t->tokens + t->ratio, t->max);
 }
 
-/* The server's wish for further attempts (grpc-retry-pushback-ms). */
+/* The server's wish for further attempts (grpc-retry-pushback-ms). STOP: the value is negative or malformed. */
 enum tc_pushback { TC_PUSHBACK_NONE, TC_PUSHBACK_DELAY, TC_PUSHBACK_STOP };
 /* Reads the server's wish from the trailers (may be NULL). Stores *delay_ms with DELAY only. */
 enum tc_pushback tc_retry_pushback(const struct tc_headers *trailers, uint64_t *delay_ms);
@@ -35,14 +35,15 @@ struct tc_retry {
     struct tc_backoff backoff;
 };
 
-/* How an attempt failed, or found no endpoint. */
+/* The failure of an attempt. */
 struct tc_retry_outcome {
     int code;
     const struct tc_headers *trailers; /* NULL: none came */
-    bool resendable;                   /* the call is not committed, and its messages are still kept */
+    bool resendable;                   /* the call is not committed, and its messages fit the buffers */
 };
 
-/* Counts the failure. Returns true if another attempt follows, *delay_ms from now. */
+/* Counts the failure for the throttle. Returns true if another attempt follows, *delay_ms from now. Without a retry
+ * policy, returns false and counts nothing. */
 bool tc_retry_next(struct tc_retry *r, struct tc_retry_throttle *throttle, const struct tc_retry_outcome *o,
                    struct tc_rng *rng, uint64_t *delay_ms);
 

@@ -1,20 +1,20 @@
 /* Walks past interceptors, and delays.
  *
- * hook_call calls the application's hook for a walk (sight_show and tc_rpc_end call the hooks without an answer);
- * walk_take judges the answer:
+ * hook_call calls the application's hook for a walk (sight_show and tc_rpc_end call the hooks without a verdict).
+ * tc_walk_go_on acts on the verdict:
  *
  *   0             the next interceptor
  *   a status      the walk fails (on_status: the outcome is replaced, and the walk goes on)
  *   TORC_PENDING  the walk waits: its torc_pending and the walk point at one another
  *
- * A delay ends in one of two ways, and the other is harmless afterwards: torc_rpc_resume posts the torc_pending to the
- * loop, where on_resumed finds its walk and goes on; or the walk lets go of it (tc_walk_let_go), because the RPC ended
- * or the hook answered otherwise, and on_resumed finds no walk. Both happen on the loop's thread.
+ * A delay ends in one of two ways. torc_rpc_resume posts the torc_pending to the loop, where on_resumed finds the walk
+ * and goes on. Or the walk lets go of the torc_pending (tc_walk_let_go), because the RPC ended or the hook returned
+ * another verdict; on_resumed then finds no walk, and does nothing. on_resumed and tc_walk_let_go run on the loop's
+ * thread.
  *
- * The hooks run application code, which cannot end the RPC from inside: whatever it calls is deferred. But it may
- * destroy its own LB policy at once, so no hook is called from code that uses a policy, a pick or a connection after
- * the hook: on_attempt and the observers come by the serial queue. A hook may also fork: in the child nothing goes on
- * (tc_loop_forked). */
+ * Hooks are application code. A hook cannot end the RPC from inside: the functions that do are deferred. But a hook may
+ * destroy the application's own LB policy at once. So on_attempt and the observers, whose cause may be inside a policy,
+ * are called by the serial queue. A hook may also fork: in the child nothing goes on (tc_loop_forked). */
 #include "channel/rpc.h"
 
 #include "base/mem.h"
@@ -206,8 +206,8 @@ static bool walk_take(struct tc_walk *w, const struct tc_interceptor *it, int ve
     return false;
 }
 
-/* Calls one interceptor. Returns its verdict. TORC_PENDING without w->pending set is not a verdict: the interceptor did
- * not call torc_rpc_suspend. */
+/* Calls one interceptor. Returns its verdict, and stores the text for it. TORC_PENDING without w->pending set is a
+ * mistake of the interceptor, which did not call torc_rpc_suspend. */
 static int walk_ask(struct tc_walk *w, const struct tc_interceptor *it, struct tc_rstr **text)
 {
     torc_rpc *rpc = w->rpc;

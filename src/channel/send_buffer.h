@@ -1,5 +1,5 @@
-/* The request messages of a call: those to be written, and those that are kept because another attempt may have to
- * write them again (A6). Loop thread only. */
+/* The request messages of a call: messages to be written, and written messages that are kept because another attempt
+ * may have to write them again (A6). Loop thread only. */
 #ifndef TC_CHANNEL_SEND_BUFFER_H
 #define TC_CHANNEL_SEND_BUFFER_H
 
@@ -17,14 +17,15 @@ struct tc_send_message {
 /* first ... next ... last: messages before `next` were written in the present attempt. */
 struct tc_send_buffer {
     struct tc_send_message *first, *last;
-    struct tc_send_message *next; /* the one to write; NULL: all were written */
+    struct tc_send_message *next; /* the message to write; NULL: all were written */
     struct tc_send_message *free; /* for reuse */
     size_t bytes;                 /* of all messages, written ones included */
-    uint64_t *channel_bytes; /* the channel's sum, to which the bytes are added; NULL: a hedged attempt's messages are
-                                those of the parent, whose buffer counts them */
+    uint64_t *channel_bytes; /* the channel's sum, which includes `bytes`; NULL: a hedged attempt, whose messages the
+                                parent's buffer counts */
 };
 
-/* Appends a message. Takes over the owner. The struct lives in the arena. */
+/* Appends a message, whose struct lives in the call's arena. Takes over the owner. The result is valid until the
+ * message is dropped. */
 static inline struct tc_send_message *tc_send_buffer_push(struct tc_send_buffer *b, struct tc_arena *arena,
                                                           struct tc_slice bytes, struct tc_rstr *owner)
 {

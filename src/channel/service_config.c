@@ -1,5 +1,6 @@
-/* Service configs (gRPC's doc/service_config.md), parsed from JSON (A21): the LB policy, and for each method timeout,
- * wait-for-ready, message limits, and a retry or hedging policy (A6).
+/* Service configs (gRPC's doc/service_config.md), parsed from JSON (A21): the LB policy, retryThrottling,
+ * healthCheckConfig (A17), connectionScaling (A105), and for each method timeout, wait-for-ready, message limits, and a
+ * retry or hedging policy (A6).
  *
  * Errors are collected with the path of their field, and a config with any error is refused as a whole. A method's
  * config is found by "service/method", else "service/", else the default "": one hash table has all three kinds of
@@ -30,10 +31,11 @@ struct tc_service_config {
     TC_VEC(struct tc_method_config *) methods;
     struct tc_retry_throttle throttle;
     struct tc_rstr *health;   /* healthCheckConfig.serviceName; NULL: not set */
-    uint32_t max_connections; /* connectionScaling.maxConnectionsPerSubchannel */
+    uint32_t max_connections; /* connectionScaling.maxConnectionsPerSubchannel; 1: not set */
 };
 
-/* Stores the Duration (proto3 JSON) at a key. Returns false if there is none, or if it is malformed, with an error. */
+/* Stores the Duration (proto3 JSON) at a key. Returns false if the key is absent, or with an error if the value is
+ * malformed. */
 static bool duration_parse(const json_t *obj, const char *key, uint64_t *ns, struct tc_validation_errors *f)
 {
     const char *text;
@@ -98,7 +100,7 @@ static void codes_parse(struct tc_retry_policy *p, const json_t *obj, const char
     }
 }
 
-/* Returns maxAttempts, cut to TC_RETRY_MAX_ATTEMPTS (A6). Adds an error if it is missing or below 2. */
+/* Returns maxAttempts, cut to TC_RETRY_MAX_ATTEMPTS (A6). Adds an error if the member is missing or below 2. */
 static unsigned attempts_parse(const json_t *obj, struct tc_validation_errors *f)
 {
     uint64_t attempts = 0;
@@ -220,7 +222,7 @@ static void method_parse(struct tc_service_config *c, const json_t *obj, struct 
     }
 }
 
-/* loadBalancingConfig, or else the deprecated loadBalancingPolicy. Leaves lb NULL if the config has neither. */
+/* Reads loadBalancingConfig, or else the deprecated loadBalancingPolicy. Leaves lb NULL if the config has neither. */
 static void lb_parse(struct tc_service_config *c, const struct tc_lb_registry *registry, const json_t *root,
                      struct tc_validation_errors *f)
 {

@@ -1,5 +1,5 @@
-/* Service configs (gRPC doc/service_config.md): the LB policy and the settings of methods. Immutable and counted; any
- * thread. */
+/* Service configs (gRPC doc/service_config.md): the LB policy, the settings of methods, and settings of the channel.
+ * Immutable and counted; any thread. */
 #ifndef TC_CHANNEL_SERVICE_CONFIG_H
 #define TC_CHANNEL_SERVICE_CONFIG_H
 
@@ -8,7 +8,7 @@
 
 struct tc_method_config {
     uint64_t timeout_ns;         /* UINT64_MAX: none */
-    int wait_for_ready;          /* -1: not set */
+    int wait_for_ready;          /* 0 or 1; -1: not set */
     uint64_t max_request_bytes;  /* UINT64_MAX: not set */
     uint64_t max_response_bytes; /* UINT64_MAX: not set */
     struct tc_retry_policy retry;
@@ -23,7 +23,7 @@ struct tc_service_config *tc_service_config_parse(const struct tc_lb_registry *r
 /* NULL is allowed for both. */
 struct tc_service_config *tc_service_config_ref(struct tc_service_config *c);
 void tc_service_config_unref(struct tc_service_config *c);
-/* Returns the LB policy; NULL if the config does not name one. Borrowed. */
+/* Returns the config of the LB policy; NULL if the service config does not name a policy. Borrowed. */
 struct tc_lb_config *tc_service_config_lb(const struct tc_service_config *c);
 /* Returns the service whose health is checked (A17), "" for the whole server; NULL: none. Borrowed. */
 struct tc_rstr *tc_service_config_health(const struct tc_service_config *c);

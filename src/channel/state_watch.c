@@ -1,7 +1,7 @@
-/* Delivers the channel's states to its watches, by the serial queue: a watch that is called may add and remove watches,
- * start calls, and end the channel. Every state is delivered, in order, with two exceptions: a TRANSIENT_FAILURE right
- * after an undelivered TRANSIENT_FAILURE replaces it, with the newer reason; the end of the channel drops what is not
- * delivered yet. */
+/* Delivers the channel's states to its watches and observer, and events of connections to the observer, by the serial
+ * queue: a watch that is called may add and remove watches, start calls, and end the channel. Every state is delivered,
+ * in order, with two exceptions: a TRANSIENT_FAILURE right after an undelivered TRANSIENT_FAILURE replaces it, with the
+ * newer reason; the end of the channel drops what is not delivered yet. */
 #include "channel/state_watch.h"
 
 #include "base/mem.h"
@@ -14,8 +14,8 @@ struct published {
     struct tc_status status;
 };
 
-/* Calls the present watches. A watch that is added meanwhile gets later states only. If a watch ends the channel (a
- * private one: tc_channel_shutdown), the watches behind it are removed, and are not called. */
+/* Calls the present watches. A watch that is added meanwhile gets later states only. If a watch ends the channel (only
+ * tc_channel_shutdown does so from inside), the watches behind it are removed, and are not called. */
 static void watches_tell(struct tc_channel_connectivity *c, const struct published *p)
 {
     struct tc_link told;

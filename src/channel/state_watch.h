@@ -1,5 +1,5 @@
-/* The connectivity state of a channel: published for any thread, and delivered to watches. Loop thread only, except
- * `published`. */
+/* The connectivity state of a channel: published for any thread, and delivered to watches and to the observer. Loop
+ * thread only, except `published`. */
 #ifndef TC_CHANNEL_STATE_WATCH_H
 #define TC_CHANNEL_STATE_WATCH_H
 
@@ -11,9 +11,9 @@
 #include "base/status.h"
 #include "io/loop.h"
 
-/* A callback for every state that the channel publishes; embedded in its owner. The serial queue calls fn; the end of
- * the channel calls it at once, with SHUTDOWN, the last state, unless tc_channel_shutdown ends the channel. Equal
- * states in a row may be delivered as one. status: the reason of TRANSIENT_FAILURE, borrowed. */
+/* A callback for the states that the channel publishes; embedded in its owner. The serial queue calls fn. The end of
+ * the channel calls fn at once with SHUTDOWN, the last state; tc_channel_shutdown does not call fn. Equal states in a
+ * row may be delivered as one. status: the reason of TRANSIENT_FAILURE, borrowed. */
 struct tc_channel_watch {
     struct tc_link link;
     void (*fn)(struct tc_channel_watch *watch, enum torc_connectivity state, const struct tc_status *status);
@@ -36,15 +36,16 @@ struct tc_channel_connectivity {
 };
 
 void tc_state_watch_init(struct tc_channel_connectivity *c, struct tc_loop *loop);
-/* Publishes `state` and `status` as they are, and delivers them to the watches by the serial queue. */
+/* Publishes `state` and `status` as they are, and delivers them to watches and observer by the serial queue. */
 void tc_state_watch_publish(struct tc_channel_connectivity *c);
 /* Sets the state to SHUTDOWN, drops states and events that were not delivered, and removes the observer. Then removes
  * the watches; with `tell`, calls them from inside before that. */
 void tc_state_watch_end(struct tc_channel_connectivity *c, bool tell);
-/* Replaces the observer. Drops events that were not delivered to the old observer. */
+/* Replaces the observer; fn NULL: none. Drops events that were not delivered to the old observer. */
 void tc_state_watch_set_observer(struct tc_channel_connectivity *c, torc_channel_event_fn fn, void *arg);
-/* A tc_conn_observer_fn; `arg` is the struct tc_channel_connectivity. The event is delivered by the serial queue: the
- * caller is below an LB policy or walks over subchannels, and the application may destroy either. */
+/* A tc_conn_observer_fn; `arg` is the struct tc_channel_connectivity. `kind` is kept and must be static. The event is
+ * delivered by the serial queue: the caller is below an LB policy or walks over subchannels, and the application may
+ * destroy either. */
 void tc_state_watch_on_conn_event(void *arg, const char *kind, struct tc_rstr *address, const char *reason);
 
 #endif
