@@ -3,7 +3,7 @@
  *
  * A walk takes a thing (the request, an attempt, a message, the status) past the interceptors that have one hook, in
  * one direction. An interceptor may refuse the thing (TC_WALK_FAILED), or hold it up (TC_WALK_WAITS): `resumed` is then
- * called when the walk has gone on. Loop thread only, unless a function says otherwise. */
+ * called when the walk has gone on, until it passed, failed or waits again. Loop thread only, unless noted. */
 #ifndef TC_CHANNEL_RPC_H
 #define TC_CHANNEL_RPC_H
 
@@ -24,7 +24,7 @@ struct tc_walk {
     torc_pending *pending;    /* a reference; NULL: no interceptor holds up the walk */
     struct tc_rstr *message;  /* of TC_HOOK_MESSAGE: owned, until the owner of the walk takes it */
     struct tc_status failure; /* of TC_WALK_FAILED: owned */
-    void (*resumed)(struct tc_walk *w, enum tc_walk_end end); /* WAITS: another interceptor holds up the walk */
+    void (*resumed)(struct tc_walk *w, enum tc_walk_end end);
     void *owner;          /* for `resumed` */
     struct tc_task begin; /* tc_walk_begin_later */
 };
@@ -123,7 +123,7 @@ const char *tc_walk_holder(const struct tc_walk *w);
 /* Returns the name of an interceptor that holds up the request, a message or the outcome, or NULL. */
 const char *tc_rpc_holder(const torc_rpc *rpc);
 
-/* Stops the walks `main` and `sent`; with `messages` also `received`. */
+/* Stops the walks `main` and `sent`; `messages`: also `received`. */
 void tc_rpc_stop(torc_rpc *rpc, bool messages);
 /* Shows the observers the sights that are left, then calls on_end of the interceptors, once. All walks must be over. */
 void tc_rpc_end(torc_rpc *rpc);

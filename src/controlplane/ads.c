@@ -1,14 +1,15 @@
 /* The server's side of a state-of-the-world ADS stream.
  *
  * For each type the stream knows the client's subscriptions, the resources that the client has from our responses, and
- * the version and nonce of the last response. A request with that nonce is an ACK or a NACK; one with another nonce
- * changes nothing. A response is sent after a request or on a push (type_respond) if the client lacks a resource that
- * it should have, or has other contents of it; if the type is full state (LDS, CDS), also if the client has one too
- * many. The first request of a type is answered in any case if the type is full state or there is something to send. A
- * push waits for the answer to the last response of the type: a client that reads more slowly than resources change
- * gets the newest ones next, and not a queue of old ones.
+ * the version and nonce of the last response. A request with that nonce is an ACK or a NACK. A request with an older
+ * nonce changes no subscription; a request without a nonce only subscribes.
  *
- * The other variant of the protocol is in delta.c. */
+ * A response is sent after a request or on a push (type_respond) if the client lacks a resource that it should have, or
+ * has other contents of it. If the type is full state (LDS, CDS), a response is also sent if the client has a resource
+ * too many, and after the first request of the type. A push waits for the answer to the last response of the type: a
+ * client that reads more slowly than resources change gets the newest ones next, and not a queue of old ones.
+ *
+ * The incremental variant of the protocol is in delta.c. */
 #include "controlplane/ads.h"
 
 #include <stdlib.h>
@@ -30,7 +31,7 @@ struct ads_type {
     struct tc_rstr *nack;    /* the error of its NACK; NULL: none */
     bool answered;           /* the last response was ACKed or NACKed */
     bool asked;              /* a request for the type came */
-    bool owed;               /* the first request came, and there was no set to answer it from yet */
+    bool owed;               /* the first request came, and there was no set yet from which to answer */
     bool wildcard;
     TC_VEC(struct tc_rstr *) names;     /* subscribed to, sorted, each once */
     TC_VEC(struct tc_set_resource) has; /* the resources that the client has from us, sorted by name */
@@ -110,7 +111,7 @@ static bool type_is_full_state(struct tc_slice type_url)
            tc_slice_eq_str(type_url, "type.googleapis.com/envoy.config.cluster.v3.Cluster");
 }
 
-/* `wrapped`: the resources are of that type, but stand in Resource messages. */
+/* Sends a response. `wrapped`: `resources` are Resource messages, each around a resource of the type. */
 static void ads_send(struct tc_ads *a, struct tc_slice type_url, struct tc_slice version,
                      const struct tc_slice *resources, size_t n, bool wrapped)
 {
@@ -163,7 +164,7 @@ static bool type_subscribed(const struct ads_type *t, const struct tc_rstr *name
            (t->names.len && bsearch(&name, t->names.data, t->names.len, sizeof(t->names.data[0]), compare_names));
 }
 
-/* Stores the resources that the client should have now, borrowed, in the order of the set. Returns how many. */
+/* Stores the resources that the client should have now, borrowed, sorted by name. Returns how many. */
 static size_t type_wanted(const struct ads_type *t, const struct tc_set_type *have, const struct tc_set_resource **out)
 {
     size_t n = 0;
@@ -222,8 +223,9 @@ static void resource_wrap(const struct ads_type *t, const struct tc_set_resource
     tc_pack(&resource.base, out);
 }
 
-/* Sends a response of the type if the client is not up to date, or if the first request is owed an answer: that of a
- * full-state type, or one with resources. Does nothing as long as there is no set for the node. */
+/* Sends a response of the type if the client is not up to date. Also sends the response that the first request of the
+ * type is owed, unless the response would be empty and the type is not full state. Does nothing while the node has no
+ * set. */
 static void type_respond(struct tc_ads *a, struct ads_type *t)
 {
     const struct tc_resource_set *set = a->events->resources(a->arg, tc_rstr_slice(a->node.id));
@@ -272,7 +274,7 @@ void tc_ads_push(struct tc_ads *a)
     }
 }
 
-/* Takes over the names of a request, each once. */
+/* Replaces the names by those of a request: sorted, each once. */
 static void type_take_names(struct ads_type *t, const Envoy__Service__Discovery__V3__DiscoveryRequest *request)
 {
     size_t n = 0;
@@ -289,11 +291,11 @@ static void type_take_names(struct ads_type *t, const Envoy__Service__Discovery_
     t->names.len = n;
 }
 
-/* Takes over the subscriptions of a request. The client drops resources that it is no longer subscribed to. */
+/* Applies the subscriptions of a request. The client drops resources that it is no longer subscribed to. */
 static void type_subscribe(struct ads_type *t, const Envoy__Service__Discovery__V3__DiscoveryRequest *request)
 {
     type_take_names(t, request);
-    /* An empty list means everything, but only until a name was given (xDS protocol, "How the client specifies what
+    /* An empty first list means everything, until a request has names (xDS protocol, "How the client specifies what
      * resources to return"). */
     if (request->n_resource_names)
         t->wildcard = false;
@@ -330,8 +332,7 @@ static void ads_report_request(struct tc_ads *a, const Envoy__Service__Discovery
     tc_free(names);
 }
 
-/* Takes in a decoded request. The order matters: the observer sees each request that names a type, also one with a
- * stale nonce, which changes nothing. */
+/* Takes in a decoded request. The observer is told first, so that it also sees requests with a stale nonce. */
 static struct tc_status ads_on_request(void *arg, const ProtobufCMessage *message)
 {
     struct tc_ads *a = arg;
@@ -363,7 +364,7 @@ struct tc_status tc_ads_on_message(struct tc_ads *a, struct tc_slice bytes)
     return tc_request_unpack(&envoy__service__discovery__v3__discovery_request__descriptor, bytes, ads_on_request, a);
 }
 
-/* Returns the state of a resource for CSDS; `sent`: the client has it. */
+/* Returns the state of a resource for CSDS; `sent`: the client has the resource. */
 static enum tc_served_state resource_state(const struct ads_type *t, bool sent)
 {
     if (!t->nonce)

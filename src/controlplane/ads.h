@@ -1,6 +1,6 @@
 /* The server's side of one state-of-the-world ADS stream: the client's subscriptions, the resources sent to it, and its
- * ACKs and NACKs. Knows no transport: bytes come in, bytes go out. The incremental variant is controlplane/delta.h. The
- * thread of its server's loop. */
+ * ACKs and NACKs. Knows no transport: bytes come in, bytes go out. The incremental variant is controlplane/delta.h.
+ * Called on the thread of the server's loop. */
 #ifndef TC_CONTROLPLANE_ADS_H
 #define TC_CONTROLPLANE_ADS_H
 
@@ -11,7 +11,7 @@ struct tc_ads;
 
 /* One request as received; borrowed for the call. */
 struct tc_ads_request {
-    struct tc_slice node_id; /* of the stream */
+    struct tc_slice node_id; /* of the stream; empty: no request had a node yet */
     struct tc_slice type_url;
     struct tc_slice version, nonce;
     const struct tc_slice *names;
@@ -28,7 +28,7 @@ struct tc_ads_request {
 };
 
 enum tc_served_state {
-    TC_SERVED_ASKED = 1, /* it was not sent yet */
+    TC_SERVED_ASKED = 1, /* the resource was not sent yet */
     TC_SERVED_SENT,      /* the client has not answered yet */
     TC_SERVED_ACKED,
     TC_SERVED_NACKED,
@@ -39,7 +39,7 @@ enum tc_served_state {
 struct tc_served {
     struct tc_slice type_url, name;
     enum tc_served_state state;
-    struct tc_slice version;     /* the version that the client has, or was sent last and rejected; empty: none */
+    struct tc_slice version;     /* the version that the client has or was sent last; empty: none */
     const struct tc_rstr *value; /* the bytes of that version; NULL: none, or only the version is known */
     struct tc_slice error;       /* of its NACK */
 };
@@ -47,8 +47,8 @@ struct tc_served {
 typedef void (*tc_served_fn)(void *arg, const struct tc_served *served);
 
 struct tc_ads_events {
-    /* Sends one serialised DiscoveryResponse (from controlplane/delta.h: DeltaDiscoveryResponse). Responses keep their
-     * order. */
+    /* Sends one serialised DiscoveryResponse (from controlplane/delta.h: DeltaDiscoveryResponse), which is borrowed.
+     * Responses must keep their order. */
     void (*send)(void *arg, struct tc_slice response);
     /* Called with each request that names a type, before the request is answered. May be NULL. */
     void (*on_request)(void *arg, const struct tc_ads_request *request);
@@ -59,20 +59,21 @@ struct tc_ads_events {
 
 /* `events` must outlive the stream. */
 struct tc_ads *tc_ads_new(const struct tc_ads_events *events, void *arg);
+/* NULL is allowed. */
 void tc_ads_free(struct tc_ads *a);
-/* Takes in one serialised DiscoveryRequest, and answers it if there is something new. Returns OK, or the status that a
- * malformed request should end the stream with (the caller ends it). */
+/* Takes in one serialised DiscoveryRequest, and sends a response if one is due. Returns OK; or for a malformed request
+ * the status with which the caller should end the stream. The caller owns the status. */
 struct tc_status tc_ads_on_message(struct tc_ads *a, struct tc_slice bytes);
 /* The set changed. For each type in which the client lacks a resource or has an old one, sends all subscribed
- * resources; of LDS and CDS, also if the client has one too many. A type whose last response the client has not
- * answered waits for the answer. */
+ * resources; of LDS and CDS, also if the client has one too many. Sends nothing of a type whose last response the
+ * client has not answered: the answer brings the next response. */
 void tc_ads_push(struct tc_ads *a);
 /* Returns the Node message, serialised, borrowed from the stream; empty before the first request that has one. */
 struct tc_slice tc_ads_node(const struct tc_ads *a);
-/* Calls fn for each resource that the client asked for by name, and for each that it has by a wildcard. */
+/* Calls fn for each resource that the client asked for by name, and for each that the client has by a wildcard. */
 void tc_ads_view(const struct tc_ads *a, tc_served_fn fn, void *arg);
-/* Sends a response that the caller made up, for tests of clients: `resources` are serialised messages of the type. They
- * do not count as resources that the client has. */
+/* Sends a response that the caller made up, for tests of clients: `resources` are serialised messages of the type. The
+ * resources do not count as ones that the client has. */
 void tc_ads_send(struct tc_ads *a, struct tc_slice type_url, struct tc_slice version, const struct tc_slice *resources,
                  size_t n);
 

@@ -3,9 +3,10 @@
  * A stream belongs to a call of the server. Its protocol is in ads.c or delta.c, which call back here for the set of
  * its node and to send. A new set is compared with the last one (versions), then pushed to every stream; each stream
  * sends a response for each type in which its client is not up to date, once the client has answered the last response
- * of the type. The requests of a client that does not take its responses are not read until it has (stream_read).
+ * of the type. While a client does not take its responses, its requests are not read (stream_read).
  *
- * The streams live as long as their calls. The control plane is freed after the server. */
+ * The streams live as long as their calls. The control plane is freed after the server, with the streams that are
+ * left. */
 #include "controlplane/control_plane.h"
 
 #include "base/list.h"
@@ -30,12 +31,12 @@ struct tc_control_plane {
     void *arg;
 };
 
-/* Bytes of responses that wait for a client to take them: beyond that no request of its stream is read. */
+/* While more bytes of responses wait for a client to take them, no request of its stream is read. */
 enum { MAX_QUEUED_BYTES = 65536 };
 
 struct ads_stream {
     struct tc_link link;
-    struct tc_control_plane *cp; /* borrowed; frees its streams */
+    struct tc_control_plane *cp; /* borrowed */
     uint64_t id;
     struct tc_server_call *call;
     struct tc_ads *ads; /* one of `ads` and `delta`, by the method */
@@ -46,9 +47,8 @@ struct ads_stream {
 
 static const struct tc_resource_set empty_set;
 
-/* Returns the set of a node; for a node without a set of its own, and a node_id without data, the set for all other
- * nodes. With `exact` returns NULL for a node without a set. Without it, NULL means that the other nodes have no set
- * either. */
+/* Returns the node's own set. For a node without one, returns the set for all other nodes, or with `exact` NULL. A
+ * node_id without data means all other nodes. Returns NULL if that set does not exist. */
 static struct node_set *node_set_find(const struct tc_control_plane *cp, struct tc_slice node_id, bool exact)
 {
     struct node_set *fallback = NULL;
@@ -62,7 +62,7 @@ static struct node_set *node_set_find(const struct tc_control_plane *cp, struct 
     return exact && node_id.data ? NULL : fallback;
 }
 
-/* Called by ads.c and delta.c for the resources of the stream's node. */
+/* tc_ads_events.resources: a node for which there is no set has an empty one. */
 static const struct tc_resource_set *stream_resources(void *arg, struct tc_slice node_id)
 {
     struct ads_stream *s = arg;
@@ -93,7 +93,7 @@ static void stream_on_request(void *arg, const struct tc_ads_request *request)
 
 static const struct tc_ads_events ads_events = {stream_send, stream_on_request, stream_resources};
 
-/* Asks for the next request, once the client has taken enough of the responses. */
+/* Asks for the next request, or pauses until the client has taken enough of the responses. */
 static void stream_read(struct ads_stream *s)
 {
     s->paused = tc_server_call_queued_bytes(s->call) > MAX_QUEUED_BYTES;
@@ -239,8 +239,8 @@ void tc_control_plane_set(struct tc_control_plane *cp, const char *node_id, stru
     stream_push(TC_CONTAINER_OF(link, struct ads_stream, link));
 }
 
-/* Copies the set for all other nodes. A change is made in a copy, since versions come from comparing the old set with
- * the new one. */
+/* Returns a copy of the set for all other nodes. Changes are made in a copy, because versions come from a comparison of
+ * the old set with the new one. */
 static struct tc_resource_set *default_set_copy(const struct tc_control_plane *cp)
 {
     const struct node_set *s = node_set_find(cp, tc_slice_of(NULL, 0), true);

@@ -1,6 +1,6 @@
 /* The embedded control plane: serves sets of resources to ADS clients, state of the world and incremental, on a gRPC
- * server, and pushes changes. Load reports are controlplane/lrs.h, its view of its clients controlplane/csds.h. Owned
- * by the caller; the thread of its server's loop. */
+ * server, and pushes changes. controlplane/lrs.h takes load reports; controlplane/csds.h shows the clients' states.
+ * Owned by the caller. Called on the thread of the server's loop. */
 #ifndef TC_CONTROLPLANE_CONTROL_PLANE_H
 #define TC_CONTROLPLANE_CONTROL_PLANE_H
 
@@ -10,45 +10,45 @@
 
 struct tc_control_plane;
 
-/* Called with each request that names a type, as it arrives (torc serve-xds --log, tests). */
+/* Called with each request that names a type, before it is answered (torc serve-xds --log, tests). */
 typedef void (*tc_control_plane_request_fn)(void *arg, const struct tc_ads_request *request);
 
 /* Registers the methods of ADS with the server. The control plane must live as long as the server takes calls. */
 struct tc_control_plane *tc_control_plane_new(struct tc_server *server);
-/* Call after tc_server_free. */
+/* Call after tc_server_free. NULL is allowed. */
 void tc_control_plane_free(struct tc_control_plane *cp);
 /* Sets the one observer of requests; NULL: none. */
 void tc_control_plane_observe(struct tc_control_plane *cp, tc_control_plane_request_fn fn, void *arg);
 
 /* Replaces the resources of a node (NULL: of every node without a set of its own), and pushes to every stream whose
- * client is not up to date then. Takes over the set; gives it its versions. */
+ * client is not up to date then. Takes over the set, and sets its versions (tc_resource_set_version). */
 void tc_control_plane_set(struct tc_control_plane *cp, const char *node_id, struct tc_resource_set *set);
-/* Adds or replaces the resources of a YAML or JSON text for every node without a set of its own, and pushes.
- * TORC_EPARSE with a reason in *why (tc_free); nothing changes then. */
+/* Adds or replaces the resources of a YAML or JSON text for every node without a set of its own, and pushes. Returns 0;
+ * or TORC_EPARSE with a reason in *why (the caller frees it with tc_free), and nothing changes. */
 int tc_control_plane_put(struct tc_control_plane *cp, const char *text, char **why);
 /* Removes one resource for every node without a set of its own, and pushes. Returns 0 or TORC_ENOTFOUND. */
 int tc_control_plane_remove(struct tc_control_plane *cp, const char *type_url, const char *name);
 
-/* Returns how many streams are open. */
+/* Returns how many streams there are, with those that were ended and have not closed yet. */
 size_t tc_control_plane_streams(const struct tc_control_plane *cp);
-/* Sends a response that the caller made up on every open state-of-the-world stream, whatever was asked: `resources` are
- * serialised messages. */
+/* Sends a response that the caller made up on every open state-of-the-world stream, even one without a subscription to
+ * the type: `resources` are serialised messages. */
 void tc_control_plane_send(struct tc_control_plane *cp, const char *type_url, const char *version,
                            const struct tc_slice *resources, size_t n);
 
 struct tc_control_plane_view {
-    void (*on_client)(void *arg, struct tc_slice node); /* a Node message, serialised */
-    tc_served_fn on_served;                             /* of the client that on_client was called for last */
+    void (*on_client)(void *arg, struct tc_slice node); /* a Node message, serialised; borrowed */
+    tc_served_fn on_served;                             /* of the client of the last on_client */
 };
 
 /* Calls on_client for each open stream whose client has sent its node, then on_served for each resource that the client
- * asked for by name or has by a wildcard. A client with several streams comes several times. */
+ * asked for by name or has by a wildcard. A client with several streams is shown several times. */
 void tc_control_plane_view(const struct tc_control_plane *cp, const struct tc_control_plane_view *view, void *arg);
 /* Ends every open stream with a status. */
 void tc_control_plane_end_streams(struct tc_control_plane *cp, int code, const char *text);
 /* Returns how many streams were opened so far. */
 uint64_t tc_control_plane_opened(const struct tc_control_plane *cp);
-/* Keeps one stream only, as istio-agent does for a pod: a new stream ends the others with OK. */
+/* With `one`, keeps one stream only, as istio-agent does for a pod: a new stream ends the others with OK. */
 void tc_control_plane_set_one_stream(struct tc_control_plane *cp, bool one);
 
 #endif

@@ -2,8 +2,8 @@
  *
  * An answer is built from the control plane's state of its clients: one ClientConfig for each stream whose client has
  * sent its node, one GenericXdsConfig for each resource that the client asked for by name or has by a wildcard. The
- * service decides which requests share an answer, and when one is made (server/csds_service.h); the calls of a
- * tc_server that ask the service are at the end. */
+ * service (server/csds_service.h) decides which requests share an answer, and when an answer is made. The end of this
+ * file connects calls of a tc_server to a service, also to one that is not the control plane's (tc_csds_register). */
 #include "controlplane/csds.h"
 
 #include "base/clock.h"
@@ -18,8 +18,8 @@ typedef Envoy__Service__Status__V3__ClientConfig client_config;
 typedef Envoy__Service__Status__V3__ClientConfig__GenericXdsConfig generic_config;
 typedef TC_VEC(generic_config *) config_vec;
 
-/* A response under construction. The messages and their texts are in the arena, the contents of resources are borrowed
- * from the control plane. */
+/* A response under construction. Messages and texts are in the arena; the contents of resources are borrowed from the
+ * control plane. */
 struct csds_response {
     struct tc_arena arena;
     bool without_contents;
@@ -32,7 +32,7 @@ static char *response_text(struct csds_response *a, struct tc_slice s)
     return tc_arena_dup(&a->arena, s);
 }
 
-/* A client begins: the resources that follow are its own (response_on_served). */
+/* Begins a client: response_on_served adds the client's resources. */
 static void response_on_client(void *arg, struct tc_slice node)
 {
     struct csds_response *a = arg;
@@ -40,7 +40,7 @@ static void response_on_client(void *arg, struct tc_slice node)
     ProtobufCMessage *message = NULL;
     client_config *c = tc_arena_calloc(&a->arena, 1, sizeof(*c));
     envoy__service__status__v3__client_config__init(c);
-    /* The message was packed here, and had passed the same check when it arrived. */
+    /* request.c packed the node of a message that had passed the same check. */
     if (tc_unpack(&envoy__config__core__v3__node__descriptor, node, NULL, &a->arena, &message, &errors) == 0)
         c->node = (Envoy__Config__Core__V3__Node *)message;
     tc_validation_fini(&errors);

@@ -1,6 +1,6 @@
-/* The client status discovery service of the embedded control plane (CSDS): for each open ADS stream whose client has
- * sent its node, the resources that the client asked for, and whether it accepted them, as the control plane knows it.
- * The thread of the server's loop. */
+/* The client status discovery service (CSDS) of the embedded control plane: shows for each open ADS stream whose client
+ * has sent its node the resources that the client asked for, and whether the client accepted them. Called on the thread
+ * of the server's loop. */
 #ifndef TC_CONTROLPLANE_CSDS_H
 #define TC_CONTROLPLANE_CSDS_H
 
@@ -9,12 +9,12 @@
 struct tc_csds;
 struct tc_csds_service;
 
-/* Initialises a service whose `make` is set, on the server's loop, and registers both of its methods with the server,
- * which must end before the service does. */
+/* Initialises a service whose `make` and `max_bytes` are set, and registers both of its methods with the server. The
+ * server must end before the service does. */
 void tc_csds_register(struct tc_server *server, struct tc_csds_service *service);
-/* Registers CSDS with the control plane's server. The control plane must live as long as the server takes calls. */
+/* Registers CSDS with a server. The result and the control plane must live as long as the server takes calls. */
 struct tc_csds *tc_csds_new(struct tc_server *server, struct tc_control_plane *cp);
-/* Call after tc_server_free. */
+/* Call after tc_server_free. NULL is allowed. */
 void tc_csds_free(struct tc_csds *c);
 
 #endif
