@@ -46,7 +46,7 @@ struct tc_channel_lb {
     struct tc_connect_turns connect_turns;
     struct tc_scaling scaling; /* of the subchannels: the service config's limit; 1 with xDS, or without such a limit */
     struct tc_lb_helper helper;
-    struct tc_graceful_switch *child; /* NULL: the channel is idle, or no result has reached a policy yet */
+    struct tc_graceful_switch *child; /* NULL: idle, ended, or no result has reached a policy yet */
     struct tc_lb_config *config;      /* of the policy's last update */
     struct tc_picker *picker;         /* a reference; NULL before tc_channel_attach and after the end */
     bool connect_wanted;              /* the policy is to leave IDLE after its first update */

@@ -109,7 +109,8 @@ static void on_received_passed(struct tc_walk *w, enum tc_walk_end end)
 {
     struct tc_call *c = w->owner;
     if (end == TC_WALK_WAITS) {
-        /* The timer may have fired while only the application was late (deadline.c). For interceptors it counts. */
+        /* The timer may have fired without ending the call, because only the application was late (has_ended in
+         * deadline.c). The deadline counts for interceptors, so the timer starts again. */
         if (c->stage != TC_CALL_DONE && c->deadline.at_ns <= tc_loop_now_ns(c->channel->loop))
             tc_call_deadline_arm(c);
         return;

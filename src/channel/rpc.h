@@ -128,8 +128,8 @@ void tc_rpc_stop(torc_rpc *rpc, bool messages);
 /* Shows the observers the sights that are left, then calls on_end of the interceptors, once. All walks must be over. */
 void tc_rpc_end(torc_rpc *rpc);
 /* Returns a new sight, for the caller to fill in; its texts may lie in sight->texts. The RPC owns the sight and shows
- * it to the observers by the serial queue, at the latest before the next hook. Never at once: observers may destroy
- * its cause (their own LB policy). */
+ * it to the observers by the serial queue, or earlier before the next walk or the end. Never at once: observers may
+ * destroy its cause (their own LB policy). */
 struct tc_sight *tc_rpc_sight(torc_rpc *rpc, enum tc_hook hook);
 
 /* --- delays --- */

@@ -31,7 +31,7 @@ struct tc_service_config {
     TC_VEC(struct tc_method_config *) methods;
     struct tc_retry_throttle throttle;
     struct tc_rstr *health;   /* healthCheckConfig.serviceName; NULL: not set */
-    uint32_t max_connections; /* connectionScaling.maxConnectionsPerSubchannel; 1: not set */
+    uint32_t max_connections; /* connectionScaling.maxConnectionsPerSubchannel; 1 if it is not set */
 };
 
 /* Stores the Duration (proto3 JSON) at a key. Returns false if the key is absent, or with an error if the value is
