@@ -12,9 +12,9 @@
  * another verdict; on_resumed then finds no walk, and does nothing. on_resumed and tc_walk_let_go run on the loop's
  * thread.
  *
- * Hooks are application code. A hook cannot end the RPC from inside: functions that end an RPC are deferred. But a hook may
- * destroy the application's own LB policy at once. So on_attempt and the observers, whose cause may be inside a policy,
- * are called by the serial queue. A hook may also fork: in the child nothing goes on (tc_loop_forked). */
+ * Hooks are application code. A hook cannot end the RPC from inside: functions that end an RPC are deferred. But a hook
+ * may destroy the application's own LB policy at once. So on_attempt and the observers, whose cause may be inside a
+ * policy, are called by the serial queue. A hook may also fork: in the child nothing goes on (tc_loop_forked). */
 #include "channel/rpc.h"
 
 #include "base/mem.h"
