@@ -263,8 +263,9 @@ static void on_task(struct tc_task *task)
     struct tc_rstr *message = call->want_message;
     size_t oversize = call->want_oversize;
     uint32_t reads = call->want_reads;
-    call->want_start = call->want_end = false;
+    call->want_start = call->want_end = call->want_cancel = false;
     call->want_message = NULL;
+    call->want_oversize = 0;
     call->want_reads = 0;
     call->task_queued = false;
     bool over = call->over;

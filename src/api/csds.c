@@ -115,9 +115,9 @@ static void on_dump(void *arg)
 int torc_csds_dump(torc_runtime *runtime, bool without_contents, void **bytes, size_t *size)
 {
     struct tc_buf out = {0};
-    struct dump d = {.source = runtime ? runtime : torc_runtime_default(), .without_contents = without_contents};
     if (!bytes || !size)
         return TORC_EINVAL;
+    struct dump d = {.source = runtime ? runtime : torc_runtime_default(), .without_contents = without_contents};
     int rc = d.source ? tc_runtime_do(d.source, on_dump, &d) : TORC_EIO;
     rc = rc ? rc : d.rc;
     if (rc != 0)

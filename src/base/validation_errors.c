@@ -107,8 +107,8 @@ static void error_add_v(struct tc_validation_errors *e, const char *fmt, va_list
     tc_buf_vprintf(&e->text, fmt, ap);
     if (e->text.len > max) {
         /* Cut before a UTF-8 character, not inside of it. */
-        size_t cut = max;
-        while (cut && ((unsigned char)e->text.data[cut] & 0xc0) == 0x80)
+        size_t cut = max, least = max > 3 ? max - 3 : 0;
+        while (cut > least && ((unsigned char)e->text.data[cut] & 0xc0) == 0x80)
             cut--;
         e->text.len = cut;
         tc_buf_append_str(&e->text, "...");

@@ -26,14 +26,15 @@
 /* A client's resources of one type. */
 struct ads_type {
     struct tc_rstr *type_url;
-    struct tc_rstr *nonce;   /* of the last response; NULL: none sent */
-    struct tc_rstr *version; /* of the last response */
-    struct tc_rstr *nack;    /* the error of its NACK; NULL: none */
-    bool answered;           /* the last response was ACKed or NACKed */
-    bool asked;              /* a request for the type came */
-    bool owed;               /* the first request came, and there was no set yet from which to answer */
-    bool wildcard;
-    TC_VEC(struct tc_rstr *) names;     /* subscribed to, sorted, each once */
+    struct tc_rstr *nonce;              /* of the last response; NULL: none sent */
+    struct tc_rstr *version;            /* of the last response */
+    struct tc_rstr *nack;               /* the error of its NACK; NULL: none */
+    bool answered;                      /* the last response was ACKed or NACKed */
+    bool asked;                         /* a request for the type came */
+    bool owed;                          /* the first request came, and there was no set yet from which to answer */
+    bool named;                         /* a request had names, or "*" */
+    bool wildcard;                      /* everything is subscribed to */
+    TC_VEC(struct tc_rstr *) names;     /* subscribed to by name, sorted, each once, without "*" */
     TC_VEC(struct tc_set_resource) has; /* the resources that the client has from us, sorted by name */
 };
 
@@ -280,7 +281,8 @@ static void type_take_names(struct ads_type *t, const Envoy__Service__Discovery_
     size_t n = 0;
     type_clear_names(t);
     for (size_t i = 0; i < request->n_resource_names; i++)
-        *tc_vec_push(&t->names) = tc_rstr_str(request->resource_names[i]);
+        if (strcmp(request->resource_names[i], "*") != 0)
+            *tc_vec_push(&t->names) = tc_rstr_str(request->resource_names[i]);
     if (t->names.len)
         qsort(t->names.data, t->names.len, sizeof(t->names.data[0]), compare_names);
     for (size_t i = 0; i < t->names.len; i++)
@@ -295,12 +297,12 @@ static void type_take_names(struct ads_type *t, const Envoy__Service__Discovery_
 static void type_subscribe(struct ads_type *t, const Envoy__Service__Discovery__V3__DiscoveryRequest *request)
 {
     type_take_names(t, request);
-    /* An empty first list means everything, until a request has names (xDS protocol, "How the client specifies what
-     * resources to return"). */
-    if (request->n_resource_names)
-        t->wildcard = false;
-    else if (!t->asked)
-        t->wildcard = true;
+    /* "*" means everything, and so does a request without names, until a request has names (xDS protocol, "How the
+     * client specifies what resources to return"). */
+    t->named |= request->n_resource_names > 0;
+    t->wildcard = !t->named;
+    for (size_t i = 0; i < request->n_resource_names; i++)
+        t->wildcard |= strcmp(request->resource_names[i], "*") == 0;
     for (size_t i = t->has.len; i-- > 0;) {
         if (type_subscribed(t, t->has.data[i].name))
             continue;
@@ -394,7 +396,10 @@ void tc_ads_view(const struct tc_ads *a, tc_served_fn fn, void *arg)
         const struct ads_type *t = &a->types.data[i];
         for (size_t k = 0; t->wildcard && k < t->has.len; k++)
             type_view_resource(t, t->has.data[k].name, &t->has.data[k], fn, arg);
-        for (size_t k = 0; k < t->names.len; k++)
-            type_view_resource(t, t->names.data[k], type_find_sent(t, t->names.data[k]), fn, arg);
+        for (size_t k = 0; k < t->names.len; k++) {
+            const struct tc_set_resource *has = type_find_sent(t, t->names.data[k]);
+            if (!t->wildcard || !has) /* a wildcard's are shown above */
+                type_view_resource(t, t->names.data[k], has, fn, arg);
+        }
     }
 }

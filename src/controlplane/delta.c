@@ -32,7 +32,7 @@ struct delta_entry {
     bool named;              /* subscribed to by name, not by a wildcard alone */
     bool owed;               /* to be sent whatever the client has */
     bool absence_sent;       /* a response named it as removed, and no later one had it */
-    uint64_t nonce; /* of the last response with the resource or its removal; 0: none on this stream */
+    uint64_t nonce;          /* of the last response with the resource or its removal; 0: none on this stream */
     enum tc_served_state state;
     struct tc_rstr *nack;
 };
@@ -357,8 +357,8 @@ static void type_begin(struct delta_type *t, const delta_request *request)
 static void type_on_ack(struct delta_type *t, const delta_request *request)
 {
     uint64_t nonce;
-    if (tc_parse_u64(tc_slice_str(request->response_nonce), UINT64_MAX, &nonce) != 0)
-        return;
+    if (tc_parse_u64(tc_slice_str(request->response_nonce), UINT64_MAX, &nonce) != 0 || nonce == 0)
+        return; /* an entry whose nonce is 0 was never sent */
     if (nonce == t->unanswered)
         t->unanswered = 0;
     for (struct delta_entry *e = t->entries; e; e = e->hh.next) {

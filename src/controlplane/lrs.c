@@ -1,8 +1,8 @@
 /* The load reporting server (LRS).
  *
  * The first request of a stream is answered with what to report and how often. Each request, the first one included,
- * goes to the observer. tc_lrs_set sends the change on every stream that was answered. A mute server sends neither, for
- * tests of clients that wait for the answer.
+ * goes to the observer. tc_lrs_set sends the change on every stream whose first request came. A mute server sends
+ * neither until it is no longer mute, for tests of clients that wait for the answer.
  *
  * The response is packed in tc_lrs_set and shared by all streams. A stream belongs to its call: it is freed when the
  * call ends. */
@@ -38,7 +38,7 @@ struct lrs_stream {
     struct tc_rstr *node_id;
     uint64_t id;
     bool asked;    /* the first request came */
-    bool answered; /* the configuration was sent */
+    bool answered; /* the present configuration was sent */
     bool ended;
 };
 
@@ -47,7 +47,7 @@ struct lrs_stream {
 /* Sends the configuration unless the server is mute or no request came yet. */
 static void lrs_stream_respond(struct lrs_stream *s)
 {
-    if (s->ended || !s->asked || s->lrs->mute)
+    if (s->ended || !s->asked || s->answered || s->lrs->mute)
         return;
     s->answered = true;
     tc_server_call_send(s->call, tc_buf_slice(&s->lrs->response));
@@ -70,8 +70,8 @@ void tc_lrs_set(struct tc_lrs *l, const struct tc_lrs_config *config)
     TC_LIST_FOREACH(link, &l->streams)
     {
         struct lrs_stream *s = TC_CONTAINER_OF(link, struct lrs_stream, link);
-        if (s->answered)
-            lrs_stream_respond(s);
+        s->answered = false;
+        lrs_stream_respond(s);
     }
 }
 
@@ -88,8 +88,7 @@ static struct tc_status lrs_on_request(void *arg, const ProtobufCMessage *messag
     struct tc_lrs_report report = {s->id, first, tc_rstr_slice(s->node_id), request};
     if (s->lrs->on_report)
         s->lrs->on_report(s->lrs->arg, &report);
-    if (first)
-        lrs_stream_respond(s);
+    lrs_stream_respond(s);
     return (struct tc_status){0};
 }
 
@@ -201,11 +200,7 @@ void tc_lrs_set_mute(struct tc_lrs *l, bool mute)
 {
     l->mute = mute;
     TC_LIST_FOREACH(link, &l->streams)
-    {
-        struct lrs_stream *s = TC_CONTAINER_OF(link, struct lrs_stream, link);
-        if (!s->answered)
-            lrs_stream_respond(s);
-    }
+    lrs_stream_respond(TC_CONTAINER_OF(link, struct lrs_stream, link));
 }
 
 void tc_lrs_send(struct tc_lrs *l, struct tc_slice response)

@@ -35,8 +35,8 @@ struct tc_lrs *tc_lrs_new(struct tc_server *server);
 void tc_lrs_free(struct tc_lrs *l);
 /* Sets the one observer of reports; NULL: none. */
 void tc_lrs_observe(struct tc_lrs *l, tc_lrs_report_fn fn, void *arg);
-/* Replaces the settings; copied. Streams that were answered already get the change at once, or never if the server is
- * mute. */
+/* Replaces the settings; copied. Streams whose first request came get the change at once, or when the server is no
+ * longer mute. */
 void tc_lrs_set(struct tc_lrs *l, const struct tc_lrs_config *config);
 
 /* Return how many streams are open, and how many were opened so far. */
@@ -44,8 +44,8 @@ size_t tc_lrs_streams(const struct tc_lrs *l);
 uint64_t tc_lrs_streams_so_far(const struct tc_lrs *l);
 /* Ends every open stream with a status. */
 void tc_lrs_end_streams(struct tc_lrs *l, int code, const char *text);
-/* While mute, the server takes in reports and answers no stream. Turning it off answers the streams whose first request
- * was not answered. */
+/* While mute, the server takes in reports and sends no configuration. Turning it off sends the configuration on the
+ * streams that lack it. */
 void tc_lrs_set_mute(struct tc_lrs *l, bool mute);
 /* Sends bytes on every open stream, also while mute; for tests they need not be a LoadStatsResponse. */
 void tc_lrs_send(struct tc_lrs *l, struct tc_slice response);

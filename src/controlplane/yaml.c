@@ -84,6 +84,8 @@ static json_t *yaml_convert_mapping(struct yaml_conversion *c, const yaml_node_t
         ok = false;
         if (!name)
             yaml_fail(c, node, "a key must be a scalar");
+        else if (strlen(name) != key->data.scalar.length)
+            yaml_fail(c, key, "a key has a NUL");
         else if (json_object_get(obj, name))
             yaml_fail(c, key, "a key stands twice");
         else if (json_object_set_new(obj, name, yaml_convert(c, p->value, depth + 1)) != 0)

@@ -165,7 +165,8 @@ static char *adc_gcloud_file(void)
 
 torc_call_credentials *tc_adc_find(const struct tc_adc_opts *o, char **why)
 {
-    const char *named = o->credentials_file ? o->credentials_file : getenv("GOOGLE_APPLICATION_CREDENTIALS");
+    const char *file = o->credentials_file;
+    const char *named = file && *file ? file : getenv("GOOGLE_APPLICATION_CREDENTIALS");
     bool absent = true;
     if (named && *named)
         return adc_from_file(named, o->roots_file, false, &absent, why);

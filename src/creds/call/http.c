@@ -287,6 +287,8 @@ int tc_http_fetch(const struct tc_http_request *r, struct tc_http_stop *stop, in
             tc_curl.curl_easy_getinfo(t.easy, CURLINFO_RESPONSE_CODE, &code);
         transfer_end(&t);
         tc_foreign_leave();
+    } else {
+        rc = CURLE_ABORTED_BY_CALLBACK; /* the process exits: the status code is out of reach */
     }
     if (error) {
         *why = tc_strdup(error);

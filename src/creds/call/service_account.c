@@ -45,11 +45,11 @@ struct signing {
     TC_VEC(struct tc_auth_request *) waiting;
 };
 
-/* Returns "https://host/" of "https://host/package.Service". */
+/* Returns "https://host/" of "https://host/package.Service". A service's name may have slashes. */
 static struct tc_slice audience_of(const char *service_url)
 {
-    const char *slash = strrchr(service_url, '/');
-    return tc_slice_of(service_url, (size_t)(slash - service_url) + 1);
+    const char *host = strstr(service_url, "://") + 3;
+    return tc_slice_of(service_url, (size_t)(strchr(host, '/') - service_url) + 1);
 }
 
 static struct tc_auth_metadata *account_sign(const struct service_account *a, const char *audience, int64_t now_s)

@@ -74,13 +74,12 @@ static enum tc_token_answer token_ask(struct token_creds *c)
 {
     char scratch[128];
     bool fetch;
-    enum tc_token_answer answer = tc_token_cache_ask(&c->cache, &fetch);
-    if (answer == TC_TOKEN_WAIT && !fetch && c->pid != getpid()) {
+    if (c->cache.fetching && c->pid != getpid()) {
         /* The fetch is the parent's: its thread is not in this process, and neither are the RPCs that wait for it. */
         c->cache.fetching = false;
         c->waiting.len = 0;
-        answer = tc_token_cache_ask(&c->cache, &fetch);
     }
+    enum tc_token_answer answer = tc_token_cache_ask(&c->cache, &fetch);
     int rc = fetch ? token_start(c) : 0;
     if (rc == 0)
         return answer;

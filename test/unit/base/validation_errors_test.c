@@ -92,13 +92,24 @@ static void keys_are_escaped(void **state)
     tc_validation_fini(&f);
 }
 
+/* A text that is cut ends before a character, and is cut by three bytes at most, whatever bytes it has. */
+static void long_texts_are_cut(void **state)
+{
+    (void)state;
+    for (int odd = 0; odd < 2; odd++) {
+        struct tc_validation_errors f = {.max_text_bytes = 10};
+        tc_validation_add(
+            &f, "%s", odd ? "a\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80" : "1234567\xe2\x82\xac\xe2\x82\xac");
+        assert_string_equal(tc_validation_text(&f), odd ? "a\x80\x80\x80\x80\x80\x80..." : "1234567\xe2\x82\xac...");
+        tc_validation_fini(&f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(paths_of_both_kinds),
-        cmocka_unit_test(the_path_follows),
-        cmocka_unit_test(each_is_reported),
-        cmocka_unit_test(keys_are_escaped),
+        cmocka_unit_test(paths_of_both_kinds), cmocka_unit_test(the_path_follows),   cmocka_unit_test(each_is_reported),
+        cmocka_unit_test(keys_are_escaped),    cmocka_unit_test(long_texts_are_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

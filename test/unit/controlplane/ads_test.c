@@ -202,6 +202,32 @@ static void test_wildcard(void **state)
     put(f, LISTENER, "x", "X");
     request(f, LISTENER, "", NULL, NULL, NULL);
     assert_string_equal(tc_buf_cstr(&f->last), "2 1 X,Y");
+    request(f, LISTENER, "1", NULL, NULL, NULL); /* no names: still everything */
+    put(f, LISTENER, "z", "Z");
+    assert_string_equal(tc_buf_cstr(&f->last), "3 2 X,Y,Z");
+    request(f, LISTENER, "2", NULL, "y", NULL);
+    expect_view(f, "y:acked ");
+}
+
+/* The name "*" means everything, also beside names and after them, and ends with the request that lacks it. */
+static void test_wildcard_by_name(void **state)
+{
+    struct fixture *f = *state;
+    put(f, LISTENER, "y", "Y");
+    put(f, LISTENER, "x", "X");
+    request(f, LISTENER, "", NULL, "*", NULL);
+    assert_string_equal(tc_buf_cstr(&f->last), "2 1 X,Y");
+    request(f, LISTENER, "1", NULL, "*", "w");
+    expect_view(f, "x:acked y:acked w:absent ");
+    put(f, LISTENER, "w", "W");
+    assert_string_equal(tc_buf_cstr(&f->last), "3 2 W,X,Y");
+    request(f, LISTENER, "2", NULL, "*", "w");
+    expect_view(f, "w:acked x:acked y:acked ");
+    request(f, LISTENER, "2", NULL, NULL, NULL); /* neither names nor "*" any longer: nothing */
+    expect_view(f, "");
+    request(f, ENDPOINTS, "", NULL, "*", NULL);
+    put(f, ENDPOINTS, "a", "A");
+    assert_string_equal(tc_buf_cstr(&f->last), "1 3 A");
 }
 
 /* While the node has no set, responses wait; the next push sends them, an empty first response too. */
@@ -391,6 +417,10 @@ static void test_yaml(void **state)
         assert_non_null(why);
         tc_free(why);
     }
+    why = NULL;
+    assert_null(tc_yaml_parse(tc_slice_str("{\"a\\0b\": 1, \"a\\0c\": 2}"), &why));
+    assert_non_null(strstr(why, "a key has a NUL"));
+    tc_free(why);
     struct tc_buf deep = {0};
     for (int i = 0; i < 200; i++)
         tc_buf_append_char(&deep, '[');
@@ -464,6 +494,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_listeners_are_whole, setup, teardown),
         cmocka_unit_test_setup_teardown(test_changes_wait_for_the_answer, setup, teardown),
         cmocka_unit_test_setup_teardown(test_wildcard, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_wildcard_by_name, setup, teardown),
         cmocka_unit_test_setup_teardown(test_nothing_lost_while_mute, setup, teardown),
         cmocka_unit_test_setup_teardown(test_view, setup, teardown),
         cmocka_unit_test_setup_teardown(test_malformed, setup, teardown),

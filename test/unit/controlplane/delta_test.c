@@ -358,6 +358,17 @@ static void test_scripted(void **state)
     expect(f, 3, "3 -s"); /* the set does not have it */
 }
 
+/* A nonce of 0 was never given: such a request answers nothing. */
+static void test_a_nonce_of_zero(void **state)
+{
+    struct fixture *f = *state;
+    f->k.mute = true;
+    request(f, (struct ask){ENDPOINTS, .subscribe = "a"});
+    expect_view(f, "a:asked ");
+    request(f, (struct ask){ENDPOINTS, .nonce = "0"});
+    expect_view(f, "a:asked ");
+}
+
 static void test_malformed(void **state)
 {
     struct fixture *f = *state;
@@ -384,6 +395,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_nothing_lost_while_mute, setup, teardown),
         cmocka_unit_test_setup_teardown(test_bytes_of_a_change, setup, teardown),
         cmocka_unit_test_setup_teardown(test_scripted, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_nonce_of_zero, setup, teardown),
         cmocka_unit_test_setup_teardown(test_malformed, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

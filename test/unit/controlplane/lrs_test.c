@@ -127,6 +127,7 @@ static void test_changes_are_told(void **state)
 static void test_mute_then_answered(void **state)
 {
     static const struct tc_lrs_config soon = {.interval_ms = 100, .send_all_clusters = true};
+    static const struct tc_lrs_config later = {.interval_ms = 5000, .send_all_clusters = true};
     struct fixture *f = *state;
     struct kit_server_call c;
     tc_lrs_set_mute(f->lrs, true);
@@ -139,6 +140,18 @@ static void test_mute_then_answered(void **state)
     assert_int_equal(c.messages.len, 0);
     tc_lrs_set_mute(f->lrs, false);
     expect_told(&c, 1, "all=1 granular=0 0.100 ");
+    /* A change is sent once the server is no longer mute, and only then. */
+    tc_lrs_set_mute(f->lrs, true);
+    tc_lrs_set(f->lrs, &later);
+    report(&c, NULL, "x", 1);
+    KIT_SERVER_UNTIL(&f->kit, f->reports == 3);
+    assert_int_equal(c.messages.len, 1);
+    tc_lrs_set_mute(f->lrs, false);
+    expect_told(&c, 2, "all=1 granular=0 5.000 ");
+    tc_lrs_set_mute(f->lrs, false);
+    report(&c, NULL, "x", 1);
+    KIT_SERVER_UNTIL(&f->kit, f->reports == 4);
+    assert_int_equal(c.messages.len, 2);
     kit_server_close(&c);
 }
 

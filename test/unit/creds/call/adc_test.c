@@ -134,6 +134,11 @@ static void test_order(void **state)
     assert_null(tc_adc_find(&(struct tc_adc_opts){.credentials_file = sdk}, &why));
     assert_non_null(strstr(why, "type \"sdk\""));
     tc_free(why);
+    /* Empty, neither the option nor the variable names a file. */
+    setenv("GOOGLE_APPLICATION_CREDENTIALS", "/nothing/here", 1);
+    assert_null(tc_adc_find(&(struct tc_adc_opts){.credentials_file = ""}, &why));
+    assert_non_null(strstr(why, "/nothing/here"));
+    tc_free(why);
     setenv("GOOGLE_APPLICATION_CREDENTIALS", "", 1);
     expect_found(false, "type \"sdk\"");
     unlink(sdk);
@@ -293,6 +298,8 @@ static void test_service_account(void **state)
         assert_true(waited);
     }
     tc_auth_metadata_unref(ask(c, loop, "https://h19.test/a.C", &waited));
+    assert_false(waited);
+    tc_auth_metadata_unref(ask(c, loop, "https://h19.test/a/C", &waited)); /* the method "/a/C/m": the same host */
     assert_false(waited);
     tc_auth_metadata_unref(ask(c, loop, "https://h11.test/a.C", &waited));
     assert_true(waited);

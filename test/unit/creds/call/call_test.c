@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -187,6 +188,49 @@ static void test_one_fetch_at_a_time(void **state)
     tc_loop_free(other);
 }
 
+/* Sanitizers do not support threads in a child (e2e/process_test says why). */
+#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
+#define FORKS
+#endif
+
+#ifdef FORKS
+/* A fork while the next token is fetched early: the child, which has the token and not the fetch, begins a fetch of its
+ * own. */
+static void test_a_fork_during_an_early_fetch(void **state)
+{
+    (void)state;
+    bool freed = false;
+    struct tc_loop *loop = tc_loop_new(NULL);
+    struct source *s = new_source(&freed);
+    torc_call_credentials *c = tc_token_creds_new(&s->base, &tc_system_clock);
+    struct asker a;
+    s->lives_s = 80;
+    assert_int_equal(ask(c, loop, &a), TORC_EAGAIN);
+    allow(s, 1);
+    turn_until(loop, &a.answers, 1);
+    assert_int_equal(ask(c, loop, &a), 0);
+    wait_begun(s, 2); /* the fetch waits without the mutex */
+    pthread_mutex_lock(&s->mutex);
+    pid_t child = fork();
+    pthread_mutex_unlock(&s->mutex);
+    if (child == 0) {
+        pthread_cond_init(&s->cond, NULL); /* the parent's has a waiter */
+        s->running = 0;
+        alarm(30);
+        if (ask(c, loop, &a) != 0)
+            _exit(1);
+        wait_begun(s, 3);
+        _exit(0);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    torc_call_credentials_unref(c);
+    assert_true(freed);
+    tc_loop_free(loop);
+}
+#endif
+
 static void test_failure_and_end(void **state)
 {
     (void)state;
@@ -351,6 +395,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_fetch_at_a_time),
+#ifdef FORKS
+        cmocka_unit_test(test_a_fork_during_an_early_fetch),
+#endif
         cmocka_unit_test(test_failure_and_end),
         cmocka_unit_test(test_jwt_files_that_are_none),
         cmocka_unit_test(test_by_name),
