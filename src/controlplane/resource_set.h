@@ -14,7 +14,7 @@ struct tc_set_resource {
 };
 
 struct tc_set_type {
-    struct tc_rstr *type_url; /* "type.googleapis.com/envoy.config.cluster.v3.Cluster" */
+    struct tc_rstr *type_url;     /* "type.googleapis.com/envoy.config.cluster.v3.Cluster" */
     struct tc_rstr *version;      /* NULL before the first tc_resource_set_version */
     struct tc_rstr *version_hint; /* version_info of the documents that it came from, different ones joined by '+';
                                      NULL: none. Copies have none. */
