@@ -1,4 +1,4 @@
-/* "google_default" in a library that was built without credentials by HTTP (TORC_HTTP_CREDENTIALS). */
+/* torc_credentials_google_default in a library that was built with TORC_HTTP_CREDENTIALS off: it always fails. */
 #include "base/status.h"
 #include "creds/creds.h"
 

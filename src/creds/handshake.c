@@ -1,25 +1,25 @@
-/* The three handshakes of channel credentials.
+/* The three handshakes of credentials.
  *
  *   none   The outcome, the byte stream itself, is known at the start.
  *   fail   The outcome, an error, is known at the start.
  *   TLS    A struct tc_tls_handshake runs and calls back (handshake_on_tls). If the credentials have a hook, the byte
- *          stream then rests, unread, until the application's verdict (handshake_on_verdict).
+ *          stream then stays unread until the application's verdict (handshake_on_verdict).
  *
  * A known outcome is reported by a task, so that the callback never comes from inside of start. The function that
- * reports the outcome frees the handshake first: the callback may end its owner. A cancel closes the byte stream, frees
- * the handshake, and no callback follows. Loop thread only. */
+ * reports the outcome frees the handshake first: the callback may free the handshake's owner. A cancel closes the byte
+ * stream and frees the handshake; no callback follows. Loop thread only. */
 #include "creds/handshake.h"
 
 #include "base/mem.h"
 
 struct tc_creds_handshake {
     struct tc_loop *loop;
-    struct tc_tls_handshake *tls; /* TLS runs */
+    struct tc_tls_handshake *tls; /* while TLS runs, else NULL */
     struct tc_tls_hook *hook;     /* NULL: none */
-    struct torc_tls_peer *asked;  /* the application's verdict on `bs` is awaited */
-    struct tc_task task;          /* neither TLS nor the hook runs: reports the known outcome */
-    struct tc_bytestream *bs;     /* while `task` or `asked` is pending; NULL with `task`: it fails with `error` */
-    struct tc_status error;
+    struct torc_tls_peer *asked;  /* while the application's verdict on `bs` is awaited, else NULL */
+    struct tc_task task;          /* none and fail: reports the known outcome */
+    struct tc_bytestream *bs;     /* none: the outcome; TLS: while `asked` is set; else NULL */
+    struct tc_status error;       /* fail: the outcome */
     tc_creds_fn fn;
     void *arg;
 };
@@ -63,7 +63,7 @@ static struct tc_creds_handshake *handshake_fail(struct tc_loop *loop, struct tc
     return h;
 }
 
-/* Ends a TLS handshake with the byte stream, or with NULL and an error. */
+/* Frees a TLS handshake and reports the byte stream, or NULL and an error. */
 static void handshake_end(struct tc_creds_handshake *h, struct tc_bytestream *bs, const struct tc_status *error)
 {
     tc_creds_fn fn = h->fn;
@@ -72,7 +72,7 @@ static void handshake_end(struct tc_creds_handshake *h, struct tc_bytestream *bs
     fn(arg, bs, error);
 }
 
-/* Closes the byte stream and fails with `what` and `reason`: the peer must not be trusted. */
+/* Closes the byte stream and fails with `what` and `reason`. */
 static void handshake_refuse(struct tc_creds_handshake *h, const char *what, const char *reason)
 {
     char *peer = tc_addr_text(&h->bs->peer);

@@ -1,4 +1,4 @@
-/* Insecure credentials: no handshake. One object serves every application and never ends. */
+/* Insecure credentials: no handshake. There is one object, which lives as long as the process. */
 #include "creds/creds.h"
 #include "creds/handshake.h"
 

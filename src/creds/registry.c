@@ -1,5 +1,5 @@
-/* The types that a bootstrap may name. Each constructor gets its config, and adds validation errors below "config".
- * google_default and insecure have no config of their own; a config that is given is ignored, as gRPC does. */
+/* The types that a bootstrap may name. Each constructor gets its config, which is a JSON object, and adds validation
+ * errors below "config". google_default and insecure ignore what is in the config, as in gRPC. */
 #include "creds/registry.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@ static torc_credentials *insecure_from_config(const json_t *config TC_UNUSED,
 }
 
 #if TC_WITH_TLS
-/* A65: the files of the config, read again when they change. */
+/* A65 */
 static torc_credentials *tls_from_config(const json_t *config, struct tc_validation_errors *errors)
 {
     struct tc_cert_paths paths;
@@ -50,7 +50,7 @@ static torc_call_credentials *jwt_file_from_config(const json_t *config, struct 
     return tc_call_creds_jwt_file(path);
 }
 
-/* A type has one of the two constructors. A type that the library was built without is unknown. */
+/* A type has one of the two constructors. */
 static const struct creds_type {
     const char *name;
     torc_credentials *(*of_channel)(const json_t *config, struct tc_validation_errors *errors);
@@ -84,7 +84,8 @@ bool tc_call_creds_type_supported(const char *type)
     return type_find(type, true) != NULL;
 }
 
-/* Makes channel credentials, or call credentials if `of_channel` is NULL. One of the two pointers is NULL. */
+/* Makes channel credentials, or call credentials if `of_channel` is NULL. Exactly one of `of_channel` and `of_call` is
+ * NULL; the other points to NULL at first, and still does after a failure. */
 static void creds_make(const char *type, const char *config_json, torc_credentials **of_channel,
                        torc_call_credentials **of_call, char **why)
 {

@@ -1,9 +1,8 @@
 /* TLS credentials of servers, from texts and from files that are replaced.
  *
- * They have the type of channel credentials, and their handshakes are a server's: the listener of a server starts one
- * for each connection (server/connection.c). Files are looked at for each handshake, so that a new certificate counts
- * from the next connection on. A context holds the certificate that it was made of; established connections keep
- * theirs. */
+ * A server starts one handshake for each connection that it accepts (server/connection.c). Files are looked at for each
+ * handshake, so that a new certificate counts from the next connection on. Established connections keep the context,
+ * and so the certificate, that they began with. */
 #include "base/mem.h"
 #include "base/options.h"
 #include "base/thread.h"

@@ -1,12 +1,13 @@
 /* SPIFFE (A87): ids in certificates, and trust bundle maps.
  *
- * An id is "spiffe://DOMAIN[/path]" (SPIFFE ID 2): at most 2048 bytes, a domain of at most 255 of a-z, 0-9, '.', '-'
- * and '_', and path segments of these and of A-Z, neither empty nor relative. A map has for each trust domain the
- * certificates (x5c) of its JWK set. One bad entry refuses the whole map, so that a typing error does not quietly drop
- * a trust domain.
+ * An id is "spiffe://DOMAIN[/path]" (SPIFFE ID 2), of at most 2048 bytes. The domain has 1 to 255 of the characters
+ * a-z, 0-9, '.', '-' and '_'. The segments of the path may also have A-Z; none is empty, "." or "..".
+ *
+ * A map has for each trust domain the certificates (x5c) of its JWK set. One bad entry refuses the whole map, so that a
+ * typing error does not quietly drop a trust domain.
  *
  * A peer's certificate must have exactly one URI among its names, a SPIFFE id; the roots of that id's domain then
- * verify it. Bundles are sorted by domain, for a binary search. */
+ * verify it. */
 #include "creds/spiffe.h"
 
 #include <limits.h>
@@ -29,7 +30,7 @@ struct bundle {
 
 struct tc_spiffe_map {
     struct tc_ref ref;
-    TC_VEC(struct bundle) bundles; /* sorted by domain */
+    TC_VEC(struct bundle) bundles; /* sorted by domain, for map_find */
 };
 
 struct tc_spiffe_map *tc_spiffe_map_ref(struct tc_spiffe_map *m)
@@ -110,7 +111,7 @@ const char *tc_spiffe_id_parse(struct tc_slice id, struct tc_slice *domain)
 
 /* --- maps --- */
 
-/* Returns NULL if the text is not one certificate in DER. */
+/* Returns NULL if the text is not one DER certificate in base64. */
 static X509 *bundle_read_certificate(const char *base64)
 {
     struct tc_buf der = {0};
@@ -128,7 +129,7 @@ static X509 *bundle_read_certificate(const char *base64)
     return cert;
 }
 
-/* Reads the certificate of one entry of a JWK set. A key for another use than x509-svid is an error. */
+/* Reads the certificate of one entry of a JWK set. */
 static void bundle_read_key(const json_t *key, STACK_OF(X509) * roots, struct tc_validation_errors *e)
 {
     const char *kty = NULL, *use = NULL;
@@ -259,7 +260,7 @@ static STACK_OF(X509) * map_find(const struct tc_spiffe_map *m, struct tc_slice 
     return NULL;
 }
 
-/* The URIs among the names of a leaf. */
+/* The URIs among the names of a leaf: how many, and the first one. */
 struct uris {
     struct tc_buf first;
     size_t n;

@@ -13,19 +13,19 @@ struct stack_st_X509;
 /* Immutable and shared; any thread. */
 struct tc_spiffe_map;
 
-/* {"trust_domains": {"example.org": {"spiffe_sequence": 1, "keys": [{"kty": "RSA", "use": "x509-svid", "x5c": ["DER in
- * base64"]}]}}}. One bad entry refuses the whole map: returns NULL and adds validation errors. A map may have no
- * domains. */
+/* Parses {"trust_domains": {"example.org": {"spiffe_sequence": 1, "keys": [{"kty": "RSA", "use": "x509-svid", "x5c":
+ * ["DER in base64"]}]}}}. Returns the map with one reference. Returns NULL after adding validation errors if any entry
+ * is bad, OpenSSL is not available, or the process is exiting. "trust_domains" may be empty. */
 struct tc_spiffe_map *tc_spiffe_map_parse(struct tc_slice json, struct tc_validation_errors *errors);
 struct tc_spiffe_map *tc_spiffe_map_ref(struct tc_spiffe_map *m);
 void tc_spiffe_map_unref(struct tc_spiffe_map *m); /* NULL is allowed */
 
-/* Finds the trust domain in an id "spiffe://DOMAIN[/path]", borrowed from it. Returns NULL, or the reason why `id` is
- * not a SPIFFE id (SPIFFE ID 2). */
+/* Stores the trust domain of an id "spiffe://DOMAIN[/path]" in *domain, borrowed from `id`. Returns NULL, or, with
+ * *domain unchanged, the reason why `id` is not a SPIFFE id (SPIFFE ID 2), a static text. */
 const char *tc_spiffe_id_parse(struct tc_slice id, struct tc_slice *domain);
-/* Returns the roots for a peer, which must have one URI among its names, a SPIFFE id of a trust domain in the map. The
- * roots live as long as the map. Returns NULL after appending the reason to `why`. Called in a foreign section, from
- * OpenSSL's verification. */
+/* Returns the roots for a peer, borrowed from the map. The leaf must have exactly one URI among its names, a SPIFFE id
+ * whose trust domain is in the map; else returns NULL after appending the reason to `why`. Called in a foreign section,
+ * from OpenSSL's verification. */
 struct stack_st_X509 *tc_spiffe_map_roots(const struct tc_spiffe_map *m, struct x509_st *leaf, struct tc_buf *why);
 
 #endif

@@ -1,9 +1,9 @@
 /* TLS channel credentials, of two kinds: from texts, which never change and have one context, and from files, whose
  * context is replaced when they change (creds/tls_source.h).
  *
- * The key says which connections may be shared. Credentials from texts have a digest of the texts in it, so that equal
- * texts share connections and the key holds no secret; credentials from files have the paths, since the content
- * changes. Credentials with a hook of the application share with no others. */
+ * The key (base.key) says which connections may be shared. For texts it has a digest of the texts: equal texts share
+ * connections, and the key holds no secret. For files it has the paths, since the content changes. Credentials with a
+ * hook share connections with no other credentials. */
 #include <stdatomic.h>
 
 #include "base/fork.h"
@@ -19,7 +19,7 @@
 
 enum part { ROOTS, CERTIFICATE, KEY, PARTS };
 
-/* The application's own check of a server, and the parts of Torc's that it switches off. */
+/* The application's own check of a server, and the parts of Torc's check that are off. */
 struct server_check {
     struct tc_tls_hook hook;
     bool skip_verify, skip_name;
@@ -125,9 +125,9 @@ static struct tc_rstr *unique_key(void)
     return tc_rstr_printf("tls-unique:%llu", atomic_fetch_add(&unique, 1));
 }
 
-/* Returns a key that is equal for equal texts with equal verification, and only for those. The key is unique for
- * credentials with a hook, which may tell servers apart by anything, and where no digest can be made (OpenSSL is out of
- * memory, or its provider has no SHA-256). */
+/* Returns a unique key for credentials with a hook, which may tell servers apart by anything. Otherwise the key is
+ * equal for equal texts with equal verification, and only for those; it is unique if no digest can be made (OpenSSL is
+ * out of memory or has no SHA-256, or the process is exiting). */
 static struct tc_rstr *texts_key(const struct tc_slice texts[PARTS], const struct server_check *check)
 {
     uint8_t digest[EVP_MAX_MD_SIZE];
@@ -147,8 +147,8 @@ static struct tc_rstr *texts_key(const struct tc_slice texts[PARTS], const struc
     return tc_rstr_of_buf(&b);
 }
 
-/* Returns false with an error if the check contradicts itself or the roots. The names are those of the struct and of
- * its field. */
+/* Returns false with an error if the check contradicts itself or the roots. `options_name` and `roots_name` are what
+ * the error calls the struct and its field of roots. */
 static bool check_accept(const struct server_check *check, const char *roots, const char *options_name,
                          const char *roots_name, torc_error **error)
 {
@@ -207,7 +207,7 @@ torc_credentials *torc_credentials_tls(const struct torc_tls_options *given, tor
     return &c->base;
 }
 
-/* Makes credentials from files, without the check's hook: the caller sets it last. */
+/* Makes credentials from files. The caller sets the check's hook. */
 static struct tc_tls_credentials *files_new(const struct tc_cert_paths *paths, const struct server_check *check)
 {
     struct tc_cert_files *files = tc_cert_files_new(paths);
@@ -232,7 +232,7 @@ torc_credentials *tc_credentials_tls_files(const struct tc_cert_paths *paths)
     return &files_new(paths, &(struct server_check){0})->base;
 }
 
-/* Returns false with an error if the options cannot be used. */
+/* Fills *out and *check. Returns false with an error if the options cannot be used. */
 static bool files_accept(struct torc_tls_files *out, const struct torc_tls_files *given, struct server_check *check,
                          torc_error **error)
 {

@@ -14,21 +14,24 @@ struct tc_tls_credentials {
     struct tc_tls_hook hook;
 };
 
-/* Makes credentials that need `fixed` or an initialised `source`. Takes over the key. */
+/* Makes credentials with one reference. Takes over the key. The caller then sets `fixed`, whose reference the
+ * credentials own, or initialises `source`. */
 struct tc_tls_credentials *tc_tls_credentials_new(struct tc_rstr *key);
-/* Sets the hook: from then on the credentials call its release when they are freed. Called last, when the credentials
- * are whole. */
+/* Copies fn, release and arg of the hook: from then on the credentials call `release` when they are freed. Called last,
+ * since `release` must not be called for credentials that could not be made. */
 void tc_tls_credentials_set_hook(struct tc_tls_credentials *c, const struct tc_tls_hook *hook);
-/* Returns a refresh interval of options (torc/credentials.h), in milliseconds, as struct tc_cert_paths has it. */
+/* Converts the refresh_interval_ms of complete options (torc/credentials.h) to the refresh_interval_ns of struct
+ * tc_cert_paths; -1 becomes UINT64_MAX. */
 uint64_t tc_tls_refresh_ns(int64_t refresh_interval_ms);
 /* Returns the credentials if their files can be used now; else frees them, and returns NULL with an error. */
 torc_credentials *tc_tls_credentials_of_files(struct tc_tls_credentials *c, torc_error **error);
-/* Stores the reason why credentials cannot be made: TLS is not available in this process (tc_tls_check), or else `why`.
- * Returns NULL. */
+/* Stores the error of tc_tls_check if TLS is not available in this process, or else TORC_EINVAL with `why`. Returns
+ * NULL. */
 torc_credentials *tc_tls_credentials_refuse(torc_error **error, const char *why);
 
-/* Certificate and key must both be given, or neither. Without roots the system's roots are used. Until the files
- * have been usable once, handshakes fail with the reason. Never returns NULL. */
+/* Makes channel credentials without a hook. Reads nothing yet: until the files have been usable once, handshakes fail
+ * with the reason. Without roots the system's roots are used. Certificate and key must both be given, or neither. Never
+ * returns NULL. */
 torc_credentials *tc_credentials_tls_files(const struct tc_cert_paths *paths);
 
 #endif

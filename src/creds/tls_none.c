@@ -1,5 +1,4 @@
-/* TLS credentials and SPIFFE in a library that was built without TLS (TORC_TLS): each constructor fails with the
- * reason. */
+/* TLS credentials and SPIFFE in a library that was built with TORC_TLS off: all of them fail with the reason. */
 #include "base/mem.h"
 #include "base/status.h"
 #include "creds/spiffe.h"

@@ -1,14 +1,14 @@
 /* A TLS peer that waits for the application's verdict. The object is a question (io/question.h): it outlives the
- * handshake if the application answers late, and then the answer changes nothing. Only the application accepts a peer:
- * every other end of the question ends the connection. */
+ * handshake if the application answers late, and then the answer changes nothing. Only the application can accept a
+ * peer: if the wait ends in another way, so does the connection. */
 #include "creds/tls_peer.h"
 
 #include "base/mem.h"
 #include "io/question.h"
 #include "tls/identity.h"
 
-/* A connection that ends leaves its peer behind until the application answers: a client that comes again and again must
- * not pile them up. */
+/* A connection that ends leaves its peer behind until the application answers. A client that connects again and again
+ * must not pile up peers. */
 enum { MAX_PEERS = 4096 };
 
 struct torc_tls_peer {

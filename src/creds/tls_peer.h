@@ -1,4 +1,4 @@
-/* The application's hook that looks at TLS peers (torc/tls_peer.h), as a question of a handshake. Loop thread only; the
+/* The application's hook that judges TLS peers (torc/tls_peer.h), as a handshake asks it. Loop thread only; the
  * application answers on any thread. */
 #ifndef TC_CREDS_TLS_PEER_H
 #define TC_CREDS_TLS_PEER_H
@@ -14,20 +14,21 @@
 
 /* fn NULL: there is no hook. */
 struct tc_tls_hook {
-    torc_credentials *owner; /* has the hook, borrowed; each peer holds a reference until it is over */
+    torc_credentials *owner; /* the credentials that have the hook; borrowed, but each peer holds a reference */
     torc_tls_verify_fn fn;
     void (*release)(void *arg);
     void *arg;
-    atomic_size_t n_peers; /* peers that are not over: the application has not answered, or the handshake has not taken
+    atomic_size_t n_peers; /* peers that are not freed: the application has not answered, or the handshake has not taken
                               the answer */
 };
 
-/* Called once from the loop, never from inside tc_tls_peer_ask. NULL: the peer was accepted. */
+/* Called once from the loop, never from inside tc_tls_peer_ask. `refusal` is the reason, borrowed for the call; NULL:
+ * the peer was accepted. */
 typedef void (*tc_tls_verdict_fn)(void *arg, const char *refusal);
 
 /* Asks the hook, which must live until the verdict or the cancel, about a byte stream that TLS was established on.
- * Returns NULL with the reason in `why` if the peer's identity cannot be read, or too many peers wait for an answer:
- * the caller must refuse the peer. */
+ * Returns a handle for tc_tls_peer_cancel, which is valid until the verdict. Returns NULL with the reason in `why` if
+ * the peer's identity cannot be read, or 4096 peers wait for an answer: the caller must refuse the peer. */
 struct torc_tls_peer *tc_tls_peer_ask(struct tc_loop *loop, struct tc_tls_hook *hook, struct tc_bytestream *bs,
                                       tc_tls_verdict_fn fn, void *arg, struct tc_buf *why);
 /* Withdraws the question: no verdict follows. Must not be called after the verdict. */

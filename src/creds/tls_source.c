@@ -1,9 +1,9 @@
 /* A TLS context that follows files.
  *
- * Each user asks for the context (tc_tls_source_context): the files are looked at, outside of the lock, and when their
- * content has other ids than the context was made of, a new context is made. Two threads may read the files at once;
- * the thread that read older content does not undo the newer context (source_is_newer). The epoch is made of the ids,
- * so it is the same in every source of the same struct tc_cert_files. */
+ * tc_tls_source_context looks at the files before it takes the lock. If their content is not what the context was made
+ * of, it makes a new context. Two threads may read the files at once; the thread that read older content does not undo
+ * the newer context (source_is_newer). The epoch is made of the contents' ids, so it is the same in every source of the
+ * same struct tc_cert_files. */
 #include "creds/tls_source.h"
 
 #include "base/mem.h"
@@ -84,7 +84,8 @@ static struct tc_tls_context *source_make_context(const struct tc_tls_source *s,
     return context;
 }
 
-/* Returns true when another thread, which read the files later, has renewed the context first. */
+/* Returns true if the context was made of newer content than this: another thread read the files later, but renewed the
+ * context first. */
 static bool source_is_newer(const struct tc_tls_source *s, const struct tc_cert_roots *roots,
                             const struct tc_cert_identity *identity)
 {

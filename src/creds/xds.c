@@ -1,5 +1,4 @@
-/* xds credentials (A29): each cluster's own security, and a fallback where the control plane gives none. The fallback
- * has no call credentials and is not xds credentials itself: torc_credentials_xds refuses both. */
+/* xds credentials (A29): each cluster's own security, and a fallback where the control plane gives none. */
 #include "creds/xds.h"
 
 #include "base/mem.h"

@@ -7,7 +7,8 @@
 
 #define TC_CREDS_XDS "xds"
 
-/* Returns the fallback, borrowed; NULL when `c` are not xds credentials. */
+/* Returns the fallback, borrowed; NULL if `c` is not xds credentials. A composite is not: pass its channel's part
+ * (tc_creds_channel). */
 torc_credentials *tc_credentials_xds_fallback(const torc_credentials *c);
 
 #endif
