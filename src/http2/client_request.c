@@ -1,5 +1,5 @@
-/* A client's request headers, submitted to nghttp2. Binary values are encoded into the connection's scratch buffer:
- * nghttp2 copies them, so that the buffer is free again, and wiped if it may hold a token, when the submit returns. */
+/* A client's request headers, submitted to nghttp2. Binary values are encoded into the connection's scratch buffer.
+ * nghttp2 copies them, so the buffer is free again after the submit; it is wiped if call credentials added headers. */
 #include <stdio.h>
 
 #include "base/mem.h"
@@ -7,11 +7,11 @@
 #include "http2/timeout.h"
 
 #define LITERAL(text) tc_slice_of(text, sizeof(text) - 1)
-/* STATIC_BOTH: nghttp2 needs no copy of our own constants. OWN_FIELDS: room for the fields that are not metadata. */
+/* STATIC_BOTH: nghttp2 need not copy our own constants. OWN_FIELDS: room for the fields that are not metadata. */
 enum { STATIC_BOTH = NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE, OWN_FIELDS = 12, STACK_FIELDS = 48 };
 
-/* Counts 32 bytes for each field, as RFC 9113 6.5.2 counts a header list, and at least the encoded length of binary
- * values. */
+/* Returns the size of the fields as RFC 9113 6.5.2 counts a header list (32 bytes for each field), with at least the
+ * encoded length of binary values. `list` may be NULL. */
 static size_t headers_size(const struct tc_headers *list)
 {
     size_t bytes = 0;

@@ -1,12 +1,16 @@
 /* The response, as a client reads it: header blocks, and the status they make.
  *
  *   begin        nghttp2 begins a block: the response's headers, trailers, or an informational (1xx) response.
- *   on_header    Fields that gRPC defines are kept in the stream; metadata goes to `headers` or `trailers`.
+ *   on_header    :status, content-type, grpc-status, grpc-message and grpc-encoding are kept in the stream,
+ *                grpc-accept-encoding is dropped, and all else is metadata for `headers` or `trailers`.
  *   on_block     The block is complete. A 1xx block is forgotten. The first other block is the headers, or, if it ends
- *                the stream, trailers-only. A later block counts only if it ends the stream.
- *   conclude     END_STREAM came, and the response has its outcome: grpc-status if it was sent (INTERNAL if
- *                grpc-status-details-bin contradicts it); else, of a response that is not gRPC, the status for HTTP's
- *                status (status_of_http); else a status that says which part is missing (status_of_nothing).
+ *                the stream, trailers-only. A later block concludes the response only if it ends the stream. A block
+ *                beyond the limit, or with a bad -bin value, ends the RPC in any case.
+ *   conclude     END_STREAM came. The outcome is the first of these that applies:
+ *                  - INTERNAL, if grpc-status-details-bin contradicts grpc-status,
+ *                  - grpc-status (UNKNOWN if its value is invalid),
+ *                  - status_of_http, if the response is not gRPC,
+ *                  - status_of_nothing, which says which part is missing.
  *
  * Values are copied to the call's arena. A value that does not fit counts as a block beyond the limit. */
 #include "base/parse.h"
@@ -44,7 +48,8 @@ void tc_h2_response_begin(struct tc_h2_client_stream *s)
 }
 
 /* A response may have grpc-status, grpc-message, content-type and grpc-encoding once. If one of them comes more often,
- * the last one counts, as in grpc-go and C-core, so that the status and its message are not read in different ways. */
+ * the last one counts, as in grpc-go and C-core. All follow the same rule, so that the status and the message are of
+ * one pair. */
 TC_APART static void response_on_grpc_status(struct tc_h2_client_stream *s, struct tc_slice value)
 {
     uint64_t code;
@@ -75,8 +80,8 @@ static void response_on_metadata(struct tc_h2_client_stream *s, struct tc_slice 
         s->stream.block.over = true;
 }
 
-/* Sets is_grpc by the content-type alone (response_on_initial adds HTTP's status). Keeps the value for the text that
- * describes a response that is not gRPC. */
+/* Sets is_grpc by the content-type alone; response_on_initial looks at HTTP's status too. Keeps a value that is not
+ * gRPC's, for the status's text. */
 static void response_on_content_type(struct tc_h2_client_stream *s, struct tc_slice value)
 {
     s->stream.is_grpc = tc_h2_is_grpc_content_type(value);
@@ -124,8 +129,8 @@ static struct tc_status status_of_trailers(struct tc_h2_client_stream *s)
     return status;
 }
 
-/* Stores the code of a serialised google.rpc.Status, its field 1; the details belong to the application. Returns false
- * if the bytes are malformed or have no code. */
+/* Stores the code of a serialised google.rpc.Status, its field 1. Returns false if the bytes are malformed or have no
+ * code. */
 static bool status_details_code(struct tc_slice details, uint64_t *code)
 {
     struct tc_wire_field f;
@@ -141,8 +146,8 @@ static bool status_details_code(struct tc_slice details, uint64_t *code)
     return found;
 }
 
-/* Returns true, and the code, if grpc-status-details-bin contradicts grpc-status, which a client verifies
- * (PROTOCOL-HTTP2.md). As in grpc-go, a field that comes more than once or is not a google.rpc.Status says nothing. */
+/* Returns true, with its code in *code, if grpc-status-details-bin contradicts grpc-status. PROTOCOL-HTTP2.md asks
+ * clients to check it. As in grpc-go, a field that comes more than once or is not a google.rpc.Status is ignored. */
 static bool status_details_contradict(const struct tc_h2_client_stream *s, uint64_t *code)
 {
     const struct tc_header *details = NULL;
@@ -182,8 +187,8 @@ static struct tc_status status_of_http(const struct tc_h2_client_stream *s)
     return status;
 }
 
-/* Returns the status of a gRPC response without grpc-status. A stream that ends on DATA was cut off
- * (PROTOCOL-HTTP2.md); trailers without grpc-status are UNKNOWN (http-grpc-status-mapping.md). */
+/* Returns the status of a gRPC response without grpc-status: INTERNAL if the stream ended on DATA, without trailers
+ * (PROTOCOL-HTTP2.md), else UNKNOWN (http-grpc-status-mapping.md). */
 static struct tc_status status_of_nothing(bool trailers)
 {
     if (trailers)
@@ -219,7 +224,7 @@ void tc_h2_response_too_large(struct tc_h2_client_stream *s)
                               NGHTTP2_CANCEL);
 }
 
-/* Returns false, and ends the RPC, if the block exceeds the limit or has a malformed field. */
+/* Returns false, and ends the RPC, if the block exceeds the limit or has a bad -bin value. */
 static bool response_block_ok(struct tc_h2_client_stream *s)
 {
     if (s->stream.block.over) {
@@ -288,7 +293,7 @@ void tc_h2_response_on_end(struct tc_h2_client_stream *s)
 void tc_h2_response_on_body(struct tc_h2_client_stream *s, const uint8_t *data, size_t len)
 {
     tc_buf_append(&s->body, data, TC_MIN(len, MAX_BODY_BYTES - s->body.len));
-    /* Enough to describe the body; nothing waits for its rest. */
+    /* Enough to describe the body: the rest is not wanted. */
     if (s->body.len >= MAX_BODY_BYTES && !s->stream.finished)
         tc_h2_client_stream_abort(s, status_of_http(s), NGHTTP2_CANCEL);
 }

@@ -1,10 +1,11 @@
 /* The client's half of a call: opening it, and how it ends.
  *
- * A call has one outcome, and the first one counts: that of the response (client_response.c), of a failure found here
- * (abort), of RST_STREAM or GOAWAY (on_close), or of the end of the connection (on_conn_lost). Two failures found later
- * replace it: a message that cannot be taken (give_up), and an OK response that ends within a message. on_done tells
- * the outcome after the owner has asked for, and got, all whole messages that arrived before: a call may outlive its
- * stream and its connection. */
+ * A call has one outcome, and the first one counts. It comes from the response (client_response.c), a failure found on
+ * this side (finish, abort), RST_STREAM or GOAWAY (on_close), or the end of the connection (on_conn_lost). Two failures
+ * replace an earlier outcome: a message that cannot be taken (give_up), and an OK response that ends within a message.
+ *
+ * on_done comes after the owner has asked for, and got, all whole messages that arrived before the end. So a call may
+ * outlive nghttp2's stream, the byte stream, and the owner's use of the connection. */
 #include "http2/client_stream.h"
 
 #include "http2/client_stream_internal.h"
@@ -141,8 +142,8 @@ void tc_h2_client_stream_give_up(struct tc_h2_client_stream *s, struct tc_status
     }
 }
 
-/* nghttp2 has let go of the stream, or the connection is gone: ends sending and receiving, with `status`, which is
- * taken over, as the outcome if the call has none. */
+/* nghttp2 has let go of the stream, or the connection is gone: ends sending and receiving. Sets the outcome unless it
+ * is set already. Takes over the status. */
 static void client_stream_lost(struct tc_h2_client_stream *client, struct tc_status status, bool unprocessed)
 {
     struct tc_h2_stream *s = &client->stream;
@@ -204,7 +205,7 @@ TC_APART static void client_stream_deliver_done(struct tc_h2_client_stream *clie
     s->outcome = (struct tc_status){0};
     const struct tc_h2_client_events *events = client_events_of(s);
     void *arg = s->arg;
-    /* The server ended the RPC before the request was complete: nothing more is sent. */
+    /* If nghttp2 still holds the stream, the request is not complete: nothing more is sent. */
     tc_h2_stream_reset(s, NGHTTP2_NO_ERROR);
     tc_h2_stream_release(s);
     if (events->on_done)

@@ -3,11 +3,11 @@
  *   new       SETTINGS are queued; nghttp2's session exists from here until the connection fails or is closed.
  *   ready     The peer's SETTINGS came. Streams may open.
  *   draining  The peer sent GOAWAY, or we did. A client opens no stream; a server serves requests until its last
- *             GOAWAY. Streams that are open go on. When the last one has left nghttp2, and all frames are written, the
- *             connection fails with the reason of the GOAWAY.
+ *             GOAWAY. Streams that are open go on. When the last stream has left nghttp2, and all frames are written,
+ *             the connection fails with the reason of the GOAWAY.
  *   failed    Dead: the session and the byte stream are gone, every stream ends, on_closed follows.
- *   closed    The owner called tc_h2_conn_close: no callback but those of streams whose outcome is known. Freed after
- *             on_done of the last of these streams (tc_h2_conn_release).
+ *   closed    The owner called tc_h2_conn_close: no callback but those of a client's streams whose outcome is known.
+ *             Freed when the last of these streams is over (tc_h2_conn_release).
  *
  * No callback but on_compressed (server_stream.h) comes from inside a call of the owner or of nghttp2: streams.c
  * delivers from the loop. */
@@ -121,7 +121,7 @@ void tc_h2_conn_squeeze(struct tc_h2_conn *c, bool squeezed)
         tc_h2_session_set_windows(c);
 }
 
-/* Bounds the wait if nothing but the last GOAWAY is left to do: a peer that does not take it must not keep the
+/* If only the last GOAWAY is left to be sent, bounds the wait for that: a peer that does not read must not keep the
  * connection. */
 static void conn_await_last(struct tc_h2_conn *c)
 {
@@ -166,8 +166,7 @@ void tc_h2_conn_stream_gone(struct tc_h2_conn *c)
     }
 }
 
-/* A connection without streams gives memory back after QUIET_MS. Not earlier: calls that follow each other need it
- * again. */
+/* A connection without streams gives memory back after QUIET_MS, since calls that follow soon need it again. */
 static void conn_on_quiet(struct tc_timer *timer)
 {
     struct tc_h2_conn *c = TC_CONTAINER_OF(timer, struct tc_h2_conn, quiet);
@@ -203,7 +202,8 @@ static void conn_stop_io(struct tc_h2_conn *c)
     c->streams.active = 0;
 }
 
-/* At INFO, for operators: an end that cut RPCs off, or that a GOAWAY announced while RPCs ran. */
+/* Logs at INFO, for operators, an end that cut RPCs off, or that the peer's GOAWAY announced while RPCs ran; any other
+ * end at DEBUG. */
 static void conn_log_end(const struct tc_h2_conn *c, size_t cut_off)
 {
     char *peer = tc_addr_text(&c->peer);
@@ -232,7 +232,7 @@ void tc_h2_conn_fail(struct tc_h2_conn *c, struct tc_status why)
     tc_h2_conn_deliver_later(c);
 }
 
-/* Returns the number for our last GOAWAY. Requests with higher numbers are not served from here on. */
+/* Returns the stream number for our last GOAWAY. Requests with higher numbers are not served from now on. */
 static int32_t conn_fix_last_id(struct tc_h2_conn *c)
 {
     if (!c->ending.last_goaway_sent)
@@ -308,7 +308,7 @@ void tc_h2_conn_close(struct tc_h2_conn *c)
     if (c->ending.closed)
         return;
     if (c->ng && c->bs && !c->write.in_flush) {
-        /* A server sends the last GOAWAY also behind the first one of a graceful end, which names no stream. */
+        /* The first GOAWAY of a server's graceful end names no stream: the last one follows it. */
         if (!c->ending.goaway_received && (c->opts.server || !c->ending.goaway_sent))
             tc_h2_conn_send_last_goaway(c);
         tc_h2_conn_flush(c);

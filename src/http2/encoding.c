@@ -1,10 +1,10 @@
 /* gzip of single messages, with zlib.
  *
- * A packer compresses a message in pieces, so that a large one does not hold up the loop. The room for the member
- * doubles up to zlib's bound.
+ * A packer compresses a message in pieces, so that a large message does not hold up the loop. The room for the
+ * compressed bytes doubles up to zlib's bound.
  *
- * A small member may inflate to a thousand times its size. So the room for its content doubles up to COUNTED_BYTES;
- * beyond that the size is counted before room is taken. */
+ * A small gzip member may inflate to a thousand times its size. So the room for the content doubles up to
+ * COUNTED_BYTES; beyond that the content's size is counted before room is taken. */
 #include "http2/encoding.h"
 
 #include <limits.h>
@@ -14,8 +14,8 @@
 
 enum {
     GZIP_WINDOW = 15 + 16,
-    PACKED_BYTES = 16 << 10, /* the first room for what a message is compressed to */
-    COUNTED_BYTES = 8 << 20  /* room that is taken before it is known how much will be needed */
+    PACKED_BYTES = 16 << 10, /* the first room for a compressed message */
+    COUNTED_BYTES = 8 << 20  /* the most room that is taken for content whose size is not known */
 };
 
 static void *zlib_take(void *opaque, unsigned n, unsigned size)
@@ -30,7 +30,7 @@ static void zlib_give(void *opaque, void *ptr)
     tc_free(ptr);
 }
 
-/* Gives back the room that `len` bytes do not need, and ends the string there. */
+/* Gives back the room beyond `len` bytes, and ends the string there. */
 static struct tc_rstr *gzip_fit(struct tc_blocks *blocks, struct tc_rstr *out, size_t len)
 {
     struct tc_rstr *fitting = tc_rstr_resize(blocks, out, len);
@@ -44,7 +44,7 @@ struct tc_h2_packer {
     z_stream z;
     struct tc_slice left; /* not given to zlib yet */
     struct tc_rstr *out;
-    size_t cap, most; /* of `out`: its room, and the room that is enough for any content */
+    size_t cap, most; /* of `out`: its room, and the room that suffices for any content of this length */
 };
 
 struct tc_h2_packer *tc_h2_packer_new(struct tc_slice data)
@@ -62,7 +62,7 @@ struct tc_h2_packer *tc_h2_packer_new(struct tc_slice data)
     return NULL;
 }
 
-/* Makes room for more of the member. Returns false if there is not enough memory. */
+/* Enlarges `out`. Returns false if there is not enough memory. */
 static bool packer_room(struct tc_h2_packer *p)
 {
     size_t len = p->cap - p->z.avail_out, cap = TC_MIN(TC_MAX(p->cap * 2, (size_t)PACKED_BYTES), p->most);
@@ -114,8 +114,8 @@ struct tc_rstr *tc_h2_gzip(struct tc_slice data)
     return out;
 }
 
-/* Stores in *size how much `data` inflates to, without room for the content; counts a little beyond max_bytes at most.
- * Returns what tc_h2_gunzip returns. */
+/* Stores in *size how much `data` inflates to, without keeping the content. Stops soon after max_bytes. Returns what
+ * tc_h2_gunzip returns. */
 static int gunzip_size(struct tc_slice data, size_t max_bytes, size_t *size)
 {
     enum { SCRATCH_BYTES = 65536 };
@@ -140,9 +140,9 @@ static int gunzip_size(struct tc_slice data, size_t max_bytes, size_t *size)
     return len > max_bytes ? TORC_ELIMIT : rc == Z_STREAM_END ? 0 : TORC_EPROTO;
 }
 
-/* Enlarges *out, for which *cap bytes did not suffice: to twice the size, or, if that is large, to the size that will
- * be needed. So content beyond the limit takes at most COUNTED_BYTES of memory. Returns what tc_h2_gunzip returns; on
- * failure *out and *cap are unchanged. */
+/* Enlarges *out, whose *cap bytes did not suffice: to twice the size, or, if that is above COUNTED_BYTES, to the size
+ * of the content. So content beyond the limit takes at most COUNTED_BYTES of memory. Returns what tc_h2_gunzip returns;
+ * on failure *out and *cap are unchanged. */
 static int gunzip_enlarge(struct tc_blocks *blocks, struct tc_rstr **out, size_t *cap, struct tc_slice data,
                           size_t max_bytes)
 {
@@ -168,7 +168,7 @@ int tc_h2_gunzip(struct tc_blocks *blocks, struct tc_slice data, size_t max_byte
     int rc = data.len > UINT_MAX ? Z_DATA_ERROR : inflateInit2(&z, GZIP_WINDOW);
     if (rc != Z_OK)
         return rc == Z_MEM_ERROR ? TORC_EAGAIN : TORC_EPROTO;
-    /* One byte more than allowed suffices to see that the content is too large. */
+    /* Room for one byte more than allowed (max_bytes + 1) suffices to see that the content is too large. */
     max_bytes = TC_MIN(max_bytes, SIZE_MAX - 4097);
     size_t cap = TC_MIN(TC_MIN(TC_MAX(data.len, (size_t)64) * 4, (size_t)COUNTED_BYTES), max_bytes + 1), len = 0;
     struct tc_rstr *out = tc_rstr_resize(blocks, NULL, cap);

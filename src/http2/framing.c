@@ -4,8 +4,8 @@
 
 #include "base/mem.h"
 
-/* The first room for a message that was only announced; then the room doubles as bytes come (decoder_next_room), so
- * that a large announcement alone costs no more than this. Never more than was announced. */
+/* The first room for an announced message, or the message's length if that is less. The room grows as bytes come
+ * (decoder_next_room), so that a large announcement alone costs no more than this. */
 enum { FIRST_ROOM = 64 << 10 };
 
 void tc_h2_decoder_init(struct tc_h2_decoder *d, size_t max_bytes)
@@ -35,8 +35,8 @@ static int decoder_no_memory(size_t len, struct tc_status *error)
     return TORC_ELIMIT;
 }
 
-/* Room for a whole message, if blocks of its size are reused, is such a block; any other room is a block that is
- * resized as bytes come. Returns NULL, with d->msg as it was, if there is not enough memory. */
+/* Returns d->msg with room for `cap` bytes. For a whole message it moves to a block that is reused later, if blocks of
+ * that size are; otherwise its block is resized. Returns NULL, with d->msg unchanged, if there is not enough memory. */
 static struct tc_rstr *decoder_room(const struct tc_h2_decoder *d, size_t cap)
 {
     if (cap < d->len || !tc_rstr_room_is_reused(cap))
@@ -60,8 +60,8 @@ static bool decoder_grow(struct tc_h2_decoder *d, size_t cap)
     return true;
 }
 
-/* Returns the next size of the room: the whole message if a block of that size lies ready, or if more than half of the
- * message has room already; otherwise twice the present room, or what is needed if that is more. */
+/* Returns the next size of the room: the whole message, if a block of that size lies ready, or if the present room is
+ * more than half of the message; otherwise twice the present room, or `needed` if that is more. */
 static size_t decoder_next_room(const struct tc_h2_decoder *d, size_t needed)
 {
     if (d->cap > d->len / 2 || tc_rstr_room_is_kept(d->blocks, d->len))

@@ -10,8 +10,8 @@ enum { TC_H2_PREFIX_LEN = 5 };
 
 struct tc_h2_decoder {
     size_t max_bytes;             /* of a message, before and after decompression */
-    struct tc_blocks *blocks;     /* that messages come from; NULL, as after init: from the system */
-    enum tc_h2_encoding encoding; /* the encoding of messages whose flag byte is 1 */
+    struct tc_blocks *blocks;     /* memory for messages; NULL, as after init: the system's */
+    enum tc_h2_encoding encoding; /* of messages whose flag byte is 1; TC_H2_IDENTITY, as after init, refuses them */
     uint8_t prefix[TC_H2_PREFIX_LEN];
     uint8_t have;        /* bytes of the prefix so far */
     struct tc_rstr *msg; /* the message under way, once the prefix is whole */
@@ -26,9 +26,11 @@ static inline bool tc_h2_decoder_idle(const struct tc_h2_decoder *d)
 {
     return d->have == 0;
 }
-/* Takes bytes up to the end of one message and stores how many in *used. *message is the message (the caller owns it)
- * once it is complete, else NULL: all bytes were taken then. Returns TORC_ELIMIT or TORC_EPROTO with the status of the
- * RPC in *error, which the caller takes; the decoder must not be used after that, but for tc_h2_decoder_fini. */
+/* Takes bytes up to the end of one message and stores how many in *used. Stores the message in *message once it is
+ * complete; the caller owns it. Otherwise *message is NULL, and all bytes were taken.
+ *
+ * Returns 0, or TORC_ELIMIT or TORC_EPROTO with the status of the RPC in *error, which the caller owns. After a failure
+ * only tc_h2_decoder_fini may be called. */
 int tc_h2_decoder_push(struct tc_h2_decoder *d, const void *data, size_t len, size_t *used, struct tc_rstr **message,
                        struct tc_status *error);
 

@@ -1,5 +1,5 @@
-/* A leaky bucket, which loses `limit` frames a second. It holds at most two seconds' worth. Credit (below 0) lets
- * a peer answer our own frames. */
+/* A leaky bucket, which loses `limit` frames a second and holds at most two seconds' worth. A count below 0 is credit:
+ * it lets a peer answer our own frames. */
 #include "http2/glitch_rate.h"
 
 #include "base/common.h"
@@ -7,7 +7,7 @@
 
 enum {
     PAID_MS = 2000,   /* time in which the full bucket, two seconds' worth, empties */
-    FEW_FRAMES = 1000 /* what any connection may cost */
+    FEW_FRAMES = 1000 /* not worth keeping the rate for */
 };
 
 struct tc_h2_glitch_rate *tc_h2_glitch_rate_new(void)

@@ -1,14 +1,14 @@
 /* Counts glitches: frames that move no RPC on, weighted by their cost to us.
  *
- *   on_bytes   reads the head of each frame before nghttp2 does, and adds its cost to `hidden`; a frame of an unknown
- *              type is judged at once.
- *   on_frame   nghttp2 shows the frame: its cost leaves `hidden`, and it is judged by its type.
- *   on_hidden  the rest of `hidden` was skipped by nghttp2 without a callback (frames of closed streams, for the
- *              most part). Bytes that streams may still send after we reset them (late_bytes) are not held against the
- *              peer.
+ *   on_bytes   reads the head of each frame before nghttp2 does, and adds its cost to `hidden`. A frame of an unknown
+ *              type counts at once.
+ *   on_frame   nghttp2 shows the frame: its cost leaves `hidden`, and the type decides whether it is a glitch. The cost
+ *              of HEADERS leaves `hidden` in on_block.
+ *   on_hidden  nghttp2 skipped the rest of `hidden` without a callback (frames of closed streams, for the most part).
+ *              It counts, except bytes that the peer may still send on streams that we reset (late_bytes).
  *
- * A glitch adds to the peer's rate (glitch_rate.h); our own frames give credit, since the peer may have to answer them.
- * Header fields that nobody takes count by the cost of decoding them. */
+ * A glitch adds to the peer's rate (glitch_rate.h). Our own frames, and new requests, give credit, since they bring
+ * about such frames. Header fields that nobody takes count by the cost of decoding them. */
 #include "http2/glitches.h"
 
 #include <string.h>
@@ -20,8 +20,8 @@ enum {
     PREFACE_BYTES = 24,
     LAST_KNOWN_TYPE = NGHTTP2_CONTINUATION,
     GLITCH_BYTES = 1024,       /* bytes of content that count as another glitch */
-    CREDIT = 4,                /* more than one frame of ours may bring about, two WINDOW_UPDATE and a PING */
-    MAX_CREDIT = 1 << 20,      /* most glitches that are allowed for */
+    CREDIT = 4,                /* one more than a frame of ours may bring about: two WINDOW_UPDATE and a PING */
+    MAX_CREDIT = 1 << 20,      /* no credit is given beyond this */
     MAX_LATE_BYTES = 16 << 20, /* the connection's window */
     /* The cost of header fields that nobody takes, in frames. A frame stands for a microsecond, in which nghttp2 checks
      * some 2,000 bytes of values; to find a field and hand it over takes as long as 256 bytes. A block whose dropped
@@ -53,9 +53,8 @@ void tc_h2_glitches_violation(struct tc_h2_glitches *g, uint32_t error_code, con
 
 static const char too_many_glitches[] = "too many frames that carry nothing";
 
-/* Counts `frames` glitches with `bytes` of content. A peer that sends nothing useful needs few frames: the allowance of
- * two seconds, all at once, is the most. The next connection that shares the rate begins with the glitches that time
- * has not paid for. */
+/* Counts `frames` glitches with `bytes` of content. Records a violation with `text` if the count exceeds the allowance
+ * of two seconds. */
 static void glitches_add(struct tc_h2_glitches *g, uint32_t frames, size_t bytes, const char *text)
 {
     if (!tc_h2_glitch_rate_add(g->rate, (int64_t)(frames + bytes / GLITCH_BYTES), g->frames_per_second,
@@ -63,8 +62,8 @@ static void glitches_add(struct tc_h2_glitches *g, uint32_t frames, size_t bytes
         tc_h2_glitches_violation(g, NGHTTP2_ENHANCE_YOUR_CALM, text);
 }
 
-/* RFC 9113 5.1. Compares the peer's own frames alone, whatever we have sent meanwhile: no race makes an honest peer
- * guilty. */
+/* RFC 9113 5.1: no DATA and no HEADERS follow END_STREAM. Only frames of the peer are compared with each other: frames
+ * that cross ours make no honest peer guilty. */
 static void glitches_on_message_frame(struct tc_h2_glitches *g, const uint8_t *head)
 {
     uint32_t id = be32(head + 5) & INT32_MAX;
@@ -136,7 +135,7 @@ int tc_h2_glitches_on_frame(struct tc_h2_glitches *g, nghttp2_session *ng, const
     switch (hd->type) {
     case NGHTTP2_HEADERS:
         g->block_shown = false;
-        return 0; /* shown when its block begins, if its stream is known */
+        return 0; /* its cost leaves `hidden` in tc_h2_glitches_on_block, if nghttp2 shows the block */
     case NGHTTP2_CONTINUATION:
         if (!g->block_shown)
             return 0;
@@ -161,7 +160,7 @@ int tc_h2_glitches_on_frame(struct tc_h2_glitches *g, nghttp2_session *ng, const
     return 0;
 }
 
-/* One byte that refers to the compression table may become some KiB of field. */
+/* One byte of a header block that refers to the compression table may become a field of some KiB. */
 int tc_h2_glitches_on_dropped(struct tc_h2_glitches *g, size_t bytes)
 {
     static const char text[] = "too many header fields beyond the limit";

@@ -1,8 +1,8 @@
 /* Glitches (nghttp2's word): frames of a peer that move no RPC on. The head of each frame is read on its way to
  * nghttp2, since nghttp2 ignores some frames without a callback.
  *
- * A connection whose peer sends too many of them ends with GOAWAY (ENHANCE_YOUR_CALM). nghttp2's callbacks must not end
- * it: they record a violation, which the reader acts on after nghttp2 has returned. Loop thread only. */
+ * A connection whose peer sends too many glitches ends with GOAWAY (ENHANCE_YOUR_CALM). nghttp2's callbacks must not
+ * end the connection: they record a violation, on which read.c acts after nghttp2 has returned. Loop thread only. */
 #ifndef TC_HTTP2_GLITCHES_H
 #define TC_HTTP2_GLITCHES_H
 
@@ -14,31 +14,30 @@
 struct tc_h2_glitches {
     struct tc_loop *loop;
     struct tc_h2_glitch_rate *rate;   /* of the peer; a reference */
-    int64_t frames_per_second;        /* how many glitches a peer may cause */
-    int64_t cancels_per_second;       /* how many RPCs a client may cancel */
-    uint32_t max_empty_frames;        /* DATA frames in a row without content */
-    uint32_t empty_frames;            /* such frames in a row so far */
+    int64_t frames_per_second;        /* how many glitches a peer may cause; twice as many at once */
+    int64_t cancels_per_second;       /* how many RPCs a client may cancel; twice as many at once */
+    uint32_t max_empty_frames;        /* how many DATA frames without content may come in a row */
+    uint32_t empty_frames;            /* DATA frames without content in a row so far */
     const char *violation;            /* why the connection must end; NULL: it goes on. Static text */
     uint32_t error_code;              /* of the GOAWAY */
-    struct tc_h2_glitch_rate cancels; /* server: of RPCs that the client, or nghttp2 for its fault, has reset before we
-                                         ended them */
+    struct tc_h2_glitch_rate cancels; /* server: the rate of cancelled RPCs (tc_h2_glitches_on_cancel) */
 
     /* The heads of frames. */
     uint32_t left;       /* bytes until the next head */
     uint8_t have;        /* bytes of `piece` */
     uint8_t piece[9];    /* a head that arrives in pieces */
     bool block_shown;    /* nghttp2 shows the header block under way, it does not skip it */
-    uint32_t late_bytes; /* what streams that we reset may still send in all */
+    uint32_t late_bytes; /* bytes that the peer may still send, in all, on streams that we reset */
     uint32_t dropped;    /* bytes of dropped header fields, not yet counted as frames */
     uint32_t block;      /* frames that the dropped fields of the block under way count as */
     int64_t hidden;      /* tc_h2_frame_cost of the frames that nghttp2 was given and has not shown */
-    uint32_t ended[32];  /* a table by stream number: numbers of streams that the peer has ended; the newest stays */
+    uint32_t ended[32];  /* numbers of streams that the peer has ended; of those that share a place, the newest */
 };
 
 /* A byte of a header block that nghttp2 skips may be a field: it costs as much as TC_H2_BLOCK_BYTE other bytes. */
 enum { TC_H2_BLOCK_BYTE = 16 };
 
-/* Returns one frame in the upper half, and the cost of its bytes in the lower. */
+/* Returns the cost of one frame, which can be added up: 1 in the upper 32 bits, the cost of its bytes in the lower. */
 static inline int64_t tc_h2_frame_cost(uint32_t type, size_t bytes)
 {
     bool block = type == NGHTTP2_HEADERS || type == NGHTTP2_CONTINUATION;
@@ -55,7 +54,7 @@ void tc_h2_glitches_violation(struct tc_h2_glitches *g, uint32_t error_code, con
 void tc_h2_glitches_on_bytes(struct tc_h2_glitches *g, const uint8_t *at, size_t n);
 /* nghttp2 begins a frame. Returns 0, which nghttp2's callback must return. */
 int tc_h2_glitches_on_frame(struct tc_h2_glitches *g, nghttp2_session *ng, const nghttp2_frame_hd *hd);
-/* A DATA frame of a stream that nghttp2 knows has come as a whole. */
+/* A whole DATA frame has come, of a stream that nghttp2 knows. */
 void tc_h2_glitches_on_data(struct tc_h2_glitches *g, const nghttp2_data *data);
 /* nghttp2 shows the beginning of a header block: its HEADERS frame leaves `hidden`. */
 static inline void tc_h2_glitches_on_block(struct tc_h2_glitches *g, const nghttp2_frame_hd *hd)
@@ -64,10 +63,11 @@ static inline void tc_h2_glitches_on_block(struct tc_h2_glitches *g, const nghtt
     g->block = 0;
     g->hidden -= tc_h2_frame_cost(hd->type, hd->length);
 }
-/* A header field is dropped: it is beyond the limit, or its stream is gone. Returns the value for nghttp2's
- * on_header. */
+/* A header field is dropped: it is beyond the limit, or its stream is gone or takes no more input. Returns the value
+ * for nghttp2's on_header. */
 int tc_h2_glitches_on_dropped(struct tc_h2_glitches *g, size_t bytes);
-/* nghttp2 has taken in the bytes, and `hidden` is above 0. `over`: the session reads nothing more. */
+/* nghttp2 has taken the bytes of tc_h2_glitches_on_bytes, and `hidden` is above 0. `over`: the session reads nothing
+ * more. */
 void tc_h2_glitches_on_hidden(struct tc_h2_glitches *g, bool over);
 /* DATA or RST_STREAM was sent, or a request came: the peer may answer with frames that carry nothing. */
 void tc_h2_glitches_on_carried(struct tc_h2_glitches *g);

@@ -3,23 +3,23 @@
  *   our PINGs       After time_ms without a byte from the peer. No byte within timeout_ms after a PING fails the
  *                   connection. A client's timer is dormant while there is nothing to watch (no stream, without_calls
  *                   unset).
- *   the peer's      A server tolerates one PING each min_interval_ms, or each two hours while no stream is open and
- *                   without_calls is unset; headers or data from the server start the count again. The third early PING
- *                   ends the connection: ENHANCE_YOUR_CALM, too_many_pings.
- *   age             LIMIT: after max_age_ms a server drains. NOTICE: the first GOAWAY rejects nothing; the second one
- *                   follows the answer to the PING behind the first, or comes after NOTICE_MS. GRACE: calls that still
- *                   run max_age_grace_ms later are cut off. Only the age has this grace: a stop has its own
- *                   (server/server.c). The age goes on counting behind the NOTICE of a connection that drains for
- *                   another reason.
- *   the last GOAWAY LAST: no stream is left, or nghttp2 reads no more. The connection ends when its GOAWAY has left, or
- *                   after LAST_MS. */
+ *   their PINGs     A server tolerates one PING each min_interval_ms, or each two hours if that is longer, no stream is
+ *                   open and without_calls is unset. Headers or data from the server start the count again. The third
+ *                   early PING ends the connection: ENHANCE_YOUR_CALM, too_many_pings.
+ *   age             LIMIT: after max_age_ms a server drains. NOTICE: the first GOAWAY is out, and rejects nothing; the
+ *                   second one follows when the PING sent after the first is answered, or after NOTICE_MS. GRACE: calls
+ *                   that still run max_age_grace_ms later are cut off. Only the age limit has this grace: a server's
+ *                   stop has its own (server/server.c). On a connection that drains for another reason, the wait for
+ *                   the age limit goes on after NOTICE.
+ *   the last GOAWAY LAST: no stream is left, or nghttp2 reads no more. The connection ends when the GOAWAY is written,
+ *                   or after LAST_MS. */
 #include "http2/connection_internal.h"
 
 enum {
     MAX_STRIKES = 2,
-    IDLE_INTERVAL_MS = 2 * 3600 * 1000, /* gRPC: between PINGs without any call, where they are not allowed */
-    NOTICE_MS = 5000,                   /* for the answer to a graceful GOAWAY */
-    LAST_MS = 5000                      /* for a peer to take the GOAWAY behind which we read nothing */
+    IDLE_INTERVAL_MS = 2 * 3600 * 1000, /* as in gRPC: between PINGs while no stream is open, without_calls unset */
+    NOTICE_MS = 5000,                   /* for the answer to the PING sent after the first GOAWAY */
+    LAST_MS = 5000                      /* for the peer to take the last GOAWAY */
 };
 
 const uint8_t tc_h2_ping_keepalive[8] = {'t', 'c', 'a', 'l', 'i', 'v', 'e', 0};

@@ -1,17 +1,17 @@
-/* The state of keepalive.c, whose head explains the states of the age. Loop thread only. */
+/* The state of keepalive.c, whose head explains enum tc_h2_age_state. Loop thread only. */
 #ifndef TC_HTTP2_KEEPALIVE_STATE_H
 #define TC_HTTP2_KEEPALIVE_STATE_H
 
 #include "io/loop.h"
 
-/* PINGs that find a dead peer, the peer's own, and the age limit. */
+/* Our PINGs, the peer's PINGs, and the age limit. */
 struct tc_h2_keepalive_state {
     struct tc_timer timer;
     bool waiting;      /* a PING is out, and nothing came after it */
     bool dormant;      /* nothing to watch until a stream opens */
     bool pinged, aged; /* server. pinged: the peer has sent a PING since we last sent headers or data; aged: the age
                           limit was reached */
-    uint64_t last_read_ms, last_ping_ms; /* last_ping_ms: when the peer's last PING came that was not too early */
+    uint64_t last_read_ms, last_ping_ms; /* when bytes came last, or `dormant` ended; when a PING last came in time */
     unsigned strikes;                    /* server: PINGs that came too early, since we last sent headers or data */
     struct tc_timer age;                 /* ends the wait that age_state names */
     enum tc_h2_age_state {

@@ -3,7 +3,7 @@
 
 #include "base/parse.h"
 
-/* Returns true for names that only the library may send. */
+/* Returns true for names that only the library may send, and those that gRPC never sends. */
 static bool metadata_name_reserved(struct tc_slice name)
 {
     static const char *const names[] = {"te",
@@ -42,7 +42,7 @@ int tc_h2_metadata_add(struct tc_h2_header_block *block, struct tc_buf *scratch,
 {
     if (!tc_header_is_binary(name))
         return tc_headers_add_copy(block->headers, name, tc_slice_trim(value));
-    /* A proxy may have joined values of one name by commas; base64 has none. */
+    /* A proxy may have joined several values of one name by commas, which base64 does not use. */
     bool more = true;
     struct tc_slice part;
     while (tc_slice_split(&value, &more, ',', &part)) {
