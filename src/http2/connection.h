@@ -71,8 +71,9 @@ struct tc_h2_conn_events {
     void (*on_capacity)(void *arg);
     /* The peer sent GOAWAY, or this side did (tc_h2_conn_drain, the age limit, stream numbers that are used up). A
      * client opens no stream from now on. Open streams go on, except those that the peer's GOAWAY refuses. Comes once.
-     * `why` has the code and debug text of the peer's GOAWAY, or this side's reason. too_many_pings: the code is
-     * ENHANCE_YOUR_CALM and the text "too_many_pings"; the owner doubles its keepalive time (A8). */
+     * `why` has the code and debug text of the peer's GOAWAY, or this side's reason; if the connection has failed since
+     * then, the reason for that. too_many_pings: the GOAWAY's code is ENHANCE_YOUR_CALM and its text "too_many_pings";
+     * the owner doubles its keepalive time (A8). */
     void (*on_draining)(void *arg, const struct tc_status *why, bool too_many_pings);
     /* The connection is gone. The last event; the owner must call tc_h2_conn_close, inside the call or later. All
      * streams have had their on_done or on_end, except a client's streams that still have messages to deliver. */

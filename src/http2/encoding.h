@@ -23,9 +23,9 @@ struct tc_h2_packer *tc_h2_packer_new(struct tc_slice data);
 int tc_h2_packer_work(struct tc_h2_packer *p, size_t bytes, struct tc_rstr **out);
 /* NULL is allowed. */
 void tc_h2_packer_free(struct tc_h2_packer *p);
-/* Stores the content of a gzip member, at most max_bytes, in *out; the caller owns it. Its memory comes from `blocks`
- * (NULL: from the system). Returns 0, TORC_ELIMIT if the content is larger, TORC_EPROTO if `data` is not one gzip
- * member, or TORC_EAGAIN if there is not enough memory. */
+/* Stores the content of a gzip member, at most max_bytes, in *out; the caller owns it. Its memory is counted in
+ * `blocks` (may be NULL). Returns 0, TORC_ELIMIT if the content is larger, TORC_EPROTO if `data` is not one gzip member
+ * or longer than UINT_MAX, or TORC_EAGAIN if there is not enough memory. */
 int tc_h2_gunzip(struct tc_blocks *blocks, struct tc_slice data, size_t max_bytes, struct tc_rstr **out);
 
 #endif
