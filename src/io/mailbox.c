@@ -31,7 +31,8 @@ static void mailbox_on_task(struct tc_task *task)
     struct tc_link *link;
     pthread_mutex_lock(&box->mutex);
     box->posted = false;
-    tc_list_splice(&box->taken, &box->waiting);
+    if (!box->closed) /* else what waits is the dropping thread's */
+        tc_list_splice(&box->taken, &box->waiting);
     pthread_mutex_unlock(&box->mutex);
     /* A message may close the box, which empties the list. */
     while ((link = tc_list_pop(&box->taken))) {

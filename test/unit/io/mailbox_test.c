@@ -111,6 +111,35 @@ static void dropped_in_order(void **state)
     tc_buf_fini(&text);
 }
 
+static struct tc_loop *turning;
+
+/* While the message is dropped, another thread sends to the box, and the loop runs the task that was on its way. */
+static void dropped_under_the_task(struct tc_mail *mail)
+{
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, send_late, closes), 0);
+    pthread_join(thread, NULL);
+    tc_loop_drain(turning);
+    dropped(mail);
+}
+
+/* The task that was posted before the box was closed runs nothing, although a message waits for the thread that drops
+ * messages. */
+static void the_task_comes_late(void **state)
+{
+    (void)state;
+    turning = tc_loop_new(&(struct tc_loop_opts){.manual = true});
+    closes = tc_mailbox_new(turning);
+    struct letter *l = TC_NEW(struct letter);
+    *l = (struct letter){.mail = {.run = arrives, .drop = dropped_under_the_task}, .c = '1'};
+    tc_mailbox_send(closes, &l->mail);
+    tc_mailbox_close(closes);
+    expect("-1-l");
+    tc_mailbox_unref(closes);
+    tc_loop_free(turning);
+    tc_buf_fini(&text);
+}
+
 enum { SENDERS = 3, LETTERS = 5000 };
 
 static atomic_uint n_arrived, n_dropped, disorder, at_once;
@@ -191,6 +220,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(in_order_and_dropped_when_closed),
         cmocka_unit_test(dropped_in_order),
+        cmocka_unit_test(the_task_comes_late),
         cmocka_unit_test(the_loop_may_end_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
