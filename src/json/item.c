@@ -1,4 +1,5 @@
-/* A group ends where a tag says so, and is walked over to find that tag; all other fields tell their length. */
+/* A group has no length in front: its fields are walked over to find the end tag. Groups within the group are counted
+ * in an array, without recursion. */
 #include "json/item.h"
 
 bool tc_item_take_varint(struct tc_slice *rest, uint64_t *out)
@@ -20,7 +21,7 @@ bool tc_item_take_fixed(struct tc_slice *rest, size_t width, uint64_t *out)
     return true;
 }
 
-/* Takes a field; of a group only its begin or end tag. */
+/* Takes one field; of a group, only the begin tag or the end tag. */
 static bool take_flat(struct tc_slice *rest, struct tc_item *out)
 {
     uint64_t tag, n;
@@ -45,7 +46,7 @@ static bool take_flat(struct tc_slice *rest, struct tc_item *out)
     }
 }
 
-/* Takes a group up to its end; its beginning has been taken. */
+/* Takes a group whose begin tag has been taken, with its end tag. Stores what lies between the tags. */
 static bool take_group(struct tc_slice *rest, uint32_t number, struct tc_slice *content)
 {
     uint32_t open[TC_ITEM_MAX_DEPTH] = {number};

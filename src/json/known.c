@@ -1,5 +1,5 @@
-/* A well-known type is one by its name. Servers with reflection may send another message under that name, so that the
- * fields are compared with `shapes`, which has what descriptor files of protobuf say. */
+/* A well-known type is known by its name. A server with reflection may send another message under that name, so the
+ * fields are compared with `shapes`, which are those of protobuf's own files. */
 #include "json/known.h"
 
 #define PACKAGE "google.protobuf."
@@ -7,7 +7,7 @@
 struct shape_field {
     uint8_t number, type;
     bool repeated;
-    const char *refers; /* name of the message type within google.protobuf; NULL: not a message */
+    const char *refers; /* the message type, a name within google.protobuf; NULL: the field is not a message */
 };
 
 static const struct shape {
@@ -46,7 +46,7 @@ static bool field_fits(const struct tc_schema_field *f, const struct shape_field
            (!want->refers || strcmp(f->message->full_name + strlen(PACKAGE), want->refers) == 0);
 }
 
-/* The entries of a Struct are a map<string, Value>, which the readers and writers take for granted. */
+/* Returns whether the field of a Struct is a map<string, Value>. */
 static bool entry_fits(const torc_schema_message *m)
 {
     const torc_schema_message *e = m->fields.data[0]->message;

@@ -1,17 +1,22 @@
 /* References between descriptors.
  *
- * In this order: new symbols are sorted by name, and a name that is defined twice is refused; their fields, extensions
- * and methods get their types; extensions go to the messages that they extend; each message that has changed gets its
- * tables for look-ups by number and by name; what must have a certain form (map entries, well-known types) is checked.
- * If one of these steps fails, old messages lose the new extensions again. Look-ups are binary searches: unlike hash
- * tables they are as quick with names that an enemy has chosen.
+ * Four steps (tc_schema_resolve):
  *
- * A link costs what is new, times the logarithm of what there is, but for the pointers to old symbols: those that lie
- * between two new ones are moved as one block. An old message is touched only if it gets a new extension: its tables
- * are then built again, whole.
+ *   symbols_sort    New symbols are sorted in by name. A name that is defined twice is an error.
+ *   symbol_link     For each new symbol: fields, extensions and methods get their types, an extension goes to the
+ *                   message that it extends, an enum gets its tables.
+ *   message_sort    Each changed message (new, or with a new extension) gets its tables, by number and by name.
+ *   message_check   Map entries and well-known types must have their form.
  *
- * Imports are not followed: all files are one name space. So circles of imports do no harm, and a file that nobody can
- * give, and whose types nobody uses, may be absent. */
+ * If a step fails, link_undo takes the new symbols out again. Look-ups are binary searches, which no choice of names
+ * can slow down.
+ *
+ * A link costs what is new, times the logarithm of what there is. Besides, pointers to old symbols are moved, all
+ * between two new ones as one block. An old message changes only if it gets a new extension: its tables are then
+ * rebuilt.
+ *
+ * Imports are not followed: all files share one name space. So imports may go in a circle, and an imported file whose
+ * types nobody uses may be absent. */
 #include "json/link.h"
 
 #include <stdlib.h>
@@ -31,8 +36,8 @@ static int symbol_compare(const void *a, const void *b)
     return strcmp((*(struct tc_schema_symbol *const *)a)->name, (*(struct tc_schema_symbol *const *)b)->name);
 }
 
-/* Sorts `all`, of which the first `old` symbols are sorted already. Returns false if two symbols have one name:
- * twice[0] is then the old one, if one of them is. */
+/* Sorts `all`, whose first `old` symbols are sorted already. Returns false, with the two in `twice`, if two symbols
+ * have the same name; an old one comes first. */
 static bool symbols_merge(struct tc_schema_symbols *all, size_t old, struct tc_schema_symbol *twice[2])
 {
     size_t n = all->len - old, high = old;
@@ -179,7 +184,7 @@ static int number_compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Of equal aliases, a field's own name comes before a name in JSON; then the lower number comes first. */
+/* Orders by name. Of equal aliases, a field's own name comes before a name in JSON; then the lower number is first. */
 static int alias_compare(const void *a, const void *b)
 {
     const struct tc_schema_alias *x = a, *y = b;
@@ -197,7 +202,7 @@ static int range_compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Checks that the message leaves the numbers of its extensions to them. */
+/* Checks that the number of each extension is in an extension range of the message. */
 static bool extensions_check(torc_schema_message *m, torc_error **error)
 {
     size_t r = 0;
@@ -214,7 +219,7 @@ static bool extensions_check(torc_schema_message *m, torc_error **error)
     return true;
 }
 
-/* Fills the tables that follow from by_number and by_name. */
+/* Fills what follows from by_number and by_name: `implicit`, the counts, and `index` and `shadowed` of each field. */
 static void message_tables(torc_schema_message *m)
 {
     m->implicit = m->by_number + m->n_by_number;
@@ -222,7 +227,7 @@ static void message_tables(torc_schema_message *m)
     for (size_t i = 0; i < m->n_by_number; i++) {
         struct tc_schema_field *f = m->by_number[i];
         f->index = (unsigned)i;
-        /* "@type" is the type of a message within an Any. */
+        /* Within an Any, "@type" is the type of the message. */
         f->shadowed = !f->extension && (strcmp(f->json_name, "@type") == 0 ||
                                         tc_schema_field_by_name(m, tc_slice_str(f->json_name)) != f);
         m->n_required += f->required;
@@ -231,7 +236,7 @@ static void message_tables(torc_schema_message *m)
     }
 }
 
-/* Builds the tables of a message, and checks that its fields differ in number and in name. */
+/* Builds the tables of a message. Checks that fields differ in number and name, and the numbers of extensions. */
 static bool message_sort(torc_schema_message *m, torc_error **error)
 {
     size_t n = m->fields.len + m->extensions.len;
@@ -314,7 +319,7 @@ static bool entry_check(const torc_schema_message *m, torc_error **error)
     return true;
 }
 
-/* Checks the form of a message, when all fields have their types, and sets `known`. */
+/* Checks the form of a message and sets `known`. All messages have their tables. */
 static bool message_check(torc_schema_message *m, torc_error **error)
 {
     if (m->map_entry && !entry_check(m, error))
@@ -344,8 +349,8 @@ static bool symbol_link(torc_schema *s, struct tc_schema_symbol *symbol, torc_er
     return true;
 }
 
-/* Takes the new symbols out of the schema's lists, and the new extensions out of the messages that were linked
- * before. */
+/* Takes the new symbols out of the schema's lists, and the new extensions out of the messages that they extend. Builds
+ * the tables of the old ones among these messages again. */
 static void link_undo(torc_schema *s)
 {
     struct tc_schema_symbols *lists[] = {&s->symbols, &s->services};

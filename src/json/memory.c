@@ -1,5 +1,5 @@
-/* The memory of base/mem.h from libtorc's public functions. In libtorc-json this file stands for base/mem.c: the
- * application frees with torc_free what the library gives out, and only libtorc knows the application's allocator. */
+/* base/mem.h over libtorc's public functions: libtorc-json has this file instead of base/mem.c. The application frees
+ * what libtorc-json gives out with torc_free, and only libtorc knows the application's allocator. */
 #include "base/mem.h"
 
 #include <stdlib.h>
@@ -28,7 +28,7 @@ void *tc_calloc(size_t n, size_t size)
     return memset(p, 0, n * size);
 }
 
-/* Ends the process instead of returning NULL: no code of libtorc-json needs the NULL. */
+/* Never returns NULL, but ends the process: no code of libtorc-json relies on the NULL. */
 void *tc_try_realloc(void *ptr, size_t size)
 {
     return torc_realloc(ptr, size);
@@ -57,6 +57,7 @@ void tc_zero(void *p, size_t n)
     memset(p, 0, n);
 }
 
+/* Asks for what no allocator has, so that libtorc calls the out-of-memory handler, with SIZE_MAX. */
 void tc_out_of_memory(size_t size)
 {
     torc_realloc(NULL, SIZE_MAX);

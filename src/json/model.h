@@ -2,7 +2,8 @@
  * parse.c makes the structs, link.c connects them; all other files of this folder only read. Arrays (TC_VEC, by_number,
  * by_name) are outside the arena. Sources: descriptor.proto; for features of editions, protobuf.dev's page of them.
  *
- * Threads: a schema is for one thread until it is linked; the look-ups below may then run on any number of threads. */
+ * Threads: a schema is for one thread until it is linked. The look-ups below may then run on any number of threads, as
+ * long as nothing is added. */
 #ifndef TC_JSON_MODEL_H
 #define TC_JSON_MODEL_H
 
@@ -14,9 +15,9 @@
 enum {
     TC_SCHEMA_MAX_BYTES = 64 << 20,   /* of the descriptors of all files */
     TC_SCHEMA_MAX_MEMORY = 512 << 20, /* bytes of the arenas of all files */
-    TC_SCHEMA_MAX_ITEMS = 1000000,    /* descriptors in all files */
-    TC_SCHEMA_MAX_FILES = 16384,      /* with those that are imported and were not added */
-    TC_SCHEMA_MAX_NESTING = 64,       /* messages within one another */
+    TC_SCHEMA_MAX_ITEMS = 1000000,    /* descriptors, reserved ranges and names, and imports, in all files */
+    TC_SCHEMA_MAX_FILES = 16384,      /* files that were added, and files that are imported and were not added */
+    TC_SCHEMA_MAX_NESTING = 64,       /* message types defined within one another */
     TC_SCHEMA_MAX_FIELDS = 65536,     /* of a message, with its extensions */
     TC_SCHEMA_MAX_NAME = 4096,        /* bytes of a name */
 };
@@ -32,7 +33,7 @@ enum tc_schema_type {
     TC_TYPE_FIXED32,
     TC_TYPE_BOOL,
     TC_TYPE_STRING,
-    TC_TYPE_GROUP, /* also a message with the feature DELIMITED */
+    TC_TYPE_GROUP, /* also a message with the feature DELIMITED, unless it is a map or in a map entry */
     TC_TYPE_MESSAGE,
     TC_TYPE_BYTES,
     TC_TYPE_UINT32,
@@ -56,8 +57,8 @@ enum tc_known {
     TC_KNOWN_WRAPPER,
 };
 
-/* Features of editions, with the numbers of FeatureSet's enums. They are resolved: where a descriptor does not give a
- * feature, its parent's counts. */
+/* Features of editions, with the numbers of FeatureSet's enums. They are resolved: a feature that the descriptor does
+ * not give is that of its parent. */
 struct tc_schema_features {
     uint8_t presence; /* 1 explicit, 2 implicit, 3 required */
     uint8_t enums;    /* 1 open, 2 closed */
@@ -68,10 +69,10 @@ struct tc_schema_features {
 struct tc_schema_file {
     struct tc_arena arena;
     const char *name;
-    struct tc_slice bytes;
-    size_t first;        /* index of its first symbol in the schema's `added`; its symbols are next to one another */
-    const char *package; /* "" if there is none */
-    int32_t edition;     /* 998 proto2, 999 proto3, 1000 edition 2023, 1001 edition 2024 */
+    struct tc_slice bytes; /* its FileDescriptorProto, in the arena */
+    size_t first;          /* index of its first symbol in the schema's `added`; its symbols are contiguous there */
+    const char *package;   /* "" if there is none */
+    int32_t edition;       /* 998 proto2, 999 proto3, 1000 edition 2023, 1001 edition 2024 */
     TC_VEC(const char *) imports;
 };
 
@@ -79,7 +80,7 @@ struct tc_schema_oneof {
     const char *name;
     unsigned index;   /* in the message's oneofs */
     bool synthetic;   /* of a proto3 optional field */
-    unsigned members; /* at least one; they are next to one another in the message's fields */
+    unsigned members; /* at least one; contiguous in the message's fields */
     size_t first;     /* the index of the first member in the message's fields */
 };
 
@@ -87,24 +88,24 @@ struct tc_schema_field {
     const char *name;
     const char *full_name;
     const char *json_name; /* of an extension "[FULL NAME]" */
-    bool has_json_name;    /* the descriptor gave a json_name other than the name in lowerCamelCase */
+    bool has_json_name;    /* the descriptor gave a json_name other than the default; never set for an extension */
     int32_t number;
     uint8_t type; /* enum tc_schema_type, never 0; link.c makes MESSAGE of a map's GROUP */
     /* explicit_packed: the descriptor gives `packed`, and it is not the default of the syntax. */
     bool repeated, required, packed, extension, proto3_optional, explicit_packed;
-    bool has_presence; /* false (also for repeated fields): the default value is not told from absence */
+    bool has_presence; /* absence differs from the default value; false for repeated fields */
     struct tc_schema_file *file;
     struct tc_schema_oneof *oneof;              /* NULL: none */
-    const char *type_name, *extendee;           /* full names as in the descriptor, without the dot; NULL: none */
-    struct tc_slice options;                    /* its FieldOptions */
+    const char *type_name, *extendee;           /* full names from the descriptor, without the dot; NULL: none */
+    struct tc_slice options;                    /* its FieldOptions, serialised */
     const char *default_value;                  /* as in the descriptor; NULL: none, or one that is not text */
-    struct torc_schema_message *scope;          /* in which a field or an extension is written; NULL: the file */
-    struct torc_schema_message *parent;         /* whose field it is; link.c sets that of an extension */
+    struct torc_schema_message *scope;          /* the message in which it is written; NULL: none */
+    struct torc_schema_message *parent;         /* the message that it is a field of; of an extension set by link.c */
     const struct torc_schema_message *message;  /* of type GROUP and MESSAGE, else NULL; set by link.c */
     const struct torc_schema_enum *enumeration; /* of type ENUM, else NULL; set by link.c */
     unsigned index;                             /* in the parent's by_number; link.c sets it, `map` and `shadowed` */
     bool map;
-    bool shadowed; /* json_name stands for another field, or is "@type": JSON has `name` */
+    bool shadowed; /* json_name is another field's, or is "@type": JSON is written with `name` */
 };
 
 /* A name by which JSON may call a field. */
@@ -114,28 +115,28 @@ struct tc_schema_alias {
 };
 
 struct tc_schema_range {
-    int32_t from, to; /* `to` is the first number behind it */
+    int32_t from, to; /* `to` is the first number after the range */
 };
 
 struct torc_schema_message {
     const char *full_name, *name;
     struct tc_schema_file *file;
-    struct torc_schema_message *scope; /* within which it is defined, or NULL */
-    struct tc_slice bytes;             /* its DescriptorProto */
+    struct torc_schema_message *scope; /* the message in which it is defined; NULL: none */
+    struct tc_slice bytes;             /* its DescriptorProto, serialised */
     bool map_entry, message_set;
     bool changed;                        /* it is in the schema's `changed`, while a link is under way */
-    const struct tc_schema_field *owner; /* the field that defines a group or a map entry, else NULL; set by link.c */
+    const struct tc_schema_field *owner; /* of a map entry or a proto2 group: the field; else NULL; by link.c */
     enum tc_known known;                 /* set by link.c */
     struct tc_schema_features features;
     TC_VEC(struct tc_schema_field *) fields; /* in the order of the file, without extensions */
     TC_VEC(struct tc_schema_oneof *) oneofs;
     TC_VEC(struct torc_schema_message *) nested;
     TC_VEC(struct torc_schema_enum *) enums;
-    TC_VEC(struct tc_schema_field *) extends;    /* extensions that it defines */
+    TC_VEC(struct tc_schema_field *) extends;    /* extensions that are defined in it, of any message */
     TC_VEC(struct tc_schema_field *) extensions; /* extensions of it, wherever they are defined; set by link.c */
-    TC_VEC(struct tc_schema_range) ranges;       /* numbers that it leaves to extensions */
-    struct tc_schema_field **by_number;          /* with extensions; link.c sets this and all members below */
-    struct tc_schema_field **implicit;           /* fields without presence, no extensions, by number; not owned */
+    TC_VEC(struct tc_schema_range) ranges;       /* extension ranges */
+    struct tc_schema_field **by_number;          /* with extensions; link.c sets this member and all below */
+    struct tc_schema_field **implicit;           /* fields without presence, no extensions; in by_number's block */
     struct tc_schema_alias *by_name;             /* by alias; of equal aliases the first one counts */
     size_t n_by_number, n_implicit, n_by_name, n_required;
 };
@@ -150,7 +151,7 @@ struct torc_schema_enum {
     struct tc_schema_file *file;
     struct torc_schema_message *scope;
     struct tc_slice bytes;
-    bool closed, null; /* null: google.protobuf.NullValue */
+    bool closed, null; /* null: the enum is google.protobuf.NullValue */
     TC_VEC(struct tc_schema_value) values;
     unsigned *by_number, *by_name; /* indices of `values`, sorted; one block, which by_number owns; set by link.c */
 };
@@ -198,21 +199,21 @@ struct tc_schema_symbols {
 
 struct tc_schema_size {
     size_t files, symbols;
-    size_t bytes, items, memory; /* of TC_SCHEMA_MAX_BYTES, _ITEMS and _MEMORY */
+    size_t bytes, items, memory; /* what counts against TC_SCHEMA_MAX_BYTES, _ITEMS and _MEMORY */
 };
 
 struct torc_schema {
     bool was_linked;
-    struct tc_schema_size size, linked; /* now, and when it was linked last */
+    struct tc_schema_size size, linked; /* now, and after the last link that succeeded */
     TC_VEC(struct tc_schema_file *) files;
     struct tc_schema_symbols added;               /* in the order of addition */
-    struct tc_schema_symbols symbols, services;   /* of the last link, by name; services are in both */
-    TC_VEC(struct tc_schema_named) by_name;       /* files and imports, in the order of names */
-    TC_VEC(const char *) missing;                 /* imports that were not added, in the order of the imports */
+    struct tc_schema_symbols symbols, services;   /* linked symbols, by name; services are in both arrays */
+    TC_VEC(struct tc_schema_named) by_name;       /* files and imports, by name */
+    TC_VEC(const char *) missing;                 /* imports that were not added, each once, in order of first import */
     TC_VEC(struct torc_schema_message *) changed; /* messages whose tables the link under way builds */
 };
 
-/* Returns whether the schema is linked, and no file was added since. */
+/* Returns whether the schema was linked and no file was added since. */
 static inline bool tc_schema_is_linked(const torc_schema *s)
 {
     return s->was_linked && s->size.files == s->linked.files;
@@ -223,15 +224,15 @@ const struct tc_schema_file *tc_schema_file(const torc_schema *schema, struct tc
 /* Returns the symbol of a full name, with or without a dot in front; NULL if there is none, or the schema is not
  * linked. */
 const struct tc_schema_symbol *tc_schema_find(const torc_schema *schema, struct tc_slice name);
-/* Returns the message type of a full name, or of a type URL by the part behind its last slash; NULL if there is
- * none. */
+/* Returns the message type of a type URL: the part after the last slash, or the whole text, is the full name. NULL as
+ * for tc_schema_find, or if the name is not that of a message. */
 const torc_schema_message *tc_schema_message_of_url(const torc_schema *schema, struct tc_slice url);
 
-/* Return a field or an extension; NULL if there is none. by_name takes a field's name and its name in JSON, and
+/* Return a field or an extension; NULL if there is none. by_name takes the name of a field, its name in JSON, or
  * "[FULL NAME]" of an extension. */
 const struct tc_schema_field *tc_schema_field_by_number(const torc_schema_message *m, uint64_t number);
 const struct tc_schema_field *tc_schema_field_by_name(const torc_schema_message *m, struct tc_slice name);
-/* Return a value, the first one of that number or name; NULL if there is none. */
+/* Return the first value of that number or name in the order of the file; NULL if there is none. */
 const struct tc_schema_value *tc_schema_value_by_number(const torc_schema_enum *e, int32_t number);
 const struct tc_schema_value *tc_schema_value_by_name(const torc_schema_enum *e, struct tc_slice name);
 
@@ -240,10 +241,10 @@ static inline bool tc_schema_is_message(const struct tc_schema_field *f)
     return f->type == TC_TYPE_MESSAGE || f->type == TC_TYPE_GROUP;
 }
 
-/* Returns the wire type of a value of this type that is not packed. */
+/* Returns the wire type of a value that is not packed: enum tc_wire, or TC_ITEM_GROUP. */
 unsigned tc_schema_wire(int type);
 
-/* Returns whether null is a value of the field, not its absence: google.protobuf.Value and NullValue. */
+/* Returns whether JSON null is a value of the field instead of its absence: google.protobuf.Value and NullValue. */
 static inline bool tc_schema_takes_null(const struct tc_schema_field *f)
 {
     return tc_schema_is_message(f) ? f->message->known == TC_KNOWN_VALUE

@@ -1,8 +1,8 @@
 /* Numbers of JSON.
  *
- * tc_number_length knows the grammar; all other readers take text that it has accepted. Integers are not read by way of
- * a double, which is exact up to 2^53 alone. The C library reads doubles in the locale C, and writes them with the
- * decimal point of the process's locale, which is replaced. */
+ * tc_number_length knows the grammar; all other readers take text that it has accepted. Integers are not read as
+ * doubles, which are exact only up to 2^53. The C library reads doubles in the C locale, and writes them with the decimal
+ * point of the process's locale, which double_text replaces. */
 #include "json/number.h"
 
 #include <float.h>
@@ -59,8 +59,8 @@ static int64_t number_exponent(struct tc_slice *number)
     return negative ? -v : v;
 }
 
-/* Stores the integer of a number without its sign. The exponent shifts the point: a digit before it makes the integer
- * ten times larger, a digit behind it must be 0. */
+/* Stores the integer of a number without sign. The exponent shifts the point: digits before the shifted point are the
+ * integer, and digits after it must be 0. Returns false if one is not, or if the integer exceeds 64 bits. */
 static bool number_magnitude(struct tc_slice number, uint64_t *out)
 {
     int64_t exponent = number_exponent(&number);
@@ -68,7 +68,7 @@ static bool number_magnitude(struct tc_slice number, uint64_t *out)
     uint64_t v = 0;
     while (point < number.len && number.data[point] != '.')
         point++;
-    int64_t place = (int64_t)point + exponent; /* how many digits are before the point */
+    int64_t place = (int64_t)point + exponent; /* how many digits are before the shifted point */
     bool zero = true;
     for (size_t i = 0; i < number.len; i++) {
         if (i == point)
@@ -110,7 +110,8 @@ bool tc_number_double(struct tc_slice number, double *out)
     return tc_parse_double(number, out) == 0;
 }
 
-/* Writes `digits` digits with a point, whatever the locale has; and -0.0, since many readers take -0 for an integer. */
+/* Writes up to `digits` digits, with '.' as the decimal point in any locale. Writes minus zero as -0.0, since many
+ * readers take -0 for an integer. */
 static void double_text(double v, int digits, char out[40])
 {
     char *to = out;
@@ -126,9 +127,9 @@ static void double_text(double v, int digits, char out[40])
         memcpy(to, ".0", 3);
 }
 
-/* A decimal of up to 15 digits (6 for a float) comes back from binary as it was, unless it is smaller than DBL_MIN
- * (FLT_MIN). So the search for the fewest digits begins with 15 (6), where %g drops the zeros of a shorter number, and
- * with 1 for the smallest numbers. */
+/* A decimal of up to 15 digits (6 for a float) survives the way to binary and back, unless it is below DBL_MIN
+ * (FLT_MIN). So the search for the fewest digits begins with 15 (6): %g drops the trailing zeros of a shorter number.
+ * Below DBL_MIN (FLT_MIN) it begins with 1. */
 void tc_number_append_double(struct tc_buf *out, double v)
 {
     char text[40];
