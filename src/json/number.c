@@ -1,8 +1,8 @@
 /* Numbers of JSON.
  *
  * tc_number_length knows the grammar; all other readers take text that it has accepted. Integers are not read as
- * doubles, which are exact only up to 2^53. The C library reads doubles in the C locale, and writes them with the decimal
- * point of the process's locale, which double_text replaces. */
+ * doubles, which are exact only up to 2^53. The C library reads doubles in the C locale, and writes them with the
+ * decimal point of the process's locale, which double_text replaces. */
 #include "json/number.h"
 
 #include <float.h>

@@ -1,7 +1,7 @@
 /* Wire format into JSON.
  *
- * Each message is gathered first (json/gather), so that its fields come once and in the order of their numbers; then
- * each field is written as its type says. Map entries are sorted by key, and of entries with one key the last counts.
+ * Each message is gathered first (json/gather), so that each field comes once, in the order of field numbers. Then each
+ * field is written as its type says. Map entries are sorted by key; of entries with the same key, the last counts.
  * Start at tc_json_out_fields. Well-known types are in json/out_known. */
 #include <inttypes.h>
 #include <math.h>
@@ -70,7 +70,7 @@ static void bytes_out(struct tc_json_out *o, struct tc_slice bytes)
     tc_buf_append_char(o->w.out, '"');
 }
 
-/* Returns the integer of a field. A sender may have sent one of 32 bits with more, which are cut off. */
+/* Returns the integer of a field. A sender may send more than 32 bits for a type of 32 bits: the upper ones are cut. */
 static int64_t integer_of(int type, uint64_t v)
 {
     switch (type) {
@@ -140,7 +140,7 @@ bool tc_json_out_value(struct tc_json_out *o, const struct tc_schema_field *f, c
 
 /* --- lists --- */
 
-/* Writes an element of a list and counts it in step->index; nothing for a value that a closed enum does not have. */
+/* Writes an element of a list and counts it in step->index. Leaves out a value that its closed enum does not have. */
 static bool element_out(struct tc_json_out *o, const struct tc_schema_field *f, const struct tc_item *item, bool *first,
                         struct tc_json_step *step, unsigned depth)
 {
@@ -158,7 +158,7 @@ static bool element_out(struct tc_json_out *o, const struct tc_schema_field *f, 
     return true;
 }
 
-/* Numbers one behind the other, without tags. */
+/* Writes the numbers of a packed list, which have no tags. */
 static bool packed_out(struct tc_json_out *o, const struct tc_schema_field *f, struct tc_slice rest, bool *first,
                        struct tc_json_step *step, unsigned depth)
 {
@@ -203,7 +203,7 @@ struct pair {
     } key;
 };
 
-/* `key` is the key's type. */
+/* Compares keys; `key` is their type. */
 static int pair_compare(const struct pair *x, const struct pair *y, int key)
 {
     if (key == TC_TYPE_STRING)
@@ -213,7 +213,7 @@ static int pair_compare(const struct pair *x, const struct pair *y, int key)
     return ((int64_t)x->key.number > (int64_t)y->key.number) - ((int64_t)x->key.number < (int64_t)y->key.number);
 }
 
-/* Entries of one key are in the order of the message. */
+/* For qsort_r: by key; entries with the same key in the order of the message. `key` points to the type of the keys. */
 static int pair_order(const void *a, const void *b, void *key)
 {
     const struct pair *x = a, *y = b;
@@ -226,7 +226,7 @@ static uint64_t key_of(int type, uint64_t v)
     return type == TC_TYPE_BOOL ? v != 0 : (uint64_t)integer_of(type, v);
 }
 
-/* Finds the key of an entry. Returns false for an entry that cannot be read. */
+/* Finds the key of an entry: 0 or "" if it has none. Returns false for an entry that cannot be read. */
 static bool pair_read(int key, struct tc_slice bytes, struct pair *out)
 {
     struct tc_slice rest = bytes;
@@ -243,7 +243,7 @@ static bool pair_read(int key, struct tc_slice bytes, struct pair *out)
     return more == 0;
 }
 
-/* Returns the key as it is in JSON, without quotes; `number` has room for one. */
+/* Returns the key as text, without quotes or escapes. `number` is a buffer for the text of a number. */
 static struct tc_slice key_text(int key, const struct pair *p, char number[24])
 {
     if (key == TC_TYPE_STRING)
@@ -257,7 +257,7 @@ static struct tc_slice key_text(int key, const struct pair *p, char number[24])
     return tc_slice_str(number);
 }
 
-/* Writes a map entry, with the default value if it has none. */
+/* Writes a map entry. An entry without a value has the default value. */
 static bool pair_out(struct tc_json_out *o, const struct tc_schema_field *f, const struct pair *p, bool *first,
                      unsigned depth)
 {
@@ -285,7 +285,7 @@ static bool pair_out(struct tc_json_out *o, const struct tc_schema_field *f, con
     return good;
 }
 
-/* Returns whether an entry has a value that its closed enum does not have: the whole entry is then unknown. */
+/* Returns whether the value of an entry is not in its closed enum: the whole entry then counts as an unknown field. */
 static bool pair_is_unknown(const struct tc_schema_field *f, const struct pair *p)
 {
     const struct tc_schema_field *value = f->message->by_number[1];
@@ -300,7 +300,7 @@ static bool pair_is_unknown(const struct tc_schema_field *f, const struct pair *
     return unknown;
 }
 
-/* Returns how many items the entries have together. */
+/* Returns how many map entries the n runs have together. */
 static size_t items_of(const struct tc_entry *entries, size_t n)
 {
     size_t items = 0;
@@ -400,7 +400,7 @@ static bool field_out(struct tc_json_out *o, const struct tc_entry *entries, siz
     return good;
 }
 
-/* Writes a field that was not sent, where the options ask for it. */
+/* Writes the default value of a field that was not sent, for emit_defaults. */
 static bool absent_out(struct tc_json_out *o, const struct tc_schema_field *f, bool *first)
 {
     const struct tc_item item = {.bytes = tc_slice_of("", 0)};
@@ -417,7 +417,7 @@ bool tc_json_out_fields(struct tc_json_out *o, const torc_schema_message *type, 
 {
     struct tc_gathered g = {0};
     struct tc_json_step step = {.up = o->step};
-    /* In type->implicit: the next field that emit_defaults may have to write, and one behind the last. */
+    /* Indices in type->implicit: the next field that may have to be written for emit_defaults, and the end. */
     size_t next = 0, end = o->options->emit_defaults ? type->n_implicit : 0;
     bool good = tc_gather(type, content, &g) || tc_json_out_fail(o, TORC_EPARSE, "bytes that are not a message");
     for (size_t i = 0, n; i < g.entries.len && good; i += n) {

@@ -11,32 +11,34 @@ struct tc_json_out {
     struct tc_json_writer w;
     const torc_schema *schema;
     const struct torc_json_options *options;
-    const struct tc_json_step *step; /* the value that is written, for errors; NULL: the message itself */
+    const struct tc_json_step *step; /* the way to the value that is written, for errors; NULL: the message itself */
     torc_error **error;
 };
 
-/* Each function writes one value; `depth` is that of the message which is written, or in which the value is. They
- * return false with an error; the text is then incomplete. */
+/* All functions return false with an error; the text is then incomplete. `depth` is the depth of the message that is
+ * written, or of the message that has the field; the outermost message has depth 1. */
 
 bool tc_json_out_message(struct tc_json_out *o, const torc_schema_message *type, const struct tc_content *content,
                          unsigned depth);
-/* The members of a message that has no form of its own; *first as for tc_json_writer_next. */
+/* Writes the members of a message that has no form of its own, without braces; *first as for tc_json_writer_next. */
 bool tc_json_out_fields(struct tc_json_out *o, const torc_schema_message *type, const struct tc_content *content,
                         bool *first, unsigned depth);
-/* A value of a field: an item's value or bytes. */
+/* Writes one value of a field: the value or the bytes of the item, whose number and wire type are not read. */
 bool tc_json_out_value(struct tc_json_out *o, const struct tc_schema_field *f, const struct tc_item *item,
                        unsigned depth);
-/* A whole list or map: n entries of one field. */
+/* Write a whole list or map: n entries of one field; n may be 0. */
 bool tc_json_out_list(struct tc_json_out *o, const struct tc_entry *entries, size_t n, unsigned depth);
 bool tc_json_out_map(struct tc_json_out *o, const struct tc_entry *entries, size_t n, unsigned depth);
-/* The value of a field that is not repeated: the last one, or a message of n pieces. */
+/* Writes a field that is not repeated, of n >= 1 entries: the last value, or the message whose pieces they are. */
 bool tc_json_out_single(struct tc_json_out *o, const struct tc_entry *entries, size_t n, unsigned depth);
-/* A message with a form of its own (json/out_known). */
+/* Writes a message with a form of its own (json/out_known). */
 bool tc_json_out_known(struct tc_json_out *o, const torc_schema_message *type, const struct tc_content *content,
                        unsigned depth);
-/* Checks the type and the depth of a message, and the size of the output; `fits` checks the size alone. */
+/* Checks that a message may be written: its type, its depth, and the size of the output. */
 bool tc_json_out_begin(struct tc_json_out *o, const torc_schema_message *type, unsigned depth);
+/* Checks that the output is not larger than max_bytes. */
 bool tc_json_out_fits(struct tc_json_out *o);
+/* Stores an error that names the field of `step`. Returns false. */
 bool tc_json_out_fail(struct tc_json_out *o, int code, const char *fmt, ...) TC_PRINTF(3, 4);
 
 #endif

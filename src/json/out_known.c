@@ -2,7 +2,7 @@
  *
  * The fields of each type are known here by their numbers, which json/known has checked; form_out chooses by type.
  * Values without a JSON form are errors, as the ProtoJSON page demands: times out of range, paths of a FieldMask that
- * would not come back as they were, NaN and infinities in a Value. */
+ * would not survive the way to JSON and back, NaN and infinities in a Value. */
 #include <math.h>
 
 #include "base/mem.h"
@@ -11,10 +11,9 @@
 #include "json/names.h"
 #include "json/out_internal.h"
 
-enum { MOST_FIELDS = 7 };
+enum { MOST_FIELDS = 7 }; /* a Value has the fields 1 to 6 */
 
-/* Stores the last item of each of the fields 1 to 6 at the index of its number; repeated fields and messages are left
- * out. */
+/* Stores the last item of each field at the index of the field's number. Leaves out repeated fields and messages. */
 static void take(const struct tc_gathered *g, struct tc_item items[MOST_FIELDS])
 {
     memset(items, 0, MOST_FIELDS * sizeof(items[0]));
@@ -36,7 +35,7 @@ static bool time_out(struct tc_json_out *o, const struct tc_item *items, bool du
     return true;
 }
 
-/* Appends a path to `text` in lowerCamelCase. A path that would not come back as it was is an error. */
+/* Appends a path to `text` in lowerCamelCase. A path that is not the same after the way back is an error. */
 static bool path_out(struct tc_json_out *o, struct tc_slice path, struct tc_buf *text)
 {
     struct tc_buf camel = {0}, back = {0};
@@ -69,7 +68,7 @@ static bool mask_out(struct tc_json_out *o, const struct tc_gathered *g)
 
 /* --- Any --- */
 
-/* Writes "@value" into the object of an Any of unknown type, or fails, as the options say. */
+/* Writes the member "@value" of an Any of unknown type if the option unknown_any is set, else fails. */
 static bool unknown_any_out(struct tc_json_out *o, struct tc_slice url, struct tc_slice value)
 {
     bool first = false;

@@ -1,13 +1,12 @@
 /* Descriptors in wire format into structs.
  *
- * Each function NAME_parse reads one kind of descriptor: it takes field after field off the bytes (json/item), checks
- * what it takes, and makes the struct, which becomes part of its parent. Messages, enums, services and extensions also
- * become symbols of the schema. No reference is resolved here (json/link does that), so that a file may come before
- * those that it imports. Features of editions are inherited on the way down; proto2 and proto3 are two editions with
- * other defaults.
+ * A function NAME_parse reads one kind of descriptor: it takes field after field off the bytes (json/item), checks
+ * each, makes the struct and adds it to its parent. Messages, enums, services and extensions also become symbols of the
+ * schema. References are not resolved here (json/link does that), so a file may come before the files that it imports.
+ * Features of editions are inherited on the way down; proto2 and proto3 are two editions with other defaults.
  *
- * A descriptor may say anything: names must be identifiers, numbers in range, and depth, size and number of all
- * descriptors have limits. */
+ * Descriptors are not trusted: names must be identifiers, and field numbers must be in range. The depth, the size and
+ * the number of descriptors are limited. */
 #include "json/parse.h"
 
 #include "base/parse.h"
@@ -52,8 +51,8 @@ static void *make(struct parse *p, size_t size)
     return made;
 }
 
-/* Takes the next field of a descriptor. Returns false at the end; and for a field that cannot be read, with an error
- * and *good false. */
+/* Takes the next field of a descriptor. Returns false at the end. If the field cannot be read, returns false with an
+ * error, and *good becomes false. */
 static bool parse_next(struct parse *p, struct tc_slice *rest, struct tc_item *item, const char *scope, bool *good)
 {
     int rc = tc_item_next(rest, item);
@@ -82,7 +81,7 @@ static bool is_text(struct tc_slice text)
     return !(text.len && memchr(text.data, 0, text.len)) && tc_utf8_valid(text);
 }
 
-/* Stores a copy of a text that need not be an identifier. */
+/* Stores a copy of a text: UTF-8 without a NUL, of at most TC_SCHEMA_MAX_NAME bytes. */
 static bool take_text(struct parse *p, const char *scope, struct tc_slice text, const char *what, const char **out)
 {
     if (text.len > TC_SCHEMA_MAX_NAME)
@@ -93,7 +92,8 @@ static bool take_text(struct parse *p, const char *scope, struct tc_slice text, 
     return true;
 }
 
-/* Counts one descriptor. Returns false with an error if there are too many, or they take too much memory. */
+/* Counts one descriptor, reserved range or name, or import. Returns false with an error if there are too many, or if
+ * they take too much memory. */
 static bool count(struct parse *p, const char *scope)
 {
     if (++p->schema->size.items > TC_SCHEMA_MAX_ITEMS)
@@ -102,7 +102,7 @@ static bool count(struct parse *p, const char *scope)
            parse_fail(p, TORC_ELIMIT, scope, "the descriptors of the schema take more than 512 MiB of memory");
 }
 
-/* Counts one descriptor, and stores its name, which is field 1, and, unless full_name is NULL, its full name. */
+/* Counts one descriptor. Stores its name (field 1 of all kinds) and, unless full_name is NULL, its full name. */
 static bool take_names(struct parse *p, struct tc_slice bytes, const char *scope, const char **name,
                        const char **full_name)
 {
@@ -122,7 +122,7 @@ static bool take_names(struct parse *p, struct tc_slice bytes, const char *scope
     return true;
 }
 
-/* A reference to a type: ".a.M". */
+/* Stores the full name of a reference to a type, ".a.M", without the dot. */
 static bool take_reference(struct parse *p, const char *scope, struct tc_slice text, const char **out)
 {
     if (text.len < 2 || text.data[0] != '.' || !tc_name_is_good(tc_slice_of(text.data + 1, text.len - 1), true))
@@ -142,7 +142,7 @@ static struct tc_schema_symbol *add_symbol(struct parse *p, const char *name, en
 
 /* --- features --- */
 
-/* Reads a FeatureSet into *f, which has the parent's features. Values that are unknown, or 0, change nothing. */
+/* Merges a FeatureSet into *f, which has the parent's features. Unknown values and 0 change nothing. */
 static void features_merge(struct tc_schema_features *f, struct tc_slice bytes)
 {
     struct tc_item item;
@@ -159,7 +159,8 @@ static void features_merge(struct tc_schema_features *f, struct tc_slice bytes)
     }
 }
 
-/* Only editions have features: an option of that number in older files says nothing. */
+/* Returns the features of a descriptor; `number` is that of `features` in its options. Only editions have features: an
+ * option of that number in older files is ignored. */
 static struct tc_schema_features features_of(const struct parse *p, struct tc_schema_features parent,
                                              struct tc_slice options, unsigned number)
 {
@@ -168,7 +169,7 @@ static struct tc_schema_features features_of(const struct parse *p, struct tc_sc
     return parent;
 }
 
-/* Returns the last value of a boolean option; *given, unless NULL, becomes true if there is one. */
+/* Returns the last value of a boolean option, false if it is not given. *given, unless NULL, becomes true if it is. */
 static bool option_is_set(struct tc_slice options, uint32_t number, bool *given)
 {
     struct tc_item item;
@@ -197,7 +198,7 @@ static bool field_read(struct parse *p, struct tc_schema_field *f, struct tc_sli
     bool good = true;
     while (good && parse_next(p, &bytes, &item, f->full_name, &good)) {
         bool small = item.number < 100;
-        /* A field's number, plus 100 if it is a string or a message. */
+        /* The number of a varint field; of a string or message, the number plus 100; 0 for all others. */
         uint32_t n = small && item.wire == TC_WIRE_LENGTH   ? item.number + 100
                      : small && item.wire == TC_WIRE_VARINT ? item.number
                                                             : 0;
@@ -260,7 +261,7 @@ static bool is_packable(int type)
     return type != TC_TYPE_STRING && type != TC_TYPE_BYTES && type != TC_TYPE_MESSAGE && type != TC_TYPE_GROUP;
 }
 
-/* Sets what follows from the label, the edition and the options of a field. */
+/* Sets what follows from the label, the features and the options of a field. */
 static void field_resolve(const struct parse *p, struct tc_schema_field *f, const struct raw_field *raw,
                           struct tc_schema_features features, bool map_entry)
 {
@@ -276,8 +277,8 @@ static void field_resolve(const struct parse *p, struct tc_schema_field *f, cons
     f->has_presence = !f->repeated && (f->oneof || f->extension || tc_schema_is_message(f) || features.presence != 2);
 }
 
-/* `scope` is the full name in front of the field's name: of `in`, the message in which the field is written, or the
- * package if `in` is NULL. Stores the field in *out; the caller adds it to the message or to the symbols. */
+/* Stores the field in *out; the caller adds it to its message or to the symbols. `in` is the message in which the field
+ * is written; NULL: an extension at the top of the file. `scope` is the full name of `in`, or the package. */
 static bool field_parse(struct parse *p, struct tc_slice bytes, const char *scope, torc_schema_message *in,
                         bool extension, struct tc_schema_field **out)
 {
@@ -421,7 +422,7 @@ static bool member_parse(struct parse *p, torc_schema_message *m, const struct t
     }
 }
 
-/* Walks twice: fields refer to the oneofs, which may stand behind the fields. */
+/* Walks twice: fields refer to oneofs, which may come after the fields. */
 static bool message_parse(struct parse *p, struct tc_slice bytes, const char *scope, torc_schema_message *in,
                           unsigned depth)
 {
@@ -501,7 +502,7 @@ static bool service_parse(struct parse *p, struct tc_slice bytes, const char *sc
 
 /* --- files --- */
 
-/* The syntax and the edition of the file, and the features that come with them. */
+/* Reads the syntax or the edition of the file, and its features. */
 static bool file_read_edition(struct parse *p)
 {
     static const struct tc_schema_features defaults[] = {{1, 2, 2, 1}, {2, 1, 1, 1}, {1, 1, 1, 1}, {1, 1, 1, 1}};

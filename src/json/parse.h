@@ -4,9 +4,9 @@
 
 #include "json/model.h"
 
-/* Adds a file with a copy of the bytes to the schema, and its symbols to `added`, unlinked. Returns false with an
- * error; the caller then drops the file and its symbols, and restores `size`. Counts descriptors and memory in `size`;
- * the caller counts files, symbols and bytes. */
+/* Adds a file with a copy of the bytes to the schema, and its symbols, unlinked, to `added`. Counts descriptors and
+ * memory in schema->size; the caller counts files, symbols and bytes. Returns false with an error: the caller then
+ * drops the file and its symbols and restores schema->size. */
 bool tc_schema_parse(torc_schema *schema, struct tc_slice bytes, torc_error **error);
 
 #endif

@@ -1,9 +1,11 @@
 /* Descriptors as text of a .proto file.
  *
- * Names have been checked by json/parse and are written as they are. A default value that is a number or a name loses
- * all characters that neither has. All other texts are written as string literals. So a descriptor cannot make text
- * that means something else. Reserved ranges, `deprecated` and the features as they were given, which no conversion
- * needs, are read from the bytes of the descriptor. Options that say nothing of the types (java_package, custom
+ * A descriptor cannot make text that means something else: names have been checked, by json/parse or here (reserved
+ * names), and are written as they are; a default value that is a number or a name loses all characters that neither
+ * has; all other texts are written as string literals.
+ *
+ * What no conversion needs is read from the bytes of the descriptor: extension ranges, reserved ranges and names,
+ * `deprecated`, and the features as they were given. Options that say nothing of the types (java_package, custom
  * options) are left out. References to types are full names with a dot in front, so that protoc takes the text of a
  * file. */
 #include <inttypes.h>
@@ -28,7 +30,7 @@ static void line_begin(struct text *t)
     tc_buf_printf(&t->out, "%*s", (int)(2 * t->level), "");
 }
 
-/* Writes a string literal. `escaped`: the text has escapes already, as the default value of a bytes field has. */
+/* Writes a string literal. `escaped`: the text already has escapes, as the default value of a bytes field has. */
 static void literal(struct text *t, struct tc_slice s, bool escaped)
 {
     bool utf8 = tc_utf8_valid(s);
@@ -49,7 +51,7 @@ static void literal(struct text *t, struct tc_slice s, bool escaped)
 
 /* --- options --- */
 
-/* Begins an option of a field, up to its "="; *n counts the field's options, and the caller closes the bracket. */
+/* Writes an option of a field up to its "=". *n counts the field's options. The caller closes the bracket. */
 static void field_option(struct text *t, unsigned *n, const char *name)
 {
     tc_buf_printf(&t->out, "%s%s = ", (*n)++ ? ", " : " [", name);
@@ -65,8 +67,8 @@ static bool flag(struct tc_slice options, uint32_t number)
     return set;
 }
 
-/* Writes the features that a FeatureSet gives as "features.NAME = VALUE", each between `before` and `after`: on lines,
- * or, if `n` is not NULL, in the brackets of a field, whose options *n counts. */
+/* Writes each feature of a FeatureSet as "features.NAME = VALUE" between `before` and `after`: on a line of its own if
+ * `n` is NULL, else in the brackets of a field, whose options *n counts. */
 static void features(struct text *t, struct tc_slice set, const char *before, const char *after, unsigned *n)
 {
     static const struct {
@@ -223,7 +225,7 @@ static bool has_alias(const torc_schema_enum *e)
     return false;
 }
 
-/* Writes a range of numbers. `what` is "reserved" or "extensions"; `inclusive`: its `to` belongs to it, as in enums. */
+/* Writes a range of numbers. `what` is "reserved" or "extensions"; `inclusive`: `to` is part of the range (enums). */
 static void range_write(struct text *t, struct tc_slice range, const char *what, bool inclusive)
 {
     struct tc_item item;
@@ -369,7 +371,7 @@ static void symbol_write(struct text *t, const struct tc_schema_symbol *symbol)
     }
 }
 
-/* Returns whether a symbol is written at the top of its file. */
+/* Returns whether a symbol is written at the top level of its file, and not as part of another definition. */
 static bool is_at_the_top(const struct tc_schema_symbol *symbol)
 {
     switch (symbol->kind) {

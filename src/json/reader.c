@@ -1,8 +1,8 @@
 /* A reader of JSON that makes no tree.
  *
- * jansson is not used: it refuses integers of 2^63 and more, its tree does not have the place of a value, and 64 MiB of
- * text become a gigabyte. Here the caller takes one value after another off the text and decides what becomes of each.
- * The text is in memory as a whole, so that a caller may set `at` back and read a part again. */
+ * jansson is not used: it refuses integers of 2^63 and more, its tree does not tell where in the text a value is, and
+ * the tree is many times as large as the text. Here the caller takes one value after another off the text. The text is
+ * in memory as a whole, so a caller may set `at` back and read a part again. */
 #include "json/reader.h"
 
 #include "base/parse.h"
@@ -109,7 +109,7 @@ static void append_utf8(struct tc_buf *out, uint32_t c)
         tc_buf_append_char(out, (char)(0x80 | (c >> (6 * more) & 0x3f)));
 }
 
-/* Takes the \uXXXX at which the reader stands, or two of them for a character beyond the first 65,536. */
+/* Takes the \uXXXX at which the reader stands, or two of them for a character above U+FFFF. */
 static bool take_unicode(struct tc_json_reader *r, struct tc_buf *out)
 {
     uint32_t c, low;
@@ -171,7 +171,7 @@ bool tc_json_reader_string(struct tc_json_reader *r, struct tc_buf *out, struct 
 
 /* --- objects and lists --- */
 
-/* Takes the comma before a further member or element, or the end. Returns 1; 0: the end was taken; -1: an error. */
+/* Takes the comma before a member or element that is not the first, or the end. Returns as tc_json_reader_element. */
 static int next(struct tc_json_reader *r, bool *first, char end, const char *want)
 {
     char c = tc_json_reader_peek(r);

@@ -1,8 +1,9 @@
-/* The public face of schemas: adding files, and look-ups. json/parse reads files, json/link connects them.
+/* Public functions of schemas: adding files, and look-ups. json/parse reads files, json/link connects them.
  *
- * Look-ups of definitions find something in a linked schema alone, which does not change: so any number of threads may
- * look. Names of files are found before the link, too. A file's definitions are in its arena, which is freed when the
- * file is refused. A link that fails drops the files that were added since the last successful one. */
+ * Definitions are found only while the schema is linked, names of files always. Look-ups write nothing, so any number
+ * of threads may look while nothing is added. A file's definitions are in its arena, which is freed with the schema or
+ * when the file is dropped: a file that is refused, a set or merge of which one file is refused, and, if a link fails,
+ * all files that were added since the last successful link. */
 #include <stdlib.h>
 
 #include "json/fail.h"
@@ -37,7 +38,7 @@ static void symbol_fini(struct tc_schema_symbol *symbol)
     }
 }
 
-/* Drops the files and symbols that were added since the schema had that size. */
+/* Drops the files and symbols that were added since the schema had `size`. */
 static void schema_cut(torc_schema *s, struct tc_schema_size size)
 {
     s->size = size;
@@ -68,8 +69,8 @@ void torc_schema_free(torc_schema *s)
 
 /* --- adding --- */
 
-/* Returns false, with an error, if the schema is NULL, or the bytes are and size is not 0. Returns false as well if
- * *error has an error already, which stays. */
+/* Returns false with an error if the schema is NULL, or if `bytes` is NULL and size is not 0. Also returns false if
+ * *error already has an error, which stays. */
 static bool may_add(const torc_schema *s, const void *bytes, size_t size, torc_error **error)
 {
     if (error && *error)
@@ -77,13 +78,13 @@ static bool may_add(const torc_schema *s, const void *bytes, size_t size, torc_e
     return (s && (bytes || !size)) || tc_json_fail(error, TORC_EINVAL, "the schema or the bytes are NULL");
 }
 
-/* Returns the code of the error, `otherwise` if there is none. */
+/* Returns the code of the error, or `otherwise` if there is none. */
 static int code_of(torc_error *const *error, int otherwise)
 {
     return error && *error ? torc_error_code(*error) : otherwise;
 }
 
-/* Returns the place of a file's name in by_name, or where it belongs. */
+/* Returns the index of a file's name in by_name, or the index at which to insert it. */
 static size_t file_place(const torc_schema *s, struct tc_slice name)
 {
     size_t low = 0, high = s->by_name.len;
@@ -109,7 +110,8 @@ const struct tc_schema_file *tc_schema_file(const torc_schema *s, struct tc_slic
     return found ? found->file : NULL;
 }
 
-/* Returns the element of a name in by_name, which is inserted unless it is there. The name is borrowed. */
+/* Returns the element of a name in by_name, valid until the next insertion. Inserts the name, borrowed, if it is not
+ * there. */
 static struct tc_schema_named *name_put(torc_schema *s, const char *name)
 {
     struct tc_schema_named *found = file_named(s, tc_slice_str(name));
@@ -123,8 +125,8 @@ static struct tc_schema_named *name_put(torc_schema *s, const char *name)
     return found;
 }
 
-/* Puts a parsed file and its imports into by_name, and keeps `missing` in step. Returns false with an error, and has
- * done nothing, if there are too many names. */
+/* Puts a parsed file and its imports into by_name, and updates `missing`. Returns false with an error, and changes
+ * nothing, if there are too many names. */
 static bool names_put(torc_schema *s, struct tc_schema_file *file, torc_error **error)
 {
     size_t n = s->by_name.len + !file_named(s, tc_slice_str(file->name));
@@ -149,8 +151,8 @@ static bool names_put(torc_schema *s, struct tc_schema_file *file, torc_error **
     return true;
 }
 
-/* Adds a file, or finds the same one. Returns TORC_OK; or the code of the error that it stores, and the schema is as it
- * was. */
+/* Adds a file; does nothing if the schema has the same file. Returns TORC_OK; or the code of the error that it stores,
+ * with the schema unchanged. */
 static int add_file(torc_schema *s, struct tc_slice bytes, torc_error **error)
 {
     const struct tc_schema_size before = s->size;
@@ -171,7 +173,7 @@ static int add_file(torc_schema *s, struct tc_slice bytes, torc_error **error)
     return code_of(error, TORC_EPARSE);
 }
 
-/* Does what schema_cut does, and brings by_name and `missing` back in step with the files. */
+/* Drops the files that were added since the schema had `size`, and builds by_name and `missing` again. */
 static void schema_restore(torc_schema *s, struct tc_schema_size size)
 {
     schema_cut(s, size);
@@ -180,8 +182,7 @@ static void schema_restore(torc_schema *s, struct tc_schema_size size)
         names_put(s, s->files.data[i], NULL);
 }
 
-/* Returns rc. Public functions have an error even where the caller wants none, since its code is returned: that `own`
- * error is freed here. */
+/* Returns rc. Where the caller passed no `error`, frees `own`, which took the error instead: its code is rc. */
 static int finish(int rc, torc_error **own, torc_error **error)
 {
     if (!error)
@@ -285,7 +286,7 @@ const torc_schema_message *tc_schema_message_of_url(const torc_schema *s, struct
     size_t at = url.len;
     while (at && url.data[at - 1] != '/')
         at--;
-    /* The URL of an Any that has none is NULL. */
+    /* An Any without a URL: url.data is NULL. */
     const struct tc_schema_symbol *found = url.len ? tc_schema_find(s, tc_slice_of(url.data + at, url.len - at)) : NULL;
     return found && found->kind == TC_SYMBOL_MESSAGE ? found->of.message : NULL;
 }
@@ -294,7 +295,7 @@ const struct tc_schema_field *tc_schema_field_by_number(const torc_schema_messag
 {
     size_t low = 0, high = m->n_by_number;
     if (number && number <= high && m->by_number[number - 1]->number == (int32_t)number)
-        return m->by_number[number - 1]; /* numbers without gaps */
+        return m->by_number[number - 1]; /* the fields 1 to `number` have no gaps */
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         uint64_t n = (uint64_t)m->by_number[middle]->number;

@@ -1,15 +1,15 @@
 /* JSON of a message with all its fields, to be filled in.
  *
- * A type within itself is {}, and so is every message nested deeper than MOST_FRAMES or behind ENOUGH_BYTES: types that
- * refer to many others would make a text without end. Well-known types have their short text at any place, and a
- * message set is always {}. Fields behind MOST_BYTES are left out. Of a oneof only the first field is written, since
- * torc_json_to_bytes is to take the text as it is. */
+ * A message is {} within a message of its own type, when nested deeper than MOST_FRAMES, and once the text has
+ * ENOUGH_BYTES: types that refer to many others would make a text of exponential size. Well-known types have their
+ * short text anywhere, and a message set is always {}. Once the text has MOST_BYTES, fields are left out. Of a oneof
+ * only the first field is written, so that torc_json_to_bytes takes the text as it is. */
 #include "json/model.h"
 #include "json/writer.h"
 
 enum { ENOUGH_BYTES = 64 << 10, MOST_BYTES = 1 << 20, MOST_FRAMES = 32 };
 
-/* A message that is being written, and those around it. */
+/* A message that is being written; `up` is the message around it, NULL for the outermost. */
 struct template_frame {
     const struct template_frame *up;
     const torc_schema_message *type;

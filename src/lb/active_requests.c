@@ -44,7 +44,7 @@ static void on_counted_call_done(struct tc_call_tracker *base, const struct tc_s
 {
     (void)status, (void)trailers;
     struct tc_active_requests *counted = TC_CONTAINER_OF(base, struct active_tracker, base)->counted;
-    active_add(counted, UINT32_MAX); /* one less */
+    active_add(counted, UINT32_MAX); /* -1, modulo 2^32 */
     tc_active_requests_unref(counted);
 }
 

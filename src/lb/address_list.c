@@ -1,10 +1,10 @@
 /* The order in which pick_first tries its addresses, and a map from address to index.
  *
- * Three steps: the endpoints are shuffled (A62, by weight A113), flattened into one list of distinct addresses, and the
- * address families are interleaved (A61, RFC 8305 section 4). With interleaving, a broken IPv6 costs one Connection
- * Attempt Delay instead of one for each IPv6 address.
+ * Three steps: the endpoints are shuffled if the caller asks for it (A62, by weight A113), flattened into one list of
+ * distinct addresses, and the address families are interleaved (A61, RFC 8305 section 4). With interleaving, a broken
+ * IPv6 costs one Connection Attempt Delay instead of one for each IPv6 address.
  *
- * Lists and maps borrow the endpoints and their addresses: the caller keeps the tc_endpoints that they come from. */
+ * Lists borrow endpoints and addresses, maps borrow addresses: the caller keeps what they come from. */
 #include "lb/address_list.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@
 
 #include "base/mem.h"
 
-/* At most half of the slots are ever taken: a probe meets an empty slot and ends. */
+/* At most half of the slots are taken, so each probe ends: it meets an empty slot. */
 void tc_addr_map_init(struct tc_addr_map *m, size_t n)
 {
     size_t slots = 8;
@@ -55,7 +55,7 @@ bool tc_addr_map_find(const struct tc_addr_map *m, const struct tc_addr *a, uint
     return true;
 }
 
-/* Stores the distinct addresses in the given order of endpoints. */
+/* Stores the distinct addresses in the given order of endpoints, and returns how many. `out` has room for `total`. */
 static size_t addr_list_flatten(struct tc_endpoint *const *order, size_t n, size_t total,
                                 struct tc_addr_list_entry *out)
 {
@@ -73,7 +73,7 @@ static size_t addr_list_flatten(struct tc_endpoint *const *order, size_t n, size
     return len;
 }
 
-/* RFC 8305 section 4: takes one address of each family in turn, families in the order in which they first occur. */
+/* RFC 8305 section 4: takes an address of each family in turn. Families are in the order of their first addresses. */
 static void addr_list_interleave(struct tc_addr_list_entry *list, size_t n)
 {
     int families[TC_ADDR_FAMILIES];
@@ -101,7 +101,7 @@ static void addr_list_interleave(struct tc_addr_list_entry *list, size_t n)
     tc_free(out);
 }
 
-/* The shuffle of Fisher and Yates (A62). */
+/* Fisher-Yates shuffle (A62). */
 static void endpoints_shuffle_evenly(struct tc_endpoint **order, size_t n, struct tc_rng *rng)
 {
     for (size_t i = n; i > 1; i--) {

@@ -1,6 +1,5 @@
-/* The configs of policies that have children and few settings of their own (child_configs.h): one array of {name,
- * config, ...} behind the config's head, in one allocation. Equality is by order, since the order of children has a
- * meaning: it ranks priorities. Immutable; the config owns a reference of each name and child config. */
+/* Head and children are one allocation. Configs with the same children in another order are not equal: the order ranks
+ * priorities. */
 #include "lb/child_configs.h"
 
 #include "base/mem.h"
