@@ -1,9 +1,9 @@
 /* Descriptors in wire format into structs.
  *
- * A function NAME_parse reads one kind of descriptor: it takes field after field off the bytes (json/item), checks
- * each, makes the struct and adds it to its parent. Messages, enums, services and extensions also become symbols of the
- * schema. References are not resolved here (json/link does that), so a file may come before the files that it imports.
- * Features of editions are inherited on the way down; proto2 and proto3 are two editions with other defaults.
+ * A function NAME_parse reads one kind of descriptor: it takes field after field off the bytes (json/item), checks the
+ * values, makes the struct and adds it to its parent. Messages, enums, services and extensions also become symbols of
+ * the schema. References are not resolved here (json/link does that), so a file may come before the files that it
+ * imports. Features of editions are inherited on the way down; proto2 and proto3 are two editions with other defaults.
  *
  * Descriptors are not trusted: names must be identifiers, and field numbers must be in range. The depth, the size and
  * the number of descriptors are limited. */
@@ -502,7 +502,7 @@ static bool service_parse(struct parse *p, struct tc_slice bytes, const char *sc
 
 /* --- files --- */
 
-/* Reads the syntax or the edition of the file, and its features. */
+/* Reads the syntax and the edition of the file, and its features. */
 static bool file_read_edition(struct parse *p)
 {
     static const struct tc_schema_features defaults[] = {{1, 2, 2, 1}, {2, 1, 1, 1}, {1, 1, 1, 1}, {1, 1, 1, 1}};

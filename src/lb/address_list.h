@@ -6,7 +6,7 @@
 #include "base/random.h"
 #include "lb/endpoint.h"
 
-/* A hash map from addresses to indices. All zero before init and after fini; it may then only be ended. */
+/* A hash map from addresses to indices. A map that is all zero, as after fini, may be ended, but not used. */
 struct tc_addr_map {
     size_t mask; /* slots - 1 */
     struct {
