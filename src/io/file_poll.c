@@ -1,5 +1,5 @@
-/* Every second each path gets a stamp, a hash of what stat says of the file, or of all files of the folder. A stamp
- * that differs from the last one is a change. Loop thread only. */
+/* Every second each path gets a stamp: a hash of what stat says of the file, or the sum of such hashes for the files in
+ * a folder. A path has changed if its stamp differs from the last one. Loop thread only. */
 #include "io/file_poll.h"
 
 #include <dirent.h>
@@ -24,7 +24,8 @@ struct tc_file_poll {
     void *arg;
 };
 
-/* Returns a number that changes with the file: 0 if the file does not exist. `seed` is the name's. */
+/* Returns a number that changes with the file; 0 if stat fails. For a file in a folder `seed` is the hash of its name:
+ * so a rename changes the sum. */
 static uint64_t poll_stamp_file(int folder, const char *name, uint64_t seed)
 {
     struct stat st;
@@ -35,7 +36,7 @@ static uint64_t poll_stamp_file(int folder, const char *name, uint64_t seed)
     return tc_xxh64(parts, sizeof(parts)) | 1;
 }
 
-/* A folder's stamp is the sum of its files' stamps: the order in which they are read does not matter. */
+/* A sum does not depend on the order in which readdir returns the files. */
 static uint64_t poll_stamp(const char *path)
 {
     DIR *dir = opendir(path);
@@ -63,7 +64,7 @@ static void poll_on_timer(struct tc_timer *timer)
         p->fn(p->arg); /* may free *p */
 }
 
-/* Returns true when the folder of a path is there; else errno says why not. */
+/* Returns true if the folder that holds the path exists; else errno says why not. */
 static bool poll_folder_exists(const char *path)
 {
     struct stat st;

@@ -1,8 +1,8 @@
-/* inotify on folders. A file is watched through its folder, so that a file which is replaced by rename, or is not there
- * yet, is seen too. The first change of a burst starts `settle`; changes meanwhile do not restart it. When the kernel's
- * queue of events overflows, everything counts as changed.
+/* inotify on folders. A file is watched through its folder: so a file that is replaced by a rename, or does not exist
+ * yet, is seen too. The first change starts the timer `settle`; changes while it runs do not restart it. When the
+ * kernel's queue of events overflows, everything counts as changed.
  *
- * Where the system has no inotify, or the user no instance of it left, `poll` looks at the files instead. */
+ * If inotify_init1 fails with ENOSYS or EMFILE, `poll` looks at the files instead. */
 #include "io/file_watch.h"
 
 #include <errno.h>
@@ -24,14 +24,14 @@
 
 struct watched {
     int wd;
-    char *name; /* NULL: anything in the folder */
+    char *name; /* of the file; NULL: anything in the folder counts */
 };
 
 struct tc_file_watch {
     TC_VEC(struct watched) watched;
-    struct tc_watch *watch; /* of inotify's descriptor; NULL with `poll` */
+    struct tc_watch *watch; /* on `fd`; NULL with `poll` */
     struct tc_file_poll *poll;
-    int fd; /* -1 with `poll` */
+    int fd; /* inotify's; -1 with `poll` */
     struct tc_timer settle;
     uint64_t settle_ms;
     void (*fn)(void *arg);
@@ -44,7 +44,7 @@ static void watch_on_settled(struct tc_timer *timer)
     w->fn(w->arg);
 }
 
-/* A running timer is not restarted: a file that is written without pause must not put off the changes of others. */
+/* A running timer is not restarted: else a file that is written without pause would put off fn for ever. */
 static void watch_changed(void *arg)
 {
     struct tc_file_watch *w = arg;
@@ -81,9 +81,9 @@ static void watch_on_readable(void *arg, unsigned events TC_UNUSED, bool error T
         watch_changed(w);
 }
 
-/* Watches a folder as a whole, and a file by its name in its folder. For a file that is a link the whole folder counts:
- * a Kubernetes volume swaps another link of the folder, to which the file's leads. Returns -1 with errno set on
- * failure. */
+/* Watches a folder as a whole, and a file by its name in its folder. For a file that is a link anything in the folder
+ * counts: in a Kubernetes volume another link changes, "..data", through which the link of the file leads. Returns -1
+ * with errno set on failure. */
 static int watch_add_path(struct tc_file_watch *w, const char *path)
 {
     struct stat st;
@@ -102,7 +102,7 @@ static int watch_add_path(struct tc_file_watch *w, const char *path)
     return p->wd;
 }
 
-/* Returns false with errno set on failure; ENOSYS and EMFILE: there is no inotify. */
+/* Returns false with errno set on failure. If w->fd is -1 then, errno is that of inotify_init1. */
 static bool watch_by_inotify(struct tc_file_watch *w, struct tc_loop *loop, const char *const *paths, size_t n)
 {
     w->fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);

@@ -1,7 +1,9 @@
-/* Watches files and folders for change, so that files replaced by rename are seen too: by inotify on the folder or,
- * where there is no inotify, by looking once a second (io/file_poll.h). Under inotify a file that is a link when
- * the watch is made changes with anything in the link's folder, as in a Kubernetes volume, and not with its target in
- * another folder. Loop thread only. */
+/* Watches files and folders for change. A file that is replaced by a rename, or does not exist yet, is seen too.
+ *
+ * Uses inotify; if there is no inotify, or no instance of it left, looks once a second (io/file_poll.h). Under inotify
+ * a write counts when the file is closed. A file that is a symbolic link when the watch is made changes with anything
+ * in the folder of the link, as in a Kubernetes volume; a change of its target in another folder is not seen. A link to
+ * a folder stands for the folder to which it leads when the watch is made. Loop thread only. */
 #ifndef TC_IO_FILE_WATCH_H
 #define TC_IO_FILE_WATCH_H
 
@@ -9,11 +11,12 @@
 
 struct tc_file_watch;
 
-/* fn is called from the loop, settle_ms after the first change of a burst, and so on while changes come; it may free
- * the watch. Returns NULL when the folder of a path cannot be watched; errno says why. Paths are copied. */
+/* fn is called from the loop settle_ms after a change. Changes meanwhile cause no further call. fn may free the watch.
+ * Returns NULL with errno set if a path cannot be watched, as when the folder that holds it does not exist. Paths are
+ * copied. */
 struct tc_file_watch *tc_file_watch_new(struct tc_loop *loop, const char *const *paths, size_t n, uint64_t settle_ms,
                                         void (*fn)(void *arg), void *arg);
-/* No callback comes after it. NULL is allowed. */
+/* No callback comes after it. NULL is ignored. */
 void tc_file_watch_free(struct tc_file_watch *w);
 
 #endif

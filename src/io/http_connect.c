@@ -6,8 +6,8 @@
  *   end     2xx hands the byte stream on; every other outcome closes it and fails with a text that names proxy, target
  *           and reason
  *
- * Every outcome frees the request inside of the function that finds it: connect_write says so by its result, and
- * nothing touches the request after connect_read. */
+ * connect_succeed and connect_fail free the request. After connect_read it may be gone; connect_write returns false if
+ * it is. */
 #include "io/http_connect.h"
 #include "base/buf.h"
 #include "base/headers.h"
@@ -21,7 +21,7 @@ struct tc_http_connect {
     struct tc_bytestream *bs;
     struct tc_rstr *target;
     struct tc_buf out; /* the rest of the request, not yet written */
-    struct tc_buf in;  /* the head of the answer so far */
+    struct tc_buf in;  /* the head of the answer, as far as it has come */
     struct tc_task begin;
     tc_http_connect_fn fn;
     void *arg;
@@ -64,7 +64,7 @@ void tc_http_connect_cancel(struct tc_http_connect *c)
     connect_free(c);
 }
 
-/* `reason` may be memory of the byte stream: the text is made before the stream is closed. */
+/* `reason` may lie in the byte stream, so the text is made before the stream is closed. */
 static void connect_fail(struct tc_http_connect *c, const char *reason)
 {
     tc_http_connect_fn fn = c->fn;
@@ -107,7 +107,7 @@ static void connect_answered(struct tc_http_connect *c)
     tc_free(text);
 }
 
-/* Returns how many bytes of END the answer ends with. */
+/* Returns how many bytes of END the answer ends with, 0 to END_LEN. */
 static size_t end_matched(const struct tc_buf *in)
 {
     for (size_t n = TC_MIN(in->len, (size_t)END_LEN); n > 0; n--)
@@ -153,7 +153,7 @@ static void connect_read(struct tc_http_connect *c)
     }
 }
 
-/* Writes what the socket takes now. Returns false when writing failed: *c is freed. */
+/* Writes what the socket takes now. Returns false if writing failed: *c is freed. */
 static bool connect_write(struct tc_http_connect *c)
 {
     while (c->out.len) {

@@ -1,11 +1,11 @@
 /* Listening sockets.
  *
  * At most MAX_ACCEPTS_PER_EVENT connections are accepted for one event, so that a burst does not hold up the loop. When
- * descriptors run out, accepting pauses for PAUSE_MS: the connection stays in the kernel's backlog.
+ * descriptors or memory run out, accepting pauses for PAUSE_MS: the connection stays in the kernel's backlog.
  *
- * A Unix path belongs to the socket that bound it as long as the file there is the same (device and inode): closing
- * removes the path then, and leaves it alone when another server has put its own socket there. The path of a socket on
- * which no process listens is taken over. A forked child removes nothing, nor does a process that is exiting
+ * A socket that was bound to a Unix path remembers the device and inode of the file there. Closing removes the path
+ * only if both are still the same, and so leaves alone the socket of another server. Binding takes over the path of a
+ * socket on which no process listens. A forked child removes nothing, nor does a process that is exiting
  * (tc_loop_forked). */
 #include "io/listen.h"
 
@@ -30,9 +30,9 @@ struct tc_listen_socket {
     struct tc_watch *watch;
     struct tc_timer pause;
     int fd;
-    bool accepting; /* in the accept loop: a close frees the memory only after it */
+    bool accepting; /* in listen_on_watch, which frees *l after a close */
     bool closed;
-    bool owns_path; /* the Unix path is removed with the socket if the file there is still this one: */
+    bool owns_path; /* closing removes the Unix path if the file there still has `dev` and `ino` */
     dev_t dev;
     ino_t ino;
     tc_accept_fn fn;
@@ -51,7 +51,7 @@ static void listen_on_pause_over(struct tc_timer *timer)
     tc_watch_set(l->watch, TC_WATCH_READ);
 }
 
-/* Returns false when there is nothing more to accept now. */
+/* Returns false if no connection waits, or if accepting pauses. */
 static bool listen_accept_one(struct tc_listen_socket *l)
 {
     int fd = tc_descriptor_accept(l->fd);
@@ -76,7 +76,6 @@ static bool listen_accept_one(struct tc_listen_socket *l)
     case EPROTO:
         return true; /* the connection is gone, others may wait */
     default: {
-        /* Descriptors or memory ran out. */
         char scratch[128];
         TC_LOG(TC_LOG_IO, TORC_LOG_WARN, "accept failed, pausing for %d ms: %s", PAUSE_MS, tc_strerror(errno, scratch));
         listen_pause(l);
@@ -107,7 +106,7 @@ static void listen_on_watch(void *arg, unsigned events TC_UNUSED, bool error)
         listen_free(l);
 }
 
-/* Returns true when the socket at the path was left behind by a server: no process listens there. */
+/* Returns true if no process listens on the socket at the path. */
 static bool path_is_stale_socket(const struct sockaddr *sa, socklen_t len)
 {
     int fd = tc_descriptor_socket(AF_UNIX, SOCK_STREAM, 0);
@@ -118,8 +117,8 @@ static bool path_is_stale_socket(const struct sockaddr *sa, socklen_t len)
     return stale;
 }
 
-/* Binds to a path at which there is a file. A stale socket is removed; any other file is an error. lstat comes first,
- * since connecting to a file that is not a socket is refused too. */
+/* Binds to a path at which a file exists. A stale socket is removed; any other file is an error. lstat comes first,
+ * since connect to a file that is not a socket fails with ECONNREFUSED too. Returns 0 or an errno. */
 static int listen_take_path(int fd, const struct sockaddr *sa, socklen_t len, const char *path)
 {
     struct stat st;
@@ -181,8 +180,8 @@ static int listen_bind(struct tc_listen_socket *l, const struct tc_addr *addr)
     return err == 0 && listen(l->fd, SOMAXCONN) != 0 ? errno : err;
 }
 
-/* Makes a listening stream socket non-blocking and close on exec. Returns 0 or an errno; EINVAL and ENOTSOCK: it is not
- * such a socket. */
+/* Makes a listening stream socket non-blocking and close on exec. Returns 0 or an errno: EINVAL or ENOTSOCK if `fd` is
+ * not such a socket. */
 static int listen_check_fd(int fd)
 {
     int listens = 0, type = 0, flags = fcntl(fd, F_GETFL);
@@ -215,7 +214,7 @@ static struct tc_listen_socket *listen_make(struct tc_loop *loop, tc_accept_fn f
     return l;
 }
 
-/* Begins to accept, unless there is an error already. Returns an errno. */
+/* Begins to accept, unless `err` is an error already. Returns 0 or an errno. */
 static int listen_start(struct tc_listen_socket *l, int err)
 {
     if (err != 0)
@@ -265,7 +264,7 @@ struct tc_listen_socket *tc_listen_socket_adopt(struct tc_loop *loop, int fd, tc
     }
     if (err == 0)
         return l;
-    l->fd = -1; /* the caller's */
+    l->fd = -1; /* stays the caller's */
     if (err != EINVAL && err != ENOTSOCK)
         return listen_fail(l, err, text, error);
     tc_status_set(error, tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_CONNECT,

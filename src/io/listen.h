@@ -7,21 +7,22 @@
 
 struct tc_listen_socket;
 
-/* Called for each connection; the callee owns the byte stream. */
+/* Called for each connection. The callee owns the byte stream. */
 typedef void (*tc_accept_fn)(void *arg, struct tc_bytestream *bs);
 
-/* Listens on the address (port 0: the system chooses). Returns NULL, and in *error UNAVAILABLE with a text that names
- * address and reason. When descriptors or memory run out, accepting pauses for 100 ms. At a Unix path a socket that a
- * dead server left is replaced; any other file is left alone, and is an error. */
+/* Listens on the address (port 0: the system chooses). On failure returns NULL and stores UNAVAILABLE in *error, with a
+ * text that names address and reason. When descriptors or memory run out, accepting pauses for 100 ms. A Unix socket on
+ * which no process listens is replaced at its path; any other file there is an error, and stays. */
 struct tc_listen_socket *tc_listen_socket_new(struct tc_loop *loop, const struct tc_addr *addr, tc_accept_fn fn,
                                               void *arg, struct tc_status *error);
-/* Does what tc_listen_socket_new does, on a socket that listens already, one of systemd's for example. Takes over `fd`,
- * except on failure. Closing removes no path. */
+/* Does what tc_listen_socket_new does, on a socket that listens already, such as one from systemd. On success takes
+ * ownership of `fd`; on failure `fd` stays the caller's. Closing removes no path. */
 struct tc_listen_socket *tc_listen_socket_adopt(struct tc_loop *loop, int fd, tc_accept_fn fn, void *arg,
                                                 struct tc_status *error);
-/* Stops accepting, or accepts again; connections wait in the system's queue meanwhile. Not from inside fn. */
+/* Stops accepting, or starts again; connections wait in the kernel's backlog meanwhile. Must not be called from inside
+ * fn. */
 void tc_listen_socket_hold(struct tc_listen_socket *l, bool hold);
-/* Returns the address as bound; borrowed. */
+/* Returns the address as bound, borrowed. */
 const struct tc_addr *tc_listen_socket_addr(const struct tc_listen_socket *l);
 /* Stops listening and frees the socket; no callback comes after it. May be called from inside fn. */
 void tc_listen_socket_close(struct tc_listen_socket *l);

@@ -4,11 +4,9 @@
  * loop until nothing is queued and then closes the posts in one atomic step, so that no post falls between. The memory
  * of the loop stays as long as a thread that may post holds a reference.
  *
- * Waking: a post sends a wake-up (an eventfd of libuv) only when `wants_wakeup` is set, and clears it, so that one
- * wake-up serves all posts until the loop turns. The loop sets it when a turn ends, before it looks at the posts again.
- *
- * A loop that is manual (tests) has no libuv underneath, and its time moves by tc_loop_advance and tc_loop_set_time
- * alone. */
+ * Waking: a post sends a wake-up (an eventfd of libuv) only if `wants_wakeup` is set, and clears the flag, so that one
+ * wake-up serves all posts until the loop turns. The loop sets the flag when a turn ends, before it looks at the posts
+ * again. */
 #include "io/loop.h"
 
 #include <assert.h>
@@ -90,7 +88,7 @@ void tc_loop_unref(struct tc_loop *loop)
         tc_free(loop);
 }
 
-/* Turns until nothing is left to do and no post can come. */
+/* Turns until no task and no post is left, then closes the posts. */
 static void loop_run_to_end(struct tc_loop *loop)
 {
     for (int i = 0; i < MAX_CLOSING_TURNS; i++) {
@@ -104,10 +102,10 @@ static void loop_run_to_end(struct tc_loop *loop)
     atomic_store(&loop->posts.top, tc_posts_closed_mark(&loop->posts));
 }
 
-/* Returns false when descriptors are still watched. */
+/* Closes the handles of the loop and the libuv loop. Returns false if descriptors are still watched. */
 static bool loop_close_uv(struct tc_loop *loop)
 {
-    /* A thread that comes later sees that the posts are closed. */
+    /* A thread that calls wakeup_send later sees that the posts are closed. */
     while (atomic_load(&loop->wakers) > 0)
         sched_yield();
     uv_close((uv_handle_t *)&loop->async, NULL);
@@ -129,7 +127,7 @@ void tc_loop_free(struct tc_loop *loop)
     if (!loop->manual)
         tc_loop_exit_remove(loop);
     if (tc_loop_is_forked(loop))
-        return; /* the parent shares libuv's part, or a thread of an exiting process may be inside of it */
+        return; /* the parent shares the libuv loop; in an exiting process another thread may be inside of its turn */
     loop_run_to_end(loop);
     assert(tc_timers_empty(&loop->timers));
     if (!loop->manual && !loop_close_uv(loop)) {
@@ -160,7 +158,7 @@ void tc_loop_at_turn_end(struct tc_loop *loop, struct tc_task *task)
 
 static void wakeup_send(struct tc_loop *loop)
 {
-    /* The eventfd of a forked child is its parent's. */
+    /* A forked child shares the eventfd with its parent. */
     if (loop->manual || tc_loop_is_forked(loop))
         return;
     TC_NO_CANCEL; /* the poster may hold a lock, and uv_async_send writes */
@@ -204,7 +202,7 @@ uint64_t tc_loop_clock_ns(const struct tc_loop *loop)
 
 int64_t tc_loop_realtime_ns(const struct tc_loop *loop)
 {
-    /* A manual loop's calendar starts on a day of 2023 and moves with its time. */
+    /* The calendar of a manual loop starts on a day of 2023 and moves with the loop's time. */
     const int64_t manual_epoch_ns = INT64_C(1700000000) * (int64_t)TC_NS_PER_S;
     return loop->manual ? manual_epoch_ns + (int64_t)loop->now_ns : tc_system_clock.realtime_ns(NULL);
 }
@@ -220,7 +218,7 @@ uint64_t tc_loop_now_ms(const struct tc_loop *loop)
     return tc_loop_now_ns(loop) / TC_NS_PER_MS;
 }
 
-/* --- memory that the loop lends --- */
+/* --- parts that the loop lends --- */
 
 struct tc_rng *tc_loop_rng(struct tc_loop *loop)
 {

@@ -1,10 +1,11 @@
-/* The loop: one thread runs everything of a runtime, turn by turn. A turn is:
+/* The loop: one thread at a time runs the work of a runtime, turn by turn. A turn is:
  *
  *   1 events, 2 posts of other threads, 3 due timers, 4 the serial queue (bounded), 5 the end of the turn,
  *   6 the serial queue again
  *
- * io/loop_turn.c says why in this order. Functions are for the loop's thread unless they say otherwise. A manual loop
- * (tests) has no operating system underneath: tc_loop_advance and tc_loop_set_time alone move its time. */
+ * io/loop_turn.c says why in this order. "The loop's thread" is the thread inside of a turn, or the thread that drives
+ * the loop while there is none. Functions are for the loop's thread unless they say otherwise. A manual loop (tests)
+ * has no libuv underneath: only tc_loop_advance and tc_loop_set_time move its time. */
 #ifndef TC_IO_LOOP_H
 #define TC_IO_LOOP_H
 
@@ -24,15 +25,14 @@ struct tc_loop_opts {
     uint64_t seed;
 };
 
-/* Returns a loop with one reference; opts NULL: a loop on real time. Returns NULL with errno set when the system
- * refuses (descriptors exhausted). Any thread. */
+/* Returns a loop with one reference. With opts NULL the loop runs on real time. Returns NULL with errno set when the
+ * system refuses descriptors. Any thread. */
 struct tc_loop *tc_loop_new(const struct tc_loop_opts *opts);
-/* Ends a loop without users: turns until all posts have run and its handles are closed, then drops the caller's
- * reference. Asserts (in debug builds) that no timer or task remains. From then on posts are refused. A loop that no
- * longer turns (tc_loop_forked) is left as it is, and its memory is not freed. NULL is allowed. */
+/* Ends a loop that has no users: turns until all posts have run, refuses posts from then on, closes the loop's handles,
+ * and drops the caller's reference. Asserts (in debug builds) that no timer or task remains. Does nothing to a loop
+ * that no longer turns (tc_loop_forked): its memory is not freed. NULL is ignored. */
 void tc_loop_free(struct tc_loop *loop);
-/* Takes a reference for a thread that may post to the loop, or wake it, after the loop's end: the memory stays, and a
- * post is refused. Any thread. */
+/* Takes a reference, for a thread that may post to the loop, or wake it, after the loop's end. Any thread. */
 struct tc_loop *tc_loop_ref(struct tc_loop *loop);
 void tc_loop_unref(struct tc_loop *loop);
 
@@ -51,94 +51,95 @@ static inline bool tc_task_pending(const struct tc_task *task)
 {
     return tc_list_linked(&task->link);
 }
-/* Appends to the serial queue; a task that is queued already stays where it is. */
+/* Appends the task to the serial queue; a task that is queued already stays where it is. */
 void tc_loop_defer(struct tc_loop *loop, struct tc_task *task);
-/* Runs the task once at the end of this turn, where connections write their frames, or of the next turn if the end of
- * this turn has begun; a task that is queued already stays where it is. */
+/* Runs the task at the end of this turn, where connections write their frames; once step 5 has begun, at the end of the
+ * next turn. A task that is queued already stays where it is. */
 void tc_loop_at_turn_end(struct tc_loop *loop, struct tc_task *task);
-/* Takes a task off the queue that it is on; does nothing to a task that is on no queue. Not for posted tasks. */
+/* Takes the task off its queue; does nothing to a task that is on no queue. Not for posted tasks. */
 static inline void tc_task_cancel(struct tc_task *task)
 {
     tc_list_remove(&task->link);
 }
-/* Posts a task: the loop runs it in its next turn, and is woken if it sleeps. The task must stay alive until it has
- * run, and must not be posted again before. Returns false when the loop has ended: the task is still the caller's. A
- * loop that no longer turns (tc_loop_forked) and was not freed takes the task and never runs it. The caller's own
- * reference must keep the memory of the loop until this returns. Any thread. */
+/* Posts a task: step 2 moves it to the serial queue. Wakes the loop if it sleeps. The task must stay alive, and must
+ * not be posted again, until fn is called. Returns false if the loop has ended: the task is still the caller's. A loop
+ * that a fork or an exit has stopped (tc_loop_forked) takes the task and never runs it, unless the loop had ended
+ * before. The caller must hold a reference to the loop, or know that the loop has not ended. Any thread. */
 bool tc_loop_post(struct tc_loop *loop, struct tc_task *task);
 
-/* tc_loop_post without waking the loop, for a thread that is about to turn the loop itself or calls tc_loop_wake. */
+/* tc_loop_post without waking the loop, for a thread that then turns the loop itself or calls tc_loop_wake. */
 bool tc_loop_post_quietly(struct tc_loop *loop, struct tc_task *task);
 
-/* Returns the time of the present turn: monotonic, read once a turn. Between turns: the clock. */
+/* Return the time of the present turn: monotonic, read once a turn. Between turns: the clock. */
 uint64_t tc_loop_now_ms(const struct tc_loop *loop);
 uint64_t tc_loop_now_ns(const struct tc_loop *loop);
-/* Reads the clock. */
+/* Read the clock: the monotonic clock, and the calendar. */
 uint64_t tc_loop_clock_ns(const struct tc_loop *loop);
 int64_t tc_loop_realtime_ns(const struct tc_loop *loop);
 struct tc_rng *tc_loop_rng(struct tc_loop *loop);
-/* Returns the blocks that the loop's thread lends to others. */
+/* Returns the blocks that the loop's thread lends to the application. */
 struct tc_blocks *tc_loop_blocks(const struct tc_loop *loop);
-/* Returns the heap for memory that comes and goes on the loop's thread alone: HTTP/2 sessions. */
+/* Returns the heap for memory that is allocated and freed on the loop's thread alone: HTTP/2 sessions. */
 struct tc_heap *tc_loop_heap(const struct tc_loop *loop);
-/* Returns TC_LOOP_READ_BYTES of room for a read whose bytes are used up before any other read. One room serves the
- * whole loop; the system gives only the pages that reads fill. */
+/* Returns a buffer of TC_LOOP_READ_BYTES, the only one of the loop: its bytes are good until the next read. The system
+ * gives only the pages that reads fill. */
 uint8_t *tc_loop_read_room(struct tc_loop *loop);
 
 #define TC_LOOP_READ_BYTES (128u * 1024u)
 
 /* Timers (io/timers.h). Start and stop are O(1). The resolution is 1 ms; a timer never fires early. */
 void tc_timer_init(struct tc_timer *timer, struct tc_loop *loop, void (*fn)(struct tc_timer *timer));
-/* Fires once after delay_ms; a running timer is restarted. fn may start it again. */
+/* Fires once after delay_ms; a running timer is restarted. fn may start it again, or free its owner. */
 void tc_timer_start(struct tc_timer *timer, uint64_t delay_ms);
 void tc_timer_stop(struct tc_timer *timer);
 
-/* Runs one turn; waits for events at most timeout_ms (-1: until something happens, 0: not at all). Returns true when it
- * did anything; false also for a loop that no longer turns (tc_loop_forked). Not re-entrant. */
+/* Runs one turn; waits for events at most timeout_ms (-1: until something happens, 0: not at all). Returns true if an
+ * event, a post, a timer or a task ran; false for a loop that no longer turns (tc_loop_forked). Not re-entrant. */
 bool tc_loop_turn(struct tc_loop *loop, int timeout_ms);
-/* Runs a turn for posts alone: no events, no timers, and so no system call before their work is done. Returns true when
- * it ran a task. Does nothing unless events were taken in within the last millisecond: no task acts on a state from
- * before an idle gap. */
+/* Runs a turn for posts alone: no events, no timers, and no system call before the work of the posts is done. Returns
+ * true if it ran a task. Does nothing unless the last tc_loop_turn took in events within the last millisecond, so that
+ * no task acts on a state from before an idle gap; nothing either on a manual loop. */
 bool tc_loop_turn_posts(struct tc_loop *loop);
-/* Ends the wait of tc_loop_turn, or the next wait if the loop does not wait now. Any thread, and signal handlers. */
+/* Ends the wait of tc_loop_turn; if the loop does not wait now, its next wait. Any thread, and signal handlers. */
 void tc_loop_wake(struct tc_loop *loop);
 /* For applications that drive the loop. Return a descriptor that becomes readable when there are events (-1: a manual
- * loop), and the time to wait for the next timer (-1: no timer; 0: work is queued). */
+ * loop), and the time in ms to wait for it (-1: for ever; 0: there is work). */
 int tc_loop_fd(const struct tc_loop *loop);
 int tc_loop_timeout_ms(const struct tc_loop *loop);
-/* Returns when the loop has work of its own, in the time of tc_loop_now_ms (0: now; UINT64_MAX: no timer is set); and
- * how long to wait until then, as tc_loop_timeout_ms returns it. */
+/* Returns when the loop next has work, in the time of tc_loop_now_ms (0: now; UINT64_MAX: never); and turns that time
+ * into one to wait, as tc_loop_timeout_ms returns it. */
 uint64_t tc_loop_next_ms(const struct tc_loop *loop);
 int tc_loop_wait_ms(const struct tc_loop *loop, uint64_t next_ms);
-/* Returns true inside of a turn of this loop on the calling thread. Any thread. */
+/* Returns true if the calling thread is inside of a turn of this loop. Any thread. */
 bool tc_loop_in_turn(const struct tc_loop *loop);
-/* Returns true inside of a turn of any loop of the process, manual loops excepted, on the calling thread. Looks at all
- * loops under a lock: for functions that are called rarely. Any thread. */
+/* Returns true if the calling thread is inside of a turn of any loop that still turns, manual loops excepted. Looks at
+ * all loops under a lock: for functions that are called rarely. Any thread. */
 bool tc_loop_in_any_turn(void);
-/* Returns true when the loop no longer turns: this is a child that was forked after the loop was made, or the process
- * is exiting (base/exit.h). Any thread. */
+/* Returns true if the loop no longer turns: this is a child that was forked after the loop was made, or the process is
+ * exiting (base/exit.h). Any thread. */
 bool tc_loop_forked(const struct tc_loop *loop);
-/* Returns true when the loop no longer turns and no thread is inside of a turn: the loop does not touch borrowed memory
- * again. Any thread. */
+/* Returns true if the loop no longer turns, and no thread is inside of its turn but the one that called fork or exit:
+ * no other thread touches memory that was lent to the loop. Any thread. */
 bool tc_loop_left(const struct tc_loop *loop);
-/* Sets where lines go that are logged in the loop's turns; NULL: to the process's sink. Set between turns. */
+/* Sets the sink of lines that are logged in turns of the loop; NULL: the process's. Called between turns. */
 void tc_loop_set_log(struct tc_loop *loop, struct tc_log_sink *sink);
-/* Sets fn(arg), called when the process is exiting and no thread but the one that exits is inside of a turn of this
- * loop any longer: on the thread that exits the process, with the lock of rank TC_RANK_LOOPS held, or on a thread that
- * ends the loop's last turn or may not begin another. fn may be called more than once. Set before the first turn. */
+/* Sets fn(arg), which is called when the process is exiting and no thread is inside of a turn of this loop but the one
+ * that called exit. fn runs on the thread that called exit, with the lock of rank TC_RANK_LOOPS held, or on another
+ * thread at the end of a turn, or instead of a turn, without the lock. It may run more than once. Set before the first
+ * turn. */
 void tc_loop_on_stopped(struct tc_loop *loop, void (*fn)(void *arg), void *arg);
 
-/* Manual mode. tc_loop_drain turns until no task and no due timer is left, without moving time. tc_loop_advance drains,
- * then moves time by ms, firing each timer in its order and running the tasks that the timer queued. */
+/* Manual mode. tc_loop_drain turns until no task is queued and no timer waits to fire, without moving time.
+ * tc_loop_advance drains, then moves time by `ms`, from timer to timer, and drains after each. */
 void tc_loop_drain(struct tc_loop *loop);
 void tc_loop_advance(struct tc_loop *loop, uint64_t ms);
-/* Manual mode: sets the time without running anything; due timers fire in the next turn. For a scheduler that turns
- * several loops at one time (testing/world.c). `now_ns` must not be earlier than the loop's time. */
+/* Manual mode: sets the time without running anything; due timers fire in the next turn. For a scheduler of several
+ * loops (testing/world.c). `now_ns` must not be earlier than the loop's time. */
 void tc_loop_set_time(struct tc_loop *loop, uint64_t now_ns);
 
 /* Returns the libuv loop underneath (NULL in manual mode), for src/io itself. */
 struct uv_loop_s *tc_loop_uv(struct tc_loop *loop);
-/* For src/io itself: called first in a callback of libuv, so that the time of the turn is that of its first event. */
+/* For src/io itself: called first in a callback of libuv. Sets the time of the turn to that of its first event. */
 void tc_loop_refresh(struct tc_loop *loop);
 
 #endif

@@ -1,13 +1,15 @@
-/* Loops at the end of the process: an exit stops every loop, waits until no thread is inside of a turn (base/exit.h),
- * and tells the owners. Its functions are declared in loop.h and loop_internal.h. The operations in exit_ops run on the
- * thread that exits. */
+/* Loops at the end of the process. An exit stops every loop but manual ones, waits a second at most until no other
+ * thread is inside of a turn (base/exit.h), and tells the owners. The functions here are declared in loop.h and
+ * loop_internal.h. The thread that exits runs the operations in exit_ops. */
 #include "base/exit.h"
 #include "io/loop_internal.h"
 
-/* The loops of this process, and in a child the loops of its parents too. Guarded by the lock of rank TC_RANK_LOOPS. */
+/* The loops of this process that are not manual; in a child those of its ancestors too. Guarded by the lock of rank
+ * TC_RANK_LOOPS. */
 static struct tc_link loops = {&loops, &loops};
 
-/* A loop counts as idle if the thread that called exit is inside its turn: that thread does not come back to it. */
+/* Returns true if no thread is inside of a turn of the loop. The thread that called exit does not count: it does not
+ * return to its turn. */
 static bool loop_is_idle(const struct tc_loop *loop)
 {
     uintptr_t by = atomic_load(&loop->turn_thread);
@@ -21,7 +23,7 @@ bool tc_loop_forked(const struct tc_loop *loop)
 
 bool tc_loop_left(const struct tc_loop *loop)
 {
-    /* Sequentially consistent, as turn_enter is: a thread that enters a turn after this load sees TC_LOOP_STOPPED. */
+    /* Sequentially consistent, as in turn_enter: a thread that enters a turn after this load sees TC_LOOP_STOPPED. */
     unsigned generation = atomic_load(&loop->generation);
     return generation != tc_fork_generation() && (generation != TC_LOOP_STOPPED || loop_is_idle(loop));
 }
@@ -67,8 +69,8 @@ static bool loops_are_idle(void)
     return idle;
 }
 
-/* Threads that wait for a loop whose turn has not ended go on waiting, since the turn may still use memory that they
- * lent it; turn_leave wakes them. */
+/* Only idle loops: a turn that has not ended may still use memory that the waiting threads lent it. turn_leave tells
+ * those threads. */
 static void loops_tell_stopped(void)
 {
     tc_lock_take(tc_lock_of_process(TC_RANK_LOOPS));

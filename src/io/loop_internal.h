@@ -1,6 +1,7 @@
 /* The inside of a loop, for loop.c (its life, tasks, time), loop_turn.c (turns), loop_exit.c (the end of the process)
- * and ration.c. The loop's thread owns every member except `ref`, `link` (under the lock of rank TC_RANK_LOOPS),
- * `generation`, on_stopped, which is constant from the first turn on, and those under "Shared with other threads". */
+ * and ration.c. Only the loop's thread uses a member, except: `ref`; `manual` and on_stopped, which are constant;
+ * `link`, under the lock of rank TC_RANK_LOOPS; `generation`, which an exit sets; the members under "Shared with other
+ * threads"; and `async`, by which other threads wake the loop. */
 #ifndef TC_IO_LOOP_INTERNAL_H
 #define TC_IO_LOOP_INTERNAL_H
 
@@ -17,12 +18,12 @@
 #define TC_LOOP_STOPPED UINT_MAX
 
 struct tc_loop {
-    struct tc_ref ref; /* one of the owner (tc_loop_free), one of each thread that may post after the end */
+    struct tc_ref ref; /* one of the owner (tc_loop_free), and those of tc_loop_ref */
     bool manual;
-    bool fresh;     /* now_ns is the time of the present turn */
+    bool fresh;     /* now_ns is the time of the present turn; false between turns */
     bool any_event; /* this turn took in an event of a descriptor */
     uint64_t now_ns;
-    uint64_t events_ns; /* when events were last taken in */
+    uint64_t events_ns; /* the time of the last turn that took in events */
     struct tc_timers timers;
     struct tc_link serial;   /* tasks of the serial queue */
     struct tc_link turn_end; /* tasks that run at the end of the turn */
@@ -38,24 +39,24 @@ struct tc_loop {
     atomic_uint generation;
     void (*on_stopped)(void *arg);
     void *on_stopped_arg;
-    struct tc_log_sink *log;        /* NULL: the process's */
-    struct tc_log_sink *log_before; /* of the thread, before the present turn */
+    struct tc_log_sink *log;        /* the sink of lines of a turn; NULL: the process's */
+    struct tc_log_sink *log_before; /* the thread's sink before the present turn */
     bool log_entered;               /* the present turn has changed the thread's sink */
 
     /* Shared with other threads. */
     struct tc_posts posts; /* closed: the loop has ended */
     atomic_uint wakers;    /* threads in wakeup_send: loop_close_uv waits for them */
-    /* Set while a post must send a wake-up: the loop waits, or no thread runs it. A poster clears it, so that one
-     * wake-up serves many posts. */
+    /* Set while a post must send a wake-up: from the end of a turn until step 1 of the next has ended. A poster clears
+     * it, so that one wake-up serves many posts. */
     atomic_bool wants_wakeup;
-    atomic_bool woken; /* tc_loop_wake was called: the next wait returns at once */
-    atomic_uintptr_t turn_thread;
+    atomic_bool woken;            /* by tc_loop_wake or an exit: the next wait returns at once */
+    atomic_uintptr_t turn_thread; /* the thread (pthread_self) inside of a turn; 0: none */
 
     uv_loop_t uv;
     uv_async_t async;
-    uv_timer_t wakeup;      /* only ends libuv's wait; Torc's timers fire after events were taken in */
-    uint64_t wakeup_for_ms; /* the due time of the timer that `wakeup` is set for; 1: it ends a bounded wait; 0: it is
-                               not set */
+    uv_timer_t wakeup;      /* only ends libuv's wait; Torc's timers fire in step 3 */
+    uint64_t wakeup_for_ms; /* the time, of tc_timers_next, that `wakeup` is set for; 1: the end of a bounded wait; 0:
+                               `wakeup` is not set */
 };
 
 static inline bool tc_loop_is_forked(const struct tc_loop *loop)
@@ -68,7 +69,7 @@ static inline bool tc_loop_has_work(const struct tc_loop *loop)
     return !tc_list_empty(&loop->serial) || !tc_list_empty(&loop->turn_end) || !tc_posts_empty(&loop->posts);
 }
 
-/* Sets the time of the turn, once a turn. */
+/* Sets the time of the turn, unless it is set already. */
 static inline void tc_loop_refresh_time(struct tc_loop *loop)
 {
     if (loop->fresh)

@@ -1,18 +1,17 @@
 /* A turn of the loop, in this order:
  *
  *   1 events      libuv takes in what the descriptors have, after waiting for it if nothing is queued. Callbacks of
- *                 libuv read, write, and queue tasks; they call no code of the application but its allocator and its
- *                 log sink.
+ *                 libuv read, write, and queue tasks; they call no handler and no watcher of the application.
  *   2 posts       What other threads posted goes to the end of the serial queue, oldest first.
  *   3 timers      Due timers fire in the order of their times. A timer that becomes due meanwhile waits for the next
  *                 turn.
  *   4 serial      The serial queue runs, at most MAX_TASKS_PER_TURN tasks, including tasks that they queue.
  *                 Watchers, state changes and callbacks of the application run here, in 3 or in 6; those of streams
  *                 that rested (http2/streams.c), in 5.
- *   5 turn's end  Each connection that has frames to send writes them once. A task that is queued here meanwhile
- *                 runs at the end of the next turn.
- *   6 serial      What the turn's end queued for the serial queue (streams that were written) runs, with what 4 has
- *                 left of MAX_TASKS_PER_TURN: the next turn may wait at once, and the peers are at work by now.
+ *   5 turn's end  Each connection that has frames to send writes them once. A task that is queued for the turn's end
+ *                 meanwhile runs at the end of the next turn.
+ *   6 serial      If a task ran in 5, the serial queue runs again, for instance for streams whose frames were written,
+ *                 until MAX_TASKS_PER_TURN tasks have run in 4 and 6 together. The next turn need not begin at once.
  *
  * Events come before timers, so that after an idle gap no timer fires while the answer it waits for sits unread. The
  * time (tc_loop_now_ns) is read once a turn: when its first event arrives, or after step 1 if none did.
@@ -28,12 +27,12 @@
 #include "io/loop_internal.h"
 
 enum { MAX_TASKS_PER_TURN = 10000 };
-/* A turn may do without a look for events while the last look is at most this old. */
+/* tc_loop_turn_posts runs only if the last look for events is at most this old. */
 #define EVENTS_STAY_NEW_NS TC_NS_PER_MS
 
 /* --- the steps --- */
 
-/* Runs at most `most` tasks. Returns how many. */
+/* Runs at most `most` tasks of the serial queue. Returns how many ran. */
 static int serial_run(struct tc_loop *loop, int most)
 {
     int n = 0;
@@ -59,7 +58,7 @@ static bool turn_end_run(struct tc_loop *loop)
     return any;
 }
 
-/* Steps 4 to 6. */
+/* Steps 4 to 6. Returns whether a task ran. */
 static bool tasks_run(struct tc_loop *loop)
 {
     int n = serial_run(loop, MAX_TASKS_PER_TURN);
@@ -87,13 +86,13 @@ static bool timers_fire(struct tc_loop *loop)
 
 static void wakeup_fired(uv_timer_t *timer)
 {
-    /* libuv fires due timers before it waits as well as after. When the time was up before libuv began to wait, no
-     * timer is left that would end the wait: uv_stop makes it a wait of no time, which still takes in events. */
+    /* libuv fires due timers before it waits as well as after. If this timer fires before the wait, nothing is left to
+     * end the wait. uv_stop makes it a wait of no time, which still takes in events. */
     uv_stop(timer->loop);
     TC_CONTAINER_OF(timer, struct tc_loop, wakeup)->wakeup_for_ms = 0;
 }
 
-/* Returns when the next queued work or timer is due: 0: now, UINT64_MAX: never. */
+/* Returns when the next queued work or timer is due; 0: now, UINT64_MAX: never. */
 static uint64_t loop_next_ms(const struct tc_loop *loop)
 {
     return tc_loop_has_work(loop) || atomic_load(&loop->woken) ? 0 : tc_timers_next(&loop->timers);
@@ -110,8 +109,8 @@ int tc_loop_wait_ms(const struct tc_loop *loop, uint64_t at_ms)
     return wait_ms > INT_MAX ? INT_MAX : (int)wait_ms;
 }
 
-/* Returns true if libuv has descriptors that it has not told the kernel about. Old versions leave them out of
- * uv_backend_timeout. */
+/* Returns true if libuv has descriptors that the kernel does not know yet. In old versions uv_backend_timeout leaves
+ * them out. */
 static bool loop_has_untold(const struct tc_loop *loop)
 {
 #if UV_VERSION_HEX < 0x012c00
@@ -124,7 +123,7 @@ static bool loop_has_untold(const struct tc_loop *loop)
 
 uint64_t tc_loop_next_ms(const struct tc_loop *loop)
 {
-    /* libuv says 0 when it has handles to close, or descriptors that it has not told the kernel about. */
+    /* uv_backend_timeout returns 0 if libuv has handles to close, or descriptors that the kernel does not know yet. */
     if (!loop->manual && (uv_backend_timeout(&loop->uv) == 0 || loop_has_untold(loop)))
         return 0;
     return loop_next_ms(loop);
@@ -149,8 +148,9 @@ static void wakeup_start(struct tc_loop *loop, int ms, uint64_t for_ms)
     loop->wakeup_for_ms = for_ms;
 }
 
-/* Waits for an event or the next timer. libuv's timer stays set after the wait that set it: waits between RPCs are
- * frequent, and most are for the same timer. A wake-up that comes too early makes a turn that does nothing. */
+/* Waits for an event or the next timer. libuv's timer stays set from one wait to the next, unless it would fire too
+ * late: waits between RPCs are frequent, and most are for the same timer. If it fires too early the turn does
+ * nothing. */
 static void wait_for_any(struct tc_loop *loop)
 {
     uint64_t at_ms = tc_timers_next(&loop->timers);
@@ -192,7 +192,6 @@ static void events_take(struct tc_loop *loop, int timeout_ms)
 
 /* --- turns --- */
 
-/* Makes lines go to the loop's own sink until turn_log_leave. */
 TC_APART static void turn_log_enter(struct tc_loop *loop)
 {
     loop->log_entered = true;
@@ -216,7 +215,7 @@ static inline void turn_leave(struct tc_loop *loop)
 {
     if (TC_UNLIKELY(loop->log_entered))
         turn_log_leave(loop);
-    /* From here on a post must wake the loop. The next turn sees an earlier post before it waits. */
+    /* From here on a post must wake the loop. A post that came before is seen by the next turn, before it waits. */
     atomic_store(&loop->wants_wakeup, true);
     atomic_store(&loop->turn_thread, 0);
     loop->fresh = false;
@@ -234,7 +233,7 @@ static inline bool turn_enter(struct tc_loop *loop)
         return false;
     }
     loop->any_event = false;
-    /* Also a loop without a sink: the turn may be inside a turn of a loop that has one. */
+    /* A loop without a sink enters too: its turn may be inside a turn of a loop that has one. */
     if (TC_UNLIKELY(atomic_load_explicit(&tc_log_sinks, memory_order_relaxed)))
         turn_log_enter(loop);
     return true;

@@ -1,5 +1,6 @@
-/* The inbox of a loop: a lock-free stack of posts from other threads, newest first, which the loop takes as a whole. A
- * closed stack refuses posts; its head points at the stack itself. Links are chained by `next` alone. */
+/* The inbox of a loop: a lock-free stack of posts from other threads, newest first. The loop takes all of them at once.
+ * A closed stack refuses posts; its `top` points at the stack itself. Posts are chained by `next` alone. Take and close
+ * are for the loop's thread, the others for any thread. */
 #ifndef TC_IO_POSTS_H
 #define TC_IO_POSTS_H
 
@@ -26,7 +27,7 @@ static inline bool tc_posts_empty(const struct tc_posts *p)
     return atomic_load(&p->top) == NULL;
 }
 
-/* Adds a post. Returns false when the stack is closed. Any thread. */
+/* Adds a post. Returns false if the stack is closed. */
 static inline bool tc_posts_push(struct tc_posts *p, struct tc_link *link)
 {
     struct tc_link *top = atomic_load_explicit(&p->top, memory_order_relaxed);
@@ -38,7 +39,7 @@ static inline bool tc_posts_push(struct tc_posts *p, struct tc_link *link)
     return true;
 }
 
-/* Appends the posts to `queue`, oldest first. Returns false when there was nothing. The stack must be open. */
+/* Appends the posts to `queue`, oldest first. Returns false if there were none. The stack must be open. */
 static inline bool tc_posts_take(struct tc_posts *p, struct tc_link *queue)
 {
     struct tc_link *link = atomic_exchange(&p->top, NULL);
@@ -53,7 +54,7 @@ static inline bool tc_posts_take(struct tc_posts *p, struct tc_link *queue)
     return true;
 }
 
-/* Closes the stack if it is empty, and returns whether it was. */
+/* Closes the stack if it is empty and open. Returns whether it did. */
 static inline bool tc_posts_close(struct tc_posts *p)
 {
     struct tc_link *none = NULL;
