@@ -1,10 +1,12 @@
 /* Messages to a loop from any thread.
  *
- *   open     A sender appends to `waiting` and posts the task, unless the task is on its way. The task moves all
- *            messages to `taken` and runs them in order.
- *   closed   Nothing runs. Messages on the lists are dropped, and so are later ones, by one thread at a time: a
- *            sender that finds another thread dropping only appends. So messages are dropped one after another in
- *            the order in which they were sent, as they are run: a message may free what an earlier one needs. */
+ *   open     A sender appends to `waiting`, and posts the task unless it is posted already. The task moves all messages
+ *            to `taken` and runs them in order.
+ *   closed   No message runs. The thread that closes drops the messages of both lists. A later message is dropped by
+ *            its sender, or by a thread that is dropping already.
+ *
+ * Messages are dropped as they are run: one at a time, in the order in which they were sent, since a message may free
+ * what an earlier one needs. */
 #include "io/mailbox.h"
 
 #include <pthread.h>
@@ -16,10 +18,11 @@ struct tc_mailbox {
     struct tc_ref ref; /* a posted task holds one */
     struct tc_loop *loop;
     struct tc_task task;
-    struct tc_link taken; /* the loop's: messages that the task is running */
+    struct tc_link taken; /* the loop's: messages that the task has yet to run */
 
     pthread_mutex_t mutex;
-    /* Under the mutex, which is held while the loop is posted to, so that the loop does not end in between. */
+    /* Under the mutex, which is held while the task is posted, so that the box is not closed, nor the loop ended, in
+     * between. */
     struct tc_link waiting;
     bool posted, closed;
     bool dropping; /* a thread is in mailbox_drop_all */
@@ -68,7 +71,7 @@ void tc_mailbox_unref(struct tc_mailbox *box)
     tc_free(box);
 }
 
-/* Drops messages of a closed box until none waits. Called with the mutex held. */
+/* Drops messages of a closed box until none waits. Called with the mutex held; releases it around each drop. */
 static void mailbox_drop_all(struct tc_mailbox *box)
 {
     struct tc_link *link;

@@ -1,5 +1,6 @@
-/* A mailbox: messages from any thread to a loop that may end. They run in order on the loop's thread as long as the box
- * is open, and are dropped after. For objects that several runtimes share: no runtime has to know when another ends. */
+/* A mailbox: messages from any thread to a loop that may end. While the box is open they run in order on the loop's
+ * thread; after that they are dropped. For objects that several runtimes share: no runtime has to know when another
+ * ends. */
 #ifndef TC_IO_MAILBOX_H
 #define TC_IO_MAILBOX_H
 
@@ -7,24 +8,25 @@
 
 struct tc_mailbox;
 
-/* A message, embedded in its content. Exactly one of `run` and `drop` is called, once, unless the process forks or
- * exits; it frees the message if nothing else does. */
+/* A message, embedded in its content. Either `run` or `drop` is called, once, unless the process forks or exits. Both
+ * may free the message. */
 struct tc_mail {
     struct tc_link link;
     void (*run)(struct tc_mail *mail); /* on the loop's thread, never from inside tc_mailbox_send */
-    /* Called when the box is closed, on the thread of tc_mailbox_close or of any sender; after every message that was
-     * sent before, and never while another message of the box is dropped. A sender must hold no lock that a message
-     * takes. NULL: a message that is dropped needs nothing. */
+    /* Called if the box is closed, on the thread of tc_mailbox_close or of any sender; after every message that was
+     * sent before, and never while another message of the box is dropped. A sender must hold no lock that `drop` of any
+     * message takes. NULL: nothing to do. */
     void (*drop)(struct tc_mail *mail);
 };
 
-/* Makes a mailbox with one reference, which its closer gives up. */
+/* Makes a mailbox with one reference, which the closer gives up. Borrows the loop. */
 struct tc_mailbox *tc_mailbox_new(struct tc_loop *loop);
 struct tc_mailbox *tc_mailbox_ref(struct tc_mailbox *box);
 void tc_mailbox_unref(struct tc_mailbox *box);
-/* Any thread. */
+/* Any thread that holds a reference. */
 void tc_mailbox_send(struct tc_mailbox *box, struct tc_mail *mail);
-/* Drops the messages that have not run; none runs after it. Called on the loop's thread, before the loop ends. */
+/* Drops the messages that have not run; none runs after it. Called once, on the loop's thread, before the loop ends. A
+ * message that runs may call it. */
 void tc_mailbox_close(struct tc_mailbox *box);
 
 #endif

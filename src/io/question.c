@@ -1,9 +1,12 @@
-/* A question has two references. The application's side gives up its reference with the answer; the loop's side when
- * the task has delivered or withdrawn, or in tc_question_cancel when no task is to come: the application was not asked
- * yet; or there is no answer and the question has no `withdraw`; or the loop has ended and refused the task.
+/* A question has two references. tc_question_answer gives up the application's. The task gives up the loop's once it
+ * has delivered or withdrawn. If no task is to come, tc_question_cancel gives it up:
+ *
+ *   - the application was not asked yet (then the application's reference goes too);
+ *   - there is no answer, and no `withdraw`;
+ *   - there is an answer, but the loop has ended and refused the task.
  *
  * The mutex decides between an answer and a cancel that meet. After tc_question_cancel has returned, the waiter is not
- * called, and an answer does not touch the loop. `task` has one use at a time: it asks; then it delivers, if an answer
+ * called, and an answer does not touch the loop. `task` has one use at a time: it asks; later it delivers, if an answer
  * finds a waiter, or withdraws, if a cancel finds no answer. */
 #include "io/question.h"
 
@@ -30,7 +33,7 @@ static void question_deliver(struct tc_task *task)
 static void question_withdraw(struct tc_task *task)
 {
     struct tc_question *q = TC_CONTAINER_OF(task, struct tc_question, task);
-    /* Held during the callback: an answer of another thread then comes before it or after it. */
+    /* Held during the callback: so an answer from another thread comes before it or after it. */
     pthread_mutex_lock(&q->mutex);
     q->ops->withdraw(q, q->answered);
     pthread_mutex_unlock(&q->mutex);
@@ -70,7 +73,8 @@ void tc_question_answer(struct tc_question *q)
 {
     pthread_mutex_lock(&q->mutex);
     q->answered = true;
-    /* Under the mutex: the waiter keeps the loop's memory until it has cancelled, and cancelling waits for it. */
+    /* Under the mutex: a waiter keeps the loop's memory until tc_question_cancel has returned, and tc_question_cancel
+     * waits for the mutex. */
     if (q->waiter) {
         q->task.fn = question_deliver;
         q->posted = tc_loop_post(q->loop, &q->task);

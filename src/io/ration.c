@@ -1,4 +1,4 @@
-/* The ration of a loop (ration.h). `renew` is queued for the end of the turn whenever something was used. */
+/* The ration of a loop (ration.h). Each use queues `renew` for the end of the turn. */
 #include "io/ration.h"
 
 #include <assert.h>

@@ -7,7 +7,7 @@
 #include "base/strerror.h"
 #include "io/descriptor.h"
 
-/* Returns 0 or an errno. */
+/* Binds and listens. Returns 0 and stores *bound, or returns an errno. */
 static int listen_on(int fd, const struct tc_addr *addr, struct tc_addr *bound)
 {
     struct sockaddr_un un;

@@ -1,13 +1,14 @@
 /* A connected socket as a byte stream.
  *
- * Reading: a read that returns less than was asked for has emptied the kernel's buffer, so the next read returns
+ * Reading: a read that returns less than was asked for has emptied the kernel's buffer. The next read returns
  * TORC_EAGAIN without a system call until the next event (`drained`). After an error condition of the kernel no event
- * follows: the owner must read until the error comes out, so `drained` is not set while one is pending.
+ * follows, so the owner must read until the error comes out: `drained` is not set while `error_events` is.
  *
- * Writing: one piece goes by send, which is cheaper than sendmsg and is what most writes need. A write that the kernel
- * refuses (TORC_EAGAIN) sets `want_write`, and WRITABLE follows once; a short write sets nothing.
+ * Writing: a single piece goes by send, which is cheaper than sendmsg; most writes have one piece. A write that the
+ * kernel refuses (TORC_EAGAIN) sets `want_write`, and WRITABLE follows once; a short write sets nothing.
  *
- * In a forked child reads and writes return TORC_EAGAIN: the bytes are the parent's. */
+ * In a forked child, and while the process exits, reads and writes return TORC_EAGAIN: in a child the bytes are the
+ * parent's. */
 #include "io/socket.h"
 
 #include <errno.h>
@@ -27,8 +28,8 @@ struct tc_socket {
     int fd;
     bool reading;      /* READABLE is wanted */
     bool want_write;   /* a write returned TORC_EAGAIN: WRITABLE is wanted */
-    bool drained;      /* the kernel's buffer is empty: no read until the next event */
-    bool error_events; /* the kernel reported an error condition: read until the error comes out */
+    bool drained;      /* the kernel's buffer is empty: no recv until the next event */
+    bool error_events; /* the kernel reported an error condition; until a read returns EAGAIN */
 };
 
 static struct tc_socket *socket_of(struct tc_bytestream *bs)
@@ -73,8 +74,8 @@ void tc_socket_set_user_timeout(int fd, int family, uint64_t ms)
         setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &value, sizeof(value));
 }
 
-/* Explains ETIMEDOUT on a connection with a user timeout: within minutes, nothing but the user timeout ends a
- * connection with that error. */
+/* Explains ETIMEDOUT on a connection with a user timeout; returns NULL for others. Within minutes only the user timeout
+ * ends a connection with that error. */
 static char *socket_timeout_text(struct tc_socket *s)
 {
     unsigned ms = 0;

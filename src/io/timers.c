@@ -1,5 +1,5 @@
-/* The timer wheel (timers.h). A level has 64 slots, and `occupied` has a bit for each, so that the next slot is found
- * by counting zero bits. Timers that are due move to `due` in order and wait there for the loop. */
+/* The timer wheel (timers.h). A level has 64 slots, and `occupied` has a bit for each, so that counting zero bits finds
+ * the next slot. Timers that are due move to `due` in order and wait there for the loop. */
 #include "io/timers.h"
 
 #define DIGIT_MASK (TC_TIMERS_SLOTS - 1)
@@ -15,8 +15,8 @@ void tc_timers_init(struct tc_timers *w, uint64_t now_ms)
     }
 }
 
-/* Returns the level of a due time later than now. The level does not change while the timer waits: the wheel
- * redistributes a slot before its own time reaches the slot's digit. */
+/* Returns the level of a due time later than now. The level does not change while the timer waits in its slot: all
+ * digits above it are equal already, and when the wheel's time reaches the slot, the timers leave it. */
 static int timer_level(const struct tc_timers *w, uint64_t due_ms)
 {
     int level = (63 - __builtin_clzll(due_ms ^ w->now_ms)) / TC_TIMERS_BITS;
@@ -51,8 +51,8 @@ void tc_timers_remove(struct tc_timers *w, struct tc_timer *t)
         w->occupied[level] &= ~(UINT64_C(1) << slot);
 }
 
-/* Finds the first occupied slot in time, and the instant at which it begins. Lower levels are looked at first: all of
- * their slots lie within the present slot of the levels above. */
+/* Finds the first occupied slot in time, and the instant at which it begins. Lower levels come first: all of their
+ * slots lie within the present slot of the levels above. */
 static bool timers_first_slot(const struct tc_timers *w, int *level_out, int *slot_out, uint64_t *at_ms)
 {
     for (int level = 0; level < TC_TIMERS_LEVELS; level++) {
@@ -76,7 +76,8 @@ void tc_timers_advance(struct tc_timers *w, uint64_t now_ms)
     while (w->now_ms < now_ms && timers_first_slot(w, &level, &slot, &at_ms) && at_ms <= now_ms) {
         w->occupied[level] &= ~(UINT64_C(1) << slot);
         w->now_ms = at_ms;
-        /* No timer comes back to this slot, whose digit is now that of the present time. */
+        /* tc_timers_add puts none of these timers back into this slot, since their times no longer differ in its
+         * digit. */
         struct tc_link *link;
         while ((link = tc_list_pop(&w->slots[level][slot])))
             tc_timers_add(w, TC_CONTAINER_OF(link, struct tc_timer, link));

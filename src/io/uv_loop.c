@@ -1,5 +1,5 @@
-/* Each function but tc_uv_leave_to_parent tries beforehand, or undoes afterwards, the step at which libuv would abort
- * the process, or leak, if the system refused a descriptor or memory. */
+/* libuv aborts the process, or leaks, at some steps where the system refuses a descriptor or memory. The functions here
+ * try such a step beforehand, or clean up after it. tc_uv_leave_to_parent is for forks. */
 #include "io/uv_loop.h"
 
 #include <errno.h>
@@ -8,13 +8,14 @@
 
 #include "base/common.h"
 
-/* Linux alone: on other systems nothing is tried beforehand, and a child does not inherit a kqueue. */
+/* Only Linux has these functions. On other systems nothing is tried beforehand, and a child does not inherit a
+ * kqueue. */
 #ifdef __linux__
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
-/* libuv ends the process when its first loop gets no pipe for signals. So as many descriptors as a loop takes are
- * opened first; eventfds, since a chroot may have no files. */
+/* libuv ends the process if its first loop gets no pipe for signals. So as many descriptors as that loop takes are
+ * opened first, and closed again. They are eventfds, since a chroot may have no files. */
 static int uv_try_descriptors(void)
 {
     int at[4], n = 0, rc = 0;
@@ -36,7 +37,7 @@ static void uv_close_leaked_epoll(const uv_loop_t *uv)
 
 int tc_uv_add_descriptor(uv_loop_t *uv, int fd)
 {
-    /* Without events: libuv then finds the descriptor there, and sets them. */
+    /* Without events: when libuv adds the descriptor and finds it there, it sets them. */
     struct epoll_event none = {.data.fd = fd};
     int rc = epoll_ctl(uv_backend_fd(uv), EPOLL_CTL_ADD, fd, &none);
     return rc == 0 || errno == EEXIST ? 0 : -errno;

@@ -1,6 +1,6 @@
 /* A uv_poll whose descriptor is added to epoll here first, because libuv would end the process if the kernel refused
- * it. A refused watch tries again every RETRY_MS. After a fork inside a callback the child leaves the epoll instance to
- * its parent. */
+ * it. After a refusal the watch tries again every RETRY_MS. After a fork inside a callback the child leaves the epoll
+ * instance to its parent. */
 #include "io/watch.h"
 
 #include <errno.h>
@@ -11,15 +11,14 @@
 #include "base/mem.h"
 #include "io/uv_loop.h"
 
-/* The kernel refuses a descriptor when memory is short, or because of fs.epoll.max_user_watches. Another try follows
- * later. */
+/* The kernel refuses a descriptor when memory is short, or at the limit fs.epoll.max_user_watches. */
 enum { RETRY_MS = 100 };
 
 struct tc_watch {
     uv_poll_t poll;
     struct tc_loop *loop;
     unsigned events;
-    bool refused; /* the kernel refused the events; `retry` asks again */
+    bool refused; /* the kernel refused the descriptor; `retry` asks again */
     struct tc_timer retry;
     tc_watch_fn fn;
     void *arg;
@@ -31,18 +30,18 @@ static void watch_call(struct tc_watch *w, unsigned events, bool error)
     unsigned generation = tc_fork_generation();
     w->fn(w->arg, events, error);
     if (TC_UNLIKELY(generation != tc_fork_generation()))
-        tc_uv_leave_to_parent(tc_loop_uv(loop)); /* the callback forked; libuv goes on with its turn in the child */
+        tc_uv_leave_to_parent(tc_loop_uv(loop)); /* the callback forked, and in the child libuv goes on with the turn */
 }
 
 static void watch_on_poll(uv_poll_t *poll, int status, int events)
 {
     struct tc_watch *w = TC_CONTAINER_OF(poll, struct tc_watch, poll);
     if (tc_loop_forked(w->loop))
-        return; /* the callback of an earlier event of this turn forked */
+        return; /* an earlier callback of this turn forked; or the process is exiting */
     tc_loop_refresh(w->loop);
     if (status < 0) {
         unsigned wanted = w->events;
-        w->events = 0; /* libuv has stopped it */
+        w->events = 0; /* libuv has stopped the uv_poll */
         watch_call(w, wanted, true);
         return;
     }
@@ -54,8 +53,9 @@ static void watch_on_poll(uv_poll_t *poll, int status, int events)
     watch_call(w, got & w->events, false);
 }
 
-/* Hands w->events to libuv, which forgets the descriptor first and adds it to epoll in its next turn. If the kernel
- * refused it then, libuv would end the process; so the descriptor is added here, where a refusal can be handled. */
+/* Hands w->events to libuv. uv_poll_start takes the descriptor off epoll, and libuv adds it again in its next turn,
+ * where it would end the process if the kernel refused. So the descriptor is added here, where a refusal can be
+ * handled. */
 static void watch_apply(struct tc_watch *w)
 {
     int wanted = 0, fd, rc = 0;
@@ -88,7 +88,7 @@ static void watch_on_closed(uv_handle_t *handle)
 struct tc_watch *tc_watch_new(struct tc_loop *loop, int fd, tc_watch_fn fn, void *arg)
 {
     uv_loop_t *uv = tc_loop_uv(loop);
-    if (!uv || tc_loop_forked(loop)) { /* libuv would try the descriptor with the parent's epoll instance */
+    if (!uv || tc_loop_forked(loop)) { /* uv_poll_init would use the parent's epoll instance */
         errno = ENOTSUP;
         return NULL;
     }
