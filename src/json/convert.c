@@ -1,7 +1,9 @@
 /* The public conversions: arguments and options.
  *
- * json/in and json/out convert. Here is what both have in common: options become complete, sizes are compared with
- * max_bytes before and after, and an error is made also where the caller wants none, since its code is returned.
+ * tc_json_read and tc_json_write convert. The code here does for both of them: it replaces options that are 0 by their
+ * defaults, compares input and output with max_bytes, and makes an error even if the caller wants none, since the code
+ * of the error is what the functions return. If *error is set already nothing is converted, and its code is returned.
+ *
  * torc_json_split looks only at brackets, at quotes and at what may end a number or a word. */
 #include "json/convert.h"
 
@@ -18,7 +20,7 @@ static bool in_range(const char *name, int64_t value, int64_t most, torc_error *
                         (long long)value, (long long)most);
 }
 
-/* Makes 1 of TORC_ON, and 0 of 0 and TORC_OFF. Other values are refused. */
+/* Makes TORC_ON 1, and 0 and TORC_OFF 0. Other values are errors. */
 static bool take_switch(const char *name, int32_t *value, torc_error **error)
 {
     if (*value < TORC_OFF || *value > TORC_ON)
@@ -28,7 +30,7 @@ static bool take_switch(const char *name, int32_t *value, torc_error **error)
     return true;
 }
 
-/* Stores the options in *o, which is zeroed, with defaults instead of zeros. */
+/* Stores the options in *o, which is zeroed, with the defaults of max_depth and max_bytes. `given` may be NULL. */
 static bool take_options(const struct torc_json_options *given, struct torc_json_options *o, torc_error **error)
 {
     int rc = given ? tc_sized_take(o, sizeof(*o), given) : TORC_OK;
@@ -49,7 +51,7 @@ static bool take_options(const struct torc_json_options *given, struct torc_json
     return true;
 }
 
-/* Checks the arguments of a conversion, and stores its complete options in *o. */
+/* Checks the arguments of a conversion, and stores its options, with defaults, in *o. `out` is the caller's output. */
 static bool may_convert(const torc_schema *schema, const torc_schema_message *type, const void *data, size_t size,
                         const void *out, const struct torc_json_options *given, struct torc_json_options *o,
                         torc_error **error)
@@ -64,8 +66,8 @@ static bool may_convert(const torc_schema *schema, const torc_schema_message *ty
 typedef bool convert_fn(const torc_schema *schema, const torc_schema_message *type, struct tc_slice in,
                         const struct torc_json_options *options, struct tc_buf *out, torc_error **error);
 
-/* Runs `fn`. Returns its code: `out` then has the output if that is TORC_OK, and is empty otherwise. `to` is the
- * caller's output, which must not be NULL. */
+/* Checks the arguments and runs `fn`. Returns TORC_OK, and `out` has the output; or the code of the error, and `out` is
+ * empty. `to` is the caller's output; NULL is an error. */
 static int convert(const torc_schema *schema, const torc_schema_message *type, struct tc_slice in,
                    const struct torc_json_options *given, convert_fn *fn, const void *to, struct tc_buf *out,
                    torc_error **error)
@@ -114,7 +116,7 @@ int torc_json_from_bytes(const torc_schema *schema, const torc_schema_message *t
 
 /* --- the end of a value --- */
 
-/* Returns the place behind a string, 0 if it does not end. */
+/* Returns the place behind the string that begins with the quote at `at`; 0 if it does not end. */
 static size_t string_end(const char *text, size_t size, size_t at)
 {
     for (at++; at < size; at++) {

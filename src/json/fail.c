@@ -1,10 +1,10 @@
-/* Texts of errors have names that peers chose: a long key of a map is cut, only the last 16 steps of a way are named,
- * and no control character gets into a text. */
+/* Texts of errors have names that peers chose. So a long key of a map is cut, only the last 16 steps of a way are
+ * named, and each control character of a text becomes '?'. */
 #include "json/fail.h"
 
 enum { MOST_STEPS = 16, MOST_KEY = 64 };
 
-/* Appends UTF-8 with '?' for each control character, which a terminal would obey. */
+/* Appends UTF-8 text with '?' for each control character, which a terminal would obey. */
 static void append_shown(struct tc_buf *out, const char *text)
 {
     for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
@@ -37,7 +37,7 @@ bool tc_json_fail(torc_error **error, int code, const char *fmt, ...)
     return false;
 }
 
-/* Cuts a long key between two characters. */
+/* Appends a key as ["KEY"]; a long key is cut between two characters. */
 static void append_key(struct tc_buf *text, struct tc_slice key)
 {
     size_t n = TC_MIN(key.len, (size_t)MOST_KEY);

@@ -1,13 +1,14 @@
-/* Sorts what a message has by field. A sender may send fields in any order, a list in parts, a message in pieces, and
- * several members of one oneof; JSON wants each field once.
+/* Sorts the items of a message by field. A sender may send fields in any order, a list in parts, a message in pieces,
+ * and several members of one oneof; JSON wants each field once.
  *
- * An entry is a run: a list of a million numbers, each with its tag, is one. A message in order is not sorted, unless
- * it has two items or more of oneofs with several members: it is sorted to find what was replaced, and sorted back. */
+ * An entry is a run of items: a list of a million numbers, each with its tag, is one entry. A message whose fields are
+ * in order is not sorted, unless at least two of its items belong to oneofs with several members. Then the entries are
+ * sorted by oneof, members that a later member replaced are dropped, and the entries are sorted by field. */
 #include "json/gather.h"
 
 #include <stdlib.h>
 
-/* Returns whether an item may be a value of the field, or a packed list of them. */
+/* Returns whether tc_gather takes the item for the field (gather.h). */
 static bool type_fits(const struct tc_schema_field *f, const struct tc_item *item)
 {
     unsigned wire = tc_schema_wire(f->type);
@@ -25,7 +26,7 @@ static int entry_compare(const void *a, const void *b)
     return x->data < y->data ? -1 : x->data > y->data;
 }
 
-/* Adds the item from `data` to `end`: to the last entry if the item continues that run, else as an entry of its own. */
+/* Adds the item from `data` to `end`: to the last entry if it continues that run, else as a new entry. */
 static void entry_add(struct tc_gathered *g, const struct tc_schema_field *f, const char *data, const char *end)
 {
     struct tc_entry *last = g->entries.len ? &g->entries.data[g->entries.len - 1] : NULL;
@@ -42,7 +43,8 @@ static const struct tc_schema_oneof *choice_of(const struct tc_entry *e)
     return o && o->members > 1 ? o : NULL;
 }
 
-/* Entries of one oneof next to one another, in the order of the message. */
+/* Puts the entries of one oneof next to one another, in the order of the message; entries without a choice come
+ * first. */
 static int choice_compare(const void *a, const void *b)
 {
     const struct tc_entry *x = a, *y = b;
@@ -52,8 +54,8 @@ static int choice_compare(const void *a, const void *b)
     return x->data < y->data ? -1 : x->data > y->data;
 }
 
-/* Keeps of each oneof the last entry, and those before it back to the first of another member: setting the last member
- * cleared what came earlier, and pieces of one member belong together. */
+/* For each oneof keeps the last entry, and the entries right before it that are of the same member, since they may be
+ * pieces of one message. Drops all earlier entries of the oneof: the last member has replaced them. */
 static void choices_apply(struct tc_gathered *g)
 {
     const struct tc_schema_oneof *oneof = NULL;

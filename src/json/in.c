@@ -1,9 +1,9 @@
 /* JSON into wire format.
  *
- * One pass over the text, driven by the types; what is read is appended to the output at once. A message within another
- * has its length in front, which is not known before its end: one byte is left free for the length, and a message of
- * 128 bytes or more is moved to make room for the others. A value that turns out to be absent (the default of a field
- * without presence, an unknown enum value that is passed over) is cut off the output again.
+ * One pass over the text, driven by the types, except for an Any (json/in_known). What is read is appended to the
+ * output at once. The length of a message within another is not known before its end: one byte is left free for it, and
+ * a content of 128 bytes or more is moved, since its length needs more bytes. A value that turns out to be absent (the
+ * default of a field without presence, an unknown enum value that is passed over) is cut off the output again.
  *
  * Start at fields_in. Well-known types are in json/in_known. */
 #include <float.h>
@@ -64,7 +64,7 @@ bool tc_json_in_string(struct tc_json_in *in)
     return tc_json_reader_string(&in->r, &in->text, NULL);
 }
 
-/* Takes a number, or a string: the caller checks what is in the string. `what` is for the error. */
+/* Takes a number, or any string: the caller checks the text of *out. `what` is for the error. */
 static bool number(struct tc_json_in *in, const char *what, struct tc_slice *out)
 {
     char c = tc_json_reader_peek(&in->r);
@@ -76,7 +76,7 @@ static bool number(struct tc_json_in *in, const char *what, struct tc_slice *out
     return true;
 }
 
-/* Returns whether the whole slice is a number: a string may have any text. */
+/* Returns whether the whole slice is a number, which a string need not be. */
 static bool is_number(struct tc_slice s)
 {
     return s.len && tc_number_length(s) == s.len;
@@ -131,7 +131,7 @@ static bool double_in(struct tc_json_in *in)
     return true;
 }
 
-/* The integer types: range, and form on the wire. */
+/* The integer types: their range, and their form on the wire. */
 static const struct integer {
     const char *what;
     bool is_signed, zigzag;
@@ -359,7 +359,8 @@ static bool list_in(struct tc_json_in *in, const struct tc_schema_field *f, unsi
 
 /* --- maps --- */
 
-/* Writes the key of a map entry, whose decoded string is in `text`; `at` is its place for errors. */
+/* Writes the key of a map entry with its tag; the decoded string of the key is in `text`. `at` is its place for
+ * errors. */
 static bool key_in(struct tc_json_in *in, const struct tc_schema_field *key, const char *at)
 {
     struct tc_slice s = tc_buf_slice(&in->text);
@@ -386,9 +387,9 @@ static bool key_in(struct tc_json_in *in, const struct tc_schema_field *key, con
     return true;
 }
 
-/* A key that was written. */
+/* A key of a map that was written. */
 struct key {
-    size_t at, size;  /* its bytes in `out` */
+    size_t at, size;  /* its tag and bytes in `out` */
     const char *text; /* where it is in the JSON text */
 };
 
@@ -459,16 +460,16 @@ bool tc_json_in_map(struct tc_json_in *in, const struct tc_schema_field *f, unsi
 
 /* --- messages --- */
 
-/* The fields and oneofs of a message that were read: a bit for each, in the struct itself when they are few, else in
- * pages, so that a message costs what it has and not what its type might have. */
+/* The fields and oneofs of a message that were read, one bit each. A type of up to 64 bits uses `few`. A larger type
+ * uses pages, allocated on first use, so that a message costs what it has and not what its type might have. */
 enum { PAGE_WORDS = 64, PAGE_BITS = 64 * PAGE_WORDS, MOST_PAGES = 2 * TC_SCHEMA_MAX_FIELDS / PAGE_BITS };
 
 struct seen {
     uint64_t few, *pages[MOST_PAGES];
-    size_t required; /* how many required fields */
+    size_t required; /* how many required fields were read */
 };
 
-/* Sets bit i of `bits`. Returns whether it was set before. */
+/* Sets bit i; `bits` is the number of bits of the type. Returns whether it was set before. */
 static bool seen_set(struct seen *s, size_t bits, size_t i)
 {
     uint64_t **page = &s->pages[i / PAGE_BITS], *word = &s->few, bit = UINT64_C(1) << (i % 64);
@@ -488,7 +489,7 @@ static void seen_fini(struct seen *s)
         tc_free(s->pages[i]);
 }
 
-/* Reads the value of a field whose name was taken; `at` is the place of the name. */
+/* Reads the value of a field, after its name; `at` is the place of the name. */
 static bool field_in(struct tc_json_in *in, const torc_schema_message *type, const struct tc_schema_field *f,
                      struct seen *seen, const char *at, unsigned depth)
 {
@@ -511,7 +512,7 @@ static bool field_in(struct tc_json_in *in, const torc_schema_message *type, con
     return rc != TC_READ_FAILED;
 }
 
-/* Checks that no required field is missing. */
+/* Checks that no required field is missing. May set bits of `seen`. */
 static bool fields_are_there(struct tc_json_in *in, const torc_schema_message *type, struct seen *seen, const char *at)
 {
     if (seen->required == type->n_required || in->options->allow_partial)
@@ -523,7 +524,7 @@ static bool fields_are_there(struct tc_json_in *in, const torc_schema_message *t
                                   type->by_number[i]->name);
 }
 
-/* Reads a member of an object, whose name is in `text`. */
+/* Reads a member of an object, after its name, which is in `text`; `raw` is the name in the JSON text. */
 static bool member_in(struct tc_json_in *in, const torc_schema_message *type, struct tc_slice raw, struct seen *seen,
                       unsigned depth)
 {
@@ -542,7 +543,7 @@ static bool member_in(struct tc_json_in *in, const torc_schema_message *type, st
     return true;
 }
 
-/* Reads the fields of a message that has no form of its own; within an Any, @type is not a field. */
+/* Reads a message without a JSON form of its own; within an Any the member "@type" is skipped. */
 static bool fields_in(struct tc_json_in *in, const torc_schema_message *type, bool within_any, unsigned depth)
 {
     struct seen seen = {0};

@@ -1,8 +1,9 @@
-/* Well-known types: JSON of their own into wire format.
+/* Well-known types: their JSON forms into wire format.
  *
- * The fields of each type are known here by their numbers, which json/known has checked. An Any needs its type before
- * its content, and @type may be its last member: the reader looks ahead for it, then reads the object from its
- * beginning. Looking ahead does not recurse into types, so that n Anys within one another cost n times the text. */
+ * The functions know the fields of each type by number, which json/known has checked. An Any needs its type before its
+ * content, and @type may be its last member: so the reader looks ahead for it, then reads the object from its
+ * beginning. Looking ahead skips values without looking at their types. So n Anys within one another cost n times the
+ * text. */
 #include "proto/time_text.h"
 #include "json/in_internal.h"
 #include "json/item.h"
@@ -66,7 +67,7 @@ static bool list_in(struct tc_json_in *in, const torc_schema_message *type, unsi
     return more == 0;
 }
 
-/* google.protobuf.Value: the kind of the value says which field it is. */
+/* google.protobuf.Value: the kind of the JSON value decides which field of the oneof is set. */
 static bool value_in(struct tc_json_in *in, const torc_schema_message *type, unsigned depth)
 {
     double number;
@@ -99,9 +100,9 @@ static bool value_in(struct tc_json_in *in, const torc_schema_message *type, uns
 
 /* --- Any --- */
 
-/* Looks ahead for a member of the object at which the reader stands and stays. Returns 1 with the string of its value
- * in `text`; 0: there is no such member; -1 with an error: the value is not a string, or a member up to it is not JSON.
- * *empty: the object has no members. */
+/* Looks ahead for the member `name` of the object at which the reader stands; the reader does not move. Returns 1, with
+ * the string of its value in `text`; 0: there is no such member; -1 with an error: its value is not a string, or the
+ * object before it cannot be read. Stores in *empty whether the object has no members. */
 static int look_ahead(struct tc_json_in *in, const char *name, bool *empty)
 {
     const char *begin = in->r.at;
@@ -121,7 +122,7 @@ static int look_ahead(struct tc_json_in *in, const char *name, bool *empty)
     return found ? found : more;
 }
 
-/* Returns whether the member was seen before, with an error then, and marks it as seen. */
+/* Marks a member as seen. Returns true, with an error, if it was seen before. */
 static bool named_twice(struct tc_json_in *in, const char *name, bool *seen, const char *at)
 {
     if (*seen)
@@ -131,8 +132,8 @@ static bool named_twice(struct tc_json_in *in, const char *name, bool *seen, con
     return was;
 }
 
-/* Reads an Any in which the member `name` has the content: for a type with a form of its own, or for an unknown type
- * (type NULL; the content is base64). */
+/* Reads an Any whose content is in the member `name`: of a type with a JSON form of its own; or of an unknown type
+ * (`type` NULL), in base64. */
 static bool content_in(struct tc_json_in *in, const torc_schema_message *type, const char *name, unsigned depth)
 {
     struct tc_schema_field bytes = {.name = name, .type = TC_TYPE_BYTES, .number = 2};
@@ -167,7 +168,7 @@ static bool any_in(struct tc_json_in *in, unsigned depth)
     int found = look_ahead(in, "@type", &empty);
     if (found < 0)
         return false;
-    if (!found && empty) { /* as an Any without type and value is written */
+    if (!found && empty) { /* an Any without type and value */
         in->r.at++;
         return tc_json_reader_take(&in->r, '}');
     }
