@@ -132,7 +132,8 @@ static void watch_set_service(struct tc_health_watch *w, struct tc_rstr *service
 {
     static const struct tc_status pending = {.code = TC_HEALTH_PENDING}, fit;
     struct tc_health_stream *old = w->stream;
-    bool was_fit = !old || tc_status_ok(&old->health);
+    /* Not on a connection that is newer than the stream (tc_health_watch_start). */
+    bool was_fit = !old || (tc_status_ok(&old->health) && old->uses == w->streams->uses);
     if (old ? tc_rstr_eq(old->service, service) && service : !service)
         return;
     w->stream = NULL;

@@ -25,8 +25,8 @@ struct tc_token_cache {
     /* When the token stops serving, TC_TOKEN_MARGIN_NS before its end. The clock that says so first counts: the
      * monotonic clock stands still while the machine sleeps, the realtime clock can be set back. */
     int64_t expires_real_ns;
-    uint64_t expires_ns; /* monotonic */
-    bool fetching;       /* a fetch was asked for, and its outcome is not stored yet */
+    uint64_t expires_ns;    /* monotonic */
+    bool fetching;          /* a fetch was asked for, and its outcome is not stored yet */
     struct tc_status error; /* of the last fetch, if it failed: the reason of TC_TOKEN_FAIL */
     struct tc_backoff backoff;
     uint64_t retry_ns; /* when the next fetch may begin after a failure, monotonic; 0: at once */

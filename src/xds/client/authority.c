@@ -73,9 +73,8 @@ static void authority_add_channel(struct tc_xds_authority_state *s)
 {
     uint32_t bit = UINT32_C(1) << s->channels.len;
     struct tc_xds_channel *ch = tc_xds_channel_get(s->client, &s->servers[s->channels.len]);
-    ch->users++;
     *tc_vec_push(&s->channels) = ch;
-    tc_xds_ads_start(ch);
+    tc_xds_channel_use(ch);
     for (size_t type = 0; type < s->entries.len; type++) {
         struct tc_xds_entry *e, *next;
         HASH_ITER(hh, s->entries.data[type], e, next)

@@ -118,8 +118,11 @@ static void on_resource_timer(struct tc_timer *timer)
     struct tc_xds_entry *e = TC_CONTAINER_OF(timer, struct tc_xds_entry, timer);
     struct tc_xds_local_client *c = e->authority->client;
     const struct tc_xds_channel *ch = e->authority->channels.data[e->timed_on - 1];
-    /* The next response may have come unread, while the last one is still worked on, or during a pause. */
-    if (ch->ads.token || tc_timer_active(&ch->ads.pause)) {
+    /* A response may have come in time and not be read, while the last one is still worked on, or during a pause. It
+     * is the next one, which has been worked on when the second one comes. */
+    if (!e->late_at)
+        e->late_at = ch->ads.responses + 1;
+    if (ch->ads.responses + 1 - e->late_at < 2 && (ch->ads.token || tc_timer_active(&ch->ads.pause))) {
         tc_timer_start(timer, STALLED_RETRY_MS);
         return;
     }
@@ -146,6 +149,7 @@ void tc_xds_entry_check_timer(struct tc_xds_entry *e)
     if (on == e->timed_on)
         return;
     e->timed_on = on;
+    e->late_at = 0;
     tc_timer_stop(&e->timer);
     if (on == 0)
         return;
@@ -216,14 +220,27 @@ void tc_xds_entry_free(struct tc_xds_entry *e)
 
 /* --- news --- */
 
-/* Outdates first requests of the authority's streams that give a version of the entry's value (tc_xds_ads_outdate).
- * Called before the entry takes a value from another server than its last one, and when it fails. by: the server that
- * supersedes the value's own, if they differ; NULL: none does. */
-static void entry_outdate_requests(const struct tc_xds_entry *e, const struct tc_xds_server *by)
+/* Returns a bit for each of the authority's channels whose server's value another server has superseded. */
+static uint32_t entry_superseded_on(const struct tc_xds_entry *e)
 {
+    uint32_t bits = 0;
+    for (size_t i = 0; i < e->authority->channels.len; i++)
+        if (tc_xds_entry_is_superseded(e, e->authority->channels.data[i]->server))
+            bits |= UINT32_C(1) << i;
+    return bits;
+}
+
+/* Outdates first requests that may give a version of a value which another server has superseded by now
+ * (tc_xds_ads_outdate). before: what entry_superseded_on returned before the change; lost: the server whose good value
+ * it superseded, or NULL. The streams that follow do not give the version, so a server that sends one value after
+ * another, or refuses without end, costs one stream for each name. */
+static void entry_outdate_requests(const struct tc_xds_entry *e, uint32_t before, const struct tc_xds_server *lost)
+{
+    uint32_t newly = entry_superseded_on(e) & ~before;
     for (size_t i = 0; i < e->authority->channels.len; i++) {
         struct tc_xds_channel *ch = e->authority->channels.data[i];
-        tc_xds_ads_outdate(ch, by && by != ch->server && e->resource && e->source == ch->server);
+        if (ch->server == lost || newly >> i & 1)
+            tc_xds_ads_outdate(ch, ch->server == lost);
     }
 }
 
@@ -247,8 +264,8 @@ void tc_xds_entry_accept(struct tc_xds_entry *e, const struct tc_xds_server *sou
     }
     bool changed = e->state != TC_XDS_ACKED || resource != e->resource;
     struct tc_rstr *kept = same_bytes ? tc_rstr_ref(e->bytes) : tc_rstr_new(bytes.data, bytes.len);
-    if (e->source != source)
-        entry_outdate_requests(e, source);
+    const struct tc_xds_server *lost = e->source != source ? e->source : NULL;
+    uint32_t superseded = entry_superseded_on(e);
     entry_drop_resource(e);
     entry_drop_error(e);
     e->resource = resource;
@@ -258,6 +275,7 @@ void tc_xds_entry_accept(struct tc_xds_entry *e, const struct tc_xds_server *sou
     e->source = source;
     e->updated_ns = tc_loop_realtime_ns(e->authority->client->base.loop);
     e->state = TC_XDS_ACKED;
+    entry_outdate_requests(e, superseded, lost);
     entry_log_state(e, changed);
     tc_xds_entry_check_timer(e);
     tc_xds_entry_reconcile(e, token);
@@ -267,9 +285,8 @@ void tc_xds_entry_fail(struct tc_xds_entry *e, enum tc_xds_state state, struct t
                        bool drop, const struct tc_xds_server *by, struct tc_xds_token *token)
 {
     bool changed = e->state != state || !tc_status_eq(&e->error, &error);
-    /* A stream with a connection is replaced for a value that was good until now: the next one gives no other version,
-     * so a server that refuses without end costs one stream. */
-    entry_outdate_requests(e, e->state == TC_XDS_ACKED ? by : NULL);
+    const struct tc_xds_server *lost = e->state == TC_XDS_ACKED && by && by != e->source ? e->source : NULL;
+    uint32_t superseded = entry_superseded_on(e);
     entry_drop_error(e);
     e->state = state;
     e->failed_by = by;
@@ -277,6 +294,7 @@ void tc_xds_entry_fail(struct tc_xds_entry *e, enum tc_xds_state state, struct t
     e->error = error;
     e->failed_version = tc_rstr_new(version.data, version.len);
     e->failed_ns = tc_loop_realtime_ns(e->authority->client->base.loop);
+    entry_outdate_requests(e, superseded, lost);
     if (drop)
         entry_drop_resource(e);
     entry_log_state(e, changed);

@@ -71,6 +71,7 @@ struct tc_xds_ads {
      * stream (tc_xds_ads_proved). */
     bool sending, sent_node, seen_response;
     bool sent;               /* the transport took a request of the stream, or the stream ended without the request */
+    uint64_t responses;      /* how many responses came, on all streams */
     bool refused;            /* the last response, or a resource of it, was rejected */
     uint64_t read_at_ms;     /* the next read waits until then */
     struct tc_timer pause;   /* until read_at_ms */

@@ -75,6 +75,7 @@ struct tc_xds_entry {
     uint32_t held_back;
     unsigned timed_on;     /* index of the channel that the timer counts for, plus 1; 0: the timer does not run */
     struct tc_timer timer; /* the does-not-exist timer (A57) */
+    uint64_t late_at;      /* ads.responses when the timer first fired, plus 1; 0: it has not fired */
     uint64_t seen_in;      /* number of the last response that named the resource */
 };
 

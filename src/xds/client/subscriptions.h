@@ -10,10 +10,9 @@ struct tc_xds_ads_type *tc_xds_ads_type(struct tc_xds_channel *ch, size_t type);
 /* Queues a request of this type; requests of one loop turn become one. Does nothing without a stream: the next stream
  * asks for everything. */
 void tc_xds_ads_request(struct tc_xds_channel *ch, size_t type);
-/* Called when an entry takes a value from another server than its last one, or fails: the version of the last value
- * must then not be given. If the stream's first requests give versions and still wait for a connection, a task replaces
- * the stream. superseded: the last value is of this channel's server, and another server replaces, refuses or deletes
- * it (tc_xds_ads_replace_soon). */
+/* Called when another server has superseded a value of this channel's server, whose version must then not be given. If
+ * the stream's first requests give versions and still wait for a connection, a task replaces the stream. superseded:
+ * the value was good until now (tc_xds_ads_replace_soon). */
 void tc_xds_ads_outdate(struct tc_xds_channel *ch, bool superseded);
 /* Replaces the stream after a second, by a timer, if tc_xds_ads_has_superseded is true then: the server, which knows
  * the values or has sent them, would not send them again on this stream (A71). Does nothing on a stream that has told

@@ -13,6 +13,8 @@ static const struct tc_xds_ads_ops *server_ads_ops(const struct tc_xds_server *s
 static void on_connectivity(void *arg, const struct tc_status *failure)
 {
     struct tc_xds_channel *ch = arg;
+    if (!ch->users) /* tc_xds_channel_use */
+        return;
     ch->client->events->on_unreachable(
         ch,
         tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_XDS, "xDS channel for server %s: %s (node ID:%s)",
@@ -44,6 +46,13 @@ struct tc_xds_channel *tc_xds_channel_get(struct tc_xds_local_client *c, const s
             "out for istiod",
             tc_rstr_cstr(server->uri));
     return ch;
+}
+
+void tc_xds_channel_use(struct tc_xds_channel *ch)
+{
+    if (ch->users++ == 0 && ch->lrs)
+        ch->transport->ops->reset_backoff(ch->transport);
+    tc_xds_ads_start(ch);
 }
 
 void tc_xds_channel_release(struct tc_xds_channel *ch)

@@ -4,9 +4,12 @@
 
 #include "xds/client/channel_internal.h"
 
-/* Returns the client's channel to this server, made if it does not exist; an authority then counts itself in `users`.
- * A47: equal entries have one channel, whichever authority names them. */
+/* Returns the client's channel to this server, made if it does not exist. A47: equal entries have one channel,
+ * whichever authority names them. */
 struct tc_xds_channel *tc_xds_channel_get(struct tc_xds_local_client *c, const struct tc_xds_server *server);
+/* Counts a use by an authority (`users`), and opens the ADS stream. A channel that was kept for its load reports tries
+ * its connection at once: failures are reported to users alone, so a failure that lasts must show itself again. */
+void tc_xds_channel_use(struct tc_xds_channel *ch);
 /* Gives back one use (`users`). The last one ends the ADS stream, and calls tc_xds_channel_release. */
 void tc_xds_channel_put(struct tc_xds_channel *ch);
 /* Frees the channel, unless an authority uses it, loads are to be reported on it, or the stream of the last report is

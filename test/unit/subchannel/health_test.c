@@ -355,6 +355,27 @@ static void a_watch_on_another_connection(void **state)
     assert_heard(0, "fit ");
 }
 
+/* The service's name changes while the news of a new connection are on their way: the new connection's server has not
+ * answered, so the old health does not last until it does. */
+static void a_name_that_changes_on_another_connection(void **state)
+{
+    TC_CASE(CH07);
+    (void)state;
+    set_service("orders");
+    start(0);
+    send_status(requested("orders"), 1);
+    assert_heard(0, "pending fit ");
+    tc_side_streams_use(&streams, NULL);
+    set_service("billing");
+    tc_side_streams_use(&streams, transport);
+    tc_loop_drain(loop);
+    tc_buf_clear(&watches[0].heard);
+    start(0);
+    assert_heard(0, "pending ");
+    send_status(requested("billing"), 1);
+    assert_heard(0, "fit ");
+}
+
 /* A callback ends watches, its own included: by an answer, by an end, by a name that goes. */
 static void callbacks_may_end_watches(void **state)
 {
@@ -419,6 +440,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_name_changes, setup, teardown),
         cmocka_unit_test_setup_teardown(a_lost_connection_says_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(a_watch_on_another_connection, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_name_that_changes_on_another_connection, setup, teardown),
         cmocka_unit_test_setup_teardown(callbacks_may_end_watches, setup, teardown),
         cmocka_unit_test_setup_teardown(without_checks, setup, teardown),
     };

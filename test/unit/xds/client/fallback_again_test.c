@@ -549,6 +549,87 @@ static void an_old_failure_of_a_channel_that_stayed(void **state)
     end();
 }
 
+/* s2's channel stays for load reports after a fallback. Its connection fails once, and is back at once, while nothing
+ * else uses the channel: the next fallback finds s2 without a failure. */
+static void a_failure_while_only_loads_are_reported(void **state)
+{
+    (void)state;
+    start("{" LIST("", "") "}");
+    watch(&kit_xds_cds, "a", &a);
+    kit_xds_respond(&k, s1, &kit_xds_cds, "1", "n1", "a|x", NULL);
+    lose_s1();
+    watch(&kit_xds_cds, "b", &b);
+    struct tc_rstr *cluster = tc_rstr_str("a");
+    struct tc_load_cluster *load = tc_xds_client_load(k.client, k.bootstrap->servers[1].key, cluster, NULL);
+    tc_loop_drain(k.loop);
+    kit_xds_respond(&k, s2, &kit_xds_cds, "9", "m1", "a|z", "b|z", NULL);
+    connect_s1();
+    kit_xds_respond(&k, s1, &kit_xds_cds, "2", "n2", "a|x", "b|x", NULL);
+    fake_xds_fail(s2, "restarts");
+    fake_xds_connect(s2);
+    tc_loop_drain(k.loop);
+    kit_xds_told(&a);
+    assert_int_equal(s2->backoff_resets, 0);
+    lose_s1();
+    watch(&kit_xds_cds, "c", &c);
+    assert_int_equal(s2->backoff_resets, 1); /* a failure that lasts shows itself at once */
+    assert_told(&a, "");
+    assert_told(&c, "");
+    tc_load_cluster_unuse(load);
+    tc_load_cluster_unref(load);
+    tc_rstr_unref(cluster);
+    end();
+}
+
+/* s2 refuses "a" again and again, while the first request to s1 is not written as a whole: one more stream to s1, whose
+ * request no longer gives the version. */
+static void refused_again_while_a_request_waits(void **state)
+{
+    (void)state;
+    start("{" LIST(DELTA, DELTA) "}");
+    watch(&kit_xds_cds, "a", &a);
+    watch(&kit_xds_cds, "c", &c);
+    kit_xds_respond_delta(&k, s1, &kit_xds_cds, "n1", "a|x@1", "c|x@1", NULL);
+    lose_s1();
+    watch(&kit_xds_cds, "b", &b);
+    s1->shut = true;
+    fake_xds_connect(s1);
+    tc_loop_advance(k.loop, 5000);
+    unsigned streams = s1->streams;
+    for (int i = 0; i < 100; i++) {
+        kit_xds_respond_delta(&k, s2, &kit_xds_cds, "m", "a|bad@9", NULL);
+        tc_loop_advance(k.loop, 45);
+    }
+    assert_int_equal(s1->streams, streams + 1);
+    for (int i = 0; i < 20; i++) { /* good and bad in turn */
+        kit_xds_respond_delta(&k, s2, &kit_xds_cds, "m", i % 2 ? "c|bad@9" : "c|z@8", NULL);
+        tc_loop_advance(k.loop, 45);
+    }
+    assert_int_equal(s1->streams, streams + 2);
+    end();
+}
+
+/* Responses that are costly to refuse come without end: the does-not-exist timer waits for two of them, and no
+ * longer. */
+static void pauses_without_end(void **state)
+{
+    (void)state;
+    start("{" LIST("", "") "}");
+    watch(&kit_xds_cds, "b", &b);
+    const struct tc_xds_local_client *client = TC_CONTAINER_OF(k.client, struct tc_xds_local_client, base);
+    struct tc_xds_channel *channel = TC_CONTAINER_OF(client->channels.next, struct tc_xds_channel, link);
+    int responses = 0;
+    for (int i = 0; i < 20 && !b.log.len; i++) {
+        tc_loop_advance(k.loop, i == 0 ? 14500 : 1000);
+        responses += tc_loop_now_ms(k.loop) > 15000;
+        tc_xds_ads_pause(channel, 500 * TC_NS_PER_MS);
+        kit_xds_respond(&k, s1, &kit_xds_cds, "1", "n", NULL);
+    }
+    assert_non_null(strstr(kit_xds_told(&b), "does not exist"));
+    assert_in_range(responses, 2, 5);
+    end();
+}
+
 /* "b" comes during the client's pause after a costly response, as the does-not-exist timer ends: it was received. */
 static void a_value_that_waits_for_the_pause(void **state)
 {
@@ -587,6 +668,9 @@ int main(void)
         cmocka_unit_test(an_ordinary_end_of_the_stream_after_a_fallback),
         cmocka_unit_test(silence_beside_another_authority),
         cmocka_unit_test(an_old_failure_of_a_channel_that_stayed),
+        cmocka_unit_test(a_failure_while_only_loads_are_reported),
+        cmocka_unit_test(refused_again_while_a_request_waits),
+        cmocka_unit_test(pauses_without_end),
         cmocka_unit_test(a_value_that_waits_for_the_pause),
         cmocka_unit_test(the_client_ends),
         cmocka_unit_test(the_stream_ends),
