@@ -1,10 +1,11 @@
-/* Compresses a server's messages in pieces, when their stream may send, within the loop's ration (io/ration.h): a
- * client that takes nothing costs nothing.
+/* Compresses a server's messages in pieces, when their stream may send, within the loop's ration (io/ration.h). A
+ * client that keeps its windows closed costs nothing.
  *
- * nghttp2 asks for DATA when the windows of stream and connection are open. The first question finds the message plain:
- * it is compressed at once as far as the loop's ration goes. If that is not the whole message, the stream is deferred
- * and waits in streams.packing for later turns. One stream of a connection is under way at a time, which bounds the
- * memory that compressing takes. */
+ * nghttp2 asks for DATA when the windows of stream and connection are open. At the first question for a message the
+ * message is still plain. If streams.packing is empty, it is compressed at once, as far as the loop's ration goes.
+ * Otherwise, or if the ration does not suffice for the whole message, the stream is deferred and waits in
+ * streams.packing for later turns. Only the first stream of streams.packing has a packer, which bounds the memory that
+ * compressing takes for a connection. */
 #include "http2/server_stream_internal.h"
 
 /* Deflating a byte takes about as long as inflating to eight. */
@@ -25,7 +26,7 @@ void tc_h2_packing_end(struct tc_h2_server_stream *s)
     s->packer = NULL;
 }
 
-/* The message is larger than it may be: its stream ends with RESOURCE_EXHAUSTED, behind the messages before. */
+/* The message is too large to send: ends the call with RESOURCE_EXHAUSTED instead of this message. */
 static void packing_reject(struct tc_h2_server_stream *server)
 {
     struct tc_h2_stream *s = &server->stream;
@@ -38,7 +39,8 @@ static void packing_reject(struct tc_h2_server_stream *server)
     tc_h2_stream_drop_input(s);
 }
 
-/* The message is compressed, or (NULL) stays plain because zlib failed or does not take so long a message. */
+/* Takes over the compressed message, or NULL if the message stays plain: it is too long for tc_h2_packer_new, or zlib
+ * failed. */
 static void packing_done(struct tc_h2_server_stream *server, struct tc_rstr *compressed)
 {
     struct tc_h2_stream *s = &server->stream;

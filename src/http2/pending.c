@@ -1,5 +1,6 @@
-/* One block of doubling capacity. The bytes that wait are data[at..len). When more than half of data[0..len) was taken,
- * the next add moves the rest to the front; a block whose bytes were all taken is given back. */
+/* One block, which at least doubles when it grows. The bytes that wait are data[at..len). When more than half of
+ * data[0..len) was taken, the next add moves the rest to the front. A block whose bytes were all taken is given
+ * back. */
 #include "http2/pending.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Received bytes of a stream that wait until a message is asked for. They lie in the loop's blocks, so that they count
- * as lent (base/blocks.h). Loop thread only. */
+/* Received bytes of a stream that wait to be decoded: no message was asked for yet, or the stream rests (receive.c).
+ * They lie in a block of the loop, so that they count as lent (base/blocks.h). Loop thread only. */
 #ifndef TC_HTTP2_PENDING_H
 #define TC_HTTP2_PENDING_H
 
@@ -14,11 +14,12 @@ struct tc_h2_pending {
 
 /* Adds bytes at the end. Returns false, and the bytes that wait stay, when the system does not give the memory. */
 bool tc_h2_pending_add(struct tc_h2_pending *p, const void *data, size_t len);
-/* Takes `n` bytes from the front, at most those that wait. */
+/* Drops `n` bytes at the front. `n` must not be larger than the number of bytes that wait. */
 void tc_h2_pending_skip(struct tc_h2_pending *p, size_t n);
-/* Keeps the first `n` bytes, at most those that wait, and drops the rest. */
+/* Keeps the first `n` bytes and drops the rest. `n` must not be larger than the number of bytes that wait. */
 void tc_h2_pending_cut(struct tc_h2_pending *p, size_t n);
 
+/* Returns the bytes that wait; data NULL: none. Borrowed until the next call of a function above. */
 static inline struct tc_slice tc_h2_pending_bytes(const struct tc_h2_pending *p)
 {
     return p->data ? tc_slice_of(p->data + p->at, p->len - p->at) : tc_slice_of(NULL, 0);

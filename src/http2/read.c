@@ -1,12 +1,13 @@
-/* Bytes from the socket to nghttp2, in turns: a peer that sends faster than we read must not keep the loop from others.
+/* Bytes from the socket to nghttp2, in turns: a peer that sends faster than we read must not keep the loop from other
+ * connections.
  *
- * nghttp2's callbacks must not end the connection: a violation that they found (glitches.violation) ends it here, once
- * nghttp2 has returned. The queue of answers to PING and SETTINGS is checked here too: a peer that makes us answer and
- * does not read loses the connection. */
+ * nghttp2's callbacks must not end the connection. They record a violation (glitches.violation), which ends the
+ * connection here, once nghttp2 has returned. The number of queued frames is checked here too: a peer that makes us
+ * answer (PING, SETTINGS) and does not read loses the connection. */
 #include "http2/connection_internal.h"
 
 enum {
-    /* read before others have their turn */
+    /* limits of one conn_read, before other connections have their turn */
     READS_AT_ONCE = 16,
     BYTES_AT_ONCE = 512 << 10,
     NO_TLS = 255 /* of tls_bytes: the first bytes were not those of a TLS alert */
@@ -18,14 +19,14 @@ static void conn_fail_receive(struct tc_h2_conn *c, int error)
     tc_h2_conn_terminate(c, code, nghttp2_strerror(error));
 }
 
-/* Ends the connection for a violation, a full queue or the end of the session; otherwise has the answers sent. */
+/* Ends the connection for a violation, a full queue, the end of the session, or a drain that is complete. Otherwise has
+ * nghttp2's frames sent. */
 static void conn_after_receive(struct tc_h2_conn *c)
 {
     if (c->glitches.violation) {
         tc_h2_conn_terminate(c, c->glitches.error_code, c->glitches.violation);
         return;
     }
-    /* A peer that does not read must not make us queue answers without end. */
     if (c->write.blocked && nghttp2_session_get_outbound_queue_size(c->ng) >
                                 c->opts.limits.max_queued_control + 4 * c->streams.active + 16) {
         tc_h2_conn_fail(
@@ -97,8 +98,8 @@ static bool conn_receive(struct tc_h2_conn *c, const uint8_t *data, size_t len)
     return true;
 }
 
-/* Reads until the socket is empty or others have their turn. Returns the last read's result; *alive is false if the
- * bytes ended the connection. */
+/* Reads until the socket is empty, a limit is reached, or a violation is recorded. Returns the last read's result,
+ * above 0 if there may be more to read. *alive is false if the bytes ended the connection. */
 static ssize_t conn_read_some(struct tc_h2_conn *c, bool *alive)
 {
     uint8_t *room = tc_loop_read_room(c->loop);
@@ -124,8 +125,7 @@ static void conn_read(struct tc_h2_conn *c)
         conn_after_receive(c);
     else
         conn_on_eof(c, n);
-    /* The rest is read at the end of the turn (of the next turn, if this is the end of one): a peer that sends faster
-     * than we read must not keep the loop from others. */
+    /* The rest is read at the end of the turn, or of the next turn if this is the end of one. */
     if (n > 0 && c->bs)
         tc_loop_at_turn_end(c->loop, &c->read_more);
 }

@@ -1,19 +1,20 @@
 /* DATA on its way to messages, by demand.
  *
  * Bytes that were not asked for wait undecoded in `pending`, and the stream's window is smaller by their number. Bytes
- * that are asked for are decoded at once, without a copy to `pending`. stream_consume tells nghttp2 how many bytes were
- * taken, and nghttp2 opens the window by halves. A message larger than the window is wanted as a whole, so the window
- * is opened for all of it, of one stream at a time (stream_open_window).
+ * that are asked for are decoded at once, without a copy to `pending`, unless older bytes wait there. stream_consume
+ * tells nghttp2 how many bytes were taken; nghttp2 sends WINDOW_UPDATE once half of the window was taken. When a
+ * message that was asked for is larger than the window, the window grows to hold all of it, for one stream of a
+ * connection at a time (stream_open_window).
  *
- * Inflated bytes count for the loop's ration (io/ration.h), so that a few compressed bytes do not keep the loop from
- * others: once the ration is used up, the bytes of streams that compress wait in `pending`. */
+ * Inflated bytes count for the loop's ration (io/ration.h): a few compressed bytes must not hold up the loop. Once the
+ * ration is used up, the bytes of streams whose encoding is gzip wait in `pending`. */
 #include "http2/client_stream_internal.h"
 #include "http2/server_stream_internal.h"
 
 enum { CONSUME_BYTES = 4096 };
 
-/* Gives bytes back to the stream's window. nghttp2 opens the window by halves, so small amounts are collected first,
- * and a small response gives nothing back. */
+/* Gives bytes back to the stream's window. Small amounts are collected first, since nghttp2 sends WINDOW_UPDATE only
+ * for half of the window; so a small response gives nothing back. */
 static void stream_consume(struct tc_h2_stream *s, size_t len)
 {
     struct tc_h2_conn *c = s->c;
@@ -27,8 +28,8 @@ static void stream_consume(struct tc_h2_stream *s, size_t len)
         tc_h2_conn_flush_later(c);
 }
 
-/* Opens the stream's window for the `rest` of a message that the owner asked for. Only one stream of a connection at a
- * time gets a larger window: several streams keep the connection busy anyway, and few bytes under way fit the
+/* Opens the stream's window for the `rest` of a message that the owner asked for, unless another stream of the
+ * connection has a larger window: several streams keep the connection busy anyway, and few bytes under way fit the
  * processor's caches. */
 static void stream_open_window(struct tc_h2_stream *s, size_t rest)
 {
@@ -40,7 +41,7 @@ static void stream_open_window(struct tc_h2_stream *s, size_t rest)
     if (left < 0 || wanted <= left)
         return;
     c->streams.opened_for = s;
-    /* All bytes that came so far were taken: they are given back, too. */
+    /* All bytes that came so far were taken: those that stream_consume has collected are given back too. */
     nghttp2_session_consume_stream(c->ng, s->id, s->recv.unconsumed);
     s->recv.unconsumed = 0;
     left = nghttp2_session_get_stream_local_window_size(c->ng, s->id);
@@ -49,7 +50,7 @@ static void stream_open_window(struct tc_h2_stream *s, size_t rest)
     tc_h2_conn_flush_later(c);
 }
 
-/* The rest of an announced message cannot be taken: ends the stream. Takes over the status. */
+/* Ends the stream: a message is malformed or too large, or there is no memory for it. Takes over the status. */
 static void stream_give_up(struct tc_h2_stream *s, struct tc_status status)
 {
     if (tc_h2_stream_serves(s))
@@ -58,7 +59,8 @@ static void stream_give_up(struct tc_h2_stream *s, struct tc_status status)
         tc_h2_client_stream_give_up(tc_h2_client_stream_of(s), status);
 }
 
-/* A small compressed message can inflate to the maximum size, which costs as much as receiving it. */
+/* A small compressed message can inflate to the maximum size, which costs as much as receiving it. A compressed
+ * message that was rejected counts as one of the maximum size. */
 static void stream_count_inflated(struct tc_h2_stream *s)
 {
     tc_ration_use(tc_loop_ration(s->c->loop), s->recv.message ? s->recv.message->len : s->recv.decoder.max_bytes);
@@ -95,7 +97,7 @@ void tc_h2_stream_decode_pending(struct tc_h2_stream *s)
     while (s->recv.wanted && !s->recv.message && pending->data && !tc_h2_stream_must_rest(s)) {
         struct tc_slice bytes = tc_h2_pending_bytes(pending);
         size_t used = stream_decode(s, bytes.data, bytes.len);
-        /* Bytes that could not be decoded are dropped with all the input. */
+        /* After a failure stream_give_up has dropped `pending`. */
         tc_h2_pending_skip(pending, pending->data ? used : 0);
     }
 }
