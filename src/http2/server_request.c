@@ -1,8 +1,8 @@
 /* A request on its way in: its header fields, and the requests that are rejected here, which the owner never sees.
  *
- * gRPC over HTTP/2 demands an HTTP status for a request that is not gRPC (405 for a wrong method, 415 for a wrong
- * content-type), and a gRPC status for a malformed gRPC request; a field that is malformed is 400, as in grpc-go. A
- * rejected request's DATA is discarded.
+ * As in grpc-go, some faults have an HTTP status besides grpc-status: a wrong method 405, a wrong content-type 415, a
+ * malformed grpc-timeout or -bin field 400. Every other fault has a grpc-status under HTTP status 200. The DATA of a
+ * rejected request is discarded.
  *
  * A path that is not "/service/method" is rejected before any authorization looks at it, and is never corrected: the
  * corrected path would differ from the path that was authorized (CVE-2026-33186 of grpc-go). A41: `host` replaces a
@@ -55,8 +55,8 @@ static bool list_has_gzip(struct tc_slice list)
     return found;
 }
 
-/* Takes a field that is not metadata; returns false for any other. If a field that a request may have once comes more
- * often, the last one counts, as in a response. */
+/* Takes a field that is not metadata. Returns false for a field of metadata. Of several fields of one name the last one
+ * counts, but grpc-accept-encoding is a list, which several fields extend. */
 static bool request_on_grpc_field(struct tc_h2_server_stream *s, struct tc_slice name, struct tc_slice value)
 {
     if (tc_slice_eq_str(name, "content-type")) {

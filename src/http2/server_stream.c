@@ -1,10 +1,10 @@
 /* The server's half of a call: its life, and the response.
  *
- * A stream is made when nghttp2 begins to decode a request (new), announced to the connection's owner once the
- * request's header block is complete (server_request.c), and over with on_end: its trailers left, the client or this
- * side reset it, or the connection went. A request that server_request.c rejects is answered without the owner. Up to
- * MAX_SPARE streams that are over are kept for the next requests, arena and all, poisoned under the address
- * sanitizer. */
+ * A stream is made when nghttp2 begins to decode a request, and announced to the connection's owner once the request's
+ * header block is complete (server_request.c). It ends with on_end (the trailers left, the stream was reset, or the
+ * connection went), or without a callback when the owner cancels it or closes the connection. A request that
+ * server_request.c rejects is answered without the owner. Up to MAX_SPARE streams that are over are kept for the next
+ * requests, with their arenas, poisoned under the address sanitizer. */
 #include "http2/server_stream.h"
 
 #include <stdio.h>
@@ -21,7 +21,7 @@ enum {
     OWN_FIELDS = 6,
     STACK_FIELDS = 24,
     ARENA_BYTES = 1024,
-    MAX_SPARE = 32 /* kept for the next requests while some run */
+    MAX_SPARE = 32 /* a connection without streams keeps one (connection.c) */
 };
 
 /* --- life --- */
@@ -48,7 +48,7 @@ struct tc_h2_stream *tc_h2_server_stream_new(struct tc_h2_conn *c, int32_t id)
     return s;
 }
 
-/* Poisons all but the arena and the link, which the list of spares uses. */
+/* Poisons all but own_arena and next_spare, which a spare stream uses. */
 static void server_stream_poison(struct tc_h2_server_stream *s)
 {
     tc_poison(s, offsetof(struct tc_h2_server_stream, own_arena));
@@ -121,7 +121,7 @@ size_t tc_h2_stream_held(const struct tc_h2_stream *s)
 
 /* --- the response --- */
 
-/* Appends the response headers that every answer has. */
+/* Stores the fields of the response headers that are not metadata. Returns their number. */
 static size_t response_fields(nghttp2_nv *nva, enum tc_h2_encoding encoding)
 {
     size_t n = 0;
@@ -149,22 +149,24 @@ static size_t status_fields(struct tc_h2_conn *c, nghttp2_nv *nva, const struct 
     return n;
 }
 
-/* Returns room for our own fields and the fields of h: the caller's array, or a larger one if they do not fit. */
+/* Returns room for our own fields and the fields of h: the caller's array `stack`, or a larger array, which the caller
+ * frees. `h` may be NULL. */
 static nghttp2_nv *fields_room(nghttp2_nv *stack, const struct tc_headers *h)
 {
     size_t more = h ? h->len : 0;
     return more <= STACK_FIELDS - OWN_FIELDS ? stack : tc_reallocarray(NULL, more + OWN_FIELDS, sizeof(*stack));
 }
 
-/* Reserves room in the scratch buffer for encoded binary values and the status text: they must not move while fields
- * point to them. */
+/* Empties the scratch buffer and reserves room for encoded binary values and the status text: they must not move while
+ * fields point to them. */
 static void scratch_room(struct tc_h2_conn *c, const struct tc_headers *h, const struct tc_status *status)
 {
     tc_buf_clear(&c->scratch);
     tc_buf_reserve(&c->scratch, tc_h2_metadata_scratch(h) + (status && status->text ? 3 * status->text->len : 0) + 1);
 }
 
-/* Returns whether the client's SETTINGS allow the fields, or else resets the stream, as other servers of gRPC do. */
+/* Returns true if the fields fit the client's MAX_HEADER_LIST_SIZE. Otherwise sets the outcome, resets the stream, and
+ * returns false. */
 static bool fields_allowed(struct tc_h2_stream *s, const nghttp2_nv *nva, size_t n)
 {
     uint32_t max = nghttp2_session_get_remote_settings(s->c->ng, NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE);
@@ -236,7 +238,7 @@ int tc_h2_server_stream_send(struct tc_h2_stream *s, struct tc_slice message, bo
     int rc = tc_h2_stream_send(s, message, compress, false);
     if (rc == 0 && compress && s->send.encoding == TC_H2_GZIP)
         tc_h2_packing_begin(tc_h2_server_stream_of(s));
-    /* A message that was rejected leaves the headers out: the status may still go as trailers-only. */
+    /* After a message that was rejected no headers are sent: the status may still go as trailers-only. */
     if (rc == 0 && !tc_h2_server_stream_of(s)->responded)
         tc_h2_server_stream_send_headers(s, NULL, TC_H2_IDENTITY);
     return rc;
@@ -287,7 +289,7 @@ void tc_h2_server_stream_on_lost(struct tc_h2_server_stream *server, struct tc_s
     }
     tc_h2_stream_drop_input(s);
     if (!s->finished)
-        tc_list_remove(&s->ready); /* the end does not rest, though messages did */
+        tc_list_remove(&s->ready); /* the end is delivered at once, even if the stream rests */
     tc_h2_stream_set_outcome(s, status);
 }
 
@@ -338,7 +340,7 @@ TC_APART static void server_stream_deliver_end(struct tc_h2_server_stream *serve
         tc_h2_stream_release(s);
 }
 
-/* The client has sent its last message. */
+/* Calls on_half_close, once, after the client's last message. Aborts a call whose request ends within a message. */
 static void server_stream_deliver_half_close(struct tc_h2_server_stream *server)
 {
     struct tc_h2_stream *s = &server->stream;

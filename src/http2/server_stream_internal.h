@@ -14,20 +14,20 @@ struct tc_h2_server_stream {
 
     bool on_stream_due; /* the owner is to hear of the request */
     bool rejected;      /* answered by us: the owner never sees the call */
-    bool responded;     /* response headers were submitted */
+    bool responded;     /* response headers were submitted, or were larger than the client takes */
     bool half_close_notified;
-    bool aborted; /* the response ends with a status of ours */
+    bool aborted; /* the response ends with the status of tc_h2_server_stream_abort */
 
     /* The contents of the request's headers. */
     bool is_post, has_authority, has_timeout, bad_timeout, bad_base64, accepts_gzip;
-    const char *unknown_encoding; /* in the arena; NULL: the encoding is known */
+    const char *unknown_encoding; /* in the arena; NULL: the encoding is known, or none was named */
     struct tc_slice path;
     uint64_t timeout_ns;
 
     /* packing.c */
-    bool packing;                /* the message that is active is not compressed yet, but is to be */
+    bool packing;                /* the active message is still to be compressed */
     struct tc_h2_packer *packer; /* NULL: not begun */
-    struct tc_link packing_link;
+    struct tc_link packing_link; /* in streams.packing */
 
     /* The end of the response, kept until the messages before it are sent. */
     struct tc_headers trailers; /* in the arena */
@@ -35,7 +35,7 @@ struct tc_h2_server_stream {
 };
 
 /* Returns true if the connection is a server's. False at compile time in a library without servers, so that the
- * compiler drops what servers alone have. */
+ * compiler drops code that only servers need. */
 static inline bool tc_h2_conn_serves(const struct tc_h2_conn *c)
 {
     return TC_WITH_SERVERS && c->opts.server;
@@ -55,37 +55,38 @@ static inline struct tc_h2_server_stream *tc_h2_server_stream_of(struct tc_h2_st
 
 /* Makes the stream of a request whose header block begins. Never returns NULL. */
 struct tc_h2_stream *tc_h2_server_stream_new(struct tc_h2_conn *c, int32_t id);
-/* Frees the stream, which was taken off the connection, or keeps it for the next request. */
+/* Frees the stream, which was taken off the connection, or keeps it as a spare for a later request. */
 void tc_h2_server_stream_free(struct tc_h2_conn *c, struct tc_h2_server_stream *s);
-/* Ends the call with `status`, for a failure that was found on this side. Undelivered messages are dropped. Takes over
- * the status. */
+/* Ends the call with `status`, for a failure that was found on this side, unless the owner has sent a status already.
+ * Drops undelivered messages. Takes over the status. */
 void tc_h2_server_stream_abort(struct tc_h2_server_stream *s, struct tc_status status);
 /* The data source has come to the end of the messages: submits the trailers. */
 void tc_h2_server_stream_submit_trailers(struct tc_h2_server_stream *s);
-/* nghttp2 closed the stream. The status is OK if the trailers were sent, that of an abort, or else CANCELLED. */
+/* nghttp2 closed the stream. The outcome is CANCELLED if the trailers were not sent, else the status of an abort, or
+ * OK. */
 void tc_h2_server_stream_on_close(struct tc_h2_server_stream *s, uint32_t h2_error);
 /* nghttp2 or the connection let go of the stream: `status`, which is taken over, becomes the outcome if the stream has
  * none. A stream that was rejected is freed. */
 void tc_h2_server_stream_on_lost(struct tc_h2_server_stream *s, struct tc_status status);
-/* Calls the owner with all that is due. */
+/* Calls the owner with all that is due. May free the stream. */
 void tc_h2_server_stream_deliver(struct tc_h2_server_stream *s);
 
 /* --- server_request.c --- */
 
-/* Takes a field of the request's header block. */
+/* Takes a field of a header block of the request; ignores trailers. */
 void tc_h2_server_stream_on_header(struct tc_h2_server_stream *s, struct tc_slice name, struct tc_slice value);
-/* A header block is complete: announces the request, or rejects it. */
+/* A header block is complete. Announces the request or rejects it, after its first block. */
 void tc_h2_server_stream_on_block(struct tc_h2_server_stream *s, bool end_stream);
 
 /* --- packing.c --- */
 
-/* The stream's message, which is active, is to be compressed. */
+/* Has the stream's active message compressed before it is sent. */
 void tc_h2_packing_begin(struct tc_h2_server_stream *s);
-/* Ends the compressing: the message is ready, or the stream sends no more. */
+/* Ends the compressing, if it runs: the message is ready, or the stream sends no more. */
 void tc_h2_packing_end(struct tc_h2_server_stream *s);
 /* Compresses for the streams in streams.packing, in their order, as far as the loop's ration goes. */
 void tc_h2_packing_go_on(struct tc_h2_conn *c);
-/* tc_h2_on_data_source_read for a stream whose messages may be compressed. */
+/* tc_h2_on_data_source_read for a stream whose encoding is gzip. */
 ssize_t tc_h2_packing_read(nghttp2_session *ng, int32_t id, uint8_t *buf, size_t length, uint32_t *flags,
                            nghttp2_data_source *source, void *user_data);
 

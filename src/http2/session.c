@@ -1,17 +1,17 @@
 /* The nghttp2 session of a connection: its callbacks, and how it is set up.
  *
  * A callback only records and submits: it calls no owner, ends no connection and frees no session, since nghttp2 is at
- * work above it. (The data source of a server's stream alone calls its owner: on_compressed, packing.c.) A stream whose
- * owner has something to receive becomes due (tc_h2_stream_ready); an event that ends the connection becomes a
- * violation, on which read.c acts once nghttp2 has returned.
+ * work above it. (Only the data source of a server's stream calls its owner: on_compressed, packing.c.) A stream whose
+ * owner is to be called becomes ready (tc_h2_stream_ready). An event that ends the connection becomes a violation, on
+ * which read.c acts once nghttp2 has returned.
  *
  *   header block   on_begin_headers, on_header, on_frame_recv: of the stream in streams.in_block. A callback must not
  *                  keep a pointer to the stream or to the block's fields: the stream may be released before the block
  *                  ends, and then in_block is NULL while nghttp2 goes on decoding.
  *   DATA           on_data_chunk: given to the stream at once (receive.c).
  *   sending        on_frame_send, on_frame_not_send; message bytes leave through write.c.
- *   the end        on_stream_close: nghttp2 lets go of a stream. The stream's number stays reserved until then, even if
- *                  our owner forgot the stream before (streams.active counts such a stream as well). */
+ *   the end        on_stream_close: nghttp2 lets go of a stream. Until then the stream counts for
+ *                  MAX_CONCURRENT_STREAMS, even if its owner forgot it before (streams.active counts it as well). */
 #include "base/parse.h"
 #include "http2/client_stream_internal.h"
 #include "http2/server_stream_internal.h"
@@ -22,7 +22,7 @@ enum {
      * its head arrives, so the limit is more than nghttp2's default of 8. */
     MAX_CONTINUATIONS = 24,
     HEADER_BLOCK_SLACK = 64,
-    CONSUME_BYTES = 64 << 10 /* the connection's window is 16 MiB: nghttp2 opens it again by halves */
+    CONSUME_BYTES = 64 << 10 /* small beside the connection's window of 16 MiB */
 };
 
 static struct tc_h2_stream *stream_of(nghttp2_session *ng, int32_t id)
@@ -90,7 +90,7 @@ static int session_on_header(nghttp2_session *ng, const nghttp2_frame *frame, co
     return 0;
 }
 
-/* Sends a PING behind `len` bytes of DATA, to measure the path. */
+/* Sends the PING that measures the path (bdp.h). `len`: the bytes of DATA that brought the PING about. */
 static void session_ping_bdp(struct tc_h2_conn *c, size_t len)
 {
     if (nghttp2_submit_ping(c->ng, NGHTTP2_FLAG_NONE, tc_h2_ping_bdp))
@@ -357,7 +357,7 @@ static int session_new(struct tc_h2_conn *c, const nghttp2_session_callbacks *cb
     nghttp2_option_set_max_send_header_block_length(
         option, TC_MAX(c->opts.limits.max_request_header_bytes, (size_t)1024 * 1024) + HEADER_BLOCK_SLACK);
 #if NGHTTP2_VERSION_NUM >= 0x013200 /* earlier versions do not look at white space */
-    /* gRPC strips white space around a value; the field stays. */
+    /* gRPC strips white space around a value; nghttp2 would drop or reject such a field. */
     nghttp2_option_set_no_rfc9113_leading_and_trailing_ws_validation(option, 1);
 #endif
     if (tc_h2_conn_serves(c))

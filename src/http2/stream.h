@@ -1,5 +1,5 @@
-/* A gRPC call on an HTTP/2 connection, as clients and servers both use it (gRPC's PROTOCOL-HTTP2.md). A client's call
- * begins in http2/client_stream.h, a server's in http2/server_stream.h.
+/* A gRPC call on an HTTP/2 connection: the part that clients and servers share (gRPC's PROTOCOL-HTTP2.md). A client's
+ * call begins in http2/client_stream.h, a server's in http2/server_stream.h.
  *
  * Reading is by demand: tc_h2_stream_read asks for one message; without demand received bytes stay within the stream's
  * flow-control window. Writing takes one message at a time: on_written says that the next may come. Loop thread
@@ -27,27 +27,27 @@ struct tc_h2_stream_events {
     /* One whole message, decompressed, after tc_h2_stream_read; the callee owns the reference. */
     void (*on_message)(void *arg, struct tc_rstr *message);
     /* The message given to send is no longer needed, and the next may be sent: flow control let all of it through, or a
-     * client's stream has ended after its headers were sent. A client's stream without sent headers has on_done
-     * instead, and a server's stream that ends under a message has on_end. */
+     * client's stream has ended after its headers were sent. A stream that ends under a message may also have on_done
+     * or on_end without on_written. */
     void (*on_written)(void *arg);
 };
 
-/* Sends one message; the bytes are borrowed until on_written, on_done, on_end or cancel has returned. `compress`: with
- * the stream's encoding (a message may stay uncompressed). `end`: half-closes after it; false on a server, which sends
- * with tc_h2_server_stream_send. Returns TORC_ESTATE before on_written of the message before, after a half-close, and
- * when the stream is over; TORC_ELIMIT, with nothing sent, if the message is larger than max_send_message_bytes or
- * TC_H2_MESSAGE_MAX. */
+/* Sends one message. The bytes are borrowed until on_written, on_done, on_end or a cancel has returned, or a
+ * tc_h2_conn_close that ends the stream. `compress`: with the stream's encoding (a message may stay uncompressed).
+ * `end`: half-closes after the message; false on a server, which sends with tc_h2_server_stream_send. Returns
+ * TORC_ESTATE before on_written of the message before, after a half-close, and when the stream is over; TORC_ELIMIT,
+ * with nothing sent, if the message is larger than max_send_message_bytes or TC_H2_MESSAGE_MAX. */
 int tc_h2_stream_send(struct tc_h2_stream *s, struct tc_slice message, bool compress, bool end);
 /* Returns the size, after compression, of the message that tc_h2_stream_send rejected last. */
 size_t tc_h2_stream_rejected_bytes(const struct tc_h2_stream *s);
 /* Asks for one more message. Requests add up. Does nothing to a client's stream that is over. */
 void tc_h2_stream_read(struct tc_h2_stream *s);
 /* Resets the stream with an HTTP/2 error code unless it has ended, and forgets it; no callback follows, and a server's
- * stream is freed. A client's stream that had its on_done is forgotten already: nothing happens. A server's stream must
- * not be used after its on_end. */
+ * stream is freed. Does nothing to a client's stream that had its on_done. A server's stream must not be used after its
+ * on_end. */
 void tc_h2_stream_cancel(struct tc_h2_stream *s, uint32_t h2_error);
-/* Returns the stream's connection; of a client's stream NULL after on_done, after a cancel, and after the owner closed
- * the connection under the open stream (tc_h2_conn_close). */
+/* Returns the stream's connection; of a client's stream NULL from on_done on, after a cancel, and after a
+ * tc_h2_conn_close that ended the stream. */
 struct tc_h2_conn *tc_h2_stream_conn(const struct tc_h2_stream *s);
 
 #endif

@@ -47,7 +47,7 @@ struct tc_h2_stream {
     bool server;            /* which half: struct tc_h2_server_stream or struct tc_h2_client_stream */
     bool got_headers;       /* the first header block that counts is complete */
     bool is_grpc;           /* gRPC's content-type; of a response: and status 200 */
-    bool finished;          /* `outcome` is set; it is delivered behind the messages that came before it */
+    bool finished;          /* `outcome` is set; a client's is delivered behind the messages that came before it */
     struct tc_status outcome;
     struct tc_headers headers; /* of the response, or the request's */
     struct tc_h2_header_block block;
@@ -64,7 +64,7 @@ static inline bool tc_h2_stream_live(const struct tc_h2_stream *s)
 /* --- stream.c --- */
 
 void tc_h2_stream_init(struct tc_h2_stream *s, struct tc_h2_conn *c, struct tc_arena *arena);
-/* Has the stream's due events delivered from the loop. */
+/* Has the stream's due events delivered from the loop. A stream that rests goes on resting. */
 void tc_h2_stream_ready(struct tc_h2_stream *s);
 /* Has nghttp2 ask the data source again: there is a message, or the end, to send. */
 void tc_h2_stream_resume(struct tc_h2_stream *s);
@@ -77,7 +77,7 @@ static inline void tc_h2_stream_reset(struct tc_h2_stream *s, uint32_t h2_error)
 }
 /* Ignores later frames, and drops messages that were received and not delivered. */
 void tc_h2_stream_drop_input(struct tc_h2_stream *s);
-/* Sets the outcome, which is taken over, and has it delivered. Returns false if an outcome was set before. */
+/* Takes over `status` as the outcome, and has it delivered. Returns false if an outcome was set before. */
 static inline bool tc_h2_stream_set_outcome(struct tc_h2_stream *s, struct tc_status status)
 {
     if (s->finished) {
@@ -94,7 +94,7 @@ void tc_h2_stream_held_changed(struct tc_h2_stream *s);
 
 /* --- receive.c --- */
 
-/* Returns true while compressed messages of the stream must not be inflated: the loop's ration is used up. */
+/* Returns true while nothing of the stream must be decoded: its encoding is gzip, and the loop's ration is used up. */
 static inline bool tc_h2_stream_must_rest(const struct tc_h2_stream *s)
 {
     return s->recv.decoder.encoding == TC_H2_GZIP && tc_ration_used_up(tc_loop_ration(s->c->loop));
@@ -125,9 +125,9 @@ int tc_h2_on_send_data(nghttp2_session *ng, nghttp2_frame *frame, const uint8_t 
 void tc_h2_stream_release(struct tc_h2_stream *s);
 /* Has streams.resting and streams.packing go on after others of the loop had their turn. */
 void tc_h2_conn_rest(struct tc_h2_conn *c);
-/* Puts the stream on streams.resting: its messages wait until others of the loop had their turn. */
+/* Puts the stream on streams.resting, until others of the loop had their turn. No effect if it is on a list already. */
 void tc_h2_stream_rest(struct tc_h2_stream *s);
-/* Delivers the messages that are wanted, a bounded number of them, and sees to the rest: by streams.ready or
+/* Delivers a bounded number of the messages that are wanted. If more are left, puts the stream on streams.ready or
  * streams.resting. Returns false if the stream went in a callback. */
 bool tc_h2_stream_deliver_messages(struct tc_h2_conn *c, struct tc_h2_stream *s);
 /* Returns true if the stream that was being delivered has gone: released in a callback of its owner. */

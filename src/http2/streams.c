@@ -7,8 +7,8 @@
  *
  * One stream gets at most MESSAGES_AT_ONCE in one go, then the other streams have their turn. Two kinds of streams rest
  * until others of the loop had their turn: a stream with compressed messages while the loop's ration is used up
- * (io/ration.h), and a stream that has ended once the connection has delivered MESSAGES_AFTER_END messages of ended
- * streams, which flow control no longer holds back. Streams that do not rest go on meanwhile. */
+ * (io/ration.h), and, once the connection has delivered MESSAGES_AFTER_END messages of ended streams, any ended stream:
+ * flow control no longer holds back its messages. Streams that do not rest go on meanwhile. */
 #include "http2/client_stream_internal.h"
 #include "http2/server_stream_internal.h"
 
@@ -39,7 +39,7 @@ void tc_h2_stream_held_changed(struct tc_h2_stream *s)
 }
 
 /* Returns true if the stream has ended, and the connection has delivered MESSAGES_AFTER_END messages of such streams
- * since resting streams last went on. */
+ * since resting streams last went on. A stream's last message does not count. */
 static bool stream_is_too_late(const struct tc_h2_stream *s)
 {
     return s->finished && s->c->after_end >= MESSAGES_AFTER_END;
@@ -138,8 +138,8 @@ void tc_h2_stream_rest(struct tc_h2_stream *s)
 }
 
 /* Lets resting streams and streams that compress go on; the two kinds take turns in going first. Resting streams go on
- * in their order until the ration or MESSAGES_AFTER_END is used up. A stream that has got messages and must rest again
- * goes to the end of the list, behind those that have got none. */
+ * in their order until the ration or MESSAGES_AFTER_END is used up. A stream that must rest again goes to the end of
+ * the list, behind the streams that have got nothing yet. */
 void tc_h2_conn_on_rest(struct tc_task *task)
 {
     struct tc_h2_conn *c = TC_CONTAINER_OF(task, struct tc_h2_conn, rest);

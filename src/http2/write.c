@@ -1,9 +1,10 @@
 /* Frames on their way to the socket: the frames of a turn are gathered, and go out by one write unless they are many.
  *
- * A flush asks nghttp2 for frames until it has no more or the gather is full, and writes them. Frame heads and short
- * pieces of messages are copied to the gather's stage; a piece of more than COPY_BYTES is sent from where it lies,
- * without a copy. Bytes that the socket does not take are copied to `unsent`, since the owner of a message may free it
- * once on_written was called; nghttp2 gives no further frames until `unsent` is empty. */
+ * A flush asks nghttp2 for frames until nghttp2 has no more or the gather is full, writes them, and repeats that up to
+ * FLUSH_BYTES. Frames without message bytes, heads of DATA frames and short pieces of messages are copied to the
+ * gather's stage. A piece of more than COPY_BYTES is sent from where it lies, without a copy. Bytes that the socket
+ * does not take are copied to `unsent`, since the owner of a message may free it once on_written was called. nghttp2 is
+ * not asked for further frames until `unsent` is empty. */
 #include "http2/server_stream_internal.h"
 
 enum {
@@ -192,7 +193,6 @@ static int gather_write(struct tc_h2_conn *c, struct tc_h2_gather *g)
         if (n < 0 && n != TORC_EAGAIN)
             return (int)n;
         if (n <= 0) {
-            /* A message belongs to its owner, which may free it after on_written: the rest is copied. */
             unsent_keep(c, iov, end);
             return TORC_EAGAIN;
         }
