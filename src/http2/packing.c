@@ -1,11 +1,10 @@
 /* Compresses a server's messages in pieces, when their stream may send, within the loop's ration (io/ration.h). A
  * client that keeps its windows closed costs nothing.
  *
- * nghttp2 asks for DATA when the windows of stream and connection are open. At the first question for a message the
- * message is still plain. If streams.packing is empty, it is compressed at once, as far as the loop's ration goes.
- * Otherwise, or if the ration does not suffice for the whole message, the stream is deferred and waits in
- * streams.packing for later turns. Only the first stream of streams.packing has a packer, which bounds the memory that
- * compressing takes for a connection. */
+ * nghttp2 asks for DATA when the windows of stream and connection are open. At the first question for a message, the
+ * message is compressed as far as the loop's ration goes, unless another stream is in streams.packing already. If the
+ * message is not whole after that, the stream is deferred and waits in streams.packing for later turns. Only the first
+ * stream of streams.packing has a packer, which bounds the memory that compressing takes for a connection. */
 #include "http2/server_stream_internal.h"
 
 /* Deflating a byte takes about as long as inflating to eight. */

@@ -1,8 +1,8 @@
 /* Addresses: parsing, formatting, comparing; and proxy hops, which are part of an address.
  *
  * The text of an address is hashed into rings, so it must be the same in every client of a mesh: tc_addr_format gives
- * the canonical form, and tc_addr_parse accepts every literal that inet_pton does, with a zone (RFC 4007). IPv4 is
- * formatted by hand, since a ring formats the address of each endpoint.
+ * the canonical form. tc_addr_parse accepts every IP literal that inet_pton does, and a zone behind an IPv6 address
+ * (RFC 4007). IPv4 is formatted by hand, since a ring formats the address of each endpoint.
  *
  * Equality counts the proxy hop, since connections through different proxies must not be shared; the hash and the text
  * leave it out. */

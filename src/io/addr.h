@@ -1,7 +1,8 @@
 /* A socket address: IPv4, IPv6, Unix or vsock, by value. Its text is canonical and part of the ring hash's contract:
  * "1.2.3.4:80", "[::1]:80" (RFC 5952, as inet_ntop prints; v4-mapped addresses stay IPv6), "unix:/path",
  * "unix-abstract:name", "vsock:2:1024". "fd:3" stands for a descriptor that is connected already (io/dialer.h). Any
- * thread; pure functions, but for the zones of IPv6, whose interfaces are looked up in the system. */
+ * thread. The functions depend on nothing but their arguments, except that the system looks up the interface of an
+ * IPv6 zone. */
 #ifndef TC_IO_ADDR_H
 #define TC_IO_ADDR_H
 
@@ -38,11 +39,12 @@ struct tc_addr {
 #endif
         struct tc_addr_fd fd; /* family AF_UNSPEC, with `len` set */
     } sa;
-    struct tc_proxy_hop *proxy_hop; /* NULL: dialled directly. A part of equality, but not of the text. */
+    struct tc_proxy_hop *proxy_hop; /* NULL: dialled directly. A part of equality, but not of the text or the hash. */
     struct tc_rstr *unix_path;      /* for AF_UNIX; a leading NUL marks an abstract name; NULL: not bound. Shared. */
 };
 
-/* Each function that makes an address stores it in *a, for tc_addr_fini, and leaves *a untouched on failure. */
+/* The functions that make an address store it in *a, to be freed with tc_addr_fini. They leave *a untouched on
+ * failure. */
 
 /* Parses "127.0.0.1:80", "[::1]:80", "[fe80::1%eth0]:80", "unix:/path" or "unix-abstract:name": literals only, no
  * names. Returns 0 or TORC_EPARSE. */
@@ -54,20 +56,21 @@ int tc_addr_from_ip(struct tc_addr *a, struct tc_slice ip, uint16_t port);
 int tc_addr_from_unix(struct tc_addr *a, struct tc_slice path, bool abstract);
 /* Returns 0, or TORC_EUNSUPPORTED on a system without vsock. */
 int tc_addr_from_vsock(struct tc_addr *a, uint32_t cid, uint32_t port);
+/* The address does not own the descriptor. */
 void tc_addr_from_fd(struct tc_addr *a, int fd);
 /* Returns 0, or TORC_EINVAL for another family, a length that is too short, or a Unix name that tc_addr_from_unix does
  * not take. */
 int tc_addr_from_sockaddr(struct tc_addr *a, const struct sockaddr *sa, socklen_t len);
-/* Returns a sockaddr for system calls, in *a or in `un`, which is scratch for Unix paths; and its length. Not for a
+/* Returns a sockaddr for system calls, in *a or, for a Unix address, in *un; stores its length in *len. Not for a
  * descriptor's address. */
 const struct sockaddr *tc_addr_sockaddr(const struct tc_addr *a, struct sockaddr_un *un, socklen_t *len);
+/* Returns a copy, to be freed with tc_addr_fini. */
 struct tc_addr tc_addr_ref(const struct tc_addr *a);
 void tc_addr_fini(struct tc_addr *a);
-/* The proxy hop counts for equality, but not for the hash. */
 bool tc_addr_eq(const struct tc_addr *a, const struct tc_addr *b);
-/* Returns a hash for hash tables alone (tc_table_hash): nobody outside can choose addresses of one hash. */
+/* Returns a hash for hash tables alone (tc_table_hash). */
 uint64_t tc_addr_hash(const struct tc_addr *a);
-/* Appends the canonical text. */
+/* Appends the canonical text, or "unknown" if there is no address. */
 void tc_addr_format(const struct tc_addr *a, struct tc_buf *out);
 char *tc_addr_text(const struct tc_addr *a); /* freed with tc_free */
 static inline int tc_addr_family(const struct tc_addr *a)
@@ -83,7 +86,7 @@ struct tc_proxy_hop {
     struct tc_rstr *authorization; /* value of Proxy-Authorization; NULL: none */
 };
 
-/* Takes references of its own. Each argument may be NULL, as in the struct. */
+/* Takes references of its own. Each argument may be NULL; `proxy` NULL: the address is the proxy's own. */
 struct tc_proxy_hop *tc_proxy_hop_new(const struct tc_addr *proxy, struct tc_rstr *target,
                                       struct tc_rstr *authorization);
 struct tc_proxy_hop *tc_proxy_hop_ref(struct tc_proxy_hop *h); /* NULL stays NULL */
@@ -92,10 +95,11 @@ bool tc_proxy_hop_eq(const struct tc_proxy_hop *a, const struct tc_proxy_hop *b)
 /* Returns where to open a connection for this address: its proxy, or the address itself; borrowed. */
 const struct tc_addr *tc_addr_to_dial(const struct tc_addr *a);
 
-/* Returns the host of "host[:port]" without port and brackets; a bare IPv6 literal is itself. */
+/* Returns the host of "host[:port]" without port and brackets, borrowed from `authority`; a bare IPv6 literal is
+ * itself. */
 struct tc_slice tc_addr_host_of(struct tc_slice authority);
-/* Splits "host[:port]" into the host (tc_addr_host_of) and the rest after it and its bracket. Returns false if the host
- * is empty or lacks a bracket. */
+/* Splits "host[:port]" into the host (tc_addr_host_of) and the rest behind the host and its closing bracket. Returns
+ * false if the host is empty or lacks the closing bracket. */
 bool tc_addr_split(struct tc_slice text, struct tc_slice *host, struct tc_slice *rest);
 
 #endif

@@ -1,13 +1,13 @@
-/* Jobs wait in a list under one lock of the process. The thread is started for the first job and ends with the last, or
- * when the process exits: the jobs that wait then never run. Where the system refuses a thread, the caller runs the job
- * itself. */
+/* Jobs wait in a list under one lock of the process. A job that finds no thread starts one. The thread ends when
+ * the list is empty, or when the process exits; jobs that still wait at an exit never run. Where the system refuses a
+ * thread, the caller runs the job itself. */
 #include "io/background_thread.h"
 
 #include "base/exit.h"
 #include "base/fork.h"
 #include "base/thread.h"
 
-/* Everything here is under the process's lock of rank TC_RANK_BACKGROUND. */
+/* All three variables are under the process's lock of rank TC_RANK_BACKGROUND. */
 static struct tc_link jobs = {&jobs, &jobs};
 static bool running;
 static unsigned generation;

@@ -5,15 +5,15 @@
 
 #include "base/list.h"
 
-/* A job, embedded in its owner. `run` is called once, on the background thread, or from inside of tc_background_run
- * when the system refuses a thread. `run` may free the job. A job that has not begun when the process exits does not
- * run. A job that waits while the process forks runs in the parent alone. */
+/* A job, embedded in its owner, which must keep it until `run` is called. `run` is called once, on the background
+ * thread, or from inside of tc_background_run when the system refuses a thread. `run` may free the job. A job that has
+ * not begun when the process exits does not run. A job that waits while the process forks runs in the parent alone. */
 struct tc_job {
     struct tc_link link;
     void (*run)(struct tc_job *job);
 };
 
-/* Queues a job. The caller must hold no lock that `run` takes. Any thread. */
+/* Queues a job whose `run` is set. The caller must hold no lock that `run` takes. Any thread. */
 void tc_background_run(struct tc_job *job);
 
 #endif

@@ -16,13 +16,15 @@ extern const struct tc_backoff_opts tc_backoff_default;
 
 struct tc_backoff {
     struct tc_backoff_opts opts;
-    double current_ms; /* the last delay before jitter; 0: no attempt has failed */
+    double current_ms; /* the last delay before jitter; 0: none since init or reset */
 };
 
 /* `opts` is copied; NULL: tc_backoff_default. */
 void tc_backoff_init(struct tc_backoff *b, const struct tc_backoff_opts *opts);
-/* Returns the next delay, in [d(1-jitter), d(1+jitter)] for d = initial x multiplier^n, capped at max before jitter. */
+/* Returns the next delay, in [d(1-jitter), d(1+jitter)] for d = initial x multiplier^n, capped at max before jitter.
+ * n: how many delays were returned since init or reset. */
 uint64_t tc_backoff_next_ms(struct tc_backoff *b, struct tc_rng *rng);
+/* Makes the next delay the initial one. */
 void tc_backoff_reset(struct tc_backoff *b);
 
 #endif

@@ -28,12 +28,12 @@ struct tc_bytestream_ops {
     ssize_t (*writev)(struct tc_bytestream *bs, const struct iovec *iov, int n);
     /* Says whether READABLE is wanted; on at first. */
     void (*set_reading)(struct tc_bytestream *bs, bool on);
-    /* Ends the stream: no event comes after. The memory goes when the loop is done with it. Bytes written before still
-     * go to the kernel as far as that does not block. */
+    /* Ends the stream: no event comes after. The owner must not use *bs after it; the memory is freed here or later in
+     * the loop. Bytes written before still go to the kernel as far as that does not block. */
     void (*close)(struct tc_bytestream *bs);
-    /* Returns true when the peer's certificate is valid for `host` (a name or an IP literal) too, or is not checked for
-     * names; for any other name than the handshake's false where a hook has judged the peer (struct tc_tls_opts:
-     * one_name). NULL: the peer has no certificate and did not have to show one. */
+    /* Returns true when the peer's certificate is also valid for `host` (a name or an IP literal), or is not checked
+     * for names. Where a hook has judged the peer (struct tc_tls_opts: one_name), returns false for every name but the
+     * handshake's. NULL: there is no TLS. */
     bool (*peer_is)(struct tc_bytestream *bs, struct tc_slice host);
 };
 
@@ -41,8 +41,8 @@ struct tc_bytestream {
     const struct tc_bytestream_ops *ops;
     void (*on_event)(void *arg, unsigned events);
     void *arg;
-    struct tc_status error; /* set with an error result; owned by the byte stream */
-    struct tc_addr peer, local;
+    struct tc_status error;           /* set with an error other than TORC_EAGAIN; owned by the byte stream */
+    struct tc_addr peer, local;       /* owned by the byte stream; len 0: not known */
     struct tc_tls_identity *tls_peer; /* on servers: the client; NULL: it was not asked for a certificate, or there
                                          is no TLS. Borrowed */
     const char *alpn;                 /* the protocol that TLS negotiated ("h2"), NULL without TLS; borrowed */

@@ -16,11 +16,12 @@ struct tc_connect_opts {
 };
 
 /* Called once from the loop, never from inside tc_connect_start: with a byte stream that the callee owns, or with NULL
- * and a status (UNAVAILABLE; the text names the address and the reason). */
+ * and a status (UNAVAILABLE; the text names the address and the reason), which is borrowed. With a byte stream `error`
+ * is NULL or OK. */
 typedef void (*tc_connect_fn)(void *arg, struct tc_bytestream *bs, const struct tc_status *error);
 
-/* Starts an attempt, which ends itself before it calls fn. addr and opts are borrowed for the call; opts may be NULL
- * (the defaults, without a timeout). */
+/* Starts an attempt, which frees itself before it calls fn. Never returns NULL. addr and opts are borrowed for the
+ * call; opts may be NULL (no timeout). */
 struct tc_connect *tc_connect_start(struct tc_loop *loop, const struct tc_addr *addr,
                                     const struct tc_connect_opts *opts, tc_connect_fn fn, void *arg);
 /* Gives up; fn is not called afterwards. Must not be called once fn has been called, nor from inside it. */

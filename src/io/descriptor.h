@@ -1,4 +1,4 @@
-/* Sockets that block nothing and that close on exec, on systems with and without the flags for it. Any thread. */
+/* Sockets that are non-blocking and close on exec, on systems with and without SOCK_CLOEXEC. Any thread. */
 #ifndef TC_IO_DESCRIPTOR_H
 #define TC_IO_DESCRIPTOR_H
 

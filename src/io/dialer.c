@@ -1,8 +1,8 @@
 /* Dialers.
  *
  * A dial is a question (io/question.h): the loop's side waits for a descriptor and may give up; the application's side
- * ends with torc_dial_done, at any time. Who owns the descriptor: the application until torc_dial_done; then the dial,
- * in `fd`, whose end closes it; and with the delivery the byte stream.
+ * ends with torc_dial_done, at any time. The application owns the descriptor until torc_dial_done. Then the dial owns
+ * it, in `fd`, and closes it when the dial is freed. From the delivery on the byte stream owns it.
  *
  * `open` counts the dials whose loop's side is not over. When the channel has ended and none is open, no callback can
  * follow, and a task calls release. A descriptor that was handed over needs no answer: a task delivers it, once, and
@@ -283,7 +283,7 @@ void tc_dialer_cancel(struct torc_dial *dial)
         tc_task_cancel(&dial->task);
         dial_free(&dial->question);
     } else if (tc_question_cancel(&dial->question)) {
-        return; /* dial_withdraw closes it */
+        return; /* dial_withdraw calls dialer_closed_one */
     }
     dialer_closed_one(d);
 }

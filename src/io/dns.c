@@ -176,8 +176,8 @@ static void dns_destroy_channel(struct tc_dns *dns)
     tc_timer_stop(&dns->retry);
 }
 
-/* Makes the channel, with resolv.conf and /etc/hosts as they are now. Returns an error of c-ares; *bad_servers says
- * whether the given servers caused it. */
+/* Makes the channel. Returns ARES_SUCCESS or an error of c-ares. Sets *bad_servers, which is false on entry, if the
+ * given servers caused the error. */
 static int dns_make_channel(struct tc_dns *dns, bool *bad_servers)
 {
     struct ares_options options = {.sock_state_cb = dns_on_socket_state, .sock_state_cb_data = dns};

@@ -1,5 +1,5 @@
 /* Name look-ups by c-ares: A and AAAA in parallel, results in the order of RFC 6724 as c-ares sorts them. Literals are
- * answered without a query. Each query reads /etc/hosts and resolv.conf. Each resolver has one tc_dns, which holds
+ * answered without a query. Each query reads /etc/hosts and resolv.conf. Each DNS resolver has one tc_dns, which holds
  * little memory between queries. Loop thread only. */
 #ifndef TC_IO_DNS_H
 #define TC_IO_DNS_H
@@ -16,7 +16,8 @@ struct tc_dns_opts {
 };
 
 /* Called once from the loop, never from inside tc_dns_resolve. On success error is NULL and the addresses (all with the
- * port asked for) are borrowed for the call; n is at least 1. Otherwise n is 0 and the text names host and reason. */
+ * port asked for) are borrowed for the call; n is at least 1. Otherwise n is 0, and the status (UNAVAILABLE, borrowed)
+ * names host, port and reason. fn may start the next look-up. */
 typedef void (*tc_dns_fn)(void *arg, const struct tc_addr *addrs, size_t n, const struct tc_status *error);
 
 /* The options are copied; NULL: the defaults. */
