@@ -2,9 +2,9 @@
  *
  * Bytes that were not asked for wait undecoded in `pending`, and the stream's window is smaller by their number. Bytes
  * that are asked for are decoded at once, without a copy to `pending`, unless older bytes wait there. stream_consume
- * tells nghttp2 how many bytes were taken; nghttp2 sends WINDOW_UPDATE once half of the window was taken. When a
- * message that was asked for is larger than the window, the window grows to hold all of it, for one stream of a
- * connection at a time (stream_open_window).
+ * tells nghttp2 how many bytes were taken; nghttp2 sends WINDOW_UPDATE once half of the window was taken. When the
+ * window has no room for the rest of a message that was asked for, stream_open_window enlarges it, up to
+ * TC_H2_MAX_WINDOW, for one stream of a connection at a time.
  *
  * Inflated bytes count for the loop's ration (io/ration.h): a few compressed bytes must not hold up the loop. Once the
  * ration is used up, the bytes of streams whose encoding is gzip wait in `pending`. */

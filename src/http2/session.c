@@ -48,8 +48,8 @@ static int session_on_begin_headers(nghttp2_session *ng, const nghttp2_frame *fr
     tc_h2_glitches_on_block(&c->glitches, &frame->hd);
     if (tc_h2_conn_serves(c) && !s && frame->headers.cat == NGHTTP2_HCAT_REQUEST) {
         c->streams.active++;
-        /* Once the last GOAWAY is submitted, it does not name the request: the client may send the request again
-         * elsewhere. nghttp2 closes its stream when the GOAWAY leaves. */
+        /* After the last GOAWAY was submitted, a new request is beyond the last stream that the GOAWAY names: the
+         * client may send the request again elsewhere. nghttp2 closes the stream when the GOAWAY leaves. */
         if (!c->ending.last_goaway_sent) {
             s = tc_h2_server_stream_new(c, frame->hd.stream_id);
             nghttp2_session_set_stream_user_data(ng, s->id, s);

@@ -94,7 +94,7 @@ void tc_h2_stream_held_changed(struct tc_h2_stream *s);
 
 /* --- receive.c --- */
 
-/* Returns true while nothing of the stream must be decoded: its encoding is gzip, and the loop's ration is used up. */
+/* Returns true while the stream must not decode: its encoding is gzip, and the loop's ration is used up. */
 static inline bool tc_h2_stream_must_rest(const struct tc_h2_stream *s)
 {
     return s->recv.decoder.encoding == TC_H2_GZIP && tc_ration_used_up(tc_loop_ration(s->c->loop));

@@ -1,8 +1,7 @@
 /* A socket address: IPv4, IPv6, Unix or vsock, by value. Its text is canonical and part of the ring hash's contract:
  * "1.2.3.4:80", "[::1]:80" (RFC 5952, as inet_ntop prints; v4-mapped addresses stay IPv6), "unix:/path",
  * "unix-abstract:name", "vsock:2:1024". "fd:3" stands for a descriptor that is connected already (io/dialer.h). Any
- * thread. The functions depend on nothing but their arguments, except that the system looks up the interface of an
- * IPv6 zone. */
+ * thread. To parse or format an IPv6 zone, its interface is looked up in the system. */
 #ifndef TC_IO_ADDR_H
 #define TC_IO_ADDR_H
 

@@ -1,6 +1,6 @@
-/* Jobs wait in a list under one lock of the process. A job that finds no thread starts one. The thread ends when
- * the list is empty, or when the process exits; jobs that still wait at an exit never run. Where the system refuses a
- * thread, the caller runs the job itself. */
+/* Jobs wait in a list under one lock of the process. A job that finds no thread starts one. The thread ends when the
+ * list is empty, or when the process exits: the jobs that wait then never run. Where the system refuses a thread, the
+ * caller runs the job itself. */
 #include "io/background_thread.h"
 
 #include "base/exit.h"
