@@ -1,9 +1,9 @@
-/* Named children. The table is uthash by name, so that a child is found in O(1) and walked in the order in which the
- * children were made, which decides how weighted_target draws and whose failure it reports.
+/* Named children. The table is uthash by name: a lookup is O(1), and a walk follows the order in which the children
+ * were made. That order decides how weighted_target draws and whose failure it reports.
  *
  * A child reports through its graceful switch into tc_children_update_state, which stores the report before it tells
- * the policy. The policy may end the child from there, and the child's policy may still be on the stack: so the child's
- * memory goes by a task, when the loop is back in its queue. */
+ * the policy. The policy may end the child from there, while functions of the child are still on the stack: so the
+ * child's memory goes by a task. */
 #include "lb/children.h"
 
 #include "base/log.h"

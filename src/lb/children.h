@@ -1,8 +1,8 @@
-/* The named children of a policy: priority, weighted_target and xds_cluster_manager keep theirs here.
+/* The named children of a policy: for priority, weighted_target and xds_cluster_manager.
  *
- * A child is a policy under a name, in a graceful switch, with its last report. It lives from the update that first
- * needs it until it is ended, or until its retention is over: a child that an update no longer lists may be kept for a
- * while, so that its connections are there if it comes back (A56, A28).
+ * A child is a policy under a name, in a graceful switch, with its last report. It lives from the tc_children_list that
+ * makes it until it is ended, or until its retention is over: a child that is no longer needed may be kept for a while,
+ * so that its connections are there if it comes back (A56, A28).
  *
  * The policy embeds `struct tc_children`, and a `struct tc_named_child` first in a struct of its own for each child.
  * The cost of one child's event does not grow with the number of children. Only tc_children_sweep,
@@ -17,7 +17,7 @@ struct tc_children;
 struct tc_graceful_switch;
 
 struct tc_named_child {
-    struct tc_lb_helper helper; /* first: the child's policy reports to it */
+    struct tc_lb_helper helper; /* the child's policy reports to it */
     struct tc_children *set;
     struct tc_rstr *name;
     struct tc_graceful_switch *policy;
@@ -25,7 +25,7 @@ struct tc_named_child {
     enum torc_connectivity state;
     struct tc_status status; /* of the last TRANSIENT_FAILURE: why */
     struct tc_picker *picker;
-    uint64_t listed;           /* the number of the last update that listed the child */
+    uint64_t listed;           /* `update` of the set when the child was listed last */
     struct tc_timer retention; /* ends the child; the policy stops it when the child is needed again */
     struct tc_task free_task;
     UT_hash_handle hh;
@@ -35,9 +35,10 @@ struct tc_children_ops {
     size_t child_size; /* of the policy's struct */
     /* The child's helper; update_state must be tc_children_update_state. */
     struct tc_lb_helper_ops helper;
-    /* A child was made, zeroed behind the tc_named_child. NULL: nothing to do. */
+    /* A child was made; the policy's members behind the tc_named_child are zero. NULL: nothing to do. */
     void (*on_new)(struct tc_named_child *c);
-    /* The child reported; `before` is the state that it reported last. May come from inside the child's update. */
+    /* The child reported, and its members hold the report; `before` is its state before. May come from inside the
+     * child's update. May end the child. */
     void (*on_state)(struct tc_named_child *c, enum torc_connectivity before);
     /* The child ends; all of its members are still valid. NULL: nothing to do. */
     void (*on_end)(struct tc_named_child *c);
@@ -46,23 +47,24 @@ struct tc_children_ops {
 struct tc_children {
     const struct tc_children_ops *ops;
     struct tc_lb_policy *policy;  /* the owner */
-    struct tc_named_child *first; /* uthash by name; hh.next goes in the order in which they were made */
+    struct tc_named_child *first; /* uthash by name; hh.next goes in the order in which the children were made */
     uint64_t update;              /* the number of the last update */
 };
 
 void tc_children_init(struct tc_children *set, const struct tc_children_ops *ops, struct tc_lb_policy *policy);
-/* Ends all children. To be called in the policy's shutdown, before its helper is forgotten. */
+/* Ends all children. Called in the policy's shutdown, before tc_lb_policy_end. */
 void tc_children_end(struct tc_children *set);
 
 /* --- an update --- */
 
 /* Begins an update, in which no child is listed yet. */
 void tc_children_begin_update(struct tc_children *set);
-/* Returns the child of that name, made if need be, and lists it. Leaves a retention timer that runs as it is. */
+/* Lists the child of that name, after making it if need be, and returns it (borrowed). Takes a reference of `name` for
+ * a new child. Leaves a retention timer that runs as it is. Between updates the child counts as listed in the last. */
 struct tc_named_child *tc_children_list(struct tc_children *set, struct tc_rstr *name);
-/* Ends the children that are not listed, or keeps them for retention_ms if that is not 0. */
+/* Ends the children that the present update has not listed, or keeps them for retention_ms if that is not 0. */
 void tc_children_sweep(struct tc_children *set, uint64_t retention_ms);
-/* Updates the child with `config`, the child's own list out of update->endpoints (an empty list if there is none of its
+/* Updates the child with `config`, the child's own list out of update->endpoints (an empty list if no list has its
  * name; NULL stays NULL), and the rest of `update`. Returns the child's answer; the caller ends the status. */
 struct tc_status tc_named_child_update(struct tc_named_child *c, const struct tc_lb_update *update,
                                        struct tc_lb_config *config);
@@ -78,7 +80,7 @@ static inline struct tc_named_child *tc_children_find(const struct tc_children *
 }
 
 void tc_children_reset_backoff(struct tc_children *set);
-/* Ends the child after retention_ms. If the child is retained already, the time of the first call counts. */
+/* Ends the child after retention_ms. Does nothing if the child's retention timer runs already. */
 void tc_named_child_retain(struct tc_named_child *c, uint64_t retention_ms);
 /* Calls on_end, shuts the child's policy down, and takes the child out of the set; its memory goes by a task. */
 void tc_named_child_end(struct tc_named_child *c);

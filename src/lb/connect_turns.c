@@ -1,5 +1,5 @@
-/* At the end of a turn of the loop `left` is filled up, and then spent on the turns that wait, in order. This end is
- * asked for by each request, and by an end that has spent parts: an idle channel costs nothing. */
+/* on_turn_end fills `left` up, and spends it on the turns that wait, in order. It is queued by each request, and by
+ * itself when it has spent parts: an idle channel costs nothing. */
 #include "lb/connect_turns.h"
 
 static void connect_turn_run(struct tc_connect_turns *q, struct tc_connect_turn *t)
@@ -8,7 +8,7 @@ static void connect_turn_run(struct tc_connect_turns *q, struct tc_connect_turn 
         tc_list_append(&q->waiting, &t->link);
 }
 
-/* Asks for another end only if parts were spent: the end after an idle turn would fill up nothing. */
+/* Queues itself again only if it has spent parts: otherwise the next run would find `left` full. */
 static void on_turn_end(struct tc_task *task)
 {
     struct tc_connect_turns *q = TC_CONTAINER_OF(task, struct tc_connect_turns, end);

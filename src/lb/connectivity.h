@@ -5,7 +5,7 @@
 #include <torc/connectivity.h>
 
 /* Returns the name as gRPC's documents write it, "READY" for example, and "UNKNOWN" for a value that is not a state.
- * Static. */
+ * The string is static. */
 const char *tc_connectivity_name(enum torc_connectivity state);
 
 #endif

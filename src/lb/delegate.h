@@ -1,8 +1,9 @@
-/* The helper: a policy's interface to the policy above it. Also the helpers of children that pass most operations on.
+/* The helper: a policy's interface to the policy above it.
  *
- * A helper whose table leaves an operation NULL delegates it to its parent's helper: the nearest helper up the tree
- * that has the operation performs it. So a policy writes only the operations that it changes: most write update_state
- * alone. The channel's helper, at the top, has every operation but log_name, which may be absent in all.
+ * An operation that is NULL in a helper's table is delegated: the nearest helper up the tree that has the operation
+ * performs it. So a policy writes only the operations that it changes for its children: most write update_state alone.
+ * The channel's helper, at the top, has every operation but log_name. Where no helper has log_name, log lines begin
+ * with the channel's target.
  *
  * Loop thread only. A policy calls none of these functions after its shutdown. */
 #ifndef TC_LB_DELEGATE_H
@@ -48,7 +49,7 @@ static inline struct tc_slice tc_lb_log_name(const struct tc_lb_helper *h)
     return h->ops->log_name ? h->ops->log_name(h) : h->env->target;
 }
 
-/* For a format with "%.*s". */
+/* The two arguments for a "%.*s" in a format. */
 #define TC_LB_LOG_NAME(h) (int)tc_lb_log_name(h).len, tc_lb_log_name(h).data
 
 #endif

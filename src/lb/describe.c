@@ -1,6 +1,5 @@
-/* Writes JSON straight into a buffer, without JSON values in between, because the model tests describe a tree of
- * policies in every state. `follows` is the only state: whether the next member needs a comma. The callers open and
- * close in pairs. Loop thread only. */
+/* Writes JSON straight into a buffer, without JSON values in between, because the model test describes a tree of
+ * policies in every state. */
 #include "lb/describe.h"
 
 #include "base/parse.h"
@@ -32,8 +31,8 @@ void tc_describe_close(struct tc_describe *d, char bracket)
     d->follows = true;
 }
 
-/* The text of an error may hold bytes of a peer that are not UTF-8: each byte above 0x7f of such a text is shown as the
- * character of its number. */
+/* The text of an error may hold bytes of a peer that are not UTF-8. Such a text is read as Latin-1: each byte above
+ * 0x7f becomes \u00XX. */
 void tc_describe_text(struct tc_describe *d, const char *key, struct tc_slice text)
 {
     describe_begin_member(d, key);

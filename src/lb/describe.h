@@ -15,8 +15,8 @@ struct tc_describe {
     bool follows;      /* the next member needs a comma */
 };
 
-/* Each of these functions but tc_describe_close writes one member of the open object, or one element of the open array
- * when key is NULL. Texts are escaped, keys are not. */
+/* Each of these functions but tc_describe_close writes one member of the open object; with a NULL key, one element of
+ * the open array, or the outermost value. Texts are escaped, keys are not. */
 void tc_describe_open(struct tc_describe *d, const char *key, char bracket); /* '{' or '[' */
 void tc_describe_close(struct tc_describe *d, char bracket);                 /* '}' or ']' */
 void tc_describe_text(struct tc_describe *d, const char *key, struct tc_slice text);
@@ -24,11 +24,11 @@ void tc_describe_number(struct tc_describe *d, const char *key, uint64_t number)
 void tc_describe_state(struct tc_describe *d, const char *key, enum torc_connectivity state);
 /* Writes `true` if it holds, otherwise nothing. */
 void tc_describe_flag(struct tc_describe *d, const char *key, bool holds);
-/* Writes the milliseconds until the timer fires; nothing when it does not run. */
+/* Writes the milliseconds until the timer fires; nothing when it does not run. The timer must be initialised. */
 void tc_describe_timer(struct tc_describe *d, const char *key, const struct tc_timer *timer);
 /* Writes the addresses, joined by commas. */
 void tc_describe_endpoint(struct tc_describe *d, const char *key, const struct tc_endpoint *endpoint);
-/* Writes {"policy": "name", ...}. NULL writes nothing. */
+/* Writes {"policy": "name", ...} by the policy's describe. Writes nothing for a NULL policy. */
 void tc_describe_policy(struct tc_describe *d, const char *key, const struct tc_lb_policy *policy);
 
 #endif

@@ -1,10 +1,9 @@
 /* Localities, endpoints and lists of endpoints.
  *
- * All of them are immutable once made, counted, and shared between the resolver's snapshots and the policies. Equality
- * begins with the pointers: what an EDS update did not change is the same object afterwards (xds/lb/eds_tree.c), so a
- * comparison of two long lists is mostly one of pointers. Name resolution makes new objects each time. Only the
- * unordered comparison of two endpoints with several addresses is quadratic, in the addresses of one endpoint, and only
- * if their hashes agree. */
+ * All of them are immutable once made, counted, and shared between the resolver's snapshots and the policies.
+ * Comparisons look at the pointers first: what an EDS update did not change is the same object afterwards
+ * (xds/lb/eds_tree.c). Name resolution makes new objects each time. Only tc_endpoint_same_addrs is quadratic, in the
+ * addresses of one endpoint, and only if the hashes agree but the order of the addresses does not. */
 #include "lb/endpoint.h"
 
 #include <stdlib.h>
@@ -214,7 +213,6 @@ static int endpoints_child_cmp(const void *pa, const void *pb)
     return tc_slice_cmp(tc_rstr_slice(a->name), tc_rstr_slice(b->name));
 }
 
-/* Sorts the children by name, for the binary search of tc_endpoints_child. */
 struct tc_endpoints *tc_endpoints_take_children(struct tc_endpoints_child *children, size_t n)
 {
     struct tc_endpoints *e = endpoints_new();

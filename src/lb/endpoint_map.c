@@ -1,7 +1,7 @@
 /* Open addressing with linear probing. At most half of the slots are ever taken, so that a probe ends.
  *
- * The slot is the lower half of the hash; the upper half is stored, and spares nearly all comparisons of unequal
- * address sets. Addresses come from outside, but nobody there can choose sets of one hash (tc_addr_hash). */
+ * The low bits of the hash choose the first slot; the upper half is stored, and spares nearly all comparisons of
+ * unequal address sets. Addresses come from outside, but nobody there can choose sets of one hash (tc_addr_hash). */
 #include "lb/endpoint_map.h"
 
 #include "base/mem.h"

@@ -14,13 +14,14 @@ struct tc_endpoint_map {
     } * slots;
 };
 
-/* Makes room for `n` endpoints, the most that may be added. Endpoints that are added must outlive the map. */
+/* Makes an empty map, to which at most `n` endpoints may be added. Endpoints that are added must outlive the map. */
 void tc_endpoint_map_init(struct tc_endpoint_map *m, size_t n);
 void tc_endpoint_map_fini(struct tc_endpoint_map *m);
-/* Adds the endpoint with `index` and returns `index`. If an endpoint of the same addresses is there already, returns
- * its index instead. */
+/* Adds the endpoint with `index` and returns `index`. If an endpoint of the same addresses is in the map already, adds
+ * nothing and returns that endpoint's index. */
 uint32_t tc_endpoint_map_add(struct tc_endpoint_map *m, const struct tc_endpoint *e, uint32_t index);
-/* Stores the index of the endpoint of the same addresses. Returns false when no endpoint has them. */
+/* Stores the index of the endpoint of the same addresses in *index. Returns false when no endpoint has them: *index is
+ * left as it is. */
 bool tc_endpoint_map_find(const struct tc_endpoint_map *m, const struct tc_endpoint *e, uint32_t *index);
 
 #endif

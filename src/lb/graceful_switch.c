@@ -1,13 +1,13 @@
 /* Graceful switch: up to two policies in the place of one child.
  *
  *   current    serves: its reports go to the parent.
- *   pending    newer, of another factory or after a renewal, and still CONNECTING. Its first other state promotes it:
- *              it becomes current, the old current one is shut down. An update with another factory than its own, or
- *              after a renewal, replaces it.
+ *   pending    newer, of another factory or after a renewal. It has reported nothing but CONNECTING. Its first other
+ *              state promotes it: it becomes current, and the old current policy is shut down. An update with another
+ *              factory than that of `pending`, or after a renewal, replaces it.
  *
- * Updates go to the newest of the two, and so does exit_idle; a request for re-resolution counts from the newest alone,
- * since only the newest has the latest endpoints. A policy may report from inside its factory's create(), before this
- * file knows its pointer; such reports are kept as `early` and passed on when create() has returned. */
+ * Updates and exit_idle go to the newest of the two. Requests for re-resolution are passed on from the newest alone,
+ * since it has the latest endpoints. A policy may report from inside its factory's create(), before this file knows the
+ * policy's pointer; the last such report is kept as `early`, and passed on when create() has returned. */
 #include "lb/graceful_switch.h"
 
 #include "base/log.h"
@@ -16,7 +16,7 @@
 #include "lb/describe.h"
 
 struct switch_place {
-    struct tc_lb_helper helper; /* first: the policy reports to it */
+    struct tc_lb_helper helper; /* the policy reports to it */
     struct tc_graceful_switch *owner;
     struct tc_lb_policy *policy; /* NULL while create() runs */
     struct {
@@ -29,13 +29,13 @@ struct switch_place {
 
 struct tc_graceful_switch {
     struct tc_lb_helper *parent;  /* NULL after shutdown */
-    struct switch_place *current; /* NULL before the first update */
+    struct switch_place *current; /* NULL before the first update, and after shutdown */
     struct switch_place *pending; /* NULL: none */
     bool renew;                   /* the next update makes a new policy, also of the same factory */
     struct tc_task free_task;
 };
 
-/* Returns the place whose policy has the newest update, or NULL before the first update. */
+/* Returns the place whose policy gets the updates; NULL before the first update, and after shutdown. */
 static struct switch_place *newest_place(const struct tc_graceful_switch *g)
 {
     return g->pending ? g->pending : g->current;

@@ -53,14 +53,14 @@ uint32_t tc_index_set_next(const struct tc_index_set *s, uint32_t i)
         return TC_INDEX_NONE;
     unsigned k = 0;
     uint64_t word;
-    /* Up to the first level whose word has a member at or behind i; i is now a number of that level. */
+    /* Goes up until the word of i has a bit at or after i. Each step makes i a bit number of the next level. */
     while (!(word = s->levels[k][i / 64] & (UINT64_MAX << (i % 64)))) {
         i = i / 64 + 1;
         if (++k == s->n_levels || i >= s->sizes[k - 1])
             return TC_INDEX_NONE;
     }
     i = i / 64 * 64 + (uint32_t)__builtin_ctzll(word);
-    /* Down again to the first member of each word. */
+    /* Goes down again, to the first bit of each word. */
     while (k-- > 0)
         i = i * 64 + (uint32_t)__builtin_ctzll(s->levels[k][i]);
     return i;

@@ -1,5 +1,6 @@
-/* A set of numbers below n that finds the next member from any place in O(log n), base 64: level 0 has a bit for each
- * number, level k + 1 a bit for each word of level k that is not zero. One thread at a time. */
+/* A set of numbers below n that finds the next member from any number on in O(log n), base 64. Level 0 has a bit for
+ * each number. Level k + 1 has a bit for each word of level k, which is set if that word is not zero. One thread at a
+ * time. */
 #ifndef TC_LB_INDEX_SET_H
 #define TC_LB_INDEX_SET_H
 
@@ -17,10 +18,11 @@ struct tc_index_set {
     uint32_t n;
 };
 
-/* Makes an empty set for numbers below n. */
+/* Makes an empty set for numbers below n; n may be 0. */
 void tc_index_set_init(struct tc_index_set *s, uint32_t n);
+/* A set of zeroes is allowed. */
 void tc_index_set_fini(struct tc_index_set *s);
-/* i must be below n. */
+/* Both need i below n. Adding a member, or removing another number, changes nothing. */
 void tc_index_set_add(struct tc_index_set *s, uint32_t i);
 void tc_index_set_remove(struct tc_index_set *s, uint32_t i);
 /* Returns the least member that is not below i, or TC_INDEX_NONE. i may be any number. */

@@ -1,5 +1,6 @@
-/* A tournament: each node knows the least key below it and how many places have that key. So a draw goes down from the
- * root, at each node to the side that the number drawn falls on; a change goes up until a node stays as it was. */
+/* A tournament: each node knows the least key below it and how many places have that key. A draw takes a random number
+ * below the root's `n` and goes down, at each node to the side that this number falls on. A change goes up until a node
+ * stays as it was. */
 #include "lb/min_tree.h"
 
 #include <math.h>
@@ -57,7 +58,7 @@ uint32_t tc_min_tree_draw(const struct tc_min_tree *t, struct tc_rng *rng)
     while (k < t->leaves) {
         double least = t->nodes[k].key;
         k *= 2;
-        uint32_t n = t->nodes[k].key > least ? 0 : t->nodes[k].n; /* places of the left side that have it */
+        uint32_t n = t->nodes[k].key > least ? 0 : t->nodes[k].n; /* places of the left side with the least key */
         if (left < n)
             continue;
         left -= n;

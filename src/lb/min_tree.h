@@ -7,7 +7,7 @@
 
 struct tc_min_node {
     double key; /* the least key of the places below */
-    uint32_t n; /* how many of these places have that key; 0: no place has a key, and `key` is INFINITY */
+    uint32_t n; /* how many of these places have that key; 0: none of them has a key, and `key` is INFINITY */
 };
 
 /* Zero-initialised, it has no keys. */
@@ -17,9 +17,10 @@ struct tc_min_tree {
 };
 
 void tc_min_tree_fini(struct tc_min_tree *t);
-/* Sets the key of place i. INFINITY: the place has none. Costs O(i) if i is not below `leaves`: then the tree grows. */
+/* Sets the key of place i, in O(log n). INFINITY: the place has no key. If i is not below `leaves` the tree grows, in
+ * O(i). */
 void tc_min_tree_set(struct tc_min_tree *t, uint32_t i, double key);
-/* Returns the key of a place that was set. */
+/* Returns the key of place i, which must have been set; INFINITY: it has no key. */
 static inline double tc_min_tree_get(const struct tc_min_tree *t, uint32_t i)
 {
     return t->nodes[t->leaves + i].key;

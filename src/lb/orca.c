@@ -1,6 +1,5 @@
-/* Reads reports field by field with proto/wire: a report may come with each RPC, and most policies want a few of its
- * numbers. Refuses bytes that are cut short, groups, and names that are not UTF-8 or contain a NUL, as proto/scan
- * does. */
+/* Reads reports field by field with proto/wire, without allocating: a report may come with each RPC. Refuses bytes that
+ * are cut short, groups, and names that are not UTF-8 or contain a NUL, as proto/scan does. */
 #include "lb/orca.h"
 
 #include <endian.h>
@@ -14,7 +13,7 @@ static bool orca_field_is_named(uint64_t field)
     return field == TC_ORCA_REQUEST_COST || field == TC_ORCA_UTILIZATION || field == TC_ORCA_NAMED;
 }
 
-/* Reads a double of the wire, where it is little endian on every machine. */
+/* Reads a double of the wire, which is little endian. */
 static double orca_read_double(const char *bytes)
 {
     uint64_t bits;
@@ -54,7 +53,7 @@ bool tc_orca_next(struct tc_slice *rest, struct tc_orca_value *out)
         } else if (f.is_64bit && !orca_field_is_named(f.number)) {
             out->value = orca_read_double(f.value.data);
         } else {
-            continue; /* rps, or a field of a later version */
+            continue; /* rps, a field of a later version, or a wrong wire type */
         }
         *rest = left;
         return true;

@@ -1,13 +1,14 @@
 /* ORCA (A51): the reports in which a backend says how loaded it is, with the end of an RPC or out of band. They are
- * messages of xds.data.orca.v3.OrcaLoadReport, read from the wire as they stand. Reading is for any thread, watches for
- * the loop's. */
+ * messages of xds.data.orca.v3.OrcaLoadReport, read field by field from their bytes. Reading: any thread. Watches: loop
+ * thread only. */
 #ifndef TC_LB_ORCA_H
 #define TC_LB_ORCA_H
 
 #include "base/headers.h"
 #include "lb/side_stream.h"
 
-/* The fields of a report. Named fields are maps; a name may come twice, and then its last value counts. */
+/* The numbers of the fields of a report. Named fields are maps: tc_orca_next takes one entry at a time. A field or a
+ * name may come twice: the last value counts. */
 enum tc_orca_field {
     TC_ORCA_CPU = 1,
     TC_ORCA_MEM = 2,
@@ -20,24 +21,25 @@ enum tc_orca_field {
 };
 
 struct tc_orca_value {
-    uint64_t field;       /* enum tc_orca_field, or the number of another field of doubles */
-    struct tc_slice name; /* empty for fields without names; valid UTF-8 */
+    uint64_t field;       /* enum tc_orca_field, or the number of an unknown field of 64 bits */
+    struct tc_slice name; /* points into the report; empty for fields without names; UTF-8 without NUL */
     double value;
 };
 
 /* Takes the next value off the front of a report. Returns false with rest->len 0 at the end of the report. Returns
- * false with bytes left where the report is malformed: then none of its values count, the earlier ones neither. */
+ * false with bytes left where the report is malformed: the caller must then ignore the earlier values, too. */
 bool tc_orca_next(struct tc_slice *rest, struct tc_orca_value *out);
 
 /* Returns the report in an RPC's trailers (NULL: there are none), borrowed. The slice's data is NULL if the trailers
  * have no report, or more than one. */
 struct tc_slice tc_orca_of_trailers(const struct tc_headers *trailers);
 
-/* Reports out of band: the stream xds.service.orca.v3.OpenRcaService/StreamCoreMetrics of a subchannel's connection,
- * whose interval is the shortest of its watches. The owner sets side.kind to tc_orca_reports, and interval_ms. */
+/* A watch of the reports out of band, from the stream xds.service.orca.v3.OpenRcaService/StreamCoreMetrics on a
+ * subchannel's connection. The stream asks for the shortest interval of its watches. The owner sets interval_ms, and
+ * `side` as lb/side_stream.h says, with the kind tc_orca_reports. */
 struct tc_orca_watch {
     struct tc_side_watch side;
-    uint64_t interval_ms; /* 0: as often as the server has it */
+    uint64_t interval_ms; /* 0: as often as the server likes */
 };
 
 extern const struct tc_side_kind tc_orca_reports;

@@ -4,7 +4,7 @@
  *  "successRateEjection": {"stdevFactor": 1900, "enforcementPercentage": 100, "minimumHosts": 5, "requestVolume": 100},
  *  "failurePercentageEjection": {"threshold": 85, "enforcementPercentage": 100, ...}, "childPolicy": [...]}
  *
- * All but childPolicy may be absent. An algorithm is on if its object is there, also if the object is empty. */
+ * Every key but childPolicy may be absent. An algorithm is on if its object is there, even an empty one. */
 #include "lb/outlier_detection/config.h"
 
 #include "base/json.h"
@@ -32,7 +32,7 @@ struct tc_lb_config *tc_outlier_config_new(const struct tc_lb_factory *factory,
     return &c->base;
 }
 
-/* Keeps *out where the key is absent. */
+/* Leaves *out as it is where the key is absent. */
 static void config_read_u32(const json_t *json, const char *key, uint32_t max, uint32_t *out,
                             struct tc_validation_errors *errors)
 {
@@ -41,7 +41,7 @@ static void config_read_u32(const json_t *json, const char *key, uint32_t max, u
         *out = (uint32_t)value;
 }
 
-/* Reads the object of an algorithm, and in it the algorithm's own limit: `limit_key`, `limit_max` at most. */
+/* Reads the object of an algorithm. The algorithm's own limit is the number at `limit_key`, at most `limit_max`. */
 static void config_read_algorithm(const json_t *json, const char *key, struct tc_outlier_algorithm *a,
                                   const char *limit_key, uint32_t limit_max, uint32_t *limit,
                                   struct tc_validation_errors *errors)

@@ -9,11 +9,11 @@
 struct tc_outlier_algorithm {
     bool on;
     uint32_t enforcement_percent;
-    uint32_t minimum_hosts;  /* with fewer endpoints that have request_volume the algorithm does nothing */
-    uint32_t request_volume; /* RPCs that an endpoint must have had in the interval to be looked at */
+    uint32_t minimum_hosts;  /* with fewer endpoints that reach request_volume the algorithm does nothing */
+    uint32_t request_volume; /* RPCs that an endpoint must have had in the interval to be looked at; 0 counts as 1 */
 };
 
-/* Fractions are whole numbers, so that equal configs compare equal. */
+/* Fractions are stored as whole numbers, so that configs can be compared exactly. */
 struct tc_outlier_settings {
     uint64_t interval_ms;
     uint64_t base_ejection_ms;
@@ -36,7 +36,7 @@ static inline const struct tc_outlier_config *tc_outlier_config(const struct tc_
     return TC_CONTAINER_OF(config, const struct tc_outlier_config, base);
 }
 
-/* A50's default settings with both algorithms off: a policy with these settings does nothing. */
+/* A50's default settings with both algorithms off: a policy with these settings ejects nothing. */
 extern const struct tc_outlier_settings tc_outlier_defaults;
 
 /* Returns a config for `factory`, which is outlier_detection's, with one reference. Takes a reference of `child`. */

@@ -3,10 +3,11 @@
  *   1. The interval's counts are closed (`now` becomes `swept`).
  *   2. The success rate algorithm ejects.
  *   3. The failure percentage algorithm ejects.
- *   4. Each endpoint that is not ejected loses one step of its multiplier; each whose time is over returns.
+ *   4. The multiplier of each endpoint that is not ejected falls by 1, to 0 at the least. Each ejected endpoint whose
+ *      time is over returns.
  *
- * max_ejection_percent stops ejections, and an algorithm's enforcement percentage spares some of them by chance. The
- * sweep only changes struct tc_outlier; the policy acts on the result. Called on the loop thread. */
+ * max_ejection_percent stops ejections. An algorithm's enforcement percentage is the chance that an endpoint that it
+ * finds is ejected. Loop thread only. */
 #include "lb/outlier_detection/ejection.h"
 
 #include <float.h>
@@ -140,7 +141,6 @@ static void sweep_by_failure_percentage(struct sweep *s)
     }
 }
 
-/* A50: an endpoint that is not ejected loses one step of its multiplier; one whose time is over returns. */
 static void sweep_age(struct sweep *s, struct tc_outlier *o)
 {
     if (!o->ejected) {

@@ -1,8 +1,6 @@
-/* Each list of endpoints gets a new set, which takes over the old set's counts and ejections by addresses.
- *
- * A subchannel belongs to the endpoint with the same set of addresses. A child policy may have put its endpoints
- * together itself (an application's policy, or a list from before the update), hence the second map, by single address.
- */
+/* A subchannel belongs to the endpoint with the same set of addresses. A child policy may have put its endpoints
+ * together itself (an application's policy), or may still have those of the list before: for them there is the second
+ * map, by single address. */
 #include "lb/outlier_detection/endpoints.h"
 
 #include "base/mem.h"
@@ -25,7 +23,7 @@ static size_t endpoint_list_count(const struct tc_endpoints *list)
     return n;
 }
 
-/* Moves the endpoint out of `before`, which keeps a NULL instead. */
+/* Moves the struct tc_outlier of the endpoint out of `before`; NULL if there is none. */
 static struct tc_outlier *outlier_set_take(struct tc_outlier_set *before, const struct tc_endpoint *endpoint)
 {
     uint32_t at;

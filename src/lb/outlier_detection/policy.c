@@ -1,20 +1,20 @@
 /* The policy of outlier_detection: one child below it, one wrapper around each subchannel that the child creates.
  *
  * - RPC: the picker adds a tracker to each pick of an endpoint that is watched. When the RPC ends, the tracker counts a
- *   success or a failure for the endpoint; nothing if the pick led to no RPC. That is all an RPC costs.
+ *   success or a failure for the endpoint; nothing if the pick led to no RPC.
  * - interval: policy_on_timer lets tc_outlier_sweep (ejection.c) decide which endpoints are ejected, then tells the
  *   wrappers.
  * - wrapper: passes everything through but health (A61). While its endpoint is ejected the watcher hears `unfit`
  *   instead of the health of the inner subchannel. Connectivity is never changed.
- * - update: a list of endpoints is compared by pointer. A new list makes a new set, which takes over the counts of
- *   endpoints that stay (endpoints.c).
+ * - update: a list of endpoints is compared by pointer. A new list makes a new set, which takes over the counts and
+ *   ejections of endpoints that stay (endpoints.c).
  *
  * With both algorithms off (`on` is false) there is neither picker nor timer nor set: the child's pickers are published
  * as they are.
  *
- * Ownership: the policy owns the set of endpoints, the child owns the wrappers. A picked RPC holds a reference of its
- * wrapper, so a wrapper may outlive its release, after which it has no inner subchannel, and the policy, after which it
- * has no set. */
+ * Ownership: the policy owns the set of endpoints. The child owns the wrappers, and a picked RPC holds a reference of
+ * its wrapper. So a wrapper may outlive its release (its `inner` is then NULL) and the policy (`set` and `outlier` are
+ * then NULL). */
 #include "lb/outlier_detection/policy.h"
 
 #include "base/mem.h"
@@ -37,11 +37,11 @@ struct od_policy {
 
 struct od_subchannel {
     struct tc_wrapped_subchannel wrapped;
-    struct tc_outlier *outlier; /* the endpoint's; NULL: the endpoint is not watched */
+    struct tc_outlier *outlier; /* borrowed from `watched`; NULL: the endpoint is not watched */
     tc_subchannel_health_fn on_health;
     void *health_arg;
     struct tc_status inner_health;
-    bool told_ejected; /* the health watcher was told last that the endpoint is ejected */
+    bool told_ejected; /* `ejected` as subchannel_watch_health or health_task last told it */
     struct tc_task health_task;
 };
 
@@ -130,7 +130,7 @@ static void subchannel_on_inner_state(void *arg, enum torc_connectivity state, c
 
 /* --- endpoints --- */
 
-/* Watches these endpoints (NULL: none) from now on. The list that was watched before is still alive. */
+/* Watches these endpoints (NULL: none) from now on. The list that was watched before must still be alive. */
 static void policy_watch(struct od_policy *p, const struct tc_endpoints *endpoints)
 {
     struct tc_outlier_set before = p->watched;
