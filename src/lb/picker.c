@@ -1,5 +1,5 @@
-/* The pickers that need no policy: one that queues, one that queues and explains what for, one that fails. These three
- * never change, are counted, and hold a reference to everything that they point to. Loop thread only. */
+/* The pickers that need no policy: one that queues, one that queues and explains what for, one that fails. They never
+ * change, and hold a reference to everything that they point to. */
 #include "lb/picker.h"
 
 #include "base/mem.h"
@@ -39,7 +39,7 @@ struct waiting_picker {
     struct tc_picker *waiting;
 };
 
-/* Queues. For a pick that is traced, a dry pick of `waiting`, which has no effect, explains what the pick waits for. */
+/* Queues. For a traced pick, a dry pick of `waiting` writes into the trace what the pick waits for. */
 static enum tc_pick_kind waiting_picker_pick(struct tc_picker *picker, const struct tc_pick_args *args,
                                              struct tc_pick *out)
 {

@@ -1,9 +1,10 @@
 /* Pickers: published by a policy, they give each RPC its subchannel.
  *
- * A pick reads the picker and the RPC's arguments. It writes its answers (the pick, the trace, the session), counters,
- * turns and marks, and nothing else. A request to the policy, such as a connection to an endpoint, is queued as a task
- * of the policy. Every RPC makes a pick: while the endpoint that it looks at first is READY and within its bound of
- * loads, a pick costs O(log n) on average, and does not walk over endpoints. Loop thread only. */
+ * A pick reads the picker and the RPC's arguments. It writes its answers (the pick, the trace, the session) and the
+ * policy's bookkeeping of picks (counters, whose turn it is). It publishes and connects nothing from inside: a request
+ * to the policy, such as a connection to an endpoint, is queued as a task of the policy. Every RPC makes a pick. While
+ * the endpoint that it looks at first is READY and within its bound of loads, a pick costs O(log n) on average for n
+ * endpoints, and does not walk over them. Loop thread only. */
 #ifndef TC_LB_PICKER_H
 #define TC_LB_PICKER_H
 
@@ -27,7 +28,7 @@ struct tc_pick_trace {
     enum torc_connectivity state;
     struct tc_slice error;
     struct tc_slice leaf; /* the leaf cluster that has the endpoint; differs from `cluster` below an aggregate */
-    bool has_hash;
+    bool has_hash; /* ring_hash and maglev: the RPC's hash, and the entry of the ring or table that it falls on */
     uint64_t hash;
     bool has_ring_index;
     uint32_t ring_index;
@@ -36,7 +37,8 @@ struct tc_pick_trace {
     struct tc_slice authority; /* the request's :authority as rewritten; empty: the channel's */
     struct tc_slice
         security; /* the security that the cluster asks for and the channel's credentials ignore; empty: none */
-    /* The subchannel whose connection the pick waits for, borrowed for the present turn of the loop; NULL: unknown. */
+    /* The subchannel whose connection or health check the pick waits for, borrowed for the present turn of the loop;
+     * NULL: unknown. */
     struct tc_subchannel *awaited;
     struct {
         struct tc_slice endpoint;
@@ -60,20 +62,20 @@ struct tc_pick_args {
     bool has_hash;
     uint64_t hash;
     uint64_t channel_id;         /* for hash policies of a cluster: set by the xDS config selector */
-    uint64_t random;             /* the attempt's: the same while its pick is queued, another for a retry or hedge */
+    uint64_t random;             /* the attempt's: the same while its pick is queued, another for each other attempt */
     struct tc_arena *arena;      /* the call's, for trackers and texts */
     struct tc_session *session;  /* the stateful session filter's (lb/session_affinity.h); NULL: there is none */
     bool auto_host_rewrite;      /* A81: the endpoint's hostname becomes the :authority */
     struct tc_pick_trace *trace; /* NULL unless the pick is to be explained */
     bool dry;                    /* nothing is counted, queued, connected or tracked */
-    bool waiting; /* with dry: only explains what a queued pick waits for; asks no application's policy */
+    bool waiting; /* with dry: only explains what a queued pick waits for; an application's policy is not asked */
 };
 
 /* Tells a policy of the end of an attempt (load reports, circuit breakers, outlier detection). The picker that adds it
- * allocates it in the call's arena. on_done is called exactly once for each COMPLETE pick. `status` is NULL when the
- * pick led to no RPC: the connection no longer takes any, or the call had to wait for credentials (another pick
- * follows), or the attempt failed before it asked for a stream. A call that ends while it waits for a stream
- * (MAX_CONCURRENT_STREAMS) passes its status. `trailers` may be NULL. */
+ * allocates it in the call's arena. on_done is called exactly once for each COMPLETE pick that is not dry. `status` is
+ * NULL when the pick led to no RPC: the connection no longer takes any, or the call had to wait for credentials (then
+ * another pick follows), or the attempt failed just before it would open a stream. A call that ends while it waits in
+ * line for a stream (MAX_CONCURRENT_STREAMS) passes its status. `trailers` may be NULL. */
 struct tc_call_tracker {
     struct tc_call_tracker *next;
     void (*on_done)(struct tc_call_tracker *tracker, const struct tc_status *status, const struct tc_headers *trailers);
@@ -133,14 +135,12 @@ static inline void tc_picker_unref(struct tc_picker *p)
         p->ops->free(p);
 }
 
-/* Each of the three returns a picker with one reference. */
-
-/* Queues each pick. */
+/* Returns a new picker that queues each pick. */
 struct tc_picker *tc_picker_queue(void);
-/* Queues each pick. `waiting`, the picker of a child that is CONNECTING, explains what the pick waits for; takes
- * ownership of its reference. NULL: nobody explains. */
+/* Returns a new picker that queues each pick. `waiting`, the picker of a child that is CONNECTING, explains what the
+ * pick waits for; takes ownership of its reference. NULL: nothing explains. */
 struct tc_picker *tc_picker_queue_for(struct tc_picker *waiting);
-/* Fails each pick with the status, of which it takes a reference of its own. */
+/* Returns a new picker that fails each pick with the status. Takes a reference of the status, which is not NULL. */
 struct tc_picker *tc_picker_fail(const struct tc_status *status);
 
 #endif

@@ -2,15 +2,15 @@
  *
  *   N_CHOICES  Draws `choiceCount` READY endpoints, with repetition, and takes the first one with the fewest RPCs, in
  *              O(choiceCount) (A48).
- *   FULL_SCAN  Takes an endpoint with the fewest RPCs of all, by chance among equal ones. Envoy's.
- *   weighted   Earliest deadline first: an endpoint that is picked comes again after (RPCs + 1)^activeRequestBias /
- *              weight of virtual time. Envoy's, when the bias is set; the selection method does not count then.
+ *   FULL_SCAN  Takes an endpoint with the fewest RPCs of all READY endpoints, by chance among equal ones. Envoy's.
+ *   weighted   Earliest deadline first. The next deadline of a picked endpoint is (RPCs + 1)^activeRequestBias / weight
+ *              of virtual time later. Envoy's, when the bias is set; the selection method does not count then.
  *
- * The last two keep a key for each READY endpoint in a tree (lb/min_tree.h): the number of RPCs, or the deadline. There
- * a pick costs O(log n), and so does the end of an RPC with FULL_SCAN. An endpoint has the same place in `ready` and in
- * the tree.
+ * FULL_SCAN and weighted keep a key for each READY endpoint in a tree (lb/min_tree.h): the number of RPCs, or the
+ * deadline. With them a pick costs O(log n); with FULL_SCAN the end of an RPC does, too. An endpoint has the same place
+ * in `ready` and in the tree.
  *
- * The chance of a pick comes from the RPC's random number, so that a dry pick tells what the pick will be. */
+ * All chance in a pick comes from the RPC's random number, so that a dry pick tells what the pick will be. */
 #include "lb/policies/least_request.h"
 
 #include <math.h>
@@ -24,8 +24,8 @@
 #include "lb/policies/petiole.h"
 
 enum { CHOICES_DEFAULT = 2, CHOICES_MAX = 10 };
-#define STEP_MAX 0x1p32 /* of virtual time, however many RPCs an endpoint has and whatever the bias is */
-#define NOW_MAX 0x1p40  /* virtual time begins again at 0 before it is so large that a double loses steps of 1 */
+#define STEP_MAX 0x1p32 /* the longest step of virtual time, for many RPCs or a large bias */
+#define NOW_MAX 0x1p40  /* beyond it virtual time begins again at 0: a double must not lose steps of 1 */
 
 enum lr_mode { LR_N_CHOICES, LR_FULL_SCAN, LR_WEIGHTED };
 
@@ -42,7 +42,7 @@ struct least_request {
     TC_VEC(struct lr_child *) ready; /* the READY endpoints, in no order */
     struct tc_min_tree keys;         /* by place; not used by N_CHOICES */
     double now;                      /* virtual time: the last deadline that was picked */
-    uint32_t heaviest;               /* the greatest weight of the list: with it and without RPCs a step is 1 */
+    uint32_t heaviest;               /* the greatest weight of the last list: its step is 1 while it has no RPCs */
 };
 
 /* One endpoint. `owner` and `active` are set when it is READY for the first time. */
@@ -134,7 +134,7 @@ static void on_child_end(struct tc_petiole *p, struct tc_petiole_child *base)
 
 /* --- picks --- */
 
-/* Returns the endpoint to pick. There must be a READY one. */
+/* Returns the endpoint to pick. `ready` must not be empty. */
 static struct lr_child *lr_choose(const struct least_request *lr, uint64_t random)
 {
     struct tc_rng rng;
@@ -154,7 +154,7 @@ static struct lr_child *lr_choose(const struct least_request *lr, uint64_t rando
 static void lr_put_back(struct least_request *lr, struct lr_child *c)
 {
     lr->now = tc_min_tree_get(&lr->keys, c->place);
-    if (lr->now > NOW_MAX) { /* after at least NOW_MAX / STEP_MAX = 256 picks */
+    if (lr->now > NOW_MAX) { /* at most once in NOW_MAX / STEP_MAX = 256 picks */
         for (uint32_t i = 0; i < lr->ready.len; i++)
             tc_min_tree_set(&lr->keys, i, tc_min_tree_get(&lr->keys, i) - lr->now);
         lr->now = 0;
@@ -217,7 +217,7 @@ static void lr_describe(const struct tc_lb_policy *policy, struct tc_describe *d
 {
     const struct least_request *lr = TC_CONTAINER_OF(policy, const struct least_request, base.base);
     tc_petiole_describe(policy, d);
-    tc_describe_open(d, "active_requests", '['); /* of the endpoints, in the same order */
+    tc_describe_open(d, "active_requests", '['); /* in the order of the endpoints above */
     for (size_t i = 0; i < lr->base.n; i++) {
         const struct tc_active_requests *active = lr_child_of(lr->base.children[i])->active;
         tc_describe_number(d, NULL, active ? active->n : 0);

@@ -1,7 +1,7 @@
 /* Petiole policies that keep every endpoint connected (A61): the children, their states and what is published.
  *
  * A pick reads the `tc_petiole_set`: the pickers of the READY children by index, and the set of these indexes
- * (lb/index_set.h). The policy changes both in place, so one endpoint's event costs O(log n), and what on_publish adds.
+ * (lb/index_set.h). The policy changes both in place, so one endpoint's event costs O(log n), and what the ops add.
  * While the policy stays READY, changes of its children are gathered, and one task publishes them.
  *
  * Endpoint children are made and updated in turns (lb/connect_turns.h): those before `given` have the endpoints of the
@@ -104,8 +104,8 @@ static void on_ready_task(struct tc_task *task)
         petiole_publish_ready(p);
 }
 
-/* Publishes the state and picker that follow from the children's states. Idempotent; must be the last thing that an
- * event does, since the parent may shut the policy down. */
+/* Publishes the state and picker that follow from the children's states. Idempotent. The parent may shut the policy
+ * down from inside: an event calls this last, and looks at nothing but base.helper afterwards. */
 static void petiole_reconcile(struct tc_petiole *p)
 {
     if (p->updating || !p->base.helper || p->n == 0)
@@ -149,7 +149,7 @@ static void on_endpoint_child_state(void *arg, struct tc_endpoint_child *endpoin
     if (p->ops->on_state)
         p->ops->on_state(p, c, before);
     if (state == TORC_CONNECTIVITY_IDLE) {
-        /* Every endpoint stays connected. tc_endpoint_child_exit_idle comes back here with CONNECTING. */
+        /* Every endpoint stays connected: tc_endpoint_child_exit_idle comes back here with CONNECTING. */
         tc_endpoint_child_exit_idle(endpoint_child);
         return;
     }
@@ -186,8 +186,8 @@ static void petiole_forget_children(struct tc_petiole *p)
     tc_list_remove(&p->turn.link);
 }
 
-/* Rebuilds the set after the list of children changed. Keeps the pickers, and the position if the child whose turn it
- * is stays. On entry the endpoint children's `index` still refers to the old set. */
+/* Rebuilds the set after the list of children changed. Keeps the pickers; keeps the position, too, if the READY child
+ * whose turn it is stays. On entry the endpoint children's `index` still refers to the old set. */
 static void petiole_replace_set(struct tc_petiole *p)
 {
     struct tc_petiole_set *old = p->set, *set = petiole_set_new(p, (uint32_t)p->n);
@@ -207,8 +207,8 @@ static void petiole_replace_set(struct tc_petiole *p)
     petiole_set_drop(old);
 }
 
-/* Makes a child for each distinct endpoint of the list; its endpoint child is made in a turn. Endpoints that had
- * a child keep it. */
+/* Makes a child for each distinct endpoint of the list that has none, and ends the children whose endpoints left.
+ * petiole_give_endpoints makes the endpoint children, in turns. */
 static void petiole_replace_children(struct tc_petiole *p, const struct tc_endpoints *list)
 {
     struct tc_petiole_child **old = p->children,
@@ -274,7 +274,7 @@ static bool petiole_give_endpoints(struct tc_connect_turn *turn, uint32_t *left)
     return more && p->base.helper;
 }
 
-/* An empty list fails RPCs at once (A61). Returns why, which makes the resolver try again. */
+/* An empty list fails RPCs at once (A61). Returns a failure, so that the resolver tries again. */
 static struct tc_status petiole_refuse_empty(struct tc_petiole *p)
 {
     struct tc_status status = tc_lb_status_because("empty address list", p->resolution_note);
@@ -310,7 +310,7 @@ struct tc_status tc_petiole_update(struct tc_lb_policy *policy, const struct tc_
 
 void tc_petiole_exit_idle(struct tc_lb_policy *policy)
 {
-    (void)policy; /* it is never IDLE */
+    (void)policy; /* the policy is never IDLE */
 }
 
 void tc_petiole_reset_backoff(struct tc_lb_policy *policy)

@@ -1,12 +1,12 @@
 /* A base for petiole policies (A61: each endpoint has a pick_first of its own) that keep every endpoint connected and
- * differ in how they choose among the READY ones: round_robin, and others whose states are those of round_robin.
+ * differ in how they choose among the READY ones: round_robin, least_request, weighted_round_robin.
  *
  * The policy is READY if any endpoint is, else CONNECTING if any endpoint connects, else in TRANSIENT_FAILURE. A new
- * list keeps the children of endpoints that it still has.
+ * list keeps the children of endpoints that stay.
  *
  * A policy embeds `struct tc_petiole` first and, for state of an endpoint, `struct tc_petiole_child` first in a struct
- * of its own. It writes its config, its struct tc_petiole_ops and its pick, which reads the `struct tc_petiole_set`
- * that it shares with its pickers. round_robin.c is the smallest example. Loop thread only. */
+ * of its own. It has a config, a struct tc_petiole_ops and a pick, which reads the `struct tc_petiole_set` that the
+ * policy shares with its pickers. round_robin.c is the smallest example. Loop thread only. */
 #ifndef TC_LB_POLICIES_PETIOLE_H
 #define TC_LB_POLICIES_PETIOLE_H
 
@@ -18,21 +18,20 @@ struct tc_petiole;
 
 /* One endpoint; it stays over updates whose list has an endpoint with the same set of addresses. */
 struct tc_petiole_child {
-    struct tc_endpoint *endpoint;
-    struct tc_endpoint_child *endpoint_child; /* its `index` is the child's place; NULL: not made yet */
-    enum torc_connectivity state;
+    struct tc_endpoint *endpoint;             /* of the last list; a reference */
+    struct tc_endpoint_child *endpoint_child; /* its `index` is the child's place in `children`; NULL: not made yet */
+    enum torc_connectivity state;             /* CONNECTING before the first report */
 };
 
-/* Shared by the policy and its pickers: the policy writes the pickers and `ready`, a pick advances `next`. A new one is
- * made when the endpoints or their order change. The policy empties a set that it gives up. */
+/* Shared by the policy and its pickers: the policy writes the pickers and `ready`, a pick advances `next`. When the
+ * endpoints or their order change, the policy makes a new set, and empties the old one. */
 struct tc_petiole_set {
     struct tc_lref ref;
     uint32_t n;
     uint32_t next; /* round robin: the next pick takes the first READY child from here on */
     struct tc_index_set ready;
-    struct tc_petiole
-        *owner;             /* at[i] is of its children[i]; NULL once the policy gave the set up, which is then empty */
-    struct tc_picker *at[]; /* the picker of child i while it is READY, else NULL */
+    struct tc_petiole *owner; /* NULL once the policy gave the set up, which is then empty */
+    struct tc_picker *at[];   /* a reference of the picker of owner->children[i] while that child is READY, else NULL */
 };
 
 struct tc_petiole_picker {
@@ -43,11 +42,11 @@ struct tc_petiole_picker {
 struct tc_petiole_ops {
     struct tc_picker_ops picker; /* of a struct tc_petiole_picker; free must be tc_petiole_picker_free */
     size_t child_size;           /* of the policy's struct for an endpoint */
-    /* A child has reported. `before` is its state before the report; it may be the same, as of a READY child that has
-     * another subchannel now. Nothing of the report was published yet. Must not shut the policy down. NULL: nothing to
-     * do. */
+    /* A child has reported. `before` is its state before the report; it may be the same: a READY child that has another
+     * subchannel now reports READY again. The set holds the child's picker already, but nothing was published for the
+     * report yet. Must not shut the policy down. NULL: nothing to do. */
     void (*on_state)(struct tc_petiole *p, struct tc_petiole_child *c, enum torc_connectivity before);
-    /* A picker is about to be published, because the policy became READY, or the READY children, their pickers or
+    /* A READY picker is about to be published, because the policy became READY, or the READY children, their pickers or
      * their places changed. The call may come by a task after the change: until then picks find READY children that
      * the last call of on_publish did not see, and miss others that it saw. NULL: nothing to do. */
     void (*on_publish)(struct tc_petiole *p);
@@ -74,7 +73,7 @@ struct tc_petiole {
     struct tc_connect_turn turn;               /* gives the children their endpoints */
 };
 
-/* Prepares a zero-initialised policy. */
+/* Prepares a zero-initialised policy made with TC_NEW. */
 void tc_petiole_init(struct tc_petiole *p, const struct tc_lb_policy_ops *policy_ops, const struct tc_petiole_ops *ops,
                      const struct tc_lb_factory *factory, struct tc_lb_helper *helper);
 

@@ -1,23 +1,25 @@
 /* pick_first (A61, A62): tries the addresses of its list and uses the first connection that is READY.
  *
  *   IDLE                waits for a pick or exit_idle.
- *   CONNECTING          the first pass (Happy Eyeballs): one address after the other, the next one when an attempt
- *                       fails or after the Connection Attempt Delay. The first READY address is selected, all others
- *                       are released. Also: the health of the endpoint of `selected` is not known yet (below a petiole
- *                       policy).
- *   READY               uses `selected`. When its connection is lost: IDLE; or CONNECTING, where the subchannel did
- *                       not become IDLE (A105).
- *   TRANSIENT_FAILURE   the pass is done and every address failed. Each address is tried again whenever its own
- *                       backoff is over. The state sticks until one is READY (A62). Also: there are no addresses, or
- *                       the endpoint of `selected` is unfit (below a petiole policy); it keeps its connection.
+ *   CONNECTING          the first pass (Happy Eyeballs): one address after the other. The next address is tried when
+ *                       the latest attempt fails, or after the Connection Attempt Delay. The first READY address is
+ *                       selected, all others are released. Also: the health of the endpoint of `selected` is not known
+ *                       yet (below a petiole policy).
+ *   READY               uses `selected`. When its connection is lost: IDLE; or a new first pass, where the subchannel
+ *                       did not become IDLE (A105).
+ *   TRANSIENT_FAILURE   every address failed in the pass. Then each address is tried again whenever its own backoff is
+ *                       over. The state sticks until a connection can be used (A62), also while a new list has its
+ *                       first pass. Also: there are no addresses, or the endpoint of `selected` is unfit (below a
+ *                       petiole policy); an unfit endpoint keeps its connection.
  *
  * The picker of IDLE, CONNECTING and READY points back to the policy (its `owner`): to ask for a connection in IDLE,
- * and to name the attempt that a traced pick waits for. The policy points to it (`published`), and detaches it before
- * each report and before it releases the selected subchannel. In READY a pick without a trace reads the picker alone.
+ * and for the texts of a traced pick. The policy points to that picker (`published`). It detaches the picker before
+ * each report, and before it releases the subchannel that the picker holds. In READY a pick without a trace reads the
+ * picker alone.
  *
- * A new list keeps the subchannels of addresses whose endpoint is the same in what a subchannel depends on. If that has
- * changed for the selected address, `renewed` connects the address again beside the old connection and takes over once
- * READY. */
+ * A new list keeps the subchannel of an address whose old and new endpoint are alike in what a subchannel depends on
+ * (pf_endpoints_interchangeable). If they differ for the selected address, `renewed` connects the address again beside
+ * the old connection, and takes over once READY. */
 #include "lb/policies/pick_first.h"
 
 #include <stdlib.h>
@@ -42,21 +44,21 @@ struct pf_config {
 
 struct pick_first;
 
-/* One address of the list. Its subchannel is made when the pass comes to it. */
+/* One address of the list. Its subchannel is made when the address is first tried. */
 struct pf_address {
     struct pick_first *owner;
     struct tc_endpoint *endpoint; /* a reference; addr points into it */
     const struct tc_addr *addr;
-    struct tc_subchannel *sc; /* NULL: not tried, or given up */
-    enum torc_connectivity state;
-    bool tried;    /* in the present pass */
-    bool failed;   /* in the present pass */
-    bool outdated; /* `sc` was made for an endpoint with other attributes */
+    struct tc_subchannel *sc;     /* NULL: not tried, or released */
+    enum torc_connectivity state; /* of `sc`; IDLE without one */
+    bool tried;                   /* in the present pass */
+    bool failed;                  /* in the present pass */
+    bool outdated;                /* `sc` was made for an endpoint with other attributes */
 };
 
 struct pf_picker {
     struct tc_picker base;
-    struct pick_first *owner; /* NULL once detached: the policy reported again, lost `selected`, or ended */
+    struct pick_first *owner; /* NULL once detached (pf_picker_detach) */
     /* The selected subchannel, kept here since with many endpoints each step to another object is a cache miss. NULL:
      * the policy was not READY when it made the picker, or `owner` is NULL. */
     struct tc_subchannel *sc;
@@ -65,7 +67,7 @@ struct pf_picker {
 struct pick_first {
     struct tc_lb_policy base;
     struct tc_endpoints *endpoints; /* the last list; NULL before the first and after an empty one */
-    enum tc_shuffle shuffle;        /* the way in which the addresses were ordered */
+    enum tc_shuffle shuffle;        /* how the last list was shuffled */
     struct tc_rstr *resolution_note;
     bool petiole;
     struct pf_address **addresses;
@@ -86,7 +88,8 @@ struct pick_first {
 
 /* --- pickers --- */
 
-/* In IDLE asks for a connection. In CONNECTING names the attempt that the pick waits for, for a trace. */
+/* In IDLE asks for a connection, unless the pick is dry. In CONNECTING a traced pick gets the subchannel that it waits
+ * for: the selected one, or that of the latest attempt. `p` is NULL once the picker is detached. */
 static enum tc_pick_kind pf_pick_unconnected(struct pick_first *p, const struct tc_pick_args *args)
 {
     if (p && p->state == TORC_CONNECTIVITY_IDLE && !args->dry)
@@ -124,7 +127,7 @@ static void pf_picker_free(struct tc_picker *picker)
 
 static const struct tc_picker_ops pf_picker_ops = {pf_pick, pf_picker_free};
 
-/* The published picker no longer asks the policy anything: its picks queue until the next one is published. */
+/* Detaches the published picker: its picks queue until the next picker is published. */
 static void pf_picker_detach(struct pick_first *p)
 {
     if (p->published) {
@@ -144,8 +147,8 @@ static struct tc_picker *pf_picker_new(struct pick_first *p)
     return &pp->base;
 }
 
-/* Publishes the state with a new picker. Must be the last thing that an event does, or be followed by a look at the
- * helper: the parent may shut the policy down. `status` is for TRANSIENT_FAILURE. */
+/* Publishes the state with a new picker. The parent may shut the policy down from inside: an event calls this last, or
+ * looks at base.helper afterwards. `status` is for TRANSIENT_FAILURE; otherwise NULL. */
 static void pf_report(struct pick_first *p, enum torc_connectivity state, const struct tc_status *status)
 {
     static const struct tc_status ok = {0};
@@ -212,7 +215,8 @@ static void pf_address_connect(struct pf_address *s)
     tc_subchannel_connect(s->sc);
 }
 
-/* Gives up all subchannels, and the pass. */
+/* Frees all addresses with their subchannels, and ends the pass. The caller has detached the picker if it holds one of
+ * these subchannels. */
 static void pf_drop_addresses(struct pick_first *p)
 {
     tc_timer_stop(&p->attempt_timer);
@@ -242,7 +246,7 @@ static void pf_end_pass(struct pick_first *p)
     pf_report_failure(p);
 }
 
-/* Starts the next attempt of the pass, and the delay after which the one behind it starts. */
+/* Starts the next attempt of the pass, and the delay after which the attempt behind it starts. */
 static void pf_attempt_next(struct pick_first *p)
 {
     uint64_t delay_ms = p->base.helper->env->connection_attempt_delay_ms;
@@ -250,7 +254,7 @@ static void pf_attempt_next(struct pick_first *p)
         struct pf_address *s = p->addresses[p->next++];
         s->tried = true;
         if (s->state == TORC_CONNECTIVITY_TRANSIENT_FAILURE) {
-            /* A61: an address in backoff counts as tried. */
+            /* A61: an address in backoff counts as tried and failed. */
             p->failures += !s->failed;
             s->failed = true;
             continue;
@@ -320,7 +324,8 @@ static void on_health(void *arg, const struct tc_status *health)
         pf_report_health(s->owner, health);
 }
 
-/* The address is READY, in the pass, after it, or as `renewed`: selects it, and gives up all other addresses. */
+/* The address is READY, in the pass, after it, or as `renewed`: selects it, and releases the subchannels of all other
+ * addresses. */
 static void pf_address_connected(struct pick_first *p, struct pf_address *s)
 {
     static const struct tc_status fit;
@@ -334,7 +339,7 @@ static void pf_address_connected(struct pick_first *p, struct pf_address *s)
     pf_report_health(p, p->petiole ? tc_subchannel_watch_health(s->sc, on_health, s) : &fit);
 }
 
-/* An attempt failed. In the pass the next address is tried at once, if this was the last one tried. */
+/* An attempt failed. In the pass the next address is tried at once, if the failed attempt was the latest. */
 static void pf_address_failed(struct pick_first *p, struct pf_address *s, const struct tc_status *status)
 {
     pf_set_last_error(p, s, status);
@@ -356,8 +361,8 @@ static void pf_address_failed(struct pick_first *p, struct pf_address *s, const 
     }
 }
 
-/* Gives up the second connection to the selected address, if there is one. The selected address takes over the second
- * one's endpoint, but keeps its own subchannel: only a subchannel that is made later is for the new endpoint. */
+/* Gives up `renewed`, if there is one. The selected address takes over the endpoint of `renewed`, but keeps its own
+ * subchannel: only a subchannel that is made later is for the new endpoint. */
 static void pf_renewed_drop(struct pick_first *p)
 {
     struct pf_address *s = p->renewed;
@@ -371,8 +376,8 @@ static void pf_renewed_drop(struct pick_first *p)
     pf_address_free(s);
 }
 
-/* The selected connection was lost (GOAWAY included): IDLE until a pick asks for another. A105: if RPCs waited, the
- * subchannel connects again already, or failed to: starts over with all addresses. */
+/* The selected connection was lost (GOAWAY included): IDLE until a pick or exit_idle asks for another. A105: if the
+ * subchannel connects again already, or failed to, starts a new pass over all addresses. */
 static void pf_address_lost(struct pick_first *p, const struct tc_status *status)
 {
     struct pf_address *s = p->selected;
@@ -394,7 +399,7 @@ static void pf_address_lost(struct pick_first *p, const struct tc_status *status
     pf_start_pass(p);
 }
 
-/* The state of the second connection to the selected address. If it fails, the old connection goes on. */
+/* The state of `renewed`, the second connection to the selected address. If it fails, the old connection goes on. */
 static void on_renewed_state(struct pick_first *p, enum torc_connectivity state)
 {
     struct pf_address *s = p->renewed;
@@ -432,7 +437,7 @@ static void on_subchannel_state(void *arg, enum torc_connectivity state, const s
         pf_address_failed(p, s, status);
     } else if (state == TORC_CONNECTIVITY_IDLE && (p->pass_done || (s->tried && !s->failed))) {
         /* After the pass: the backoff of the address is over. In the pass: this is the first report of a subchannel
-         * that was asked to connect already, and the call does nothing. */
+         * that was asked to connect already, and asking again does nothing. */
         pf_address_connect(s);
     }
 }
@@ -448,7 +453,8 @@ static bool pf_endpoints_interchangeable(const struct tc_endpoint *a, const stru
 }
 
 /* Replaces the list. An address keeps its subchannel if the old and the new endpoint are interchangeable. The selected
- * address keeps its subchannel in any case; if the endpoints are not interchangeable, `renewed` is made beside it. */
+ * address keeps its subchannel in any case; if the endpoints are not interchangeable, `renewed` is made, which the
+ * caller connects. */
 static void pf_replace_addresses(struct pick_first *p, const struct tc_addr_list_entry *list, size_t n)
 {
     struct tc_addr_map map;
