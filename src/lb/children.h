@@ -37,8 +37,8 @@ struct tc_children_ops {
     struct tc_lb_helper_ops helper;
     /* A child was made; the policy's members behind the tc_named_child are zero. NULL: nothing to do. */
     void (*on_new)(struct tc_named_child *c);
-    /* The child reported, and its members hold the report; `before` is its state before. May come from inside the
-     * child's update. May end the child. */
+    /* The child reported, and its members hold the report; `before` is its state before the report. The call may come
+     * from inside the child's update, and may end the child. */
     void (*on_state)(struct tc_named_child *c, enum torc_connectivity before);
     /* The child ends; all of its members are still valid. NULL: nothing to do. */
     void (*on_end)(struct tc_named_child *c);

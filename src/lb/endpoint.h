@@ -41,8 +41,8 @@ struct tc_endpoint_extra {
 struct tc_endpoint {
     struct tc_ref ref;
     /* For ring_hash, pick_first, policies of the application, and maglev where locality_weight is 0. Only the
-     * proportions within a list count. Under xDS the weight is A113's share of the priority (1 for all endpoints of a
-     * priority whose shares are equal), or A42's product. 1 by default, 0 reads as 1. */
+     * proportions within a list count. From EDS: A113's share of the priority (1 for all endpoints of a priority whose
+     * shares are equal), or A42's product of the locality's weight and the endpoint's. 1 by default, 0 reads as 1. */
     uint64_t weight;
     struct tc_rstr *hash_key;     /* A76; NULL or empty: the endpoint has none, ring/item.h says what is hashed then */
     struct tc_locality *locality; /* NULL outside xDS; LOGICAL_DNS: its names are empty */
@@ -51,9 +51,9 @@ struct tc_endpoint {
      * credentials. Set only in endpoints that tc_endpoint_secured made for a subchannel, never in lists. */
     struct tc_endpoint_extra *security;
     enum tc_health health;
-    uint32_t lb_weight;       /* of its own, for least_request, and maglev with a locality_weight; 1 by default, 0 reads
-                                 as 1 */
-    uint32_t locality_weight; /* of its locality (LOGICAL_DNS: 1); 0: none */
+    uint32_t lb_weight;       /* the endpoint's own, for least_request, and maglev with a locality_weight; 1 by default,
+                                 0 reads as 1 */
+    uint32_t locality_weight; /* of the endpoint's locality (LOGICAL_DNS: 1); 0: none */
     size_t n_addrs;           /* >= 1 */
     struct tc_addr addrs[];
 };

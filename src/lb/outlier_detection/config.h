@@ -1,5 +1,5 @@
 /* The config of outlier_detection: A50's OutlierDetectionLoadBalancingConfig, from JSON and from code (cds makes it
- * from a Cluster). Immutable and counted, as all LB configs are; any thread. Owns a reference of its child. */
+ * from a Cluster). Immutable and counted, as all LB configs are; any thread. */
 #ifndef TC_LB_OUTLIER_DETECTION_CONFIG_H
 #define TC_LB_OUTLIER_DETECTION_CONFIG_H
 
@@ -28,7 +28,7 @@ struct tc_outlier_settings {
 struct tc_outlier_config {
     struct tc_lb_config base; /* first */
     struct tc_outlier_settings settings;
-    struct tc_lb_config *child;
+    struct tc_lb_config *child; /* a reference */
 };
 
 static inline const struct tc_outlier_config *tc_outlier_config(const struct tc_lb_config *config)

@@ -125,8 +125,8 @@ static void sweep_by_success_rate(struct sweep *s)
             sweep_eject(s, s->all[i], s->settings->success_rate.enforcement_percent, "success rate");
 }
 
-/* A50, Failure Percentage Algorithm. A50's text says "greater than" the threshold and is followed here; the comment in
- * the config's proto says "greater than or equal to". */
+/* A50, Failure Percentage Algorithm. Ejects above the threshold, as A50's text says; the comment in the config's proto
+ * says "greater than or equal to". */
 static void sweep_by_failure_percentage(struct sweep *s)
 {
     uint32_t request_volume = s->settings->failure_percentage.request_volume;
