@@ -1,11 +1,10 @@
 /* The LB policy interface: the operations that a policy offers (update, exit_idle, ...), the helper through which it
  * reaches its parent, and the factory that makes it. docs/internals/adding-a-policy.md has a complete policy.
  *
- * Policies are for the loop's thread, configs for any: a Cluster that is decoded on the background thread has its LB
- * config parsed and freed there. A child may report while its parent is still inside its own update of its children:
- * pickers are published synchronously upwards. So a policy with several children stores facts and has one idempotent
- * reconcile function, which it calls once its own update is complete (A56 forbids a choice in the middle of an update).
- */
+ * Policies run on the loop's thread. Configs are for any thread: the background thread parses the LB config of a
+ * Cluster that it decodes, and may free the config. A child reports synchronously, often while its parent still updates
+ * its children. So a policy with several children only stores reports. It has one idempotent reconcile function, which
+ * it calls when its update is complete (A56 forbids a choice in the middle of an update). */
 #ifndef TC_LB_POLICY_H
 #define TC_LB_POLICY_H
 
@@ -60,32 +59,32 @@ struct tc_lb_env {
  * of the helper. */
 struct tc_lb_helper_ops {
     /* Returns a subchannel for one address of the endpoint, never NULL; the caller ends it with tc_subchannel_release.
-     * Takes references of its own to endpoint and address. The states, the first one too, come through the serial
-     * queue. */
+     * Takes references of its own to endpoint and address. All states come through the serial queue, first IDLE. */
     struct tc_subchannel *(*create_subchannel)(struct tc_lb_helper *h, struct tc_endpoint *endpoint,
                                                const struct tc_addr *addr, tc_subchannel_state_fn on_state, void *arg);
     /* Publishes state and picker, and takes ownership of the picker's reference. `status` is borrowed: why, in
      * TRANSIENT_FAILURE; otherwise OK or NULL. */
     void (*update_state)(struct tc_lb_helper *h, enum torc_connectivity state, const struct tc_status *status,
                          struct tc_picker *picker);
-    /* Asks the resolver to look again, as soon as it may. */
+    /* Asks the resolver to resolve again, as soon as it may. */
     void (*request_reresolution)(struct tc_lb_helper *h);
     /* Returns the prefix of log lines of the policies below, the name of their cluster for example. Where no helper has
      * this operation, the lines begin with the target. */
     struct tc_slice (*log_name)(const struct tc_lb_helper *h);
 };
 
-/* A policy's way up. The channel has one for its root policy, and each policy embeds one for each of its children. */
+/* A policy's way to its parent. The parent embeds a helper for each child, or passes its own helper on to the child.
+ * The channel has the root policy's helper. */
 struct tc_lb_helper {
     const struct tc_lb_helper_ops *ops;
     const struct tc_lb_env *env;
-    struct tc_lb_helper *parent; /* the helper of the policy that owns the child; NULL: this is the channel's */
+    struct tc_lb_helper *parent; /* the next helper towards the channel; NULL: this is the channel's */
 };
 
 /* Borrowed for the call, with all that it points to; the policy takes references of its own. */
 struct tc_lb_update {
-    struct tc_endpoints *endpoints;          /* NULL: there are no endpoints, and endpoints_error says why */
-    const struct tc_status *endpoints_error; /* NULL or a failed resolution */
+    struct tc_endpoints *endpoints;          /* NULL: the resolution failed */
+    const struct tc_status *endpoints_error; /* why there are no endpoints; NULL if `endpoints` is not NULL */
     struct tc_lb_config *config;             /* of the policy's own factory; never NULL */
     struct tc_rstr *resolution_note;         /* A74, A88: added to the texts of failures; NULL: none */
     void *attributes;                        /* the resolver's (for cds: the XdsConfig); NULL: none */
@@ -96,15 +95,15 @@ struct tc_lb_update {
 };
 
 struct tc_lb_policy_ops {
-    /* Takes new endpoints or a new config. Returns OK, or why the update was refused: the resolver then tries again
-     * with backoff. The caller ends the status. */
+    /* Takes new endpoints or a new config. Returns OK, or why the update was refused: a polling resolver then tries
+     * again with backoff. The caller ends the status. */
     struct tc_status (*update)(struct tc_lb_policy *p, const struct tc_lb_update *update);
     /* Connects, if IDLE. */
     void (*exit_idle)(struct tc_lb_policy *p);
     /* Ends the backoff of all subchannels of the policy and of its children at once. */
     void (*reset_backoff)(struct tc_lb_policy *p);
-    /* Stops the policy: it does not call its helper afterwards. The policy's memory goes by a task, since the call may
-     * come from inside the policy. May be called again before that task runs. */
+    /* Stops the policy: it does not call its helper afterwards. A task frees the policy, since the call may come from
+     * inside the policy. May be called again before that task runs. */
     void (*shutdown)(struct tc_lb_policy *p);
     /* Writes what the policy does at present, and its children (lb/describe.h). Not called after shutdown. NULL: the
      * policy's name is all that is written. */
@@ -125,7 +124,7 @@ void tc_lb_policy_end(struct tc_lb_policy *p);
 struct tc_lb_factory {
     const char *name;  /* "ring_hash" */
     const char *alias; /* "ring_hash_experimental"; NULL: none */
-    /* Returns a new policy, never NULL, which ops->shutdown ends. `helper` outlives it. May report from inside. */
+    /* Returns a new policy, never NULL, which ops->shutdown ends. `helper` lives until then. May report from inside. */
     struct tc_lb_policy *(*create)(const struct tc_lb_factory *factory, struct tc_lb_helper *helper);
     /* Parses the JSON object that configures the policy in a service config. Returns a config with one reference; adds
      * errors and returns NULL if there are any. `depth` counts nested policies: 16 at most (A52), which

@@ -1,7 +1,7 @@
 /* The registry of LB policies, and loadBalancingConfig lists.
  *
- * A list [{"name": {config}}, ...] gives the policies in order of preference: the first one that is registered is
- * parsed, and an error in its config is the list's error, even if a later policy is fine (A24). A policy with children
+ * A list [{"name": {config}}, ...] gives the policies in order of preference. The first one that is registered is
+ * parsed. An error in its config fails the whole list, even if a later policy is fine (A24). A policy with children
  * parses their lists through tc_lb_parse_list with a larger depth. */
 #include "lb/registry.h"
 

@@ -1,29 +1,30 @@
-/* The exchange between the stateful session filter and xds_override_host for one RPC (A55, A61): the addresses in the
- * RPC's cookie go down with the pick, the addresses of the picked endpoint come back up. Loop thread only. */
+/* The exchange between the stateful session filter and xds_override_host for one RPC (A55, A61). The filter passes the
+ * addresses of the RPC's cookie to the pick; the pick returns the addresses of the endpoint that it chose. Loop thread
+ * only. */
 #ifndef TC_LB_SESSION_AFFINITY_H
 #define TC_LB_SESSION_AFFINITY_H
 
 #include "base/common.h"
 #include "io/addr.h"
 
-/* The most addresses that a cookie may name. LOGICAL_DNS has all addresses of a name in one endpoint (A61), and all of
- * these would make a cookie that servers refuse. */
+/* The most addresses that a cookie may name. A LOGICAL_DNS endpoint has all addresses of its name (A61); a cookie with
+ * all of them could be too long for servers. */
 enum { TC_SESSION_ADDRS_MAX = 64 };
 
-/* All memory lives as long as the RPC. Each attempt of a hedged RPC has a copy; the filter reads the copy of the
- * attempt whose response counts. */
+/* All memory lives as long as the RPC. Each attempt of a hedged RPC writes to a copy of its own; the copy of the
+ * attempt whose response counts replaces the RPC's before the filter reads it. */
 struct tc_session {
     bool has_cookie;
-    struct tc_slice cookie; /* its value, base64 decoded; empty: it cannot be decoded, or is too long */
-    /* The addresses to follow, in the cookie's order. n 0: the RPC begins a session. */
+    struct tc_slice cookie; /* its value, base64 decoded; empty: none, or it cannot be decoded, or it is too long */
+    /* The addresses to follow, in the cookie's order. n 0: there is no cookie that can be followed. */
     size_t n;
     const struct tc_addr *addrs;
-    /* The addresses of the endpoint that the last pick chose, the one in use first: "1.1.1.1:1,2.2.2.2:2";
-     * TC_SESSION_ADDRS_MAX of them at most. Empty: the last pick that passed xds_override_host chose no endpoint that
-     * it knows, or none has passed it. */
+    /* The addresses of the endpoint that the last pick chose, TC_SESSION_ADDRS_MAX at most, the one in use first:
+     * "1.1.1.1:1,2.2.2.2:2". Empty: no pick has passed xds_override_host, or the last one chose no endpoint, or an
+     * endpoint that xds_override_host does not know. */
     struct tc_slice picked;
-    /* Why the last pick did not follow the cookie, or the filter could not read it; static text. A pick that waits for
-     * one address of the cookie may have passed over another. NULL: the cookie was followed, or there is none. */
+    /* Why the filter does not follow the cookie, or why the last pick passed over an address of it (the first reason).
+     * Static text. NULL: neither. A pick that completes with an address of the cookie sets NULL. */
     const char *passed_over;
 };
 

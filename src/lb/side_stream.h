@@ -4,19 +4,20 @@
  * A policy starts a watch (tc_subchannel_watch_side), which says by kind and key which stream it wants to read. All
  * watches of one kind and key on one connection share one stream, whatever policies and channels they come from:
  *
- * - The stream is open while the connection is READY and has watches. It sends one request, which the kind makes for
- *   all of the watches, and reads messages without end. When a watch comes or goes and the request is then another one,
- *   a new stream replaces the old one at once. A watch that joins hears the newest message or end of this connection.
- * - Messages are read at the pace of TC_SIDE_PACE_MS: of the messages that come within it the watches hear the first
- *   and the newest, and after TC_SIDE_MESSAGES of them flow control holds the server. A message of more than the kind's
+ * - The stream is open while the connection is READY and the stream has watches. It sends one request, which the kind
+ *   makes for all of the watches, and reads messages without end. If the request changes when a watch comes or goes, a
+ *   new stream replaces the old one. A watch that joins hears the newest message or end of this connection.
+ * - The watches hear the first message at once, then at most one message each TC_SIDE_PACE_MS, the newest. After
+ *   TC_SIDE_MESSAGES messages within that time flow control holds the server. A message of more than the kind's
  *   max_message_bytes ends the stream.
- * - When the server ends the stream, the next one starts after a backoff, which is counted from the start of the stream
- *   that ended (1 s, 1.6 times as long each time, at most 120 s) and which each message resets. After UNIMPLEMENTED
- *   neither the stream nor one for a new key of the kind starts on this connection, and a line in the log says so. Both
- *   hold for watches that come later, too.
+ * - When the server ends the stream, the next one starts after a backoff (1 s, 1.6 times as long each time, at most
+ *   120 s, with jitter). The backoff counts from the start of the stream that ended; each message resets it. After
+ *   UNIMPLEMENTED, which is logged, the stream is not opened again on this connection, nor is one for a new key of the
+ *   kind. Both hold for watches that come later, too.
  * - The stream has no deadline, no metadata, and no call credentials, and its end does not count as an RPC's. It counts
- *   against MAX_CONCURRENT_STREAMS and waits in line as RPCs do. Side streams leave RPCs one stream of that limit: one
- *   that does not fit tells its watches UNIMPLEMENTED and the log the limit, and tries again after a backoff.
+ *   against MAX_CONCURRENT_STREAMS and waits in line as RPCs do. Side streams leave at least one stream of that limit
+ *   to RPCs. A side stream that does not fit is logged; its watches hear UNIMPLEMENTED, and it tries again after a
+ *   backoff.
  *
  * Loop thread only. */
 #ifndef TC_LB_SIDE_STREAM_H
@@ -41,21 +42,22 @@ struct tc_side_kind {
     void (*request)(const struct tc_link *watches, struct tc_buf *out);
 };
 
-/* Embedded in the object of its owner, who sets all members but the last four. A watch lasts until tc_side_watch_end;
- * it may outlive its subchannel, and is silent while there is no connection. The callbacks may end any watch and
- * release any subchannel. */
+/* Embedded in the object of its owner, who sets the members up to on_end and zeroes the others. A watch lasts until
+ * tc_side_watch_end. It may outlive its subchannel, and is silent while there is no connection. The callbacks may end
+ * any watch and release any subchannel. */
 struct tc_side_watch {
     const struct tc_side_kind *kind;
-    /* Tells streams of one kind apart: the service whose health is asked for. Borrowed until the watch has started. */
+    /* Tells streams of one kind apart: the service whose health is asked for. Valid as long as the watch: the kind's
+     * request may read it. */
     struct tc_slice key;
-    /* A message came; borrowed for the call. */
+    /* A message came; borrowed for the call. Not NULL. */
     void (*on_message)(struct tc_side_watch *w, struct tc_slice message);
     /* The server ended the stream, or there is no room for it; `status` is borrowed. Does not come when the connection
      * ends or drains, or the request changed. NULL: nothing to do. */
     void (*on_end)(struct tc_side_watch *w, const struct tc_status *status);
     struct tc_link link;
     bool behind;                   /* the watch has not been told the newest message or end */
-    struct tc_side_stream *stream; /* NULL: not started, or the connection is gone for good */
+    struct tc_side_stream *stream; /* NULL: not started, or ended, or the connection is gone for good */
     void (*end)(struct tc_side_watch *w);
 };
 
@@ -64,8 +66,8 @@ static inline struct tc_side_watch *tc_side_watch_of(const struct tc_link *link)
     return TC_CONTAINER_OF((struct tc_link *)(uintptr_t)link, struct tc_side_watch, link);
 }
 
-/* Starts a watch, which must not be running, on the connection of the subchannel, wrapped or not. Callbacks come from
- * the loop, never from inside this call. */
+/* Starts a watch, which must not be running, on the connection of the subchannel, which may be a wrapper. Callbacks
+ * come from the loop, never from inside this call. */
 static inline void tc_subchannel_watch_side(struct tc_subchannel *sc, struct tc_side_watch *w)
 {
     sc = tc_subchannel_innermost(sc);

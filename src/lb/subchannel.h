@@ -1,10 +1,14 @@
 /* A subchannel as policies see it: the means to reach one address. The connection behind it comes from a pool that the
  * channels of a runtime share. outlier_detection and xds_override_host put objects of their own in front.
  *
- * State changes come through the loop's serial queue, never from inside a call: IDLE -> CONNECTING -> READY or
- * TRANSIENT_FAILURE; READY -> IDLE when the connection is lost (GOAWAY included), or CONNECTING or TRANSIENT_FAILURE if
- * another was attempted meanwhile (A105); TRANSIENT_FAILURE -> IDLE when the backoff is over (A61, A62: pick_first then
- * connects again). Loop thread only. */
+ * States come through the loop's serial queue, never from inside a call. The first one is IDLE. Then:
+ *
+ *   IDLE -> CONNECTING -> READY or TRANSIENT_FAILURE
+ *   READY -> IDLE when the connection is lost (GOAWAY included); or -> CONNECTING or TRANSIENT_FAILURE, if a further
+ *            connection was being attempted, or that attempt had failed (A105)
+ *   TRANSIENT_FAILURE -> IDLE when the backoff is over (A61, A62)
+ *
+ * Loop thread only. */
 #ifndef TC_LB_SUBCHANNEL_H
 #define TC_LB_SUBCHANNEL_H
 
@@ -25,7 +29,7 @@ typedef void (*tc_subchannel_state_fn)(void *arg, enum torc_connectivity state, 
  * call. */
 typedef void (*tc_subchannel_health_fn)(void *arg, const struct tc_status *health);
 
-/* The code of a health that is not known yet. */
+/* The code of a health status that is not known yet. */
 enum { TC_HEALTH_PENDING = -1 };
 
 struct tc_subchannel_ops {
@@ -35,12 +39,12 @@ struct tc_subchannel_ops {
     void (*reset_backoff)(struct tc_subchannel *sc);
     /* Returns the wrapped subchannel, borrowed, or NULL when this is the channel's own. */
     struct tc_subchannel *(*inner)(struct tc_subchannel *sc);
-    /* Frees the subchannel for its policy. No callback comes afterwards. A wrapper that RPCs hold stays until they
-     * end. */
+    /* Frees the subchannel, which its policy no longer uses. No callback comes afterwards. A wrapper may live on for
+     * RPCs and sessions. */
     void (*release)(struct tc_subchannel *sc);
     /* See tc_subchannel_watch_health. NULL: the health of the wrapped subchannel; without one, always fit. */
     const struct tc_status *(*watch_health)(struct tc_subchannel *sc, tc_subchannel_health_fn on_health, void *arg);
-    /* See tc_subchannel_watch_side (lb/side_stream.h). Of the channel's own subchannel alone. */
+    /* See tc_subchannel_watch_side (lb/side_stream.h). Only the channel's own subchannel has it. */
     void (*watch_side)(struct tc_subchannel *sc, struct tc_side_watch *w);
 };
 
@@ -69,9 +73,9 @@ static inline void tc_subchannel_release(struct tc_subchannel *sc)
 }
 
 /* Starts A61's generic health report, for the pick_first of one endpoint that has chosen its subchannel. Returns the
- * present health (borrowed, valid for the present call). From then on on_health is called through the serial queue with
- * each change, until the release of the subchannel. A later call replaces on_health. Policies that eject endpoints or
- * check their health wrap this report, never the connectivity: an unfit endpoint keeps its connection. */
+ * present health, borrowed until the next change. From then on the loop calls on_health with each change, never from
+ * inside this call, until the subchannel is released. A later call replaces on_health. A policy that ejects endpoints
+ * wraps this report, never the connectivity: an unfit endpoint keeps its connection. */
 static inline const struct tc_status *tc_subchannel_watch_health(struct tc_subchannel *sc,
                                                                  tc_subchannel_health_fn on_health, void *arg)
 {
