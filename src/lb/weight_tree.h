@@ -1,5 +1,5 @@
-/* Weights in order, with their running sums (a Fenwick tree): a weight changes, and a place is drawn, in O(log n). One
- * thread at a time. */
+/* Weights in order, with partial sums (a Fenwick tree): changing a weight and drawing a place cost O(log n). One thread
+ * at a time. */
 #ifndef TC_LB_WEIGHT_TREE_H
 #define TC_LB_WEIGHT_TREE_H
 
@@ -12,7 +12,7 @@ struct tc_weight_tree {
     uint64_t *sums; /* 1-based: sums[k] is the sum of the weights from k - (k & -k) to k - 1 */
 };
 
-/* Makes n weights of 0. */
+/* Makes n weights of 0. tc_weight_tree_fini frees them. */
 void tc_weight_tree_init(struct tc_weight_tree *t, size_t n);
 void tc_weight_tree_fini(struct tc_weight_tree *t);
 /* Adds to weight i, or takes from it if `weight` is negative: weight i must not fall below 0. */

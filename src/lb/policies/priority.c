@@ -1,19 +1,21 @@
 /* priority (A56, A115): serves from the first of an ordered list of children that works or may.
  *
  * The facts are the config, the last update, and for each child its last report, its failover timer and its retention.
- * Everything else follows in priority_reconcile(), which runs at the end of each event and is idempotent:
+ * The choice follows from these in priority_reconcile(), which is idempotent. It is the last step of an update, of
+ * exit_idle, of a child's report, and of the end of a failover time:
  *
  *   candidates   The priorities that may serve: not made yet, READY, IDLE, or CONNECTING within the failover time. The
  *                policy serves from the first candidate, which it makes if need be. Without a candidate it serves from
  *                the first priority that is CONNECTING, or else from the last.
- *   used         The priorities from this index on are deactivated: each ends when its retention is over, unless all
- *                above it fail meanwhile. Whole ranges are deactivated and reactivated at once.
+ *   used         The priorities from this index on are deactivated: each ends when its retention is over, unless the
+ *                policy needs it before. Whole ranges are deactivated and reactivated together.
  *
- * So an event that makes and ends no child costs O(log n) of the n priorities: a failure does not look at the hundreds
- * of priorities above that failed before. An update walks all priorities.
+ * A report that makes no child costs O(log n) on average for n priorities: it does not look at the hundreds of
+ * priorities above that failed before. Updates walk all priorities.
  *
- * A child that leaves the config ends at once (A115), or is kept by its own retention timer when the environment asks
- * for the older behaviour. That timer also keeps deactivated children across an update, which may move them. */
+ * A child that leaves the config ends at once (A115), or with its own retention timer if the environment asks for the
+ * older behaviour. An update may give children other priorities: before it, each deactivated child gets a retention
+ * timer of its own instead of its range. */
 #include "lb/policies/priority.h"
 
 #include <stdlib.h>
@@ -61,7 +63,7 @@ struct priority {
     /* By priority. */
     struct priority_child **at; /* NULL: not made */
     struct tc_index_set candidates, connecting;
-    struct tc_index_set retained;           /* the child's own retention timer runs */
+    struct tc_index_set retained;           /* priorities whose child has a retention timer of its own that runs */
     uint32_t used;                          /* the priorities from this index on are deactivated */
     TC_VEC(struct inactive_range) inactive; /* the highest priorities, which were deactivated last, at the end */
     struct tc_timer inactive_timer;         /* of the first range */
@@ -69,7 +71,7 @@ struct priority {
     enum torc_connectivity published_state;
     struct tc_picker *published;         /* a reference; NULL: nothing published yet, or a picker of the policy's own */
     const struct priority_child *chosen; /* the child that was published last; NULL: none was, or it ended */
-    bool busy;                           /* children are being updated or woken: no choice until all are (A56) */
+    bool busy;                           /* children are being updated or woken: no choice until that is done (A56) */
 };
 
 static void priority_reconcile(struct priority *p);
@@ -212,7 +214,7 @@ static void on_inactive_timer(struct tc_timer *timer)
 }
 
 /* Deactivates the priorities below i, which are not needed while i works. A child with a timer of its own keeps that
- * timer, which is due before the range's. */
+ * timer, which is not due after the range's. */
 static void priority_deactivate_below(struct priority *p, uint32_t i)
 {
     if (i + 1 >= p->used)
@@ -223,7 +225,7 @@ static void priority_deactivate_below(struct priority *p, uint32_t i)
     inactive_timer_set(p);
 }
 
-/* Makes the priorities from the first to i active again: they are needed. */
+/* Makes the priorities down to i active again. */
 static void priority_activate_down_to(struct priority *p, uint32_t i)
 {
     for (uint32_t k = 0; (k = tc_index_set_next(&p->retained, k)) <= i; k++) {
@@ -277,7 +279,7 @@ static void priority_set_published(struct priority *p, enum torc_connectivity st
     tc_picker_unref(old);
 }
 
-/* Logs which priority serves from now on, and why: the one before failed or takes too long, or a higher one is back. */
+/* Logs which priority serves from now on. Says why, if the child that served before is still listed. */
 static void priority_log_choice(const struct priority *p, const struct priority_child *c)
 {
     const struct tc_lb_helper *h = p->base.helper;
@@ -345,8 +347,8 @@ static struct priority_child *priority_activate(struct priority *p, uint32_t i)
     return p->at[i];
 }
 
-/* A56's algorithm: returns the child to serve from. Each round either returns or makes a child that fails at once and
- * so is not a candidate. */
+/* A56's algorithm: returns the child to serve from. Each round either returns, or makes a child that fails at once and
+ * so is not a candidate any longer. */
 static struct priority_child *priority_choose(struct priority *p)
 {
     uint32_t i, last = (uint32_t)p->config->n - 1;
@@ -561,9 +563,8 @@ static struct tc_lb_policy *pr_create(const struct tc_lb_factory *factory, struc
 
 /* --- config --- */
 
-/* Parses one entry of "priorities" and its child. Returns false with errors when something is wrong. `seen` is the set
- * of the names before this one: a control plane may send ten thousand names, and a set finds duplicates in linear
- * time. */
+/* Parses one entry of "priorities" and its child. Returns false with errors if something is wrong. `seen`, the set of
+ * the names before this one, finds duplicates among ten thousand names without comparing each with each. */
 static bool parse_priority_child(const json_t *children, const json_t *name, json_t *seen, size_t i,
                                  const struct tc_lb_registry *registry, unsigned depth, struct tc_child_config *out,
                                  struct tc_validation_errors *errors)

@@ -1,5 +1,5 @@
-/* priority (A56, A115): the highest of several children that works. Each child gets the endpoint list that has its
- * name. Policies: loop thread only; configs: any thread. */
+/* priority (A56, A115): serves from the highest of several children that works. Each child gets the endpoint list that
+ * has its name. Policies: loop thread only; configs: any thread. */
 #ifndef TC_LB_POLICIES_PRIORITY_H
 #define TC_LB_POLICIES_PRIORITY_H
 

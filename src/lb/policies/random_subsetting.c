@@ -1,8 +1,8 @@
 /* random_subsetting: a wrapper (lb/wrapper.h) that changes the list of endpoints on its way down and nothing else.
  *
  * Rendezvous hashing: an endpoint's hash is XXH64 of its first address ("10.0.0.1:80") with the seed of the policy, and
- * the endpoints with the least hashes are in the subset. So the same list gives the same subset, and a list with one
- * endpoint more or less changes one endpoint of the subset at most. The seed is drawn once for each policy. */
+ * the endpoints with the least hashes are in the subset. So a list of the same endpoints gives the same subset, and one
+ * endpoint more or less changes at most one endpoint of the subset. The seed is drawn once for each policy. */
 #include "lb/policies/random_subsetting.h"
 
 #include <stdlib.h>
@@ -77,7 +77,7 @@ struct tc_endpoints *tc_random_subset(struct tc_endpoints *all, uint32_t size, u
 struct random_subsetting {
     struct tc_lb_wrapper wrapper;
     uint64_t seed;
-    struct tc_endpoints *subset; /* of the last update with endpoints; NULL: none had any */
+    struct tc_endpoints *subset; /* of the last update that had a list; NULL: none had one */
 };
 
 static struct tc_picker *subsetting_picker(struct tc_lb_wrapper *w, enum torc_connectivity *state)

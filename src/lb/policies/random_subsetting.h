@@ -8,9 +8,9 @@
 
 extern const struct tc_lb_factory tc_random_subsetting_factory;
 
-/* Returns the list of the `size` endpoints with the least hashes of their first address, in the order of the hashes, a
- * new reference; the same list if it has no more than `size`. The lists of named children keep the endpoints that were
- * chosen, and lose lists of children of their own. */
+/* Returns the list of the `size` endpoints with the least hashes of their first address, in the order of the hashes; or
+ * `all` itself if it has no more than `size`. A new reference in both cases. The lists of named children keep the
+ * endpoints that were chosen, and lose lists of children of their own. */
 struct tc_endpoints *tc_random_subset(struct tc_endpoints *all, uint32_t size, uint64_t seed);
 
 #endif

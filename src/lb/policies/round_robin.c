@@ -1,5 +1,5 @@
-/* round_robin (A61): each RPC goes to the next READY endpoint in the order of the list. Its endpoints and their states
- * are those of lb/policies/petiole.h. */
+/* round_robin (A61): each RPC goes to the next READY endpoint in the order of the list. lb/policies/petiole.h keeps the
+ * endpoints and their states. */
 #include "lb/policies/round_robin.h"
 
 #include "base/mem.h"

@@ -1,5 +1,5 @@
-/* round_robin (A61): the connected endpoints one after the other. Has no settings. Policies: loop thread only; configs:
- * any thread. */
+/* round_robin (A61): picks the READY endpoints one after the other. Has no settings. Policies: loop thread only;
+ * configs: any thread. */
 #ifndef TC_LB_POLICIES_ROUND_ROBIN_H
 #define TC_LB_POLICIES_ROUND_ROBIN_H
 

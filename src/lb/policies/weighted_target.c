@@ -6,15 +6,15 @@
  * CONNECTING the picker queues; in the other states the picker draws a child from that state's tree. It reads the
  * table, which the policy changes in place.
  *
- * So a child's event costs O(log n) and a picker some bytes, however many localities there are. A new picker is
- * published for each event all the same, since RPCs that wait try again only then: at once when the policy's state
- * changes, otherwise by a task, one for all events until it runs.
+ * So a child's report costs O(log n) and a picker some bytes, however many localities there are. RPCs that wait try
+ * again only when a new picker is published. So one is published at once if the policy's state has changed, and
+ * otherwise by a task: one picker for all reports until the task runs.
  *
- * A child that reports IDLE is woken, as gRPC C++ does it: RPCs go to children that are READY while there is one, so no
- * pick would ever wake the child.
+ * A child that reports IDLE is woken, as in gRPC C++: while another child is READY all picks go there, so none would
+ * wake the IDLE child.
  *
  * A child that failed counts as TRANSIENT_FAILURE until it is READY or IDLE, even while it reports CONNECTING. A child
- * that an update no longer lists has the weight 0: it is in no tree, and ends when its retention is over. */
+ * that an update no longer lists has the weight 0: it is not in the table, and ends when its retention is over. */
 #include "lb/policies/weighted_target.h"
 
 #include "base/json.h"
@@ -30,10 +30,10 @@
 
 struct target {
     struct tc_named_child base;
-    uint32_t weight; /* 0: not in the table */
-    size_t place;    /* in the table */
-    enum torc_connectivity counted_as;
-    struct tc_task wake; /* makes the child leave IDLE; queued when it reports IDLE */
+    uint32_t weight;                   /* 0: not in the table */
+    size_t place;                      /* in the table */
+    enum torc_connectivity counted_as; /* the state whose tree has the child */
+    struct tc_task wake;               /* makes a listed child leave IDLE */
 };
 
 /* The policy writes the table, its pickers read it. Empty after the policy's shutdown. */
@@ -47,9 +47,9 @@ struct target_table {
 struct weighted_target {
     struct tc_lb_policy base;
     struct tc_children children;
-    struct target_table *table; /* out of date while `updating` */
+    struct target_table *table; /* a reference; out of date while `updating` */
     struct tc_rstr *resolution_note;
-    struct tc_picker *waiting; /* the picker of the child that became CONNECTING last; NULL: none did */
+    struct tc_picker *waiting; /* the picker of the last report of CONNECTING; NULL: there was none */
     bool updating;
     enum torc_connectivity state; /* as published; TORC_CONNECTIVITY_SHUTDOWN: nothing yet */
     struct tc_task publish_task;
@@ -152,8 +152,7 @@ static void target_picker_free(struct tc_picker *picker)
 
 static const struct tc_picker_ops target_picker_ops = {target_pick, target_picker_free};
 
-/* A picker has no references to the children: a picker that a policy above still keeps does not keep the children's
- * pickers. */
+/* The picker holds the table alone: a picker that a policy above still keeps does not keep the children's pickers. */
 static struct tc_picker *target_picker_new(struct target_table *table, enum torc_connectivity state)
 {
     struct target_picker *p = TC_NEW(struct target_picker);
@@ -166,7 +165,8 @@ static struct tc_picker *target_picker_new(struct target_table *table, enum torc
 
 /* --- states --- */
 
-/* Returns why the last failed child in the table failed; a text of its own if none did. The caller ends the status. */
+/* Returns why a child in TRANSIENT_FAILURE failed, the last such child in the table. Without one, returns a status that
+ * says that there are no children. The caller ends the status. */
 static struct tc_status last_failure(const struct weighted_target *wt)
 {
     const struct tc_weight_tree *failed = &wt->table->trees[TORC_CONNECTIVITY_TRANSIENT_FAILURE];

@@ -1,4 +1,4 @@
-/* weighted_target (A28): splits picks among named children by weight. Child `name` gets the endpoint list of that
+/* weighted_target (A28): splits picks among named children by weight. Each child gets the endpoint list that has its
  * name. Policies: loop thread only; configs: any thread. */
 #ifndef TC_LB_POLICIES_WEIGHTED_TARGET_H
 #define TC_LB_POLICIES_WEIGHTED_TARGET_H
