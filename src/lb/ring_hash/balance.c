@@ -1,4 +1,4 @@
-/* Bounded loads. Envoy's arithmetic, which BL01 to BL13 of test/cases.md hold number for number:
+/* Bounded loads, in Envoy's arithmetic (BL01 to BL13 of test/cases.md):
  *
  *     bound of all  = ((RPCs of all endpoints + 1) * factor + 99) / 100, in whole numbers
  *     slots         = ceil(bound of all * part of the weight), at least 1
@@ -9,9 +9,9 @@
  * made as far as it is needed, and undone.
  *
  * Envoy's list holds healthy endpoints. Here endpoints in TRANSIENT_FAILURE or without an entry on the ring count as
- * absent: an endpoint's part of the weight is its part among the endpoints that are left. An RPC without a hash goes to
- * READY endpoints alone (A76), so for this RPC the parts are those among the READY endpoints. Then one READY endpoint
- * is within its bound, and the second walk passes over about as many endpoints as the walk over the ring did. */
+ * absent: an endpoint's part of the weight is its part among the endpoints that are left. An RPC with a random hash
+ * goes to READY endpoints alone (A76). For such an RPC the parts are those among the READY endpoints, of which at least
+ * one is within its bound then. */
 #include "lb/ring_hash/balance.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* Copies the keys and weights of the endpoints, so that another thread can build while the endpoints change. The items
- * of an old ring come along, so that only the difference is built (ring/update.h). */
+/* Copies the keys and weights of the endpoints, so that another thread can build while the sets change or end. The
+ * items of an old ring come along, so that only the difference is built (ring/update.h). */
 #include "lb/ring_hash/build.h"
 
 #include "base/mem.h"
@@ -18,8 +18,8 @@ struct tc_rh_build {
     struct tc_buf text, old_text;
 };
 
-/* Makes the ring's items of a set, except those that `skip` (may be NULL) marks. All keys are copied to one buffer,
- * since the endpoints may go while another thread builds. */
+/* Makes the ring's items of a set, except those that `skip` (may be NULL) marks. Copies all keys to `text`, since the
+ * endpoints may be freed while another thread builds. */
 static struct tc_ring_item *build_items_of(const struct tc_rh_set *set, const bool *skip, struct tc_buf *text)
 {
     /* The buffer moves as it grows, so the lengths come first and the pointers afterwards. */
@@ -47,8 +47,8 @@ static struct tc_ring_item *build_items_of(const struct tc_rh_set *set, const bo
     return items;
 }
 
-/* Makes the items of the old ring. Endpoints that the new set has, too, share the item with the new ring (an update
- * reads no old weight). An endpoint whose key may have changed becomes TC_RING_ADDED in `from`. */
+/* Makes the items of the old ring. The item of an endpoint that the new set has too is a copy of the new ring's item:
+ * an update does not read old weights. An endpoint whose key may have changed becomes TC_RING_ADDED in `from`. */
 static struct tc_ring_item *build_old_items_of(const struct tc_rh_set *old, const struct tc_rh_set *set,
                                                const struct tc_ring_item *items, uint32_t *from, struct tc_buf *text)
 {
@@ -114,7 +114,7 @@ struct tc_ring *tc_rh_build_find(const struct tc_rh_build *b)
 
 bool tc_rh_build_exceeds(const struct tc_rh_build *b, uint32_t entries)
 {
-    uint64_t steps = (uint64_t)b->table_size * b->n; /* the most that a build could take, with keys chosen for that */
+    uint64_t steps = (uint64_t)b->table_size * b->n; /* no build takes more */
     if (b->table_size)
         return TC_MAX(b->table_size, b->n) > entries || steps / 128 > entries;
     return TC_MIN(b->max, b->cap) > entries && tc_ring_entries(b->items, b->n, b->min, b->max, b->cap) > entries;

@@ -1,4 +1,4 @@
-/* The configs as JSON, in camel case or in snake case. All keys may be absent; the first two lines have the defaults.
+/* The configs as JSON, in camel case or in snake case. All keys may be absent. The first two lines show the defaults.
  * Without the keys of the third line the hash comes with the pick, endpoints are hashed by hash_key or address, and
  * loads do not count.
  *
@@ -53,7 +53,7 @@ bool tc_rh_config_equal(const struct tc_lb_config *pa, const struct tc_lb_config
            tc_rstr_eq(a->request_hash_header, b->request_hash_header);
 }
 
-/* Returns which spelling the JSON has: service configs in use have grpc-go's and gRPC C-core's. */
+/* Returns the spelling that the JSON has, `camel` if it has both or none. */
 static const char *config_key(const json_t *json, const char *camel, const char *snake)
 {
     return json_object_get(json, camel) || !json_object_get(json, snake) ? camel : snake;

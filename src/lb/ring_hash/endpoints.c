@@ -123,9 +123,9 @@ static int by_locality(const void *pa, const void *pb)
     return tc_locality_cmp((*a)->endpoint->locality, (*b)->endpoint->locality);
 }
 
-/* Envoy's operations, in its order. Sums of weights are whole numbers, so that their order does not matter as long as
- * doubles hold them (up to 2^53, which A42's products may exceed). A locality's endpoints stand together in an EDS
- * resource, but not in the subset of random_subsetting, which has another order. */
+/* Envoy's operations, in its order. Sums of weights are whole numbers, so the order of additions does not matter as
+ * long as doubles hold the sums exactly (up to 2^53, which A42's products may exceed). The sort is for
+ * random_subsetting, whose subset does not keep the endpoints of a locality together. */
 void tc_rh_set_weights(const struct tc_rh_set *set, double *weights)
 {
     bool localities = set->config->locality_weighted;

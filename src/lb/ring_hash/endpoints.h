@@ -1,9 +1,9 @@
 /* The endpoints of a consistent hashing policy with their states, and the look-up over them, a ring or a table (both
  * are a struct tc_ring): shared by the policy and its pickers.
  *
- * The policy writes states, pickers read them, so the change of one endpoint costs the same whatever the number of the
- * others. A new list of endpoints makes a new set; the old one keeps its states for pickers that still hold it. Loop
- * thread only. */
+ * The policy writes states in place and pickers read them, so the cost of a change does not grow with the number of
+ * endpoints. A new list of endpoints makes a new set; the old one keeps its states for pickers that still hold it. Loop
+ * thread only, unless a comment says otherwise. */
 #ifndef TC_LB_RING_HASH_ENDPOINTS_H
 #define TC_LB_RING_HASH_ENDPOINTS_H
 
@@ -15,8 +15,8 @@
 #include "lb/ring_hash/config.h"
 #include "ring/update.h"
 
-/* One endpoint. Small, since most endpoints of a large ring are never connected. An endpoint without an entry on the
- * ring, which no pick can reach, has no child and is not counted. */
+/* One endpoint. Small, since most endpoints of a large ring are never connected. No pick can reach an endpoint without
+ * an entry on the ring: it has no child and is not counted. */
 struct tc_rh_endpoint {
     struct tc_endpoint *endpoint;
     struct tc_endpoint_child *child; /* NULL until the first attempt to connect (A61), and in a set that was replaced */
@@ -29,16 +29,16 @@ struct tc_rh_endpoint {
 
 /* The counts of a set whose config bounds loads (balance.h), an element for each endpoint. */
 struct tc_rh_balance {
-    bool waiting;                       /* a pick that was passed on waits for a connection */
-    bool retry;                         /* picks are to be tried again: an RPC has ended since */
-    uint32_t seen;                      /* `total` at its last change */
+    bool waiting;                       /* a pick that was passed on is queued */
+    bool retry;                         /* want_task has picks tried again: an RPC has ended since */
+    uint32_t seen;                      /* total->n after its last change */
     struct tc_active_requests *total;   /* RPCs of all endpoints of the policy, also of those that left */
-    struct tc_active_requests **active; /* RPCs of an endpoint; counts move to the next set */
+    struct tc_active_requests **active; /* RPCs of each endpoint; the next set shares the counts */
     double *weights;                    /* parts of the whole weight (tc_rh_set_weights) */
     /* The sum of `weights` over the endpoints that a pick may choose. [0]: endpoints with an entry that are not in
      * TRANSIENT_FAILURE; [1]: READY endpoints, for a pick that takes no others. */
     double serving[2];
-    uint32_t *order, *swaps; /* for tc_rh_balance_choose: order[i] is i between its walks; swaps holds anything */
+    uint32_t *order, *swaps; /* scratch of tc_rh_balance_choose; between its calls order[i] is i */
 };
 
 struct tc_ring_hash;
@@ -51,14 +51,14 @@ struct tc_rh_set {
     struct tc_rh_balance *balance; /* bounded loads; NULL: loads do not count */
     struct tc_rstr *resolution_note;
     struct tc_loop *loop;
-    struct tc_task want_task; /* set up by the owner: connects the endpoints in `wanted`, has picks tried again */
+    struct tc_task want_task; /* the owner's: connects the endpoints in `wanted`, and has picks tried again */
     TC_VEC(uint32_t) wanted;  /* endpoints that picks asked to connect */
     uint32_t on_ring;         /* endpoints with an entry */
     uint32_t counts[TORC_CONNECTIVITY_SHUTDOWN]; /* endpoints with an entry, by state */
     struct tc_index_set idle; /* endpoints with an entry that are IDLE; empty before the set has its ring */
     uint32_t n;               /* all endpoints */
     struct tc_picker **ready; /* ready[i]: the picker of endpoint i while it is READY (borrowed), else NULL. Most picks
-                                 read nothing else of an endpoint. Always NULL where picks look at loads first. */
+                                 read nothing else of an endpoint. Always NULL if the config bounds loads. */
     struct tc_rh_endpoint at[];
 };
 
@@ -67,7 +67,8 @@ struct tc_rh_set {
 /* Returns a set without endpoints, with room for `capacity`, and one reference. Takes a reference of the config. The
  * owner sets loop, want_task and resolution_note. */
 struct tc_rh_set *tc_rh_set_new(size_t capacity, struct tc_ring_hash_config *config);
-/* NULL is allowed. The last reference frees the set, whose children must have ended or moved before. */
+/* NULL is allowed. The last reference frees the set, whose children must have ended or moved before. Any thread for a
+ * set that was never in use. */
 void tc_rh_set_unref(struct tc_rh_set *set);
 /* Appends an endpoint in IDLE; takes a reference. */
 void tc_rh_set_add(struct tc_rh_set *set, struct tc_endpoint *endpoint, uint64_t weight);
@@ -83,10 +84,10 @@ void tc_rh_set_move(struct tc_rh_set *set, uint32_t i, struct tc_rh_endpoint *fr
 void tc_rh_set_merge(struct tc_rh_set *set, const struct tc_rh_set *old, const struct tc_endpoints *list,
                      uint32_t *was);
 /* Writes the part of the whole weight that each endpoint has, as Envoy computes it, in doubles. With locality_weighted
- * a locality has its part of the sum of localities' weights, which its endpoints divide among themselves. */
+ * a locality has a part by its locality_weight, and its endpoints divide this part by their own weights. */
 void tc_rh_set_weights(const struct tc_rh_set *set, double *weights);
-/* Sets each part in balance->serving to 1 if all endpoints are in it: the sum has rounding errors, with which picks
- * would not be Envoy's. */
+/* Sets a sum in balance->serving to 1 if all endpoints are in it: with the sum's rounding errors some picks would not
+ * be Envoy's. */
 void tc_rh_set_round_serving(struct tc_rh_set *set);
 /* Returns a picker over the set, of which it takes a reference. The set must have its ring. */
 struct tc_picker *tc_rh_picker_new(struct tc_rh_set *set);
@@ -106,9 +107,10 @@ bool tc_rh_set_same_keys(const struct tc_rh_set *a, const struct tc_rh_set *b);
 void tc_rh_set_state(struct tc_rh_set *set, uint32_t i, enum torc_connectivity state, struct tc_picker *picker);
 /* Returns the policy's state by the rules of A42 and A61. */
 enum torc_connectivity tc_rh_set_aggregate(const struct tc_rh_set *set);
-/* Returns the first IDLE endpoint from a random place on (A117), or TC_INDEX_NONE. */
+/* Returns the first IDLE endpoint from a random place on (A117), or TC_INDEX_NONE if there is none. */
 uint32_t tc_rh_set_any_idle(const struct tc_rh_set *set, struct tc_rng *rng);
-/* Asks the owner to connect endpoint i. The owner does so after the pick, if the endpoint is IDLE then. */
+/* Asks the owner, if the set has one, to connect endpoint i. The owner does so after the pick, if the endpoint is IDLE
+ * then. */
 void tc_rh_set_want(struct tc_rh_set *set, uint32_t i);
 
 #endif

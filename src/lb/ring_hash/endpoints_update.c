@@ -1,16 +1,16 @@
 /* Finds the endpoints of an update in the present set.
  *
  * The lists of an EDS cluster share the objects of endpoints that did not change, so the common update has the same
- * objects in the same order with a few of them added or removed: set_merge_in_order compares pointers, in one pass. An
- * endpoint that is not found that way is a stranger, and compared by addresses. With more than STRANGERS_MAX of them
- * maps by address are cheaper. */
+ * objects in the same order with a few of them added or removed: set_merge_in_order compares pointers. An endpoint that
+ * is not found that way is a stranger, and compared by addresses. With more than STRANGERS_MAX strangers maps by
+ * address are cheaper. */
 #include "lb/ring_hash/endpoints.h"
 
 #include "lb/endpoint_map.h"
 
 enum { STRANGERS_MAX = 4 }; /* strangers of an update up to which no map is needed */
 
-/* A table is made of the weights in the EDS resource, which are not normalised (tc_rh_set_weights). */
+/* A table reads the own weight of an EDS endpoint, a ring the weight that contains the locality's (lb/endpoint.h). */
 static uint64_t endpoint_weight(const struct tc_rh_set *set, const struct tc_endpoint *e)
 {
     return TC_MAX(set->config->table_size && e->locality_weight ? e->lb_weight : e->weight, 1);
@@ -75,8 +75,8 @@ static uint32_t set_find_addrs(const struct tc_rh_set *set, const struct tc_endp
     return TC_RING_ADDED;
 }
 
-/* Merges in one pass. The endpoints of `old` have different addresses, so only strangers can have the addresses of
- * another endpoint. Returns false, and has added nothing, if there are too many strangers. */
+/* The endpoints of `old` have different addresses, so of two endpoints with the same addresses at least one is a
+ * stranger. Returns false, and has added nothing, if there are too many strangers. */
 static bool set_merge_in_order(struct tc_rh_set *set, const struct tc_rh_set *old, const struct tc_endpoints *list,
                                uint32_t *was)
 {

@@ -4,14 +4,14 @@
  *   hash.
  * - Fast path: the endpoint of the entry that the hash hits is READY, and its picker completes the pick. That reads one
  *   place of the ring and one pointer of `ready`.
- * - Otherwise the entries from there on are walked. With a given hash (A61) the first endpoint that is not in
+ * - Otherwise the pick walks the entries from there on. With a given hash (A61) the first endpoint that is not in
  *   TRANSIENT_FAILURE decides: an IDLE one is connected and the pick queues. With a random hash (A76) the first READY
  *   endpoint takes the RPC, and one IDLE endpoint on the way is connected unless one is connecting already.
  * - With bounded loads (balance.h) there is no fast path: the endpoint at which the walk ends may be loaded beyond its
  *   bound, and passes the RPC on.
  *
  * Beside its answers a pick writes nothing but a request to connect an endpoint (tc_rh_set_want) and, with bounded
- * loads, into struct tc_rh_balance. Whatever explains a pick (`trace`) is off the fast path. */
+ * loads, into struct tc_rh_balance. */
 #include "lb/ring_hash/balance.h"
 
 #include "base/hash.h"
@@ -85,7 +85,7 @@ static void trace_awaited(const struct tc_pick_args *args, const struct tc_rh_en
 
 /* --- walks --- */
 
-/* All endpoints have failed: fails as the first one does. */
+/* All endpoints with an entry have failed: fails as the endpoint of `first` does. */
 static enum tc_pick_kind rh_pick_fail(const struct tc_rh_set *set, uint32_t first, const struct tc_pick_args *args,
                                       struct tc_pick *out)
 {
@@ -148,8 +148,8 @@ static enum tc_pick_kind rh_pick_walk(struct tc_rh_set *set, uint64_t hash, uint
     return rh_pick_fail(set, first, args, out);
 }
 
-/* A76: the first READY endpoint from `first` on, a random place, takes the RPC. One IDLE endpoint on the way is
- * connected, unless one is connecting already. */
+/* A76: the first READY endpoint from `first` on, a random place, takes the RPC. The first IDLE endpoint on the way is
+ * connected, unless an endpoint of the set is connecting already. */
 static enum tc_pick_kind rh_pick_walk_random(struct tc_rh_set *set, uint64_t hash, uint32_t first,
                                              const struct tc_pick_args *args, struct tc_pick *out)
 {

@@ -1,15 +1,15 @@
 /* The policy of ring_hash and maglev: a set of endpoints with the look-up over them, and a pick_first child for each
- * endpoint that was ever connected.
+ * endpoint that the policy has begun to connect.
  *
  * - update: endpoints_update.c finds the endpoints of the list in the present set. The new set takes the present ring
  *   if all keys and weights are the same, or a ring that the process has already (ring/cache). Else its ring is built:
  *   on the spot if it is small, otherwise on the background thread (`pending`). While that thread builds, the present
  *   set serves; a policy without a set is CONNECTING.
- * - A policy has one ring at a time built there. Of the updates that come meanwhile, the last one is next (`newer`).
- *   The finished ring is used even then, since updates in quick succession must not keep the policy on an old set; but
- *   not if a later update was put in place on the spot, or had no endpoints.
- * - rh_install puts a new set in place: the children of endpoints that stay move over, the others end. Pickers keep the
- *   set that they were made of.
+ * - The background thread builds one ring of a policy at a time. Of the updates that come meanwhile, the last one is
+ *   next (`newer`). The finished ring is used even then, since updates in quick succession must not keep the policy on
+ *   an old set; but not if a later update was put in place on the spot, or had no endpoints.
+ * - rh_install puts a new set in place: the children of endpoints that stay, and have an entry, move over; the others
+ *   end. Pickers keep the set that they were made of.
  * - A child's state changes the set in place (rh_on_child_state); rh_reconcile then publishes a picker over the same
  *   set. It is idempotent, and the last thing that an event does.
  * - Connecting: nothing is connected until a pick asks for it (tc_rh_set_want), exit_idle comes, or the policy is in
@@ -48,7 +48,7 @@ struct rh_pending {
 
 struct tc_ring_hash {
     struct tc_lb_policy base;
-    struct tc_rh_set *set;      /* NULL: no endpoints */
+    struct tc_rh_set *set;      /* NULL: there are no endpoints, or their ring is being built */
     struct rh_pending *pending; /* with the background thread, unwanted or not; NULL: none is */
     bool newer;                 /* the last update waits for `pending` to come back */
     struct tc_mailbox *box;     /* where the background thread answers; NULL: never asked */
@@ -98,7 +98,7 @@ static void rh_publish(struct tc_ring_hash *rh)
     tc_status_fini(&status);
 }
 
-/* A117: connects a random IDLE endpoint, because there is no pick whose hash would choose one. */
+/* A117: connects a random IDLE endpoint, for an attempt that no pick asked for. */
 static void rh_connect_any(struct tc_ring_hash *rh)
 {
     uint32_t i = tc_rh_set_any_idle(rh->set, tc_loop_rng(rh->base.helper->env->loop));
@@ -109,8 +109,8 @@ static void rh_connect_any(struct tc_ring_hash *rh)
     rh->busy = false;
 }
 
-/* Connects an endpoint if no pick will ask for one, and publishes. The last thing that an event does, when its states
- * are complete: the parent may shut the policy down. */
+/* Connects an endpoint if picks may not ask for one, and publishes. The last thing that an event does, when all states
+ * are stored: the parent may shut the policy down. */
 static void rh_reconcile(struct tc_ring_hash *rh)
 {
     if (rh->busy || !rh->set)

@@ -1,6 +1,6 @@
 /* The consistent hashing policies. ring_hash (A42 with the picker of A61, and A76) sends each RPC to the endpoint that
- * its hash hits on the ring; maglev to the endpoint that its hash hits in Envoy's Maglev table, with the same picker.
- * Policies: loop thread only; configs: any thread. */
+ * its hash hits on the ring. maglev does the same with Envoy's Maglev table instead of the ring. Policies: loop thread
+ * only; configs: any thread. */
 #ifndef TC_LB_RING_HASH_POLICY_H
 #define TC_LB_RING_HASH_POLICY_H
 

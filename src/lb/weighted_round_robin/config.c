@@ -4,7 +4,8 @@
  *  "weightExpirationPeriod": "180s", "weightUpdatePeriod": "1s", "errorUtilizationPenalty": 1.0,
  *  "metricNamesForComputingUtilization": ["named_metrics.q"]}
  *
- * All of it may be absent. Names of metrics that are unknown are left out (A114). */
+ * All of it may be absent; all values but the metric names are the defaults. Unknown metric names are left out
+ * (A114). */
 #include "lb/weighted_round_robin/config.h"
 
 #include <math.h>

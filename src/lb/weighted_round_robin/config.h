@@ -1,4 +1,4 @@
-/* The config of weighted_round_robin (A58, A114). Immutable and counted, as all LB configs are; any thread. */
+/* The config of weighted_round_robin (A58, A114). Immutable and counted, any thread. */
 #ifndef TC_LB_WEIGHTED_ROUND_ROBIN_CONFIG_H
 #define TC_LB_WEIGHTED_ROUND_ROBIN_CONFIG_H
 
@@ -7,7 +7,7 @@
 enum {
     TC_WRR_UPDATE_MIN_MS = 100,      /* A58: a shorter weightUpdatePeriod is raised to this */
     TC_WRR_UPDATE_MAX_MS = 86400000, /* a longer weightUpdatePeriod is cut to this, one day */
-    TC_WRR_METRICS_MAX = 100,        /* of metricNamesForComputingUtilization */
+    TC_WRR_METRICS_MAX = 100,        /* a config with more metricNamesForComputingUtilization is refused */
 };
 
 /* A metric that may be the utilization (A114). */
@@ -19,7 +19,7 @@ struct tc_wrr_metric {
 struct tc_wrr_config {
     struct tc_lb_config base; /* first */
     bool oob;                 /* enableOobLoadReport: reports come out of band, not with RPCs */
-    uint64_t oob_period_ms;   /* the interval that backends are asked for; 0: as often as they have it */
+    uint64_t oob_period_ms;   /* the interval of reports that backends are asked for; 0: the backend decides */
     uint64_t blackout_ms;     /* how long reports must have come before a weight is used */
     uint64_t expiration_ms;   /* how long a weight is used after the last report */
     uint64_t update_ms;       /* between schedulers */

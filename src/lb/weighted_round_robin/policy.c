@@ -1,13 +1,13 @@
 /* weighted_round_robin: a petiole policy (lb/policies/petiole.h) whose picks follow a scheduler over the READY
  * endpoints.
  *
- * The scheduler is made of the weights as they are now, with each new picker, each update and each weightUpdatePeriod,
- * and replaced in place; its sequence goes on. That costs O(n), so among many endpoints changes of states are gathered
- * for up to SCHEDULE_PAUSE_MS. Without a scheduler (fewer than two endpoints, or no weight known) picks go round robin.
- * So does a pick whose turn fell to an endpoint that was lost since.
+ * Each new picker, each update and each weightUpdatePeriod makes a new scheduler of the present weights; the sequence
+ * goes on. That costs O(n). So with more than SCHEDULE_AT_ONCE READY endpoints, changes of states make at most one
+ * scheduler each SCHEDULE_PAUSE_MS. Picks go round robin while there is no scheduler (fewer than two READY endpoints,
+ * or no known weight), and where the scheduler gives an endpoint that is no longer READY.
  *
- * Reports come with the trailers of RPCs, whose tracker keeps the weight alive, or out of band by a side stream on the
- * subchannel that the endpoint's pick_first has chosen. */
+ * Reports come with the trailers of RPCs, or out of band by a side stream on the subchannel that the endpoint's
+ * pick_first has chosen. The tracker of an RPC has a reference of the weight, which may outlive the endpoint. */
 #include "lb/weighted_round_robin/policy.h"
 
 #include "base/mem.h"
@@ -28,7 +28,7 @@ struct weighted_round_robin {
     struct tc_timer update_timer;
 };
 
-/* One endpoint. Weight and owner are set when it is READY for the first time. */
+/* One endpoint. Weight and owner are NULL until it is READY for the first time. */
 struct wrr_child {
     struct tc_petiole_child base;
     struct weighted_round_robin *owner;
@@ -47,7 +47,7 @@ static struct wrr_child *wrr_child_of(struct tc_petiole_child *c)
 }
 
 enum {
-    SCHEDULE_AT_ONCE = 256,  /* READY endpoints up to which each new picker has a new scheduler */
+    SCHEDULE_AT_ONCE = 256,  /* with so many READY endpoints at most, each new picker has a new scheduler */
     SCHEDULE_PAUSE_MS = 100, /* between schedulers of more endpoints, while their states change */
 };
 

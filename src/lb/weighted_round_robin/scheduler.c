@@ -3,10 +3,10 @@
  * w * (g + 1) reaches a multiple of 65535. An offset of half the range between neighbours keeps places of one weight
  * from coming all in one round.
  *
- * The arithmetic is C-core's to the last bit, which other clients' sequences are compared with: a scale in a float of
- * 32 bits, and lround. No weight is more than ten times the mean, so that about a tenth of the places are taken in a
- * round, or more, unless the weights are very uneven. None is less than a hundredth of the mean, so that each endpoint
- * goes on getting RPCs, and with them reports. */
+ * The arithmetic is gRPC C-core's to the last bit: a scale in a float of 32 bits, and lround. A weight of more than ten
+ * times the mean is cut to that. So a round takes about a tenth of the places or more, unless the weights are very
+ * uneven. A weight of less than a hundredth of the mean is raised to that, so that each endpoint goes on getting RPCs,
+ * and with them reports. */
 #include "lb/weighted_round_robin/scheduler.h"
 
 #include <math.h>
