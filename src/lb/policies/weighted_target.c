@@ -120,7 +120,7 @@ struct target_picker {
     enum torc_connectivity state; /* the picker draws from the children in this state */
 };
 
-/* RPCs bring one random number for all policies; nested ones must not draw alike. */
+/* An RPC has one random number for all policies, and nested policies must draw independently. */
 static uint64_t mix_random(uint64_t x)
 {
     /* The finaliser of SplitMix64 (Steele, Lea, Flood). */

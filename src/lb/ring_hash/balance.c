@@ -47,7 +47,7 @@ static uint32_t twister_next(struct twister *t)
     return y ^ y >> 18;
 }
 
-/* Returns a number below n. Numbers that would make some more likely than others are drawn again. */
+/* Returns a uniform number below n: repeats draws that would favour some numbers. */
 static uint32_t twister_below(struct twister *t, uint32_t n)
 {
     uint64_t step = ((uint64_t)1 << 32) / n, x;
