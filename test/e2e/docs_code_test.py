@@ -17,12 +17,13 @@ from support.kit import BUILD, SOURCE, TORC, WAIT, blocks, check, main, running
 READER = {
     "docs/guide/calls.md": ("void use(const void *data, size_t size);",
                             "torc_channel *channel, const void *request, size_t size, torc_error *error, int code, "
-                            "struct torc_call_options options"),
+                            "struct torc_call_options options, torc_credentials *credentials"),
     "docs/guide/choosing-a-policy.md": ("", "torc_credentials *credentials, torc_error *error"),
     "docs/guide/connections.md": ("void start_connecting(void *arg, const char *address, torc_dial *dial);\n"
-                                  "void watch_registry(void *arg, const char *name, torc_resolver_listener *listener);",
-                                  "torc_dial *dial, int fd, torc_resolver_listener *listener, const struct torc_endpoint *endpoints, size_t n, "
-                                  "const char *service_config"),
+                                  "void watch_registry(void *arg, const char *name, torc_resolver_listener *listener);\n"
+                                  "void unwatch_registry(void *arg);",
+                                  "torc_dial *dial, int fd, torc_resolver_listener *listener, void *registry, torc_credentials *credentials, "
+                                  "torc_error *error"),
     "docs/guide/deadlines.md": ("", "torc_credentials *credentials, torc_channel *channel, const char *method, const void *request, size_t size, "
                                 "struct torc_call_options options, torc_result **results, torc_server_call *call, torc_error *error, "
                                 "const char *service_config"),
@@ -37,7 +38,9 @@ READER = {
     "docs/guide/threads.md": ("#include <sys/epoll.h>\nvoid count(void *counter);",
                               "torc_runtime *runtime, void *counter, torc_error *error, int epoll, int done, torc_runtime **runtimes, "
                               "torc_channel **channels"),
+    "docs/operations/logs.md": ("", ""),
     "docs/operations/security.md": ("", "torc_error *error"),
+    "docs/operations/troubleshooting.md": ("", "torc_channel *channel"),
     "docs/operations/xds.md": ("", "torc_server *server, torc_error *error"),
 }
 # Compiled, and played, by test/unit/lb/policies/example_test.c (lint_example_policy).
