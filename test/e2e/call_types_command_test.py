@@ -327,6 +327,10 @@ def test_requests_that_do_not_fit():
             refused(address, asked, "-d", "{}", says=f"call: the server has no service shop.Other; it has {has} (--raw sends the request as bytes)\n")
             refused(address, asked, "-d", "{}", "--reflect", says=f"call: the server has no service shop.Other; it has {has}\n")
             refused(address, asked, "--protoset", SET, says="no file has the service 'shop.Other'; they have shop.Orders\n")
+        with server("undescribed") as other:
+            refused(other, "shop.Orders/Get", "-d", "{}", says="call: the server lists the service shop.Orders, but has no description of it: give one "
+                                                               "with --proto or --protoset (--raw sends the request as bytes)\n")
+            same(calls(other, "shop.Orders/Get", "-d", '{"id": "1"}', "--protoset", SET)[0][0]["response"], {"id": "1"})
         for types in ((), ("--reflect",), ("--protoset", SET)):
             refused(address, "shop.Orders", "-d", "{}", *types,
                     says="call: shop.Orders is a service: METHOD is shop.Orders/ and one of Get, Watch, Load, Chat, Fail\n")

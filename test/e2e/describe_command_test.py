@@ -45,6 +45,11 @@ def test_list():
         with server(mode) as address:
             same(run("list", address).stdout, "shop.Orders\n")
             same(run("list", address, "shop.Orders").stdout.splitlines(), METHODS)
+    with server("undescribed") as address:
+        check("shop.Orders" in run("list", address).stdout.splitlines(), "a service without a description is listed")
+        refused("list", address, "shop.Orders", says="list: the server lists the service shop.Orders, but has no description of it: give one with "
+                                                     "--proto or --protoset\n")
+        refused("list", address, "shop.Nothing", says="list: the server has no service shop.Nothing; it has ")
     with server("none") as address:
         refused("list", address, says="the server has neither grpc.reflection.v1 nor grpc.reflection.v1alpha")
     refused("list", free_address(), says="UNAVAILABLE")

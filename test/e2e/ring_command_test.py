@@ -61,6 +61,8 @@ def test_absent_and_json():
 
 
 def test_wrong_usage():
+    said = run("ring", "xds:///fleet", status=2).stderr
+    check("unexpected argument 'xds:///fleet'; endpoints are given with -e, those of a cluster with --resources FILE --cluster NAME" in said, said)
     for args in (["--min", "0"], ["-e", "a=x"], ["--nonsense"], [], ["-e", "a", "--min", "9", "--max", "3"]):
         done = run("ring", *args, status=2)
         check(len(done.stderr.strip().splitlines()) == 1, f"one line for {args}: {done.stderr}")

@@ -197,6 +197,18 @@ def test_strict():
             variable = list(env)[-1]
             done = run("serve-xds", "--strict", "--listen", "127.0.0.1:0", "--resources", path, status=1, env=env)
             check(f"(--strict reads certificate providers from it; unset {variable} if the resources name none)\n" in done.stderr, done.stderr)
+        provider = {"instance_name": "mesh"}
+        context = {"@type": "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext", "common_tls_context": {
+            "validation_context": {"ca_certificate_provider_instance": provider}}}
+        write_resources(other, "1", *mesh("127.0.0.1:10001", transport_socket={"name": "envoy.transport_sockets.tls", "typed_config": context}))
+        done = run("serve-xds", "--strict", "--listen", "127.0.0.1:0", "--resources", other, status=1)
+        check('unrecognized certificate provider instance name "mesh"' in done.stderr and
+              "(--strict reads certificate providers from the bootstrap that GRPC_XDS_BOOTSTRAP names)" in done.stderr, done.stderr)
+        providers = {"mesh": {"plugin_name": "file_watcher", "config": {"ca_certificate_file": "/roots.pem"}}}
+        env = {"GRPC_XDS_BOOTSTRAP_CONFIG": json.dumps({"xds_servers": [{"server_uri": "x:1", "channel_creds": [{"type": "insecure"}]}],
+                                                        "node": {"id": "n"}, "certificate_providers": providers})}
+        with serve("--strict", "--resources", other, env=env) as server:
+            server.listening()
         write_resources(other, "p1", *mesh("127.0.0.1:10009"))
         with serve("--strict", "--resources", path, "--node-id", f"probe={other}", log=True) as server:
             at = server.listening()

@@ -316,6 +316,9 @@ int ring_parse(int argc, char **argv, struct ring_opts *o)
             return rc;
     }
     if (optind < argc)
-        return cli_usage(RING_COMMAND, "unexpected argument '%s'; endpoints are given with -e", argv[optind]);
+        return cli_usage(RING_COMMAND,
+                         "unexpected argument '%s'; endpoints are given with -e, those of a cluster with "
+                         "--resources FILE --cluster NAME",
+                         argv[optind]);
     return finish(o);
 }

@@ -161,7 +161,9 @@ int schema_no_service(struct schema *s, const char *service, const char *hint)
     struct schema_names names = {0};
     struct tc_buf known = {0}, why = {0};
     tc_buf_append_slice(&why, tc_buf_slice(&s->reflect.why));
-    bool found = find_services(s, &names) == REFLECT_OK;
+    bool found = find_services(s, &names) == REFLECT_OK, listed = false;
+    for (size_t i = 0; i < names.list.len; i++)
+        listed |= strcmp(names.list.data[i], service) == 0;
     for (size_t i = 0; i < names.list.len && i < SHOWN; i++)
         tc_buf_printf(&known, "%s" TC_SHOWN,
                       i                    ? ", "
@@ -172,6 +174,11 @@ int schema_no_service(struct schema *s, const char *service, const char *hint)
         tc_buf_printf(&known, " and %zu more", names.list.len - SHOWN);
     if (s->reflect.channel && !found)
         cli_fail(s->command, "%s%s", tc_buf_cstr(&why), hint);
+    else if (s->reflect.channel && listed)
+        cli_fail(s->command,
+                 "the server lists the service " TC_SHOWN ", but has no description of it: give one with --proto or "
+                 "--protoset%s",
+                 TC_SHOW(service), hint);
     else if (s->reflect.channel)
         cli_fail(s->command, "the server has no service " TC_SHOWN "%s%s", TC_SHOW(service), tc_buf_cstr(&known), hint);
     else

@@ -43,7 +43,8 @@ struct schema_names {
 int schema_services(struct schema *s, struct schema_names *names);
 void schema_names_free(struct schema_names *names);
 /* Prints that nobody has the service, for which schema_need returned SCHEMA_ABSENT, which services there are, and, if a
- * server was asked, the hint ("": none). Returns CLI_FAILED. */
+ * server was asked, the hint ("": none). Of a service that the server lists it prints that its description is missing.
+ * Returns CLI_FAILED. */
 int schema_no_service(struct schema *s, const char *service, const char *hint);
 
 /* Appends all files as a google.protobuf.FileDescriptorSet, each behind those that it imports. */

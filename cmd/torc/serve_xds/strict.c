@@ -1,5 +1,6 @@
 /* torc serve-xds --strict: reads resources as a client would. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "api/builtin.h"
 #include "cli.h"
@@ -47,6 +48,14 @@ void strict_fini(struct strict *s)
     references_fini(&s->references);
 }
 
+/* Returns where --strict looks for certificate providers, if that is what the errors are about. */
+static const char *hint_of(const char *errors)
+{
+    return strstr(errors, "unrecognized certificate provider instance name")
+               ? " (--strict reads certificate providers from the bootstrap that GRPC_XDS_BOOTSTRAP names)"
+               : "";
+}
+
 void strict_check(void *arg, struct tc_slice type_url, struct tc_slice name, struct tc_slice value,
                   struct tc_validation_errors *errors)
 {
@@ -71,8 +80,8 @@ void strict_check(void *arg, struct tc_slice type_url, struct tc_slice name, str
     struct tc_rstr *own_name = NULL;
     struct tc_xds_resource *resource = type->decode(type, &ctx, value, &own_name, &found);
     if (!resource)
-        tc_validation_add(errors, "%s \"%.*s\": %s", type->short_name, (int)name.len, name.data,
-                          tc_validation_text(&found));
+        tc_validation_add(errors, "%s \"%.*s\": %s%s", type->short_name, (int)name.len, name.data,
+                          tc_validation_text(&found), hint_of(tc_validation_text(&found)));
     else if (own_name && !tc_slice_eq(tc_rstr_slice(own_name), name)) /* collections have none */
         tc_validation_add(errors, "%s \"%.*s\": the resource itself has the name \"%s\"", type->short_name,
                           (int)name.len, name.data, tc_rstr_cstr(own_name));

@@ -2,8 +2,9 @@
  * that is good or hostile. usage: command_server MODE SET. SET: descriptors of shop.proto and the files beside it.
  * Prints "listening ADDR" and serves until SIGTERM.
  *
- * MODE: good, none, alpha (v1alpha alone), talkative (each method sends the last message without end), taciturn
- * (methods with one response send none), or the name of a row of `modes`. Such a mode answers a question with what its
+ * MODE: good, none, alpha (v1alpha alone), undescribed (reflection lists shop.Orders without its files), talkative
+ * (each method sends the last message without end), taciturn (methods with one response send none), or the name of a
+ * row of `modes`. Such a mode answers a question with what its
  * function writes, or ends the streams of v1 with its status; beside a failure of v1, v1alpha is good. Handlers run on
  * a pool, so that they may wait. */
 #include <signal.h>
@@ -606,6 +607,8 @@ static bool add_reflection(torc_server *server, const char *name, torc_reflectio
     taciturn = strcmp(name, "taciturn") == 0;
     if (strcmp(name, "none") == 0)
         return true;
+    if (strcmp(name, "undescribed") == 0)
+        return (*reflection = torc_reflection_new(server, error)) != NULL;
     if (strcmp(name, "good") == 0 || talkative || taciturn) {
         *reflection = torc_reflection_new(server, error);
         return *reflection && torc_reflection_add_set(*reflection, set.data, set.len, error) == 0;
