@@ -41,7 +41,7 @@ READER = {
     "docs/operations/logs.md": ("", ""),
     "docs/operations/security.md": ("", "torc_error *error"),
     "docs/operations/troubleshooting.md": ("", "torc_channel *channel"),
-    "docs/operations/xds.md": ("", "torc_server *server, torc_error *error"),
+    "docs/operations/xds.md": ("", "torc_server *server, torc_error *error, FILE *file"),
 }
 # Compiled, and played, by test/unit/lb/policies/example_test.c (lint_example_policy).
 ELSEWHERE = {"docs/internals/adding-a-policy.md"}
