@@ -32,6 +32,7 @@ static void packing_reject(struct tc_h2_server_stream *server)
     tc_status_set(&server->status, tc_status_make(TORC_STATUS_RESOURCE_EXHAUSTED, TORC_LAYER_HTTP2,
                                                   "message to send larger than max (%zu vs. %zu)", s->send.message.len,
                                                   TC_MIN(s->send.max_bytes, (size_t)TC_H2_MESSAGE_MAX)));
+    server->aborted = true;
     server->trailers.len = 0;
     s->send.active = false;
     s->send.end_wanted = true;

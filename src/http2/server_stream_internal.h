@@ -16,7 +16,7 @@ struct tc_h2_server_stream {
     bool rejected;      /* answered by us: the owner never sees the call */
     bool responded;     /* response headers were submitted, or were larger than the client takes */
     bool half_close_notified;
-    bool aborted; /* the response ends with the status of tc_h2_server_stream_abort */
+    bool aborted; /* the response ends with a status that is not the handler's */
 
     /* The contents of the request's headers. */
     bool is_post, has_authority, has_timeout, bad_timeout, bad_base64, accepts_gzip;

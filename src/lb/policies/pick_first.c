@@ -488,6 +488,12 @@ static void pf_replace_addresses(struct pick_first *p, const struct tc_addr_list
     p->renewed = renewed;
 }
 
+static void pf_report_no_list(struct pick_first *p, const struct tc_status *why)
+{
+    tc_status_set(&p->last_error, tc_status_ref(why));
+    pf_report(p, TORC_CONNECTIVITY_TRANSIENT_FAILURE, why);
+}
+
 static struct tc_status pf_refuse_empty(struct pick_first *p)
 {
     struct tc_status status = tc_lb_status_because("empty address list", p->resolution_note);
@@ -496,7 +502,7 @@ static struct tc_status pf_refuse_empty(struct pick_first *p)
     tc_endpoints_unref(p->endpoints);
     p->endpoints = NULL;
     tc_lb_request_reresolution(p->base.helper);
-    pf_report(p, TORC_CONNECTIVITY_TRANSIENT_FAILURE, &status);
+    pf_report_no_list(p, &status);
     return status;
 }
 
@@ -514,7 +520,7 @@ static struct tc_status pf_update(struct tc_lb_policy *policy, const struct tc_l
     p->petiole = config->petiole;
     if (!update->endpoints) { /* a failed resolution: the addresses that are known stay in use */
         if (!p->endpoints)
-            pf_report(p, TORC_CONNECTIVITY_TRANSIENT_FAILURE, update->endpoints_error);
+            pf_report_no_list(p, update->endpoints_error);
         return ok;
     }
     size_t n;

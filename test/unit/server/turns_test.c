@@ -18,6 +18,7 @@ struct rpc {
     struct tc_server_call *call;
     unsigned messages;
     bool ended;
+    int code; /* that it ended with */
 };
 
 struct guest {
@@ -44,9 +45,9 @@ static void on_message(void *arg, struct tc_rstr *message)
 
 static void on_end(void *arg, const struct tc_status *why)
 {
-    (void)why;
     struct rpc *rpc = arg;
     rpc->ended = true;
+    rpc->code = why->code;
 }
 
 static void on_call(void *arg, struct tc_server_call *call)
@@ -284,6 +285,7 @@ static void replies_that_become_too_large(void **state)
         assert_non_null(strstr(frame->headers, "grpc-status: 8\n"));
         assert_non_null(strstr(frame->headers, "grpc-message: message to send larger than max ("));
         assert_true(f.rpcs[i][0].ended);
+        assert_int_equal(f.rpcs[i][0].code, TORC_STATUS_RESOURCE_EXHAUSTED);
     }
     assert_int_equal(queued_bytes(&f), 0);
     fini(&f);

@@ -206,6 +206,7 @@ static void empty_list_fails(void **state)
     assert_false(fake_lb_update(f, fake_lb_endpoints(""), tc_pick_first_config_new(false), "nobody there"));
     fake_lb_pick(f);
     assert_string_equal(fake_lb_pick_error(f), "empty address list: nobody there");
+    assert_true(describes(f, "\"error\":\"empty address list: nobody there\""));
     /* TRANSIENT_FAILURE sticks until there is a connection. */
     assert_true(update(f, A));
     assert_int_equal(f->state, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
