@@ -1,6 +1,6 @@
-/* The life of a wrapper: the child policy creates it, uses it, and releases it, which releases the inner subchannel.
- * While RPCs hold references the wrapper stays in its set without an inner subchannel, so that the policy can still
- * reach the wrapper, for example to clear its pointers. The last reference takes it out of the set and frees it. */
+/* The life of a wrapper: tc_wrapped_subchannel_init creates the inner subchannel, tc_wrapped_subchannel_end releases
+ * it. If RPCs still hold references then, the wrapper stays in its set without an inner subchannel, so that the policy
+ * can still reach it to clear its pointers. The last unref takes the wrapper out of the set and frees it. */
 #include "lb/wrapped_subchannel.h"
 
 #include "base/mem.h"

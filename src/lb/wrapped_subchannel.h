@@ -1,9 +1,10 @@
 /* A subchannel in front of another, for policies that wrap the subchannels of their child (outlier_detection,
  * xds_override_host).
  *
- * The child policy holds the wrapper, the wrapper holds the subchannel of the policy above ("inner"), and calls pass
- * through. The wrapping policy keeps all its wrappers in one set; a wrapper finds its policy through that set and has
- * none once the policy has shut down, while RPCs or an application's child policy may still hold the wrapper.
+ * The child policy holds the wrapper. The wrapper owns the "inner" subchannel, which comes from the helper of the
+ * wrapping policy. The wrapping policy keeps all its wrappers in one set, and a wrapper finds its policy through the
+ * set. A wrapper may outlive the policy, since RPCs or an application's child policy may hold it; its `set` is NULL
+ * then.
  *
  * A policy embeds struct tc_wrapped_subchannel as the first member of a struct of its own, and struct
  * tc_wrapped_subchannels in its policy struct. Loop thread only. */
@@ -15,7 +16,7 @@
 
 /* All wrappers of one policy. */
 struct tc_wrapped_subchannels {
-    const struct tc_subchannel_ops *ops;   /* of the wrappers; tells this policy's wrappers from another's */
+    const struct tc_subchannel_ops *ops;   /* of the wrappers; static, one table for each wrapping policy's type */
     tc_subchannel_state_fn on_inner_state; /* arg: the struct tc_wrapped_subchannel */
     struct tc_link all;
 };
@@ -24,16 +25,16 @@ struct tc_wrapped_subchannel {
     struct tc_subchannel base; /* the subchannel that the child policy holds */
     struct tc_lref ref;
     struct tc_wrapped_subchannels *set; /* NULL after the policy's shutdown */
-    struct tc_link link;                /* of set->all, until the set or the last reference goes */
-    struct tc_subchannel *inner;        /* NULL once the wrapper was released */
+    struct tc_link link;                /* of set->all, until tc_wrapped_subchannels_pop or the last unref */
+    struct tc_subchannel *inner;        /* NULL after tc_wrapped_subchannel_end */
 };
 
 /* --- the set --- */
 
 void tc_wrapped_subchannels_init(struct tc_wrapped_subchannels *set, const struct tc_subchannel_ops *ops,
                                  tc_subchannel_state_fn on_inner_state);
-/* Takes the next wrapper out of the set for good, in the policy's shutdown. Returns the wrapper, borrowed, or NULL when
- * the set is empty. */
+/* Takes a wrapper out of the set and clears its `set`. Called in the policy's shutdown until it returns NULL: the set
+ * is empty. Returns the wrapper, borrowed. */
 struct tc_wrapped_subchannel *tc_wrapped_subchannels_pop(struct tc_wrapped_subchannels *set);
 
 /* --- one wrapper --- */
@@ -43,12 +44,12 @@ struct tc_wrapped_subchannel *tc_wrapped_subchannels_pop(struct tc_wrapped_subch
 void tc_wrapped_subchannel_init(struct tc_wrapped_subchannel *w, struct tc_wrapped_subchannels *set,
                                 struct tc_lb_helper *up, struct tc_endpoint *endpoint, const struct tc_addr *addr,
                                 tc_subchannel_state_fn on_state, void *arg);
-/* Releases the inner subchannel and gives up the reference of init. */
+/* Releases the inner subchannel and gives up the reference from tc_wrapped_subchannel_init. */
 void tc_wrapped_subchannel_end(struct tc_wrapped_subchannel *w);
 /* Gives up a reference. The last one takes the wrapper out of its set and frees it. */
 void tc_wrapped_subchannel_unref(struct tc_wrapped_subchannel *w);
 
-/* Operations that pass the call on to the inner subchannel. */
+/* For the policy's table of operations. The first two pass the call on to the inner subchannel. */
 void tc_wrapped_subchannel_connect(struct tc_subchannel *sc);
 void tc_wrapped_subchannel_reset_backoff(struct tc_subchannel *sc);
 struct tc_subchannel *tc_wrapped_subchannel_inner(struct tc_subchannel *sc);
@@ -58,9 +59,9 @@ static inline struct tc_wrapped_subchannel *tc_wrapped_subchannel_of(struct tc_s
     return TC_CONTAINER_OF(sc, struct tc_wrapped_subchannel, base);
 }
 
-/* Returns the wrapper of this set that `sc` is or wraps, or NULL. Other policies' wrappers may stand in front of it.
- * `set` is compared and never read, so its policy may be gone; `ops` are those of the set. Inline, since each pick
- * calls it. */
+/* Returns the wrapper of this set that `sc` is, or that wrappers of other policies around it hide; NULL if there is
+ * none. `set` is only compared, so its policy may be gone; `ops` are those that the set was made with. Inline, since
+ * picks call it. */
 static inline struct tc_wrapped_subchannel *tc_wrapped_subchannels_find(const struct tc_wrapped_subchannels *set,
                                                                         const struct tc_subchannel_ops *ops,
                                                                         struct tc_subchannel *sc)

@@ -1,8 +1,8 @@
 /* The base of delegating policies: one child, whose reports the policy may hold back or change.
  *
- * Reports of the child while the wrapper updates it are stored and published once, at the end of the update: the
- * wrapper's picker depends on its new config as well. tc_lb_wrapper_end may be called from inside a report of the
- * child, so that functions of the wrapper are still on the stack: the memory goes by a task. */
+ * While the wrapper updates the child, the child's last report is stored. It is published once, at the end of the
+ * update, since the wrapper's picker depends on its new config as well. tc_lb_wrapper_end may be called from inside a
+ * report of the child, with functions of the wrapper on the stack, so a task frees the memory. */
 #include "lb/wrapper.h"
 
 #include "base/mem.h"

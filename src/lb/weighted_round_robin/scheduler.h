@@ -6,19 +6,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A smaller weight could not be scaled in a float. */
+/* The least weight: the scale, 65535 / weight, stays within a float's range. */
 #define TC_WRR_WEIGHT_MIN 1e-30
 
 struct tc_wrr_scheduler {
     uint32_t n;
-    uint16_t weights[]; /* of the n places, 65535 at most and at least 1 */
+    uint16_t weights[]; /* of the n places, each 1 to 65535 */
 };
 
-/* Makes a scheduler. A weight that is not above 0 is unknown, and counts as the mean of the known ones, which must be
- * finite and at least TC_WRR_WEIGHT_MIN. Returns NULL if there is nothing to weigh: fewer than two places, or all
- * weights unknown. Freed with tc_free. */
+/* Makes a scheduler. A weight above 0 must be finite and at least TC_WRR_WEIGHT_MIN. Any other weight is unknown and
+ * counts as the mean of the known ones. Returns NULL if there are fewer than two places or all weights are unknown. The
+ * caller frees the scheduler with tc_free. */
 struct tc_wrr_scheduler *tc_wrr_scheduler_new(const float *weights, size_t n);
-/* Returns the next place, and advances the sequence. O(1) on average; one pick may pass over all n places. */
+/* Returns the next place, below s->n, and advances the sequence. O(1) on average, O(n) at worst. */
 uint32_t tc_wrr_scheduler_pick(const struct tc_wrr_scheduler *s, uint32_t *sequence);
 
 #endif

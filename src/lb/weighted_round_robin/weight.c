@@ -1,8 +1,8 @@
 /* weight = qps / (utilization + eps / qps * errorUtilizationPenalty).
  *
- * The utilization is the largest of the metrics that the config names (A114); without one of them, the application's
- * own, or else the CPU's. Numbers are the backend's: what is not a number, negative or infinite never becomes a
- * weight. */
+ * The utilization is the largest of the metrics that the config names (A114). If none of them is above 0, it is the
+ * report's application_utilization, or else its cpu_utilization. The backend may send any numbers: a report whose
+ * weight would be NaN, infinite or below TC_WRR_WEIGHT_MIN is ignored. */
 #include "lb/weighted_round_robin/weight.h"
 
 #include <float.h>
@@ -26,8 +26,8 @@ void tc_wrr_weight_unref(struct tc_wrr_weight *w)
 }
 
 struct report_sums {
-    double fields[TC_ORCA_APPLICATION + 1]; /* by number, those without names */
-    double metrics[TC_WRR_METRICS_MAX];     /* the config's, in its order */
+    double fields[TC_ORCA_APPLICATION + 1]; /* by enum tc_orca_field; those of named fields are not used */
+    double metrics[TC_WRR_METRICS_MAX];     /* metrics[i]: the value of config->metrics[i], or 0 */
 };
 
 static bool report_read(struct tc_slice report, const struct tc_wrr_config *config, struct report_sums *out)
