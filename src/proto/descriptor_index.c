@@ -1,12 +1,13 @@
 /* Descriptors are walked by hand (proto/wire.h): the index needs names and numbers alone, and generated code for
  * descriptor.proto would be larger than all of this.
  *
- * A file is walked twice. The first walk checks that the bytes can be read, that no other file has its names, and that
- * there is room for it. The second walk adds, and cannot fail. `rules` says which fields of which descriptor are
- * descriptors that have a name.
+ * A file is walked twice. The first walk checks that the descriptors can be read, that no other file has one of their
+ * names, and that there is room for the file. The second walk adds, and cannot fail. `rules` says which fields of which
+ * descriptor are descriptors that have a name.
  *
- * One table has all that can be looked up: an entry's key is a letter (`what`) and a name; an extension has its number
- * between the two. The table keeps the order of addition, so that the last file's entries are the last. */
+ * One table has everything that can be looked up: an entry's key is a letter (`what`) and a name; the key of an
+ * extension has its number between the two. The table keeps the order of addition, so the entries of the last file are
+ * at its end. */
 #include "proto/descriptor_index.h"
 
 #include "base/buf.h"
@@ -16,7 +17,8 @@
 
 enum { MAX_DEPTH = 100, MAX_NAME = 4096 };
 
-/* The ways to find an entry. */
+/* The first letter of a key. The rest is a file's name, a symbol's full name, or the full name of an extended message,
+ * with the extension's number before it for AN_EXTENSION. */
 enum what { A_FILE = 'f', A_SYMBOL = 's', AN_EXTENDEE = 'x', AN_EXTENSION = 'e' };
 
 struct tc_descriptor_entry {
@@ -66,8 +68,8 @@ static bool taken(struct walk *w, const char *what, const struct tc_descriptor_f
     return false;
 }
 
-/* Counts memory of the file, in the first walk. Returns false, with the reason in *why, if the index would be too
- * large. */
+/* Counts memory of the file in the first walk. Returns false, with the reason in *why, if the index would be too
+ * large; never in the second walk. */
 static bool room(struct walk *w, size_t bytes)
 {
     w->file->memory += w->adds ? 0 : bytes;
@@ -79,7 +81,7 @@ static bool room(struct walk *w, size_t bytes)
     return false;
 }
 
-/* The table's and the allocator's share come on top of an entry. */
+/* The 48 bytes are about what the hash table and the allocator take for an entry. */
 static size_t entry_size(struct tc_slice name)
 {
     return sizeof(struct tc_descriptor_entry) + 48 + name.len;
@@ -164,7 +166,7 @@ static void extension_add(struct walk *w, struct tc_slice message, int32_t numbe
     tc_buf_fini(&key);
 }
 
-/* Reads the FieldDescriptorProto of an extension: the message that it extends, as ".a.M", and its number. */
+/* Visits the FieldDescriptorProto of an extension. It names the extended message as ".a.M". */
 static bool extension_visit(struct walk *w, struct tc_slice bytes)
 {
     struct tc_slice extendee = tc_wire_find(bytes, FIELD_EXTENDEE);
@@ -188,7 +190,7 @@ static bool extension_visit(struct walk *w, struct tc_slice bytes)
 
 static bool visit(struct walk *w, enum kind kind, struct tc_slice scope, struct tc_slice bytes, unsigned depth);
 
-/* Visits the descriptors inside of a descriptor, whose names are within `scope`. */
+/* Visits the descriptors within a descriptor of `kind`; their names are in `scope`. */
 static bool children_visit(struct walk *w, enum kind kind, struct tc_slice scope, struct tc_slice bytes, unsigned depth)
 {
     struct tc_wire_field f;
@@ -247,7 +249,7 @@ static struct tc_descriptor_file *file_new(struct tc_slice bytes, struct tc_slic
     return f;
 }
 
-/* Walks over the file, whose names are within its package. */
+/* Walks over the file; the names in it are in the scope of its package. */
 static bool file_visit(struct walk *w)
 {
     struct tc_slice package = tc_wire_find(w->file->bytes, FILE_PACKAGE);

@@ -12,7 +12,7 @@ struct tc_descriptor_file {
     char *name;
     struct tc_slice bytes;           /* owned */
     TC_VEC(struct tc_slice) imports; /* names, in `bytes` */
-    size_t memory, entries_before;   /* bytes that the file takes in the index; entries of the files before this file */
+    size_t memory, entries_before;   /* bytes that the file takes; number of entries that earlier files made */
 };
 
 /* Numbers of the extensions of a message, in the order of addition. */
@@ -34,24 +34,25 @@ enum { TC_DESCRIPTOR_INDEX_MAX_BYTES = 256 << 20 };
 /* Frees all files; the index is empty then. */
 void tc_descriptor_index_fini(struct tc_descriptor_index *x);
 
-/* Adds a copy of a file. Returns 0, also when the index has the same file already. On failure nothing is added, and
- * *why says what is wrong (the caller ends the status). TORC_EPARSE: the file is malformed; TORC_EEXIST: another file
- * has its name, or defines one of its symbols or extensions; TORC_ELIMIT: the index would take more than
- * TC_DESCRIPTOR_INDEX_MAX_BYTES. */
+/* Adds a copy of a file. Its imports need not be in the index. Returns 0, also when the index has the same file
+ * already. On failure nothing is added, and *why says what is wrong (the caller ends the status); on success *why stays
+ * as it was. TORC_EPARSE: the file is malformed; TORC_EEXIST: another file has its name, or defines one of its symbols
+ * or extensions; TORC_ELIMIT: the index would take more than TC_DESCRIPTOR_INDEX_MAX_BYTES. */
 int tc_descriptor_index_add(struct tc_descriptor_index *x, struct tc_slice bytes, struct tc_status *why);
-/* Takes the files from index `n` on out again, and frees them. */
+/* Removes and frees all files but the first `n`. Does nothing if the index has no more than `n`. */
 void tc_descriptor_index_cut(struct tc_descriptor_index *x, size_t n);
 
-/* Return the file, which belongs to the index, or NULL if there is none: by its name ("a/b.proto"); by the full name of
- * a message, a field, a oneof, an enum, a value, a service, a method or an extension ("a.Outer.Inner"); by an extension
- * of a message ("a.M"). */
+/* Finds a file by its name ("a/b.proto"). Returns NULL if there is none. Files are borrowed until they are removed. */
 const struct tc_descriptor_file *tc_descriptor_index_file(const struct tc_descriptor_index *x, struct tc_slice name);
+/* Finds the file that defines a message, a field, a oneof, an enum, an enum's value, a service, a method or an
+ * extension, by the full name ("a.Outer.Inner"). Returns NULL if there is none. */
 const struct tc_descriptor_file *tc_descriptor_index_symbol(const struct tc_descriptor_index *x, struct tc_slice name);
+/* Finds the file that defines the extension of a message ("a.M") with this number. Returns NULL if there is none. */
 const struct tc_descriptor_file *tc_descriptor_index_extension(const struct tc_descriptor_index *x,
                                                                struct tc_slice message, int32_t number);
 /* Returns whether the full name is a message's. */
 bool tc_descriptor_index_message(const struct tc_descriptor_index *x, struct tc_slice name);
-/* Returns the extensions of a message, NULL if the index has none. Borrowed until the index changes. */
+/* Returns the numbers of a message's extensions, or NULL if the index has none. Borrowed until the index changes. */
 const struct tc_descriptor_numbers *tc_descriptor_index_extensions(const struct tc_descriptor_index *x,
                                                                    struct tc_slice message);
 

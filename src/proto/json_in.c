@@ -1,12 +1,12 @@
 /* proto3 JSON into messages.
  *
  * The functions NAME_in read one kind of value each, driven by the descriptor, into memory of the arena: message_in
- * calls fields_in, which calls field_in, and so on down to scalars (proto/json_scalar). `depth` counts messages and
- * entries of maps within each other. A value that is wrong adds a validation error at its path and reading goes on
- * behind it, so that one call reports the errors of all values; only an arena that is used up (`exceeded`) ends it.
+ * calls fields_in, which calls field_in, and so on down to scalars (proto/json_scalar.h). `depth` counts the messages
+ * and entries of maps around a value. A value that is wrong adds a validation error at its path, and reading goes on
+ * after it, so that one call reports all errors; only an arena that is used up (`exceeded`) ends the call early.
  *
- * Well-known types have forms of their own (proto/wkt). An Any is read by the type of its URL; one of unknown type is
- * accepted in the form in which tc_proto_to_json writes it. */
+ * Well-known types have forms of their own (proto/wkt.h). The content of an Any is read as the type that its URL names;
+ * an Any of unknown type is accepted in the form that tc_proto_to_json writes. */
 #include <float.h>
 #include <math.h>
 
@@ -220,7 +220,7 @@ static bool list_in(struct input *in, ProtobufCMessage *m, const ProtobufCFieldD
     return good && !in->exceeded;
 }
 
-/* JSON has string keys alone: an integer key is read from its digits, as an integer in a string is. */
+/* Keys in JSON are strings: an integer key is read as an integer in a string. */
 static bool key_in(struct input *in, const ProtobufCFieldDescriptor *key, const char *name, void *out)
 {
     json_t *text = json_string(name);
@@ -310,8 +310,8 @@ static const ProtobufCFieldDescriptor *type_find_field(const ProtobufCMessageDes
     return NULL;
 }
 
-/* Reads the fields of an ordinary message; member `except` of the object is not a field. A field has two names, the one
- * of the .proto file and its lowerCamelCase: `seen` finds a field that is given twice, also under both names. */
+/* Reads the fields of an ordinary message. Member `except` of the object (NULL: none) is not a field. `seen` finds a
+ * field that is given under both its names, the one of the .proto file and its lowerCamelCase. */
 static bool fields_in(struct input *in, ProtobufCMessage *m, const json_t *json, const char *except, int depth)
 {
     if (!json_is_object(json))

@@ -1,10 +1,8 @@
 /* Messages as proto3 JSON.
  *
- * The functions NAME_json write one kind of value each, driven by the descriptor, and return a new reference, or NULL
- * when the message is too deep or has a string that is not UTF-8: then the whole has no JSON. Fields with their default
- * value are left out, unless they are members of a oneof. A float becomes the double of the fewest digits that reads
- * back as the same float. An Any of unknown type, or whose bytes are not of its type or too deep, is written as base64.
- */
+ * The functions NAME_json write one kind of value each, driven by the descriptor. They return a new reference, or NULL
+ * when the value is nested too deep or has a string that is not UTF-8. NULL passes up to the nearest Any, which is then
+ * written as base64, or else to the caller. `depth` counts the messages around a value. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -218,7 +216,8 @@ static bool fields_json(const struct output *o, const ProtobufCMessage *m, json_
     return true;
 }
 
-/* Returns the content of an Any, or NULL if its type is unknown, or its bytes are not of the type or too deep. */
+/* Returns the JSON of an Any by its type, or NULL if the type is unknown, or the bytes cannot be unpacked or are nested
+ * too deep. */
 static json_t *any_content_json(const struct output *o, const Google__Protobuf__Any *any, int depth)
 {
     const ProtobufCMessageDescriptor *type = tc_proto_type_of_url(tc_slice_str(any->type_url));

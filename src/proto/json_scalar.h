@@ -7,10 +7,11 @@
 
 #include "base/buf.h"
 
-/* Each returns false, with `*out` untouched, when the value is not such a number or out of range. */
+/* Each of the three functions stores the number, or returns false, with `*out` untouched, when the value is not such a
+ * number or is out of range. */
 bool tc_json_scalar_i64(const json_t *json, int64_t min, int64_t max, int64_t *out);
 bool tc_json_scalar_u64(const json_t *json, uint64_t max, uint64_t *out);
-/* Accepts "NaN", "Infinity" and "-Infinity" too. */
+/* Accepts the strings "NaN", "Infinity" and "-Infinity", too. */
 bool tc_json_scalar_double(const json_t *json, double *out);
 
 /* Appends the bytes of a string of base64: either alphabet, with or without padding. Returns false, with `out` as it

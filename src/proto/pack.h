@@ -1,5 +1,5 @@
-/* Serialises protobuf messages that are known to be good: of our own making, or checked (stub/check.c). Pure functions,
- * any thread. */
+/* Serialises a protobuf message. protobuf-c does not check what it packs, so the message must be of Torc's own making,
+ * or have passed stub/check.c. Any thread. */
 #ifndef TC_PROTO_PACK_H
 #define TC_PROTO_PACK_H
 

@@ -1,13 +1,13 @@
-/* The walk over the bytes of a message that comes before protobuf-c.
+/* The walk over the bytes of a message, before protobuf-c unpacks it.
  *
  * The walk keeps a stack of frames, one for each message that it is inside of, instead of recursing. For each field it
- * checks the wire format, counts the occurrence, and then skips the payload, checks it as a string, or enters it as a
- * message.
+ * checks the wire format. It strips an unknown field. It counts a known one, and then skips the payload, checks it as a
+ * string, or enters it as a message.
  *
  * Output: as long as every field is known, nothing is copied, and the result is the input itself. At the first unknown
  * field everything before it is copied into `clean`, and from then on each field that is kept is appended (`stripped`).
- * A message from which a field was stripped gets its new length written over the old one in the same width, since
- * protobuf allows padded varints: nothing has to move.
+ * At the end of each message its new length is written over the old one in the same width, since protobuf allows padded
+ * varints: nothing has to move.
  *
  * Counts per field live in one array for all frames (`counts_at`). Both arrays begin on the stack (struct small), where
  * most messages stay: the walk then allocates nothing. */
@@ -87,7 +87,7 @@ static TC_PRINTF(5, 6) int scan_fail(struct scanner *s, const ProtobufCFieldDesc
     return error;
 }
 
-/* Adds an error for a field whose number was read, but whose value cannot be. */
+/* Adds an error for a field whose number was read, and whose value cannot be read. */
 static int item_fail(struct scanner *s, const struct item *item, const char *end)
 {
     uint64_t value;
@@ -274,9 +274,9 @@ static int string_check(struct scanner *s, const ProtobufCFieldDescriptor *field
     return 0;
 }
 
-/* Counts `more` occurrences of a field; `*index` becomes the index of the first. The sum over all fields is bounded
- * too: many small repeated fields cost as much as a large one. A message, however few its bytes, costs a walk over all
- * fields of its type, here and in protobuf-c: each TC_FIELDS_PER_VALUE of them count as a value. */
+/* Counts `more` occurrences of a field; `*index` becomes the index of the first. The sum over all fields is bounded,
+ * too: many small repeated fields cost as much as a large one. A message of few bytes still costs a walk over all
+ * fields of its type, here and in protobuf-c, so each TC_FIELDS_PER_VALUE of those fields count as a value. */
 static int field_count(struct scanner *s, const ProtobufCFieldDescriptor *field, size_t more, size_t *index)
 {
     const struct frame *f = &s->frames.data[s->frames.len - 1];

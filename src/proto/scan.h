@@ -9,35 +9,35 @@
 
 #include "base/validation_errors.h"
 
-/* The limits that a message to pack has, too (stub/check.c), where messages alone count as values. A message counts as
- * one value, and as one more for each TC_FIELDS_PER_VALUE fields of its type. */
+/* Limits of a received message; stub/check.c applies them to a message to be packed, and counts only the messages in
+ * it as values. A message counts as one value, and as one more for each TC_FIELDS_PER_VALUE fields of its type. */
 enum { TC_MESSAGE_DEPTH = 100, TC_MESSAGE_VALUES = 4194304, TC_FIELDS_PER_VALUE = 64 };
 
 /* Zero in any member takes the default. */
 struct tc_scan_options {
-    size_t max_depth;        /* messages within messages, the outermost not counted; 100 */
-    size_t max_repeated;     /* occurrences of one field in one message, packed elements too; 65,536 */
-    size_t max_elements;     /* occurrences of all known fields in the whole, those of a message counted as one more for
-                                 each 64 fields of its type; 4,194,304 */
-    size_t max_string_bytes; /* of one string field; 1 MiB */
+    size_t max_depth;         /* messages within messages, the outermost not counted; 100 */
+    size_t max_repeated;      /* occurrences of one field in one message, packed elements too; 65,536 */
+    size_t max_elements;      /* values in the whole message: occurrences of known fields, packed elements too, and one
+                                 more for each TC_FIELDS_PER_VALUE fields of a message's type; 4,194,304 */
+    size_t max_string_bytes;  /* of one string field; 1 MiB */
     size_t max_unknown_bytes; /* of fields that are stripped, in all; 4 MiB */
 };
 
-/* Walks `bytes` as a message of `type`. On success `*out` is `bytes` itself when every field of it is known. Else
- * `*out` is a copy without the unknown fields, and without fields of another wire type than theirs, which parsers treat
- * as unknown; it is borrowed from `clean`, an initialised buffer whose content is dropped. The content of a
- * google.protobuf.Any is bytes to the outer scan, and is scanned again when it is unpacked. NULL options are the
- * defaults.
+/* Walks `bytes` as a message of `type`, and returns 0 if it is accepted. Then `*out` is `bytes` itself when every field
+ * is known. Else `*out` is a copy without the unknown fields, in `clean`, an initialised buffer whose old content is
+ * dropped. A field whose wire type does not fit its declaration is unknown, as parsers have it. The content of a
+ * google.protobuf.Any is not looked into: tc_unpack of the content scans it. NULL options are the defaults.
  *
  * A refused message adds a validation error and leaves `*out` untouched. The error is at the field's path, or at the
- * path of the message around it if the field could not be read, or if too much was stripped. It is TORC_EPARSE for a
- * message that is cut short, groups, impossible field numbers, varints that are too long, malformed packed values,
- * strings with invalid UTF-8 or a NUL, and a required field of proto2 that is missing, with or without a default;
- * TORC_ELIMIT for what exceeds an option, and when there is no memory for the copy. */
+ * path of the message around it if the field could not be read or stripped. Returns TORC_EPARSE for a message that is
+ * cut short, groups, impossible field numbers and wire types, varints that are too long, malformed packed values,
+ * strings with invalid UTF-8 or a NUL, and a required field of proto2 that is missing, with or without a default.
+ * Returns TORC_ELIMIT if a limit is exceeded, or if there is no memory for the copy. */
 int tc_scan(const ProtobufCMessageDescriptor *type, struct tc_slice bytes, const struct tc_scan_options *options,
             struct tc_buf *clean, struct tc_slice *out, struct tc_validation_errors *errors);
 
-/* Pushes a field of a message on the path of errors, with the index if it is repeated; SIZE_MAX: the whole field. */
+/* Pushes a field of a message on the path of errors, with the index if it is repeated; SIZE_MAX: the whole field. The
+ * caller pops it. */
 static inline void tc_scan_push(struct tc_validation_errors *errors, const ProtobufCFieldDescriptor *field,
                                 size_t index)
 {

@@ -1,7 +1,7 @@
 /* Texts of Duration and Timestamp, both ways.
  *
  * The limits and forms are those of protobuf's JSON mapping: years 1 to 9999, a fraction of 0, 3, 6 or 9 digits in
- * output and of one to nine in input. Dates are counted in the proleptic Gregorian calendar, in years that begin in
+ * output and of up to nine in input. date_days counts in the proleptic Gregorian calendar, in years that begin in
  * March, so that a leap day is the last day of its year. The C library's calendar is not used: its range, its locale
  * and its time zone depend on the system. */
 #include "proto/time_text.h"
@@ -39,7 +39,7 @@ bool tc_time_duration_text(int64_t seconds, int32_t nanos, char out[TC_TIME_TEXT
     return true;
 }
 
-/* Takes between `min` and `max` digits off the front of `*s`. */
+/* Takes up to `max` digits off the front of `*s`. Returns false, with `*s` untouched, if there are fewer than `min`. */
 static bool text_take_digits(struct tc_slice *s, size_t min, size_t max, int64_t *out)
 {
     size_t n = 0;
@@ -115,7 +115,7 @@ bool tc_time_timestamp_text(int64_t seconds, int32_t nanos, char out[TC_TIME_TEX
         rest += 86400;
         days--;
     }
-    /* The year is within one of this estimate. */
+    /* The year is within two of this estimate. */
     int64_t year = 1970 + days * 400 / 146097, month = 12;
     while (date_days(year + 1, 1, 1) <= days)
         year++;

@@ -1,5 +1,5 @@
-/* The message types that an Any can name. CMake makes the table from the generated code (cmake/proto_types.cmake) and
- * sorts it by full name, for the binary search of tc_proto_type. The table is constant; any thread. */
+/* The message types that an Any can name. cmake/proto_types.cmake makes the table `types` from the generated code, and
+ * sorts it by full name for the binary search of tc_proto_type. */
 #include "proto/types.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* protobuf-c's unpacking, into an arena with a budget, and maps. The budget (tc_unpack_budget) is 32 times the bytes on
- * the wire, from 1 MiB to 512 MiB, since a small field becomes a struct and pointers. protobuf-c has no type for maps:
- * they are repeated entry messages, of which the last with a key counts. */
+/* protobuf-c's unpacking, into an arena with a budget, and maps. tc_unpack_budget returns 32 times the bytes on the
+ * wire, but at least 1 MiB and at most 512 MiB: a few bytes on the wire become a struct with pointers. protobuf-c has
+ * no type for maps: they are repeated entry messages, of which the last with a key counts. */
 #include "proto/unpack.h"
 
 #include <ctype.h>
@@ -34,7 +34,7 @@ size_t tc_unpack_budget(size_t wire_bytes)
     return TC_MAX(wire_bytes * BUDGET_FACTOR, (size_t)BUDGET_FLOOR);
 }
 
-/* protobuf-c returns NULL for a malformed message and for a refused allocation alike; `exceeded` tells them apart. */
+/* protobuf-c returns NULL both for a malformed message and after a failed allocation; `exceeded` tells which. */
 int tc_unpack_scanned(const ProtobufCMessageDescriptor *type, struct tc_slice bytes, struct tc_arena *arena,
                       ProtobufCMessage **out, struct tc_validation_errors *errors)
 {
@@ -99,7 +99,6 @@ static const char *entry_key(const void *entry)
     return *(char *const *)((const char *)entry + m->descriptor->fields[0].offset);
 }
 
-/* Walks backwards: of entries with one key the last counts. */
 void *tc_proto_map_get(void *const *entries, size_t n, const char *key)
 {
     while (n--)

@@ -1,8 +1,8 @@
 /* The wire format by hand, for the outermost level of a message only.
  *
  * Reading allocates nothing, and checks nothing but the bounds of the bytes, so that a message which protobuf-c would
- * reject can still give its name. A group ends the walk, as does everything that cannot be read: callers use the fields
- * before it. */
+ * reject can still give its name. The walk ends at a group, and at anything else that cannot be read; a caller may use
+ * the fields before it. */
 #include "proto/wire.h"
 
 const struct tc_field_type tc_field_types[] = {
@@ -67,7 +67,7 @@ bool tc_wire_next(struct tc_slice *rest, struct tc_wire_field *out)
     return true;
 }
 
-/* Goes on to the end: of a singular field that occurs twice protobuf takes the last. */
+/* Reads to the end: protobuf takes the last occurrence of a singular field. */
 struct tc_slice tc_wire_find(struct tc_slice message, uint64_t number)
 {
     struct tc_slice found = {0};

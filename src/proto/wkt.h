@@ -1,4 +1,5 @@
-/* The well-known types that have a JSON form of their own. Internal to src/proto. Pure functions, any thread. */
+/* The well-known types that have a JSON form of their own; FieldMask is not generated and so not among them. Internal
+ * to src/proto. Pure functions, any thread. */
 #ifndef TC_PROTO_WKT_H
 #define TC_PROTO_WKT_H
 
@@ -20,7 +21,7 @@ enum tc_wkt {
 /* Returns the well-known type that `type` is, or TC_WKT_NONE. */
 enum tc_wkt tc_wkt_of(const ProtobufCMessageDescriptor *type);
 
-/* Writes the lowerCamelCase form of a field's name to `out`, cut at its size. */
+/* Writes the lowerCamelCase form of a field's name to `out`, at most size - 1 characters and a NUL. */
 void tc_wkt_camel(const char *name, char *out, size_t size);
 
 #endif
