@@ -1,6 +1,7 @@
-/* The table of C functions through which regex.c uses RE2. The functions are Torc's one part in C++, which libtorc.so
- * loads with the first regex (libtorc-regex.so): libstdc++ and RE2 take longer to load than libtorc itself. A
- * libtorc.so built with TORC_LATE_LOADING off contains that part, and so does libtorc.a. Any thread. */
+/* The table of C functions through which regex.c uses RE2. They are in engine_re2.cc, Torc's one file in C++.
+ * libtorc.so loads it as libtorc-regex.so with the first regex, since libstdc++ and RE2 take longer to load than
+ * libtorc itself. libtorc.a contains the file, and so does a libtorc.so built with TORC_LATE_LOADING off. Any
+ * thread. */
 #ifndef TC_REGEX_ENGINE_H
 #define TC_REGEX_ENGINE_H
 
@@ -20,25 +21,25 @@ typedef void (*tc_regex_sink_fn)(const char *text, size_t len, void *arg);
 
 /* Texts are `len` bytes, NULL only with 0. A compiled regex is immutable; any thread may use it. */
 struct tc_regex_engine {
-    /* Compiles a pattern. Returns NULL, after handing the reason to `why`, when it is refused. The program and the
-     * automata that matching builds have at most memory_bytes: small_bytes if the program is small, more for a larger
-     * one. `large`: the pattern is read with memory_bytes at once, without a try with small_bytes. */
+    /* Compiles a pattern. Returns NULL, after passing the reason to `why`, when the pattern is refused. The program and
+     * the automata that matching builds may take small_bytes together if the program is small, more if it is larger,
+     * and never more than memory_bytes. `large`: compiles with memory_bytes at once, without a try with small_bytes. */
     void *(*compile)(const char *pattern, size_t len, int64_t small_bytes, int64_t memory_bytes, bool large,
                      tc_regex_sink_fn why, void *arg);
     void (*free)(void *re);
     int (*program_size)(const void *re);
     bool (*full_match)(const void *re, const char *text, size_t len);
-    /* Returns false, after handing the reason to `why`, when the rewrite cannot be used. */
+    /* Returns false, after passing the reason to `why`, when the rewrite cannot be used. */
     bool (*check_rewrite)(const void *re, const char *rewrite, size_t len, tc_regex_sink_fn why, void *arg);
-    /* Writes the text with every match replaced into `out`, at most `max` bytes of it. The rewrite was checked.
-     * Searches at most `*bytes` of text, each search counted, and takes them off; the rest of the text stays as it is.
-     */
+    /* Passes the text with every match replaced to `out`, at most `max` bytes of the result. The rewrite has passed
+     * check_rewrite. Each search takes the bytes from its start to the end of the text off `*bytes`. If fewer are left,
+     * sets *bytes to 0 and does not search: the rest of the text stays as it is. */
     void (*replace_all)(const void *re, const char *text, size_t text_len, const char *rewrite, size_t rewrite_len,
                         size_t max, uint64_t *bytes, tc_regex_sink_fn out, void *arg);
 };
 
-/* Returns the table; NULL when the library has another version. `out_of_memory`, which must not return, is called
- * instead of throwing. */
+/* Returns the table, or NULL when the library has another version. The library calls `out_of_memory`, which must not
+ * return, instead of throwing. */
 const struct tc_regex_engine *torc_regex_engine(unsigned version, void (*out_of_memory)(void));
 typedef const struct tc_regex_engine *(*tc_regex_engine_fn)(unsigned version, void (*out_of_memory)(void));
 

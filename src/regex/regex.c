@@ -1,15 +1,16 @@
 /* Regular expressions of xDS: RE2 behind engine.h, with bounds for patterns that a control plane may send.
  *
- * What a pattern costs, and the bounds of it:
+ * What bounds the cost of a pattern:
  *
- *   to read    pattern_bytes, and the number of Unicode classes: RE2 bounds the program, not the tree that it reads the
- *              pattern into, which such classes make large. xds/resource also adds up the tc_regex_reading_cost of a
- *              response's patterns.
- *   to keep    memory_bytes for the program.
- *   to match   steps, instructions of the program times bytes of text, taken off a budget of the RPC or certificate.
+ *   to read    pattern_bytes, and the number of Unicode classes: RE2 bounds the program, but not the tree that it reads
+ *              the pattern into, and Unicode classes make the tree large. xds/resource also adds up the
+ *              tc_regex_reading_cost of a response's patterns.
+ *   to keep    memory_bytes for the program and its automata.
+ *   to match   steps, instructions of the program times bytes of text, taken off a budget that the caller passes.
  *
  * The engine is found once, with the first pattern: linked, or loaded from libtorc-regex.so. Compiling runs in a
- * foreign section, since it uses what RE2 has once in the process; matching, which uses the regex alone, does not. */
+ * foreign section (base/fork.h), since it uses data that RE2 has once in the process. Matching uses the regex alone,
+ * and runs outside. */
 #include "regex/regex.h"
 
 #include <pthread.h>
@@ -124,7 +125,7 @@ size_t tc_regex_memory(const struct tc_regex *r)
 
 size_t tc_regex_reading_cost(struct tc_slice pattern)
 {
-    /* Each character of a long pattern takes more than one of a short pattern. */
+    /* A character costs more in a long pattern than in a short one. */
     const size_t character = 16, longer = 24, unicode_class = 24576;
     return pattern.len * (character + pattern.len / longer) + pattern_unicode_classes(pattern) * unicode_class;
 }

@@ -13,9 +13,9 @@ extern "C" {
 #define TC_REGEX_MEMORY_MAX_BYTES (8u << 20)
 #define TC_REGEX_REWRITE_MAX_BYTES 4096
 #define TC_REGEX_REPLACED_MAX_BYTES (64u << 10)
-/* The steps that all regexes may take which match the routes of one RPC, or the names of one certificate; and those
- * that rewrite values for the hash policies of one RPC. A step is one instruction of a program for one byte of text: 5
- * ns at the worst (where no automaton fits), a hundredth of that in general. */
+/* Budgets of steps. A step is one instruction of a program for one byte of text: 5 ns at the worst (where no automaton
+ * fits), a hundredth of that in general. MATCH: for all regexes that match the routes of one RPC, or the names of one
+ * certificate. REPLACE: for all rewrites in one list of hash policies, each time a hash is computed. */
 #define TC_REGEX_MATCH_STEPS (UINT64_C(128) << 20)
 #define TC_REGEX_REPLACE_STEPS (UINT64_C(32) << 20)
 
@@ -23,21 +23,21 @@ struct tc_regex;
 
 struct tc_regex_limits {
     size_t pattern_bytes; /* longer patterns are refused; 0: TC_REGEX_PATTERN_MAX_BYTES */
-    size_t memory_bytes;  /* of the program; 0: TC_REGEX_MEMORY_MAX_BYTES. A pattern of several Unicode classes (\pL)
-                             is refused, too, if 98304 bytes for each of them would exceed it */
+    size_t memory_bytes;  /* of program and automata; 0: TC_REGEX_MEMORY_MAX_BYTES. A pattern with several Unicode
+                             classes (\pL) is refused, too, if 98304 bytes for each of them exceed this limit */
 };
 
-/* Compiles a pattern of RE2's syntax (UTF-8). Returns NULL with the reason in *why (tc_free) when the pattern is
- * refused, the engine cannot be loaded, or the process is exiting. `limits` may be NULL: defaults. The first call of
- * the process may load libtorc-regex.so. */
+/* Compiles a pattern of RE2's syntax (UTF-8). Returns NULL, with the reason in *why (tc_free), when the pattern is
+ * refused, the engine cannot be loaded, or the process is exiting; leaves *why as it was on success. `limits` may be
+ * NULL: the defaults. The first call may load libtorc-regex.so. */
 struct tc_regex *tc_regex_new(struct tc_slice pattern, const struct tc_regex_limits *limits, char **why);
 /* NULL is allowed. */
 void tc_regex_free(struct tc_regex *r);
-/* Returns about how many bytes the compiled program takes. Matching builds automata beside it: at most 21 KiB for a
- * program of up to 64 instructions, and 213 bytes for each further instruction. */
+/* Returns about how many bytes the compiled program takes. The automata that matching builds are not counted: at most
+ * 21 KiB for a program of up to 64 instructions, and 213 bytes for each further instruction. */
 size_t tc_regex_memory(const struct tc_regex *r);
-/* Returns the cost of parsing a pattern, as the size of a program that takes about as long to compile. The size of the
- * pattern's own program says nothing of that cost: "(?:\pL\pL){0}" compiles to almost nothing. */
+/* Returns the cost of parsing a pattern, in bytes: the size of a program that takes about as long to compile. The
+ * pattern's own program may be much smaller: "(?:\pL\pL){0}" compiles to almost nothing. */
 size_t tc_regex_reading_cost(struct tc_slice pattern);
 /* Takes `n` off `*steps`. Returns false, and leaves 0, unless more than `n` are left. */
 static inline bool tc_regex_take_steps(uint64_t *steps, uint64_t n)
@@ -47,16 +47,16 @@ static inline bool tc_regex_take_steps(uint64_t *steps, uint64_t n)
     return ok;
 }
 
-/* Returns true when the whole text matches. Takes the steps that it may need, instructions x bytes, off `*steps`.
+/* Returns true when the whole text matches. Takes instructions x bytes, the most that the match may need, off `*steps`.
  * Returns false, with *steps 0, unless more than that are left. */
 bool tc_regex_full_match(const struct tc_regex *r, struct tc_slice text, uint64_t *steps);
-/* Returns true when `rewrite` can be used with the regex: "\0" to "\9" name groups that it has, "\\" is a backslash, no
- * other escape, and it has TC_REGEX_REWRITE_MAX_BYTES at most. Else false with the reason in *why (tc_free). */
+/* Returns true when `rewrite` has at most TC_REGEX_REWRITE_MAX_BYTES and no escapes but "\\", a backslash, and "\0" to
+ * "\9", groups that the regex has. Else returns false with the reason in *why (tc_free). */
 bool tc_regex_check_rewrite(const struct tc_regex *r, struct tc_slice rewrite, char **why);
-/* Appends `text` to `out` with every match (empty ones too) replaced by the rewrite, as RE2's GlobalReplace does;
- * the result is cut at TC_REGEX_REPLACED_MAX_BYTES, and what follows is not computed. The search for each match may
- * take instructions x (bytes from the last match on) steps: once fewer are left in `*steps`, the rest of the text is
- * appended as it is. The rewrite must have passed tc_regex_check_rewrite. */
+/* Appends `text` to `out` with every match (empty ones too) replaced by the rewrite, as RE2's GlobalReplace does. At
+ * most TC_REGEX_REPLACED_MAX_BYTES are computed and appended. The search for each match takes instructions x (bytes
+ * after the last match) off `*steps`. Once fewer are left, the rest of the text is appended as it is. The rewrite must
+ * have passed tc_regex_check_rewrite. */
 void tc_regex_replace_all(const struct tc_regex *r, struct tc_slice text, struct tc_slice rewrite, uint64_t *steps,
                           struct tc_buf *out);
 
