@@ -1,4 +1,5 @@
-/* The resolvers of src/resolver, for its registry. resolver.h says which thread may use them for what. */
+/* The resolvers that Torc itself has, but for xds, and what they share. resolver.h says which thread may call which
+ * function of a class. */
 #ifndef TC_RESOLVER_BUILTIN_H
 #define TC_RESOLVER_BUILTIN_H
 
@@ -12,13 +13,13 @@ extern const struct tc_resolver_class tc_resolver_dns;
 extern const struct tc_resolver_class tc_resolver_vsock;
 extern const struct tc_resolver_class tc_resolver_fd;
 
-/* Returns the descriptor that a target of tc_resolver_fd names, -1 if it is malformed. Any thread. */
+/* Returns the descriptor that a target "fd:N" names, or -1 if the target is malformed. Any thread. */
 int tc_resolver_fd_of(const struct tc_target *t);
 
-/* Returns a resolver that reports the endpoints once. Takes over the reference. */
+/* Returns a resolver that reports the endpoints once. Takes over the reference to them; `env` must outlive it. */
 struct tc_resolver *tc_fixed_resolver_new(const struct tc_resolver_env *env, struct tc_endpoints *endpoints);
-/* Returns one endpoint for each address, in a list with one reference. The addresses are copied, and stay the
- * caller's. */
+/* Returns a list of one endpoint for each address, with one reference. The addresses stay the caller's. `n` may be
+ * 0. */
 struct tc_endpoints *tc_endpoints_of_addrs(const struct tc_addr *addrs, size_t n);
 
 #endif

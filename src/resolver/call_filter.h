@@ -1,6 +1,5 @@
 /* HTTP filters as a channel runs them (A39): an RPC passes its chain once, between the config selector and the first
- * pick, before all its attempts; the response passes the chain back. The filters are in xds/filter. Loop thread only.
- */
+ * attempt. The response passes the chain in the opposite order. The filters are in xds/filter. Loop thread only. */
 #ifndef TC_RESOLVER_CALL_FILTER_H
 #define TC_RESOLVER_CALL_FILTER_H
 
@@ -20,13 +19,13 @@ struct tc_filter_call {
     struct tc_arena *arena; /* the call's, unlimited */
     struct tc_slice path;
     struct tc_headers *metadata; /* may be added to in start and resume */
-    /* The cluster and what else was chosen for the RPC; may be changed before the pick. */
+    /* The config selector's decisions; start and resume may change them. */
     struct tc_call_config *config;
-    struct tc_rstr *peer; /* in response: the backend's address as text */
+    struct tc_rstr *peer; /* in response: the backend's address as text; NULL before */
     bool explain;         /* notes are wanted */
     /* Answers. */
-    uint64_t wait_ns;             /* with WAIT */
-    struct tc_status status;      /* with FAIL; OK is an end of the stream without a message */
+    uint64_t wait_ns;             /* set with WAIT */
+    struct tc_status status;      /* set with FAIL; OK ends the RPC with OK and without a message */
     struct tc_filter_note *notes; /* in the order of tc_filter_note's calls */
 };
 
@@ -44,16 +43,18 @@ struct tc_call_filter {
 };
 
 struct tc_call_filter_ops {
-    /* Called when the RPC comes to the filter. *state is NULL, and the filter's own from here on. */
+    /* Called when the RPC comes to the filter. *state is NULL; the filter may store a pointer there for its other
+     * operations. */
     enum tc_filter_verdict (*start)(const struct tc_call_filter *f, struct tc_filter_call *call, void **state);
     /* Called when the wait is over; in a dry run (`torc call --dry-run`) at once. May answer WAIT again. NULL: start
-     * never asks for a wait. */
+     * never answers WAIT. */
     enum tc_filter_verdict (*resume)(const struct tc_call_filter *f, struct tc_filter_call *call, void **state);
-    /* Returns what the application shall see of the response's initial metadata, or of the trailers of a trailers-only
-     * response: the same list, or another in the arena. May be NULL. */
+    /* Returns what the application gets for `headers`, the response's initial metadata or the trailers of a
+     * trailers-only response: `headers`, or another list in the arena. NULL: `headers` as they are. */
     const struct tc_headers *(*response)(const struct tc_call_filter *f, struct tc_filter_call *call, void **state,
                                          const struct tc_headers *headers);
-    /* Called when the RPC is over, for every reason, once for each start, in the reverse order. May be NULL. */
+    /* Called when the RPC is over, for whatever reason: once for each filter whose start was called, last filter first.
+     * May be NULL. */
     void (*done)(const struct tc_call_filter *f, struct tc_filter_call *call, void **state);
 };
 
@@ -79,7 +80,7 @@ static inline void tc_filter_chain_unref(struct tc_filter_chain *chain)
         chain->free(chain);
 }
 
-/* Appends a note. For calls with `explain`. */
+/* Appends a note to call->notes. Called only if call->explain is set. */
 void tc_filter_note(const struct tc_call_filter *f, struct tc_filter_call *call, const char *fmt, ...) TC_PRINTF(3, 4);
 
 #endif

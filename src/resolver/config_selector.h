@@ -22,7 +22,7 @@ struct tc_select_args {
 
 /* The decisions for one RPC. Strings live in the arena or as long as `hold`. */
 struct tc_call_config {
-    uint64_t timeout_ns;        /* bound on the deadline, from the RPC's start; UINT64_MAX: none */
+    uint64_t timeout_ns;        /* the longest that the RPC may take, from its start; UINT64_MAX: no bound */
     struct tc_slice cluster;    /* for pick args */
     struct tc_session *session; /* for pick args: of the stateful session filter; NULL: none */
     bool auto_host_rewrite;     /* for pick args (A81) */
@@ -30,14 +30,14 @@ struct tc_call_config {
     uint64_t hash;
     uint64_t channel_id;        /* for pick args: random, the same for all RPCs of the channel */
     struct tc_slice route;      /* for explain: what matched */
-    int wait_for_ready;         /* -1: not set */
+    int wait_for_ready;         /* 0 or 1; -1: not set */
     uint64_t max_request_bytes; /* of one message; UINT64_MAX: not set; 0: empty messages only */
     uint64_t max_response_bytes;
-    const struct tc_retry_policy *retry; /* NULL: none; borrowed until select's caller has copied it */
+    const struct tc_retry_policy *retry; /* NULL: none; the selector's: the caller of select copies it at once */
     /* HTTP filters that the RPC passes before its pick (resolver/call_filter.h): a reference; NULL: none. */
     struct tc_filter_chain *filters;
-    /* Keeps what the RPC chose (its cluster) until release; NULL: nothing to keep. Called once, when the RPC is over.
-     */
+    /* Releases `hold`, which keeps what was chosen for the RPC (its cluster). Called once, when the RPC is over. NULL:
+     * there is nothing to release. */
     void (*release)(void *hold);
     void *hold;
 };
@@ -50,8 +50,8 @@ struct tc_call_config {
                              .max_response_bytes = UINT64_MAX})
 
 struct tc_config_selector_ops {
-    /* Returns OK with *out filled in, or the reason why the RPC fails, and *out must not be used then. The caller owns
-     * the status, and what *out holds (`filters`, `release`). */
+    /* Fills *out in and returns OK; the caller then owns what *out holds (`filters`, `hold`). Or returns the reason why
+     * the RPC fails; *out must not be used then. The caller ends the status. */
     struct tc_status (*select)(struct tc_config_selector *cs, const struct tc_select_args *args,
                                struct tc_call_config *out);
     void (*free)(struct tc_config_selector *cs);

@@ -18,16 +18,16 @@ struct dns {
     struct tc_dns *dns;
     char *host;
     uint16_t port;
-    bool running; /* a look-up is under way */
-    bool failing; /* the last look-up failed, or the policy refused its result */
-    bool looked_up;
-    uint64_t last_ms; /* of the last success */
+    bool running;     /* a look-up is under way */
+    bool failing;     /* the last look-up failed, or the policy refused its result */
+    bool looked_up;   /* a look-up has succeeded */
+    uint64_t last_ms; /* when the last success was */
     struct tc_timer timer;
     struct tc_backoff backoff;
 };
 
-/* Returns false if the text is not host:port; *bad_port is the port if only the port is bad, else NULL. The text must
- * end with a NUL. */
+/* Splits "host[:port]"; without a port, stores 443. Returns false if the text is malformed: *bad_port is the port if
+ * only the port is bad, else NULL. The text must end with a NUL. */
 static bool host_port_split(struct tc_slice text, struct tc_slice *host, uint16_t *port, const char **bad_port)
 {
     struct tc_slice rest;
@@ -48,8 +48,7 @@ static bool text_is_number(const char *text)
     return *text && text[strspn(text, "0123456789")] == '\0';
 }
 
-/* Returns true if the target shows that what follows the colon is meant as a port: otherwise "a:b" may be meant as
- * scheme and path. */
+/* Returns true if the text after the colon must be meant as a port. Otherwise "a:b" may be meant as scheme and path. */
 static bool port_is_meant(const struct tc_target *t, const char *port)
 {
     return t->has_authority || t->path[0] == '[' || text_is_number(port);

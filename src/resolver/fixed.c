@@ -1,6 +1,6 @@
 /* A resolver whose answer is known from the start (ipv4, ipv6, unix, unix-abstract, vsock, fd). It reports once, by a
- * task: the channel is not to be called back from inside of start. Re-resolution and backoff have nothing to do. Loop
- * thread only. */
+ * task, since a resolver must not report from inside start. It ignores requests for re-resolution and a refusal of its
+ * result. Loop thread only. */
 #include "base/mem.h"
 #include "resolver/builtin.h"
 

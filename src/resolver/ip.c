@@ -5,7 +5,8 @@
 
 typedef TC_VEC(struct tc_addr) addr_vec;
 
-/* "1.2.3.4:80", or without a port, which is 443 then; an IPv6 address has brackets if it has a port. */
+/* Parses "1.2.3.4:80" or "[::1]:80". Without a port, the port is 443, and the brackets may be left out. Returns 0, or
+ * TORC_EPARSE with nothing in *a to end. */
 static int addr_parse(struct tc_addr *a, struct tc_slice text, int family)
 {
     int rc = tc_addr_parse(a, text);
@@ -28,7 +29,7 @@ static void addrs_fini(addr_vec *v)
     tc_vec_fini(v);
 }
 
-/* Says which part of "address[:port]" is malformed. Returns false. */
+/* Stores in *why which part of "address[:port]" is malformed. Returns false. */
 static bool addr_refuse(const struct tc_target *t, struct tc_slice text, int family, char **why)
 {
     struct tc_addr a;

@@ -1,6 +1,6 @@
 /* vsock:CID:PORT, a socket to a virtual machine or its host (vsock(7)), and fd:N, a socket that the application has
- * connected. Resolving them needs no look-up. The channel takes over the descriptor itself (io/dialer.h): here it is a
- * number. */
+ * connected. Neither needs a look-up. This file handles only the descriptor's number; the channel takes the descriptor
+ * over (io/dialer.h). */
 #include "base/parse.h"
 #include "io/dialer.h"
 #include "resolver/builtin.h"
@@ -23,7 +23,7 @@ static bool numbers_parse(const struct tc_target *t, uint64_t most, uint64_t *nu
 static bool vsock_parse(const struct tc_target *t, struct tc_addr *out, char **why)
 {
     uint64_t numbers[2];
-    if (!numbers_parse(t, UINT32_MAX - 1, numbers, 2)) /* the largest stands for any */
+    if (!numbers_parse(t, UINT32_MAX - 1, numbers, 2)) /* UINT32_MAX stands for any CID or port */
         return tc_refuse(why, "target \"" TC_SHOWN "\": must be vsock:CID:PORT, two decimal numbers below 4294967295",
                          TC_SHOW(t->text));
     if (tc_addr_from_vsock(out, (uint32_t)numbers[0], (uint32_t)numbers[1]) != 0)

@@ -1,10 +1,10 @@
 /* Channels through an HTTP proxy (A1, case 1).
  *
- * tc_proxy_class_init decides when the channel is made: the channel's option, or the environment (grpc_proxy,
- * https_proxy, http_proxy, and the exemptions of no_grpc_proxy and no_proxy). If the target goes through a proxy, its
- * resolver is replaced: the proxy's name is resolved by DNS, and each address found becomes an endpoint with a
- * proxy_hop, which has the connection ask the proxy for the target with CONNECT. The target's own name is resolved by
- * the proxy. */
+ * When a channel is made, tc_proxy_class_init decides whether its target goes through a proxy: by the channel's option,
+ * or by the environment (grpc_proxy, https_proxy, http_proxy, and the exemptions of no_grpc_proxy and no_proxy). If so,
+ * the target's resolver is replaced: the proxy's name is resolved by DNS, and each address found becomes an endpoint
+ * with a proxy_hop, so that a connection to it asks the proxy for the target with CONNECT. The proxy resolves the
+ * target's name. */
 #include "resolver/proxy.h"
 
 #include <stdlib.h>
@@ -88,8 +88,8 @@ static bool host_split(struct tc_slice path, struct tc_slice *host)
     return tc_addr_split(path, host, &rest) && rest.len && rest.data[0] == ':';
 }
 
-/* Returns the argument of CONNECT: the target with its port, or with 443. Bytes that a target may have and a line of
- * HTTP may not are percent-encoded. */
+/* Returns the argument of CONNECT: the target with its port, or with 443. Percent-encodes bytes that a line of HTTP
+ * must not have. */
 static struct tc_rstr *connect_target(struct tc_slice path)
 {
     struct tc_slice host;
@@ -171,7 +171,8 @@ static bool scheme_is_dns(void *arg TC_UNUSED, struct tc_slice scheme)
     return tc_slice_eq_str(scheme, "dns");
 }
 
-/* "dns:///host:port" */
+/* Makes the target of the proxy's resolver, "dns:///host[:port]". Returns false, with p->proxy zeroed, if `host_port`
+ * is malformed. */
 static bool proxy_set(struct tc_proxy_class *p, const char *host_port)
 {
     struct tc_buf ignored = {0};
