@@ -1,6 +1,6 @@
 /* Channels through an HTTP proxy (A1, case 1): the proxy's name is resolved instead of the target's, and connections
- * ask the proxy for the target with HTTP CONNECT. The functions and the class's `authority`: any thread; its resolvers:
- * loop thread only. */
+ * ask the proxy for the target with HTTP CONNECT. The functions and the class's `authority` may be called on any
+ * thread, all else on the loop's thread only. */
 #ifndef TC_RESOLVER_PROXY_H
 #define TC_RESOLVER_PROXY_H
 
@@ -15,22 +15,24 @@ struct tc_proxy_class {
     struct tc_rstr *authorization; /* "Basic ..."; NULL: none */
 };
 
-/* Returns whether the target is reached through a proxy, and makes *p ready then. `option` is the channel's: a URL, ""
- * for none, or NULL for the environment: the first of grpc_proxy, https_proxy and http_proxy that is set, even if it is
- * empty. The environment also exempts hosts from its proxy: no_grpc_proxy, or else no_proxy, lists suffixes of hosts
- * and CIDR blocks of IP addresses ("*": all), and hosts of this machine (localhost, 127.0.0.0/8, ::1) are always
- * exempt. The option's proxy has no exemptions. Targets of other schemes than dns, ipv4 and ipv6, or with several
- * addresses, do not go through a proxy. A value that is not an http URL is warned of and ignored. */
+/* Returns true, and fills in *p, if the target is reached through a proxy. Only dns targets, and ipv4 and ipv6 targets
+ * of one address, can be. `option` is the channel's: the proxy's URL, "" for no proxy, or NULL for the environment's:
+ * the value of grpc_proxy, https_proxy or http_proxy, whichever is set first, even to "". A value that is not the URL
+ * of an HTTP proxy is logged as a warning and ignored.
+ *
+ * Exempt from the environment's proxy are localhost, 127.0.0.0/8, ::1, and the hosts that no_grpc_proxy lists, or
+ * no_proxy if no_grpc_proxy is not set (tc_proxy_exempt). The option's proxy has no exemptions. */
 bool tc_proxy_class_init(struct tc_proxy_class *p, const struct tc_target *target,
                          const struct tc_resolver_class *inner, const char *option);
 /* Frees what the class holds; does nothing if the class is zeroed. */
 void tc_proxy_class_fini(struct tc_proxy_class *p);
 
-/* Splits "[http://][user:password@]host[:port]"; "/", "?" or "#" and what follows are ignored. Appends the value of
- * Proxy-Authorization to `authorization`, or nothing without a user. Returns 0; or TORC_EPARSE, also for other schemes
- * than http. */
+/* Splits "[http://][user:password@]host[:port]"; "/", "?" or "#" and what follows are ignored. Appends host and port to
+ * `host_port`, and the value of Proxy-Authorization to `authorization` (nothing if there is no "@"). Returns 0; or
+ * TORC_EPARSE, with nothing appended, if the text is malformed or has another scheme. */
 int tc_proxy_url_parse(const char *url, struct tc_buf *host_port, struct tc_buf *authorization);
-/* Returns whether an entry of the comma-separated list exempts the host (a name or an IP literal, without port). */
+/* Returns whether an entry of the comma-separated list exempts the host (a name or an IP literal, without port): "*", a
+ * suffix of the host in any case, or a CIDR block or IP address that has the host's address. */
 bool tc_proxy_exempt(struct tc_slice list, struct tc_slice host);
 
 #endif

@@ -1,4 +1,4 @@
-/* The texts that name proxies (the environment's, or the channel's option): URLs, and lists of exempt hosts. */
+/* Parses the URLs of proxies and the lists of exempt hosts. */
 #include "base/parse.h"
 #include "resolver/proxy.h"
 
@@ -66,7 +66,6 @@ static bool block_contains(struct tc_slice entry, const struct tc_addr *host)
     return memcmp(a, b, whole) == 0 && (rest == 0 || (a[whole] ^ b[whole]) >> (8 - rest) == 0);
 }
 
-/* An entry matches a host that ends with it, "*" matches every host, and a block matches IP literals. */
 bool tc_proxy_exempt(struct tc_slice list, struct tc_slice host)
 {
     struct tc_addr addr;

@@ -1,8 +1,8 @@
-/* The resolvers that the process has, by scheme. Any thread. */
+/* The process's resolvers, by scheme. Any thread. */
 #include "base/fork.h"
 #include "resolver/builtin.h"
 
-enum { MAX_ADDED = 16 }; /* "xds", and room. An application's own resolvers belong to a channel, not here */
+enum { MAX_ADDED = 16 }; /* "xds", and room. An application's own resolvers belong to its channels */
 
 static const struct tc_resolver_class *const standard[] = {
     &tc_resolver_ipv4,  &tc_resolver_ipv6, &tc_resolver_unix, &tc_resolver_unix_abstract,

@@ -1,5 +1,5 @@
 /* The resolver interface: from a target to endpoints, service config and, with xDS, a config selector. Loop thread
- * only, except the registry and the `authority` of a class. */
+ * only, except the registry, the `authority` of a class, and a result that the loop has not seen yet. */
 #ifndef TC_RESOLVER_RESOLVER_H
 #define TC_RESOLVER_RESOLVER_H
 
@@ -13,7 +13,7 @@
 
 struct tc_resolver;
 
-/* A resolver's result. The receiver takes over all references. */
+/* A resolver's result. The receiver takes over all references (tc_resolver_result_fini). */
 struct tc_resolver_result {
     struct tc_endpoints *endpoints;      /* NULL: there are no endpoints, and `status` says why */
     struct tc_status status;             /* of the endpoints */
@@ -42,8 +42,8 @@ struct tc_resolver_env {
     torc_runtime *runtime; /* opaque here */
     struct tc_backoff_opts backoff;
     /* The resolver calls it with a result, from the loop and never from inside one of its ops. Takes over what *result
-     * holds. Returns false if the LB policy refused the result: a polling resolver then tries again with backoff. Does
-     * not shut the resolver down from inside. */
+     * holds. Returns false if the service config or the LB policy refused the result: a polling resolver then tries
+     * again with backoff. Does not shut the resolver down from inside. */
     bool (*on_result)(void *arg, struct tc_resolver_result *result);
     void *arg;
 };
@@ -51,7 +51,7 @@ struct tc_resolver_env {
 struct tc_resolver_ops {
     /* Begins to resolve. Called once, first. */
     void (*start)(struct tc_resolver *r);
-    /* Called when the LB policy wants newer endpoints: a resolver that polls looks again as soon as it may. */
+    /* Called when the LB policy wants newer endpoints: a polling resolver then resolves again as soon as it may. */
     void (*request_reresolution)(struct tc_resolver *r);
     /* Ends a wait after a failure: the resolver tries again at once. */
     void (*reset_backoff)(struct tc_resolver *r);
@@ -68,8 +68,8 @@ struct tc_resolver {
 
 struct tc_resolver_class {
     const char *scheme;
-    /* Appends the default :authority of a target. Returns false with a text in *why (tc_free) if the target is
-     * malformed for this scheme. Any thread: a channel is made on any. */
+    /* Appends the default :authority of a target. Returns false if the class does not accept the target, with the
+     * reason in *why (tc_free; `why` may be NULL). Any thread: a channel is made on any. */
     bool (*authority)(const struct tc_resolver_class *cls, const struct tc_target *target, struct tc_buf *out,
                       char **why);
     /* Makes a resolver that is not started yet. The target is one that `authority` accepted, and borrowed for the call.

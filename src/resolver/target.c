@@ -1,5 +1,5 @@
-/* Target URIs (gRPC's doc/naming.md). "host:port" has what looks like a scheme; it counts as one only if a resolver
- * knows it. */
+/* Target URIs (gRPC's doc/naming.md). The host of a bare "host:port" looks like a scheme. It counts as one only if a
+ * resolver has it. */
 #include "resolver/target.h"
 
 #include "base/mem.h"
@@ -46,7 +46,6 @@ static char *part_decode(struct tc_slice s)
     return tc_buf_take(&b);
 }
 
-/* A scheme that no resolver knows is not a scheme: "localhost:80" is a host and a port for DNS. */
 int tc_target_parse(struct tc_target *t, const char *text, bool (*known)(void *arg, struct tc_slice scheme), void *arg,
                     char **why)
 {

@@ -1,5 +1,5 @@
-/* Target URIs (gRPC doc/naming.md): scheme:[//authority/]endpoint, and bare "host:port" for dns. Pure functions, any
- * thread. */
+/* Target URIs (gRPC's doc/naming.md): scheme:[//authority/]endpoint, and bare "host[:port]" for dns. Pure functions,
+ * any thread. */
 #ifndef TC_RESOLVER_TARGET_H
 #define TC_RESOLVER_TARGET_H
 
@@ -13,9 +13,10 @@ struct tc_target {
     bool has_authority;
 };
 
-/* Parses a target into *t, for tc_target_fini. `known` returns whether a scheme, in lower case, has a resolver; a
- * target whose scheme has none is taken as "dns:///" + target. Returns 0; or TORC_EINVAL, with *t untouched, and the
- * target and the reason in *why (tc_free; may be NULL). */
+/* Parses a target into *t, which the caller frees with tc_target_fini. `known` returns whether a scheme, in lower case,
+ * has a resolver; if it has none, the whole target is the path of a dns target: "localhost:80" is a host and a port.
+ * Returns 0; or TORC_EINVAL, with *t untouched, and a text with target and reason in *why (tc_free; `why` may be NULL).
+ */
 int tc_target_parse(struct tc_target *t, const char *text, bool (*known)(void *arg, struct tc_slice scheme), void *arg,
                     char **why);
 /* Frees the texts, and zeroes *t. */

@@ -1,4 +1,4 @@
-/* unix:path, unix:///absolute/path and unix-abstract:name (gRPC's doc/naming.md). */
+/* The resolvers of unix:path, unix:///absolute/path and unix-abstract:name (gRPC's doc/naming.md). */
 #include "resolver/builtin.h"
 
 static bool class_is_abstract(const struct tc_resolver_class *cls)
@@ -16,7 +16,7 @@ static bool path_parse(const struct tc_resolver_class *cls, const struct tc_targ
         reason = "a unix target has no authority";
         goto done;
     }
-    /* The path behind "unix://" is absolute; target parsing took its slash as the end of the authority. */
+    /* The path behind "unix://" is absolute; tc_target_parse took its slash as the end of the authority. */
     if (t->has_authority && !class_is_abstract(cls))
         tc_buf_append_char(&path, '/');
     tc_buf_append_str(&path, t->path);
