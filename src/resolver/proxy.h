@@ -17,8 +17,8 @@ struct tc_proxy_class {
 
 /* Returns true, and fills in *p, if the target is reached through a proxy. Only dns targets, and ipv4 and ipv6 targets
  * of one address, can be. `option` is the channel's: the proxy's URL, "" for no proxy, or NULL for the environment's:
- * the value of grpc_proxy, https_proxy or http_proxy, whichever is set first, even to "". A value that is not the URL
- * of an HTTP proxy is logged as a warning and ignored.
+ * the first of grpc_proxy, https_proxy and http_proxy that is set, even to "". A value that is not the URL of an HTTP
+ * proxy is logged as a warning and ignored.
  *
  * Exempt from the environment's proxy are localhost, 127.0.0.0/8, ::1, and the hosts that no_grpc_proxy lists, or
  * no_proxy if no_grpc_proxy is not set (tc_proxy_exempt). The option's proxy has no exemptions. */

@@ -1,8 +1,8 @@
 /* A table from ids to rings that somebody holds, under a lock of the process.
  *
- * The table has no references of its own, so a ring may lose its last one while another thread finds it: the finder
- * takes a reference only if one is left (tc_ref_try_inc), and a thread that adds an equal ring meanwhile takes the
- * place in the table. The secret keeps a control plane from choosing keys whose ids are equal. */
+ * The table has no references of its own, so a ring may lose its last reference while another thread finds it. The
+ * finder takes a reference only if one is left (tc_ref_try_inc). If a thread then adds an equal ring, the new ring
+ * takes the place in the table. The secret keeps a control plane from choosing items whose ids are equal. */
 #include "ring/cache.h"
 
 #include <pthread.h>
@@ -69,7 +69,7 @@ struct tc_ring_id tc_ring_id_of_sizes(const struct tc_ring_item *items, size_t n
     return (struct tc_ring_id){hash.low64, hash.high64};
 }
 
-/* tc_ring.release: the last reference went. */
+/* tc_ring.release. */
 static void cache_release(struct tc_ring *r)
 {
     struct tc_ring_cached *c = r->cached;
@@ -81,8 +81,8 @@ static void cache_release(struct tc_ring *r)
     tc_free(r);
 }
 
-/* Called with the lock held. Returns a reference, or NULL. *c becomes the entry (NULL: there is none), also if the last
- * reference of its ring has just gone. */
+/* Called with the lock held. Returns a reference, or NULL. Sets *c to the entry, also if the last reference to its ring
+ * has just gone; to NULL if there is no entry. */
 static struct tc_ring *cache_find(const struct tc_ring_id *id, struct tc_ring_cached **c)
 {
     HASH_FIND(hh, table, id, sizeof(*id), *c);

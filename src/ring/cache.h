@@ -1,5 +1,5 @@
-/* The rings of the process: channels that need a ring of the same items and sizes share one, as long as anybody holds a
- * reference. Any thread. */
+/* The rings and tables (maglev.h) of the process: channels that need a ring of the same items and sizes share one, as
+ * long as anybody holds a reference. Any thread. */
 #ifndef TC_RING_CACHE_H
 #define TC_RING_CACHE_H
 
@@ -16,8 +16,8 @@ struct tc_ring_id tc_ring_id(const struct tc_ring_item *items, size_t n, uint64_
 struct tc_ring_id tc_ring_id_of_sizes(const struct tc_ring_item *items, size_t n, uint64_t min, uint64_t max);
 /* Returns a reference to the ring, or NULL if nobody holds one. */
 struct tc_ring *tc_ring_cache_find(const struct tc_ring_id *id);
-/* Takes ownership of a new ring. Returns a reference, the caller's, to the ring, or to an equal ring that another
- * thread added first; then the new ring is freed. */
+/* Adds a new ring, and takes over the caller's reference. Returns a reference for the caller: to the ring, or to an
+ * equal ring that another thread added first; the new ring is freed then. */
 struct tc_ring *tc_ring_cache_add(const struct tc_ring_id *id, struct tc_ring *ring);
 
 #endif

@@ -5,13 +5,13 @@
 #include "base/slice.h"
 
 #define TC_RING_SIZE_MAX 8388608u /* the largest size that a config may ask for */
-#define TC_RING_DEFAULT_MIN 1024u /* sizes of a config that names none of its own */
-#define TC_RING_DEFAULT_MAX 4096u
+#define TC_RING_DEFAULT_MIN 1024u /* A42's default of minRingSize */
+#define TC_RING_DEFAULT_MAX 4096u /* A42's default of maxRingSize */
 /* The channel's limit on every ring, unless its option or GRPC_RING_HASH_CAP sets another. */
 #define TC_RING_DEFAULT_CAP 4096u
 
 struct tc_ring_item {
-    struct tc_slice key; /* the hash_key, or the hostname if the config asks for it, or the first address as text */
+    struct tc_slice key; /* the hash_key; else the hostname, if the config asks for it; else the first address */
     uint64_t weight;     /* 0 counts as 1 */
 };
 

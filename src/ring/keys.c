@@ -1,15 +1,15 @@
 /* XXH64 of keys that differ in a number at their end.
  *
  * Ten keys in a row, key_0 to key_9 or key_120 to key_129, differ in their last byte only, and XXH64 takes the last
- * bytes of a text last. So its state before the last step is computed once for ten, and each of them costs that step
- * and the avalanche. The last step multiplies the last bytes by a constant; since the last byte counts up, the product
- * does, too, and is added to instead of computed.
+ * bytes of a text last. So the state before the last step is computed once for ten keys, and each key costs that step
+ * and the avalanche. The last step multiplies the last bytes by a constant. The last byte counts up, so the next
+ * product is the last one plus a constant.
  *
  * XXH64 takes stripes of 32 bytes while there are as many, then words of 8 bytes, then 4, then single bytes. The paths
  * here:
  *
- * - hash_short: the digits 0 to 9 of a key of 8 to 29 bytes. Nothing is copied, the words are read from the key.
- * - hash_any: everything else, on a copy of the key with its number behind. Where the last whole stripe ends before the
+ * - hash_short: the numbers 0 to 9 of a key of 8 to 29 bytes. Nothing is copied, the words are read from the key.
+ * - hash_any: everything else, on a copy of the key followed by the number. Where the last whole stripe ends before the
  *   number, the state up to there serves all numbers of as many digits. Texts that are whole stripes are left to the
  *   library.
  * - hash_block: sorts 256 keys by length first, so that branches, which depend on the length, are predicted. */
@@ -85,8 +85,9 @@ static inline uint64_t word_read(const char *p)
     return le64toh(v);
 }
 
-/* Performs the last step, which takes 8 bytes (4, 1), and the avalanche of n texts whose last byte counts up. h: the
- * state before the step. product: the last bytes times the first constant of the step, which counts up as well. */
+/* hash_finish8, hash_finish4 and hash_finish1 perform the last step, which takes 8, 4 or 1 bytes, and the avalanche of
+ * n texts whose last byte counts up. h: the state before the step. product: the last bytes of the first text times the
+ * first constant of the step. */
 static inline void hash_finish8(uint64_t h, uint64_t product, unsigned n, uint64_t *out)
 {
     for (unsigned i = 0; i < n; i++, product += P2 << 56)
@@ -105,8 +106,8 @@ static inline void hash_finish1(uint64_t h, uint64_t product, unsigned n, uint64
         out[i] = avalanche(rotl(h ^ product, TURN1) * P1);
 }
 
-/* Writes the hashes of n texts whose last byte counts up. h: the state before the last `left` bytes (1 to 8), which are
- * in `tail`, the first one lowest. */
+/* Writes the hashes of n texts whose last byte counts up. h: the state before the last `left` bytes (1 to 8). tail: the
+ * last bytes of the first text, in little endian. */
 static inline void hash_finish(uint64_t h, uint64_t tail, unsigned left, unsigned n, uint64_t *out)
 {
     if (left == WORD) {
@@ -151,7 +152,7 @@ static struct state state_begin(const char *text, size_t len)
     return (struct state){h + len, p};
 }
 
-/* Takes the whole words that end at `until` or before. */
+/* Hashes the whole words that end at `until` or before. */
 static inline struct state state_take_words(struct state s, const char *until)
 {
     for (; until - s.at >= WORD; s.at += WORD)
@@ -159,8 +160,8 @@ static inline struct state state_take_words(struct state s, const char *until)
     return s;
 }
 
-/* Writes the hashes of key + "_" + digit for n digits. The key has a word at least, and less than a stripe with its
- * suffix. */
+/* Writes the hashes of key + "_" + digit for n digits from `digit` on. The key has at least a word, and together with
+ * the suffix less than a stripe. */
 static inline void hash_short(struct tc_slice key, unsigned digit, unsigned n, uint64_t *out)
 {
     const char *end = key.data + key.len;
@@ -188,7 +189,7 @@ static size_t number_write(char *out, uint32_t i)
     return len;
 }
 
-/* Adds one to a number in decimal. Returns false if it needs one more digit. */
+/* Adds one to the decimal number at [begin, end). Returns false if it needs one more digit. */
 static bool number_count_up(char *begin, char *end)
 {
     for (char *p = end; p > begin; *p = '0')
@@ -199,8 +200,8 @@ static bool number_count_up(char *begin, char *end)
     return false;
 }
 
-/* Writes the hashes of n texts that end at `end`, whose last byte counts up. s: the state at some place before the last
- * byte. Reads up to 7 bytes past `end`. */
+/* Writes the hashes of n texts whose last byte counts up. The first text ends at `end`. s: the state at some place
+ * before its last byte. Reads up to 7 bytes past `end`. */
 static inline void hash_run(struct state s, const char *end, unsigned n, uint64_t *out)
 {
     s = state_take_words(s, end - 1);

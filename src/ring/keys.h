@@ -10,7 +10,7 @@ struct tc_ring_part {
     uint32_t item, first, n;
 };
 
-/* Writes the hashes of the parts' entries, all of the first part, then all of the second, and so on. */
+/* Writes the hashes of the entries of n parts, part after part. */
 void tc_ring_keys(const struct tc_ring_part *parts, size_t n, uint64_t *out);
 
 #endif

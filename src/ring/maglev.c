@@ -1,9 +1,9 @@
 /* Builds the table of Maglev (Eisenbud et al., NSDI 2016) with Envoy's weights.
  *
- * Items are taken in the order of their keys. Each has a permutation of the slots: it begins at XXH64(key, 0) % size
- * and goes on in steps of XXH64(key, 1) % (size - 1) + 1, which reach every slot, since the size is a prime. In each
- * round every item claims the first slot of its permutation that nobody has, until no slot is free. An item of less
- * than the largest weight passes rounds over: it claims in round r if r * weight has reached its target, and then its
+ * Items claim slots in the order of their keys. Each item has a permutation of the slots: it begins at XXH64(key, 0) %
+ * size and goes on in steps of XXH64(key, 1) % (size - 1) + 1, which reach every slot, since the size is a prime. In
+ * each round every item claims the first free slot of its permutation, until no slot is free. An item of less than the
+ * largest weight skips rounds: it claims in round r if r * weight has reached its target (0 at first), and then its
  * target grows by the largest weight. Rounding errors decide ties, so the operations are Envoy's, in doubles.
  *
  * Six items of equal weight, with the keys 127.0.0.1:90 (a) to 127.0.0.1:95 (f), and a table of 7 slots:
@@ -19,24 +19,24 @@
  *     slot     0  1  2  3  4  5  6
  *     item     c  e  a  b  f  a  d
  *
- * What costs time is finding free slots. A step is an addition instead of a division, and what is taken is a bit, so
- * that most tables fit the nearest cache. A processor cannot guess where a search ends, and a wrong guess costs as much
- * as ten steps. Therefore the paths of many items are advanced together to slots that are free, one step of each at a
- * time and without a branch on a slot (paths_advance). Then the items claim in their order; an item whose slot was
- * claimed by an item before it goes on alone. In a crowded table, where searches are long and items often meet, each
- * item searches alone. The last slots take many steps each, so the last few are listed, and their distances on a path
- * are computed.
+ * What costs time is finding free slots. A step is an addition instead of a division, and one bit says whether a slot
+ * is taken, so that the bits of most tables fit the nearest cache. A processor cannot guess where a search ends, and a
+ * wrong guess costs as much as ten steps. Therefore the paths of many items are advanced together to slots that are
+ * free, one step of each path at a time and without a branch on a slot (paths_advance). Then the items claim in their
+ * order; an item whose slot was claimed by an item before it goes on alone. In a crowded table, where searches are long
+ * and items often meet, each item searches alone. The last slots take many steps each, so the last few are listed, and
+ * their distances on a path are computed.
  *
- * Items of one key have one permutation, and share the place that they have come to: a control plane that gives one key
- * to all endpoints would otherwise have each of them pass all slots of the others.
+ * Items of one key have one permutation, and share the place that they have reached: a control plane that gives one key
+ * to all endpoints would otherwise make each endpoint pass the slots of all the others.
  *
- * Keys can be chosen so that all items have one step: then each passes all slots of the others, n * size steps in all.
- * So a build takes at most MOST_STEPS for each slot, which is seven times what a large table takes otherwise. The slots
- * that are free then, except the last few, are dealt to the claims in their order, the highest slot first: each item
- * has its share, but the table is not Envoy's.
+ * Keys can be chosen so that all items have the same step: then each item passes the slots of all the others, up to
+ * n * size steps in all. So a build stops searching after MOST_STEPS steps for each slot, seven times what a large
+ * table takes otherwise. The slots that are then free, except the last few, are dealt to the claims in their order, the
+ * highest slot first: each item has its share, but the table is not Envoy's.
  *
- * Where one weight is far above the mean, most items pass most rounds over. A heap of the rounds in which items claim
- * next then replaces the look at each item in each round. */
+ * Where one weight is far above the mean, most items skip most rounds. Then a heap of the rounds in which items claim
+ * next replaces the look at each item in each round. */
 #include "ring/maglev.h"
 
 #include <endian.h>
@@ -50,11 +50,11 @@
 #include "ring/ring_internal.h"
 
 enum {
-    SKEW = 16,      /* the largest weight over the mean, from which the heap is cheaper */
-    CROWDED = 16,   /* of a crowded table at most one slot in so many is free */
-    BATCH = 256,    /* paths that are advanced together at most */
-    BATCH_MIN = 32, /* items whose paths are worth advancing together */
-    MOST_STEPS = 64 /* of a build, for each slot */
+    SKEW = 16,      /* the heap is cheaper if the largest weight is more than this many times the mean */
+    CROWDED = 16,   /* a table is crowded if at most 1/CROWDED of its slots are free */
+    BATCH = 256,    /* the most paths that are advanced together */
+    BATCH_MIN = 32, /* the fewest items whose paths are worth advancing together */
+    MOST_STEPS = 64 /* steps for each slot, after which a build stops searching */
 };
 
 /* The permutation of a key. */
@@ -64,7 +64,7 @@ struct path {
 
 /* An item's claim to one slot. */
 struct claim {
-    uint32_t item, path; /* path: index of the key's path, that of the first claimant with the key */
+    uint32_t item, path; /* path: the index in `paths` of the first claimant with the key */
 };
 
 /* An item, in the order of keys. */
@@ -77,13 +77,13 @@ struct maglev_build {
     struct tc_ring *table;
     uint32_t left;      /* free slots */
     uint64_t *taken;    /* a bit for each slot */
-    struct path *paths; /* by claimant; those that share a key use the first one's */
+    struct path *paths; /* by claimant; claimants that share a key use the first one's */
     struct claimant *hosts;
     struct claim *claims; /* of one round or several, in their order */
     size_t n;
     double largest;
     bool even;      /* all weights are equal */
-    uint32_t few;   /* once no more slots than this are free, the free ones are listed in `last` */
+    uint32_t few;   /* once at most this many slots are free, `last` lists them */
     uint32_t *last; /* the free slots, `left` of them; NULL while more than `few` are free and steps are left */
     uint64_t steps; /* the steps that may still be taken */
 };
@@ -105,7 +105,7 @@ struct tc_ring_id tc_maglev_id(const struct tc_ring_item *items, const double *w
         weighted[i].key = items[i].key;
         memcpy(&weighted[i].weight, &weights[i], sizeof(weights[i]));
     }
-    /* A table has the size as a least and 0 as a largest number of entries: no ring has such bounds (tc_ring_clamp). */
+    /* Passes a largest size of 0, which no ring has (tc_ring_clamp): a table never has the id of a ring. */
     struct tc_ring_id id = tc_ring_id_of_sizes(weighted, n, size, 0);
     tc_free(weighted);
     return id;
@@ -162,8 +162,8 @@ static inline unsigned slot_taken(const uint64_t *taken, uint32_t at)
     return (unsigned)(taken[at / 64] >> (at % 64)) & 1;
 }
 
-/* Returns the first free slot of a path. Adds the number of steps to *steps, or up to two fewer. Two walks take every
- * other slot each: neither waits for the other. */
+/* Returns the first free slot of a path. Adds the number of steps to *steps, or up to two fewer. Two walks, `even` and
+ * `odd`, look at every other slot each, so that neither waits for the other. */
 static inline uint32_t path_find(const struct path *p, const uint64_t *taken, uint32_t size, uint64_t *steps)
 {
     uint32_t even = p->at;
@@ -194,8 +194,8 @@ static int64_t step_inverse(int64_t step, int64_t size)
     return x < 0 ? x + size : x;
 }
 
-/* Returns the first of the last free slots on a path, by their distances: the number of steps to slot s is
- * (s - at) / step, modulo the size. Takes the slot from the list; the caller counts `left` down. */
+/* Returns that slot of `last` which comes first on a path: the number of steps to slot s is (s - at) / step, modulo the
+ * size. Takes the slot off `last`; the caller counts `left` down. */
 static uint32_t path_find_last(const struct path *p, struct maglev_build *b)
 {
     const struct tc_ring *table = b->table;
@@ -228,8 +228,7 @@ static void build_list_last(struct maglev_build *b)
         }
 }
 
-/* Advances the paths of n claims, at most BATCH, to their first slots that are free now, or as far as the steps reach.
- */
+/* Advances the paths of n claims, at most BATCH, to their first slots that are free now, while steps are left. */
 static void paths_advance(struct maglev_build *b, const struct claim *claims, size_t n)
 {
     struct path *searching[BATCH];
@@ -251,8 +250,8 @@ static void paths_advance(struct maglev_build *b, const struct claim *claims, si
     }
 }
 
-/* Claims a slot for each of n claims, after which at least `few` slots are free; for fewer where the steps are used up.
- * Returns for how many. */
+/* Claims a slot for each of n claims, at most left - few, until the steps are used up. Returns the number of slots
+ * claimed. */
 static size_t build_claim_many(struct maglev_build *b, const struct claim *claims, size_t n)
 {
     uint32_t size = b->table->size, *item = b->table->item, *counts = b->table->counts;
@@ -272,7 +271,7 @@ static size_t build_claim_many(struct maglev_build *b, const struct claim *claim
     return (size_t)(c - claims);
 }
 
-/* Claims one of the last slots, or of those that are free when the steps are used up. */
+/* Claims one of the slots in `last`. */
 static void build_claim_last(struct maglev_build *b, const struct claim *c)
 {
     if (!b->last)
@@ -296,7 +295,7 @@ static void build_claim(struct maglev_build *b, const struct claim *claims, size
         build_claim_last(b, claims);
 }
 
-/* Appends the claims of a round to n claims. Returns the number of all. */
+/* Appends the claims of a round to the first n claims. Returns the new number of claims. */
 static size_t build_round(struct maglev_build *b, uint64_t round, size_t n)
 {
     struct claim *claims = b->claims;
@@ -314,7 +313,8 @@ static void build_in_rounds(struct maglev_build *b)
 {
     size_t n = 0;
     for (uint64_t round = 1; b->left;) {
-        /* Items of equal weight claim in every round, and the list stays: rounding errors are far below a weight. */
+        /* Items of equal weight claim in every round, so the same list serves again: rounding errors are far below a
+         * weight. */
         if (!b->even)
             n = 0;
         while (n < BATCH)
@@ -336,8 +336,8 @@ static uint32_t host_next_round(const struct claimant *h, uint32_t round)
     return next;
 }
 
-/* Claims in the same order as build_in_rounds. An element of the heap has a round in its upper half, and in its lower
- * half the index of the host that claims in this round. */
+/* Makes the same claims in the same order as build_in_rounds. An element of the heap has a round in its upper half, and
+ * in its lower half the index of the host that claims in this round. */
 static void build_by_heap(struct maglev_build *b)
 {
     uint64_t *heap = tc_reallocarray(NULL, b->n, sizeof(*heap));

@@ -1,17 +1,17 @@
 /* Merges an old ring with the sorted list of changed entries. update.c has a picture.
  *
  * Between two changed entries lies a run of old entries, which is copied: the hashes as they are, the items renumbered.
- * Where a bound decides the ring's size about half of the items gain or lose an entry (update.c), so most runs are a
- * few entries long. They are copied in blocks of 16, of which the next one overwrites the surplus, and whether an entry
- * is added or removed is arithmetic, not a branch. If the rings have the same number of buckets, the index is moved in
- * the same way: behind the bucket of each changed entry it is one higher or lower. Otherwise it is made again. */
+ * Where a bound decides the ring's size, about half of the items gain or lose an entry (update.c), so most runs are a
+ * few entries long. Such runs are copied in blocks of 16; the next block overwrites the surplus. Whether an entry is
+ * added or removed is arithmetic, not a branch. If both rings have the same number of buckets, the index is copied in
+ * blocks, too, one higher or lower after each changed entry's bucket. Otherwise the index is made again. */
 #include "ring/merge.h"
 
 #include "base/mem.h"
 
 enum {
     BLOCK = 16,            /* entries that are copied at a time; the padding takes the surplus */
-    SHORT_RUN = 8 * BLOCK, /* entries of a run up to which it is copied in blocks */
+    SHORT_RUN = 8 * BLOCK, /* the most entries of a run that is copied in blocks */
     LANES = 4,
     INDEX_BLOCK = 2 * LANES /* buckets that are moved at a time */
 };
@@ -43,7 +43,7 @@ INLINE void items_copy(uint32_t *out, const uint32_t *in, uint32_t n, const stru
         out[k] = in[k] + (in[k] >= c->first ? c->shift : 0);
 }
 
-/* Copies a run of old entries, at least one block. Overwrites up to BLOCK entries past them. */
+/* Copies a run of n old entries. May overwrite up to BLOCK entries past the run, even if n is 0. */
 INLINE void run_copy(struct tc_ring *r, uint32_t to, const struct tc_ring *old, uint32_t at, uint32_t n,
                      const struct tc_ring_change *c)
 {
@@ -64,7 +64,7 @@ INLINE void run_copy(struct tc_ring *r, uint32_t to, const struct tc_ring *old, 
     } while (k < n);
 }
 
-/* Sorts entries of equal hash by item: copying keeps their old order, and items may have changed theirs. */
+/* Sorts entries of equal hash by item: copying keeps their old order, and the order of the items may have changed. */
 static void ring_order_ties(struct tc_ring *r)
 {
     for (uint32_t e = 1; e < r->size; e++) {
@@ -89,7 +89,7 @@ static void ring_merge_entries(const struct tc_ring *to_ring, const struct tc_ri
         run_copy(&r, to, &old, at, upto - at, &c);
         to += upto - at;
         at = upto + removed;
-        /* Written in either case, and overwritten if it is a removed one. */
+        /* Written in either case; a removed entry is then overwritten. */
         r.hash[to] = c.entries.hash[k];
         r.item[to] = item;
         to += 1 - removed;

@@ -1,28 +1,28 @@
 /* The ring of A42: building it, and finding a request's endpoint.
  *
  * An item with the key K and a share of n entries has the entries XXH64("K_0") .. XXH64("K_<n-1>"). A request with the
- * hash h belongs to the item of the first entry whose hash is h or more; past the last entry, to the item of entry 0.
+ * hash h belongs to the item of the first entry whose hash is at least h; past the last entry, to the item of entry 0.
  *
- * A ring of ten entries over the keys a, b, c (items 0, 1, 2) of equal weight. 10/3 each are running sums of 3.3, 6.7
- * and 10, so a gets 4 entries, b and c get 3:
+ * A ring of ten entries over the keys a, b, c (items 0, 1, 2) of equal weight. Each share is 10/3, so the running sums
+ * are 3.3, 6.7 and 10: a gets 4 entries, b and c get 3.
  *
  *     entry     0     1     2     3     4     5     6     7     8     9    | padding
  *     hash   3991  3a24  461a  4e3d  5b0c  6d2c  7100  ba5c  cd69  fa0c  | ffff ...      (the first 16 of 64 bits)
- *     of      a_2   b_2   c_1   b_0   b_1   a_0   c_2   a_3   c_0   a_1
+ *     text    a_2   b_2   c_1   b_0   b_1   a_0   c_2   a_3   c_0   a_1
  *     item      0     1     2     1     1     0     2     0     2     0    | 0 ...
  *
- *     index   0  2  7  8 10          index[b]: the first entry whose top two bits are b or more
+ *     index   0  2  7  8 10          index[b]: the first entry whose top two bits are at least b
  *
- * A search for h = 5000... looks at bucket 01, that is at the entries from index[1] = 2 on, counts those below h among
- * the next eight without a branch (461a and 4e3d: 2), and finds entry 4, of b. A search for ff00... finds none and
- * takes entry 0. The padding lets the count run past the last entry. Buckets hold two to four entries on average, and
- * where eight or more are below h (hashes that are not uniform) a binary search in the bucket follows. A ring of half a
- * million entries or more has an index of up to 64 entries a bucket, which stays in the cache, and guesses the place in
- * the bucket by interpolation.
+ * A search for h = 5000... looks at bucket 01, whose entries begin at index[1] = 2. Among the eight entries from there
+ * on it counts those below h, without a branch (461a and 4e3d: 2), and finds entry 4, of b. A search for ff00... finds
+ * none and takes entry 0. The padding lets the count run past the last entry. Buckets hold two to four entries on
+ * average. If all eight are below h (the hashes are not uniform), a binary search in the bucket follows. A ring of
+ * 2^19 entries or more has 32 to 64 entries a bucket, so that the index stays in the cache, and a search guesses the
+ * place in the bucket by interpolation.
  *
- * To build: tc_ring_shares counts the entries of each item, tc_ring_keys (keys.c) hashes them, tc_ring_sort (sort.c)
- * sorts them and fills the index. A changed ring is made of the old one: update.c, which has a picture. Rings are
- * immutable once built, and shared by all policies that ask for the same one (cache.c). */
+ * To build: tc_ring_shares counts the entries of each item, tc_ring_sort_keys (sort.c) hashes them (keys.c), and
+ * tc_ring_sort_finish sorts them and fills the index. update.c makes a changed ring of the old one, and has a picture.
+ * All policies that ask for the same ring share it (cache.c). */
 #include "ring/ring.h"
 
 #define XXH_INLINE_ALL
@@ -39,8 +39,8 @@ enum {
     STRIDE = 8,       /* entries that a search counts without a branch; with a sparse index TC_RING_PADDING */
     LINE = 64,        /* bytes of a cache line */
     FINGERPRINT = 12, /* bytes of an entry in a fingerprint */
-    /* Entries of an index bucket. Fewer are faster warm and slower cold. The index of a ring that fits no cache should
-     * itself stay in one. */
+    /* The most entries of an index bucket, on average. Fewer are faster warm and slower cold. The index of a ring that
+     * fits no cache should itself stay in one. */
     PER_BUCKET = 4,
     PER_BUCKET_SPARSE = 64,
     SPARSE_SIZE = 1 << 19, /* entries from which the index is sparse */
@@ -50,7 +50,7 @@ enum {
 
 /* --- construction --- */
 
-/* Adds room for n elements to the plan of a block of *bytes, and returns their offset. */
+/* Adds room for n elements to a block of *bytes, and returns their offset. */
 static size_t block_plan(size_t *bytes, size_t n, size_t size)
 {
     size_t at = *bytes, more;
@@ -76,7 +76,6 @@ void tc_ring_count_absent(struct tc_ring *r)
         r->absent += r->counts[i] == 0;
 }
 
-/* Allocates a block for a ring and its arrays. */
 static struct tc_ring *ring_block(size_t bytes, uint32_t size, size_t n)
 {
     bytes = tc_ring_block_size(bytes);
@@ -93,7 +92,8 @@ struct tc_ring *tc_ring_alloc(uint32_t size, const uint32_t *counts, size_t n, c
 {
     bool sparse = size >= SPARSE_SIZE;
     unsigned bits = ring_index_bits(size, sparse);
-    /* An index with the same buckets can be moved (merge.c). An eighth more or less in each does not slow a search. */
+    /* An index with as many buckets as the old one can be moved (merge.c). A bucket with an eighth more or fewer
+     * entries does not slow a search. */
     if (like && like->sparse == sparse && size / 8 > (size > like->size ? size - like->size : like->size - size)) {
         unsigned before = 64 - like->shift;
         if (before == ring_index_bits(size - size / 8, sparse) || before == ring_index_bits(size + size / 8, sparse))
@@ -229,7 +229,7 @@ static uint32_t ring_find_by_halves(const struct tc_ring *r, uint64_t h, uint32_
     return lo;
 }
 
-/* Returns how many of n entries are below h. Without a branch, which would be mispredicted. */
+/* Returns how many of n hashes are below h. Without a branch, which would be mispredicted. */
 static inline uint32_t hash_count_below(const uint64_t *hash, uint64_t h, unsigned n)
 {
     uint32_t below = 0;
@@ -242,7 +242,7 @@ static __attribute__((noinline)) uint32_t ring_find_sparse(const struct tc_ring 
 {
     uint64_t bucket = h >> r->shift;
     uint32_t lo = r->index[bucket], hi = r->index[bucket + 1];
-    /* Hashes are uniform, so how far h is into its bucket says about where its entry is. */
+    /* Hashes are uniform, so the part of the bucket's range below h is about the part of its entries below h. */
     uint64_t into = h << (64 - r->shift) >> 32;
     uint32_t guess = (uint32_t)((hi - lo) * into >> 32);
     uint32_t from = lo + (guess > TC_RING_PADDING / 2 ? guess - TC_RING_PADDING / 2 : 0);
@@ -255,8 +255,8 @@ static __attribute__((noinline)) uint32_t ring_find_sparse(const struct tc_ring 
     return found == r->size ? 0 : found;
 }
 
-/* Returns h % size. A division takes longer than the rest of a pick, so the quotient is a product. The product is at
- * most one too small. */
+/* Returns h % size. A division takes longer than the rest of a pick, so the quotient is computed by a multiplication,
+ * and is at most one too small. */
 static inline uint32_t table_slot(const struct tc_ring *r, uint64_t h)
 {
     uint64_t rest = h - tc_mul_high(h, r->inverse) * r->size;
@@ -269,7 +269,7 @@ uint32_t tc_ring_find(const struct tc_ring *r, uint64_t h)
         return r->inverse ? table_slot(r, h) : ring_find_sparse(r, h);
     uint64_t bucket = h >> r->shift;
     uint32_t lo = r->index[bucket];
-    __builtin_prefetch(r->item + lo); /* the caller asks for the item next; fetched beside the hashes */
+    __builtin_prefetch(r->item + lo);                           /* the caller asks for the item next */
     uint32_t below = hash_count_below(r->hash + lo, h, STRIDE); /* entries of later buckets are not below h */
     lo += below;
     if (TC_UNLIKELY(below == STRIDE))

@@ -1,7 +1,6 @@
-/* A42: min_norm is the least weight over the sum of weights, scale = min(ceil(min_norm * min) / min_norm, max). Item i
- * gets entries until the number of all entries reaches the running sum of scale * (weight over the sum), taken over the
- * items up to i. So rounding errors decide where a share is near a whole number, and all implementations must make the
- * same ones. */
+/* A42: min_norm = least weight / sum of weights, scale = min(ceil(min_norm * min) / min_norm, max). Item i gets entries
+ * until the number of all entries reaches the sum of scale * (weight / sum of weights) over the items up to i. Where
+ * this sum is near a whole number, rounding errors decide, so all implementations must make the same ones. */
 #include "ring/shares.h"
 
 #if defined(__SSE2__)
@@ -12,12 +11,12 @@
 #include "base/wide.h"
 
 enum {
-    TARGETS = 64, /* running sums that are collected before they are counted */
+    TARGETS = 64, /* running sums (targets) that are computed before their entries are counted */
     LANES = 4
 };
 
-/* A42's "while current < target: add an entry; current += 1", for each target: counts[k] becomes how many target k
- * adds. Returns the last current. Targets are far from the ends of an int32_t. */
+/* A42's "while current < target: add an entry; current += 1" for each target: sets counts[k] to the number of entries
+ * that target k adds. Returns the last current. Targets ascend, and fit an int32_t. */
 static int32_t targets_count(const double *targets, size_t n, int32_t current, uint32_t *counts)
 {
     size_t k = 0;

@@ -12,7 +12,7 @@ static inline void tc_ring_clamp(uint64_t *min, uint64_t *max, uint64_t *cap)
     *min = TC_MAX(TC_MIN(*min, *max), 1);
 }
 
-/* Sets counts[0..n) to the number of entries of each item, and returns the sum. Clamps the bounds. */
+/* Sets counts[0..n) to the number of entries of each item, and returns the sum. Clamps the bounds itself. */
 uint32_t tc_ring_shares(const struct tc_ring_item *items, size_t n, uint64_t min, uint64_t max, uint64_t cap,
                         uint32_t *counts);
 

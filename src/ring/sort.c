@@ -1,14 +1,14 @@
-/* Two distributions and one pass of mending, instead of comparisons.
+/* Sorts by two distributions and one pass of mending.
  *
  * - While entries are added they go to the group of their top bits. A group has 512 to 1,023 entries on average (more
  *   if there are over two million in all). Hashes are uniform, so a group has room for seven standard deviations more
  *   than its share, and nothing is counted beforehand. A group that is full all the same proves that hashes are not
  *   uniform: then everything becomes one list (sort_give_up_groups). Up to 8,192 entries are a list from the beginning.
- * - finish sorts each group in the first cache (group_sort). Its entries become single numbers, the hash with the
- *   entry's number instead of its last 13 bits. They are distributed to slots, of which there are one to two an entry,
- *   and a slot's entries, rarely more than a few, are put in order in one pass that also writes the entries out and
+ * - tc_ring_sort_finish sorts each group in the first cache (group_sort). Each entry becomes a single number: its hash,
+ *   with the entry's place in the group instead of the last 13 bits. The numbers are distributed to slots, one to two
+ *   for each entry. One pass then puts a slot's entries, rarely more than a few, in order, writes the entries out and
  *   finds equal hashes.
- * - The index of the ring falls out of the slots' places.
+ * - The places of the slots give the index of the ring.
  * - Where hashes are equal, or uneven beyond a budget of moves, a radix sort over all bits takes over (sort_fully). */
 #include "ring/sort.h"
 
@@ -23,7 +23,7 @@ enum {
     NUMBER_BITS = 13,            /* bits of an entry's number within its group */
     LIST_MAX = 1 << NUMBER_BITS, /* entries that need no groups */
     GROUP_BITS_MAX = 11,         /* more groups cannot be written to side by side */
-    GROUP = 512,                 /* least entries of a group; more where that would make too many groups */
+    GROUP = 512,                 /* the least entries of a group, on average */
     DEVIATIONS = 7,              /* standard deviations that a group may be larger than its share */
     CHUNK = 1024,                /* entries that are hashed before they are distributed */
     INSERTION_MAX = 32,          /* entries that are sorted by insertion */
@@ -36,7 +36,7 @@ enum {
 #define NUMBER (((uint64_t)1 << NUMBER_BITS) - 1)
 
 struct tc_ring_group {
-    uint32_t next, end; /* where its next entry goes, and where its room ends */
+    uint32_t next, end; /* where the group's next entry goes, and where the group's room ends */
 };
 
 /* One stable pass of a radix sort on the bits [shift, shift + DIGIT_BITS). */
@@ -125,7 +125,7 @@ uint64_t *tc_ring_sort_room(const struct tc_ring_sort *s, uint32_t *most)
     return s->list ? s->hash + s->come : s->chunk;
 }
 
-/* Adds entries to the list, whose hashes are there already. */
+/* Adds entries whose hashes are in the list already. */
 static void list_add_items(struct tc_ring_sort *s, const struct tc_ring_part *parts, size_t n)
 {
     uint32_t *out = s->item + s->come;
@@ -154,7 +154,7 @@ static void sort_make_list(struct tc_ring_sort *s)
     s->list = true;
 }
 
-/* Puts an item's entries into their groups. Returns how many there was room for. */
+/* Puts n entries of an item into their groups, until a group is full. Returns how many. */
 static inline uint32_t sort_distribute(const struct tc_ring_sort *s, const uint64_t *hash, uint32_t n, uint32_t item)
 {
     struct tc_ring_group *groups = s->groups;
@@ -256,14 +256,14 @@ static void slots_place(uint16_t *starts, size_t slots)
 #endif
 }
 
-/* Where a group is written out, as far as it is sorted. v: the numbers by which the entries are sorted. */
+/* Where a group is written out. v: the numbers by which the entries are sorted. */
 struct sorted {
     uint64_t *v, *hash;
     uint32_t *item;
 };
 
 /* Moves entry i to its place among the entries before it, which are in order, and takes the moves off *budget. Returns
- * false if the entry's hash cannot be distinguished from a neighbour's, or if *budget has fewer moves than that. */
+ * false if the entry's number does not tell its hash from a neighbour's, or if *budget has too few moves. */
 static __attribute__((noinline)) bool sorted_mend(const struct sorted *to, size_t i, size_t *budget)
 {
     uint64_t x = to->v[i], hash = to->hash[i];
@@ -283,10 +283,10 @@ static __attribute__((noinline)) bool sorted_mend(const struct sorted *to, size_
     return (x ^ to->v[j + 1]) > NUMBER && (j == 0 || (x ^ to->v[j - 1]) > NUMBER);
 }
 
-/* Sorts the n entries of a group as single numbers: the hash without the `skip` bits that all share, with the entry's
- * number instead of its last bits. On return `starts` holds where each slot ends, whatever is returned. Returns false
- * if two hashes differ in their last bits alone, or not at all, since the numbers do not show then which one is first;
- * and if the hashes are so uneven that mending takes more than its budget of moves. */
+/* Sorts the n entries of a group as single numbers: the hash without the `skip` top bits that all share, and with the
+ * entry's place in the group instead of the last bits. Returns false if two hashes may differ in these last bits only,
+ * or not at all: then the numbers do not show which one is first. Also returns false if the hashes are so uneven that
+ * mending takes more than its budget of moves. In all cases `starts` then holds where each slot ends. */
 static bool group_sort(const uint64_t *hash, const uint32_t *item, const struct sorted *to, size_t n, unsigned skip,
                        unsigned slot_bits, uint16_t *starts)
 {
@@ -301,7 +301,7 @@ static bool group_sort(const uint64_t *hash, const uint32_t *item, const struct 
         v[starts[h >> shift]++] = (h & ~NUMBER) | i;
     }
     v[n] = UINT64_MAX;
-    /* The larger of two neighbours is carried on, without a branch; few entries are left to mend. */
+    /* Carries the larger of two neighbours on, without a branch, so that few entries are left to mend. */
     uint64_t carried = v[0], last = 0;
     size_t budget = 4 * n + 64;
     bool alike = false;
@@ -322,7 +322,7 @@ static bool group_sort(const uint64_t *hash, const uint32_t *item, const struct 
     return !alike;
 }
 
-/* Writes the first entries of a group's 2^bits buckets, from the ends of its slots. */
+/* Writes the first entry of each of a group's 2^bits buckets, from the ends of the group's slots. */
 static void group_index(uint32_t *out, unsigned bits, uint32_t first, const uint16_t *ends, unsigned slot_bits)
 {
     out[0] = first;

@@ -1,7 +1,7 @@
 /* A new ring made of an old one that differs in a few items.
  *
- * The ring of ring.c's head loses the item b, so a and c share ten entries: the entries of b are removed, and one of a
- * and two of c are added. All six are hashed, sorted, and placed in the old ring; the rest is copied in runs:
+ * The ring of ring.c's head loses the item b, so a and c share ten entries: the three entries of b are removed, and one
+ * of a and two of c are added. All six are hashed, sorted, and placed in the old ring; the rest is copied in runs:
  *
  *     changed entries   +c_4   -b_2   -b_0   -b_1   +c_3   +a_4
  *     at (in old)         0      1      3      4      8      8
@@ -13,8 +13,8 @@
  *     item           1     0           1                  0    1    0     1    0      1    0     (c was item 2)
  *
  * Steps: update_map_items finds which items both rings have, mostly in their old order with one gap or one insertion.
- * update_compare finds which of these have more entries than before, or fewer: where a bound decides the ring's size,
- * one item more or less moves the shares of all items, and about half of them gain or lose an entry.
+ * update_compare finds which of these items have more entries than before, or fewer: where a bound decides the ring's
+ * size, one item more or less moves the shares of all items, and about half of the items gain or lose an entry.
  * update_find_entries hashes and sorts the changed entries, update_place_entries finds their places in the old ring,
  * and tc_ring_merge (merge.c) copies. If more than a quarter of the entries changes, as in a ring as small as this one,
  * a build is cheaper and made instead. */
@@ -26,7 +26,7 @@
 #include "ring/shares.h"
 #include "ring/sort.h"
 
-enum { REBUILD_PART = 4 }; /* if more than one entry in this number changes, a build is cheaper */
+enum { REBUILD_PART = 4 }; /* if more than 1/REBUILD_PART of the entries changes, a build is cheaper */
 
 /* Items that are consecutive in both rings: new indexes from `now` on, old ones from `before` on. */
 struct run {
@@ -44,7 +44,7 @@ struct update {
     uint32_t *counts;
     uint32_t *added; /* items that only the new ring has */
     uint32_t n_added;
-    uint32_t *changed; /* items of both rings, by their new index, with more or fewer entries than before */
+    uint32_t *changed; /* new indexes of the items of both rings that have more or fewer entries than before */
     uint32_t n_changed;
     uint8_t *stays; /* by old item: 1 if the new ring has it */
     struct tc_ring_change c;
@@ -80,15 +80,15 @@ static uint32_t from_run_length(const uint32_t *from, uint32_t n)
     return k;
 }
 
-/* Finds the runs of items that both rings have, the added items, and how the index of an old item becomes its new
- * index: by one shift of all items from one place on, or, where that does not do, by a table. */
+/* Finds the runs of items that both rings have, the added items, and how an old item's index becomes its new index: by
+ * one shift of all items from one place on, or else by the table old_to_new. */
 static void update_map_items(struct update *u)
 {
     struct tc_ring_change *c = &u->c;
     c->shifted = true;
     c->first = u->old->n_items;
     memset(u->stays, 0, u->old->n_items);
-    uint32_t end = 0; /* of the old items that earlier runs hold */
+    uint32_t end = 0; /* the old index at which the last run ended */
     for (uint32_t i = 0, n; i < u->n; i += n) {
         n = 1;
         if (u->from[i] == TC_RING_ADDED) {
@@ -190,12 +190,13 @@ static bool update_find_entries(struct update *u)
 }
 
 /* Finds the place in the old ring of each changed entry, and whether the new ring may have equal hashes. Returns false
- * if the old ring lacks a removed entry: then what the caller said about the old ring is wrong. */
+ * if a removed entry is not found: the caller's old_items or `from` are wrong, or removed entries of equal hash come in
+ * another order than in the old ring. */
 static bool update_place_entries(struct update *u)
 {
     const struct tc_ring *old = u->old;
     struct tc_ring_entries *e = &u->c.entries;
-    uint32_t past = 0; /* the first old entry that no changed entry before accounts for */
+    uint32_t past = 0; /* the least place that the next changed entry may have */
     u->c.ties = old->ties;
     for (uint32_t k = 0; k < e->n; k++) {
         uint64_t h = e->hash[k];
@@ -213,8 +214,8 @@ static bool update_place_entries(struct update *u)
     return true;
 }
 
-/* Allocates the arrays behind `scratch` in one block. Separate blocks, which grow with each added endpoint, would be in
- * new pages every other time. */
+/* Allocates all arrays in one block. Separate blocks, which grow with each added endpoint, would be in new pages every
+ * other time. */
 static void update_init_scratch(struct update *u)
 {
     size_t n = u->n;

@@ -1,4 +1,4 @@
-/* A ring made of an old one. Any thread. */
+/* Makes a ring of an old one. Any thread. */
 #ifndef TC_RING_UPDATE_H
 #define TC_RING_UPDATE_H
 
@@ -7,8 +7,8 @@
 /* In `from`: the old ring does not have the item. */
 #define TC_RING_ADDED UINT32_MAX
 
-/* Returns the ring of tc_ring_new(items, n, min, max, cap). Copies what `old` has in common with it, so it costs what
- * differs and one merge; builds the whole ring where too much differs.
+/* Returns a ring equal to that of tc_ring_new(items, n, min, max, cap), with one reference. Copies the entries that
+ * `old` has, too; builds the whole ring if more than a quarter of the entries changes. Does not keep the arguments.
  *
  * old: a ring, not a table (maglev.h). old_items: the items that `old` was built of, in their order. from[i]: the index
  * in old_items of the item with the key of items[i], or TC_RING_ADDED; no index may come twice. Removed items and
