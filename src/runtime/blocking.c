@@ -3,13 +3,13 @@
  *
  * rt->mutex guards what waiting threads share with callbacks on the loop, and rt->driven: whether a thread drives the
  * loop. At most one does; a runtime's own thread does from its start to its end. In TORC_RUNTIME_CALLER mode a thread
- * in tc_runtime_wait drives the loop whenever nobody else does (drive_one_turn releases the mutex around the turn); the
- * other waiters sleep on their conditions. A thread that stops driving passes the loop on (drive_pass_on): to another
- * waiter, or, if the application waits on the loop's descriptor in an event loop of its own, by making the descriptor
- * readable when there is work earlier than torc_runtime_timeout_ms last returned (told_ms).
+ * in tc_runtime_wait or torc_runtime_poll drives the loop whenever nobody else does (drive_one_turn releases the mutex
+ * around the turn); the other threads sleep on their conditions. A thread that stops driving passes the loop on
+ * (drive_pass_on) to a waiter. If there is none, the application may wait for the loop's descriptor in an event loop of
+ * its own. If the loop has work before that wait ends (told_ms), drive_pass_on makes the descriptor readable.
  *
  * Fast path of a blocking unary call: the call is posted without a wake-up, and the waiting thread's first turn begins
- * with the posts (`first`), so that neither a system call nor another thread is needed to start it. */
+ * with the posts (`first`), so that neither a system call nor another thread is needed to start the call. */
 #include "runtime/blocking.h"
 
 #include <time.h>
@@ -70,8 +70,8 @@ static bool loop_is_free(const torc_runtime *rt)
     return rt->mode == TORC_RUNTIME_CALLER && !rt->driven && !atomic_load(&rt->stopped);
 }
 
-/* Hands the loop to the first waiter; without one, wakes the thread that polls the descriptor if it would come too late
- * for the loop's next work. */
+/* Hands the loop to the first waiter. Without a waiter, wakes the thread that waits for the descriptor, if its wait
+ * ends too late for the loop's next work. */
 static void drive_pass_on(torc_runtime *rt)
 {
     if (!loop_is_free(rt))
@@ -111,8 +111,8 @@ static int turn_timeout_ms(const torc_runtime *rt, uint64_t until_ns)
     return ms > 1000000 ? 1000000 : (int)ms;
 }
 
-/* In the child of a callback that forked: forgets the threads that waited, or held the lock. They exist in the parent
- * alone. */
+/* In the child of a callback that forked: forgets the threads that waited or held the lock, which the child does not
+ * have. */
 TC_APART static void forget_threads(torc_runtime *rt)
 {
     pthread_mutex_init(&rt->mutex, NULL);
@@ -120,17 +120,17 @@ TC_APART static void forget_threads(torc_runtime *rt)
     tc_list_init(&rt->pollers);
 }
 
-/* Drives the loop for a turn. Called with the mutex, which is released meanwhile. `first`: a waiter, for whom posts
- * run before the loop looks for events; NULL: none. Returns whether the turn did anything, but may leave out these
- * posts. */
+/* Drives the loop for a turn. Called with the mutex, which is released meanwhile. `first`: this thread's wait, if posts
+ * are to run before the loop looks for events; else NULL. Returns true if the turn did anything; these posts may not
+ * count. */
 static bool drive_one_turn(torc_runtime *rt, int timeout_ms, const struct tc_wait *first)
 {
     unsigned generation = tc_fork_generation();
     rt->driven = true;
     pthread_mutex_unlock(&rt->mutex);
     bool did = first && tc_loop_turn_posts(rt->loop);
-    /* Read without the lock. This turn sets `woken`, or another thread that finishes the stream or the server's call:
-     * that thread wakes the loop besides, so that the turn below does not sleep if the mark is seen too late. */
+    /* Read without the lock. If another thread sets `woken` (it finishes the stream or the server's call), that thread
+     * also wakes the loop, so that the turn below does not sleep if the mark is seen too late. */
     if (!did || !atomic_load_explicit(&first->woken, memory_order_relaxed))
         did = tc_loop_turn(rt->loop, timeout_ms);
     if (TC_UNLIKELY(generation != tc_fork_generation()))
@@ -155,7 +155,7 @@ static void wait_signal(torc_runtime *rt, struct tc_wait *w, uint64_t until_ns)
 int tc_runtime_wait(torc_runtime *rt, struct tc_wait *w, uint64_t until_ns)
 {
     int rc = 0;
-    const struct tc_wait *first = w; /* for one turn: events must not wait longer */
+    const struct tc_wait *first = w; /* for one turn only: events must not wait longer */
     tc_list_append(&rt->waiters, &w->link);
     while (!w->woken) {
         if (until_ns != UINT64_MAX && tc_loop_clock_ns(rt->loop) >= until_ns) {
@@ -272,7 +272,7 @@ int torc_runtime_timeout_ms(const torc_runtime *given)
     return ms;
 }
 
-/* A call of tc_runtime_do: the function that it has run on the loop. */
+/* A call of tc_runtime_do, on the stack of its thread. */
 struct deed {
     struct tc_task task;
     struct tc_wait wait;

@@ -8,7 +8,7 @@
  *   tc_runtime_unlock(rt);
  *   tc_wait_fini(&w);
  *
- * In TORC_RUNTIME_CALLER mode one of the waiting threads drives the loop meanwhile. */
+ * In TORC_RUNTIME_CALLER mode one of the waiting threads drives the loop while no other thread does. */
 #ifndef TC_RUNTIME_BLOCKING_H
 #define TC_RUNTIME_BLOCKING_H
 
@@ -20,13 +20,14 @@
 /* A thread that waits; on its stack. */
 struct tc_wait {
     struct tc_link link;  /* among the runtime's waiters */
-    struct tc_link owner; /* on a list of the object that wakes it */
+    struct tc_link owner; /* on a list of the object that wakes the thread */
     pthread_cond_t cond;
-    const uint64_t *ends_ns; /* for libtorc-testing: when the RPC of the wait ends at the latest; NULL: not an RPC's */
-    atomic_bool woken;       /* under the runtime's lock, but for one look of drive_one_turn */
+    const uint64_t *ends_ns; /* for libtorc-testing: when the awaited RPC ends at the latest; NULL: not set */
+    atomic_bool woken;       /* the mark; changed under the runtime's lock */
 };
 
-/* Prepare and end a wait. tc_wait_fini takes it off its owner's list: under the runtime's lock if it is on one. */
+/* Prepare and end a wait. tc_wait_fini takes the wait off its owner's list, and must have the lock if the wait is on
+ * one. */
 void tc_wait_init(struct tc_wait *w);
 void tc_wait_fini(struct tc_wait *w);
 /* Marks the thread as woken, and wakes it. With the lock held. */
@@ -36,18 +37,18 @@ void tc_wait_wake(struct tc_wait *w);
 void tc_runtime_lock(torc_runtime *rt);
 void tc_runtime_unlock(torc_runtime *rt);
 
-/* Waits until woken (returns 0 and clears the mark), or until the loop's clock is at until_ns (returns TORC_ETIMEDOUT;
- * UINT64_MAX: never). With the lock held, which is released meanwhile. Returns TORC_EFORK when the process is exiting,
- * or is a child that a callback forked, and the loop's last turn has ended: memory lent to the loop may be taken back
- * then. While the loop is inside a turn, an exit alone does not end a wait. */
+/* Waits until woken (returns 0), or until the loop's clock is at until_ns (returns TORC_ETIMEDOUT; UINT64_MAX: no
+ * limit). Clears the mark. With the lock held, which is released meanwhile. Returns TORC_EFORK when the loop's last
+ * turn has ended because the process is exiting, or is a child that a callback forked: memory lent to the loop may be
+ * taken back then. While the loop is inside a turn, an exit alone does not end a wait. */
 int tc_runtime_wait(torc_runtime *rt, struct tc_wait *w, uint64_t until_ns);
 /* Has the tasks run that this thread posted without a wake-up: by a turn of this thread that does not wait, or by
- * waking the thread that drives the loop now. `w` is this thread's. With the lock held, in a runtime whose callers
- * drive the loop. */
+ * waking the thread that drives the loop now. `w` is this thread's. With the lock held, which is released during the
+ * turn. For a runtime in TORC_RUNTIME_CALLER mode. */
 void tc_runtime_turn(torc_runtime *rt, const struct tc_wait *w);
-/* Runs fn on the loop and waits until it has run; at once when the caller is inside a callback of the runtime. Returns
- * 0; or what tc_runtime_check returns, or TORC_ECLOSED if the loop has ended since, without a call of fn; or TORC_EFORK
- * if the process exits meanwhile: fn may have been called then. */
+/* Runs fn on the loop and waits until fn has run. Calls fn at once if the caller is inside a callback of the runtime.
+ * Returns 0; what tc_runtime_check returns, or TORC_ECLOSED if the loop has ended since, and fn is not called; or
+ * TORC_EFORK if the process exits meanwhile, and fn may have been called. */
 int tc_runtime_do(torc_runtime *rt, void (*fn)(void *arg), void *arg);
 
 /* tc_runtime_check for a call that blocks: also TORC_EDEADLK when the calling thread is inside a callback of the
@@ -57,7 +58,7 @@ int tc_runtime_check_blocking(const torc_runtime *rt);
 bool tc_runtime_caller_drives(const torc_runtime *rt);
 /* Returns true while a thread drives the loop. With the lock held. */
 bool tc_runtime_driven(const torc_runtime *rt);
-/* Has all waiting threads look at the loop again. For tc_loop_on_stopped, whose argument is the runtime. */
+/* Has all waiting threads look at the loop again. For tc_loop_on_stopped; `rt` is the runtime. Without the lock. */
 void tc_runtime_wake_all(void *rt);
 
 #endif

@@ -1,4 +1,4 @@
-/* Making and ending a runtime.
+/* Makes and ends runtimes.
  *
  * Three ways to drive the loop of a runtime:
  *
@@ -6,13 +6,15 @@
  *   TORC_RUNTIME_CALLER              the application's threads that wait inside Torc or call torc_runtime_poll
  *                                    (blocking.c);
  *   TORC_RUNTIME_CALLER, with a      an event loop of the application's own, which watches torc_runtime_fd and calls
- *   descriptor                       torc_runtime_poll when that is readable, or torc_runtime_timeout_ms is over.
+ *   descriptor                       torc_runtime_poll when the descriptor is readable, or torc_runtime_timeout_ms is
+ *                                    over.
  *
  * Tests use tc_runtime_new_on: the test drives a loop of its own, in virtual time.
  *
  * torc_runtime_free posts on_shutdown, which runs on the loop and ends, in this order: the public channels and the
- * servers, what the modules keep (tc_runtime_set_extra: the xDS clients), the private channels, the connections. Then
- * `stopped` is set and the thread that frees ends the loop. The memory stays until the last reference goes. */
+ * servers, what the modules keep (tc_runtime_set_extra: the xDS clients and CSDS services), the private channels, the
+ * connections. Then on_shutdown sets `stopped`, and torc_runtime_free ends the loop. The memory stays until the last
+ * reference goes. */
 #include "runtime/create.h"
 
 #include <errno.h>
@@ -70,7 +72,7 @@ static void run_thread(void *arg)
     torc_runtime *rt = arg;
     while (!atomic_load(&rt->stopped))
         if (!tc_loop_turn(rt->loop, -1) && tc_loop_forked(rt->loop))
-            return; /* the process is exiting */
+            return; /* the process is exiting, or is a child that a callback forked */
     tc_runtime_lock(rt);
     rt->driven = false;
     if (rt->freer)
@@ -78,7 +80,7 @@ static void run_thread(void *arg)
     tc_runtime_unlock(rt);
 }
 
-/* Takes over the sink. */
+/* Takes over the sink, and the reference to the options' domain. */
 static torc_runtime *runtime_make(struct tc_loop *loop, bool own_loop, const struct torc_runtime_options *options,
                                   struct tc_log_sink *log_sink)
 {
@@ -200,7 +202,7 @@ int torc_runtime_free(torc_runtime *rt)
     tc_loop_post(rt->loop, &rt->shutdown);
     wait_for_shutdown(rt);
     if (tc_loop_forked(rt->loop))
-        return TORC_EFORK; /* the process is exiting */
+        return TORC_EFORK; /* the process is exiting, or is a child that a callback forked */
     if (rt->mode == TORC_RUNTIME_THREAD)
         tc_thread_join(rt->thread);
     if (rt->own_loop)
@@ -212,7 +214,7 @@ int torc_runtime_free(torc_runtime *rt)
     tc_xds_domain_drop(rt->xds_domain);
     rt->xds_domain = NULL;
     if (rt->log_sink)
-        tc_loop_set_log(rt->loop, NULL); /* a test's loop turns on */
+        tc_loop_set_log(rt->loop, NULL); /* a test may go on turning its loop */
     tc_log_sink_free(rt->log_sink, true);
     rt->log_sink = NULL;
     tc_runtime_unref(rt);

@@ -1,5 +1,5 @@
-/* The runtime: what its channels share, and how work gets to its loop. runtime/create.c makes and ends it,
- * runtime/blocking.c has the threads that wait and decides which one drives the loop.
+/* The runtime: what its channels share, and how work gets to its loop. runtime/create.c makes and ends it;
+ * runtime/blocking.c is for threads that wait, and decides which thread drives the loop.
  *
  * The memory is reference-counted: the handle, the channels and their calls hold it, among others. torc_runtime_free
  * ends the loop, but an object with a reference may still call tc_runtime_check, which returns TORC_ECLOSED, and may
@@ -46,7 +46,8 @@ static void on_post(struct tc_task *task)
     fn(arg);
 }
 
-/* fn runs behind what was posted earlier; if it is posted from inside a turn, behind what the serial queue has. */
+/* From outside a turn, fn runs behind everything that was posted earlier; from inside a turn, behind the serial queue.
+ */
 int torc_runtime_post(torc_runtime *rt, void (*fn)(void *arg), void *arg)
 {
     int rc = tc_runtime_check(rt);
@@ -141,7 +142,7 @@ int tc_runtime_check(const torc_runtime *rt)
     return tc_loop_forked(rt->loop) ? TORC_EFORK : 0;
 }
 
-/* From within a turn the serial queue keeps the order with what callbacks caused. */
+/* Inside a turn the serial queue runs the task behind those that callbacks have queued. */
 bool tc_runtime_run(torc_runtime *rt, struct tc_task *task)
 {
     if (!tc_loop_in_turn(rt->loop))

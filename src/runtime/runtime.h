@@ -14,23 +14,23 @@ struct tc_status;
 
 /* Returns the loop on which everything of the runtime runs. Any thread. */
 struct tc_loop *tc_runtime_loop(const torc_runtime *rt);
-/* The runtime is referenced by its handle, its channels, their calls, and whatever else outlives the handle. Any
- * thread. */
+/* The handle, the channels, their calls and whatever else may outlive the handle hold a reference. tc_runtime_unref
+ * allows NULL. Any thread. */
 torc_runtime *tc_runtime_ref(torc_runtime *rt);
 void tc_runtime_unref(torc_runtime *rt);
-/* Returns 0 if the runtime can be used; TORC_EINVAL for NULL; TORC_EFORK in a child of the process that made it, and
- * when the process is exiting; TORC_ECLOSED after torc_runtime_free. Any thread. */
+/* Returns 0 if the runtime can be used; TORC_EINVAL for NULL; TORC_ECLOSED once torc_runtime_free has begun; TORC_EFORK
+ * in a child of the process that made it, and when the process is exiting. Any thread. */
 int tc_runtime_check(const torc_runtime *rt);
-/* Returns `given`, or for NULL the default runtime, if it can be used; NULL with an error that names the argument. Any
- * thread. */
+/* Returns `given`, or for NULL the default runtime. Returns NULL with an error if the runtime cannot be used; `name` is
+ * the argument that the error names. Any thread. */
 torc_runtime *tc_runtime_or_default(torc_runtime *given, const char *name, torc_error **error);
 
 /* Returns the value that a module shares among the channels of a runtime (xds/domain: its xDS clients), or NULL if none
  * was set. `key` is the address of something static. Loop thread. */
 void *tc_runtime_extra(torc_runtime *rt, const void *key);
-/* Sets the value for the key, once. `destroy` is called on the loop thread when the runtime ends: after its public
- * channels and its servers were shut down, before its private channels. `destroy` may finish asynchronously as long as
- * the loop drives every step. */
+/* Sets the value for the key, once. `destroy` is called when the runtime ends: after its public channels and its
+ * servers were shut down, before its private channels. `destroy` may finish asynchronously as long as the loop drives
+ * every step. Loop thread. */
 void tc_runtime_set_extra(torc_runtime *rt, const void *key, void *value, void (*destroy)(void *value));
 
 /* Returns the xDS domain (runtime/xds_domain.h) that the runtime shares; NULL: none. Borrowed. Any thread. */
@@ -43,9 +43,9 @@ size_t tc_runtime_csds_answer_bytes(const torc_runtime *rt);
 /* Returns the pool of subchannels. Borrowed. Loop thread. */
 struct tc_pool *tc_runtime_pool(const torc_runtime *rt);
 
-/* Has a task run on the loop: by the serial queue from within a loop turn, else by a post. A task must not be given
- * twice before it ran. Returns false if the loop has ended since tc_runtime_check; the task does not run then. The
- * caller holds a reference, directly or by a channel or a call, that the task does not give up. Any thread. */
+/* Has a task run on the loop: by the serial queue if called inside a turn of the loop, else by a post. A task must not
+ * be passed again before it has run. Returns false if the loop has ended since tc_runtime_check, and the task does not
+ * run. The caller holds a reference, directly or by a channel or a call, that the task does not give up. Any thread. */
 bool tc_runtime_run(torc_runtime *rt, struct tc_task *task);
 /* Returns true once the runtime has shut down its channels and connections. The loop still runs posted tasks, but
  * nothing new begins. Loop thread. */
@@ -56,14 +56,15 @@ bool tc_runtime_stopped(const torc_runtime *rt);
 struct tc_runtime_member {
     struct tc_link link;
     bool is_private; /* serves public members, which are ended first */
-    /* Must take the member off the list. */
+    /* Must take the member off the list. `status` is borrowed. */
     void (*on_shutdown)(struct tc_runtime_member *member, const struct tc_status *status);
 };
 /* Adds a member, whose `is_private` and `on_shutdown` are set. Loop thread. */
 void tc_runtime_join(torc_runtime *rt, struct tc_runtime_member *member);
 
-/* A slot for a value that api/ keeps for the threads that use a runtime (the pool of calls): the first thread that
- * needs the value makes it and stores it with a compare-and-swap. It is destroyed with the runtime's memory. */
+/* A slot for a value that api/ keeps for the threads that use a runtime (the pool of calls). A thread that finds no
+ * value makes one, and the first compare-and-swap stores it; `destroy` is set before. The value is destroyed with the
+ * runtime's memory. */
 struct tc_runtime_shared {
     _Atomic(void *) value; /* NULL: not made yet */
     void (*_Atomic destroy)(void *value);

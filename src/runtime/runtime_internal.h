@@ -1,6 +1,6 @@
-/* The insides of a runtime, for the files of src/runtime. Members are set when the runtime is made, unless they are
- * marked as the loop's, atomic, or under the mutex; torc_runtime_free clears pool, xds_domain and log_sink. Any
- * thread. */
+/* The inside of a runtime, for the files of src/runtime. Members are set when the runtime is made, and any thread may
+ * read them, unless they are marked as the loop's, atomic, or under the mutex. torc_runtime_free clears pool,
+ * xds_domain and log_sink. */
 #ifndef TC_RUNTIME_RUNTIME_INTERNAL_H
 #define TC_RUNTIME_RUNTIME_INTERNAL_H
 
@@ -42,11 +42,11 @@ struct torc_runtime {
 
     pthread_mutex_t mutex;
     /* Under the mutex. */
-    struct tc_link waiters; /* of struct tc_wait */
-    struct tc_link pollers; /* torc_runtime_poll while another thread drives; by tc_wait.owner */
+    struct tc_link waiters; /* tc_wait.link of the threads in tc_runtime_wait */
+    struct tc_link pollers; /* tc_wait.owner of the threads in torc_runtime_poll while another thread drives */
     struct tc_wait *freer;  /* the thread in torc_runtime_free */
     bool driven;            /* a waiter, a poll or the runtime's own thread turns the loop */
-    /* When the application's wait on the descriptor ends, by the last torc_runtime_timeout_ms (in the time of
+    /* When the application's wait for the descriptor ends, as the last torc_runtime_timeout_ms told it (in the time of
      * tc_loop_next_ms; UINT64_MAX: never); 0: the application does not wait, or asks again before it waits. */
     uint64_t told_ms;
     bool asks;       /* the application calls torc_runtime_timeout_ms */

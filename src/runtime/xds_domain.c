@@ -1,6 +1,6 @@
 /* The xDS domain: xDS clients that several runtimes share, on a runtime of their own (torc/xds_domain.h).
  *
- * Counted by the handle and by each runtime that shares the domain. The thread that drops the last reference posts
+ * The handle and each runtime that shares the domain hold a reference. The thread that drops the last reference posts
  * part->end, frees the domain's runtime (which waits for the loop), and releases what xds/domain kept. So a runtime
  * must drop its reference outside of the domain's loop. */
 #include "runtime/xds_domain.h"
@@ -14,7 +14,7 @@
 #include "runtime/runtime.h"
 
 struct torc_xds_domain {
-    struct tc_ref ref; /* the handle, and each runtime that shares the domain */
+    struct tc_ref ref; /* held by the handle, and by each runtime that shares the domain */
     torc_runtime *runtime;
     pthread_mutex_t mutex;
     /* Under the mutex until the last reference goes. */
@@ -63,7 +63,7 @@ void tc_xds_domain_drop(torc_xds_domain *d)
 {
     if (!d || !tc_ref_dec(&d->ref))
         return;
-    /* Posts run in order: `end` comes behind everything that was posted before. */
+
     if (d->part)
         torc_runtime_post(d->runtime, d->part->end, d->value);
     if (torc_runtime_free(d->runtime) == TORC_EFORK)

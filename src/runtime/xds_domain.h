@@ -17,16 +17,18 @@ struct tc_xds_domain_part {
     void *(*make)(torc_xds_domain *d);
     /* Called on the domain's loop, behind everything that was posted to it before; then the loop is ended. */
     void (*end)(void *value);
-    /* Called after the loop has ended. */
+    /* Called after the loop has ended. Not called if the process is exiting; `end` may not be called then either. */
     void (*release)(void *value);
 };
-/* Returns the domain's value, made at the first call. Borrowed from the domain. */
+/* Returns the domain's value, made at the first call. A domain has one value: all callers pass the same `part`, which
+ * must outlive the domain. Borrowed from the domain. */
 void *tc_xds_domain_get(torc_xds_domain *d, const struct tc_xds_domain_part *part);
 
 /* Takes a reference for a runtime. Returns false in a child of the process that made the domain, and when the process
  * is exiting. */
 bool tc_xds_domain_hold(torc_xds_domain *d);
-/* Gives the reference back; the last one ends the domain. NULL is allowed. */
+/* Gives the reference back; the last one ends the domain, and waits for the domain's loop. Not on the domain's loop.
+ * NULL is allowed. */
 void tc_xds_domain_drop(torc_xds_domain *d);
 
 #endif
