@@ -14,21 +14,24 @@ struct tc_pool;
 /* Makes a pool that keeps at most max_idle connections that no policy holds, each for idle_ms at most;
  * max_idle 0: none. */
 struct tc_pool *tc_pool_new(struct tc_loop *loop, uint64_t idle_ms, uint32_t max_idle);
-/* Closes all connections; nothing connects after it. Subchannels that are left stay valid and silent. */
+/* Closes all transports; nothing connects afterwards. Subchannels that are left stay valid and queue no further state,
+ * but IDLE for one that is made later. */
 void tc_pool_shutdown(struct tc_pool *p);
 /* Called after tc_pool_shutdown and the release of all subchannels. */
 void tc_pool_free(struct tc_pool *p);
-/* For tests: replaces connect(2) for later attempts. `connector` is borrowed. */
+/* For tests: replaces connect(2). Called while no attempt to connect runs. `connector` is borrowed until the pool is
+ * shut down. */
 void tc_pool_set_connector(struct tc_pool *p, const struct tc_connector *connector);
-/* Marks the begin and the end of a resolver's update. When too many connections are kept, those that a policy releases
- * meanwhile close first: most of their endpoints left the resource. */
+/* Marks the beginning and the end of a resolver's update. When too many connections are kept, those that a policy
+ * released during an update close first: most of their endpoints left the resource. */
 void tc_pool_set_updating(struct tc_pool *p, bool updating);
 
-/* Returns the number of all connections in the table, kept ones included; transports that drain are not counted. */
+/* Returns the number of connections, kept ones included; transports that drain are not counted. */
 size_t tc_pool_count(const struct tc_pool *p);
 /* Returns the number of connections that are kept though no policy holds them. */
 size_t tc_pool_idle_count(const struct tc_pool *p);
-/* Stores how many connections, and how many idle ones, belong to private channels (to xDS servers) alone. */
+/* Stores in *connections how many connections private channels (to xDS servers) alone hold, or held last; in *idle how
+ * many of these no policy holds. */
 void tc_pool_private_counts(const struct tc_pool *p, size_t *connections, size_t *idle);
 
 /* Returns the connection for address and config, made if there is none. The pool owns it; the caller adds a watch,

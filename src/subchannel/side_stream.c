@@ -8,9 +8,9 @@
  * when it is over. A stream without watches stays while it is in backoff, and one of each kind when the server does not
  * implement the method, so that the next watch does not ask again.
  *
- * A callback of a watch may end watches, and so the stream, and may even free the connection. So the watches that are
- * still to be told are on a list of their own (`due`), from which a watch leaves as from the other one, and the stream
- * is counted. */
+ * A callback of a watch may end watches, and with its last watch the stream; it may even free the connection. So
+ * side_stream_tell holds a reference to the stream, and keeps the watches that it has not reached yet on a list of
+ * their own (`due`). */
 #include "subchannel/side_stream.h"
 
 #include "base/log.h"
@@ -26,23 +26,23 @@ struct tc_side_stream {
     const struct tc_side_kind *kind;
     struct tc_rstr *key;
     struct tc_link watches;
-    struct tc_link due; /* watches that a callback is still to be called for */
+    struct tc_link due; /* watches that side_stream_tell has not reached yet */
     bool changed;       /* watches came or went while `due` was not empty */
     bool unimplemented; /* on this transport */
-    bool crowded;       /* the log has told that there is no room for the stream */
+    bool crowded;       /* the log already says that there is no room for the stream */
     enum side_news news;
     struct tc_rstr *message; /* NEWS_MESSAGE; a reference */
     struct tc_status status; /* NEWS_END */
-    struct tc_task tell;     /* watches joined, or there is no room */
+    struct tc_task tell;     /* side_stream_tell: watches joined, or there is no room */
     struct tc_backoff backoff;
     struct tc_timer timer; /* the backoff; while the stream is open, its pace */
-    unsigned messages;     /* read since the timer started */
+    unsigned messages;     /* that came since the timer started */
     struct tc_h2_stream *rpc;
     struct tc_capacity_wait wait;
-    uint64_t began_ms;     /* when the RPC was started last */
-    struct tc_buf request; /* the RPC's message, beside its headers and its memory */
-    struct tc_h2_request head;
-    struct tc_arena arena;
+    uint64_t began_ms;         /* when side_stream_open was called last */
+    struct tc_buf request;     /* the RPC's message */
+    struct tc_h2_request head; /* the RPC's headers */
+    struct tc_arena arena;     /* the RPC's */
 };
 
 static struct tc_side_stream *side_stream_at(const struct tc_link *link)
@@ -96,7 +96,7 @@ static void side_stream_end(struct tc_side_stream *s)
     side_stream_unref(s);
 }
 
-/* The RPC has ended, or could not be started. */
+/* Closes the stream, and has it opened again after the backoff, which counts from began_ms. */
 static void side_stream_back_off(struct tc_side_stream *s)
 {
     struct tc_loop *loop = s->set->loop;
@@ -107,7 +107,7 @@ static void side_stream_back_off(struct tc_side_stream *s)
 
 static void side_stream_on_watches(struct tc_side_stream *s);
 
-/* Calls the watches that are behind. The stream may have ended afterwards. */
+/* Calls the watches that are behind. May free the stream and the connection. */
 static void side_stream_tell(struct tc_side_stream *s)
 {
     struct tc_link *link;
@@ -139,7 +139,7 @@ static void on_tell(struct tc_task *task)
     side_stream_tell(TC_CONTAINER_OF(task, struct tc_side_stream, tell));
 }
 
-/* Starts the pace again, and tells what came last. */
+/* Starts the pace again, and tells the newest message. May free the stream and the connection. */
 static void side_stream_pace(struct tc_side_stream *s)
 {
     if (s->messages >= TC_SIDE_MESSAGES)
@@ -260,7 +260,7 @@ static void side_stream_on_watches(struct tc_side_stream *s)
     tc_buf_fini(&request);
 }
 
-/* Returns a stream of the kind whose server does not implement the method, or NULL. */
+/* Returns a stream of the kind, other than `but`, whose method the server does not implement; or NULL. */
 static struct tc_side_stream *side_streams_refused(const struct tc_side_streams *set, const struct tc_side_kind *kind,
                                                    const struct tc_side_stream *but)
 {

@@ -1,5 +1,5 @@
 /* The side streams of one connection (lb/side_stream.h has their contract). Embedded in struct tc_connection, which
- * says on which transport they run. Loop thread only. */
+ * chooses their transport. Loop thread only. */
 #ifndef TC_SUBCHANNEL_SIDE_STREAM_H
 #define TC_SUBCHANNEL_SIDE_STREAM_H
 
@@ -22,12 +22,13 @@ void tc_side_streams_fini(struct tc_side_streams *set);
  * Called before the owner drains or closes the present transport, and from its on_gone: a stream would keep a draining
  * transport for ever. */
 void tc_side_streams_use(struct tc_side_streams *set, struct tc_transport *transport);
-/* Ends streams until RPCs may have one at least of the streams that the peer allows: its limit may have become
- * smaller. */
+/* Closes open streams, as far as they leave RPCs none of the peer's MAX_CONCURRENT_STREAMS: the peer may have lowered
+ * it. Their watches hear of it by a task, and the streams try again after a backoff. */
 void tc_side_streams_make_room(struct tc_side_streams *set);
-/* Ends the streams' backoffs: they are opened again by the loop's next timers. */
+/* Ends the streams' backoffs: streams in backoff are opened from the loop, and the next delays are the first again. */
 void tc_side_streams_reset_backoff(struct tc_side_streams *set);
-/* Starts a watch, whose members up to `on_end` are set (lb/side_stream.h); opens its stream if there is a transport. */
+/* Starts a watch, which must not be running. Its owner has set the members up to `on_end` (lb/side_stream.h). Calls no
+ * watch. */
 void tc_side_streams_watch(struct tc_side_streams *set, struct tc_side_watch *w);
 
 #endif

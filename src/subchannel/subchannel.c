@@ -4,8 +4,8 @@
  * that: it shows IDLE until its policy connects it, then CONNECTING, then the connection's states, until IDLE again. So
  * each policy sees a state machine in order, whatever the other users do.
  *
- * States are delivered through the serial queue, one note each; the policy may release the handle from inside such a
- * report. */
+ * States are delivered through the loop's serial queue, one note each. The policy may release the handle from inside
+ * on_state. */
 #include "subchannel/subchannel.h"
 
 #include "base/mem.h"
@@ -56,7 +56,6 @@ static void on_deliver(struct tc_task *task)
         tc_loop_defer(h->connection->env->loop, &h->deliver);
     else
         h->last = &h->first;
-    /* The policy may release the handle from inside on_state. */
     h->base.on_state(h->base.arg, n->state, &n->status);
     tc_status_fini(&n->status);
     tc_free(n);

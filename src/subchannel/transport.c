@@ -1,14 +1,18 @@
 /* A connected transport: an HTTP/2 connection. And the group of transports on whose streams calls wait.
  *
- * A transport goes through three phases: until the server's SETTINGS (on_ready), in use as a member of a group, and
- * gone (GOAWAY, close, or the owner let go): then no stream is opened, on_gone was called unless the owner let go, and
- * streams that are open go on until the HTTP/2 connection ends and frees the transport. With the last member of the
- * group the calls that waited go back to their pick.
+ * A transport has three phases:
+ *
+ *   new      until the server's SETTINGS (on_ready)
+ *   in use   a member of a group
+ *   gone     after GOAWAY or loss (the owner hears on_gone), or after the owner drained it. No stream is opened. Open
+ *            streams go on; the end of the HTTP/2 connection (on_closed) frees the transport.
+ *
+ * When the group's last member is gone, the waits on the group end with NULL: the calls ask their picker again.
  *
  * MAX_CONCURRENT_STREAMS: a call uses the oldest transport with a free stream (A105). A call that finds none waits on
- * the group, first come, first served; a call that comes later does not overtake it. While calls wait, each transport
- * tells of its next free stream (tc_h2_conn_want_capacity). A side stream waits for one transport alone; other
- * transports may serve calls behind it first. */
+ * the group, first come, first served; a call that comes later does not overtake it. While calls wait, the transports
+ * are asked for on_capacity (tc_h2_conn_want_capacity). A side stream waits for one transport alone; other transports
+ * may serve calls behind it first. */
 #include "subchannel/transport.h"
 
 #include "base/mem.h"
@@ -21,10 +25,10 @@ struct tc_transport {
     struct tc_loop *loop;
     struct tc_h2_conn *h2;
     struct tc_rstr *address;
-    const struct tc_transport_events *events; /* NULL once the owner let go, or on_gone was called */
+    const struct tc_transport_events *events; /* NULL once the owner drained the transport, or on_gone was called */
     void *arg;
     bool gone;
-    struct tc_barren *barren; /* where the end counts (tc_transport_judge_later); NULL: nowhere */
+    struct tc_barren *barren; /* tc_transport_judge_later; a reference; NULL: none */
 };
 
 struct tc_barren *tc_barren_new(void)
@@ -106,8 +110,8 @@ bool tc_transport_group_starves(const struct tc_transport_group *g)
     return false;
 }
 
-/* Asks the transports to tell of their next free stream, since calls wait. `newly` false: group_serve has just tried,
- * so what still waits has no use for a transport with a free stream, which is not asked. */
+/* Asks the transports for on_capacity, since calls wait. `newly` false: group_serve has just tried, and the calls that
+ * still wait cannot use the transports that have a free stream, so these are not asked. */
 static void group_wait(struct tc_transport_group *g, bool newly)
 {
     for (struct tc_link *it = g->in_use.next; it != &g->in_use; it = it->next)
@@ -144,8 +148,8 @@ void tc_transport_group_join(struct tc_transport_group *g, struct tc_transport *
 
 /* --- a transport --- */
 
-/* Takes the transport out of its group: no stream is opened on it any longer. With the group's last transport, calls
- * that wait go back to their pick. */
+/* Takes the transport out of its group: no stream is opened on it any longer. Ends the waits with the group's last
+ * transport. */
 static void transport_leave(struct tc_transport *t)
 {
     struct tc_transport_group *g = t->group;
@@ -159,7 +163,7 @@ static void transport_leave(struct tc_transport *t)
     }
 }
 
-/* The transport is gone, by GOAWAY or loss: leaves the group, then notifies the owner, once. */
+/* The transport is gone: leaves the group, then notifies the owner, once. */
 static void transport_go(struct tc_transport *t, const struct tc_status *why, bool too_many_pings)
 {
     if (t->gone)

@@ -27,30 +27,32 @@ struct tc_transport_group {
     struct tc_link in_use;   /* struct tc_transport, the oldest first */
     struct tc_link waiting;  /* struct tc_capacity_wait, first come, first served */
     struct tc_rstr *address; /* for texts; borrowed */
-    bool serving;            /* calls that waited get their streams: they alone may open one (tc_transport_open) */
+    bool serving;            /* the group calls `fn` of calls that waited: they may open a stream (tc_transport_open) */
     /* Calls wait for a stream. Called from inside tc_transport_wait, and after calls were served if others go on
      * waiting. May be NULL. */
     void (*on_wait)(struct tc_transport_group *g);
 };
 
-/* Waits for a stream; embedded in the call. */
+/* Waits for a stream; embedded in the call. The owner initialises `link`, and sets `only` and `fn`. */
 struct tc_capacity_wait {
     struct tc_link link;
     const struct tc_transport *only;  /* the call can use no other transport; NULL: any of the group */
-    struct tc_transport_group *group; /* on which the call waits, or waited */
+    struct tc_transport_group *group; /* set by tc_transport_wait */
     /* Called when the wait is over and off the list: from the loop, when a stream of `t` can be opened; or with NULL,
-     * when the last transport of the group is gone, possibly from inside tc_transport_drain or tc_transport_close. If
-     * other transports stay, the owner of a wait for one transport ends the wait in that transport's on_gone, or before
-     * letting the transport go. */
+     * when the last transport of the group is gone, possibly from inside tc_transport_drain or tc_transport_close.
+     *
+     * With `only` the end of that transport does not end the wait while the group has others. The owner ends the wait
+     * in the transport's on_gone, or before it drains or closes the transport. */
     void (*fn)(struct tc_capacity_wait *wait, struct tc_transport *t);
 };
 
 struct tc_transport_events {
     /* The server's SETTINGS came. */
     void (*on_ready)(void *arg);
-    /* GOAWAY came, or the connection was lost: no stream can be opened from now on, and the transport has left its
-     * group. The owner forgets the transport, which frees itself when its last stream has ended. `why` is borrowed. The
-     * last event. */
+    /* GOAWAY came, the connection was lost, or its stream numbers are used up. No stream can be opened from now on, and
+     * the transport has left its group. The owner forgets the transport, which frees itself when its last stream has
+     * ended, and must not close it inside the call. `why` is borrowed. too_many_pings: see on_draining
+     * (http2/connection.h). The last event. */
     void (*on_gone)(void *arg, struct tc_transport *t, const struct tc_status *why, bool too_many_pings);
 };
 
@@ -75,25 +77,26 @@ size_t tc_transport_group_count(const struct tc_transport_group *g);
 /* Returns true if a call waits that any transport may serve, and none has a stream for it. */
 bool tc_transport_group_starves(const struct tc_transport_group *g);
 
-/* The owner lets go: no event comes after it, and the transport frees itself when its last stream has ended. Calls that
- * wait on the group are called with NULL from inside if it was the group's last. `debug_text` is the GOAWAY's. */
+/* Lets the transport go: sends GOAWAY with `debug_text`. No event follows, and the transport frees itself when its last
+ * stream has ended. If the transport was the group's last, the group's waits end with NULL from inside the call. */
 void tc_transport_drain(struct tc_transport *t, const char *debug_text);
-/* Ends the transport at once and frees it, without events. Calls that wait on the group are called with NULL from
- * inside if it was the group's last; open streams end as tc_h2_conn_close says. */
+/* Ends the transport at once and frees it, without events. If the transport was the group's last, the group's waits end
+ * with NULL from inside the call. Open streams end as tc_h2_conn_close says. */
 void tc_transport_close(struct tc_transport *t);
 /* Returns the transport with this link on the owner's list. */
 struct tc_transport *tc_transport_of_link(struct tc_link *link);
 
 struct tc_h2_conn *tc_transport_h2(const struct tc_transport *t);
-/* Returns when the attempt that made the transport began: began_ms of tc_transport_group_join. */
+/* Returns began_ms of tc_transport_group_join. */
 uint64_t tc_transport_began_ms(const struct tc_transport *t);
-/* Called from on_gone for a transport that ended soon and has not answered yet, but still may: its end counts for
- * `barren`. Takes a reference of `barren`. */
+/* Called from on_gone for a transport that ended soon and has not answered any RPC yet, but still may: its end resets
+ * `barren` to 0 or adds 1. Takes a reference to `barren`. */
 void tc_transport_judge_later(struct tc_transport *t, struct tc_barren *barren);
 /* Returns the address as text; borrowed. */
 struct tc_rstr *tc_transport_address(const struct tc_transport *t);
-/* Opens a stream as tc_h2_client_stream_open does. Returns NULL with TORC_ECLOSED if the transport is gone, and with
- * TORC_EAGAIN also while other calls wait on the group: no call overtakes them. */
+/* Opens a stream as tc_h2_client_stream_open does, on a transport that has joined a group. Returns NULL with
+ * TORC_ECLOSED if the transport is gone, and with TORC_EAGAIN also while other calls wait on the group: no call
+ * overtakes them. */
 struct tc_h2_stream *tc_transport_open(struct tc_transport *t, const struct tc_h2_request *request,
                                        struct tc_arena *arena, const struct tc_h2_client_events *events, void *arg,
                                        int *error);
