@@ -1,10 +1,10 @@
 /* Waiting in a world. Where production sleeps until another thread or the system has something, the thread of the
  * world turns the world.
  *
- * tc_runtime_wait is the wait of every function that blocks; tc_loop_turn is called by torc_runtime_poll, and by the
- * world itself (tc_world_turns), which wants a turn of one loop alone. A wait may begin inside the turn of another
- * loop: the world leaves out loops that are in a turn. A thread of a pool waits by letting the thread of the world go
- * on. */
+ * Functions that block wait in tc_runtime_wait, or in tc_blocking_step. torc_runtime_poll waits in tc_loop_turn. The
+ * world (tc_world_turns) and tc_loop_free call tc_loop_turn, too, and want a turn of that loop alone. A wait may begin
+ * inside the turn of another loop: the world leaves out loops that are in a turn. A thread of a pool waits by letting
+ * the thread of the world go on. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,7 +45,7 @@ bool tc_blocking_is_in(void)
     return tc_world_thread_here() || tc_blocking_is_here();
 }
 
-/* Ends the process. The trace has the place at which the program called a function that waits. */
+/* Ends the process, with a trace that shows which function of the program waits. */
 static void wait_fail(const char *why)
 {
     fprintf(stderr, "libtorc-testing: %s (at %llu ms of the world's time; see torc/testing.h)\n", why,
@@ -58,8 +58,9 @@ static void wait_fail(const char *why)
     abort();
 }
 
-/* Does the next thing that is due by until_ns, or, if that is UINT64_MAX, by most_ns. Without one, time moves to
- * until_ns, or the process ends. It also ends on any thread but the world's. */
+/* Does the next thing that is due by until_ns. If nothing is, time moves to until_ns. With until_ns UINT64_MAX the
+ * limit is most_ns, and the process ends if nothing is due by then. The process also ends on any thread but the
+ * world's. */
 static void wait_step(uint64_t until_ns, uint64_t most_ns)
 {
     bool limited = until_ns != UINT64_MAX;
@@ -72,8 +73,8 @@ static void wait_step(uint64_t until_ns, uint64_t most_ns)
     tc_world_run_until(until_ns);
 }
 
-/* Returns until when a wait without a limit of its own may last: MOST_WAIT_NS from its beginning on, or from ends_ns on
- * if that is later. ends_ns: when what it waits for ends at the latest; UINT64_MAX: unknown. */
+/* Returns until when a wait without a limit of its own may last: MOST_WAIT_NS after its beginning, or after ends_ns if
+ * that is later. ends_ns: the latest end of what the wait is for; UINT64_MAX: unknown. */
 static uint64_t wait_most_ns(uint64_t begun_ns, uint64_t ends_ns)
 {
     return (ends_ns < UINT64_MAX - MOST_WAIT_NS ? TC_MAX(begun_ns, ends_ns) : begun_ns) + MOST_WAIT_NS;
@@ -114,7 +115,7 @@ int __wrap_tc_runtime_wait(torc_runtime *rt, struct tc_wait *w, uint64_t until_n
     return rc;
 }
 
-/* A turn that torc_runtime_poll asked for: it waits for its loop, which the world may turn meanwhile. */
+/* A torc_runtime_poll that waits until its loop has done something; the world turns the loop. */
 struct poll {
     struct poll *outer;
     const struct tc_loop *loop;
@@ -123,14 +124,14 @@ struct poll {
 
 static struct poll *polls; /* the innermost */
 
-/* Stores in the polls of a loop that it did something. */
+/* Marks the polls of a loop that did something. */
 static void polls_tell(const struct tc_loop *loop)
 {
     for (struct poll *p = polls; p; p = p->outer)
         p->did |= p->loop == loop;
 }
 
-/* Turns the world until the loop did something or the time has come. */
+/* Turns the world until the loop did something or the time has come. Returns whether the loop did something. */
 static bool poll_world(struct tc_loop *loop, uint64_t until_ns)
 {
     struct poll p = {.outer = polls, .loop = loop};

@@ -10,8 +10,9 @@ void tc_blocking_begin(void);
 bool tc_blocking_is_here(void);
 /* Returns true on the world's thread, and on a thread of a pool. */
 bool tc_blocking_is_in(void);
-/* Has the world do what it does next. Ends the process on any thread but the world's, and if nothing is due in the
- * next hour of the world's time and no thread of a pool waits until a later time. */
+/* Has the world do the next thing. Called on the world's thread; ends the process on another. Also ends the process if
+ * nothing is due within an hour of the world's time. The hour counts from the earliest time until which a thread of a
+ * pool waits, if that is later than now. */
 void tc_blocking_step(void);
 
 #endif

@@ -1,6 +1,6 @@
-/* The world's name resolution, which defines tc_dns of src/io/dns.h. A literal is its own address: the answer comes
- * from the loop's serial queue, in most cases in the same turn. Any other name is looked up by the function of
- * tc_names_look_up_in, after a delay. */
+/* The world's name resolution, which defines tc_dns of src/io/dns.h. A literal is its own address: the answer comes by
+ * the loop's serial queue, without time passing. Any other name is looked up by the function of tc_names_look_up_in,
+ * after a delay. */
 #include "testing/names.h"
 
 #include <string.h>
@@ -30,7 +30,6 @@ void tc_names_look_up_in(tc_names_fn fn, uint64_t delay_ms)
     most_delay_ms = delay_ms;
 }
 
-/* Fills in the addresses of a host. Returns how many there are. */
 static size_t dns_addresses(const char *host, uint16_t port, struct tc_addr addrs[TC_NAME_ADDRESSES])
 {
     if (tc_addr_from_ip(&addrs[0], tc_slice_str(host), port) == 0)

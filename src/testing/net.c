@@ -1,8 +1,8 @@
 /* Hosts, and how connections begin.
  *
- * An attempt to connect takes a round trip of two equal delays. The state of the host after the first delay decides:
- * if it listens, the server's loop gets its end of the connection then; a refusal comes back after the second delay; a
- * silent host never answers. */
+ * An attempt to connect takes a round trip of two equal delays. After the first delay the host decides. If it is up and
+ * a server listens, the server's end is queued at its listener then; the client hears of the connection, or of a
+ * refusal, after the second delay. A silent host never answers. */
 #include "testing/net.h"
 
 #include "base/mem.h"
@@ -15,7 +15,7 @@ struct host {
     char *address;
     enum tc_host_mode mode;
     uint64_t attempts;
-    unsigned silenced;                 /* connections that became half-open */
+    unsigned silenced;                 /* tc_host_add_silenced */
     struct tc_listen_socket *listener; /* NULL: nobody listens */
 };
 
@@ -44,7 +44,7 @@ struct tc_connect {
     void *arg;
 };
 
-/* The ports that a system gives away begin here. */
+/* The first port for listeners that ask for port 0. */
 enum { FIRST_PORT = 49152 };
 
 static struct tc_net_options options;
@@ -233,7 +233,7 @@ static void connect_on_timeout(struct tc_timer *timer)
     tc_free(reason);
 }
 
-/* Makes the connection of an attempt, with the options of the network, and queues its end at the listener. */
+/* Makes the connection of an attempt, with the options of the network, and queues the server's end at the listener. */
 static struct tc_net_connection *connect_open(struct tc_connect *c, struct tc_listen_socket *l)
 {
     struct tc_net_connection *connection = tc_net_connection_new(c->loop, l->loop, &c->addr);
@@ -265,7 +265,6 @@ static struct tc_listen_socket *listener_of_any(const struct tc_addr *addr)
     return NULL;
 }
 
-/* The moments of an attempt: after the first delay the host decides; after the second one the client hears it. */
 static void connect_on_step(struct tc_world_event *event)
 {
     struct tc_connect *c = TC_CONTAINER_OF(event, struct tc_connect, step);
@@ -333,7 +332,7 @@ static void listen_on_accept(struct tc_task *task)
     }
 }
 
-/* Returns the address with a port of the system's choice instead of port 0; the caller owns it. */
+/* Returns the address with a port of the world's choice instead of port 0; the caller owns it. */
 static struct tc_addr listen_addr(const struct tc_addr *addr)
 {
     struct tc_addr own = tc_addr_ref(addr);

@@ -1,5 +1,5 @@
 /* Connections, for stream.c (the byte streams of both ends), net.c (hosts, connecting, listening, faults) and the
- * faults of test/sim. A connection is freed when both ends are closed. The thread of the world. */
+ * faults of test/sim. A connection is freed when both ends are closed. Any thread of the world (testing/threads.h). */
 #ifndef TC_TESTING_NET_INTERNAL_H
 #define TC_TESTING_NET_INTERNAL_H
 
@@ -22,20 +22,20 @@ struct tc_net_side {
     struct tc_bytestream bs;
     struct tc_net_connection *connection;
     struct tc_loop *loop;
-    struct tc_buf inbox, flight; /* bytes that arrived and are unread; bytes that are on their way here */
+    struct tc_buf inbox, flight; /* bytes that arrived and are unread; bytes on their way to this end */
     TC_VEC(struct tc_net_chunk) chunks;
     struct tc_world_event arrival; /* of the first chunk */
-    struct tc_world_event again;   /* looks again for an owner of the end */
-    struct tc_world_event give_up; /* the system gives up: nobody acknowledged what this end sent */
-    uint64_t user_timeout_ns;      /* from the silence, or the first byte sent in it, to give_up */
-    uint64_t acknowledged_ns;      /* when this end hears of the last arrival of its bytes */
+    struct tc_world_event again;   /* looks again whether the end has an owner */
+    struct tc_world_event give_up; /* fails the end: nobody acknowledged the bytes that it sent */
+    uint64_t user_timeout_ns;      /* the time until give_up (TCP_USER_TIMEOUT) */
+    uint64_t acknowledged_ns;      /* when the acknowledgement of the last bytes that arrived is back at this end */
     struct tc_task event;          /* tells the owner `events` */
     unsigned events;
     bool reading, want_write; /* the owner wants TC_BS_READABLE; it waits for TC_BS_WRITABLE */
     bool finished;            /* the end of the peer's stream has arrived */
     bool failed;              /* reset, or given up */
-    bool gave_up;
-    bool closed; /* stream_close was called */
+    bool gave_up;             /* failed by give_up */
+    bool closed;              /* stream_close was called */
 };
 
 struct tc_net_connection {
@@ -45,7 +45,7 @@ struct tc_net_connection {
     char *address;              /* the server's */
     uint64_t delay_ns, stalled_until_ns;
     size_t buffer_bytes;
-    size_t cut_after; /* the connection breaks when so many bytes have arrived; SIZE_MAX: no limit */
+    size_t cut_after; /* so many bytes still arrive, at both ends together; the next breaks it. SIZE_MAX: no limit */
     bool silent;      /* nothing arrives any longer, and nobody is told */
 };
 
@@ -55,21 +55,21 @@ static inline struct tc_net_side *tc_net_side_peer(struct tc_net_side *end)
     return &c->ends[end == &c->ends[0]];
 }
 
-/* Numbers the next connection id + 1: so two worlds in a row are alike. */
+/* The next connection has the number id + 1. tc_net_begin calls it, so that two worlds in a row are alike. */
 void tc_net_connection_number_from(uint64_t id);
 /* Makes a connection between two loops to a server's address; both ends are open. The caller sets the delay, the buffer
  * and the timeouts. */
 struct tc_net_connection *tc_net_connection_new(struct tc_loop *client, struct tc_loop *server,
                                                 const struct tc_addr *addr);
-/* Breaks a connection: each end that has not failed before fails, and is told. */
+/* Breaks a connection: each end that has not failed yet fails, and its owner is told. */
 void tc_net_connection_reset(struct tc_net_connection *c);
 /* Makes a connection silent: nothing arrives at either end any longer, and no end is told. */
 void tc_net_connection_silence(struct tc_net_connection *c);
-/* Returns true while both ends can still reach each other. */
+/* Returns true while both ends hold the connection, and it is not silent. */
 bool tc_net_connection_is_open(const struct tc_net_connection *c);
-/* Returns true while both ends hold the connection, be it silent or not. */
+/* Returns true while both ends hold the connection: neither has failed or was closed. */
 bool tc_net_connection_is_held(const struct tc_net_connection *c);
-/* Counts a connection of the host that became half-open by itself. */
+/* Counts a connection that test/sim made silent; does nothing for an address that is not known. */
 void tc_host_add_silenced(const char *address);
 /* Returns the list of all connections. */
 struct tc_link *tc_net_connections(void);

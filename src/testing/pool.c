@@ -1,5 +1,5 @@
 /* Pools of a world, instead of src/api/server/pool.c: handlers run on threads of the world (testing/threads.h). A
- * thread runs jobs until none is left. */
+ * thread runs jobs until none is left, and ends. */
 #include "api/server/pool.h"
 
 #include "base/mem.h"

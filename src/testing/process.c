@@ -1,5 +1,5 @@
-/* The process as a world has it, instead of src/runtime/process.c: the world drives every runtime, also that of an xDS
- * domain and the default one, so their mode becomes TORC_RUNTIME_CALLER. */
+/* The process as a world has it, instead of src/runtime/process.c. The world drives every runtime, that of an xDS
+ * domain and the default one included, so the mode of each becomes TORC_RUNTIME_CALLER. */
 #include "runtime/process.h"
 
 #include "base/status.h"
@@ -7,7 +7,7 @@
 #include "testing/world.h"
 
 static torc_runtime *default_runtime;
-static bool ending; /* the world ends, and takes no further runtime */
+static bool ending; /* inside tc_process_end */
 
 bool tc_process_admit(struct torc_runtime_options *options, torc_error **error)
 {

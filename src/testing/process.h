@@ -6,7 +6,7 @@
 
 /* Returns whether the world has a default runtime. */
 bool tc_process_has_default(void);
-/* Frees the default runtime, if there is one. Meanwhile no runtime can be made. */
+/* Frees the default runtime, if there is one. torc_runtime_new fails inside the call. */
 void tc_process_end(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* The embedded control plane on a loop of its own, whose address the bootstrap of the world names. */
+/* The embedded control plane on a loop of its own. The bootstrap of the world names its address. */
 #include "testing/resources.h"
 
 #include "base/mem.h"

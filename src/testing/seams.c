@@ -1,9 +1,9 @@
 /* The machine as a world has it: clocks, seeds of random numbers, the environment, loops, threads, background jobs and
  * the watching of files.
  *
- * Functions without a prefix stand for the ones of src/base/clock.c, src/io/background_thread.c and
- * src/io/file_watch.c, which are not linked. Functions named __wrap_NAME stand for NAME alone, whose file is linked as
- * it is (TORC_WORLD_WRAPS in src/CMakeLists.txt names them). */
+ * tc_system_clock and the functions without the prefix __wrap_ replace those of src/base/clock.c,
+ * src/io/background_thread.c and src/io/file_watch.c, which are not linked. A function __wrap_NAME replaces NAME alone:
+ * the rest of NAME's file is linked (TORC_WORLD_WRAPS in src/CMakeLists.txt has the names). */
 #include "testing/seams.h"
 
 #include <errno.h>
@@ -103,7 +103,7 @@ void __wrap_tc_loop_free(struct tc_loop *loop)
 
 int __wrap_tc_thread_start(struct tc_thread **thread TC_UNUSED, void (*fn)(void *arg) TC_UNUSED, void *arg TC_UNUSED)
 {
-    return EAGAIN; /* what needs a thread fails as it does where the system has none left */
+    return EAGAIN; /* as on a system that has no thread left */
 }
 
 /* --- background jobs --- */

@@ -1,10 +1,12 @@
 /* The two byte streams of a connection.
  *
- * Bytes that an end writes go into the other end's `flight` with the moment of their arrival, which never comes before
- * that of earlier bytes. Then they are in `inbox`, and the owner hears READABLE from its loop. A close is a chunk
- * without bytes. An end that is closed with unread bytes, or to which bytes come later, sends a reset behind what it
- * has sent, as the kernel does; and as with Linux, bytes that came before a reset can be read after it. A connection
- * lives until both ends are closed. */
+ * Bytes that an end writes go into the other end's `flight`, with a chunk that has the moment of their arrival. Chunks
+ * arrive in order. At that moment the bytes move to `inbox`, and the owner hears READABLE from its loop. A chunk
+ * without bytes is the end of the stream, or a reset.
+ *
+ * An end that is closed with unread bytes sends a reset behind what it has sent, and so does a closed end to which
+ * bytes come later: the kernel does the same. Bytes that came before a reset can be read after it, as with Linux. A
+ * connection lives until both ends are closed. */
 #include "base/mem.h"
 #include "testing/net_internal.h"
 #include "testing/observer.h"
@@ -123,7 +125,7 @@ void tc_net_connection_reset(struct tc_net_connection *c)
         end_break(&c->ends[i]);
 }
 
-/* The system of this end gives up after user_timeout_ns from now on: bytes of the end stay unacknowledged. */
+/* Bytes of the end stay unacknowledged: its system gives up user_timeout_ns from now, unless it is to do so already. */
 static void end_await_give_up(struct tc_net_side *end)
 {
     if (!end->give_up.place && !end->failed && !end->closed)
@@ -158,7 +160,8 @@ static void end_await_arrival(struct tc_net_side *end)
         tc_world_event_at(&end->arrival, TC_MAX(end->chunks.data[0].at_ns, end->connection->stalled_until_ns));
 }
 
-/* Sends `len` bytes, which are in to->flight already, or the end of the stream or a reset, to the end `to`. */
+/* Sends `len` bytes, which are in to->flight already, to the end `to`. With len 0 sends a reset, or else the end of the
+ * stream. */
 static void end_send(struct tc_net_side *to, size_t len, bool reset)
 {
     struct tc_net_connection *c = to->connection;
@@ -173,7 +176,7 @@ static void end_send(struct tc_net_side *to, size_t len, bool reset)
         end_await_give_up(from);
 }
 
-/* Takes in the first chunk. Returns false when the connection is over. */
+/* Takes in the first chunk. Returns false if the connection was reset. */
 static bool end_take_chunk(struct tc_net_side *end)
 {
     struct tc_net_connection *c = end->connection;

@@ -1,10 +1,11 @@
 /* The body of torc/testing.h: the world of the process as a handle, with names, faults and a control plane.
  *
- * `here` is the handle while there is a world. Functions that turn the world are refused inside a turn of a loop and on
- * threads of pools, since the step that runs these would wait for itself, and inside `done` of torc_testing_run_until,
- * which only looks; torc_testing_advance on a thread of a pool sleeps instead. Functions that change something (a host,
- * a name, resources) only touch data that the next step of the world looks at: they may be called on the world's thread
- * and on threads of pools, in callbacks too. */
+ * `here` is the handle while there is a world. Functions that turn the world are refused (TORC_EDEADLK) inside a turn
+ * of a loop, on threads of pools, and inside `done` of torc_testing_run_until. On a thread of a pool
+ * torc_testing_advance sleeps instead.
+ *
+ * Functions that change something (a host, a name, resources) do not turn the world. They may be called on the world's
+ * thread and on threads of pools, in callbacks too. */
 #include <torc/testing.h>
 
 #include <dlfcn.h>
@@ -86,7 +87,7 @@ static size_t name_index(const torc_testing *w, const char *host)
     return i;
 }
 
-/* The tc_names_fn of the world. "localhost" is 127.0.0.1 unless the test says otherwise. */
+/* The tc_names_fn of the world. "localhost" is 127.0.0.1 unless the test has set it. */
 static size_t name_look_up(const char *host, uint16_t port, struct tc_addr addrs[TC_NAME_ADDRESSES])
 {
     size_t at = name_index(here, host);
@@ -103,7 +104,7 @@ static size_t name_look_up(const char *host, uint16_t port, struct tc_addr addrs
     return name->n;
 }
 
-/* Reads "10.0.0.1,10.0.0.2" into the name. Returns false if it is not a list of addresses. */
+/* Reads "10.0.0.1,10.0.0.2" into the name. Returns false if it is not a list of 1 to TC_NAME_ADDRESSES addresses. */
 static bool name_read(struct name *name, const char *addresses)
 {
     for (const char *at = addresses;; at++) {
@@ -150,7 +151,7 @@ static const char *environment(const char *name)
     return strcmp(name, "GRPC_XDS_BOOTSTRAP_CONFIG") == 0 ? tc_resources_bootstrap() : NULL;
 }
 
-/* Returns false if the program's calls reach another library than this one. The calls between this library's public
+/* Returns false if the program's calls reach another library than this one. This library's own calls of public
  * functions would go there, too. */
 static bool is_first(void)
 {
@@ -206,7 +207,7 @@ int torc_testing_free(torc_testing *w)
     while (!tc_list_empty(&w->afters))
         after_run(TC_CONTAINER_OF(w->afters.next, struct after, link));
     tc_process_end();
-    while (tc_world_threads() > 0) /* handlers end: all that they can wait for has ended */
+    while (tc_world_threads() > 0) /* the waits of handlers have ended, or end as time passes */
         tc_blocking_step();
     tc_resources_free(w->resources);
     tc_world_set_environment(NULL);
@@ -229,7 +230,7 @@ int torc_testing_advance(torc_testing *w, int64_t ms)
     if (rc == 0 && (ms < 0 || ms > MOST_MS))
         rc = TORC_EINVAL;
     uint64_t end_ns = tc_world_now_ns() + (uint64_t)ms * TC_NS_PER_MS;
-    if (rc == 0 && tc_world_thread_here()) { /* it runs alone, outside of a turn; the world goes on */
+    if (rc == 0 && tc_world_thread_here()) { /* the world goes on meanwhile */
         tc_world_thread_wait(NULL, end_ns);
         return 0;
     }
@@ -304,8 +305,8 @@ static bool is_wildcard(const struct tc_addr *addr)
            (family == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&addr->sa.in6.sin6_addr));
 }
 
-/* Checks the world and the address. Stores the address as the network spells it, which the caller frees with tc_free;
- * returns the code of the public function. */
+/* Checks the world and the address. Returns 0 and stores the address as the network spells it, which the caller frees
+ * with tc_free; or returns the code of the public function. */
 static int host_text(const torc_testing *w, const char *address, char **text)
 {
     struct tc_addr addr;

@@ -1,4 +1,4 @@
-/* A thread is ready if it has not begun, or if what it waits for or its time has come. The thread of the world lets a
+/* A thread is ready if it has not begun, if its time has come, or if *woken is true. The thread of the world lets one
  * thread run, and waits until that thread waits or ends: `runs` is true for one thread at most. */
 #include "testing/threads.h"
 
@@ -22,7 +22,7 @@ struct world_thread {
 
 static struct tc_link threads = {&threads, &threads};
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t stopped = PTHREAD_COND_INITIALIZER; /* the thread that ran waits, or is over */
+static pthread_cond_t stopped = PTHREAD_COND_INITIALIZER; /* signalled when the thread that ran waits, or is over */
 static _Thread_local struct world_thread *self;
 
 static void await_run(struct world_thread *t)

@@ -1,6 +1,7 @@
-/* Threads that a world owns, for the handlers of pools, which may block. One thread runs at a time: the thread of the
- * world, until it lets another thread run, which runs until it waits or ends. So their order is the world's choice, and
- * the data that they share needs no lock. "A thread of the world" is the thread that made it, or one of these. */
+/* Threads that a world owns, for the handlers of pools, which may block. One thread runs at a time. The thread of the
+ * world, which made the world, lets another thread run until that thread waits or ends. So their order is the world's
+ * choice, and the data that they share needs no lock. "Any thread of the world" is the thread of the world or one of
+ * these threads. */
 #ifndef TC_TESTING_THREADS_H
 #define TC_TESTING_THREADS_H
 
@@ -22,9 +23,11 @@ void tc_world_thread_wait(const atomic_bool *woken, uint64_t until_ns);
 size_t tc_world_threads(void);
 /* Returns how many threads could run now. */
 size_t tc_world_threads_ready(void);
-/* Runs number `which` (from 0, in the order of their making) of the threads that could run, until it waits or ends. */
+/* Runs one of the tc_world_threads_ready threads until it waits or ends: number `which`, from 0, in the order in which
+ * they were made. */
 void tc_world_thread_run(size_t which);
-/* Returns the earliest time for which a thread waits; 0 if a thread has not begun, UINT64_MAX if there is none. */
+/* Returns the earliest time until which a thread waits; 0 if a thread has not begun, UINT64_MAX if there is no
+ * thread. */
 uint64_t tc_world_threads_next_ns(void);
 
 #endif

@@ -1,13 +1,13 @@
-/* The scheduler. Events wait in a binary heap by moment and order of setting, so that equal moments have one order. A
- * step is one of:
+/* The scheduler. Events wait in a binary heap, by moment and then by the order in which they were set. A step is one
+ * of:
  *
  *   turn     of a loop that has work or a due timer
  *   job      a background job whose moment has come (seams.c has tc_background_run)
  *   thread   of a pool, which runs until it waits or ends (threads.c)
  *   time     moves to the next event, timer or end of a thread's wait, and runs the events that are due then
  *
- * While there are turns, jobs or threads, a random number chooses one of them; otherwise the time moves. Every loop has
- * the world's time: it is set when time moves, never by a loop itself. */
+ * While turns, jobs or threads can run, a random number chooses one of them; otherwise the time moves. The world sets
+ * the time of every loop. */
 #include "testing/world.h"
 
 #include <stdio.h>
@@ -21,9 +21,9 @@ static struct {
     bool begun;
     uint64_t now_ns, order;
     struct tc_loop *turns; /* the loop in whose turn the scheduler is */
-    unsigned depth;        /* steps inside one another */
+    unsigned depth;        /* how many steps are under way, one inside another */
     unsigned runs;         /* steps since the time moved; a turn that leaves work counts as RUNS_OF_BUSY_TURN more */
-    uint64_t jump_ns;      /* by how much the time moves next at most, while there is no end to the runs */
+    uint64_t jump_ns;      /* from MOST_RUNS on: the most by which the time moves next */
     struct tc_rng chance[TC_CHANCES];
     TC_VEC(struct tc_loop *) loops;
     TC_VEC(struct tc_world_event *) heap;
@@ -180,8 +180,8 @@ bool tc_world_turns(const struct tc_loop *loop)
 
 /* --- steps --- */
 
-/* Turns one loop (of the first 32 that are ready), or runs one job or thread, of those that can run. Returns false if
- * none can. */
+/* Turns one of the loops that have work (of the first 32 of them), or runs a job or a thread. Returns false if there is
+ * none. */
 static bool world_run_one(void)
 {
     uint64_t now_ms = world.now_ns / TC_NS_PER_MS;
@@ -208,8 +208,8 @@ static bool world_run_one(void)
     return true;
 }
 
-/* Returns when the next event, timer or thread is due; from_ns > 0: only what is due then or later counts, and no event
- * if the first one is due before. */
+/* Returns when the next event, timer or thread is due; UINT64_MAX: never. Timers that are due before from_ns are left
+ * out, and so are all events if the first is due before, and all threads if one is. */
 static uint64_t world_next_ns(uint64_t from_ns)
 {
     uint64_t next_ns =
@@ -235,7 +235,7 @@ static void world_set_time(uint64_t now_ns)
 
 static void world_run_due(void)
 {
-    uint64_t end = world.order; /* events that these events set for the same moment run in the next step */
+    uint64_t end = world.order; /* events that are set in this step for the same moment run in the next step */
     while (world.heap.len > 0 && world.heap.data[0]->at_ns <= world.now_ns && world.heap.data[0]->order < end) {
         struct tc_world_event *event = world.heap.data[0];
         tc_world_event_stop(event);

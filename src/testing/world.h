@@ -2,12 +2,13 @@
  * search of test/sim, a test that is linked with libtorc-testing, and `torc simulate`, whose world has loops and events
  * alone (cmd/torc/simulate).
  *
- * A world has no socket and no clock of the machine, and threads for the handlers of pools alone, of which one runs at
- * a time. Its scheduler does one thing after another: it turns a loop that has work, runs a background job, or lets a
- * thread of a pool run; when there is nothing to do it moves the time to the next event or timer. If several of these
- * could run, a random number chooses one, and all random numbers follow from the seed. A process has one world at a
- * time, since seams.c and net.c replace functions of src/io for the whole process. The thread that made the world
- * begins and ends it and takes its steps (tc_world_step, tc_world_run_until, tc_world_run_until_idle). The other
+ * A world has no socket and no clock of the machine. It has threads only for the handlers of pools, and one of them
+ * runs at a time. Its scheduler does one thing after another: it turns a loop that has work, runs a background job, or
+ * lets a thread of a pool run. If several could run, a random number chooses one; all random numbers follow from the
+ * seed. When there is nothing to do, the time moves to the next event or timer, or to the end of a thread's wait.
+ *
+ * A process has one world at a time, since seams.c and net.c replace functions for the whole process. The thread of the
+ * world begins and ends it and takes its steps (tc_world_step, tc_world_run_until, tc_world_run_until_idle). The other
  * functions are for any thread of the world (threads.h). */
 #ifndef TC_TESTING_WORLD_H
 #define TC_TESTING_WORLD_H
@@ -17,7 +18,7 @@
 
 /* An event at a moment of virtual time, embedded in its owner. */
 struct tc_world_event {
-    uint64_t at_ns, order; /* its moment; events of one moment run in the order of their setting */
+    uint64_t at_ns, order; /* its moment; events of one moment run in the order in which they were set */
     size_t place;          /* in the heap, from 1; 0: not waiting */
     void (*fn)(struct tc_world_event *event);
 };
@@ -26,7 +27,7 @@ struct tc_world_event {
 void tc_world_begin(uint64_t seed);
 /* Runs the remaining background jobs and forgets the world. All loops must have ended. */
 void tc_world_end(void);
-/* Returns true between the two. */
+/* Returns true from tc_world_begin until tc_world_end begins. */
 bool tc_world_begun(void);
 
 uint64_t tc_world_now_ns(void);
@@ -35,16 +36,17 @@ static inline uint64_t tc_world_now_ms(void)
     return tc_world_now_ns() / TC_NS_PER_MS;
 }
 
-/* Prepares an event, which waits for nothing yet. */
+/* Prepares an event, which does not wait yet. */
 void tc_world_event_init(struct tc_world_event *event, void (*fn)(struct tc_world_event *event));
-/* Sets or moves the event; `fn` is called once, and may set it again. A moment that has passed counts as now. */
+/* Sets or moves the event. `fn` is called once, in a step of the world, and may set it again. A moment that has passed
+ * counts as now. */
 void tc_world_event_at(struct tc_world_event *event, uint64_t at_ns);
 /* The event no longer waits; it may be set again. Does nothing to an event that does not wait. */
 void tc_world_event_stop(struct tc_world_event *event);
 
-/* Streams of random numbers: for the order of turns and the costs of jobs, for the network, and for the seeds that
- * loops and the library get. The streams do not disturb one another, so that a step left out changes little of the
- * rest. */
+/* Streams of random numbers: for the order of turns and the delays of jobs, for the network and the look-ups of names,
+ * and for the seeds that loops and the library get. The streams are independent, so that a change of a test changes
+ * little of the rest. */
 enum tc_chance { TC_CHANCE_TURNS, TC_CHANCE_NET, TC_CHANCE_SEEDS, TC_CHANCES };
 struct tc_rng *tc_world_chance(enum tc_chance which);
 /* Returns a number below n, which must not be 0. */
@@ -56,24 +58,27 @@ bool tc_world_happens(enum tc_chance which, unsigned per_mille);
 void tc_world_adopt(struct tc_loop *loop);
 void tc_world_release(struct tc_loop *loop);
 bool tc_world_has(const struct tc_loop *loop);
-/* Returns true while the scheduler turns this loop, and no step inside this turn does something else. */
+/* Returns true while the scheduler turns this loop. False for a turn, a job or a thread that a step inside this turn
+ * runs. */
 bool tc_world_turns(const struct tc_loop *loop);
 /* Returns how many loops are in the world. */
 size_t tc_world_loops(void);
 
-/* Runs everything up to the moment, which is then the world's time. */
+/* Does everything that is due up to the moment, which is then the world's time unless that is later already. */
 void tc_world_run_until(uint64_t at_ns);
-/* Does the next thing that is due at at_ns or before: a turn, a job, a thread of a pool, or moving the time to an event
- * or a timer. Returns false, and has done nothing, if there is none. After 100,000 steps at one moment, or 100 turns
- * that left work, the time moves on all the same: to what is due next, but by no more than a millisecond, then two,
- * then four, and so on up to a second, until the world comes to rest. So a loop that gives itself work without end does
- * not stop the time. */
+/* Does the next thing that is due at at_ns or before: a turn, a job, a thread of a pool, or moving the time. Returns
+ * false, and has done nothing, if there is none.
+ *
+ * A loop that gives itself work without end does not stop the time: after 100,000 steps at one moment, or 100 turns
+ * that left work, the time moves on all the same. It moves to what is due next, but by no more than a millisecond, then
+ * two, then four, and so on up to a second, until the world comes to rest. Returns false if that is beyond at_ns,
+ * although work is left. */
 bool tc_world_step(uint64_t at_ns);
-/* Does all that is due now, without time passing. Returns false if there is no end to it. */
+/* Does all that is due now, without time passing. Returns false if there is no end to it (see tc_world_step). */
 bool tc_world_run_until_idle(void);
 /* Returns true inside tc_world_step. */
 bool tc_world_in_step(void);
-/* Returns true inside a turn of any loop: in a callback. */
+/* Returns true if the calling thread is inside a turn of a loop of the world: in a callback. */
 bool tc_world_in_turn(void);
 
 #endif

@@ -1,13 +1,13 @@
-/* TLS contexts out of PEM texts, with errors that say which part is bad: root certificates, certificate chain, private
- * key.
+/* Makes TLS contexts from PEM texts, with errors that say which part is bad: root certificates, certificate chain,
+ * private key.
  *
  * The settings: TLS 1.2 or newer, and with TLS 1.2 only suites with forward secrecy and an AEAD (RFC 9113, 9.2.2); ALPN
  * "h2" and nothing else; no renegotiation, no compression, no tickets, no session cache. A key that is encrypted is
  * refused: OpenSSL would ask for a password on the terminal.
  *
  * Roots that are given are trusted as listed (X509_V_FLAG_PARTIAL_CHAIN): a root may be an intermediate, or the peer's
- * own certificate. Without them the system's roots are used, under OpenSSL's usual rules. Where a function chooses the
- * roots (roots_fn), verify.c does it. */
+ * own certificate. Without them the system's roots are used, under OpenSSL's usual rules. With roots_fn, or without
+ * verification, the context has no roots; verify.c has the use of roots_fn. */
 #include <limits.h>
 
 #include "base/fork.h"
@@ -17,7 +17,7 @@
 /* "h2" as ALPN writes it. */
 static const unsigned char alpn_h2[] = {2, 'h', '2'};
 
-/* The bound of the certificates that a peer sends; OpenSSL's default, set so that it does not change with OpenSSL. */
+/* The most bytes of certificates that a peer may send. Set although it is OpenSSL's default, which could change. */
 enum { MAX_CERTIFICATES_BYTES = 100 * 1024 };
 
 /* OpenSSL's password callback. `arg`: a bool that becomes true, or NULL. */
@@ -28,7 +28,8 @@ static int refuse_password(char *buf TC_UNUSED, int size TC_UNUSED, int writing 
     return -1;
 }
 
-/* Returns OpenSSL's reason for the first error, which is static, and empties its queue of errors. */
+/* Returns OpenSSL's reason for the first error in its queue ("malformed" if it has none), and empties the queue. The
+ * text is static. */
 static const char *error_take_reason(void)
 {
     unsigned long code = ERR_peek_error();
@@ -62,7 +63,7 @@ static int context_fault(struct tc_status *error, struct tc_status why)
 }
 
 /* Hands the certificates of a text to `add`, in their order. `what` names the text in errors. Returns 0, or TORC_EINVAL
- * with the status if the text is malformed or has no certificate, or `add` fails. */
+ * with *error if the text is malformed or has no certificate, or `add` fails. */
 static int context_load_certificates(SSL_CTX *ssl_ctx, struct tc_slice pem, const char *what,
                                      bool (*add)(SSL_CTX *ssl_ctx, X509 *cert, size_t i), struct tc_status *error)
 {
@@ -86,7 +87,7 @@ static bool root_add(SSL_CTX *ssl_ctx, X509 *cert, size_t i TC_UNUSED)
     return X509_STORE_add_cert(SSL_CTX_get_cert_store(ssl_ctx), cert) == 1;
 }
 
-/* The first certificate is that of the context's own side; the others vouch for it. */
+/* The first certificate is the context's own; the rest are its chain. */
 static bool chain_add(SSL_CTX *ssl_ctx, X509 *cert, size_t i)
 {
     return (i == 0 ? SSL_CTX_use_certificate(ssl_ctx, cert) : SSL_CTX_add1_chain_cert(ssl_ctx, cert)) == 1;

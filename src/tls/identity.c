@@ -1,8 +1,8 @@
 /* Copies a peer's identity out of OpenSSL, so that any thread may read it after the connection has ended.
  *
- * Unless verification is off, the verified chain is given instead of what the peer sent: a peer may send any
- * certificate along with its chain, and an application that looks for a pinned one among them must find only what
- * vouches for the peer. */
+ * Unless verification is off, the identity has the verified chain instead of what the peer sent. A peer may send any
+ * certificate along with its chain; an application that looks for a pinned certificate must find only those that vouch
+ * for the peer. */
 #include "tls/identity.h"
 
 #include "base/fork.h"
