@@ -1,7 +1,8 @@
 /* Side streams: one RPC for each kind and key that somebody watches, for as long as the connection is READY.
  *
- * A stream is in one of four phases: open (`rpc`), in line for MAX_CONCURRENT_STREAMS (`wait` is linked), in backoff
- * (`timer` runs), or none of these: there is no transport, or its server does not implement the method.
+ * A stream is in one of four phases: open (`rpc`), waiting for a free stream of MAX_CONCURRENT_STREAMS (`wait` is
+ * linked), in backoff (`timer` runs), or none of these: there is no transport, or its server does not implement the
+ * method.
  *
  * `news` is what the watches hear: the newest message, or the end. A watch that has not heard it yet is `behind`, and
  * side_stream_tell calls it. While the stream is open `timer` is its pace: messages that come while it runs are told
@@ -245,7 +246,8 @@ static void on_timer(struct tc_timer *timer)
         side_stream_pace(s);
 }
 
-/* The watches have changed. A stream that is in line or in backoff makes its request later. */
+/* The watches have changed. If the stream is open and its request is now another one, opens it again. A stream that
+ * waits or is in backoff makes its request later. */
 static void side_stream_on_watches(struct tc_side_stream *s)
 {
     struct tc_buf request = {0};

@@ -28,8 +28,8 @@ struct tc_transport_group {
     struct tc_link waiting;  /* struct tc_capacity_wait, first come, first served */
     struct tc_rstr *address; /* for texts; borrowed */
     bool serving;            /* the group calls `fn` of calls that waited: they may open a stream (tc_transport_open) */
-    /* Calls wait for a stream. Called from inside tc_transport_wait, and after calls were served if others go on
-     * waiting. May be NULL. */
+    /* Calls wait for a stream. Called from inside tc_transport_wait unless the group is `serving`, and after it has
+     * served if calls still wait. May be NULL. */
     void (*on_wait)(struct tc_transport_group *g);
 };
 
