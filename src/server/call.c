@@ -1,18 +1,24 @@
 /* A call of the server.
  *
- * A message that is sent waits in the call's queue until the stream takes it: one at a time, the next with on_written.
- * The status follows the last message. max_queued_bytes bounds the queued bytes of all calls, since a client that does
- * not read makes us hold its messages. Beyond it a stalled call is given up, or else one of the client that makes us
- * hold the most: a small RPC of another client that takes its messages never pays for it. max_unread_bytes bounds what
- * clients send and nobody reads, a unary request that its client does not end included; beyond it a call of the client
- * that makes us hold the most ends.
+ * Messages to send wait in the call's queue. The stream takes one at a time, the next with on_written. The status
+ * follows the last message.
  *
- * A call ends with its stream (on_end), at its deadline (the client's: by a reset; the method's: by a status, if it can
- * still be sent), when a limit gives it up, when it was reset, or when its connection ends; tc_server_call_end is the
- * one place that frees it. tc_server_call_reset ends a call from inside a handler: only on_end is called after that,
- * from the loop.
+ * max_queued_bytes bounds the queued bytes of all calls, since a client that does not read makes us hold its messages.
+ * Beyond it a stalled call is reset, or else a call of the client that makes us hold the most. A small RPC of another
+ * client that takes its messages is not reset. max_unread_bytes bounds what clients send and nobody reads, for example
+ * a unary request that its client does not end. Beyond it a call of the client that makes us hold the most ends.
  *
- * A unary method is a call here whose one message is read before its handler is called. */
+ * A call ends
+ *
+ *   with its stream (on_end);
+ *   at its deadline: the client's deadline resets the stream, the method's sends a status if that is still possible;
+ *   when a limit gives it up;
+ *   after a reset by tc_server_call_reset, which handlers may call: the loop ends the call later;
+ *   with its connection.
+ *
+ * Only tc_server_call_end frees a call.
+ *
+ * A unary method's handler is called once the server has read the request and the client has half-closed. */
 #include "server/call.h"
 
 #include "base/mem.h"
@@ -28,8 +34,8 @@ static void call_cut_off(struct tc_server_call *call, struct tc_status why, uint
     tc_h2_stream_cancel(stream, code);
 }
 
-/* Ends the call while the client still listens: the client gets the status, or, if the stream has a message or a status
- * already, a reset with `code`. Takes over the status. */
+/* Ends the call. The client gets the status, or a reset with `code` if the stream has a message or a status already.
+ * Takes over the status. */
 static void call_end_by(struct tc_server_call *call, struct tc_status why, uint32_t code)
 {
     struct tc_h2_stream *stream = call->stream;
@@ -82,8 +88,8 @@ static inline void call_add_queued(struct tc_server_call *call, size_t bytes)
     tc_server_hold_bytes(call->conn, TC_SERVER_UNSENT, bytes);
 }
 
-/* Counts down bytes that were queued and have left, or are dropped. The call goes to the end of the server's `unsent`,
- * or off it. */
+/* Counts down bytes that were queued and have left, or are dropped. Moves the call to the end of the server's `unsent`,
+ * or takes it off if it queues nothing. */
 static void call_unqueue(struct tc_server_call *call, size_t bytes)
 {
     struct tc_server *s = call->conn->server;
@@ -198,8 +204,8 @@ static void call_reject_message(struct tc_server_call *call)
     tc_status_set(&call->status, status);
 }
 
-/* Hands the next message to the stream, and behind the last one the status, so that both leave in one write. Returns
- * false if there was nothing. */
+/* Hands the stream the next message unless it has one, and behind the last message the status: both leave in one write.
+ * Returns false if the stream has no message and the call is not finished. */
 static bool call_send_next(struct tc_server_call *call)
 {
     if (!call->current && (call->current = call_pop_message(call)) &&
@@ -213,7 +219,8 @@ static bool call_send_next(struct tc_server_call *call)
     return call->current || call->finish;
 }
 
-/* The current message has left: sends the next one or, if none is queued, calls the owner's on_written. */
+/* The current message has left: sends the next one. If none is queued and the call is not finished, calls the owner's
+ * on_written. */
 static void call_on_written(void *arg)
 {
     struct tc_server_call *call = arg;
@@ -231,7 +238,7 @@ static void call_on_written(void *arg)
         call->events->on_written(call->arg);
 }
 
-/* Keeps the request of a unary call, which is handled once the client has half-closed; a second message is an error. */
+/* Keeps the request of a unary call until the client half-closes. A second message ends the call. */
 static void call_on_unary_message(struct tc_server_call *call, struct tc_rstr *message)
 {
     if (call->request) {
@@ -299,7 +306,7 @@ static const struct tc_h2_server_events stream_events = {
     .on_compressed = call_on_compressed,
 };
 
-/* Returns the client's timeout, or the method's if that is shorter; 0: none. */
+/* Returns the client's timeout, or the method's if that is shorter or the client has none. 0: neither has one. */
 static uint64_t call_timeout_ns(struct tc_server_call *call)
 {
     uint64_t asked_ns = tc_h2_server_stream_timeout_ns(call->stream), most_ms = call->method->limits.max_timeout_ms;

@@ -19,7 +19,7 @@ struct tc_tls_identity;
 #define TC_SERVER_NO_REQUEST "unary request without a message"
 #define TC_SERVER_TWO_REQUESTS "unary request of more than one message"
 
-/* Returns the cost of a message that waits: its bytes, its prefix, and the objects that hold it. */
+/* Returns the cost of a queued message: its bytes, its prefix, and the objects that hold it. */
 static inline size_t tc_server_message_cost(size_t len)
 {
     return len + 64;
@@ -27,28 +27,30 @@ static inline size_t tc_server_message_cost(size_t len)
 
 /* Events of a call. Each may be NULL. */
 struct tc_server_call_events {
-    /* One message, after tc_server_call_read; the callee owns the reference. */
+    /* One message, after tc_server_call_read; the callee owns the reference. Not called for unary methods. */
     void (*on_message)(void *arg, struct tc_rstr *message);
-    /* The client half-closed after its last message; called only while a read is wanted. */
+    /* The client half-closed after its last message. Called only while a read is wanted; not for unary methods. */
     void (*on_half_close)(void *arg);
-    /* A message of this size was handed to the connection. */
+    /* Flow control has let through a message of `len` bytes (before compression). */
     void (*on_sent)(void *arg, size_t len);
-    /* All messages that were given to send have left, as far as flow control goes: none is queued. Does not come after
+    /* Flow control has let through all messages that were sent; none is queued. Not called after
      * tc_server_call_finish. */
     void (*on_written)(void *arg);
     /* The call is over:
      *
      *   OK                   the owner's status was written;
-     *   INTERNAL             the server wrote that status instead, since a message was malformed, or reset the stream,
-     *                        since the client does not take headers of that size;
-     *   RESOURCE_EXHAUSTED   the server wrote that status instead, or reset the stream, since a message was too large
-     *                        or a limit exceeded;
-     *   CANCELLED            the client gave up, the connection went, or the call was reset;
-     *   DEADLINE_EXCEEDED    its time ran out;
-     *   UNAVAILABLE          the server closed the connection.
+     *   INTERNAL             a message was malformed, and the server wrote this status; or the client's SETTINGS
+     *                        forbid headers of that size, and the server reset the stream;
+     *   RESOURCE_EXHAUSTED   a message was too large, or the server held too many unread bytes; the server wrote this
+     *                        status or reset the stream;
+     *   CANCELLED            the client gave up, the connection failed, or the call was reset, by its owner or at
+     *                        max_queued_bytes;
+     *   DEADLINE_EXCEEDED    the deadline passed;
+     *   UNAVAILABLE          the server closed the connection;
+     *   another              the status of tc_server_end.
      *
-     * Always the last event, exactly once, also after tc_server_call_reset; only tc_server_free, and tc_server_end
-     * without a status, end calls without it. The call is gone when on_end returns. */
+     * Always the last event, exactly once, also after tc_server_call_reset. Only tc_server_free, and tc_server_end
+     * without a status, end calls without on_end. The call is freed when on_end returns. */
     void (*on_end)(void *arg, const struct tc_status *why);
 };
 
@@ -56,16 +58,16 @@ struct tc_server_call_events {
 void tc_server_call_set_events(struct tc_server_call *call, const struct tc_server_call_events *events, void *arg);
 /* Returns the request's path, borrowed until on_end; empty if it has none. */
 struct tc_slice tc_server_call_path(const struct tc_server_call *call);
-/* Moves the call's places to *places: they outlive the call until the caller gives them back. */
+/* Moves the call's places to *places. The caller gives them back, also after the end of the call. */
 void tc_server_call_take_places(struct tc_server_call *call, struct tc_server_places *places);
-/* Gives the places back, once; *places is empty then. Any thread. */
+/* Gives the places back and empties *places. Does nothing if *places is empty. Any thread. */
 void tc_server_places_give_back(struct tc_server_places *places);
 /* Returns the text of the client's address, borrowed until on_end. */
 const char *tc_server_call_peer(const struct tc_server_call *call);
 /* Returns whether the connection has transport security. */
 bool tc_server_call_secure(const struct tc_server_call *call);
-/* Returns the client's identity by its certificate, borrowed until on_end; NULL: the client was not asked for one, or
- * there is no TLS. */
+/* Returns the client's identity by its certificate, borrowed until on_end; NULL: the client was not asked for a
+ * certificate, or there is no TLS. */
 struct tc_tls_identity *tc_server_call_tls_peer(const struct tc_server_call *call);
 /* Returns tc_server_opts.owner of the call's server. */
 void *tc_server_call_owner(const struct tc_server_call *call);
@@ -76,34 +78,36 @@ const struct tc_headers *tc_server_call_metadata(const struct tc_server_call *ca
 /* Returns an arena that lives until on_end has returned. */
 struct tc_arena *tc_server_call_arena(struct tc_server_call *call);
 
-/* Sets how many bytes of messages the owner keeps until the request is whole: they count as unread. */
+/* Sets how many bytes of delivered messages the owner keeps until the request is whole. They count as unread. */
 void tc_server_call_keep(struct tc_server_call *call, size_t bytes);
 /* Asks for one more message. */
 void tc_server_call_read(struct tc_server_call *call);
-/* Sends initial metadata, once, before the first message; without this call it is sent empty. `encoding` is for the
- * messages that follow, if the client accepts it. Does nothing if headers were sent or the call is over. */
+/* Sends a copy of the initial metadata (NULL: empty), before the first message, which otherwise sends empty metadata.
+ * The messages that follow are compressed with `encoding`, if the client accepts it. Does nothing if headers or the
+ * status were sent, or after a reset. */
 void tc_server_call_send_headers(struct tc_server_call *call, const struct tc_headers *headers,
                                  enum tc_h2_encoding encoding);
-/* Sends a copy of a message, behind those that wait. Does nothing after tc_server_call_finish or a reset.
+/* Sends a copy of a message, behind the queued messages. Does nothing after tc_server_call_finish or a reset.
  *
- * While all calls together queue more than max_queued_bytes, calls are reset: first those that have waited 5 s for
- * their client to take a message, the longest waiting first. If no call has waited so long, the choice is by queued
- * bytes: the peer address that holds the most, its connection that holds the most, and the call of it that holds the
- * most. Among equals it is this call. */
+ * While all calls together queue more than max_queued_bytes, calls are reset. First go the calls whose client has taken
+ * no message for 5 s, the longest waiting first. If there is none, the choice is by queued bytes: of the peer address
+ * that holds the most, the connection that holds the most, and of its calls the call that holds the most. Among equals
+ * it is this call. */
 void tc_server_call_send(struct tc_server_call *call, struct tc_slice message);
 /* Sends a message as tc_server_call_send does, without a copy. Takes a reference of its own. */
 void tc_server_call_send_ref(struct tc_server_call *call, struct tc_rstr *message);
 /* Sends a message as tc_server_call_send_ref does, but never compressed, whatever the encoding. */
 void tc_server_call_send_plain(struct tc_server_call *call, struct tc_rstr *message);
-/* Returns the cost of the messages that have not left: of the queue, and of the message that the stream has. */
+/* Returns the cost of the messages that flow control has not let through: the queue, and the message that the stream
+ * has. */
 size_t tc_server_call_queued_bytes(const struct tc_server_call *call);
-/* Ends the call when all queued messages have been sent. `text` and `trailers` may be NULL; everything is copied.
- * Nothing is sent after it. Does nothing the second time, or after a reset. */
+/* Ends the call when all queued messages have been sent. `text` and `trailers` may be NULL; both are copied. Does
+ * nothing the second time, or after a reset. */
 void tc_server_call_finish(struct tc_server_call *call, int code, const char *text, const struct tc_headers *trailers);
 /* Sends a message, then OK. */
 void tc_server_call_reply(struct tc_server_call *call, struct tc_slice message);
-/* Resets the stream with an HTTP/2 error code, without waiting for queued messages: from the loop, where on_end
- * follows. No other event comes after this function. */
+/* Resets the stream with an HTTP/2 error code, and drops the queued messages. The loop does so later and then calls
+ * on_end; no other event comes before. Does nothing the second time. */
 void tc_server_call_reset(struct tc_server_call *call, uint32_t h2_error);
 
 #endif

@@ -71,8 +71,8 @@ static unsigned conn_use(const struct tc_server_conn *conn)
     return tc_loop_now_ms(conn->server->loop) - conn->moved_ms >= TC_SERVER_STALLED_MS ? 2 : 3;
 }
 
-/* Returns true if the connection may be closed for a new one. With calls_give_way a busy connection whose client has
- * not taken a message yet stays, so that connections that come and go leave the others their turn. */
+/* Returns true if the connection may be closed for a new one. With calls_give_way a busy connection stays until its
+ * client has taken a message: otherwise connections that come and go would leave the others no turn. */
 static bool conn_may_go(const struct tc_server_conn *conn)
 {
     if (tc_list_empty(&conn->calls))
@@ -158,9 +158,9 @@ static void server_unload(struct tc_server *s)
         atomic_fetch_sub(s->opts.load, 1);
 }
 
-/* Ends a call whose connection ends. With status_at_end the client gets `why`: a status that has not left yet leaves
- * with the close. A stream that has sent a part of a message can only be reset: its client has our headers, so that it
- * takes REFUSED_STREAM as UNAVAILABLE and does not send the request again. */
+/* Ends a call whose connection ends. With status_at_end the client gets `why`, or the owner's status if the stream has
+ * that already: the status leaves with the close. A stream that has a message can only be reset. Its client gets our
+ * headers first, so that it takes REFUSED_STREAM as UNAVAILABLE and does not send the request again. */
 static void conn_end_call(struct tc_server_call *call, const struct tc_status *why, uint32_t code)
 {
     struct tc_h2_stream *stream = call->stream;

@@ -1,8 +1,8 @@
 /* The server: its methods, its listeners, and the ends of all connections.
  *
- * A server runs until it is freed. tc_server_drain is the graceful way: no listener, GOAWAY on every connection, and
- * on_drained when the last connection is gone; after grace_ms the rest is closed. The connections are in connection.c,
- * the calls in call.c. */
+ * A server runs until it is freed. tc_server_drain is the graceful way: it closes the listeners, sends GOAWAY on every
+ * connection, and calls on_drained when the last connection is gone. After grace_ms the remaining connections are
+ * closed. The connections are in connection.c, the calls in call.c. */
 #include "server/server.h"
 
 #include "base/mem.h"

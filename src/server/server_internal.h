@@ -25,7 +25,7 @@ struct tc_server_listener {
     struct tc_link link;
     struct tc_server *server;
     struct tc_listen_socket *listener;
-    torc_credentials *credentials; /* NULL: opts.tls of the server counts */
+    torc_credentials *credentials; /* a reference, or NULL: opts.tls of the server counts */
 };
 
 /* A connection, or a call with queued messages, is stalled when its moved_ms is this old. */
@@ -36,7 +36,7 @@ struct tc_server_peer {
     UT_hash_handle hh;
     size_t conns;
     size_t held[TC_SERVER_HELD]; /* of these connections */
-    uint8_t key[17];             /* family, then address; IPv6: the first 64 bits (all if mapped); Unix: zeros */
+    uint8_t key[17];             /* family, then address; IPv6: the first 64 bits (all if v4-mapped); Unix: zeros */
 };
 
 struct tc_server_conn {
@@ -45,16 +45,16 @@ struct tc_server_conn {
     struct tc_h2_conn *h2;                      /* NULL until TLS and the credentials' check are done */
     struct tc_tls_handshake *handshake;         /* NULL after TLS, and without */
     struct tc_creds_handshake *creds_handshake; /* of the listener's credentials; NULL after it, and without */
-    torc_credentials *credentials;              /* a reference, or NULL */
+    torc_credentials *credentials;              /* a reference, or NULL: opts.tls counts */
     struct tc_tls_identity *tls_peer;           /* a reference; NULL: no TLS, or no certificate was asked for */
     bool secure;
     struct tc_link calls;
-    struct tc_ref *handlers;     /* counts the calls that keep their places, and the connection; NULL: no limit */
+    struct tc_ref *handlers;     /* counts the calls that hold places, and the connection; NULL: no limit */
     struct tc_task close;        /* closes the connection from the loop */
     struct tc_server_peer *peer; /* NULL once the connection gives way */
-    struct tc_timer patience;    /* for what `phase` waits for */
+    struct tc_timer patience;    /* the timeout of `phase` */
     enum { TC_SERVER_OPENING, TC_SERVER_SERVING, TC_SERVER_LEAVING } phase;
-    uint64_t moved_ms; /* the accept, SETTINGS, idle GOAWAY, a call's beginning or message, or the last call's end */
+    uint64_t moved_ms; /* of the last accept, SETTINGS, idle GOAWAY, call's beginning or message, or end of all calls */
     uint64_t served;   /* messages that the client has taken */
     size_t held[TC_SERVER_HELD];
     char *addr_text; /* the client's */
@@ -68,7 +68,7 @@ struct tc_server {
     struct tc_link listeners, conns;
     struct tc_server_peer *peers; /* by key */
     size_t n_held;                /* connections that have a peer */
-    struct tc_link unsent;        /* of calls with queued messages, the longest waiting first */
+    struct tc_link unsent;        /* calls with queued messages, the longest waiting first */
     struct tc_server_tally *tally, own_tally;
     size_t holds[TC_SERVER_HELD], shared[TC_SERVER_HELD]; /* shared: the part of `holds` that opts.share has */
     bool draining;
@@ -103,13 +103,13 @@ struct tc_server_call {
     struct tc_rstr *current;        /* the message that the stream has */
     size_t queued_bytes;            /* the cost of the queue and of `current` */
     size_t compressed_bytes;        /* of queued_bytes: the compressed form of `current` */
-    struct tc_link unsent;          /* in the server's list, while queued_bytes is not 0 */
+    struct tc_link unsent;          /* in the server's `unsent`, while queued_bytes is not 0 */
     uint64_t moved_ms;              /* when the queue began to fill, or last became shorter */
     struct tc_server_places places; /* empty once the owner has taken them */
     bool compress, current_plain;
-    bool limited;             /* the deadline is the method's, the client has a later one or none */
-    bool finish, status_sent; /* the status follows the queue; the stream has the status */
-    bool rejected;            /* a message was too large to send: the status is the server's */
+    bool limited;             /* the deadline is the method's: the client has a later one or none */
+    bool finish, status_sent; /* `status` follows the queue; the stream has `status` */
+    bool rejected;            /* a message was too large to send: `status` is the server's, not the owner's */
     struct tc_status status;
     struct tc_headers trailers;
 };
@@ -118,33 +118,33 @@ struct tc_server_call {
 
 /* Has on_drained called if the server drains and no connection is left. */
 void tc_server_check_drained(struct tc_server *s);
-/* Adds to the bytes that the connection, its peer and the server hold; a negated number wraps, and subtracts. */
+/* Adds to the bytes that the connection, its peer and the server hold. A negated number subtracts. */
 void tc_server_hold_bytes(struct tc_server_conn *conn, enum tc_server_held kind, size_t bytes);
-/* Returns true if all servers of the limit hold more than `max`, and this one more than its even part; max 0: none. */
+/* Returns true if the servers of the limit hold more than `max`, and this one more than its even part. 0: no limit. */
 bool tc_server_holds_too_much(const struct tc_server *s, enum tc_server_held kind, size_t max);
 
 /* --- connection.c --- */
 
-/* Serves a connection over a byte stream, which it takes over: see tc_server_accept. */
+/* Serves a connection over a byte stream, and takes over the byte stream: see tc_server_accept. */
 void tc_server_conn_new(struct tc_server *s, struct tc_bytestream *bs, torc_credentials *credentials);
 /* Ends a connection and its calls, and frees both. `why` NULL: the calls end without on_end. */
 void tc_server_conn_end(struct tc_server_conn *conn, const struct tc_status *why);
 /* Sets moved_ms to now. */
 void tc_server_conn_moved(struct tc_server_conn *conn);
-/* The connection has no call: the last one has ended, or it got ready without one. */
+/* Tells that the connection has no call: its last call has ended, or it got ready without a call. */
 void tc_server_conn_quiet(struct tc_server_conn *conn);
-/* Returns the connection that holds the most, of the peer address that holds the most; among equals `first`. */
+/* Of the peer address that holds the most, returns the connection that holds the most; among equals `first`. */
 struct tc_server_conn *tc_server_conn_fullest(struct tc_server_conn *first, enum tc_server_held kind);
 
 /* --- call.c --- */
 
-/* A request has come, and is counted in method->calls: makes its call, and calls the handler (a unary one later). */
+/* Makes the call of a request, which is counted in method->calls already, and calls the handler (a unary one later). */
 void tc_server_call_begin(struct tc_server_conn *conn, struct tc_h2_stream *stream, struct tc_server_method *method);
-/* Tells on_end, unless why is NULL, and frees the call. The stream is not touched. */
+/* Calls on_end, unless `why` is NULL, and frees the call. The stream is not touched. */
 void tc_server_call_end(struct tc_server_call *call, const struct tc_status *why);
 /* Ends the connection's call that holds the most unread bytes. Returns false if none of its calls holds any. */
 bool tc_server_call_give_up_unread(struct tc_server_conn *conn);
-/* Sends the status on a stream that has no call, or none any longer. */
+/* Sends the status on a stream that has no call, or no longer has one. No event of the stream follows. */
 void tc_server_stream_answer(struct tc_h2_stream *stream, const struct tc_status *status);
 
 #endif
