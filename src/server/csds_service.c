@@ -54,9 +54,9 @@ static bool csds_fits(const struct tc_csds_service *svc, size_t bytes)
     return tc_list_empty(&svc->answers) || svc->answer_bytes + bytes <= tc_csds_service_max_bytes(svc);
 }
 
-/* Returns false if another answer of that size would exceed max_bytes beside the others; then the timer, or the end of
- * a call, has this tried again. Clients that have not read the oldest answer for STALLED_MS lose their calls: a stalled
- * client must not keep the service from all others. */
+/* Returns false if max_bytes has no room for another answer of that size. Then the timer, or the end of another answer,
+ * runs csds_begin_next again. Resets the calls whose client has not taken the oldest answer for STALLED_MS: a stalled
+ * client must not keep all others from the service. */
 static bool csds_has_room(struct tc_csds_service *svc, size_t bytes)
 {
     if (csds_fits(svc, bytes))
@@ -72,7 +72,7 @@ static bool csds_has_room(struct tc_csds_service *svc, size_t bytes)
         struct tc_csds_call *c = TC_CONTAINER_OF(it, struct tc_csds_call, link);
         c->ops->reset(c);
     }
-    return false; /* the ends of these calls come from the loop; tc_csds_call_release has this tried again */
+    return false; /* these calls end later, from the loop; tc_csds_call_release then runs csds_begin_next again */
 }
 
 static void csds_begin_next(struct tc_csds_service *svc)
@@ -137,7 +137,7 @@ static void csds_call_send(struct tc_csds_call *c, struct csds_answer *a)
         tc_csds_call_finish(c, TORC_STATUS_OK, "");
 }
 
-/* Answers the requests in time, which stand first in the list: with `a`, or with `rejection` if `a` is NULL. */
+/* Answers the requests that are in_time: with `a`, or with `rejection` if `a` is NULL. They stand first in the list. */
 static void csds_answer_waiting(struct tc_csds_service *svc, struct csds_answer *a, const struct tc_status *rejection)
 {
     struct tc_link *list = &svc->waiting[svc->without_contents];
