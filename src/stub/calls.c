@@ -1,12 +1,11 @@
 /* Typed RPCs with messages of protobuf-c (torc/protobuf_c.h): what generated code calls.
  *
- * A response is unpacked once, into an arena that belongs to the result: freeing the result frees both. That of a unary
- * RPC is unpacked by the thread that waits (or in front of the callback), that of a client streaming RPC by the first
- * torc_protobuf_c_response. A stream keeps one arena for all of its messages, so that each message lives until the
- * next.
+ * A result keeps one unpacked response and its arena, and frees both. The response of a unary RPC is unpacked by the
+ * thread that waits, or before the callback; the response of a client streaming RPC by the first
+ * torc_protobuf_c_response. A stream keeps one arena for all of its messages: each message lives until the next.
  *
- * Bytes that are malformed fail the RPC with INTERNAL, as a response that gRPC itself cannot read does: the result is
- * spoilt, and a stream is cancelled. */
+ * Malformed bytes fail the RPC with INTERNAL, as a response that gRPC itself cannot read does. The error is stored in
+ * the result, and a stream is cancelled (tc_stream_spoil). */
 #include <torc/protobuf_c.h>
 
 #include "api/arena.h"
@@ -18,7 +17,7 @@
 
 /* --- requests --- */
 
-/* Packs a request. Returns false with an error that names the method, and the type or the field. */
+/* Packs a request, which the caller frees with tc_packed_fini. Returns false with an error if that failed. */
 static bool request_pack(struct tc_packed *p, const struct torc_protobuf_c_method *m, const ProtobufCMessage *message,
                          torc_error **error)
 {
@@ -59,7 +58,7 @@ static struct decoded *decoded_new(const void *type)
     return d;
 }
 
-/* Returns the error of an RPC that failed for this reason, which is freed. */
+/* Returns the INTERNAL error of an RPC whose message is malformed. Frees `reason`. */
 static torc_error *malformed(const struct torc_protobuf_c_method *m, torc_error *reason)
 {
     struct tc_status status = tc_status_make(TORC_STATUS_INTERNAL, TORC_LAYER_CODEC, "%s: malformed message: %s",
@@ -176,7 +175,7 @@ static struct decoded *stream_keep(torc_stream *stream)
     return TC_CONTAINER_OF(d ? d : tc_stream_keep(stream, &decoded_new(NULL)->base), struct decoded, base);
 }
 
-/* Fails the RPC for a fault of the application: its result says what is wrong. Frees `why`. */
+/* Fails the RPC with INTERNAL and the text `why`, for a fault of the application. Frees `why`. */
 static void stream_refuse(torc_stream *stream, char *why)
 {
     struct tc_status status = tc_status_make(TORC_STATUS_INTERNAL, TORC_LAYER_CODEC, "%s", why);
@@ -186,7 +185,7 @@ static void stream_refuse(torc_stream *stream, char *why)
     tc_free(why);
 }
 
-/* Returns the stream's arena. NULL if the stream is of another method: its RPC fails. */
+/* Returns what the stream keeps. If the stream is of another method, fails its RPC and returns NULL. */
 static struct decoded *stream_decoded(torc_stream *stream, const struct torc_protobuf_c_method *m)
 {
     const char *path = tc_stream_method(stream);
@@ -253,7 +252,8 @@ int torc_protobuf_c_send(torc_stream *stream, const struct torc_protobuf_c_metho
     return rc;
 }
 
-/* Unpacks into the stream's arena, instead of the message before. */
+/* Unpacks into the stream's arena, instead of the last message. If the bytes are malformed, fails the RPC and returns
+ * NULL. */
 static const ProtobufCMessage *message_decode(torc_stream *stream, const struct torc_protobuf_c_method *m,
                                               struct decoded *d, const torc_message *message)
 {

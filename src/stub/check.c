@@ -1,12 +1,12 @@
 /* Checks a message of the application before protobuf-c packs it.
  *
- * protobuf-c reads a nested message through its descriptor, and a string to its NUL, without a look at either: NULL in
- * a list, or a message that was not initialised, ends the process. It packs a required field that is NULL as an empty
- * one, and a string that is not UTF-8 as it is; it leaves out a oneof whose case is none of its fields. Receivers
- * refuse such a message, or miss a field, far from the fault.
+ * protobuf-c follows the pointers of strings and nested messages unchecked: NULL in a list, or a message that was not
+ * initialised, crashes the process. It packs a required field that is NULL as an empty field, and a string that is not
+ * UTF-8 as it is. It leaves out a oneof whose case is none of its fields. Receivers reject such a message, or miss a
+ * field, far from the fault.
  *
- * The walk recurses as protobuf-c's does, and has the limits of a message that is received (proto/scan.h): they end the
- * walk of a message that contains itself, in one way or in several. */
+ * The walk recurses as protobuf-c's does. It has the limits of a received message on depth and number of messages
+ * (proto/scan.h), which also end the walk of a message that contains itself. */
 #include "base/parse.h"
 #include "proto/scan.h"
 #include "stub/codec.h"
@@ -33,7 +33,8 @@ static size_t places_push(struct tc_validation_errors *errors, const struct plac
     return n + 1;
 }
 
-/* Adds an error at a field of the message at `place`; `index` is SIZE_MAX for the whole of a repeated field. */
+/* Adds an error at a field of the message at `place`, and returns `code`. `index` is SIZE_MAX for the whole of a
+ * repeated field. */
 static TC_PRINTF(6, 7) int fail(struct pack_check *c, const struct place *place, const ProtobufCFieldDescriptor *field,
                                 size_t index, int code, const char *fmt, ...)
 {
@@ -113,7 +114,7 @@ static int repeated_check(struct pack_check *c, const struct place *place, const
     return rv;
 }
 
-/* Returns the field number that counts in the field's oneof; 0: none. */
+/* Returns the number of the field that is set in the oneof of `field`; 0: none. */
 static uint32_t case_of(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field)
 {
     return *(const uint32_t *)((const char *)message + field->quantifier_offset);
@@ -136,7 +137,7 @@ static int message_check(struct pack_check *c, const struct place *place, const 
     static const uint8_t steps[] = {[PROTOBUF_C_TYPE_STRING] = sizeof(char *),
                                     [PROTOBUF_C_TYPE_BYTES] = sizeof(ProtobufCBinaryData),
                                     [PROTOBUF_C_TYPE_MESSAGE] = sizeof(void *)};
-    unsigned oneof = 0; /* the last one that was checked, by its case's offset */
+    unsigned oneof = 0; /* the last oneof that was checked, by its case's offset */
     int rv = 0;
     for (unsigned i = 0; i < message->descriptor->n_fields && rv == 0; i++) {
         const ProtobufCFieldDescriptor *field = &message->descriptor->fields[i];

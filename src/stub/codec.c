@@ -7,8 +7,8 @@
 #include "base/mem.h"
 #include "proto/unpack.h"
 
-/* Limits for an application's message: its size on the wire bounds the values of a field and the bytes of a string, and
- * the arena bounds their memory. */
+/* No own limits for an application's message: its size on the wire bounds the values of a field and the bytes of a
+ * string, and the arena's budget bounds their memory. */
 static const struct tc_scan_options limits = {.max_repeated = SIZE_MAX, .max_string_bytes = SIZE_MAX};
 
 const ProtobufCMessage *tc_codec_unpack(const ProtobufCMessageDescriptor *type, struct tc_slice bytes,
@@ -41,7 +41,8 @@ const ProtobufCMessage *torc_protobuf_c_unpack(const ProtobufCMessageDescriptor 
     return tc_codec_unpack(type, tc_slice_of(bytes, n), &arena->arena, error);
 }
 
-/* Checks a message that the application gives to be packed. The reason is the caller's (tc_free). */
+/* Checks a message that the application wants to pack. Returns 0, or a code with a reason in *why, which the caller
+ * frees. */
 static int check(const ProtobufCMessage *message, const ProtobufCMessageDescriptor *wanted, char **why)
 {
     const ProtobufCMessageDescriptor *type = message ? message->descriptor : NULL;

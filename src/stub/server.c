@@ -1,10 +1,11 @@
 /* Typed RPCs of a server with messages of protobuf-c (torc/protobuf_c.h): what generated code calls.
  *
- * The application's struct of handlers is copied once for a service. Each method is registered with a `struct bound`
- * that knows the copy and the method's row; generated code calls the function in the copy, with its own types.
+ * A service copies the application's struct of handlers once. Each method is registered with a `struct bound` that
+ * refers to the copy and to the method's row. The row's function, which is generated code, calls the handler in the
+ * copy with the types of its messages.
  *
- * The one request of a unary or server streaming RPC is unpacked into the call's arena. The requests of a client's
- * stream share an arena of their own, which the call keeps (api/typed.h), so that each lives until the next. */
+ * The request of a unary or server streaming RPC is unpacked into the call's arena. The requests of a client's stream
+ * share an arena of their own, which the call keeps (api/typed.h): each request lives until the next. */
 #include <stdio.h>
 
 #include <torc/protobuf_c.h>
@@ -54,7 +55,8 @@ static void service_unref(struct typed_service *s)
         tc_free(s);
 }
 
-/* Copies the handlers; handlers that the caller's struct is too short for are NULL. */
+/* Copies the handlers; handlers that the caller's struct is too short for are NULL. Returns NULL with an error if the
+ * struct's size is not plausible, or a handler is set that the rows do not have. */
 static struct typed_service *service_new(const struct torc_protobuf_c_handler *rows, uint64_t n, const void *handlers,
                                          void *arg, torc_error **error)
 {
@@ -93,7 +95,7 @@ static void requests_free(struct tc_typed *base)
     tc_free(r);
 }
 
-/* Makes the RPC end with this text, which is freed. Returns `code`. */
+/* Makes the RPC end with INTERNAL and this text (tc_api_call_spoil). Frees the text. Returns `code`. */
 static int call_refuse(torc_server_call *call, char *why, int code)
 {
     tc_api_call_spoil(call, why);
@@ -101,7 +103,7 @@ static int call_refuse(torc_server_call *call, char *why, int code)
     return code;
 }
 
-/* Returns NULL if the call is of this method, else a reason, which is the caller's. */
+/* Returns NULL if the call is of this method, else a reason, which the caller frees. */
 static char *other_method(const torc_server_call *call, const struct torc_protobuf_c_method *m)
 {
     const char *path = torc_server_call_method(call);
@@ -110,7 +112,7 @@ static char *other_method(const torc_server_call *call, const struct torc_protob
     return tc_asprintf("a function of %s was given a call of %s", m->path, path);
 }
 
-/* Returns the arena of a call's requests. If the call is of another method, ends its RPC and returns NULL. */
+/* Returns the arena of a call's requests. If the call is of another method, refuses the call and returns NULL. */
 static struct requests *call_requests(torc_server_call *call, const struct torc_protobuf_c_method *m)
 {
     char *why = other_method(call, m);
@@ -133,7 +135,7 @@ static struct tc_slice bytes_of(const torc_message *message)
     return tc_slice_of(torc_message_data(message), torc_message_size(message));
 }
 
-/* Returns the status text of an RPC whose request is malformed; frees the error. */
+/* Returns the status text of an RPC whose request is malformed, which the caller frees. Frees the error. */
 static char *malformed_text(const struct torc_protobuf_c_method *m, torc_error *reason)
 {
     char *text = tc_asprintf("%s: malformed message: %s", m->path, torc_error_text(reason));
@@ -263,7 +265,7 @@ int torc_protobuf_c_add(torc_server *server, const struct torc_protobuf_c_handle
 
 /* --- responses --- */
 
-/* Packs a response. Returns 0, or a code with the reason, which is the caller's. */
+/* Packs a response. Returns 0, or a code with the reason in *text, which the caller frees. */
 static int response_pack(struct tc_packed *p, torc_server_call *call, const struct torc_protobuf_c_method *m,
                          const ProtobufCMessage *response, char **text)
 {
@@ -328,7 +330,7 @@ static void detail_append(struct tc_buf *status, const ProtobufCMessage *detail)
     tc_buf_fini(&any);
 }
 
-/* Returns a copy of the trailers with the details behind them. */
+/* Returns a copy of the trailers with the details behind them, which the caller frees. */
 static torc_metadata *trailers_with(const torc_metadata *trailers, int code, const char *text,
                                     const ProtobufCMessage *const *details, size_t n)
 {
@@ -341,7 +343,7 @@ static torc_metadata *trailers_with(const torc_metadata *trailers, int code, con
     struct tc_buf status = {0};
     tc_wire_append_varint(&status, STATUS_CODE << 3 | TC_WIRE_VARINT);
     tc_wire_append_varint(&status, (uint64_t)code);
-    if (text && tc_utf8_valid(tc_slice_str(text))) /* a field of type string has no other text */
+    if (text && tc_utf8_valid(tc_slice_str(text))) /* a field of type string must be UTF-8 */
         tc_wire_append(&status, STATUS_MESSAGE, tc_slice_str(text));
     for (size_t i = 0; i < n; i++)
         detail_append(&status, details[i]);
