@@ -1,22 +1,22 @@
 /* The connect queue: which connections may begin to connect, and when.
  *
  * A policy may ask for any number of connections in one loop turn. Beginning all of them would keep the loop from all
- * other work, and endpoints that do not answer hold a descriptor each until the connect timeout. So:
+ * other work, and each endpoint that does not answer holds a descriptor until the connect timeout. So:
  *
  *   in a loop turn    at most AT_ONCE (16) connections begin;
- *   under way         at most half of RLIMIT_NOFILE for everybody (never less than UNDER_WAY_MIN). Above the half, up
- *                     to 5/8, localities without a connection under way; up to 3/4, channels with fewer than OWN (8).
- *                     Thus endpoints that are silent do not keep other channels and localities waiting.
+ *   under way         up to half of RLIMIT_NOFILE (or UNDER_WAY_MIN) any connection may begin; up to 5/8, connections
+ *                     of localities without a connection under way; up to 3/4, connections of channels with fewer than
+ *                     OWN (8) under way. So silent endpoints do not keep other channels and localities waiting.
  *
- * Everything else waits in lines: a channel has a line for each locality, channels take turns, and lines take turns
- * within their channel, those with nothing under way ("fresh") first.
+ * Other connections wait in lines. A channel has a line for each locality. Channels take turns, and lines take turns
+ * within their channel, lines with nothing under way ("fresh") first.
  *
  *   want -> [line] -> begin -> began ... over          under_way is counted from began to over
  *
- * Two exceptions: connections of private channels (to xDS servers) begin at once, because without a control plane
- * nobody learns what to do about the other connections; and a connection that was READY before waits for the loop turn
- * alone (`again`), because its descriptor is not an additional one. A further transport of one that is READY (A105) is
- * additional, and waits in its line. */
+ * Connections of private channels (to xDS servers) begin at once: without a control plane nobody learns what to do
+ * about the other connections. A connection that was READY before and has no transport does not wait in a line: its
+ * descriptor is not an additional one. Of the two limits only AT_ONCE holds it up (`again`). A further transport of a
+ * READY connection (A105) needs an additional descriptor, and waits in its line. */
 #include "subchannel/connect_queue.h"
 
 #include <sys/resource.h>
@@ -26,14 +26,14 @@
 enum {
     AT_ONCE = 16,       /* begin in one loop turn */
     UNDER_WAY_MIN = 64, /* may be under way however small RLIMIT_NOFILE is */
-    OWN = 8             /* a channel with fewer entries under way than this has few */
+    OWN = 8             /* FOR_OTHERS: channels with fewer entries under way may begin */
 };
 
 /* Which entries may begin, by the number of entries under way. */
 enum room {
-    FOR_ALL,    /* less than half of the descriptors are connecting, or fewer than UNDER_WAY_MIN */
-    FOR_LINES,  /* less than five eighths: localities without an entry under way, and FOR_OTHERS' channels */
-    FOR_OTHERS, /* less than three quarters: channels that have fewer than OWN */
+    FOR_ALL,    /* less than half of the descriptors are connecting, or fewer than UNDER_WAY_MIN: all */
+    FOR_LINES,  /* less than five eighths: localities without an entry under way, and the channels of FOR_OTHERS */
+    FOR_OTHERS, /* less than three quarters: channels with fewer than OWN under way */
     FOR_NOBODY
 };
 
@@ -42,7 +42,7 @@ struct tc_connect_channel {
     UT_hash_handle hh;
     struct tc_connect_line *lines; /* by locality */
     struct tc_link link;           /* in tc_connect_queue.waiting */
-    struct tc_link fresh, used;    /* lines with entries that wait: without any under way, and with some */
+    struct tc_link fresh, used;    /* lines with waiting entries: fresh have no entry under way, used have some */
     uint64_t under_way;
 };
 
@@ -86,7 +86,7 @@ static struct tc_connect_line *line_get(struct tc_connect_queue *q, const struct
     return l;
 }
 
-/* Moves the line and its channel to the end of the lists where they now belong, or frees them if they are empty. */
+/* Moves the line and its channel to the end of the lists where they now belong. Frees those without entries. */
 static void line_place(struct tc_connect_queue *q, struct tc_connect_line *l)
 {
     struct tc_connect_channel *ch = l->channel;

@@ -1,7 +1,8 @@
 /* The connect queue of a pool: which connections may begin to connect, and when. Loop thread only.
  *
- * A connection embeds a struct tc_connect_entry. It asks with tc_connect_queue_want; the entry's `begin` is called when
- * its turn has come, possibly from inside the request. See connect_queue.c for the order and the limits. */
+ * A connection embeds a struct tc_connect_entry, and asks with tc_connect_queue_want. The entry's `begin` is called
+ * when its turn has come, possibly from inside tc_connect_queue_want. `begin` must call tc_connect_queue_began. See
+ * connect_queue.c for the order and the limits. */
 #ifndef TC_SUBCHANNEL_CONNECT_QUEUE_H
 #define TC_SUBCHANNEL_CONNECT_QUEUE_H
 
@@ -14,8 +15,8 @@ struct tc_connect_queue {
     struct tc_loop *loop; /* NULL after tc_connect_queue_stop */
     struct tc_connect_channel *channels;
     struct tc_link waiting; /* channels with entries that wait; the next channel first */
-    struct tc_link again;   /* entries that had a connection before: they wait for the next loop turn alone */
-    struct tc_task turn;    /* begins the attempts that may begin in this loop turn */
+    struct tc_link again;   /* entries with was_ready: they wait only for a loop turn with room */
+    struct tc_task turn;    /* at a turn's end: begins the entries that may begin */
     uint32_t begun;         /* in this loop turn */
     uint64_t under_way;     /* entries whose connecting has begun and is not over */
 };
@@ -37,14 +38,14 @@ struct tc_connect_asker {
 };
 
 void tc_connect_queue_init(struct tc_connect_queue *q, struct tc_loop *loop);
-/* Nothing begins after it returns, and nothing may be wanted. Entries that wait may still be taken off. */
+/* Stops the queue: nothing begins any longer. Only tc_connect_queue_over may be called after it. */
 void tc_connect_queue_stop(struct tc_connect_queue *q);
 
-/* Has the entry begin: at once, or when its turn has come. */
+/* Calls the entry's `begin` at once or when its turn has come. The entry must not wait or be under way. */
 void tc_connect_queue_want(struct tc_connect_queue *q, struct tc_connect_entry *e, const struct tc_connect_asker *who);
-/* Counts the entry as under way. Called where the connecting begins, also without a tc_connect_queue_want before. */
+/* Counts the entry as under way. Called when the connecting begins, even if tc_connect_queue_want was not called. */
 void tc_connect_queue_began(struct tc_connect_queue *q, struct tc_connect_entry *e, const struct tc_connect_asker *who);
-/* Takes off the queue an entry that no longer waits or connects. Does nothing to an entry that did neither. */
+/* Takes the entry off the queue: it no longer waits or connects. Does nothing if it did neither. */
 void tc_connect_queue_over(struct tc_connect_queue *q, struct tc_connect_entry *e);
 
 #endif

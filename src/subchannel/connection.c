@@ -7,21 +7,22 @@
  *   |         +------- TRANSIENT_FAILURE                          |
  *   +-------------------------------------------------------------+
  *
- * Several transports (A105): READY lasts while there is one. While calls wait that find no stream on any transport,
- * another is attempted, one at a time, up to the largest max_connections of the watches. If that attempt fails it arms
- * the backoff, in READY too. When the last transport is lost meanwhile, READY becomes CONNECTING, or TRANSIENT_FAILURE
- * in the backoff. No transport is closed for want of calls.
+ * Several transports (A105): READY lasts while there is a transport. While calls wait and no transport has a stream for
+ * them, another transport is attempted, one at a time, up to the largest max_connections of the watches. A failed
+ * attempt arms the backoff, although the state stays READY. When the last transport is lost, READY becomes CONNECTING
+ * during such an attempt, and TRANSIENT_FAILURE in the backoff. No transport is closed for want of calls.
  *
  * An attempt (struct tc_connection_attempt) waits for its turn in the connect queue. When its turn has come it starts:
  * it goes through TCP or the application's dialer, the proxy's CONNECT if there is one, the credentials' handshake, and
  * HTTP/2 until the server's SETTINGS. connect_timeout_ms bounds these steps together. READY connections attempt as
  * well, without the queue, when their credentials have changed: the new transport replaces the old ones, which drain.
  *
- * Backoff (gRPC's connection-backoff.md) counts from the start of the attempt, and READY resets it. A connection is
- * barren if it answered no RPC and ended within the initial backoff after its attempt started. A server that accepts
- * connections only to end them would have the channel connect as fast as the network goes. So after a barren connection
- * only one that is not barren resets the backoff, and after more than BARREN_MAX in a row the next attempt waits for
- * the backoff too.
+ * The backoff (gRPC's connection-backoff.md) counts from the start of the attempt, and READY resets it.
+ *
+ * A transport is barren if it answered no RPC and ended within the initial backoff after its attempt started. A server
+ * that accepts connections only to end them would have the channel connect as fast as the network goes. So after a
+ * barren transport READY does not reset the backoff, until a transport that is not barren has ended. After more than
+ * BARREN_MAX barren transports in a row the next attempt waits for the backoff, too.
  *
  * The pool owns connections and frees them in env->unused. So connection_set_state may free the connection, and its
  * callers call it last. connection_attempt alone goes on after it: tc_connection_connect's caller has a watch. */
@@ -33,7 +34,7 @@
 #include "http2/glitch_rate.h"
 #include "lb/connectivity.h"
 
-enum { BARREN_MAX = 32 }; /* connections in a row that ended soon and without an answer to any RPC */
+enum { BARREN_MAX = 32 }; /* barren transports in a row */
 
 static struct tc_connection_watch *watch_at(const struct tc_link *link)
 {
@@ -113,8 +114,8 @@ static bool attempt_wanted(const struct tc_connection *c)
     return c->attempt.entry.under_way || tc_list_linked(&c->attempt.entry.due);
 }
 
-/* Credentials that may change (refresh_ns) are looked at again before their refresh interval is over. The random part
- * spreads the connections of a process. */
+/* Starts the timer that looks at the credentials again, if they may change: after a quarter to a half of refresh_ns.
+ * The random part spreads the connections of a process. */
 static void watch_credentials(struct tc_connection *c)
 {
     uint64_t quarter_ms = c->config->creds->refresh_ns / TC_NS_PER_MS / 4;
@@ -122,9 +123,8 @@ static void watch_credentials(struct tc_connection *c)
         tc_timer_start(&c->timer, quarter_ms + tc_rng_u64(tc_loop_rng(c->env->loop)) % (quarter_ms + 1) + 1);
 }
 
-/* Ends a failed attempt and arms the backoff, which is counted from the attempt's start. An attempt to replace
- * transports arms no backoff: the credentials are looked at again later. Takes over the status. May free the
- * connection. */
+/* Ends a failed attempt and arms the backoff. An attempt to replace transports arms no backoff: the credentials are
+ * looked at again later. Takes over the status. May free the connection. */
 static void attempt_fail(struct tc_connection *c, struct tc_status status)
 {
     struct tc_loop *loop = c->env->loop;
@@ -187,8 +187,8 @@ static void on_timer(struct tc_timer *timer)
     }
 }
 
-/* Judges the transport that ends. A GOAWAY alone proves nothing: a server may send it when it takes a connection's last
- * request, and answer that request afterwards, so a transport with open streams is judged at its end. */
+/* Judges a transport that is gone. A GOAWAY alone proves nothing: a server may send GOAWAY when it takes a connection's
+ * last request, and answer that request afterwards. So a transport with open streams is judged at its end. */
 static void count_barren(struct tc_connection *c, struct tc_transport *t)
 {
     uint64_t age_ms = tc_loop_now_ms(c->env->loop) - tc_transport_began_ms(t);
@@ -202,7 +202,7 @@ static void count_barren(struct tc_connection *c, struct tc_transport *t)
     }
 }
 
-/* A further transport's descriptor is an additional one, whatever the connection was. */
+/* While there is a transport, a further one needs an additional descriptor: was_ready is false. */
 static struct tc_connect_asker connection_asker(const struct tc_connection *c)
 {
     return (struct tc_connect_asker){
@@ -213,8 +213,8 @@ static struct tc_connect_asker connection_asker(const struct tc_connection *c)
     };
 }
 
-/* The last transport is gone: an attempt that waits for its turn no longer needs an additional descriptor, and asks
- * again. May free the connection. */
+/* The last transport is gone. An attempt that waits for its turn asks the queue again: it no longer needs an additional
+ * descriptor. May free the connection. */
 static void connection_lose(struct tc_connection *c, const struct tc_status *why)
 {
     enum torc_connectivity state = TORC_CONNECTIVITY_IDLE;
@@ -260,7 +260,7 @@ static void on_gone(void *arg, struct tc_transport *t, const struct tc_status *w
 static void on_next_gone(void *arg, struct tc_transport *t, const struct tc_status *why, bool too_many_pings)
 {
     struct tc_connection *c = arg;
-    (void)t, (void)too_many_pings; /* false: no GOAWAY comes before the SETTINGS that make the transport ready */
+    (void)t, (void)too_many_pings;
     c->attempt.next = NULL;
     attempt_fail(c, tc_status_make(TORC_STATUS_UNAVAILABLE, why->layer, "failed to connect to %s: %s", c->address->data,
                                    tc_status_text(why)));
@@ -298,7 +298,7 @@ static void on_next_ready(void *arg)
     TC_LOG(TC_LOG_CHANNEL, TORC_LOG_INFO, "%s: %s", c->address->data,
            replaces ? "connection replaced, since its credentials have changed"
                     : "another connection, since the server allows no more streams on those that there are");
-    /* RPCs of the old ones go on; new RPCs find the new transport. */
+    /* RPCs on the old transports go on; new RPCs find the new transport. */
     while (replaces && (old = tc_transport_group_oldest(&c->group)) != t)
         tc_transport_drain(old, "the credentials have changed");
     tc_connection_scale(c);
@@ -395,8 +395,8 @@ static void on_turn_to_connect(struct tc_connect_entry *e)
     attempt_begin(TC_CONTAINER_OF(e, struct tc_connection, attempt.entry));
 }
 
-/* Asks for a turn to connect; after too many barren connections the backoff comes first. A connection that is IDLE
- * becomes CONNECTING. */
+/* Asks for a turn to connect. After more than BARREN_MAX barren transports the attempt fails at once, and the backoff
+ * comes first. A connection that is IDLE becomes CONNECTING. */
 static void connection_attempt(struct tc_connection *c)
 {
     bool barren = c->barren->n > BARREN_MAX;
@@ -406,7 +406,7 @@ static void connection_attempt(struct tc_connection *c)
         why = tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_CONNECT,
                              "failed to connect to %s: the last %u connections ended without an answer: %s",
                              c->address->data, c->barren->n, tc_status_text(&c->status));
-        c->barren->n = BARREN_MAX; /* the attempt after the backoff may try */
+        c->barren->n = BARREN_MAX; /* after the backoff an attempt may connect */
     } else {
         tc_connect_queue_want(&c->env->queue, &c->attempt.entry, &who);
     }

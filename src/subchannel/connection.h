@@ -1,8 +1,8 @@
-/* One connection of a pool: the state machine that connects, backs off and connects again. Where its users ask for it
+/* One connection of a pool: the state machine that connects and backs off. If its watches allow more than one transport
  * (A105), further transports to the same server join the first while calls wait for a stream. Loop thread only.
  *
- * A connection does not know the pool. The pool hands it a struct tc_connection_env; an object that follows its states
- * embeds a struct tc_connection_watch. connection.c has the states. */
+ * A connection does not know the pool. The pool hands it a struct tc_connection_env. An object that follows the
+ * connection's states embeds a struct tc_connection_watch. connection.c has the states. */
 #ifndef TC_SUBCHANNEL_CONNECTION_H
 #define TC_SUBCHANNEL_CONNECTION_H
 
@@ -31,19 +31,19 @@ struct tc_connection_env {
     const struct tc_connector *connector;
     struct tc_connect_queue queue;
     struct tc_link transports; /* all transports, draining ones included */
-    bool shut;                 /* nothing connects any longer */
+    bool shut;                 /* nothing connects any longer (tc_pool_shutdown) */
     /* Called when nobody watches the connection: after the last watch has gone, or after a change of state without a
      * watch. The callee may free the connection. `user`: the config of the last watch. */
     void (*unused)(struct tc_connection *c, struct tc_conn_config *user);
 };
 
-/* A callback for a connection's states. To end the watch its owner calls tc_list_remove, and then env->unused if no
- * watch is left. */
+/* A callback for a connection's states. The owner appends the watch to `watches`. To end the watch the owner calls
+ * tc_list_remove, and then env->unused if no watch is left. */
 struct tc_connection_watch {
     struct tc_link link;
     bool is_private;          /* the watch's channel is private */
     uint32_t max_connections; /* A105; the largest of all watches counts */
-    /* The connection's state has changed. Must not end a watch or call `unused`: the owner queues the news. */
+    /* The connection's state has changed. Must not end a watch or call `unused`: the owner does so later. */
     void (*on_state)(struct tc_connection_watch *watch);
 };
 
@@ -51,12 +51,12 @@ struct tc_connection_watch {
  * (HTTP/2 until the server's SETTINGS); the pointer of the step that is under way is set, the others are NULL. */
 struct tc_connection_attempt {
     struct tc_connect_entry entry;
-    uint64_t began_ms; /* also after the attempt's end */
+    uint64_t began_ms; /* kept after the attempt's end */
     struct tc_connect *connecting;
     struct torc_dial *dialing; /* instead of `connecting`, with the config's dialer */
     struct tc_http_connect *tunnel;
     struct tc_creds_handshake *handshake;
-    torc_credentials *securing; /* whose handshake it is: the config may be replaced before its end; NULL: none */
+    torc_credentials *securing; /* of `handshake`, a reference: the config may be replaced meanwhile; else NULL */
     struct tc_transport *next;
     uint64_t next_epoch; /* of the credentials when the handshake began */
     bool replaces;       /* the credentials have changed: the attempt's transport takes the place of those in use */
@@ -94,24 +94,26 @@ struct tc_connection {
     uint64_t idle_since_ms;
 };
 
-/* Makes a connection that is IDLE. Takes over the key, and takes references of its own to config and address. */
+/* Makes a connection that is IDLE. Takes over `key`, and takes references of its own to config and address. */
 struct tc_connection *tc_connection_new(struct tc_connection_env *env, struct tc_rstr *key,
                                         struct tc_conn_config *config, const struct tc_addr *addr);
-/* Cancels an attempt, lets the transports drain, and frees the connection. No watch is left. */
+/* Cancels an attempt, lets the transports drain, and frees the connection, which must have no watch. */
 void tc_connection_free(struct tc_connection *c);
 /* Cancels an attempt and closes the transports. The connection stays, is IDLE, and calls no watch. */
 void tc_connection_stop(struct tc_connection *c);
-/* Connects if IDLE. */
+/* Connects if IDLE. Does nothing otherwise, or once env->shut. The connection must have a watch. */
 void tc_connection_connect(struct tc_connection *c);
-/* Attempts to have another transport if calls wait, none of the transports has a stream for them, and the watches allow
- * one (A105). Called when that may have become true. */
+/* Attempts to have another transport if READY, calls wait, no transport has a stream for them, and the watches allow
+ * one more (A105). Does nothing in a backoff or while an attempt runs or waits. Called when that may have become
+ * true. */
 void tc_connection_scale(struct tc_connection *c);
-/* Ends a backoff at once, and the backoffs of the side streams; forgets that connections were barren. */
+/* Ends a backoff at once, and the backoffs of the side streams. Forgets that connections were barren. May free the
+ * connection if it has no watch. */
 void tc_connection_reset_backoff(struct tc_connection *c);
 
-/* Returns the event that the attempt waits for, for people: "the TLS handshake". */
+/* Returns the event that the attempt waits for, as text for people, such as "the TLS handshake". */
 const char *tc_connection_stage(const struct tc_connection *c);
-/* Returns true if private channels alone hold the connection, or held it last. */
+/* Returns true if private channels alone watch the connection, or, without a watch, if its last user was private. */
 bool tc_connection_is_private(const struct tc_connection *c);
 
 #endif

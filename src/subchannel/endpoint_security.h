@@ -10,10 +10,10 @@
 struct tc_security {
     struct tc_endpoint_extra base;
     torc_credentials *creds;     /* a reference */
-    struct tc_rstr *server_name; /* for the handshake: the SNI; may be empty */
+    struct tc_rstr *server_name; /* a reference, never NULL. For the handshake: the SNI; may be empty */
 };
 
-/* Takes references to both. */
+/* Returns an object with one reference. Takes references of its own to both. */
 struct tc_endpoint_extra *tc_security_new(torc_credentials *creds, struct tc_rstr *server_name);
 
 /* Returns the security that is attached to the endpoint; NULL: none. Borrowed. */

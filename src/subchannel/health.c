@@ -1,9 +1,9 @@
 /* Health checks of a channel's subchannels.
  *
- * A watch has a stream (struct tc_health_stream) while its channel checks a service: the watch of a side stream, whose
- * key is the service's name, and the health that follows from what the server said last. When the name changes, a task
- * goes through all watches and starts, replaces or ends their streams. A callback may end any watch, so the task moves
- * the watches through a list of their own (`due`), from which they leave as from the other one. */
+ * A watch has a struct tc_health_stream while its channel checks a service: it watches a side stream whose key is the
+ * service's name, and stores the health that follows from the server's last answer. When the name changes, a task goes
+ * through all watches and starts, replaces or ends their streams. A callback may end any watch. So the task moves the
+ * watches to a list of their own (`due`) first: a watch that ends leaves whichever list it is on. */
 #include "subchannel/health.h"
 
 #include "base/log.h"
@@ -24,7 +24,7 @@ struct tc_health_stream {
     struct tc_health_watch *owner;
     struct tc_rstr *service; /* a reference; side.key is its text */
     struct tc_status health;
-    uint64_t uses; /* of w->streams, when `health` was set */
+    uint64_t uses; /* owner->streams->uses when `health` was set: tells on which transport */
 };
 
 static struct tc_health_stream *stream_of(const struct tc_side_watch *side)
@@ -47,7 +47,7 @@ static const struct tc_side_kind kind = {
     .request = append_request,
 };
 
-/* Takes over the status. The watch may have ended afterwards. */
+/* Takes over the status. The stream may be freed afterwards. */
 static void stream_set_health(struct tc_health_stream *s, struct tc_status health)
 {
     const struct tc_health_watch *w = s->owner;
@@ -66,7 +66,7 @@ static void stream_set_unhealthy(struct tc_health_stream *s, const char *what, c
                                         what, TC_SHOW(detail)));
 }
 
-/* HealthCheckResponse {status = 1}; the last value counts, as protobuf has it. Returns false if it is malformed. */
+/* Parses HealthCheckResponse {status = 1}; the last value counts. Returns false if it is malformed. */
 static bool response_parse(struct tc_slice message, uint64_t *status)
 {
     struct tc_wire_field f;
@@ -113,7 +113,7 @@ static void stream_free(struct tc_health_stream *s)
     tc_free(s);
 }
 
-/* Takes over the health that counts until the server's first answer. */
+/* Starts checking the service. Takes over `health`, which counts until the server's first answer. */
 static void watch_start_stream(struct tc_health_watch *w, struct tc_rstr *service, struct tc_status health)
 {
     struct tc_health_stream *s = TC_NEW(struct tc_health_stream);
@@ -202,7 +202,7 @@ const struct tc_status *tc_health_watch_start(struct tc_health_watch *w, struct 
         tc_list_append(&checks->all, &w->link);
     if (checks->service && !w->stream)
         watch_start_stream(w, checks->service, (struct tc_status){.code = TC_HEALTH_PENDING});
-    /* A105: the subchannel has connected again by itself, and the new connection's server has not answered. */
+    /* A105: the subchannel has connected again by itself, and the server has not answered on the new transport. */
     if (w->stream && w->stream->uses != streams->uses)
         tc_status_set(&w->stream->health, (struct tc_status){.code = TC_HEALTH_PENDING});
     return w->stream ? &w->stream->health : &fit;

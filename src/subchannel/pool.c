@@ -1,14 +1,16 @@
 /* The pool: the table of connections, and how long connections without a policy are kept.
  *
  * Connections are found by key: the address, the way to it (a proxy), the credentials, and the other members of the
- * tc_conn_config that are compared. A subchannel watches its connection; when the last watch goes, the connection
- * is kept if it is READY, or if its history must bind the next subchannel of the address: a backoff that runs, a server
- * that ended connections without an answer, a server that has cost too much. The connection is kept for idle_ms at
- * most: a backoff that would run longer is forgotten with it.
+ * tc_conn_config that are compared.
  *
- * When there are more than max_idle, connections that a policy released during a resolver's update go first (LEFT), the
- * oldest first: most of their endpoints left the resource. Connections that a policy released at another time go next
- * (STAYED): the policy may come back to them. */
+ * A subchannel watches its connection. When the last watch goes, the connection is kept if it is READY, or if its
+ * history must bind the next subchannel of the address: a backoff that runs, a server that ended connections without an
+ * answer, a server that has cost too much. tc_pool_channel_gone has the exceptions. A connection is kept for idle_ms at
+ * most; a longer backoff ends with the connection.
+ *
+ * When more than max_idle connections are kept, those that a policy released during a resolver's update (LEFT) close
+ * first, the oldest first: most of their endpoints left the resource. Connections that a policy released at another
+ * time (STAYED) close next, the oldest first: the policy may come back to them. */
 #include "subchannel/pool.h"
 
 #include "base/mem.h"
@@ -190,7 +192,7 @@ struct tc_connection *tc_pool_connection(struct tc_pool *p, struct tc_conn_confi
     return c;
 }
 
-/* The configs are equal in all that counts for the connection, but may belong to different channels. */
+/* Replaces the config by another one, perhaps of another channel. Their compared members must be equal. */
 static void connection_set_config(struct tc_connection *c, struct tc_conn_config *config)
 {
     tc_conn_config_ref(config);
@@ -222,9 +224,9 @@ void tc_pool_channel_gone(struct tc_pool *p, struct tc_conn_config *config)
 static void on_connection_unused(struct tc_connection *c, struct tc_conn_config *user)
 {
     struct tc_pool *p = TC_CONTAINER_OF(c->env, struct tc_pool, env);
-    /* Kept so that a policy that comes back to the address waits as it must: a connection in its backoff; a connection
-     * that was barren (connection.c) while a policy held it, or whose last transport is not judged yet; a connection
-     * whose server has cost so much that the next connection is charged for it. */
+    /* Three kinds of connections that are not READY are kept, so that a policy that comes back to the address waits as
+     * it must: a connection in its backoff; a connection that has just been released, if its last transport was barren
+     * (connection.c) or is not judged yet; a connection whose server's glitches count against the next one. */
     bool barren = (c->barren->n || c->barren->ref.n > 1) && !tc_list_linked(&c->idle);
     bool charged = tc_h2_glitch_rate_is_high(c->glitch_rate, tc_loop_now_ms(p->env.loop));
     bool failed = (c->state == TORC_CONNECTIVITY_TRANSIENT_FAILURE || barren || charged) &&
