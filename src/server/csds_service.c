@@ -84,7 +84,7 @@ static void csds_begin_next(struct tc_csds_service *svc)
         tc_timer_start(&svc->timer, svc->rest_until_ms - now_ms);
         return;
     }
-    /* The two kinds take turns: neither keeps the other waiting. */
+    /* The two kinds take turns. A kind for which there is no room keeps its turn. */
     bool without = !svc->without_contents;
     if (tc_list_empty(&svc->waiting[without]))
         without = !without;

@@ -13,9 +13,9 @@
  * larger block costs malloc a search each time. */
 enum { TC_MESSAGE_BLOCK = 1008 };
 
-/* Unpacks into `arena`, within the arena's budget and what such a message may cost (tc_unpack_budget). `bytes` may end
- * with this call. Returns NULL with an error of TORC_LAYER_CODEC whose text begins with the type; the memory allocated
- * so far stays in the arena. */
+/* Unpacks into `arena`, within the arena's budget and what such a message may cost (tc_unpack_budget). `bytes` are
+ * borrowed for the call. Returns NULL with an error of TORC_LAYER_CODEC whose text begins with the type; the memory
+ * allocated so far stays in the arena. */
 const ProtobufCMessage *tc_codec_unpack(const ProtobufCMessageDescriptor *type, struct tc_slice bytes,
                                         struct tc_arena *arena, torc_error **error);
 

@@ -2,10 +2,11 @@
  * of grpc.health.v1.Health/Watch. A channel whose service config names a service checks every subchannel whose policy
  * watches health (tc_subchannel_watch_health). A pick_first that is not below a petiole policy does not.
  *
- * A watch begins with TC_HEALTH_PENDING. With the server's first answer its health becomes OK if the service is
- * SERVING, else a status that says why not. A server without the health service, or without room for its stream, counts
- * as healthy. When the subchannel connects again by itself (A105), its policy starts the watch once more, and the
- * health is TC_HEALTH_PENDING again. Loop thread only, unless a comment says otherwise. */
+ * While no service is checked, the health is OK. Otherwise a watch begins with TC_HEALTH_PENDING. From the server's
+ * first answer on, its health is OK while the service is SERVING, else a status that says why not. A server without the
+ * health service, or without room for its stream, counts as healthy. When the subchannel connects again by itself
+ * (A105), its policy starts the watch once more, and the health is TC_HEALTH_PENDING again. Loop thread only, unless a
+ * comment says otherwise. */
 #ifndef TC_SUBCHANNEL_HEALTH_H
 #define TC_SUBCHANNEL_HEALTH_H
 
@@ -38,9 +39,9 @@ void tc_health_checks_set(struct tc_health_checks *checks, struct tc_rstr *servi
 /* Called when the channel has ended. tc_health_checks_set must not be called after it. NULL is allowed. */
 void tc_health_checks_end(struct tc_health_checks *checks);
 
-/* Starts the watch, or replaces its on_health. On a transport after the last one, the health is TC_HEALTH_PENDING again
- * until the server's first answer. Returns the present health, borrowed until the next change; always OK if `checks` is
- * NULL. */
+/* Starts the watch, or replaces its on_health. If the transport has changed since, a checked service's health is
+ * TC_HEALTH_PENDING again until the server's first answer. Returns the present health, borrowed until the next change;
+ * always OK if `checks` is NULL. */
 const struct tc_status *tc_health_watch_start(struct tc_health_watch *w, struct tc_health_checks *checks,
                                               struct tc_side_streams *streams, tc_subchannel_health_fn on_health,
                                               void *arg);
