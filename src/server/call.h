@@ -33,8 +33,7 @@ struct tc_server_call_events {
     void (*on_half_close)(void *arg);
     /* Flow control has let through a message of `len` bytes (before compression). */
     void (*on_sent)(void *arg, size_t len);
-    /* Flow control has let through all messages that were sent; none is queued. Not called after
-     * tc_server_call_finish. */
+    /* Flow control has let through all messages that were given to send. Not called after tc_server_call_finish. */
     void (*on_written)(void *arg);
     /* The call is over:
      *
@@ -58,7 +57,7 @@ struct tc_server_call_events {
 void tc_server_call_set_events(struct tc_server_call *call, const struct tc_server_call_events *events, void *arg);
 /* Returns the request's path, borrowed until on_end; empty if it has none. */
 struct tc_slice tc_server_call_path(const struct tc_server_call *call);
-/* Moves the call's places to *places. The caller gives them back, also after the end of the call. */
+/* Moves the call's places to *places. They outlive the call: the caller must give them back. */
 void tc_server_call_take_places(struct tc_server_call *call, struct tc_server_places *places);
 /* Gives the places back and empties *places. Does nothing if *places is empty. Any thread. */
 void tc_server_places_give_back(struct tc_server_places *places);
