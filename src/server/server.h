@@ -63,9 +63,9 @@ struct tc_server_opts {
     /* Takes over a connection that a listener accepted, for another server, or returns false. `credentials` is borrowed
      * and may be NULL. Without `route`, all connections are served here. */
     bool (*route)(void *owner, struct tc_bytestream *bs, torc_credentials *credentials);
-    size_t max_handlers;           /* calls of one connection that hold places: until the call ends, or its owner gives back
-                                      the places that it took (tc_server_call_take_places). Beyond it RPCs are reset
-                                      with REFUSED_STREAM. 0: no limit (default) */
+    size_t max_handlers;           /* calls of one connection that hold places: until the call ends, or its owner gives
+                                      back the places that it took (tc_server_call_take_places). Beyond it RPCs are
+                                      reset with REFUSED_STREAM. 0: no limit (default) */
     size_t max_queued_bytes;       /* the cost of the queued messages of all calls, see tc_server_call_send; 0: no limit
                                       (default) */
     size_t max_unread_bytes;       /* bytes that came on all streams and were not read. Beyond it calls end with
