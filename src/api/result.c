@@ -52,16 +52,21 @@ static struct tc_slice details_bytes(const torc_metadata *trailers)
     return found;
 }
 
-/* Takes the next Any off the front of *rest. Returns false if there is none. Bytes that cannot be read stay in *rest.
- */
-static bool details_next(struct tc_slice *rest, struct tc_slice *any)
+/* Takes the next Any off the front of *rest. Returns false if there is none, with *malformed set if what is left cannot
+ * be read. */
+static bool details_next(struct tc_slice *rest, struct tc_slice *any, bool *malformed)
 {
     struct tc_wire_field f;
-    while (tc_wire_next(rest, &f))
+    while (rest->len) {
+        if (!tc_wire_next(rest, &f)) {
+            *malformed = true;
+            return false;
+        }
         if (f.number == STATUS_DETAILS && f.is_bytes) {
             *any = f.value;
             return true;
         }
+    }
     return false;
 }
 
@@ -70,13 +75,14 @@ static void details_read(torc_result *r)
 {
     struct tc_slice rest = details_bytes(r->trailers), any;
     uint32_t n = 0;
-    while (details_next(&rest, &any))
+    bool malformed = false;
+    while (details_next(&rest, &any, &malformed))
         n++;
-    if (rest.len || !n)
+    if (malformed || !n)
         return;
     r->details = tc_calloc(n, sizeof(*r->details));
     rest = details_bytes(r->trailers);
-    while (details_next(&rest, &any)) {
+    while (details_next(&rest, &any, &malformed)) {
         struct tc_slice url = tc_wire_find(any, ANY_TYPE_URL);
         r->details[r->n_details++] = (struct detail){
             .type_url = tc_strndup(url.data ? url.data : "", url.len),

@@ -33,7 +33,7 @@ int tc_proxy_url_parse(const char *url, struct tc_buf *host_port, struct tc_buf 
     for (size_t i = 0; i < s.len; i++)
         if (s.data[i] <= ' ' || s.data[i] > '~')
             return TORC_EPARSE;
-    if (at && authorization_append(authorization, user) != 0)
+    if (user.len && authorization_append(authorization, user) != 0)
         return TORC_EPARSE;
     tc_buf_append_slice(host_port, s);
     return 0;

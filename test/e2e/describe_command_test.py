@@ -78,6 +78,11 @@ def test_offline():
     refused("list", "--protoset", SET, "shop.Orders", "more", says="a TARGET goes with --reflect", status=2)
     refused("describe", "--protoset", SET, "shop.Nothing", says="nothing has the name 'shop.Nothing'")
     refused("list", "--protoset", os.path.join(PROTOS, "shop.proto"), says="not a file of descriptors")
+    with tempfile.TemporaryDirectory() as folder:  # cut off behind the last field's tag
+        cut = os.path.join(folder, "cut.pb")
+        with open(SET, "rb") as whole, open(cut, "wb") as file:
+            file.write(whole.read() + b"\x0a")
+        refused("list", "--protoset", cut, says="not a file of descriptors")
     refused("list", "--protoset", "/nonexistent", says="--protoset: cannot read /nonexistent")
     refused("list", "--protoset", "", says="--protoset: the path is empty", status=2)
     refused("list", says="give a TARGET", status=2)

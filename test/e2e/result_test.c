@@ -164,6 +164,9 @@ static void test_details_of_nothing(void **state)
     assert_int_equal(torc_result_code(r), TORC_STATUS_NOT_FOUND);
     assert_int_equal(torc_result_detail(r, 0, NULL, NULL, NULL), TORC_ENOTFOUND);
     torc_result_free(r);
+    r = details_of('5', '1', "\x08\x05\x1a\x00\x1a", 5); /* cut off behind a tag */
+    assert_int_equal(torc_result_detail(r, 0, NULL, NULL, NULL), TORC_ENOTFOUND);
+    torc_result_free(r);
     for (size_t cut = 0; cut < sizeof(DETAILS) - 1; cut++) {
         r = details_of('5', '1', DETAILS, cut);
         const char *type_url = NULL;

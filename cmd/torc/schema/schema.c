@@ -30,7 +30,8 @@ static int add_set(struct schema *s, struct tc_slice set, const char *option, co
 {
     struct tc_wire_field field;
     size_t before = s->files.files.len;
-    while (set.len && tc_wire_next(&set, &field)) {
+    bool whole = true;
+    while (set.len && (whole = tc_wire_next(&set, &field))) {
         struct tc_status why = {0};
         if (field.number != 1 || !field.is_bytes)
             continue;
@@ -40,7 +41,7 @@ static int add_set(struct schema *s, struct tc_slice set, const char *option, co
             return CLI_FAILED;
         }
     }
-    if (set.len || s->files.files.len == before)
+    if (!whole || s->files.files.len == before)
         return cli_fail(s->command,
                         "%s %s: not a file of descriptors: protoc --include_imports --descriptor_set_out "
                         "writes one",

@@ -28,6 +28,7 @@ static void test_urls(void **state)
     expect_url("http://user:pass@proxy.test:3128", "proxy.test:3128", "Basic dXNlcjpwYXNz");
     expect_url("http://a%40b:p%3Aq@proxy.test", "proxy.test", "Basic YUBiOnA6cQ==");
     expect_url("http://user@proxy.test", "proxy.test", "Basic dXNlcg==");
+    expect_url("http://@proxy.test", "proxy.test", "");
     static const char *const bad[] = {"",
                                       "http://",
                                       "https://proxy.test:3128",

@@ -28,7 +28,7 @@
  * they wait for. Between two events time jumps. If there is no end to what happens at one moment, because a function
  * that torc_runtime_post runs posts itself again, time moves on by up to a second. Between calls of the test time
  * stands still: a loop that retries after nanosleep(), until torc_time_ms has reached a moment, never ends. Give such
- * code a function to sleep with, which in the test calls torc_testing_advance. Times in milliseconds are at most 2^46
+ * code a function to sleep with, which in the test calls torc_testing_advance. Times in milliseconds are at most 2^42
  * (TORC_EINVAL above).
  *
  * The same test with the same seed does the same things in the same order, every time.
