@@ -1,10 +1,10 @@
-/* OpenSSL. Included instead of OpenSSL's headers: the names of its functions mean the members of tc_openssl. Any
- * thread.
+/* OpenSSL. Included instead of OpenSSL's headers: macros turn the names of its functions into members of tc_openssl.
+ * Any thread.
  *
- * libtorc.so holds openssl_loaded.c, which loads OpenSSL when TLS or a key is first needed: loading it takes longer
- * than the whole rest of the library, and most programs in a mesh speak plaintext on loopback. A library that is
- * built with TORC_LATE_LOADING off, libtorc.a, the command and the tests hold openssl_linked.c and are linked against
- * OpenSSL. */
+ * libtorc.so holds openssl_loaded.c, which loads OpenSSL when TLS or a key is first needed: loading OpenSSL takes
+ * longer than loading the rest of the library, and most programs in a mesh speak plaintext on loopback. libtorc.a, the
+ * command, the tests, and a libtorc.so that was built with TORC_LATE_LOADING off hold openssl_linked.c and are linked
+ * against OpenSSL. */
 #ifndef TC_TLS_OPENSSL_H
 #define TC_TLS_OPENSSL_H
 
@@ -140,10 +140,10 @@ extern struct tc_openssl tc_openssl;
 /* Loads and initialises OpenSSL, once. Must be called, from any thread, before the first of OpenSSL's objects is made:
  * contexts, keys, certificates. Returns NULL, or the reason why OpenSSL cannot be loaded; later calls return the same.
  *
- * Calls of OpenSSL are made between tc_foreign_enter and tc_foreign_leave (base/fork.h), except those that only read an
- * SSL of the calling thread's loop (SSL_has_pending, SSL_get0_alpn_selected) or count a reference. OpenSSL does not
- * take its state apart at exit; where the application had OpenSSL initialised before, Torc's exit handler (base/exit.h)
- * runs first. */
+ * Calls of OpenSSL are made between tc_foreign_enter and tc_foreign_leave (base/fork.h), except calls that only read
+ * an SSL of the calling thread's loop (SSL_has_pending, SSL_get0_alpn_selected) or count a reference. OpenSSL frees
+ * nothing at exit, unless the application initialised it first; then Torc's exit handler (base/exit.h) runs before
+ * OpenSSL's. */
 const char *tc_openssl_load(void);
 /* For tc_openssl_load: initialises OpenSSL after it was loaded. */
 void tc_openssl_init(void);

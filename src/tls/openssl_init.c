@@ -1,6 +1,6 @@
-/* Sets OpenSSL up in this process: it installs no exit handler of its own, its state of a thread is freed when the
- * thread ends, and Torc's exit handler runs before a handler that OpenSSL has already. Does nothing once OpenSSL may no
- * longer be called (base/exit.h). */
+/* Initialises OpenSSL in this process. OpenSSL installs no exit handler of its own; where the application initialised
+ * OpenSSL first, Torc's exit handler runs before OpenSSL's. OpenSSL's state of a thread is freed when the thread ends.
+ * Does nothing once foreign libraries are closed (base/fork.h). */
 #include "base/exit.h"
 #include "base/fork.h"
 #include "tls/openssl.h"

@@ -1,6 +1,7 @@
-/* Names in certificates. OpenSSL itself looks for the name of a connection in a certificate (tls/verify.c); this file
- * is for names that xDS matches (A29), for SPIFFE, and for the names that an application is shown (tls/identity.c). A
- * name may have a NUL inside, which C strings would hide: names are slices, and such a name matches nothing. */
+/* Names in certificates. OpenSSL checks whether a certificate is valid for the name of a connection (tls/verify.c);
+ * this file serves the names that xDS matches (A29), SPIFFE, and the names that an application is shown
+ * (tls/identity.c). A name may have a NUL inside, which a C string would hide: names are slices, and tc_san_covers
+ * refuses a NUL. */
 #include "tls/san.h"
 
 #include <arpa/inet.h>
@@ -13,7 +14,7 @@ static struct tc_slice name_text(const ASN1_STRING *s)
     return tc_slice_of(ASN1_STRING_get0_data(s), len > 0 ? (size_t)len : 0);
 }
 
-/* Writes an IP address into `text`. Returns an empty slice when the bytes are not an address. */
+/* Returns an IP address as text, in `text`. Returns an empty slice when the bytes are not an address. */
 static struct tc_slice name_ip(const ASN1_OCTET_STRING *s, char text[INET6_ADDRSTRLEN])
 {
     int len = ASN1_STRING_length(s);
@@ -23,7 +24,7 @@ static struct tc_slice name_ip(const ASN1_OCTET_STRING *s, char text[INET6_ADDRS
     return tc_slice_str(text);
 }
 
-/* Reads one name, borrowed from `from` or in `ip`. Returns false for kinds that are not in enum tc_san_kind. */
+/* Stores the kind and the name, which lies in `from` or `ip`. Returns false for kinds that enum tc_san_kind lacks. */
 static bool name_read(const GENERAL_NAME *from, char ip[INET6_ADDRSTRLEN], enum tc_san_kind *kind,
                       struct tc_slice *name)
 {
@@ -112,7 +113,7 @@ bool tc_san_covers(struct tc_slice pattern, struct tc_slice host)
         return false;
     if (!memchr(pattern.data, '*', pattern.len))
         return tc_slice_ieq(pattern, host);
-    /* Only "*.a.b" may have a '*'. */
+    /* A '*' must be the whole leftmost label. */
     if (pattern.len < 3 || pattern.data[0] != '*' || pattern.data[1] != '.' ||
         memchr(pattern.data + 1, '*', pattern.len - 1))
         return false;

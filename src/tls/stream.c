@@ -6,15 +6,15 @@
  *                 `timeout` bounds it, if timeout_ms is not 0
  *   established   reads and writes go through OpenSSL to the wire (tls/wire.c), which has its own bounds
  *   failed        every read and write returns the same error
- *   closed        close_notify was tried, if the stream was established and had not failed; a task releases the memory
- *                 later, since a close may come from inside of this file's own event handlers
+ *   closed        close_notify was tried, if the stream was established and had not failed; a task frees the memory
+ *                 later, since the owner may close from inside this file's own event handlers
  *
- * READABLE comes without an event from below in three cases, and `kick` raises it: for bytes that came with the end of
- * the handshake; for bytes, an end or an error that are known when reading is turned on again; and for the rest of a
- * read that the wire paused.
+ * `kick` raises READABLE without an event from below in three cases: for bytes that came with the end of the
+ * handshake; for bytes, an end or an error that are known when reading is turned on again; and for the rest of a read
+ * that the wire paused.
  *
- * Writes: plain bytes are gathered into records of RECORD_BYTES, a few of them into one write below. Calls of OpenSSL
- * are made in a foreign section (tls/openssl.h). */
+ * Writes: plain bytes are gathered into records of RECORD_BYTES, and up to MAX_RECORDS_PER_WRITE records into one write
+ * below. */
 #include <limits.h>
 
 #include "base/fork.h"
@@ -24,7 +24,7 @@
 
 enum { RECORD_BYTES = 16 * 1024, MAX_RECORDS_PER_WRITE = 4 };
 
-/* Callers see it as struct tc_tls_handshake. */
+/* Callers see it as struct tc_tls_handshake, and then as its `bs`. */
 struct tls_stream {
     struct tc_bytestream bs;
     struct tc_loop *loop;
@@ -40,7 +40,7 @@ struct tls_stream {
     bool want_write;       /* a write of the owner returned TORC_EAGAIN */
     bool read_waits_write; /* a read of the owner waits until the queued bytes are written */
     ssize_t failed;        /* TORC_E*: the connection cannot be used, bs.error says why; 0: it can */
-    struct tc_task kick;   /* the next step of the handshake, or READABLE without an event from below */
+    struct tc_task kick;   /* a step of the handshake, or READABLE, without an event from below */
     struct tc_task release;
 
     struct tc_timer timeout;
@@ -76,7 +76,7 @@ static void stream_shut(struct tls_stream *t)
 {
     if (tc_foreign_enter()) {
         if (t->ssl && t->established && t->failed == 0) {
-            SSL_shutdown(t->ssl); /* sends close_notify, as far as the socket takes it now */
+            SSL_shutdown(t->ssl); /* sends close_notify, as far as the stream below takes it now */
             tc_tls_wire_flush(&t->wire);
         }
         ERR_clear_error();
@@ -92,8 +92,8 @@ static void stream_shut(struct tls_stream *t)
 }
 
 /* Continues the handshake, or reads, until OpenSSL has a result or wants bytes or room from below. Returns an
- * SSL_ERROR_*, and in *n the result of OpenSSL's function; SSL_ERROR_SSL, and leaves *n, if the process is exiting.
- * Each round flushes the wire: there may be an alert, or an answer to a key update. */
+ * SSL_ERROR_*, and stores the result of OpenSSL's function in *n. Returns SSL_ERROR_SSL without storing *n if the
+ * process is exiting. Each round flushes the wire: OpenSSL may have written an alert, or an answer to a key update. */
 static int stream_step(struct tls_stream *t, void *buf, size_t len, int *n)
 {
     int error = SSL_ERROR_SSL;
@@ -145,8 +145,8 @@ static void handshake_fail_with_reason(struct tls_stream *t)
     tc_buf_fini(&reason);
 }
 
-/* On a server that asks for certificates, keeps the client's identity. Returns false if the identity cannot be read:
- * the handshake has failed then, and *t must not be used. */
+/* On a server that asks for certificates, keeps the client's identity. Returns false if tc_tls_identify fails: it has
+ * then called fn with the error and shut the stream. */
 static bool stream_note_peer(struct tls_stream *t)
 {
     struct tc_buf why = {0};
@@ -297,7 +297,7 @@ static ssize_t tls_read(struct tc_bytestream *bs, void *buf, size_t len)
     }
 }
 
-/* Copies up to RECORD_BYTES out of the iovec, from byte *at of element *i on, and moves the two on. Returns the
+/* Copies up to RECORD_BYTES out of the iovec, starting at byte *at of element *i, and advances *i and *at. Returns the
  * number of bytes. */
 static size_t record_gather(char *record, const struct iovec *iov, int n, int *i, size_t *at)
 {
@@ -358,7 +358,7 @@ static void tls_close(struct tc_bytestream *bs)
     stream_shut(stream_of(bs));
 }
 
-/* Returns the name as a certificate has it (tc_free): without brackets around IPv6 and without the dot of the root. */
+/* Returns a copy of the name (tc_free) without brackets around it and without a dot at its end. */
 static char *name_plain(struct tc_slice name)
 {
     if (name.len >= 2 && name.data[0] == '[' && name.data[name.len - 1] == ']')
@@ -404,7 +404,7 @@ static bool stream_make_ssl_inside(struct tls_stream *t)
     return tc_tls_prepare(t->ssl, &t->check);
 }
 
-/* Returns false when the name cannot be used, OpenSSL refused the settings, or the process is exiting. */
+/* Returns false when the name cannot be used, OpenSSL refused a setting, or the process is exiting. */
 static bool stream_make_ssl(struct tls_stream *t)
 {
     if (!tc_foreign_enter())

@@ -22,11 +22,11 @@ struct tc_tls_context {
     void (*verify_arg_free)(void *arg);
 };
 
-/* Returns the SSL of a byte stream of tc_tls_fn, its context and the name of its handshake, borrowed. */
+/* Returns the SSL of a TLS byte stream, and stores its context and the server name of its handshake; all borrowed. */
 SSL *tc_tls_stream_ssl(struct tc_bytestream *bs, const struct tc_tls_context **ctx, const char **name);
 
-/* The most TLS messages that a peer may send in a row without data. A handshake has about seven; then come a few
- * tickets, and a key update now and then. OpenSSL takes in any number of them in one SSL_read. */
+/* The most TLS messages in a row without data (`messages` of the wire). A handshake has about seven; then come a few
+ * tickets, and a key update now and then. One SSL_read would take any number of them. */
 enum { TC_TLS_MAX_MESSAGES = 64 };
 
 /* The wire of a BIO: the byte stream below, and the bytes between the byte stream and OpenSSL. */
@@ -40,7 +40,7 @@ struct tc_tls_wire {
     ssize_t read_error;  /* TORC_E* of lower's read; 0: none */
     ssize_t write_error; /* TORC_E* of lower's write; 0: none */
     size_t budget;       /* bytes that OpenSSL may still take in this step */
-    bool paused;         /* the budget was met: the rest waits for the next step */
+    bool paused;         /* the budget is used up: the rest waits for the next step */
     bool close_notify;   /* the peer's last alert was close_notify */
     unsigned messages;   /* handshake messages received and alerts sent since data last came, or since the handshake
                             ended; above TC_TLS_MAX_MESSAGES nothing more is read */
@@ -50,11 +50,11 @@ void tc_tls_wire_init(struct tc_tls_wire *w, struct tc_bytestream *lower);
 void tc_tls_wire_fini(struct tc_tls_wire *w);
 /* Returns a BIO over the wire, for SSL_set_bio, which takes it over; NULL if OpenSSL is out of memory. */
 BIO *tc_tls_wire_bio(struct tc_tls_wire *w);
-/* Counts the TLS messages of the SSL that has this BIO in w->messages. */
+/* Sets the SSL's message callback, which keeps w->messages and w->close_notify up to date. */
 void tc_tls_wire_count_messages(struct tc_tls_wire *w, SSL *ssl);
 /* Called before each step of OpenSSL that reads: gives the step its budget. */
 void tc_tls_wire_start_step(struct tc_tls_wire *w);
-/* Writes queued bytes as far as the byte stream takes them. An error goes to w->write_error. */
+/* Writes the bytes in `out` as far as the byte stream takes them. An error goes to w->write_error. */
 void tc_tls_wire_flush(struct tc_tls_wire *w);
 /* Returns true when a read would find bytes, an end or an error without an event of the byte stream. */
 static inline bool tc_tls_wire_pending(const struct tc_tls_wire *w)
@@ -62,23 +62,23 @@ static inline bool tc_tls_wire_pending(const struct tc_tls_wire *w)
     return w->in_at < w->in_len || w->paused || w->eof || w->read_error != 0;
 }
 
-/* The connection's side of the verification, for OpenSSL's verify callback; the SSL's app data. */
+/* The state of one connection's verification: the SSL's app data, which OpenSSL's callbacks read and write. */
 struct tc_tls_peer_check {
     const struct tc_tls_context *ctx;
-    const char *name;  /* "" on servers */
-    struct tc_buf why; /* the verify callback's reason */
-    char issuer[128];  /* the issuer whose root is missing, "/CN=ca", cut at this length; "": none */
+    const char *name;  /* the server name; "" on servers, and without one; borrowed */
+    struct tc_buf why; /* the reason of verify_fn or roots_fn */
+    char issuer[128];  /* the issuer whose root is missing, as "/CN=ca", truncated to fit; "": none */
 };
 
-/* Sets the verification of a context with roots_fn; does nothing to others. */
+/* Makes the context's verification use roots_fn, unless roots_fn is NULL. */
 void tc_tls_prepare_context(struct tc_tls_context *ctx);
-/* Puts side, name check, SNI and the verify callback into a fresh SSL, and `check` as its app data. Returns false if
- * the name is to be checked and is not one of a certificate (tc_tls_is_name), or OpenSSL refuses a setting. */
+/* Sets up a fresh SSL: its side, name check, SNI, verify callback and app data (`check`, which must outlive the SSL).
+ * Returns false if OpenSSL refuses a setting, or `verify` checks names and tc_tls_is_name refuses the name. */
 bool tc_tls_prepare(SSL *ssl, struct tc_tls_peer_check *check);
-/* Returns true for an IP literal and for the name of a host (tls/san.h). */
+/* Returns true for an IP literal, and for a name that tc_san_is_host accepts. */
 bool tc_tls_is_name(const char *name);
-/* Client: returns whether the certificate of the finished handshake is valid for another name too; true on servers, and
- * where names are not checked. */
+/* Client: returns whether the server's certificate is valid for `name` too. Returns true on servers, and where `verify`
+ * does not check names. Called after the handshake. */
 bool tc_tls_peer_is(SSL *ssl, const struct tc_tls_context *ctx, const char *name);
 /* Appends the reason why the last operation on the SSL failed, and empties OpenSSL's queue of errors. */
 void tc_tls_reason(SSL *ssl, const struct tc_tls_peer_check *check, const struct tc_tls_wire *wire, struct tc_buf *out);

@@ -1,4 +1,4 @@
-/* TLS in a library that was built without it (TORC_TLS): no context can be made, so that no handshake starts. */
+/* TLS in a library that was built without it (TORC_TLS off): no context can be made, so no handshake starts. */
 #include "base/mem.h"
 #include "base/status.h"
 #include "tls/identity.h"
@@ -25,7 +25,7 @@ struct tc_tls_handshake *tc_tls_handshake(struct tc_loop *loop TC_UNUSED, struct
                                           struct tc_bytestream *bs, struct tc_slice server_name TC_UNUSED,
                                           uint64_t timeout_ms TC_UNUSED, tc_tls_fn fn TC_UNUSED, void *arg TC_UNUSED)
 {
-    bs->ops->close(bs); /* never called: there is no context */
+    bs->ops->close(bs); /* not reached: there is no context */
     return NULL;
 }
 

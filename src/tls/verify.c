@@ -1,20 +1,20 @@
 /* Verification of a TLS peer: its name, its chain, and the texts of refusals.
  *
- * OpenSSL verifies the chain. Three things are added:
+ * OpenSSL verifies the chain. Three settings change how:
  *
- *   verify_fn   Looks at the leaf last, and may refuse what OpenSSL accepted, never the other way round.
+ *   verify_fn   Looks at a leaf that OpenSSL accepts, and may refuse it. It cannot accept what OpenSSL refuses.
  *   roots_fn    The leaf chooses the roots (SPIFFE). A callback then calls OpenSSL's verification with these roots.
  *   names       OpenSSL checks them by RFC 9525's rules: subject alternative names alone, a wildcard only as a whole
  *               label.
  *
- * tc_tls_reason makes one text out of what OpenSSL, the verify callback and the byte stream below know. */
+ * tc_tls_reason makes one text out of what OpenSSL, verify_fn, roots_fn and the byte stream below report. */
 #include <arpa/inet.h>
 
 #include "tls/san.h"
 #include "tls/tls_internal.h"
 
-/* Keeps the issuer's name when the authority is why the chain was refused. OpenSSL escapes bytes that are not printable
- * ASCII. */
+/* Keeps the issuer's name if the chain was refused because it leads to none of the roots. OpenSSL escapes bytes that
+ * are not printable ASCII. */
 static void check_note_issuer(X509_STORE_CTX *store_ctx, struct tc_tls_peer_check *check)
 {
     X509 *cert = X509_STORE_CTX_get_current_cert(store_ctx);
@@ -32,7 +32,7 @@ static void check_note_issuer(X509_STORE_CTX *store_ctx, struct tc_tls_peer_chec
     }
 }
 
-/* Called by OpenSSL at an error in the chain, else for each certificate of the chain, the leaf last. */
+/* OpenSSL's verify callback. Called for each certificate that is good, the leaf last, and with `ok` 0 at an error. */
 static int ssl_on_verify(int ok, X509_STORE_CTX *store_ctx)
 {
     SSL *ssl = X509_STORE_CTX_get_ex_data(store_ctx, SSL_get_ex_data_X509_STORE_CTX_idx());
@@ -50,7 +50,7 @@ static int ssl_on_verify(int ok, X509_STORE_CTX *store_ctx)
     return 0;
 }
 
-/* Replaces OpenSSL's own call of X509_verify_cert: the leaf chooses the roots. */
+/* Called instead of X509_verify_cert: chooses the roots by the leaf, then calls it. */
 static int verify_with_chosen_roots(X509_STORE_CTX *store_ctx, void *arg)
 {
     const struct tc_tls_context *ctx = arg;
@@ -101,7 +101,7 @@ bool tc_tls_peer_is(SSL *ssl, const struct tc_tls_context *ctx, const char *name
 static bool ssl_prepare_name(SSL *ssl, const struct tc_tls_peer_check *check)
 {
     bool ip = name_is_ip(check->name), named = tc_tls_is_name(check->name);
-    /* RFC 6066, section 3: SNI has names of hosts, not literals. */
+    /* RFC 6066, section 3: SNI has host names, not IP literals. */
     if (named && !ip && SSL_set_tlsext_host_name(ssl, check->name) != 1)
         return false;
     if (check->ctx->verify == TC_TLS_VERIFY_CHAIN || check->ctx->verify == TC_TLS_VERIFY_NONE)

@@ -1,10 +1,10 @@
 /* OpenSSL's BIO over a byte stream, with bounds on the work that a peer can cause at once.
  *
- *   in    one read of IN_BYTES at a time, a full record and a little; OpenSSL takes it from there
+ *   in    what one read of up to IN_BYTES (a little more than a full record) brought; OpenSSL takes it from there
  *   out   bytes from OpenSSL that the stream below has not taken yet; above OUT_LIMIT_BYTES OpenSSL must wait, so that
  *         answers to key updates cannot pile up
  *
- * A step (calls of OpenSSL until it wants bytes or room) may take STEP_BYTES, more than any record, so that each step
+ * A step (tls/stream.c: one handshake step or one read) may take STEP_BYTES, more than any record, so that each step
  * makes progress. When they are used up the wire pauses, and the rest waits for the end of the loop's turn. Handshake
  * messages received, and alerts sent, are counted until data comes or the handshake ends; above TC_TLS_MAX_MESSAGES
  * nothing more is read. */
@@ -33,8 +33,8 @@ static int wire_write(BIO *bio, const char *data, int len)
     return len;
 }
 
-/* Reads from below once `in` is used up. Returns false when nothing came: OpenSSL must try again later, or the lower
- * stream has ended or failed. */
+/* Fills `in` by one read from below. Returns false when nothing came: the BIO is set to retry, or the lower stream has
+ * ended or failed. */
 static bool wire_refill(struct tc_tls_wire *w, BIO *bio)
 {
     if (w->eof || w->read_error != 0)
