@@ -1,12 +1,11 @@
 /* The xDS bootstrap (A27): the addresses of control planes, and the identity of this client.
  *
- * Reads GRPC_XDS_BOOTSTRAP or GRPC_XDS_BOOTSTRAP_CONFIG, or a text that the channel was given, into one immutable
- * object that all threads share. The parts have files of their own: lists of servers (bootstrap_server.c), the Node
- * message (node.c), the caps of "torc.limits" (limits.c). Every error is collected with its field path, so that one
- * read shows all of them.
+ * Reads GRPC_XDS_BOOTSTRAP or GRPC_XDS_BOOTSTRAP_CONFIG, or a text that the caller gives, into one immutable object
+ * that all threads share. Three parts have files of their own: lists of servers (bootstrap_server.c), the Node message
+ * (node.c), the caps of "torc.limits" (limits.c). Every error is collected with its field path, so that one read shows
+ * all of them.
  *
- * Unknown members are ignored. Only in "torc.limits" an unknown member is an error: a typing error there would silently
- * leave a default in force.
+ * Unknown members are ignored, except in "torc.limits": a typing error there would silently leave a default in force.
  *
  * The last part answers which authorities the targets of a process may share (A71): an authority with one server has
  * nothing to fall back to, so one client can hold its resources for all targets. */
@@ -20,7 +19,7 @@
 
 #define MAX_FILE_BYTES (size_t)(16u << 20)
 
-/* Returns member `key` as a shared string; if it is absent, `otherwise`, which may be NULL. */
+/* Returns member `key` as a shared string; `otherwise`, which may be NULL, if `key` is absent or not a string. */
 static struct tc_rstr *json_get_rstr(const json_t *obj, const char *key, const char *otherwise,
                                      struct tc_validation_errors *f)
 {
@@ -141,7 +140,7 @@ static bool file_read_nonempty(const char *path, struct tc_buf *out, const char 
     return !empty;
 }
 
-/* Parses a text that came from `origin`, as error texts name it. Takes over the origin. */
+/* Parses a text; `origin` says in error texts where it came from. Takes over the reference of `origin`. */
 static struct tc_xds_bootstrap *bootstrap_parse_from(struct tc_rstr *origin, struct tc_slice text,
                                                      tc_xds_creds_supported_fn supported, void *arg,
                                                      struct tc_status *error)
@@ -254,7 +253,7 @@ static bool servers_have_fallback(const struct tc_xds_server *servers, size_t n)
     return false;
 }
 
-/* Returns whether the list has fallbacks and this server stands in it, at any place. */
+/* Returns whether the list has fallbacks and contains this server. */
 static bool servers_fall_back_with(const struct tc_xds_server *servers, size_t n, const struct tc_xds_server *server)
 {
     return server_find(servers, n, server->key) && servers_have_fallback(servers, n);

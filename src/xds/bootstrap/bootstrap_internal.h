@@ -1,11 +1,11 @@
-/* The parts of the bootstrap's parser: bootstrap.c reads the outermost object and calls the other files for its
- * members. Each adds its errors with their paths and goes on, so that one read shows all errors. Any thread. */
+/* The parts of the bootstrap's parser: bootstrap.c reads the outermost object and calls the functions below for some of
+ * its members. Each adds its errors with their paths and goes on, so that one read shows all errors. Any thread. */
 #ifndef TC_XDS_BOOTSTRAP_BOOTSTRAP_INTERNAL_H
 #define TC_XDS_BOOTSTRAP_BOOTSTRAP_INTERNAL_H
 
 #include "xds/bootstrap/bootstrap.h"
 
-/* A list with more servers is refused: a cache entry has a bit for each server of its list (xds/client). */
+/* A list with more servers is refused: cache entries have 32-bit masks with a bit for each server (xds/client). */
 enum { TC_XDS_MAX_SERVERS = 32 };
 
 struct tc_xds_creds_check {

@@ -1,6 +1,6 @@
 /* The list xds_servers of the bootstrap, at its top level and in its authorities.
  *
- * The first supported type in channel_creds counts; all supported entries of call_creds (A97) count. An unknown server
+ * The first supported type in channel_creds is used, and every supported entry of call_creds (A97). An unknown server
  * feature is ignored. Each server gets a key: a text that is equal for equal entries, whatever the order of members in
  * the file. The xDS client has one channel for each key (A47), and users of load reports name a server by its key. */
 #include "base/json.h"
@@ -27,7 +27,7 @@ static struct tc_rstr *server_key(const struct tc_xds_server *s)
     return tc_rstr_of_buf(&b);
 }
 
-/* Stores the first supported type (A27). The error of a list without one names all its types. */
+/* Stores the first supported type (A27). Adds an error that names all types of the list if none is supported. */
 static void parse_creds(const json_t *list, const struct tc_xds_creds_check *creds, struct tc_xds_server *s,
                         struct tc_validation_errors *f)
 {
@@ -65,7 +65,7 @@ static void parse_creds(const json_t *list, const struct tc_xds_creds_check *cre
     tc_buf_fini(&unsupported);
 }
 
-/* A97: keeps every supported entry, whose config must be valid. Leaves out unsupported entries. */
+/* A97: keeps the supported entries (type jwt_token_file), and checks their config. Skips other entries. */
 static void parse_call_creds(const json_t *list, struct tc_xds_server *s, struct tc_validation_errors *f)
 {
     size_t i;

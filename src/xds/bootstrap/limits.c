@@ -1,4 +1,4 @@
-/* The member "torc.limits" of the bootstrap. Values are checked here, against the largest that is allowed. A limit that
+/* The member "torc.limits" of the bootstrap. Each value must be at least 1, and at most the maximum below. A limit that
  * is not set stays 0; the code that applies the limit then takes the default. */
 #include "xds/bootstrap/limits.h"
 
@@ -32,7 +32,7 @@ void tc_xds_limits_parse(const json_t *bootstrap, struct tc_xds_limits *out, str
     if (!tc_json_get_obj(bootstrap, "torc.limits", &limits, f))
         return;
     tc_validation_push(f, ".torc.limits");
-    /* Its members are Torc's own, so an unknown member is a typing error. */
+    /* All members are Torc's own, so an unknown one is a typing error. */
     json_object_foreach((json_t *)limits, name, value)
     {
         size_t i = 0;

@@ -1,5 +1,5 @@
-/* The Node message of the bootstrap, serialised once: every stream sends these bytes (LRS streams with one more client
- * feature). Fields that A27 reserves for the client (user agent, client features) replace those of the file. */
+/* The Node message of the bootstrap, serialised once: every stream sends these bytes (LRS streams append one more
+ * client feature). The user agent and the client features are the client's own (A27), and replace those of the file. */
 #include <torc/version.h>
 
 #include "base/arena.h"
@@ -10,8 +10,8 @@
 
 #define NODE_BUDGET_BYTES (size_t)(16u << 20)
 
-/* The client features that servers may rely on, by Envoy's list of them. The second: DiscoveryResponses may have their
- * resources in Resource wrappers. */
+/* The client features that servers may rely on, by the names of Envoy's list. xds.config.resource-in-sotw: resources of
+ * DiscoveryResponses may be in Resource wrappers. */
 static char *const client_features[] = {
     "envoy.lb.does_not_support_overprovisioning", "xds.config.resource-in-sotw",
     "xds.endpoint.supports_lb_endpoint_collection", /* A95 */
@@ -48,7 +48,6 @@ struct tc_rstr *tc_xds_node_parse(const json_t *obj, struct tc_rstr **id, struct
         goto done;
     Envoy__Config__Core__V3__Node *node = m ? (Envoy__Config__Core__V3__Node *)m : &empty;
     *id = tc_rstr_str(node->id);
-    /* A27: these are the client's, whatever the file says. */
     node->user_agent_name = "torc";
     node->user_agent_version_type_case = ENVOY__CONFIG__CORE__V3__NODE__USER_AGENT_VERSION_TYPE_USER_AGENT_VERSION;
     node->user_agent_version = (char *)TORC_VERSION;
