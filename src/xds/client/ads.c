@@ -9,21 +9,21 @@
  *      | `restart` at once, or `retry` after the delays below         |
  *      +--------------------------------------------------------------+
  *
- * A stream that had answered is not a failure (A57): the next follows at once, but not twice within the backoff's first
- * step, and later if the server may have given the stream to another client (`taken`, SOON_MS). A stream that had
- * answered and broke on a response that is too large counts as a failure. From then on the backoff starts from its
- * beginning only after a stream that had answered has ended in another way (`hold_backoff`), or on
- * tc_xds_ads_reset_backoff.
+ * The end of a stream that had answered is not a failure (A57): the next stream follows at once, but not twice within
+ * the backoff's first step, and later if the server may have given the stream to another client (`taken`, SOON_MS). If
+ * the stream broke on a response that is too large, the end is a failure. From then on the backoff is reset only when a
+ * stream that had answered has ended in another way (`hold_backoff`), or by tc_xds_ads_reset_backoff.
  *
- * Requests: `turn` of a type puts it into a queue; one message is on its way at a time (`sending`), and the types of
- * one loop turn are sent once each. The first request of a stream may wait long for a connection, and gives versions
- * that the client holds: when the client loses one of them meanwhile, a new stream replaces the one that waits
- * (`outdated`). A stream with a connection is replaced (`replace`) a second after another server has superseded,
- * refused or deleted a value of this server, or after a fallback has ended: this server would not send its value again.
+ * Requests: types whose request is due wait in a queue (`turn`). One message is on its way at a time (`sending`), and
+ * the requests of a type in one loop turn become one. The first request of a stream may wait long for a connection, and
+ * gives versions that the client holds: when the client loses one of them meanwhile, a new stream replaces the one that
+ * waits (`outdated`). When another server has superseded, refused or deleted a value of this server, or a fallback has
+ * ended, a stream with a connection is replaced a second later (`replace`) if values of this server are superseded
+ * then: on the old stream the server would not send them again.
  *
- * Responses: the next one is read when the last holder of `token` lets go, or later if the response was rejected at
- * great cost (`pause`). While another thread decodes (`pending`), the end of the stream waits, because responses before
- * the end count. */
+ * Responses: the next one is read when the last reference to `token` is dropped, or later if the response was rejected
+ * at great cost (`pause`). While another thread decodes (`pending`), the end of the stream waits, because responses
+ * before the end count. */
 #include "xds/client/ads.h"
 
 #include "proto/wire.h"
@@ -40,16 +40,15 @@ enum { PAUSE_MAX_MS = 2000 };
 
 /* A server that keeps one stream for several clients ends a client's stream with OK when another client opens one. If
  * the first client opened its next stream at once, the other client would lose its stream before the first response. So
- * a stream that had answered and ends with OK within SOON_MS is followed with backoff, of TAKEN_MAX_MS at most before
- * jitter: updates must not wait long. */
+ * after a stream that had answered and ends with OK within SOON_MS, the next one waits for a backoff, of TAKEN_MAX_MS
+ * at most before jitter: updates must not wait long. */
 enum {
     SOON_MS = 60000,
     TAKEN_MAX_MS = 30000,
 };
 
-/* A server that has nothing new for the versions that a stream begins with need not answer. So after a stream that
- * ended without a response, the server counts as reachable when the next stream has lasted this long since a request of
- * it was sent. */
+/* A server that has nothing newer than the versions that a stream begins with need not answer. So after a failed
+ * stream, the server counts as reachable when the next stream has lasted this long since a request of it was sent. */
 enum { STEADY_MS = 1000 };
 
 static struct tc_xds_channel *channel_of(struct tc_xds_ads *a)
@@ -155,7 +154,7 @@ static void ads_forget_stream(struct tc_xds_channel *ch)
 void tc_xds_ads_proved(struct tc_xds_channel *ch)
 {
     struct tc_xds_ads *a = &ch->ads;
-    if (!tc_xds_channel_has_fallback(ch)) /* else another authority's responses would hold the fallback up */
+    if (!tc_xds_channel_has_fallback(ch)) /* else other authorities' responses would keep `quiet` from ending it */
         tc_timer_stop(&a->quiet);
     if (!a->seen_response)
         TC_XDS_LOG(INFO, "xds %s: stream answers", tc_rstr_cstr(ch->server->uri));
@@ -220,9 +219,9 @@ static void on_stream_steady(struct tc_timer *timer)
     ch->client->events->on_reachable(ch, NULL);
 }
 
-/* A request was handed to a connected transport, which ends a failure of the connection (A71, A88). After a failed
- * stream, the server counts as reachable when the present stream has lasted STEADY_MS from here; if the failed stream
- * had answered and broke on a response that is too large, only the next response shows it. */
+/* Called when a request was handed to a connected transport. A failure of the connection is then over (A71, A88). After
+ * a failed stream, the server counts as reachable when the present stream has lasted STEADY_MS from here; if the failed
+ * stream broke on a response that is too large (hold_backoff), only a response shows that the server can be reached. */
 static void channel_check_reachable(struct tc_xds_channel *ch)
 {
     struct tc_xds_ads *a = &ch->ads;
@@ -247,7 +246,7 @@ static void on_stream_sent(void *arg, bool taken)
         channel_check_reachable(ch);
     if (a->ops->on_sent)
         a->ops->on_sent(ch);
-    tc_xds_token_unref(acked); /* also of a message that was not taken: responses before the end may wait for it */
+    tc_xds_token_unref(acked); /* also if not taken: responses before the stream's end may wait for the token */
     ads_send_next(ch);
 }
 
@@ -271,8 +270,8 @@ static uint64_t taken_delay_ms(struct tc_xds_channel *ch, const struct tc_status
     return wait_ms;
 }
 
-/* Returns the delay of the stream that follows one that had answered (A57: not a failure). Such streams open no more
- * often than once in the backoff's first step, lest a server that answers and closes be asked without end. */
+/* Returns the delay before the stream that follows one that had answered (A57: not a failure). At most one such stream
+ * opens within the backoff's first step, so that a server that answers and closes is not asked without end. */
 static uint64_t restart_delay_ms(struct tc_xds_channel *ch, const struct tc_status *status)
 {
     struct tc_xds_ads *a = &ch->ads;
@@ -294,7 +293,7 @@ static void on_stream_status(void *arg, const struct tc_status *status)
         tc_xds_ads_ended(ch, status);
         return;
     }
-    /* Responses before the end count, and come first. */
+    /* The response was sent before the end, so it is applied first. */
     a->stream = NULL;
     tc_task_cancel(&a->send);
     tc_task_cancel(&a->outdated);
@@ -377,7 +376,7 @@ static void ads_replace(struct tc_xds_channel *ch)
     ads_open(ch);
 }
 
-/* Replaces the stream, unless a request of it has found a connection by now. */
+/* Replaces the stream, unless on_sent has come for one of its requests by now. */
 static void on_outdated_task(struct tc_task *task)
 {
     struct tc_xds_ads *a = TC_CONTAINER_OF(task, struct tc_xds_ads, outdated);
@@ -389,7 +388,7 @@ static void on_outdated_task(struct tc_task *task)
 static void on_replace_timer(struct tc_timer *timer)
 {
     struct tc_xds_channel *ch = channel_of(TC_CONTAINER_OF(timer, struct tc_xds_ads, replace));
-    if (ch->ads.pending) { /* what another thread decodes may settle it */
+    if (ch->ads.pending) { /* the response that another thread decodes may have the values */
         tc_xds_ads_replace_soon(ch);
     } else if (tc_xds_ads_has_superseded(ch)) {
         bool answered = ch->ads.seen_response || ch->ads.answered_before;

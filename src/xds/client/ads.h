@@ -16,14 +16,14 @@ void tc_xds_ads_fini(struct tc_xds_channel *ch);
 void tc_xds_ads_start(struct tc_xds_channel *ch);
 /* Resets the backoffs. If the next stream waits for `retry`, a task opens it instead. */
 void tc_xds_ads_reset_backoff(struct tc_xds_channel *ch);
-/* Called when the server has answered, by a response or by having nothing to add. Resets the backoff, unless
- * hold_backoff is set. */
+/* Called when the server has answered: by a response, or by silence that counts as an answer (`quiet`). Resets the
+ * backoff, unless hold_backoff is set. */
 void tc_xds_ads_proved(struct tc_xds_channel *ch);
-/* The response was rejected, or ignored because it cannot be unpacked, at the cost of `took_ns` of CPU time: delays the
- * next read if that was much. */
+/* Called for a response that was rejected, or ignored because it cannot be unpacked. Delays the next read if the
+ * response took much CPU time (took_ns). */
 void tc_xds_ads_pause(struct tc_xds_channel *ch, uint64_t took_ns);
-/* The stream ended: starts the next one, now or later. An end that makes the server count as down is reported to
- * on_unreachable. */
+/* Called when the stream has ended. The next one opens by a task or a timer. Calls on_unreachable if the end counts as
+ * a failure of the server. */
 void tc_xds_ads_ended(struct tc_xds_channel *ch, const struct tc_status *status);
 
 #endif

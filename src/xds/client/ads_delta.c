@@ -1,5 +1,5 @@
-/* ADS, incremental: a request names new and removed subscriptions, a response has the changes, and each response is
- * answered by its nonce.
+/* ADS, incremental: a request names new and removed subscriptions, a response has the changes, and a request with the
+ * nonce of a response answers it.
  *
  * The next response is read only when the answer to the last was handed to the transport (the type's `token`, then
  * `sent_token`), so that at most one answer is outstanding. Nothing is ever subscribed to by wildcard. The first
@@ -19,8 +19,8 @@
 
 #include "pb/envoy/service/discovery/v3/discovery.pb-c.h"
 
-/* A server that has sent nothing for this long after the last request has no news beyond the versions that the client
- * gave it. */
+/* A server that has sent nothing for this long after the last request counts as having nothing newer than the versions
+ * that the client gave it. */
 enum { QUIET_MS = 1000 };
 
 typedef Envoy__Service__Discovery__V3__DeltaDiscoveryRequest delta_request;
@@ -45,8 +45,8 @@ static void changes_fini(struct delta_changes *c)
     tc_vec_fini(&c->version_list);
 }
 
-/* Adds the names that this stream did not ask for yet. The server of an incremental stream sends a resource again to a
- * client that subscribes again, so nothing needs to be held back. */
+/* Adds an entry that this stream did not ask for yet. Clears held_back: the server of an incremental stream sends a
+ * resource again to a client that subscribes again. */
 static void collect_added(struct tc_xds_entry *e, uint32_t bit, void *arg)
 {
     struct delta_changes *c = arg;
@@ -57,7 +57,7 @@ static void collect_added(struct tc_xds_entry *e, uint32_t bit, void *arg)
     *tc_vec_push(&c->added) = e;
 }
 
-/* Adds the names that were sent already, for istiod. */
+/* Adds an entry that was asked for already, for istiod. */
 static void collect_again(struct tc_xds_entry *e, uint32_t bit, void *arg)
 {
     struct delta_changes *c = arg;
@@ -99,8 +99,8 @@ static void collect_dropped(const struct tc_xds_channel *ch, size_t type, struct
 }
 
 /* Returns whether the first request of a stream may give the resource's version: only if the value in use is what this
- * server last sent, and was accepted. Else the request leaves the version out, and the server sends the resource in any
- * case, also if it has gone back to that version. */
+ * server last sent. Otherwise the request leaves the version out, and the server sends the resource in any case, even
+ * if the server has gone back to that version. */
 static bool entry_has_version(const struct tc_xds_entry *e, const struct tc_xds_channel *ch)
 {
     return e->resource && e->state == TC_XDS_ACKED && e->source == ch->server && e->version && e->version->len;
@@ -128,7 +128,7 @@ static void collect_versions(struct tc_xds_channel *ch, size_t type, struct delt
 
 /* --- the request --- */
 
-/* Clears the answer to the last response. Returns the response's token, whose reference the caller takes over. */
+/* Clears the answer that was due to a response. Returns the response's token; the reference becomes the caller's. */
 static struct tc_xds_token *type_take_answer(struct tc_xds_ads_type *t)
 {
     struct tc_xds_token *token = t->token;
@@ -189,9 +189,9 @@ static bool delta_make_request(struct tc_xds_channel *ch, size_t type, struct tc
 
 /* --- servers that have nothing to add --- */
 
-/* A server need not answer a client that has everything already, so silence must count as an answer some time; during a
- * fallback also after a response, which may only have said what the server does not have. If the client asked for a
- * resource without giving a version, the server gets resource_timeout_ms. */
+/* A server need not answer a client that has everything already, so silence counts as an answer when `quiet` runs out.
+ * During a fallback this holds even after a response, which may only have named what the server does not have. If the
+ * client asked for a resource without giving a version, the server gets resource_timeout_ms. */
 static void delta_on_sent(struct tc_xds_channel *ch)
 {
     struct tc_xds_ads *a = &ch->ads;

@@ -1,6 +1,7 @@
 /* ADS, state of the world: a request has all names of its type, and its nonce answers the last response. A name may be
  * dropped and wanted again before any request without the name was sent. Then the next request leaves the name out
- * (`held_back`) and the one after it has the name: else the server would see no change and not send the resource. */
+ * (`held_back`), and the request after that has the name: otherwise the server would see no change and not send the
+ * resource. */
 #include "xds/client/ads.h"
 
 #include <stdlib.h>
@@ -17,8 +18,8 @@ struct sotw_names {
     bool lost; /* entry_is_lost is true for one of the names */
 };
 
-/* Returns whether the client may lack the entry's value of the last version that it ACKed: another server has
- * superseded the value (A71), or there is none because what the server sent was rejected. */
+/* Returns whether the client may have lost the value that this server sent with the last ACKed version: another server
+ * has superseded the value (A71), or the entry has no value because the server's resource was rejected. */
 static bool entry_is_lost(const struct tc_xds_entry *e, const struct tc_xds_server *server)
 {
     return tc_xds_entry_is_superseded(e, server) || (!e->resource && e->state == TC_XDS_NACKED);
@@ -84,9 +85,9 @@ static bool sotw_make_request(struct tc_xds_channel *ch, size_t type, struct tc_
     tc_xds_ads_each_entry(ch, type, collect_name, &names);
     if (names.v.len)
         qsort(names.v.data, names.v.len, sizeof(*names.v.data), compare_names);
-    /* A first request without names would ask for everything. A later one unsubscribes from the last names, or answers
-     * a response that crossed the unsubscription: the server ignored the unsubscription because its nonce was the one
-     * of an older response. */
+    /* A first request without names would ask for everything. A later one unsubscribes from the last names. Or it
+     * repeats the unsubscription for a response that crossed it: the server ignored the first one, whose nonce was
+     * stale. */
     const struct tc_xds_ads_type *t = &ch->ads.types.data[type];
     bool due = names.v.len || t->requested || (t->asked && t->nonce);
     if (due)

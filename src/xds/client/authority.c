@@ -3,8 +3,8 @@
  * s->channels are the channels to the first servers of s->servers, in order; one channel at first. Invariants:
  *
  *   fall back      while no server in use can be reached and a resource is missing, the next server gets a channel
- *   end fallback   a valid resource from channel i gives back the channels behind i; so does its silence, if all
- *                  resources are from its server (tc_xds_channel_nothing_to_add)
+ *   end fallback   a valid resource from channel i gives back the channels behind i; so does silence of channel i, if
+ *                  all resources are from its server (tc_xds_channel_nothing_to_add)
  *
  * In between, resources of a lower server stay in use. Only the server that a resource is from, or the last server in
  * use, may say that the resource is invalid or absent (tc_xds_channel_speaks_for). A95's fallback_on_reachability_only
@@ -67,8 +67,8 @@ void tc_xds_authority_request(struct tc_xds_authority_state *s, size_t type)
         tc_xds_ads_request(s->channels.data[i], type);
 }
 
-/* Gets a channel to the next server. A server that is in the list twice has one channel, at two places. A channel that
- * another authority uses may have dropped names of this one, since a fallback to its server ended. */
+/* Gets a channel to the next server. A server that is in the list twice has one channel, at two places. If another
+ * authority uses the channel, names of this authority may be among its dropped names, from an earlier fallback. */
 static void authority_add_channel(struct tc_xds_authority_state *s)
 {
     uint32_t bit = UINT32_C(1) << s->channels.len;
@@ -107,7 +107,7 @@ struct tc_xds_authority_state *tc_xds_authority_get(struct tc_xds_local_client *
     return s;
 }
 
-/* Takes the last channel off the list and gives it back. */
+/* Gives back the last channel, and queues requests that leave out the authority's names. */
 static void authority_remove_channel(struct tc_xds_authority_state *s)
 {
     uint32_t bit = UINT32_C(1) << (s->channels.len - 1);
@@ -138,8 +138,8 @@ void tc_xds_authority_free(struct tc_xds_authority_state *s)
     tc_free(s);
 }
 
-/* A71: a resource that was received, or is known not to exist, needs no fallback. Any other error that the server sent
- * instead of a resource does not say whether the resource exists. A95: the fallback may ignore the cache. */
+/* A71: a resource that is in use, or is known not to exist, needs no fallback. Any other error does not say whether the
+ * resource exists. A95: fallback_on_reachability_only ignores the cache. */
 static bool authority_wants_fallback(const struct tc_xds_authority_state *s)
 {
     if (s->config && s->config->fallback_on_reachability_only)
@@ -176,7 +176,7 @@ void tc_xds_authority_end_fallback(struct tc_xds_authority_state *s, size_t inde
                tc_rstr_cstr(s->servers[s->channels.len - 1].uri));
     while (s->channels.len > index + 1)
         authority_remove_channel(s);
-    tc_xds_ads_replace_soon(s->channels.data[index]); /* of superseded values, what it said was not heard */
+    tc_xds_ads_replace_soon(s->channels.data[index]); /* its errors for values of other servers did not count */
     authority_reconcile(s, NULL);
 }
 

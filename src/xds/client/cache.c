@@ -6,18 +6,18 @@
  *       |                   +----- accept -----+          |
  *       +---- fail, or the timer: DOES_NOT_EXIST, TIMEOUT +
  *
- * A failed entry keeps its last value, and watchers get an ambient error beside the value. Only a data error of a
- * server with the feature fail_on_data_errors drops the value (A88): watchers get the error instead of a value.
+ * A failed entry keeps its last value, and watchers get an ambient error. Only a data error of a server with the
+ * feature fail_on_data_errors drops the value (A88): watchers get the error instead of a value.
  *
  * News reach the watchers by tc_xds_entry_reconcile alone. It compares the entry's present state (the value, and an
  * error of the data or of all servers) with the last notification, so that a second call does nothing. A new watcher
- * gets the present state by tc_xds_entry_tell. A value that decodes to an equal one keeps the old object: readers
- * compare pointers.
+ * gets the present state by tc_xds_entry_tell. If a new value equals the old one, the entry keeps the old object:
+ * readers compare pointers.
  *
  * The does-not-exist timer runs only while the state is REQUESTED, from on_sent of a request with the subscription to
  * the end of the stream (A57). It counts for the last server of the list that was asked: absence at an earlier server
- * would prove nothing (A71). That server has the whole time, which its own features decide, from when it was asked or
- * became the last one. */
+ * would prove nothing (A71). The time depends on that server's features, and starts again when another server becomes
+ * the last one. */
 #include "xds/client/cache.h"
 
 #include "xds/client/server_order.h"
@@ -144,7 +144,6 @@ static void on_resource_timer(struct tc_timer *timer)
 
 void tc_xds_entry_check_timer(struct tc_xds_entry *e)
 {
-    /* A57: only for a resource that was never seen, only while the subscription counts as sent. */
     unsigned on = e->state == TC_XDS_REQUESTED && e->sent_on ? 32 - (unsigned)__builtin_clz(e->sent_on) : 0;
     if (on == e->timed_on)
         return;
@@ -255,8 +254,8 @@ bool tc_xds_entry_fits(const struct tc_xds_entry *e, size_t bytes, uint64_t *mos
 void tc_xds_entry_accept(struct tc_xds_entry *e, const struct tc_xds_server *source, struct tc_xds_resource *resource,
                          struct tc_slice bytes, struct tc_slice version, struct tc_xds_token *token)
 {
-    /* If the new resource equals the old one, the old object stays, so that no reader sees a change. Equal bytes alone
-     * prove this only for one server: another server may give them another meaning (tc_xds_resource_type.equal). */
+    /* If the new resource equals the old one, the old object stays, so that no reader sees a change. Equal bytes prove
+     * this only if both are from one server: the decoder also depends on the server (tc_xds_decode_context). */
     bool same_bytes = e->resource && tc_slice_eq(tc_rstr_slice(e->bytes), bytes);
     if (e->resource && ((same_bytes && e->source == source) || entry_type(e)->equal(e->resource, resource))) {
         tc_xds_resource_unref(resource);
@@ -316,7 +315,7 @@ void tc_xds_entry_tell(const struct tc_xds_entry *e, struct tc_xds_watcher *w, b
     const struct tc_status *error = tc_xds_entry_error(e);
     if (e->resource && new_resource)
         tc_xds_watch_changed(w, e->resource, NULL, token);
-    /* A88: on_changed ends an ambient error by itself. */
+    /* A88: on_changed ends an ambient error, so no OK is needed after it. */
     if (e->resource && (!new_resource || !tc_status_ok(error)))
         tc_xds_watch_ambient(w, error, token);
     if (!e->resource && !tc_status_ok(error))

@@ -9,7 +9,7 @@
 #define TC_XDS_NO_TYPE SIZE_MAX
 /* Returns the index of a type, or TC_XDS_NO_TYPE if the client never watched the type. */
 size_t tc_xds_type_index(const struct tc_xds_local_client *c, struct tc_slice type_url);
-/* Returns the index of a type, which it adds if the client never watched the type. */
+/* Returns the index of a type. Adds the type if the client never watched it. */
 size_t tc_xds_type_add(struct tc_xds_local_client *c, const struct tc_xds_resource_type *type);
 
 /* Returns the entry of a canonical name, or NULL. */
@@ -22,25 +22,27 @@ struct tc_xds_entry *tc_xds_entry_new(struct tc_xds_authority_state *s, size_t t
 /* Removes the entry, which must not have watches, from the table and frees it. The caller queues the request that
  * leaves the name out. */
 void tc_xds_entry_free(struct tc_xds_entry *e);
-/* Returns false if accepting a value of `bytes` would exceed held_bytes. Stores the cap in *most. */
+/* Returns false if accepting a value of `bytes` would exceed held_bytes. A value that is not larger than the present
+ * one always fits. Stores the cap in *most. */
 bool tc_xds_entry_fits(const struct tc_xds_entry *e, size_t bytes, uint64_t *most);
-/* A valid resource came from the server; takes over its reference. `bytes` is its message. */
+/* A valid resource came from the server. Takes over the reference of `resource`. `bytes` is the resource's message. */
 void tc_xds_entry_accept(struct tc_xds_entry *e, const struct tc_xds_server *source, struct tc_xds_resource *resource,
                          struct tc_slice bytes, struct tc_slice version, struct tc_xds_token *token);
-/* The server `by` sent an invalid resource or an error, or has deleted the resource; NULL: nothing came in time. Takes
- * over the status. `drop`: the resource in use goes (A88). */
+/* The server `by` sent an invalid resource or an error, or has deleted the resource; `by` NULL: nothing came in time.
+ * Takes over the status. `drop`: the entry drops the value in use (A88). */
 void tc_xds_entry_fail(struct tc_xds_entry *e, enum tc_xds_state state, struct tc_status error, struct tc_slice version,
                        bool drop, const struct tc_xds_server *by, struct tc_xds_token *token);
-/* Stores whether the states of entries are logged, for the calls of accept and fail that follow. */
+/* Stores in the client whether the log wants the states of entries. Later calls of tc_xds_entry_accept and
+ * tc_xds_entry_fail use it. */
 void tc_xds_entries_check_log(struct tc_xds_local_client *c);
-/* Starts or stops the does-not-exist timer as the entry's state says. */
+/* Starts, restarts or stops the does-not-exist timer. Called after a change of the entry's state or `sent_on`. */
 void tc_xds_entry_check_timer(struct tc_xds_entry *e);
-/* Returns the error that holds now, beside or instead of a value; borrowed. OK: none. */
+/* Returns the entry's present error, borrowed: that of the authority if no server can be reached, else that of the
+ * resource; OK if there is none. */
 const struct tc_status *tc_xds_entry_error(const struct tc_xds_entry *e);
-/* Notifies one watcher of the entry's state. With a value and new_resource (the watcher does not have the value yet),
- * the watcher gets the value, and then an error that holds beside it. With a value and not new_resource, only the error
- * has changed: the watcher gets the error, or OK if it is over. Without a value the watcher gets the error; nothing, if
- * there is no error. */
+/* Notifies one watcher of the entry's state. If there is a value and new_resource is true (the watcher does not have
+ * the value yet), the watcher gets the value, and then the error if there is one. If there is a value and new_resource
+ * is false, the watcher gets the error, or OK. Without a value the watcher gets the error if there is one. */
 void tc_xds_entry_tell(const struct tc_xds_entry *e, struct tc_xds_watcher *w, bool new_resource,
                        struct tc_xds_token *token);
 /* Notifies all watchers of what has changed since their last notification. */

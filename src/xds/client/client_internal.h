@@ -1,7 +1,5 @@
 /* The base of every kind of xDS client, and the operations in which the kinds differ. A kind embeds struct
- * tc_xds_client first.
- *
- * The functions of client.h count references and call the operation of the kind, on the loop's thread. */
+ * tc_xds_client first. Loop thread only. */
 #ifndef TC_XDS_CLIENT_CLIENT_INTERNAL_H
 #define TC_XDS_CLIENT_CLIENT_INTERNAL_H
 
@@ -18,13 +16,13 @@ struct tc_xds_client_ops {
     /* Called only for a watcher that watches. */
     void (*unwatch)(struct tc_xds_client *c, struct tc_xds_watcher *watcher);
     void (*reset_backoff)(struct tc_xds_client *c);
-    /* Returns the cluster's counts: a reference and a user. `server` is of the client's bootstrap. */
+    /* Called with a server of the client's bootstrap; never returns NULL. */
     struct tc_load_cluster *(*load)(struct tc_xds_client *c, const struct tc_xds_server *server,
                                     struct tc_rstr *cluster, struct tc_rstr *service);
     /* NULL: the kind has no cache of its own. */
     void (*dump)(const struct tc_xds_client *c, tc_xds_dump_fn fn, void *arg);
-    /* Called when the last reference goes. Ends the kind's work; frees the client and its reference of the
-     * bootstrap. */
+    /* Called when the last reference is dropped. Ends the kind's work, drops the client's reference to the bootstrap,
+     * and frees the client. */
     void (*free)(struct tc_xds_client *c);
 };
 
@@ -35,7 +33,7 @@ struct tc_xds_client {
     struct tc_xds_bootstrap *bootstrap;
 };
 
-/* Initialises the base, with one reference, which is the caller's. Takes a reference of the bootstrap. */
+/* Initialises the base with one reference, the caller's. Takes a reference to the bootstrap. */
 void tc_xds_client_init(struct tc_xds_client *c, const struct tc_xds_client_ops *ops, struct tc_loop *loop,
                         struct tc_xds_bootstrap *bootstrap);
 /* Returns the id of the bootstrap's Node, for texts; borrowed. */

@@ -1,12 +1,12 @@
-/* Decoding responses that are large or slow to decode on the background thread, so that RPCs do not wait for it.
+/* Decodes responses that are large or slow to decode on the background thread, so that RPCs do not wait.
  *
  *   loop     tc_xds_decode_thread_begin collects the resources that are not in use already, and hands over a job
- *   thread   decode_job_run decodes each; touches nothing but the job, the bootstrap and immutable registries
+ *   thread   decode_job_run decodes each; uses only the job, the bootstrap and immutable registries
  *   loop     on_decoded applies the response as if it had just come; tc_xds_decode_thread_result replaces decoding
  *
- * The job holds the message, whose bytes all slices point into, and a reference of the token: nothing further is read
- * meanwhile. Two things may happen in between. The channel ends or replaces its stream: job->channel becomes NULL and
- * the result is dropped. The stream ends: its status is kept in the job and takes effect after the response.
+ * The job holds the message, into which all slices point, and a reference to the token: no further response is read
+ * meanwhile. Two things may happen in between. The channel abandons the response: job->channel becomes NULL, and the
+ * result is dropped. The stream ends: the job keeps its status, which takes effect after the response.
  *
  * A response is decoded on the loop at once if decode_thread_bytes is 0, if its type needs the loop's thread
  * (any_thread is false), or if it has fewer than decode_thread_bytes to decode and no resource that is slow to
@@ -35,7 +35,7 @@ struct tc_xds_decode_job {
     struct tc_xds_decode_context ctx;
     size_t regex_bytes;
     TC_VEC(struct tc_xds_decode_result) items;
-    size_t next, bytes; /* place of the result asked for last; bytes of all items */
+    size_t next, bytes; /* index into items where the next search starts; bytes of all items */
     uint64_t took_ns;   /* CPU time of decoding */
     bool slow;          /* a resource may take long to decode */
     bool ended;         /* the stream ended meanwhile, with `status` */
@@ -59,7 +59,8 @@ static void decode_job_free(struct tc_xds_decode_job *job)
     tc_free(job);
 }
 
-/* Skips resources of another type, those that are in use already, and those whose bytes do not lie in the message. */
+/* Adds a resource to the job. Skips resources of another type, those in use already, and those whose bytes are not in
+ * the message. */
 static void decode_job_collect(struct tc_xds_response_context *ctx, const struct tc_xds_response_resource *r)
 {
     struct tc_xds_decode_job *job = ctx->collect_for;
@@ -108,7 +109,7 @@ static void on_decoded(struct tc_mail *mail)
     ch->ads.refused = false;
     ch->client->events->on_reachable(ch, token);
     job->variant->apply(&ctx, job->m);
-    /* NULL: the channel ended meanwhile, and has abandoned the job. */
+    /* NULL: the channel abandoned the job while the response was applied. */
     ch = job->channel;
     job->channel = NULL;
     if (ch) {

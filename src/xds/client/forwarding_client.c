@@ -1,5 +1,5 @@
-/* A client in front of two others. Watches on the shared client are kept in a list, because the shared client may
- * outlive this one; watches on the own client end with the own client. */
+/* A client in front of two clients. The shared client may outlive this one, so watches on the shared client are kept in
+ * a list, and end with this client. Watches on the own client end with the own client. */
 #include "xds/client/forwarding_client.h"
 
 #include "base/mem.h"
@@ -10,7 +10,7 @@
 struct forwarding_client {
     struct tc_xds_client base;
     struct tc_xds_client *own, *shared;
-    struct tc_link watches; /* those on `shared`, by tc_xds_watcher.forwarded */
+    struct tc_link watches; /* the watchers on `shared`, by tc_xds_watcher.forwarded */
 };
 
 static struct forwarding_client *forwarding_of(struct tc_xds_client *base)
@@ -18,7 +18,8 @@ static struct forwarding_client *forwarding_of(struct tc_xds_client *base)
     return TC_CONTAINER_OF(base, struct forwarding_client, base);
 }
 
-/* Returns whether targets share the resource. For a name that nobody can ask for, the own client reports the error. */
+/* Returns whether the resource is watched on the shared client. Returns false for a malformed name or an unknown
+ * authority: the own client reports the error. */
 static bool name_is_shared(const struct tc_xds_bootstrap *b, const struct tc_xds_resource_type *type,
                            struct tc_slice text)
 {
