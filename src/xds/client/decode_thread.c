@@ -144,7 +144,7 @@ bool tc_xds_decode_thread_begin(struct tc_xds_channel *ch, const struct tc_xds_r
                                 struct tc_xds_token *token)
 {
     struct tc_xds_local_client *c = ch->client;
-    size_t type = tc_xds_type_index(c, variant->type_url(m)), least = c->opts.decode_thread_bytes;
+    size_t type = tc_xds_response_type(ch, variant->type_url(m)), least = c->opts.decode_thread_bytes;
     if (least == 0 || type == TC_XDS_NO_TYPE || !c->types.data[type]->any_thread ||
         (message->len < least && !c->types.data[type]->slow))
         return false;

@@ -114,6 +114,7 @@ bool tc_xds_response_begin(struct tc_xds_response_context *ctx, struct tc_slice 
     if (ctx->type_index == TC_XDS_NO_TYPE) {
         TC_XDS_LOG(WARN, "xds %s: response of type \"%.*s\", which was not asked for, is ignored",
                    tc_rstr_cstr(ctx->ch->server->uri), (int)TC_MIN(type_url.len, INT_MAX), type_url.data);
+        ctx->ch->ads.refused = true;
         return false;
     }
     ctx->type = c->types.data[ctx->type_index];

@@ -134,13 +134,38 @@ static void watchers_go_meanwhile(void **state)
     kit_xds_fini(&k);
 }
 
+/* A response of a type that the client knows, and did not ask for on this stream, is not decoded. */
+static void a_type_that_was_not_asked_for(void **state)
+{
+    (void)state;
+    struct kit_xds_watcher cluster;
+    kit_xds_watcher_init(&cluster);
+    kit_xds_watch(&k, &kit_xds_cds, "c", &cluster);
+    kit_xds_unwatch(&k, &a);
+    kit_xds_unwatch(&k, &b);
+    fake_xds_end(k.server, TORC_STATUS_UNAVAILABLE, "gone");
+    tc_loop_advance(k.loop, 5000);
+    while (*kit_xds_request(&k, k.server))
+        continue;
+    kit_xds_told(&cluster); /* the loss of the stream */
+    unsigned decoded = kit_xds_decoded;
+    kit_xds_respond(&k, k.server, &kit_xds_eds, "1", "n1", "a|x", NULL);
+    kit_xds_respond(&k, k.server, &kit_xds_cds, "1", "n2", "c|z", NULL);
+    decode();
+    assert_told(&cluster, "value z;");
+    assert_int_equal(kit_xds_decoded, decoded + 1);
+    kit_xds_fini(&k);
+    kit_xds_watcher_fini(&cluster);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(applied_when_decoded),  TEST(one_after_another),     TEST(watches_change_meanwhile),
-        TEST(stream_ends_meanwhile), TEST(client_goes_meanwhile), TEST(watchers_go_meanwhile),
+        TEST(applied_when_decoded),          TEST(one_after_another),     TEST(watches_change_meanwhile),
+        TEST(stream_ends_meanwhile),         TEST(client_goes_meanwhile), TEST(watchers_go_meanwhile),
+        TEST(a_type_that_was_not_asked_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
