@@ -1,9 +1,9 @@
 /* The xDS client's transport on Torc's own channels (xds/client/transport.h).
  *
- * One private channel for each server, without idle timeout and with keepalive; one wait-for-ready call for each
- * stream. A server that cannot be used at all (a bad target, credentials that cannot be made) gets a transport without
- * a channel: it reports the failure through the connectivity callback, and each stream fails, so that A71's fallback
- * goes on as if the server were down.
+ * Each transport has a private channel to one server, without idle timeout and with keepalive. Each stream is one
+ * wait-for-ready call. If the channel cannot be made (a bad target, credentials that cannot be made), the transport has
+ * no channel: it reports the failure through the connectivity callback, and each stream fails. A71's fallback then goes
+ * on as if the server were down.
  *
  * Callbacks come by the loop, never from inside open, send or read. A stream is freed before its last callback,
  * on_status. */
@@ -29,7 +29,7 @@ enum {
 struct channel_transport {
     struct tc_xds_transport base;
     struct tc_loop *loop;
-    torc_channel *channel; /* NULL: the channel cannot be made, see `failure` */
+    torc_channel *channel; /* NULL: it could not be made, see `failure` */
     struct tc_channel_watch watch;
     struct tc_status failure; /* why there is no channel */
     struct tc_task tell_failure;
@@ -197,8 +197,8 @@ static torc_credentials *server_channel_credentials(const struct tc_channel_tran
     return creds;
 }
 
-/* Takes over `creds`, and returns them joined with one of the server's call credentials (A97); NULL with the reason in
- * *why (tc_free). */
+/* Takes over `creds`. Returns them joined with the call credentials of `entry`, an element of the server's call_creds
+ * (A97); NULL with the reason in *why (tc_free). */
 static torc_credentials *with_call_credentials(torc_credentials *creds, const json_t *entry, char **why)
 {
     const json_t *config = json_object_get(entry, "config");

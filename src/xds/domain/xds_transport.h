@@ -15,14 +15,15 @@
 struct tc_channel_transport_factory {
     struct tc_xds_transport_factory base;
     torc_runtime *runtime; /* borrowed */
-    /* For servers without channel_creds: a reference that the owner gives back. NULL: insecure. */
+    /* Channel credentials for servers without channel_creds; NULL: insecure. A reference, which the owner of the
+     * factory releases. */
     torc_credentials *credentials;
     struct tc_backoff_opts backoff; /* of the channels */
-    uint64_t max_message_bytes;     /* of a response */
+    uint64_t max_message_bytes;     /* of one response */
 };
 
-/* Initialises the factory, with TC_XDS_ADS_MAX_MESSAGE_BYTES. Takes a reference of the credentials, which may be
- * NULL. */
+/* Initialises the factory; max_message_bytes becomes TC_XDS_ADS_MAX_MESSAGE_BYTES. Takes a reference of the
+ * credentials, which may be NULL, and copies `backoff`. */
 void tc_channel_transport_init(struct tc_channel_transport_factory *f, torc_runtime *runtime,
                                torc_credentials *credentials, const struct tc_backoff_opts *backoff);
 

@@ -1,9 +1,9 @@
 /* The fault injection filter (A33).
  *
- * Whether an RPC is delayed and whether it is aborted is decided when it starts, by two independent random numbers. An
- * RPC with both waits first. max_active_faults bounds the faults of the whole process, which one atomic word counts;
- * each fault enters the count when it begins and leaves it when it ends, also if the RPC ends during its delay
- * (fault_done). Runs on the loop thread of the call's channel. */
+ * When an RPC starts, two independent random numbers decide whether it is delayed and whether it is aborted. An RPC
+ * with both faults is delayed first. max_active_faults bounds the faults under way in the whole process, which one
+ * atomic word counts. A fault that would exceed the bound does not happen. A delay leaves the count when it ends, or
+ * when the RPC ends during the delay (fault_done). Runs on the loop thread of the call's channel. */
 #include "xds/filter/fault_filter.h"
 
 #include <stdatomic.h>
@@ -14,15 +14,15 @@
 #include "xds/resource/fault_filter.h"
 #include "xds/resource/matchers.h"
 
-/* A33: the number of faults under way in the process, for max_active_faults (low 32 bits), and tc_fork_generation of
- * that process (high bits). A forked child begins at 0, since the parent's faults do not end in the child. */
+/* Low 32 bits: the number of faults under way in the process (A33). High bits: tc_fork_generation of that process. A
+ * forked child counts from 0, since the parent's faults do not end in the child. */
 static atomic_ullong active;
 
-/* The decision for an RPC, made when the RPC started. In the call's arena. */
+/* The faults of one RPC. In the call's arena. */
 struct fault {
     bool delayed; /* the delay is under way, and counted in `active` */
-    bool aborts;
-    int code; /* with `aborts`: the gRPC status */
+    bool aborts;  /* decided when the RPC started */
+    int code;     /* with `aborts`: the gRPC status */
 };
 
 static bool fault_applies(const void *config)
@@ -32,7 +32,7 @@ static bool fault_applies(const void *config)
            (f->abort != TC_FAULT_NO_ABORT && f->abort_share.numerator);
 }
 
-/* Returns true if the header is a number of at most `max`. A33: any other value counts as an absent header. */
+/* Stores the header's number. Returns false if the header is absent, or is not a number of at most `max` (A33). */
 static bool header_number(const struct tc_filter_call *call, const char *name, uint64_t max, uint64_t *out)
 {
     const struct tc_header *h = tc_headers_find(call->metadata, tc_slice_str(name));
@@ -50,7 +50,7 @@ static bool fault_is_chosen(struct tc_filter_call *call, const struct tc_fault_s
     return tc_fraction_match((uint32_t)millionths, tc_rng_u64(tc_loop_rng(call->loop)));
 }
 
-/* Returns whether the RPC is to be delayed, and stores for how long. */
+/* Returns whether the RPC is to be delayed. If so, *ns is the delay. */
 static bool fault_delay(struct tc_filter_call *call, const struct tc_fault_config *f, uint64_t *ns)
 {
     uint64_t ms;
@@ -64,7 +64,7 @@ static bool fault_delay(struct tc_filter_call *call, const struct tc_fault_confi
                                   "x-envoy-fault-delay-request-percentage");
 }
 
-/* Returns whether the RPC is to be aborted, and stores with which gRPC status. */
+/* Returns whether the RPC is to be aborted. If so, *code is the gRPC status. */
 static bool fault_abort(struct tc_filter_call *call, const struct tc_fault_config *f, int *code)
 {
     uint64_t status;
@@ -84,7 +84,7 @@ static bool fault_abort(struct tc_filter_call *call, const struct tc_fault_confi
                            "x-envoy-fault-abort-request-percentage");
 }
 
-/* Counts one more active fault. Returns false, and counts nothing, if max_active_faults are active. */
+/* Counts one more active fault. Returns false, and counts nothing, if max_active_faults or more are active. */
 static bool active_faults_enter(const struct tc_fault_config *f)
 {
     unsigned long long before = atomic_load_explicit(&active, memory_order_relaxed), n;
@@ -103,8 +103,8 @@ static void active_faults_leave(void)
     atomic_fetch_sub_explicit(&active, 1, memory_order_relaxed);
 }
 
-/* Fails the RPC if it is to be aborted and max_active_faults allows it. An abort counts as a fault that is over at
- * once. */
+/* Fails the RPC if it is to be aborted and max_active_faults allows it. An abort is over at once, so it does not stay
+ * in the count. */
 static enum tc_filter_verdict fault_end_or_go_on(const struct tc_call_filter *f, struct tc_filter_call *call,
                                                  const struct fault *fault)
 {

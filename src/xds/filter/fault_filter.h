@@ -1,5 +1,5 @@
-/* Fault injection (A33): delays RPCs and fails them, as the filter's settings or the RPC's own metadata say.
- * RPCs: loop thread only; the parsing of settings: any thread. */
+/* Fault injection (A33): delays RPCs and fails them, as the filter's settings say. Settings may leave delay and status
+ * to the RPC's metadata. RPCs: loop thread only; the parsing of settings: any thread. */
 #ifndef TC_XDS_FILTER_FAULT_FILTER_H
 #define TC_XDS_FILTER_FAULT_FILTER_H
 

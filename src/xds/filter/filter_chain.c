@@ -1,5 +1,5 @@
-/* A chain keeps the XdsConfig that its filters' settings and its route are in. The router is not in the chain: the pick
- * comes after the last filter. */
+/* A chain holds a reference of the XdsConfig, since its route and the settings of its filters live in the resources of
+ * the XdsConfig. The router is not in the chain: the pick comes after the last filter. */
 #include "xds/filter/filter_chain.h"
 
 #include "base/mem.h"
@@ -7,7 +7,7 @@
 
 struct route_filter_chain {
     struct tc_filter_chain base;
-    struct tc_xds_config *config; /* a reference: settings and the route live in its resources */
+    struct tc_xds_config *config; /* a reference */
     const struct tc_route *route;
     struct tc_call_filter filters[];
 };

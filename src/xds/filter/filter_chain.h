@@ -5,14 +5,15 @@
 #include "resolver/call_filter.h"
 #include "xds/resource/xds_config.h"
 
-/* Returns an empty chain with room for `max` filters, with one reference. Takes a reference of the config, whose
- * resources hold the route and the filters' settings. */
+/* Returns an empty chain with room for `max` filters, with one reference. The chain takes a reference of the config;
+ * `route` and the filters' settings must belong to its resources. */
 struct tc_filter_chain *tc_http_filter_chain_new(struct tc_xds_config *config, const struct tc_route *route,
                                                  size_t max);
-/* Appends a copy of the filter: `max` times at most, before an RPC uses the chain. */
+/* Appends a copy of the filter. Called at least once and at most `max` times, before an RPC uses the chain. */
 void tc_http_filter_chain_add(struct tc_filter_chain *chain, const struct tc_call_filter *filter);
 /* Sends the RPC to another cluster of its route (A60). Called by a filter of the chain, in start or resume. Returns
- * false, and changes nothing, if the route has no cluster of this name, or the cluster is not in use. */
+ * false, and changes nothing, if the route has no cluster of this name, the cluster is not in use, or the resolver has
+ * ended. */
 bool tc_http_filter_chain_use_cluster(struct tc_filter_call *call, struct tc_slice name);
 
 #endif

@@ -1,9 +1,9 @@
-/* From a route to its filter chain (A39): the listener gives the instances and their order, the most specific override
- * gives the settings. Chains are made with a config selector, never for an RPC. */
+/* Builds the filter chain of a route (A39). The listener gives the instances and their order, the most specific
+ * override gives the settings. Chains are made when a config selector is made, not for each RPC. */
 #include "xds/filter/http_filters.h"
 
-/* Returns the override of the instance `name`: the weighted cluster's, else the route's, else the virtual host's (A39).
- */
+/* Returns the override of the instance `name`: the weighted cluster's, else the route's, else the virtual host's (A39);
+ * NULL: none. */
 static const struct tc_http_filter_override *filter_override(const struct tc_virtual_host *vhost,
                                                              const struct tc_route *route,
                                                              const struct tc_weighted_cluster *cluster,
@@ -15,14 +15,14 @@ static const struct tc_http_filter_override *filter_override(const struct tc_vir
     return o ? o : tc_http_filter_override_find(&vhost->overrides, name);
 }
 
-/* Stores the instance with the settings of the route. Returns false if the instance leaves the route's RPCs alone. */
+/* Stores the instance with its merged settings. Returns false if the instance leaves the RPCs alone. */
 static bool filter_merge(const struct tc_http_filter *filter, const struct tc_http_filter_override *override,
                          struct tc_call_filter *out)
 {
     const struct tc_http_filter_type *type = filter->type;
     if (!type->ops || (override ? override->disabled : filter->disabled))
         return false;
-    /* The config of an override of another type does not apply, but its `disabled` does. */
+    /* An override of another type does not apply. One with `disabled` has no type: it was handled above. */
     bool overridden = override && override->type == type;
     *out = (struct tc_call_filter){
         .ops = type->ops, .name = filter->name, .config = overridden ? override->config : filter->config};

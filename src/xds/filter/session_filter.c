@@ -2,11 +2,11 @@
  *
  *   request    cookie "base64(1.1.1.1:80[,...];cluster:NAME)": the RPC goes to that cluster of its route, and
  *              xds_override_host picks that endpoint if it can be used
- *   response   set-cookie with the endpoint and the cluster, if there was no cookie or it names others
+ *   response   set-cookie with the picked endpoint and the cluster, if the request had no cookie or another value
  *
  * A cookie that cannot be followed does not change the route: the RPC is routed as usual, a line in the log says why,
- * and the response replaces the cookie. Only IP addresses are followed. If a chain has several such filters, the last
- * one with a cookie to follow decides. */
+ * and the response replaces the cookie. Only IP addresses are followed. If a chain has several session filters, the
+ * last one whose cookie can be followed gives the session. */
 #include "xds/filter/session_filter.h"
 
 #include "base/log.h"
@@ -15,13 +15,13 @@
 #include "xds/resource/session_filter.h"
 
 enum {
-    /* TC_SESSION_ADDRS_MAX IPv6 addresses and a long cluster name in base64 are less than 5 KB. */
+    /* TC_SESSION_ADDRS_MAX IPv6 addresses take 4 KB in base64; the rest is for the cluster's name. */
     MAX_COOKIE_BYTES = 16384,
 };
 
 static const struct tc_slice cluster_prefix = {"cluster:", sizeof("cluster:") - 1};
 
-/* RFC 6265 5.1.4. */
+/* RFC 6265 5.1.4. The query of the request's path does not count. */
 static bool cookie_path_matches(struct tc_slice cookie, struct tc_slice request)
 {
     ptrdiff_t query = tc_slice_find(request, tc_slice_str("?"));
@@ -56,8 +56,8 @@ static bool cookie_find(const struct tc_headers *headers, struct tc_slice name, 
     return false;
 }
 
-/* Reads "1.1.1.1:80,2.2.2.2:80" into the session. Returns false, and leaves the session, if a part is not an IP address
- * with a port, or if there are more than TC_SESSION_ADDRS_MAX. */
+/* Reads "1.1.1.1:80,2.2.2.2:80" into the session. Returns false, and leaves the session unchanged, if a part is not an
+ * IP address with a port, or if there are more than TC_SESSION_ADDRS_MAX parts. */
 static bool session_read_addresses(struct tc_slice text, struct tc_arena *arena, struct tc_session *s)
 {
     size_t n = 1, i = 0;
@@ -78,8 +78,9 @@ static bool session_read_addresses(struct tc_slice text, struct tc_arena *arena,
     return true;
 }
 
-/* Follows the cookie: the session gets the cookie's addresses, the call its cluster. Returns NULL; or the reason why
- * the cookie cannot be followed, and in *level the level at which to log the reason. */
+/* Follows the cookie: stores its addresses in the session, and sends the RPC to its cluster. Returns NULL; or, if the
+ * cookie cannot be followed, the reason, with the level at which to log it in *level. s->cookie is set in either case
+ * if the value can be decoded. */
 static const char *cookie_follow(struct tc_filter_call *call, struct tc_slice value, struct tc_session *s,
                                  enum torc_log_level *level)
 {
@@ -133,7 +134,7 @@ static enum tc_filter_verdict session_start(const struct tc_call_filter *f, stru
                    (int)TC_MIN(config->name.len, (size_t)256), config->name.data,
                    (int)TC_MIN(call->path.len, (size_t)256), call->path.data, s->passed_over);
     }
-    /* Without a cookie to follow, the session of the first filter stays. */
+    /* A filter whose cookie cannot be followed does not replace the session of a filter before it. */
     if (!call->config->session || s->n)
         call->config->session = s;
     return TC_FILTER_NEXT;
@@ -167,8 +168,8 @@ static const struct tc_headers *headers_with_cookie(const struct tc_headers *hea
     return out;
 }
 
-/* A60: sets a cookie if there was none, or if its value is not that of the picked endpoint and cluster. Sets none if
- * the pick did not pass xds_override_host, or chose an endpoint that it does not know. */
+/* A60: sets a cookie if the request had none, or if its value is not that of the picked endpoint and cluster. Sets none
+ * if the pick did not pass xds_override_host, or chose an endpoint that xds_override_host does not know. */
 static const struct tc_headers *session_response(const struct tc_call_filter *f, struct tc_filter_call *call,
                                                  void **state, const struct tc_headers *headers)
 {
