@@ -1,5 +1,5 @@
-/* A table of the process, by cluster and EDS service, under one lock. A counter stays in the table while it has users.
- * A forked child begins with an empty table. */
+/* One table for the process, by cluster and EDS service, under one lock. A counter stays in the table while it has
+ * users. A forked child begins with an empty table. */
 #include "xds/lb/call_counter.h"
 
 #include "base/fork.h"
@@ -9,8 +9,8 @@
 static struct tc_call_counter *table;
 static unsigned generation;
 
-/* Takes the lock. The first call in a forked child forgets the parent's table. Counters of the parent that the child
- * still holds live until the child gives them up. */
+/* Takes the lock. The first call in a forked child forgets the parent's table. A counter of the parent that the child
+ * still holds lives until the child gives it up. */
 static void counters_lock(void)
 {
     tc_lock_take(tc_lock_of_process(TC_RANK_COUNTERS));

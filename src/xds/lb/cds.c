@@ -4,17 +4,17 @@
  *                          -> for each priority the policy that the cluster asks for
  *   an aggregate cluster   priority -> a cds for each leaf cluster
  *
- * For a leaf cluster an update does nothing if the cluster is the same object as in the last XdsConfig, the policy's
- * config is equal, and tc_listener_has_sessions answers as before. An aggregate takes every update, since its leaf
- * clusters may have changed. Otherwise an update builds the tree of endpoint lists (eds_tree) and the config of the
- * child. Both keep what did not change: the same lists by pointer, and the last config if the new one is equal, so that
- * the policies below notice little.
+ * An update of a leaf cluster does nothing if the cluster is the same object as in the last XdsConfig, the policy's
+ * config is equal, and tc_listener_has_sessions answers as before. Otherwise it builds the tree of endpoint lists
+ * (eds_tree) and the child's config. Lists that did not change stay the same objects, and the last config stays if the
+ * new one is equal, so that the policies below have little to do. An aggregate takes every update, since its leaf
+ * clusters may have changed.
  *
- * The cluster's TLS (A29) is applied where subchannels of the child pass. A change of the cluster's TLS makes the child
- * new (tc_graceful_switch_renew), since its connections no longer have the security that the cluster asks for;
- * connections that may be plaintext end at once.
+ * cds_create_subchannel applies the cluster's TLS (A29). When the TLS changes, a new child replaces the old one
+ * (tc_graceful_switch_renew), whose connections no longer have the security that the cluster asks for. If the cluster
+ * had no TLS before, the old child ends at once, since its connections may be plaintext.
  *
- * A cluster that has no data, or that is in error, has no child: the policy fails RPCs itself. */
+ * If the cluster has no data, or an error, there is no child: the policy fails RPCs itself. */
 #include "xds/lb/policies.h"
 
 #include "base/json.h"
@@ -65,14 +65,14 @@ struct cds {
     struct tc_lb_helper helper;        /* the child's */
     struct tc_graceful_switch *child;  /* NULL: the policy fails RPCs itself */
     struct tc_lb_config *config;       /* of the last update */
-    struct tc_cluster_config *cluster; /* the last snapshot that an update had; NULL: none */
+    struct tc_cluster_config *cluster; /* the snapshot of the last update; NULL: it had none */
     size_t place;                      /* of the cluster in the last XdsConfig, which the next search tries first */
     struct tc_lb_config *child_config;
     struct tc_lb_config *lb;        /* parsed from the lb_config of `lb_of`; NULL: nothing was parsed */
     const struct tc_cluster *lb_of; /* a reference of the Cluster alone: its snapshot would keep old endpoints */
-    bool sessions;                  /* the listener may have RPCs of sessions */
+    bool sessions;                  /* tc_listener_has_sessions of the last update */
     struct tc_eds_tree tree;
-    struct tc_scaling scaling;  /* A105: of the subchannels, as the cluster has it */
+    struct tc_scaling scaling;  /* A105: the subchannels, with the cluster's max_connections */
     struct tc_cluster_tls *tls; /* A29: the credentials of the cluster's connections; NULL: the channel's own */
     enum torc_connectivity published_state; /* TORC_CONNECTIVITY_SHUTDOWN: nothing yet */
 };
@@ -90,7 +90,8 @@ static void cds_shut_child(struct cds *p)
     p->child_config = NULL;
 }
 
-/* The cluster is not there or cannot be used, or the policy ends: child, endpoint lists and TLS go. */
+/* Ends the child, and frees the endpoint lists and the TLS. Called if the cluster is missing or cannot be used, and in
+ * the policy's shutdown. */
 static void cds_drop_child(struct cds *p)
 {
     if (p->child)
@@ -100,7 +101,7 @@ static void cds_drop_child(struct cds *p)
     p->tls = NULL;
 }
 
-/* Every report of the policy passes through this function, which logs a change of the state. */
+/* Publishes state and picker, and logs a change of the state. Every report of the policy passes through here. */
 static void cds_publish(struct cds *p, enum torc_connectivity state, const struct tc_status *status,
                         struct tc_picker *picker)
 {
@@ -129,8 +130,8 @@ static void cds_forget_lb(struct cds *p)
         tc_xds_resource_unref((struct tc_xds_resource *)(uintptr_t)&p->lb_of->base.head);
 }
 
-/* Returns the config of the policy that the cluster's lb_config names, borrowed, and the same object while the JSON is
- * the same. Returns NULL with *why if it cannot be parsed. */
+/* Returns the config of the policy that the cluster's lb_config names, borrowed: the same object while the JSON is
+ * equal. Returns NULL with *why if the JSON cannot be parsed. */
 static struct tc_lb_config *cds_parse_lb(struct cds *p, struct tc_cluster_config *c, struct tc_status *why)
 {
     struct tc_validation_errors errors = {0};
@@ -148,8 +149,9 @@ static struct tc_lb_config *cds_parse_lb(struct cds *p, struct tc_cluster_config
     return lb;
 }
 
-/* Returns the config of priority over a cds for each leaf cluster, or NULL with *why. The aggregate's Cluster has an
- * lb_config only with GRPC_XDS_AGGREGATE_CLUSTER_BACKWARD_COMPAT (A75): then the leaf clusters use that policy. */
+/* Returns the config of priority over a cds for each leaf cluster, a reference, or NULL with *why. The aggregate's
+ * Cluster has an lb_config only with GRPC_XDS_AGGREGATE_CLUSTER_BACKWARD_COMPAT (A75): then the leaf clusters use that
+ * policy. */
 static struct tc_lb_config *aggregate_config(struct cds *p, struct tc_cluster_config *c, struct tc_status *why)
 {
     struct tc_lb_config *lb = NULL;
@@ -203,8 +205,8 @@ static struct tc_lb_config *endpoint_cluster_config(const struct cds *p, const s
     return config;
 }
 
-/* Returns the config for the child, a reference, or NULL with *why. Updates the tree. `override`: the policy to use
- * instead of the one that the cluster asks for, or NULL. */
+/* Returns the config for the child, a reference, or NULL with *why. Updates the tree, or empties it for an aggregate.
+ * `override`: the policy to use instead of the one that the cluster asks for, or NULL. */
 static struct tc_lb_config *cds_child_config(struct cds *p, struct tc_cluster_config *c, struct tc_lb_config *override,
                                              struct tc_status *why)
 {
@@ -229,8 +231,8 @@ static struct tc_lb_config *cds_child_config(struct cds *p, struct tc_cluster_co
 
 /* --- subchannels: security (A29), scaling (A105) --- */
 
-/* Every subchannel of the policies below passes here and gets the cluster's security and limit of connections. Below an
- * aggregate and its leaf cluster the leaf cluster's limit counts, since it is set last. */
+/* Every subchannel of the policies below is created here, and gets the cluster's security and max_connections. Where a
+ * leaf cluster is below an aggregate, both set max_connections; the leaf cluster's counts, since it is set last. */
 static struct tc_subchannel *cds_create_subchannel(struct tc_lb_helper *h, struct tc_endpoint *endpoint,
                                                    const struct tc_addr *addr, tc_subchannel_state_fn on_state,
                                                    void *arg)
@@ -262,9 +264,9 @@ static const struct tc_lb_helper_ops cds_helper_ops = {
     .log_name = cds_log_name,
 };
 
-/* Takes the cluster's TLS. If it changed, the child is renewed: the old one serves until the new one is no longer
- * CONNECTING. If there was no TLS before, the child ends at once, since its connections may be plaintext. Returns false
- * with *why if nothing may be sent to the cluster. */
+/* Takes the cluster's TLS. If it changed, the child is renewed: the old child serves until the new one is no longer
+ * CONNECTING. If there was no TLS before, the old child ends at once. Returns false with *why if the TLS cannot be
+ * made: nothing may be sent to the cluster then. */
 static bool cds_secure(struct cds *p, const struct tc_xds_config *xds, const struct tc_cluster *cluster,
                        struct tc_status *why)
 {
@@ -299,8 +301,8 @@ static void cds_attributes_unref(void *attributes)
     tc_xds_config_unref(attributes);
 }
 
-/* Returns the end of failure texts: the resolution note, and a hint if the cluster's TLS is ignored, which may be the
- * reason why a server does not answer. */
+/* Returns the note for texts of failures, a new reference: the cluster's resolution note. If the cluster's TLS is
+ * ignored, a hint comes first, since that may be why a server does not answer. */
 static struct tc_rstr *resolution_note_of(const struct cds *p, const struct tc_cluster_config *c)
 {
     if (!c->cluster->tls || p->base.helper->env->secured_by_xds)
@@ -334,8 +336,9 @@ static struct tc_status cds_update_child(struct cds *p, const struct tc_lb_updat
         .resolution_note = resolution_note,
         .attributes = update->attributes,
     };
-    /* An aggregate makes policies later that read the XdsConfig, so its child may keep the XdsConfig: each update
-     * replaces it. Below a leaf cluster, which few updates pass, an old XdsConfig would stay with all endpoints. */
+    /* priority may make the cds of a leaf cluster later, and that cds reads the XdsConfig. So the child of an aggregate
+     * may keep the XdsConfig, which each update replaces. Few updates pass a leaf cluster: a child that kept the
+     * XdsConfig would keep old endpoints of all clusters in memory. */
     if (c->cluster->kind == TC_CLUSTER_AGGREGATE) {
         down.attributes_ref = cds_attributes_ref;
         down.attributes_unref = cds_attributes_unref;
@@ -361,7 +364,7 @@ static struct tc_status cds_update(struct tc_lb_policy *base, const struct tc_lb
         tc_lb_config_unref(p->config);
         p->config = tc_lb_config_ref(update->config);
     }
-    /* The same object: nothing about the cluster changed. But an aggregate's leaf clusters may have changed. */
+    /* Nothing about the cluster itself changed, but an aggregate's leaf clusters may have. */
     if (same && (!c->cluster || c->cluster->kind != TC_CLUSTER_AGGREGATE))
         return (struct tc_status){0};
     if (!c) {

@@ -1,11 +1,11 @@
 /* xds_cluster_impl (A37, A74, A75): limits and counts for all RPCs of one cluster.
  *
  * A pick passes, in this order: the EDS drops (each category drops its share at random), the circuit breaker (A32: a
- * limit of concurrent RPCs over all channels of the process), the child's pick; then trackers are added for the
+ * limit of concurrent RPCs over all channels of the process), the child's pick. A completed pick gets trackers for the
  * breaker's counter and the load report (A27).
  *
- * The limits are one counted object, made when the cluster's data change. Pickers and RPCs in flight keep the object
- * that they started with. A cluster that drops everything is READY, endpoints or not. */
+ * The limits are one reference-counted object, made when the cluster's data change. Pickers and RPCs in flight keep the
+ * object that they started with. A cluster that drops everything is READY once the child has reported any state. */
 #include "xds/lb/policies.h"
 
 #include "base/json.h"
@@ -64,7 +64,7 @@ struct cluster_limits {
         *hashing; /* the cluster if its LB policy has hash policies of its own, a reference; or NULL */
     uint32_t max_calls;
     bool full;                /* for tc_call_counter_begin */
-    struct tc_status breaker; /* of the RPCs beyond max_calls */
+    struct tc_status breaker; /* fails the RPCs beyond max_calls */
     bool tls_ignored;         /* the channel's credentials ignore the cluster's transport_socket */
     bool drops_all;
     size_t n_drops;
@@ -75,7 +75,7 @@ struct cluster_limits {
     } drops[];
 };
 
-/* The texts of drops and of the breaker are made here, not for each RPC. */
+/* Returns the limits with one reference. Makes the texts of drops and of the breaker once, not for each RPC. */
 static struct cluster_limits *cluster_limits_new(const struct tc_xds_config *xds,
                                                  const struct tc_cluster_config *cluster, struct tc_cluster_load *load,
                                                  const struct tc_lb_env *env)
@@ -151,8 +151,8 @@ static void on_tracked_call_done(struct tc_call_tracker *base, const struct tc_s
     cluster_limits_unref(t->limits);
 }
 
-/* Adds the tracker that takes the RPC, which was counted, off the breaker's counter when the RPC ends. Takes it off at
- * once if the arena has no room for the tracker. */
+/* Adds a tracker that subtracts the RPC from the breaker's counter when the RPC ends. If the arena has no room for the
+ * tracker, subtracts the RPC at once. */
 static void track_call(struct cluster_limits *l, const struct tc_pick_args *args, struct tc_pick *out)
 {
     struct breaker_tracker *t = tc_arena_calloc(args->arena, 1, sizeof(*t));
@@ -166,8 +166,8 @@ static void track_call(struct cluster_limits *l, const struct tc_pick_args *args
     tc_pick_track(out, &t->base);
 }
 
-/* Derives a number for each category from the RPC's random number, the same on every pick: a queued RPC is not drawn
- * for again (finaliser of SplitMix64). */
+/* Returns the category's random number, derived from args->random (finaliser of SplitMix64). It is the same whenever a
+ * queued attempt picks again, so the attempt gets one chance to be dropped, not one for each pick. */
 static uint64_t roll_drop(uint64_t random, size_t category)
 {
     uint64_t x = random + (category + 1) * UINT64_C(0x9e3779b97f4a7c15);
@@ -176,7 +176,7 @@ static uint64_t roll_drop(uint64_t random, size_t category)
     return x ^ (x >> 31);
 }
 
-/* Explains the pick: the leaf cluster and its security. */
+/* Explains the pick: the leaf cluster, and whether its TLS is ignored. */
 static void trace_leaf(struct tc_pick_trace *t, const struct cluster_limits *l)
 {
     t->leaf = tc_arena_copy(t->arena, tc_rstr_slice(l->cluster));
@@ -184,7 +184,7 @@ static void trace_leaf(struct tc_pick_trace *t, const struct cluster_limits *l)
         t->security = tc_slice_str(TC_TLS_IGNORED);
 }
 
-/* A81: the hostname of the endpoint, if it has one. */
+/* A81: makes the endpoint's hostname, if it has one, the :authority. */
 static void rewrite_authority(const struct tc_pick_args *args, struct tc_pick *out)
 {
     struct tc_slice name = tc_arena_copy(args->arena, tc_rstr_slice(out->subchannel->endpoint->hostname));
@@ -195,8 +195,8 @@ static void rewrite_authority(const struct tc_pick_args *args, struct tc_pick *o
         args->trace->authority = out->authority;
 }
 
-/* Replaces the hash that the route's policies gave by the hash of the cluster's own policies, or by a random one if
- * these give none. */
+/* Returns a copy of `args` with the hash of the cluster's own hash policies instead of the route's; the hash is
+ * args->random if the cluster's policies give none. */
 static struct tc_pick_args rehash(const struct tc_cluster *cluster, const struct tc_pick_args *args)
 {
     struct tc_pick_args own = *args;
@@ -281,7 +281,7 @@ static const struct tc_lb_wrapper_ops lb_wrapper_ops = {
     .picker = impl_picker_new,
 };
 
-/* The XdsConfig lacks the cluster, or there is no cds above, and so no limits to apply: fails all RPCs. */
+/* Fails all RPCs: the update has no XdsConfig, or its XdsConfig has no data of the cluster. */
 static struct tc_status impl_refuse(struct cluster_impl *p, const struct tc_rstr *name)
 {
     struct tc_status status =
@@ -291,8 +291,8 @@ static struct tc_status impl_refuse(struct cluster_impl *p, const struct tc_rstr
     return status;
 }
 
-/* Another object of the cluster's data makes new limits and a new recorder. The old ones stay with the RPCs that have
- * them. */
+/* Makes new limits and a new recorder if the cluster's data are another object. Pickers and RPCs that hold the old ones
+ * keep them. */
 static struct tc_status impl_update(struct tc_lb_policy *base, const struct tc_lb_update *update)
 {
     struct cluster_impl *p = TC_CONTAINER_OF(base, struct cluster_impl, wrapper.base);

@@ -1,11 +1,12 @@
 /* xds_cluster_manager (A31): a child for each cluster of the route configuration.
  *
- * The config selector chooses the cluster of an RPC; the pick finds that cluster's child by name in the table, which
- * the policy changes in place: a cluster's event costs O(1), and a pick is one hash lookup.
+ * The config selector chooses the cluster of an RPC. The pick finds the cluster's child by name in the table, with one
+ * hash lookup. The policy changes the table in place, so a report of one child costs O(1).
  *
  * A cluster that left the route configuration stays in the LB config while RPCs hold it. Once its Cluster resource is
  * gone, too, the XdsConfig marks it as dropped, and not even a wait-for-ready RPC waits for it. An update with an error
- * fails the RPCs whose cluster has no child, and updates no child; children that its config does not name end. */
+ * updates no child, and fails the RPCs whose cluster has no child. Every update ends the children that its config does
+ * not name. */
 #include "xds/lb/policies.h"
 
 #include "base/json.h"
@@ -82,7 +83,7 @@ struct cluster_table {
 struct manager_picker {
     struct tc_picker base;
     struct cluster_table *table;
-    struct tc_status error; /* fails the RPCs whose cluster has no child; OK: there is no such RPC */
+    struct tc_status error; /* fails the RPCs whose cluster has no child; OK: see manager_pick */
 };
 
 static void cluster_table_unref(struct cluster_table *t)
@@ -111,7 +112,7 @@ static enum tc_pick_kind manager_pick(struct tc_picker *base, const struct tc_pi
         if (TC_UNLIKELY(args->trace != NULL))
             trace_cluster(args->trace, c);
         enum tc_pick_kind kind = tc_picker_pick(c->picker, args, out);
-        /* A31: else a wait-for-ready RPC would wait for the deleted cluster, and so keep it, for ever. */
+        /* A31: a wait-for-ready RPC must not wait for a deleted cluster: it would hold the cluster for ever. */
         return kind == TC_PICK_FAIL && TC_CONTAINER_OF(c, struct cluster_child, base)->dropped ? TC_PICK_DROP : kind;
     }
     if (!tc_status_ok(&p->error)) {
@@ -164,7 +165,7 @@ static enum torc_connectivity aggregate_state(const struct manager *m)
                                                     : TORC_CONNECTIVITY_TRANSIENT_FAILURE;
 }
 
-/* Publishes the state and a new picker over the same table: waiting RPCs try again. */
+/* Publishes the state and a new picker over the same table; queued RPCs then pick again. */
 static void manager_publish(struct manager *m)
 {
     struct tc_status none = {0};
@@ -215,7 +216,8 @@ static const struct tc_children_ops cluster_ops = {
     .on_end = on_cluster_end,
 };
 
-/* Lists the children that the config names. Returns false if it is the config of the last update. */
+/* Lists the children that the config names, making new ones. Returns false, and does nothing, if the config is the same
+ * object as in the last update. */
 static bool manager_take_config(struct manager *m, struct tc_lb_config *base)
 {
     const struct tc_child_configs *config = tc_child_configs(base);
@@ -233,7 +235,6 @@ static bool manager_take_config(struct manager *m, struct tc_lb_config *base)
     return true;
 }
 
-/* Returns true if RPCs alone hold the cluster: no route has it, and there is no Cluster resource. */
 static bool cluster_is_dropped(struct cluster_child *c, const struct tc_xds_config *xds)
 {
     const struct tc_cluster_config *now =
@@ -241,7 +242,7 @@ static bool cluster_is_dropped(struct cluster_child *c, const struct tc_xds_conf
     return now && now->dropped;
 }
 
-/* Hands each child its config. A child's own update decides whether its cluster changed. */
+/* Updates all children; the child's update finds out whether its cluster changed. */
 static struct tc_status manager_update(struct tc_lb_policy *base, const struct tc_lb_update *update)
 {
     struct manager *m = TC_CONTAINER_OF(base, struct manager, base);
@@ -250,7 +251,7 @@ static struct tc_status manager_update(struct tc_lb_policy *base, const struct t
     m->updating = true;
     tc_status_set(&m->error, update->endpoints_error ? tc_status_ref(update->endpoints_error) : (struct tc_status){0});
     bool changed = manager_take_config(m, update->config);
-    /* While there is nothing to route by, clusters that RPCs still hold stay as they are. */
+    /* With an error the resolver has no config: the clusters that RPCs still hold stay as they are. */
     for (size_t i = 0; i < config->n && tc_status_ok(&m->error); i++) {
         struct tc_lb_update down = *update;
         down.config = config->at[i].config;

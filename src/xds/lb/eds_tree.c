@@ -1,20 +1,21 @@
-/* From an EDS resource to the tree of endpoint lists.
+/* Builds the tree of endpoint lists from an EDS resource.
  *
  *      root                     draining endpoints
- *        "priority-0"           all endpoints of the priority
- *          {region="r", ...}    the endpoints of one locality
+ *        "priority-0"           all usable endpoints of the priority
+ *          {region="r", ...}    the usable endpoints of one locality
  *
  * An update builds the new tree from the bottom and reuses what it can of the last one:
  *
- *   endpoint   Is looked for in the last list of its locality: first behind the last hit, where it usually is; then
- *              one by one; from a few misses on through a map (`former`). An equal endpoint is the same object again.
- *   list       The same object again if it holds the same pointers.
- *   priority   Its localities are looked for in the last tree one after the other (`past`). The first one found in a
- *              priority whose name is not taken yet gives that name; else there is a new number. The list is the same
- *              object again if name and lists of localities are the same.
+ *   endpoint   Looked for in the last list of its locality (`struct former_list`): first right behind the last hit,
+ *              where it usually is; then in the whole list, and after a few such searches through a map. An equal
+ *              endpoint is reused.
+ *   list       Reused if it holds the same pointers.
+ *   priority   Its localities are looked for in the last tree, in order (`struct past_tree`). The first one that is in
+ *              a priority whose name is still free gives the name; else the name gets a new number. The list is reused
+ *              if the name and the lists of localities are the same.
  *
- * So an EDS update in which the address of one endpoint of 50,000 changed makes one endpoint, its locality's list, its
- * priority's and the root. Weights: A113's shares, or A42's products (see `struct locality_weights`). */
+ * So if the address of one endpoint of 50,000 changed, an update makes one endpoint, its locality's list, its
+ * priority's list and the root. Weights: A113's shares, or A42's products (see `struct locality_weights`). */
 #include "xds/lb/eds_tree.h"
 
 #include "base/mem.h"
@@ -48,18 +49,19 @@ static void priorities_free(struct tc_eds_tree_priority *p, size_t n)
 struct past_place {
     const struct tc_eds_tree_locality *locality;
     size_t priority;
-    struct past_place *next; /* the same locality in another priority */
+    struct past_place *next; /* the same locality in a later priority */
     UT_hash_handle hh;
 };
 
 struct past_tree {
     const struct tc_eds_tree *tree;
-    bool *claimed; /* by priority: its name is in use again */
-    struct past_place *places;
-    struct past_place *all;
+    bool *claimed;             /* by priority: its name is in use again */
+    struct past_place *places; /* uthash by locality name: the first place of each chain */
+    struct past_place *all;    /* the array of all places */
 };
 
-/* Files the last tree by locality, from its last priority to the first, so that a chain begins with the first. */
+/* Indexes the last tree by locality. Goes from the last priority to the first, so that each chain is in the order of
+ * priorities. */
 static void past_init(struct past_tree *past, const struct tc_eds_tree *tree)
 {
     size_t n = 0;
@@ -96,8 +98,8 @@ static const struct past_place *past_find_place(const struct past_tree *past, co
     return place;
 }
 
-/* Returns the priority of the last tree whose name a new priority with these localities takes, or SIZE_MAX. A priority
- * without localities takes the name of one without. */
+/* Returns the index of the priority of the last tree whose name a new priority with these localities takes, or SIZE_MAX
+ * if there is none. A priority without localities takes the name of a priority without localities. */
 static size_t past_claim_priority(struct past_tree *past, const struct tc_eds_tree_locality *localities, size_t n)
 {
     size_t found = SIZE_MAX;
@@ -125,12 +127,12 @@ struct locality_weights {
                            same, and one endpoint more or less leaves the other objects as they are. */
     } kind;
     uint32_t locality;       /* as the resource has it */
-    uint64_t locality_share; /* of the priority */
-    uint64_t endpoint_sum;   /* of the locality's usable endpoints */
+    uint64_t locality_share; /* the locality's share of the priority, UQ1.31 */
+    uint64_t endpoint_sum;   /* the weights of the locality's usable endpoints */
     bool http_connect;       /* A86: endpoints may have a proxy */
 };
 
-/* Returns weight / sum in UQ1.31 (A113). */
+/* Returns weight / sum in UQ1.31 (A113), or 0 if `sum` is 0. */
 static uint64_t weight_share(uint64_t weight, uint64_t sum)
 {
     return sum ? (weight << 31) / sum : 0;
@@ -161,8 +163,8 @@ static void weights_of_locality(struct locality_weights *w, const struct tc_eds_
         w->endpoint_sum += endpoint_is_usable(&from->endpoints[i]) ? from->endpoints[i].weight : 0;
 }
 
-/* Returns whether all endpoints of the priority have the same share. Within a locality compares the resource's weights,
- * since a division for each endpoint would cost more than the rest of an update. */
+/* Returns whether all usable endpoints of the priority have the same share. Within a locality compares the resource's
+ * weights, which saves a division for each endpoint. */
 static bool priority_has_equal_shares(const struct tc_eds_priority *from, uint64_t locality_sum)
 {
     uint64_t common = 0;
@@ -186,7 +188,7 @@ static bool priority_has_equal_shares(const struct tc_eds_priority *from, uint64
     return true;
 }
 
-/* Compares the address with the resource's, and the proxy through which it is reached with the resource's (A86). */
+/* Returns whether `a` is the resource's address `from`, reached through `proxy` (A86; NULL: directly). */
 static bool addr_is_same(const struct tc_addr *a, const struct tc_addr *from, const struct tc_addr *proxy)
 {
     struct tc_addr direct = *a;
@@ -233,13 +235,13 @@ static struct tc_endpoint *endpoint_make(const struct tc_eds_endpoint *from, str
 
 enum {
     LOOK_AHEAD = 4,       /* endpoints that are compared behind the last hit */
-    SOUGHT_ONE_BY_ONE = 4 /* searches through the whole list before there is a map */
+    SOUGHT_ONE_BY_ONE = 4 /* searches through the whole list before a map is made */
 };
 
 /* Finds endpoints of the last list. */
 struct former_list {
     const struct tc_endpoints *list; /* may be NULL */
-    size_t next;                     /* where the next one is expected */
+    size_t next;                     /* where the next endpoint is expected: behind the last hit */
     unsigned sought;                 /* searches beyond LOOK_AHEAD so far */
     bool mapped;                     /* `map` was made */
     struct tc_endpoint_map map;
@@ -302,7 +304,7 @@ static bool endpoints_are_same_pointers(struct tc_endpoint **at, size_t n, const
     return list && list->n == n && (n == 0 || memcmp(at, list->at, n * sizeof(struct tc_endpoint *)) == 0);
 }
 
-/* Returns the list of one locality's usable endpoints; the last one if it has the same pointers. */
+/* Returns the list of one locality's usable endpoints, a reference: `last` if that has the same pointers. */
 static struct tc_endpoints *locality_list_make(const struct tc_eds_locality *from, struct tc_locality *locality,
                                                struct tc_endpoints *last, const struct locality_weights *w)
 {
@@ -331,7 +333,7 @@ static void priority_name_localities(struct tc_eds_tree_priority *p, const struc
         tc_buf_clear(&text);
         const struct tc_eds_locality *l = &from->localities[i];
         tc_eds_locality_format(l, &text);
-        /* Quotes in the names must not make two localities one. */
+        /* Names with quotes must not give two localities the same text. */
         if (memchr(l->region->data, '"', l->region->len) || memchr(l->zone->data, '"', l->zone->len))
             tc_buf_printf(&text, "#%zu,%zu", l->region->len, l->zone->len);
         p->localities[i].name = tc_rstr_new(text.data, text.len);
@@ -339,7 +341,7 @@ static void priority_name_localities(struct tc_eds_tree_priority *p, const struc
     tc_buf_fini(&text);
 }
 
-/* Returns the same locality of the last tree, preferably the one in the priority whose name is taken. */
+/* Returns the locality of this name in the last tree, or NULL. Prefers the one in the priority with this index. */
 static const struct tc_eds_tree_locality *past_locality(const struct past_tree *past, const struct tc_rstr *name,
                                                         size_t priority)
 {
@@ -370,7 +372,7 @@ static void priority_fill_localities(struct tc_eds_tree_priority *p, const struc
     }
 }
 
-/* Makes the list of a priority: the endpoints of all localities in order, and the localities' lists as children. */
+/* Returns the list of a priority: the endpoints of all localities in order, and the localities' lists as children. */
 static struct tc_endpoints *priority_make_node(const struct tc_eds_tree_priority *p)
 {
     size_t n = 0;
@@ -402,7 +404,8 @@ static bool priority_has_same_lists(const struct tc_eds_tree_priority *a, const 
     return true;
 }
 
-/* Names the priority, and reuses the list of the priority whose name it took if that has the same lists. */
+/* Sets the priority's name and list. `claimed`: the priority of the last tree whose name it takes, and whose list it
+ * reuses if the lists of localities are the same; SIZE_MAX: none. */
 static void priority_finish(struct tc_eds_tree *tree, struct tc_eds_tree_priority *p, size_t claimed)
 {
     const struct tc_eds_tree_priority *last = claimed == SIZE_MAX ? NULL : &tree->priorities[claimed];
@@ -412,8 +415,8 @@ static void priority_finish(struct tc_eds_tree *tree, struct tc_eds_tree_priorit
 
 /* --- the root --- */
 
-/* Returns the draining endpoints, the same objects as in the last tree where they are equal. NULL if no endpoint
- * drains. */
+/* Returns the draining endpoints of all priorities, reusing equal ones of the last root. NULL if no endpoint is
+ * draining. */
 static struct tc_endpoints *draining_endpoints(const struct tc_eds_tree *tree,
                                                const struct tc_eds_tree_priority *priorities,
                                                const struct tc_eds_priority *from, size_t n_priorities)
@@ -452,7 +455,8 @@ static struct tc_endpoints *tree_make_root(const struct tc_eds_tree_priority *pr
     return root;
 }
 
-/* Replaces the priorities. Takes ownership of `own`, the root's endpoints (NULL: none). */
+/* Replaces the priorities, and the root unless it would be the same. Takes ownership of `priorities` and of `own`, the
+ * root's own endpoints (NULL: none). */
 static void tree_replace(struct tc_eds_tree *tree, struct tc_eds_tree_priority *priorities, size_t n,
                          struct tc_endpoints *own)
 {

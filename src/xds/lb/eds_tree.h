@@ -1,13 +1,14 @@
-/* Makes the tree of endpoint lists of a cluster from its EDS resource, or from the addresses of its DNS name: a list
- * for each priority, and in it a list for each of the priority's localities. Draining endpoints stand in the root
- * alone, for xds_override_host (A55).
+/* The tree of endpoint lists of a cluster, made from its EDS resource or from the addresses of its DNS name: a list for
+ * each priority, and in it a list for each of the priority's localities. Draining endpoints are in the root alone, for
+ * xds_override_host (A55).
  *
- * What an update finds equal in the tree before it (endpoints in the list of their locality, lists of localities, lists
- * of priorities of one name) is the same object in the new tree.
+ * An update reuses objects of the last tree: an endpoint that is equal in the last list of its locality, a locality's
+ * list with the same endpoints, a priority's list with the same name and the same lists of localities, and the root if
+ * nothing changed.
  *
  * A priority keeps its name by its localities (A37, A74): a priority that shares a locality with one of the last tree
- * takes over the name, and with it the connections. Until tc_eds_tree_fini no other priority gets the name again. Loop
- * thread only. */
+ * takes over its name, and with the name the connections. A name that left the tree is not used again until
+ * tc_eds_tree_fini. Loop thread only. */
 #ifndef TC_XDS_LB_EDS_TREE_H
 #define TC_XDS_LB_EDS_TREE_H
 
@@ -21,27 +22,28 @@ struct tc_eds_tree_locality {
 };
 
 struct tc_eds_tree_priority {
-    struct tc_rstr *name; /* "priority-7" */
-    struct tc_endpoints *node;
+    struct tc_rstr *name;      /* "priority-7" */
+    struct tc_endpoints *node; /* all usable endpoints; children: the lists of the localities */
     size_t n;
     struct tc_eds_tree_locality *localities;
 };
 
 /* Embedded; zero-initialised is empty. */
 struct tc_eds_tree {
-    struct tc_endpoints *root; /* children by priority name; own endpoints: the draining ones. NULL before an update */
+    struct tc_endpoints *root; /* children by priority name; own endpoints: the draining ones. NULL: no update yet */
     size_t n;
     struct tc_eds_tree_priority *priorities; /* in order */
-    uint64_t next_number;                    /* of the next name */
-    bool http_connect; /* A86: endpoints are reached through the proxies that they name; set before an update */
+    uint64_t next_number;                    /* for the next new name */
+    bool http_connect; /* A86: EDS endpoints are reached through the proxies that they name; set before an update */
 };
 
-/* Takes a new resource. NULL, and a resource without localities, count as one priority without endpoints (A37), whose
- * child fails RPCs in its own words. */
+/* Updates the tree from the resource, which is not kept. NULL, or a resource without localities, counts as one priority
+ * without endpoints (A37), so that the policy below fails the RPCs. */
 void tc_eds_tree_update_eds(struct tc_eds_tree *tree, const struct tc_eds *eds);
-/* For LOGICAL_DNS: one priority with one locality, whose list is `list` (takes a reference; NULL: no endpoints). */
+/* Updates the tree for LOGICAL_DNS: one priority with one locality, whose list is `list` (takes a reference; NULL: no
+ * endpoints). */
 void tc_eds_tree_update_dns(struct tc_eds_tree *tree, struct tc_endpoints *list);
-/* Frees what the tree holds; it is empty then, and names begin again. */
+/* Frees what the tree holds. The tree is empty then: the next new name is "priority-0". Clears http_connect, too. */
 void tc_eds_tree_fini(struct tc_eds_tree *tree);
 
 #endif

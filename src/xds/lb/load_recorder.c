@@ -1,9 +1,9 @@
 /* The RPCs of a cluster, counted for load reports.
  *
- * tc_cluster_load_track finds the counts of the endpoint's locality (of the endpoint, if the server asks for these),
- * counts one started RPC and adds a tracker, which counts the end. If the cluster wants metrics (A85), the tracker also
- * reads the ORCA report in the trailers. Counts belong to the xDS client's load store (xds/load), from which its LRS
- * stream reports. */
+ * tc_cluster_load_track finds the counts of the endpoint's locality (or of the endpoint, if the LRS server asks for
+ * loads by endpoint), counts one started RPC and adds a tracker, which counts the end. If the cluster wants metrics
+ * (A85), the tracker also reads the ORCA report in the trailers. The counts belong to the xDS client's load store
+ * (xds/load), from which the client's LRS stream takes its reports. */
 
 /* Every RPC searches the table of localities by pointer: one multiplication mixes pointers well enough. Defined in
  * front of all headers, since some include uthash.h. */
@@ -18,20 +18,21 @@
 #include "lb/orca.h"
 #include "xds/client/client.h"
 
-/* The counts of a locality, found by its shared object. The key's reference keeps its address from being reused. */
+/* The counts of a locality, found by the pointer to the tc_locality. The reference of `key` keeps that pointer from
+ * being reused. */
 struct known_locality {
-    struct tc_locality *key; /* NULL: of endpoints without a locality */
+    struct tc_locality *key; /* a reference; NULL: endpoints without a locality */
     struct tc_load_locality *counts;
     UT_hash_handle hh;
 };
 
-/* Lives as long as one snapshot of its cluster, so that known localities go with their list. RPCs and pickers may hold
- * it longer. */
+/* xds_cluster_impl makes a recorder for each snapshot of its cluster, so that `known` does not collect old localities.
+ * RPCs and pickers may hold an old recorder longer. */
 struct tc_cluster_load {
     struct tc_lref ref;
     struct tc_load_cluster *counts;
     const struct tc_cluster *cluster; /* a reference; says which metrics are wanted (A85) */
-    struct known_locality *known;
+    struct known_locality *known;     /* uthash by key */
 };
 
 struct tc_cluster_load *tc_cluster_load_new(const struct tc_xds_config *xds, const struct tc_cluster_config *cluster)
@@ -122,7 +123,7 @@ static int compare_by_bytes(const void *a, const void *b)
     return tc_slice_cmp(*(const struct tc_slice *)a, *(const struct tc_slice *)b);
 }
 
-/* Returns whether the cluster wants the named metric: it is in the sorted list, or all are wanted. */
+/* Returns whether the cluster wants the named metric: all are wanted, or the sorted list has the name. */
 static bool orca_is_wanted(const struct tc_cluster *c, struct tc_slice name)
 {
     return (c->lrs_metrics & TC_LRS_ALL_NAMED) ||
@@ -131,11 +132,11 @@ static bool orca_is_wanted(const struct tc_cluster *c, struct tc_slice name)
 
 /* The values of one report that a cluster may want. */
 struct orca_values {
-    double fields[TC_ORCA_APPLICATION + 1]; /* by number, those without names */
-    TC_VEC(struct tc_orca_value) named;     /* of named_metrics */
+    double fields[TC_ORCA_APPLICATION + 1]; /* by number; only fields without names are read; 0: not in the report */
+    TC_VEC(struct tc_orca_value) named;     /* named_metrics that are wanted, sorted by compare_values */
 };
 
-/* Compares by name; values of one name by their order in the report, that is by the addresses of their names. */
+/* Sorts by name, and values of one name by their order in the report: names point into the report. */
 static int compare_values(const void *pa, const void *pb)
 {
     const struct tc_orca_value *a = pa, *b = pb;
@@ -143,7 +144,7 @@ static int compare_values(const void *pa, const void *pb)
     return order ? order : (a->name.data > b->name.data) - (a->name.data < b->name.data);
 }
 
-/* Returns false if the report is malformed. */
+/* Reads the report. Returns false if it is malformed; the caller frees out->named in either case. */
 static bool orca_collect(const struct tc_cluster *c, struct tc_slice report, struct orca_values *out)
 {
     struct tc_orca_value v;
@@ -167,7 +168,7 @@ static void orca_add_named(struct tc_load_locality *l, struct tc_slice key, doub
     tc_buf_fini(&name);
 }
 
-/* Ignores a report that cannot be read. */
+/* Adds the metrics that the cluster wants; of several values of one name the last. Ignores a malformed report. */
 static void orca_add_metrics(struct tc_load_locality *l, const struct tc_cluster *c, struct tc_slice report)
 {
     const struct tc_slice none = tc_slice_of(NULL, 0);

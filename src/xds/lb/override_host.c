@@ -1,22 +1,23 @@
-/* The policy of xds_override_host. override_host.h has its purpose.
+/* The policy of xds_override_host; override_host.h says what it is for.
  *
  * - The set (override_host_map.c) has an entry for each address of the cluster, draining endpoints and all priorities
  *   included. An entry lists the subchannels to its address.
  * - Every subchannel that the child creates is wrapped, and linked to the entry of its address. A subchannel whose
- *   base.on_state is NULL is the policy's own: created for a session that the child has no subchannel for
- *   (policy_on_want), or adopted when the child released a subchannel that sessions use (subchannel_release).
- * - A pick of an RPC with a cookie looks the cookie's addresses up and takes the best entry: READY before IDLE before
- *   CONNECTING before one without a subchannel. READY completes the pick. Any other queues the pick, and is connected
- *   by `want_task` unless it is CONNECTING. Without an entry to take the child picks.
- * - An entry that a queued pick waits for is `awaited`: its next change publishes a new picker, which ends the wait.
- * - The timer ends the policy's own subchannels that no session used for idle_timeout.
+ *   base.on_state is NULL is the policy's own: created for an entry without a subchannel (policy_on_want), or adopted
+ *   when the child released a subchannel that sessions use (subchannel_release).
+ * - A pick of an RPC with a cookie looks up the cookie's addresses and takes the best entry: READY before IDLE before
+ *   CONNECTING before one without a subchannel. A READY entry completes the pick. Any other entry queues the pick, and
+ *   `want_task` connects the entry unless it is CONNECTING. If there is no entry to take, the child picks.
+ * - An entry that a queued pick waits for is `awaited`: its next change publishes a new picker, with which the RPC
+ *   picks again.
+ * - The timer ends the policy's own subchannels that no session has used for idle_timeout.
  *
  * Without sessions (settings.sessions is false) the set is empty, subchannels have no entry, and the child's pickers
  * are published as they are.
  *
- * Ownership: entries belong to the set, which borrows the endpoints of the list last given. The child's subchannels go
- * when the child releases them; the policy's own when they are unused, unusable, or doubled by one of the child's.
- * Pickers reach the policy through `access`, since they may outlive it. */
+ * Ownership: entries belong to the set, which borrows the endpoints of the last list. The child releases its
+ * subchannels. The policy ends its own when they are unused for too long, no longer usable, or replaced by a better one
+ * to the same address. Pickers reach the policy through `access`, since they may outlive the policy. */
 #include "xds/lb/override_host.h"
 
 #include "base/log.h"
@@ -31,7 +32,7 @@ struct oh_policy {
     struct tc_lb_wrapper wrapper;
     struct tc_override_host_settings settings; /* of the last update */
     struct tc_endpoints *endpoints;            /* the last list; NULL: none yet */
-    struct tc_endpoints *for_child;            /* `endpoints` without draining ones */
+    struct tc_endpoints *for_child;            /* `endpoints` without draining ones; NULL: none yet */
     struct tc_override_set set;                /* empty while there are no sessions */
     struct tc_wrapped_subchannels subchannels; /* struct oh_subchannel */
     struct tc_link wanted;                     /* entries that picks want connected */
@@ -40,7 +41,7 @@ struct oh_policy {
     uint64_t swept_ms; /* when the last sweep was, or when sessions began */
     struct tc_task publish_task;
     struct oh_access *access;
-    bool unknown_logged; /* since the last list the log has told of a session whose address `set` lacks */
+    bool unknown_logged; /* the log has told of an address that `set` lacks; reset with each new set */
 };
 
 /* The pickers' way to the policy, which they may outlive. */
@@ -49,10 +50,10 @@ struct oh_access {
     struct oh_policy *policy; /* NULL after shutdown */
 };
 
-/* A subchannel of the child's, or one of the policy's own. */
+/* A subchannel of the child, or one of the policy's own. */
 struct oh_subchannel {
     struct tc_wrapped_subchannel wrapped;
-    struct tc_link entry_link;       /* of entry->subchannels */
+    struct tc_link entry_link;       /* in entry->subchannels */
     struct tc_override_entry *entry; /* NULL: the list lacks the address or has it with another proxy, or no sessions */
     enum torc_connectivity state;
 };
@@ -72,7 +73,7 @@ static struct oh_subchannel *subchannel_of_entry_link(struct tc_link *entry_link
     return TC_CONTAINER_OF(entry_link, struct oh_subchannel, entry_link);
 }
 
-/* Must not be called after the policy's shutdown, which takes the wrapper out of the policy's set. */
+/* Must not be called after the policy's shutdown, which clears wrapped.set. */
 static struct oh_policy *subchannel_policy(const struct oh_subchannel *w)
 {
     return TC_CONTAINER_OF(w->wrapped.set, struct oh_policy, subchannels);
@@ -105,7 +106,7 @@ static void policy_publish_later(struct oh_policy *p)
     tc_loop_defer(p->wrapper.base.helper->env->loop, &p->publish_task);
 }
 
-/* Publishes a new picker if picks wait for this entry, since its state has changed. */
+/* Called when something about the entry has changed: if picks wait for the entry, a task publishes a new picker. */
 static void entry_changed(struct oh_policy *p, struct tc_override_entry *e)
 {
     if (e->awaited)
@@ -121,8 +122,8 @@ static void subchannel_end(struct oh_subchannel *w)
     tc_wrapped_subchannel_end(&w->wrapped);
 }
 
-/* Returns the subchannel that a pick takes first: READY before IDLE before CONNECTING, among equals the newest, which
- * replaces the others. NULL: the entry has none. */
+/* Returns the entry's best subchannel: READY before IDLE before CONNECTING before TRANSIENT_FAILURE, the last one of
+ * equals. NULL: the entry has none. */
 static struct oh_subchannel *entry_best(const struct tc_override_entry *e)
 {
     static const unsigned ranks[] = {[TORC_CONNECTIVITY_READY] = 3,
@@ -149,7 +150,7 @@ static void entry_drop_own(struct tc_override_entry *e, const struct oh_subchann
     }
 }
 
-/* Gives a subchannel of the policy's own the endpoint as the list has it now, which may have another locality. */
+/* Gives a subchannel of the policy's own the entry's endpoint: its attributes (locality, ...) may have changed. */
 static void subchannel_renew_endpoint(struct oh_subchannel *w)
 {
     struct tc_endpoint *old = w->wrapped.base.endpoint;
@@ -157,7 +158,7 @@ static void subchannel_renew_endpoint(struct oh_subchannel *w)
     tc_endpoint_unref(old);
 }
 
-/* A75: returns whether the policy keeps a subchannel that the child releases. */
+/* A75: returns whether the policy keeps this subchannel, which the child releases. */
 static bool subchannel_is_adopted(const struct oh_subchannel *w)
 {
     const struct tc_override_entry *e = w->entry;
@@ -209,7 +210,7 @@ static void subchannel_on_inner_state(void *arg, enum torc_connectivity state, c
         /* An RPC that was picked for this connection may not have been sent, and waits for the next picker. */
         if (lost && w->entry->used)
             policy_publish_later(p);
-        /* A connection of the child's serves the sessions too. */
+        /* The child's connection serves the sessions, too. */
         if (state == TORC_CONNECTIVITY_READY && !subchannel_is_own(w))
             entry_drop_own(w->entry, NULL);
     }
@@ -240,8 +241,8 @@ static struct oh_subchannel *subchannel_new(struct oh_policy *p, struct tc_endpo
 
 /* --- endpoints --- */
 
-/* Finds the subchannel's entry in the new set. Ends a subchannel of the policy's own that no session can use now, or
- * whose endpoint has another hostname: that may be the SNI of its connection (A101). */
+/* Finds the subchannel's entry in the new set. Ends a subchannel of the policy's own that sessions may no longer use,
+ * or whose endpoint has another hostname now: the hostname may be the SNI of the connection (A101). */
 static void subchannel_relink(struct oh_policy *p, struct oh_subchannel *w)
 {
     const struct tc_endpoint *now;
@@ -257,7 +258,7 @@ static void subchannel_relink(struct oh_policy *p, struct oh_subchannel *w)
     subchannel_renew_endpoint(w);
 }
 
-/* Replaces the set by one of these endpoints (NULL: none). The list of the old set is still alive. */
+/* Replaces the set by one of these endpoints (NULL: none). The old set's list must still be alive. */
 static void policy_replace_set(struct oh_policy *p, const struct tc_endpoints *endpoints)
 {
     struct tc_override_set before = p->set;
@@ -270,7 +271,7 @@ static void policy_replace_set(struct oh_policy *p, const struct tc_endpoints *e
     tc_override_set_fini(&before);
 }
 
-/* A55: the child never gets draining endpoints. */
+/* A55: returns the list for the child, a reference. Only the root's own endpoints can be draining (eds_tree.h). */
 static struct tc_endpoints *endpoints_without_draining(struct tc_endpoints *all)
 {
     size_t n = 0;
@@ -309,8 +310,8 @@ static void policy_take_endpoints(struct oh_policy *p, struct tc_endpoints *endp
 
 /* --- sweep --- */
 
-/* A75: the first sweep is after idle_timeout, the next when the policy's own subchannel that is unused for longest is
- * due, but not within TC_OVERRIDE_SWEEP_MIN_MS of the last. */
+/* A75: the next sweep is when idle_timeout of the policy's longest unused own subchannel is over, or after idle_timeout
+ * if there is none; but at least TC_OVERRIDE_SWEEP_MIN_MS after swept_ms. */
 static void policy_set_timer(struct oh_policy *p)
 {
     uint64_t now = policy_now_ms(p), timeout = p->settings.idle_timeout_ms, wait = timeout;
@@ -359,8 +360,8 @@ static void oh_access_unref(struct oh_access *a)
         tc_free(a);
 }
 
-/* Returns the endpoint's addresses, TC_SESSION_ADDRS_MAX at most, as text, "1.1.1.1:1,2.2.2.2:2", the address in use
- * first (A61). */
+/* Returns at most TC_SESSION_ADDRS_MAX addresses of the endpoint as text, "1.1.1.1:1,2.2.2.2:2". `first`, the address
+ * in use, comes first (A61). */
 static struct tc_slice endpoint_text(const struct tc_endpoint *endpoint, const struct tc_addr *first,
                                      struct tc_arena *arena)
 {
@@ -378,7 +379,7 @@ static struct tc_slice endpoint_text(const struct tc_endpoint *endpoint, const s
     return out;
 }
 
-/* Notes that an RPC of the session goes to this entry. */
+/* Notes that an RPC of the session goes to this entry (not in a dry run), and stores the answer for the filter. */
 static void entry_use(struct oh_policy *p, struct tc_override_entry *e, const struct tc_pick_args *args)
 {
     if (!args->dry) {
@@ -412,8 +413,8 @@ static const char *entry_why_not(const struct oh_policy *p, const struct tc_over
     return "the endpoint cannot be connected to";
 }
 
-/* Logs that a session's RPCs go elsewhere. Logs an endpoint once until a session uses it again. Of the addresses that
- * the set lacks, logs only the first for each list of endpoints. */
+/* Logs that a session's RPCs go to other endpoints. Logs an entry once, until a session uses the entry again. Logs one
+ * address that the set lacks, until the set is replaced. */
 static void policy_log_fallback(struct oh_policy *p, const struct tc_session *s)
 {
     if (!tc_log_enabled(TC_LOG_LB, TORC_LOG_DEBUG))
@@ -430,8 +431,8 @@ static void policy_log_fallback(struct oh_policy *p, const struct tc_session *s)
     tc_free(address);
 }
 
-/* A75: READY before IDLE before CONNECTING before an entry without a subchannel; among equals the cookie's order.
- * Returns false if the child must pick. */
+/* Picks by the session's addresses (A75): READY before IDLE before CONNECTING before an entry without a subchannel;
+ * among equals the cookie's order. Stores the answer in *kind, or returns false if the child must pick. */
 static bool pick_override(struct oh_policy *p, const struct tc_pick_args *args, struct tc_pick *out,
                           enum tc_pick_kind *kind)
 {
@@ -472,8 +473,8 @@ static bool pick_override(struct oh_policy *p, const struct tc_pick_args *args, 
     return true;
 }
 
-/* The child did not complete the pick, and no endpoint of the session can be used: makes their entries `awaited`, so
- * that the pick also waits for them. */
+/* Makes the entries of the session `awaited`. Called if none of them can be used and the child did not complete the
+ * pick either: a queued RPC then also picks again when one of these entries changes. */
 static void policy_await_session(struct oh_policy *p, const struct tc_session *s)
 {
     for (size_t i = 0; i < s->n; i++) {
@@ -529,7 +530,7 @@ static void policy_on_publish(struct tc_task *task)
     tc_lb_wrapper_publish(&TC_CONTAINER_OF(task, struct oh_policy, publish_task)->wrapper);
 }
 
-/* Connects the entries that picks wait for; an entry without a subchannel gets one of the policy's own. */
+/* Connects the `wanted` entries; an entry without a subchannel gets one of the policy's own. */
 static void policy_on_want(struct tc_task *task)
 {
     struct oh_policy *p = TC_CONTAINER_OF(task, struct oh_policy, want_task);
@@ -586,7 +587,7 @@ static struct tc_status oh_update(struct tc_lb_policy *base, const struct tc_lb_
     if (p->settings.sessions && !was.sessions)
         p->swept_ms = policy_now_ms(p);
     tc_lb_wrapper_begin_update(&p->wrapper);
-    /* Sessions that wait may have another endpoint now, or none. */
+    /* Queued RPCs of sessions must pick again: their endpoints may have changed. */
     p->wrapper.unpublished |= p->settings.sessions || was.sessions;
     policy_take_endpoints(p, update->endpoints, &was);
     policy_set_timer(p);
@@ -642,7 +643,7 @@ static void oh_shutdown(struct tc_lb_policy *base)
     policy_replace_set(p, NULL);
     tc_task_cancel(&p->publish_task);
     tc_lb_wrapper_end(&p->wrapper);
-    /* A child policy of the application may release the rest later. */
+    /* A child policy of the application may release its subchannels later. */
     while (tc_wrapped_subchannels_pop(&p->subchannels))
         ;
     tc_endpoints_unref(p->endpoints);

@@ -2,7 +2,8 @@
  *
  * {"overrideHostStatus": ["UNKNOWN", "HEALTHY"], "idleTimeout": "3600s", "childPolicy": [...]}
  *
- * All but childPolicy may be absent. A config from JSON always has sessions; cds says in code whether there are any. */
+ * All fields but childPolicy may be absent. A config from JSON always has sessions; a config of cds has them if the
+ * listener has the session filter. */
 #include "xds/lb/override_host_config.h"
 
 #include "base/json.h"

@@ -6,9 +6,9 @@
 #include "lb/policy.h"
 
 struct tc_override_host_settings {
-    bool sessions;            /* false: no RPC has one, and the policy only withholds draining endpoints */
+    bool sessions;            /* false: no RPC has a session, and the policy only withholds draining endpoints */
     unsigned statuses;        /* bits by enum tc_health: endpoints that a session may use */
-    uint64_t idle_timeout_ms; /* A75 */
+    uint64_t idle_timeout_ms; /* A75: how long the policy keeps an own subchannel that no session uses */
 };
 
 struct tc_override_host_config {
@@ -22,7 +22,7 @@ static inline const struct tc_override_host_config *tc_override_host_config(cons
     return TC_CONTAINER_OF(config, const struct tc_override_host_config, base);
 }
 
-/* No sessions; statuses UNKNOWN and HEALTHY, an idle timeout of one hour. */
+/* No sessions, statuses UNKNOWN and HEALTHY, and an idle timeout of one hour. */
 extern const struct tc_override_host_settings tc_override_host_defaults;
 
 /* Returns a config for `factory`, which is xds_override_host's, with one reference. Takes a reference of `child`. */

@@ -1,13 +1,13 @@
-/* Each list of endpoints gets a new set; entries whose address is in the new list move to the new set with everything
- * that is known of them, and the others are freed. Endpoints of the root (draining ones) come before those of
- * priorities, so an address that is in both is the draining one's.
+/* Each list of endpoints gets a new set. Entries of the old set whose address is in the new list move to the new set
+ * and keep their state; the others are freed. The root's own endpoints (the draining ones) are added before those of
+ * priorities: if both have an address, its entry is the draining endpoint's.
  *
  * A cookie names an address and not the proxy that leads there (A86), so the keys have no proxy. */
 #include "xds/lb/override_host_map.h"
 
 #include "base/mem.h"
 
-/* Returns the address without its proxy; borrows from it. */
+/* Returns the address without its proxy; the result borrows from `addr`. */
 static struct tc_addr override_key(const struct tc_addr *addr)
 {
     struct tc_addr key = *addr;
@@ -37,7 +37,7 @@ static size_t endpoint_list_count_addrs(const struct tc_endpoints *list)
     return n;
 }
 
-/* Moves the entry out of `before`, which keeps a NULL instead. */
+/* Moves the entry of this address out of `before`, which keeps NULL instead. Returns NULL if `before` lacks it. */
 static struct tc_override_entry *override_set_take(struct tc_override_set *before, const struct tc_addr *addr)
 {
     uint32_t at;
@@ -74,7 +74,7 @@ static void override_set_add_endpoint(struct tc_override_set *set, struct tc_ove
     }
 }
 
-/* Lists of localities repeat the endpoints of their priority's list. */
+/* Adds the list, then the lists below it. Lists of localities repeat the endpoints of their priority's list. */
 static void override_set_add_list(struct tc_override_set *set, struct tc_override_set *before,
                                   const struct tc_endpoints *list)
 {

@@ -1,21 +1,21 @@
-/* Walks the names of a certificate until one passes. All comparisons with matchers share one budget of steps: a
- * certificate that a peer chose must not cost without bound. When it is used up, no further name matches, and the
- * certificate is refused as one that has none of the names. Any thread. */
+/* Walks the names of a certificate until one passes. All comparisons with matchers share one budget of steps, so that a
+ * peer's certificate has a bounded cost. Once the budget is used up no name matches, and the certificate is refused as
+ * if it had none of the names. */
 #include "xds/lb/san_matcher.h"
 
 #include "base/buf.h"
 
 enum {
     SHOWN_NAMES = 4,   /* names of a certificate in a text */
-    SHOWN_BYTES = 100, /* and bytes of each */
-    NAME_STEPS = 32,   /* of a comparison, beside one for each byte of the name and what a regex takes */
+    SHOWN_BYTES = 100, /* bytes of each of these names */
+    NAME_STEPS = 32,   /* steps of a comparison, plus one for each byte of the name, plus those of a regex */
 };
 
 bool tc_san_matches(const struct tc_string_matcher *m, enum tc_san_kind kind, struct tc_slice name, uint64_t *steps)
 {
     if (name.len == 0 || memchr(name.data, '\0', name.len))
         return false;
-    /* A29: an exact matcher takes each DNS name that covers it, so wildcards of the certificate count. */
+    /* A29: an exact matcher takes each DNS name that covers its text, so wildcards of the certificate count. */
     if (kind == TC_SAN_DNS && m->kind == TC_MATCH_EXACT)
         return tc_san_covers(name, m->text);
     return tc_string_matcher_match(m, name, steps);
@@ -26,10 +26,10 @@ struct san_search {
     struct tc_slice sni; /* empty: the matchers decide */
     struct tc_buf seen;  /* names so far, for the text */
     size_t n_seen;
-    uint64_t steps; /* that the matchers may still take */
+    uint64_t steps; /* the rest of the budget */
 };
 
-/* Adds a name to the text. A certificate may hold any bytes, so only printable ones are shown. */
+/* Adds a name to the text of a failure. A certificate may hold any bytes: bytes other than visible ASCII become '?'. */
 static void search_show(struct san_search *s, struct tc_slice name)
 {
     if (s->n_seen++ >= SHOWN_NAMES)

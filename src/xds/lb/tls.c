@@ -1,11 +1,11 @@
 /* Credentials of the connections to one cluster (A29), and the SNI that goes with them (A101).
  *
  * A cluster's UpstreamTlsContext names instances of certificate providers (roots, identity) and says which names the
- * server's certificate must have. The credentials hold both providers and the Cluster resource, whose matchers they
- * read. Their key is made of the providers' files and the demands on names: two clusters with the same key, or two
- * snapshots of one cluster, share connections in the pool where the SNI is the same.
+ * server's certificate must have. The credentials hold the providers and the Cluster resource, whose matchers they
+ * read. The key of the credentials is made of the providers' files and the demands on names. Clusters, or snapshots of
+ * one cluster, whose keys are equal share connections in the pool where the SNI is the same.
  *
- * SNI differs from endpoint to endpoint, so it travels with the endpoint (tc_cluster_tls_endpoint) and not with the
+ * The SNI may differ from endpoint to endpoint, so it goes with the endpoint (tc_cluster_tls_endpoint) and not with the
  * credentials. */
 #include "xds/lb/tls.h"
 
@@ -19,7 +19,7 @@
 #include "xds/domain/cert_providers.h"
 #include "xds/lb/san_matcher.h"
 
-/* The credentials. Connections may be shared where base.key is equal. */
+/* The credentials. Connections may be shared where base.key and the SNI are equal. */
 struct cluster_creds {
     torc_credentials base;
     struct tc_cert_provider *roots;    /* NULL: the system's */
@@ -79,7 +79,7 @@ static bool creds_verify(void *arg, struct x509_st *leaf, const char *name, stru
     return tc_san_check(&c->sans, leaf, tc_slice_str(name), why);
 }
 
-/* Adds a text and its length, so that no bytes of a text can look like the border between two. */
+/* Appends the text behind its length, so that two different lists of texts never give the same key. */
 static void key_add_text(struct tc_buf *b, struct tc_slice s)
 {
     tc_buf_printf(b, "%zu:", s.len);
@@ -102,8 +102,8 @@ static struct tc_rstr *creds_key(const struct cluster_creds *c)
     return tc_rstr_of_buf(&b);
 }
 
-/* Gets the provider of an instance (NULL: none is asked for). Returns false, and *why for tc_free, if it does not exist
- * or does not have the kind of file that is needed. */
+/* Gets the provider of an instance (NULL: none is asked for). Returns false, with the reason in *why (tc_free), if the
+ * provider cannot be made or lacks the kind of file that is needed. The caller gives *out back in either case. */
 static bool tls_get_provider(struct tc_xds_client_pool *d, const struct tc_xds_bootstrap *b,
                              const struct tc_rstr *instance, bool roots, struct tc_cert_provider **out, char **why)
 {
@@ -182,7 +182,7 @@ bool tc_cluster_tls_eq(const struct tc_cluster_tls *a, const struct tc_cluster_t
 
 /* --- SNI --- */
 
-/* RFC 6066 section 3: SNI must not be an address. Returns true for an empty name, too. */
+/* Returns whether the host is an IP address, which must not be an SNI (RFC 6066 section 3), or is empty. */
 static bool sni_is_literal(struct tc_slice host)
 {
     unsigned char bytes[sizeof(struct in6_addr)];
@@ -196,9 +196,9 @@ static bool sni_is_literal(struct tc_slice host)
     return inet_pton(AF_INET, text, bytes) == 1;
 }
 
-/* A101: returns the endpoint's hostname if auto_host_sni is set and the hostname is a name; else the configured SNI;
- * else, if the environment variable allows it and there is no auto_sni_san_validation, the channel's authority. Empty:
- * no SNI. */
+/* A101: returns the endpoint's hostname if auto_host_sni is set and the hostname is a DNS name; else the configured
+ * SNI; else, if the environment variable is "true" and auto_sni_san_validation is not set, the channel's authority.
+ * Empty: no SNI. An address is never an SNI. */
 static struct tc_slice tls_sni_of(const struct tc_cluster *c, const struct tc_endpoint *e, struct tc_slice authority)
 {
     struct tc_slice host = tc_slice_of(NULL, 0);

@@ -1,8 +1,8 @@
 /* xds_wrr_locality (A52): weighted_target over the localities of a priority.
  *
  * The localities and their weights come from the endpoint lists, so each update with a list makes a config for the
- * weighted_target; if it is equal to the last one, the last one is used again. An update with an error keeps the last
- * config. A locality without endpoints is left out. Picker and states are the child's: it reports straight to the
+ * weighted_target. If the new config is equal to the last one, the last one is used again. An update without endpoints
+ * keeps the last config, if there is one. A locality without endpoints is left out. The child reports straight to the
  * parent. */
 #include "xds/lb/policies.h"
 
@@ -17,7 +17,7 @@
 struct wrr_locality {
     struct tc_lb_policy base;
     struct tc_graceful_switch *child;
-    struct tc_lb_config *targets; /* weighted_target's config of the last update */
+    struct tc_lb_config *targets; /* weighted_target's last config; NULL: none yet */
 };
 
 static struct tc_lb_config *wrr_parse_config(const struct tc_lb_factory *factory, const json_t *json,
