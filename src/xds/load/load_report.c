@@ -1,10 +1,10 @@
 /* Reports out of a load store: ClusterStats messages in an arena.
  *
  * tc_load_store_take moves the counts since the last report into the messages and marks their clusters `in_report`.
- * tc_load_store_settle says what became of the report: handed over (the counts are gone, and metrics and localities
- * that say nothing more go with them), or not (the counts go back). A locality is left out while all its numbers are
- * zero; RPCs in progress are reported again each time. The interval of a report starts where the last one that was
- * handed over ended. */
+ * tc_load_store_settle forgets the counts of a report that was handed over, and puts them back otherwise. Then it
+ * removes metrics, categories and localities without counts. A locality is left out while all its numbers are zero;
+ * RPCs in progress are reported again each time. A cluster's interval starts at the end of its last report that was
+ * handed over, or when the cluster was made. */
 #include <arpa/inet.h>
 
 #include "base/mem.h"
@@ -21,7 +21,7 @@ typedef Envoy__Config__Endpoint__V3__UpstreamEndpointStats endpoint_stats;
 typedef Envoy__Config__Endpoint__V3__UnnamedEndpointLoadMetricStats unnamed_stats;
 typedef Envoy__Config__Endpoint__V3__EndpointLoadMetricStats named_stats;
 
-/* Declares `var`, a new message in the arena. The arena has no limit here: the store takes as much memory already. */
+/* Declares `var`, a new message in the arena. The arena has no budget, so this never fails. */
 #define MAKE(arena, type, var, prefix)                                                                                 \
     type *var = tc_arena_calloc(arena, 1, sizeof(type));                                                               \
     prefix##__init(var)
@@ -40,10 +40,10 @@ static void settle_count(struct tc_load_count *n, bool handed_over)
     n->reported = 0;
 }
 
-/* --- out --- */
+/* --- taking a report --- */
 
-/* Takes the metrics. Stores those by name in *named, an array in the arena, and returns their number. Stores those with
- * fields of their own in unnamed[] by kind; NULL for an endpoint, which has metrics by name alone. */
+/* Takes the metrics. Stores those of TC_LOAD_NAMED in *named, an array in the arena, and returns their number. Stores
+ * the others in unnamed[] by kind; NULL for an endpoint, which has TC_LOAD_NAMED alone. */
 static size_t take_metrics(struct tc_load_locality *l, struct tc_arena *arena, named_stats ***named,
                            unnamed_stats *unnamed[TC_LOAD_NAMED])
 {
@@ -71,8 +71,8 @@ static size_t take_metrics(struct tc_load_locality *l, struct tc_arena *arena, n
     return n;
 }
 
-/* Makes the message of an address, which `text` has as tc_addr_format wrote it. The message of an address that is
- * neither IP nor a Unix socket is left empty. */
+/* Makes the message of an address from its text (tc_addr_format). The message is empty if the address is neither IP nor
+ * a Unix socket. */
 static Envoy__Config__Core__V3__Address *make_address(struct tc_slice text, struct tc_arena *arena)
 {
     struct tc_addr addr;
@@ -91,7 +91,7 @@ static Envoy__Config__Core__V3__Address *make_address(struct tc_slice text, stru
         MAKE(arena, Envoy__Config__Core__V3__SocketAddress, ip, envoy__config__core__v3__socket_address);
         ip->address = tc_arena_dup(arena, host);
         ip->port_specifier_case = ENVOY__CONFIG__CORE__V3__SOCKET_ADDRESS__PORT_SPECIFIER_PORT_VALUE;
-        ip->port_value = ntohs(addr.sa.in.sin_port); /* which stands at the same place for IPv6 */
+        ip->port_value = ntohs(addr.sa.in.sin_port); /* IPv6 has its port at the same place */
         out->address_case = ENVOY__CONFIG__CORE__V3__ADDRESS__ADDRESS_SOCKET_ADDRESS;
         out->socket_address = ip;
     }
@@ -99,7 +99,7 @@ static Envoy__Config__Core__V3__Address *make_address(struct tc_slice text, stru
     return out;
 }
 
-/* Takes the counts of an endpoint in any case, and puts them into the report if they are wanted and not all zero. */
+/* Takes the counts of an endpoint. Adds them to the report if `wanted` and not all zero. */
 static void take_endpoint(struct tc_load_locality *e, struct tc_arena *arena, bool wanted, locality_stats *out)
 {
     MAKE(arena, endpoint_stats, s, envoy__config__endpoint__v3__upstream_endpoint_stats);
@@ -154,7 +154,7 @@ static void take_drops(struct tc_load_cluster *c, struct tc_arena *arena, cluste
     }
 }
 
-/* Returns NULL if there is nothing to report of the cluster. The cluster's interval then counts as reported. */
+/* Returns NULL if the cluster has nothing to report. Its interval then counts as reported, too. */
 static cluster_stats *take_cluster(struct tc_load_cluster *c, uint64_t now_ns, struct tc_arena *arena, bool endpoints)
 {
     MAKE(arena, cluster_stats, out, envoy__config__endpoint__v3__cluster_stats);
@@ -197,12 +197,12 @@ size_t tc_load_store_take(struct tc_load_store *s, const struct tc_load_filter *
         if (stats)
             (*out)[n++] = stats;
         else if (!c->in_report)
-            tc_load_cluster_sweep(c, true); /* without users, and not asked for */
+            tc_load_cluster_sweep(c, true); /* not asked for: dropped unless it has a user */
     }
     return n;
 }
 
-/* --- and settled --- */
+/* --- settling it --- */
 
 static void settle_locality(struct tc_load_locality *l, bool handed_over)
 {

@@ -1,8 +1,8 @@
 /* Loads that were counted on other loops, carried into the store of the loop that reports (see remote_load.c).
  *
- * Before a report the store asks every source, and lrs.c makes the report when all have answered or its timer runs out:
- * a loop that nobody turns must not hold it up. A source hands over a message as a server would get it, and
- * tc_load_store_add adds its counts to the store. */
+ * Before each report of the interval, lrs.c asks every source (tc_load_store_gather). It makes the report when all have
+ * answered or its timer runs out: a loop that nobody turns must not hold the report up. The last report of a stream is
+ * made without asking. A source hands over a LoadStatsRequest, whose counts tc_load_store_add adds to the store. */
 #include "base/mem.h"
 #include "io/addr.h"
 #include "xds/load/load_store_internal.h"
@@ -103,14 +103,15 @@ static bool address_read(const Envoy__Config__Core__V3__Address *from, struct tc
                            (uint16_t)from->socket_address->port_value) == 0;
 }
 
-/* Returns how many of `open` RPCs are in progress after `ended` RPCs have ended. `ended` is larger where the store has
- * forgotten the start of some, or had no room for it. */
+/* Returns how many of `open` RPCs are in progress after `ended` RPCs have ended. `ended` is larger if the store has
+ * dropped some starts with their cluster, or had no room for them. */
 static uint64_t in_progress_now(uint64_t open, uint64_t ended)
 {
     return open > ended ? open - ended : 0;
 }
 
-/* Adds the counts of an endpoint. Its RPCs are among those of its locality already. */
+/* Adds the counts of an endpoint. The counts of its locality have its RPCs already. Ignores an address that cannot be
+ * read. */
 static void locality_add_endpoint(struct tc_load_cluster *c, struct tc_load_locality *l, const endpoint_stats *in)
 {
     struct tc_addr addr;

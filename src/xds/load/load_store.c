@@ -5,15 +5,16 @@
  *   locality   RPCs in progress, issued, succeeded, failed; metrics of backends
  *   endpoint   the same counts for one address of a locality, while the server asks for them
  *
- * Every count has two numbers: `now` grows, `reported` is in the report under way. load_report.c moves one into the
- * other when it takes a report out, and back when the report was not handed over: no count is lost or sent twice.
+ * Every count but the RPCs in progress has two numbers: `now` is in no report yet, `reported` is in the report under
+ * way. load_report.c moves `now` to `reported` when it takes a report out, and back if the report was not handed over.
  *
  * A cluster has references (objects that may still count) and users (objects that want it reported). The store is in
- * use while any cluster has a user. A cluster that loses its last user stays until its counts were reported; it goes at
- * once if MAX_IDLE_CLUSTERS of such clusters stay already, and with the next report if that does not ask for it. RPCs
- * that end after that, or after the store is gone, count for nobody: cluster->store is NULL then.
+ * use while any cluster has a user. A cluster that loses its last user stays until its counts were reported and nobody
+ * else refers to it. It goes at once if there are MAX_IDLE_CLUSTERS such clusters already, and with the next report if
+ * the server does not ask for it. RPCs that end after that, or after the store is gone, count for nobody:
+ * cluster->store is NULL then.
  *
- * Fast path: tc_load_locality_started and _finished, two additions on the loop's thread without a lock. */
+ * Fast path: tc_load_locality_started and _finished, a few additions on the loop's thread without a lock. */
 #include "xds/load/load_store.h"
 
 #include <math.h>
@@ -25,11 +26,11 @@ enum {
     MAX_METRICS = 256,
     MAX_ENDPOINT_METRICS = 16,
     MAX_ENDPOINTS = 65536, /* of a cluster */
-    /* Of a cluster, that wait for a report: a control plane may rename them again and again, and take no report. */
+    /* Of a cluster: a control plane may rename them again and again, and take no report. */
     MAX_LOCALITIES = 65536,
     MAX_CATEGORIES = 1024,
     MAX_NAME_BYTES = 16 << 20,
-    /* Clusters without users whose counts were not reported yet. */
+    /* Clusters without users that wait for a report. */
     MAX_IDLE_CLUSTERS = 4096,
 };
 
@@ -65,7 +66,7 @@ bool tc_load_store_in_use(const struct tc_load_store *s)
     return s->n_used != 0;
 }
 
-/* Gives up the store's reference. */
+/* Removes the cluster from its store. May free the cluster. */
 static void cluster_detach(struct tc_load_cluster *c)
 {
     struct tc_load_store *s = c->store;
@@ -151,7 +152,7 @@ void tc_load_cluster_unuse(struct tc_load_cluster *c)
         s->on_use(s->on_use_arg, c, false);
 }
 
-/* Removes the endpoints without counts that no RPC holds, or all of them. */
+/* Removes endpoints from the table: those with neither counts nor RPCs in progress that nobody else holds, or all. */
 static void sweep_endpoints(struct tc_load_cluster *c, struct tc_load_locality *l, bool all)
 {
     struct tc_load_locality *e, *next;
@@ -344,7 +345,8 @@ static struct tc_load_metric_sum *metric_find(struct tc_load_locality *l, enum t
     return NULL;
 }
 
-/* An endpoint's metric has the name object of its locality's, so that many endpoints cost no memory for names. */
+/* An endpoint's metric shares the name object of its locality's metric, so that many endpoints cost no memory for
+ * names. */
 void tc_load_locality_add_metric(struct tc_load_locality *l, enum tc_load_metric kind, struct tc_slice name, uint64_t n,
                                  double value)
 {

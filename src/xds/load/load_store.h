@@ -1,6 +1,6 @@
-/* Counts of RPCs for one LRS server: drops by {cluster, EDS service}, outcomes by locality and, where the server asks
- * for it, by endpoint. Knows nothing of streams: a report is taken out, and settled once it is known whether it was
- * handed over. Loop thread only; times are the loop's. */
+/* Counts of RPCs for one LRS server: drops by {cluster, EDS service}, outcomes by locality and, if the server asks for
+ * it, by endpoint. Knows nothing of streams: a caller takes a report out, and settles it once it knows whether the
+ * report was handed over. Loop thread only; times are the loop's. */
 #ifndef TC_XDS_LOAD_LOAD_STORE_H
 #define TC_XDS_LOAD_LOAD_STORE_H
 
@@ -16,7 +16,7 @@ struct tc_load_store;
 struct tc_load_cluster;
 struct tc_load_locality;
 
-/* Counts since the last report, and those in a report that is under way. */
+/* `now`: not in any report yet. `reported`: in the report under way. */
 struct tc_load_count {
     uint64_t now, reported;
 };
@@ -35,7 +35,7 @@ struct tc_load_metric_sum {
 struct tc_load_locality {
     struct tc_lref ref;
     struct tc_rstr *region, *zone, *sub_zone; /* NULL for an endpoint */
-    struct tc_rstr *key;                      /* of these names */
+    struct tc_rstr *key;                      /* of these names; NULL for an endpoint */
     struct tc_load_locality *of;              /* an endpoint's locality, a reference; NULL for a locality */
     struct tc_rstr *address;                  /* an endpoint's, as tc_addr_format writes it */
     struct tc_load_locality *endpoints;       /* of a locality, by address; a reference each */
@@ -69,18 +69,19 @@ struct tc_load_cluster {
 };
 
 /* Returns an empty store. Calls `on_users` (may be NULL) from inside tc_load_cluster_get when the first cluster comes
- * into use, and from inside tc_load_cluster_unuse when the last one goes out of use. */
+ * into use, and from inside tc_load_cluster_unuse when the last one goes out of use. `on_users` must not free the
+ * store. */
 struct tc_load_store *tc_load_store_new(void (*on_users)(void *arg), void *arg);
-/* Frees the store. Clusters with references stay; their counts go nowhere. */
+/* Frees the store and removes its sources; calls no callback. Clusters with references stay, but are not reported. */
 void tc_load_store_free(struct tc_load_store *s);
 /* Returns whether a cluster has a user. */
 bool tc_load_store_in_use(const struct tc_load_store *s);
-/* Decides whether RPCs that start from now on are counted by endpoint, here, and on other loops once they were
- * asked. */
+/* Sets whether RPCs that start from now on are counted by endpoint. A change asks every source: RPCs on another loop
+ * follow once that loop was asked. */
 void tc_load_store_by_endpoint(struct tc_load_store *s, bool by_endpoint);
-/* Sets on_use, called from inside tc_load_cluster_get for each cluster that gets its first user (`used`), and from
- * inside tc_load_cluster_unuse for each that has lost its last, whose counts can still be taken (but see
- * MAX_IDLE_CLUSTERS of load_store.c). */
+/* Sets on_use. tc_load_cluster_get calls it when a cluster gets its first user (`used`), tc_load_cluster_unuse when a
+ * cluster has lost its last user. The counts of the latter can still be taken, unless MAX_IDLE_CLUSTERS (load_store.c)
+ * was exceeded. */
 void tc_load_store_on_use(struct tc_load_store *s,
                           void (*on_use)(void *arg, const struct tc_load_cluster *cluster, bool used), void *arg);
 
@@ -91,57 +92,57 @@ struct tc_load_source {
     bool pending;                /* asked by tc_load_store_gather, and not answered yet */
     bool by_endpoint;            /* the store's, see tc_load_store_by_endpoint */
     /* Asks for the counts, and hands `by_endpoint` on. tc_load_source_answered must follow, but not from inside. May be
-     * called again before it follows. */
+     * called again before the answer. */
     void (*ask)(struct tc_load_source *source);
 };
 
-/* Adds the source to the store. Asks it from inside if the store counts by endpoint. */
+/* Adds the source, which must be in no store. Calls `ask` from inside if the store counts by endpoint. */
 void tc_load_source_add(struct tc_load_store *s, struct tc_load_source *source);
-/* Does nothing for a source that is in no store. */
+/* Does nothing for a source that is in no store. May call on_gathered from inside. */
 void tc_load_source_remove(struct tc_load_source *source);
-/* Says that the source's counts were added (tc_load_store_add). Does nothing unless `pending`. */
+/* Says that the source's counts were added (tc_load_store_add). Does nothing unless `pending`; may call on_gathered. */
 void tc_load_source_answered(struct tc_load_source *source);
 /* Asks all sources. Returns false if there are none; else on_gathered (with the argument of tc_load_store_new) follows
  * when the last source has answered or was removed. */
 bool tc_load_store_gather(struct tc_load_store *s, void (*on_gathered)(void *arg));
-/* Adds a report that was taken out of another store. Adds its issued RPCs to the RPCs in progress, and takes off its
- * ended RPCs and its RPCs in progress: the end of these will not be reported (if it will, the caller first clears them
- * by tc_load_stats_none_in_progress). */
+/* Adds a report that was taken out of another store. Adds the report's issued RPCs to the RPCs in progress, and
+ * subtracts its ended RPCs and its RPCs in progress: their end is not expected in a later report. now_ns: the start of
+ * the interval of clusters that are new to the store. */
 void tc_load_store_add(struct tc_load_store *s, Envoy__Config__Endpoint__V3__ClusterStats **stats, size_t n,
                        uint64_t now_ns);
-/* Clears the RPCs in progress of a report: their end will still be counted. */
+/* Clears the RPCs in progress of a report, before tc_load_store_add: a later report will have their end. */
 void tc_load_stats_none_in_progress(Envoy__Config__Endpoint__V3__ClusterStats **stats, size_t n);
 
-/* Returns the cluster's loads, with one more reference and one more user (whose end is tc_load_cluster_unuse). Counts
- * may be added as long as there is a reference; the store is to be reported as long as any cluster of it has a user.
- * service may be NULL. */
+/* Returns the cluster's loads, with one more reference and one more user, which tc_load_cluster_unuse ends. Counts may
+ * be added while there is a reference; the store is in use while any cluster has a user. service may be NULL. now_ns:
+ * the start of the interval of a new cluster. */
 struct tc_load_cluster *tc_load_cluster_get(struct tc_load_store *s, struct tc_rstr *cluster, struct tc_rstr *service,
                                             uint64_t now_ns);
 /* Ends a user; the caller's reference stays. */
 void tc_load_cluster_unuse(struct tc_load_cluster *c);
-void tc_load_cluster_unref(struct tc_load_cluster *c);
-/* Counts RPCs that were dropped. category NULL: by no category (circuit breaking). When 1,024 categories or 16 MiB of
- * names wait for a report, others count as NULL. */
+void tc_load_cluster_unref(struct tc_load_cluster *c); /* c may be NULL */
+/* Counts RPCs that were dropped. category NULL: without a category (circuit breaking). New categories count as NULL
+ * while the cluster has 1,024 categories or 16 MiB of names. */
 void tc_load_cluster_drop(struct tc_load_cluster *c, struct tc_rstr *category, uint64_t rpcs);
 
-/* Returns the loads of one locality, with one more reference. When 65,536 localities or 16 MiB of names wait for a
- * report, others are the locality without names. */
+/* Returns the loads of one locality, with one more reference. While the cluster has 65,536 localities or 16 MiB of
+ * names, returns the locality without names instead of a new one. */
 struct tc_load_locality *tc_load_locality_get(struct tc_load_cluster *c, struct tc_slice region, struct tc_slice zone,
                                               struct tc_slice sub_zone);
 struct tc_load_locality *tc_load_locality_ref(struct tc_load_locality *l);
-void tc_load_locality_unref(struct tc_load_locality *l);
-/* Returns the counts of an endpoint of the locality, with one more reference; the locality itself if the cluster has
- * 65,536 endpoints already. What is counted for an endpoint counts for its locality, too. */
+void tc_load_locality_unref(struct tc_load_locality *l); /* l may be NULL */
+/* Returns the counts of the endpoint with this address (tc_addr_format), with one more reference. While the cluster has
+ * 65,536 endpoints, returns the locality instead of a new endpoint. Counts of an endpoint are counts of its locality. */
 struct tc_load_locality *tc_load_endpoint_get(struct tc_load_cluster *c, struct tc_load_locality *l,
                                               struct tc_slice address);
 /* Counts the start of an RPC, which _finished or _revoked must follow. */
 void tc_load_locality_started(struct tc_load_locality *l);
 /* Counts the end of an RPC. */
 void tc_load_locality_finished(struct tc_load_locality *l, bool success);
-/* Undoes the start of an RPC that never began. If reports have all starts so far, the RPC counts as failed instead. */
+/* Undoes the start of an RPC that never began. If all starts are in reports already, the RPC counts as failed. */
 void tc_load_locality_revoked(struct tc_load_locality *l);
-/* Adds the sum of some RPCs' values of a metric. Leaves out a sum that is not finite, and metrics beyond 256 in one
- * locality and beyond 16 for one endpoint. Endpoints have metrics by name alone. */
+/* Adds `sum`, the sum of a metric's values over `rpcs` RPCs. `name` is read for TC_LOAD_NAMED only, the one kind that
+ * endpoints have. Ignores a sum that is not finite, and metrics beyond 256 in a locality or 16 in an endpoint. */
 void tc_load_locality_metric(struct tc_load_locality *l, enum tc_load_metric kind, struct tc_slice name, uint64_t rpcs,
                              double sum);
 
@@ -151,20 +152,20 @@ struct tc_load_name {
     UT_hash_handle hh;
 };
 
-/* The clusters that a report has. */
+/* The clusters that a report covers. */
 struct tc_load_filter {
     bool all;
-    bool endpoints;                   /* endpoints, too */
+    bool endpoints;                   /* report endpoints, too */
     const struct tc_load_name *names; /* unless `all`: the table of the clusters' names */
 };
 
-/* Takes the counts since the last report out, as ClusterStats in the arena, and returns their number. They point into
- * the store, until tc_load_store_settle, which must follow before the next report is taken. Leaves out localities with
- * neither counts nor RPCs in progress, and clusters with neither a locality to report nor drops. Drops clusters that
- * have no user and that the filter does not name, with their counts. */
+/* Takes out the counts since the last report. Stores them in *out as ClusterStats, in the arena (which must have no
+ * budget), and returns their number. Strings point into the store. tc_load_store_settle must follow before the next
+ * report is taken. Leaves out localities with neither counts nor RPCs in progress, and clusters with neither a locality
+ * to report nor drops. Drops clusters that have no user and that the filter does not name, with their counts. */
 size_t tc_load_store_take(struct tc_load_store *s, const struct tc_load_filter *filter, uint64_t now_ns,
                           struct tc_arena *arena, Envoy__Config__Endpoint__V3__ClusterStats ***out);
-/* Ends the report under way, if there is one. If it was not handed over, its counts go back into the next report. */
+/* Ends the report under way, if there is one. The counts of a report that was not handed over go into the next one. */
 void tc_load_store_settle(struct tc_load_store *s, bool handed_over);
 /* Returns whether a cluster that the filter names has counts to report. RPCs in progress are not such counts. */
 bool tc_load_store_has_counts(const struct tc_load_store *s, const struct tc_load_filter *filter);
