@@ -132,7 +132,7 @@ struct tc_load_locality *tc_load_locality_get(struct tc_load_cluster *c, struct 
 struct tc_load_locality *tc_load_locality_ref(struct tc_load_locality *l);
 void tc_load_locality_unref(struct tc_load_locality *l); /* l may be NULL */
 /* Returns the counts of the endpoint with this address (tc_addr_format), with one more reference. While the cluster has
- * 65,536 endpoints, returns the locality instead of a new endpoint. Counts of an endpoint are counts of its locality. */
+ * 65,536 endpoints, returns the locality instead of a new endpoint. Counts of an endpoint go to its locality, too. */
 struct tc_load_locality *tc_load_endpoint_get(struct tc_load_cluster *c, struct tc_load_locality *l,
                                               struct tc_slice address);
 /* Counts the start of an RPC, which _finished or _revoked must follow. */

@@ -1,13 +1,12 @@
 /* The config selector of the xds resolver: A31's and A42's decisions for each RPC.
  *
- * Made once for a virtual host (tc_xds_config_same_routing), not for each update of endpoints. It holds a reference of
- * every cluster that the routes name, and each RPC takes one more, so that a cluster stays configured until its last
- * RPC is over. refs[first[i]] is the cluster of route i; the other clusters of a weighted route follow. chains[] runs
- * parallel to refs[], retries[] to the routes.
+ * The resolver makes a selector when the routing changes (tc_xds_config_same_routing) or an error is over, not for each
+ * update of endpoints. The selector holds a reference of every cluster that the routes name, and each RPC takes one
+ * more, so that a cluster stays configured until its last RPC is over. refs[first[i]] is the cluster of route i; the
+ * other clusters of a weighted route follow.
  *
  * Fast path: selector_select. First route that matches, one weighted cluster, timeout, hash, filters. It allocates only
- * for regexes, for a header that is looked at and has several values, and for an RPC that fails or is to be
- * explained. */
+ * for regexes, for a matched or hashed header with several values, and for an RPC that fails or is to be explained. */
 #include "xds/resolver/config_selector.h"
 
 #include "base/mem.h"
@@ -21,8 +20,8 @@ struct xds_selector {
     struct tc_config_selector base;
     struct tc_xds_config *config; /* without clusters */
     uint64_t channel_id;
-    size_t *first;                   /* first[i]: the place in `refs` of route i */
-    struct tc_retry_policy *retries; /* retries[i]: of route i; NULL: no route has one */
+    size_t *first;                   /* first[i]: index in `refs` of route i's first cluster */
+    struct tc_retry_policy *retries; /* retries[i]: of route i, if it has one; NULL: no route has one */
     size_t n_refs;
     struct tc_cluster_ref **refs; /* a reference each */
     /* chains[i]: the filters of RPCs to refs[i]; NULL: none act. The array is NULL if none act on any RPC. */
@@ -54,7 +53,7 @@ static struct tc_status selector_no_route(const struct xds_selector *s, struct t
     return status;
 }
 
-/* Returns the index in `refs` of the cluster for one RPC; a weighted route draws it. */
+/* Returns the index in `refs` of the cluster for one RPC. Draws the cluster of a weighted route. */
 static size_t selector_cluster_index(const struct xds_selector *s, const struct tc_route *route, struct tc_rng *rng)
 {
     size_t at = s->first[route - s->config->vhost->routes];
@@ -104,7 +103,7 @@ static struct tc_status selector_select(struct tc_config_selector *base, const s
     uint64_t timeout_ns =
         route->has_max_stream_duration ? route->max_stream_duration_ns : s->config->listener->max_stream_duration_ns;
     out->timeout_ns = timeout_ns ? timeout_ns : UINT64_MAX; /* A31: 0 means no timeout */
-    /* A42: without a result, a random number that stays the RPC's for all its picks. */
+    /* A42: without a result, a random number, the same for all picks of the RPC. */
     out->has_hash = true;
     out->channel_id = s->channel_id;
     if (!tc_hash_policies_compute(route->hash_policies, route->n_hash_policies, args->headers, s->channel_id,
@@ -137,7 +136,8 @@ static size_t route_cluster_count(const struct tc_route *route)
     return route->kind == TC_ROUTE_WEIGHTED ? route->n_weighted : route->kind == TC_ROUTE_CLUSTER ? 1 : 0;
 }
 
-/* Translates the retry policy of route i into one of a service config (A44). A policy without codes never retries. */
+/* Translates the retry policy of route i into one of a service config (A44). Ignores a policy without codes: it never
+ * retries. */
 static void selector_add_retry(struct xds_selector *s, size_t i, const struct tc_route_retry *from)
 {
     if (!from || !from->retry_on)
@@ -151,8 +151,8 @@ static void selector_add_retry(struct xds_selector *s, size_t i, const struct tc
     };
 }
 
-/* Makes the filters of RPCs to refs[i]. Routes share no chain, because their overrides may differ. `n`: the length of
- * refs. */
+/* Makes the filters of RPCs to refs[i]. Routes do not share chains, because their overrides may differ. `n`: the length
+ * of refs. */
 static void selector_add_chain(struct xds_selector *s, size_t i, const struct tc_route *route,
                                const struct tc_weighted_cluster *cluster, size_t n)
 {

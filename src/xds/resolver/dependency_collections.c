@@ -3,11 +3,11 @@
  * The collections of all EDS resources are nodes of the manager, found by name; several localities may name one
  * collection. An EDS node keeps a completed copy of its resource (`merged`), in which the localities have the endpoints
  * of their collections, so that readers need not know of collections. The copy holds references of the resource and the
- * collections. It stays the same object while all of these do: readers compare pointers.
+ * collections. Readers compare pointers, so a new copy is made only when one of these resources changes.
  *
  * If a collection does not exist or is refused, its locality has no endpoints, and the resolution note says why. A
- * collection is left out, too, if with it the cluster would have more addresses than a resource may have (`room`): a
- * few resources that are named many times must not become endpoints by the billion. */
+ * collection is left out, too, if it is beyond MAX_COLLECTIONS, or if the cluster would have more addresses than a
+ * resource may have (`room`): a few resources that are named many times must not become endpoints by the billion. */
 #include "base/mem.h"
 #include "xds/resolver/dependency_manager_internal.h"
 
@@ -20,8 +20,8 @@ static struct tc_dep_node *collection_find(const struct tc_dependency_manager *m
     return n;
 }
 
-/* Marks the collection of a locality, and watches it if it is new. Returns whether the collection is known; true also
- * for one beyond MAX_COLLECTIONS, which is not watched. */
+/* Marks the collection of a locality, and watches it if it is new. Returns whether the collection is known. Returns
+ * true for a collection beyond MAX_COLLECTIONS, and does not mark it. */
 static bool collection_walk(struct tc_dependency_manager *m, struct tc_dep_node *eds, const struct tc_eds_locality *l)
 {
     struct tc_dep_node *n = collection_find(m, l);
@@ -56,7 +56,7 @@ static const struct tc_eds_collection *collection_value(const struct tc_dependen
     return n && n->mark == m->mark && n->value ? tc_eds_collection_of(n->value) : NULL;
 }
 
-/* Returns whether the completed copy is made of the collections that are there now. */
+/* Returns whether there is a completed copy, made from the present values of its collections. */
 static bool merged_is_current(const struct tc_dependency_manager *m, const struct tc_eds *merged)
 {
     for (size_t p = 0; merged && p < merged->n_priorities; p++)
@@ -71,15 +71,14 @@ static void release_resource(void *resource)
     tc_xds_resource_unref(resource);
 }
 
-/* Takes a reference of a part, which ends with the copy. */
+/* Makes the copy hold a reference of `part`. */
 static void merged_keep(struct tc_eds *e, const struct tc_decoded *part)
 {
     struct tc_xds_resource *head = (struct tc_xds_resource *)(uintptr_t)&part->head;
     tc_resource_arena_keep(&e->base.arena, release_resource, tc_xds_resource_ref(head));
 }
 
-/* Returns whether the endpoint gets its locality's proxy (A86): unless it has its own, or an address without host and
- * port. */
+/* Returns whether the endpoint gets its locality's proxy (A86): it has no proxy of its own, and no Unix socket. */
 static bool endpoint_takes_proxy(const struct tc_eds_endpoint *e)
 {
     for (size_t i = 0; i < e->n_addrs; i++)

@@ -7,19 +7,19 @@
  *                  watches (dependency_walk.c). The clusters, EDS resources and collections that are reached get the
  *                  round's number in `mark`.
  *   quick update   only contents changed (an EDS update, an error beside a value), not which resources are needed: new
- *                  snapshots of those clusters go into a copy of the last config. Used unless `reshape` is set, or
- *                  several clusters share what changed.
+ *                  snapshots of those clusters go into a copy of the last config. Used unless `reshape` is set or
+ *                  several clusters share a changed node.
  *
  * A round ends in one of three ways:
  *
- *   COMPLETE   publishes a config; frees the nodes with an older mark (mark and sweep)
+ *   COMPLETE   publishes a config, if it differs from the last; frees the nodes with an older mark (mark and sweep)
  *   WAITING    publishes nothing; keeps the nodes of the config in use (`in_use`) whether or not the round reached
  *              them. That config stays in force: a server that refuses a resource now would not send its last good
  *              value again (A88).
  *   FAILED     there is nothing to route by: publishes the error; drops the config, and the nodes with an older mark
  *
  * Flow control: the ADS tokens of responses are held until on_reconcile has taken the responses in and reported the
- * outcome, if there is one. A round that waits releases them, since the resources it waits for come in later responses.
+ * outcome, if there is one. A round that waits releases the tokens, since what it waits for comes in later responses.
  *
  * Read next: dependency_manager_internal.h (the nodes), dependency_snapshot.c, dependency_status.c (the texts). Loop
  * thread only. */
@@ -45,8 +45,8 @@ static void manager_release_tokens(struct tc_dependency_manager *m)
 
 /* --- one round --- */
 
-/* Watches the route configuration of that name; NULL: none. The route configuration of the config in use is kept
- * (former_routes) while the round waits. */
+/* Makes m->routes watch the route configuration of that name; NULL: none. Keeps the route configuration of the config
+ * in use in former_routes until a round no longer waits. */
 static void watch_route_config(struct tc_dependency_manager *m, struct tc_rstr *name)
 {
     if (m->routes && name && tc_rstr_eq(m->routes->name, name))
@@ -75,8 +75,8 @@ static void route_config_sweep(struct tc_dependency_manager *m, enum tc_dep_outc
         m->routes->in_use = outcome == TC_DEP_COMPLETE;
 }
 
-/* Each cluster of each route has a chain of the listener's HTTP filters. Both resources may be small, and the chains
- * together large. Returns whether there are too many filters, with the error. */
+/* Each cluster of each route has a chain of the listener's HTTP filters: two small resources may need a lot of memory.
+ * Returns whether there are too many filters, with the error. */
 static bool virtual_host_is_too_large(const struct tc_dependency_manager *m, const struct tc_virtual_host *vhost,
                                       size_t filters, struct tc_status *error)
 {
@@ -93,8 +93,8 @@ static bool virtual_host_is_too_large(const struct tc_dependency_manager *m, con
     return true;
 }
 
-/* Returns the virtual host to route by. Returns NULL with the reason in *error if there is none; NULL, and leaves
- * *error, while resources are still to come. */
+/* Returns the virtual host to route by. Returns NULL with the reason in *error if there is none. Returns NULL and
+ * leaves *error unchanged while resources are not known yet. */
 static const struct tc_virtual_host *find_virtual_host(struct tc_dependency_manager *m, struct tc_status *error)
 {
     const struct tc_listener *listener = m->listener->value ? tc_listener_of(m->listener->value) : NULL;
@@ -185,8 +185,8 @@ static void manager_forget_fresh(struct tc_dependency_manager *m)
     m->fresh.len = 0;
 }
 
-/* Returns the cluster of a fresh node: the node itself, or the one cluster that gets its endpoints from the node. NULL
- * if several do. */
+/* Returns the cluster of a fresh node: the node itself, or the one cluster that gets its endpoints from the node.
+ * Returns NULL if several clusters do. */
 static struct tc_dep_node *cluster_of_node(struct tc_dep_node *fresh)
 {
     struct tc_dep_node *n = fresh;
@@ -195,8 +195,8 @@ static struct tc_dep_node *cluster_of_node(struct tc_dep_node *fresh)
     return n;
 }
 
-/* Reports the last config with the fresh nodes' new content. Looks at these nodes alone; of the other clusters it
- * copies the references. Returns false if a full round is needed. */
+/* Reports the last config with the fresh nodes' new content, if that differs. Looks at the fresh nodes alone, and takes
+ * the other clusters from the last config. Returns false if a full round is needed. */
 static bool quick_update(struct tc_dependency_manager *m)
 {
     bool differs = false;
@@ -232,7 +232,7 @@ static bool quick_update(struct tc_dependency_manager *m)
     return true;
 }
 
-/* Walks the dependencies again. Reports a config if all are there, or the error if there is nothing to route by. */
+/* Walks the dependencies again. Reports a config if all are known, or the error if there is nothing to route by. */
 static void full_round(struct tc_dependency_manager *m)
 {
     struct tc_status error = {0};

@@ -1,5 +1,5 @@
 /* XdsDependencyManager (A74): watches the listener and the resources that the listener leads to, and reports one whole
- * configuration once all of them are there. Loop thread only. */
+ * configuration once each of them is known: a value or an error. Loop thread only. */
 #ifndef TC_XDS_RESOLVER_DEPENDENCY_MANAGER_H
 #define TC_XDS_RESOLVER_DEPENDENCY_MANAGER_H
 
@@ -11,7 +11,7 @@ struct tc_dependency_manager;
 
 /* Called by the loop. A callback may free the manager. */
 struct tc_dependency_events {
-    /* A config that differs from the last; borrowed. */
+    /* A config that differs from the last report; borrowed. */
     void (*on_config)(void *arg, struct tc_xds_config *config);
     /* There is nothing to route by: the listener or the route configuration cannot be had (it does not exist, is
      * invalid, or no xDS server can be reached), the listener is for servers, no virtual host is for the authority, or
@@ -38,12 +38,12 @@ void tc_dependency_manager_free(struct tc_dependency_manager *m);
  * clusters that RPCs hold). */
 void tc_dependency_manager_subscribe(struct tc_dependency_manager *m, struct tc_slice cluster);
 void tc_dependency_manager_unsubscribe(struct tc_dependency_manager *m, struct tc_slice cluster);
-/* A74: resolves the name of every LOGICAL_DNS cluster again, unless a query for it is under way already. */
+/* A74: resolves again the name of every LOGICAL_DNS cluster that has had an answer since it was last asked for. */
 void tc_dependency_manager_request_reresolution(struct tc_dependency_manager *m);
-/* Ends waits after failures of DNS. */
+/* Ends the waits after failed DNS queries: resolves these names at once. */
 void tc_dependency_manager_reset_backoff(struct tc_dependency_manager *m);
-/* Appends the resources and DNS names that a config still waits for: 'CDS resource "c", EDS resource "e"', the first
- * four and the number of the others; nothing if all are there. */
+/* Appends the resources and DNS names that a config still waits for: 'CDS resource "c", EDS resource "e"'. Names the
+ * first four, and appends the number of the others. Appends nothing if all are known. */
 void tc_dependency_manager_pending(const struct tc_dependency_manager *m, struct tc_buf *out);
 
 #endif

@@ -21,15 +21,15 @@ struct tc_dep_node {
     uint64_t mark;            /* number of the last round that needed the resource; not of listener and routes */
     uint64_t seen;            /* clusters: number of the last root whose tree had it (manager's `seen`) */
     uint64_t root_mark;       /* clusters: number of the last round in which it was a root */
-    bool in_use;              /* the config that was reported last was made from it */
-    bool fresh;               /* its content has changed since the last reconcile, and nothing else about it */
+    bool in_use;              /* the config in use was made from it; not of the listener */
+    bool fresh;               /* only its content has changed since the last reconcile; in the manager's `fresh` */
     /* EDS and collections. */
     struct tc_rstr *note;     /* EDS: what the value lacks, for resolution notes; NULL: nothing */
-    struct tc_dep_node *user; /* the cluster with these endpoints, or the EDS node with this collection; one of them */
-    bool shared, complete;    /* there are several users; EDS: the resource and its collections are known */
+    struct tc_dep_node *user; /* EDS: a cluster with these endpoints; collection: an EDS node that names it */
+    bool shared, complete;    /* shared: has several users. complete (EDS): it and its collections are known */
     struct tc_eds *merged;    /* the value with the endpoints of its collections (dependency_collections.c); or NULL */
     uint64_t merged_mark;     /* number of the round in which `merged` was last compared; 0: compare again */
-    /* Clusters. awaited: no config is reported before the first answer. stale: a quick update renews the snapshot. */
+    /* Clusters. awaited: `dns` has no answer yet: no config is reported. stale: a quick update renews the snapshot. */
     unsigned subscriptions;
     uint64_t route_mark;        /* number of the last round in which a route named it */
     struct tc_dns_watch *dns;   /* LOGICAL_DNS; NULL: none */
@@ -50,29 +50,29 @@ struct tc_dependency_manager {
     const struct tc_dependency_events *events;
     void *arg;
     struct tc_dep_node *listener;
-    struct tc_dep_node *routes;            /* NULL: not by RDS */
-    struct tc_dep_node *former_routes;     /* of the config in use, while a round waits for other ones; NULL: none */
+    struct tc_dep_node *routes;            /* NULL: the listener is unknown, or has no RDS name */
+    struct tc_dep_node *former_routes;     /* of the config in use, while a round waits for another; NULL: none */
     struct tc_dep_node *clusters;          /* uthash by name */
     struct tc_dep_node *eds, *collections; /* uthash by name */
     size_t n_collections;                  /* marked in this round */
     TC_VEC(struct tc_xds_token *) tokens;  /* of the responses that the next reconcile takes in; references */
     TC_VEC(struct tc_dep_node *) fresh;    /* nodes whose `fresh` is set */
-    bool reshape;                          /* more has changed than the fresh nodes' content: a full round is due */
+    bool reshape;                          /* the next reconcile is a full round, not a quick update */
     struct tc_link answered;               /* LOGICAL_DNS nodes whose last query has an answer */
     size_t unanswered;                     /* LOGICAL_DNS nodes that are `awaited` */
     struct tc_task task;                   /* on_reconcile */
     uint64_t mark, seen;                   /* numbers of the last round, and of the last root */
     /* Of the aggregates that this round has walked: leaf clusters of those within their limits, and names of all. */
     size_t leaf_clusters, names;
-    struct tc_xds_config *config; /* of the last report */
-    struct tc_status error;       /* of the last report; OK: it was `config` */
-    bool freed;                   /* tc_dependency_manager_free was called, during a report */
+    struct tc_xds_config *config; /* of the last report; NULL: there was none, or it was an error */
+    struct tc_status error;       /* of the last report; OK: there was none, or it was `config` */
+    bool freed;                   /* tc_dependency_manager_free was called; on_reconcile frees the manager */
     bool reporting;               /* on_reconcile runs */
 };
 
 typedef TC_VEC(struct tc_rstr *) tc_leaf_cluster_vec;
 
-/* The limit that an aggregate's graph exceeds: the last of this list that the walk meets; ALL_TOO_WIDE only alone. */
+/* The limit that an aggregate's graph exceeds; of several, the last in this list. ALL_TOO_WIDE only if no other. */
 enum tc_dep_excess { TC_DEP_WHOLE, TC_DEP_TOO_DEEP, TC_DEP_TOO_WIDE, TC_DEP_ALL_TOO_WIDE, TC_DEP_ALL_TOO_LARGE };
 
 /* The leaf clusters of a root. */
@@ -81,7 +81,7 @@ struct tc_dep_tree {
     enum tc_dep_excess excess;
 };
 
-/* The outcome of a full round: an error to report, nothing yet, a config. */
+/* The outcome of a full round: an error to report, nothing to report yet, a config. */
 enum tc_dep_outcome { TC_DEP_FAILED, TC_DEP_WAITING, TC_DEP_COMPLETE };
 
 /* --- nodes (dependency_nodes.c) --- */
@@ -93,7 +93,7 @@ struct tc_dep_node *tc_dep_node_new(struct tc_dependency_manager *m, const struc
 void tc_dep_node_free(struct tc_dep_node *n);
 /* Returns whether neither a value nor an error of the resource is known yet. */
 bool tc_dep_node_pending(const struct tc_dep_node *n);
-/* Returns the node of that name in a table, made if it does not exist. */
+/* Returns the node of that name in a table, which owns it. Makes the node if it does not exist. */
 struct tc_dep_node *tc_dep_node_get(struct tc_dependency_manager *m, struct tc_dep_node **table,
                                     const struct tc_xds_resource_type *type, struct tc_slice name);
 /* Frees the nodes that the round `mark` did not reach. A round that waits keeps the nodes of the config in use. */
@@ -114,33 +114,33 @@ bool tc_dep_walk(struct tc_dependency_manager *m, const struct tc_virtual_host *
 
 /* Marks the collections of an EDS resource. Returns whether the resource and all its collections are known. */
 bool tc_dep_eds_walk(struct tc_dependency_manager *m, struct tc_dep_node *eds);
-/* Returns a node's known EDS resource with the endpoints of its collections, borrowed. Collections renew the note. */
+/* Returns a node's EDS value with the endpoints of its collections, borrowed. Renews the note if it has collections. */
 const struct tc_eds *tc_dep_eds_complete(const struct tc_dependency_manager *m, struct tc_dep_node *eds);
 
 /* --- snapshots (dependency_snapshot.c) and texts (dependency_status.c) --- */
 
 /* Give a cluster's node a new snapshot, or leave the old one if nothing differs. root: after the walk of the root's
  * tree, whose leaf clusters the snapshot may take over; `limit` is the number that tree->excess exceeds. inner: for a
- * cluster that is not a root; an aggregate among these gets no leaf clusters. content: the tree is as it was in the
- * last round, so an aggregate's leaf clusters stay. */
+ * cluster that is not a root; such an aggregate gets no leaf clusters. content: the tree has not changed since the last
+ * round, so an aggregate's leaf clusters stay. */
 void tc_dep_refresh_root(const struct tc_dependency_manager *m, struct tc_dep_node *n, struct tc_dep_tree *tree,
                          size_t limit);
 void tc_dep_refresh_inner(const struct tc_dependency_manager *m, struct tc_dep_node *n);
 void tc_dep_refresh_content(const struct tc_dependency_manager *m, struct tc_dep_node *n);
-/* Counts the node (NULL: none) in *count if its resource or its addresses are still to come; appends the first few. */
+/* Counts the node (NULL: none) in *count if its resource or its addresses are not known yet; appends the first few. */
 enum { TC_DEP_MAX_NAMED_PENDING = 4 };
 void tc_dep_append_pending(struct tc_buf *out, const struct tc_dep_node *n, size_t *count);
 /* Return an UNAVAILABLE whose text names the xDS node. failure: for a resource with an error. socket_listener: the
- * listener is for servers. no_vhost: no virtual host of the table is for our authority; ambient errors follow, since a
- * Listener that was removed stays in use (A88), which may explain an empty table. leaf_error: an aggregate has no leaf
- * clusters; `limit` is the number that `excess` exceeds. */
+ * listener is for servers. no_vhost: no virtual host of the table is for our authority; the text has the ambient errors
+ * of listener and routes, which may explain an empty table. leaf_error: an aggregate has no leaf clusters, or exceeds a
+ * limit, whose number is `limit`. */
 struct tc_status tc_dep_failure(const struct tc_dep_node *n);
 struct tc_status tc_dep_socket_listener(const struct tc_dependency_manager *m);
 struct tc_status tc_dep_no_vhost(const struct tc_dependency_manager *m, const struct tc_route_table *table,
                                  const struct tc_rstr *routes_name);
 struct tc_status tc_dep_leaf_error(const struct tc_dep_node *n, enum tc_dep_excess excess, size_t limit);
-/* Return a text about what an EDS resource lacks ("EDS resource n contains no localities"), or NULL. collections_note:
- * with the errors of its collections behind it, of TC_DEP_MAX_NAMED_PENDING at most. */
+/* Return a text about what an EDS resource lacks ("EDS resource n contains no localities"), or NULL. collections_note
+ * adds the errors of at most TC_DEP_MAX_NAMED_PENDING of its collections. */
 struct tc_rstr *tc_dep_eds_note(const struct tc_eds *eds);
 struct tc_rstr *tc_dep_collections_note(const struct tc_dependency_manager *m, const struct tc_eds *merged);
 /* Returns the text for failures of a cluster's RPCs (A74, A88), never NULL. `eds`: node of its endpoints, or NULL. */

@@ -1,10 +1,10 @@
 /* The resources that a dependency manager watches, and the DNS names of its LOGICAL_DNS clusters.
  *
  * A watcher callback stores the value or the error, keeps the response's token, and schedules a reconcile. It also
- * decides how much work that is: a value that leads to the same resources, or an error beside the value of a cluster,
- * an EDS resource or a collection, marks its node `fresh` (quick update), any other change sets `reshape` (full round).
- * A DNS name without an answer is `awaited`: no config is reported before. Later answers change the content of their
- * cluster alone. */
+ * decides how much work that is. A value that leads to the same resources, or an error beside the value of a cluster,
+ * an EDS resource or a collection, marks its node `fresh` (quick update). Any other change sets `reshape` (full round).
+ * A DNS name without an answer is `awaited`: no config is reported before the answer. Later answers change the content
+ * of their cluster alone. */
 #include "base/mem.h"
 #include "xds/resolver/dependency_manager_internal.h"
 
@@ -34,8 +34,8 @@ static void node_content_changed(struct tc_dep_node *n)
     *tc_vec_push(&n->manager->fresh) = n;
 }
 
-/* Returns true only if the node leads to the same resources with the new value as with the old one. Returns false, too,
- * where that is not looked into: listeners, routes, clusters other than EDS, EDS with collections. */
+/* Returns true only if the node leads to the same resources with the new value as with the old one. Does not look into
+ * listeners, routes, clusters other than EDS, and EDS with collections: returns false for them. */
 static bool value_keeps_shape(const struct tc_dep_node *n, const struct tc_xds_resource *value)
 {
     if (!n->value || !value)
@@ -151,8 +151,8 @@ struct tc_dep_node *tc_dep_node_get(struct tc_dependency_manager *m, struct tc_d
 
 /* --- DNS names --- */
 
-/* The last `awaited` answer makes a full round. A later answer changes its cluster's content alone. While
- * `reshape` is set (a full round is scheduled, or the last one waits or failed) the next full round takes it in. */
+/* The last `awaited` answer schedules a full round. A later answer changes its cluster's content alone. While `reshape`
+ * is set (a full round is scheduled, or the last one waits or failed) the next full round reads the later answer. */
 static void on_dns_answer(void *arg)
 {
     struct tc_dep_node *n = arg;
@@ -189,9 +189,9 @@ bool tc_dep_node_resolve(struct tc_dependency_manager *m, struct tc_dep_node *n,
 
 /* --- the sweep --- */
 
-/* Ends the watches that this round did not need. While the round waits for a resource, the config in use stays, and so
- * do the watches that it was made from: a server that refuses a resource now, or cannot be reached, would not send its
- * last good value again. */
+/* Ends the watches that this round did not need. While the round waits for a resource, the config in use stays, and its
+ * watches stay with it: a server that refuses a resource now, or cannot be reached, would not send its last good value
+ * again. */
 void tc_dep_nodes_sweep(struct tc_dep_node **table, uint64_t mark, enum tc_dep_outcome outcome)
 {
     struct tc_dep_node *n, *next;

@@ -1,7 +1,7 @@
 /* The texts of the dependency manager: why there is no config, why a cluster has no endpoints, which resources are
- * still to come.
+ * not known yet.
  *
- * The text of an error names the resource and the xDS node, and most texts name the service (LDS, RDS, CDS, EDS, LEDS),
+ * The text of an error names the xDS node, and most texts name the resource and its service (LDS, RDS, CDS, EDS, LEDS),
  * so that the reader of a failed RPC's status knows where to look. Errors beside values (A88) go into a cluster's
  * resolution note, which the LB policies append to the status of RPCs that fail because no endpoint can be reached. */
 #include "xds/resolver/dependency_manager_internal.h"
@@ -24,17 +24,17 @@ static void append_error(struct tc_buf *out, struct tc_slice text)
 {
     size_t len = TC_MIN(text.len, (size_t)MAX_ERROR_BYTES);
     while (len < text.len && len && ((unsigned char)text.data[len] & 0xc0) == 0x80)
-        len--; /* not inside of a UTF-8 character */
+        len--; /* does not cut a UTF-8 character */
     tc_buf_printf(out, ": %.*s%s", (int)len, text.data, len < text.len ? "..." : "");
 }
 
-/* Appends the resource, and the error, which is about it. */
+/* Appends the resource and its error. */
 static void describe_node(struct tc_buf *out, const struct tc_dep_node *n, const struct tc_status *error)
 {
     const char *quote = n->type == &tc_eds_type ? "" : "\"";
     tc_buf_printf(out, "%s resource %s" TC_SHOWN "%s", discovery_service(n->type), quote, TC_SHOW(n->name->data),
                   quote);
-    if (error->code == TORC_STATUS_NOT_FOUND && !n->value) /* with a value, `error` tells of the deletion (A88) */
+    if (error->code == TORC_STATUS_NOT_FOUND && !n->value) /* with a value: deleted, but in use (A88) */
         tc_buf_append_str(out, " does not exist");
     else
         append_error(out, tc_slice_str(tc_status_text(error)));
@@ -131,7 +131,7 @@ struct tc_rstr *tc_dep_eds_note(const struct tc_eds *eds)
     return note;
 }
 
-/* Appends what is wrong with the locality's collection. Returns false if nothing is. */
+/* Appends what is wrong with the locality's collection, and returns true. Returns false if nothing is wrong. */
 static bool append_collection(const struct tc_dependency_manager *m, const struct tc_eds_locality *l,
                               struct tc_buf *out)
 {

@@ -1,27 +1,28 @@
 /* The walk from routes to clusters, and what each cluster needs (A37, A74).
  *
- * A root is a cluster that a route names or an RPC still holds. Its tree is walked depth first; a name that the walk of
- * the root has `seen` already is skipped, since the earliest place counts (A37). Limits: depth 16, 1024 leaf clusters a
- * root (or the bootstrap's aggregate_clusters, if that is more), 65,536 leaf clusters and 262,144 names for all
- * aggregates of a channel. Exceeding a limit fails that aggregate alone. Routes are walked before clusters that are
- * only held, in the order of the routes, so that which aggregate fails does not depend on chance. */
+ * A root is a cluster that a route names or a subscription holds. Its tree is walked depth first. A name that the walk
+ * of the root has `seen` already is skipped, since the earliest place counts (A37). Limits: depth 16, 1024 leaf
+ * clusters per root (or the bootstrap's aggregate_clusters, if that is more), 65,536 leaf clusters and 262,144 names
+ * for all aggregates of a channel. Exceeding a limit fails that aggregate alone. The clusters of the routes are walked
+ * first, in the order of the routes, so that it does not depend on chance which aggregate fails. */
 #include "xds/resolver/dependency_manager_internal.h"
 
 enum {
     MAX_DEPTH = 16,            /* A37 */
     MAX_LEAVES = 1024,         /* leaf clusters of a root; see max_leaf_clusters */
-    MAX_LEAVES_IN_ALL = 65536, /* leaf clusters of all roots that are aggregates, counted for each of these roots */
-    MAX_NAMES_IN_ALL = 262144, /* names walked below all roots: of leaf clusters and aggregates, repeated ones too */
+    MAX_LEAVES_IN_ALL = 65536, /* leaf clusters of all root aggregates; one below two roots counts twice */
+    MAX_NAMES_IN_ALL = 262144, /* names walked below all roots, repeated ones too */
 };
 
-/* Returns how many leaf clusters a root may have: as many as one resource may name, at least MAX_LEAVES. */
+/* Returns how many leaf clusters a root may have: the bootstrap's aggregate_clusters, at least MAX_LEAVES. */
 static size_t max_leaf_clusters(const struct tc_dependency_manager *m)
 {
     size_t named = (size_t)tc_xds_client_bootstrap(m->client)->limits.aggregate_clusters;
     return TC_MAX(named, (size_t)MAX_LEAVES);
 }
 
-/* Counts one more name at `depth` of the tree. Returns the limit that the tree now exceeds, or TC_DEP_WHOLE. */
+/* Counts one more name at `depth` of the tree; the root is not counted. Returns the limit that the tree now exceeds, or
+ * TC_DEP_WHOLE. */
 static enum tc_dep_excess name_exceeds(struct tc_dependency_manager *m, const struct tc_dep_tree *tree, unsigned depth)
 {
     if (depth == 0)
@@ -33,9 +34,9 @@ static enum tc_dep_excess name_exceeds(struct tc_dependency_manager *m, const st
     return depth >= MAX_DEPTH ? TC_DEP_TOO_DEEP : TC_DEP_WHOLE;
 }
 
-/* Marks a cluster and all clusters below it, and appends the leaf clusters, but for names that the walk has seen
- * already. If that exceeds a limit, sets tree->excess, and goes no deeper; any limit but that of the depth ends the
- * whole walk of the root. Returns false if a resource or an address is still to come. */
+/* Marks a cluster and all clusters below it, and appends the leaf clusters. Skips names that the walk has seen already.
+ * Sets tree->excess at a limit, and goes no deeper; any limit but the depth ends the whole walk of the root. Returns
+ * false if a resource or an address is not known yet. */
 static bool walk_cluster(struct tc_dependency_manager *m, struct tc_slice name, unsigned depth,
                          struct tc_dep_tree *tree)
 {
@@ -112,7 +113,7 @@ static void aggregate_count_leaves(struct tc_dependency_manager *m, struct tc_de
 }
 
 /* Marks a root's tree and, if the tree is complete, refreshes the root's snapshot. routed: a route names the root.
- * Returns false if the tree is not complete; true also for a root that this round has walked already. */
+ * Returns false if the tree is not complete. Returns true for a root that this round has walked already. */
 static bool walk_root(struct tc_dependency_manager *m, struct tc_slice name, bool routed)
 {
     struct tc_dep_node *n = tc_dep_node_get(m, &m->clusters, &tc_cluster_type, name);

@@ -10,15 +10,16 @@ struct tc_dns_watch;
 /* Called by the loop after each answer: endpoints or error may have changed. Must not free the watch. */
 typedef void (*tc_dns_watch_fn)(void *arg);
 
-/* Starts to resolve `target`, "host:port". Copies `env`, from which the resolver takes loop, backoff and minimal
- * interval. If the target is malformed, the error is there at once and `fn` is never called. */
+/* Starts to resolve `target`, "host:port". Copies `env`, whose loop, backoff and dns_min_interval_ms are used. If the
+ * target is malformed, the error is there at once and `fn` is never called. */
 struct tc_dns_watch *tc_dns_watch_new(const struct tc_resolver_env *env, const char *target, tc_dns_watch_fn fn,
                                       void *arg);
 /* Ends the watch: no callback follows. NULL is allowed. */
 void tc_dns_watch_free(struct tc_dns_watch *w);
-/* Resolves the name again, but not before the minimal interval since the last success is over. */
+/* Resolves the name again, once dns_min_interval_ms have passed since the last success. Does nothing while a query is
+ * under way or due. */
 void tc_dns_watch_refresh(struct tc_dns_watch *w);
-/* Ends the wait after a failure: resolves the name at once. */
+/* Ends the wait after a failed query: resolves the name at once. Does nothing if the last query succeeded. */
 void tc_dns_watch_reset_backoff(struct tc_dns_watch *w);
 /* Returns the last good answer, borrowed: a list of one endpoint, or empty if the name has no addresses. NULL before
  * the first good answer. */

@@ -3,8 +3,8 @@
 
 #include "base/parse.h"
 
-/* Appends the template with the path instead of each "%s". In an xdstp: name, characters of the path that RFC 3986 3.3
- * does not allow in paths are percent-encoded. */
+/* Appends the template with the path instead of each "%s". In an xdstp: name, percent-encodes characters of the path
+ * that RFC 3986 3.3 does not allow in paths. */
 static void template_expand(struct tc_slice template, const char *path, struct tc_buf *out)
 {
     bool encode = tc_slice_starts(template, tc_slice_str("xdstp:"));

@@ -3,12 +3,12 @@
  *   bootstrap -> client (client_pool.h) -> dependency manager -> on_config -> report
  *
  * A report has three parts: the config selector (made again when routing changed or an error is over), the LB config (a
- * cluster manager with a child for every cluster in use), the XdsConfig as attributes for the policies. Clusters in use
- * are those that the selector or an RPC refers to; when the last reference goes, the cluster leaves the LB config with
+ * cluster manager with a child for every cluster in use), the XdsConfig as attributes for the policies. A cluster is in
+ * use while the selector or an RPC refers to it. When the last reference goes, the cluster leaves the LB config with
  * the next report.
  *
  * A bootstrap that cannot be read fails the channel's RPCs, and is read again with backoff: another process, such as
- * istio-agent, may write it later. A bootstrap that the channel was given as a text is read once. Loop thread only,
+ * istio-agent, may write it later. A bootstrap that the channel was given as JSON text is read once. Loop thread only,
  * except xds_authority. */
 #include "xds/resolver/xds_resolver.h"
 
@@ -31,14 +31,14 @@ struct xds_resolver {
     struct tc_backoff backoff;     /* of reading the bootstrap */
     struct tc_timer read_again;
     struct tc_xds_client *client; /* borrowed from `shared` or the caller; NULL: the bootstrap cannot be read */
-    struct tc_dependency_manager *manager; /* NULL: there is nothing to watch, see `error` */
+    struct tc_dependency_manager *manager; /* NULL: not started, or see `error` */
     struct tc_cluster_refs clusters;
     struct tc_resolver_env dns_env; /* of LOGICAL_DNS clusters */
     /* The next report: */
     struct tc_xds_config *config; /* the last good one; NULL: none yet */
     struct tc_config_selector *selector;
     struct tc_lb_config *lb_config; /* of the clusters in use; NULL: they have changed */
-    struct tc_status error;         /* instead of a config; OK: the config holds */
+    struct tc_status error;         /* why nothing can be routed; OK: `config` holds */
     struct tc_task report;
 };
 
@@ -149,8 +149,8 @@ static void on_cluster_used(struct tc_cluster_refs *refs, struct tc_rstr *name)
     tc_dependency_manager_subscribe(r->manager, tc_rstr_slice(name));
 }
 
-/* Unsubscribes first: the manager's round then runs before the report, unless one is queued already, so that one report
- * has both changes. */
+/* Unsubscribes first: the manager's round then runs before the report, so that one report has both changes. (Not if a
+ * report is queued already.) */
 static void on_cluster_unused(struct tc_cluster_refs *refs, struct tc_rstr *name)
 {
     struct xds_resolver *r = TC_CONTAINER_OF(refs, struct xds_resolver, clusters);
@@ -191,7 +191,7 @@ static void resolver_find_listener(struct xds_resolver *r)
     tc_buf_fini(&name);
 }
 
-/* Sets the client and the listener's name, or the error. */
+/* Sets the client and the listener's name. Sets `error` if there is no client, or no name. */
 static void resolver_find_client(struct xds_resolver *r)
 {
     const struct tc_resolver_env *env = r->base.env;
@@ -211,8 +211,8 @@ static void resolver_find_client(struct xds_resolver *r)
     tc_status_fini(&why);
 }
 
-/* Begins to watch. Or if there is an error, reports it; if the bootstrap cannot be read, reads it again later, unless
- * the bootstrap was given as a text. */
+/* Begins to watch if there is no error. Otherwise reports the error. If the bootstrap could not be read, tries it again
+ * later, unless it was given as JSON text. */
 static void resolver_go_on(struct xds_resolver *r)
 {
     if (tc_status_ok(&r->error)) {

@@ -1,4 +1,4 @@
-/* Cluster (A27, A37, A42, A50, A52, A55, A75): data. Immutable; everything lives as long as the resource. Any
+/* Cluster (A27, A37, A42, A50, A52, A55, A75): data. Immutable; all pointers live as long as the resource. Any
  * thread. */
 #ifndef TC_XDS_RESOURCE_CLUSTER_H
 #define TC_XDS_RESOURCE_CLUSTER_H
@@ -22,9 +22,8 @@ struct tc_upstream_tls {
     struct tc_slice identity_cert_name;
     size_t n_san_matchers; /* 0: any name passes, unless auto_sni_san_validation */
     const struct tc_string_matcher *san_matchers;
-    /* A101. The handshake sends the endpoint's hostname if auto_host_sni is set and the hostname is a DNS name; else
-     * `sni`, or if that is empty what xds/lb/tls.c takes instead. auto_sni_san_validation: if a name was sent, the
-     * certificate must have it, and the matchers do not apply. */
+    /* A101. tls_sni_of (xds/lb/tls.c) chooses the name that the handshake sends. auto_sni_san_validation: if a name was
+     * sent, the certificate must have that name, and the matchers do not apply. */
     struct tc_slice sni; /* empty: none given */
     bool auto_host_sni;
     bool auto_sni_san_validation;
@@ -54,19 +53,19 @@ struct tc_cluster {
     struct tc_rstr *dns_target;  /* LOGICAL_DNS: "host:port", "[v6]:port" */
     size_t n_children;           /* AGGREGATE: >= 1, in order */
     struct tc_rstr *const *children;
-    /* A loadBalancingConfig list of one entry that Torc's policies parse; shared, never changed. NULL: an aggregate,
-     * whose own policy is ignored (A75). */
+    /* A loadBalancingConfig list of one entry that Torc's policies parse; shared, never changed. NULL for an aggregate,
+     * whose own policy is ignored (A75), unless GRPC_XDS_AGGREGATE_CLUSTER_BACKWARD_COMPAT is true. */
     json_t *lb_config;
-    /* Of the LB policy (Envoy's consistent_hashing_lb_config): they replace the routes'. NULL: the routes' apply. */
+    /* Of the LB policy (Envoy's consistent_hashing_lb_config): they replace the routes' hash policies. NULL: none. */
     const struct tc_hash_policy *hash_policies;
     size_t n_hash_policies;
     bool has_lrs;                     /* load reports to the server that sent the resource (lrs_server self) */
-    const struct tc_rstr *lrs_server; /* with has_lrs: that server's key; NULL: no server sent the resource */
+    const struct tc_rstr *lrs_server; /* with has_lrs: that server's key; NULL: not sent by a server */
     unsigned lrs_metrics;             /* A85: lrs_report_endpoint_metrics, a sum of enum tc_lrs_metrics */
-    size_t n_lrs_names;               /* and entries of named_metrics by name: sorted, each once */
+    size_t n_lrs_names;               /* single entries of named_metrics, by name: sorted, each once */
     const struct tc_slice *lrs_names;
-    uint32_t max_concurrent_requests;          /* A32 */
-    uint32_t max_connections;                  /* of each subchannel (A105); 1: not set */
+    uint32_t max_concurrent_requests;          /* A32; TC_CIRCUIT_BREAKER_DEFAULT if not set */
+    uint32_t max_connections;                  /* of each subchannel (A105); 1 if not set */
     const struct tc_outlier_settings *outlier; /* NULL: none (a no-op policy is still inserted, A50) */
     unsigned override_host_status;             /* A55: sum of TC_OVERRIDE_HOST_* */
     uint64_t idle_timeout_ms;                  /* A75: of upstream HttpProtocolOptions; default 1 h */

@@ -1,7 +1,7 @@
 /* Decodes Cluster resources (CDS) into struct tc_cluster.
  *
- * decode_cluster names the fields in order; each field has one function, and each function adds its errors at its own
- * path and goes on, so that a NACK shows all errors of a resource. Where a Cluster field is validated:
+ * decode_cluster calls one function after the other for the fields. Each adds its errors at its own path, and decoding
+ * goes on, so that a NACK shows all errors of a resource. Where a Cluster field is validated:
  *
  *   discovery type, EDS, DNS, aggregate   here
  *   load_balancing_policy, lb_policy      lb_config.c (A52), checked by the LB policies themselves (lb_check)
@@ -9,7 +9,7 @@
  *   outlier_detection                     outlier_decoder.c (A50)
  *   lrs_server, metrics, circuit breakers, override hosts, HTTP options   here
  *
- * transport_socket_matches is read to be refused. Fields that gRPC does not read are not in proto/. Runs on any
+ * transport_socket_matches is read to be refused. Fields that Torc does not read are not in proto/. Runs on any
  * thread. */
 #include <stdlib.h>
 
@@ -271,7 +271,7 @@ static void decode_cluster(struct tc_decoder *dec, const Cluster *m, struct tc_c
     tc_decode_nonempty(dec, m->name, ".name");
     decode_discovery(dec, m, out);
     bool aggregate = out->kind == TC_CLUSTER_AGGREGATE;
-    if (!aggregate || dec->reg->aggregate_lb) /* A75: an aggregate's own policy is ignored, whatever it says */
+    if (!aggregate || dec->reg->aggregate_lb) /* A75: an aggregate's own policy is ignored */
         out->lb_config = tc_resource_arena_keep_json(dec->arena, tc_decode_cluster_lb(dec, m, aggregate));
     out->hash_policies = dec->hash_policies;
     out->n_hash_policies = dec->n_hash_policies;
@@ -287,7 +287,7 @@ static void decode_cluster(struct tc_decoder *dec, const Cluster *m, struct tc_c
     decode_upstream_config(dec, m, out);
 }
 
-/* lrs_server "self" means the server that sent the resource: equal bytes from another server differ in it. */
+/* lrs_server "self" means the server that sent the resource, so equal bytes from two servers are not equal. */
 static bool cluster_equal(const struct tc_xds_resource *a, const struct tc_xds_resource *b)
 {
     return tc_decoded_equal(a, b) && tc_rstr_eq(tc_cluster_of(a)->lrs_server, tc_cluster_of(b)->lrs_server);
@@ -314,7 +314,7 @@ const struct tc_xds_resource_type tc_cluster_type = {
     .all_resources_required_in_sotw = true,
     .decode = cluster_decode,
     .peek_name = tc_decode_peek_name,
-    .slow = tc_decode_may_be_slow, /* matchers of a certificate's names may be regexes */
+    .slow = tc_decode_may_be_slow, /* SAN matchers and hash policies may have regexes */
     .equal = cluster_equal,
     .free = tc_decoded_free,
 };

@@ -11,9 +11,9 @@
  * be used. */
 const struct tc_outlier_settings *tc_decode_outlier(struct tc_decoder *dec,
                                                     const Envoy__Config__Cluster__V3__OutlierDetection *m);
-/* Returns the settings of an UpstreamTlsContext (A29), alone or inside of Http11ProxyUpstreamTransport (A86), which
- * sets *http_connect. The arena keeps the settings. Returns NULL with errors, or if the proxy transport has no
- * transport socket inside. */
+/* Returns the settings of an UpstreamTlsContext (A29), kept by the arena. The context may stand alone or inside of
+ * Http11ProxyUpstreamTransport (A86). The latter sets *http_connect, which is otherwise left unchanged. Returns NULL
+ * with errors, or if the proxy transport has no transport socket inside. */
 const struct tc_upstream_tls *tc_decode_transport_socket(struct tc_decoder *dec,
                                                          const Envoy__Config__Core__V3__TransportSocket *m,
                                                          bool *http_connect);

@@ -1,7 +1,7 @@
 /* Counted names of clusters.
  *
- * A31: the resolver keeps a cluster in its LB config while a config selector or an RPC refers to it. on_used and
- * on_unused tell the resolver when the first reference comes and the last one goes.
+ * A31: the resolver keeps a cluster in its LB config while a config selector or an RPC refers to the cluster. on_used
+ * and on_unused tell the resolver when the first reference comes and the last one goes.
  *
  * RPCs may outlive the resolver: tc_cluster_refs_fini sets each `owner` to NULL, and the references end without a
  * callback. Loop thread only. */

@@ -1,13 +1,13 @@
 /* The decoder that all resource types share.
  *
  * A struct tc_decoder is the state of one decoding: limits, the resource arena that keeps the result, the scratch arena
- * for unpacked messages, the errors with their present path. A function that refuses something adds an error and
- * returns false or NULL; the caller goes on with the next field, and the resource is dropped at the end if any error
- * was added.
+ * for unpacked messages, the errors with their present path. A function that refuses something adds an error, and
+ * returns false or NULL if it returns a value. The caller goes on with the next field. tc_decode_end drops the resource
+ * if any error was added.
  *
- * Every message from outside passes tc_scan, mostly inside of tc_unpack: it checks sizes, nesting and UTF-8 before
- * protobuf-c allocates. Bytes of compiled regular expressions are counted for the whole response (ctx->regex_bytes).
- * Runs on any thread. */
+ * Every message from outside passes tc_scan, mostly inside of tc_unpack. tc_scan checks sizes, nesting and UTF-8 before
+ * protobuf-c allocates. Bytes of compiled regular expressions are counted for the whole response (ctx->regex_bytes), or
+ * for the resource if the context does not count them. Runs on any thread. */
 #include "xds/resource/decoder.h"
 
 #include "base/mem.h"
@@ -27,7 +27,7 @@ static void limit_override(size_t *limit, uint64_t configured)
         *limit = (size_t)configured;
 }
 
-/* Returns the limits of the registries, replaced where the bootstrap of the context sets one. */
+/* Returns the limits of the registries. A limit that the context's bootstrap sets replaces the registries' own. */
 static struct tc_resource_limits registries_limits(const struct tc_xds_registries *registries,
                                                    const struct tc_xds_decode_context *ctx)
 {
@@ -171,8 +171,8 @@ bool tc_decode_fraction(struct tc_decoder *dec, const char *field, const Envoy__
     return true;
 }
 
-/* Looks at the bytes without unpacking, because the answer decides on which thread they are unpacked. Slow are a large
- * resource, and a backslash or a brace, as patterns with named classes and repetitions have. */
+/* Looks at the bytes without unpacking, because the answer decides on which thread they are unpacked. A backslash or a
+ * brace may belong to a pattern with named classes or repetitions. */
 bool tc_decode_may_be_slow(struct tc_slice bytes)
 {
     const size_t large = 16384;

@@ -1,5 +1,5 @@
-/* ClusterLoadAssignment (A27, A55, A61, A76, A81) and LbEndpointCollection (A95): data. Immutable; everything lives as
- * long as the resource. Any thread. */
+/* ClusterLoadAssignment (A27, A55, A61, A76, A81, A86) and LbEndpointCollection (A95): data. Immutable; all pointers
+ * live as long as the resource. Any thread. */
 #ifndef TC_XDS_RESOURCE_ENDPOINTS_H
 #define TC_XDS_RESOURCE_ENDPOINTS_H
 
@@ -40,20 +40,20 @@ struct tc_eds_priority {
 
 struct tc_eds_drop {
     struct tc_rstr *category;
-    uint32_t millionths; /* so many of 1,000,000 RPCs are dropped */
+    uint32_t millionths; /* of 1,000,000 RPCs; at most 1,000,000 */
 };
 
 struct tc_eds {
     struct tc_decoded base; /* first */
     struct tc_rstr *name;   /* cluster_name */
     size_t n_priorities;    /* 0: no localities with a weight; RPCs fail */
-    size_t n_unweighted;    /* localities left out because they have no load_balancing_weight (A27), or 0 */
+    size_t n_unweighted;    /* localities left out: load_balancing_weight is not set, or is 0 (A27) */
     const struct tc_eds_priority *priorities;
     size_t n_drops;
     const struct tc_eds_drop *drops; /* in the order in which random numbers are drawn for them */
     bool drops_all;                  /* a category drops every RPC */
     size_t n_collections;            /* localities whose endpoints are in a collection */
-    size_t room;                     /* how many addresses the collections may have together (eds_endpoints) */
+    size_t room; /* how many addresses the collections may add together (up to eds_endpoints in all) */
 };
 
 /* The endpoints of a locality as a resource of their own (LEDS, A95). The message has no name: only the Resource
