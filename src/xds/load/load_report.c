@@ -2,9 +2,9 @@
  *
  * tc_load_store_take moves the counts since the last report into the messages and marks their clusters `in_report`.
  * tc_load_store_settle forgets the counts of a report that was handed over, and puts them back otherwise. Then it
- * removes metrics, categories and localities without counts. A locality is left out while all its numbers are zero;
- * RPCs in progress are reported again each time. A cluster's interval starts at the end of its last report that was
- * handed over, or when the cluster was made. */
+ * removes metrics and categories without counts, and sweeps the cluster. A locality is left out while all its numbers
+ * are zero. RPCs in progress are reported again each time. A cluster's interval starts at the end of its last report
+ * that was handed over, or when the cluster was made. */
 #include <arpa/inet.h>
 
 #include "base/mem.h"

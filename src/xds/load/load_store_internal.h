@@ -21,8 +21,8 @@ struct tc_load_store {
 };
 
 /* Removes localities and endpoints that nobody else holds and that have neither counts nor RPCs in progress. Then
- * removes the cluster if it has no user, no locality and no drops and only the store holds it. `unasked`: removes every
- * cluster without a user. May free the cluster. */
+ * removes the cluster if it has no user, no locality and no drops and only the store holds it. `unasked`: removes it
+ * whenever it has no user. May free the cluster. */
 void tc_load_cluster_sweep(struct tc_load_cluster *c, bool unasked);
 /* Returns the cluster, borrowed. Makes the cluster, without a user, if it does not exist. */
 struct tc_load_cluster *tc_load_cluster_find(struct tc_load_store *s, struct tc_rstr *cluster, struct tc_rstr *service,

@@ -44,8 +44,8 @@ void tc_decoder_init(struct tc_decoder *dec, const struct tc_xds_decode_context 
                      struct tc_validation_errors *errors);
 void tc_decoder_fini(struct tc_decoder *dec);
 
-/* Scans and unpacks a message into the scratch arena, where it lives until tc_decoder_fini. Returns NULL with an error
- * if the bytes are not such a message or exceed the limits. */
+/* Scans and unpacks a message into the scratch arena, with which it is freed. Returns NULL with an error if the bytes
+ * are not such a message or exceed the limits. */
 void *tc_decode_message(struct tc_decoder *dec, const ProtobufCMessageDescriptor *type, struct tc_slice bytes);
 
 /* An Any taken apart, borrowed: the message name behind the last '/' of its type URL, and its bytes. */

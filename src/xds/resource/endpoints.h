@@ -40,7 +40,7 @@ struct tc_eds_priority {
 
 struct tc_eds_drop {
     struct tc_rstr *category;
-    uint32_t millionths; /* of 1,000,000 RPCs; at most 1,000,000 */
+    uint32_t millionths; /* how many of 1,000,000 RPCs are dropped */
 };
 
 struct tc_eds {
