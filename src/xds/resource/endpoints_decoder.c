@@ -1,16 +1,19 @@
 /* Decodes ClusterLoadAssignment resources (EDS) into struct tc_eds: priorities, localities, endpoints; and
  * LbEndpointCollections, whose endpoints are decoded in the same way.
  *
- * The largest resources there are: 262,144 endpoints. So the endpoints' bytes are lifted out of the message
- * (endpoints_split.h) and unpacked one at a time into a scratch arena that is reset after each. Order of work:
+ * No other resource is as large: 262,144 endpoints by default. So the endpoints' bytes are lifted out of the message
+ * (endpoints_split.h), and each endpoint is unpacked by itself into a scratch arena that is reset before it. Order of
+ * work for a ClusterLoadAssignment:
  *
  *   within_limits      counts localities and addresses without memory
- *   decode_locality    each locality with a weight, its endpoints (A27: health, weight; A61: additional addresses)
- *   group_priorities   sorts by priority and name; priorities without a gap, no locality twice, weights within uint32
- *   check_duplicates   no address twice
+ *   decode_locality    decodes each locality with a weight, and its endpoints (A27: health, weight; A61: additional
+ *                      addresses)
+ *   group_priorities   sorts by priority and name; refuses a gap between priorities, a locality that occurs twice, and
+ *                      weights whose sum is beyond uint32
+ *   check_duplicates   refuses an address that occurs twice
  *
- * Endpoints without a port and hostnames that cannot be used are left out and counted for a line in the log, since an
- * error would cost all endpoints for the sake of one. Runs on any thread. */
+ * Endpoints without a port and hostnames that cannot be used are left out, and counted for a line in the log: an error
+ * for one endpoint would cost all of them. Runs on any thread. */
 #include <stdlib.h>
 
 #include "base/headers.h"
@@ -28,7 +31,7 @@ typedef Envoy__Config__Endpoint__V3__LbEndpoint LbEndpoint;
 typedef Envoy__Config__Endpoint__V3__ClusterLoadAssignment__Policy__DropOverload Drop;
 
 enum {
-    ENDPOINTS_OF_SCAN = 262144, /* for so many endpoints the scan's default of max_elements suffices */
+    ENDPOINTS_OF_SCAN = 262144, /* the scan's default of max_elements is 16 for each of so many endpoints */
 };
 #define LB_CONFIG(x) ENVOY__CONFIG__ENDPOINT__V3__LOCALITY_LB_ENDPOINTS__LB_CONFIG_##x
 #define HEALTH(x) ENVOY__CONFIG__CORE__V3__HEALTH_STATUS__##x
@@ -44,8 +47,8 @@ struct eds_decoder {
     struct tc_lifted_endpoints lifted;
     struct tc_rstr *empty;
     TC_VEC(struct placed) placed;
-    TC_VEC(const struct tc_addr *) seen; /* all addresses, to find duplicates */
-    size_t portless, bad_hostnames;      /* endpoints left out, names left out */
+    TC_VEC(const struct tc_addr *) seen; /* addresses of the endpoints that are kept, to find duplicates */
+    size_t portless, bad_hostnames;      /* endpoints left out, hostnames left out */
 };
 
 enum address { REFUSED, PORTLESS, USABLE };
@@ -122,8 +125,8 @@ static struct tc_rstr *metadata_hash_key(struct tc_decoder *dec, const Envoy__Co
 #define ADDRESS_TYPE "/envoy.config.core.v3.Address"
 #define PROXY_KEY "envoy.http11_proxy_transport_socket.proxy_address"
 
-/* Decodes a value of typed_filter_metadata that is an Address (A86). Adds an error if a proxy cannot have that
- * address. */
+/* Decodes a value of typed_filter_metadata that is an Address (A86). Returns NULL with an error if a proxy cannot have
+ * that address. */
 static const struct tc_addr *metadata_address(struct tc_decoder *dec, struct tc_slice bytes)
 {
     const Envoy__Config__Core__V3__Address *a =
@@ -135,8 +138,8 @@ static const struct tc_addr *metadata_address(struct tc_decoder *dec, struct tc_
     return found == USABLE ? out : NULL;
 }
 
-/* Returns the Address of the last entry under the proxy's key (A86), or NULL. Adds errors for every Address in the
- * metadata that a proxy cannot have. */
+/* Returns the value of the last entry under the proxy's key (A86); NULL if there is none, or if its value is not a
+ * usable Address. Adds an error for each Address in the metadata, under any key, that a proxy cannot have. */
 static const struct tc_addr *metadata_proxy(struct tc_decoder *dec, const Envoy__Config__Core__V3__Metadata *m)
 {
     const struct tc_addr *proxy = NULL;
@@ -161,8 +164,8 @@ static bool health_is_used(int health)
     return health == HEALTH(UNKNOWN) || health == HEALTH(HEALTHY) || health == HEALTH(DRAINING);
 }
 
-/* Returns false when the endpoint is left out: an address is refused, or has no port (a named one, none, 0). Other gRPC
- * implementations keep that endpoint and fail to connect to port 0, but accept the endpoints beside it. */
+/* Returns false when the endpoint is left out: an address is refused with an error, or has no port_value, or has port
+ * 0. Other gRPC implementations accept such a port, and fail to connect to it. */
 static bool decode_addresses(struct eds_decoder *e, const Envoy__Config__Endpoint__V3__Endpoint *from,
                              struct tc_eds_endpoint *out)
 {
@@ -183,7 +186,7 @@ static bool decode_addresses(struct eds_decoder *e, const Envoy__Config__Endpoin
     for (size_t i = 0; worst == USABLE && i < n; i++) {
         *tc_vec_push(&e->seen) = &addrs[i];
         if (tc_addr_family(&addrs[i]) == AF_UNIX)
-            out->proxy = NULL; /* A86's proxies reach what has a host and a port */
+            out->proxy = NULL; /* A86: a proxy connects to a host and a port */
     }
     e->portless += worst == PORTLESS;
     out->n_addrs = n;
@@ -191,8 +194,8 @@ static bool decode_addresses(struct eds_decoder *e, const Envoy__Config__Endpoin
     return worst == USABLE;
 }
 
-/* A81: the hostname may become an :authority. A hostname that cannot is left out, so that RPCs keep their authority;
- * other gRPC implementations accept such a resource, too. */
+/* A81: the hostname may become an :authority. A hostname that cannot become one is left out without an error, so that
+ * RPCs keep their authority; other gRPC implementations accept such a resource, too. */
 static void decode_hostname(struct eds_decoder *e, const char *name, struct tc_eds_endpoint *out)
 {
     struct tc_slice s = tc_slice_str(name);
@@ -243,7 +246,7 @@ static bool locality_has_weight(const Locality *from)
     return from->load_balancing_weight && from->load_balancing_weight->value != 0;
 }
 
-/* Returns NULL with an error if protobuf-c cannot unpack the endpoint. */
+/* Unpacks an endpoint into e->r.scratch, which frees the endpoint before. Returns NULL with an error. */
 static const LbEndpoint *unpack_endpoint(struct eds_decoder *e, struct tc_slice bytes)
 {
     ProtobufCMessage *m = NULL;
@@ -253,8 +256,8 @@ static const LbEndpoint *unpack_endpoint(struct eds_decoder *e, struct tc_slice 
     return (const LbEndpoint *)m;
 }
 
-/* Returns the name of a list collection that is asked for on the same stream (A95), kept by the arena; with errors if
- * the config names anything else. */
+/* Returns the name of a list collection (A95), kept by the arena. Adds an error if the collection is not to be asked
+ * for on the same stream (self), or if its name is empty or a glob. */
 static struct tc_rstr *decode_collection_name(struct tc_decoder *dec,
                                               const Envoy__Config__Endpoint__V3__LedsClusterLocalityConfig *m)
 {
@@ -264,7 +267,7 @@ static struct tc_rstr *decode_collection_name(struct tc_decoder *dec,
     if (!m->leds_config || m->leds_config->config_source_specifier_case !=
                                ENVOY__CONFIG__CORE__V3__CONFIG_SOURCE__CONFIG_SOURCE_SPECIFIER_SELF)
         tc_validation_add_at(dec->errors, ".leds_config", "must be self");
-    tc_slice_split(&rest, &more, '?', &path); /* context parameters follow it */
+    tc_slice_split(&rest, &more, '?', &path); /* context parameters follow the path */
     if (tc_decode_nonempty(dec, name.data, ".leds_collection_name") && tc_slice_ends(path, tc_slice_str("/*")))
         tc_validation_add_at(dec->errors, ".leds_collection_name", "glob collection \"%s\" unsupported",
                              tc_decode_clip(dec, name));
@@ -272,7 +275,7 @@ static struct tc_rstr *decode_collection_name(struct tc_decoder *dec,
     return tc_resource_arena_rstr(dec->arena, name.data);
 }
 
-/* Decodes a locality, whose endpoints are in `lifted`. */
+/* Decodes a locality without its endpoints, `from`, and the endpoints in its bytes, `lifted`. */
 static void decode_locality(struct eds_decoder *e, const Locality *from, struct tc_slice lifted)
 {
     struct tc_slice bytes;
@@ -370,8 +373,8 @@ static void group_priorities(struct eds_decoder *e, struct tc_eds *eds)
     eds->priorities = priorities;
 }
 
-/* Adds an error for each address that occurs twice. A hash table with open addressing; its slots are places in e->seen,
- * counted from 1. Nobody can choose addresses that all collide (tc_addr_hash). */
+/* Adds an error for each repetition of an address. The hash table has open addressing; a slot holds an index in e->seen
+ * plus 1, or 0. The hash is seeded (tc_addr_hash), so no server can choose addresses that all collide. */
 static void check_duplicates(struct eds_decoder *e)
 {
     const struct tc_addr *const *all = e->seen.data;
@@ -433,7 +436,7 @@ static void decode_drops(struct tc_decoder *dec, const Assignment *m, struct tc_
     eds->drops = drops;
 }
 
-/* One line in the log for each kind of error that is not worth a refusal. */
+/* Logs one line for each kind of fault that does not refuse the resource. */
 static void warn_of_faulty_endpoints(const struct eds_decoder *e, const char *type, const char *name)
 {
     if (e->portless)
@@ -465,7 +468,7 @@ static void decode_assignment(struct eds_decoder *e, const Assignment *m, struct
     warn_of_faulty_endpoints(e, "ClusterLoadAssignment", m->cluster_name);
 }
 
-/* Unpacks into `arena` everything but the endpoints, whose bytes go to e->lifted. Returns NULL with an error. */
+/* Unpacks into `arena` everything but the endpoints: e->lifted borrows their bytes. Returns NULL with an error. */
 static const Assignment *unpack_assignment(struct eds_decoder *e, struct tc_slice bytes, struct tc_arena *arena)
 {
     ProtobufCMessage *m = NULL;
@@ -477,11 +480,11 @@ static const Assignment *unpack_assignment(struct eds_decoder *e, struct tc_slic
     return (const Assignment *)m;
 }
 
-/* Sets the scan's bounds, so that as many endpoints pass as the limits allow. */
+/* Raises the scan's bounds, so that as many endpoints pass as the limits allow. */
 static void scan_bounds(struct tc_decoder *dec)
 {
     dec->scan.max_repeated = TC_MAX(dec->limits.eds_endpoints, dec->limits.eds_localities);
-    if (dec->limits.eds_endpoints > ENDPOINTS_OF_SCAN) /* each has some messages and fields */
+    if (dec->limits.eds_endpoints > ENDPOINTS_OF_SCAN) /* an endpoint has several messages and fields */
         dec->scan.max_elements = 16 * dec->limits.eds_endpoints;
 }
 
@@ -525,7 +528,8 @@ const struct tc_xds_resource_type tc_eds_type = {
 
 /* --- LbEndpointCollection (A95) --- */
 
-/* Decodes one entry of a collection, which stands in `bytes`. Its messages are freed by the next call. */
+/* Decodes the entry of a collection in `bytes`. Stores its endpoint in *out and counts it in c->n, unless it is left
+ * out. The next call frees the messages. */
 static void decode_entry(struct eds_decoder *e, struct tc_slice bytes, struct tc_eds_collection *c,
                          struct tc_eds_endpoint *out)
 {

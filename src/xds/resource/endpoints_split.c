@@ -1,8 +1,8 @@
 /* Walks the wire format of a ClusterLoadAssignment without unpacking. Only for bytes that tc_scan has checked: a field
  * that cannot be read would end a walk early, and endpoints would be missing without an error.
  *
- * Counting comes first and takes no memory: limits are checked before an endpoint costs anything. Slices point into the
- * bytes of the response. Pure functions, any thread. */
+ * The caller counts first, which takes no memory: limits are checked before an endpoint costs anything. Slices point
+ * into the caller's bytes. Pure functions, any thread. */
 #include "xds/resource/endpoints_split.h"
 
 #include "proto/wire.h"
@@ -10,8 +10,8 @@
 /* Fields of ClusterLoadAssignment, LocalityLbEndpoints, LbEndpoint and Endpoint. */
 enum { ENDPOINTS = 2, LB_ENDPOINTS = 2, ENDPOINT = 1, ADDITIONAL_ADDRESSES = 4 };
 
-/* Stores the next message with that field number, and cuts `rest` behind it. Appends the other fields on the way to
- * `others`, which may be NULL. Returns false if there is no such message. */
+/* Stores the next message with that field number, and moves the start of `rest` behind it. Appends the fields before
+ * it to `others`, which may be NULL. Returns false if there is no such message; `rest` is empty then. */
 static bool split_next(struct tc_slice *rest, uint64_t number, struct tc_slice *message, struct tc_buf *others)
 {
     struct tc_wire_field f;

@@ -1,7 +1,7 @@
 /* Decodes the fault injection filter's config (A33). xds/filter/fault_filter.c applies it to RPCs.
  *
- * Percentages stay numerator and unit: headers of an RPC may lower the numerator alone. An absent max_active_faults
- * means no limit, 0 means no faults. */
+ * A percentage stays split into numerator and unit: headers of an RPC may lower the numerator alone. An absent
+ * max_active_faults means no limit, 0 means no faults. */
 #include "xds/resource/fault_filter.h"
 
 #include <torc/status.h>
@@ -16,7 +16,7 @@ typedef Envoy__Extensions__Filters__Common__Fault__V3__FaultDelay FaultDelay;
 #define DELAY(x) ENVOY__EXTENSIONS__FILTERS__COMMON__FAULT__V3__FAULT_DELAY__FAULT_DELAY_SECIFIER_##x
 #define ABORT(x) ENVOY__EXTENSIONS__FILTERS__HTTP__FAULT__V3__FAULT_ABORT__ERROR_TYPE_##x
 
-/* A33: an absent percentage means 0, so that no RPC is chosen. */
+/* A33: an absent percentage means 0. */
 static void decode_share(struct tc_decoder *dec, const Envoy__Type__V3__FractionalPercent *f,
                          struct tc_fault_share *out)
 {

@@ -4,11 +4,11 @@
 
 #include "xds/resource/http_filter.h"
 
-/* A share of the RPCs: numerator * unit millionths, at most all. The numerator is any number, so the product needs 64
- * bits. A header of an RPC may lower the numerator, so the two are kept apart. */
+/* A share of the RPCs: numerator * unit millionths, at most all RPCs. The numerator is any number, so the product needs
+ * 64 bits. A header of an RPC may lower the numerator alone. */
 struct tc_fault_share {
     uint32_t numerator;
-    uint32_t unit; /* 10000 for hundredths, 100 for ten-thousandths, 1 for millionths */
+    uint32_t unit; /* 10000 for hundredths, 100 for ten-thousandths, 1 for millionths; 0: no share given */
 };
 
 enum tc_fault_delay { TC_FAULT_NO_DELAY, TC_FAULT_FIXED_DELAY, TC_FAULT_HEADER_DELAY };
@@ -24,8 +24,8 @@ struct tc_fault_config {
     uint32_t max_active; /* faults at a time in the process; 0: none; UINT32_MAX: any number */
 };
 
-/* `parse` and `parse_override` of struct tc_http_filter_type: both are the same message. Returns a struct
- * tc_fault_config, kept by the decoder's arena; NULL with errors. */
+/* Both `parse` and `parse_override` of struct tc_http_filter_type, since config and override are the same message.
+ * Returns a struct tc_fault_config, kept by the decoder's arena; NULL with errors. */
 const void *tc_fault_config_parse(const struct tc_http_filter_type *type, struct tc_slice config,
                                   struct tc_decoder *dec);
 

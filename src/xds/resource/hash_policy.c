@@ -1,5 +1,6 @@
-/* The hash of an RPC (A42): policies in order, each rotated into the result. A terminal policy ends the walk once there
- * is a hash, whichever policy it is from. Regex rewrites of one RPC share a budget of steps. */
+/* The hash of an RPC (A42). The policies are computed in order, and each result is combined with the hash so far. A
+ * terminal policy ends the walk once there is a hash, even one from an earlier policy. The regex rewrites of one list
+ * share a budget of steps. */
 #include "xds/resource/hash_policy.h"
 
 #include "base/hash.h"
@@ -46,7 +47,7 @@ bool tc_hash_policies_compute(const struct tc_hash_policy *policies, size_t n, c
     for (size_t i = 0; i < n; i++) {
         uint64_t one = 0;
         if (hash_policy_compute(&policies[i], headers, channel_id, &steps, &one)) {
-            /* A42: rotate, so that two policies with one result do not cancel each other. */
+            /* A42: rotate, so that two equal results do not cancel each other. */
             combined = has ? ((combined << 1) | (combined >> 63)) ^ one : one;
             has = true;
         }

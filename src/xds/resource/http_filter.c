@@ -1,5 +1,5 @@
-/* Filter types without settings (router, RBAC), and lookup of overrides. parse_no_settings does not look at the bytes:
- * settings of the router, and RBAC rules on a client, have no effect. */
+/* The filter types without settings (router, RBAC), and the lookup of overrides. parse_no_settings does not look at the
+ * bytes: settings of the router, and a route's RBAC rules on a client, have no effect. */
 #include "xds/resource/http_filter.h"
 
 #include <stdlib.h>

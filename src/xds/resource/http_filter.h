@@ -16,15 +16,15 @@ struct tc_http_filter_type {
     const char *override_name; /* message name of overrides; NULL: the filter has none */
     bool terminal;             /* must be the last in a chain, and a chain must end with such a filter */
     bool on_clients;           /* false: known, but for servers only */
-    /* Parses the bytes of a config or of an override. Returns the config, kept by the arena of `dec`; NULL with errors
-     * if it is invalid. A filter without settings returns `type`, since NULL means an error. */
+    /* Parses the bytes of a config. Returns the config, kept by the arena of `dec`; NULL with errors if it is invalid.
+     * A filter without settings returns `type`, since NULL means an error. */
     const void *(*parse)(const struct tc_http_filter_type *type, struct tc_slice config, struct tc_decoder *dec);
-    /* NULL if override_name is. */
+    /* Parses the bytes of an override; the result is as for `parse`. NULL if override_name is NULL. */
     const void *(*parse_override)(const struct tc_http_filter_type *type, struct tc_slice config,
                                   struct tc_decoder *dec);
     /* The filter's work on RPCs (resolver/call_filter.h). NULL: the filter leaves RPCs alone. */
     const struct tc_call_filter_ops *ops;
-    /* Returns false if the filter does nothing with this config: chains leave it out. NULL: it always acts. */
+    /* Returns false if the filter does nothing with this config: chains leave it out. NULL: the filter always acts. */
     bool (*applies)(const void *config);
 };
 
@@ -34,12 +34,13 @@ extern const struct tc_http_filter_type tc_http_filter_router;
  * servers, so that overrides of RBAC are accepted. */
 extern const struct tc_http_filter_type tc_http_filter_rbac;
 
-/* One instance in a listener's chain. Optional filters that are unknown, or for servers only, are left out. */
+/* One instance in a listener's chain. Optional filters that are unknown, for servers only, or without a config are left
+ * out. */
 struct tc_http_filter {
     struct tc_slice name;
     const struct tc_http_filter_type *type;
     const void *config;
-    bool disabled; /* unless an override enables the filter */
+    bool disabled; /* left out on routes without an override that enables it */
 };
 
 /* One entry of a typed_per_filter_config. */
@@ -55,9 +56,8 @@ struct tc_http_filter_overrides {
     const struct tc_http_filter_override *at; /* sorted by name, no name twice */
 };
 
-/* Sorts by name. */
 void tc_http_filter_overrides_sort(struct tc_http_filter_override *at, size_t n);
-/* Returns the override for the instance of that name; NULL: none. */
+/* Returns the override for the instance of that name, borrowed; NULL: none. */
 const struct tc_http_filter_override *tc_http_filter_override_find(const struct tc_http_filter_overrides *o,
                                                                    struct tc_slice name);
 

@@ -1,9 +1,9 @@
 /* Decodes HTTP filter chains of listeners, and overrides of virtual hosts, routes and weighted clusters (A39).
  *
- * A config is an Any, maybe in a TypedStruct, which is converted into the message that it names. An unknown filter is
- * an error unless it is optional; then it is left out. A chain must end with a terminal filter (the router) and have no
- * other one. An override may stand in a FilterConfig wrapper, which can disable the filter or make it optional. The
- * filter types themselves come from the registries (registry.c). */
+ * A config is an Any. If the Any holds a TypedStruct, the struct is converted into the message that it names. A filter
+ * that is unknown or for servers only is an error, or left out if it is optional. A chain must end with a terminal
+ * filter (the router) and have no other one. An override may stand in a FilterConfig wrapper, which can disable the
+ * filter or make the override optional. The filter types come from the registries (registry.c). */
 #include "xds/resource/http_filter_decoder.h"
 #include "xds/resource/registry.h"
 
@@ -16,8 +16,8 @@ typedef Envoy__Extensions__Filters__Network__HttpConnectionManager__V3__HttpConn
 typedef Envoy__Extensions__Filters__Network__HttpConnectionManager__V3__HttpFilter HttpFilter;
 typedef Envoy__Config__Route__V3__FilterConfig FilterConfig;
 
-/* Converts a TypedStruct: its type, and its value as a message of that type (A39). If the type is unknown, stores the
- * name alone. Returns false with errors. */
+/* Converts a TypedStruct (A39): stores the name of its type, and its value as the bytes of a message of that type, in
+ * dec->scratch. If the type is unknown, stores the name alone. Returns false with errors. */
 static bool any_from_struct(struct tc_decoder *dec, const Xds__Type__V3__TypedStruct *from, struct tc_any *any)
 {
     const ProtobufCMessageDescriptor *type = tc_proto_type_of_url(tc_slice_str(from->type_url));
@@ -29,7 +29,7 @@ static bool any_from_struct(struct tc_decoder *dec, const Xds__Type__V3__TypedSt
         return true;
     size_t errors = dec->errors->count;
     ProtobufCMessage *m = NULL;
-    /* As in protobuf itself, fields that are not read do no harm. */
+    /* Unknown fields are ignored, as in a binary message. */
     const struct tc_proto_json_options options = {.ignore_unknown = true};
     tc_validation_push(dec->errors, ".value");
     json_t *json = tc_decode_struct(dec, from->value);
@@ -46,7 +46,7 @@ static bool any_from_struct(struct tc_decoder *dec, const Xds__Type__V3__TypedSt
     return dec->errors->count == errors;
 }
 
-/* Decodes a filter's config in its Any, or in a TypedStruct in it. */
+/* Takes the Any of a filter's config apart; converts it if it is a TypedStruct. Returns false with errors. */
 static bool decode_config(struct tc_decoder *dec, const Google__Protobuf__Any *from, struct tc_any *any)
 {
     if (!tc_decode_any(dec, from, any))
@@ -100,7 +100,7 @@ static bool decode_filter(struct tc_decoder *dec, const HttpFilter *from, struct
     return used;
 }
 
-/* Returns whether one of the first n filters has the name. Optional filters that are left out count, too. */
+/* Returns whether one of the first n filters of the message has the name, even if it is left out. */
 static bool filter_name_taken(const Hcm *m, size_t n, const char *name)
 {
     for (size_t i = 0; i < n; i++)
@@ -152,7 +152,7 @@ done:
 }
 
 /* Takes the override out of its wrapper, if it has one. Returns false if there is no config to read: there was an
- * error, or the wrapper is empty and optional, or it disables the filter. */
+ * error, or the wrapper disables the filter, or is optional and without a config. */
 static bool override_unwrap(struct tc_decoder *dec, const Google__Protobuf__Any *config, struct tc_any *any,
                             bool *optional, bool *disabled)
 {

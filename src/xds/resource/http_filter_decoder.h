@@ -12,14 +12,14 @@ void tc_decode_http_filters(
     struct tc_decoder *dec,
     const Envoy__Extensions__Filters__Network__HttpConnectionManager__V3__HttpConnectionManager *m,
     struct tc_listener *out);
-/* Decodes one entry of a typed_per_filter_config. Returns false if the entry is left out: with errors, or without if it
- * is optional and empty, unknown, or of a filter without overrides. True says nothing about errors. Adds the entry's
- * path to errors. */
+/* Decodes one entry of a typed_per_filter_config, whose key is `name`. Returns false if the entry is left out: with
+ * errors, or without if it is optional and has no config, or a config that is not a known override. True says nothing
+ * about errors. Errors have the entry's path. */
 bool tc_decode_filter_override(struct tc_decoder *dec, const char *name, const Google__Protobuf__Any *config,
                                struct tc_http_filter_override *out);
 
-/* Reads the map<string, Any> typed_per_filter_config of `message` into the overrides `*out`. Each message has an entry
- * type of its own, hence a macro. */
+/* Decodes the map<string, Any> typed_per_filter_config of `message` into the overrides `*out`, sorted by name. A macro,
+ * because each message type has an entry type of its own. */
 #define TC_DECODE_FILTER_OVERRIDES(dec, message, out)                                                                  \
     do {                                                                                                               \
         size_t n_ =                                                                                                    \
