@@ -19,8 +19,8 @@ static enum callgrind_owner owner_of(const char *object)
     return libc ? CALLGRIND_LIBC : CALLGRIND_OTHER;
 }
 
-/* Lines of a callgrind dump: "ob=FILE" starts what belongs to that object file; "LINE COST" is its own cost. After
- * "calls=..." a "LINE COST" is the cost of the callee, which is counted with the callee. */
+/* Reads a callgrind dump. "ob=FILE" begins the costs of an object file; "LINE COST" is its own cost. The "LINE COST"
+ * after "calls=..." is the callee's cost, which is counted at the callee. */
 static void read_profile(FILE *f, struct callgrind *out)
 {
     enum callgrind_owner owner = CALLGRIND_OTHER;

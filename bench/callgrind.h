@@ -18,11 +18,12 @@ struct callgrind {
     double first; /* the number that the program printed on standard output */
 };
 
-/* Returns true if valgrind is installed. Otherwise prints that its counts are skipped. */
+/* Returns true if valgrind is installed. Otherwise prints on standard output that its counts are skipped. */
 bool callgrind_there(void);
-/* Runs the command under callgrind. Programs that the command starts are not counted. Returns false with a message on
- * stderr if the command fails, or its output does not begin with a number. */
+/* Runs the command under callgrind and fills *out. Programs that the command starts are not counted. Returns false with
+ * a message on stderr if the command fails, if its output does not begin with a number, or if nothing was counted. */
 bool callgrind_run(const char *command, struct callgrind *out);
+/* Returns the instructions of all owners. */
 double callgrind_all(const struct callgrind *c);
 
 #endif

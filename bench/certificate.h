@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* Writes a self-signed P-256 certificate for 127.0.0.1 and localhost, valid for a day, and its key, both PEM. Returns
- * false with a message on stderr. */
+/* Writes a self-signed P-256 certificate for 127.0.0.1 and localhost, valid for a day, and then its key, both in PEM.
+ * Flushes `to`. Returns false with OpenSSL's errors, if any, on stderr. */
 bool certificate_write(FILE *to);
 
 #endif

@@ -39,7 +39,7 @@ static bool read_number(const char *text, unsigned long least, unsigned long mos
     return *text && !*end && *number >= least && *number <= most;
 }
 
-/* Parses AMOUNT: seconds, or a number of RPCs. */
+/* Parses AMOUNT: seconds, less than 1000, or a number of RPCs followed by x. */
 static bool read_amount(struct client *c, const char *text, double *seconds)
 {
     char *end;

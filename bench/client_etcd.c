@@ -1,4 +1,5 @@
-/* bench/client: a client of etcd by generated code, put and get of a key. Its peer is peers/grpc_etcd.cc. */
+/* A client of etcd by generated code, which puts and gets a key. bench/client.py builds it, and as its peer
+ * peers/grpc_etcd.cc. */
 #include <stdio.h>
 
 #include "etcd.torc.h"

@@ -1,5 +1,5 @@
-/* Linked into a client: counts its allocations per RPC in steady state and prints them on a line before the client's
- * own. Prints each library that asked for at least a thousandth of one per RPC on standard error. */
+/* Linked into a client of bench/rpc: counts the allocations per RPC in the measured period and prints them on a line
+ * before the client's own. Prints each library with at least 0.001 allocations per RPC on standard error. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,14 +1,13 @@
 /* The LB policy of a Cluster as a loadBalancingConfig list in JSON (A52), which the LB registry parses as it parses a
  * service config's.
  *
- *   load_balancing_policy   the first entry of the list that is known; converters[] has a row for each message. An
- *                           unknown entry is skipped, an invalid one is an error.
- *   lb_policy               ROUND_ROBIN, LEAST_REQUEST, RING_HASH or MAGLEV, when load_balancing_policy is absent
+ *   load_balancing_policy   the first entry of the list that is known; converters[] has a row for each message. Unknown
+ *                           entries before it are skipped, an invalid one is an error.
+ *   lb_policy               ROUND_ROBIN, LEAST_REQUEST, RING_HASH, MAGLEV, or an aggregate's CLUSTER_PROVIDED, when
+ *                           load_balancing_policy is absent
  *
- * A converter returns {"name": config}, maybe with errors, or NULL: with errors, or without when the entry is to be
- * skipped. tc_decode_cluster_lb drops the result if there were errors. The finished list is checked by the LB policies
- * themselves (registries.lb_check), so that a config which a policy would refuse is NACKed here. Nesting is limited to
- * lb_depth. */
+ * tc_decode_cluster_lb drops the result if there were errors. The LB policies themselves check the finished list
+ * (registries.lb_check), so that a config which a policy would refuse is NACKed here. lb_depth limits the nesting. */
 #include "xds/resource/lb_config.h"
 #include "xds/resource/registry.h"
 
@@ -33,12 +32,12 @@ typedef Envoy__Config__Cluster__V3__LoadBalancingPolicy LbPolicy;
 #define LB(x) ENVOY__CONFIG__CLUSTER__V3__CLUSTER__LB_POLICY__##x
 #define COMMON_LB(x) ENVOY__CONFIG__CLUSTER__V3__CLUSTER__COMMON_LB_CONFIG__LOCALITY_CONFIG_SPECIFIER_##x
 enum {
-    MAX_NAMES = 8, /* in a text */
+    MAX_NAMES = 8, /* of unsupported policies in an error */
 };
 
 static json_t *decode_policies(struct tc_decoder *dec, const LbPolicy *m, size_t depth);
 
-/* {"name": config}; takes over config, and NULL stays NULL. */
+/* Returns {"name": config}; takes over config. NULL stays NULL. */
 static json_t *policy_named(const char *name, json_t *config)
 {
     return config ? json_pack("{s:o}", name, config) : NULL;
@@ -74,7 +73,7 @@ static json_t *least_request(struct tc_decoder *dec, const Google__Protobuf__UIn
     json_t *config = json_pack("{s:I}", "choiceCount", (json_int_t)(choices ? choices->value : 2));
     if (full_scan)
         json_object_set_new(config, "selectionMethod", json_string("FULL_SCAN"));
-    if (bias) /* a negative bias, or one that is not a number, means 1, as in Envoy */
+    if (bias) /* a negative bias, or NaN, means 1, as in Envoy */
         json_object_set_new(config, "activeRequestBias",
                             json_real(bias->default_value >= 0 ? fmin(bias->default_value, DBL_MAX) : 1));
     return policy_named("least_request_experimental", config);
@@ -106,8 +105,8 @@ static json_t *maglev(struct tc_decoder *dec, const Google__Protobuf__UInt64Valu
     return policy_named("maglev_experimental", config);
 }
 
-/* Adds to {"name": config} the settings that Envoy's policies of consistent hashing have in common. Returns the entry,
- * or NULL with errors; NULL stays NULL. */
+/* Adds to the config in `entry`, {"name": config}, the settings that Envoy's policies of consistent hashing have in
+ * common. Takes over `entry`, which may be NULL, and returns it; or returns NULL with an error. */
 static json_t *hashing(struct tc_decoder *dec, json_t *entry, bool use_hostname,
                        const Google__Protobuf__UInt32Value *factor)
 {
@@ -128,8 +127,8 @@ static json_t *hashing(struct tc_decoder *dec, json_t *entry, bool use_hostname,
 typedef Envoy__Extensions__LoadBalancingPolicies__Common__V3__ConsistentHashingLbConfig ExtensionHashing;
 typedef Envoy__Config__Cluster__V3__Cluster__CommonLbConfig__ConsistentHashingLbConfig ClusterHashing;
 
-/* Adds the settings of `c`, which may be NULL, to the entry, and stores its hash policies in `dec`: for the cluster's
- * RPCs they replace the routes'. */
+/* Adds the settings of `c`, which may be NULL, to the entry (see `hashing`). Stores the hash policies of `c` in `dec`:
+ * for the cluster's RPCs they replace the route's. */
 static json_t *hashing_of_extension(struct tc_decoder *dec, json_t *entry, const ExtensionHashing *c)
 {
     if (c && c->n_hash_policy) {
@@ -140,8 +139,8 @@ static json_t *hashing_of_extension(struct tc_decoder *dec, json_t *entry, const
     return c ? hashing(dec, entry, c->use_hostname_for_hashing, c->hash_balance_factor) : entry;
 }
 
-/* The converters of extension messages (A52). Each returns an entry, or NULL if the message is to be skipped. An
- * invalid message adds errors, whatever is returned. */
+/* The converters of extension messages (A52). Each returns {"name": config}, a new reference; NULL without errors if
+ * the message is to be skipped; NULL or an entry, with errors, if the message is invalid. */
 
 static json_t *from_ring_hash(struct tc_decoder *dec, struct tc_slice bytes, size_t depth)
 {
@@ -220,7 +219,7 @@ static json_t *from_pick_first(struct tc_decoder *dec, struct tc_slice bytes, si
     return m ? policy_named("pick_first", json_pack("{s:b}", "shuffleAddressList", m->shuffle_address_list)) : NULL;
 }
 
-/* Adds a duration to the config. An absent one is not added: the policy has a default. */
+/* Adds a duration to the config. An absent duration is not added: the policy has a default. */
 static void put_duration(struct tc_decoder *dec, json_t *config, const char *key, const char *field,
                          const Google__Protobuf__Duration *d)
 {
@@ -313,7 +312,7 @@ static json_t *from_struct(struct tc_decoder *dec, struct tc_slice bytes, size_t
 
 static const struct {
     const char *message;
-    const char *policy; /* the LB policy, which must be known; NULL: the message names it */
+    const char *policy; /* the entry is skipped unless this LB policy is known; NULL: `convert` checks */
     json_t *(*convert)(struct tc_decoder *dec, struct tc_slice bytes, size_t depth);
 } converters[] = {
     {"envoy.extensions.load_balancing_policies.ring_hash.v3.RingHash", "ring_hash_experimental", from_ring_hash},
@@ -359,14 +358,15 @@ static json_t *decode_policy(struct tc_decoder *dec, const Envoy__Config__Cluste
     return entry;
 }
 
-/* Appends the name of entry i, which is not supported: its message's name, or the name inside a TypedStruct. */
+/* Appends the message name of the unsupported entry i, or the name inside its TypedStruct; "..." for entry MAX_NAMES,
+ * and nothing after it. */
 static void names_append(struct tc_decoder *dec, struct tc_buf *list, size_t i, const Google__Protobuf__Any *any)
 {
     const char *slash = strrchr(any->type_url, '/');
     struct tc_slice name = tc_slice_str(slash ? slash + 1 : any->type_url);
     struct tc_slice inner = {0};
     if (tc_decode_is_typed_struct(name))
-        inner = tc_wire_find(tc_proto_bytes(any->value), 1); /* type_url; from_struct unpacked it, so it is text */
+        inner = tc_wire_find(tc_proto_bytes(any->value), 1); /* type_url; from_struct unpacked it, so it is UTF-8 */
     for (size_t k = inner.len; k > 0; k--)
         if (inner.data[k - 1] == '/') {
             name = tc_slice_of(inner.data + k, inner.len - k);
@@ -376,8 +376,8 @@ static void names_append(struct tc_decoder *dec, struct tc_buf *list, size_t i, 
         tc_buf_printf(list, "%s%s", i ? ", " : "", i == MAX_NAMES ? "..." : tc_decode_clip(dec, name));
 }
 
-/* Returns the first policy that is supported, as a list of one entry, or NULL. NULL comes with errors, and a list may,
- * too. */
+/* Returns a list with the first policy that is supported as its one entry, or NULL. NULL comes with errors; a list may
+ * come with errors, too. */
 static json_t *decode_policies(struct tc_decoder *dec, const LbPolicy *m, size_t depth)
 {
     size_t errors = dec->errors->count;
@@ -401,7 +401,7 @@ static json_t *decode_policies(struct tc_decoder *dec, const LbPolicy *m, size_t
     return policy_list(entry);
 }
 
-/* Returns a list with a policy that picks a locality by weight and has `entry` in each locality. NULL stays NULL. */
+/* Returns a list with wrr_locality, whose child policy is `entry`. Takes over `entry`; NULL stays NULL. */
 static json_t *in_localities(json_t *entry)
 {
     json_t *config = entry ? json_pack("{s:[o]}", "childPolicy", entry) : NULL;

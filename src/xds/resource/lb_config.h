@@ -1,7 +1,7 @@
 /* Converts the load balancing of a Cluster into the config that LB policies read (A42, A52): a JSON
  * loadBalancingConfig list of one entry, as C-core and grpc-go make it (MAGLEV, which gRPC does not have, is Torc's):
  *     ROUND_ROBIN -> [{"xds_wrr_locality_experimental": {"childPolicy": [{"round_robin": {}}]}}]
- *     LEAST_REQUEST -> the same with "least_request_experimental": {"choiceCount": 2}
+ *     LEAST_REQUEST -> as ROUND_ROBIN, with the child {"least_request_experimental": {"choiceCount": 2}}
  *     RING_HASH   -> [{"ring_hash_experimental": {"minRingSize": 1024, "maxRingSize": 8388608}}]
  *     MAGLEV      -> [{"maglev_experimental": {"tableSize": 65537}}]
  *
@@ -21,7 +21,7 @@ enum {
 
 /* Converts load_balancing_policy if the cluster has it, else lb_policy and its settings; registries.lb_check checks the
  * result. Stores hash policies of the LB policy in `dec`. Returns a new reference; NULL with errors. `aggregate`:
- * CLUSTER_PROVIDED is allowed, and means ROUND_ROBIN. */
+ * lb_policy may be CLUSTER_PROVIDED, which means ROUND_ROBIN. */
 json_t *tc_decode_cluster_lb(struct tc_decoder *dec, const Envoy__Config__Cluster__V3__Cluster *m, bool aggregate);
 
 #endif

@@ -1,4 +1,5 @@
-/* Listener as a client reads it: the API listener's HttpConnectionManager (A27, A39). Immutable. Any thread. */
+/* Listener as a client reads it: the API listener's HttpConnectionManager (A27, A39). Immutable; everything lives as
+ * long as the resource. Any thread. */
 #ifndef TC_XDS_RESOURCE_LISTENER_H
 #define TC_XDS_RESOURCE_LISTENER_H
 
@@ -12,7 +13,7 @@ struct tc_listener {
     bool is_api; /* false: a socket listener, which a channel cannot use (A74): the members below are zero */
     struct tc_rstr *rds_name;            /* the RouteConfiguration to watch; NULL: `routes` is inline */
     const struct tc_route_table *routes; /* inline; NULL: by RDS */
-    struct tc_rstr *routes_name;         /* name of the inline RouteConfiguration; may be empty */
+    struct tc_rstr *routes_name;         /* name of the inline RouteConfiguration; may be empty; NULL: by RDS */
     size_t n_filters;                    /* the last one is terminal; 0: a socket listener */
     const struct tc_http_filter *filters;
     uint64_t max_stream_duration_ns; /* common_http_protocol_options; 0: none (A31) */

@@ -1,8 +1,8 @@
 /* Decodes Listener resources (LDS): the HttpConnectionManager of an API listener, with its filters and with its routes,
  * inline or by RDS.
  *
- * A socket listener is valid, and of no use to a channel: the dependency manager reports it. Errors are collected; if
- * there was an error, the listener is freed at the end. Runs on any thread. */
+ * A socket listener is valid, but a channel cannot use it: the dependency manager reports that. Errors are collected,
+ * and tc_decode_end frees the listener if there are any. Runs on any thread. */
 #include "base/mem.h"
 #include "pb/envoy/config/listener/v3/listener.pb-c.h"
 #include "xds/resource/decoded.h"
@@ -82,13 +82,12 @@ static bool trusted_routes(const struct tc_xds_resource *r)
     return routes && routes->trusted;
 }
 
-/* Equal bytes have another meaning when a server of other trust sends inline routes (A81). */
+/* Equal bytes with inline routes mean something else if one server is trusted and the other is not (A81). */
 static bool listener_equal(const struct tc_xds_resource *a, const struct tc_xds_resource *b)
 {
     return tc_decoded_equal(a, b) && trusted_routes(a) == trusted_routes(b);
 }
 
-/* Stores the name even if the resource is rejected: the error is reported to the watchers of that name. */
 static struct tc_xds_resource *listener_decode(const struct tc_xds_resource_type *type,
                                                const struct tc_xds_decode_context *ctx, struct tc_slice bytes,
                                                struct tc_rstr **name, struct tc_validation_errors *errors)

@@ -1,8 +1,8 @@
 /* Matchers of strings and headers (A28), as they are applied to each RPC.
  *
- * Regexes and values of headers take `steps` from a budget of the RPC, so that neither a route table nor the metadata
- * can make one RPC cost without bound. Once the budget is used up, regexes, and headers that are there, no longer
- * match. */
+ * Regexes and values of headers take `steps` from the caller's budget, so that neither a route table nor the metadata
+ * can make one RPC cost without bound. Once the budget is used up, no regex matches, and no matcher matches a header
+ * that is present. */
 #include "xds/resource/matchers.h"
 
 #include "base/parse.h"
@@ -27,7 +27,7 @@ bool tc_string_matcher_match(const struct tc_string_matcher *m, struct tc_slice 
 bool tc_route_header_value(const struct tc_headers *headers, struct tc_slice name, struct tc_buf *scratch,
                            struct tc_slice *value)
 {
-    /* A28: binary headers are treated as absent, and content-type as the library sends it. */
+    /* A28: binary headers count as absent, and content-type has the value that the library sends. */
     if (tc_header_is_binary(name))
         return false;
     if (tc_slice_eq_str(name, "content-type")) {

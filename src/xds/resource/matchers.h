@@ -2,8 +2,9 @@
  * functions. The parsers are in route_match_decoder.c and decoder.c. Matchers are immutable; what they point at lives
  * in the resource's arena. Any thread.
  *
- * `steps` is the rest of a budget for regular expressions (regex/regex.h), from which the functions take. Once it is 0
- * regexes, and headers that are there, no longer match, and a caller must ignore the answers. */
+ * `steps` is what is left of a budget (regex/regex.h). The functions take from it, and set it to 0 once it does not
+ * suffice. From then on no regex matches, and no matcher matches a header that is present: a caller must ignore the
+ * answers. */
 #ifndef TC_XDS_RESOURCE_MATCHERS_H
 #define TC_XDS_RESOURCE_MATCHERS_H
 
@@ -25,22 +26,22 @@ struct tc_header_matcher {
     struct tc_slice name; /* lower case */
     enum tc_header_match_kind kind;
     bool invert;
-    bool present;                    /* PRESENT: whether the header must be there */
+    bool present;                    /* PRESENT: whether the header must be present */
     int64_t range_start, range_end;  /* RANGE: start <= value < end */
     struct tc_string_matcher string; /* STRING */
 };
 
 #define TC_FRACTION_ONE 1000000u /* fractions count millionths */
 
-/* Returns whether the value matches. Takes steps for a regex alone. */
+/* Returns whether the value matches. Takes steps only for a regex. */
 bool tc_string_matcher_match(const struct tc_string_matcher *m, struct tc_slice value, uint64_t *steps);
-/* Matches a request's metadata: several values of one name are joined by ','; a "-bin" name counts as absent;
- * content-type is "application/grpc" whatever the application set (A28). A matcher other than PRESENT fails on an
- * absent header, inverted or not. `scratch` may be reused between calls. */
+/* Matches a request's metadata (A28): several values of one name are joined by ','; a "-bin" name counts as absent;
+ * content-type is always "application/grpc". A matcher other than PRESENT fails on an absent header, even if inverted.
+ * Takes as many steps as the value has bytes, and those of a regex. `scratch` may be reused between calls. */
 bool tc_header_matcher_match(const struct tc_header_matcher *m, const struct tc_headers *headers,
                              struct tc_buf *scratch, uint64_t *steps);
-/* Stores the value of a header by the rules of tc_header_matcher_match, borrowed from the headers or from `scratch`.
- * Returns false if the header is absent. */
+/* Stores the value of a header by the rules of tc_header_matcher_match: borrowed from the headers, from `scratch`, or
+ * static. `name` is in lower case. Returns false if the header is absent. */
 bool tc_route_header_value(const struct tc_headers *headers, struct tc_slice name, struct tc_buf *scratch,
                            struct tc_slice *value);
 /* Returns true in `millionths` of 1,000,000 cases over uniform `random` numbers. */

@@ -1,8 +1,8 @@
-/* The default registries: the HTTP filters that have no code of their own, caps on hostile sizes, and the switches of
- * the environment.
+/* The default registries: the HTTP filters that do nothing on RPCs, caps on hostile sizes, and the switches of the
+ * environment.
  *
- * The caps hold where the bootstrap's "torc.limits" says nothing (docs/operations/limits.md). The environment is read
- * once, by tc_xds_registries_init, so that all resources of a client are decoded alike. */
+ * The caps hold where the bootstrap's "torc.limits" says nothing (docs/operations/limits.md). The process calls
+ * tc_xds_registries_init, which reads the environment, once, so that all its resources are decoded alike. */
 #include "xds/resource/registry.h"
 
 #include <stdlib.h>

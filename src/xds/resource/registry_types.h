@@ -1,6 +1,6 @@
-/* The registries that validation asks, handed in by the caller of the decoder (xds/resource includes neither LB
- * policies nor certificate providers), and the caps on hostile sizes. tc_xds_decode_context.registries points at the
- * struct. Any thread. */
+/* The registries that validation asks, and the caps on hostile sizes. The caller of the decoder hands them in
+ * (tc_xds_decode_context.registries), since xds/resource includes neither LB policies nor certificate providers.
+ * Constant while in use. Any thread. */
 #ifndef TC_XDS_RESOURCE_REGISTRY_TYPES_H
 #define TC_XDS_RESOURCE_REGISTRY_TYPES_H
 
@@ -11,7 +11,7 @@
 #include "xds/client/resource_type.h"
 #include "xds/resource/http_filter.h"
 
-/* The caps; a comment says the default. */
+/* The caps; comments name the defaults. */
 struct tc_resource_limits {
     size_t eds_priorities;        /* 128 */
     size_t eds_localities;        /* 16384 in a resource */
@@ -32,8 +32,8 @@ struct tc_xds_registries {
     /* HTTP filter types that are known, borrowed; by default the router and RBAC. */
     const struct tc_http_filter_type *const *filters;
     size_t n_filters;
-    /* The functions may be called by any thread. Returns whether an LB policy of that name exists. NULL: every name
-     * passes. */
+    /* Any thread may call the functions, with `arg`. lb_known returns whether an LB policy of that name exists. NULL:
+     * every name passes. */
     bool (*lb_known)(void *arg, const char *name);
     /* Checks a loadBalancingConfig list with the parsers of the LB policies; adds errors. NULL: no check. */
     void (*lb_check)(void *arg, const json_t *list, struct tc_validation_errors *errors);

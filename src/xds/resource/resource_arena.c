@@ -1,5 +1,5 @@
-/* The memory of a decoded resource: an arena, and a list of what must be released with it. Items are released in the
- * reverse order, before the arena: an item may use memory of the arena, and items that were added before it. */
+/* The memory of a decoded resource: an arena, and a list of objects to be released with it. The objects are released in
+ * reverse order, before the arena: an object may use memory of the arena, and objects that were added before it. */
 #include "xds/resource/resource_arena.h"
 
 void tc_resource_arena_init(struct tc_resource_arena *s)

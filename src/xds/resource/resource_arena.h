@@ -1,5 +1,5 @@
 /* The memory of a decoded resource: an arena for its structs and texts, and a list of objects to be released with it
- * (shared strings, regexes, JSON). Every pointer inside a resource's data lives as long as the resource. Any thread. */
+ * (shared strings, regexes, JSON). All that it returns lives as long as the resource. Any thread, one at a time. */
 #ifndef TC_XDS_RESOURCE_RESOURCE_ARENA_H
 #define TC_XDS_RESOURCE_RESOURCE_ARENA_H
 
@@ -28,13 +28,13 @@ struct tc_decoded {
 
 void tc_resource_arena_init(struct tc_resource_arena *s);
 void tc_resource_arena_fini(struct tc_resource_arena *s);
-/* Keeps a copy of the message; for resources that turned out valid, so that refused ones cost nothing. */
+/* Keeps a copy of the message, once the resource is known to be valid. */
 void tc_resource_arena_set_bytes(struct tc_resource_arena *s, struct tc_slice bytes);
 /* Returns a zeroed array; never NULL (n may be 0). */
 void *tc_resource_arena_array(struct tc_resource_arena *s, size_t n, size_t size);
-/* Returns a NUL-terminated copy. */
+/* Returns a NUL-terminated copy; NULL is "". */
 struct tc_slice tc_resource_arena_text(struct tc_resource_arena *s, const char *text);
-/* Returns a shared string that the arena keeps a reference of; borrowed. */
+/* Returns a new shared string, borrowed: the arena has its reference. NULL is "". */
 struct tc_rstr *tc_resource_arena_rstr(struct tc_resource_arena *s, const char *text);
 /* Takes over `ptr`: calls release(ptr) when the resource goes. */
 void tc_resource_arena_keep(struct tc_resource_arena *s, void (*release)(void *ptr), void *ptr);

@@ -1,9 +1,9 @@
 /* Decodes what a route does with an RPC: clusters and their weights (A28), hash policies (A42), retries (A44), timeouts
  * (A31), rewriting of the authority (A81, only from a trusted server).
  *
- * A route whose cluster specifier gRPC does not support is left out without an error (A28), so that a route table which
- * serves other clients, too, can be used. So is a route whose specifier is a plugin, but the table must list the
- * plugin. */
+ * A route whose cluster specifier gRPC does not support is left out without an error (A28), so that a route table for
+ * other clients, too, can be used. A route whose specifier is a plugin is left out as well; the plugin must be in the
+ * table's list. */
 #include <stdlib.h>
 
 #include <torc/status.h>
@@ -52,7 +52,7 @@ static bool decode_interval(struct tc_decoder *dec, const char *field, const Goo
         tc_validation_add_at(dec->errors, field, "must be greater than zero");
         return false;
     }
-    *ms = ns < 1000000 ? 1 : ns / 1000000; /* at least 1 */
+    *ms = ns < 1000000 ? 1 : ns / 1000000; /* less than 1 ms counts as 1 ms */
     return true;
 }
 
@@ -112,8 +112,7 @@ static bool decode_hash_header(struct tc_decoder *dec,
     return dec->errors->count == errors;
 }
 
-/* Returns false if the policy is left out: it is invalid, or has no result and is not terminal. (A42 ignores kinds that
- * gRPC does not support, but a terminal policy of such a kind still ends the walk once there is a hash.) */
+/* Returns false if the policy is left out: it is invalid, or of a kind that A42 ignores and not terminal. */
 static bool decode_hash_policy(struct tc_decoder *dec, const HashPolicy *m, struct tc_hash_policy *out)
 {
     *out = (struct tc_hash_policy){.terminal = m->terminal};
@@ -216,7 +215,7 @@ static bool decode_cluster(struct tc_decoder *dec, const RouteConfiguration *m, 
         decode_weighted(dec, a->weighted_clusters, out);
         return true;
     case CLUSTER(CLUSTER_SPECIFIER_PLUGIN):
-        /* A plugin that the table lists without an error is optional and unsupported: the route is left out. */
+        /* A listed plugin is optional, or decode_plugins has added an error: the route is left out. */
         if (!plugin_known(m, a->cluster_specifier_plugin))
             tc_validation_add_at(dec->errors, ".cluster_specifier_plugin",
                                  "unknown cluster specifier plugin name \"%s\"",
@@ -232,7 +231,7 @@ static void decode_max_stream_duration(struct tc_decoder *dec, const RouteAction
     const Envoy__Config__Route__V3__RouteAction__MaxStreamDuration *m = a->max_stream_duration;
     if (!m)
         return;
-    /* A31: grpc_timeout_header_max counts before max_stream_duration. */
+    /* A31: grpc_timeout_header_max has precedence over max_stream_duration. */
     const Google__Protobuf__Duration *d = m->grpc_timeout_header_max;
     const char *field = d ? ".max_stream_duration.grpc_timeout_header_max" : ".max_stream_duration.max_stream_duration";
     if (!d)

@@ -1,5 +1,5 @@
 /* RouteConfiguration (A28, A31, A36, A42, A44, A81): data. Immutable; everything lives as long as the resource.
- * route_match.h has the look-ups. Any thread. */
+ * route_match.h finds routes in it. Any thread. */
 #ifndef TC_XDS_RESOURCE_ROUTE_CONFIG_H
 #define TC_XDS_RESOURCE_ROUTE_CONFIG_H
 
@@ -12,7 +12,7 @@
 /* A retry policy (A44). */
 struct tc_route_retry {
     uint32_t retry_on;    /* codes by bit (1u << TORC_STATUS_...); 0: the policy never retries */
-    uint32_t num_retries; /* >= 1; attempts are one more */
+    uint32_t num_retries; /* >= 1; an RPC has at most num_retries + 1 attempts */
     uint64_t base_interval_ms;
     uint64_t max_interval_ms;
 };
@@ -46,7 +46,7 @@ struct tc_route {
     uint64_t total_weight; /* of weighted; > 0 and at most 2^32 - 1 */
     size_t n_hash_policies;
     const struct tc_hash_policy *hash_policies;
-    const struct tc_route_retry *retry; /* the route's own or its virtual host's; NULL: none */
+    const struct tc_route_retry *retry; /* the route's own, else its virtual host's; NULL: none */
     bool has_max_stream_duration;       /* false: the listener's max_stream_duration applies */
     uint64_t max_stream_duration_ns;    /* 0: no bound (A31) */
     bool auto_host_rewrite;             /* A81; only from a trusted server */

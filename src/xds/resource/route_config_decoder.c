@@ -1,9 +1,9 @@
 /* Decodes RouteConfiguration resources (RDS), and the inline route tables of listeners: virtual hosts with their
  * domains, routes, filter overrides.
  *
- * What a route matches is in route_match_decoder.c, what it does in route_action_decoder.c. A virtual host's retry
- * policy is the default of its routes. `trusted` says whether the bootstrap trusts the server: equal bytes from a
- * server of other trust are another resource (A81). */
+ * route_match_decoder.c decodes what a route matches, route_action_decoder.c what it does. A virtual host's retry
+ * policy is the default of its routes. `trusted` says whether the bootstrap trusts the server that sent the routes
+ * (A81). */
 #include "xds/resource/route_config_decoder.h"
 
 #include "base/mem.h"
@@ -16,7 +16,7 @@ typedef Envoy__Config__Route__V3__Route Route;
 
 #define ACTION(x) ENVOY__CONFIG__ROUTE__V3__ROUTE__ACTION_##x
 
-/* Returns whether the domain has one of the forms "*", "*suffix", "prefix*", or is a whole name. */
+/* Returns whether the domain is "*", "*suffix", "prefix*", or a name without "*". */
 static bool domain_valid(const char *d)
 {
     size_t len = strlen(d);
@@ -87,7 +87,7 @@ static void decode_vhost(struct tc_decoder *dec, const RouteConfiguration *confi
     out->routes = routes;
 }
 
-/* Torc has no cluster specifier plugins: listing one is an error unless the plugin is optional. */
+/* Torc has no cluster specifier plugins: a plugin in the list is an error unless it is optional. */
 static void decode_plugins(struct tc_decoder *dec, const RouteConfiguration *m)
 {
     struct tc_any any;
@@ -140,7 +140,7 @@ void tc_decode_route_table(struct tc_decoder *dec, const RouteConfiguration *m, 
     out->trusted = tc_decode_is_trusted(dec);
 }
 
-/* Equal bytes have another meaning when a server of other trust sends them (A81). */
+/* Equal bytes mean something else if one server is trusted and the other is not (A81). */
 static bool route_config_equal(const struct tc_xds_resource *a, const struct tc_xds_resource *b)
 {
     return tc_decoded_equal(a, b) && tc_route_config_of(a)->table.trusted == tc_route_config_of(b)->table.trusted;

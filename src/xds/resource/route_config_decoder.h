@@ -8,15 +8,15 @@
 #include "xds/resource/decoder.h"
 #include "xds/resource/route_config.h"
 
-/* Fills `out` from the message, whose plugins it sorts in place. Errors are added at the path of the field that is
- * invalid. `out` stays as it was if a limit is exceeded. */
+/* Fills `out` from the message. Sorts the message's plugins in place. An error has the path of the field that is
+ * invalid. If a limit is exceeded, adds an error and leaves `out`. */
 void tc_decode_route_table(struct tc_decoder *dec, const Envoy__Config__Route__V3__RouteConfiguration *m,
                            struct tc_route_table *out);
 
 /* --- matches (A28): route_match_decoder.c --- */
 
-/* Fills the match part of a route. Returns false if the route is to be left out: because it can match no gRPC path (no
- * error), or because it is invalid (errors). */
+/* Fills the match part of a route; `m` may be NULL, which is an error. Returns false if the route is to be left out:
+ * without an error if it can match no RPC, with errors if it is invalid. */
 bool tc_decode_route_match(struct tc_decoder *dec, const Envoy__Config__Route__V3__RouteMatch *m, struct tc_route *out);
 /* Returns the name of a header in lower case, kept by the arena. */
 struct tc_slice tc_decode_header_name(struct tc_decoder *dec, const char *name);
@@ -27,14 +27,14 @@ struct tc_slice tc_decode_header_name(struct tc_decoder *dec, const char *name);
 bool tc_decode_is_trusted(const struct tc_decoder *dec);
 /* Sorts cluster_specifier_plugins by name, for tc_decode_route_action. */
 void tc_decode_sort_plugins(const Envoy__Config__Route__V3__RouteConfiguration *m);
-/* Decodes the action of a route. Returns false if the route is to be left out (A28: unsupported cluster specifiers;
- * with an error if it names a plugin that is not listed). True says nothing about errors. `m` is the whole
- * configuration, whose cluster_specifier_plugins must be sorted. */
+/* Decodes the action of a route. Returns false if the route is to be left out because its cluster specifier is not
+ * supported (A28), with an error if it names a plugin that is not listed. True says nothing about errors. `m` is the
+ * whole configuration, whose cluster_specifier_plugins must be sorted. */
 bool tc_decode_route_action(struct tc_decoder *dec, const Envoy__Config__Route__V3__RouteConfiguration *m,
                             const Envoy__Config__Route__V3__RouteAction *a, struct tc_route *out);
-/* Decodes the field hash_policy (A42). Stores its policies in *out, kept by the arena, without those that have no
- * effect. Returns their number; 0, and looks at none of them, where ring_hash is switched off. Adds the field to the
- * path. If there are too many policies adds an error, returns 0 and leaves *out. */
+/* Decodes the field hash_policy (A42); errors are at .hash_policy. Stores the policies that have an effect in *out,
+ * kept by the arena, and returns their number. Returns 0 if the registries say ring_hash_off. If there are more than
+ * TC_HASH_POLICIES_MAX, adds an error, returns 0 and leaves *out. */
 size_t tc_decode_hash_policies(struct tc_decoder *dec, size_t n,
                                Envoy__Config__Route__V3__RouteAction__HashPolicy *const *list,
                                const struct tc_hash_policy **out);

@@ -1,13 +1,13 @@
 /* Routing of one RPC: the virtual host of its authority, the first route that matches, one of the route's weighted
  * clusters.
  *
- * A27 ranks domain patterns: exact, longest suffix, longest prefix, "*". The order of routes is the control plane's and
- * the first match wins. Random numbers come from the caller. Nothing is stored; `steps` bounds what regexes and values
- * of headers may cost. */
+ * A27 ranks domain patterns: exact, longest suffix, longest prefix, "*". Routes are tried in the control plane's order,
+ * and the first match wins. Random numbers come from the caller. `steps` bounds what regexes and values of headers may
+ * cost. */
 #include "xds/resource/route_match.h"
 
-/* How well a domain pattern fits an authority, from not at all to best. Among patterns of one kind the longer one is
- * better (A27). */
+/* How well a domain pattern fits an authority, from worst to best. Among patterns that fit equally well the longer one
+ * wins (A27). */
 enum { FIT_NONE, FIT_ANY, FIT_PREFIX, FIT_SUFFIX, FIT_EXACT };
 
 static int domain_fit(struct tc_slice pattern, struct tc_slice authority)

@@ -1,8 +1,8 @@
 /* Decodes the matchers of a route (A28): path, headers, fraction.
  *
- * gRPC paths are "/service/method". A prefix or path that no such path can match leaves the route out without an error,
- * and so does a query parameter. An unknown specifier, an invalid regex or range is an error. Header names are stored
- * in lower case, as metadata has them. */
+ * gRPC paths are "/service/method". A route whose prefix or path matches no such path is left out without an error, and
+ * so is a route with query parameters. An unknown specifier, an invalid regex or range, or an empty header name is an
+ * error. Header names are stored in lower case, as in metadata. */
 #include "xds/resource/route_config_decoder.h"
 
 #define PATH(x) ENVOY__CONFIG__ROUTE__V3__ROUTE_MATCH__PATH_SPECIFIER_##x

@@ -6,13 +6,13 @@
 #include "xds/resource/http_filter.h"
 
 struct tc_session_config {
-    bool on;              /* false: disabled, or without session state: the filter does nothing */
+    bool on;              /* false: the filter does nothing, and the rest is zero */
     struct tc_slice name; /* of the cookie; not empty */
     struct tc_slice path; /* "/" when none is given */
-    uint64_t ttl_s;       /* rounded up; 0: none */
+    uint64_t ttl_s;       /* of the cookie, rounded up; 0: none */
 };
 
-/* `parse` and `parse_override` of struct tc_http_filter_type: of a StatefulSession, and of a StatefulSessionPerRoute.
+/* `parse` (of a StatefulSession) and `parse_override` (of a StatefulSessionPerRoute) of struct tc_http_filter_type.
  * Both return a struct tc_session_config, kept by the decoder's arena; NULL with errors. */
 const void *tc_session_config_parse(const struct tc_http_filter_type *type, struct tc_slice config,
                                     struct tc_decoder *dec);

@@ -2,9 +2,8 @@
  * A101).
  *
  * A security setting that gRPC does not implement is an error and not ignored: the checks would be weaker than the
- * control plane asked for. Other sources of the client's certificate are ignored beside a provider instance (A29).
- * Certificates come from instances of the bootstrap's certificate_providers. An unknown instance or plugin is an error
- * here, not at the first handshake. */
+ * control plane asked for. Certificates come from instances of the bootstrap's certificate_providers; roots may be the
+ * system's (A82). An unknown instance or plugin is an error here, not at the first handshake. */
 #include "xds/resource/cluster_decoder.h"
 
 #include "pb/envoy/extensions/transport_sockets/http_11_proxy/v3/upstream_http_11_connect.pb-c.h"
@@ -21,8 +20,8 @@ typedef Envoy__Extensions__TransportSockets__Http11Proxy__V3__Http11ProxyUpstrea
 #define UPSTREAM "envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext"
 #define VALIDATION(x) ENVOY__EXTENSIONS__TRANSPORT_SOCKETS__TLS__V3__COMMON_TLS_CONTEXT__VALIDATION_CONTEXT_TYPE_##x
 
-/* Returns the name of a certificate provider instance, kept by the arena; adds an error if the bootstrap does not have
- * the instance or its plugin is not supported. Takes the two fields of the message, because two types of messages have
+/* Returns the name of a certificate provider instance, kept by the arena. Adds an error if the bootstrap does not have
+ * the instance, or if its plugin is not supported. Takes the message's two fields, because messages of two types have
  * them. */
 static struct tc_rstr *decode_instance(struct tc_decoder *dec, const char *field, const char *instance,
                                        const char *certificate, struct tc_slice *certificate_name)
@@ -113,14 +112,13 @@ static void decode_identity(struct tc_decoder *dec, const CommonTlsContext *m, s
                                                  m->tls_certificate_certificate_provider_instance->instance_name,
                                                  m->tls_certificate_certificate_provider_instance->certificate_name,
                                                  &out->identity_cert_name);
-    /* A29: other sources of the certificate are an error only if no provider instance is given, which has precedence.
-     */
+    /* A29: beside a provider instance, other sources of the certificate are ignored. */
     add_error_if(dec, !out->identity_instance && m->n_tls_certificates != 0, ".tls_certificates");
     add_error_if(dec, !out->identity_instance && m->n_tls_certificate_sds_secret_configs != 0,
                  ".tls_certificate_sds_secret_configs");
 }
 
-/* A101: which name the handshake asks for, and whether the certificate must have it. RFC 1035 bounds a name. */
+/* A101: which name the handshake asks for, and whether the certificate must have it. RFC 1035: at most 255 bytes. */
 static void decode_sni(struct tc_decoder *dec, const UpstreamTlsContext *m, struct tc_upstream_tls *out)
 {
     if (strlen(m->sni) > MAX_SNI_BYTES)
@@ -174,7 +172,7 @@ static void decode_tls(struct tc_decoder *dec, struct tc_slice bytes, struct tc_
     tc_validation_pop(dec->errors);
 }
 
-/* Returns false where there is no TLS, or with errors. */
+/* Returns false with errors, or if there is no TLS. `http_connect` is NULL inside of a proxy transport. */
 static bool decode_socket(struct tc_decoder *dec, const Envoy__Config__Core__V3__TransportSocket *m,
                           struct tc_upstream_tls *out, bool *http_connect)
 {

@@ -1,8 +1,8 @@
 /* XdsConfig snapshots: references, equality, lookup.
  *
- * Equality is by pointers wherever a part is shared: the dependency manager keeps an old snapshot of a cluster when
- * nothing about it changed. Clusters are sorted by name; a reader that asks for one cluster again and again remembers
- * the cluster's place (tc_xds_config_cluster_at), so that an update costs no search. */
+ * Shared parts are compared by pointer: the dependency manager keeps the old snapshot of a cluster while nothing about
+ * the cluster changes. Clusters are sorted by name. A reader that asks each config for the same cluster remembers the
+ * cluster's place (tc_xds_config_cluster_at), which saves the search while the place stays. */
 #include "xds/resource/xds_config.h"
 
 #include "base/mem.h"

@@ -50,13 +50,14 @@ struct tc_xds_config {
 /* Take and give up a reference; NULL is allowed. */
 struct tc_cluster_config *tc_cluster_config_ref(struct tc_cluster_config *c);
 void tc_cluster_config_unref(struct tc_cluster_config *c);
-/* Returns whether both say the same: resources are compared by pointer, texts by value. Either may be NULL. */
+/* Returns whether both say the same: resources and DNS answers are compared by pointer, texts by value. Either may be
+ * NULL. */
 bool tc_cluster_config_eq(const struct tc_cluster_config *a, const struct tc_cluster_config *b);
 
 /* Take and give up a reference; NULL is allowed. */
 struct tc_xds_config *tc_xds_config_ref(struct tc_xds_config *c);
 void tc_xds_config_unref(struct tc_xds_config *c);
-/* Returns whether both have the same resources and the same cluster snapshots, by pointer. Either may be NULL. */
+/* Returns whether both have the same resources, virtual host and cluster snapshots, by pointer. Either may be NULL. */
 bool tc_xds_config_eq(const struct tc_xds_config *a, const struct tc_xds_config *b);
 /* Returns whether both configs route RPCs alike: listener, route configuration and virtual host are the same
  * objects. */
@@ -68,12 +69,12 @@ struct tc_xds_config *tc_xds_config_copy(const struct tc_xds_config *c);
 struct tc_xds_config *tc_xds_config_routing(const struct tc_xds_config *c);
 /* Returns the cluster, borrowed; NULL when the config has none of that name. */
 struct tc_cluster_config *tc_xds_config_cluster(const struct tc_xds_config *c, struct tc_slice name);
-/* Returns the cluster, borrowed, or NULL. For a caller that asks for one cluster in each config: *place, the cluster's
- * index in the last config or any number, is tried first. If the cluster is found, *place becomes its index in this
- * config. */
+/* Returns the cluster, borrowed, or NULL. For a caller that asks for one cluster in each config. Tries index *place
+ * first: the cluster's index in the last config, or any number. If the cluster is found, *place becomes its index in
+ * this config. */
 struct tc_cluster_config *tc_xds_config_cluster_at(const struct tc_xds_config *c, struct tc_slice name, size_t *place);
 
-/* Returns the text with "(node ID:<id>)" behind it, unless the text names the node already; a new reference. */
+/* Returns the text with " (node ID:<id>)" behind it, or a copy if the text has "node ID:" already; a new reference. */
 struct tc_rstr *tc_with_node_id(struct tc_slice text, const struct tc_rstr *node_id);
 
 #endif
