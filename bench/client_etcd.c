@@ -1,5 +1,4 @@
-/* A client of etcd by generated code, which puts and gets a key. bench/client.py builds it, and as its peer
- * peers/grpc_etcd.cc. */
+/* A client of etcd by generated code: puts and gets a key. bench/client.py compares it with peers/grpc_etcd.cc. */
 #include <stdio.h>
 
 #include "etcd.torc.h"

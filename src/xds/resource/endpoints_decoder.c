@@ -275,7 +275,7 @@ static struct tc_rstr *decode_collection_name(struct tc_decoder *dec,
     return tc_resource_arena_rstr(dec->arena, name.data);
 }
 
-/* Decodes a locality without its endpoints, `from`, and the endpoints in its bytes, `lifted`. */
+/* Decodes a locality. `from` lacks its endpoints, which are in `lifted`, the bytes of the locality. */
 static void decode_locality(struct eds_decoder *e, const Locality *from, struct tc_slice lifted)
 {
     struct tc_slice bytes;

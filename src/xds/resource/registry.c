@@ -1,8 +1,9 @@
 /* The default registries: the HTTP filters that do nothing on RPCs, caps on hostile sizes, and the switches of the
  * environment.
  *
- * The caps hold where the bootstrap's "torc.limits" says nothing (docs/operations/limits.md). The process calls
- * tc_xds_registries_init, which reads the environment, once, so that all its resources are decoded alike. */
+ * The caps hold where the bootstrap's "torc.limits" says nothing (docs/operations/limits.md).
+ * tc_xds_registries_init reads the environment. It is called once in a process, so that all resources are decoded
+ * alike. */
 #include "xds/resource/registry.h"
 
 #include <stdlib.h>

@@ -40,10 +40,10 @@ struct tc_xds_config {
     const struct tc_virtual_host *vhost;  /* a virtual host of `routes` or of the listener */
     size_t n_clusters;
     struct tc_cluster_config **clusters; /* references, sorted by name */
-    struct tc_rstr *node_id;
-    /* Has the load reports and the bootstrap; borrowed, lives as long as the resolver; NULL in tests. */
+    struct tc_rstr *node_id;             /* a reference */
+    /* Has the load reports and the bootstrap; borrowed, valid until the resolver shuts down; NULL in tests. */
     struct tc_xds_client *client;
-    /* Has the certificate providers; borrowed, ends after the runtime's channels are shut; NULL in tests. */
+    /* Has the certificate providers; borrowed, freed after the runtime's channels are shut; NULL in tests. */
     struct tc_xds_client_pool *pool;
 };
 
