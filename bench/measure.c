@@ -1,8 +1,7 @@
 /* Keeps pairs of figures and prints them: the medians of both sides, and the median of the ratios with their range.
  *
- * The median is that of the ratios of the pairs, not the ratio of the medians. A divisor that is not above 0 makes the
- * ratio 0. What is printed twice, as a table and as JSON, comes from the same rows; a row without pairs says "not
- * measured" instead of figures. */
+ * The printed ratio is the median of the pairs' ratios, not the ratio of the two medians. A divisor that is not above 0
+ * makes the ratio 0. A row without pairs has no figures: the table says "not measured", the JSON "runs":0. */
 #include "measure.h"
 
 #include <sched.h>

@@ -1,5 +1,6 @@
-/* bench/memory: resident memory of a process with an idle channel, of a connection, of a call, and of an endpoint that
- * is on a ring and not connected; Torc, bare nghttp2 and gRPC C++ in turns. `bench_memory [PAIRS]` */
+/* bench/memory: resident memory of a process with an idle channel, of a connection and of a call, for Torc, bare
+ * nghttp2 and gRPC C++ in turns; and, for Torc alone, of an endpoint that is on a ring and not connected.
+ * `bench_memory [PAIRS]` */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -16,8 +17,8 @@ static const struct {
     const char *kind, *what, *unit;
     unsigned n;
     double divisor;
-    double targets[CLIENTS]; /* of the ratio */
-    double allowance;        /* bytes that Torc may have more than nghttp2 */
+    double targets[CLIENTS]; /* the least ratio to each peer; 0: no target */
+    double allowance;        /* bytes that are added to nghttp2's figure */
 } subjects[] = {
     {"idle", "process with one idle channel", "MB", 1, 1e6, {0}, 0},
     {"connections", "an idle connected endpoint, of 1,000", "bytes", 1000, 1, {0, 1, 0}, NGHTTP2_CONNECTION_EXTRA},
@@ -50,7 +51,7 @@ static size_t compare(struct measure_row *rows, size_t i, const struct server *s
     return n;
 }
 
-/* No peer: gRPC C++ of Debian has no ring_hash outside xDS. The target is a number of bytes. */
+/* There is no peer, since gRPC C++ of Debian has no ring_hash outside xDS. The row's "peer" is the target, in bytes. */
 static bool ring(struct measure_row *row, const struct server *s, unsigned pairs)
 {
     measure_init(row, "bytes", "target", 1, "an endpoint on a ring (65,536 entries), not connected, of 10,000");

@@ -1,5 +1,8 @@
-/* Shared declarations of bench/memory's clients. `PROGRAM idle|connections|calls PORT N` prints the resident bytes of a
- * process with one idle channel, or the bytes that each of N connections or calls adds. */
+/* Shared declarations of bench/memory's clients. `PROGRAM idle|connections|calls PORT N` prints a number of bytes:
+ *
+ *     idle          resident memory of the process with one idle channel (N is not used, but must not be 0)
+ *     connections   what each of N idle connections adds to the process's own memory
+ *     calls         what each of N calls without an answer adds */
 #ifndef TORC_BENCH_MEMORY_H
 #define TORC_BENCH_MEMORY_H
 
@@ -9,10 +12,10 @@
 extern "C" {
 #endif
 
-#define MEMORY_HANG "/torc.test.Backend/Hang" /* a method that answers nothing */
+#define MEMORY_HANG "/torc.test.Backend/Hang" /* a method that never answers */
 
-/* Returns the resident bytes: all, or the anonymous ones, which are the process's own. Gives free memory of the heap
- * back first. */
+/* Return the resident bytes: memory_resident all of them, memory_own the anonymous ones alone (RssAnon).
+ * Both give free memory of the heap back to the system first. */
 double memory_resident(void);
 double memory_own(void);
 

@@ -1,5 +1,5 @@
-/* bench/memory's client on Torc; beside what memory.h says, `ring`: the bytes that each of N endpoints adds that is on
- * a ring and not connected. One thread drives all. */
+/* bench/memory's client on Torc. Besides the kinds of memory.h it has `ring`: the bytes that each of N endpoints adds
+ * which are on a ring and not connected. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,8 +21,9 @@ static const char everyone[] = "{\"loadBalancingConfig\":[{\"round_robin\":{}}]}
 static const char ring[] = "{\"loadBalancingConfig\":[{\"ring_hash\":{\"minRingSize\":65536,\"maxRingSize\":65536,"
                            "\"requestHashHeader\":\"key\"}}]}";
 
-/* "ipv4:127.0.0.1:P,127.0.0.2:P,..." of n addresses, all of which are the one server. For n 1 an address that is not
- * among them, so that two channels of a program share no connection. */
+/* Returns a target of n addresses, all of them the one server: "ipv4:127.0.0.1:P,127.0.0.2:P,...". For n = 1 the
+ * address is not one of these, so that the channels of `connections` and `ring` share no connection. The caller frees
+ * the text. */
 static char *target_of(const struct run *r, unsigned n)
 {
     size_t room = 32 * (size_t)n + 32, at = 0;
@@ -72,7 +73,7 @@ static void one_rpc(torc_channel *channel, torc_metadata *metadata)
     torc_result_free(result);
 }
 
-/* A connection counts as idle when nothing has used it for a while; until then it holds memory for the next call. */
+/* Waits until idle connections have given back the memory that they keep for the next call (http2/connection.c). */
 static void settle(struct run *r)
 {
     for (time_t end = time(NULL) + IDLE_S; time(NULL) < end;)
@@ -95,14 +96,14 @@ static double connections(struct run *r)
     torc_channel_state(channel, true);
     while (r->connected < r->n)
         torc_runtime_poll(r->runtime, -1);
-    /* A round trip on each connection, after which its handshake is over. */
+    /* Round robin: each connection gets an RPC, so its handshake is over. */
     for (unsigned i = 0; i < 2 * r->n; i++)
         one_rpc(channel, NULL);
     settle(r);
     return (memory_own() - before) / r->n;
 }
 
-/* One endpoint is connected. Its connection is in the sum: among 10,000 endpoints, about a byte of each. */
+/* One endpoint is connected, and its connection counts too: about a byte for each of 10,000 endpoints. */
 static double on_ring(struct run *r)
 {
     torc_metadata *key = torc_metadata_new();
@@ -128,7 +129,7 @@ static double calls(struct run *r)
     for (unsigned i = 0; i < r->n; i++)
         if (torc_unary_async(channel, MEMORY_HANG, "", 0, NULL, on_result, NULL, NULL, NULL) != 0)
             exit(1);
-    /* An RPC behind the calls on the same connection: when it is answered, the server has the calls. */
+    /* This RPC goes behind the calls on the same connection: when it is answered, the server has the calls. */
     one_rpc(channel, NULL);
     return (memory_own() - before) / r->n;
 }

@@ -1,7 +1,8 @@
 /* Starts the servers of the benchmarks as processes and reads their ports; runs the clients and reads their numbers.
  *
- * A server runs on the last core but one, while clients take the last one. The first line that it prints ends in its
- * port. Temporary files, a PEM certificate with its key or the resources of a mesh, are removed by server_stop. */
+ * Servers run on the last core but one, since clients that pin themselves take the last one. The first line that a
+ * server prints ends in its port. A server's temporary file is a PEM certificate with its key, or the resources of a
+ * mesh; server_stop removes it. */
 #include "server.h"
 
 #include <errno.h>

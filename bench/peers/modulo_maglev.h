@@ -1,5 +1,5 @@
-/* The table of Maglev as Envoy builds it, written from its description: a vector of places, a remainder of a division
- * for each step of a permutation, a look at each host in each round. */
+/* Maglev's table as Envoy builds it, written from its description: a vector of slots. Each round goes over all hosts,
+ * and each step of a host's permutation takes the remainder of a division. */
 #ifndef TORC_BENCH_MODULO_MAGLEV_H
 #define TORC_BENCH_MODULO_MAGLEV_H
 
@@ -10,7 +10,8 @@
 extern "C" {
 #endif
 
-/* Fills table[0..size) with the indexes of n hosts; key_len[i] bytes of keys[i] and the part weights[i]. */
+/* Fills table[0..size) with the indexes of n hosts. Host i has the key keys[i], of key_len[i] bytes, and the weight
+ * weights[i], which is above 0. n must not be 0; size must be a prime. */
 void modulo_maglev(const char *const *keys, const size_t *key_len, const double *weights, size_t n, uint32_t *table,
                    uint64_t size);
 

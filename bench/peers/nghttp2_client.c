@@ -1,5 +1,6 @@
-/* bench/rpc's client on nghttp2 alone: one connection, a poll loop, large reads, one write a turn. Its cost is about
- * the least that an HTTP/2 client on this library can have: it does without names, balancing and deadlines. */
+/* bench/rpc's client on nghttp2 alone (client.h): one connection, a poll loop, large reads, and as few writes as the
+ * buffer allows. Its cost is about the least that an HTTP/2 client on this library can have: it has no load balancing
+ * and no deadlines. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,12 +13,12 @@
 
 enum { PREFIX = 5, BUFFER = 256 << 10, FRAME = 32768, WINDOW = 16 << 20 };
 
-/* An RPC, or a stream with its message in flight. */
+/* A unary RPC, or a stream with one message at a time. */
 struct slot {
     uint64_t started_ns;
     int32_t id;
-    size_t sent, received;
-    bool ok, last;
+    size_t sent, received; /* bytes of the present message */
+    bool ok, last;         /* ok: the status is OK, or the client cancelled; last: no message follows the present one */
 };
 
 struct run {

@@ -1,5 +1,4 @@
-/* bench/memory's client on nghttp2 alone: one session for each connection, and the least that a program must store of a
- * stream. */
+/* bench/memory's client on nghttp2 alone (memory.h). It stores nothing for a stream but what nghttp2 does. */
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -17,7 +16,7 @@ struct connection {
     nghttp2_session *session;
     int fd;
     unsigned answered; /* closed streams */
-    int acknowledged;  /* 1: our SETTINGS are acknowledged */
+    int acknowledged;  /* 1: the server has acknowledged the client's SETTINGS */
 };
 
 #define FIELD(n, v)                                                                                                    \

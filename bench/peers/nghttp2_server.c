@@ -1,6 +1,8 @@
-/* The server of bench/server on nghttp2 alone: one thread, epoll, one write for what a read caused. It echoes the body
- * of every request, as unary RPCs. Its cost is about the least that a server on this library can have: it does without
- * deadlines, limits and methods. Prints its port. */
+/* The server of bench/server on nghttp2 alone: one thread, epoll, and one write for all that a read caused unless that
+ * exceeds the buffer. It answers every request with its body, of MAX_BODY bytes at most, and status OK. Its cost is
+ * about the least that a server on this library can have: it has no deadlines and ignores the method.
+ *
+ * Prints its port. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -124,7 +126,7 @@ static void conn_accept(int listener)
     epoll_ctl(epoll, EPOLL_CTL_ADD, c->fd, &event);
 }
 
-/* Returns false if the connection is gone. */
+/* Sends the bytes, and keeps in `unsent` what the socket did not take. Returns false if the connection is gone. */
 static bool conn_write(struct conn *c, const uint8_t *data, size_t len)
 {
     ssize_t n = len ? send(c->fd, data, len, MSG_NOSIGNAL) : 0;

@@ -1,4 +1,5 @@
-/* The socket of bench/rpc's client on bare nghttp2: plaintext, or TLS by OpenSSL. wire_open and wire_wait block. */
+/* The socket of bench/rpc's client on bare nghttp2: plaintext, or TLS by OpenSSL. The functions do
+ * not block, except wire_open and wire_wait. */
 #ifndef TORC_BENCH_NGHTTP2_WIRE_H
 #define TORC_BENCH_NGHTTP2_WIRE_H
 
@@ -11,13 +12,14 @@ struct wire {
     SSL *ssl; /* NULL: plaintext */
 };
 
-/* Connects. `roots`, unless NULL, is the file of trusted certificates. Returns false with a message on stderr. */
+/* Connects by IPv4. `roots` is the file of trusted certificates; NULL: no TLS. With TLS, `host` must be an IP address.
+ * Returns false if that fails. */
 bool wire_open(struct wire *w, const char *host, const char *port, const char *roots);
-/* Returns the bytes sent or received; 0 if the call would block; negative if the connection is gone. */
+/* Return the number of bytes sent or received; 0 if the call would block; negative if the connection is gone. */
 ssize_t wire_send(struct wire *w, const void *data, size_t len);
 ssize_t wire_receive(struct wire *w, void *to, size_t room);
-/* Waits until the socket is readable or, with `send`, writable, or until OpenSSL has bytes that it read before. Returns
- * false after ten seconds. */
+/* Waits until the socket is readable or, with `send`, writable. Returns at once if OpenSSL has bytes that it read
+ * before. Returns false if ten seconds pass, or on a signal. */
 bool wire_wait(const struct wire *w, bool send);
 void wire_close(struct wire *w);
 
