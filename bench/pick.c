@@ -1,7 +1,7 @@
 /* bench/pick: the cost of a pick through an xDS channel, by parts: config selector, cluster manager, load report,
- * circuit breaking, priority, ring_hash, the ring; with 10, 1,000 and 10,000 READY endpoints and random keys. Figures
- * include the end of the RPC as policies see it. A part's figure is the difference between two levels (pick.h), which
- * run alternately. */
+ * circuit breaking, priority, ring_hash, the ring; and of picks by other policies. With 10, 1,000 and 10,000 READY
+ * endpoints and random keys. A part's figure is the median difference between two levels (pick.h). Each run measures
+ * all levels in turn. */
 #include "pick.h"
 
 #include <stdio.h>
@@ -47,7 +47,7 @@ static void measure(struct figures *f, size_t size)
 {
     static double ns[PICK_LEVELS][RUNS];
     struct pick_world *w = pick_world_new(sizes[size]);
-    for (int run = -1; run < RUNS; run++) /* the first warms up */
+    for (int run = -1; run < RUNS; run++) /* the first run is not counted */
         for (int level = 0; level < PICK_LEVELS; level++) {
             pick_run(w, (enum pick_level)level, PICKS / 10); /* warms the caches for this level */
             uint64_t began = measure_cpu_ns();

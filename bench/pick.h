@@ -1,5 +1,5 @@
-/* The levels of bench/pick: picks through growing parts of an xDS channel, each with the end of the RPC as policies see
- * it. */
+/* The levels of bench/pick: searches in a ring or table alone, and picks through growing parts of an xDS channel. A
+ * pick includes the end of its RPC as policies see it (tree_pick). */
 #ifndef TORC_BENCH_PICK_H
 #define TORC_BENCH_PICK_H
 
@@ -13,7 +13,7 @@ enum pick_level {
     PICK_LEAST,     /* least_request over pick_first */
     PICK_SCAN,      /* least_request over all endpoints */
     PICK_RING_HASH, /* ring_hash over pick_first */
-    PICK_PRIORITY,
+    PICK_PRIORITY,  /* this level and the next two: the trees of the same names (tree.h) */
     PICK_CLUSTER,
     PICK_LOADS,
     PICK_MANAGER,  /* the channel's picker */
@@ -27,16 +27,16 @@ enum pick_level {
 
 struct pick_world;
 
-/* A channel's policies with all endpoints READY. */
+/* Makes a world for all levels, with all endpoints READY. Ends the program if that fails. */
 struct pick_world *pick_world_new(size_t endpoints);
 void pick_world_free(struct pick_world *w);
-/* Makes picks, each with a key that depends on the pick before. Ends the program if a pick fails. */
+/* Makes picks, each with a key that depends on the result of the pick before. Ends the program if a pick fails. */
 void pick_run(struct pick_world *w, enum pick_level level, unsigned picks);
 
 /* Counts the instructions of a pick at each level and number of endpoints, by running this program under callgrind:
- * out[size][level]. Returns false with a line that says why the count is skipped. */
+ * out[size][level]. Returns false with a line that says why the count is skipped; `out` is incomplete then. */
 bool pick_count(const size_t *sizes, size_t n_sizes, double (*out)[PICK_LEVELS]);
-/* The program's work under callgrind. */
+/* The program's work under callgrind. Returns the exit status: 1 if built without valgrind's headers. */
 int pick_counted(const size_t *sizes, size_t n_sizes);
 
 #endif

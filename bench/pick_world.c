@@ -1,9 +1,9 @@
 /* Trees of policies, and picks through each of their levels.
  *
- * A world has one tree of each kind but TREE_ROUND_ROBIN. All endpoints of its trees are READY. It also has rings and a
- * Maglev table, which are searched without a tree, and config selectors, which are asked before one. A pick's hash
- * follows from the subchannel or entry that the pick before it found, so picks do not overlap. Read pick_run and once
- * first: they are all that is measured. */
+ * A world has one tree of each kind but TREE_ROUND_ROBIN. All endpoints of its trees are READY. The world also has
+ * rings and a Maglev table, which are searched without a tree, and config selectors, which choose the hash before a
+ * tree picks. A pick's hash depends on the subchannel or endpoint that the pick before it found, so picks do not
+ * overlap. Read pick_run first: it is the measured code. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -161,7 +161,7 @@ static void pass_filters(struct fake_lb *f, struct tc_headers *metadata, struct 
     }
 }
 
-/* The whole path: the selector returns the RPC's route, hash and cluster. */
+/* The selector gives the RPC's hash, cluster and filters; then the RPC passes the filters and is picked for. */
 static inline uint64_t select_and_pick(struct pick_world *w, struct tc_config_selector *cs, struct tree *t)
 {
     struct fake_lb *f = tree_lb(t);
@@ -181,7 +181,7 @@ static inline uint64_t select_and_pick(struct pick_world *w, struct tc_config_se
     return found;
 }
 
-/* Writes the header value that the next request is hashed by, one letter for four bits. */
+/* Writes the header value that the next request is hashed by: a letter for each four bits of h. */
 static inline void set_user(struct pick_world *w, uint64_t h)
 {
     const uint64_t half = UINT64_C(0x0f0f0f0f0f0f0f0f), letters = UINT64_C(0x6161616161616161);

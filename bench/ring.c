@@ -1,8 +1,13 @@
-/* bench/ring: the ring in one run. Building and searching it against a sorted vector with a binary search, updating it
- * against its own full build, building Maglev's table against the same by divisions, and its memory.
+/* bench/ring: what the ring costs.
  *
- * Both sides get the same endpoints. What they built is compared: of builds, those that the first pair still has at its
- * end; each update; each table. A difference ends the program. Addresses and hashes are random, other ones in each run.
+ *     build    against a sorted vector (peers/vector_ring.h)
+ *     pick     against a binary search in that vector
+ *     update   against a full build of the same ring
+ *     table    Maglev's table, against one built by divisions (peers/modulo_maglev.h)
+ *     memory   bytes an entry, of the ring and of the vector
+ *
+ * Both sides get the same endpoints. The program compares the rings that the first pair of a build still has at its
+ * end, each update, and each table; it ends at a difference. Addresses and hashes are random and differ in each run.
  * With TORC_BENCH_SMALL in the environment the largest ring is left out. */
 #include <malloc.h>
 #include <stdio.h>
@@ -61,7 +66,7 @@ static struct tc_ring *build_ours(const struct set *s, uint64_t min, uint64_t ma
     return tc_ring_new(s->ours, s->n, min, max, TC_RING_SIZE_MAX);
 }
 
-/* Ends the program unless both rings are the same, except for the order of equal hashes. */
+/* Ends the program unless both rings have the same hashes, and the same endpoint for 1,000 random hashes. */
 static void check_same(const struct tc_ring *a, const struct vector_ring *b)
 {
     bool same = tc_ring_size(a) == vector_ring_size(b);
@@ -79,8 +84,8 @@ static void check_same(const struct tc_ring *a, const struct vector_ring *b)
 
 /* How a benchmark treats the rings that it builds. */
 enum memory {
-    REPLACED, /* as an update does: the old ring is freed when the new one is built, and leaves its memory */
-    FRESH     /* all rings of a pair stay until the pair ends, so no ring gets the memory of another one of the pair */
+    REPLACED, /* the old ring is freed once the new one is built, as in an update: later rings reuse its memory */
+    FRESH     /* all rings of a pair stay until its end, so that none reuses another one's memory */
 };
 
 static void bench_build(struct measure_row *row, uint64_t min, enum memory memory, unsigned pairs)
@@ -106,7 +111,7 @@ static void bench_build(struct measure_row *row, uint64_t min, enum memory memor
         }
         uint64_t t2 = measure_cpu_ns();
         for (unsigned b = 0; b < batch; b++) {
-            if (p == 0 && ours[b]) /* REPLACED: only the last one that was built is left, at 0 */
+            if (p == 0 && ours[b]) /* REPLACED: only the last ring is left, at index 0 */
                 check_same(ours[b], peer[b]);
             if (memory == FRESH) {
                 tc_ring_unref(ours[b]);
@@ -131,8 +136,8 @@ static inline uint64_t next_hash(uint64_t h, uint64_t found)
     return h ^ (h >> 29);
 }
 
-/* Each pick's hash depends on the result of the last pick, so picks do not overlap. One ring is warm; of many rings the
- * hash chooses one, and they are cold. */
+/* Each pick's hash depends on the result of the last pick, so picks do not overlap. The hash also chooses the ring: one
+ * ring stays in the caches, many do not fit. Returns the ns of a pick. */
 static double picks_ours(struct tc_ring **rings, size_t n_rings, unsigned picks)
 {
     uint64_t h = measure_random(), sum = 0;
@@ -163,7 +168,7 @@ static double picks_peer(struct vector_ring **rings, size_t n_rings, unsigned pi
     return (double)(t1 - t0) / picks;
 }
 
-/* Measures an iteration without a pick, which is subtracted on both sides. */
+/* Returns the ns of an iteration without a pick, to be subtracted on both sides. */
 static double picks_none(unsigned picks)
 {
     uint64_t h = measure_random();
@@ -209,8 +214,8 @@ static void bench_picks(struct measure_row *row, uint64_t min, bool cold, unsign
     set_fini(&s);
 }
 
-/* Copies the items with `added` inserted at a random place, or with a random one left out (NULL). Returns their number.
- */
+/* Copies the items of `before`: with `added` inserted at a random place, or, if it is NULL, without a random one of
+ * them. Fills `from` for tc_ring_update. Returns the new number of items. */
 static size_t change_one(struct tc_ring_item *after, uint32_t *from, const struct tc_ring_item *before, size_t n,
                          const struct tc_ring_item *added)
 {
@@ -228,9 +233,9 @@ static size_t change_one(struct tc_ring_item *after, uint32_t *from, const struc
     return m;
 }
 
-/* Measures an update against a build of the same ring, while endpoints are added or removed one by one. As in a policy,
- * the old ring is freed when the new one is there. The ring that is updated was made by the update before, or was just
- * built if `fresh`. */
+/* Measures an update against a build of the same ring, while endpoints are added or removed one by one. The time
+ * includes freeing the old ring. The ring that is updated comes from the last update or, with `fresh`, from a build.
+ */
 static void bench_update(struct measure_row *row, size_t n, uint64_t max, bool add, bool fresh, unsigned pairs)
 {
     size_t room = n + pairs, used = n;
@@ -296,7 +301,7 @@ static void report_memory(void)
     set_fini(&s);
 }
 
-/* Builds tables, and compares them slot by slot. `uneven`: weights from 1 to 4. */
+/* `uneven`: weights from 1 to 4. */
 static void bench_table(struct measure_row *row, size_t endpoints, uint32_t size, bool uneven, unsigned pairs)
 {
     uint32_t *peer = tc_calloc(size, sizeof(*peer));
@@ -348,7 +353,7 @@ int main(void)
     for (unsigned i = 0; i < sizes; i++) {
         measure_init(&rows[n], "ms", "sorted vector", build_targets[i], "build, 1,000 endpoints, %u entries",
                      entries[i]);
-        /* The largest ring is in memory that is new from the system in either case. */
+        /* The largest ring gets new memory from the system in either case. */
         bench_build(&rows[n++], mins[i], i < 3 ? REPLACED : FRESH, i < 3 ? 21 : 7);
     }
     for (unsigned i = 1; i < 3; i++) {

@@ -2,8 +2,8 @@
  * separate program, so that its CPU time is its own. `bench_rpc [SECONDS [PAIRS]]`
  *
  * `subjects` names the loads, the figures and peers of each, and the targets. Then Torc is compared with itself: over
- * xDS, and with the loop on a thread of its own. Costs in instructions and allocations follow (rpc_cost.c). A peer that
- * was not built has no rows; a client that fails ends the run. */
+ * xDS, and with the loop on a thread of its own. Costs in allocations and instructions follow (rpc_cost.c). A peer that
+ * was not built has no rows. A client that fails ends the run, and the rows until then are reported. */
 #include "rpc.h"
 
 #include <stdio.h>
@@ -24,7 +24,7 @@ static const char *const units[FIGURES] = {"us", "us", "us", "MB/s", "k/s"};
 /* The measurements of a load: one row for each figure and peer. */
 struct subject {
     struct load load;
-    const char *name, *of; /* of: the unit of the figures, "RPC" or "message" */
+    const char *name, *of; /* of: what the client counts, "RPC" or "message" */
     unsigned figures;      /* bits: CPU, ... */
     unsigned peers;        /* bits: NGHTTP2, ... */
     double targets[FIGURES][CLIENTS];
@@ -118,7 +118,7 @@ static void make_row(struct measure_row *row, const struct subject *s, int figur
     }
 }
 
-/* Runs the clients alternately and adds rows for each peer that was built. */
+/* Runs the clients alternately, and adds rows for each of the subject's peers that was built. */
 static bool bench(struct bench *b, const struct subject *s)
 {
     struct measure_row *rows[CLIENTS][FIGURES] = {{NULL}}, row;
@@ -141,8 +141,8 @@ static bool bench(struct bench *b, const struct subject *s)
     return true;
 }
 
-/* Compares Torc with itself: the variant counts as `ours`; the peer is a plain channel whose loop the calling thread
- * drives. */
+/* Compares Torc with itself. Torc's figure is that of the variant; the peer is a plain channel whose loop the calling
+ * thread drives. */
 static bool bench_variants(struct bench *b)
 {
     static const struct load plain[] = {{.outstanding = 64}, {.outstanding = 1}};

@@ -10,7 +10,7 @@
 
 enum { TORC, NGHTTP2, GRPC, GRPC_GO, CLIENTS };
 
-/* The arguments of a client (client.h). */
+/* The arguments of a client (client.h) but the amount. */
 struct load {
     const char *host; /* NULL: 127.0.0.1 */
     const char *kind; /* NULL: unary */
@@ -24,15 +24,15 @@ struct table {
     size_t n;
 };
 
-/* Adds a row to the table. */
+/* Copies a row into the table and returns the copy. Ends the program if the table is full. */
 struct measure_row *table_add(struct table *t, const struct measure_row *row);
 
-/* Writes the command that runs a program of bench/rpc; `amount` as in client.h. */
+/* Writes the command that runs a program of bench/rpc against the server; `amount` as in client.h. */
 void rpc_command(char *to, size_t size, const char *program, const struct server *s, const struct load *load,
                  const char *amount);
 
-/* Adds rows for costs other than time: instructions by object file, compared with bare nghttp2 if that was built, and
- * allocations. Returns false with a message on stderr. */
+/* Add rows for costs other than time: instructions by object file, compared with bare nghttp2 if that was built, and
+ * Torc's allocations. Return false with a message on stderr if a program fails. */
 bool bench_instructions(struct table *t, const struct server *s, bool have_nghttp2);
 bool bench_allocations(struct table *t, const struct server *s);
 

@@ -4,8 +4,8 @@
 #include "callgrind.h"
 #include "rpc.h"
 
-/* The cost of an RPC is the difference of a long and a short run, divided by the difference in RPCs: start and end
- * cancel out. */
+/* Counts a long and a short run. The cost of an RPC is their difference divided by the difference in RPCs, so that the
+ * program's start and end do not count. */
 static bool instructions_of(const char *program, const struct server *s, const struct load *load, struct callgrind *rpc)
 {
     char command[1024], amount[32];

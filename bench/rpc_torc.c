@@ -1,5 +1,6 @@
-/* bench/rpc's client on Torc: one RPC at a time blocking, several asynchronous. One thread drives everything; with HOST
- * `thread:ADDRESS` the runtime has its own thread. HOST may be an xds:/// target, in which case PORT is ignored. */
+/* bench/rpc's client on Torc (client.h): one RPC at a time blocks, several are asynchronous. The calling thread drives
+ * the runtime; with HOST `thread:ADDRESS` the runtime has its own thread. HOST may be an xds:/// target, and PORT is
+ * ignored then. */
 #include "rpc_torc.h"
 
 #include <stdio.h>

@@ -10,14 +10,14 @@ struct run {
     struct client c;
     torc_runtime *runtime;
     torc_channel *channel;
-    struct torc_call_options lending; /* asynchronous unary RPCs lend requests; gRPC C++ counts references instead */
+    struct torc_call_options lending; /* of asynchronous unary RPCs: requests are lent, not copied */
     unsigned under_way;
     bool failed;
 };
 
-/* Runs streams as the arguments say until client_over. Sets `failed` with a message on stderr. */
+/* Runs streams as the arguments say until client_over. Sets `failed` if one fails. */
 void run_streams(struct run *r);
-/* Records a call that could not be started or ended with an unexpected status. */
+/* Sets `failed` and prints the reason on stderr. */
 void run_failed(struct run *r, int code, const char *message);
 
 #endif

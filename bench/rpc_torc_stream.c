@@ -1,4 +1,4 @@
-/* bench/rpc's client on Torc, streams: one at a time blocking, several asynchronous. */
+/* Streams of bench/rpc's client on Torc: one stream blocks, several are asynchronous. */
 #include <stdlib.h>
 
 #include "measure.h"
@@ -10,7 +10,7 @@ struct stream {
     uint64_t started_ns;
 };
 
-/* Receives a message. The end fails the run, with its reason. */
+/* Receives a message. Fails the run if the stream has ended, or if the message has another size than the payload. */
 static void receive(struct run *r, torc_stream *call)
 {
     const torc_message *message = NULL;
@@ -23,7 +23,7 @@ static void receive(struct run *r, torc_stream *call)
     }
 }
 
-/* Blocking. With kind repeat, sends one message and counts all that come back. */
+/* Runs one stream, blocking. With kind repeat, sends one message and counts all that come back. */
 static void run_one(struct run *r)
 {
     const struct client *c = &r->c;
@@ -51,7 +51,7 @@ static void send_next(struct stream *s)
         run_failed(r, 0, "a message was refused");
 }
 
-/* The echo of a message has come, so the message was written. */
+/* The echo of a message has come, so the message was written, and the stream takes the next one at once. */
 static void on_echo(struct stream *s)
 {
     struct run *r = s->run;

@@ -1,9 +1,9 @@
 /* Builds the trees from JSON configs and endpoint lists in memory.
  *
- * Trees below TREE_CLUSTER get a config and an endpoint list, as a parent policy would hand them down; the others get
- * an XdsConfig, as from the resolver. From TREE_LOADS on an xDS client keeps the counts of RPCs, without a server.
- * Subchannels of a ring come when a pick asks for them, so the newest is the one that was just asked for; other
- * policies make all of theirs while the loop turns. */
+ * The kinds before TREE_CLUSTER get a config and an endpoint list, as from a parent policy; the other kinds get an
+ * XdsConfig, as from the resolver. From TREE_LOADS on, an xDS client keeps the counts of RPCs, without a server. A ring
+ * makes an endpoint's subchannel when a pick asks for the endpoint, so the newest subchannel is that endpoint's. Other
+ * policies make all of their subchannels while the loop turns. */
 #include "tree.h"
 
 #include <stdio.h>
@@ -27,8 +27,8 @@ struct tree {
     size_t n;
     bool lrs;
     enum tree_kind kind;
-    unsigned reports;   /* TREE_WEIGHTED: that were made */
-    struct kit_xds xds; /* with lrs: the xDS client that stores the counts */
+    unsigned reports;   /* TREE_WEIGHTED: the number of load reports so far */
+    struct kit_xds xds; /* with lrs: the xDS client that keeps the counts */
 };
 
 size_t tree_address(char out[TREE_ADDRESS_MAX], size_t i)
@@ -241,7 +241,7 @@ bool tree_connect(struct tree *t, size_t i)
     return tree_pick(t, hash) != NULL;
 }
 
-/* A policy without a ring connects to all by itself. */
+/* For policies that connect to all endpoints without a pick. */
 static bool connect_at_once(struct tree *t)
 {
     bool good = true;
@@ -251,7 +251,7 @@ static bool connect_at_once(struct tree *t)
         fake_lb_set_at(t->f, i, TORC_CONNECTIVITY_READY);
     for (size_t i = 0; i < t->n; i++)
         good = good && tree_pick(t, i);
-    tc_loop_advance(t->f->loop, 1000); /* weights are taken over */
+    tc_loop_advance(t->f->loop, 1000); /* the policy takes the reported weights */
     return good;
 }
 

@@ -1,6 +1,6 @@
 /* The trees of LB policies of an xDS channel, over a fake channel: benchmarks set subchannels to READY without a
- * network, so that picks and changes of state are measured alone. From TREE_RING to TREE_OUTLIERS each tree adds
- * something to the one before, which shows what that costs. */
+ * network, so that picks and changes of state are measured alone. From TREE_PRIORITY to TREE_OUTLIERS each tree adds
+ * something to the tree before it in the list. */
 #ifndef TORC_BENCH_TREE_H
 #define TORC_BENCH_TREE_H
 
@@ -16,7 +16,7 @@ enum tree_kind {
     TREE_LOADS,       /* TREE_CLUSTER with lrs_server */
     TREE_MANAGER,     /* cluster_manager over TREE_LOADS: the tree of a channel */
     TREE_OUTLIERS,    /* TREE_MANAGER with outlier_detection */
-    TREE_ROUND_ROBIN, /* a manager whose cluster asks for round_robin */
+    TREE_ROUND_ROBIN, /* TREE_MANAGER with a cluster that asks for round_robin instead of ring_hash */
 };
 
 struct tree;
@@ -25,26 +25,26 @@ enum { TREE_ADDRESS_MAX = 40 };
 
 /* Writes the address of endpoint i. Returns its length. */
 size_t tree_address(char out[TREE_ADDRESS_MAX], size_t i);
-/* The ring sizes for n endpoints. */
+/* Returns the minimum and maximum ring size of a tree of n endpoints: 2n, but 1,024 to 65,536; and 65,536. */
 struct tree_ring_size {
     unsigned least, most;
 } tree_ring_size(size_t n);
 
-/* Makes a tree of n endpoints in three localities, none connected. The ring has two entries for each endpoint, within
- * 1,024 to 65,536. */
+/* Makes a tree of n endpoints in three localities, none connected. */
 struct tree *tree_new(enum tree_kind kind, size_t n);
 void tree_free(struct tree *t);
-/* The fake channel: its policy, picker and pick arguments, which name the cluster. */
+/* Returns the fake channel, borrowed. Its pick arguments name the tree's cluster. */
 struct fake_lb *tree_lb(struct tree *t);
-/* A hash that belongs to endpoint i on the ring. */
+/* Returns the hash of an entry that endpoint i has on the ring. */
 uint64_t tree_hash_of(size_t i);
-/* Makes one RPC with this hash that ends at once and tells its trackers. Returns NULL if the pick was queued. Ends the
- * program if the pick failed. */
+/* Picks for an RPC with this hash, ends the RPC with OK, and tells its trackers. Returns the subchannel, borrowed, or
+ * NULL if the pick was queued. Ends the program if the pick failed. */
 struct tc_subchannel *tree_pick(struct tree *t, uint64_t hash);
-/* Connects endpoint i of a ring: an RPC asks for it, it becomes READY, and the next pick by its hash is complete.
- * Returns false if anything else happens. */
+/* Connects endpoint i of a ring, which must not be connected: a pick asks for it and is queued, the endpoint becomes
+ * READY, and the next pick by its hash is complete. Returns false if anything else happens. */
 bool tree_connect(struct tree *t, size_t i);
-/* Connects all endpoints, one after another. Those of TREE_WEIGHTED have reported different loads then. */
+/* Connects all endpoints. Those of TREE_WEIGHTED have reported loads afterwards, and have weights. Returns false if a
+ * pick gave something else than expected. */
 bool tree_connect_all(struct tree *t);
 
 #endif

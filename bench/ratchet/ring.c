@@ -1,6 +1,6 @@
-/* The ring's part of the ratchet: `ratchet_ring build|update|pick|table|slot ENTRIES ROUNDS` repeats that ROUNDS times,
- * on the same keys in each run. `table` builds a Maglev table of ENTRIES slots, `slot` finds slots in one. Instructions
- * are counted from outside (check.py). */
+/* The ring's part of the ratchet: `ratchet_ring build|update|pick|table|slot ENTRIES ROUNDS` does one of these ROUNDS
+ * times, on the same keys in each run of the program. `table` builds a Maglev table of ENTRIES slots, `slot` finds
+ * slots in one. Instructions are counted from outside (check.py). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,8 @@ static struct tc_ring *build(unsigned entries, unsigned round)
     return tc_ring_new(items, ENDPOINTS, entries, TC_RING_SIZE_MAX, TC_RING_SIZE_MAX);
 }
 
-/* Removes one endpoint and adds it again, of so many that the ring is at its maximum size. */
+/* Removes one of 10,001 endpoints and adds it again, in turns. The ring has ENTRIES entries throughout, as minimum and
+ * maximum. */
 static uint64_t update(unsigned entries, unsigned rounds)
 {
     static struct tc_ring_item fewer[UPDATED];
@@ -62,7 +63,7 @@ static struct tc_ring *build_table(unsigned slots, unsigned round)
     return tc_maglev_new(items, weights, ENDPOINTS, slots);
 }
 
-/* Takes over the ring's reference. */
+/* Takes ownership of the ring. */
 static uint64_t pick(struct tc_ring *ring, unsigned rounds)
 {
     uint64_t hash = 1, sum = 0;

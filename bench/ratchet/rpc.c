@@ -1,7 +1,7 @@
-/* The RPCs' part of the ratchet: `ratchet_rpc TARGET ROUNDS` sends that many unary RPCs of 64 bytes, one after the
- * other, on one thread. After the turn that sends an RPC, it waits for the loop's descriptor before each turn, since
- * turns that find nothing depend on the machine's load. Prints the number of these turns, by which check.py corrects
- * its figures. Instructions are counted from outside (check.py). */
+/* The RPCs' part of the ratchet: `ratchet_rpc TARGET ROUNDS` sends ROUNDS unary RPCs of 64 bytes, one after the other,
+ * on one thread. After the turn that sends an RPC, it waits for the loop's descriptor or timeout before each turn,
+ * since the number of turns that find nothing depends on the machine's load. Prints the number of turns after a wait,
+ * by which check.py corrects its figures. Instructions are counted from outside (check.py). */
 #include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
