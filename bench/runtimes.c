@@ -1,9 +1,9 @@
 /* bench/runtimes: the gain of additional runtimes. `bench_runtimes [SECONDS [RUNS]]`
  *
- * One, two and four runtimes share an xDS domain; each has its own channel to the same cluster. RPCs that the circuit
- * breaker drops at once measure the client alone (route, hash, policies, the shared RPC count): their rate should grow
- * with the cores. RPCs that backend processes answer share the cores with the backends: their figure is the client's
- * CPU time. */
+ * Four runtimes share an xDS domain; each has its own channel to the same cluster. One, two and four of them send RPCs
+ * at a time. RPCs that the circuit breaker drops at once measure the client alone (route, hash, policies, the shared
+ * RPC count): their rate should grow with the cores. RPCs that backend processes answer share the cores with the
+ * backends: their CPU time is the figure to look at. */
 #include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,14 +17,14 @@
 
 enum { RUNTIMES_MAX = 4, OUTSTANDING = 64, RUNS_MAX = MEASURE_PAIRS_MAX, BACKENDS = 2, CACHE_LINE = 64 };
 
-/* A runtime's share of the work, on separate cache lines. */
+/* A runtime's share of the work. Lanes share no cache line. */
 struct lane {
     _Alignas(CACHE_LINE) torc_runtime *rt;
     torc_channel *ch;
     struct torc_call_options options;
     uint64_t until_ns;
     unsigned running; /* calls in flight; while a run lasts, written by the runtime's thread alone */
-    sem_t over;       /* posted when the last call ended */
+    sem_t over;       /* posted when the last call of a run has ended */
     uint64_t rpcs;
 };
 
@@ -67,7 +67,7 @@ static uint64_t process_cpu_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Returns RPCs per second of all lanes together. *cpu_ns: CPU time of the process for each RPC. */
+/* Runs n lanes. Returns the RPCs per second of all lanes together. *cpu_ns: the process's CPU time for each RPC. */
 static double run(struct lane *lanes, unsigned n, uint64_t run_ns, double *cpu_ns)
 {
     uint64_t began = measure_wall_ns(), cpu = process_cpu_ns(), rpcs = 0;
@@ -105,7 +105,7 @@ struct settings {
     unsigned runs;
 };
 
-/* Adds rows of two and four runtimes against one: time between RPCs, and CPU time of an RPC. */
+/* Fills in rows of two and four runtimes against one: time and CPU time per RPC. Returns the number of rows. */
 static size_t bench(struct measure_row *rows, struct kit_mesh *k, const char *what, const char *cluster,
                     const struct settings *s)
 {

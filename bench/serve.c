@@ -2,8 +2,8 @@
  * connection; Torc (torc/server.h), bare nghttp2, gRPC C++ and grpc-go in turns, each on one core.
  * `bench_server [PAIRS [SECONDS]]`
  *
- * Each server is a process of its own, started once and measured from outside, by the client that all have in common
- * (serve_load.c). For memory another process is started each time. */
+ * Each server is a separate process, which the same client (serve_load.c) measures from outside. For CPU time a server
+ * is started once, for memory once for each figure. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -37,7 +37,8 @@ struct process {
     int port;
 };
 
-/* Starts a server on the last core but one, and reads its port from the first line that it prints. */
+/* Starts a server on the last core but one, and reads its port from the first line that it prints. If it returns false,
+ * the caller still calls process_stop. */
 static bool process_start(struct process *p, int which)
 {
     int out[2];
@@ -105,8 +106,8 @@ static bool memory_of_all(struct measure_row *rows, const bool *have)
     return true;
 }
 
-/* Measures the loads and the memory, `pairs` times. rows[i][s] compares Torc with server s: at load i, or, behind the
- * loads, by memory. */
+/* Measures the loads and the memory, `pairs` times. rows[i][s] compares Torc with server s at load i; the row after the
+ * last load compares memory. Returns false if a server or the client fails. */
 static bool measure_all(struct measure_row (*rows)[SERVERS], unsigned pairs, double seconds, const bool *have)
 {
     struct process processes[SERVERS] = {{0, 0}};
@@ -137,7 +138,7 @@ int main(int argc, char **argv)
         return 2;
     getrlimit(RLIMIT_NOFILE, &files);
     files.rlim_cur = files.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &files); /* for the servers and the client, 1,000 each */
+    setrlimit(RLIMIT_NOFILE, &files); /* inherited by servers and client, which need 1,000 each */
     for (int s = TORC; s < SERVERS; s++) {
         have[s] = server_have_client(servers[s].program, servers[s].title);
         for (size_t i = 0; i < LOADS; i++)

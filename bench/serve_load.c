@@ -1,11 +1,12 @@
-/* The client of bench/server, on nghttp2: unary RPCs of 64 bytes on many connections, and what they cost the server's
- * process.
+/* The client of bench/server, on nghttp2: sends unary RPCs of 64 bytes on many connections, and measures what they cost
+ * the server's process, PID.
  *
- * bench_server_load PORT PID CONNECTIONS OUTSTANDING SECONDS: makes RPCs, OUTSTANDING at a time on each connection, and
- * prints the server's CPU time of one, in ns. RPCs of a tenth of SECONDS before are not counted.
- * bench_server_load PORT PID CONNECTIONS: makes one RPC on each connection, waits until all have been idle for a while,
- * and prints how many bytes of memory the server's process has for each more than before. One connection more was open
- * before, with one RPC. */
+ * bench_server_load PORT PID CONNECTIONS OUTSTANDING SECONDS
+ *     Makes RPCs, OUTSTANDING at a time on each connection. Prints the server's CPU time for one RPC, in ns. A warm-up
+ *     of a tenth of SECONDS is not counted.
+ * bench_server_load PORT PID CONNECTIONS
+ *     Prints the bytes of resident memory that a connection adds to the server, idle for QUIET_MS after one RPC. The
+ *     server has served one other connection before. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -134,8 +135,8 @@ static void conn_read(struct conn *c)
         load.failed = true;
 }
 
-/* Handles what comes until that time; 0: until no RPC runs. Returns false if something failed or, with 0, nothing came
- * for 20 s. */
+/* Reads from the connections until that time; 0: until no RPC is under way. Returns false if something failed or, with
+ * 0, nothing came for 20 s. */
 static bool turn_until(uint64_t until_ns)
 {
     struct epoll_event events[MAX_EVENTS];

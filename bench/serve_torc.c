@@ -1,4 +1,4 @@
-/* The server of bench/server on libtorc: echoes unary requests, on one runtime. Prints its port. */
+/* The server of bench/server on libtorc: echoes unary requests. Prints its port. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,4 +1,5 @@
-/* bench/size: stripped size of libtorc.so and of Torc's libraries that it loads, against the target of 1.2 MB. */
+/* bench/size: stripped size of libtorc.so, and of libtorc.so with libtorc-regex.so if the build has that library, both
+ * against the target of 1.2 MB. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>

@@ -1,6 +1,6 @@
 /* bench/start: time from the start of a process to the answer of its first RPC, and the CPU time of the process; to an
  * address, and over xDS to a cluster of one endpoint (round_robin: gRPC C++ 1.51.1 crashes on ring_hash). Torc and gRPC
- * C++ run alternately. `bench_start [PAIRS]` */
+ * C++ run alternately. Without gRPC C++ nothing is measured. `bench_start [PAIRS]` */
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ static double ms_of(struct timeval t)
     return (double)t.tv_sec * 1e3 + (double)t.tv_usec / 1e3;
 }
 
-/* Starts the program directly, without a shell. *out: its standard output. */
+/* Starts the program directly, without a shell. Returns its pid, or -1. *out: its standard output, NULL on failure. */
 static pid_t start(const char *name, const char *target, FILE **out)
 {
     char path[600], given[64];

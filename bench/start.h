@@ -1,5 +1,5 @@
-/* The clients of bench/start: `PROGRAM TARGET` sends one empty unary RPC and prints the monotonic clock, in seconds,
- * when the answer came. */
+/* The clients of bench/start: `PROGRAM TARGET` sends one empty unary RPC and prints the time at which the answer came,
+ * in seconds of the monotonic clock. */
 #ifndef TORC_BENCH_START_H
 #define TORC_BENCH_START_H
 
@@ -8,6 +8,7 @@
 
 #define START_METHOD "/bench.Echo/Echo"
 
+/* Prints the time. Called when the answer came. */
 static inline void start_answered(void)
 {
     struct timespec t;

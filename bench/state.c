@@ -1,11 +1,12 @@
-/* bench/state: the cost of a change of one endpoint's state, up to the next pick, through the policies of an xDS
- * channel. Without arguments it prints a report, 10,000 endpoints against 100: one endpoint that is lost, asked for by
- * a pick, connected and picked, again and again; and endpoints that become READY one after another.
+/* bench/state: the cost of a change of one endpoint's state, up to the next pick. Without arguments it prints a report:
  *
- * `bench_state WHAT ENDPOINTS ROUNDS` makes one thing alone: the first kind of change with WHAT as the policy, or, with
- * "pick:" before the policy, picks among READY endpoints (not with ring_hash, of which one endpoint alone is READY). To
- * count instructions, run it under valgrind --tool=callgrind with two numbers of rounds and take the difference
- * (ratchet/). */
+ *     toggle   one endpoint is lost, asked for by a pick, connected and picked, again and again; among 10,000 endpoints
+ *              against among 100
+ *     ready    100, 1,000 and 10,000 endpoints become READY one after another, without a comparison
+ *
+ * `bench_state POLICY ENDPOINTS ROUNDS` toggles alone; `bench_state pick:POLICY ENDPOINTS ROUNDS` picks among READY
+ * endpoints alone (not ring_hash, whose tree has one READY endpoint). To count instructions, run it under valgrind
+ * --tool=callgrind with two numbers of rounds and take the difference (ratchet/). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,8 +34,8 @@ static void check(bool good)
     exit(1);
 }
 
-/* Nanoseconds of a change and the pick after it. The subchannel is the newest one: a lost endpoint gets a new
- * subchannel. Without a ring other endpoints serve meanwhile. */
+/* Returns the ns of a change and the pick after it. Changes the newest subchannel: a lost endpoint gets a new one.
+ * Without a ring other endpoints serve meanwhile. */
 static double toggle(struct tree *t, unsigned changes)
 {
     struct fake_lb *f = tree_lb(t);
@@ -57,7 +58,7 @@ static bool has_ring(enum tree_kind kind)
     return kind >= TREE_RING && kind != TREE_ROUND_ROBIN;
 }
 
-/* Makes a tree with one connected endpoint (ring) or all connected. */
+/* Makes a tree. With a ring endpoint 0 is connected, else all endpoints. */
 static struct tree *connected(enum tree_kind kind, size_t n)
 {
     struct tree *t = tree_new(kind, n);
@@ -68,10 +69,10 @@ static struct tree *connected(enum tree_kind kind, size_t n)
 static void bench_toggle(struct measure_row *row, size_t policy)
 {
     struct tree *few = connected(policies[policy].kind, FEW), *many = connected(policies[policy].kind, MANY);
-    /* Without a ring each pick goes to another endpoint, which with many endpoints is in no cache: no target. */
+    /* Without a ring there is no target: many endpoints do not fit into the caches. */
     measure_init(row, "ns", "among 100", has_ring(policies[policy].kind) ? INDEPENDENT : 0,
                  "%s: one endpoint's change of state and the next pick, among 10,000", policies[policy].name);
-    for (int i = -1; i < RUNS; i++) { /* the first warms up */
+    for (int i = -1; i < RUNS; i++) { /* the first run is not counted */
         double ours = toggle(many, CHANGES), peer = toggle(few, CHANGES);
         if (i >= 0)
             measure_add(row, ours, peer);
@@ -80,7 +81,7 @@ static void bench_toggle(struct measure_row *row, size_t policy)
     tree_free(many);
 }
 
-/* Seconds of CPU time until n endpoints are READY, one after another, with a pick after each. */
+/* Returns the seconds of CPU time until n endpoints are READY, one after another, with a pick after each. */
 static double become_ready(enum tree_kind kind, size_t n)
 {
     struct tree *t = tree_new(kind, n);
