@@ -1,8 +1,13 @@
-/* bench/update: the time from a push of the control plane to the first RPC that follows it. Torc and gRPC's C-core
- * (grpcio) run alternately against the same control plane and backends. `bench_update [PAIRS [PART]...]`
+/* bench/update: the time from a push of the control plane to the answer of the first RPC that obeys it. Torc and gRPC's
+ * C-core (grpcio) run alternately against the same control plane and backends. `bench_update [PAIRS [PART]...]`
  *
- * A part is a size, ENDPOINTSxRING; "clusters": a change among 2,000; or "first": a channel's first RPC. The default is
- * all of them. RING is minimum_ring_size; the cap on rings is lifted on both sides. */
+ * Parts, by default nine sizes and the other two:
+ *
+ *     ENDPOINTSxRING   one endpoint more; RING is minimum_ring_size
+ *     clusters         a change of one among 2,000 clusters
+ *     first            a channel's first RPC
+ *
+ * The cap on rings is at its maximum on both sides. Without grpcio, Torc runs alone. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,11 +52,11 @@ static const char *const phases[UPDATE_PHASES] = {
 static const char *const phase_keys[UPDATE_PHASES] = {"received", "decoded",   "in_use",
                                                       "picked",   "connected", "answered"};
 
-/* Torc's times for one size. */
+/* How long Torc's phases took, for one size. */
 struct figures {
     struct world_shape shape;
     size_t n;
-    double ms[UPDATE_PHASES + 1][MEASURE_PAIRS_MAX]; /* the last one is the total */
+    double ms[UPDATE_PHASES + 1][MEASURE_PAIRS_MAX]; /* ms[UPDATE_PHASES]: the total */
 };
 
 static struct measure_row *row_new(const char *unit, const char *peer, double target, const char *what)
@@ -83,7 +88,7 @@ static void push(struct side *s, struct tc_resource_set *set)
     world_push(world, s->node, set, &s->pushed_ns);
 }
 
-/* Opens the side's channel and sends its first RPC. */
+/* Pushes the side's mesh, opens its channel and sends the first RPC. The caller calls close_side in any case. */
 static bool open_side(struct side *s, struct update_first *first)
 {
     s->base = world_resources(world, &s->shape);
@@ -101,8 +106,8 @@ static void close_side(struct side *s)
     s->base = NULL;
 }
 
-/* Pushes c0 as `state` describes. Returns the time in ms until the RPCs with the key go where they should, or < 0 if
- * they never do. */
+/* Pushes c0 as `state` describes. Returns the ms until `backend` answers an RPC with the key ("-": until one fails), or
+ * a negative number if that does not happen. */
 static double change(struct side *s, const struct world_state *state, const char *key, const char *backend,
                      const char *address, struct update_reached *reached)
 {
@@ -120,7 +125,7 @@ static double change(struct side *s, const struct world_state *state, const char
 
 static const struct world_state as_ever;
 
-/* Adds an endpoint, measures, and removes it. */
+/* Adds an endpoint, measures, and removes the endpoint. Returns as `change` does. */
 static double endpoint_comes(struct side *s, struct update_reached *reached)
 {
     struct update_reached gone;
@@ -133,7 +138,7 @@ static double endpoint_comes(struct side *s, struct update_reached *reached)
     return ms;
 }
 
-/* Changes the cluster's own resource, and changes it back. */
+/* Shuts c0's circuit breaker, measures, and opens it again. Returns as `change` does. */
 static double cluster_shuts(struct side *s, struct update_reached *reached)
 {
     struct update_reached back;
@@ -147,7 +152,7 @@ static double cluster_shuts(struct side *s, struct update_reached *reached)
 
 typedef double (*change_fn)(struct side *s, struct update_reached *reached);
 
-/* Keeps the durations of Torc's phases. */
+/* Adds the durations of Torc's phases. Returns false with a message if the phases were not seen in their order. */
 static bool keep_phases(struct figures *f, const struct update_reached *r, double total)
 {
     uint64_t before = r->pushed_ns;
@@ -163,8 +168,8 @@ static bool keep_phases(struct figures *f, const struct update_reached *r, doubl
     return true;
 }
 
-/* Makes the same change for both sides alternately; b may be NULL (Torc alone). The first change of each is not
- * counted. */
+/* Makes the same change for both sides alternately. b may be NULL: Torc alone; f may be NULL: phases are not kept. The
+ * first change of each side is not counted. */
 static bool alternate(struct side *a, struct side *b, change_fn fn, unsigned pairs, struct measure_row *row,
                       struct figures *f)
 {
@@ -182,7 +187,7 @@ static bool alternate(struct side *a, struct side *b, change_fn fn, unsigned pai
     return true;
 }
 
-/* The time of an RPC alone, as one is in the time of each update. */
+/* Measures an RPC alone, since the time of each update includes one. */
 static bool compare_rpcs(struct side *a, struct side *b, unsigned pairs)
 {
     struct measure_row *row = row_new("us", "grpcio", 0, "an RPC between updates (of 1,000 endpoints)");

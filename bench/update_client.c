@@ -1,4 +1,4 @@
-/* The client's process: started, asked by lines, and read. */
+/* Starts and stops a client's process, sends it orders, and reads its answers. */
 #include "update_client.h"
 
 #include <errno.h>
@@ -74,7 +74,7 @@ static bool say(struct update_client *c, const char *fmt, ...)
     return fflush(c->to) == 0;
 }
 
-/* Reads the next line and strips the word that it must begin with. */
+/* Reads the next line and strips the word that it must begin with. Returns false with a message if it does not. */
 static bool hear(struct update_client *c, const char *word, char *rest, size_t size)
 {
     char line[512] = "";

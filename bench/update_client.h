@@ -1,14 +1,15 @@
-/* bench/update's clients: programs that hold one xDS channel and send RPCs one after the other, as they are told on
- * standard input, a line an order:
+/* bench/update's clients: programs that hold one xDS channel and send RPCs one after the other. An order is a line on
+ * standard input; the answer is a line on standard output:
  *
- *     first METHOD KEY                     opens the channel and sends an RPC; "first NS RSS_BEFORE_KB RSS_PEAK_KB"
- *     each METHOD KEY                      "each NS": the median of RPCs
- *     until METHOD KEY BACKEND ADDRESS     an RPC that BACKEND must not answer, "going", then RPCs until one that it
- *                                          does; "reached NS [PHASE_NS...]", by the monotonic clock
+ *     first METHOD KEY                   opens the channel and sends an RPC; "first NS RSS_BEFORE_KB RSS_PEAK_KB"
+ *     each METHOD KEY                    sends 64 RPCs; "each NS", the median of their durations
+ *     until METHOD KEY BACKEND ADDRESS   sends an RPC that BACKEND must not answer; "going"; then sends RPCs until
+ *                                        BACKEND answers one; "reached NS [PHASE_NS...]", by the monotonic clock
  *
- * KEY goes into the header that the route hashes; the backend's name is in the header x-backend, "-" stands for an RPC
- * that fails; ADDRESS is the endpoint's. An RPC has UPDATE_TIMEOUT_MS. `until` gives up after UPDATE_GIVE_UP_S, and the
- * client ends: on a loaded machine C-core may work for a minute at a config of 2,000 clusters. */
+ * KEY goes into the header that the route hashes. A backend names itself in the response header x-backend; as BACKEND,
+ * "-" stands for an RPC that fails. ADDRESS is that of the new endpoint, by whose connection Torc's client tells the
+ * phases. Each RPC has a deadline of UPDATE_TIMEOUT_MS. `until` gives up after UPDATE_GIVE_UP_S, and the client ends:
+ * on a loaded machine C-core may work for a minute at a config of 2,000 clusters. */
 #ifndef TORC_BENCH_UPDATE_CLIENT_H
 #define TORC_BENCH_UPDATE_CLIENT_H
 
@@ -22,6 +23,7 @@
 #define UPDATE_TIMEOUT_MS 30000
 #define UPDATE_GIVE_UP_S 180
 
+/* The phases of an update; a phase's time is that of its end. */
 enum {
     UPDATE_RECEIVED,  /* the response has arrived and is unpacked */
     UPDATE_DECODED,   /* the resource is decoded and validated, and the config is complete */
@@ -48,18 +50,18 @@ struct update_reached {
     uint64_t phase_ns[UPDATE_PHASES]; /* 0: not reported, or not reached */
 };
 
-/* Starts a program (argv, NULL-terminated) with a bootstrap of that control plane and node id, and the largest cap on
- * rings, in its environment. Returns false, without a message, if the system has no pipe or process for it; the caller
- * stops the client all the same. */
+/* Starts a program (argv, NULL-terminated). Its environment has a bootstrap of that control plane and node id, and the
+ * largest cap on rings. incremental: the bootstrap asks for incremental ADS. Returns false, without a message, if the
+ * system has no pipe or process for the program; the caller calls update_client_stop in any case. */
 bool update_client_start(struct update_client *c, const char *const *argv, const char *control_plane, const char *node,
                          bool incremental);
-/* Closes the client's input and waits for its end. Does nothing for pid 0. */
+/* Closes the client's pipes and waits for its end. Does nothing for a client that is not running. */
 void update_client_stop(struct update_client *c);
 
-/* The functions below return false, with a message, if the client does not answer as expected. */
+/* The functions below send an order or read an answer. They return false if the client does not answer as expected. */
 bool update_client_first(struct update_client *c, const char *method, const char *key, struct update_first *out);
 bool update_client_each(struct update_client *c, const char *method, const char *key, double *ns);
-/* Waits for "going". */
+/* Sends `until` and waits for "going". */
 bool update_client_until(struct update_client *c, const char *method, const char *key, const char *backend,
                          const char *address);
 /* Waits for "reached" and the phases. */

@@ -1,8 +1,8 @@
-/* bench/update's client on Torc. update_client.h has its orders and answers. After "reached" it prints when each phase
- * of the update ended, taken from the library's log lines.
+/* bench/update's client on Torc (update_client.h). Its "reached" tells when each phase of the update ended, which it
+ * takes from the library's log lines.
  *
- * The program has one thread, which drives the runtime in its blocking calls and gets the lines. Only the first line of
- * a phase since the order counts. */
+ * The main thread drives the runtime in its blocking calls, and writes the log lines of the phases there. Only the
+ * first line of a phase since "going" counts. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,10 +22,10 @@ struct client {
     torc_channel *channel;
 };
 
-/* The log lines since the order. The thread that runs the RPCs logs. */
+/* When a phase's first log line since "going" was written; 0: not yet. */
 static struct {
     uint64_t at_ns[UPDATE_PHASES];
-    char connecting[WORD + 32], connected[WORD + 32]; /* the log lines that show the new endpoint's connection */
+    char connecting[WORD + 32], connected[WORD + 32]; /* log lines of the new endpoint */
 } seen;
 
 static void on_log(enum torc_log_level level, const char *module, const char *message, void *arg)
@@ -43,8 +43,8 @@ static void on_log(enum torc_log_level level, const char *module, const char *me
         seen.at_ns[phase] = measure_wall_ns();
 }
 
-/* Makes one RPC and sets whether the backend answered it ("-": whether it failed). Returns false if it could not be
- * sent. */
+/* Makes one RPC and sets *answered: whether the backend answered it, or, for "-", whether the RPC failed. Returns false
+ * if the RPC could not start. */
 static bool call(struct client *c, const char *method, const char *key, const char *backend, bool *answered)
 {
     struct torc_call_options o = {TORC_SIZE(torc_call_options)};

@@ -1,8 +1,8 @@
 /* The servers of bench/update, on one thread, and the resource sets that are pushed.
  *
- * Sets are made outside of the servers' thread and pushed by a task on it, so that making one is not measured: the
- * clock starts in the task. Only one push may be under way at a time, since its task is a member of the world.
- * Resources are written as YAML; a change writes those of c0 again and shares the rest of the set. */
+ * The caller's thread makes a set, and a task on the servers' thread pushes it. The clock starts in the task, so making
+ * the set is not measured. Only one push may be under way at a time, since its task is a member of the world. Resources
+ * are written as YAML. A change writes the resources of c0 again and shares the rest of the set. */
 #include "update_world.h"
 
 #include <pthread.h>
@@ -200,7 +200,8 @@ static void append_assignment(struct tc_buf *b, const struct world *w, size_t i,
     tc_buf_append_str(b, "]}]}\n");
 }
 
-/* Adds the resources of the text, replacing those of the same name. Returns false with a message. */
+/* Adds the resources of the text, which replace resources of the same name. Returns false with a message if they are
+ * not valid. */
 static bool add(struct tc_resource_set *set, const struct tc_buf *text)
 {
     struct tc_validation_errors errors = {0};
@@ -217,6 +218,7 @@ static bool add(struct tc_resource_set *set, const struct tc_buf *text)
     return ok;
 }
 
+/* Takes ownership of both. Returns the set, or NULL if the text is not valid. */
 static struct tc_resource_set *add_or_free(struct tc_resource_set *set, struct tc_buf *text)
 {
     bool ok = add(set, text);

@@ -1,5 +1,5 @@
-/* bench/update's servers, on a thread of their own: a control plane, and two backends, "old" and "new". Each backend
- * answers at its port on every address of 127.0.0.0/8, so that any number of endpoints can be served. */
+/* bench/update's servers, on one thread of their own: a control plane, and two backends, "old" and "new". Each backend
+ * answers at its port on every address of 127.0.0.0/8, and so stands for any number of endpoints. */
 #ifndef TORC_BENCH_UPDATE_WORLD_H
 #define TORC_BENCH_UPDATE_WORLD_H
 
@@ -15,12 +15,12 @@ struct world;
 struct world *world_new(void);
 void world_free(struct world *w);
 const char *world_control_plane(const struct world *w); /* "127.0.0.1:PORT"; borrowed */
-/* Makes a new address of the backend "new": "127.2.x.y:PORT". */
+/* Writes an address of the backend "new" that was not used before: "127.2.x.y:PORT". Repeats after 65,536. */
 void world_new_address(struct world *w, char *text, size_t size);
 
 /* The mesh of a client: a listener "svc" whose routes send methods of service "cN" ("/c0/Echo") to the cluster cN,
- * hashed by the header "k". Clusters use ring_hash with at least `min_ring` entries and have the endpoints 127.1.0.0
- * and on of the backend "old". */
+ * hashed by the header "k". Each cluster uses ring_hash with a minimum ring size of `min_ring`. Its endpoints are
+ * 127.1.0.0, 127.1.0.1, ... of the backend "old"; 65,536 at most. */
 struct world_shape {
     size_t clusters, endpoints;
     uint64_t min_ring;
@@ -32,14 +32,14 @@ struct world_state {
     bool shut;         /* the circuit breaker lets no RPC pass */
 };
 
-/* Makes the set of all resources of this mesh, for world_push or tc_resource_set_free; NULL with a message on stderr if
- * they are not valid, here and in world_change. */
+/* Both return a set of resources that the caller gives to world_push or tc_resource_set_free; NULL with a message on
+ * stderr if a resource is not valid. world_resources makes all resources of the mesh. world_change copies `base`, with
+ * c0 in this state. */
 struct tc_resource_set *world_resources(const struct world *w, const struct world_shape *shape);
-/* Makes a copy of the set with c0 in this state. */
 struct tc_resource_set *world_change(const struct world *w, const struct tc_resource_set *base,
                                      const struct world_shape *shape, const struct world_state *state);
-/* Pushes the set (ownership taken) to clients of that node id (a literal). *pushed_ns is set to the start of the push;
- * read it once an effect was seen. Until then no other push may start. */
+/* Pushes the set to clients of that node id. Takes ownership of the set; `node` must be a literal. Sets *pushed_ns to
+ * the start of the push. Read it once an effect was seen; until then no other push may start. */
 void world_push(struct world *w, const char *node, struct tc_resource_set *set, _Atomic uint64_t *pushed_ns);
 
 #endif

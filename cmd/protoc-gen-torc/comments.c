@@ -1,6 +1,7 @@
-/* Comments of the .proto in the generated header. Their text is whatever somebody wrote: it must not end the comment,
- * make a compiler warn (a comment within a comment, a trigraph), or show the reader another order of the code than the
- * compiler's (Unicode's bidirectional controls). */
+/* Comments of the .proto in the generated header. Their text may be anything. It must not end the comment, make a
+ * compiler warn (a comment within a comment, a trigraph), or show the reader another order of the code than the
+ * compiler's (Unicode's bidirectional controls). So a space is put between the two characters of these sequences, the
+ * bidirectional controls and Unicode's line separators are dropped, and ASCII control characters become spaces. */
 #include "comments.h"
 
 const char *pgt_comment_of(const pgt_file *file, const int32_t *path, size_t n)
@@ -14,8 +15,8 @@ const char *pgt_comment_of(const pgt_file *file, const int32_t *path, size_t n)
     return NULL;
 }
 
-/* Returns the length of a bidirectional control or a separator of lines at `p`, else 0: U+061C, U+200E, U+200F, U+2028
- * to U+202E, U+2066 to U+2069. */
+/* Returns the length in bytes of the bidirectional control or line separator at `p`: U+061C, U+200E, U+200F, U+2028 to
+ * U+202E, U+2066 to U+2069. Returns 0 for any other character. */
 static size_t hidden_length(const char *p)
 {
     const unsigned char *u = (const unsigned char *)p;
@@ -27,7 +28,7 @@ static size_t hidden_length(const char *p)
     return marks || (u[1] == 0x81 && u[2] >= 0xa6 && u[2] <= 0xa9) ? 3 : 0;
 }
 
-/* Appends one line without its end, and returns where the next one begins. */
+/* Appends one line without its newline and trailing spaces. Returns where the next line begins. */
 static const char *line_write(struct tc_buf *out, const char *p)
 {
     size_t start = out->len;

@@ -4,12 +4,11 @@
 
 #include "schema.h"
 
-/* Returns the comment before the element at `path` (numbers of fields and indices, as SourceCodeInfo has them), or else
- * the comment behind it; NULL if there is none. Borrowed from the file. */
+/* Returns the comment before the element at `path` (field numbers and indexes, as in SourceCodeInfo), or else the
+ * comment after the element; NULL if there is neither. Borrowed from the file. */
 const char *pgt_comment_of(const pgt_file *file, const int32_t *path, size_t n);
 
-/* Appends the text as lines that begin with " *", without what would end the comment, and without characters that no
- * reader sees. */
+/* Appends the text as lines that begin with " *", changed so that it is harmless within a comment (comments.c). */
 void pgt_comment_write(struct tc_buf *out, const char *text);
 
 #endif

@@ -1,15 +1,16 @@
 /* Generated code: the declarations of NAME.torc.h and the definitions of NAME.torc.c.
  *
- * A method's functions are rows of a table: the side, client or server; the kinds of methods that have the function; a
- * comment, the declaration and the body. A row has placeholders:
+ * The functions of a method come from a table, `functions`. A row is one function: its side, client or server; the
+ * kinds of methods that have it; its comment, declaration and body. The declaration and the body have placeholders:
  *
  *     $X  the method, "helloworld__greeter__say_hello"      $F  its member in the struct of handlers, "say_hello"
  *     $S  the service, "helloworld__greeter"
  *     $Q  the type of requests      $R  the type of responses
  *     $M  the method's entry in the table of methods
  *
- * Each function ends with a word of its own, since protobuf-c defines $X itself. The work is done by the library
- * (torc/protobuf_c.h), so that generated code stays small and a fix needs no new generation. Casts serve C++ too. */
+ * Each function's name ends with a word of its own, since protobuf-c defines $X itself. The work is done by the library
+ * (torc/protobuf_c.h), so that generated code stays small and a fix needs no new generation. Generated code compiles as
+ * C++ too, so it has the casts that C++ needs. */
 #include "emit.h"
 
 #include "base/mem.h"
@@ -114,8 +115,8 @@ static const struct function functions[] = {
      "    return torc_protobuf_c_respond(call, $M, (const ProtobufCMessage *)response, flags, timeout_ms);\n"},
 };
 
-/* How the library calls a method's handler, with the handler's own types. In parentheses a member may have the name of
- * a function-like macro ("assert"). */
+/* Functions by which the library calls a method's handler with the types of its messages. The member is in parentheses
+ * because it may have the name of a function-like macro ("assert"). */
 static const struct {
     unsigned kinds;
     const char *code;
@@ -157,7 +158,7 @@ static void expand(const struct emitter *e, const struct method *m, struct tc_bu
     }
 }
 
-/* Writes the comment of an element, if it has one, and the end of the comment that the caller has begun. */
+/* Continues the comment that the caller has begun with the element's own comment, if it has one, and ends it. */
 static void comment_emit(struct emitter *e, const int32_t *path, size_t n)
 {
     const char *text = pgt_comment_of(e->file, path, n);
@@ -192,7 +193,7 @@ static void method_emit(struct emitter *e, const struct method *m, int32_t servi
     }
 }
 
-/* Moves a text into the arena. */
+/* Copies the text into the arena and frees the buffer. */
 static char *arena_take(struct emitter *e, struct tc_buf *text)
 {
     char *copy = tc_arena_dup(&e->arena, tc_buf_slice(text));
@@ -200,7 +201,8 @@ static char *arena_take(struct emitter *e, struct tc_buf *text)
     return copy;
 }
 
-/* Protobuf-c's name of the service ($S) or, with `method`, of the method ($X); the prefix may stand for the package. */
+/* Returns protobuf-c's name of the service ($S) or, with `method`, of the method ($X). If the options have a prefix, it
+ * stands for the package. */
 static char *c_name(struct emitter *e, const pgt_service *service, const char *method)
 {
     struct tc_buf full = {0}, name = {0};
@@ -275,7 +277,8 @@ static bool service_check_name(struct emitter *e, const pgt_service *service)
                                service->name, name);
 }
 
-/* Finds all methods first, because the table comes before the functions. */
+/* Checks and adds all services and methods of the file, before their functions are written: the table of methods comes
+ * first. */
 static bool services_add(struct emitter *e)
 {
     for (size_t i = 0; i < e->file->n_service; i++) {
@@ -306,7 +309,8 @@ static void table_emit(struct emitter *e)
     tc_buf_append_str(e->source, "};\n");
 }
 
-/* Writes the struct of handlers and the function that registers them. `m`: the service's first method. */
+/* Writes the struct of handlers, their callers, and the function that registers them. `m`: the service's first method.
+ */
 static void handlers_emit(struct emitter *e, const pgt_service *service, const struct method *m)
 {
     const struct method *first = m;
@@ -366,7 +370,7 @@ static void services_emit(struct emitter *e)
     }
 }
 
-/* Packs the file without the positions and comments of its source. */
+/* Writes the file's descriptor as bytes, without the positions and comments of its source. */
 static void reflection_emit(struct emitter *e)
 {
     pgt_file plain = *e->file;
@@ -393,7 +397,7 @@ static void reflection_emit(struct emitter *e)
     tc_free(bytes);
 }
 
-/* Writes the heads of both files, and names the table of methods. */
+/* Writes the beginnings of both files, and names the table of methods. */
 static void begin(struct emitter *e, struct tc_slice stem)
 {
     struct tc_buf guard = {0};
@@ -401,7 +405,7 @@ static void begin(struct emitter *e, struct tc_slice stem)
     tc_buf_printf(e->header, "/* Generated by protoc-gen-torc from %s. Do not edit. */\n", e->file->name);
     tc_buf_printf(e->header, "#ifndef TORC_STUB_%s_H\n#define TORC_STUB_%s_H\n\n", tc_buf_cstr(&guard),
                   tc_buf_cstr(&guard));
-    /* protobuf-c's headers have unions without a name, which C99 has not. */
+    /* protobuf-c's headers have anonymous unions, about which -Wpedantic warns in C99. */
     tc_buf_printf(
         e->header,
         "#include <torc/protobuf_c.h>\n\n"
