@@ -1,11 +1,11 @@
 /* The code of the messages, which protoc-gen-c writes.
  *
  * protoc-gen-c 1.4 does not announce support for proto3's `optional`, so protoc would refuse such files. This plugin
- * announces it, and runs protoc-gen-c with a request that has the same meaning without the mark: protoc describes an
- * optional field as the only member of a oneof "_name", and protobuf-c generates NAME_case for any oneof.
+ * announces it, and clears the mark proto3_optional in the request for protoc-gen-c. The meaning stays: protoc
+ * describes an optional field X as the only member of a oneof "_X", and protobuf-c generates a member _X_case for it.
  *
- * Extensions of options (validation rules, annotations) are for compilers. Without them, and without the imports that
- * only they use, generated code needs no header of theirs. */
+ * Extensions of options (validation rules, annotations) are for compilers. They are removed, with the imports that only
+ * they use, so that generated code does not include headers of those imports. */
 #include "messages.h"
 
 #include <errno.h>
@@ -29,9 +29,9 @@ struct used_file {
 struct usage {
     const struct pgt_schema *schema;
     struct tc_arena arena;
-    struct tc_arena *names; /* lives as long as the request */
+    struct tc_arena *names; /* the schema's arena, for new names of fields */
     const pgt_file *file;
-    struct used_file *files; /* files that define a type which is used */
+    struct used_file *files; /* files that define a used type, or import such a file publicly */
 };
 
 static bool is_used(const struct usage *u, const char *file)
@@ -50,7 +50,7 @@ static void use_file(struct usage *u, const char *file)
     HASH_ADD_KEYPTR(hh, u->files, known->name, strlen(known->name), known);
 }
 
-/* Notes that a type is used, and so the file that defines it. */
+/* Marks the file that defines the type (".pkg.Name") as used. Does nothing for NULL and unknown types. */
 static void use(struct usage *u, const char *type)
 {
     const pgt_file *home = pgt_schema_home(u->schema, type);
@@ -58,7 +58,7 @@ static void use(struct usage *u, const char *type)
         use_file(u, home->name);
 }
 
-/* Removes extensions of options from an array. Returns how many others are left. */
+/* Removes extensions of options from an array. Returns how many extensions are left. */
 static size_t drop_custom_options(pgt_field **extensions, size_t n)
 {
     size_t kept = 0;
@@ -68,8 +68,8 @@ static size_t drop_custom_options(pgt_field **extensions, size_t n)
     return kept;
 }
 
-/* Makes room for a field `base`: the struct of a message begins with a member of that name, unless protobuf-c's option
- * base_field_name has another. The options are constant, and nobody frees a request piece by piece. */
+/* Makes room for a field `base`: the first member of a message's struct has that name, unless protobuf-c's option
+ * base_field_name sets another. All messages share the static options; the request's arena does not free them. */
 static void base_rename(pgt_message *m)
 {
     static Google__Protobuf__ProtobufCMessageOptions only_name = GOOGLE__PROTOBUF__PROTOBUF_CMESSAGE_OPTIONS__INIT;
@@ -94,7 +94,8 @@ static bool is_base(const pgt_field *field)
     return is;
 }
 
-/* Returns true if protobuf-c adds has_X to a field: a number, a bool, an enum or bytes, optional in proto2. */
+/* Returns true if protobuf-c adds has_X to a field: a number, a bool, an enum or bytes that is optional in proto2 and
+ * not in a oneof. */
 static bool is_with_presence(const pgt_file *file, const pgt_field *f)
 {
     return !(file->syntax && strcmp(file->syntax, "proto3") == 0) && !f->has_oneof_index && f->has_type &&
@@ -103,8 +104,8 @@ static bool is_with_presence(const pgt_file *file, const pgt_field *f)
            f->type != GOOGLE__PROTOBUF__FIELD_DESCRIPTOR_PROTO__TYPE__TYPE_MESSAGE;
 }
 
-/* Adds to `members` the names of members that protobuf-c adds to a message's struct: n_X of a repeated field, has_X,
- * X_case of a oneof. */
+/* Adds to `members` the names that protobuf-c gives to members beside the fields: n_X of a repeated field, has_X of an
+ * optional one, X_case of a oneof. */
 static void added_members_take(struct pgt_name **members, struct tc_arena *arena, const pgt_file *file,
                                const pgt_message *m)
 {
@@ -128,7 +129,7 @@ static void added_members_take(struct pgt_name **members, struct tc_arena *arena
     tc_buf_fini(&member);
 }
 
-/* Gives a '_' to each field whose name another member has, or a macro, or a word that protobuf-c does not know. */
+/* Appends '_' to the name of a field until no other member has the name and pgt_is_taken_member allows it. */
 static void fields_rename(struct tc_arena *arena, const pgt_file *file, pgt_message *m)
 {
     struct pgt_name *members = NULL;
@@ -161,8 +162,8 @@ static void message_prepare(struct usage *u, pgt_message *m)
         message_prepare(u, m->nested_type[i]);
 }
 
-/* Adds the files that import a used file publicly: a file that imports one of them sees the used file's types. A file
- * comes after its imports in the request, so that one pass finds all. */
+/* Marks the files that import a used file publicly as used: who imports them sees the used file's types. A file comes
+ * after its imports in the request, so one pass finds all. */
 static void use_public_imports(struct usage *u, const Google__Protobuf__Compiler__CodeGeneratorRequest *request)
 {
     for (size_t i = 0; i < request->n_proto_file; i++) {
@@ -183,7 +184,8 @@ static bool is_public(const pgt_file *file, size_t index)
     return false;
 }
 
-/* Removes the imports that are neither used nor public. Public imports are a list of indices, which change with it. */
+/* Removes the imports that are neither used nor public. public_dependency holds indices into `dependency`, in ascending
+ * order, and gets the new ones. */
 static void imports_prune(const struct usage *u, pgt_file *file)
 {
     size_t kept = 0, n_public = 0;
@@ -213,6 +215,7 @@ void pgt_messages_prepare(struct pgt_schema *schema, const Google__Protobuf__Com
             use(&u, file->extension[k]->extendee);
             use(&u, file->extension[k]->type_name);
         }
+        /* NAME.torc.h gets the types of methods from NAME.pb-c.h and its imports. */
         for (size_t k = 0; k < file->n_service; k++)
             for (size_t j = 0; j < file->service[k]->n_method; j++) {
                 use(&u, file->service[k]->method[j]->input_type);
@@ -226,8 +229,8 @@ void pgt_messages_prepare(struct pgt_schema *schema, const Google__Protobuf__Com
     }
 }
 
-/* Returns the program's status as waitpid has it, or -1 with errno. `in` and `out` are files instead of pipes, so that
- * the two processes cannot block each other. */
+/* Returns the status that waitpid stores, or -1 with errno. `in` and `out` are files instead of pipes, so that the two
+ * processes cannot block each other. */
 static int spawn_and_wait(const char *program, FILE *in, FILE *out)
 {
     posix_spawn_file_actions_t actions;

@@ -1,9 +1,12 @@
 /* Names in C.
  *
- * Types, functions and constants of messages are protoc-gen-c's work, so the names here must agree with it.
+ * protoc-gen-c writes the types, functions and constants of messages, so the names here must follow its rules:
  *
- * protobuf-c's rules: the parts of a full name are joined by "__"; in lower case a '_' comes before a capital letter
- * that follows another kind of character, so that "SayHTTPHello" becomes "say_httphello". */
+ *   all         The parts of a full name are joined by "__".
+ *   lower case  A '_' comes before a capital letter that follows a character which is not one: "SayHTTPHello" becomes
+ *               "say_httphello".
+ *   camel case  The first letter and the letter behind a '_' become capitals, and the '_' is dropped: "say_hello"
+ *               becomes "SayHello". */
 #include "names.h"
 
 #include <stdlib.h>
@@ -122,8 +125,8 @@ static int words_compare(const void *key, const void *word)
     return strcmp(key, *(const char *const *)word);
 }
 
-/* Names that cannot be a member's, though protobuf-c 1.4 does not know that: macros of compilers and of C's headers,
- * words of newer standards, and the types of other members. In the order of strcmp, as is the list below. */
+/* Macros of compilers and of C's headers, keywords that protobuf-c 1.4 does not know, and the types of other members.
+ * In the order of strcmp, for bsearch. */
 static const char *const taken_members[] = {
     "alignas",      "alignof",  "char16_t",      "char32_t",      "char8_t",   "co_await", "co_return",
     "co_yield",     "concept",  "consteval",     "constexpr",     "constinit", "decltype", "errno",
@@ -144,7 +147,7 @@ bool pgt_is_taken_member(const char *lower)
 
 void pgt_member(struct tc_buf *out, struct tc_slice name)
 {
-    /* Older words, in the order of strcmp. "size" is the struct's first member. */
+    /* Keywords that are not in taken_members, in the order of strcmp. "size" is the struct's first member. */
     static const char *const words[] = {
         "and",
         "and_eq",

@@ -1,4 +1,4 @@
-/* The plugin's options. A known codec that this version does not have is refused by its name. */
+/* Reads the plugin's options. nanopb, a codec that this version does not have, is refused with a text of its own. */
 #include "options.h"
 
 #include "base/buf.h"
@@ -36,7 +36,7 @@ static bool program_read(struct pgt_options *options, struct tc_slice value, cha
     return value.len || tc_refuse(why, "protoc-gen-c: expected the path of a program after a '='");
 }
 
-/* Reads an option without a value. */
+/* Reads an option that needs no value ("messages" or "messages=true"); refuses any other text as unknown. */
 static bool flag_read(struct pgt_options *options, struct tc_slice name, char **why)
 {
     if (tc_slice_eq_str(name, "messages"))

@@ -1,11 +1,11 @@
 /* From a request to a response.
  *
- * The request is scanned before it is unpacked, because its bytes come from another program. The scan only checks: the
- * request is unpacked from its own bytes, with all its fields, and fields that this plugin does not know (options, new
- * fields) go on to protoc-gen-c and into the descriptions of reflection.
+ * The request is scanned before it is unpacked, because its bytes come from another program. The copy that the scan
+ * makes without unknown fields is dropped: unknown fields (custom options, fields of a newer protoc) must reach
+ * protoc-gen-c and the descriptions of reflection.
  *
- * First the plugin makes its own texts from the files. Then messages.c changes the files for protoc-gen-c, whose output
- * joins the response. */
+ * The plugin generates its own files first. With the option `messages`, messages.c then changes the request for
+ * protoc-gen-c, whose files are appended to the response. */
 #include "plugin.h"
 
 #include "base/arena.h"
@@ -29,7 +29,7 @@ struct run {
     char *why;
 };
 
-/* Appends a response with these members. Responses one after another are one response: repeated fields add up. */
+/* Appends the serialised response. Serialised responses one after another parse as one, with the files of all. */
 static void response_append(struct tc_buf *out, const response_t *response)
 {
     size_t n = google__protobuf__compiler__code_generator_response__get_packed_size(response);
@@ -37,7 +37,7 @@ static void response_append(struct tc_buf *out, const response_t *response)
     out->len += n;
 }
 
-/* Appends a response with one file, named by the stem and the suffix. */
+/* Appends a response with one file, whose name is the stem and the suffix. */
 static void file_append(struct run *r, struct tc_slice stem, const char *suffix, struct tc_buf *content)
 {
     response_t response = GOOGLE__PROTOBUF__COMPILER__CODE_GENERATOR_RESPONSE__INIT;
@@ -67,8 +67,8 @@ static bool file_run(struct run *r, const char *name)
     return good;
 }
 
-/* Appends protoc-gen-c's files. Its headers become system headers to the compiler: they have unions without a name,
- * which C99 has not, and initialisers that -Wmissing-braces reports in the code that uses them. */
+/* Appends protoc-gen-c's files. Its headers are marked as system headers, so that compilers do not warn about unnamed
+ * unions, which C99 lacks, and about initialisers that -Wmissing-braces reports in the code that uses them. */
 static void messages_append(struct run *r, const response_t *response)
 {
     for (size_t i = 0; i < response->n_file; i++) {
@@ -129,7 +129,8 @@ static void request_free(void *arena, void *block)
     (void)block;
 }
 
-/* Unpacks into the arena, because pgt_messages_prepare takes elements out of the request's arrays. */
+/* Unpacks into the arena: free_unpacked would miss elements that pgt_messages_prepare removes from arrays. Returns NULL
+ * for malformed bytes. */
 static request_t *request_unpack(struct tc_slice bytes, struct tc_arena *arena)
 {
     ProtobufCAllocator allocator = {.alloc = request_alloc, .free = request_free, .allocator_data = arena};

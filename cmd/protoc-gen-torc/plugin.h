@@ -4,8 +4,8 @@
 
 #include "base/buf.h"
 
-/* Appends the serialised response. Faults of the files or the options are reported within the response, as protoc
- * wants. Returns false with the reason (tc_free) in *why if the bytes are not a request. */
+/* Appends the serialised response. Returns false with the reason (tc_free) in *why if the bytes are not a request. All
+ * other errors (of options, files, protoc-gen-c) are in the response's `error`, as protoc wants. */
 bool pgt_run(struct tc_slice request, struct tc_buf *response, char **why);
 
 #endif

@@ -1,9 +1,11 @@
-/* The files of one request, by name and by what they define.
+/* The files of one request, by name and by the types they define.
  *
- * protoc sends each file after those that it imports, complete and checked. Still the names of files, packages,
- * messages and enums are checked here, and those of services and methods in emit.c, before they become a part of C
- * code, because the request need not come from protoc; fields are left to protoc-gen-c. Constructs that protobuf-c
- * cannot generate (groups, extensions) are looked for in the files that are to be generated, and nowhere else. */
+ * protoc has checked all names, but the request need not come from protoc. So a name is checked before it becomes a
+ * part of C code: names of files, packages, messages and enums here, of services and methods in emit.c. The names of
+ * fields are left to protoc-gen-c.
+ *
+ * Constructs that protobuf-c cannot generate (groups, extensions) are refused only in the files that are to be
+ * generated, not in their imports. */
 #include "schema.h"
 
 #include "base/table.h"
@@ -62,7 +64,7 @@ static bool messages_add(struct pgt_schema *schema, const pgt_file *file, const 
     return true;
 }
 
-/* Returns protobuf-c's option c_package; "" if the file does not set it. */
+/* Returns protobuf-c's option c_package, or "" if the file does not set it. */
 static const char *c_package_of(const pgt_file *file)
 {
     const char *name = file->options && file->options->pb_c_file ? file->options->pb_c_file->c_package : NULL;
@@ -122,7 +124,7 @@ const pgt_file *pgt_schema_home(const struct pgt_schema *schema, const char *typ
     return found ? found->file : NULL;
 }
 
-/* Appends full_name without a leading dot; c_package, if set, replaces the file's package in front of it. */
+/* Appends full_name without a leading dot. The option c_package, if set, replaces the package at its front. */
 static void name_override(const pgt_file *file, const char *full_name, struct tc_buf *out)
 {
     const char *package = file->package ? file->package : "";
@@ -201,7 +203,7 @@ static bool message_accepted(const pgt_file *file, const pgt_message *m, char **
     return extensions_accepted(file, m->extension, m->n_extension, why);
 }
 
-/* The names of a file's types in C: those of structs, and of functions. */
+/* The names in C of a file's types: `camel` of structs, `lower` of functions. */
 struct type_names {
     const pgt_file *file;
     struct tc_arena arena;

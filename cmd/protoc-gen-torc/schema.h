@@ -1,5 +1,5 @@
-/* The files of one request: which file defines which type, the type's name in C, and the checks for what this version
- * refuses. */
+/* The files of one request: finds files by name and by the types they define, gives types their names in C, and refuses
+ * what cannot be generated. */
 #ifndef PGT_SCHEMA_H
 #define PGT_SCHEMA_H
 
@@ -17,31 +17,33 @@ struct pgt_type;
 struct pgt_known_file;
 
 struct pgt_schema {
-    struct pgt_type *types;       /* by full name */
+    struct pgt_type *types;       /* messages and enums by full name */
     struct pgt_known_file *files; /* by name */
     struct tc_arena arena;
 };
 
-/* Reads all files of the request, which the schema borrows. Returns false with the reason (tc_free) in *why if a name
- * is malformed or defined twice. The caller calls pgt_schema_fini in any case. */
+/* Reads all files of the request, which the schema borrows. Returns false with the reason (tc_free) in *why if the name
+ * of a file, package or type is malformed, or a file or type is defined twice. The caller calls pgt_schema_fini in any
+ * case. */
 bool pgt_schema_init(struct pgt_schema *schema, const Google__Protobuf__Compiler__CodeGeneratorRequest *request,
                      char **why);
 void pgt_schema_fini(struct pgt_schema *schema);
 
 /* Returns the file, or NULL when the request has none of that name. */
 pgt_file *pgt_schema_file(const struct pgt_schema *schema, const char *name);
-/* Returns the file that defines a type (".pkg.Name"), or NULL. */
+/* Returns the file that defines a type (".pkg.Name"). Returns NULL for NULL, an unknown type or a name without the
+ * leading dot. */
 const pgt_file *pgt_schema_home(const struct pgt_schema *schema, const char *type);
 
-/* Appends protobuf-c's name for a full name of `file` ("pkg.Name"; a leading dot is dropped). Lower: "pkg__name", for
- * functions; camel: "Pkg__Name", for structs. The option c_package may replace the file's package. */
+/* Append protobuf-c's name for a full name of `file` ("pkg.Name" or ".pkg.Name"): "pkg__name" for functions (lower),
+ * "Pkg__Name" for structs (camel). In a file with a package, the option c_package replaces the package. */
 void pgt_schema_lower(const pgt_file *file, const char *full_name, struct tc_buf *out);
 void pgt_schema_camel(const pgt_file *file, const char *full_name, struct tc_buf *out);
 
 /* Returns false with the reason (tc_free) in *why if protobuf-c cannot generate the file: it has a syntax other than
- * proto2 and proto3, groups, extensions other than options, defaults of inf or nan, or two types with one name in C. */
+ * proto2 and proto3, groups, extensions (other than of options), defaults of inf or nan, or two types of one C name. */
 bool pgt_schema_accepts(const pgt_file *file, char **why);
-/* Returns true for an extension of google.protobuf.*Options, which is for compilers and never sent. */
+/* Returns true for an extension of google.protobuf.*Options. Such extensions are for compilers and never sent. */
 bool pgt_is_custom_option(const pgt_field *extension);
 
 #endif
