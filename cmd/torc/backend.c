@@ -1,8 +1,9 @@
-/* torc backend: an echo server for tries and tests, on the public API but for helpers and the loop that signals need.
+/* torc backend: an echo server for trials and tests. The server and the echo service (echo.h) use the public API; the
+ * options, base/ and the loop that signals wake are Torc's own.
  *
- * One thread drives one runtime, and answers what waits for --delay between its turns (echo.h). SIGINT and SIGTERM end
- * the loop, and calls in progress get DRAIN_MS to end. --count-log prints the counts afterwards, when no connection can
- * change them. */
+ * One thread drives one runtime. Between two polls it sends the answers whose --delay is over. SIGINT and SIGTERM end
+ * the loop; the server then stops, and calls in progress get DRAIN_MS to end. --count-log prints the counts after that,
+ * when no connection can change them. */
 #include <getopt.h>
 #include <stdio.h>
 
@@ -22,7 +23,7 @@
 
 #define NAME "backend"
 #define DRAIN_MS 1000
-#define QUIET_MS 300000 /* before a PING, and before a connection without calls is told to go */
+#define QUIET_MS 300000 /* keepalive time, and idle time after which a connection gets GOAWAY */
 
 static const char help[] =
     "usage: torc backend [options]\n\n"
@@ -71,9 +72,9 @@ struct args {
     int verbose;
 };
 
-/* A client's certificate, by its serial number, and the number of connections that presented it. */
+/* A client certificate and the number of connections that presented it. */
 struct client {
-    char *serial;
+    char *serial; /* serial_append's text */
     uint64_t connections;
 };
 
@@ -164,7 +165,8 @@ static int parse_args(struct args *a, int argc, char **argv)
     return 0;
 }
 
-/* Takes one value of DER with this tag off `in`. Returns false if there is none. */
+/* Cuts one DER element off the front of `in` and stores its content in *value. Returns false, with `in` unchanged, if
+ * the element has another tag or is malformed. */
 static bool der_take(struct tc_slice *in, unsigned char tag, struct tc_slice *value)
 {
     const unsigned char *at = (const unsigned char *)in->data;
@@ -187,7 +189,7 @@ static bool der_take(struct tc_slice *in, unsigned char tag, struct tc_slice *va
     return true;
 }
 
-/* Appends a certificate's serial number as OpenSSL's commands print it (RFC 5280, 4.1). */
+/* Appends a certificate's serial number (RFC 5280, 4.1) as `openssl x509 -serial` prints it; nothing if malformed. */
 static void serial_append(struct tc_buf *out, struct tc_slice der)
 {
     struct tc_slice certificate, fields, version, serial = {0};
@@ -200,7 +202,7 @@ static void serial_append(struct tc_buf *out, struct tc_slice der)
         tc_buf_printf(out, "%02X", (unsigned char)serial.data[i]);
 }
 
-/* Counts the client of a connection by its certificate, and accepts it. */
+/* The `verify` callback of TLS: counts the connection for its client's certificate, and accepts the client. */
 static void on_client(torc_tls_peer *peer, void *arg)
 {
     struct clients *c = arg;
@@ -218,7 +220,7 @@ static void on_client(torc_tls_peer *peer, void *arg)
     torc_tls_peer_accept(peer);
 }
 
-/* Returns NULL with an error if TLS rejects the files. */
+/* Returns TLS credentials, or insecure ones without --tls-cert; NULL with an error if TLS rejects the files. */
 static torc_credentials *make_credentials(struct args *a, struct clients *clients, torc_error **error)
 {
     struct torc_server_tls_options o = {
@@ -229,7 +231,7 @@ static torc_credentials *make_credentials(struct args *a, struct clients *client
     return a->cert.len ? torc_server_credentials_tls(&o, error) : torc_credentials_insecure();
 }
 
-/* Prints which file of the options TLS rejected, or the error, which it frees. Returns an exit status. */
+/* Prints which file of the options TLS rejected, or else the error. Frees the error. Returns an exit status. */
 static int refused(const struct args *a, torc_error *error)
 {
     struct cli_pem ca = {"--client-ca", a->ca_path, &a->ca}, cert = {"--tls-cert", a->cert_path, &a->cert};
@@ -241,7 +243,8 @@ static int refused(const struct args *a, torc_error *error)
     return rc;
 }
 
-/* Listens, and prints where. Fails if the line cannot be written: a caller that waits for it would wait for ever. */
+/* Listens, and prints where. Returns 0 or an exit status. Fails if the line cannot be written: who started this process
+ * may wait for the line. */
 static int listen_at(torc_server *server, const char *address, torc_credentials *credentials)
 {
     torc_error *error = NULL;
@@ -270,14 +273,15 @@ static void turn(torc_runtime *rt, struct echo *echo)
     echo_run_due(echo);
 }
 
-/* Serves until a signal comes, and gives calls in progress a moment to end. */
+/* Serves until a signal comes, then stops the server within DRAIN_MS. Returns 0, or an exit status if the server could
+ * not listen or start. */
 static int serve(torc_runtime *rt, torc_server *server, struct echo *echo, const struct args *a,
                  torc_credentials *credentials)
 {
     torc_error *error = NULL;
     bool stopped = false;
     int rc = 0;
-    signals_catch(tc_runtime_loop(rt)); /* before a caller can know that this process listens, and end it */
+    signals_catch(tc_runtime_loop(rt)); /* before "listening" is printed: a signal may follow at once */
     for (size_t i = 0; i < a->listen.len && rc == 0; i++)
         rc = listen_at(server, a->listen.data[i], credentials);
     if (rc == 0 && torc_server_start(server, &error) != 0)
@@ -308,6 +312,7 @@ static void print_counts(const struct args *a, const torc_server *server, const 
     tc_buf_fini(&b);
 }
 
+/* Frees `rt`. */
 static int run_with(torc_runtime *rt, const struct args *a, torc_credentials *credentials, struct clients *clients)
 {
     const struct torc_server_options o = {

@@ -1,9 +1,11 @@
 /* torc bench: reads the command line into struct bench_args.
  *
- * Options of requests and of channels are those of torc call (request/options.c, connect.c); what is read here is the
- * load itself and its reports. bench_args_parse checks at its end that the options fit together, but for those that
- * depend on the method's type: these are checked, standard input is read, and requests are parsed in requests.c, when
- * the channel is connected, since reflection may have the type. */
+ * The options of the load and of its reports are read here. The options of requests and channels are those of torc call
+ * (request/options.c, connect.c).
+ *
+ * bench_args_parse checks at its end that the options agree. What depends on the method's type waits for requests.c,
+ * because reflection may give the type, and needs a connected channel: options about messages are checked, standard
+ * input is read and requests are parsed there. */
 #include <stdio.h>
 
 #include "base/clock.h"
@@ -105,7 +107,7 @@ static const struct option options[] = {
 static const char *const report_kinds[BENCH_REPORTS] = {
     [BENCH_CSV] = "csv", [BENCH_HDR] = "hdr", [BENCH_HTML] = "html", [BENCH_PROMETHEUS] = "prometheus"};
 
-/* Returns the kind of report that a text begins with, KIND=, or BENCH_REPORTS. */
+/* Returns the kind if the text begins with KIND=, else BENCH_REPORTS. */
 static size_t report_kind(const char *text)
 {
     size_t i = 0, len = strcspn(text, "=");
@@ -115,7 +117,7 @@ static size_t report_kind(const char *text)
     return i;
 }
 
-/* Reads KIND=FILE,KIND=FILE. A comma in front of anything but a kind is the file's. */
+/* Reads KIND=FILE,KIND=FILE. A comma is a part of the file's name unless KIND= follows. */
 static int set_report(struct bench_args *a, char *text)
 {
     while (text) {
@@ -190,7 +192,7 @@ static int apply(struct bench_args *a, int c)
     }
 }
 
-/* Checks --stage against the other options of load, or makes one stage of these. */
+/* Checks --stage against the other options of load. Without --stage, makes one stage of -c or --rps and --duration. */
 static int settle_plan(struct bench_args *a)
 {
     if (a->has_stages && a->rps > 0)

@@ -1,10 +1,12 @@
 /* torc bench: load from one thread, which drives the runtime itself (bench.h).
  *
- * run_phase() runs the warm-up, if there is one, and then the counted phase. It alternates between starting the RPCs
- * that are due and waiting for the loop. The counted phase ends with -n, with --duration, with the last --stage, by a
- * signal, or when an RPC cannot be started. In the last two cases the RPCs under way are counted in `unfinished` alone;
- * else run() waits for them. RPCs that began in the warm-up are in no figure, but those that still run when the counted
- * phase begins count in most_in_flight, and in `unfinished` if they never end. */
+ * run() runs the warm-up, if there is one, and then the counted phase, each by run_phase(). A phase alternates between
+ * starting the RPCs that are due and waiting for the loop. The counted phase ends with -n, with --duration, with the
+ * last --stage, by a signal, or when an RPC cannot be started or a message cannot be made. In the last two cases run()
+ * does not wait for the RPCs under way: `unfinished` has their number.
+ *
+ * RPCs that began in the warm-up are in no figure, but for two: those that still run when the counted phase begins
+ * count in most_in_flight, and those that run at the end count in `unfinished`. */
 #include <poll.h>
 #include <stdio.h>
 #include <sys/prctl.h>
@@ -23,20 +25,20 @@
 #define CONNECT_MS 10000
 #define LINE_NS (TC_NS_PER_S / 2) /* between two states of the live line */
 
-/* Returns a time of the plan as one of the clock. */
+/* Converts a time of the plan to a time of bench_now_ns. */
 static uint64_t clock_ns(const struct bench *b, uint64_t plan_ns)
 {
     return plan_ns > UINT64_MAX - b->begin_ns ? UINT64_MAX : b->begin_ns + plan_ns;
 }
 
-/* Returns the intended start of the nth call; UINT64_MAX: never. */
+/* Returns the intended start of RPC n, counted from 0; UINT64_MAX: never. */
 static uint64_t due_ns(const struct bench *b, uint64_t n)
 {
     return clock_ns(b, bench_plan_due_ns(b->plan, n));
 }
 
-/* Waits for activity on the loop, at most until `until_ns`, with a precision of microseconds: the loop's own timers are
- * coarser. */
+/* Waits for activity on the loop until `until_ns`, and handles it; returns earlier for the loop's timers, for messages
+ * that are due and for the live line. ppoll has a finer clock than the loop's own timers, which have milliseconds. */
 static void wait_until(struct bench *b, uint64_t until_ns)
 {
     struct pollfd p = {.fd = torc_runtime_fd(b->runtime), .events = POLLIN};
@@ -48,12 +50,12 @@ static void wait_until(struct bench *b, uint64_t until_ns)
     if (loop_ms >= 0 && (uint64_t)loop_ms * TC_NS_PER_MS < wait)
         wait = (uint64_t)loop_ms * TC_NS_PER_MS;
     struct timespec t = {(time_t)(wait / TC_NS_PER_S), (long)(wait % TC_NS_PER_S)};
-    ppoll(&p, 1, &t, NULL); /* interrupted by a signal: the caller looks again */
+    ppoll(&p, 1, &t, NULL); /* a failure is EINTR: the caller checks for signals */
     torc_runtime_poll(b->runtime, 0);
     bench_streams_turn(b);
 }
 
-/* Returns true if the phase is to go on. */
+/* Shows the live line when it is time. Returns false after a signal, or if b->refused. */
 static bool look(struct bench *b)
 {
     uint64_t now = bench_now_ns();
@@ -63,7 +65,7 @@ static bool look(struct bench *b)
     return !b->interrupted && !b->refused;
 }
 
-/* Counts the calls that were due before the phase stopped and were not started, each in its stage. */
+/* Counts the RPCs that were due before the phase stopped and were not started, in all and in each stage. */
 static void count_not_started(struct bench *b)
 {
     uint64_t due = TC_MIN(bench_plan_calls(b->plan, b->stopped_ns - b->begin_ns), b->count);
@@ -110,7 +112,7 @@ static void run_closed(struct bench *b)
     }
 }
 
-/* Starts the calls of one phase, `count` at most. Calls may still be under way when it returns. */
+/* Starts the RPCs of one phase, at most `count`. RPCs may still be under way when it returns. */
 static void run_phase(struct bench *b, enum bench_phase phase, const struct bench_plan *plan, uint64_t count)
 {
     b->phase = phase;
@@ -140,8 +142,8 @@ static void warm_up(struct bench *b)
     bench_plan_fini(&plan);
 }
 
-/* Runs the phases, then waits until the last call has ended, which deadlines bound. A signal or a call that could not
- * be started ends the wait. */
+/* Runs the phases, then waits until the last RPC has ended, at the latest by its deadline. A signal or b->refused ends
+ * the wait. */
 static void run(struct bench *b)
 {
     signals_catch(tc_runtime_loop(b->runtime));
@@ -159,14 +161,14 @@ static void run(struct bench *b)
     bench_clear_line(b);
 }
 
-/* Returns the wait for a connection: as long as a call would wait, bounded by the patience of a person who watches. */
+/* Returns how long the wait for connections may take. */
 static uint64_t connect_ms(const struct bench *b)
 {
     return TC_MIN(b->args.deadline_ms, (uint64_t)CONNECT_MS);
 }
 
-/* Returns 0 if a call of the method would wait or be sent now, else CLI_FAILED, with the call's status printed.
- * is_over: a call that waits for its name has waited for too long. */
+/* Returns 0 if an RPC would be sent now or would wait; else prints the status that it would have, and returns
+ * CLI_FAILED. is_over: the time to connect is over, and an RPC that waits for name resolution is a failure too. */
 static int why_not(struct bench *b, torc_channel *channel, bool is_over)
 {
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 1,
@@ -181,7 +183,8 @@ static int why_not(struct bench *b, torc_channel *channel, bool is_over)
     return rc;
 }
 
-/* Waits until the channel is READY, a call would fail, or the time is over. */
+/* Waits until the channel is READY. Returns 0, or CLI_FAILED with the error printed if an RPC would fail or the time is
+ * over. */
 static int connect_one(struct bench *b, torc_channel *channel, uint64_t until_ns)
 {
     enum torc_connectivity state;
@@ -233,7 +236,7 @@ static int prepare(struct bench *b)
         rc = request_find_method(&b->types, b->channels[0]);
     if (rc == 0)
         rc = bench_requests_read(b);
-    /* Types of Any were fetched when the requests were read. Nothing may wait for the server while load runs. */
+    /* Reading the requests has fetched the types in Any. Later messages must not wait for reflection. */
     b->types.schema.reflect.channel = NULL;
     return rc;
 }
@@ -243,7 +246,7 @@ static void fini(struct bench *b)
     for (struct bench_call *c = b->streaming; c; c = c->next)
         torc_stream_cancel(c->stream);
     connect_channels_free(b->channels, b->args.channels);
-    torc_runtime_free(b->runtime); /* the last messages of streams come here */
+    torc_runtime_free(b->runtime); /* the last events of streams come here, and use b->types */
     request_types_fini(&b->types);
     bench_calls_fini(b);
     bench_requests_fini(&b->requests);
@@ -272,7 +275,7 @@ int cmd_bench(int argc, char **argv)
         run(b);
         bench_find_localities(b);
         b->unfinished = b->in_flight;
-        b->phase = BENCH_OVER; /* what ends from here on is in no figure */
+        b->phase = BENCH_OVER; /* RPCs that end from here on are in no figure */
         rc = bench_report(b);
         if (rc == 0)
             rc = b->refused || b->counts.by_code[TORC_STATUS_OK] != b->counts.calls ? CLI_FAILED : CLI_OK;

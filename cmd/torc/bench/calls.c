@@ -1,8 +1,8 @@
 /* torc bench: sends RPCs and counts them.
  *
- * bench_start_call starts one RPC, unary or on a torc_stream; bench_call_ended counts it, for all RPCs, its stage and
- * its backend, and starts the next one in closed loop. bench_call objects are reused through a free list. In the
- * long run this file allocates nothing for an RPC but metadata with placeholders. */
+ * bench_start_call starts one RPC, unary or on a torc_stream. bench_call_ended counts the RPC in the figures of all
+ * RPCs, of its stage and of its backend, and starts the next RPC in closed loop. Structs of ended RPCs are reused: in
+ * the long run this file allocates nothing for an RPC but metadata with placeholders. */
 #include "api/call_object.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -48,7 +48,7 @@ void bench_call_ended(struct bench_call *c, const torc_result *result)
     uint64_t now = bench_now_ns();
     int code = torc_result_code(result);
     if (c->ended && code == TORC_STATUS_CANCELLED)
-        code = TORC_STATUS_OK; /* as was asked for */
+        code = TORC_STATUS_OK; /* --call-duration or --call-count ended it */
     if (code < 0 || code >= BENCH_CODES)
         code = TORC_STATUS_UNKNOWN;
     if (bench_is_counted(c)) {

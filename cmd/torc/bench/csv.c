@@ -32,7 +32,7 @@ void bench_append_csv(const struct bench *b, const struct bench_rows *rows, stru
             struct bench_counts received = bench_messages(b);
             append_row("messages", &(struct bench_row){"received", NULL, &received, bench_seconds(b), 0, 0}, out);
         }
-        for (int i = 0; i < BENCH_CODES; i++) /* latencies are not kept by status */
+        for (int i = 0; i < BENCH_CODES; i++) /* rates and latencies are not kept by status */
             if (b->counts.by_code[i])
                 tc_buf_printf(out, "status,\"%s\",%llu,%llu,,,,,,,,\r\n", torc_status_code_name(i),
                               (unsigned long long)b->counts.by_code[i],

@@ -1,4 +1,4 @@
-/* A histogram is a row of 128 buckets for the values below 128, and one for each power of two above. */
+/* Rows of 128 buckets: the first for the values below 128, and one for each power of two above. */
 #include "histogram.h"
 
 #include <math.h>
@@ -52,7 +52,8 @@ void histogram_merge(struct histogram *h, const struct histogram *from)
             row(h, i)[k] += from->rows[i][k];
 }
 
-/* Returns the end of the first bucket up to which there are `rank` values, and in *seen how many there are. */
+/* Finds the first bucket by whose end there are `rank` values, at least one. Returns the end of the bucket, or the
+ * maximum if that is less, and in *seen how many values there are by then. */
 static uint64_t value_of(const struct histogram *h, uint64_t rank, uint64_t *seen)
 {
     *seen = 0;
@@ -65,7 +66,8 @@ static uint64_t value_of(const struct histogram *h, uint64_t rank, uint64_t *see
     return h->max;
 }
 
-/* Returns the rank of a quantile, which may have rounding errors: an error of 10^-12 does not reach the next rank. */
+/* Returns the rank of a quantile, counted from 1; 0 for q = 0. Rounds up, but a relative error of 10^-12 in q does not
+ * reach the next rank. */
 static uint64_t rank_of(const struct histogram *h, double q)
 {
     return (uint64_t)ceil(q * (double)h->count * (1 - 1e-12));

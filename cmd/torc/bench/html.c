@@ -1,8 +1,8 @@
 /* torc bench: the report as a page.
  *
- * The page has no script and fetches nothing, which its Content-Security-Policy tells the browser, too. Its colours
- * follow the reader's choice of light or dark. Every text that is not of this program passes cli_xml_text: targets,
- * methods, addresses, localities and the texts of statuses may be anybody's. */
+ * The page has no script and fetches nothing; its Content-Security-Policy makes the browser enforce that. Its colours
+ * follow the reader's choice of light or dark. Foreign texts (targets, methods, addresses, localities, status messages)
+ * pass cli_xml_text, because anybody may have written them. */
 #include <math.h>
 #include <time.h>
 
@@ -51,7 +51,7 @@ static void append_head(const struct bench *b, struct tc_buf *out)
     tc_buf_printf(out, ", %s loop, %s, torc %s</p>\n", b->args.plan.closed ? "closed" : "open", date, torc_version());
 }
 
-/* Appends the table of figures of the whole load. */
+/* Appends the table of the whole load's figures, and notes on unfinished calls and on messages. */
 static void append_summary(const struct bench *b, const struct bench_rows *rows, struct tc_buf *out)
 {
     const struct bench_row *all = rows->list.data;
@@ -74,7 +74,8 @@ static void append_summary(const struct bench *b, const struct bench_rows *rows,
                       (unsigned long long)b->received);
 }
 
-/* Appends the curve of a histogram over percentiles, whose axis gives each nine the same room. */
+/* Appends the curve of latency over percentiles. The horizontal axis is logarithmic: 0, 90, 99, 99.9 % and so on are
+ * equally far apart. */
 static void append_curve(const struct histogram *h, struct tc_buf *out)
 {
     double nines = TC_MAX(ceil(log10((double)TC_MAX(h->count, UINT64_C(10)))), 1.0);
@@ -147,7 +148,7 @@ static void append_rows(const struct bench *b, const struct bench_rows *rows, en
                       "<h2>%s</h2>\n<div><table>\n<tr><th></th><th>calls</th><th>share</th><th>a second</th>"
                       "<th>errors</th><th>p50</th><th>p99</th><th>max</th>%s</tr>\n",
                       title, scope == BENCH_STAGE ? "<th>not begun</th>" : "");
-    for (size_t i = 0; i < n + (n && scope == BENCH_STAGE); i++) { /* stages have a total */
+    for (size_t i = 0; i < n + (n && scope == BENCH_STAGE); i++) { /* the table of stages ends with a total */
         const struct bench_row *row = i < n ? first + i : rows->list.data;
         const struct bench_counts *c = row->counts;
         uint64_t errors = c->calls - bench_ok(c);

@@ -1,5 +1,5 @@
-/* torc bench: the localities of backends, from the ClusterLoadAssignments that the client has, and from the collections
- * of endpoints that these name (LEDS). */
+/* torc bench: the localities of backends, from the ClusterLoadAssignments that the runtime's xDS clients hold, and from
+ * the collections of endpoints that the assignments name (LEDS). */
 #include "api/builtin.h"
 #include "base/mem.h"
 #include "bench/bench.h"
@@ -10,14 +10,13 @@
 typedef Envoy__Service__Status__V3__ClientConfig client_config;
 typedef Envoy__Service__Status__V3__ClientConfig__GenericXdsConfig generic_config;
 
-/* The collections of a client, by name. */
+/* A collection of endpoints, in a table by canonical name. */
 struct collection {
     UT_hash_handle hh;
     struct tc_xds_resource *resource;
 };
 
-/* Returns the collection of a name, or NULL. The dump has names in their canonical form, so the name is parsed
- * first. */
+/* Returns the collection of this name, or NULL. The table has canonical names, so the name is parsed first. */
 static const struct collection *find(const struct collection *collections, struct tc_slice text)
 {
     const struct collection *c = NULL;
@@ -54,7 +53,7 @@ static void take_locality(struct bench *b, const struct tc_eds_locality *l, cons
     tc_buf_fini(&text);
 }
 
-/* Returns the resource if it is of the type, for tc_xds_resource_unref; else NULL. */
+/* Returns the resource, for tc_xds_resource_unref; NULL if it has another type, no content or does not decode. */
 static struct tc_xds_resource *decode(const generic_config *g, const struct tc_xds_resource_type *type)
 {
     const struct tc_xds_decode_context ctx = {.registries = tc_builtin_validation_context()};

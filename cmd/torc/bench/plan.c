@@ -1,11 +1,11 @@
 /* torc bench: stages of load.
  *
- * Open loop. The load that was due by the time t is the area under the rate. RPC n begins when that area passes n:
- * within a stage that is the root of a quadratic, n = from t + (to - from) t^2 / (2 length), which for a rate that
- * stays is n / rate. Whether an RPC is due is decided by bench_plan_due_ns alone: bench_plan_calls counts by it, so
- * that the RPCs which were begun and those which were not add up.
+ * Open loop. The number of RPCs that are due by the time t is the area under the rate. RPC n begins when that area
+ * passes n. Within a stage, with n and t counted from its begin, t is the root of n = from t + (to - from) t^2 / (2
+ * length); for a constant rate that is n / rate. bench_plan_calls counts by bench_plan_due_ns, so that the RPCs that
+ * were started and those that were not add up.
  *
- * Closed loop. A line from 1 to 4 RPCs at a time has four steps of one length. */
+ * Closed loop. A line from 1 to 4 RPCs at a time has four steps of equal length. */
 #include "bench/plan.h"
 
 #include <math.h>
@@ -16,8 +16,8 @@
 
 #define LEAST_RATE 0.001
 #define MOST_RATE 1e6
-#define MOST_NS (UINT64_C(2500000) * 3600 * TC_NS_PER_S) /* as of one duration */
-#define SAME 1e-12                                       /* relative: numbers of RPCs that rounding makes differ */
+#define MOST_NS (UINT64_C(2500000) * 3600 * TC_NS_PER_S) /* of all stages; one duration has the same limit */
+#define SAME 1e-12                                       /* relative rounding error of a stage's `due` */
 
 static uint64_t length_of(const struct bench_stage *s)
 {
@@ -101,7 +101,7 @@ uint64_t bench_plan_due_ns(const struct bench_plan *p, uint64_t n)
     double slope = (s->to - s->from) / ((double)length_of(s) / 1e9);
     double square = s->from * s->from + 2 * slope * in_stage;
     double seconds = 2 * in_stage / (s->from + (square > 0 ? sqrt(square) : 0));
-    /* A stage whose last RPC comes as its rate reaches 0 has it before its end. */
+    /* Where the rate falls to 0, the last RPC may come out at the end of the stage: it still belongs to the stage. */
     if (!(seconds * 1e9 < (double)(length_of(s) - 1)))
         return s->end_ns - 1;
     return s->begin_ns + (uint64_t)(seconds * 1e9);
@@ -136,7 +136,7 @@ uint64_t bench_plan_concurrency(const struct bench_plan *p, uint64_t t_ns, uint6
 
 /* --- the command line --- */
 
-/* Reads one number of a stage. */
+/* Reads one load of a stage, by p->closed. */
 static int read_load(struct bench_plan *p, const char *command, const char *stage, struct tc_slice text, double *out)
 {
     uint64_t n;

@@ -1,8 +1,8 @@
 /* torc bench: metrics in the text format of Prometheus, for a file of the node exporter or for a Pushgateway.
  *
- * Every sample has the target and the method, so that files of several loads go together. The samples of a row have the
- * labels scope (all, stage, backend, locality) and name besides. Texts are shown as cli_shown shows them, and then
- * quoted. The format wants the samples of one metric together: rows are gone through once for each metric. */
+ * Every sample has the labels target and method, so that files of several loads can be merged. The samples of a row
+ * also have the labels scope (all, stage, backend, locality) and name. Values of labels are made printable by cli_shown
+ * and then quoted. The format wants the samples of one metric together: rows are visited once for each metric. */
 #include <math.h>
 
 #include <torc/torc.h>
@@ -53,7 +53,7 @@ static void append_one(const struct bench *b, struct tc_buf *out, const char *na
     append_sample(b, out, name, "", value);
 }
 
-/* Appends samples of a summary. */
+/* Appends a summary in seconds: its quantiles (NaN if the histogram is empty), sum and count. */
 static void append_summary(const struct bench *b, struct tc_buf *out, const char *name, const char *labels,
                            const struct histogram *h)
 {
@@ -73,7 +73,7 @@ static void append_summary(const struct bench *b, struct tc_buf *out, const char
     tc_buf_fini(&more);
 }
 
-/* Appends the distribution of all latencies, in steps of 1, 2 and 5. */
+/* Appends the distribution of all latencies, with buckets of 1, 2 and 5 in each power of ten from 1 us to 500 s. */
 static void append_distribution(const struct bench *b, struct tc_buf *out)
 {
     const struct histogram *h = &b->counts.latency_ns;
@@ -95,7 +95,7 @@ static void append_distribution(const struct bench *b, struct tc_buf *out)
 
 enum metric { CALLS, RATE, NOT_STARTED, LATENCY, METRICS };
 
-/* Appends the samples that one row has of a metric. */
+/* Appends a row's samples of one metric. */
 static void append_row(const struct bench *b, struct tc_buf *out, enum metric metric, const char *scope,
                        const struct bench_row *row)
 {

@@ -1,8 +1,8 @@
 /* torc bench: prints the figures, as text or JSON, and writes the reports and the live line.
  *
  * Every form but hdr is made of the rows of rows.c. The JSON form is a contract (torc(1)): members may be added, not
- * renamed. The files of --report are opened before the load begins, so that a path which cannot be written costs no
- * load, and written behind its end. */
+ * renamed. The files of --report are opened before the load begins, so that a path that cannot be written is an error
+ * at once, and written after the load. */
 #include "bench/report.h"
 
 #include <errno.h>
@@ -14,9 +14,9 @@
 
 #define NAME BENCH_NAME
 
-enum { TEXT_SHOWN = 200 }; /* bytes of the text of a status in the text form; JSON and HTML have all of it */
+enum { TEXT_SHOWN = 200 }; /* bytes of a status message in the text form; JSON and HTML have all of it */
 
-/* Returns the CPU time of an RPC in microseconds. */
+/* Returns the mean CPU time of a counted RPC in microseconds. */
 static double cpu_us(const struct bench *b)
 {
     return b->counts.calls ? b->cpu_seconds * 1e6 / (double)b->counts.calls : 0;
@@ -60,7 +60,7 @@ static void append_latency(struct tc_buf *out, const struct histogram *h)
     tc_buf_append_char(out, '}');
 }
 
-/* Appends a list of rows; `own` is the member of the row's name. */
+/* Appends the rows of a scope as the array `list`. `own` is the member that has a row's name. */
 static void append_rows(struct tc_buf *out, const struct bench_rows *all, enum bench_scope scope, const char *list,
                         const char *own)
 {
@@ -143,7 +143,7 @@ static void append_table(const struct bench *b, const struct bench_rows *all, en
     if (n)
         tc_buf_printf(out, "%-10s %-*s %10s %8s %8s %10s %10s%s\n", bench_scope_names[scope], width, "", "calls",
                       stages ? "a second" : "share", "errors", "p50", "p99", stages ? "  not begun" : "");
-    for (size_t i = 0; i < n + stages; i++) { /* stages have a total */
+    for (size_t i = 0; i < n + stages; i++) { /* the table of stages ends with a total */
         const struct bench_row *row = i < n ? &rows[i] : all->list.data;
         const struct bench_counts *c = row->counts;
         const char *unnamed = i < n ? "none reached" : "all";

@@ -1,8 +1,8 @@
 /* torc bench: what RPCs send.
  *
- * The bytes of a request without placeholders are made once, before the clock starts. For a request with placeholders
- * each RPC makes its own bytes, which counts in its CPU time: the text is filled in and, with types, read as JSON.
- * Options about messages are checked here, where the method's type is known. */
+ * The bytes of a request without placeholders are made once, before the load starts. For a request with placeholders
+ * each message is made when it is sent: the text is filled in and, with types, converted from JSON. That counts in the
+ * CPU time of RPCs. Options about messages are checked here, where the method's type is known. */
 #include "base/clock.h"
 #include "base/mem.h"
 #include "bench/bench.h"
@@ -10,7 +10,8 @@
 
 #define NAME BENCH_NAME
 
-/* Adds a request of this text, which begins at `place` of what was given. Checks it as RPC 0 would send it. */
+/* Adds a request of this text, which begins at `place` of the input. Checks a text with placeholders as RPC 0 would
+ * send it. Returns 0 or an exit status, with the error printed. */
 static int add_text(struct bench *b, struct tc_slice text, struct request_place place)
 {
     struct bench_requests *q = &b->requests;
@@ -47,7 +48,7 @@ static int add_values(struct bench *b, struct tc_slice rest)
     return rc;
 }
 
-/* Adds a request of bytes for each line that is not empty. */
+/* Adds a request of bytes for each line that is not empty, without the line end (LF or CRLF). */
 static int add_lines(struct bench *b, struct tc_slice rest)
 {
     struct tc_slice line;
@@ -70,7 +71,7 @@ static int add_payload(struct bench *b)
     return 0;
 }
 
-/* Chooses how many messages an RPC has, and checks the options about it. */
+/* Sets in which directions the method streams and how many messages an RPC has; checks the options of streams. */
 static int set_each(struct bench *b)
 {
     const torc_schema_method *m = b->types.method;
@@ -93,7 +94,7 @@ static int set_each(struct bench *b)
     return 0;
 }
 
-/* Returns true for a list of JSON objects, as ghz takes several requests. */
+/* Returns true if the text begins a JSON array of objects, the form in which ghz takes several requests. */
 static bool is_list(struct tc_slice text)
 {
     size_t i = 1;

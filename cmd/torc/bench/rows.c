@@ -1,7 +1,7 @@
 /* torc bench: the figures as rows.
  *
- * Rows of backends are in the order of their addresses. The row of a locality is the sum of its backends, with their
- * histograms merged: its percentiles are those of its RPCs. */
+ * Rows of backends are sorted by address. The row of a locality is the sum of its backends. Histograms are merged, so
+ * the percentiles of a locality are those of its RPCs. */
 #include "base/mem.h"
 #include "bench/report.h"
 
@@ -51,7 +51,7 @@ void bench_row_append_name(const struct bench_row *row, struct tc_buf *out)
     tc_buf_append_str(out, row->name);
 }
 
-/* Adds a row for each stage: also for one that -n or a signal did not let begin. */
+/* Adds a row for each stage, also for one that never began because of -n or a signal. */
 static void add_stages(const struct bench *b, struct bench_rows *rows)
 {
     uint64_t ran_ns = b->stopped_ns > b->begin_ns ? b->stopped_ns - b->begin_ns : 0;

@@ -1,15 +1,15 @@
 /* torc bench: RPCs with streams of messages.
  *
- * With --stream-interval message n of an RPC is due n intervals after the RPC was to begin, however late the messages
- * before it went: like RPCs of open loop, what is late catches up, and the latency of a response counts from when its
- * request was due. An RPC that waits for a time (its next message, the end of --call-duration) has a timer; one that
- * waits for flow control hears of it by on_writable. */
+ * With --stream-interval, message n of an RPC is due n intervals after the RPC was to begin, however late earlier
+ * messages went. As in open loop, late messages catch up, and the latency of response n counts from when request n was
+ * due. An RPC has one timer, for its next message or the end of --call-duration. on_writable says when flow control
+ * takes messages again. */
 #include "base/mem.h"
 #include "bench/bench.h"
 
-enum { WANTED_MESSAGES = 64 }; /* of a stream of responses, asked for ahead */
+enum { WANTED_MESSAGES = 64 }; /* responses of an RPC that are asked for ahead */
 
-/* Returns when message n of the RPC is to be sent. */
+/* Returns when message n of the RPC is to be sent; UINT64_MAX: never. */
 static uint64_t due_ns(const struct bench_call *c, uint64_t n)
 {
     uint64_t due;
@@ -18,7 +18,7 @@ static uint64_t due_ns(const struct bench_call *c, uint64_t n)
     return never ? UINT64_MAX : due;
 }
 
-/* Ends the RPC as --call-duration and --call-count ask. */
+/* Ends the RPC as --call-duration and --call-count ask: half-closes a stream of requests, cancels any other RPC. */
 static void end(struct bench_call *c)
 {
     c->half_closed = true;
@@ -30,8 +30,8 @@ static void end(struct bench_call *c)
     torc_stream_cancel(c->stream);
 }
 
-/* Sends a message. Returns false if flow control does not take it, or the RPC has ended. Ends the RPC and the load, and
- * returns false, if a placeholder makes JSON that the method's type refuses. */
+/* Sends the next message. Returns false if flow control does not take it or the RPC has ended; also if a placeholder
+ * makes JSON that the method's type refuses, which ends the RPC and the load. */
 static bool send_next(struct bench_call *c)
 {
     struct bench *b = c->bench;
@@ -57,7 +57,8 @@ static bool send_next(struct bench_call *c)
     return true;
 }
 
-/* Sends what is due, and sets the timer for what is due later. */
+/* Sends the messages that are due, ends the RPC if its time is over, and sets its timer. The first message goes even if
+ * the time is over. */
 static void push(struct bench_call *c)
 {
     struct bench *b = c->bench;
@@ -72,8 +73,12 @@ static void push(struct bench_call *c)
     bench_timer_set(&b->timers, &c->timer, TC_MIN(sends ? next : UINT64_MAX, runs ? c->over_ns : UINT64_MAX));
 }
 
-/* Returns when the latency of the next response begins: where the method takes a stream, when its request was due, or
- * without --stream-interval, when the probe was sent; else with the response before. 0: it is not measured. */
+/* Returns when the latency of the next response begins; 0: it is not measured.
+ *
+ *   no stream of requests    When the response before came, or the RPC began.
+ *   --stream-interval        When the request of the same number was due.
+ *   else                     When the probe was sent, for the response to the probe alone. The next message sent becomes
+ *                            the new probe. */
 static uint64_t from_ns(struct bench_call *c)
 {
     if (!c->bench->takes_stream)
@@ -144,7 +149,7 @@ int bench_start_stream(struct bench_call *c, torc_channel *channel)
         c->next->prev = c;
     b->streaming = c;
     c->last_ns = c->begin_ns;
-    /* A plan of messages has its end, too: an RPC that began late sends all that was due before. */
+    /* With --stream-interval the time counts from the intended start, so that a late RPC sends as many messages. */
     uint64_t from = b->args.stream_interval_ns ? c->begin_ns : bench_now_ns();
     c->over_ns = b->args.call_duration_ns > UINT64_MAX - from ? UINT64_MAX : from + b->args.call_duration_ns;
     torc_stream_want(c->stream, (uint32_t)TC_MIN(b->most_received, (uint64_t)WANTED_MESSAGES));

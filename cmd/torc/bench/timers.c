@@ -1,4 +1,4 @@
-/* torc bench: timers in a heap of the usual kind, in which the children of place n are 2n and 2n + 1. */
+/* torc bench: timers in a binary heap. Places count from 1; the children of place n are 2n and 2n + 1. */
 #include "bench/timers.h"
 
 static void put(struct bench_timers *t, size_t place, struct bench_timer *timer)
