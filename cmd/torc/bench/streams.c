@@ -77,8 +77,8 @@ static void push(struct bench_call *c)
  *
  *   no stream of requests    When the response before came, or the RPC began.
  *   --stream-interval        When the request of the same number was due.
- *   else                     When the probe was sent, for the response to the probe alone. The next message sent becomes
- *                            the new probe. */
+ *   else                     When the probe was sent, for the response to the probe alone. The next message sent is the
+ *                            new probe. */
 static uint64_t from_ns(struct bench_call *c)
 {
     if (!c->bench->takes_stream)
