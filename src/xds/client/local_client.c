@@ -1,14 +1,14 @@
 /* The xDS client that asks servers itself.
  *
  *   local client     types, authorities, channels
- *   authority        an authority of the bootstrap in use: entries by type and name, channels in order of preference
+ *   authority        an authority of the bootstrap, or its top level: entries by type and name, channels in order of
+ *                    preference
  *   entry            a watched resource (cache.c)
  *   xds_channel      the connection to one server, shared by the authorities that name the server: ADS, LRS
  *
  * This file starts and ends watches, and wires the parts: struct tc_xds_channel_events has the functions to which a
- * channel reports. A watch makes the authority and the entry if they do not exist. The last unwatch does not drop the
- * entry at once: the task `settle` does, behind the tasks that are queued by then, so that a watch which takes over
- * finds the value.
+ * channel reports. A watch makes the authority and the entry if they do not exist. The last unwatch of an entry does
+ * not drop the entry. The task `settle` drops it later, so that a watch which takes over before finds the value.
  *
  * Read next: cache.c, authority.c, ads.c, response.c. Loop thread only. */
 #include "xds/client/local_client.h"
@@ -81,7 +81,7 @@ static void on_client_settle(struct tc_task *task)
 
 /* --- watches --- */
 
-/* A watcher of a name that cannot be asked for gets the reason, and no event after it. */
+/* Notifies a watcher whose name cannot be requested of the reason. The watcher gets no later event. */
 static void watcher_fail(struct tc_xds_local_client *c, struct tc_xds_watcher *w, const char *why)
 {
     struct tc_status error =
@@ -139,7 +139,6 @@ static void local_unwatch(struct tc_xds_client *base, struct tc_xds_watcher *wat
 {
     const struct tc_xds_entry *e = tc_xds_watch_entry(watcher);
     tc_xds_watch_stop(watcher);
-    /* Not at once: a watch that takes over before `settle` runs finds the value still there. */
     if (e && tc_list_empty(&e->watches))
         tc_loop_defer(base->loop, &local_of(base)->settle);
 }
@@ -201,7 +200,7 @@ static void local_free(struct tc_xds_client *base)
     tc_task_cancel(&c->settle);
     tc_xds_watch_stop_all(&c->orphans);
     client_settle(c, true);
-    while (!tc_list_empty(&c->channels)) /* channels that stay for their load reports */
+    while (!tc_list_empty(&c->channels)) /* those that load reports keep */
         tc_xds_channel_stop_lrs(TC_CONTAINER_OF(c->channels.next, struct tc_xds_channel, link));
     tc_vec_fini(&c->types);
     tc_rstr_unref(c->target);

@@ -1,4 +1,4 @@
-/* The inside of a local client (xds/client/local_client.h): the authorities in use, and the cache entries of each. Loop
+/* The data of a local client (xds/client/local_client.h): the authorities in use, and the cache entries of each. Loop
  * thread only. */
 #ifndef TC_XDS_CLIENT_LOCAL_INTERNAL_H
 #define TC_XDS_CLIENT_LOCAL_INTERNAL_H
@@ -14,20 +14,20 @@ struct tc_xds_channel_events;
 struct tc_xds_local_client {
     struct tc_xds_client base;
     struct tc_xds_transport_factory *factory;
-    const struct tc_xds_channel_events *events; /* what each channel reports to (local_client.c); static */
+    const struct tc_xds_channel_events *events; /* the functions that channels call (local_client.c); static */
     struct tc_xds_client_opts opts;
     struct tc_rstr *target; /* owns the text of opts.target */
 
     TC_VEC(const struct tc_xds_resource_type *)
     types; /* every type that was ever watched; its index stands for the type */
     struct tc_link authorities;
-    struct tc_link channels; /* one for each server in use, whichever authorities name it (A47) */
-    struct tc_link orphans;  /* watchers of names that nobody can ask for; each got an error */
+    struct tc_link channels; /* one for each server that authorities or load reports use (A47) */
+    struct tc_link orphans;  /* watchers of malformed names and unknown authorities; each got an error */
     struct tc_task settle;   /* drops resources without watchers */
     uint64_t held_bytes;     /* of the resources in use, as received */
     uint64_t responses;      /* number of the last response, for tc_xds_entry.seen_in */
-    /* The states of resources are logged (tc_xds_entries_check_log). Set once for a response, which may have 65536
-     * resources, and for each new entry and timeout. */
+    /* The states of resources are logged. Read from the log's levels once for a response, not for each of its
+     * resources, and once for each new entry and timeout (tc_xds_entries_check_log). */
     bool logs_states;
 };
 
@@ -35,14 +35,14 @@ struct tc_xds_local_client {
 struct tc_xds_authority_state {
     struct tc_link link;
     struct tc_xds_local_client *client;
-    const struct tc_xds_authority *config; /* the bootstrap's; NULL: the top level, for names without one */
+    const struct tc_xds_authority *config; /* the bootstrap's; NULL: the top level, for plain names */
     const struct tc_xds_server *servers;   /* in order of preference */
     size_t n_servers;
     TC_VEC(struct tc_xds_channel *) channels; /* channels[i]: to servers[i]; all but the first are fallbacks (A71) */
     TC_VEC(struct tc_xds_entry *) entries;    /* entries[type]: a hash table by name */
 };
 
-/* A resource that is watched. */
+/* A cache entry: a resource that is watched, or that lost its last watcher and waits for the task `settle`. */
 struct tc_xds_entry {
     struct tc_xds_authority_state *authority;
     size_t type;
@@ -69,9 +69,10 @@ struct tc_xds_entry {
     /* A bit for each of the authority's channels. sending_on: the subscription is in the request that is being sent.
      * sent_on: on_sent has come for a request with the subscription, so that the does-not-exist timer may run (A57). */
     uint32_t sending_on, sent_on;
-    /* Bits of channels whose server may count the name as subscribed since before this entry was made, or before the
-     * authority got the channel again. State of the world: the next request leaves the name out and the one after it
-     * asks again, or the server would see no change and send nothing. Incremental: not needed. */
+    /* Bits of channels whose server may still count the name as subscribed, from before this entry was made or from
+     * before the authority got the channel back. State of the world: the next request leaves the name out, and the
+     * request after it has the name; without this the server would see no change and send nothing. Incremental: not
+     * needed. */
     uint32_t held_back;
     unsigned timed_on;     /* index of the channel that the timer counts for, plus 1; 0: the timer does not run */
     struct tc_timer timer; /* the does-not-exist timer (A57) */

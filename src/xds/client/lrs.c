@@ -3,13 +3,15 @@
  * A stream is open while the store is in use. The first message is the Node; the server answers with an interval and
  * the clusters that it wants, and may change both at any time. Every interval: ask the sources of other loops
  * (tc_load_store_gather), take a report out of the store, send it, and settle it when it was handed over to the
- * transport.
+ * transport. If the stream ends first, the report goes back into the store.
  *
- * When the last user goes and the server has answered, the counts that it wants and that are left make a last report.
- * Then the stream is half-closed and the server ends it (`ended`, LINGER_MS): a reset could discard a report that the
- * server has not read yet. A stream that ends before it took a report puts the report back into the store.
- * on_settle_task is idempotent and decides the next step. It runs by the loop's queue or by the timer `retry`, never
- * from inside a function of the store or the stream, because the channel, and this object with it, may go. */
+ * When the last user goes and the server has answered, a last report has the remaining counts of the clusters that the
+ * server wants. Then the stream is half-closed, and the server ends it (`ended`, LINGER_MS): a reset could discard a
+ * report that the server has not read yet. If the server has not answered, the stream is cancelled.
+ *
+ * on_settle_task decides whether to open or to end the stream, and is idempotent. It runs by the loop's queue or by the
+ * timer `retry`, never from inside a function of the store or the stream, because it may free the channel, and this
+ * object with it. */
 #include "xds/client/lrs.h"
 
 #include "proto/unpack.h"
@@ -19,12 +21,11 @@
 #include "pb/envoy/service/load_stats/v3/lrs.pb-c.h"
 
 #define METHOD "/envoy.service.load_stats.v3.LoadReportingService/StreamLoadStats"
-/* The feature that a client has if it honours send_all_clusters (lrs.proto). */
+/* Says that the client honours send_all_clusters (lrs.proto). */
 #define CLIENT_FEATURE "envoy.lrs.supports_send_all_clusters"
 enum {
     MIN_INTERVAL_MS = 100,
-    /* How long a report waits for the counts of other loops. A loop that does not answer has its counts in a later
-     * report. */
+    /* How long a report waits for the counts of other loops. Counts that come later go into the next report. */
     GATHER_MS = 50,
 };
 #define MAX_INTERVAL_MS (UINT64_C(24) * 3600 * 1000)
@@ -43,17 +44,17 @@ struct tc_xds_lrs {
     struct tc_xds_stream *stream;  /* NULL: none is open */
     bool sending;                  /* a message is on its way to the transport */
     bool reporting;                /* that message is a report */
-    bool due;                      /* a report follows this message */
+    bool due;                      /* a report is sent after the message on its way */
     bool answered;                 /* the server has said what it wants: the members from `all` to interval_ms */
     bool last;                     /* the message on its way, or the report that is due, is the last */
     bool ended;                    /* this side of the stream is closed; the server's status is awaited */
-    bool all;                      /* all clusters are asked for */
-    bool endpoints;                /* endpoints are asked for, too */
-    struct tc_load_name *clusters; /* that are asked for, unless `all` */
+    bool all;                      /* the server wants all clusters */
+    bool endpoints;                /* the server wants counts by endpoint, too */
+    struct tc_load_name *clusters; /* that the server wants, unless `all` */
     uint64_t interval_ms;
     uint64_t opened_ms; /* when the stream was opened */
     struct tc_backoff backoff;
-    bool gathering; /* other loops are asked for their counts, for the next report */
+    bool gathering; /* the next report waits for the counts of other loops */
     struct tc_timer retry, report, linger, gather;
     struct tc_task settle;
 };
@@ -206,7 +207,7 @@ static void lrs_add_cluster(struct tc_xds_lrs *l, const char *name)
     HASH_ADD_KEYPTR(hh, l->clusters, c->name->data, c->name->len, c);
 }
 
-/* Returns false if the response holds no valid interval. */
+/* Returns false if the response has no valid interval. */
 static bool response_interval(const load_response *m, uint64_t *ms)
 {
     const Google__Protobuf__Duration *d = m->load_reporting_interval;
@@ -269,7 +270,7 @@ static void on_stream_message(void *arg, struct tc_rstr *message)
     tc_rstr_unref(message);
 }
 
-/* After a stream that had worked for a while the next one opens at once. */
+/* If the server had answered and the stream lasted for the backoff's first step, the next stream opens at once. */
 static void on_stream_status(void *arg, const struct tc_status *status)
 {
     struct tc_xds_lrs *l = arg;
@@ -302,8 +303,8 @@ static void lrs_open_stream(struct tc_xds_lrs *l)
 
 /* --- opening and closing on demand --- */
 
-/* Takes the next step of ending the stream: a last report if there are counts that the server wants, then half-closing.
- * Each message's on_sent leads back here. */
+/* Takes the next step of ending the stream: first a last report if there are counts that the server wants, then the
+ * half-close. on_sent of the message on its way leads back here. */
 static void lrs_end_stream(struct tc_xds_lrs *l)
 {
     struct tc_load_filter filter = lrs_filter(l);
@@ -326,8 +327,8 @@ static void lrs_end_stream(struct tc_xds_lrs *l)
     }
 }
 
-/* The store is no longer in use: ends the stream, with a last report if the server has answered and wants counts that
- * are left; on_idle follows when the stream is gone. */
+/* The store is no longer in use. A stream on which the server has answered ends in steps (lrs_end_stream), and a later
+ * call finds it gone. Any other stream is cancelled. When no stream is left, on_idle is called. */
 static void lrs_wind_up(struct tc_xds_lrs *l)
 {
     if (l->stream && l->answered) {
@@ -346,7 +347,7 @@ static void on_linger_timer(struct tc_timer *timer)
     tc_loop_defer(lrs_loop(l), &l->settle);
 }
 
-/* Idempotent. May free the channel, and this object with it. */
+/* May free the channel, and this object with it. */
 static void on_settle_task(struct tc_task *task)
 {
     struct tc_xds_lrs *l = TC_CONTAINER_OF(task, struct tc_xds_lrs, settle);

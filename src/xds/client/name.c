@@ -1,5 +1,5 @@
-/* Resource names. Two spellings of one xdstp: name get one canonical text: escapes are decoded and encoded again, query
- * parameters are sorted and each key stands once (A47), the fragment is left out. Other names are taken as they are. */
+/* Resource names. All spellings of an xdstp: name get one canonical text (A47): escapes are decoded and encoded again,
+ * query parameters are sorted and each key stands once, the fragment is left out. Other names are taken as they are. */
 #include "xds/client/name.h"
 
 #include <limits.h>
@@ -8,17 +8,17 @@
 #include "base/parse.h"
 
 #define SCHEME "xdstp:"
-/* RFC 3986 3.3 and 3.4: the characters that are not escaped in a path, and in a key or value of a query. Left out of
- * the latter: & and =, which separate, and +, which some readers take for a space. */
+/* RFC 3986 3.3 and 3.4: the characters, besides the unreserved ones, that are not escaped in a path, and in a key or
+ * value of a query. KEEP_QUERY lacks & and =, which separate, and +, which some readers take for a space. */
 #define KEEP_PATH "!$&'()*+,;=:@/"
 #define KEEP_QUERY "!$'()*,;:@/?"
 
 struct param {
-    struct tc_buf key, value; /* encoded again */
-    size_t place;             /* in the name */
+    struct tc_buf key, value; /* canonical */
+    size_t place;             /* in the name: parameters with one key keep their order */
 };
 
-/* Decodes and encodes again, so that two spellings become one. */
+/* Appends the canonical spelling of `s`. Returns false if `s` has an invalid escape. */
 static bool uri_normalize(struct tc_buf *out, struct tc_slice s, const char *keep)
 {
     struct tc_buf decoded = {0};
@@ -53,7 +53,7 @@ static bool append_query(struct tc_buf *out, struct tc_slice query)
         qsort(params.data, params.len, sizeof(*params.data), compare_params);
     for (size_t i = 0, kept = 0; i < params.len; i++) {
         struct param *p = &params.data[i];
-        /* A47: of several values of one key the last counts. */
+        /* A key with several values is undefined in A47, which suggests the last value. */
         if (ok && (i + 1 == params.len || tc_slice_cmp(tc_buf_slice(&p->key), tc_buf_slice(&p[1].key)) != 0)) {
             tc_buf_append_char(out, kept++ ? '&' : '?');
             tc_buf_append_slice(out, tc_buf_slice(&p->key));
@@ -67,7 +67,7 @@ static bool append_query(struct tc_buf *out, struct tc_slice query)
     return ok;
 }
 
-/* Cuts *s before the first `c`. Returns what stood behind it; empty if there is none. */
+/* Cuts *s before the first `c`. Returns the text behind that `c`; empty if there is no `c`. */
 static struct tc_slice slice_cut_before(struct tc_slice *s, char c)
 {
     const char *at = s->len ? memchr(s->data, c, s->len) : NULL;
@@ -79,8 +79,8 @@ static struct tc_slice slice_cut_before(struct tc_slice *s, char c)
     return rest;
 }
 
-/* Appends authority and canonical text of a name; `rest` is the text after the scheme. Returns NULL, or the reason why
- * the name is invalid. */
+/* Appends the authority to `authority`, and the name's canonical text to `text`. `rest` is the name behind the scheme.
+ * Returns NULL, or the reason why the name is invalid. */
 static const char *parse_federated(const struct tc_xds_resource_type *type, struct tc_slice rest,
                                    struct tc_buf *authority, struct tc_buf *text)
 {

@@ -6,9 +6,10 @@
  *   remote_stop_watch ---- stop -------------------------> tc_xds_client_unwatch
  *   watch_gone        <--- gone -------------------------- (frees the watch: nothing follows it)
  *
- * One watch has one `told` on its way at most. A later change replaces the value that waits in `news`, under the mutex:
- * a loop that nobody turns holds one value of each watch, and its watcher may miss values in between. Resources are
- * immutable, so that both loops share them. Mail that a loop drops, because it ended, still frees its contents. */
+ * A watch has at most one `told` on its way. A later change replaces the value that waits in `news`, under the mutex.
+ * So a loop that nobody turns holds one value for each watch, and its watcher may miss values in between. Both loops
+ * share the resources, which are immutable. Mail to a loop that has ended is dropped; `stop`, `gone` and `close` then
+ * still lead to what they free. */
 #include "xds/client/remote_client.h"
 
 #include <pthread.h>
@@ -18,8 +19,8 @@
 #include "xds/client/remote_load.h"
 #include "xds/client/watcher.h"
 
-/* The origin's end of a remote client. The remote client's loop makes it and sends its two mails; the rest is for the
- * origin's loop, which frees it with `close`. */
+/* The origin's end of a remote client. The remote client's loop makes it and sends the two mails. The origin's loop
+ * uses the rest. The mail `close` frees it. */
 struct remote_origin {
     struct tc_xds_remote_opts opts;
     struct tc_xds_client *client;
@@ -30,8 +31,8 @@ struct remote_client {
     struct tc_xds_client base;
     struct tc_mailbox *here, *there;
     struct remote_origin *origin;
-    struct tc_link watches;  /* of struct remote_watch: those that are not stopped */
-    struct tc_link watching; /* of struct tc_xds_watcher: the users of `watches` */
+    struct tc_link watches;  /* of struct remote_watch: the watches that are not stopped */
+    struct tc_link watching; /* of struct tc_xds_watcher: the user of each of these watches */
     struct tc_xds_remote_loads loads;
 };
 
@@ -42,20 +43,21 @@ static struct remote_client *remote_of(struct tc_xds_client *base)
 
 /* --- watches --- */
 
-/* The content of the next `told`. changed: on_changed is due, with `resource`, or if that is NULL with `error`.
- * ambient: on_ambient_error is due, behind on_changed. */
+/* The content of the next `told`. changed: on_changed is due, with `resource`, or with `error` if `resource` is NULL.
+ * ambient: on_ambient_error is due, after on_changed. */
 struct remote_news {
     bool changed, ambient;
     struct tc_xds_resource *resource;
     struct tc_status error, ambient_error;
 };
 
-/* One watcher, and the watch that the origin keeps for it. Freed by `gone`, the origin's last mail about it. */
+/* One watcher of the remote client, and the watch on the origin for it. Freed by `gone`, the origin's last mail about
+ * the watch. */
 struct remote_watch {
-    /* The remote client's loop. */
+    /* For the remote client's loop. */
     struct tc_link link;
     struct tc_xds_watcher *user; /* NULL: the watch was stopped */
-    /* The origin's loop. */
+    /* For the origin's loop. */
     struct tc_xds_watcher watcher;
     /* For both loops; constant. */
     struct remote_origin *origin;
@@ -92,7 +94,7 @@ static void told_arrives(struct tc_mail *mail)
     pending_news_fini(&n);
 }
 
-/* Sends `told` unless one is on its way. Called with the mutex held; gives the mutex back. */
+/* Sends `told` unless it is on its way. Called with the mutex held; releases the mutex. */
 static void watch_tell(struct remote_watch *w)
 {
     bool telling = w->telling;

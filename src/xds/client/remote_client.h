@@ -10,18 +10,19 @@
 struct tc_xds_remote_opts {
     struct tc_mailbox *here;  /* of the remote client's loop; borrowed for the call */
     struct tc_mailbox *there; /* of the origin's loop; borrowed for the call */
-    /* On the origin's loop, once and first: the client to watch through, which lives until `close`. */
+    /* Called once on the origin's loop, before the origin is used. Returns the origin, which must live until `close`.
+     * Not called if `there` is closed before. */
     struct tc_xds_client *(*open)(void *arg);
-    /* On the origin's loop, once and last; gives up `arg`. If the origin's box is closed already: on the thread that
-     * drops its mail, perhaps without `open` before. */
+    /* Called once, last: on the origin's loop, or on the thread that drops the mail if `there` is closed. Gives up
+     * `arg`. */
     void (*close)(void *arg);
     void *arg;
 };
 
-/* Returns a client with one reference. The origin's loop and its box must last until `close`, else watches get nothing.
- * The remote client's loop may end at any time. Does-not-exist timers, fallback, the cache and load reports are the
- * origin's; a dump of the remote client shows nothing. A remote client holds back no response of the server (tokens are
- * NULL): its watchers get the newest state when their loop turns, and may miss states in between. */
+/* Returns a client with one reference. Takes a reference of the bootstrap. The remote client's loop may end at any
+ * time. When `there` is closed, watches get nothing more. Does-not-exist timers, fallback, the cache and load reports
+ * are the origin's; a dump of the remote client shows nothing. A remote client holds back no response of the server
+ * (tokens are NULL): its watchers get the newest state when their loop turns, and may miss states in between. */
 struct tc_xds_client *tc_xds_remote_client_new(struct tc_loop *loop, struct tc_xds_bootstrap *bootstrap,
                                                const struct tc_xds_remote_opts *opts);
 
