@@ -1,13 +1,14 @@
-/* Load reports of a remote client: counted in a store of its own, on its own loop, without a lock, and carried to the
- * origin's store when the origin is about to report, a use ends, or the remote client ends.
+/* The loads of a remote client: counted in stores of its own, on its own loop, without a lock. The counts are sent to
+ * the origin's store when the origin asks (it does before each report), when a use ends, and when the remote client
+ * ends.
  *
  *   load_share   the loads for one server; lives on both loops and ends with the mail `gone`
  *   load_use     mail: a cluster got its first user, or lost its last
- *   load_counts  mail: the counts, as a LoadStatsRequest
+ *   load_counts  mail: the counts since the last mail, as a LoadStatsRequest
  *
- * The end of a use travels behind the counts of the same turn, so that the origin does not drop the cluster before its
- * last counts arrive. The origin derives RPCs in progress from those that started and ended. The last counts of a
- * remote client name the RPCs that are still in progress, which the origin subtracts, since nobody counts their end. */
+ * The end of a use is sent after the counts of the same turn, so that the origin does not drop the cluster before its
+ * last counts arrive. The origin derives the RPCs in progress from the RPCs that started and ended. The last counts of
+ * a remote client say how many RPCs are still in progress: the origin subtracts them, since nobody counts their end. */
 #include "xds/client/remote_load.h"
 
 #include "base/mem.h"
@@ -18,25 +19,25 @@
 
 typedef Envoy__Service__LoadStats__V3__LoadStatsRequest load_request;
 
-/* A cluster whose loads the origin keeps in use for a remote client. */
+/* A cluster that is in use on the origin because the remote client uses it. */
 struct load_used {
     struct tc_rstr *cluster, *service;
     struct tc_load_cluster *loads; /* NULL: the origin does not know the server */
 };
 
-/* The loads for one server. Freed by `gone`, the origin's last mail about it. */
+/* The loads for one server. Freed by `gone`, the origin's last mail about them. */
 struct load_share {
-    /* The remote client's loop. */
+    /* For the remote client's loop. */
     struct tc_link link;
     struct tc_loop *loop;
     struct tc_load_store *store; /* NULL: the remote client ended */
-    struct tc_link unused;       /* of struct load_use: ends of uses, to be sent after the counts */
+    struct tc_link unused;       /* of struct load_use: ends of uses, sent after the next counts */
     struct tc_task flush;
-    bool answering; /* the next counts answer the origin's question */
-    /* The origin's loop. */
+    bool answering; /* the next counts answer `ask` */
+    /* For the origin's loop. */
     TC_VEC(struct load_used) used;
     struct tc_load_source source;
-    bool asked; /* `ask` is on its way; until the answer, `ask` and by_endpoint belong to the other loop */
+    bool asked; /* `ask` is not answered yet; until then, `ask` and by_endpoint belong to the other loop */
     bool by_endpoint;
     /* For both loops; constant. */
     struct tc_rstr *server_key;
@@ -50,7 +51,7 @@ struct load_share {
 struct load_counts {
     struct tc_mail mail;
     struct load_share *share;
-    bool answer;         /* the origin asked */
+    bool answer;         /* answers `ask` */
     struct tc_buf bytes; /* a LoadStatsRequest */
 };
 
@@ -94,7 +95,7 @@ static void counts_dropped(struct tc_mail *mail)
     counts_free(TC_CONTAINER_OF(mail, struct load_counts, mail));
 }
 
-/* Sends the counts since the last time. `last`: the report names the RPCs in progress, whose end nobody will count. */
+/* Sends the counts since the last time. `last`: with the RPCs in progress, whose end nobody will count. */
 static void share_send_counts(struct load_share *s, bool last)
 {
     load_request m = ENVOY__SERVICE__LOAD_STATS__V3__LOAD_STATS_REQUEST__INIT;
@@ -180,7 +181,8 @@ static void use_dropped(struct tc_mail *mail)
     use_free(TC_CONTAINER_OF(mail, struct load_use, mail));
 }
 
-/* The end of a use is sent behind the counts of the turn, which are complete only at the end of the turn. */
+/* Sends the start of a use at once. The end of a use waits for the counts of this turn, which are complete at the end
+ * of the turn. */
 static void on_use(void *arg, const struct tc_load_cluster *cluster, bool used)
 {
     struct load_share *s = arg;
@@ -218,7 +220,7 @@ static void share_ask(struct tc_load_source *source)
 {
     struct load_share *s = TC_CONTAINER_OF(source, struct load_share, source);
     if (s->asked)
-        return; /* a loop that nobody turns may still hold the mail of the last time */
+        return; /* the other loop may not have turned since the last time, and still holds the mail */
     s->asked = true;
     s->by_endpoint = source->by_endpoint;
     tc_mailbox_send(s->here, &s->ask);

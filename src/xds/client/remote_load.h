@@ -1,5 +1,5 @@
-/* The load reports of a remote client: counted on its own loop, handed to its origin's client. The functions are for
- * the thread of the remote client's loop. */
+/* The loads of a remote client: counted on its own loop, reported by its origin. The functions are for the thread of
+ * the remote client's loop. */
 #ifndef TC_XDS_CLIENT_REMOTE_LOAD_H
 #define TC_XDS_CLIENT_REMOTE_LOAD_H
 
@@ -9,17 +9,18 @@
 struct tc_xds_remote_loads {
     struct tc_loop *loop;
     struct tc_mailbox *here, *there;     /* of this loop and of the origin's; borrowed */
-    struct tc_xds_client *const *origin; /* where the origin's loop finds its client; outlives all mail from here */
+    struct tc_xds_client *const *origin; /* where the origin's loop finds the origin; outlives all mail from here */
     struct tc_link shares;               /* one for each server */
 };
 
 /* The boxes are borrowed until tc_xds_remote_loads_end. */
 void tc_xds_remote_loads_init(struct tc_xds_remote_loads *loads, struct tc_loop *loop, struct tc_mailbox *here,
                               struct tc_mailbox *there, struct tc_xds_client *const *origin);
-/* The work of tc_xds_client_load: returns a reference and a user. */
+/* Returns the loads of a cluster for tc_xds_client_load: one more reference and one more user. `service` may be NULL.
+ * Never NULL: if the origin does not know the server, nobody reports the counts. */
 struct tc_load_cluster *tc_xds_remote_load(struct tc_xds_remote_loads *loads, struct tc_rstr *server_key,
                                            struct tc_rstr *cluster, struct tc_rstr *service);
-/* Ends the reports: sends the counts so far to the origin; counts that users add later are lost. */
+/* Sends the counts so far to the origin, and frees the stores. Counts that users add later are lost. */
 void tc_xds_remote_loads_end(struct tc_xds_remote_loads *loads);
 
 #endif

@@ -21,10 +21,10 @@ struct tc_xds_resource {
 struct tc_xds_decode_context {
     const struct tc_xds_bootstrap *bootstrap; /* NULL: default limits, and no certificate providers */
     const struct tc_xds_server *server;       /* that sent the resource; NULL: none did */
-    /* LB policies, HTTP filters and certificate providers: struct tc_xds_registries, which only src/xds/resource and
-     * src/xds/domain look into. NULL: the defaults. */
+    /* LB policies, HTTP filters and certificate provider plugins: struct tc_xds_registries, which only src/xds/resource
+     * and src/xds/domain look into. NULL: the defaults. */
     const void *registries;
-    size_t *regex_bytes; /* what the response's regexes took so far; NULL: each resource is counted by itself */
+    size_t *regex_bytes; /* bytes that the response's regexes took so far; NULL: each resource is counted by itself */
 };
 
 struct tc_xds_resource_type {
@@ -32,20 +32,21 @@ struct tc_xds_resource_type {
     const char *short_name;              /* "Cluster", for texts */
     bool any_thread;                     /* decode may be called by any thread */
     bool all_resources_required_in_sotw; /* Listener and Cluster: absence from a response means deletion */
-    /* Decodes the bytes of a resource message. Stores the resource's name in *name whenever it can be read, also on
-     * failure: a new reference, else NULL. Returns a resource with one reference; NULL with errors if it is
-     * invalid. */
+    /* Decodes the bytes of a resource message. Stores a new reference to the resource's name in *name, also on failure;
+     * NULL if there is no readable name. Returns a resource with one reference; NULL with errors if it is invalid. */
     struct tc_xds_resource *(*decode)(const struct tc_xds_resource_type *type, const struct tc_xds_decode_context *ctx,
                                       struct tc_slice bytes, struct tc_rstr **name,
                                       struct tc_validation_errors *errors);
     /* Returns the name that `decode` would find, without decoding; empty if the name cannot be found. Borrowed from the
-     * bytes. A resource in use whose bytes are unchanged need not be decoded again (a state-of-the-world server may
-     * send all resources of a type when one changes). */
+     * bytes. Serves to find the resource in use, which is not decoded again if its bytes are unchanged (a
+     * state-of-the-world server may send all resources of a type when one changes). */
     struct tc_slice (*peek_name)(struct tc_slice bytes);
     /* Returns whether decoding may take long even if the bytes are few; NULL: never. */
     bool (*slow)(struct tc_slice bytes);
+    /* Returns whether two resources of this type have the same meaning. Equal bytes need not: the meaning may depend on
+     * the server that sent them. */
     bool (*equal)(const struct tc_xds_resource *a, const struct tc_xds_resource *b);
-    void (*free)(struct tc_xds_resource *r); /* on any thread, where the last reference goes */
+    void (*free)(struct tc_xds_resource *r); /* called when the last reference goes, on any thread */
 };
 
 static inline struct tc_xds_resource *tc_xds_resource_ref(struct tc_xds_resource *r)

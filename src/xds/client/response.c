@@ -1,17 +1,16 @@
-/* The handling that state-of-the-world and delta responses share: resources are decoded and delivered to their entries,
- * errors are collected for one NACK (A46), data errors and deletions are reported (A88).
+/* The handling that state-of-the-world and incremental responses share: resources are decoded and delivered to their
+ * entries, errors are collected for one NACK (A46), errors from the server and deletions are delivered (A88).
  *
  *   tc_xds_on_response               unpacks, or rejects what cannot be unpacked but must be answered
  *     variant->apply                 response_sotw.c, response_delta.c: walks the resources
- *       tc_xds_response_apply_resource   unchanged bytes: accepts the value in use; else decodes and delivers
+ *       tc_xds_response_apply_resource   unchanged bytes: accepts the value in use again; else decodes and delivers
  *         response_deliver               checks name, size, duplicates; accept or fail of the entry
  *     tc_xds_response_end            the next request of the type is an ACK or a NACK
  *
- * One bad resource does not spoil the others: each is accepted or refused by itself, and the NACK names all bad ones,
- * as far as its text has room.
+ * Each resource is accepted or refused by itself. The NACK names all bad resources, as far as its text has room.
  *
- * Fast path: a server of the state of the world may send all resources of a type when one changes. A resource whose
- * bytes equal those in use is found by its name without unpacking (peek_name) and not decoded again. */
+ * Fast path: a state-of-the-world server may send all resources of a type when one changes. A resource is found by its
+ * name without unpacking (peek_name), and not decoded again if its bytes equal those in use from the same server. */
 #include "xds/client/response.h"
 
 #include <limits.h>
@@ -28,7 +27,8 @@
 
 /* --- one resource --- */
 
-/* Delivers a decoded resource to its entry, or if it is NULL the text of its errors. Takes over the resource. */
+/* Delivers a decoded resource to its entry; if `resource` is NULL, delivers `text`, its errors. Takes over the
+ * resource. */
 static void response_deliver(struct tc_xds_response_context *ctx, const struct tc_xds_response_resource *r,
                              struct tc_slice name, struct tc_xds_resource *resource, const char *text)
 {
@@ -87,8 +87,8 @@ static bool response_apply_unchanged(struct tc_xds_response_context *ctx, const 
     return true;
 }
 
-/* Returns the resource, which another thread may have decoded already, and its name in *own_name: new references. NULL
- * with errors if it is invalid. */
+/* Returns the resource, which another thread may have decoded already, and its name in *own_name: new references.
+ * Returns NULL with errors if the resource is invalid. */
 static struct tc_xds_resource *response_decode(struct tc_xds_response_context *ctx,
                                                const struct tc_xds_response_resource *r, struct tc_rstr **own_name,
                                                struct tc_validation_errors *f)

@@ -1,10 +1,10 @@
 /* The context of applying a response: its type, its errors, its answer. Changes no entry, and does not know the decode
  * thread.
  *
- * Errors are collected over the whole response (tc_xds_response_add_error), NACK_MAX_BYTES of text at most;
- * tc_xds_response_end answers it, with an ACK, or a NACK that has this text.
+ * Errors are collected over the whole response (tc_xds_response_add_error), at most NACK_MAX_BYTES of text.
+ * tc_xds_response_end answers the response with an ACK, or with a NACK that has the text.
  *
- * Responses in the usual form are unpacked without the bytes of their resources (response_values.h), which stay where
+ * A response in the usual form is unpacked without the bytes of its resources (response_values.h). The bytes stay where
  * they are in the message: a response of 64 MiB is not copied. */
 #include "xds/client/response_context.h"
 
@@ -37,7 +37,7 @@ bool tc_xds_response_open_wrapper(struct tc_xds_response_context *ctx,
     if (out->wrapper_name.len == 0 && wrapper->resource_name)
         out->wrapper_name = tc_xds_text(wrapper->resource_name->name);
     if (!wrapper->resource) {
-        ctx->nameless = true; /* the resource that it names must not count as deleted */
+        ctx->nameless = true; /* the resource that the wrapper names must not count as deleted */
         tc_xds_response_add_error(ctx, out->index, out->wrapper_name, "field resource: missing");
         return false;
     }

@@ -1,5 +1,5 @@
-/* The context of applying a response, for both forms of responses: the state, the resources of the response, and the
- * answer to it. Loop thread only. */
+/* The context of applying a response, for both forms of responses: its state, the resources as they stand in the
+ * response, and the answer. Loop thread only. */
 #ifndef TC_XDS_CLIENT_RESPONSE_CONTEXT_H
 #define TC_XDS_CLIENT_RESPONSE_CONTEXT_H
 
@@ -15,12 +15,12 @@ struct tc_xds_response_context {
     struct tc_xds_channel *ch;
     const struct tc_xds_resource_type *type;
     size_t type_index;
-    struct tc_slice version; /* of the resource in hand */
+    struct tc_slice version; /* of the resource that is applied */
     struct tc_xds_token *token;
     struct tc_validation_errors errors;
-    size_t regex_bytes;                    /* tc_xds_decode_context */
-    struct tc_xds_decode_job *decoded_by;  /* has the decoded resources; NULL: decode them */
-    struct tc_xds_decode_job *collect_for; /* collects resources to decode; NULL: they are applied */
+    size_t regex_bytes;                    /* for tc_xds_decode_context */
+    struct tc_xds_decode_job *decoded_by;  /* has the decoded resources; NULL: none is decoded yet */
+    struct tc_xds_decode_job *collect_for; /* collects resources to decode; NULL: resources are applied */
     bool nameless; /* a resource has no readable name, or its wrapper has no content: absence proves nothing */
 };
 
@@ -28,7 +28,7 @@ struct tc_xds_response_context {
 struct tc_xds_response_resource {
     size_t index;
     struct tc_slice type_url, bytes;
-    struct tc_slice wrapper_name; /* preferred to the resource's own */
+    struct tc_slice wrapper_name; /* used instead of the resource's own name; empty: none */
 };
 
 static inline struct tc_slice tc_xds_text(const char *s)
@@ -36,21 +36,21 @@ static inline struct tc_slice tc_xds_text(const char *s)
     return s ? tc_slice_str(s) : tc_slice_of(NULL, 0);
 }
 
-/* Begins to apply a response: sets the type, and the number of the response (tc_xds_local_client.responses). Returns
- * false if the type was not asked for: the response is ignored. */
+/* Begins to apply a response: sets the type, and counts the response (tc_xds_local_client.responses). Returns false if
+ * the stream never asked for the type: the response is ignored. */
 bool tc_xds_response_begin(struct tc_xds_response_context *ctx, struct tc_slice type_url);
 /* Ends applying a response: queues its ACK or NACK, and frees the errors. */
 void tc_xds_response_end(struct tc_xds_response_context *ctx, struct tc_slice version, struct tc_slice nonce);
 
-/* Stores name and content of a Resource message, borrowed from it; the caller has set out->index. Returns false, with
- * an error, if the message has no content. */
+/* Stores name and content of a Resource message in *out, borrowed from the message. out->index must be set. Returns
+ * false, with an error, if the message has no content. */
 bool tc_xds_response_open_wrapper(struct tc_xds_response_context *ctx,
                                   const Envoy__Service__Discovery__V3__Resource *wrapper,
                                   struct tc_xds_response_resource *out);
 /* Adds an unusable resource to the NACK. */
 void tc_xds_response_add_error(struct tc_xds_response_context *ctx, size_t index, struct tc_slice name,
                                const char *text);
-/* Returns the entry of that name; NULL: nobody watches the name, it is invalid, or its authority does not use the
+/* Returns the entry of that name; NULL: there is none, the name is invalid, or its authority does not use the
  * channel. */
 struct tc_xds_entry *tc_xds_response_entry(const struct tc_xds_response_context *ctx, struct tc_slice name);
 /* Returns the entry whose value in use has the same bytes from the same server, so that nothing needs decoding; else
@@ -82,13 +82,13 @@ int tc_xds_response_unpack(const struct tc_xds_response_variant *variant, struct
                            const struct tc_scan_options *options, struct tc_arena *arena, ProtobufCMessage **out,
                            struct tc_validation_errors *f);
 
-/* Returns the index of a type that the stream asked for, else TC_XDS_NO_TYPE: an answer of a type that was never asked
- * for could be taken for a first request, and one without names asks for everything. */
+/* Returns the index of a type that the stream asked for, else TC_XDS_NO_TYPE. A response of another type must not be
+ * answered: the answer could be taken for a first request, and without names it would ask for everything. */
 size_t tc_xds_response_type(struct tc_xds_channel *ch, struct tc_slice type_url);
-/* Makes a list of errors whose text fits a NACK. */
+/* Initialises a list of errors whose text fits a NACK. */
 void tc_xds_response_errors_init(struct tc_validation_errors *f);
 /* Queues the ACK, or the NACK if there are errors. Incremental: takes a reference of the token until the answer was
- * handed over. */
+ * handed to the transport, or the stream ended. */
 void tc_xds_response_answer(struct tc_xds_channel *ch, size_t type, struct tc_slice version, struct tc_slice nonce,
                             struct tc_validation_errors *errors, struct tc_xds_token *token);
 

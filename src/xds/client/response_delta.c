@@ -1,5 +1,5 @@
-/* A DeltaDiscoveryResponse, incremental: changed resources, removed ones, and errors of resources that are not sent. A
- * resource that is not named stays as it is. */
+/* A DeltaDiscoveryResponse, incremental: changed resources, names of removed resources, and errors of resources that
+ * the server does not send. A resource that the response does not name stays as it is. */
 #include "xds/client/response.h"
 
 #include "xds/client/ads.h"

@@ -1,10 +1,13 @@
 /* A DiscoveryResponse, state of the world.
  *
  * A Listener or Cluster that the client holds and the response lacks was deleted. For other types absence means
- * nothing; their does-not-exist timer decides. A response deletes nothing if it has a resource without a readable name,
- * which may be any that the response seems to lack, or an empty wrapper, which says nothing of the resource that it
- * names. Resources may stand in Resource wrappers (the client feature xds.config.resource-in-sotw). Loop thread
- * only. */
+ * nothing. Whether a resource that never came exists is left to its does-not-exist timer.
+ *
+ * A response deletes nothing if it has a resource without a readable name, because this may be a resource that the
+ * response seems to lack. A wrapper without content has the same effect: the resource that the wrapper names must not
+ * count as deleted.
+ *
+ * Resources may stand in Resource wrappers (the client feature xds.config.resource-in-sotw). Loop thread only. */
 #include "xds/client/response.h"
 
 #include "proto/unpack.h"
@@ -32,7 +35,8 @@ static const struct tc_xds_response_variant wrapper_variant = {
     .any = wrapper_any,
 };
 
-/* Takes a resource out of its wrapper, if it has one. *out borrows from the message and from `arena`. */
+/* Takes a resource out of its wrapper, if it has one. *out borrows from the message and from `arena`. Returns false,
+ * with an error, if the wrapper cannot be unpacked or has no content. */
 static bool sotw_unwrap(struct tc_xds_response_context *ctx, const Google__Protobuf__Any *any, struct tc_arena *arena,
                         struct tc_xds_response_resource *out)
 {

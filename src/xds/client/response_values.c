@@ -1,6 +1,6 @@
 /* Copies a response without the `value` of each Any. On the way to the value every field has the number 2: resources of
- * both responses, resource of Resource, value of Any. Gives up on anything unusual, such as a repeated value; the
- * caller then unpacks the whole message. */
+ * both responses, resource of Resource, value of Any. Gives up on an unusual form; the caller then unpacks the whole
+ * message. */
 #include "xds/client/response_values.h"
 
 #include "proto/wire.h"

@@ -20,7 +20,7 @@ const struct tc_status *tc_xds_authority_error_in_use(const struct tc_xds_author
     return &s->channels.data[s->channels.len - 1]->status;
 }
 
-/* Returns whether the list has a server to which the authority has no channel. */
+/* Returns whether the list has a server to which the authority has no channel. Equal entries are one server. */
 static bool has_untried_server(const struct tc_xds_authority_state *s)
 {
     for (size_t i = s->channels.len; i < s->n_servers; i++) {
@@ -57,9 +57,9 @@ bool tc_xds_channel_has_fallback(const struct tc_xds_channel *ch)
     return false;
 }
 
-/* A71: while a fallback server serves, only a valid resource from a preferred server ends the fallback, or what counts
- * as one (tc_xds_channel_nothing_to_add). An error or an absence at the preferred server leaves the resources of the
- * fallback server in use. */
+/* A71: while a fallback server serves, an error or an absence at the preferred server leaves the resources of the
+ * fallback server in use. Only a valid resource from the preferred server ends the fallback, or what counts as one
+ * (tc_xds_channel_nothing_to_add). */
 bool tc_xds_channel_speaks_for(const struct tc_xds_channel *ch, const struct tc_xds_entry *e)
 {
     const struct tc_xds_authority_state *s = e->authority;

@@ -5,14 +5,15 @@
 
 #include "xds/client/local_internal.h"
 
-/* Returns the place of a channel in the authority's list, or -1. */
+/* Returns the first place of a channel in the authority's list, or -1. */
 int tc_xds_authority_channel_index(const struct tc_xds_authority_state *s, const struct tc_xds_channel *ch);
-/* Returns the error of the last server in use if none of them can be reached, borrowed; OK if nothing bad is known of
- * at least one. */
+/* Returns the error of the last server in use if no server in use can be reached; OK if nothing bad is known of at
+ * least one. Borrowed. */
 const struct tc_status *tc_xds_authority_error_in_use(const struct tc_xds_authority_state *s);
-/* Returns why no server of the authority's list can be reached, borrowed; OK if at least one may be reachable. */
+/* Returns why no server of the authority's list can be reached; OK if at least one may be reachable. Borrowed. */
 const struct tc_status *tc_xds_authority_error(const struct tc_xds_authority_state *s);
-/* Returns whether another server's value or error counts for the entry, so that this server is to send it again. */
+/* Returns whether the entry's value or error is from another server, so that this server is to send the resource
+ * again. */
 bool tc_xds_entry_is_superseded(const struct tc_xds_entry *e, const struct tc_xds_server *server);
 /* Returns whether an authority uses servers behind this channel's. */
 bool tc_xds_channel_has_fallback(const struct tc_xds_channel *ch);

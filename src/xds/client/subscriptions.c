@@ -1,5 +1,5 @@
-/* The subscriptions of an ADS stream. Data only: ads.c has the stream, and sends the requests that are queued here.
- * Loop thread only. */
+/* The subscriptions of an ADS stream. This file queues requests, and starts the tasks and timers of the stream. ads.c
+ * has the stream, and runs them. Loop thread only. */
 #include "xds/client/subscriptions.h"
 
 #include "xds/client/server_order.h"
@@ -77,8 +77,8 @@ void tc_xds_ads_request(struct tc_xds_channel *ch, size_t type)
         tc_loop_defer(ch->client->base.loop, &a->send);
 }
 
-/* How long a server may take to send superseded values by itself; and the pace: a fallback server that sends one value
- * after another does not make the first server begin a stream for each. */
+/* How long a server may take to send its own value again by itself. Also limits the rate of new streams while a
+ * fallback server sends one value after another. */
 enum { REPLACE_MS = 1000 };
 
 void tc_xds_ads_replace_soon(struct tc_xds_channel *ch)
@@ -113,6 +113,6 @@ void tc_xds_ads_outdate(struct tc_xds_channel *ch, bool superseded)
     struct tc_xds_ads *a = &ch->ads;
     if (a->stream && !a->sent && a->gave_versions)
         tc_loop_defer(ch->client->base.loop, &a->outdated);
-    if (superseded) /* also then: the requests may find a connection before the task runs */
+    if (superseded) /* also with the task: the requests may find a connection before it runs */
         tc_xds_ads_replace_soon(ch);
 }

@@ -1,5 +1,5 @@
-/* The interface through which the xDS client reaches its servers without knowing channels. xds/domain implements it
- * with Torc's own channels, tests implement it with a script. Loop thread only. */
+/* The interface through which the xDS client reaches its servers. xds/domain implements it with Torc's own channels,
+ * tests implement it with a script. Loop thread only. */
 #ifndef TC_XDS_CLIENT_TRANSPORT_H
 #define TC_XDS_CLIENT_TRANSPORT_H
 
@@ -13,9 +13,10 @@ struct tc_xds_stream;
 struct tc_xds_stream_events {
     /* One message; the callee owns the reference. The next comes only after ops->read. */
     void (*on_message)(void *arg, struct tc_rstr *message);
-    /* The message given to `send` was handed to a connected transport (A57: the does-not-exist timers start here), and
-     * the next may be sent. `taken` is false if the connection or the stream ended without the message: on_status
-     * follows, behind messages that were not read, or, if it was the first message, the transport sends it again. */
+    /* The message given to `send` was handed to a connected transport, and the next may be sent. The does-not-exist
+     * timers start here (A57). `taken` is false if the stream or its connection ended first. Then on_status follows,
+     * after the received messages that wait to be read. But if the message was the stream's first, the transport may
+     * send it again; on_sent does not come again for it. */
     void (*on_sent)(void *arg, bool taken);
     /* The stream is over; the last callback. The stream must not be used from here on: the transport frees it, or has
      * freed it. The status of a message that was too large is of TORC_LAYER_LIMIT. */
@@ -25,7 +26,7 @@ struct tc_xds_stream_events {
 struct tc_xds_stream_ops {
     /* Sends one message, which is copied. The next may be sent after on_sent. */
     void (*send)(struct tc_xds_stream *s, struct tc_slice message);
-    /* Wants one more message. */
+    /* Asks for one more message. */
     void (*read)(struct tc_xds_stream *s);
     /* Half-closes the stream, which the server then ends. Must not be called while a message is on its way; none may be
      * sent afterwards. */
@@ -44,6 +45,7 @@ struct tc_xds_transport_ops {
      * connection. Never NULL. Callbacks come by the loop, never from inside open, send or read. */
     struct tc_xds_stream *(*open)(struct tc_xds_transport *t, const char *method,
                                   const struct tc_xds_stream_events *events, void *arg);
+    /* Connects at once if the transport waits after a failure. */
     void (*reset_backoff)(struct tc_xds_transport *t);
     /* Ends and frees the transport, whose streams must have ended or been cancelled. No callback follows. */
     void (*shutdown)(struct tc_xds_transport *t);
@@ -53,13 +55,13 @@ struct tc_xds_transport {
     const struct tc_xds_transport_ops *ops;
 };
 
-/* The server's channel cannot connect, for this reason, borrowed (A57). Called by the loop for each failure; there is
- * no call for success. */
+/* Says that the server's channel cannot connect, with the reason, borrowed (A57). Called by the loop for each failure;
+ * there is no call for success. */
 typedef void (*tc_xds_connectivity_fn)(void *arg, const struct tc_status *failure);
 
 struct tc_xds_transport_factory {
-    /* Returns a transport to the server, which is of a bootstrap that outlives the transport. Never NULL: if the server
-     * cannot be used at all, `fn` says so, later. */
+    /* Returns a transport to the server, which must outlive the transport. Never NULL: if the server cannot be used at
+     * all, `fn` is called with the reason later, and streams end with it. */
     struct tc_xds_transport *(*create)(struct tc_xds_transport_factory *f, const struct tc_xds_server *server,
                                        tc_xds_connectivity_fn fn, void *arg);
 };

@@ -20,7 +20,7 @@ struct watch_event {
 struct watch_queue {
     struct tc_xds_client *client;
     struct tc_xds_watcher *watcher;
-    struct tc_xds_entry *entry; /* NULL: nobody can ask for the name, or the client is remote */
+    struct tc_xds_entry *entry; /* NULL: the name cannot be requested, or the client is remote */
     struct tc_link events;
     struct tc_task task;
 };
@@ -40,7 +40,7 @@ static void watch_drop_events(struct watch_queue *watch)
         watch_event_free(TC_CONTAINER_OF(link, struct watch_event, link));
 }
 
-/* Delivers one event: its callback may end any watch, this one too, and the client. */
+/* Delivers one event. The callback may end any watch, this watch included, and the client. */
 static void on_deliver(struct tc_task *task)
 {
     struct watch_queue *watch = TC_CONTAINER_OF(task, struct watch_queue, task);
@@ -117,9 +117,9 @@ static void watch_queue_event(struct tc_xds_watcher *w, bool ambient, struct tc_
 void tc_xds_watch_changed(struct tc_xds_watcher *w, struct tc_xds_resource *resource, const struct tc_status *error,
                           struct tc_xds_token *token)
 {
-    /* on_changed ends an ambient error by itself, so the queued events say nothing that still holds. And a value that
-     * is first in its queue is delivered by the task's first run: all watchers get the values of one response before
-     * any task that they defer runs, and a task that depends on several values sees all or none. */
+    /* on_changed ends an ambient error by itself, so the queued events say nothing that still holds. Without them, the
+     * task's next run delivers the value: all watchers get the values of one response before any task that their
+     * callbacks defer. */
     watch_drop_events(w->internal);
     watch_queue_event(w, false, resource, error, token);
 }

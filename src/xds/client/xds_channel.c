@@ -1,5 +1,5 @@
-/* The life of an xds_channel. It lives while an authority uses it, loads are to be reported on it, or the stream of the
- * last report is still open; without authorities its ADS stream ends. */
+/* The life of an xds_channel. It lives while an authority uses it, loads are to be reported on it, or its LRS stream is
+ * still open for a last report. The ADS stream ends when no authority uses the channel. */
 #include "xds/client/xds_channel.h"
 
 #include "xds/client/ads.h"
@@ -13,7 +13,7 @@ static const struct tc_xds_ads_ops *server_ads_ops(const struct tc_xds_server *s
 static void on_connectivity(void *arg, const struct tc_status *failure)
 {
     struct tc_xds_channel *ch = arg;
-    if (!ch->users) /* tc_xds_channel_use */
+    if (!ch->users) /* a failure that lasts is reported after tc_xds_channel_use */
         return;
     ch->client->events->on_unreachable(
         ch,
@@ -76,7 +76,7 @@ void tc_xds_channel_put(struct tc_xds_channel *ch)
         tc_xds_ads_fini(ch);
         ch->ads = (struct tc_xds_ads){0};
         tc_xds_ads_init(ch, server_ads_ops(ch->server));
-        tc_status_fini(&ch->status); /* what its next ADS stream finds counts */
+        tc_status_fini(&ch->status); /* the next ADS stream finds its own */
         ch->stream_failed = false;
     }
     tc_xds_channel_release(ch);
