@@ -76,7 +76,7 @@ void tc_xds_channel_put(struct tc_xds_channel *ch)
         tc_xds_ads_fini(ch);
         ch->ads = (struct tc_xds_ads){0};
         tc_xds_ads_init(ch, server_ads_ops(ch->server));
-        tc_status_fini(&ch->status); /* the next ADS stream finds its own */
+        tc_status_fini(&ch->status); /* says nothing of the next ADS stream */
         ch->stream_failed = false;
     }
     tc_xds_channel_release(ch);

@@ -1,5 +1,5 @@
 /* Checks of the bootstrap that need resolvers, credentials and certificate providers. A list of servers is refused only
- * if no server of the list has a target as its URI; otherwise a server without one counts as down (A71). */
+ * if no server's URI is a valid target. Otherwise a server with an invalid URI counts as down (A71). */
 #include "xds/domain/bootstrap_env.h"
 
 #include "base/log.h"
@@ -60,7 +60,7 @@ static bool any_server_usable(const struct tc_xds_server *servers, size_t n)
     return n == 0;
 }
 
-/* Adds an error for each server, unless the list has at least one whose URI is a target. */
+/* Adds an error for each server of the list, unless the list is empty or at least one URI is a valid target. */
 static void check_servers(const struct tc_xds_server *servers, size_t n, struct tc_validation_errors *errors)
 {
     if (any_server_usable(servers, n))

@@ -3,8 +3,10 @@
  * The bootstrap's certificate_providers name instances; Cluster resources refer to an instance by name. The one plugin
  * is file_watcher. An instance is checked three times: with the bootstrap (tc_cert_providers_check: configs of known
  * plugins must be usable), with a Cluster that names it (transport_socket_decoder.c: the instance must exist and its
- * plugin be known), and on use (tc_cert_provider_get). Instances that read the same files at the same refresh interval
- * are one object in the list of the xDS client pool, so that a file is read once whatever the number of clusters. */
+ * plugin be known), and on use (tc_cert_provider_get).
+ *
+ * Instances that read the same files at the same refresh interval are one object in the list of the xDS client pool, so
+ * that the files are read once for all clusters of the runtime. */
 #include "xds/domain/cert_providers.h"
 
 #include "base/json.h"
@@ -18,7 +20,7 @@ bool tc_cert_plugin_known(void *arg, const char *plugin)
     return strcmp(plugin, FILE_WATCHER) == 0;
 }
 
-/* Stores the paths, which are borrowed from the entry. Adds errors if the config cannot be used. */
+/* Stores the paths, borrowed from the entry. Adds errors if the config cannot be used; *paths may then be unset. */
 static void provider_read_config(const json_t *entry, struct tc_cert_paths *paths, struct tc_validation_errors *errors)
 {
     const json_t *config = NULL;

@@ -1,14 +1,14 @@
 /* The xDS clients of a runtime (client_pool.h says why they are shared).
  *
- *   source   by the text that says where the bootstrap is from; ends with its last group
- *   group    by group_options_text: targets whose options are equal may share a client; ends with its last target
- *   client   of one target, counted; a new one is one of
+ *   source   by the text of source_text; ends with its last group
+ *   group    by the text of group_options_text; ends with its last target
+ *   client   by target, counted; a new client is one of
  *              remote       the runtime has an xDS domain: the domain's pool has the clients
  *              shared       all authorities are shared (tc_xds_bootstrap_shares): the group's common client itself
  *              own          no authority is shared
  *              forwarding   some are: an own client, and the group's common one
  *
- * Targets may outlive the pool by a turn at the end of a runtime; they find c->pool NULL then. Loop thread only. */
+ * At the end of a runtime a client may outlive the pool by a turn; its c->pool is NULL then. Loop thread only. */
 #include "xds/domain/client_pool.h"
 
 #include <stdlib.h>
@@ -28,7 +28,7 @@
 struct tc_xds_client_pool {
     torc_runtime *runtime;
     struct tc_shared_domain *shared; /* a reference; NULL: the runtime has no xDS domain */
-    struct tc_mailbox *inbox;        /* where the shared domain answers; NULL without one */
+    struct tc_mailbox *inbox;        /* where the shared domain answers; NULL without an xDS domain */
     struct tc_client_source *sources;
     struct tc_link cert_providers;
 };
@@ -45,7 +45,7 @@ struct tc_client_group {
     struct tc_client_source *source;
     struct tc_link link;
     struct tc_rstr *options;      /* group_options_text */
-    struct tc_xds_client *common; /* that the targets share; NULL: nothing is shared, or the domain's pool has it */
+    struct tc_xds_client *common; /* that the targets share; NULL: no authority is shared, or clients are remote */
     struct tc_channel_transport_factory factory; /* of `common` */
     struct tc_pool_client *clients;              /* by target */
 };
@@ -58,8 +58,8 @@ static const char *environment_get(const char *name)
     return value ? value : "";
 }
 
-/* Returns where the bootstrap is from, a text that is equal for equal sources: the bootstrap's own text, or the values
- * of the two variables. */
+/* Returns a text that says where the bootstrap is from: the bootstrap's own text, or the values of the two variables.
+ * Equal for equal sources. */
 static struct tc_rstr *source_text(const struct tc_resolver_env *env)
 {
     if (env->xds_bootstrap_json)
@@ -101,8 +101,8 @@ static void source_settle(struct tc_client_source *s)
 
 /* --- groups --- */
 
-/* Returns a text that is equal for channels whose targets may share a client. Credentials count only where the
- * bootstrap leaves them to the channel: a program that uses several kinds needs one stream all the same. */
+/* Returns a text that is equal for channels whose targets may share a client. The channel's credentials are in the text
+ * only if a server of the bootstrap takes them: otherwise channels with different credentials share one stream. */
 static struct tc_rstr *group_options_text(const struct tc_xds_bootstrap *b, const struct tc_resolver_env *env)
 {
     bool credentials = env->credentials && tc_xds_bootstrap_uses_channel_credentials(b);
@@ -146,7 +146,7 @@ static void group_settle(struct tc_client_group *g)
 
 /* --- clients --- */
 
-/* Returns a client that asks servers itself. `target` empty: the client is shared. */
+/* Returns a client that asks servers itself. `target` is empty for a shared client. */
 static struct tc_xds_client *local_client_new(const struct tc_client_group *g,
                                               struct tc_channel_transport_factory *factory,
                                               const struct tc_resolver_env *env, struct tc_slice target)
@@ -291,7 +291,7 @@ void tc_xds_client_pool_each(const struct tc_xds_client_pool *p,
 
 /* --- the pool --- */
 
-/* Takes the sources off the pool: clients in use may outlive the pool by a turn. */
+/* Takes the sources off the pool, since clients in use may outlive the pool by a turn. */
 static void pool_forget_sources(struct tc_xds_client_pool *p)
 {
     struct tc_client_source *s, *next;

@@ -1,13 +1,13 @@
-/* The xDS clients of runtimes with one xDS domain: the clients run on the domain's loop, and each runtime has a remote
- * client.
+/* The xDS clients of the runtimes of one xDS domain. The clients run on the domain's loop. Each runtime has a remote
+ * client for each of its targets.
  *
  *   runtime A, runtime B    tc_shared_domain_client: finds or adds the origin under the mutex, makes a remote client
  *   domain's loop           hold_open: the pool of the domain's runtime makes the real client, or finds it
- *                           hold_close: gives it back; the last hold removes the origin
+ *                           hold_close: gives the real client back; the last hold removes the origin
  *
  * An origin is a key with a count: equal targets of all runtimes share one bootstrap object and one client. The xDS
- * domain and each runtime hold a reference of struct tc_shared_domain. When the xDS domain ends, domain_end closes the
- * mailbox, and then the domain's loop ends. */
+ * domain and the pool of each runtime hold a reference of struct tc_shared_domain. When the xDS domain ends, domain_end
+ * closes the mailbox, and then the domain's loop ends. */
 #include "xds/domain/shared_domain.h"
 
 #include <pthread.h>
@@ -28,7 +28,7 @@ struct tc_shared_domain {
     struct tc_link origins;
 };
 
-/* A client that runs on the domain's loop for remote clients on others. */
+/* A client that runs on the domain's loop for remote clients on other loops. */
 struct shared_origin {
     struct tc_shared_domain *domain; /* borrowed: it outlives the domain's loop */
     struct tc_shared_client_key key; /* references */
@@ -135,8 +135,8 @@ static void origin_release(struct shared_origin *o)
 struct shared_hold {
     const struct tc_shared_domain_ops *ops;
     struct shared_origin *origin;
-    struct tc_resolver_env env; /* only the members that a client is made of */
-    void *hold;                 /* of the ops; the domain's loop */
+    struct tc_resolver_env env; /* only the members that a client needs */
+    void *hold;                 /* what ops->open stored; NULL: `open` was not called. For the domain's loop */
 };
 
 static struct tc_xds_client *hold_open(void *arg)

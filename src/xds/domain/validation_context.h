@@ -1,5 +1,5 @@
-/* The validation context of the process: which LB policies, HTTP filters and certificate providers resources may name.
- * Set up once, then constant, for any thread. */
+/* The validation context of the process: which LB policies, HTTP filters and certificate provider plugins resources may
+ * name. Set up once, then constant, for any thread. */
 #ifndef TC_XDS_DOMAIN_VALIDATION_CONTEXT_H
 #define TC_XDS_DOMAIN_VALIDATION_CONTEXT_H
 
