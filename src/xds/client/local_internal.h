@@ -26,7 +26,7 @@ struct tc_xds_local_client {
     struct tc_task settle;   /* drops resources without watchers */
     uint64_t held_bytes;     /* of the resources in use, as received */
     uint64_t responses;      /* number of the last response, for tc_xds_entry.seen_in */
-    /* The states of resources are logged. Read from the log's levels once for a response, not for each of its
+    /* The states of resources are logged. Set by the log's level once for a response, not for each of its
      * resources, and once for each new entry and timeout (tc_xds_entries_check_log). */
     bool logs_states;
 };

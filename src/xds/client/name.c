@@ -1,4 +1,4 @@
-/* Resource names. All spellings of an xdstp: name get one canonical text (A47): escapes are decoded and encoded again,
+/* Resource names. Two spellings of one xdstp: name get one canonical text (A47): escapes are decoded and encoded again,
  * query parameters are sorted and each key stands once, the fragment is left out. Other names are taken as they are. */
 #include "xds/client/name.h"
 

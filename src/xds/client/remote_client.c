@@ -8,8 +8,8 @@
  *
  * A watch has at most one `told` on its way. A later change replaces the value that waits in `news`, under the mutex.
  * So a loop that nobody turns holds one value for each watch, and its watcher may miss values in between. Both loops
- * share the resources, which are immutable. Mail to a loop that has ended is dropped; `stop`, `gone` and `close` then
- * still lead to what they free. */
+ * share the resources, which are immutable. Mail to a loop that has ended is dropped; the drop functions of `stop`,
+ * `gone` and `close` see to it that nothing leaks. */
 #include "xds/client/remote_client.h"
 
 #include <pthread.h>
