@@ -32,10 +32,10 @@ struct tc_xds_channel *tc_xds_channel_get(struct tc_xds_local_client *c, const s
     }
     struct tc_xds_channel *ch = TC_NEW(struct tc_xds_channel);
     ch->client = c;
-    ch->server = server;
+    ch->server = tc_xds_bootstrap_server(c->base.bootstrap, server->key); /* of equal entries always the same one */
     tc_list_append(&c->channels, &ch->link);
     tc_xds_ads_init(ch, server_ads_ops(ch->server));
-    ch->transport = c->factory->create(c->factory, server, on_connectivity, ch);
+    ch->transport = c->factory->create(c->factory, ch->server, on_connectivity, ch);
     TC_XDS_LOG(INFO, "xds %s: channel created for %s", tc_rstr_cstr(server->uri),
                c->target->len ? tc_rstr_cstr(c->target) : "all targets");
     if (server->incremental && c->base.bootstrap->for_istiod)

@@ -630,6 +630,20 @@ static void pauses_without_end(void **state)
     end();
 }
 
+/* Equal entries are one server: a channel has the first entry, whichever authority makes the channel, so that a value of
+ * the server is its own also when the channel was made again. */
+static void equal_entries_are_one_server(void **state)
+{
+    (void)state;
+    start("{" LIST("", "") ", \"authorities\": {\"other\": {\"xds_servers\": [{\"server_uri\": \"s2\"}]}}}");
+    watch(&kit_xds_cds, "xdstp://other/envoy.config.cluster.v3.Cluster/c", &c);
+    const struct tc_xds_local_client *client = TC_CONTAINER_OF(k.client, struct tc_xds_local_client, base);
+    const struct tc_xds_channel *channel = TC_CONTAINER_OF(client->channels.next, struct tc_xds_channel, link);
+    assert_string_equal(tc_rstr_cstr(channel->server->uri), "s2");
+    assert_ptr_equal(channel->server, &k.bootstrap->servers[1]);
+    end();
+}
+
 /* "b" comes during the client's pause after a costly response, as the does-not-exist timer ends: it was received. */
 static void a_value_that_waits_for_the_pause(void **state)
 {
@@ -671,6 +685,7 @@ int main(void)
         cmocka_unit_test(a_failure_while_only_loads_are_reported),
         cmocka_unit_test(refused_again_while_a_request_waits),
         cmocka_unit_test(pauses_without_end),
+        cmocka_unit_test(equal_entries_are_one_server),
         cmocka_unit_test(a_value_that_waits_for_the_pause),
         cmocka_unit_test(the_client_ends),
         cmocka_unit_test(the_stream_ends),
