@@ -39,7 +39,8 @@ struct emitter {
     struct tc_arena arena;
     struct method *methods;
     struct pgt_name *services;
-    struct tc_buf table; /* the name of the table of methods */
+    struct pgt_name *members; /* of the handlers of the service that is added */
+    struct tc_buf table;      /* the name of the table of methods */
     char **why;
 };
 
@@ -221,10 +222,14 @@ static char *c_name(struct emitter *e, const pgt_service *service, const char *m
     return arena_take(e, &name);
 }
 
+/* Returns the method's member of the struct of handlers. Appends '_' while another method of the service has the name:
+ * "Delete" and "Delete_" become "delete_" and "delete__". */
 static char *member_name(struct emitter *e, const char *method)
 {
     struct tc_buf name = {0};
     pgt_member(&name, tc_slice_str(method));
+    while (pgt_name_take(&e->members, &e->arena, tc_buf_cstr(&name), ""))
+        tc_buf_append_char(&name, '_');
     return arena_take(e, &name);
 }
 
@@ -289,6 +294,7 @@ static bool services_add(struct emitter *e)
         for (size_t k = 0; k < service->n_method; k++)
             if (!method_add(e, service, service->method[k]))
                 return false;
+        pgt_names_clear(&e->members);
         if (!service_check_name(e, service))
             return false;
     }
@@ -439,6 +445,7 @@ bool pgt_emit(const struct pgt_schema *schema, const struct pgt_options *options
     }
     HASH_CLEAR(hh, e.methods);
     pgt_names_clear(&e.services);
+    pgt_names_clear(&e.members);
     tc_buf_fini(&e.table);
     tc_arena_fini(&e.arena);
     return good;

@@ -68,13 +68,15 @@ static size_t drop_custom_options(pgt_field **extensions, size_t n)
     return kept;
 }
 
+#define BASE_NAME "protobuf_c_base"
+
 /* Makes room for a field `base`: the first member of a message's struct has that name, unless protobuf-c's option
  * base_field_name sets another. All messages share the static options; the request's arena does not free them. */
 static void base_rename(pgt_message *m)
 {
     static Google__Protobuf__ProtobufCMessageOptions only_name = GOOGLE__PROTOBUF__PROTOBUF_CMESSAGE_OPTIONS__INIT;
     static Google__Protobuf__MessageOptions only_option = GOOGLE__PROTOBUF__MESSAGE_OPTIONS__INIT;
-    static char name[] = "protobuf_c_base";
+    static char name[] = BASE_NAME;
     only_name.base_field_name = name;
     only_option.pb_c_msg = &only_name;
     if (!m->options)
@@ -117,12 +119,12 @@ static void added_members_take(struct pgt_name **members, struct tc_arena *arena
             continue;
         tc_buf_clear(&member);
         tc_buf_append_str(&member, repeated ? "n_" : "has_");
-        pgt_field_lower(&member, f->name);
+        pgt_field_member(&member, f->name);
         pgt_name_take(members, arena, tc_buf_cstr(&member), "");
     }
     for (size_t i = 0; i < m->n_oneof_decl; i++) {
         tc_buf_clear(&member);
-        pgt_field_lower(&member, m->oneof_decl[i]->name);
+        pgt_lower(&member, tc_slice_str(m->oneof_decl[i]->name));
         tc_buf_append_str(&member, "_case");
         pgt_name_take(members, arena, tc_buf_cstr(&member), "");
     }
@@ -134,16 +136,24 @@ static void fields_rename(struct tc_arena *arena, const pgt_file *file, pgt_mess
 {
     struct pgt_name *members = NULL;
     added_members_take(&members, arena, file, m);
+    for (size_t i = 0; i < m->n_field; i++)
+        if (is_base(m->field[i]))
+            pgt_name_take(&members, arena, BASE_NAME, "");
     for (size_t i = 0; i < m->n_field; i++) {
         pgt_field *f = m->field[i];
-        struct tc_buf name = {0};
+        struct tc_buf name = {0}, member = {0};
         pgt_field_lower(&name, f->name);
+        pgt_field_member(&member, f->name);
         size_t len = name.len;
-        while (pgt_is_taken_member(tc_buf_cstr(&name)) || pgt_name_take(&members, arena, tc_buf_cstr(&name), ""))
+        while (pgt_is_taken_member(tc_buf_cstr(&member)) || pgt_name_take(&members, arena, tc_buf_cstr(&member), "")) {
             tc_buf_append_char(&name, '_');
+            tc_buf_clear(&member);
+            pgt_field_member(&member, tc_buf_cstr(&name));
+        }
         if (name.len > len)
             f->name = tc_arena_dup(arena, tc_buf_slice(&name));
         tc_buf_fini(&name);
+        tc_buf_fini(&member);
     }
     pgt_names_clear(&members);
 }

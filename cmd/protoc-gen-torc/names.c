@@ -135,9 +135,91 @@ static const char *const taken_members[] = {
     "thread_local", "typeof",   "typeof_unqual", "uint32_t",      "uint64_t",  "unix",
 };
 
+/* Keywords that protobuf-c 1.4 knows: it appends '_' to a field of that name. In the order of strcmp. */
+static const char *const keywords[] = {
+    "and",
+    "and_eq",
+    "asm",
+    "auto",
+    "bitand",
+    "bitor",
+    "bool",
+    "break",
+    "case",
+    "catch",
+    "char",
+    "class",
+    "compl",
+    "const",
+    "const_cast",
+    "continue",
+    "default",
+    "delete",
+    "do",
+    "double",
+    "dynamic_cast",
+    "else",
+    "enum",
+    "explicit",
+    "extern",
+    "false",
+    "float",
+    "for",
+    "friend",
+    "goto",
+    "if",
+    "inline",
+    "int",
+    "long",
+    "mutable",
+    "namespace",
+    "new",
+    "not",
+    "not_eq",
+    "operator",
+    "or",
+    "or_eq",
+    "private",
+    "protected",
+    "public",
+    "register",
+    "reinterpret_cast",
+    "return",
+    "short",
+    "signed",
+    "sizeof",
+    "static",
+    "static_cast",
+    "struct",
+    "switch",
+    "template",
+    "this",
+    "throw",
+    "true",
+    "try",
+    "typedef",
+    "typeid",
+    "typename",
+    "union",
+    "unsigned",
+    "using",
+    "virtual",
+    "void",
+    "volatile",
+    "wchar_t",
+    "while",
+    "xor",
+    "xor_eq",
+};
+
 static bool is_among(const char *name, const char *const *words, size_t n)
 {
     return bsearch(name, words, n, sizeof(words[0]), words_compare) != NULL;
+}
+
+static bool is_keyword(const char *lower)
+{
+    return is_among(lower, keywords, TC_ARRAY_LEN(keywords));
 }
 
 bool pgt_is_taken_member(const char *lower)
@@ -145,88 +227,21 @@ bool pgt_is_taken_member(const char *lower)
     return is_among(lower, taken_members, TC_ARRAY_LEN(taken_members));
 }
 
+void pgt_field_member(struct tc_buf *out, const char *name)
+{
+    size_t at = out->len;
+    pgt_field_lower(out, name);
+    if (is_keyword(tc_buf_cstr(out) + at))
+        tc_buf_append_char(out, '_');
+}
+
 void pgt_member(struct tc_buf *out, struct tc_slice name)
 {
-    /* Keywords that are not in taken_members, in the order of strcmp. "size" is the struct's first member. */
-    static const char *const words[] = {
-        "and",
-        "and_eq",
-        "asm",
-        "auto",
-        "bitand",
-        "bitor",
-        "bool",
-        "break",
-        "case",
-        "catch",
-        "char",
-        "class",
-        "compl",
-        "const",
-        "const_cast",
-        "continue",
-        "default",
-        "delete",
-        "do",
-        "double",
-        "dynamic_cast",
-        "else",
-        "enum",
-        "explicit",
-        "extern",
-        "false",
-        "float",
-        "for",
-        "friend",
-        "goto",
-        "if",
-        "inline",
-        "int",
-        "long",
-        "mutable",
-        "namespace",
-        "new",
-        "not",
-        "not_eq",
-        "operator",
-        "or",
-        "or_eq",
-        "private",
-        "protected",
-        "public",
-        "register",
-        "reinterpret_cast",
-        "return",
-        "short",
-        "signed",
-        "size",
-        "sizeof",
-        "static",
-        "static_cast",
-        "struct",
-        "switch",
-        "template",
-        "this",
-        "throw",
-        "true",
-        "try",
-        "typedef",
-        "typeid",
-        "typename",
-        "union",
-        "unsigned",
-        "using",
-        "virtual",
-        "void",
-        "volatile",
-        "wchar_t",
-        "while",
-        "xor",
-        "xor_eq",
-    };
     size_t at = out->len;
     pgt_lower(out, name);
-    if (is_among(tc_buf_cstr(out) + at, words, TC_ARRAY_LEN(words)) || pgt_is_taken_member(tc_buf_cstr(out) + at))
+    const char *member = tc_buf_cstr(out) + at;
+    /* "size" is the struct's first member. */
+    if (is_keyword(member) || pgt_is_taken_member(member) || strcmp(member, "size") == 0)
         tc_buf_append_char(out, '_');
 }
 

@@ -28,9 +28,11 @@ void pgt_names_clear(struct pgt_name **names);
 /* Appends a method's name as a member of the struct of handlers: "say_hello" for "SayHello", and with a '_' behind it
  * for "size", keywords of C and C++ and what pgt_is_taken_member refuses. */
 void pgt_member(struct tc_buf *out, struct tc_slice name);
-/* Appends "barbaz" for the field "barBaz", as protobuf-c names the member; but protobuf-c appends '_' to a keyword that
- * it knows. NULL appends nothing. */
+/* Appends "barbaz" for the field "barBaz". NULL appends nothing. */
 void pgt_field_lower(struct tc_buf *out, const char *name);
+/* Appends the field's name as protobuf-c names the member: "barbaz", or "class_" for the keyword "class". NULL appends
+ * nothing. */
+void pgt_field_member(struct tc_buf *out, const char *name);
 /* Appends "foo__bar_baz" for "foo.BarBaz". */
 void pgt_lower(struct tc_buf *out, struct tc_slice full_name);
 /* Appends "Foo__BarBaz" for "foo.BarBaz". */

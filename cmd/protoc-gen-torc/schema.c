@@ -132,8 +132,8 @@ static void name_override(const pgt_file *file, const char *full_name, struct tc
     size_t n = strlen(package);
     full_name += *full_name == '.';
     bool inside = n && strncmp(full_name, package, n) == 0 && full_name[n] == '.';
-    if (*other && inside)
-        tc_buf_printf(out, "%s%s", other, full_name + n);
+    if (*other && (inside || !n))
+        tc_buf_printf(out, "%s%s%s", other, n ? "" : ".", full_name + n);
     else
         tc_buf_append_str(out, full_name);
 }

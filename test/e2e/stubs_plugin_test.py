@@ -85,9 +85,12 @@ def test_taken_names():
     text = ('syntax = "proto3"; package linux.errno; message M { ' + fields("int32") + ' } message R { ' + fields("repeated string") +
             ' } message O { ' + fields("optional M") + ' } message N { oneof linux { int32 unix = 1; string errno = 2; } }\n'
             'message Members { repeated int32 x = 1; int32 n_x = 2; int32 y = 3; bool has_y = 4; oneof a { int32 b = 5; } int32 a_case = 6; }\n'
+            'service T { rpc Delete(M) returns (M); rpc Delete_(M) returns (M); rpc delete__(M) returns (M); }\n'
             'service S { ' + " ".join(f"rpc {name}(M) returns ({'stream' if i % 2 else ''} R);" for i, name in enumerate(TAKEN)) + ' }')
     old = ('syntax = "proto2"; package p; message M { optional int32 x = 1; optional bool has_x = 2; optional string y = 3; optional bool has_y = 4;'
-           'repeated M m = 5; optional int32 N_M = 6; ' + " ".join(f"optional bytes {name} = {i + 10};" for i, name in enumerate(TAKEN)) + ' }')
+           'repeated M m = 5; optional int32 N_M = 6; ' + " ".join(f"optional bytes {name} = {i + 10};" for i, name in enumerate(TAKEN)) + ' }\n'
+           'message Near { optional int32 class = 1; optional int32 class_ = 2; oneof payBy { int32 cash = 3; } optional int32 pay_by_case = 4; '
+           'optional int32 payby_case = 5; optional int32 base = 6; optional int32 protobuf_c_base = 7; repeated int32 for = 8; optional int32 n_for_ = 9; }')
     with tempfile.TemporaryDirectory() as folder:
         for name, content in (("a.proto", text), ("b.proto", old)):
             with open(os.path.join(folder, name), "w", encoding="utf-8") as out:
@@ -103,6 +106,10 @@ def test_taken_names():
             members = header.read()
         for member in ("int32_t linux_;", "int32_t class_;", "int32_t n_x_;", "protobuf_c_boolean has_y;", "int32_t a_case_;"):
             check(member in members, member)
+        with open(os.path.join(folder, "b.pb-c.h"), encoding="utf-8") as header:
+            members = header.read()
+        for member in ("class_", "class__", "pay_by_case_", "payby_case", "base", "protobuf_c_base_", "n_for__"):
+            check(f"int32_t {member};" in members, member)
 
 
 def compile_all(folder, files, languages):
@@ -189,19 +196,20 @@ def test_c_package():
         os.makedirs(os.path.join(folder, "google", "protobuf"))
         for name, text in {"google/protobuf/descriptor.proto": DESCRIPTOR, "own.proto": begin + 'package far.away; option (pb_c_file).c_package = "near"; message M {}\n'
                                                 'service S { rpc GetIt(M) returns (M); }',
+                           "bare.proto": begin + 'option (pb_c_file).c_package = "zed"; message B {} service U { rpc Go(B) returns (B); }',
                            "user.proto": 'syntax = "proto3"; package q; import "own.proto";\n'
                                          'service T { rpc GetIt(far.away.M) returns (far.away.M); }'}.items():
             with open(os.path.join(folder, name), "w", encoding="utf-8") as out:
                 out.write(text)
         imports = [folder, header]
-        done = protoc(folder, "messages", "own.proto", "user.proto", imports=imports)
+        done = protoc(folder, "messages", "own.proto", "user.proto", "bare.proto", imports=imports)
         check(done.returncode == 0, done.stderr)
         with open(os.path.join(folder, "own.torc.h"), encoding="utf-8") as written:
             text = written.read()
         check("torc_result *near__s__get_it__call(" in text and "const Near__M *request" in text, text)
         with open(os.path.join(folder, "own.torc.c"), encoding="utf-8") as written:
             check('"/far.away.S/GetIt"' in written.read(), "the path keeps the .proto's package")
-        check(compile_all(folder, ["own.torc.c", "user.torc.c"], {"c": ["c99"], "c++": ["c++11"]}) >= 2, "compiles")
+        check(compile_all(folder, ["own.torc.c", "user.torc.c", "bare.torc.c"], {"c": ["c99"], "c++": ["c++11"]}) >= 2, "compiles")
         bad = begin + 'package far; option (pb_c_file).c_package = "1;"; message M {}'
         with open(os.path.join(folder, "bad.proto"), "w", encoding="utf-8") as out:
             out.write(bad)
