@@ -47,8 +47,10 @@ static void send_next(struct stream *s)
     struct run *r = s->run;
     s->started_ns = measure_wall_ns();
     torc_stream_want(s->call, 1);
-    if (torc_stream_send(s->call, r->c.payload, r->c.payload_size, 0, 0) != 0)
+    if (torc_stream_send(s->call, r->c.payload, r->c.payload_size, 0, 0) != 0) {
         run_failed(r, 0, "a message was refused");
+        torc_stream_cancel(s->call);
+    }
 }
 
 /* The echo of a message has come, so the message was written, and the stream takes the next one at once. */

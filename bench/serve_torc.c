@@ -18,8 +18,8 @@ int main(void)
     char *bound = NULL;
     torc_server *server = torc_server_new(NULL, &error);
     torc_server_add_method(server, "bench.Echo/Echo", &echo, &error);
-    torc_server_listen(server, "127.0.0.1:0", torc_credentials_insecure(), &bound, &error);
-    if (torc_server_start(server, &error) != 0)
+    if (torc_server_listen(server, "127.0.0.1:0", torc_credentials_insecure(), &bound, &error) != 0 ||
+        torc_server_start(server, &error) != 0)
         return fprintf(stderr, "bench_server_torc: %s\n", torc_error_text(error)), 1;
     printf("%s\n", strrchr(bound, ':') + 1);
     fflush(stdout);

@@ -22,7 +22,7 @@
 #define METHOD "/c0/Echo"
 #define LARGE_RING (1u << 20)
 
-enum { FEW_PAIRS = 5, PAIRS = 9, MOST_SIZES = 16, MOST_ROWS = 2 * MOST_SIZES, WARM_UP = 1 };
+enum { FEW_PAIRS = 5, PAIRS = 9, MOST_SIZES = 16, MOST_ROWS = 6 * MOST_SIZES, WARM_UP = 1 };
 
 /* A side of the comparison: a channel in a separate process, and the mesh that it is given. */
 struct side {
