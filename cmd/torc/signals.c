@@ -10,12 +10,12 @@ static void on_signal(int number)
     (void)number;
     stop = 1;
     if (waiting)
-        tc_loop_wake(waiting); /* writes to an eventfd, which a signal handler may do */
+        tc_loop_wake(waiting); /* allowed in signal handlers */
 }
 
 static void install(void (*handler)(int))
 {
-    /* A signal must not end a write of standard output with EINTR; the loop is woken in either case. */
+    /* SA_RESTART: a signal must not end a write to standard output with EINTR. The handler wakes the loop itself. */
     struct sigaction sa = {.sa_handler = handler, .sa_flags = SA_RESTART};
     sigemptyset(&sa.sa_mask);
     sigaction(SIGINT, &sa, NULL);

@@ -6,9 +6,9 @@
 
 #include "io/loop.h"
 
-/* Catches both signals; each wakes the loop. The loop must live until signals_release is called. */
+/* Catches both signals; each wakes the loop. The loop must live until signals_release is called. One loop at a time. */
 void signals_catch(struct tc_loop *loop);
-/* Returns true once a signal has come. */
+/* Returns true once a caught signal has come, also after signals_release. */
 bool signals_stop(void);
 /* Lets both signals end the process again. */
 void signals_release(void);

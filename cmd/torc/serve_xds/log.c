@@ -6,7 +6,8 @@
 #include "proto/json.h"
 #include "serve_xds.h"
 
-/* A log that cannot be written does not hold up clients: lines are dropped, and a message counts them. */
+/* Prints and frees `b`. If that fails, the line is dropped and the server goes on. One message tells the first loss;
+ * another counts the lost lines when writing works again. */
 static void print_line(struct tc_buf *b)
 {
     static uint64_t lost;

@@ -1,8 +1,8 @@
-/* torc serve-xds --strict: names of resources that the files do not have, and localities without a weight.
+/* torc serve-xds --strict: warns of references to resources that the files do not have, and of localities without a
+ * weight.
  *
- * A client does not refuse a resource that names another one: it asks for that one and waits. So these are warnings, of
- * which there is one for each name. A client leaves out a locality without a weight (A27), which is a warning as well:
- * the endpoints of that locality get no RPCs. */
+ * A missing resource is a warning, not an error: a client accepts the reference, requests the resource, and waits. Each
+ * missing name is reported once. A client leaves out a locality without a weight (A27): its endpoints get no RPCs. */
 #include <stdlib.h>
 
 #include "cli.h"
@@ -15,7 +15,7 @@
 static void add_name(struct references *r, const struct tc_xds_resource_type *type, const struct tc_rstr *name,
                      const char *from)
 {
-    /* Another authority's resources come from servers of its own (A47). */
+    /* The resources of an authority may come from another server (A47). */
     if (!name || strncmp(tc_rstr_cstr(name), "xdstp:", 6) == 0)
         return;
     struct reference *new = tc_vec_push(&r->names);
@@ -66,7 +66,7 @@ void references_add(struct references *r, const struct tc_xds_resource_type *typ
     tc_free(from);
 }
 
-/* By type and name; of equal ones the resource itself comes first, and the others by who has the name. */
+/* Sorts by type, then name; then the resource itself before the references to it; references by `from`. */
 static int compare(const void *a, const void *b)
 {
     const struct reference *x = a, *y = b;

@@ -1,8 +1,10 @@
 /* torc serve-xds: the embedded control plane, serving files.
  *
  * load() reads all sources and gives each node's set to the control plane; a file watch runs it again after a change.
- * A file that does not parse, or with --strict an invalid resource, leaves the last good set of its source in use.
- * log.c prints --log json; strict.c checks resources, references.c the names that they have of one another. */
+ * At the start an error ends the command. Later a source with an error (a file that cannot be read, or does not parse,
+ * or with --strict has an invalid resource) keeps its last good set, and the other sources are updated.
+ *
+ * log.c prints --log json; strict.c checks resources; references.c checks the references between them. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -73,7 +75,7 @@ static const struct option options[] = {
     {NULL, 0, NULL, 0},
 };
 
-/* The files of one node; node_id NULL: of every node that has no source. */
+/* The files and folders for one node; node_id NULL: for every node without a source of its own. */
 struct source {
     char *node_id;
     TC_VEC(const char *) paths;
@@ -95,7 +97,8 @@ struct serve {
     struct tc_csds *csds;
 };
 
-/* Returns the source of a node, which is made if there is none; an empty id is that of --resources. */
+/* Returns the source of a node, made if there is none; for an empty id, the source of --resources. Valid until the
+ * next source is made. */
 static struct source *source_of(struct serve *s, struct tc_slice node_id)
 {
     for (size_t i = 0; i < s->sources.len; i++) {
@@ -178,7 +181,8 @@ static int parse_args(struct serve *s, int argc, char **argv)
     return 0;
 }
 
-/* Reads all sources and serves those that parse. Prints an error for each other source, and returns false then. */
+/* Reads all sources and serves each one without an error. Prints the error of each other source. Returns false if there
+ * was one. */
 static bool load(struct serve *s)
 {
     bool ok = true;
@@ -251,7 +255,7 @@ static int run(struct serve *s)
     errno = error;
     if (rc == 0 && !watch)
         rc = cli_fail(NAME, "cannot watch the resource files for changes: %m");
-    signals_catch(s->loop); /* before a caller can know that this process listens, and end it */
+    signals_catch(s->loop); /* before "listening" is printed: a signal may follow at once */
     if (rc == 0)
         rc = listen_all(s);
     while (rc == 0 && !signals_stop())

@@ -1,4 +1,4 @@
-/* torc serve-xds: its log, and the checks of --strict. */
+/* torc serve-xds: the log of --log json (log.c) and the checks of --strict (strict.c, references.c). */
 #ifndef TORC_SERVE_XDS_H
 #define TORC_SERVE_XDS_H
 
@@ -8,43 +8,43 @@
 #include "xds/bootstrap/bootstrap.h"
 #include "xds/client/resource_type.h"
 
-/* Callbacks (tc_control_plane_request_fn, tc_lrs_report_fn) that print one line of JSON on standard output. arg is not
- * used. The thread of the server's loop. */
+/* A tc_control_plane_request_fn and a tc_lrs_report_fn. Each prints one line of JSON on standard output. A line that
+ * cannot be written is dropped. arg is not used. Called on the thread of the server's loop. */
 void serve_log_ads(void *arg, const struct tc_ads_request *request);
 void serve_log_lrs(void *arg, const struct tc_lrs_report *report);
 
-/* The resources of a set, and the names that they have of one another. */
+/* A resource of a set, or a reference to one. */
 struct reference {
-    const char *type; /* short_name */
+    const char *type; /* short_name of the type of `name` */
     char *name;
-    char *from; /* the resource that has the name; NULL: this is the resource itself */
+    char *from; /* the resource that refers to `name`, as text: Cluster "a"; NULL: this is the resource itself */
 };
+/* The resources of a set and the references between them. Zero-initialised: empty. */
 struct references {
     TC_VEC(struct reference) names;
     TC_VEC(char *) unweighted; /* texts of warnings about localities */
 };
 
-/* Adds a resource of a set, and what it names. */
+/* Adds a resource of a set, with the names of other resources in it. All arguments are borrowed for the call. */
 void references_add(struct references *r, const struct tc_xds_resource_type *type, struct tc_slice name,
                     struct tc_xds_resource *resource);
-/* Prints a warning for each name of a resource that is not in the set, and for each resource with localities that
- * clients leave out. */
+/* Prints a warning for each name that is referred to and is not in the set, and for each resource with localities
+ * that clients leave out. Sorts `names`. */
 void references_report(struct references *r, const char *command);
-/* Leaves none; more may be added. */
+/* Frees all entries. The struct is empty then, and may be used again. */
 void references_fini(struct references *r);
 
-/* Reads resources as the client would. Names of certificate providers come from the environment's bootstrap, if there
- * is one. */
+/* Decodes resources as a client does. The environment's bootstrap, if any, says which certificate providers exist. */
 struct strict {
     struct tc_xds_bootstrap *bootstrap; /* NULL: no bootstrap */
-    struct references references;       /* of the set that is being read */
+    struct references references;       /* of the set that is being loaded */
 };
 
-/* Reads the bootstrap that the environment names, if it does. Returns 0, or an exit status with the error printed as
- * `command`'s. */
+/* Reads the bootstrap of the environment, if there is one. *s must be zeroed. Returns 0, or an exit status with the
+ * error printed. */
 int strict_init(struct strict *s, const char *command);
 void strict_fini(struct strict *s);
-/* A tc_set_check_fn. arg: a struct strict. */
+/* A tc_set_check_fn: adds a valid resource to `references`. arg: the struct strict. */
 void strict_check(void *arg, struct tc_slice type_url, struct tc_slice name, struct tc_slice value,
                   struct tc_validation_errors *errors);
 

@@ -1,4 +1,4 @@
-/* torc serve-xds --strict: reads resources as a client would. */
+/* torc serve-xds --strict: decodes resources as a client does. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,7 +48,7 @@ void strict_fini(struct strict *s)
     references_fini(&s->references);
 }
 
-/* Returns where --strict looks for certificate providers, if that is what the errors are about. */
+/* Returns a hint where --strict looks for certificate providers if the errors are about one, else "". */
 static const char *hint_of(const char *errors)
 {
     return strstr(errors, "unrecognized certificate provider instance name")
@@ -82,7 +82,7 @@ void strict_check(void *arg, struct tc_slice type_url, struct tc_slice name, str
     if (!resource)
         tc_validation_add(errors, "%s \"%.*s\": %s%s", type->short_name, (int)name.len, name.data,
                           tc_validation_text(&found), hint_of(tc_validation_text(&found)));
-    else if (own_name && !tc_slice_eq(tc_rstr_slice(own_name), name)) /* collections have none */
+    else if (own_name && !tc_slice_eq(tc_rstr_slice(own_name), name)) /* collections have no own_name */
         tc_validation_add(errors, "%s \"%.*s\": the resource itself has the name \"%s\"", type->short_name,
                           (int)name.len, name.data, tc_rstr_cstr(own_name));
     else

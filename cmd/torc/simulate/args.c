@@ -1,8 +1,9 @@
 /* torc simulate: reads its options into struct sim_opts.
  *
- * Endpoints come from -e, --endpoints, --backends or --resources; changes name them, and --add brings others. finish()
- * reads the changes when all endpoints are known, sorts them by their moments, and checks them one after another:
- * nobody dies twice. check_sizes() comes last, and before anything large is allocated. */
+ * Endpoints come from -e and --endpoints, or from --backends, or from --resources. Changes name endpoints; --add brings
+ * more. finish() runs after the last option: it reads the endpoints, then the changes, sorts the changes by time, and
+ * checks each against the state that the changes before leave (a dead backend cannot be killed). check_sizes() comes
+ * last: nothing is allocated for clients and keys yet. */
 #include <getopt.h>
 #include <math.h>
 #include <stdlib.h>
@@ -84,7 +85,7 @@ enum {
     OPT_MEMORY,
     OPT_CALLS,
     OPT_SVG,
-    OPT_KILL, /* from here on in the order of enum sim_change_kind */
+    OPT_KILL, /* from here in the order of enum sim_change_kind */
     OPT_RESTORE,
     OPT_ADD,
     OPT_REMOVE,
@@ -126,8 +127,8 @@ static const struct option options[] = {
 
 const char *const sim_change_names[SIM_CHANGES] = {"kill", "restore", "add", "remove", "slow"};
 
-/* Bounds of a run, whatever the memory. A client takes PAIR_BYTES for each backend that it is connected to, with the
- * policy that takes most (weighted_round_robin). */
+/* Bounds of a run, whatever the memory. The *_BYTES estimate the memory: PAIR_BYTES is for a client and one backend,
+ * with the policy that takes most (weighted_round_robin). */
 enum { MOST_CLIENTS = 1000000, MOST_BACKENDS = 100000, MOST_KEYS = 10000000, MOST_HOURS = 24 };
 #define MOST_CALLS 1e10
 #define PAIR_BYTES 1024.0
@@ -151,7 +152,7 @@ void sim_opts_fini(struct sim_opts *o)
 
 /* --- endpoints --- */
 
-/* Returns the place of the backend with that address, or the number of backends. */
+/* Returns the index of the backend with that address, or the number of backends if there is none. */
 static size_t find_endpoint(const struct sim_opts *o, struct tc_slice name)
 {
     size_t i = 0;
@@ -207,7 +208,7 @@ static int read_lines(struct sim_opts *o, const char *path)
     return rc;
 }
 
-/* Adds each endpoint of a cluster's list once: localities may share one. */
+/* Adds each endpoint of a cluster's list once: localities may share an endpoint. */
 static void take_listed(struct sim_opts *o, const struct tc_endpoints *list)
 {
     struct tc_endpoint_map seen;
@@ -258,7 +259,7 @@ static int read_endpoints(struct sim_opts *o)
     return read ? read_resources(o) : make_up_backends(o);
 }
 
-/* Makes `tree` of all endpoints, unless --resources gave it. An address that is given twice is an error. */
+/* Makes `tree` of all endpoints, unless --resources gave it. An endpoint that is given twice is a usage error. */
 static int make_list(struct sim_opts *o)
 {
     size_t n = o->endpoints.len;
@@ -328,8 +329,8 @@ static int bad_change(const struct sim_change *c, const char *why)
     return cli_usage(NAME, "--%s %s: %s", sim_change_names[c->kind], c->text, why);
 }
 
-/* Adds the backend of --add as one that is absent at the start, unless its address is known. Stores its index in
- * c->backend. */
+/* Adds the backend of --add, absent at the start. A known address adds none, and must have the same weight. Stores the
+ * backend's index in c->backend. */
 static int bring_backend(struct sim_opts *o, struct sim_change *c, struct tc_slice text)
 {
     size_t n = o->endpoints.len;
@@ -386,7 +387,7 @@ static int by_moment(const void *pa, const void *pb)
     return a->at_ns != b->at_ns ? a->at_ns < b->at_ns ? -1 : 1 : a->text < b->text ? -1 : a->text > b->text;
 }
 
-/* Checks that each change finds its backend as it must be. */
+/* Checks each change, in order of time, against the state of its backend by then. */
 static int check_changes(const struct sim_opts *o)
 {
     bool *absent = tc_calloc(o->endpoints.len, sizeof(*absent)), *dead = tc_calloc(o->endpoints.len, sizeof(*dead));
@@ -454,7 +455,7 @@ static int parse_time(const char *option, const char *text, uint64_t *out)
 
 static int parse_form(struct sim_opts *o, const char *text)
 {
-    static const char *const forms[] = {"text", "json", "csv"}; /* as sim_form has them */
+    static const char *const forms[] = {"text", "json", "csv"}; /* in the order of enum sim_form */
     for (size_t i = 0; i < TC_ARRAY_LEN(forms); i++) {
         if (strcmp(text, forms[i]) == 0) {
             o->output = (enum sim_form)i;
@@ -533,7 +534,7 @@ static int parse_option(struct sim_opts *o, int c, const char *value)
     }
 }
 
-/* Refuses what does not fit, before anything is allocated for it. */
+/* Refuses more hot keys than keys, too many calls, and a run whose estimated memory is above --memory. */
 static int check_sizes(const struct sim_opts *o)
 {
     double seconds = (double)(o->duration_ns + o->warm_up_ns) / 1e9;

@@ -1,12 +1,12 @@
 /* Backends and the subchannels of clients to them.
  *
- * A subchannel has the state that it is in (`state`), and the state that its policy was told last (`told`): its task
- * runs again and again until both are the same, and tells one step each time, so that the policy hears of each state in
- * order. Its event is the end of an attempt in CONNECTING, of the backoff in TRANSIENT_FAILURE, and in READY the next
- * report out of band.
+ * A subchannel has its present state (`state`) and the state that its policy was told last (`told`). Its task tells the
+ * policy one step on the way from `told` to `state`, and runs again until both are equal. So the policy sees only steps
+ * that lb/subchannel.h allows. The subchannel's event is the end of the attempt in CONNECTING, the end of the backoff in
+ * TRANSIENT_FAILURE, and the next out-of-band report in READY.
  *
- * A backend's load is that of the last whole second: calls that ended, and the utilization, which is the mean number of
- * calls in service over sim_result.limit. */
+ * A backend reports the load of the last whole second: the number of calls that ended in it (qps), and their service
+ * time in seconds over sim_result.limit (utilization). */
 #include <math.h>
 
 #include "base/mem.h"
@@ -14,7 +14,7 @@
 #include "lb/orca.h"
 #include "simulate.h"
 
-#define FOREVER_NS 1e18 /* longer than any run, which lasts 48 hours at most */
+#define FOREVER_NS 1e18 /* 31 years: longer than any run */
 
 struct sim_subchannel {
     struct tc_subchannel base;
@@ -22,14 +22,15 @@ struct sim_subchannel {
     struct tc_link link;
     struct tc_task task;
     struct tc_world_event event;
-    struct tc_side_watch *watch; /* of reports out of band; NULL: there is none */
-    double backoff_ms;           /* struct tc_backoff's current_ms */
-    uint8_t state, told;         /* told SHUTDOWN: nothing */
+    struct tc_side_watch *watch; /* of out-of-band reports; NULL: none */
+    double backoff_ms;           /* tc_backoff.current_ms */
+    uint8_t state, told;         /* enum torc_connectivity; told is SHUTDOWN at first: nothing was told */
 };
 
 /* --- load --- */
 
-/* If a second has ended since the last call, takes its load as the backend's: 0 if the second was not the last one. */
+/* Updates qps and utilization when a second has ended. They are 0 if more than one second has passed: nothing ended in
+ * the last one. */
 static void backend_turn_second(struct sim_backend *b)
 {
     uint64_t second = tc_world_now_ns() / TC_NS_PER_S;
@@ -44,7 +45,8 @@ static void backend_turn_second(struct sim_backend *b)
 
 enum { REPORT_BYTES = 18 };
 
-/* Writes the report, two doubles with their tags, and returns it; it is empty while there is no load to report. */
+/* Writes an OrcaLoadReport of two doubles to `out` and returns it. Returns an empty slice if no call ended in the last
+ * second. */
 static struct tc_slice backend_report(struct sim_backend *b, char out[REPORT_BYTES])
 {
     backend_turn_second(b);
@@ -57,7 +59,7 @@ static struct tc_slice backend_report(struct sim_backend *b, char out[REPORT_BYT
     return tc_slice_of(out, REPORT_BYTES);
 }
 
-/* Notes that the backend has another number of calls: overload begins or ends. */
+/* Called when `active` has changed: begins or ends the overload, and keeps the peak. */
 static void backend_weigh(struct sim_backend *b)
 {
     bool overloaded = b->active > b->sim->result->limit;
@@ -152,7 +154,7 @@ static void subchannel_set(struct sim_subchannel *sc, enum torc_connectivity sta
     tc_loop_defer(sc->backend->sim->loop, &sc->task);
 }
 
-/* Returns the state that the policy hears of next, on the way from `told` to `state`. */
+/* Returns the next state to tell the policy, on the way from `told` to `state`. */
 static enum torc_connectivity state_after(const struct sim_subchannel *sc)
 {
     if (sc->told == TORC_CONNECTIVITY_IDLE)
@@ -259,7 +261,7 @@ static void on_watch_end(struct tc_side_watch *w)
     w->stream = NULL;
 }
 
-/* Backends have no other service than that of reports. */
+/* Backends offer out-of-band load reports, and no other side stream. */
 static void subchannel_watch_side(struct tc_subchannel *base, struct tc_side_watch *w)
 {
     struct sim_subchannel *sc = subchannel_of(base);

@@ -1,19 +1,19 @@
 /* torc simulate: the results as a table, JSON or CSV.
  *
- * The text has a table with a row for each policy; if there is one policy, it also shows each backend and each phase.
- * JSON (a line for each policy) has everything in any case, CSV each backend and each phase. Each form reads the same
- * struct sim_result, and what concerns all backends together is computed in one place (sum_up). */
+ * Text has a row for each policy; with one policy, also a row for each backend and each phase. JSON has a line for each
+ * policy, with its backends and phases. CSV has a row for each backend and each phase. sum_up() computes the figures of
+ * all backends together. */
 #include <math.h>
 
 #include "cli.h"
 #include "simulate.h"
 
-/* Figures of all backends together. A fair share is the share that the weight asks for. */
+/* Figures of all backends together. A backend's fair share of the calls is its part of the sum of weights. */
 struct sim_sums {
     uint64_t calls, connections, overload_ns;
     double weight;
-    double most, least, deviation; /* of shares over fair shares */
-    double moved;                  /* the largest part of the keys that moved in one phase */
+    double most, least, deviation; /* of share / fair share; deviation: root mean square from 1 */
+    double moved;                  /* the largest part of its keys that moved in one phase */
 };
 
 static double part(uint64_t of, uint64_t all)
@@ -68,7 +68,7 @@ static void append_name(struct tc_buf *b, int width, const char *name)
     tc_buf_fini(&shown);
 }
 
-/* Returns the width of a column that holds the name too. */
+/* Returns the width of the column, widened if the name needs more; in bytes. */
 static int widen(int width, const char *name)
 {
     struct tc_buf shown = {0};
@@ -210,7 +210,7 @@ static void csv_row(struct tc_buf *b, const char *policy, const char *kind, cons
     cli_csv_text(b, name);
 }
 
-/* Backends and phases have the columns that they share, and leave the others empty. */
+/* Backends and phases share the first columns. Each kind leaves the other kind's own columns empty. */
 static void print_csv(const struct sim_opts *o, const struct sim_result *r, bool first)
 {
     struct tc_buf b = {0};

@@ -1,8 +1,9 @@
 /* The run: clients that begin one after another, calls by the rate, and changes, phase by phase.
  *
- * A client's event is first its beginning and then each of its arrivals. An arrival draws the key and the call's random
- * number from the client's own stream, whatever the policy does. A call without a pick waits in the client until the
- * client's task picks again, once for all pickers that came in a turn of the loop. */
+ * A client's event is first its beginning and then each arrival of a call. An arrival draws the key and the call's
+ * random number from the client's own stream, whatever the policy does. A call without a backend waits in the client. A
+ * new picker starts the client's task, which picks again for all waiting calls, once for all pickers of a turn of the
+ * loop. */
 #include <math.h>
 #include <unistd.h>
 
@@ -17,7 +18,7 @@
 #include "testing/seams.h"
 #include "testing/threads.h"
 
-enum { SLICES = 1000 }; /* of the duration: after each, memory and progress are looked at */
+enum { SLICES = 1000 }; /* of the whole run: memory and progress are looked at after each */
 
 struct sim_client {
     struct tc_lb_helper helper;
@@ -33,7 +34,7 @@ struct sim_client {
     double due_ns; /* the next arrival, in the world's time */
 };
 
-/* --- the world: it has neither background jobs nor threads, which seams.c and threads.c have elsewhere --- */
+/* --- this world has neither background jobs nor threads: stubs instead of testing/seams.c and testing/threads.c --- */
 
 bool tc_world_job_ready(void)
 {
@@ -78,7 +79,7 @@ static void keys_init(struct sim *s)
     }
 }
 
-/* Draws twice in any case, so that --hot does not change the other numbers of a client's stream. */
+/* Always draws two numbers, so that --hot does not shift the client's other random numbers. */
 static uint32_t draw_key(const struct sim *s, struct tc_rng *rng)
 {
     const struct sim_opts *o = s->opts;
@@ -281,7 +282,7 @@ static void client_on_begin(struct tc_world_event *event)
     c->policy = tc_lb_create(s->config->factory, &c->helper);
     client_update(c);
     tc_world_event_init(event, client_on_arrival);
-    /* Poisson processes have no memory: the first arrival is as far away as any other. */
+    /* A Poisson process has no memory: the first gap is drawn as every other. --even: a random part of a gap. */
     c->due_ns = (double)(s->begin_ns - s->opts->warm_up_ns);
     double gap_ns = 1e9 / s->opts->rate, u = tc_rng_double(&c->rng);
     c->due_ns += s->opts->even ? u * gap_ns : -log(1 - u) * gap_ns;
@@ -327,7 +328,7 @@ static void client_fini(struct sim_client *c)
 
 /* --- changes and phases --- */
 
-/* Returns the part of the tree whose endpoints are there. */
+/* Returns a copy of the tree without the absent endpoints; the caller owns the reference. */
 static struct tc_endpoints *list_present(const struct sim *s, const struct tc_endpoints *from)
 {
     TC_VEC(struct tc_endpoint *) at = {0};
@@ -362,8 +363,7 @@ static void phase_begin(struct sim *s, char *name, uint64_t at_ns)
     *tc_vec_push(&s->result->phases) = (struct sim_phase){.name = name, .at_ns = at_ns};
 }
 
-/* Closes the present phase: counts the overload so far, and the keys that moved since the last phase that called
- * them. */
+/* Closes the present phase: counts its overload, and the keys that moved since the last phase that called them. */
 static void phase_end(struct sim *s)
 {
     struct sim_phase *phase = sim_present(s);
@@ -379,7 +379,7 @@ static void phase_end(struct sim *s)
     }
 }
 
-/* Applies one change. Returns true if the list of endpoints is another one. */
+/* Applies one change. Returns true if the list of endpoints changes. */
 static bool change_apply(struct sim *s, const struct sim_change *change)
 {
     struct sim_backend *b = &s->backends[change->backend];
@@ -400,7 +400,7 @@ static bool change_apply(struct sim *s, const struct sim_change *change)
     return false;
 }
 
-/* Applies the changes from *at on that have the same moment. */
+/* Begins a phase with the changes of one moment, from index *at on. Applies them, and moves *at past them. */
 static void changes_apply(struct sim *s, size_t *at)
 {
     const struct sim_opts *o = s->opts;
@@ -426,8 +426,8 @@ static void changes_apply(struct sim *s, size_t *at)
 
 /* --- the run --- */
 
-/* Returns whether the process has no more memory than it may take. check_sizes cannot foresee the tables of policies
- * and calls that pile up, so the process is measured. */
+/* Returns whether the process takes no more than --memory; true without /proc. check_sizes cannot foresee the tables of
+ * policies and calls that pile up, so the process is measured. */
 static bool memory_suffices(const struct sim *s)
 {
     unsigned long long pages = 0;
@@ -440,7 +440,7 @@ static bool memory_suffices(const struct sim *s)
     return pages * (unsigned long long)sysconf(_SC_PAGESIZE) <= s->opts->memory;
 }
 
-/* Lets the time pass. Returns false once the process takes too much memory. */
+/* Lets virtual time pass until until_ns. Stops early and returns false if the process takes too much memory. */
 static bool run_until(struct sim *s, uint64_t until_ns, bool progress)
 {
     uint64_t slice_ns = TC_MAX(s->end_ns / SLICES, UINT64_C(1)), shown_ns = tc_system_clock.monotonic_ns(NULL);
@@ -457,7 +457,8 @@ static bool run_until(struct sim *s, uint64_t until_ns, bool progress)
     return fits;
 }
 
-/* Ends the warm-up: loads and the first phase begin from 0, and calls that begin from now on count. */
+/* Ends the warm-up: calls that begin from now on count. Counters begin at 0; a backend's peak and connections begin at
+ * their present values, and an overload that lasts begins now. */
 static void counts_begin(struct sim *s)
 {
     for (size_t i = 0; i < s->opts->endpoints.len; i++) {
@@ -495,7 +496,7 @@ static void sim_init(struct sim *s)
         client_init(&s->clients[i], s, i);
 }
 
-/* Stores the loads and the waiting calls in the result, and ends all counting. */
+/* Stores the loads and the number of waiting calls in the result, and ends all counting. */
 static void sim_take_result(struct sim *s)
 {
     const struct sim_opts *o = s->opts;

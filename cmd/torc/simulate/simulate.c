@@ -1,4 +1,4 @@
-/* torc simulate: runs each policy in a world of its own, and shows them. */
+/* torc simulate: runs each policy in a world of its own, and shows the results. */
 #include "simulate.h"
 
 #include <errno.h>

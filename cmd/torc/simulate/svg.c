@@ -1,5 +1,5 @@
-/* torc simulate --svg: a row of four bar charts for each policy: calls and connections by backend, keys moved and
- * overload by change. Charts of one kind have one scale, so that policies compare. */
+/* torc simulate --svg: a row of four bar charts for each policy: calls and most connections by backend, keys moved and
+ * overload by phase. Charts of one kind have one scale, so that policies can be compared. */
 #include <math.h>
 
 #include "cli.h"
@@ -11,7 +11,7 @@ enum {
     HEIGHT = 120,
     GAP = 30,
     TITLE = 44,      /* above the charts of a policy */
-    BARS_MAX = 1000, /* with more, a bar shows the largest of its neighbours */
+    BARS_MAX = 1000, /* with more values, a bar shows the largest of several neighbours */
 };
 
 static double calls_of(const struct sim_result *r, size_t i)
