@@ -1,4 +1,5 @@
-/* A hundred RPCs at a time on the runtime's own thread; main waits for the last. usage: async [TARGET] */
+/* Makes a hundred RPCs at a time on the default runtime, which has a thread; main waits for the last result.
+ * usage: async [TARGET] */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +15,7 @@ struct progress {
     char failure[512]; /* the first failure */
 };
 
-/* Called on the loop's thread: keep it short, never block. */
+/* Called on the runtime's thread: must not block it for long. */
 static void on_result(const torc_result *result, void *arg)
 {
     struct progress *p = arg;

@@ -44,7 +44,7 @@ static int token_start(torc_rpc *rpc, void *state, void *arg)
     pthread_t thread;
     torc_pending *pending = torc_rpc_suspend(rpc);
     if (pthread_create(&thread, NULL, fetch_token, pending) != 0) {
-        torc_rpc_resume(pending, 0, NULL); /* does nothing but free it, as the hook does not return TORC_PENDING */
+        torc_rpc_resume(pending, 0, NULL); /* only frees `pending`: the hook does not return TORC_PENDING */
         torc_rpc_set_text(rpc, "no thread for the token");
         return TORC_STATUS_UNAVAILABLE;
     }

@@ -1,4 +1,5 @@
-/* Reads a message as JSON, and prints its size on the wire and the message as JSON again: docs/guide/json.md.
+/* Reads a message as JSON (at most 64 KiB) by a descriptor set (at most 1 MiB). Prints its size on the wire, and the
+ * message as JSON again. See docs/guide/json.md.
  *
  *   cc json.c -o json $(pkg-config --cflags --libs torc-json)
  *   echo '{"id": "7"}' | ./json shop.pb shop.Order */
@@ -7,7 +8,7 @@
 
 static char file[1 << 20], text[1 << 16];
 
-/* Prints the error and returns the exit status of a program that failed. */
+/* Prints and frees the error, frees the schema, and returns the exit status of a failure. */
 static int fail(torc_schema *schema, torc_error *error)
 {
     fprintf(stderr, "%s\n", torc_error_text(error));

@@ -1,5 +1,6 @@
-/* An LB policy of the application's own, "fewest": of two connected endpoints that are drawn, an RPC goes to the one
- * with fewer RPCs under way. Counts stay when the endpoints change; `childPolicy` names the policy of each endpoint.
+/* An LB policy of the application's own, "fewest": draws two connected endpoints at random for each RPC, and sends the
+ * RPC to the one with fewer RPCs under way. An endpoint that stays in an update keeps its count. `childPolicy` in the
+ * config names the policy of each endpoint.
  *
  * usage: lb_policy TARGET (ipv4:127.0.0.1:50051,127.0.0.1:50052, say) */
 #include <stdio.h>
@@ -11,13 +12,13 @@ enum { MOST = 64 };
 
 static struct fewest {
     torc_lb_helper *helper;
-    struct place { /* of an endpoint, and for as long as RPCs to it are under way */
+    struct place { /* an endpoint's; free again when the endpoint is gone and its RPCs have ended */
         char address[128];
-        torc_lb_child *child; /* NULL: the endpoint is gone */
-        int active;
+        torc_lb_child *child; /* NULL: free, or the endpoint is gone */
+        int active;           /* RPCs under way */
     } at[MOST], *ready[MOST];
     size_t n_ready;
-} only; /* the program has one channel */
+} only; /* enough for one channel, which has one policy at a time */
 
 static void *create(torc_lb_helper *helper, void *arg)
 {
@@ -52,7 +53,7 @@ static void update(void *state, const torc_lb_endpoint *const *endpoints, size_t
     for (size_t i = 0; i < n; i++) {
         struct place *p = place_of(f, torc_lb_endpoint_address(endpoints[i], 0));
         if (!p)
-            continue; /* more than MOST endpoints, with those that are gone but have RPCs under way */
+            continue; /* all MOST places are taken: the endpoint gets no RPCs */
         stays[p - f->at] = true;
         if (!p->child)
             p->child = torc_lb_child_create(f->helper, NULL, NULL);
@@ -68,7 +69,7 @@ static void update(void *state, const torc_lb_endpoint *const *endpoints, size_t
 static void on_child_state(void *state, torc_lb_child *child, void *child_arg, enum torc_connectivity now)
 {
     (void)child_arg, (void)now;
-    torc_lb_child_connect(child); /* if it is idle, as its connection ended */
+    torc_lb_child_connect(child); /* connects again if the child became idle; otherwise does nothing */
     publish(state, torc_lb_child_text(child));
 }
 
@@ -76,7 +77,7 @@ static torc_lb_child *pick(void *state, torc_lb_pick *pick)
 {
     struct fewest *f = state;
     if (f->n_ready == 0)
-        return NULL; /* waits, or fails with the reason */
+        return NULL; /* the RPC waits; while the policy is in TRANSIENT_FAILURE it fails with the reason */
     struct place *a = f->ready[(torc_lb_pick_random(pick) & UINT32_MAX) % f->n_ready];
     struct place *b = f->ready[(torc_lb_pick_random(pick) >> 32) % f->n_ready];
     struct place *p = b->active < a->active ? b : a;

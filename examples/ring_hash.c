@@ -1,9 +1,9 @@
 /* Consistent hashing without xDS (gRFC A76): a resolver of the application's own names the endpoints and their hash
- * keys, the service config chooses ring_hash and the header to hash.
+ * keys. Its service config chooses ring_hash and the header to hash.
  *
  * usage: ring_hash ADDRESS ADDRESS ...
  *
- * Each backend's hash key is "shard-N". */
+ * The hash keys are "shard-0", "shard-1", ... Addresses after the sixteenth are ignored. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ struct backends {
     char keys[MAX_BACKENDS][20];
 };
 
-/* Makes calls fail with this text: one of the addresses is not an address. */
+/* Reports an error, with which calls fail. */
 static void refused(torc_resolver_listener *listener, const struct backends *b)
 {
     char text[1024] = "one of these is not an address such as 127.0.0.1:80:";
@@ -40,7 +40,7 @@ static void *start(const char *rest, torc_resolver_listener *listener, void *arg
     int rc = torc_resolver_report(listener, endpoints, (size_t)b->n,
                                   "{\"loadBalancingConfig\":[{\"ring_hash\":{\"requestHashHeader\":\"session\"}}]}");
     if (rc != 0)
-        refused(listener, b); /* without an error calls would wait for endpoints until their deadlines */
+        refused(listener, b); /* without a report, calls would wait until their deadlines */
     return b;
 }
 

@@ -1,5 +1,5 @@
-/* A server inside the application's own epoll loop: no thread, no blocking call. SIGTERM or SIGINT stops it gracefully.
- * usage: server_epoll [ADDRESS] */
+/* A server inside the application's own epoll loop: the runtime has no thread, and no function of Torc blocks. SIGTERM
+ * or SIGINT stops the server gracefully, within 10 seconds. usage: server_epoll [ADDRESS] */
 #include <signal.h>
 #include <stdio.h>
 #include <sys/epoll.h>
@@ -19,7 +19,7 @@ static void on_stopped(void *arg)
     *(int *)arg = 1;
 }
 
-/* Turns the loop until the server has stopped. Returns 0, or -1 when the system refuses. */
+/* Drives the runtime until the server has stopped. Returns 0, or -1 with errno if epoll cannot be set up. */
 static int serve(torc_runtime *runtime, torc_server *server, int signals)
 {
     int stopped = 0, stopping = 0, epoll = epoll_create1(EPOLL_CLOEXEC);

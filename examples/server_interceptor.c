@@ -1,5 +1,5 @@
-/* Two interceptors of a server: one logs each RPC, the other lets clients in that have a token, which a thread looks up
- * while the RPC waits. usage: server_interceptor [ADDRESS] */
+/* Two interceptors of a server: one logs each RPC, the other refuses RPCs without a known token. A thread looks up the
+ * token while the RPC waits. usage: server_interceptor [ADDRESS] */
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 #include <torc/torc.h>
 
-/* --- a log of RPCs: an observer, outermost, so that it sees what the other refuses --- */
+/* --- a log of RPCs: the outermost interceptor, so that it also sees the RPCs that the other one refuses --- */
 
 static int log_start(torc_rpc *rpc, void *state, void *arg)
 {
@@ -24,14 +24,15 @@ static void log_end(torc_rpc *rpc, int code, void *state, void *arg)
             torc_rpc_text(rpc), (long long)(torc_time_ms() - *begin_ms));
 }
 
-/* --- clients that may come in --- */
+/* --- the check of the token --- */
 
 struct lookup {
     torc_pending *pending;
     char token[64];
 };
 
-/* Asks a database, say. No handler runs meanwhile, and the RPC may end: then torc_rpc_resume only frees. */
+/* Asks a database, say. The RPC's handler is not called meanwhile. If the RPC ends meanwhile, torc_rpc_resume only
+ * frees `pending`. */
 static void *look_up(void *arg)
 {
     struct lookup *l = arg;
@@ -55,7 +56,7 @@ static int auth_start(torc_rpc *rpc, void *state, void *arg)
     snprintf(l->token, sizeof(l->token), "%s", token);
     l->pending = torc_rpc_suspend(rpc);
     if (pthread_create(&thread, NULL, look_up, l) != 0) {
-        torc_rpc_resume(l->pending, 0, NULL); /* does nothing but free it, as the hook does not return TORC_PENDING */
+        torc_rpc_resume(l->pending, 0, NULL); /* only frees `pending`: the hook does not return TORC_PENDING */
         free(l);
         torc_rpc_set_text(rpc, "no thread for the token");
         return TORC_STATUS_UNAVAILABLE;

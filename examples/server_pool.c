@@ -1,18 +1,18 @@
-/* A server whose handlers may wait: they run on a pool of four threads, which 100 calls may wait for.
- * usage: server_pool [ADDRESS] */
+/* A server whose handlers may block: they run on a pool of four threads. Up to 100 calls wait for a thread; more calls
+ * end with RESOURCE_EXHAUSTED. usage: server_pool [ADDRESS] */
 #include <signal.h>
 #include <stdio.h>
 
 #include <torc/torc.h>
 
-/* Unary: what takes long (a query, a file) belongs here. */
+/* Unary: may do what takes long (a query, a file). */
 static void on_say(torc_server_call *call, const torc_message *request, void *arg)
 {
     (void)arg;
     torc_server_call_reply(call, torc_message_data(request), torc_message_size(request));
 }
 
-/* A stream by functions that wait. They return TORC_ECANCELED when the client gives up. */
+/* A stream by functions that block. They return TORC_ECANCELED when the RPC ends early, as when the client cancels. */
 static void on_chat(torc_server_call *call, void *arg)
 {
     const torc_message *message;
@@ -53,7 +53,7 @@ int main(int argc, char **argv)
     }
     int failed = error != NULL;
     torc_server_free(server);
-    torc_pool_free(pool); /* waits for handlers that still run */
+    torc_pool_free(pool); /* waits until handlers that still run have returned */
     torc_error_free(error);
     torc_free(bound);
     return failed;

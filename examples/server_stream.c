@@ -1,4 +1,4 @@
-/* A server of a bidirectional stream, by events on the thread of the loop: echoes each message, as fast as the client
+/* A bidirectional stream on a server, by events on the runtime's thread: echoes each message, no faster than the client
  * reads. usage: server_stream [ADDRESS] */
 #include <signal.h>
 #include <stdio.h>
@@ -7,15 +7,15 @@
 #include <torc/torc.h>
 
 struct chat {
-    torc_message *waiting; /* has no room yet */
+    torc_message *waiting; /* received, not sent yet for want of room; NULL: none */
 };
 
-/* One message at a time: the next is asked for when this one was taken. */
+/* Echoes one message at a time: asks for the next message when torc_server_call_send has taken this one. */
 static void send_back(torc_server_call *call, struct chat *chat, const torc_message *message)
 {
     int rc = torc_server_call_send(call, torc_message_data(message), torc_message_size(message), 0, 0);
     if (rc == TORC_EAGAIN)
-        chat->waiting = torc_message_ref(message); /* on_writable comes */
+        chat->waiting = torc_message_ref(message); /* on_writable sends it */
     else if (rc == 0)
         torc_server_call_want(call, 1);
 }
@@ -44,7 +44,7 @@ static void on_half_close(torc_server_call *call, void *arg)
 static void on_cancel(torc_server_call *call, void *arg)
 {
     (void)arg;
-    torc_server_call_finish(call, TORC_STATUS_CANCELLED, NULL, NULL); /* only gives the call back */
+    torc_server_call_finish(call, TORC_STATUS_CANCELLED, NULL, NULL); /* only frees the call */
 }
 
 static void on_release(void *arg)

@@ -1,5 +1,5 @@
-/* A server with TLS, whose files may be replaced while it runs: what has changed counts for the next connection. With
- * CLIENT_CA each client must have a certificate, and the answer says the first name in it.
+/* A server with TLS. Its files may be replaced while it runs: new connections use the new files. With CLIENT_CA each
+ * client must have a certificate, and the answer has the first subject alternative name in it.
  * usage: server_tls CERTIFICATE KEY [ADDRESS [CLIENT_CA]] */
 #include <signal.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* A bidirectional stream, blocking: sends ten messages, receives each echo. usage: streaming [TARGET] */
+/* A bidirectional stream by functions that block: sends ten messages, and receives the echo of each before the next.
+ * usage: streaming [TARGET] */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -25,7 +26,7 @@ int main(int argc, char **argv)
         char text[32];
         int n = snprintf(text, sizeof(text), "message %d", i);
         if (torc_stream_send(call, text, (size_t)n, i == 9 ? TORC_SEND_LAST : 0, -1) != 0)
-            break; /* the call is over; torc_stream_finish says why */
+            break; /* the RPC is over: torc_stream_finish returns its status */
         const torc_message *message;
         if (torc_stream_receive(call, -1, &message) != 1)
             break;

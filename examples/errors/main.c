@@ -1,5 +1,5 @@
-/* Failures with typed details: a server that packs messages of google/rpc/error_details.proto, and a client that reads
- * them. SPDX-License-Identifier: Apache-2.0 */
+/* Failures with typed details: a server that sends messages of google/rpc/error_details.proto with a status, and a
+ * client that reads them. SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 
 #include <torc/torc.h>
@@ -45,7 +45,7 @@ static void place(torc_server_call *call, const Shop__Order *order, void *arg)
 
 /* --- the client --- */
 
-/* Prints the details that this client knows; NULL is a detail that the failure does not have. */
+/* Prints the details of the three types that this client knows. NULL: the failure has no detail of the type. */
 static void explain(const torc_result *result)
 {
     torc_arena *arena = torc_arena_new(0); /* the details live in it */
@@ -64,8 +64,7 @@ static void explain(const torc_result *result)
     torc_arena_free(arena);
 }
 
-/* Places an order and prints what became of it. Returns 1 if the server refused it, which is what this example shows,
- * else 0. */
+/* Places an order and prints the status. Returns 1 if the server refused the order, as this example expects, else 0. */
 static int order(torc_channel *channel, const char *address, int quantity)
 {
     Shop__Order request = SHOP__ORDER__INIT;

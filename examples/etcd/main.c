@@ -1,4 +1,5 @@
-/* etcd by generated code: a lease, Txn, Put, Watch with cancel, Range, the lease kept alive. usage: etcd [TARGET] */
+/* An etcd client by generated code: LeaseGrant, Txn, Put, Watch with cancel, Range, LeaseKeepAlive.
+ * usage: etcd [TARGET] */
 #include "etcd.torc.h"
 #include <err.h>
 #include <stdio.h>
@@ -6,7 +7,7 @@
 #define BYTES(text) ((ProtobufCBinaryData){sizeof(text) - 1, (uint8_t *)(text)})
 #define SHOW(bytes) (int)(bytes).len, (const char *)(bytes).data
 
-/* Ends the program with the reason of an RPC that failed. The result lives until the next one, its response with it. */
+/* Prints the error and exits if the RPC failed. The result and its response live until the next call of ok(). */
 static torc_result *ok(torc_result *result)
 {
     static torc_result *last;
@@ -24,7 +25,7 @@ int main(int argc, char **argv)
     grant.ttl = 60;
     alive.id = etcd__lease__lease_grant__response(ok(etcd__lease__lease_grant__call(channel, &grant, NULL)))->id;
 
-    /* Puts "one" if the key is not there (its version is 0), and "two" in any case. Both go with the lease. */
+    /* Puts "one" if the key is absent (its version is 0), then "two" in any case. Both end with the lease. */
     Etcdserverpb__PutRequest put = ETCDSERVERPB__PUT_REQUEST__INIT;
     Etcdserverpb__Compare absent = ETCDSERVERPB__COMPARE__INIT, *compare = &absent;
     Etcdserverpb__RequestOp op = ETCDSERVERPB__REQUEST_OP__INIT, *success = &op;
@@ -37,7 +38,7 @@ int main(int argc, char **argv)
     put.value = BYTES("two");
     ok(etcd__kv__put__call(channel, &put, NULL));
 
-    /* Shows what has happened to the key. The first event cancels the watch, and etcd confirms that. */
+    /* Shows every event of the key from revision 1, cancels the watch, and waits until etcd confirms that. */
     Etcdserverpb__WatchCreateRequest create = ETCDSERVERPB__WATCH_CREATE_REQUEST__INIT;
     Etcdserverpb__WatchCancelRequest cancel = ETCDSERVERPB__WATCH_CANCEL_REQUEST__INIT;
     Etcdserverpb__WatchRequest request = ETCDSERVERPB__WATCH_REQUEST__INIT;

@@ -26,6 +26,6 @@ int main(int argc, char **argv)
     int failed = !reply;
     torc_result_free(result); /* the reply goes with it */
     torc_channel_free(channel);
-    torc_runtime_default_free(); /* else its memory stays until the process has ended, and leak checkers report it */
+    torc_runtime_default_free(); /* for leak checkers: the default runtime otherwise lives until the process ends */
     return failed;
 }

@@ -1,4 +1,4 @@
-/* One span and one metric to an OpenTelemetry receiver by generated code. usage: otlp [TARGET] */
+/* Sends one span and one metric to an OpenTelemetry receiver by generated code. usage: otlp [TARGET] */
 #include "metrics_service.torc.h"
 #include "trace_service.torc.h"
 #include <err.h>
@@ -20,7 +20,7 @@ static ProtobufCBinaryData random_id(uint8_t *bytes, size_t n)
     return (ProtobufCBinaryData){n, bytes};
 }
 
-/* The service that the telemetry is about: a resource has attributes. */
+/* Returns the resource that the telemetry is about: the service's name as an attribute. */
 static Otlp__Resource *resource(void)
 {
     static Otlp__AnyValue value = OTLP__ANY_VALUE__INIT;

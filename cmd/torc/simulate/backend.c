@@ -1,8 +1,8 @@
 /* Backends and the subchannels of clients to them.
  *
  * A subchannel has its present state (`state`) and the state that its policy was told last (`told`). Its task tells the
- * policy one step on the way from `told` to `state`, and runs again until both are equal. So the policy sees only steps
- * that lb/subchannel.h allows. The subchannel's event is the end of the attempt in CONNECTING, the end of the backoff in
+ * policy one step on the way from `told` to `state`, and runs again until both are equal. So the policy sees only
+ * steps that lb/subchannel.h allows. The event is the end of the attempt in CONNECTING, the end of the backoff in
  * TRANSIENT_FAILURE, and the next out-of-band report in READY.
  *
  * A backend reports the load of the last whole second: the number of calls that ended in it (qps), and their service

@@ -92,7 +92,7 @@ struct sim_phase {
     char *name;             /* the changes that begin it, "kill 10.0.0.3:80"; or "start" */
     uint64_t at_ns;         /* its beginning, from the end of the warm-up */
     uint64_t calls, failed; /* calls that began in the phase; calls that failed in it */
-    uint32_t keys, moved;   /* keys called in this phase and in an earlier one; those whose backend is another one */
+    uint32_t keys, moved;   /* keys called in this phase and in an earlier one; those whose backend changed since */
     uint64_t overload_ns;   /* sum over the backends */
     uint64_t longest_ns;    /* the longest time within the phase for which one backend was overloaded */
 };

@@ -1,8 +1,8 @@
-/* torc xds: prints resources as tables, lines of news, or JSON.
+/* torc xds: prints resources as a table, as lines of changes, or as JSON.
  *
- * Tables and news are for people: states in colour on a terminal, contents indented below their resource, foreign
- * text escaped. JSON is CSDS's ClientConfig, by the same code as CSDS itself. Contents are decoded with the
- * registered message types; unknown ones are shown as such. */
+ * The table and the lines are for people: states in colour on a terminal, contents indented below their resource,
+ * foreign text escaped. A content that cannot be decoded is shown as "(cannot be shown)". JSON is CSDS's ClientConfig,
+ * made by the code of CSDS (api/client_status.h). */
 #include <stdio.h>
 #include <time.h>
 

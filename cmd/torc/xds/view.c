@@ -1,4 +1,4 @@
-/* torc xds: the client's cache at the last look, and the changes since. */
+/* torc xds: the xDS client's cache at the last look, and what that look found changed. */
 #include <stdlib.h>
 
 #include "xds.h"
@@ -7,7 +7,7 @@
 #include "xds/resource/listener.h"
 #include "xds/resource/route_config.h"
 
-/* Returns the place of a type in the order in which resources lead to one another; other types come last. */
+/* Returns the rank of a type for sorting: LDS, RDS, CDS, EDS, then all other types. */
 static int rank(const struct tc_xds_resource_type *type)
 {
     static const struct tc_xds_resource_type *const order[] = {&tc_listener_type, &tc_route_config_type,
@@ -76,7 +76,7 @@ static void on_entry(void *arg, const struct tc_xds_dump_entry *e)
     struct xds_seen *s = find(v, e, &changed);
     s->mark = v->mark;
     v->pending += e->state == TC_XDS_REQUESTED;
-    /* updated_ns alone does not tell: a new stream brings resources again that are already held. */
+    /* A change of updated_ns alone does not count: a new stream sends resources again that have not changed. */
     changed |= s->state != e->state || s->failed_ns != e->failed_ns;
     s->state = e->state;
     s->updated_ns = e->updated_ns;

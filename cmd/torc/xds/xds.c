@@ -1,8 +1,9 @@
 /* torc xds: subscribes as a client of the target would, and prints every resource with its state.
  *
- * It runs a channel's xds resolver without a channel, so that no backend sees a connection. The resolver's xDS client
- * comes from the shared pool; xds_view (view.c) compares the client's cache with the last look. Without --watch,
- * settle() waits until the resolver has reported and no resource is pending, then everything is printed once. */
+ * It runs a channel's xds resolver without a channel, so that no backend is connected to. The resolver takes its xDS
+ * client from the runtime's pool; this command takes the same client and reads its cache. xds_view (view.c) compares
+ * the cache with the last look. Without --watch, settle() waits until the resolver has reported and no resource is
+ * pending, or --timeout is over; then everything is printed once. */
 #include "xds.h"
 
 #include <getopt.h>
@@ -63,10 +64,10 @@ struct xds {
     struct tc_resolver_env env;
     struct tc_resolver *resolver;
     struct tc_pool_client *shared;
-    struct tc_xds_watcher watcher; /* of the listener: reports that the control plane cannot be reached */
-    struct tc_status ambient;
+    struct tc_xds_watcher watcher; /* of the listener, for its ambient errors */
+    struct tc_status ambient;      /* the watcher's present ambient error; OK: none */
     bool reported, stopped;
-    struct tc_status status; /* of the resolver's last report, or why there is none */
+    struct tc_status status; /* of the resolver's last report; with `shared` NULL: why there is no xDS client */
     struct xds_view view;
 };
 
@@ -127,7 +128,7 @@ static int parse_args(struct xds *x, int argc, char **argv)
     return parse_target(x, argv[optind]);
 }
 
-/* --- the resolver, on the loop --- */
+/* --- the resolver: called on the loop --- */
 
 static bool on_result(void *arg, struct tc_resolver_result *result)
 {
@@ -157,8 +158,8 @@ static void on_ambient_error(struct tc_xds_watcher *w, const struct tc_status *e
 
 static const struct tc_xds_watcher_ops watcher_ops = {.on_changed = on_changed, .on_ambient_error = on_ambient_error};
 
-/* Watches the listener for trouble with the control plane. A name whose authority the bootstrap lacks gets no watch:
- * the resolver reports the error. */
+/* Watches the listener to hear of trouble with the control plane. A target whose authority the bootstrap lacks gets no
+ * watch: the resolver reports that error. */
 static void watch_listener(struct xds *x)
 {
     struct tc_buf name = {0};
@@ -188,7 +189,7 @@ static void start(void *arg)
         .on_result = on_result,
         .arg = x,
     };
-    /* The xDS client is shared: the resolver of the target finds this object, too. */
+    /* The pool gives the same client to the target's resolver. */
     x->shared =
         tc_pool_client_get(tc_xds_client_pool_of(x->runtime), &x->env, tc_slice_str(x->target.text), &x->status);
     if (!x->shared) {
@@ -234,7 +235,7 @@ static void show(struct xds *x, const xds_list *list)
         xds_print_all(list);
 }
 
-/* Prints a change that belongs to no resource: among the lines for people, or on stderr beside output for programs. */
+/* Prints a change that concerns no single resource: on stdout, with -o json on stderr. */
 static void tell(const struct xds *x, const char *what, const struct tc_status *status, const char *good,
                  const char *bad)
 {
@@ -291,7 +292,7 @@ static void show_progress(const struct xds *x, uint64_t begin_ns, uint64_t now_n
 }
 
 /* Waits until the resolver has reported and no resource is pending. Returns whether the target resolves; false also if
- * --timeout is over before. */
+ * --timeout ends the wait. */
 static bool settle(struct xds *x)
 {
     uint64_t begin_ns = tc_system_clock.monotonic_ns(NULL), last_ns = begin_ns;
@@ -309,7 +310,7 @@ static bool settle(struct xds *x)
     }
 }
 
-/* Appends the resources that did not come: 'Cluster "c", Cluster "d" and 7 more'. */
+/* Appends the resources that did not come, 'Cluster "c", Cluster "d" and 7 more', and the ambient error if any. */
 static void append_awaited(const struct xds *x, struct tc_buf *out)
 {
     enum { MOST = 4 };
