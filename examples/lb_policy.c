@@ -18,7 +18,7 @@ static struct fewest {
         int active;           /* RPCs under way */
     } at[MOST], *ready[MOST];
     size_t n_ready;
-} only; /* enough for one channel, which has one policy at a time */
+} only; /* the program has one channel, which has one policy at a time */
 
 static void *create(torc_lb_helper *helper, void *arg)
 {

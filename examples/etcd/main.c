@@ -38,7 +38,7 @@ int main(int argc, char **argv)
     put.value = BYTES("two");
     ok(etcd__kv__put__call(channel, &put, NULL));
 
-    /* Shows every event of the key from revision 1, cancels the watch, and waits until etcd confirms that. */
+    /* Shows events of the key since revision 1, cancels the watch at the first, and waits until etcd confirms that. */
     Etcdserverpb__WatchCreateRequest create = ETCDSERVERPB__WATCH_CREATE_REQUEST__INIT;
     Etcdserverpb__WatchCancelRequest cancel = ETCDSERVERPB__WATCH_CANCEL_REQUEST__INIT;
     Etcdserverpb__WatchRequest request = ETCDSERVERPB__WATCH_REQUEST__INIT;

@@ -118,8 +118,8 @@ void sim_opts_fini(struct sim_opts *o);
 int sim_run(const struct sim_opts *o, const struct sim_policy *policy, FILE *calls, struct sim_result *out);
 void sim_result_fini(struct sim_result *r);
 
+/* Print the results, one for each policy in the order of the options. sim_write_svg returns an exit status. */
 void sim_print(const struct sim_opts *o, const struct sim_result *results);
-/* Returns an exit status. */
 int sim_write_svg(const struct sim_opts *o, const struct sim_result *results);
 
 /* --- the world: run.c and backend.c --- */
