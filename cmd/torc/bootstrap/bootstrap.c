@@ -1,8 +1,8 @@
 /* torc bootstrap: writes a bootstrap, or checks one.
  *
- * A bootstrap is checked before it is printed: a value that no channel would take is a usage error, with the path of
- * the member that it became. --check prints a line for each fault, with its JSON path, and for each warning; -o
- * json prints one object. */
+ * A bootstrap is checked before it is printed. A value that no channel would accept is a usage error, which names the
+ * member's JSON path. --check prints one line for each fault and each warning, with the JSON path; -o json prints one
+ * object. */
 #include "bootstrap/bootstrap.h"
 
 #include <getopt.h>
@@ -82,7 +82,7 @@ static const struct option options[] = {
     {NULL, 0, NULL, 0},
 };
 
-/* Returns where the value of an option is stored as it is; NULL for other options. */
+/* Returns where to store the value of an option that takes one text. NULL for all other options. */
 static const char **value_of(struct bootstrap_args *a, int c)
 {
     switch (c) {
@@ -135,7 +135,7 @@ static int apply(struct bootstrap_args *a, int c)
     return 0;
 }
 
-/* Checks that the options of what is written agree. */
+/* Checks that the options that write a bootstrap agree, and sets the default network. */
 static int settle_write(struct bootstrap_args *a)
 {
     uint64_t number;
@@ -270,7 +270,7 @@ static int write_bootstrap(const struct bootstrap_args *a)
         else
             puts(text);
     }
-    /* Files are looked for where the bootstrap is used, which may not be here. */
+    /* The bootstrap may be used on another machine, so its files need not exist on this one. */
     for (size_t i = 0; i < f.warnings.all.len && rc == 0; i++)
         if (!strstr(f.warnings.all.data[i].text, "cannot be read here"))
             cli_fail(NAME, "warning: %s: %s", f.warnings.all.data[i].path, f.warnings.all.data[i].text);
@@ -283,7 +283,7 @@ static int write_bootstrap(const struct bootstrap_args *a)
 int cmd_bootstrap(int argc, char **argv)
 {
     struct bootstrap_args a = {0};
-    tc_builtin_init(); /* targets of the scheme xds are known, and refused as that */
+    tc_builtin_init(); /* makes the scheme xds known, so that a server_uri with it is a fault and not a DNS name */
     int rc = parse(&a, argc, argv);
     if (rc == 0)
         rc = a.check ? check(&a) : write_bootstrap(&a);

@@ -1,10 +1,11 @@
 /* torc bootstrap --check: everything that is wrong with a bootstrap.
  *
- * A channel stops at the first stage that fails: JSON, the fields (tc_xds_bootstrap_check), then the URIs of servers
- * and the providers of certificates. Here the later stages run whatever the fields have, if only the text is JSON, by
- * the same functions, so that one look shows all faults; if there are none, the channel's own reader has the last
- * word. Members that Torc does not read are warnings, found by a table of the known ones: a misspelt member changes
- * nothing, and nobody else says so. */
+ * A channel stops at the first stage with an error: JSON, then the fields (tc_xds_bootstrap_check), then the server
+ * URIs and the certificate providers. This check runs every stage on any text that is JSON, so that one run shows all
+ * faults. It also checks the config of TLS credentials, which a channel reads only when it makes the credentials. If
+ * no fault is found, the channel's own reader (tc_bootstrap_env_read) decides.
+ *
+ * A member that Torc does not read is a warning: a channel ignores it silently. A table lists the known members. */
 #include "bootstrap/bootstrap.h"
 
 #include <errno.h>
@@ -26,7 +27,7 @@ static void add(struct bootstrap_list *list, struct tc_slice path, struct tc_sli
     *tc_vec_push(&list->all) = (struct bootstrap_finding){tc_slice_dup(path), tc_slice_dup(text)};
 }
 
-/* Adds an error to a list: the `report` of a struct tc_validation_errors. arg: the struct bootstrap_list. */
+/* The `report` callback of a struct tc_validation_errors. arg: the struct bootstrap_list that gets the error. */
 static void on_error(void *arg, struct tc_slice path, struct tc_slice text)
 {
     struct bootstrap_list *list = arg;
@@ -37,7 +38,7 @@ static void on_error(void *arg, struct tc_slice path, struct tc_slice text)
         add(list, path, text);
 }
 
-/* Adds the number of findings that had no room, if there are any. */
+/* If findings were left out, adds a last one with their number. */
 static void end(struct bootstrap_list *list)
 {
     struct tc_buf text = {0};
@@ -57,9 +58,9 @@ static void list_fini(struct bootstrap_list *list)
     tc_vec_fini(&list->all);
 }
 
-/* --- members that nobody reads --- */
+/* --- warnings --- */
 
-/* CREDS: an object, which Torc reads only if it supports the type of the entry (reads_config). */
+/* CREDS: an object that Torc reads only if it supports the entry's type or plugin (reads_config). */
 enum kind { VALUE, OBJECT, LIST, MAP, CREDS };
 
 struct known {
@@ -176,7 +177,8 @@ static void look_at_member(const struct known *k, const char *name, const json_t
     }
 }
 
-/* Returns true if Torc reads the config of this entry of credentials or of providers. */
+/* Returns true if Torc reads the config of this entry of credentials or of providers. True also without a type and a
+ * plugin name. */
 static bool reads_config(const json_t *entry)
 {
     const char *type = json_string_value(json_object_get(entry, "type"));
@@ -185,7 +187,7 @@ static bool reads_config(const json_t *entry)
                 : !plugin || tc_cert_plugin_known(NULL, plugin);
 }
 
-/* Returns true for a name that needs no escapes in a path. */
+/* Returns true if a path can show the name as ".name". */
 static bool is_plain(const char *name)
 {
     return *name && !name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")];
@@ -212,7 +214,7 @@ static void look_at(const json_t *obj, const struct known *known, struct tc_vali
     }
 }
 
-/* --- later stages --- */
+/* --- faults --- */
 
 static bool creds_supported(void *arg, const char *type, const json_t *config)
 {
@@ -221,8 +223,8 @@ static bool creds_supported(void *arg, const char *type, const json_t *config)
     return tc_creds_type_supported(type);
 }
 
-/* Checks the config of the credentials that a channel uses, which are the first supported ones: that of TLS, which
- * names files. No other config is checked. */
+/* Checks the config of the credentials that a channel uses: the first supported entry of the list. Only "tls" has a
+ * config to check; it names files. */
 static void check_creds(const json_t *list, struct tc_validation_errors *f)
 {
     const json_t *item;
@@ -243,8 +245,8 @@ static void check_creds(const json_t *list, struct tc_validation_errors *f)
     }
 }
 
-/* Checks the servers of a list. The first pass counts those whose URI is a target: a server with another URI counts as
- * down (A71), which is a fault only if the list has no good one. */
+/* Checks the servers of a list. A server whose URI is not a target counts as down (A71). That is a fault if no server
+ * of the list has a target, else a warning. The first pass counts the servers with a target. */
 static void check_servers(const json_t *list, struct tc_validation_errors *f, struct tc_validation_errors *w)
 {
     const json_t *server;
@@ -309,7 +311,7 @@ static char *summary_of(const struct tc_xds_bootstrap *b)
     return tc_buf_take(&out);
 }
 
-/* Has the reader of channels read the text. */
+/* Reads the text as a channel does. Stores the summary, or adds the channel's error to *f. */
 static void read_as_channel(struct tc_slice text, struct bootstrap_findings *out, struct tc_validation_errors *f)
 {
     struct tc_status error = {0};

@@ -1,8 +1,7 @@
-/* torc bootstrap: makes a bootstrap from options, for one's own control plane, for Istio's agent or for Traffic
- * Director.
+/* torc bootstrap: makes a bootstrap from options, for any control plane, for Istio's agent or for Traffic Director.
  *
- * Nothing is asked of a network: what the generators of Istio and of Google Cloud take from their metadata servers
- * comes from options, or from the variables that Istio's injection sets. */
+ * Uses no network: options and environment variables give what other bootstrap generators ask a metadata server for.
+ * --istio reads the variables that Istio's injection sets. */
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -58,7 +57,7 @@ static json_t *servers(const struct bootstrap_args *a)
     return list;
 }
 
-/* Returns certificate_providers with one instance of file_watcher. */
+/* Returns a new certificate_providers object: one instance of file_watcher, with files in `folder`. */
 static json_t *provider(const char *instance, const char *folder, const char *cert, const char *key, const char *ca,
                         const char *interval)
 {
@@ -70,7 +69,8 @@ static json_t *provider(const char *instance, const char *folder, const char *ce
     return json_pack("{s:{s:s, s:o}}", instance, "plugin_name", "file_watcher", "config", config);
 }
 
-/* Stores the node's id as Istio has it: sidecar~ADDRESS~POD.NAMESPACE~NAMESPACE.svc.cluster.local. */
+/* Appends the node id in Istio's form: sidecar~ADDRESS~POD.NAMESPACE~NAMESPACE.svc.cluster.local. Returns 0, or
+ * CLI_USAGE if the environment lacks a variable. */
 static int istio_id(struct tc_buf *out)
 {
     static const char *const names[] = {"INSTANCE_IP", "POD_NAME", "POD_NAMESPACE"};
@@ -87,7 +87,7 @@ static int istio_id(struct tc_buf *out)
     return 0;
 }
 
-/* Stores the node's id as Traffic Director has it. */
+/* Appends the node id in Traffic Director's form, with a random UUID. */
 static int gke_id(const struct bootstrap_args *a, struct tc_buf *out)
 {
     struct placeholders uuid = {0};
