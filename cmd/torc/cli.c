@@ -1,8 +1,8 @@
 /* Functions that every subcommand uses: errors, values of options, files, and the state of standard output.
  *
- * Errors are one line on stderr and return the exit status, so that callers write `return cli_usage(...)`. A failed
- * write to standard output is remembered (lost_output) and decides the exit status in cli_end_output; a pipe whose
- * reader left ends the command quietly. */
+ * A function that prints an error prints one line on stderr and returns the exit status, so that callers write `return
+ * cli_usage(...)`. After a failed write to standard output, cli_end_output turns CLI_OK into CLI_FAILED. It prints the
+ * reason (lost_output), unless the reader of a pipe has closed it. */
 #include "cli.h"
 
 #include <errno.h>
@@ -25,11 +25,12 @@
 
 #define MAX_FILE_BYTES (64u * 1024u * 1024u)
 
-/* Bytes shown of a usage error: an argument can have any length, the line that quotes it cannot. */
+/* A usage error may quote an argument of any length. A long message is cut to its first USAGE_HEAD and its last
+ * USAGE_TAIL bytes. */
 #define USAGE_HEAD 512
 #define USAGE_TAIL 256
 
-/* Prints an error. `hint` not NULL: it is a usage error, which names --help. */
+/* Prints an error. If `hint` is not NULL, it is a usage error, which refers to --help. */
 static void complain(const char *command, const char *fmt, va_list ap, const char *hint)
 {
     struct tc_buf b = {0}, shown = {0};
@@ -79,7 +80,7 @@ void cli_left_out(void *arg, const char *file, const char *text)
     cli_fail(arg, "%s: left out, because Torc does not read it: %s", file, text);
 }
 
-static int lost_output; /* errno of the first write that failed */
+static int lost_output; /* errno of the first failure that cli_help or cli_flush saw; 0: none */
 
 int cli_help(const char *text)
 {
@@ -102,7 +103,7 @@ bool cli_output_lost(void)
     return lost_output || ferror(stdout);
 }
 
-/* stdio does not keep the reason for a failed write; poll still tells whether the reader of a pipe is gone. */
+/* Without an errno in lost_output (a failed fwrite leaves none), poll tells whether a pipe's reader has closed it. */
 static bool reader_is_gone(void)
 {
     struct pollfd out = {.fd = STDOUT_FILENO};
@@ -113,7 +114,7 @@ int cli_end_output(const char *command, int status)
 {
     if (cli_flush() && !cli_output_lost())
         return status;
-    if (!reader_is_gone()) /* as with "| head": a reader that left needs no message */
+    if (!reader_is_gone()) /* `torc ... | head` ends without a message */
         fprintf(stderr, "torc%s%s: cannot write to standard output: %s\n", command ? " " : "", command ? command : "",
                 lost_output ? strerror(lost_output) : "an earlier write failed");
     return status == CLI_OK ? CLI_FAILED : status;
@@ -135,8 +136,8 @@ int cli_bad_option(const char *command, int code, char **argv)
         return cli_usage(command, "option '%s' needs a value", text);
     if (optopt == 0)
         return cli_usage(command, "unknown option '%s'", text);
-    /* For a long option, optopt is its code, which may equal a letter: compare with the first letter after the dash.
-     * Any other letter stands in a cluster of letters behind one dash, and `text` is then the argument before. */
+    /* For a long option, optopt is its code, which may be a letter: then `text` starts with that letter after its
+     * dashes. Any other letter was found in a cluster such as "-vx", and `text` may be the argument before it. */
     bool is_long = strncmp(text, "--", 2) == 0 && (optopt > UCHAR_MAX || optopt == text[2]);
     if (is_long && strchr(text, '='))
         return cli_usage(command, "option '%.*s' takes no value", (int)strcspn(text, "="), text);
@@ -288,7 +289,8 @@ int cli_write_file(const char *command, const char *path, struct tc_slice text)
     return bad ? cli_fail(command, "cannot write %s: %s", path, strerror(errno)) : 0;
 }
 
-/* Accepts a word before the kind, as in "-----BEGIN EC PRIVATE KEY-----". *first: the first kind found instead. */
+/* Returns true if the text has PEM of this kind, perhaps with a word before it, as in "-----BEGIN EC PRIVATE KEY-----".
+ * Otherwise *first is the label of the text's first PEM block, or unset if the text has none. */
 static bool has_pem(const char *text, const char *kind, struct tc_slice *first)
 {
     static const char begin[] = "-----BEGIN ", end[] = "-----";

@@ -1,4 +1,4 @@
-/* Functions that every subcommand uses: usage errors in one line, values of options, output, text for people. */
+/* Functions that every subcommand uses: errors, values of options, files, standard output, text for people. */
 #ifndef TORC_CLI_H
 #define TORC_CLI_H
 
@@ -10,21 +10,21 @@
 
 enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
 
-/* Prints "torc COMMAND: message (try torc COMMAND --help)" on stderr and returns CLI_USAGE. Prints only the beginning
- * and the end of a long message, escaped as cli_append_shown does. */
+/* Prints "torc COMMAND: message (try 'torc COMMAND --help')" on stderr and returns CLI_USAGE. The message is escaped by
+ * cli_append_shown. Of a long message, only the beginning and the end are printed. */
 int cli_usage(const char *command, const char *fmt, ...) TC_PRINTF(2, 3);
-/* Prints "torc COMMAND: message" on stderr, shown as cli_append_shown does. Returns CLI_FAILED. */
+/* Prints "torc COMMAND: message" on stderr, escaped by cli_append_shown. Returns CLI_FAILED. */
 int cli_fail(const char *command, const char *fmt, ...) TC_PRINTF(2, 3);
 /* cli_fail with the text of an error, which it frees. */
 int cli_fail_error(const char *command, torc_error *error);
 /* The `warn` callback of a tc_resource_set. arg: the command's name. */
 void cli_left_out(void *arg, const char *file, const char *text);
-/* Prints, in one line, the error for which getopt_long returned `code`, '?' or ':'. Called right after getopt_long,
- * whose optind and optopt it reads. Returns CLI_USAGE. */
+/* Prints the usage error behind a '?' or ':' (`code`) of getopt_long. Called right after getopt_long: it reads optind
+ * and optopt. Returns CLI_USAGE. */
 int cli_bad_option(const char *command, int code, char **argv);
 
-/* Finds the known name that is nearest to a text that is not a known name. The caller sets `text`, tries all names, and
- * reads `name`: NULL if none is near. */
+/* Finds the known name nearest to an unknown one (`text`). The caller sets `text`, calls cli_nearest_try for each known
+ * name, and reads `name`: NULL if none is near. */
 struct cli_nearest {
     struct tc_slice text;
     const char *name; /* borrowed */
@@ -32,74 +32,74 @@ struct cli_nearest {
 };
 void cli_nearest_try(struct cli_nearest *n, const char *name);
 
-/* Checks the value of an option that names a file: an empty path is a usage error. */
+/* Checks the value of an option that names a file. Returns 0, or CLI_USAGE with the error printed if it is empty. */
 int cli_path(const char *command, const char *option, const char *path);
-/* Values of options. Return 0, or CLI_USAGE with the error printed. */
+/* Parse values of options. Return 0, or CLI_USAGE with the error printed. cli_duration_ms rounds up. */
 int cli_u64(const char *command, const char *option, const char *text, uint64_t min, uint64_t max, uint64_t *out);
 int cli_size(const char *command, const char *option, const char *text, uint64_t *out);
 int cli_duration_ns(const char *command, const char *option, const char *text, uint64_t *out);
 int cli_duration_ms(const char *command, const char *option, const char *text, uint64_t *out);
-/* cli_duration_ms that also takes a bare number, of seconds. */
+/* Reads a duration as cli_duration_ms does, or a bare number of seconds. */
 int cli_seconds_ms(const char *command, const char *option, const char *text, uint64_t *out);
-/* Reads a rate in calls per second, bounded so that times computed from it cannot overflow. */
+/* Reads a rate in calls per second, from 0.001 to 1000000. */
 int cli_rate(const char *command, const char *option, const char *text, double *out);
 /* Parses -o text|json. */
 int cli_output(const char *command, const char *text, bool *json);
-/* The readers append to *out. They return 0, or an exit status with the error printed.
+/* The readers append a whole file ("-": standard input) of at most 64 MiB to *out. They return 0, or an exit status
+ * with the error printed.
  *
- * Reads a whole file ("-": standard input) of at most 64 MiB. Waits for a FIFO: a shell's <(command) is one. */
+ * Reads a file of any kind, even a FIFO: a shell's <(command) is one. */
 int cli_read_file(const char *command, const char *path, struct tc_buf *out);
-/* Reads a regular file ("-": standard input). Any other kind of file is an error: nothing is waited for. */
+/* Reads a regular file. Any other kind of file is an error, since reading it could wait for ever. */
 int cli_read_regular(const char *command, const char *option, const char *path, struct tc_buf *out);
-/* Reads a file that must hold PEM of this kind, "CERTIFICATE" or "PRIVATE KEY". The error names the option and the
- * file. */
+/* Reads a regular file that must contain PEM of this kind, "CERTIFICATE" or "PRIVATE KEY". */
 int cli_read_pem(const char *command, const char *option, const char *kind, const char *path, struct tc_buf *out);
 /* Writes a file ("-": standard output). Returns 0, or CLI_FAILED with the error printed. */
 int cli_write_file(const char *command, const char *path, struct tc_slice text);
 
-/* Prints the text of --help. Returns -1, by which parsers of options tell their callers to end with CLI_OK. */
+/* Prints the text of --help. Returns -1: the parser of options returns it, and its caller ends with CLI_OK. */
 int cli_help(const char *text);
-/* Flushes standard output. Returns false with errno if that failed; cli_end_output reports it. */
+/* Flushes standard output. Returns false with errno if that failed; cli_end_output prints the error. */
 bool cli_flush(void);
-/* Returns true if output could not be written: the work has lost its reader. */
+/* Returns true if a write to standard output has failed: a long command stops then. */
 bool cli_output_lost(void);
-/* Flushes standard output and returns the exit status of a command: `status`, but CLI_FAILED instead of CLI_OK if
- * output was lost, with a line that says why. If the reader of a pipe went away, the line is left out. `command` may be
- * NULL. */
+/* Flushes standard output and returns the exit status of a command: `status`, or CLI_FAILED instead of CLI_OK if output
+ * was lost. Prints why output was lost, unless the reader of a pipe has closed it. `command` may be NULL. */
 int cli_end_output(const char *command, int status);
-/* Opens standard descriptors that are closed, so that no socket takes their numbers and writes to them fail as they
- * should; ends the process if it cannot. Ignores SIGPIPE and SIGXFSZ: a file that may not grow is an error like a full
- * disk. */
+/* Opens standard descriptors that are closed, so that no socket gets their numbers; reads and writes on them still
+ * fail. Exits if it cannot. Ignores SIGPIPE and SIGXFSZ, so that a closed pipe and a file that may not grow are errors
+ * of write. */
 void cli_guard_output(void);
 
-/* Return the end of a duration, and the wait until a time in ms, rounded up. Neither overflows. */
+/* Returns when a duration ends; UINT64_MAX if that overflows. */
 uint64_t cli_end_ns(uint64_t begin_ns, uint64_t duration_ms);
+/* Returns the milliseconds until a time, rounded up; 0 if it has passed, at most INT_MAX. */
 int cli_wait_ms(uint64_t now_ns, uint64_t until_ns);
 
 /* Returns the CPU time of all threads of this process, in seconds. */
 double cli_cpu_seconds(void);
 
-/* Logs to stderr. level: how many -v there were: 1 info, 2 debug, more trace; 0 changes nothing. */
+/* Sets the log level by the number of -v: 1 info, 2 debug, more trace; 0 changes nothing. */
 void cli_verbose(int level);
-/* Returns true if standard output is a terminal and NO_COLOR is not set, or empty. */
+/* Returns true if standard output is a terminal and NO_COLOR is unset or empty. */
 bool cli_colour(void);
 /* Appends a time as "412 us", "1.3 ms" or "2.00 s". */
 void cli_format_us(struct tc_buf *out, uint64_t us);
-/* Appends foreign text for people: control characters and marks of direction as \u001b, each byte that is not UTF-8 as
- * U+FFFD. JSON stays JSON. */
+/* Appends foreign text for people. Control characters, line separators and marks of direction become escapes such as
+ * \u001b; each byte that is not UTF-8 becomes U+FFFD. JSON on one line stays JSON. */
 void cli_append_shown(struct tc_buf *out, const char *data, size_t len);
-/* Appends foreign text of several lines, each as cli_append_shown shows it. */
+/* Appends foreign text of several lines, each escaped by cli_append_shown. */
 void cli_append_lines(struct tc_buf *out, const char *text);
-/* Returns foreign text as cli_append_shown shows it, in `scratch`, whose content it replaces. Valid until `scratch`
+/* Returns foreign text escaped by cli_append_shown. It replaces the content of `scratch` and is valid until `scratch`
  * changes. */
 const char *cli_shown(struct tc_buf *scratch, const char *text);
-/* Appends a JSON string literal: control characters as \u001b, each byte that is not UTF-8 as U+FFFD. */
+/* Appends foreign text as a JSON string literal, escaped as cli_append_shown does. */
 void cli_json_string(struct tc_buf *out, const char *data, size_t len);
-/* Appends JSON on one line, without the blanks between its parts. */
+/* Appends JSON on one line: without the blanks between its parts, and escaped by cli_append_shown. */
 void cli_json_line(struct tc_buf *out, const char *json);
-/* Appends foreign text as cli_append_shown shows it, as a quoted field of CSV (RFC 4180). */
+/* Appends foreign text, escaped by cli_append_shown, as a quoted CSV field (RFC 4180). */
 void cli_csv_text(struct tc_buf *out, const char *text);
-/* Appends foreign text as cli_append_shown shows it, for an element or an attribute of XML. */
+/* Appends foreign text, escaped by cli_append_shown, for an XML element or an attribute in double quotes. */
 void cli_xml_text(struct tc_buf *out, const char *text);
 
 #endif

@@ -1,16 +1,16 @@
 #include "base/parse.h"
 #include "cli.h"
 
-enum { MOST = 64 }; /* no known name is longer */
+enum { MOST = 64 }; /* longer names are never near */
 
-/* Returns a character as names are compared: neither case nor the kind of dash counts. */
+/* Returns the character that stands for `c` in a comparison: lower case, and '-' for '_'. */
 static char plain(char c)
 {
     return c == '_' ? '-' : c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-/* Returns how many characters must be added, left out, replaced or swapped with their neighbour to make one name of the
- * other (optimal string alignment). */
+/* Returns the edit distance of two names of at most MOST bytes: how many characters must be added, removed, replaced or
+ * swapped with their neighbour (optimal string alignment). */
 static size_t distance(struct tc_slice a, struct tc_slice b)
 {
     size_t rows[3][MOST + 1];

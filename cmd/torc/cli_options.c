@@ -1,4 +1,5 @@
-/* Long options before getopt_long sees them: with one dash, of other tools, and unknown ones. */
+/* Prepares argv for getopt_long: gives long options their second dash, and rejects unknown ones and those of other
+ * tools. */
 #include "cli_options.h"
 
 #include <string.h>
@@ -13,7 +14,7 @@ static const struct option *find_option(const struct option *options, struct tc_
     return NULL;
 }
 
-/* Returns true if the last letter of a cluster such as "-vd" takes its value from the next argument. */
+/* Returns true if a cluster of letters, such as "vd" of "-vd", takes the next argument as a value. */
 static bool cluster_takes_next(const char *cluster, const char *letters)
 {
     for (; *cluster; cluster++) {
@@ -24,8 +25,8 @@ static bool cluster_takes_next(const char *cluster, const char *letters)
     return false;
 }
 
-/* Returns true if `text`, an option without its dashes, is the option `foreign`: by its name, by how its name begins
- * where `foreign` ends in a dash, or, as in "-t2", by a letter with a number behind it. */
+/* Returns true if `text`, an option without its dashes, is the option `foreign`. The names are equal, or `foreign` ends
+ * in a dash and `text` starts with it, or a number follows the letter `foreign`, as in "-t2". */
 static bool is_foreign(const char *foreign, const char *text, bool is_long)
 {
     size_t len = strlen(foreign), name_len = strcspn(text, "=");
@@ -36,8 +37,8 @@ static bool is_foreign(const char *foreign, const char *text, bool is_long)
     return !is_long && len == 1 && text[1] >= '0' && text[1] <= '9';
 }
 
-/* Prints that there is no such option, and which one was perhaps meant: one of this command, or of another tool with
- * what to say instead. Returns CLI_USAGE. */
+/* Prints that there is no such option, and the nearest known one, of this command or of another tool. For an option of
+ * another tool, its hint follows. Returns CLI_USAGE. */
 static int unknown(const char *command, const char *argument, struct tc_slice name, const struct option *options,
                    const struct cli_foreign *foreign)
 {

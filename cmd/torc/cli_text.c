@@ -1,9 +1,8 @@
-/* Foreign text (of servers, files, the command line) made safe to show: nothing in it acts on a terminal, and JSON
- * stays JSON. */
+/* Makes foreign text (from servers, files, the command line) safe to show: nothing in it acts on a terminal. */
 #include "base/parse.h"
 #include "cli.h"
 
-/* Returns the size of the UTF-8 character at `p`, or 0 if it is not UTF-8. */
+/* Returns the size of the UTF-8 character at `p`, or 0 if the bytes there are not UTF-8 or are cut off. */
 static size_t character(const char *p, size_t left)
 {
     unsigned char c = (unsigned char)*p;
@@ -11,8 +10,8 @@ static size_t character(const char *p, size_t left)
     return n <= left && tc_utf8_valid(tc_slice_of(p, n)) ? n : 0;
 }
 
-/* Returns the code of a control character, or -1: C0, DEL, C1 (0x9b begins a sequence, as ESC [ does), separators of
- * lines, and the marks of direction, which make a terminal show text in another order than it has. */
+/* Returns the code of a character that must be escaped, or -1. These are C0, DEL, C1 (0x9b starts a control sequence,
+ * as ESC [ does), line separators, and the marks of direction, with which a terminal shows text in another order. */
 static int control(const char *p, size_t n)
 {
     const unsigned char *u = (const unsigned char *)p;
@@ -112,7 +111,7 @@ void cli_xml_text(struct tc_buf *out, const char *text)
         else if (*c == '"')
             tc_buf_append_str(out, "&quot;");
         else if (strncmp(c, "\xef\xbf\xbe", 3) == 0 || strncmp(c, "\xef\xbf\xbf", 3) == 0)
-            c += 2; /* U+FFFE and U+FFFF, which XML does not have */
+            c += 2; /* drops U+FFFE and U+FFFF, which XML forbids */
         else
             tc_buf_append_char(out, *c);
     }

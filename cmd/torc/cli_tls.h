@@ -4,13 +4,14 @@
 
 #include "base/buf.h"
 
+/* A file that an option names. All members are borrowed. */
 struct cli_pem {
     const char *option, *path;
     const struct tc_buf *text; /* empty: not given */
 };
 
-/* Returns 0 if TLS accepts the files, else CLI_FAILED with the error printed: it names the option and the file. `cert`
- * and `key` are given together. */
+/* Returns 0 if TLS accepts the files. Otherwise prints an error that names the option and the file, and returns
+ * CLI_FAILED. `cert` and `key` are checked together, if both are given. */
 int cli_check_tls(const char *command, struct cli_pem ca, struct cli_pem cert, struct cli_pem key);
 
 #endif

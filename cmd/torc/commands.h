@@ -1,5 +1,5 @@
-/* The subcommands. Each returns the exit status: 0 done, 1 the work failed, 2 wrong usage; `call --exit-status grpc`
- * also 64 + a status of gRPC. */
+/* The subcommands. Each returns the exit status: 0 done, 1 failed, 2 usage error. `call --exit-status grpc` can also
+ * return 64 + a gRPC status code. */
 #ifndef TORC_COMMANDS_H
 #define TORC_COMMANDS_H
 

@@ -15,8 +15,8 @@ struct bootstrap_args {
     bool istio, gke, json;
     const char *creds, *ca, *cert, *key;
     const char *node_id, *node_cluster, *locality;
-    const char *project, *network; /* bootstrap_make needs a network */
-    const char *check; /* a file, or "-"; NULL: a bootstrap is written */
+    const char *project, *network; /* with gke, bootstrap_make needs both */
+    const char *check;             /* a file, or "-"; NULL: a bootstrap is written */
 };
 
 /* --- write.c --- */

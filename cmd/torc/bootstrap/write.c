@@ -1,7 +1,9 @@
 /* torc bootstrap: makes a bootstrap from options, for any control plane, for Istio's agent or for Traffic Director.
  *
  * Uses no network: options and environment variables give what other bootstrap generators ask a metadata server for.
- * --istio reads the variables that Istio's injection sets. */
+ * --istio reads the variables that Istio's injection sets (istio_id).
+ *
+ * The result is not checked here: bootstrap.c passes it to bootstrap_check. */
 #include <stdlib.h>
 #include <unistd.h>
 
