@@ -1,8 +1,8 @@
 /* torc call: reads the command line into struct call_args.
  *
- * The table of options covers the subcommand's own, REQUEST_OPTIONS and the like, which request/options.c handles, and
- * CONNECT_OPTIONS, which connect.c handles. Bad headers and hexadecimal data are usage errors before anything connects;
- * JSON is read when its type is known. call_args_parse checks at its end that the options fit together. */
+ * The table has the subcommand's own options, those of requests, headers and schemas (request/options.c), and those of
+ * connections (connect.c). Bad headers and bad hexadecimal data are usage errors before anything connects. JSON is
+ * parsed later, when its type is known. At the end, settle() checks that the options agree. */
 #include <getopt.h>
 #include <stdio.h>
 
@@ -179,7 +179,7 @@ static bool apply_flag(struct call_args *a, int c, int *verbose)
     }
 }
 
-/* Checks that the options agree. */
+/* Takes TARGET and METHOD, checks that the options agree, and sets the default count. */
 static int settle(struct call_args *a, int argc, char **argv)
 {
     int rc;

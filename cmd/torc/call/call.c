@@ -1,8 +1,8 @@
 /* torc call: sends RPCs from one thread, which drives the runtime itself.
  *
- * run_calls() starts the calls that are due (--rps, -c, -n, --duration), turns the loop, prints what the turn brought
- * (drain(), print.c), and stops when every call has ended or the reader of standard output is gone. --hold keeps the
- * channels connected afterwards. */
+ * run_calls() starts the calls that are due (--rps, -c, -n, --duration), runs one turn of the loop, and prints what the
+ * callbacks queued in that turn (drain(), print.c; see run.h). It stops when every call has ended or standard output
+ * cannot be written. --hold keeps the channels connected afterwards. */
 #include <poll.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -15,14 +15,14 @@
 
 #define NAME "call"
 
-enum { EXIT_GRPC = 64 }; /* --exit-status grpc: the status is added to it */
+enum { EXIT_GRPC = 64 }; /* --exit-status grpc: the exit status is this plus the gRPC status */
 
 uint64_t run_now_ns(void)
 {
     return tc_system_clock.monotonic_ns(NULL);
 }
 
-/* Returns the request's path: METHOD with a slash before it. */
+/* Makes the request's path in an empty `path`, and returns it. */
 static const char *path_of(const struct call_args *a, struct tc_buf *path)
 {
     tc_buf_append_str(path, a->connect.method[0] == '/' ? "" : "/");
@@ -69,8 +69,8 @@ static void call_free(struct one_call *c)
     tc_free(c);
 }
 
-/* Returns the message as JSON or text, for torc_free. NULL if there is none, if messages are bytes, or with --quiet;
- * or, with the reason in *why and r->failed set, if the message has no such form. */
+/* Returns the message as JSON, or as --format text, for torc_free. NULL if there is no message, if messages are bytes,
+ * or with --quiet. If the message cannot be shown so, returns NULL with the reason in *why, and sets r->failed. */
 static char *response_text(struct run *r, const torc_message *message, struct tc_buf *why)
 {
     if (!message || !r->types.method || r->args.request.raw || r->args.quiet)
@@ -80,12 +80,13 @@ static char *response_text(struct run *r, const torc_message *message, struct tc
     return text;
 }
 
-/* Prints a message, or keeps it if it is the method's only response, and asks for the next one. */
+/* Prints a message of a response stream. If the method has one response, keeps the message for on_end instead. Asks for
+ * the next message. */
 static void on_message_printed(struct one_call *c, const torc_message *message)
 {
     struct run *r = c->run;
     struct tc_buf why = {0};
-    if (!r->types.method || !torc_schema_method_server_streams(r->types.method)) { /* printed with the result */
+    if (!r->types.method || !torc_schema_method_server_streams(r->types.method)) {
         torc_message_unref(c->response);
         c->response = torc_message_ref(message);
     } else if (!cli_output_lost()) {
@@ -145,7 +146,7 @@ static void on_end(struct one_call *c, const torc_result *result, uint64_t laten
     call_free(c);
 }
 
-/* Prints what callbacks have queued. Printing may wait for reflection, and so queue more. */
+/* Prints what callbacks have queued. Printing may wait for reflection, which turns the loop, so the queue may grow. */
 static void drain(struct run *r)
 {
     for (size_t i = 0; i < r->queue.len; i++) {
@@ -192,7 +193,7 @@ static void start_call(struct run *r, uint64_t intended_ns)
         r->refused = true;
         return;
     }
-    const struct tc_buf *request = c->messages->list.data; /* of a call without a stream, the only one */
+    const struct tc_buf *request = c->messages->list.data; /* the only message, for a call without a stream */
     torc_channel *ch = r->channels[r->started % a->channels];
     int rc;
     if (a->dry_run)
@@ -212,9 +213,9 @@ static void start_call(struct run *r, uint64_t intended_ns)
     r->in_flight++;
 }
 
-/* Starts the calls that are due, and the first one even if --duration is over already: a run without a call would
- * succeed whatever the target is. Returns the longest wait until the next start in ms (-1: no start is due before a
- * call ends), and in *all_started whether every call was started. */
+/* Starts the calls that are due. Starts the first one even if --duration is over: without a call, the run would succeed
+ * whatever the target is. *all_started becomes true if no further call will start. Returns how long the loop may wait,
+ * in ms; -1: until a call ends. */
 static int start_due(struct run *r, bool *all_started)
 {
     const struct call_args *a = &r->args;
@@ -251,7 +252,8 @@ static void show_progress(struct run *r)
             (unsigned long long)r->totals.calls, (unsigned long long)r->totals.ok);
 }
 
-/* Waits for one turn of the loop, and, while messages of standard input are wanted, for standard input as well. */
+/* Runs one turn of the loop, of at most `wait` ms (-1: no limit). If the live call has sent all its messages, also
+ * waits for standard input and reads the next ones. */
 static void turn(struct run *r, int wait)
 {
     struct one_call *c = r->live;
@@ -271,7 +273,7 @@ static void turn(struct run *r, int wait)
     }
 }
 
-/* Runs until every call has ended, or nobody reads the output. */
+/* Runs until every call has ended, or standard output cannot be written. */
 static void run_calls(struct run *r, bool progress)
 {
     bool all_started = false;
@@ -283,7 +285,7 @@ static void run_calls(struct run *r, bool progress)
             wait = 500;
         turn(r, wait);
         if (progress && r->queue.len && !r->args.quiet)
-            r->last_progress_ns = run_now_ns(); /* what drain prints is progress, too */
+            r->last_progress_ns = run_now_ns(); /* drain prints lines, so no progress line is due */
         drain(r);
         if (progress)
             show_progress(r);
@@ -331,7 +333,7 @@ static int serve_csds(struct run *r)
     return rc;
 }
 
-/* Frees what callbacks queued and nobody printed: calls that ended after the output was lost, or with the runtime. */
+/* Frees the items that were not printed: those of calls that ended after the output was lost, or with the runtime. */
 static void forget_queue(struct run *r)
 {
     for (size_t i = 0; i < r->queue.len; i++) {
@@ -380,7 +382,7 @@ int cmd_call(int argc, char **argv)
     if (rc != 0)
         goto done;
     if (r->types.method)
-        r->begin_ns = r->last_progress_ns = run_now_ns(); /* reflection counts in no figure */
+        r->begin_ns = r->last_progress_ns = run_now_ns(); /* the run begins after reflection */
     run_calls(r, isatty(2) && r->args.request.kind != REQUEST_STDIN);
     if (cli_output_lost()) {
         rc = CLI_FAILED; /* cli_end_output prints the reason */
@@ -398,7 +400,7 @@ int cmd_call(int argc, char **argv)
 done:
     connect_channels_free(r->channels, r->args.channels);
     torc_csds_free(r->csds);
-    torc_runtime_free(r->runtime); /* the last messages of streams come here */
+    torc_runtime_free(r->runtime); /* calls that still run end here, and queue their results */
     request_types_fini(&r->types);
     forget_queue(r);
     run_messages_fini(&r->messages);

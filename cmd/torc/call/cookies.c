@@ -1,4 +1,4 @@
-/* The cookie jar of torc call: a list of cookies by name and path, as RFC 6265 stores them. */
+/* The cookie jar of torc call (RFC 6265): a list of cookies, each with its own name and path. */
 #include "cookies.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "base/parse.h"
 
-/* RFC 6265 6.1 recommends at least these. */
+/* RFC 6265 6.1: clients should support at least these. */
 enum { MAX_COOKIES = 50, MAX_COOKIE_BYTES = 4096 };
 
 static void cookie_fini(struct cookie *c)
@@ -51,7 +51,7 @@ static bool path_matches(const char *cookie, const char *request)
     return strncmp(cookie, request, n) == 0 && (request[n] == '\0' || request[n] == '/' || cookie[n - 1] == '/');
 }
 
-/* Cuts "name = value" at the first '='. Without '=' the value is empty and *has_value false. */
+/* Cuts "name = value" at the first '=' and trims both. Without '=', the value is empty and *has_value is false. */
 static void cut(struct tc_slice part, struct tc_slice *name, struct tc_slice *value, bool *has_value)
 {
     ptrdiff_t equals = tc_slice_find(part, tc_slice_str("="));
@@ -61,7 +61,7 @@ static void cut(struct tc_slice part, struct tc_slice *name, struct tc_slice *va
                         : tc_slice_of(NULL, 0);
 }
 
-/* RFC 6265 5.2.2: a value that is not a number is ignored. */
+/* RFC 6265 5.2.2: ignores a value that is not a number. A negative one expires the cookie. */
 static void read_max_age(struct tc_slice value, uint64_t now_ns, uint64_t *expires_ns)
 {
     uint64_t seconds;
@@ -72,7 +72,8 @@ static void read_max_age(struct tc_slice value, uint64_t now_ns, uint64_t *expir
         *expires_ns = seconds < (UINT64_MAX - now_ns) / TC_NS_PER_S ? now_ns + seconds * TC_NS_PER_S : UINT64_MAX;
 }
 
-/* RFC 6265 5.2 and 5.3: stores the cookie of one set-cookie field. */
+/* RFC 6265 5.2 and 5.3: stores the cookie of one set-cookie field. It replaces a cookie with its name and path, or the
+ * oldest cookie of a full jar. Ignores a field that is too long, or that has no name or no '='. */
 static void take_one(struct cookie_jar *jar, struct tc_slice field, const char *request_path, uint64_t now_ns)
 {
     bool more = true, has_value, secure = false;
@@ -99,7 +100,7 @@ static void take_one(struct cookie_jar *jar, struct tc_slice field, const char *
         struct cookie *c = &jar->cookies.data[i];
         if (strcmp(c->name, made.name) == 0 && strcmp(c->path, made.path) == 0) {
             cookie_fini(c);
-            *c = made; /* at the old cookie's place, since the order is that of creation */
+            *c = made; /* keeps the old cookie's place, as RFC 6265 keeps its creation time */
             return;
         }
     }
@@ -126,7 +127,7 @@ void cookie_jar_give(struct cookie_jar *jar, const char *path, bool tls, uint64_
     size_t length = SIZE_MAX;
     drop_expired(jar, now_ns);
     for (;;) {
-        size_t next = 0; /* the longest path shorter than the last one */
+        size_t next = 0; /* the length of the longest path shorter than `length` */
         for (size_t i = 0; i < jar->cookies.len; i++) {
             size_t n = strlen(jar->cookies.data[i].path);
             if (n < length && n > next)

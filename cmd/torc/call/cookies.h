@@ -1,5 +1,5 @@
-/* torc call --cookies (RFC 6265): stores the cookies of responses and sends them back, by name and path, until Max-Age
- * is over. A jar serves one target. Domain and Expires are ignored; Secure cookies are sent over TLS only. */
+/* torc call --cookies (RFC 6265): stores the cookies of responses and gives those whose path matches to later requests,
+ * until Max-Age is over. A jar serves one target. Domain and Expires are ignored. At most 50 cookies, of 4096 bytes. */
 #ifndef TORC_COOKIES_H
 #define TORC_COOKIES_H
 
@@ -19,9 +19,10 @@ struct cookie_jar {
     TC_VEC(struct cookie) cookies; /* oldest first */
 };
 
-/* Stores the set-cookie fields of a response to a request of that path. NULL metadata: none. */
+/* Stores the set-cookie fields of the response to a request with this path. `metadata` may be NULL. */
 void cookie_jar_take(struct cookie_jar *jar, const torc_metadata *metadata, const char *path, uint64_t now_ns);
-/* Appends the cookie field for a request: "a=1; b=2", longer paths first; empty if no cookie matches. */
+/* Stores the cookie field for a request in *out, which must be empty: "a=1; b=2", longer paths first. *out stays empty
+ * if no cookie matches. Secure cookies need `tls`. */
 void cookie_jar_give(struct cookie_jar *jar, const char *path, bool tls, uint64_t now_ns, struct tc_buf *out);
 void cookie_jar_fini(struct cookie_jar *jar);
 

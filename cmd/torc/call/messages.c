@@ -1,11 +1,10 @@
 /* torc call: the requests.
  *
- * Without types the request is one message of bytes. With types it is JSON values one after the other, each a message.
- * Where a method takes a stream and one call is made, standard input is read while the call runs, and each message is
- * sent when its value is complete; reading pauses while messages wait to be sent.
+ * Without types, the request is one message of bytes. With types, it is a sequence of values (JSON or --format text),
+ * one for each message. Standard input is read while the call runs, if there is one call and its method takes a stream:
+ * each message is sent when its value is complete, and reading pauses while messages wait to be sent.
  *
- * All calls send the same messages, those of the run, unless the text has {i}: each call makes messages of its own
- * then. */
+ * All calls send the messages of the run. If the text has {i}, each call makes messages of its own instead. */
 #include <errno.h>
 #include <unistd.h>
 
@@ -24,8 +23,8 @@ static void add_bytes(struct call_messages *to, struct tc_slice bytes)
     tc_buf_append_slice(m, bytes);
 }
 
-/* Takes the whole values off the beginning of `text` as messages. at_end: no further text comes, so the rest is a
- * value. */
+/* Moves the complete values at the beginning of m->text to m->list, as messages. at_end: no more text comes, so the
+ * rest is a value too. Returns 0 or the exit status, with the error printed. */
 static int take_values(struct run *r, struct call_messages *m, bool at_end)
 {
     struct tc_slice rest = tc_buf_slice(&m->text), value;
@@ -45,7 +44,7 @@ static int take_values(struct run *r, struct call_messages *m, bool at_end)
     return rc;
 }
 
-/* For a method that takes one message: adds an empty one if there is none, and refuses several. */
+/* For a method that takes one message: adds an empty one if there is none, and rejects several. */
 static int check_count(struct run *r, struct call_messages *m)
 {
     if (torc_schema_method_client_streams(r->types.method))
@@ -58,7 +57,7 @@ static int check_count(struct run *r, struct call_messages *m)
     return 0;
 }
 
-/* Makes messages of a text, which is the whole of them. */
+/* Makes all messages from a text, which is complete. */
 static int make(struct run *r, struct call_messages *m, struct tc_slice text)
 {
     const struct request_args *a = &r->args.request;
@@ -80,12 +79,12 @@ int run_read_messages(struct run *r)
     bool json = request_is_typed_data(a, r->types.method);
     int rc = 0;
     if (a->kind == REQUEST_STDIN && json && r->args.count == 1 && torc_schema_method_client_streams(r->types.method))
-        return 0; /* run_read_stdin reads it */
+        return 0; /* run_read_stdin reads it later */
     if (a->kind == REQUEST_STDIN && !r->args.dry_run && (rc = cli_read_file(NAME, "-", &a->data)) != 0)
         return rc;
     if (a->kind == REQUEST_TEXT && !a->raw)
         rc = placeholders_parse(NAME, "-d", tc_buf_slice(&a->data), false, &r->request);
-    struct call_messages first = {0};
+    struct call_messages first = {0}; /* of call 0: made once here, so that an error shows before a call starts */
     if (rc == 0)
         rc = r->request.any ? run_own_messages(r, 0, &first) : make(r, &r->messages, tc_buf_slice(&a->data));
     r->messages.ended = true;
@@ -102,7 +101,8 @@ int run_own_messages(struct run *r, uint64_t i, struct call_messages *own)
     return rc;
 }
 
-/* Looks at the new bytes of `text`. Returns false if no value ends in them: then `text` need not be split again. */
+/* Scans the new bytes of the text. Returns false if no value can end in them: then splitting the text would find none.
+ * Without this, each read would split a long unfinished value from its beginning. */
 static bool look(struct run *r)
 {
     struct call_messages *m = &r->messages;

@@ -1,8 +1,8 @@
 /* torc call: prints results, explanations, events and the summary, as text or JSON.
  *
  * The JSON forms are a contract (torc(1)): members may be added, not renamed. Text is for people; foreign text in it
- * is escaped by cli_append_shown. Each line is built in a buffer and written at once, so that lines of one run do not
- * mix. */
+ * is escaped by cli_append_shown. Each record is built in a buffer, written in one piece and flushed, so that a reader
+ * sees it at once. */
 #include <stdio.h>
 
 #include "base/headers.h"
@@ -48,7 +48,7 @@ void call_totals_fini(struct call_totals *t)
     histogram_fini(&t->latency_us);
 }
 
-/* Appends {"name":["value",...]}: fields of the same name together, in order; -bin values as base64. */
+/* Appends {"name":["value",...]}. The values of one name keep their order; those of -bin names are base64. */
 static void append_metadata(struct tc_buf *out, const torc_metadata *md)
 {
     size_t n = torc_metadata_count(md);
@@ -99,7 +99,7 @@ static void append_shown_after(struct tc_buf *b, const char *before, const char 
     append_shown(b, text);
 }
 
-/* Appends the text of --explain for one call. The channel is printed once, at the end. */
+/* Appends the explanation of one call, without the member "channel": call_print_channel prints it once, at the end. */
 static void append_explanation(struct tc_buf *b, const char *json)
 {
     json_t *o = json_loads(json, 0, NULL);
@@ -125,7 +125,7 @@ static void append_hex(struct tc_buf *b, const torc_message *message)
     tc_buf_append_char(b, '"');
 }
 
-/* Appends the member "response" (--format text: "response_text"), or "response_error" when it has no such form. */
+/* Appends the member "response" (--format text: "response_text"), or "response_error". For bytes, appends neither. */
 static void append_response(struct tc_buf *b, const struct call_args *a, const char *json, const char *error)
 {
     if (json && a->request.text) {
@@ -191,7 +191,7 @@ static void print_message_json(const struct call_args *a, const struct call_mess
     put_line(&b);
 }
 
-/* Appends the event that an unsent call waits for. */
+/* Appends what a call of --dry-run would wait for. */
 static void append_awaited(struct tc_buf *b, const json_t *explain, const char *endpoint)
 {
     const json_t *list = json_object_get(explain, "waits_for"), *item;
@@ -204,7 +204,7 @@ static void append_awaited(struct tc_buf *b, const json_t *explain, const char *
         append_shown_after(b, i ? ", " : "  for a connection to ", json_string_value(item));
 }
 
-/* Appends the beginning of a line: the status or, for --dry-run, the fate of such a call. */
+/* Appends the status (with --dry-run, the outcome), the peer and the latency. */
 static void append_status(struct tc_buf *b, const char *status, bool bad, const char *peer, uint64_t latency_us)
 {
     bool colour = cli_colour();
@@ -232,7 +232,8 @@ static void append_dry(struct tc_buf *b, const torc_result *r, uint64_t latency_
     json_decref(explain);
 }
 
-/* Appends a message: JSON on lines of its own, or bytes. */
+/* Appends a message: its JSON or text on lines of its own, else its bytes if they are short UTF-8, else its size. Then
+ * appends the error. */
 static void append_body(struct tc_buf *b, const torc_message *message, const char *json, const char *error)
 {
     size_t size = torc_message_size(message);
@@ -282,7 +283,7 @@ static void append_time(struct tc_buf *b, const char *what, uint64_t us)
     cli_format_us(b, us);
 }
 
-/* Appends each item of a JSON array, with its numbers as they are written there. */
+/* Appends a line for each item of a JSON array. Copies the items' text, so that numbers keep their digits. */
 static void append_details(struct tc_buf *b, const char *details)
 {
     struct tc_slice rest = tc_slice_str(details ? details : "");
@@ -432,7 +433,7 @@ static void append_table(struct tc_buf *b, const char *title, const struct call_
     tc_buf_fini(&scratch);
 }
 
-/* Of --dry-run, where nothing was sent, so that neither peers nor latencies tell anything. */
+/* The summary of --dry-run. It has no peers and latencies, since nothing was sent. */
 static void print_summary_dry(const struct call_totals *t)
 {
     struct tc_buf b = {0};

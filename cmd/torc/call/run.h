@@ -1,9 +1,9 @@
 /* A run of torc call. call.c starts calls and waits; messages.c reads the requests; stream.c is a call on a
  * torc_stream. One thread.
  *
- * Callbacks of calls print nothing: they queue what has come (run_queue), and the run prints it behind the turn of the
- * loop. There, a message may ask the server's reflection for the type of an Any, which waits and so cannot be done in a
- * callback. A stream's next message is asked for when the last was printed. Only events of channels (--events) are
+ * Callbacks of calls print nothing. They queue messages and results (run_queue), and drain() prints them after the turn
+ * of the loop. The reason: printing may ask the server's reflection for the type of an Any, and a callback must not
+ * wait. A stream asks for its next message when the last one was printed. Only the events of channels (--events) are
  * printed in their callback. */
 #ifndef TORC_CALL_RUN_H
 #define TORC_CALL_RUN_H
@@ -12,28 +12,28 @@
 #include "call/cookies.h"
 #include "request/placeholders.h"
 
-/* The request messages, in wire format. */
+/* Request messages, in wire format. */
 struct call_messages {
     TC_VEC(struct tc_buf) list;
-    bool ended;              /* no further one comes */
-    bool shared;             /* several calls send them, so they are kept */
-    struct tc_buf text;      /* JSON that is not a whole value yet */
-    struct request_place at; /* of `text` */
+    bool ended;              /* the list is complete */
+    bool shared;             /* a sent message is kept: another call may send it */
+    struct tc_buf text;      /* the rest of the input: not a complete value yet */
+    struct request_place at; /* where `text` begins in the input */
 
-    /* How many bytes of `text` were looked at, and the state behind them: within `depth` brackets, in a string, behind
-     * a backslash in it. */
+    /* The scan of `text` on standard input: `seen` bytes are scanned. After them, it is inside `depth` brackets,
+     * perhaps in a string, and perhaps after a backslash in the string. */
     size_t seen, depth;
     bool in_string, escaped;
 };
 
 struct one_call;
 
-/* A message or an end that a callback has left for the run loop to print. */
+/* A message or the end of a call, to print after the turn of the loop. Owns its references. */
 struct run_item {
     struct one_call *call;
     torc_message *message; /* NULL: the call has ended */
     torc_result *result;   /* NULL: a message */
-    uint64_t latency_us;   /* from the begin of the call */
+    uint64_t latency_us;   /* since the call's begin_ns */
 };
 
 struct run {
@@ -45,60 +45,62 @@ struct run {
     struct cookie_jar jar;
 
     struct request_types types;
-    struct placeholders request;   /* the text of the request, if it has {i} */
-    struct call_messages messages; /* of all calls, unless the text has {i} */
-    struct one_call *live;         /* the only call, while it reads standard input */
+    struct placeholders request;   /* the text of the request; any: it has {i} */
+    struct call_messages messages; /* of all calls, unless request.any */
+    struct one_call *live;         /* the call that sends messages of standard input, until it ends; else NULL */
 
     TC_VEC(struct run_item) queue;
     uint64_t started, in_flight;
     uint64_t begin_ns, last_progress_ns;
-    bool refused;     /* a call could not be started */
+    bool refused;     /* a call could not be started; no further one starts */
     bool failed;      /* a message was missing or could not be read or shown, or standard input could not be read */
-    int first_status; /* of the first call that failed */
+    int first_status; /* of the first call that ended with an error; 0: none */
 };
 
 struct one_call {
     struct run *run;
     uint64_t i;
-    uint64_t begin_ns;                   /* the intended start, with --rps */
-    struct call_messages *messages, own; /* those of the run, or `own` */
+    uint64_t begin_ns;                   /* with --rps, the intended start */
+    struct call_messages *messages, own; /* `messages` points to run->messages or to `own` */
 
-    /* On a torc_stream. */
-    torc_stream *stream; /* NULL: a unary call that has no stream, or the stream has ended */
-    size_t next;         /* the message to send next */
-    bool closed;
+    /* Only for a call on a torc_stream. */
+    torc_stream *stream; /* NULL: the call has no stream, or has ended */
+    size_t next;         /* index of the message to send next */
+    bool closed;         /* half-closed */
     uint64_t sent, received;
     uint64_t headers_us, first_us;
-    char *explain;
-    torc_message *response; /* of a method with one response */
+    char *explain;          /* JSON; NULL: without --explain, or before the first message */
+    torc_message *response; /* the last message of a method with one response; NULL: none yet */
 };
 
 uint64_t run_now_ns(void);
 
 /* --- messages.c --- */
 
-/* Reads the requests of the command line; of standard input too, unless its messages are sent as they come. Returns 0
- * or the exit status, with the error printed. */
+/* Makes the messages of the run. Reads standard input to its end if the request is there, unless run_read_stdin will
+ * read it. Called after the method's types are known. Returns 0 or the exit status, with the error printed. */
 int run_read_messages(struct run *r);
-/* Reads what has come on standard input, and waits if nothing has. If it cannot be read, or a message cannot, prints
- * the error, sets r->failed and cancels the call. */
+/* Reads standard input once, which waits if it has nothing, and appends the complete messages. If that fails, prints
+ * the error, sets r->failed and cancels the live call. */
 void run_read_stdin(struct run *r);
-/* Makes the messages of call `i` out of a text with {i}. Returns 0 or the exit status, with the error printed. */
+/* Makes the messages of call `i` from the text with {i}. Returns 0 or the exit status, with the error printed. The
+ * caller frees *own with run_messages_fini in both cases. */
 int run_own_messages(struct run *r, uint64_t i, struct call_messages *own);
 void run_messages_fini(struct call_messages *m);
 
 /* --- stream.c --- */
 
-/* Returns true if calls take a torc_stream: for streams of messages, and to see when each thing came. */
+/* Returns true if the calls of this run use a torc_stream: for methods with streams, and for --timing. */
 bool run_uses_streams(const struct run *r);
-/* Starts a call. Returns 0 or an error of torc_stream_start, and then the call is the caller's. */
+/* Starts a call. Returns 0, or an error code of torc_stream_start; then the caller frees the call. */
 int run_start_stream(struct one_call *c, torc_channel *channel, const struct torc_call_options *options);
-/* Sends what can be sent. */
+/* Sends the messages that flow control takes, and half-closes after the last one. */
 void run_push(struct one_call *c);
 
 /* --- call.c --- */
 
-/* Queues a message or the end of a call, with references of its own. Called in callbacks. */
+/* Queues a message or, with a result, the end of a call; the other argument is NULL. Takes its own references. Called
+ * in callbacks. */
 void run_queue(struct one_call *c, const torc_message *message, const torc_result *result);
 
 #endif

@@ -1,7 +1,7 @@
 /* torc call: a call on a torc_stream, of any of the four kinds of methods.
  *
- * At most one message of a stream is in the queue of the run: the next one is wanted when it was printed. Requests are
- * sent as flow control takes them, those of standard input as they come. */
+ * At most one message of a stream is in the queue of the run: the call asks for the next one after printing it.
+ * Requests are sent as flow control takes them. Those of standard input are sent as they come. */
 #include "api/call_object.h"
 #include "api/explain.h"
 #include "base/mem.h"
@@ -21,14 +21,14 @@ void run_push(struct one_call *c)
         struct tc_buf *message = &m->list.data[c->next];
         bool last = m->ended && c->next + 1 == m->list.len;
         if (torc_stream_send(c->stream, message->data, message->len, last ? TORC_SEND_LAST : 0, 0) != 0)
-            return; /* on_writable follows, or the end */
+            return; /* on_writable or on_done follows */
         c->closed = last;
         c->next++;
         c->sent++;
         if (!m->shared)
             tc_buf_fini(message);
     }
-    if (!m->shared && !m->ended && c->next == m->list.len) /* standard input may have messages without end */
+    if (!m->shared && !m->ended && c->next == m->list.len) /* or the list would grow with standard input for ever */
         c->next = m->list.len = 0;
     if (c->stream && !c->closed && m->ended && torc_stream_half_close(c->stream) == 0)
         c->closed = true;
