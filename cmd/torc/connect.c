@@ -1,8 +1,8 @@
 /* Target, credentials and channels of the subcommands that send RPCs (call, bench, list, describe).
  *
- * connect_option collects single options, connect_settle checks them together, connect_channels makes the credentials
- * and the channels. If credentials cannot be made, the files are tried one by one (cli_tls.h) so that the error names
- * the option at fault. */
+ * connect_option reads one option, connect_settle checks that the options agree, connect_channels makes the credentials
+ * and the channels. If the credentials cannot be made, TLS is tried with --ca alone and with --cert and --key alone
+ * (cli_tls.h), so that the error names the option at fault. */
 #include "connect.h"
 
 #include <getopt.h>
@@ -135,7 +135,7 @@ int connect_option(const char *command, struct connect_args *a, int code, const 
     }
 }
 
-/* Stores the method in the form that torc_unary accepts: "Service.Method" becomes "Service/Method". */
+/* Checks METHOD and stores it as "package.Service/Method". "package.Service.Method" and a leading slash are allowed. */
 static int set_method(const char *command, struct connect_args *a, const char *text)
 {
     const char *method = text[0] == '/' ? text + 1 : text, *slash = strrchr(method, '/');
@@ -193,7 +193,7 @@ void connect_args_fini(struct connect_args *a)
     tc_free(a->method);
 }
 
-/* Prints which file the credentials failed on or, if the files are good, which other setting. */
+/* Prints which files TLS rejects or, if it accepts all, why there are no credentials (`why`). Returns CLI_FAILED. */
 static int refused(const char *command, const struct connect_args *a, const char *why)
 {
     struct cli_pem ca = {a->ca_option, a->ca_path, &a->ca}, cert = {"--cert", a->cert_path, &a->cert};

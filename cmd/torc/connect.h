@@ -7,10 +7,11 @@
 #include "base/buf.h"
 #include "cli_options.h"
 
+/* The options. The texts are borrowed from argv, unless noted. NULL: not given. */
 struct connect_args {
     const char *target;
-    char *method; /* "package.Service/Method", owned; NULL: not given */
-    const char *creds, *authority, *user_agent;
+    char *method;                                   /* "package.Service/Method", owned */
+    const char *creds, *authority, *user_agent;     /* creds: never NULL after connect_settle */
     uint64_t max_receive_bytes;                     /* 0: the default */
     uint64_t connect_timeout_ms, keepalive_time_ms; /* 0: the default */
     bool plaintext, skip_verify;
@@ -37,7 +38,7 @@ enum {
     CONNECT_END,
 };
 
-/* Options of grpcurl, ghz and h2load that mean something else here, or nothing. */
+/* Options of grpcurl, ghz and h2load that Torc's subcommands lack, with what to use instead. */
 extern const struct cli_foreign connect_foreign[];
 
 /* Entries of a getopt_long table. */
@@ -75,23 +76,23 @@ extern const struct cli_foreign connect_foreign[];
     "      --connect-timeout T    for a connection with its handshakes (20s)\n"                                        \
     "      --keepalive-time T     pings after this time without data (off; 10s at least)\n"
 
-/* `command` names the subcommand in messages. Functions that return an int return 0, or an exit status with the message
+/* `command` names the subcommand in messages. Functions that return an int return 0, or an exit status with the error
  * printed.
  *
- * connect_option takes one option; codes that CONNECT_OPTIONS does not have do nothing. */
+ * Reads one option, and the file that it names. Ignores a code that is not in CONNECT_OPTIONS. `value` is borrowed. */
 int connect_option(const char *command, struct connect_args *a, int code, const char *value);
-/* Checks that the options agree, and chooses the credentials that they imply. */
+/* Checks that the options agree. Without --creds, sets a->creds to what the other options imply. */
 int connect_settle(const char *command, struct connect_args *a);
-/* Takes TARGET and METHOD from the rest of the line (from getopt's optind), and calls connect_settle. */
+/* Takes TARGET and METHOD, the only arguments from getopt's optind on, and calls connect_settle. */
 int connect_finish(const char *command, struct connect_args *a, int argc, char **argv);
 void connect_args_fini(struct connect_args *a);
 
-/* Makes n channels. *channels must be NULL before. After a failure it is still NULL, or has NULL from the first channel
- * that could not be made; call connect_channels_free in either case. */
+/* Makes n channels in a new array. *channels must be NULL before the call. After a failure it is still NULL, or it has
+ * NULL from the first channel that could not be made. In every case the caller calls connect_channels_free. */
 int connect_channels(const char *command, struct connect_args *a, torc_runtime *runtime, size_t n,
                      torc_channel ***channels);
 void connect_channels_free(torc_channel **channels, size_t n);
-/* Prints why a call of the method could not be started. */
+/* Prints why a call of the method could not be started. rc: the error code, such as TORC_EINVAL. */
 void connect_call_refused(const char *command, const char *method, int rc);
 
 #endif

@@ -1,7 +1,7 @@
 /* torc call: prints results, explanations, events and the summary, as text or JSON.
  *
- * The JSON forms are a contract (torc(1)): members may be added, not renamed. Text is for people; foreign text in it
- * is escaped by cli_append_shown. Each record is built in a buffer, written in one piece and flushed, so that a reader
+ * JSON is for programs (torc(1)): members may be added, but not renamed. Text is for people; foreign text in it is
+ * escaped by cli_append_shown. Each record is built in a buffer, written in one piece and flushed, so that a reader
  * sees it at once. */
 #include <stdio.h>
 

@@ -1,9 +1,9 @@
 /* torc demo: keys that stay on their backends through a mesh, shown with real RPCs.
  *
- * The steps (keys, a stopped backend, an added one, a route split, a failed RPC, counts) use xds:///shop.demo. Each
- * claim is checked before it is printed: owners of keys against a ring that is computed here, without the channel; at
- * the end the answers that the client saw against the backends' counts. world.h has the servers. The exit status is 0
- * only if every claim held. */
+ * The steps (keys, a stopped backend, an added one, a route split, an explained and a failed RPC, counts) use
+ * xds:///shop.demo. Each claim is checked before it is printed. The owners of keys are compared with a ring that
+ * ring_owner computes without the channel. At the end, the RPCs that each backend answered are compared with its own
+ * count. world.h has the servers. The exit status is 0 only if every claim held. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@
 #define NAME "demo"
 #define KEYS 100
 #define SPLIT_CALLS 2000
-#define WAIT_NS (30 * TC_NS_PER_S) /* reached only where the machine stands still */
+#define WAIT_NS (30 * TC_NS_PER_S) /* deadline of each RPC, and limit of each wait; far more than a step takes */
 
 static const char help[] =
     "usage: torc demo [options]\n\n"
@@ -40,10 +40,10 @@ struct demo {
     struct world *world;
     torc_runtime *runtime;
     torc_channel *channel;
-    int owner[KEYS];               /* each key's backend while all backends run */
+    int owner[KEYS];               /* each key's backend when all backends ran; -1: its RPC failed */
     uint64_t sent[WORLD_BACKENDS]; /* RPCs that the client saw each backend answer */
     int claims, held;
-    struct tc_buf figures; /* JSON members */
+    struct tc_buf figures; /* for -o json: members of an object */
 };
 
 static void say(struct demo *d, const char *fmt, ...) TC_PRINTF(2, 3);
@@ -85,7 +85,8 @@ static int backend_of(const struct demo *d, const char *peer)
     return -1;
 }
 
-/* Makes one RPC. Returns the backend that answered, or -1. The caller frees *result; `result` may be NULL. */
+/* Makes one RPC. Returns the backend that answered, or -1 if the RPC failed. `user`, the header that is hashed, may be
+ * NULL. `result` may be NULL; then a failure is printed. Otherwise the caller frees *result. */
 static int call(struct demo *d, const char *method, const char *user, bool explain, torc_result **result)
 {
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = WAIT_NS / TC_NS_PER_MS,
@@ -115,8 +116,8 @@ static int call_key(struct demo *d, int key)
     return call(d, "shop.Orders/Get", user, false, NULL);
 }
 
-/* Returns which of the first n backends owns a key, computed from the ring apart from the channel. `skip` counts as
- * unreachable; -1: no backend is skipped. */
+/* Returns which of the first n backends owns a key, from a ring that is computed here. Passes over the entries of
+ * backend `skip`, as if it were unreachable; -1: of none. */
 static int ring_owner(const struct demo *d, int n, int key, int skip)
 {
     struct tc_ring_item items[WORLD_BACKENDS];
@@ -182,7 +183,7 @@ static const char mesh[] =
     "  eds_cluster_config: {eds_config: {ads: {}}}\n"
     "  lb_policy: RING_HASH\n";
 
-/* Puts a cluster of one backend. */
+/* Adds a cluster with one backend. */
 static bool put_single(struct demo *d, const char *name, int backend, char **why)
 {
     struct tc_buf b = {0};

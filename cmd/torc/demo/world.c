@@ -1,8 +1,8 @@
 /* torc demo: the servers, on the thread of a runtime.
  *
- * The control plane belongs to that thread: world_put hands over its work and waits until it is done. The backends are
- * servers of the public API (torc/server.h), which any thread may stop and start. A stopped backend comes back at the
- * same address, with its counts. */
+ * Only that thread uses the control plane: do_job runs a function there and waits until it has returned. The backends
+ * are servers of the public API (torc/server.h), which any thread may stop and start. A backend that is started again
+ * has the same address, and keeps its counts. */
 #include "world.h"
 
 #include <stdio.h>
@@ -56,7 +56,7 @@ static bool backend_start(struct world *w, struct backend *b, char **why)
     return false;
 }
 
-/* Work of the control plane, for the servers' thread. */
+/* A function for the runtime's thread, with its arguments and results. */
 struct job {
     struct world *world;
     void (*fn)(struct job *job);

@@ -1,4 +1,5 @@
-/* The servers of torc demo: an embedded control plane and five backends, on a thread of their own. */
+/* The servers of torc demo: an embedded control plane and five backends, on a thread of their own. One thread at a time
+ * calls these functions. */
 #ifndef TORC_DEMO_WORLD_H
 #define TORC_DEMO_WORLD_H
 
@@ -9,23 +10,23 @@
 
 struct world;
 
-/* Starts all servers on ports that the system chooses. Returns NULL with a text in *why (tc_free). */
+/* Starts all servers on ports that the system chooses. On failure returns NULL with a text in *why (tc_free). */
 struct world *world_new(char **why);
-void world_free(struct world *w);
+void world_free(struct world *w); /* NULL is allowed */
 
-/* Returns "127.0.0.1:PORT", borrowed. */
+/* Return "127.0.0.1:PORT", borrowed; the address of a backend is valid until the backend is started again. */
 const char *world_control_plane(const struct world *w);
 const char *world_backend(const struct world *w, int i);
 
-/* Functions that can fail return false with a text in *why (tc_free).
+/* On failure, world_put and world_start_backend return false with a text in *why (tc_free).
  *
- * Adds or replaces resources (YAML), and returns when the servers' thread has done it. */
+ * Adds or replaces resources (YAML). Returns when the control plane has them; clients may get them later. */
 bool world_put(struct world *w, const char *yaml, char **why);
-/* Closes the port and all connections, as a crash does. */
+/* Closes the backend's port and all its connections, as a crash does. */
 void world_stop_backend(struct world *w, int i);
-/* Listens on the backend's port again. */
+/* Starts a stopped backend again, on the same port. */
 bool world_start_backend(struct world *w, int i, char **why);
-/* Returns the number of RPCs that the backend has counted. */
+/* Returns how many RPCs began on the backend, also before it was last stopped. */
 uint64_t world_requests(struct world *w, int i);
 
 #endif
