@@ -42,7 +42,7 @@ struct call_totals {
     TC_VEC(struct call_count) by_status;
     TC_VEC(struct call_count) by_peer;
     struct histogram latency_us;
-    double seconds, cpu_seconds; /* without reflection for the method */
+    double seconds, cpu_seconds; /* cpu_seconds: without the search for types */
 };
 
 /* Counts a call that has ended. Calls without a peer are not in by_peer. */

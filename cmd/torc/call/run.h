@@ -70,15 +70,16 @@ struct one_call {
     uint64_t sent, received;
     uint64_t headers_us, first_us;
     char *explain;          /* JSON; NULL: without --explain, or before the first message */
-    torc_message *response; /* the last message of a method with one response; NULL: none yet */
+    torc_message *response; /* of a method with one response; NULL: none yet */
 };
 
 uint64_t run_now_ns(void);
 
 /* --- messages.c --- */
 
-/* Makes the messages of the run. Reads standard input to its end if the request is there, unless run_read_stdin will
- * read it. Called after the method's types are known. Returns 0 or the exit status, with the error printed. */
+/* Makes the messages of the run. Reads standard input to its end if the request is there, except with --dry-run and
+ * where run_read_stdin will read it. Called after request_find_method. Returns 0 or the exit status, with the error
+ * printed. */
 int run_read_messages(struct run *r);
 /* Reads standard input once, which waits if it has nothing, and appends the complete messages. If that fails, prints
  * the error, sets r->failed and cancels the live call. */
