@@ -1,6 +1,5 @@
-/* The echo service of `torc backend`: its methods, its delay, the requests that wait for the delay (how much of them is
- * held, and what ends them), and that it stops reading from a client that sends and does not read, and goes on when the
- * client reads. */
+/* The echo service of `torc backend`: its methods, its delay, and the bound on requests that wait for the delay. While
+ * a client sends and does not read, the service stops reading; it goes on when the client reads. */
 #include "echo.h"
 
 #include <pthread.h>
@@ -16,7 +15,7 @@
 #define MESSAGE_BYTES ((size_t)256 << 10)
 enum { MESSAGES = 400, REPEATED = 3000, DELAY_MS = 50 };
 
-/* A server whose thread does what `torc backend` does. */
+/* A server whose thread does what `torc backend` does, and a channel to it that the test drives. */
 struct backend {
     torc_runtime *rt;
     torc_server *server;
@@ -153,7 +152,7 @@ static void expect_row(struct backend *b, const struct row *row, const struct to
     const char *load = torc_metadata_find(torc_result_trailers(r), "endpoint-load-metrics-bin", &size);
     assert_int_equal(load != NULL, answers);
     assert_int_equal(size, answers ? 2 : 0);
-    /* Trailers of what failed, else headers. */
+    /* A failed call has x-backend among its trailers. */
     const torc_metadata *names = row->code ? torc_result_trailers(r) : torc_result_headers(r);
     const char *name = torc_metadata_find(names, "x-backend", NULL);
     assert_int_equal(name != NULL, answers);
@@ -188,7 +187,7 @@ static void test_methods(void **state)
     torc_metadata_free(metadata);
 }
 
-/* Requests that wait for the delay: of four of 256 KiB, which come in any order, 600,000 bytes have room for two. */
+/* Four requests of 256 KiB wait for the delay. max_held, 600,000 bytes, has room for two: the others are refused. */
 static void test_held_requests_are_bounded(void **state)
 {
     (void)state;
@@ -197,7 +196,7 @@ static void test_held_requests_are_bounded(void **state)
     char *zeros = calloc(1, MESSAGE_BYTES);
     const struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 2000};
     backend_open(&b, &(struct echo_opts){.name = "b", .delay_ms = 3600000, .max_held = 600000});
-    for (int round = 0; round < 2; round++) { /* what was dropped counts no longer */
+    for (int round = 0; round < 2; round++) { /* requests of the first round no longer count */
         int refused = 0, held = 0;
         for (int i = 0; i < 4; i++) {
             s[i] = torc_stream_open(b.ch, "a.B/C", &o, NULL);
@@ -217,8 +216,8 @@ static void test_held_requests_are_bounded(void **state)
     backend_close(&b);
 }
 
-/* Two calls end by their deadlines, an echo that waits for the delay and a Hang; another echo that waits ends with the
- * server. */
+/* An echo that waits for the delay, and a Hang, end by their deadlines. Another waiting echo ends when the server is
+ * freed. */
 static void test_the_end_meanwhile(void **state)
 {
     (void)state;

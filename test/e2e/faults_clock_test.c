@@ -1,6 +1,6 @@
-/* The wall clock jumps by a day and back: deadlines, backoff and timers do not follow; objects that expire by date do.
- * The program defines clock_gettime, time and gettimeofday, also for the libraries that it loads, so that it needs no
- * right to set the machine's clock. */
+/* The wall clock jumps forward and back by hours and days. Deadlines, backoff and timers do not follow; tokens and
+ * certificates, which expire by date, do. The program defines clock_gettime, time and gettimeofday, also for the
+ * libraries that it loads, so that it needs no right to set the machine's clock. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,9 +24,9 @@
 #include "base/parse.h"
 
 enum { HOUR_S = 3600, DAY_S = 24 * HOUR_S };
-enum { SLOW_MS = 60000 }; /* the most on a busy machine; a timer that followed the clock's jumps would take a day */
+enum { SLOW_MS = 60000 }; /* the most on a busy machine; a timer that followed a jump back would take a day */
 
-static atomic_long ahead_s; /* of the wall clock */
+static atomic_long ahead_s; /* how far the program's wall clock is ahead of the machine's */
 
 #define SEEN_BY_LIBRARIES __attribute__((visibility("default")))
 
@@ -86,7 +86,7 @@ static torc_channel *channel_with(struct kit_backends *kit, size_t i, torc_crede
     return ch;
 }
 
-/* Makes a call, asserts its code and that its message contains `part`, and returns its duration. */
+/* Makes a call, asserts its code and that its message contains `part`, and returns its duration in ms. */
 static uint64_t call(torc_channel *ch, const char *method, int64_t timeout_ms, int code, const char *part)
 {
     torc_result *r;
@@ -116,7 +116,8 @@ static void on_result(const torc_result *r, void *arg)
 
 /* --- timers that do not follow the jump --- */
 
-/* A deadline and a timed wait run while the clock jumps in either direction. */
+/* A deadline runs while the clock jumps, in either direction. Another deadline and a timed wait begin after the
+ * jump. */
 static void deadlines(void **state)
 {
     static const long jumps[] = {DAY_S, -2 * DAY_S, DAY_S};
@@ -135,7 +136,7 @@ static void deadlines(void **state)
         assert_in_range(now_ms() - begun, 100, SLOW_MS);
         uint64_t took = call(ch, HANG, 1000, TORC_STATUS_DEADLINE_EXCEEDED, "waiting for the response");
         assert_in_range(took, 1000, SLOW_MS);
-        while (!atomic_load(&e.n)) /* its deadline is earlier than that of the call that is over */
+        while (!atomic_load(&e.n)) /* this call began before the one that timed out, with the same timeout */
             call(ch, ECHO, 60000, TORC_STATUS_OK, "");
         assert_int_equal(e.code, TORC_STATUS_DEADLINE_EXCEEDED);
         assert_in_range(now_ms() - begun, 1000, SLOW_MS);
@@ -144,7 +145,7 @@ static void deadlines(void **state)
     kit_backends_free(kit);
 }
 
-/* A connection in backoff is tried again when the backoff ends. */
+/* A connection in backoff is tried again when the backoff ends, although the clock has jumped. */
 static void backoff(void **state)
 {
     static const long jumps[] = {-DAY_S, 2 * DAY_S, -DAY_S};
@@ -172,7 +173,7 @@ static void backoff(void **state)
     kit_backends_free(kit);
 }
 
-/* A mesh under load: streams, timers of resources, connections. */
+/* While the clock jumps under a mesh, no RPC fails, updates arrive, and no connection is made again. */
 static void a_mesh_under_load(void **state)
 {
     struct kit_mesh *k = kit_mesh_new(2);
@@ -188,7 +189,7 @@ static void a_mesh_under_load(void **state)
         kit_load_wait(load, 40 * i);
         jump(i % 2 ? DAY_S : -2 * DAY_S);
     }
-    kit_mesh_put_endpoints(k, "c", "0/a: 1", NULL); /* updates still arrive */
+    kit_mesh_put_endpoints(k, "c", "0/a: 1", NULL);
     kit_mesh_take(k, 0);
     kit_mesh_wait_backend(k, ch, NULL, 1);
     kit_load_free(load, &report);
@@ -202,7 +203,7 @@ static void a_mesh_under_load(void **state)
 
 /* --- dates that follow the jump --- */
 
-/* Writes a token that expires at `expires_s` into the file. Returns the token. */
+/* Writes a JWT that expires at `expires_s` (since 1970) into the file. Returns it; the caller frees it with tc_free. */
 static char *write_token(const char *path, int64_t expires_s)
 {
     struct tc_buf token = {0};
@@ -219,7 +220,7 @@ static char *write_token(const char *path, int64_t expires_s)
     return tc_buf_take(&token);
 }
 
-/* Asserts that the backend sees this token. */
+/* Makes an RPC with the credentials `own` and asserts that the backend sees this token. */
 static void expect_token(torc_channel *ch, torc_call_credentials *own, const char *token)
 {
     torc_result *r;
@@ -258,7 +259,7 @@ static void dates(void **state)
     torc_credentials *creds = torc_credentials_tls(&t, NULL);
     torc_call_credentials *token = torc_call_credentials_jwt_token_file(path, NULL);
     torc_channel *old = channel_with(kit, 0, creds), *fresh = channel_with(kit, 1, creds);
-    /* A token is used until its date, by the current clock, and then read again. */
+    /* The token read first is used until it expires by the wall clock; then the file is read again. */
     expect_token(old, token, first);
     second = write_token(path, time(NULL) + 10 * HOUR_S);
     jump(-2 * HOUR_S);
@@ -268,7 +269,7 @@ static void dates(void **state)
     jump(-2 * HOUR_S);
     expect_token(old, token, second);
 
-    jump(2 * DAY_S); /* the certificate has expired too: new connections fail, open ones continue */
+    jump(2 * DAY_S); /* the certificate has expired: new connections fail, open ones continue */
     call(fresh, ECHO, 60000, TORC_STATUS_UNAVAILABLE, "certificate has expired");
     call(old, ECHO, 60000, TORC_STATUS_OK, "");
     jump(-2 * DAY_S - 2 * HOUR_S); /* the certificate is not valid yet */

@@ -1,6 +1,6 @@
-/* Name servers that lie, that send malformed answers, and that die. The name server is in this process
- * (net/name_server.h) and is asked for shop.test, whose port is that of an echo server (kits/backends.h). After each
- * test the process has as many descriptors as before. */
+/* A name server that lies, sends malformed answers, or dies. It runs in this process (net/name_server.h). Channels ask
+ * it for shop.test and connect to the port of an echo server (kits/backends.h). After each test the process has as many
+ * descriptors as before. */
 #include <stdio.h>
 #include <string.h>
 
@@ -27,7 +27,7 @@ static int setup(void **state)
     struct world *w = TC_NEW(struct world);
     struct torc_runtime_options o = {TORC_SIZE(torc_runtime_options), .mode = TORC_RUNTIME_CALLER};
     torc_runtime_free(
-        torc_runtime_new(&o, NULL)); /* libuv keeps two descriptors of the first loop for the whole process */
+        torc_runtime_new(&o, NULL)); /* libuv opens two descriptors with the first loop and keeps them to the end */
     w->descriptors = footprint_descriptors();
     w->rt = torc_runtime_new(&o, NULL);
     assert_non_null(w->rt);
@@ -71,8 +71,8 @@ static torc_channel *channel(struct world *w)
     return channel_with(w, NULL);
 }
 
-/* Bytes that are not an answer are ignored by older versions of c-ares, so that the deadline ends the RPC. 1.34 takes
- * them, when they come from the address that it asked, for a malformed answer. */
+/* c-ares 1.34 takes bytes that are not an answer for a malformed answer. Older versions ignore them, so that the RPC
+ * ends by its deadline. */
 static void expect_no_answer(torc_channel *ch)
 {
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 500};
@@ -84,8 +84,7 @@ static void expect_no_answer(torc_channel *ch)
     torc_result_free(r);
 }
 
-/* An answer that is malformed or has no address is an error of the look-up, which is repeated. Bytes that are not an
- * answer may count as none. */
+/* A look-up without a usable answer fails RPCs, and is repeated: once the answer is good, RPCs succeed. */
 static void no_answers(void **state)
 {
     static const struct {
@@ -122,7 +121,7 @@ static void no_answers(void **state)
     }
 }
 
-/* An answer with another id is ignored: it does not come from the server asked. */
+/* An answer with another id than the question's is ignored, and the good one after it is used. */
 static void forged_answers(void **state)
 {
     struct world *w = *state;
@@ -133,8 +132,8 @@ static void forged_answers(void **state)
     torc_channel_free(ch);
 }
 
-/* Addresses that exceed a datagram come over TCP, nearly as many as fit into an answer of 64 KiB. All but the 701st
- * refuse connections: the RPC waits until that one is found. */
+/* An answer of 4090 addresses, nearly as many as 64 KiB hold, is too large for a datagram and comes over TCP. All
+ * addresses but the 701st refuse connections: the RPC waits until that address is tried. */
 static void four_thousand_addresses(void **state)
 {
     struct world *w = *state;
@@ -151,7 +150,8 @@ static void four_thousand_addresses(void **state)
     tc_buf_fini(&list);
 }
 
-/* Addresses without a server, beside a real one: RPCs go to the real one only. */
+/* Addresses without a server beside a real one: RPCs go to the real one. With addresses without a server alone, RPCs
+ * fail until the name server gives a real one. */
 static void addresses_of_nobody(void **state)
 {
     struct world *w = *state;
@@ -170,7 +170,8 @@ static void addresses_of_nobody(void **state)
     torc_channel_free(ch);
 }
 
-/* The address of another server: TLS detects that it is not the one wanted. */
+/* The name server gives the address of another server: the TLS handshake fails, since the certificate is not for
+ * shop.test. */
 static void anothers_address(void **state)
 {
     struct world *w = *state;
@@ -197,7 +198,7 @@ static void anothers_address(void **state)
     kit_backends_expect(ch, false, 60000, TORC_STATUS_UNAVAILABLE, "shop.test");
     assert_int_equal(kit_backends_counts(w->kit, 0).requests, 0);
     torc_channel_free(ch);
-    o.authority = "other.test"; /* with the other server's name TLS accepts it: nothing but TLS tells them apart */
+    o.authority = "other.test"; /* with the certificate's name the same address is accepted */
     ch = channel_with(w, &o);
     kit_backends_expect(ch, false, 60000, TORC_STATUS_OK, "");
     torc_channel_free(ch);
@@ -207,8 +208,9 @@ static void anothers_address(void **state)
     kit_cert_fini(&other);
 }
 
-/* Resolved addresses stay in use after the name server is gone; without it deadlines hold and the status names the
- * awaited event. When it is back, RPCs succeed again. */
+/* Resolved addresses stay in use while the name server is silent. RPCs of a new channel then end by their deadline,
+ * with a status that says what they waited for. While the name server is stopped they fail; once it is back, they
+ * succeed. */
 static void name_server_dies(void **state)
 {
     struct world *w = *state;
@@ -219,7 +221,7 @@ static void name_server_dies(void **state)
     uint64_t asked = name_server_questions(w->names);
     kit_backends_stop(w->kit, 0);
     kit_backends_expect(ch, false, 60000, TORC_STATUS_UNAVAILABLE, "Connection refused");
-    while (name_server_questions(w->names) == asked) /* the channel asks where the backend went */
+    while (name_server_questions(w->names) == asked) /* the channel resolves the name again */
         torc_runtime_poll(w->rt, 100);
     kit_backends_restart(w->kit, 0);
     kit_backends_expect(ch, true, 60000, TORC_STATUS_OK, "");

@@ -1,5 +1,5 @@
-/* Failing allocations. The program is linked so that every malloc of Torc's passes here; on one thread, the client's,
- * allocations above a size can be refused. */
+/* Failing allocations. The program is linked so that malloc, calloc and realloc of Torc's code pass here. On the test's
+ * thread, which drives the client, allocations above a size can be refused. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -128,7 +128,7 @@ static void large_message(void **state)
     kit_backends_free(kit);
 }
 
-/* A message for which there is no memory, on a stream whose application does not read, fails that stream alone. */
+/* On a stream that the application does not read, a message that cannot be stored fails that stream alone. */
 static void unread_message(void **state)
 {
     (void)state;
@@ -165,7 +165,7 @@ static void inflated_message(void **state)
     refuse_above = MIB;
     assert_int_equal(tc_h2_gunzip(NULL, tc_rstr_slice(packed), LARGE, &plain), TORC_EAGAIN);
     assert_null(plain);
-    refuse_above = 1; /* including zlib's */
+    refuse_above = 1; /* refuses zlib's allocations too */
     assert_int_equal(tc_h2_gunzip(NULL, tc_rstr_slice(packed), LARGE, &plain), TORC_EAGAIN);
     refuse_above = 0;
     assert_int_equal(tc_h2_gunzip(NULL, tc_rstr_slice(packed), LARGE, &plain), 0);
@@ -177,7 +177,7 @@ static void inflated_message(void **state)
 
 /* --- resources --- */
 
-/* A message that cannot be allocated when decoded is a validation error, which a NACK carries. */
+/* Memory that runs out while a message is decoded is a validation error. */
 static void decoded_message(void **state)
 {
     (void)state;
@@ -196,7 +196,7 @@ static void decoded_message(void **state)
     assert_int_equal(tc_unpack(any.base.descriptor, tc_buf_slice(&bytes), &options, &arena, &m, &faults), TORC_ELIMIT);
     assert_non_null(strstr(tc_validation_text(&faults), "of memory, or memory ran out"));
     tc_arena_fini(&arena);
-    /* An unknown field behind it: a copy without that field must be made. */
+    /* An unknown field at the end: decoding needs a copy without that field. */
     tc_buf_append(&bytes, "\xf8\x07\x01", 3);
     tc_validation_fini(&faults);
     faults = (struct tc_validation_errors){0};
@@ -212,8 +212,8 @@ static void decoded_message(void **state)
     tc_free(any.value.data);
 }
 
-/* A response that cannot be allocated ends its stream, and resources in use stay; with memory, the next stream brings
- * it. */
+/* A response that cannot be allocated ends the ADS stream, and resources in use stay. Once there is memory, the next
+ * stream brings the response. */
 static void large_response(void **state)
 {
     (void)state;
@@ -228,7 +228,7 @@ static void large_response(void **state)
     torc_channel *ch = torc_channel_new(rt, "xds:///svc", &o, NULL);
     assert_non_null(ch);
     call(ch, "/test.Service/Echo", TORC_STATUS_OK, "");
-    /* Endpoint 1 instead of 0, with metadata that makes the response large. */
+    /* Backend 1 instead of 0, with metadata that makes the response large. */
     for (int i = 0; i < 40000; i++)
         tc_buf_append_str(&large, "0123456789");
     kit_mesh_put(
@@ -239,7 +239,7 @@ static void large_response(void **state)
         "      metadata: {filter_metadata: {note: {text: %s}}}\n",
         strrchr(kit_mesh_address(k, 1), ':') + 1, tc_buf_cstr(&large));
     refuse_above = 128 * 1024;
-    while (refused < 3) { /* and again on the next streams */
+    while (refused < 3) { /* the next streams fail too */
         torc_runtime_poll(rt, 100);
         call(ch, "/test.Service/Echo", TORC_STATUS_OK, "");
     }
@@ -272,7 +272,7 @@ static int in_child(void (*fn)(void), char *text, size_t size)
     assert_true(pid >= 0);
     if (pid == 0) {
         setrlimit(RLIMIT_CORE, &(struct rlimit){0});
-        signal(SIGABRT, SIG_DFL); /* cmocka's handler would go on with the test */
+        signal(SIGABRT, SIG_DFL); /* the child must die of SIGABRT, whatever the test inherited */
         dup2(out[1], STDERR_FILENO);
         fn();
         _exit(0);
@@ -310,7 +310,8 @@ static void ask_for_ring(void)
 }
 #endif
 
-/* Without memory for its own state the process ends, and says how many bytes could not be allocated. */
+/* Without memory for its own state the process aborts, and says how many bytes could not be allocated. A handler of the
+ * application is called first, with that number. */
 static void the_end_is_said(void **state)
 {
     (void)state;

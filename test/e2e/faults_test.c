@@ -1,5 +1,5 @@
-/* Faults around a client that work on every system, by limits and a proxy: no descriptors left, a network that stops
- * and goes on, a control plane out of reach. Faults that need a device beneath TCP: e2e/faults_wire. */
+/* Faults around a client, made by a limit and by a TCP proxy, which need no rights: no descriptors left, a network that
+ * stops and goes on, a control plane out of reach. faults_wire_test.c has the faults beneath TCP. */
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +37,7 @@ static rlim_t highest_descriptor(void)
     return highest;
 }
 
-/* Open connections are not affected; new ones fail with a clear text, and succeed once descriptors are free. */
+/* Open connections are not affected. New connections fail with a clear text, and succeed once descriptors are free. */
 static void no_descriptors(void **state)
 {
     (void)state;
@@ -66,7 +66,7 @@ static void no_descriptors(void **state)
     kit_backends_free(kit);
 }
 
-/* A path on which nothing moves: deadlines hold; when it works again, RPCs succeed over the same connection. */
+/* While nothing passes, deadlines hold. When the path works again, RPCs succeed over the same connection. */
 static void the_network_stops_and_goes_on(void **state)
 {
     (void)state;
@@ -85,7 +85,7 @@ static void the_network_stops_and_goes_on(void **state)
 }
 
 /* Without a path to the control plane RPCs go on. Updates arrive again once the path works: over the same stream or, if
- * the connection has ended meanwhile, over the next. */
+ * the connection has ended meanwhile, over a new one. */
 static void no_way_to_the_control_plane(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* A network with faults beneath TCP: latency, loss, partitions, half-open connections. Skipped (77) where the system
- * does not permit own namespaces; e2e/faults shows what a proxy can. */
+/* A network with faults beneath TCP: latency, loss, partitions, half-open connections. Skipped (exit code 77)
+ * where the system does not permit own namespaces; faults_test.c has the faults that a proxy can make. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
-/* Time that a busy machine may add to the expected times. */
+/* How much longer than expected an operation may take on a busy machine. */
 enum { SLOW_MS = 60000 };
 
 static torc_runtime *rt; /* driven by this thread */
@@ -47,12 +47,11 @@ static torc_channel *channel_to(const char *address, const struct torc_channel_o
     return channel_on(rt, address, options);
 }
 
-/* Concurrent calls. */
 struct batch {
     int begun, ok, failed;
-    int code; /* of the last failed call */
+    int code; /* of the last failed call, as is the text */
     char text[256];
-    uint64_t ended_ms;
+    uint64_t ended_ms; /* when the last call ended */
 };
 
 static void on_result(const torc_result *r, void *arg)
@@ -75,7 +74,7 @@ static void start(struct batch *b, torc_channel *ch, const char *method, bool wa
     assert_int_equal(torc_unary_async(ch, method, "x", 1, &o, on_result, b, NULL, NULL), 0);
 }
 
-/* Runs until at most `running` calls are left. */
+/* Drives the runtime until at most `running` calls are left. */
 static void await(struct batch *b, int running)
 {
     while (b->begun - b->ok - b->failed > running)
@@ -104,7 +103,7 @@ static void latency(void **state)
     torc_channel *ch = channel_to(address, NULL);
     assert_int_equal(torc_channel_connect(ch, 60000), 0);
     assert_true(kit_backends_expect(ch, false, 60000, TORC_STATUS_OK, "") >= 2 * ONE_WAY_MS);
-    /* RPCs do not wait for one another: a thousand take less than 500 round trips. */
+    /* RPCs do not wait for one another: a thousand take at most 500 round trips. */
     struct batch b = {0};
     uint64_t begun = now_ms();
     for (int i = 0; i < 1000; i++)
@@ -114,7 +113,7 @@ static void latency(void **state)
     assert_int_equal(b.ok, 1000);
     assert_in_range(took, 2 * ONE_WAY_MS, 1000 * 2 * ONE_WAY_MS / 2);
 
-    /* A deadline shorter than the round trip ends the RPC without the answer: that comes two seconds later. */
+    /* A deadline of 1 s ends the RPC: the round trip takes 3 s. */
     wire_delay(w, 0, 1500);
     took = kit_backends_expect(ch, false, 1000, TORC_STATUS_DEADLINE_EXCEEDED, "waiting for the response of 10.9.0.2");
     assert_true(took >= 1000);
@@ -122,7 +121,7 @@ static void latency(void **state)
     kit_backends_free(kit);
 }
 
-/* Sends a message of 128 initial windows and receives its echo. Returns the duration. */
+/* Sends a message of 128 initial windows and receives its echo. Returns the duration in ms. */
 static uint64_t send_large(torc_channel *ch)
 {
     torc_result *r;
@@ -140,8 +139,8 @@ static uint64_t send_large(torc_channel *ch)
     return took;
 }
 
-/* Windows grow to the path's bandwidth-delay product, within the first message or (on a busy machine) one of the next:
- * then the message takes less than half of the time that the initial windows would need. */
+/* Windows grow with the path's bandwidth-delay product: one of the first five messages (on a fast machine the first)
+ * takes at most half of the time that it would need with the initial windows. */
 static void windows_grow(void **state)
 {
     const uint64_t fixed_ms = 2 * (LARGE / WINDOW) * 2 * FAR_MS;
@@ -214,7 +213,7 @@ static void partition(void **state)
     assert_in_range(took, 0, SLOW_MS);
     kit_backends_expect(fresh, false, 60000, TORC_STATUS_UNAVAILABLE,
                         "timed out after 300 ms, waiting for the connection");
-    assert_int_equal(b.ok + b.failed, 0); /* calls with wait-for-ready still wait */
+    assert_int_equal(b.ok + b.failed, 0); /* both calls of the batch still wait */
     wire_cut(w, 0, false, false);
     wire_cut(w, 1, false, false);
     await(&b, 0);
@@ -250,7 +249,7 @@ static void put_ring(struct kit_mesh *k, struct wire *w)
     tc_buf_fini(&b);
 }
 
-/* Makes an RPC of the user. Returns the path that it took, or WIRE_PATHS if it failed. */
+/* Makes an RPC of the user. Returns its path, or WIRE_PATHS if it failed, which must be with UNAVAILABLE. */
 static unsigned path_of(torc_channel *ch, unsigned user)
 {
     char header[32];
@@ -266,8 +265,8 @@ static unsigned path_of(torc_channel *ch, unsigned user)
     return served ? path - 2 : WIRE_PATHS;
 }
 
-/* A backend cut off by the network: its RPCs fail once sent data was not acknowledged for the keepalive timeout (A18).
- * Its keys move to the others, whose own keys stay; they come back when the backend does. */
+/* The network cuts off a backend: an RPC to it fails once sent data was not acknowledged for the keepalive timeout
+ * (A18). The backend's keys move to the other backends, whose own keys stay, and come back when the backend does. */
 static void ring_moves(void **state)
 {
     enum { USERS = 12, UNHEARD_MS = 2000 };
@@ -311,9 +310,9 @@ static void ring_moves(void **state)
 
 /* --- half-open connections --- */
 
-/* Packets from the peer are dropped, packets to the peer arrive. With keepalive the connection is closed when a ping's
- * timeout is over. Without keepalive RPCs end by their deadlines, and the same connection continues when packets pass
- * again. RPCs to another backend are not affected. */
+/* Packets from the peer are dropped, packets to the peer arrive. With keepalive the connection is closed when a PING
+ * was not answered in time. Without keepalive RPCs end by their deadlines, and the connection is used again when
+ * packets pass. RPCs to another backend are not affected. */
 static void half_open(void **state)
 {
     enum { TIME_MS = 10000, TIMEOUT_MS = 2000 };
@@ -327,7 +326,7 @@ static void half_open(void **state)
     torc_channel *kept = channel_to(wire_path(w, 0, kit_backends_listen_everywhere(kit, 0)), &o);
     torc_channel *bare = channel_to(wire_path(w, 1, kit_backends_listen_everywhere(kit, 1)), NULL);
     torc_channel *other =
-        channel_on(NULL, wire_path(w, 2, kit_backends_listen_everywhere(kit, 2)), NULL); /* on a thread of its own */
+        channel_on(NULL, wire_path(w, 2, kit_backends_listen_everywhere(kit, 2)), NULL); /* on the default runtime */
     struct batch b = {0}, c = {0};
     kit_backends_expect(kept, false, 60000, TORC_STATUS_OK, "");
     kit_backends_expect(bare, false, 60000, TORC_STATUS_OK, "");
@@ -338,7 +337,7 @@ static void half_open(void **state)
     start(&c, bare, "torc.test.Backend/Hang", false, 8000);
     while (kit_backends_counts(kit, 0).open_calls < 1 || kit_backends_counts(kit, 1).open_calls < 1)
         torc_runtime_poll(rt, 10);
-    /* Not while acknowledgements are in flight: unacknowledged data ends the connection sooner. */
+    /* No acknowledgement may be in flight when the path is cut: unacknowledged data would end the connection sooner. */
     wire_wait_quiet(w, 0, 300);
     uint64_t begun = now_ms();
     wire_cut(w, 0, false, true);
@@ -356,7 +355,7 @@ static void half_open(void **state)
     assert_int_equal(b.code, TORC_STATUS_UNAVAILABLE);
     assert_non_null(strstr(b.text, "keepalive"));
     assert_in_range(took, 0, TIME_MS + TIMEOUT_MS + SLOW_MS);
-    assert_true(b.ended_ms - heard >= TIME_MS - 1000); /* the first ping: a tenth earlier at most */
+    assert_true(b.ended_ms - heard >= TIME_MS - 1000); /* the first PING comes at most a tenth too early */
     wire_cut(w, 0, false, false);
     kit_backends_expect(kept, true, 60000, TORC_STATUS_OK, "");
     assert_int_equal(kit_backends_counts(kit, 0).connections, 2);

@@ -1,5 +1,6 @@
 /* grpc.health.v1 of a server (torc/health.h), asked by a channel on the same runtime over a real socket: Check,
- * Watch and List, the shutdown, clients that read slowly or send malformed requests, limits, and misuse. */
+ * Watch and List, torc_health_shutdown, the stop of the server, clients that read slowly or send malformed requests,
+ * limits, and misuse. */
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,7 +105,7 @@ static void test_watch(void **state)
     TC_CASE(HC03);
     (void)state;
     torc_stream *s = watch("a.B");
-    expect_next(s, 3);
+    expect_next(s, 3); /* SERVICE_UNKNOWN */
     assert_int_equal(torc_health_set(health, "a.B", TORC_HEALTH_SERVING), 0);
     expect_next(s, TORC_HEALTH_SERVING);
     assert_int_equal(torc_health_set(health, "a.B", TORC_HEALTH_SERVING), 0);
@@ -130,7 +131,7 @@ static void test_shutdown(void **state)
     torc_stream_free(s);
 }
 
-/* When its server stops, a watcher hears NOT_SERVING before the end. */
+/* When the server stops, a watcher is sent NOT_SERVING first. */
 static void test_stop(void **state)
 {
     (void)state;
@@ -169,8 +170,8 @@ static void test_list(void **state)
     assert_int_equal(listed(&size), TORC_STATUS_RESOURCE_EXHAUSTED);
 }
 
-/* A client that reads late gets the newest status alone, behind the one that waits already. The loop, which the test
- * drives, stands still between the changes. */
+/* A client that reads late gets the status that was queued for it already, then only the newest. The test drives the
+ * loop, which does not run between the changes. */
 static void test_slow_reader(void **state)
 {
     TC_CASE(HC06);
@@ -189,7 +190,8 @@ static void test_slow_reader(void **state)
     torc_stream_free(s);
 }
 
-/* Bytes that cannot be parsed as a HealthCheckRequest, and names that are not UTF-8. */
+/* Bytes that cannot be parsed as a HealthCheckRequest, and names that are not UTF-8, are INTERNAL. Unknown fields are
+ * skipped. */
 static void test_malformed_request(void **state)
 {
     TC_CASE(HC07);
@@ -199,7 +201,7 @@ static void test_malformed_request(void **state)
         size_t size;
         int code;
     } rows[] = {
-        {"\xff\xff\xff", 3, TORC_STATUS_INTERNAL},  /* no tag */
+        {"\xff\xff\xff", 3, TORC_STATUS_INTERNAL},  /* a tag cut short */
         {"\n", 1, TORC_STATUS_INTERNAL},            /* no length */
         {"\n\5a.B", 5, TORC_STATUS_INTERNAL},       /* a string cut short */
         {"\n\1a\x10", 4, TORC_STATUS_INTERNAL},     /* a number without a value behind the name */
@@ -212,7 +214,7 @@ static void test_malformed_request(void **state)
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows) * 2; i++) {
         const char *method = methods[i % 2];
         if (i % 2 && rows[i / 2].code == TORC_STATUS_OK)
-            continue; /* the watch goes on */
+            continue; /* the watch does not end */
         torc_result *r = torc_unary(ch, method, rows[i / 2].bytes, rows[i / 2].size, NULL);
         if (torc_result_code(r) != rows[i / 2].code)
             fail_msg("row %zu, %s: %d %s", i / 2, method, torc_result_code(r), torc_error_text(torc_result_error(r)));
@@ -220,7 +222,7 @@ static void test_malformed_request(void **state)
     }
 }
 
-/* A HealthListRequest has no fields: those of later versions are skipped, other bytes are an error. */
+/* A HealthListRequest has no fields: unknown fields are skipped, malformed bytes are an error. */
 static void test_malformed_list_request(void **state)
 {
     (void)state;
@@ -253,8 +255,8 @@ static void on_own(torc_server_call *call, const torc_message *request, void *ar
     torc_server_call_reply(call, NULL, 0);
 }
 
-/* Limits of the application hold for the service, also those of "*" and those that are set after torc_health_new. Where
- * they leave the size of a request unset, the service's own limit stays. */
+/* Limits of the application hold for the service, also the limits of "*" and limits that are set after torc_health_new.
+ * Where they leave the size of a request unset, the service's own limit stays. */
 static void test_limits(void **state)
 {
     (void)state;
@@ -292,7 +294,7 @@ static void test_limits(void **state)
     torc_free(bound);
 }
 
-/* With an error nothing of the service is added. */
+/* If torc_health_new fails, it adds no method to the server. */
 static void test_all_or_nothing(void **state)
 {
     (void)state;
