@@ -1,10 +1,10 @@
-/* Servers that begin header blocks and let calls end before they finish the block. A server stalls inside a block, or
- * stops reading so that no RST_STREAM can leave, or sends so much at once that a turn of the client ends inside a
+/* Servers that begin header blocks, and finish them only after calls have ended. A server stalls inside a block, or
+ * stops reading so that no RST_STREAM can leave, or sends so much at once that a turn of the client may end inside a
  * block.
  *
- * Many calls, of which a good part end early, over several connections, plaintext and TLS. Asserts that each header of
- * a call comes from its own server and its own request. Runs for TORC_SOAK_SECONDS (4 by default), and up to a minute
- * more until it has seen enough. */
+ * Many calls run over several connections, plaintext and TLS; many end early, by deadlines or cancelled. Asserts that
+ * each header of a call comes from its own server and its own request. Runs for TORC_SOAK_SECONDS (4 by default), and
+ * up to a minute more until it has seen enough. */
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -65,8 +65,8 @@ static void on_frame(struct session *s, const struct fake_h2_frame *f)
         fake_h2_frame(hostile_frames(s->p), FAKE_H2_SETTINGS, FAKE_H2_ACK, 0, NULL, 0);
 }
 
-/* Sends a block of `fields`, the server's name, two marks and up to 39 fillings, in one to four frames of random
- * size. */
+/* Adds a block of `fields`, the server's name, two marks and up to 39 fillings, in one to four frames of random size.
+ * With `stalls`, half of the frames but the last are sent at once and followed by a pause. */
 static void put_block(struct session *s, const struct request *r, const char *fields, bool end, bool stalls)
 {
     struct tc_buf block = {0}, text = {0};
@@ -102,7 +102,7 @@ static void answer(struct session *s, const struct request *r, size_t len, bool 
     put_block(s, r, "grpc-status: 0\n", true, stalls);
 }
 
-/* Sends more than the client processes in a turn: complete answers with a message each, and blocks between them. */
+/* Answers all pending requests at once. Eight answers are about as much as the client reads in a turn (512 KiB). */
 static void burst(struct session *s)
 {
     while (s->n)
@@ -110,7 +110,7 @@ static void burst(struct session *s)
     hostile_flush(s->p);
 }
 
-/* Takes all requests that have come; waits a little if there are none. */
+/* Takes the requests that have come, until PENDING are pending; waits a little if none is. */
 static void take_requests(struct session *s)
 {
     const struct fake_h2_frame *f;
@@ -129,12 +129,12 @@ static void play(struct hostile_peer *p, bool secure)
     hostile_keep(p);
     hostile_shrink(p);
     fake_h2_start(hostile_frames(p));
-    fake_h2_setting(hostile_frames(p), 4, 1 << 20); /* of streams; large requests come at once */
+    fake_h2_setting(hostile_frames(p), 4, 1 << 20); /* SETTINGS_INITIAL_WINDOW_SIZE: large requests come at once */
     fake_h2_window(hostile_frames(p), 0, INT32_MAX - 65535);
     while (hostile_flush(p)) {
         take_requests(&s);
         uint64_t what = tc_rng_below(&s.rng, 10);
-        if (what < 2 && s.n < 12) /* reads nothing while calls end; then sends a burst */
+        if (what < 2 && s.n < 12) /* reads nothing while calls end */
             stall(&s, 6);
         else if (s.n >= 8)
             burst(&s);
@@ -236,7 +236,7 @@ static void on_result(const torc_result *r, void *arg)
         launch(s);
 }
 
-/* Three deadlines of four are at most 100 ms, so that many pass while a server stalls. */
+/* Returns a deadline in ms. Three of four are at most 100 ms, so that many pass while a server stalls. */
 static int64_t some_timeout(struct tc_rng *rng)
 {
     static const int64_t most_ms[] = {5, 20, 100};
@@ -244,7 +244,7 @@ static int64_t some_timeout(struct tc_rng *rng)
     return which == TC_ARRAY_LEN(most_ms) ? LONG_MS : 1 + (int64_t)tc_rng_below(rng, (uint64_t)most_ms[which]);
 }
 
-/* Starts a call. Called on the loop's thread, which also runs the callback, later. */
+/* Starts a call. Called on the loop's thread, which also runs on_result, so that on_result runs later. */
 static void launch(struct slot *s)
 {
     struct world *w = s->w;
@@ -279,13 +279,13 @@ static bool enough(struct world *w, unsigned seconds)
     return w->ok >= 20 * seconds && w->late + w->cancelled >= 20 * seconds;
 }
 
-/* Cancels some calls at random moments from another thread. */
+/* Cancels some calls at random moments. Called on the test's thread. */
 static void cancel_some(struct world *w, unsigned seconds)
 {
     struct tc_rng rng;
     tc_rng_init_seed(&rng, 7);
     uint64_t end_ns = tc_system_clock.monotonic_ns(NULL) + seconds * TC_NS_PER_S;
-    uint64_t last_ns = end_ns + 60 * TC_NS_PER_S; /* a busy machine gets more time to reach the least numbers */
+    uint64_t last_ns = end_ns + 60 * TC_NS_PER_S; /* a busy machine gets more time to see enough */
     while (!w->foreign && tc_system_clock.monotonic_ns(NULL) < (enough(w, seconds) ? end_ns : last_ns)) {
         struct timespec t = {.tv_nsec = (long)tc_rng_below(&rng, 1000000)};
         ppoll(NULL, 0, &t, NULL);
@@ -297,7 +297,7 @@ static void cancel_some(struct world *w, unsigned seconds)
     }
 }
 
-/* Calls to the last plaintext server are hedged; all attempts of a call but one end early. */
+/* Calls to the last plaintext server are hedged: attempts that lose end early. */
 static const char hedging[] = "{\"methodConfig\":[{\"name\":[{}],\"hedgingPolicy\":"
                               "{\"maxAttempts\":3,\"hedgingDelay\":\"0.002s\",\"nonFatalStatusCodes\":[]}}]}";
 

@@ -1,10 +1,10 @@
-/* Clients that leave a header block unfinished while calls of the connection end. They do so in three ways: they pause
- * before the CONTINUATION of a block, of requests and of trailers, while deadlines of calls pass; they read no answers,
- * so that ended calls stay unsent; they send so much at once that a turn of the server ends inside a block.
+/* Clients that leave a header block unfinished while calls of the connection end. They pause before the CONTINUATION of
+ * a block, of requests and of trailers, while deadlines of calls pass; or they read no answers, so that the server
+ * cannot send the end of a call; or they send so much at once that a turn of the server ends inside a block.
  *
- * Over several connections, plaintext and TLS. Asserts that each call of the server has the headers of its own
- * connection, and so has each answer. Runs for TORC_SOAK_SECONDS (3 by default), and up to a minute more until it has
- * seen enough. */
+ * Six clients make one connection after another, plaintext and TLS. Asserts that each call of the server, and
+ * each answer, has the marks of its own request. Runs for TORC_SOAK_SECONDS (3 by
+ * default), and up to a minute more until it has seen enough. */
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -39,7 +39,7 @@ struct served_call {
     char mark[32];
 };
 
-/* Marks are "CLIENT.CALL", where CALL is a random number; all metadata of a request has its mark as the value. */
+/* Asserts that all metadata of the request has its mark as the value. Marks are "CLIENT.CALL"; CALL is random. */
 static void check(const struct served_call *c)
 {
     const struct tc_headers *h = tc_server_call_metadata(c->call);
@@ -112,8 +112,8 @@ struct client {
     uint64_t end_ns;
     pthread_t thread;
     struct tc_rng rng;
-    unsigned long marks[CALLS]; /* by stream */
-    bool open[CALLS];           /* requests that have not ended */
+    unsigned long marks[CALLS]; /* CALL of each mark, at the stream's id / 2 */
+    bool open[CALLS];           /* requests whose end was not sent */
     uint32_t begun;
     unsigned settings; /* received; fake_h2_start has acknowledged the first */
 };
@@ -148,8 +148,8 @@ static void take_answers(struct client *c, struct hostile_peer *p)
         on_frame(c, p, f);
 }
 
-/* Sends the block as HEADERS and CONTINUATION. With `stalls`, half of the blocks have a pause between the two, in which
- * calls may end. */
+/* Adds a block of `fields` and 1 to 60 marks, as HEADERS and CONTINUATION. With `stalls`, half of the blocks have a
+ * pause between the two frames, in which calls may end. */
 static void put_block(struct client *c, struct hostile_peer *p, uint32_t i, const char *fields, bool end, bool stalls)
 {
     struct tc_buf block = {0}, text = {0};
@@ -193,7 +193,7 @@ static void end_some(struct client *c, struct hostile_peer *p, bool stalls)
     }
 }
 
-/* Sends 50,000 bytes on each open stream, and then the ends of some requests, all at once. */
+/* Sends 50,000 bytes on each open stream and then the ends of some requests, all at once. */
 static void burst(struct client *c, struct hostile_peer *p)
 {
     static const char zeros[50000];
@@ -233,8 +233,7 @@ static void play(struct hostile_peer *p)
     take_answers(c, p);
 }
 
-/* Returns whether enough calls, deadlines and answers occurred to prove something. A slow machine needs longer than 3
- * s. */
+/* Returns true once enough calls, deadlines and answers have occurred. A slow machine needs longer than 3 s. */
 static bool seen_enough(void)
 {
     return atomic_load(&served) >= 150 && atomic_load(&late) >= 60 && atomic_load(&answered) >= 60;

@@ -1,11 +1,11 @@
-/* A server of the public API among hostile clients: floods, header blocks and messages without end (the plays
- * of support/hostile, from the client's side), slow and silent clients, TLS that stops half way, streams that are reset
- * at once, clients that never read.
+/* A server of the public API among hostile clients: floods, header blocks and messages without end (the plays of
+ * support/hostile, from the client's side), slow and silent clients, TLS that stops half way, garbage, streams that are
+ * reset at once, clients that never read.
  *
- * The server has a process of its own, so that its CPU time and memory are measured alone. Meanwhile a good client
- * makes one RPC after the other: each succeeds, and during the attacks the server is never at work for longer than
- * HELD_MS while one waits, and grows by at most GROWN_KB. What the server holds for good clients whose requests are
- * unfinished is more, and asserted by itself. */
+ * Each test forks a server process, whose CPU time and memory are measured. Meanwhile a good client makes one RPC after
+ * the other. Each must succeed. During an attack the server may use at most HELD_MS of CPU time while one of these RPCs
+ * waits, and grow by at most GROWN_KB; with sanitizers these two are not asserted. test_unfinished_requests has a
+ * larger bound of memory, for a good client. */
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -53,7 +53,7 @@ static void on_cancel(torc_server_call *call, void *arg)
     torc_server_call_finish(call, TORC_STATUS_OK, NULL, NULL);
 }
 
-/* Sends as much as the client takes, without end. */
+/* Sends as much as the call takes, each time that it takes more. */
 static void on_writable(torc_server_call *call, void *arg)
 {
     static const char zeros[32768];
@@ -190,7 +190,7 @@ struct witness {
     torc_runtime *rt;
     torc_channel *ch;
     unsigned rpcs;
-    double longest_ms; /* that the server was at work while an RPC waited */
+    double longest_ms; /* the most CPU time of the server during one RPC, or the RPC's duration if that is less */
 };
 
 static void witness_begin(struct witness *w)
@@ -226,15 +226,15 @@ static void witness_end(struct witness *w)
 struct attack {
     hostile_play_fn *play;
     bool tls;        /* the play speaks TLS */
-    bool beneath;    /* the play goes to the port with TLS, and speaks none */
+    bool beneath;    /* the play connects to the TLS port and speaks no TLS */
     unsigned visits; /* how many connections play it */
 };
 
 static struct {
     struct attack all[MAX_VISITS];
     size_t n;
-    atomic_uint next; /* a visit, counted over all attacks */
-    atomic_int over;
+    atomic_uint next; /* the next visit, counted over all attacks */
+    atomic_int over;  /* threads that have no visit left */
 } attacks;
 
 static void attack_add(struct attack a)
@@ -260,7 +260,7 @@ static void *visit_next(void *arg)
     return NULL;
 }
 
-/* Plays all attacks, while the good client goes on. */
+/* Plays all attacks on n_threads threads, at most 64, while the good client makes RPCs. Then forgets the attacks. */
 static void attacks_play(unsigned n_threads)
 {
     pthread_t threads[64];
@@ -329,7 +329,7 @@ static void stall(int ms)
     poll(NULL, 0, ms);
 }
 
-/* Slowloris: a request whose bytes come one by one, and is never complete. */
+/* Slowloris: a request that comes byte by byte and is never complete. */
 static void byte_by_byte(struct hostile_peer *p)
 {
     fake_h2_start(hostile_frames(p));
@@ -367,7 +367,7 @@ static void garbage(struct hostile_peer *p)
         ;
 }
 
-/* 10,000 streams, each reset at once. */
+/* Up to 10,000 streams, each reset at once, until the server closes. */
 static void open_and_reset(struct hostile_peer *p)
 {
     fake_h2_start(hostile_frames(p));
@@ -379,7 +379,7 @@ static void open_and_reset(struct hostile_peer *p)
     hostile_await_close(p);
 }
 
-/* As many RPCs as are allowed, each of which sends without end, and nothing is read. */
+/* As many RPCs as the server allows at a time, 100, which it answers without end. Nothing is read. */
 static void never_read(struct hostile_peer *p)
 {
     hostile_shrink(p);
@@ -393,7 +393,7 @@ static void never_read(struct hostile_peer *p)
     stall(500);
 }
 
-/* RPCs whose requests come in part: a prefix that announces 4 MB, and a byte. */
+/* 100 RPCs whose requests come in part: a prefix that announces a byte less than 4 MiB, and one byte. */
 static void parts_of_messages(struct hostile_peer *p)
 {
     fake_h2_start(hostile_frames(p));
@@ -434,8 +434,8 @@ static void test_never_read(void **state)
     attacks_play(12);
 }
 
-/* As many requests as one connection may have by the defaults, each of nearly the largest size, and none of them ended:
- * the server holds them, and grows by at most 512 MiB, 28 % more than their bytes. */
+/* A client makes as many requests as a connection may have by default. Each has nearly the largest size, and none is
+ * half-closed. The server holds them, and grows by at most 512 MiB, 28 % more than their bytes. */
 static void test_unfinished_requests(void **state)
 {
     (void)state;

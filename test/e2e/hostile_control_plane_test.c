@@ -1,5 +1,6 @@
-/* Control planes that send arbitrary bytes, over plaintext and TLS: channels that depend on them report an error in
- * time; memory and CPU time stay bounded; calls over the same loop to a backend outside the mesh are not affected. */
+/* Control planes that send arbitrary bytes, over plaintext and TLS. RPCs of channels that depend on them fail with
+ * UNAVAILABLE or DEADLINE_EXCEEDED and a text; memory and CPU time stay bounded; calls over the same loop to a backend
+ * outside the mesh are not affected. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,9 +21,9 @@
 #define DEADLINE_MS 600
 #define GROWN_KB_MAX (32 * 1024)
 #define CPU_MS_MAX 2000
-#define LONGEST_MS_MAX 3000 /* plus how late a thread that only sleeps is: the machine may stall */
-/* Calls to the other backend were held up if the longest one and the CPU time of its batch both exceed this. A long
- * call alone may be due to a machine that stalls. */
+#define LONGEST_MS_MAX 3000 /* plus kit_load_report.stalled_ms: the machine may stall */
+/* Calls to the good backend were held up if the longest one and the CPU time of the batch both exceed this. A long call
+ * alone may be due to a machine that stalls. */
 #define HELD_MS_MAX 1000
 #define CONNECTIONS_MAX 100
 
@@ -30,7 +31,7 @@ static const char *names[HOSTILE_MAX];
 static hostile_play_fn *plays[HOSTILE_MAX];
 static size_t n_plays, n_clear; /* the first n_clear plays need no TLS */
 static struct hostile *over_plaintext, *over_tls;
-static struct hostile *servers; /* over_plaintext or over_tls */
+static struct hostile *servers; /* over_plaintext or over_tls: those played now */
 static struct kit_cert root, cert;
 static char root_file[] = "/tmp/torc-hostile-root-XXXXXX";
 static torc_runtime *rt;
@@ -38,7 +39,7 @@ static struct kit_load *load;
 
 /* --- responses that only a control plane can send --- */
 
-/* Sends so many DiscoveryResponses of these fields on the first stream, and then waits for the connection's end. */
+/* Sends `times` DiscoveryResponses with these fields on the first stream, then waits until the client closes. */
 static void respond(struct hostile_peer *p, const struct tc_buf *fields, unsigned times)
 {
     uint32_t id = hostile_begin(p);
@@ -192,7 +193,7 @@ struct ask {
     size_t play;
 };
 
-/* No answer of such a control plane makes an RPC succeed. */
+/* Notes each RPC that does not fail as the head says. */
 static void on_result(const torc_result *r, void *arg)
 {
     struct ask *ask = arg;

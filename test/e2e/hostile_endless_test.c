@@ -1,5 +1,6 @@
-/* Backends that send endlessly, as fast as they can: each connection ends with a clear text and the next is made, or
- * the RPC reads on; meanwhile calls to another backend over the same loop go on. */
+/* Backends that send endlessly, as fast as they can. Each RPC ends with a text that names the cause, and the next one
+ * begins; or, where the bytes are legal, the RPC reads on. Meanwhile calls to another backend over the same loop go
+ * on. */
 #include <openssl/ssl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -86,7 +87,7 @@ static void on_frame(struct hostile_peer *p, struct windows *w, const struct fak
     w->settings_seen = true;
 }
 
-/* Sends messages for ever, as many as the windows allow. */
+/* Sends messages as the windows allow, until the client closes. */
 static void messages(struct hostile_peer *p, const void *data, size_t len)
 {
     const struct fake_h2_frame *f;
@@ -146,7 +147,7 @@ static void key_updates(struct hostile_peer *p)
         (void)SSL_do_handshake(hostile_ssl(p));
 }
 
-/* Sends key updates with an empty DATA frame between them, so that no two are adjacent. */
+/* Sends key updates with an empty DATA frame after each, so that no two are adjacent. */
 static void key_updates_between_messages(struct hostile_peer *p)
 {
     uint32_t id = hostile_begin(p);
@@ -165,7 +166,7 @@ static const struct endless {
     const char *name;
     hostile_play_fn *play;
     const char *text;    /* of each RPC's end; NULL: it reads on */
-    const char *or_else; /* the other limit, where the machine's speed says which is met first */
+    const char *or_else; /* another text; which limit is met first depends on the machine's speed */
     bool tls;
 } rows[] = {
     {"PING", pings, "Flooding was detected", TOO_MANY, false},
@@ -200,7 +201,7 @@ struct endless_run {
     bool stop;
     uint64_t ended;
     char wrong[512];
-    atomic_ullong messages, bytes; /* of DATA, as the window counts it */
+    atomic_ullong messages, bytes; /* bytes of DATA, with the prefixes of the messages */
 };
 
 static void start(struct endless_run *run);
@@ -247,7 +248,7 @@ static void start(struct endless_run *run)
     torc_stream_want(run->call, 1);
 }
 
-/* Returns whether an RPC has ended with the text, or one has read more than a window and reads on. */
+/* Returns true once an RPC has ended with the row's text or, if the row has none, has read more than a window. */
 static bool went_on(struct endless_run *run)
 {
     pthread_mutex_lock(&run->lock);
@@ -273,7 +274,8 @@ static void run_for_a_while(struct endless_run *run)
     pthread_mutex_unlock(&run->lock);
 }
 
-/* Returns false if calls to the other backend were slow. */
+/* Plays a row. Returns false if a call to the other backend took longer than LONGEST_MS_MAX; never where
+ * FOOTPRINT_MEASURED is false. */
 static bool play(size_t i)
 {
     struct endless_run run = {.row = &rows[i], .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
@@ -315,7 +317,8 @@ static void others_go_on(void **state)
     (void)state;
     const char *only = getenv("HOSTILE_ONLY");
     for (size_t i = 0; i < N_ROWS; i++)
-        if ((!only || strstr(rows[i].name, only)) && !play(i) && !play(i)) /* a machine that stalls does so once */
+        if ((!only || strstr(rows[i].name, only)) && !play(i) &&
+            !play(i)) /* one slow call may be due to a stall of the machine */
             fail_msg("%s: calls to another backend took more than %d ms, twice", rows[i].name, LONGEST_MS_MAX);
 }
 

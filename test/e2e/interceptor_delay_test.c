@@ -1,5 +1,5 @@
-/* Interceptors that delay an RPC, or its attempts side by side, and resume it from outside of its hooks, in time or too
- * late. Whatever ends the RPC, on_end comes once. Also hooks that free the stream or the channel of their RPC, and
+/* Interceptors that delay an RPC, or its hedged attempts side by side, and resume it in time or too late. Whatever ends
+ * the RPC, on_end comes once. Also hooks that free the stream or the channel of their RPC, and
  * hooks that fork. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,7 +78,7 @@ static void test_pending_and_cancel(void **state)
     }
 }
 
-/* Nothing holds up the status of an RPC that the application has given up. */
+/* on_status cannot delay an RPC that was cancelled. */
 static void test_status_of_a_cancelled_rpc(void **state)
 {
     (void)state;
@@ -91,7 +91,7 @@ static void test_status_of_a_cancelled_rpc(void **state)
     torc_result_free(kit_watch_finish(s));
     assert_int_equal(torc_result_code(r), TORC_STATUS_CANCELLED);
     torc_result_free(r);
-    assert_non_null(kit_watch.inner.pending); /* it was asked, and the answer did not count */
+    assert_non_null(kit_watch.inner.pending); /* on_status was called, and its TORC_PENDING counted as 0 */
     kit_watch_resume(&kit_watch.inner, TORC_STATUS_ABORTED, NULL);
 }
 
@@ -152,11 +152,11 @@ static torc_pending *unused;
 static void suspend_for_nothing(torc_rpc *rpc)
 {
     unused = torc_rpc_suspend(rpc);
-    torc_rpc_resume(unused, TORC_STATUS_ABORTED, "late"); /* void: the hook returns another verdict */
+    torc_rpc_resume(unused, TORC_STATUS_ABORTED, "late"); /* without effect: the hook returns 0 */
 }
 
-/* A hook calls torc_rpc_suspend and then returns a verdict other than TORC_PENDING: its delay is void, and resuming it
- * does not end the delay of another hook. */
+/* A hook calls torc_rpc_suspend and then returns a verdict other than TORC_PENDING: it delays nothing, and resuming its
+ * torc_pending does not end the delay of another hook. */
 static void test_suspended_for_nothing(void **state)
 {
     (void)state;
@@ -185,7 +185,7 @@ static void test_added_while_pending(void **state)
     kit_watch_delay(&kit_watch.outer, KIT_WATCH_START);
     assert_int_equal(torc_unary_async(kit_watch.ch, "/t/Seen", "m", 1, NULL, kit_watch_drop_result, &r, &s, NULL), 0);
     kit_watch_turn_until_pending(&kit_watch.outer);
-    kit_watch_expect_events("os"); /* the request waits, and so does its message */
+    kit_watch_expect_events("os"); /* no further hook is called meanwhile */
     assert_int_equal(torc_pending_add_metadata(kit_watch.outer.pending, "x-added", "late", 4), 0);
     assert_int_equal(torc_pending_add_metadata(kit_watch.outer.pending, ":path", "late", 4), TORC_EINVAL);
     kit_watch_resume(&kit_watch.outer, 0, NULL);
@@ -241,7 +241,7 @@ static void test_sender_waits(void **state)
     torc_result_free(r);
 }
 
-/* Received messages come one at a time, and the status behind the last. */
+/* While a received message is delayed, no other is received. The status comes after the last message. */
 static void test_receiver_waits(void **state)
 {
     (void)state;
@@ -403,7 +403,10 @@ static void fork_here(torc_rpc *rpc)
     assert_true(child >= 0);
 }
 
-/* The RPC stays the parent's: in the child on_end is not called, and the RPC fails with TORC_EFORK. */
+/* The RPC stays the parent's, where it succeeds. In the child on_end is not called, and torc_unary fails with
+ * TORC_EFORK.
+ *
+ *  */
 static void test_fork_in_hooks(void **state)
 {
     (void)state;

@@ -13,7 +13,7 @@
 enum { MESSAGE_MAX = 16 };
 
 static torc_server *server;
-static torc_server_call *streamed; /* of STREAM, for the test to answer; NULL once it was finished */
+static torc_server_call *streamed; /* the call of STREAM, for the test to answer; NULL: none, or finished */
 static int handled, cancelled;
 
 static void on_echo(torc_server_call *call, const torc_message *request, void *arg)
@@ -30,7 +30,7 @@ static void on_large(torc_server_call *call, const torc_message *request, void *
     torc_server_call_reply(call, "more than sixteen", MESSAGE_MAX + 1);
 }
 
-/* Answers with x-added of the request. */
+/* Answers with the value of x-added in the request, or "-", and a trailer x-handler. */
 static void on_seen(torc_server_call *call, const torc_message *request, void *arg)
 {
     (void)request, (void)arg;
@@ -42,7 +42,7 @@ static void on_seen(torc_server_call *call, const torc_message *request, void *a
     torc_metadata_free(trailers);
 }
 
-/* Fails with details. */
+/* Fails with status details and a trailer x-handler. */
 static void on_details(torc_server_call *call, const torc_message *request, void *arg)
 {
     (void)request, (void)arg;
@@ -229,7 +229,7 @@ static void test_pending_and_deadline(void **state)
     for (size_t i = 0; i < TC_ARRAY_LEN(refusals); i++) {
         int64_t timeout_ms = 10;
         kit_watch_delay(&kit_watch.inner, refusals[i].at);
-        for (; !kit_watch.inner.pending; timeout_ms *= 2) /* on a slow machine the RPC ends before the hook */
+        for (; !kit_watch.inner.pending; timeout_ms *= 2) /* on a slow machine the RPC ends before the hook is called */
             kit_watch_expect(KIT_WATCH_ECHO, timeout_ms, TORC_STATUS_DEADLINE_EXCEEDED, "");
         while (kit_watch.outer.ends < 1)
             torc_runtime_poll(kit_watch.rt, -1);
@@ -301,13 +301,14 @@ static void add_all(torc_rpc *rpc)
 static void add_late(torc_rpc *rpc)
 {
     assert_int_equal(torc_rpc_add_metadata(rpc, "x-added", "late", 4), TORC_ESTATE);
-    assert_int_equal(torc_rpc_add_header(rpc, "x-head", "late", 4), TORC_ESTATE); /* it left with the message */
+    assert_int_equal(torc_rpc_add_header(rpc, "x-head", "late", 4),
+                     TORC_ESTATE); /* the initial metadata was sent with the message */
     assert_int_equal(torc_rpc_add_trailer(rpc, "x-late", "l", 1), 0);
     assert_string_equal(torc_metadata_find(torc_rpc_headers(rpc), "x-head", NULL), "h");
     assert_string_equal(torc_metadata_find(torc_rpc_trailers(rpc), "x-handler", NULL), "t");
 }
 
-/* Details of the handler leave with the handler's status, not with one that replaces it. */
+/* Status details of the handler are sent with the handler's status, but not with a status that replaces it. */
 static void test_details(void **state)
 {
     (void)state;
@@ -346,7 +347,7 @@ static void add_header(torc_rpc *rpc)
     assert_int_equal(torc_rpc_add_header(rpc, "x-head", "h", 1), 0);
 }
 
-/* Initial metadata of a refused RPC is sent, too. */
+/* Initial metadata that a hook added is sent also when the RPC is refused. */
 static void test_added_and_refused(void **state)
 {
     (void)state;
@@ -437,7 +438,7 @@ static void test_receiver_waits(void **state)
     stream_end(s, TORC_STATUS_OK);
 }
 
-/* Messages and the status wait behind a message that is delayed, which comes out larger than it was. */
+/* Messages and the status wait behind a delayed message, which a larger one then replaces. */
 static void test_sender_waits(void **state)
 {
     (void)state;
@@ -465,7 +466,8 @@ static void test_sender_waits(void **state)
     kit_watch_expect_events("o>(one) i>(2) o>(2) i>(3) o>(3) i=5 o=5 i.5 o.5");
 }
 
-/* An interceptor refuses a message of a running stream: the handler hears on_cancel, and finishes in vain. */
+/* An interceptor refuses a message of a running stream: on_cancel is called, and torc_server_call_finish returns
+ * TORC_ECANCELED. */
 static void test_stream_refused(void **state)
 {
     (void)state;
@@ -492,7 +494,7 @@ static void test_stream_refused(void **state)
     turn_until_ends(2);
 }
 
-/* The handler's status ends the delay of a received message, which nobody waits for. */
+/* The handler's status ends the delay of a received message. */
 static void test_finished_while_receiving(void **state)
 {
     (void)state;
@@ -508,7 +510,7 @@ static void test_finished_while_receiving(void **state)
     kit_watch_resume(&kit_watch.inner, TORC_STATUS_DATA_LOSS, NULL);
 }
 
-/* Requests of a unary method that have no message, or two. */
+/* Requests of a unary method without a message, or with two, are INTERNAL. The handler is not called. */
 static void test_unary_shape(void **state)
 {
     (void)state;
@@ -543,7 +545,7 @@ static void test_bad_messages(void **state)
 
 /* --- begin and end --- */
 
-/* Interceptors of a server that is not made are not released. */
+/* If torc_server_new fails, the interceptors are not released. */
 static void test_malformed(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Interceptors of servers and threads: delays that other threads end, in any order, while RPCs run, are given up, or
+/* Interceptors of servers and threads: delays that other threads end, in any order, while RPCs run, are cancelled, or
  * end with their server. Whatever happens, on_end comes once for each on_start. For the thread sanitizer.
  * TORC_THREAD_ROUNDS: how many servers (30 by default). */
 #include <pthread.h>
@@ -25,7 +25,7 @@ static struct {
 } crowd = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
 static atomic_int starts, ends, releases, results;
-static unsigned turn; /* hooks so far; of the loop's thread alone */
+static unsigned turn; /* calls of crowd_hook so far; used on the server's loop thread only */
 
 /* Delays two hooks of three. */
 static int crowd_hook(torc_rpc *rpc)

@@ -43,7 +43,7 @@ static void test_refused(void **state)
         enum kit_watch_hook at;
         const char *events; /* NULL: not compared */
     } cases[] = {
-        {KIT_WATCH_START, "os is o=7 i.7 o.7"}, /* after its own refusal in on_start: no on_status */
+        {KIT_WATCH_START, "os is o=7 i.7 o.7"}, /* an interceptor whose on_start refuses gets no on_status */
         {KIT_WATCH_ATTEMPT, NULL},
         {KIT_WATCH_SENT, NULL},
         {KIT_WATCH_RECEIVED, NULL},
@@ -123,7 +123,7 @@ static void test_status_replaced(void **state)
     kit_watch.inner.text = "instead";
     kit_watch_expect(KIT_WATCH_ECHO, 0, TORC_STATUS_ABORTED, "instead");
     assert_non_null(strstr(kit_watch.events, "i=0 o=10 i.10 o.10"));
-    kit_watch.inner.text = NULL; /* without a text of its own the verdict leaves the failure's text */
+    kit_watch.inner.text = NULL; /* a verdict without a text leaves the failure's text */
     kit_watch_expect(KIT_WATCH_FAIL, 0, TORC_STATUS_ABORTED, "m");
     kit_watch.events[0] = '\0';
     kit_watch.inner.verdict = 0;
@@ -263,7 +263,7 @@ static void test_hedges(void **state)
 
 /* --- messages --- */
 
-/* Puts its letter behind each message. */
+/* Appends the letter at `arg` to each message. */
 static int append_letter(torc_rpc *rpc, int sent, torc_message **message, void *state, void *arg)
 {
     (void)rpc, (void)state, (void)sent;
@@ -291,7 +291,7 @@ static void test_replaced_messages(void **state)
     (void)state;
     use_letters();
     torc_result *r = torc_unary(kit_watch.ch, KIT_WATCH_ECHO, "m", 1, NULL);
-    kit_watch_expect_message(torc_result_response(r), "mabba"); /* inward and outward */
+    kit_watch_expect_message(torc_result_response(r), "mabba"); /* sent a, b; received b, a */
     torc_result_free(r);
     torc_stream *s = torc_stream_open(kit_watch.ch, KIT_WATCH_ECHO, NULL, NULL);
     for (int i = 0; i < 5; i++) {

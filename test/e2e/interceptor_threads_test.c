@@ -88,7 +88,7 @@ static struct {
     torc_pending *pending[RPCS * 8];
     size_t n;
     bool over;
-    unsigned turn; /* hooks so far; of the loop's thread alone */
+    unsigned turn; /* calls of crowd_hook so far; used on the loop's thread only */
     int starts, ends, results;
 } crowd = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
@@ -202,7 +202,7 @@ static void test_crowd(void **state)
             streams[i - 8] = NULL;
         }
     }
-    for (int i = 0; i < RPCS; i++) { /* most RPCs of KIT_WATCH_HANG do not end otherwise */
+    for (int i = 0; i < RPCS; i++) { /* most RPCs of KIT_WATCH_HANG have no deadline */
         torc_stream_cancel(streams[i]);
         torc_stream_free(streams[i]);
     }
