@@ -122,7 +122,7 @@ static void test_repeat(void **state)
 static const struct row {
     const char *method, *request;
     int code;
-    const char *part; /* of the response */
+    const char *part; /* the response contains it; NULL: any response */
     int64_t timeout_ms;
 } rows[] = {
     {"a.B/C", "x", TORC_STATUS_OK, "x", 0},

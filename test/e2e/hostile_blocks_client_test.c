@@ -33,7 +33,7 @@ struct session {
     struct hostile_peer *p;
     struct tc_rng rng;
     bool secure;
-    unsigned settings; /* received; fake_h2_start has acknowledged the first */
+    unsigned settings; /* SETTINGS received; fake_h2_start has acknowledged the first */
     struct request pending[PENDING];
     size_t n;
 };

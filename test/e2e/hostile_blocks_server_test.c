@@ -2,9 +2,9 @@
  * a block, of requests and of trailers, while deadlines of calls pass; or they read no answers, so that the server
  * cannot send the end of a call; or they send so much at once that a turn of the server ends inside a block.
  *
- * Six clients make one connection after another, plaintext and TLS. Asserts that each call of the server, and
- * each answer, has the marks of its own request. Runs for TORC_SOAK_SECONDS (3 by
- * default), and up to a minute more until it has seen enough. */
+ * Six clients make one connection after another, plaintext and TLS. Asserts that each call of the server, and each
+ * answer, has the mark of its own request. Runs for TORC_SOAK_SECONDS (3 by default), and up to a minute more until it
+ * has seen enough. */
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -115,7 +115,7 @@ struct client {
     unsigned long marks[CALLS]; /* CALL of each mark, at the stream's id / 2 */
     bool open[CALLS];           /* requests whose end was not sent */
     uint32_t begun;
-    unsigned settings; /* received; fake_h2_start has acknowledged the first */
+    unsigned settings; /* SETTINGS received; fake_h2_start has acknowledged the first */
 };
 
 static void stall(struct client *c, unsigned most_ms)

@@ -1,7 +1,7 @@
 /* Handles that are misused: NULL arguments, calls in the wrong state, streams that are freed inside each callback or
- * while callbacks run on another thread, channels and servers that are freed twice. As long as the program uses no
- * freed stream, each accepted RPC has one last callback, after which its argument is the program's. The arguments of
- * streams are freed in that callback, so that a sanitizer sees a callback that comes later. */
+ * closed while callbacks run on another thread, channels and servers that are freed twice. Each RPC that was accepted
+ * has exactly one last callback. The tests free a stream's argument in that callback, so that a sanitizer sees a
+ * callback that comes later. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -16,7 +16,7 @@
 static struct kit_backends *kit;
 static torc_runtime *rt;
 static torc_channel *ch;
-static atomic_int ended; /* last callbacks that came */
+static atomic_int ended; /* last callbacks of streams so far */
 
 static int setup(void **state)
 {
@@ -117,7 +117,7 @@ static void test_starts_that_are_refused(void **state)
     } later = {.known = {.size = sizeof(later), .on_done = never}, .later = &later};
     assert_null(torc_stream_start(ch, "a/b", NULL, NULL, NULL, &error));
     assert_int_equal(torc_error_code(error), TORC_EINVAL);
-    assert_null(torc_stream_start(ch, "a/b", NULL, &events, NULL, &error)); /* the error is set */
+    assert_null(torc_stream_start(ch, "a/b", NULL, &events, NULL, &error)); /* refused: the error is set already */
     torc_error_clear(&error);
     assert_null(torc_stream_start(ch, "a/b", NULL, &later.known, NULL, &error));
     assert_int_equal(torc_error_code(error), TORC_EUNSUPPORTED);
@@ -171,7 +171,7 @@ struct subject {
     enum where freed_in;
     bool freed;
     int messages;
-    char *block; /* freed with the subject: a late callback would touch it */
+    char *block; /* freed with the subject; every callback of an RPC in progress writes to it */
 };
 
 static struct subject *subject_new(enum where freed_in)
@@ -252,7 +252,7 @@ static void on_done(torc_stream *s, const torc_result *result, void *arg)
     } else {
         visit(x, s, ON_DONE);
         if (!x->freed) {
-            torc_result *r = torc_stream_finish(s); /* the end has come: nothing to wait for */
+            torc_result *r = torc_stream_finish(s); /* does not wait: the RPC has ended */
             assert_ptr_equal(r, result);
             torc_result_free(r);
         }
@@ -268,7 +268,7 @@ static const struct torc_stream_events events = {.size = sizeof(events),
                                                  .on_writable = on_writable,
                                                  .on_done = on_done};
 
-/* On the loop's thread, as another thread might use the handle when a callback has freed it. */
+/* Runs on the loop's thread: on another thread, a callback could free the stream before the last use here. */
 static void chat(void *arg)
 {
     torc_stream *s = torc_stream_start(ch, "a.B/Chat", NULL, &events, arg, NULL);
@@ -421,7 +421,7 @@ static void test_last_callbacks_come_before_the_runtime_is_gone(void **state)
     }
 }
 
-static int told; /* of release */
+static int told; /* how often on_release was called */
 
 static void on_release(void *arg)
 {
@@ -429,7 +429,7 @@ static void on_release(void *arg)
     told++;
 }
 
-/* The second call finds the handle given up, while a stream or a call still holds what is behind it. */
+/* A second torc_channel_free does nothing, as long as a stream still holds the channel. */
 static void test_freed_twice(void **state)
 {
     (void)state;
@@ -448,7 +448,7 @@ static void test_freed_twice(void **state)
     }
 }
 
-/* A handler that keeps its call. */
+/* Keeps the call, which then still holds the server when it is freed twice. */
 static void on_kept(torc_server_call *call, const torc_message *request, void *arg)
 {
     (void)request;

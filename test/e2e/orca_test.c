@@ -1,5 +1,5 @@
-/* ORCA of a server (torc/orca.h): load reports at the end of RPCs and by the service, asked by a channel over a real
- * socket, and unpacked with generated code. */
+/* ORCA of a server (torc/orca.h): load reports at the end of RPCs, and out of band by OpenRcaService. A channel gets
+ * them over a real socket, and generated code unpacks them. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,7 +26,7 @@ static torc_orca *orca;
 static torc_channel *ch;
 static torc_arena *arena;
 
-/* Records what the request says: nothing; "c": a cost; "u": also a utilization and the CPU. */
+/* Records what the request says: "": nothing; "c": a cost; "u": also a utilization and the CPU. */
 static void on_work(torc_server_call *call, const torc_message *request, void *arg)
 {
     const char *text = torc_message_data(request);
@@ -143,7 +143,7 @@ static const report_t *unpack(const void *bytes, size_t n)
     return r;
 }
 
-/* Makes an RPC and returns the report at its end; NULL: none. */
+/* Makes an RPC and returns the report at its end, in the arena; NULL: none. */
 static const report_t *work(const char *method, const char *request)
 {
     size_t n;
@@ -197,7 +197,7 @@ static void test_interval(void **state)
         {"\x0a\x08\x08\x01\x10\x80\xca\xb5\xee\x01", 10, 1500},                 /* 1.5 s */
         {"\x0a\x0b\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 13, LEAST_MS}, /* -1 s */
         {"\x0a\x0b\x08\xff\xff\xff\xff\xff\xff\xff\xff\x7f\x00", 13, 0},        /* malformed */
-        {"\x0a\x0a\x08\xff\xff\xff\xff\xff\xff\xff\xff\x7f", 12, 1000000000},   /* the largest */
+        {"\x0a\x0a\x08\xff\xff\xff\xff\xff\xff\xff\xff\x7f", 12, 1000000000},   /* INT64_MAX s is bounded */
         {"\x12\x04"
          "cost\x0a\x02\x08\x3c",
          10, 60000},
@@ -227,7 +227,7 @@ static void test_unchanged(void **state)
         assert_true(r->utilization[0]->value == 0.75);
     }
     assert_int_equal(torc_orca_set(orca, TORC_ORCA_CPU, NULL, 0.25), 0);
-    while (next(s)->cpu_utilization != 0.25) /* one report may have been on its way */
+    while (next(s)->cpu_utilization != 0.25) /* reports with the old value may still come */
         continue;
     torc_stream_free(s);
 }
@@ -298,8 +298,8 @@ static void test_shutdown(void **state)
     for (size_t i = 0; i < 2; i++)
         next(streams[i] = watch("", 0));
     streams[2] = torc_stream_open(ch, SERVICE, NULL, NULL);    /* without a request */
-    torc_result_free(torc_unary(ch, "a.B/Work", "", 1, NULL)); /* behind it */
-    assert_int_equal(torc_server_stop(server, -1), 0);         /* which waits for all RPCs */
+    torc_result_free(torc_unary(ch, "a.B/Work", "", 1, NULL)); /* the server has seen streams[2] when this ends */
+    assert_int_equal(torc_server_stop(server, -1), 0);         /* returns when all RPCs have ended */
     for (size_t i = 0; i < TC_ARRAY_LEN(streams); i++) {
         const torc_message *m = NULL;
         while (torc_stream_receive(streams[i], -1, &m) == 1)
@@ -342,7 +342,7 @@ static void test_without_the_service(void **state)
     torc_orca_set(orca, TORC_ORCA_CPU, NULL, 0.5);
     assert_true(work("a.B/Work", "c")->cpu_utilization == 0.5);
     torc_stream *s = torc_stream_open(ch, SERVICE, NULL, NULL);
-    int rc = torc_stream_send(s, "", 0, TORC_SEND_LAST, -1); /* the server answers without the request */
+    int rc = torc_stream_send(s, "", 0, TORC_SEND_LAST, -1); /* the server may answer before the request comes */
     assert_true(rc == 0 || rc == TORC_ECLOSED);
     torc_result *r = torc_stream_finish(s);
     assert_int_equal(torc_result_code(r), TORC_STATUS_UNIMPLEMENTED);
@@ -366,10 +366,10 @@ static void test_arguments(void **state)
     assert_null(torc_orca_new(other, 0, &error));
     assert_int_equal(torc_error_code(error), TORC_EEXIST);
     torc_error_clear(&error);
-    assert_null(torc_orca_new(server, -1, &error)); /* started: its calls look for the values without a lock */
+    assert_null(torc_orca_new(server, -1, &error)); /* the server was started */
     assert_int_equal(torc_error_code(error), TORC_ESTATE);
     torc_error_clear(&error);
-    /* The service is not left behind. */
+    /* A torc_orca_new that fails does not leave the service in the server. */
     torc_server *third = torc_server_new(&o, NULL);
     torc_orca *values = torc_orca_new(third, -1, NULL);
     assert_null(torc_orca_new(third, 0, NULL));

@@ -1,5 +1,5 @@
-/* Processes that exit, fork, cancel a thread or free a runtime at one chosen moment. Each scene is a separate process,
- * which is killed if it hangs. */
+/* Processes that exit, fork, cancel a thread or free a runtime at one chosen moment. Each scene is a child process,
+ * which is killed after HANG_S. A scene ends with FINE if all went well. */
 #include <errno.h>
 #include <openssl/crypto.h>
 #include <poll.h>
@@ -31,7 +31,7 @@
 #define NO_FORK
 #endif
 
-/* Longer than an exit waits for a callback. */
+/* Longer than the second that an exit waits (base/exit.h). */
 #define LONG_MS 1300
 
 enum { FINE = 0, EARLY = 3, WRONG = 4, TWICE = 5 };
@@ -60,7 +60,7 @@ static void wait_for(sem_t *sem)
     }
 }
 
-/* Returns true if the semaphore was posted in time. */
+/* Waits for the semaphore. Returns false if it was not posted within that time. */
 static bool wait_for_ms(sem_t *sem, long ms)
 {
     struct timespec until;
@@ -97,7 +97,7 @@ static void start_scene(enum torc_runtime_mode mode)
         _exit(WRONG);
 }
 
-/* Registered before Torc's first use, so that it runs after Torc's handler. */
+/* An exit handler, registered before Torc's first use, so that it runs after Torc's handler. */
 static void join_other(void)
 {
     pthread_join(other, NULL);
@@ -113,8 +113,8 @@ static void hold_loop(void *arg)
     wait_for(&go_on);
 }
 
-/* Holds the loop until the exit no longer waits for it. In the first scene the watch of the waiting thread, on that
- * thread's stack, is queued behind this callback: the thread must not return meanwhile. */
+/* Holds the loop until the exit no longer waits for it. In exit_while_watch_is_queued the watch of the waiting thread,
+ * which is on that thread's stack, is queued behind this callback: the thread must not return meanwhile. */
 static void hold_beyond_exit(void *arg)
 {
     (void)arg;
@@ -230,7 +230,8 @@ static void *only_free_runtime(void *arg)
     return arg;
 }
 
-/* The time of the waiting thread passes while the loop still has the watch on the thread's stack. */
+/* The waiting thread's timeout passes while the watch, which is on that thread's stack, is still queued in the loop.
+ * The thread must not return before the loop has dropped the watch. */
 static void free_while_watch_is_queued(void)
 {
     pthread_t freer;
@@ -258,7 +259,7 @@ static void free_while_a_watch_is_queued(void **state)
     run_scene(free_while_watch_is_queued);
 }
 
-/* --- exit while a server is freed whose first runtime is gone already, and whose second one is being freed --- */
+/* --- exit while a server is freed: its first runtime is freed already, and its second one is being freed --- */
 
 static torc_server *server;
 
@@ -340,7 +341,7 @@ static void exit_while_a_thread_is_joined(void **state)
     run_scene(exit_while_joined);
 }
 
-/* --- OpenSSL at exit: threads that the exit does not wait for may still be inside of it --- */
+/* --- OpenSSL stays usable at exit: threads that the exit does not wait for may still be inside OpenSSL --- */
 
 /* Registered before OpenSSL's first use, so that it would run after OpenSSL's own handler. */
 static void use_openssl(void)
@@ -361,7 +362,7 @@ static void openssl_outlasts_an_exit(void **state)
     run_scene(exit_after_tls);
 }
 
-/* --- a thread is cancelled: when it has left its locks and OpenSSL, so that a fork finds no lock held --- */
+/* --- a cancelled thread ends only after it has left its locks and OpenSSL, so that a fork finds no lock held --- */
 
 static bool credentials_made, lock_given;
 
@@ -428,7 +429,7 @@ static unsigned n_done, n_fine, n_behind;
 static pid_t child_of_callback;
 static int child_status = -1;
 
-/* The parent waits for the child's end: what the child may wrongly write to the connections that they share comes
+/* The parent waits for the child's end: if the child wrongly writes to the connections that they share, its bytes come
  * first. */
 static void fork_here(void)
 {

@@ -1,6 +1,6 @@
-/* An application that is linked with libtorc.a and has a google.rpc.Status of its own, with functions and a descriptor
- * of the names that Torc's copy has. Makes an RPC to the target given by the test, prints the outcome, reads back a
- * message of its own, and keeps the channel until standard input ends. */
+/* An application that is linked with libtorc.a and has a google.rpc.Status of its own, whose functions and descriptor
+ * have the same names as those of Torc's copy. For test/e2e/own_names_test.py. Makes an RPC to the target given by the
+ * test, prints the outcome, reads back a message of its own, and keeps the channel until standard input ends. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
