@@ -1,5 +1,5 @@
 /* Backends that send endlessly, as fast as they can. Each RPC ends with a text that names the cause, and the next one
- * begins; or, where the bytes are legal, the RPC reads on. Meanwhile calls to another backend over the same loop go
+ * begins; in the rows that send messages one RPC reads on. Meanwhile calls to another backend over the same loop go
  * on. */
 #include <openssl/ssl.h>
 #include <poll.h>
