@@ -27,7 +27,7 @@ static int serve(torc_runtime *runtime, torc_server *server, int signals)
     struct epoll_event stop = {.events = EPOLLIN, .data.fd = signals}, event;
     if (epoll < 0 || epoll_ctl(epoll, EPOLL_CTL_ADD, torc.data.fd, &torc) != 0 ||
         epoll_ctl(epoll, EPOLL_CTL_ADD, signals, &stop) != 0)
-        return -1;
+        return -1; /* the process ends */
     while (!stopped) {
         /* The application waits for its other descriptors here as well. */
         if (epoll_wait(epoll, &event, 1, torc_runtime_timeout_ms(runtime)) == 1 && event.data.fd == signals) {
@@ -58,15 +58,16 @@ int main(int argc, char **argv)
     torc_server *server = torc_server_new(&options, &error);
     torc_server_add_method(server, "echo.Echo/Say", &say, &error);
     torc_server_listen(server, argc > 1 ? argv[1] : "127.0.0.1:50051", torc_credentials_insecure(), &bound, &error);
-    if (torc_server_start(server, &error) == 0) {
+    int failed = torc_server_start(server, &error) != 0;
+    if (!failed) {
         printf("listening %s\n", bound);
         fflush(stdout);
-        if (serve(runtime, server, signalfd(-1, &signals, SFD_CLOEXEC)) != 0)
+        failed = serve(runtime, server, signalfd(-1, &signals, SFD_CLOEXEC)) != 0;
+        if (failed)
             perror("epoll");
     } else {
         fprintf(stderr, "%s\n", torc_error_text(error));
     }
-    int failed = error != NULL;
     torc_server_free(server);
     torc_runtime_free(runtime);
     torc_error_free(error);

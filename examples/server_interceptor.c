@@ -46,12 +46,16 @@ static int auth_start(torc_rpc *rpc, void *state, void *arg)
 {
     (void)state, (void)arg;
     const char *token = torc_metadata_find(torc_rpc_metadata(rpc), "authorization", NULL);
-    struct lookup *l = token ? calloc(1, sizeof(*l)) : NULL;
     pthread_t thread;
-    if (!l) {
+    if (!token) {
         torc_rpc_add_trailer(rpc, "www-authenticate", "Bearer", 6);
         torc_rpc_set_text(rpc, "a token is required");
         return TORC_STATUS_UNAUTHENTICATED;
+    }
+    struct lookup *l = calloc(1, sizeof(*l));
+    if (!l) {
+        torc_rpc_set_text(rpc, "no memory for the token");
+        return TORC_STATUS_RESOURCE_EXHAUSTED;
     }
     snprintf(l->token, sizeof(l->token), "%s", token);
     l->pending = torc_rpc_suspend(rpc);

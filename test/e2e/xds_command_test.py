@@ -57,6 +57,26 @@ def test_every_resource_with_its_state():
             check("\033" not in text, "no colour into a pipe")
 
 
+def test_an_authority_whose_client_is_shared():
+    """The top level has two servers, so that its resources are of this target alone; the authority has one server."""
+    def name(kind, last):
+        return f"xdstp://other/envoy.config.{kind}/{last}"
+    with tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, "mesh.json")
+        route = {"match": {"prefix": ""}, "route": {"cluster": name("cluster.v3.Cluster", "c")}}
+        write_resources(path, "7", listener(name("listener.v3.Listener", "orders"), name("route.v3.RouteConfiguration", "r")),
+                        routes(name("route.v3.RouteConfiguration", "r"), route),
+                        cluster(name("cluster.v3.Cluster", "c"), eds_cluster_config={
+                            "eds_config": {"ads": {}}, "service_name": name("endpoint.v3.ClusterLoadAssignment", "e")}),
+                        endpoints(name("endpoint.v3.ClusterLoadAssignment", "e"), "127.0.0.1:10001"))
+        with serve("--resources", path) as server:
+            at = {"server_uri": server.listening(), "channel_creds": [{"type": "insecure"}]}
+            env = {"GRPC_XDS_BOOTSTRAP": "", "GRPC_XDS_BOOTSTRAP_CONFIG": json.dumps({
+                "xds_servers": [at, {**at, "server_uri": free_address()}], "authorities": {"other": {"xds_servers": [at]}}, "node": {"id": "n"}})}
+            listed = json.loads(run("xds", "xds://other/orders", "-o", "json", env=env).stdout)["genericXdsConfigs"]
+            check([short(c) for c in listed] == TYPES and all(c["clientStatus"] == "ACKED" for c in listed), f"{listed}")
+
+
 def test_what_does_not_resolve():
     with tempfile.TemporaryDirectory() as directory:
         path = os.path.join(directory, "mesh.json")
@@ -343,6 +363,6 @@ def test_incremental_load_reports_and_client_status():
                 check(acked in answer and answer.count(b"\x30\x01\x38\x03") == 4, "four are SYNCED and ACKED")
 
 
-main(test_every_resource_with_its_state, test_what_does_not_resolve, test_wrong_usage,
+main(test_every_resource_with_its_state, test_an_authority_whose_client_is_shared, test_what_does_not_resolve, test_wrong_usage,
      test_watch_and_files_that_change, test_watch_tells_of_a_control_plane_that_goes, test_strict,
      test_names_that_no_file_has, test_a_set_for_one_node, test_wrapped_resources, test_incremental_load_reports_and_client_status)

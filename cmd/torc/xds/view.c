@@ -100,13 +100,19 @@ static void drop_gone(struct xds_view *v)
     v->gone.len = 0;
 }
 
-void xds_view_look(struct xds_view *v, const struct tc_xds_client *client)
+static void on_client(void *arg, const struct tc_xds_client *c, struct tc_slice scope)
+{
+    (void)scope;
+    tc_xds_client_dump(c, on_entry, arg);
+}
+
+void xds_view_look(struct xds_view *v, const struct tc_xds_client_pool *pool)
 {
     drop_gone(v);
     v->changed.len = 0;
     v->pending = 0;
     v->mark++;
-    tc_xds_client_dump(client, on_entry, v);
+    tc_xds_client_pool_each(pool, on_client, v);
     struct xds_seen *s, *next;
     HASH_ITER(hh, v->table, s, next)
     {

@@ -263,7 +263,7 @@ static int watch(struct xds *x)
     struct tc_status resolution = {TORC_STATUS_UNKNOWN, TORC_LAYER_XDS, NULL}, ambient = {0};
     signals_catch(tc_runtime_loop(x->runtime));
     while (!signals_stop() && !ferror(stdout)) {
-        xds_view_look(&x->view, x->shared->client);
+        xds_view_look(&x->view, tc_xds_client_pool_of(x->runtime));
         if (x->view.changed.len)
             show(x, &x->view.changed);
         if (x->reported && !tc_status_eq(&resolution, &x->status)) {
@@ -298,7 +298,7 @@ static bool settle(struct xds *x)
     uint64_t begin_ns = tc_system_clock.monotonic_ns(NULL), last_ns = begin_ns;
     uint64_t end_ns = begin_ns + TC_MIN(x->timeout_ms, UINT64_MAX / 2 / TC_NS_PER_MS) * TC_NS_PER_MS;
     for (;;) {
-        xds_view_look(&x->view, x->shared->client);
+        xds_view_look(&x->view, tc_xds_client_pool_of(x->runtime));
         if (x->reported && x->view.pending == 0)
             return tc_status_ok(&x->status);
         uint64_t now_ns = tc_system_clock.monotonic_ns(NULL);

@@ -6,6 +6,7 @@
 #include "base/table.h"
 #include "base/vec.h"
 #include "xds/client/client.h"
+#include "xds/domain/client_pool.h"
 
 /* A resource as last seen. */
 struct xds_seen {
@@ -37,8 +38,8 @@ struct xds_view {
     struct tc_buf scratch;
 };
 
-/* Reads the client's cache into the view, and stores in `changed` what changed since the last look. */
-void xds_view_look(struct xds_view *v, const struct tc_xds_client *client);
+/* Reads the caches of the pool's clients into the view, and stores in `changed` what changed since the last look. */
+void xds_view_look(struct xds_view *v, const struct tc_xds_client_pool *pool);
 /* Appends all resources of the last look to *out, and sorts *out by type, then name. */
 void xds_view_all(const struct xds_view *v, xds_list *out);
 void xds_view_fini(struct xds_view *v);
