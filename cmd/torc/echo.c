@@ -1,10 +1,12 @@
-/* A call is a struct echo_call, whose kind follows from the method, from on_call until the `release` of its events.
+/* An echo on the server of the public API. on_call makes a struct echo_call, whose kind follows from the method. The
+ * event `release` frees it.
  *
- * Messages are answered one after the other: the next one is asked for once the call has taken the last answer. A call
- * holds 64 KiB of answers at most, or one larger answer (torc_server_options.send_buffer_bytes), so that a client that
- * sends and never reads is not read any further. A call whose answer waits for the delay is in `due`, the oldest
- * first, since all wait equally long. No limit of the server covers requests that wait to be answered: max_held bounds
- * those of all calls together. */
+ * A call asks for its next message after torc_server_call_send took the answer to the last one. It takes 64 KiB of
+ * answers, or one larger answer (torc_server_options.send_buffer_bytes): a client that sends and never reads is then
+ * not read either.
+ *
+ * A call whose answer waits for the delay is in echo->due, the oldest first: all wait equally long. No limit of the
+ * server covers requests that wait there, so max_held bounds those of all calls together. */
 #include "echo.h"
 
 #include <limits.h>
@@ -42,9 +44,9 @@ struct echo_call {
     struct echo *echo;
     torc_server_call *call;
     enum kind kind;
-    torc_message *message; /* that waits to be answered, or is repeated; a reference */
+    torc_message *message; /* waits to be answered, or is repeated; a reference */
     int64_t due_ms;
-    bool introduced; /* the headers with x-backend are sent */
+    bool introduced; /* the headers, with x-backend, are sent */
 };
 
 static void call_drop_message(struct echo_call *c)
@@ -62,7 +64,7 @@ static void call_free(struct echo_call *c)
     tc_free(c);
 }
 
-/* Ends the call, with the load report (ORCA, A51) that the client asked for. No event but `release` follows. */
+/* Ends the call, with the load report (ORCA, A51) that came with the request. No event but `release` follows. */
 static void call_finish(struct echo_call *c, int code, const char *text)
 {
     size_t size;
@@ -98,7 +100,7 @@ static void field_append(struct tc_buf *out, const char *name, const void *value
     tc_buf_append_char(out, '\n');
 }
 
-/* Appends what the kind of the call answers. */
+/* Appends the answer of a COUNT or a HEADERS call. */
 static void answer_append(struct tc_buf *out, const struct echo_call *c)
 {
     const char *name, *texts[] = {torc_server_call_method(c->call), torc_server_call_authority(c->call)};
@@ -115,7 +117,8 @@ static void answer_append(struct tc_buf *out, const struct echo_call *c)
     }
 }
 
-/* Answers the message, again and again for REPEAT, as far as the call takes it: on_writable goes on. */
+/* Sends the answer; of a REPEAT call, until the call takes no more. If an answer is not taken, on_writable calls this
+ * again. */
 static void call_answer(struct echo_call *c)
 {
     struct tc_buf text = {0};
@@ -184,7 +187,7 @@ static const struct torc_server_call_events events = {
     TORC_SIZE(torc_server_call_events), .on_message = on_message, .on_half_close = on_half_close,
     .on_writable = on_writable,         .on_cancel = on_cancel,   .release = on_release};
 
-/* Begins a call. All kinds but Hang and Fail send their headers at once, unless --fail ends the call. */
+/* Begins a call. All kinds but HANG and FAIL send their headers at once, unless fail_code ends the call. */
 static void on_call(torc_server_call *call, void *arg)
 {
     const struct echo_method *m = arg;
@@ -202,7 +205,7 @@ static void on_call(torc_server_call *call, void *arg)
         call_free(c);
         return;
     }
-    /* A failure is trailers-only, as servers send it, so that it may be retried. */
+    /* Without headers the failure is Trailers-Only, so that the client may retry it. */
     if (c->kind == ECHO && e->opts.fail_code && tc_rng_double(&e->rng) * 100 < e->opts.fail_percent) {
         call_finish(c, e->opts.fail_code, "failed by --fail");
         return;

@@ -1,7 +1,9 @@
-/* The echo service of `torc backend` and `torc demo`, on the public API: it answers each message of any method with
- * itself, and names itself in the response header x-backend. If a call ends before its response header was sent,
- * x-backend is among the trailers. The bytes of a request header x-load-metrics-bin come back as its load report
- * (trailer endpoint-load-metrics-bin). */
+/* The echo service of `torc backend` and `torc demo`, on the public API. An echo answers each message with the same
+ * message. echo_add names the methods that do something else.
+ *
+ * Response metadata: x-backend is the echo's name, in the headers, or in the trailers if a call ends before its headers
+ * are sent. The bytes of the request header x-load-metrics-bin come back as the trailer endpoint-load-metrics-bin, the
+ * load report of the call. */
 #ifndef TORC_ECHO_H
 #define TORC_ECHO_H
 
@@ -11,25 +13,30 @@ struct echo;
 
 struct echo_opts {
     const char *name;    /* x-backend; printable ASCII; must outlive the echo */
-    uint64_t delay_ms;   /* before each answer but those of /Repeat: the loop's thread calls echo_run_due */
-    int fail_code;       /* a status for a share of the calls; 0: none */
-    double fail_percent; /* 0..100 */
+    uint64_t delay_ms;   /* before each answer but those of /Repeat; if not 0, echo_run_due must be called */
+    int fail_code;       /* the status of failed calls, echoes only; 0: no call fails */
+    double fail_percent; /* how many calls fail, 0 to 100 */
     size_t max_held; /* bytes of requests that wait to be answered; RPCs beyond are RESOURCE_EXHAUSTED; 0: 512 MiB */
 };
 
 /* Copies the options. Never NULL. */
 struct echo *echo_new(const struct echo_opts *opts);
-/* Registers the service with a server of one runtime. May be called again for another server when the one before no
- * longer runs. The service has torc.test.Backend/Hang (answers nothing until cancelled), /Fail (ends with the status
- * whose number is the request's text), /Count (answers the number of requests so far as text), /Headers (answers the
- * request's header fields, a line for each), /Repeat (answers its first message with itself again and again, as fast as
- * the client takes it, until cancelled). Any other method is an echo. Reflection is UNIMPLEMENTED, and not counted.
- * Returns 0 or a code with an error. */
+/* Registers the service with a server of one runtime. May be called again with another server when the first no longer
+ * runs. Methods of torc.test.Backend:
+ *
+ *     Hang      never answers
+ *     Fail      ends with the status whose number is the request's text
+ *     Count     answers with the number of RPCs so far, as text
+ *     Headers   answers with the request's header fields, one a line
+ *     Repeat    sends its first message back until the call is cancelled, as fast as the client reads
+ *
+ * Any other method is an echo, but reflection is UNIMPLEMENTED and not counted. Returns 0, or a TORC_ code with an
+ * error. */
 int echo_add(struct echo *e, torc_server *server, torc_error **error);
 /* The servers must have been freed before. */
 void echo_free(struct echo *e);
 
-/* Returns how many RPCs began so far. Any thread. */
+/* Returns how many RPCs began so far, without those of reflection. Any thread. */
 uint64_t echo_requests(struct echo *e);
 /* Returns the milliseconds until an answer is due; -1: no answer waits. The loop's thread. */
 int echo_timeout_ms(const struct echo *e);

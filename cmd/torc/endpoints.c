@@ -1,5 +1,5 @@
-/* Endpoints out of resources: the Cluster gives the config of its LB policy, its ClusterLoadAssignment the endpoints,
- * both decoded as a client decodes them (xds/resource, xds/lb/eds_tree.h). */
+/* endpoints_of_cluster decodes resources with the client's code (xds/resource, xds/lb/eds_tree.h): the Cluster for the
+ * config of its LB policy, its ClusterLoadAssignment for the endpoints. */
 #include "endpoints.h"
 
 #include "api/builtin.h"
@@ -57,7 +57,7 @@ struct cluster_reader {
     struct tc_resource_set *set;
 };
 
-/* Returns the resource of that type and name, decoded as a client decodes it, or NULL with the reason printed. */
+/* Decodes the resource of that type and name. Returns a reference to it, or NULL with the error printed. */
 static struct tc_xds_resource *read_resource(const struct cluster_reader *r, const struct tc_xds_resource_type *type,
                                              const struct tc_rstr *name)
 {

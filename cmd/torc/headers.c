@@ -1,7 +1,7 @@
 /* Request metadata from the command line.
  *
- * Options are collected as they come and read at the end of the line, because --expand-headers counts wherever it
- * stands. Metadata that the library would reject on every call is rejected here once, with the option's name. */
+ * headers_option only collects the options, because an --expand-headers behind them counts too. headers_finish reads
+ * them, and rejects once what the library would reject on every call. */
 #include "headers.h"
 
 #include <stdlib.h>
@@ -22,7 +22,7 @@ bool headers_option(struct headers_args *a, int code, const char *value)
     return true;
 }
 
-/* Replaces each ${NAME} by the value of that variable. */
+/* Appends the text, each ${NAME} replaced by the value of that variable. A variable that is not set is an error. */
 static int expand(const char *command, const char *text, struct tc_buf *out)
 {
     const char *at, *end;
@@ -40,7 +40,7 @@ static int expand(const char *command, const char *text, struct tc_buf *out)
     return 0;
 }
 
-/* Adds "name: value" to a list. `all`: of placeholders, {i} is not the only one. */
+/* Adds "name: value" to a list. `all`: as for placeholders_parse. */
 static int add(const char *command, struct header_list *list, const char *option, const char *text, bool all)
 {
     struct tc_slice s = tc_slice_str(text);

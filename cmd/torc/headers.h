@@ -10,13 +10,13 @@
 
 struct header {
     char *name;
-    struct tc_buf value;       /* as given; decoded already for a -bin name */
-    struct placeholders parts; /* of the value; empty for a -bin name */
+    struct tc_buf value;       /* trimmed; of a -bin name, decoded from base64 */
+    struct placeholders parts; /* borrow from `value`; empty for a -bin name */
 };
 
 struct header_list {
     TC_VEC(struct header) list;
-    bool differ; /* a value has a placeholder, so that each call has metadata of its own */
+    bool differ; /* a value has a placeholder: each call needs its own metadata */
 };
 
 struct header_text {
@@ -27,8 +27,8 @@ struct header_text {
 struct headers_args {
     TC_VEC(struct header_text) given;
     bool expand;
-    bool all_placeholders; /* set by the subcommand: {i} is not the only one */
-    struct header_list rpc, reflect;
+    bool all_placeholders;           /* set by the subcommand: not only {i} is a placeholder (placeholders_parse) */
+    struct header_list rpc, reflect; /* filled by headers_finish */
 };
 
 enum { HEADERS_RPC = 640, HEADERS_REFLECT, HEADERS_EXPAND, HEADERS_END };
@@ -48,12 +48,13 @@ enum { HEADERS_RPC = 640, HEADERS_REFLECT, HEADERS_EXPAND, HEADERS_END };
     "      --rpc-header, --reflect-header 'NAME: VALUE'   only for the RPC, only for reflection\n"                     \
     "      --expand-headers       ${NAME} in a header becomes the value of that variable of the environment\n"
 
-/* Takes an option with a code of HEADERS_OPTIONS; returns false for any other code. The value is borrowed. */
+/* Takes an option with a code of HEADERS_OPTIONS; returns false for any other code. The value is borrowed until
+ * headers_finish. */
 bool headers_option(struct headers_args *a, int code, const char *value);
-/* Reads the headers that were given into the lists. Returns 0, or CLI_USAGE with the error printed. */
+/* Fills the lists from the options; -H adds to both. Returns 0, or CLI_USAGE with the error printed. */
 int headers_finish(const char *command, struct headers_args *a);
-/* Returns the metadata of call `i`, for torc_metadata_free; NULL for an empty list. `rng` may be NULL unless all
- * placeholders are allowed. */
+/* Returns the metadata of call `i`, for torc_metadata_free; NULL for an empty list. `rng` may be NULL unless
+ * all_placeholders is set. */
 torc_metadata *headers_make(const struct header_list *list, uint64_t i, struct tc_rng *rng);
 void headers_args_fini(struct headers_args *a);
 
