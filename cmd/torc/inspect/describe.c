@@ -1,4 +1,4 @@
-/* torc describe: a name of a server's or a file's types as .proto text, or JSON to fill in. */
+/* torc describe: prints a type, service, member or file as .proto text, or a message as JSON to fill in. */
 #include <stdio.h>
 #include <string.h>
 
@@ -32,7 +32,8 @@ static const struct option options[] = {
     {NULL, 0, NULL, 0},
 };
 
-/* Returns JSON of the message or the method's request, for torc_free; NULL if the symbol is neither. */
+/* Returns JSON of the message, or of the method's request, for torc_free. Returns NULL if the symbol is neither a
+ * message nor a method. */
 static char *template_of(const torc_schema *types, const char *symbol)
 {
     const torc_schema_method *method = torc_schema_find_method(types, symbol);
@@ -92,7 +93,8 @@ static int show_services(struct inspect *a)
     return rc;
 }
 
-/* Returns the symbol as descriptors spell it: "shop.Orders/Get" is shop.Orders.Get. */
+/* Returns the symbol as descriptors spell it, for tc_free: shop.Orders.Get for "/shop.Orders/Get". The name of a file
+ * keeps its slashes. */
 static char *spelled(const char *symbol)
 {
     const char *name = symbol[0] == '.' || symbol[0] == '/' ? symbol + 1 : symbol;
@@ -103,8 +105,8 @@ static char *spelled(const char *symbol)
     return copy;
 }
 
-/* Makes sure that the schema has what `symbol` names. A name that ends in .proto is first that of a file. Another name
- * can be that of a file only if no server is asked. */
+/* Makes sure that the schema has what `symbol` names. Looks for a file first if the name ends in .proto; any other name
+ * is looked for among files only if no server is asked. */
 static int need(struct inspect *a, const char *symbol)
 {
     struct tc_slice given = tc_slice_str(symbol);

@@ -1,4 +1,5 @@
-/* torc list and torc describe: the command line that both have, and the types that it leads to. */
+/* The command line, channel and schema that torc list and torc describe share. Functions that return an int
+ * return 0 or an exit status, with the error printed. */
 #ifndef TORC_INSPECT_H
 #define TORC_INSPECT_H
 
@@ -13,10 +14,10 @@ struct inspect {
     struct schema_args from;
     uint64_t deadline_ms; /* for all questions to the server; 0: none */
     bool wait_for_ready, json, template;
-    const char *symbol; /* NULL: not given */
+    const char *symbol; /* or service; NULL: not given */
 
-    torc_runtime *runtime;
-    torc_channel **channels;
+    torc_runtime *runtime;   /* NULL: no server is asked */
+    torc_channel **channels; /* one */
     torc_metadata *metadata;
     struct schema schema;
 };
@@ -40,20 +41,21 @@ enum { INSPECT_DEADLINE = 256, INSPECT_WAIT, INSPECT_TEMPLATE };
     "  -o text|json               form of the output (text)\n"                                                         \
     "  -v, -vv                    log to standard error\n"
 
-/* Reads the command line and files, and makes the channel. Returns 0 to go on; otherwise the exit status, with the
- * error printed; -1 if --help was printed. Call inspect_close in any case. */
+/* Sets all of *a: reads the command line and the files of --protoset and --proto, and makes a channel to TARGET, if
+ * there is one. Returns -1 if --help was printed. Whatever is returned, call inspect_close. */
 int inspect_open(struct inspect *a, const char *name, int argc, char **argv, const struct option *options,
                  const char *help);
-/* schema_need that prints why a symbol is not there. Returns 0 or an exit status. */
+/* schema_need that prints also why a symbol is not there. */
 int inspect_need(struct inspect *a, const char *symbol);
-/* inspect_need of a symbol that may be a method, a field or a value. Some reflection (grpcio's in Python) knows none of
- * these: if nobody has the symbol, the type or service in front of its last dot is looked for. */
+/* inspect_need for a symbol that may be a method, a field or an enum's value. Some servers' reflection does not find
+ * these. If the symbol is not found, looks for the service or type before its last dot, and returns 0 if that is
+ * found. */
 int inspect_need_member(struct inspect *a, const char *symbol);
-/* Returns rc; if that is 0, writes the files as the options say and returns the exit status of that. */
+/* If `rc` is 0, does schema_write and returns its result; else returns `rc`. */
 int inspect_end(struct inspect *a, int rc);
 void inspect_close(struct inspect *a);
 
-/* Prints a text with a line end, and frees it. */
+/* Prints a text and a line end, and frees the text. */
 void inspect_put(struct tc_buf *line);
 
 #endif

@@ -1,5 +1,5 @@
 /* Reads the options of requests into struct request_args. Headers (-H) and hexadecimal data are decoded here, so that
- * bad ones are usage errors before anything connects; JSON is read when its type is known (types.c). */
+ * an error in them ends the command before anything connects. JSON is read when its type is known (types.c). */
 #include "base/parse.h"
 #include "cli.h"
 #include "request/request.h"
@@ -68,7 +68,7 @@ int request_settle(const char *command, struct request_args *a)
     if (a->raw && a->format)
         return cli_usage(command, "--raw and --format contradict");
     if (a->kind == REQUEST_STDIN && a->raw)
-        a->kind = REQUEST_TEXT; /* the byte itself */
+        a->kind = REQUEST_TEXT; /* the request is the byte '@' */
     else if (a->kind == REQUEST_STDIN)
         tc_buf_clear(&a->data);
     return 0;

@@ -1,8 +1,10 @@
 /* Placeholders in braces.
  *
- * JSON is full of braces: a placeholder is a brace, letters, and then a colon or the other brace, which JSON never has
- * outside its strings. Text that looks like a placeholder must be one. Two braces are text, unless ghz would fill in
- * the text between them: that is an error, because Torc would send something else than ghz. */
+ * JSON is full of braces. A placeholder looks different: a brace, letters, and then a colon or the closing brace. JSON
+ * never has that outside its strings. With `all`, text that looks like a placeholder must be one.
+ *
+ * A template of ghz in double braces, {{.RequestNumber}} or {{randomInt 1 9}}, is an error: ghz fills it in, Torc would
+ * send it as text. */
 #include "request/placeholders.h"
 
 #include "base/parse.h"
@@ -20,7 +22,7 @@ static void add(struct placeholders *p, struct placeholder part)
     p->any |= part.kind != PLACEHOLDER_TEXT;
 }
 
-/* Reads "A:B" behind "int:". */
+/* Reads the "A:B" of "int:A:B". */
 static bool read_range(struct tc_slice s, struct placeholder *out)
 {
     ptrdiff_t colon = tc_slice_find(s, tc_slice_str(":"));
@@ -49,8 +51,8 @@ static bool read_placeholder(struct tc_slice s, struct placeholder *out)
     return out->kind != PLACEHOLDER_TEXT;
 }
 
-/* Returns the length of what looks like a placeholder at the beginning of a text, its braces included; SIZE_MAX if its
- * end is missing; 0: it does not look like one. */
+/* Returns the length, with the braces, of what looks like a placeholder at the beginning of `s`; 0 if nothing does;
+ * SIZE_MAX if the closing brace is missing. */
 static size_t looks_like(struct tc_slice s, bool all)
 {
     size_t n = 1;
@@ -65,8 +67,8 @@ static size_t looks_like(struct tc_slice s, bool all)
     return n < s.len ? n + 1 : SIZE_MAX;
 }
 
-/* Returns the length of a Go template as ghz takes them, {{.RequestNumber}} or {{randomInt 1 9}}, or 0. Other text in
- * two braces is nobody's. */
+/* Returns the length of the template of ghz at the beginning of `s`, or 0. A template of ghz is a field of the call
+ * (".RequestNumber") or one of `functions`, in double braces. */
 static size_t looks_like_ghz(struct tc_slice s)
 {
     static const char *const functions[] = {"newUUID", "randomInt", "randomString"};

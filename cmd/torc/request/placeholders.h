@@ -1,4 +1,4 @@
-/* Texts with numbers that each RPC fills in: {i}, and for load {uuid}, {int:A:B} and {str:N}. */
+/* Texts with placeholders that are filled in for each RPC: {i}, and in torc bench also {uuid}, {int:A:B}, {str:N}. */
 #ifndef TORC_PLACEHOLDERS_H
 #define TORC_PLACEHOLDERS_H
 
@@ -7,30 +7,32 @@
 #include "base/vec.h"
 
 enum placeholder_kind {
-    PLACEHOLDER_TEXT,   /* no placeholder: the text itself */
-    PLACEHOLDER_NUMBER, /* {i}: the RPC's number from 0 */
-    PLACEHOLDER_UUID,   /* {uuid}: of version 4 */
-    PLACEHOLDER_INT,    /* {int:A:B}: from A to B, both included */
-    PLACEHOLDER_STR,    /* {str:N}: N letters and digits */
+    PLACEHOLDER_TEXT,   /* text between placeholders */
+    PLACEHOLDER_NUMBER, /* {i}: the RPC's number, counted from 0 */
+    PLACEHOLDER_UUID,   /* {uuid}: a random UUID (version 4) */
+    PLACEHOLDER_INT,    /* {int:A:B}: a random integer from A to B, both included */
+    PLACEHOLDER_STR,    /* {str:N}: N random letters and digits; N is 1 to 65536 */
 };
 
 struct placeholder {
     enum placeholder_kind kind;
-    struct tc_slice text; /* borrowed */
-    int64_t low;          /* A; of {str:N}: N */
-    uint64_t span;        /* B - A */
+    struct tc_slice text; /* of PLACEHOLDER_TEXT; borrowed from the text that was parsed */
+    int64_t low;          /* A of {int:A:B}, or N of {str:N} */
+    uint64_t span;        /* B - A of {int:A:B} */
 };
 
 struct placeholders {
     TC_VEC(struct placeholder) parts;
-    bool any; /* the text differs from RPC to RPC */
+    bool any; /* the text has a placeholder */
 };
 
-/* Reads a text, which is borrowed. `all` false: {i} alone is a placeholder. True: a name in braces, such as {int:1:6},
- * must be one of the four, else the error names `option`. Returns 0 or CLI_USAGE. */
+/* Appends the parts of a text to *out. The text is borrowed until placeholders_fini, which frees *out also after a
+ * failure. `all` false: only {i} is a placeholder, and nothing is an error. `all` true: all four are; text that looks
+ * like another one, and a template of ghz, is an error. Returns 0, or CLI_USAGE with an error that names `option`
+ * printed. */
 int placeholders_parse(const char *command, const char *option, struct tc_slice text, bool all,
                        struct placeholders *out);
-/* Appends the text of RPC `i`. `rng` may be NULL if {i} is the only placeholder. */
+/* Appends the text of RPC `i`. `rng` may be NULL if the text was parsed with `all` false. */
 void placeholders_append(const struct placeholders *p, uint64_t i, struct tc_rng *rng, struct tc_buf *out);
 void placeholders_fini(struct placeholders *p);
 

@@ -1,9 +1,9 @@
-/* Divides a text into requests, and counts its lines. */
+/* Divides a text into requests, and counts its lines and characters. */
 #include "request/request.h"
 
 enum { SEPARATOR = 0x1e };
 
-/* torc_json_split for --format text, whose messages have the byte 0x1e between them. */
+/* Does for --format text what torc_json_split does for JSON. SEPARATOR ends a message, and counts in *used. */
 static int split_text(const char *text, size_t size, size_t *used)
 {
     const char *end = size ? memchr(text, SEPARATOR, size) : NULL;
