@@ -1,6 +1,7 @@
 /* The requests of the subcommands that send RPCs (call, bench). options.c reads the command line, types.c finds the
- * types of messages and makes bytes of JSON, values.c divides a text into requests, placeholders.c fills in numbers.
- * One thread. Functions that return an int return 0 or an exit status, with the error printed. */
+ * types of messages and converts messages, values.c divides a text into requests, placeholders.c fills in
+ * placeholders. One thread. Functions that return an int return 0 or an exit status, with the error printed, unless
+ * they say otherwise. */
 #ifndef TORC_REQUEST_H
 #define TORC_REQUEST_H
 
@@ -17,16 +18,17 @@ enum request_kind {
     REQUEST_TEXT,  /* -d, --data-file */
     REQUEST_HEX,   /* --data-hex: never JSON */
     REQUEST_STDIN, /* -d @ */
-    REQUEST_LINES, /* -d @FILE of torc bench: several requests, one a line where they are bytes */
+    REQUEST_LINES, /* -d @FILE of torc bench: several requests; without types, one a line */
 };
 
 struct request_args {
     struct headers_args headers;
     struct schema_args from;
-    struct tc_buf data; /* the request as given; with REQUEST_STDIN empty */
+    struct tc_buf data; /* the text of -d, the content of a file, or decoded hexadecimal; of REQUEST_STDIN empty until
+                           the subcommand reads standard input into it */
     enum request_kind kind;
-    const char *source; /* the file that `data` comes from, in words; NULL: the command line */
-    bool lines;         /* set by the subcommand: -d @FILE is a file */
+    const char *source; /* the file that `data` comes from, for errors; NULL: the command line */
+    bool lines;         /* set by the subcommand: -d @FILE reads a file */
     bool raw, format, text, emit_defaults, allow_unknown;
 };
 
@@ -61,18 +63,20 @@ enum {
     "                             byte 0x1e between two); asks the server for the types if no file has them\n"         \
     "      --allow-unknown-fields JSON may have fields that the message has not\n"
 
-/* Takes an option of REQUEST_OPTIONS, SCHEMA_OPTIONS or HEADERS_OPTIONS; -1: `code` is none of them. */
+/* Takes REQUEST_EMIT_DEFAULTS, or an option of REQUEST_OPTIONS, SCHEMA_OPTIONS or HEADERS_OPTIONS. Returns -1 for any
+ * other code. The value is borrowed until request_args_fini. */
 int request_option(const char *command, struct request_args *a, int code, const char *value);
 /* Checks that the options agree, and reads the headers. */
 int request_settle(const char *command, struct request_args *a);
 void request_args_fini(struct request_args *a);
-/* Returns true if an option asks for types (--protoset, --reflect, --format, ...): a server without them is an error
- * then. */
+/* Returns true if an option needs types (--protoset, --reflect, --format, ...): then a server without reflection is an
+ * error. */
 bool request_typed(const struct request_args *a);
-/* Returns true if types are looked for: request_typed, or without --raw, if the request begins with { or comes from
- * standard input (-d @). */
+/* Returns true if types are looked for: if request_typed is true or, without --raw, if the request begins with '{' or
+ * comes from standard input (-d @). */
 bool request_want_types(const struct request_args *a);
-/* Returns true if the data is JSON or --format text. `method` NULL: nobody has types. */
+/* Returns true if the data is to be read as JSON or as --format text: not for --raw, --data-hex, and a `method` that is
+ * NULL (no types). */
 bool request_is_typed_data(const struct request_args *a, const torc_schema_method *method);
 
 /* --- types.c --- */
@@ -83,47 +87,49 @@ struct request_types {
     const struct request_args *args;
     const char *path;    /* "package.Service/Method" */
     bool one_line;       /* JSON without line ends */
-    int64_t timeout_ms;  /* of reflection; 0: 10 s; -1: it is over already */
+    int64_t timeout_ms;  /* of reflection; 0: 10 s; -1: the deadline has passed */
     bool wait_for_ready; /* of reflection */
 
     struct schema schema, details;    /* details: google.rpc, made when first needed */
     const torc_schema_method *method; /* NULL: messages are bytes */
-    TC_VEC(char *) absent;            /* types that the server was asked for and does not have */
-    struct tc_buf set;                /* the types, as protoc reads them */
+    TC_VEC(char *) absent;            /* types that were looked for and not found */
+    struct tc_buf set;                /* the FileDescriptorSet of `schema`, for protoc */
     torc_metadata *metadata;          /* of reflection's RPCs */
-    uint64_t us;                      /* the time that request_find_method took */
-    double cpu_seconds;               /* and its CPU time */
+    uint64_t us;                      /* the time that request_find_method took; 0: it looked for no types */
+    double cpu_seconds;               /* the CPU time that it took */
 };
 
-/* Finds the method, in files or by reflection on this channel. t->method stays NULL, without an error, if no types are
- * looked for, or if the command line does not ask for types by name and the server has no reflection. */
+/* Sets t->method, from files or by reflection on the channel, and does schema_write. The channel must outlive `t`.
+ * t->method stays NULL, without an error, if request_want_types is false, or if request_typed is false and the server has no
+ * reflection. Later functions of types.c may ask the server too: they block, and are not for callbacks. */
 int request_find_method(struct request_types *t, torc_channel *channel);
-/* Returns a message as JSON, or as --format text, for torc_free; NULL with the reason in *why. */
+/* Returns a message as JSON, or as text for --format text, for torc_free. Returns NULL with the reason in *why if it
+ * cannot be converted. */
 char *request_show(struct request_types *t, const torc_schema_message *type, const torc_message *message,
                    struct tc_buf *why);
 /* Returns the details of a status as a JSON array, for tc_free; NULL if there are none. */
 char *request_details(struct request_types *t, const torc_result *result);
-/* Called in on_message with response n of an RPC, counted from 1. If the method has one response and this is a second
- * one, ends the RPC with INTERNAL and returns false. */
+/* Called in on_message with response n of an RPC, counted from 1. For a second response, ends the RPC with INTERNAL and
+ * returns false, unless the method is known to stream responses. */
 bool request_take_response(const struct request_types *t, torc_stream *stream, uint64_t n);
-/* The place of a text in the whole input: how many lines are before it, and how many characters of its own line. */
+/* The place of a text in the input: how many lines are before it, and how many characters before it in its line. */
 struct request_place {
     size_t lines, characters;
 };
 
-/* Reads one JSON value, or a message of --format text, as a request. `at` is for the error, which has the line and
- * column of the whole text. */
+/* Converts one JSON value, or a message of --format text, to a request, whose bytes it appends to *out. t->method must
+ * not be NULL. `at`: where `text` is in the input; an error names line and column there. */
 int request_read(struct request_types *t, struct tc_slice text, struct request_place at, struct tc_buf *out);
 void request_types_fini(struct request_types *t);
 
 /* --- values.c --- */
 
-/* Finds the first value (JSON, or --format text) of a text, *used bytes of it. Returns 0, TORC_EAGAIN when the text
- * ends before the value does, or TORC_ENOTFOUND when there is none. `at_end`: no further text comes, and the rest is a
- * value. */
+/* Finds the first value (JSON, or --format text) of a text. Stores the value, borrowed from the text, and the number of
+ * bytes up to its end, with its separator. Returns 0, TORC_EAGAIN if the text ends before the value does, or
+ * TORC_ENOTFOUND if there is only white space. `at_end`: no text follows, so that the rest is a value. */
 int request_next_value(const struct request_args *a, struct tc_slice text, bool at_end, size_t *used,
                        struct tc_slice *value);
-/* Moves a place behind a text. */
+/* Moves a place past a text. */
 void request_pass(struct request_place *at, struct tc_slice text);
 
 #endif

@@ -1,9 +1,10 @@
-/* The types of messages, and JSON and text by them.
+/* The types of messages, and the conversion of messages to and from JSON and text.
  *
- * Types come from files, or from the server's reflection: by the method's service first, and then by the type of each
- * Any whose type nobody knows yet. A type that the server does not have is asked for once.
+ * Types come from files, or from the server's reflection: first those of the method's service, later the type of each
+ * Any that is not known yet. A type that the server does not have is asked for once.
  *
- * Details of errors have types of their own, those of google.rpc, which the command knows without asking. */
+ * The types of google.rpc, which are the usual details of errors, are part of the command. t->details has them, apart
+ * from t->schema, so that a server's files cannot conflict with them. */
 #include <stdio.h>
 
 #include "api/call_object.h"
@@ -18,7 +19,7 @@
 /* MAX_ANY_TYPES: when the server lacks so many types, no more are asked for. MAX_TYPE_URL: bytes. */
 enum { MAX_ANY_TYPES = 16, MAX_TYPE_URL = 4096 };
 
-/* Appends the names of a service's methods, of 16 at most. */
+/* Appends the names of a service's first 16 methods. */
 static void append_methods(const torc_schema_service *s, struct tc_buf *out)
 {
     const torc_schema_method *m;
@@ -39,8 +40,8 @@ static int no_method(const struct request_types *t, const char *service)
     return CLI_FAILED;
 }
 
-/* Prints why there is no method: "package.Service" without one was read as the method Service of "package", or nobody
- * has the service. */
+/* Prints why the method's service was not found. It may be that METHOD names a service only: then "package.Service" was
+ * read as the method Service of `service`, "package". */
 static int no_service(struct request_types *t, const char *service)
 {
     char *whole = tc_asprintf("%s.%s", service, t->path + strlen(service) + 1);
@@ -53,15 +54,15 @@ static int no_service(struct request_types *t, const char *service)
         cli_fail(t->command, TC_SHOWN " is a service: METHOD is " TC_SHOWN "/ and one of %s", TC_SHOW(whole),
                  TC_SHOW(whole), tc_buf_cstr(&names));
         tc_buf_fini(&names);
-    } else if (rc != CLI_FAILED) { /* whose error is printed */
+    } else if (rc != CLI_FAILED) { /* the error of CLI_FAILED is printed already */
         schema_no_service(&t->schema, service, hint);
     }
     tc_free(whole);
     return CLI_FAILED;
 }
 
-/* Looks for the service and sets t->method. If the server has no reflection and no option asks for types, messages are
- * bytes: a note on standard error says so. */
+/* Looks for the service and sets t->method. If the server has no reflection and no option needs types, prints a note on
+ * standard error that messages are bytes, and returns 0. */
 static int look_up(struct request_types *t, const char *service)
 {
     int rc = schema_need(&t->schema, service);
@@ -113,7 +114,7 @@ int request_find_method(struct request_types *t, torc_channel *channel)
     return rc;
 }
 
-/* Asks the server for the type of a URL, unless it is known or was asked for. Returns true if it has come. */
+/* Looks for the type of a URL, unless it is known or was looked for before. Returns true if it was found now. */
 static bool fetch_type(struct request_types *t, const char *url)
 {
     const char *slash = strrchr(url, '/'), *name = slash ? slash + 1 : url;
@@ -128,7 +129,7 @@ static bool fetch_type(struct request_types *t, const char *url)
     return false;
 }
 
-/* Takes blanks, and then the character if it is next, off the beginning of a text. Returns whether it was. */
+/* Cuts blanks, and the character `c` after them, off the front of a text. Returns false if `c` is not there. */
 static bool take_char(struct tc_slice *text, char c)
 {
     size_t n = 0;
@@ -139,8 +140,8 @@ static bool take_char(struct tc_slice *text, char c)
     return found;
 }
 
-/* Fetches the types that a JSON text names: the strings behind "@type", which with its quotes stands nowhere else,
- * since quotes inside of a string have a backslash. Returns true if one has come. */
+/* Fetches the types that a JSON text names: each string after a key "@type". A quote inside a string has a backslash,
+ * so that the search finds whole strings only. Returns true if a new type was found. */
 static bool fetch_types_of(struct request_types *t, struct tc_slice text)
 {
     const struct tc_slice key = tc_slice_str("\"@type\"");
@@ -161,7 +162,8 @@ static bool fetch_types_of(struct request_types *t, struct tc_slice text)
     return came;
 }
 
-/* Returns JSON of a message; NULL with an error. */
+/* Returns JSON of a message, for torc_free; NULL with an error. While it has an Any of unknown type ("@value"), fetches
+ * types and converts again. */
 static char *json_of(struct request_types *t, const torc_schema_message *type, const torc_message *message,
                      torc_error **error)
 {
@@ -182,7 +184,7 @@ static char *json_of(struct request_types *t, const torc_schema_message *type, c
     return text;
 }
 
-/* Returns the descriptors that protoc is to read. */
+/* Returns the descriptors that protoc is to read, in t->set. */
 static struct tc_slice set_of(struct request_types *t)
 {
     tc_buf_clear(&t->set);
@@ -240,8 +242,8 @@ static int read_value(struct request_types *t, struct tc_slice text, struct tc_b
                          : read_json(t, text, out, why);
 }
 
-/* Reads a text again that could not be read: this time with blanks in front of it, so that the error has its place in
- * the whole. */
+/* Reads again a text that could not be read, with line ends and blanks in front instead of the input before it: so the
+ * error in *why names the place in the whole input. */
 static int read_in_place(struct request_types *t, struct tc_slice text, struct request_place at, struct tc_buf *out,
                          struct tc_buf *why)
 {
@@ -270,7 +272,7 @@ int request_read(struct request_types *t, struct tc_slice text, struct request_p
     return rc;
 }
 
-/* Makes the schema of google.rpc's details. */
+/* Makes t->details, unless it is made. */
 static void load_details(struct request_types *t)
 {
     torc_error *error = NULL;
@@ -283,9 +285,9 @@ static void load_details(struct request_types *t)
         cli_fail_error(t->command, error);
 }
 
-/* Appends a detail as JSON: {"@type": URL, and the fields}, by the schema that has its type. If none has it, or only
- * that of the method does and the bytes cannot be read: {"@type": URL, "@value": base64}. If the bytes of a type of
- * google.rpc cannot be read: {"@type": URL, "@error": text}. */
+/* Appends a detail as the JSON of an Any: {"@type": URL, and the fields}. Its type is looked for in t->details, then in
+ * t->schema. {"@type": URL, "@value": base64} if neither has the type, or if the bytes do not fit a type of t->schema.
+ * {"@type": URL, "@error": text} if the bytes do not fit a type of t->details. */
 static void append_detail(struct request_types *t, const char *url, const void *bytes, size_t size, struct tc_buf *out)
 {
     struct torc_json_options o = {TORC_SIZE(torc_json_options), .unknown_any = TORC_ON};
