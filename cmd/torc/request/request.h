@@ -100,8 +100,9 @@ struct request_types {
 };
 
 /* Sets t->method, from files or by reflection on the channel, and does schema_write. The channel must outlive `t`.
- * t->method stays NULL, without an error, if request_want_types is false, or if request_typed is false and the server has no
- * reflection. Later functions of types.c may ask the server too: they block, and are not for callbacks. */
+ * t->method stays NULL, without an error, if request_want_types is false, or if request_typed is false and the server
+ * has no reflection. Later, request_show, request_details and request_read ask the server for the type of an Any that
+ * is not known yet, and block until it answers. */
 int request_find_method(struct request_types *t, torc_channel *channel);
 /* Returns a message as JSON, or as text for --format text, for torc_free. Returns NULL with the reason in *why if it
  * cannot be converted. */
