@@ -1,9 +1,11 @@
 /* torc ring: reads its options into struct ring_opts.
  *
  * Endpoints come from -e, --endpoints or --resources. Changes (--add, --remove, --reweight) are collected in the order
- * given and applied by change.c. finish() checks that the options fit together, and fills in defaults.
+ * given and applied by change.c. finish() checks that the options fit together, reads the resources, and fills in
+ * defaults.
  *
- * Endpoints of -e and --endpoints that have the same key are merged first, as the policy merges them. */
+ * Endpoints of -e and --endpoints that have the same key become one, as endpoints with the same addresses become one in
+ * the policy. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -172,7 +174,7 @@ static int by_key(const void *pa, const void *pb)
     return c ? c : *a < *b ? -1 : *a > *b;
 }
 
-/* Merges endpoints of the same key into the first, with the summed weight, as the policy does. */
+/* Merges endpoints of the same key into the first, whose weight becomes the sum (at most UINT64_MAX). */
 static void merge_repeated(struct ring_list *l)
 {
     size_t n = l->at.len, kept = 0;
@@ -187,7 +189,7 @@ static void merge_repeated(struct ring_list *l)
         }
         uint64_t *sum = &sorted[first]->weight, more = sorted[i]->weight;
         *sum = more > UINT64_MAX - *sum ? UINT64_MAX : *sum + more;
-        sorted[i]->weight = 0; /* dropped below; its key is still compared */
+        sorted[i]->weight = 0; /* dropped below */
     }
     for (size_t i = 0; i < n; i++) {
         if (l->at.data[i].weight)
@@ -260,7 +262,6 @@ static int parse_option(struct ring_opts *o, int c, const char *value)
     }
 }
 
-/* Checks the options together and fills in defaults. */
 static int finish(struct ring_opts *o)
 {
     bool given = o->endpoints.at.len > 0, read = o->resources.len > 0;

@@ -1,8 +1,8 @@
 /* torc ring --add, --remove, --reweight: which part of the hash space changes its owner.
  *
- * Builds the ring after the changes, and walks its boundaries and those of the ring before: between two neighbouring
- * boundaries both owners are constant, so that each interval adds to one pair of old and new owner, if they differ.
- * Maglev tables are compared slot by slot. `names` numbers the endpoints of both rings together. */
+ * Builds the ring after the changes, and sums up a struct move for each pair of old and new owner that differ. compare
+ * goes over the hashes of the entries of both rings: between two neighbouring hashes both owners are constant.
+ * compare_tables goes over the slots of two Maglev tables. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -14,9 +14,10 @@
 /* The endpoints of both rings, numbered together. */
 struct names {
     struct ring_list all;      /* endpoints of the ring before, followed by new ones */
-    TC_VEC(uint32_t) after_id; /* number in `all` of each endpoint of the ring after */
+    TC_VEC(uint32_t) after_id; /* after_id[i]: the index in `all` of endpoint i of the ring after */
 };
 
+/* The share of the hash space that one endpoint loses to another; `from` and `to` are indexes in names.all. */
 struct move {
     struct {
         uint32_t from, to;
@@ -53,8 +54,7 @@ static void copy_list(const struct ring_list *from, struct ring_list *to)
             (struct ring_endpoint){.key = tc_strdup(from->at.data[i].key), .weight = from->at.data[i].weight};
 }
 
-/* Numbers the endpoints of both lists. The lists have one order, but for removed endpoints and those added at the
- * end. */
+/* Numbers the endpoints of both lists. `after` is `before` without removed endpoints and with new ones at the end. */
 static void number(struct names *names, const struct ring_list *before, const struct ring_list *after)
 {
     copy_list(before, &names->all);
@@ -87,7 +87,7 @@ static void add_move(struct move **moves, uint32_t from, uint32_t to, double sha
     m->share += share;
 }
 
-/* Returns the moves between two Maglev tables of one size: each slot is the same part of the hash space. */
+/* Returns the moves between two Maglev tables of the same size. Each slot counts as the same part of the hash space. */
 static struct move *compare_tables(const struct tc_ring *before, const struct tc_ring *after, const struct names *names)
 {
     struct move *moves = NULL;
@@ -99,7 +99,7 @@ static struct move *compare_tables(const struct tc_ring *before, const struct tc
     return moves;
 }
 
-/* Returns the moves between two rings: walks the boundaries of both, between which the owners are constant. */
+/* Returns the moves between two rings. The interval that ends at an entry belongs to the entry. */
 static struct move *compare(const struct tc_ring *before, const struct tc_ring *after, const struct names *names)
 {
     struct move *moves = NULL;

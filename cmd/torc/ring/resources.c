@@ -1,7 +1,7 @@
 /* torc ring --resources: the endpoints and sizes that a client would take from these resources.
  *
- * The Cluster's policy says whether a ring or a Maglev table is shown. Its config gives the sizes, unless the command
- * line does, and says how endpoints get weights and keys: the policy's own set (lb/ring_hash/endpoints.h) merges and
+ * The Cluster's LB policy decides between a ring and a Maglev table. Its config gives the sizes that the command line
+ * does not, and says how endpoints get weights and keys. The policy's own code (lb/ring_hash/endpoints.h) merges and
  * weighs the endpoints of the priority. */
 #include "base/mem.h"
 #include "cli.h"
@@ -10,7 +10,8 @@
 #include "lb/ring_hash/policy.h"
 #include "ring_command.h"
 
-/* Takes the sizes of the cluster's policy unless the command line sets them. */
+/* Takes o->maglev, and the sizes that the command line does not set, from the cluster's policy. Fails if the policy
+ * has no ring or, with --maglev, no table. */
 static int take_sizes(struct ring_opts *o, struct tc_lb_config *lb)
 {
     const struct tc_ring_hash_config *config = TC_CONTAINER_OF(lb, struct tc_ring_hash_config, base);
@@ -30,7 +31,7 @@ static int take_sizes(struct ring_opts *o, struct tc_lb_config *lb)
     return 0;
 }
 
-/* Adds an endpoint. `part`: its part of the whole weight, for a Maglev table; else 0. */
+/* Adds an endpoint. `part`: as in struct ring_endpoint. */
 static void add_endpoint(struct ring_opts *o, const struct tc_endpoint *e, uint64_t weight, double part,
                          bool use_hostname)
 {

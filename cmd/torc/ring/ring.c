@@ -1,9 +1,10 @@
 /* torc ring: the table, the dump, keys and walks of a ring, or of a Maglev table.
  *
- * args.c reads endpoints and sizes (resources.c takes them from xDS resources). The ring comes from src/ring, the
- * code of the policy. change.c compares two rings, svg.c draws one.
+ * cmd_ring builds one ring with the policy's code (src/ring), and shows it as the options say: print_table, dump,
+ * show_key or show_walk here, ring_show_change in change.c, ring_write_svg in svg.c. ring_command.h names the other
+ * files.
  *
- * cmd_ring builds one ring and calls the printer that the options chose; all printers read the ring only. */
+ * Endpoint i of o->endpoints is item i of the ring. */
 #include <stdio.h>
 
 #include "base/hash.h"
@@ -179,7 +180,8 @@ static void show_key(const struct ring_opts *o, const struct tc_ring *r, struct 
     tc_buf_fini(&b);
 }
 
-/* Stores the endpoints in the order of the walk (A61), each once. Returns their number. */
+/* Stores the endpoints in the order in which the walk (A61) first reaches them, without those that have no entry.
+ * Returns how many are stored. */
 static size_t walk_order(const struct ring_opts *o, const struct tc_ring *r, uint64_t hash, uint32_t *order)
 {
     bool *seen = tc_calloc(o->endpoints.at.len, sizeof(*seen));

@@ -1,5 +1,5 @@
-/* torc ring: args.c reads the command line, resources.c xDS resources; ring.c builds the ring and prints it, change.c
- * compares two rings, svg.c draws one. */
+/* torc ring: args.c reads the command line, resources.c reads xDS resources, ring.c builds the ring and prints it,
+ * change.c compares two rings, svg.c draws one. A Maglev table is a struct tc_ring too. */
 #ifndef TORC_RING_COMMAND_H
 #define TORC_RING_COMMAND_H
 
@@ -14,11 +14,10 @@ struct ring_endpoint {
     char *key;
     uint64_t weight; /* at least 1 */
     double part;     /* share of a Maglev table, from a Cluster that weights by locality; 0: weight / sum of weights */
-    /* from resources; else NULL */
-    char *address, *locality;
+    char *address, *locality; /* from resources; else NULL */
 };
 
-/* Endpoints in order. Keys are unique, except from resources, where any endpoint may claim a hash_key. */
+/* Endpoints in order. Keys are unique, but several endpoints of resources may have the same hash_key. */
 struct ring_list {
     TC_VEC(struct ring_endpoint) at;
 };
@@ -33,13 +32,13 @@ struct ring_change {
 struct ring_opts {
     struct ring_list endpoints;
     TC_VEC(const char *) resources; /* files and folders, borrowed from argv; empty if endpoints are given */
-    const char *endpoints_file;     /* the last of --endpoints */
+    const char *endpoints_file;     /* path of the last --endpoints; NULL: not given */
     const char *cluster;
     uint64_t priority;
     bool priority_given;
     uint64_t min, max, cap; /* 0 while options are read: not given */
     bool maglev;            /* a Maglev table instead of a ring */
-    uint64_t table_size;    /* of the table; 0 while options are read: not given */
+    uint64_t table_size;    /* of the table; 0 for a ring, and while options are read: not given */
     enum ring_mode mode;
     TC_VEC(const char *) keys; /* of RING_KEYS and RING_WALK, borrowed from argv; "-": from standard input */
     TC_VEC(struct ring_change) changes;
@@ -48,34 +47,35 @@ struct ring_opts {
     bool help; /* --help was printed */
 };
 
-/* Returns 0, or an exit status with the message printed. `o` is zeroed by the caller and ended by ring_opts_fini. */
+/* Reads options and resources, and fills in defaults. The caller zeroes *o before, and calls ring_opts_fini whatever is
+ * returned. Returns 0, or an exit status with the error printed. */
 int ring_parse(int argc, char **argv, struct ring_opts *o);
 void ring_opts_fini(struct ring_opts *o);
 
-/* Takes endpoints and, unless the options set them, sizes from the resources. Returns an exit status, with the error
- * printed. */
+/* Takes endpoints, o->maglev, and sizes that the options do not set from the resources. Returns 0, or an exit status
+ * with the error printed. */
 int ring_read_resources(struct ring_opts *o);
 
 void ring_list_fini(struct ring_list *l);
-/* Returns the index of the key, or the length of the list. */
+/* Returns the index of the first endpoint with the key, or the length of the list. */
 size_t ring_list_find(const struct ring_list *l, const char *key);
-/* Builds the ring or table of the list, with the sizes of the options. */
+/* Builds the ring or table of the list, with the sizes of the options. Returns a reference, for tc_ring_unref. */
 struct tc_ring *ring_build(const struct ring_list *l, const struct ring_opts *o);
 
-/* Returns the width of the hash space that an entry of a ring owns, in 2^-64. If the ring has one entry, 0 means all of
- * the space. */
+/* Returns how many of the 2^64 hashes an entry of a ring owns. 0 in a ring with one entry, which owns all. Not for
+ * tables. */
 static inline uint64_t ring_width(const struct tc_ring *r, uint32_t entry)
 {
     uint32_t before = entry ? entry - 1 : tc_ring_size(r) - 1;
     return tc_ring_hash_at(r, entry) - tc_ring_hash_at(r, before);
 }
 
-/* Returns the share of the hash space of each endpoint, in [0, 1]; freed with tc_free. */
+/* Returns the share of the hash space of each of the `n` endpoints, in [0, 1], for tc_free. */
 double *ring_shares(const struct tc_ring *r, size_t n);
 
-/* Shows what --add, --remove and --reweight move. Returns an exit status, with the error printed. */
+/* Shows what --add, --remove and --reweight move. Returns 0, or an exit status with the error printed. */
 int ring_show_change(const struct ring_opts *o, const struct tc_ring *before);
-/* Writes the picture of --svg. Returns an exit status, with the error printed. */
+/* Writes the picture of --svg. `r` must not be a table. Returns 0, or an exit status with the error printed. */
 int ring_write_svg(const struct ring_opts *o, const struct tc_ring *r);
 
 #endif

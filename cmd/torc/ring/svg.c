@@ -1,4 +1,5 @@
-/* torc ring --svg: the ring as a picture, one arc for each run of entries with one owner. */
+/* torc ring --svg: the ring as a picture, one arc for each run of entries with one owner. Of a ring with more than
+ * SLICES_MAX entries, the owners of SLICES_MAX evenly spaced hashes are drawn. */
 #include <math.h>
 
 #include "base/mem.h"
@@ -38,7 +39,6 @@ static void arc(struct tc_buf *b, const struct ring_opts *o, uint32_t item, doub
     tc_buf_append_str(b, to - from > 0.999999 ? "</title></circle>\n" : "</title></path>\n");
 }
 
-/* Draws the arcs from hash 0 on. Neighbouring entries of one owner become one arc. */
 static void arcs(struct tc_buf *b, const struct ring_opts *o, const struct tc_ring *r)
 {
     uint32_t size = tc_ring_size(r), steps = TC_MIN(size, SLICES_MAX);
@@ -55,7 +55,7 @@ static void arcs(struct tc_buf *b, const struct ring_opts *o, const struct tc_ri
         }
         at = end;
     }
-    /* Behind the last entry, hashes belong to the owner of the first. */
+    /* Hashes above that of the last entry belong to the first entry. */
     if (at < 1 && owner != tc_ring_item_at(r, 0)) {
         arc(b, o, owner, start, at);
         owner = tc_ring_item_at(r, 0);
