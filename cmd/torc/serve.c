@@ -30,7 +30,7 @@ int cli_listen(const char *command, struct tc_server *server, const char *addr)
     } else {
         char *text = tc_addr_text(&bound);
         printf("listening %s\n", text);
-        rc = cli_flush() ? 0 : CLI_FAILED; /* a caller that waits for the line would wait for ever */
+        rc = cli_flush() ? 0 : CLI_FAILED; /* who waits for the line would wait for ever */
         tc_free(text);
         tc_addr_fini(&bound);
     }

@@ -1,4 +1,4 @@
-/* Options of the subcommands that know the types of messages: where the .proto files come from. */
+/* Options of the subcommands that know the types of messages: where the types come from, and where to write them. */
 #ifndef TORC_SCHEMA_OPTIONS_H
 #define TORC_SCHEMA_OPTIONS_H
 
@@ -40,12 +40,11 @@ enum {
     "      --protoset-out FILE    writes the types that were found, as --protoset reads them\n"                        \
     "      --proto-out-dir FOLDER writes the types that were found, as .proto files\n"
 
-/* Takes one option; returns false for a code that is not of SCHEMA_OPTIONS. The value is borrowed; schema_args_check
- * refuses an empty path. */
+/* Takes an option with a code of SCHEMA_OPTIONS; returns false for any other code. The value is borrowed. */
 bool schema_option(struct schema_args *a, int code, const char *value);
-/* Checks the paths, and that the options agree. Returns 0, or CLI_USAGE with the error printed. */
+/* Checks that no path is empty, and that the options agree. Returns 0, or CLI_USAGE with the error printed. */
 int schema_args_check(const char *command, const struct schema_args *a);
-/* Returns true if files of this machine have the types. */
+/* Returns true if --protoset or --proto is given. Without --reflect no server is asked then. */
 bool schema_args_offline(const struct schema_args *a);
 void schema_args_fini(struct schema_args *a);
 

@@ -1,9 +1,9 @@
 /* Runs of protoc: .proto files to descriptors (--proto), messages to text format and back (--format text).
  *
- * protoc reads and writes unlinked files, its standard input, output and errors: none fills up as a pipe does while
- * nobody reads. Descriptors that it is to read are a fourth, SET_FD.
+ * Standard input, output and error of protoc are unlinked files: a pipe would fill up while nobody reads it. A fourth
+ * file, at descriptor SET_FD, has the descriptors that protoc is to read.
  *
- * Arguments that come from a server (the name of a file, of a type) must not be taken for options: is_plain_name. */
+ * Names of files and types may come from a server. protoc must not take them for options: is_plain_name. */
 #include "schema/protoc.h"
 
 #include <ctype.h>
@@ -24,10 +24,10 @@ enum { SET_FD = 3 };
 /* One run of protoc. */
 struct protoc {
     TC_VEC(char *) argv;
-    FILE *in, *out, *err, *set; /* set: read as /dev/fd/3 */
+    FILE *in, *out, *err, *set; /* set: protoc opens it as /dev/fd/3 */
 };
 
-/* Takes over the argument. */
+/* Takes ownership of the argument. */
 static void protoc_add(struct protoc *p, char *argument)
 {
     *tc_vec_push(&p->argv) = argument;
@@ -50,7 +50,7 @@ static void protoc_end(struct protoc *p)
     tc_vec_fini(&p->argv);
 }
 
-/* Returns the exit status of protoc, or -1 with errno. */
+/* Runs protoc. Returns its exit status, 128 plus the number of the signal that ended it, or -1 with errno. */
 static int spawn(struct protoc *p)
 {
     posix_spawn_file_actions_t actions;
@@ -78,8 +78,8 @@ static void read_back(FILE *file, struct tc_buf *out)
         out->len += n;
 }
 
-/* Runs protoc and appends what it writes. Returns 0, or -1 with the reason in *why: the lines that protoc wrote, or why
- * it did not run. */
+/* Runs protoc and appends its output. Returns 0, or -1 with the reason in *why: what protoc wrote on standard error, or
+ * why it did not run. */
 static int protoc_wait(struct protoc *p, struct tc_buf *out, struct tc_buf *why)
 {
     int status = p->in && p->out && p->err && p->set ? spawn(p) : -2;
@@ -99,8 +99,8 @@ static int protoc_wait(struct protoc *p, struct tc_buf *out, struct tc_buf *why)
     return -1;
 }
 
-/* Adds the folder of a file that is not below the present one: protoc asks for a folder that has the file, and whose
- * name begins the file's. */
+/* Adds -I with the folder of the file, if the file is not below the present folder: protoc wants an -I that the file's
+ * path begins with. */
 static void add_folder_of(struct protoc *p, const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -121,7 +121,7 @@ int protoc_run(const char *command, const struct schema_args *a, struct tc_buf *
         add_folder_of(&p, a->protos.data[i]);
     if (!a->import_paths.len)
         protoc_add(&p, tc_strdup("-I."));
-    /* protoc knows no "--": a file that begins with a dash is given as ./-file. */
+    /* protoc does not know "--": a file that begins with a dash is given as ./-file. */
     for (size_t i = 0; i < a->protos.len; i++)
         protoc_add(&p, tc_asprintf("%s%s", a->protos.data[i][0] == '-' ? "./" : "", a->protos.data[i]));
     int rc = protoc_wait(&p, out, &why) == 0 ? CLI_OK : CLI_FAILED;

@@ -1,4 +1,5 @@
-/* Runs protoc, found in PATH: on .proto files, and on messages in protobuf's text format. */
+/* Runs the protoc of PATH: on .proto files, and to convert messages to and from protobuf's text format. Blocks until
+ * protoc has ended. */
 #ifndef TORC_SCHEMA_PROTOC_H
 #define TORC_SCHEMA_PROTOC_H
 
@@ -10,8 +11,9 @@
  * CLI_FAILED with protoc's errors printed. */
 int protoc_run(const char *command, const struct schema_args *a, struct tc_buf *out);
 
-/* Append a message of a type to *out: encode in wire format from text format, decode the other way. `set`: the
- * descriptors; `files`: the same, which say what file defines the type. Return 0, or -1 with the reason in *why. */
+/* Convert a message of this type, and append the result to *out: protoc_encode from text format to wire format,
+ * protoc_decode back. `set`: a google.protobuf.FileDescriptorSet with the type's file and all that it imports. `files`:
+ * an index of the same files. Return 0, or -1 with the reason in *why. */
 int protoc_encode(const struct tc_descriptor_index *files, struct tc_slice set, const char *type, struct tc_slice text,
                   struct tc_buf *out, struct tc_buf *why);
 int protoc_decode(const struct tc_descriptor_index *files, struct tc_slice set, const char *type,

@@ -1,10 +1,14 @@
 /* Asks a server for its .proto files.
  *
- * Questions and answers alternate on a stream. All streams of a command together have one deadline. A server is not
- * trusted: each answer must be of the kind that was asked for and stay within the limits below, and an answer about a
- * file or a symbol must hold it. Only UNIMPLEMENTED means that the server has no reflection; any other failure is told
- * as it is. Imports are followed breadth first over the index of files, where each file has the depth at which it was
- * found. */
+ * Questions and answers alternate on a stream, which reflect_rest ends. timeout_ms bounds the time that all streams of
+ * a struct reflect are open, added up.
+ *
+ * A server is not trusted. Each answer must be of the kind that was asked for and stay within the limits below. An
+ * answer about a file or a symbol must hold it. Only UNIMPLEMENTED before any answer of a stream means that the server
+ * has no reflection.
+ *
+ * A question about a file or a symbol is a walk over the index of files. The walk begins with the files of the answer,
+ * appends their imports, breadth first, and then files with extensions. */
 #include "schema/reflect.h"
 
 #include "base/clock.h"
@@ -13,10 +17,10 @@
 #include "proto/wire.h"
 
 enum {
-    MAX_FILES = 4096,
+    MAX_FILES = 4096,               /* in the index */
     MAX_DEPTH = 128,                /* of imports */
-    MAX_NESTED = 64,                /* messages within one another */
-    MAX_EXTENSIBLE = 64,            /* messages whose extensions are asked for */
+    MAX_NESTED = 64,                /* messages within one another; deeper ones are not searched for extensions */
+    MAX_EXTENSIBLE = 64,            /* messages of a walk whose extensions are asked for */
     MAX_EXTENSIONS = 1024,          /* of one message */
     MAX_MESSAGE = 16 * 1024 * 1024, /* bytes of an answer */
     MAX_BYTES = 64 * 1024 * 1024,   /* of all answers */
@@ -87,7 +91,7 @@ static int open_stream(struct reflect *r)
     return rc;
 }
 
-/* Takes the end of the stream. Returns REFLECT_OK if the question is to be asked again, of v1alpha. */
+/* Finishes a stream that has ended. Returns REFLECT_OK if the question is to be asked again, of v1alpha. */
 static int on_end(struct reflect *r)
 {
     torc_result *result = torc_stream_finish(r->stream);
@@ -108,7 +112,7 @@ static int on_end(struct reflect *r)
     return rc;
 }
 
-/* Asks, and stores the answer's message in r->kept. */
+/* Asks, on a new stream if none is open, and stores the answer's message in r->kept. */
 static int exchange(struct reflect *r, const struct tc_buf *question)
 {
     const torc_message *message;
@@ -135,7 +139,7 @@ static int exchange(struct reflect *r, const struct tc_buf *question)
                : fail(r, REFLECT_FAILED, "the server sent more than %d MiB", MAX_BYTES / 1024 / 1024);
 }
 
-/* Reads an ErrorResponse. optional: a server need not know of such questions. */
+/* Returns the failure that an ErrorResponse means. `optional`: any error means REFLECT_NOT_FOUND. */
 static int on_error(struct reflect *r, struct tc_slice error, bool optional, const char *about, struct tc_slice name)
 {
     struct tc_wire_field field;
@@ -150,8 +154,8 @@ static int on_error(struct reflect *r, struct tc_slice error, bool optional, con
                 (int)TC_MIN(text.len, (size_t)1024), text.data ? text.data : "");
 }
 
-/* Asks one question and stores the answer of the wanted kind in *answer, which lives until the next one. name: what is
- * asked for, in messages, too. */
+/* Asks one question, and stores the answer in *answer, valid until the next question or reflect_rest. `question` and
+ * `value`: field of the request. `wanted`: field of the response. `name`: what is asked for, for errors. */
 static int ask_about(struct reflect *r, unsigned question, struct tc_slice value, struct tc_slice name, unsigned wanted,
                      struct tc_slice *answer)
 {
@@ -200,13 +204,14 @@ int reflect_services(struct reflect *r, struct tc_slice *answer)
     return ask(r, LIST_SERVICES, tc_slice_str("*"), SERVICES, answer);
 }
 
-/* The depth of each file of the index that this question brought, from `first` on. */
+/* The files of the index that this question added. */
 struct walk {
-    size_t first;
-    TC_VEC(unsigned) depth;
+    size_t first;           /* index of the first of them */
+    TC_VEC(unsigned) depth; /* of each file: how many imports lead to it */
 };
 
-/* Adds the files of an answer. *last: the name of the last file of the index, NULL if the answer has no file. */
+/* Adds the files of an answer. Stores in *last the name of the last file of the index, or NULL if the answer has no
+ * file. */
 static int add_files(struct reflect *r, struct tc_descriptor_index *files, struct walk *w, unsigned depth,
                      struct tc_slice answer, const char **last)
 {
@@ -246,7 +251,7 @@ static int fetch_file(struct reflect *r, struct tc_descriptor_index *files, stru
     return rc;
 }
 
-/* Fetches an import of file `i` of the walk. */
+/* Fetches an import of file `i` of the walk, unless the index has it. The server may not have it. */
 static int follow(struct reflect *r, struct tc_descriptor_index *files, struct walk *w, size_t i, struct tc_slice name)
 {
     if (tc_descriptor_index_file(files, name))
@@ -275,7 +280,7 @@ struct extensible {
     TC_VEC(char *) names;
 };
 
-/* Adds the extensible ones of the messages in the fields `number` of a descriptor, and of those nested in them. */
+/* Adds the names of extensible messages: those in the fields `number` of a descriptor, and those nested in them. */
 static void find_extensible(struct extensible *e, struct tc_slice descriptor, unsigned number, const char *scope,
                             int depth)
 {
@@ -297,7 +302,7 @@ static void find_extensible(struct extensible *e, struct tc_slice descriptor, un
     }
 }
 
-/* Fetches the file of one extension. */
+/* Fetches the file of one extension, and its imports. */
 static int fetch_extension(struct reflect *r, struct tc_descriptor_index *files, struct walk *w, struct tc_slice type,
                            int32_t number)
 {
@@ -315,7 +320,7 @@ static int fetch_extension(struct reflect *r, struct tc_descriptor_index *files,
     return rc == REFLECT_OK ? follow_all(r, files, w, before) : rc;
 }
 
-/* Fetches the extensions of a message. A server without extensions of that message may answer with an error. */
+/* Fetches the extensions of a message. An error response means that there are none. */
 static int fetch_extensions(struct reflect *r, struct tc_descriptor_index *files, struct walk *w, struct tc_slice type)
 {
     TC_VEC(int32_t) numbers = {0};
@@ -346,7 +351,7 @@ static int fetch_extensions(struct reflect *r, struct tc_descriptor_index *files
     return rc == REFLECT_NOT_FOUND ? REFLECT_OK : rc;
 }
 
-/* Fetches the extensions of the messages that the walk has found, of MAX_EXTENSIBLE at most, but not of those in
+/* Fetches the extensions of the first MAX_EXTENSIBLE messages that the walk has found, without those of
  * descriptor.proto. */
 static int follow_extensions(struct reflect *r, struct tc_descriptor_index *files, struct walk *w)
 {
@@ -367,7 +372,7 @@ static int follow_extensions(struct reflect *r, struct tc_descriptor_index *file
     return rc;
 }
 
-/* Ends a walk: fetches what the files that it began with lead to. */
+/* Ends a walk: unless `rc` is a failure, fetches the imports and extensions of its files. */
 static int finish(struct reflect *r, struct tc_descriptor_index *files, struct walk *w, int rc)
 {
     if (rc == REFLECT_OK)

@@ -1,8 +1,8 @@
 /* The pool of files and the types in them.
  *
  * Files are kept twice: in an index of descriptors, which finds the file of a name and knows imports, and in a
- * torc_schema, which is linked when files have come. If linking fails, the new files leave both. A server's files come
- * by reflect_symbol or reflect_file, one file with all its imports at a time. */
+ * torc_schema, which has the linked types. schema_link adds new files of the index to the torc_schema. If that fails,
+ * the new files leave both. A server's files come by reflect_symbol or reflect_file. */
 #include "schema/schema.h"
 
 #include <stdlib.h>
@@ -78,7 +78,7 @@ int schema_link(struct schema *s)
     if (torc_schema_add_set(s->types, set.data, set.len, &error) == 0)
         torc_schema_link(s->types, &error);
     tc_buf_fini(&set);
-    if (error) /* the index holds what is linked: files of a failed answer must not stand in for those of a later one */
+    if (error) /* else schema_need would find names of files that are not linked */
         tc_descriptor_index_cut(&s->files, s->n_linked);
     s->n_linked = s->files.files.len;
     return error ? cli_fail_error(s->command, error) : 0;
@@ -122,7 +122,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Finds what schema_services stores. Prints nothing: returns a REFLECT_ code, with the text in s->reflect.why. */
+/* Finds what schema_services stores. Prints nothing. Returns a REFLECT_ code, with the error in s->reflect.why. */
 static int find_services(struct schema *s, struct schema_names *names)
 {
     const torc_schema_service *service;

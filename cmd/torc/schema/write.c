@@ -1,4 +1,4 @@
-/* --protoset-out and --proto-out-dir. Names of files come from servers: none leads out of the folder. */
+/* --protoset-out and --proto-out-dir. Names of files may come from a server: is_safe keeps them inside the folder. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "proto/wire.h"
 #include "schema/schema.h"
 
-/* Appends a file behind those that it imports. done: by the index of a file. */
+/* Appends a file after those that it imports, unless done[file->index]. */
 static void append_file(const struct tc_descriptor_index *x, const struct tc_descriptor_file *file, bool *done,
                         struct tc_buf *out)
 {
@@ -54,8 +54,8 @@ static int write_set(const struct schema *s, const char *path)
     return rc;
 }
 
-/* Returns true for the relative path of a .proto file, no part of which is hidden, "." or "..", without control
- * characters. The names are a server's: no other file of the folder may be overwritten. */
+/* Returns true for the relative path of a .proto file, if no part of it is empty or begins with a dot, and if it has no
+ * control character and no backslash. So a server's names can overwrite nothing but .proto files in the folder. */
 static bool is_safe(const char *name)
 {
     struct tc_slice rest = tc_slice_str(name), part;
@@ -70,7 +70,8 @@ static bool is_safe(const char *name)
     return true;
 }
 
-/* Makes the folders of a path that end at character `from` or behind it. Returns 0, or -1 with errno. */
+/* Makes the folders of a path, each that ends at a slash from character `from` on. A folder may exist. Returns 0, or -1
+ * with errno. */
 static int make_folders(char *path, size_t from)
 {
     for (char *p = path + from; (p = strchr(p, '/')); p++) {
